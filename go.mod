@@ -1,0 +1,5 @@
+module github.com/tooldeadline/tooldeadline
+
+go 1.25.0
+
+require github.com/benbjohnson/clock v1.3.5

@@ -1,0 +1,45 @@
+// Package heartbeat says "still making progress" to whoever supervises the work.
+//
+// A tool beats through its context, and does not need to know who listens, or
+// whether anybody does:
+//
+//	for _, file := range files {
+//		heartbeat.Beat(ctx)
+//		process(file)
+//	}
+//
+// Package timeout supervises: it cancels the context once it has gone without a
+// beat for the idle limit. Outside such an execution, under a plain context in a
+// command-line tool or a test, a beat does nothing, so the same code runs
+// unchanged.
+//
+// Where beating by hand is awkward, [Reader] and [Writer] beat per transfer,
+// [Keep] beats on a timer around a call that cannot, and [Hold] suspends the idle
+// check while a person is being waited for. [Relay] passes the beats on, at a
+// bounded rate, to something that wants to know: a client, a job queue, a
+// watchdog.
+//
+// # Choosing an interval
+//
+// Beat at least three times per idle limit, so that two beats may be late without
+// harm. [Interval] gives what fits the execution at hand. Beating too often is
+// hard: a beat costs tens of nanoseconds, and two of them in a tight loop.
+//
+// # Guarantees
+//
+//  1. A beat blocks on nothing: no channel, no sink, no clock but a read of the
+//     time. It may be called from any number of goroutines.
+//  2. A beat counts for the execution it was given and for all those around it, up
+//     to the first that has ended (SPEC 4.2).
+//  3. A beat outside an execution, or after its end, does nothing (SPEC 4.1, 3.15).
+//  4. A recorded beat is never dated earlier than it was made, so a limit cannot
+//     fire early. It is dated up to 1 ms later where more than a hundred beats
+//     arrive within a millisecond; such a burst is also not counted beat by beat.
+//     With a clock of one's own (timeout.WithClock) every beat is exact.
+//  5. A relay calls its sink at most once per interval, one call at a time, newest
+//     detail first, and never on the goroutine that beats (SPEC 4.5).
+//  6. A hold ends with the execution that declared it, at the latest (SPEC 4.6).
+//  7. Nothing here starts a goroutine or a timer before it is called, and nothing
+//     is left when it has returned, been stopped, or its execution has ended.
+//     The one exception is a sink that does not return.
+package heartbeat

@@ -1,0 +1,58 @@
+package heartbeat
+
+import (
+	"context"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+)
+
+// DefaultInterval is the interval of automatic beats and of relays where none is
+// given (SPEC 2.11, 4.3, 7.2).
+const DefaultInterval = 10 * time.Second
+
+// Beat tells the execution of ctx, and every execution around it, that the work is
+// still making progress. It renews their idle limits and never their total
+// (SPEC 3.6). Outside an execution, or after its end, it does nothing.
+//
+// A loop that beats millions of times can look the execution up once, with
+// [FromContext], and call [Monitor.Beat].
+func Beat(ctx context.Context) { pulse.Of(ctx).Beat() }
+
+// BeatWith is [Beat] with a detail, which is remembered as the newest and handed
+// to the sinks of [Relay]. The detail may be read at any later time, by another
+// goroutine: do not change what it points to. It costs one allocation, and one
+// more where detail is not a pointer.
+func BeatWith(ctx context.Context, detail any) {
+	if c := pulse.Of(ctx); c != nil {
+		c.BeatWith(&detail)
+	}
+}
+
+// Interval is how often the handler of ctx should beat: [DefaultInterval], or half
+// of the idle limit where that is less (SPEC 2.11). Nested executions count too:
+// the smallest idle limit decides. It is never 0, so it can feed a ticker.
+func Interval(ctx context.Context) time.Duration {
+	if idle := pulse.Of(ctx).SmallestIdle(); idle > 0 {
+		return min(DefaultInterval, max(idle/2, 1))
+	}
+	return DefaultInterval
+}
+
+// Hold declares that the work waits for something that cannot beat, such as a
+// person's approval. Until release is called, the idle checks of the execution of
+// ctx and of those around it are held; their total limits run on. Both the call
+// and the release count as beats.
+//
+// Holds nest, and may be declared by several goroutines: the idle check is on again
+// when the last has been released. Calling release again does nothing. A hold that
+// is never released ends with the execution of ctx (SPEC 4.6).
+//
+// Outside an execution it does nothing, and so does release.
+func Hold(ctx context.Context) (release func()) {
+	c := pulse.Of(ctx)
+	if c == nil {
+		return func() {}
+	}
+	return c.Hold()
+}

@@ -1,0 +1,51 @@
+package heartbeat
+
+import (
+	"context"
+	"io"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+)
+
+// Reader gives a reader that beats, for the execution of ctx, after every read from
+// r that brought at least one byte, whether or not it also brought an error. A read
+// of no bytes does not beat (SPEC 4.4).
+//
+// It does not make a blocked read return: cancelling ctx does not interrupt r. It
+// is as safe for concurrent use as r is.
+func Reader(ctx context.Context, r io.Reader) io.Reader {
+	return &reader{r: r, cell: pulse.Of(ctx)}
+}
+
+type reader struct {
+	r    io.Reader
+	cell *pulse.Cell
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if n > 0 {
+		r.cell.Beat()
+	}
+	return n, err
+}
+
+// Writer gives a writer that beats, for the execution of ctx, after every write to
+// w that took at least one byte, whether or not it also failed (SPEC 4.4). It is as
+// safe for concurrent use as w is.
+func Writer(ctx context.Context, w io.Writer) io.Writer {
+	return &writer{w: w, cell: pulse.Of(ctx)}
+}
+
+type writer struct {
+	w    io.Writer
+	cell *pulse.Cell
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	n, err := w.w.Write(p)
+	if n > 0 {
+		w.cell.Beat()
+	}
+	return n, err
+}

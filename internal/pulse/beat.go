@@ -1,0 +1,141 @@
+package pulse
+
+import "time"
+
+// A cell that takes burstLen beats within BurstSpan goes hot: until the engine's
+// timer flushes it, at most BurstSpan later, a beat is one load of the state.
+// Bursts are found by counting because the gap between two beats says nothing: a
+// goroutine that is scheduled away in the middle of a burst shows a long one.
+const (
+	burstLen  = 128
+	BurstSpan = time.Millisecond
+)
+
+// Beat records a sign of life here and in every cell around, up to the first that
+// has ended. It is safe on a nil cell and for concurrent use, and takes no lock,
+// but for one when a burst begins.
+func (c *Cell) Beat() {
+	if c == nil || (c.state.Load() == hot && c.parent == nil) {
+		return
+	}
+	c.beat(nil)
+}
+
+// BeatWith is Beat with *detail remembered as the newest in every cell on the way.
+func (c *Cell) BeatWith(detail *any) {
+	if c != nil {
+		c.beat(detail)
+	}
+}
+
+func (c *Cell) beat(detail *any) {
+	var now time.Duration
+	read := false // now is the present instant on c's scale
+	for c != nil {
+		state := c.state.Load()
+		if state == closed {
+			return
+		}
+		if detail != nil {
+			c.detail.Store(detail)
+		}
+		if state == exact {
+			if !read {
+				now, read = c.Now(), true
+			}
+			c.record(now)
+		}
+		if detail != nil || state == exact {
+			c.notify()
+		}
+		now += c.offset
+		read = read && c.shared
+		c = c.parent
+	}
+}
+
+// record stamps a beat at now.
+func (c *Cell) record(now time.Duration) {
+	if !c.raise(now) {
+		// Too late, or so it looks: a flush that has ended the burst but not yet
+		// raised the stamp would make any beat look late. It holds the lock.
+		c.mu.Lock()
+		ok := c.raise(now)
+		c.mu.Unlock()
+		if !ok {
+			return
+		}
+	}
+	if n := c.count.Add(1); n%burstLen == 0 && c.clock == nil {
+		if now-time.Duration(c.burst.Swap(int64(now))) < BurstSpan {
+			c.goHot()
+		}
+	}
+}
+
+// raise lifts the stamp to now. It reports false, and lifts nothing, when the idle
+// limit has fallen due.
+func (c *Cell) raise(now time.Duration) bool {
+	for {
+		last := c.last.Load()
+		gap := now - time.Duration(last)
+		if gap <= 0 {
+			return true // a beat on another core read the clock later than this one
+		}
+		held := c.held.Load() > 0
+		if c.idle > 0 && gap >= c.idle && !held {
+			return false
+		}
+		if c.last.CompareAndSwap(last, int64(now)) {
+			if int64(gap) > c.longest.Load() && !held {
+				c.lengthen(int64(gap))
+			}
+			return true
+		}
+	}
+}
+
+func (c *Cell) lengthen(gap int64) {
+	for {
+		old := c.longest.Load()
+		if gap <= old || c.longest.CompareAndSwap(old, gap) {
+			return
+		}
+	}
+}
+
+func (c *Cell) goHot() {
+	c.mu.Lock()
+	if c.state.Load() == exact {
+		c.state.Store(hot)
+		c.engine.Wake(BurstSpan)
+	}
+	c.mu.Unlock()
+}
+
+// Flush ends a burst and returns the present instant. The order is what keeps an
+// absorbed beat from being stamped too old: the state is cleared first, so that
+// whoever saw it set had beaten before the clock is read. The cell is locked.
+func (c *Cell) Flush() (now time.Duration) {
+	if c.state.Load() != hot {
+		return c.Now()
+	}
+	c.state.Store(exact)
+	now = c.Now()
+	c.lift(now)
+	c.notify()
+	return now
+}
+
+// lift raises the stamp to now, whatever the limit.
+func (c *Cell) lift(now time.Duration) {
+	for {
+		last := c.last.Load()
+		if int64(now) <= last || c.last.CompareAndSwap(last, int64(now)) {
+			return
+		}
+	}
+}
+
+// Hot reports whether a burst is on.
+func (c *Cell) Hot() bool { return c.state.Load() == hot }

@@ -1,0 +1,156 @@
+package pulse
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Forever is later than anything that a cell's clock can reach.
+const Forever = time.Duration(math.MaxInt64)
+
+// The states of a cell.
+const (
+	exact  uint32 = iota // every beat reads the clock
+	hot                  // a burst: beats are absorbed until the engine flushes
+	closed               // the execution has ended: beats do nothing
+)
+
+// Engine is what a cell asks of the execution that owns it. Both are called with
+// the cell locked.
+type Engine interface {
+	// Wake asks for a flush after at most d.
+	Wake(d time.Duration)
+	// Rearm says that the idle check is on again and its timer must be set.
+	Rearm()
+}
+
+// A Cell is the heartbeat of one execution. Its address is its identity: it is
+// embedded in the execution and must not be copied.
+//
+// Instants inside a cell are durations since its base, on its own clock.
+type Cell struct {
+	// What a beat reads, side by side so that it is one cache line.
+	state  atomic.Uint32
+	held   atomic.Int32 // holds in force, those of nested executions included
+	parent *Cell
+	last   atomic.Int64 // instant of the last beat
+	idle   time.Duration
+	base   time.Time
+	clock  Clock
+	offset time.Duration // from the parent's scale to this one's ...
+	shared bool          // ... where both are on the standard clock
+
+	count   atomic.Uint64
+	longest atomic.Int64
+	burst   atomic.Int64 // instant at which the count was last a multiple of burstLen
+	detail  atomic.Pointer[any]
+	relays  atomic.Pointer[[]*Relay] // replaced under mu, never changed in place
+
+	mu      sync.Mutex // guards what follows, and every change of state and held
+	engine  Engine
+	expired bool // a hold came when the idle limit had already fallen due
+}
+
+type key struct{}
+
+// Of gives the innermost cell of ctx, or nil.
+func Of(ctx context.Context) *Cell {
+	c, _ := ctx.Value(key{}).(*Cell)
+	return c
+}
+
+// IsKey reports whether k is the key under which a context gives its cell. The
+// execution is itself the context, so that it costs no allocation of its own.
+func IsKey(k any) bool { return k == key{} }
+
+// Init starts the cell at its clock's present instant, which counts as its first
+// sign of life and as a beat of the executions around it. A nil clk means the
+// parent's clock.
+func (c *Cell) Init(parent *Cell, clk Clock, idle time.Duration, e Engine) {
+	if clk == nil && parent != nil {
+		clk = parent.clock
+	}
+	c.parent, c.clock, c.idle, c.engine = parent, clk, idle, e
+	c.base = Now(clk)
+	if parent != nil {
+		c.shared = clk == nil && parent.clock == nil
+		c.offset = c.base.Sub(parent.base)
+		parent.Beat()
+	}
+}
+
+// Start is the instant of Init on the clock's own scale.
+func (c *Cell) Start() time.Time { return c.base }
+
+// Clock is the clock that the cell runs on; nil is the standard one.
+func (c *Cell) Clock() Clock {
+	if c == nil {
+		return nil
+	}
+	return c.clock
+}
+
+// Now is the present instant.
+func (c *Cell) Now() time.Duration {
+	if c.clock == nil {
+		return time.Since(c.base)
+	}
+	return c.clock.Now().Sub(c.base)
+}
+
+// Lock stops holds, bursts, flushes and the end of the cell, not beats.
+func (c *Cell) Lock() { c.mu.Lock() }
+
+// Unlock undoes Lock.
+func (c *Cell) Unlock() { c.mu.Unlock() }
+
+// Last is the instant of the last beat. During a burst it is up to a burst's
+// length behind.
+func (c *Cell) Last() time.Duration { return time.Duration(c.last.Load()) }
+
+// LastTime is Last on the clock's own scale.
+func (c *Cell) LastTime() time.Time { return c.base.Add(c.Last()) }
+
+// Count is the number of beats recorded.
+func (c *Cell) Count() uint64 { return c.count.Load() }
+
+// Longest is the longest stretch without a beat that a beat has ended.
+func (c *Cell) Longest() time.Duration { return time.Duration(c.longest.Load()) }
+
+// SmallestIdle is the smallest idle limit of the cell and those around it, or 0
+// where none of them has one.
+func (c *Cell) SmallestIdle() time.Duration {
+	var least time.Duration
+	for ; c != nil; c = c.parent {
+		if c.idle > 0 && (least == 0 || c.idle < least) {
+			least = c.idle
+		}
+	}
+	return least
+}
+
+// IdleDue is the instant at which the idle limit falls due, Forever when nothing
+// but a beat or a release can make it do so. The cell is locked.
+func (c *Cell) IdleDue() time.Duration {
+	last := c.Last()
+	switch {
+	case c.idle <= 0:
+		return Forever
+	case c.expired:
+		return last
+	case c.held.Load() > 0 || c.idle > Forever-last:
+		return Forever
+	}
+	return last + c.idle
+}
+
+// Detail is the newest detail, nil where no beat has carried one.
+func (c *Cell) Detail() any {
+	if d := c.detail.Load(); d != nil {
+		return *d
+	}
+	return nil
+}

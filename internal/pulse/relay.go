@@ -1,0 +1,135 @@
+package pulse
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The states of a relay.
+const (
+	quiet uint32 = iota // the next beat is delivered at once
+	open                // a delivery was made less than an interval ago
+	dirty               // and beats have come since
+)
+
+// A Relay delivers the beats of a cell at most once per interval. A beat costs it
+// an atomic load, or a compare-and-swap where it changes the state: what to
+// deliver is read when it is sent, not when it is beaten.
+//
+// No goroutine waits: one is started for a delivery, and a timer for the end of
+// the interval. So at most one delivery runs at a time, and one that never returns
+// holds up nothing but the deliveries after it.
+type Relay struct {
+	state   atomic.Uint32
+	cell    *Cell
+	every   time.Duration
+	deliver func(context.Context)
+	ctx     context.Context
+	cancel  context.CancelFunc
+
+	mu      sync.Mutex // guards the timer and the decision to deliver
+	timer   Timer
+	stopped bool
+}
+
+// Relay starts a relay that ends with the cell or when it is stopped.
+func (c *Cell) Relay(ctx context.Context, every time.Duration, deliver func(context.Context)) *Relay {
+	r := &Relay{cell: c, every: every, deliver: deliver}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	c.mu.Lock()
+	ended := c.state.Load() == closed
+	if !ended {
+		all := []*Relay{r}
+		if old := c.relays.Load(); old != nil {
+			all = append(slices.Clone(*old), r)
+		}
+		c.relays.Store(&all)
+	}
+	c.mu.Unlock()
+	if ended {
+		r.Stop()
+	}
+	return r
+}
+
+// notify tells the relays that the cell has something new.
+func (c *Cell) notify() {
+	relays := c.relays.Load()
+	if relays == nil {
+		return
+	}
+	for _, r := range *relays {
+		r.notify()
+	}
+}
+
+func (r *Relay) notify() {
+	for {
+		switch r.state.Load() {
+		case dirty:
+			return
+		case open:
+			if r.state.CompareAndSwap(open, dirty) {
+				return
+			}
+		case quiet:
+			if r.state.CompareAndSwap(quiet, open) {
+				go r.run()
+				return
+			}
+		}
+	}
+}
+
+// run delivers, and sets the timer for what is left of the interval.
+func (r *Relay) run() {
+	r.mu.Lock()
+	stopped := r.stopped
+	r.mu.Unlock()
+	if stopped {
+		return
+	}
+	start := r.cell.Now()
+	defer func() {
+		_ = recover() // a delivery that panics must not end the process
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !r.stopped {
+			r.timer = AfterFunc(r.cell.clock, r.every-(r.cell.Now()-start), r.elapsed)
+		}
+	}()
+	r.deliver(r.ctx)
+}
+
+func (r *Relay) elapsed() {
+	if r.state.CompareAndSwap(open, quiet) {
+		return
+	}
+	r.state.Store(open) // before the delivery reads: a beat during it is news
+	r.run()
+}
+
+// Stop ends the relay: no delivery is decided on after it, and the context of one
+// under way is cancelled. It waits for nothing.
+func (r *Relay) Stop() {
+	r.mu.Lock()
+	r.stopped = true
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	r.mu.Unlock()
+	r.cancel()
+
+	c := r.cell
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.relays.Load(); old != nil {
+		if i := slices.Index(*old, r); i >= 0 {
+			all := slices.Delete(slices.Clone(*old), i, i+1)
+			c.relays.Store(&all)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package timeout
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultGrace is how long a cancelled function may take to return where
+// [Config.Grace] is 0. It leaves a subprocess 5 s between SIGTERM and SIGKILL and
+// 1 s to collect its output (SPEC 2.9).
+const DefaultGrace = 7 * time.Second
+
+// A Config holds the limits of an execution. The zero Config has no limits: only
+// the caller's context bounds the execution (SPEC 2.1).
+//
+// A Config is an [Option] of [Run]. It may be any value; [Config.Normalize] says
+// how values that make no sense are read.
+type Config struct {
+	// Total caps the elapsed time, whatever the heartbeat. 0 is no cap.
+	Total time.Duration
+	// Idle is the longest time allowed without a heartbeat. 0 is no idle check.
+	Idle time.Duration
+	// Grace is how long the function may take to return once its context is
+	// cancelled; then it is abandoned. 0 is DefaultGrace.
+	Grace time.Duration
+}
+
+// Default has a total of 30 min and an idle limit of 2 min (SPEC 2.4). It is what
+// applies until [SetDefault] is called.
+func Default() Config { return Config{Total: 1800 * time.Second, Idle: 120 * time.Second} }
+
+// FastTools has a total of 1 min and an idle limit of 30 s, for tools that answer
+// in seconds.
+func FastTools() Config { return Config{Total: 60 * time.Second, Idle: 30 * time.Second} }
+
+// NoIdleCheck has a total of 3 min and no idle limit, for tools that cannot beat.
+func NoIdleCheck() Config { return Config{Total: 180 * time.Second} }
+
+// UnboundedTotal has no total and an idle limit of 2 min, for tools that may run for
+// hours as long as they make progress.
+func UnboundedTotal() Config { return Config{Idle: 120 * time.Second} }
+
+// Normalize gives the limits as they are enforced, and a warning for each that had
+// to be changed: a negative value is read as 0 (SPEC 2.2), and an idle limit above
+// the total is clamped to it (SPEC 2.3), since it could never be reached. A Grace of
+// 0 stays 0.
+func (c Config) Normalize() (Config, []string) {
+	var warnings []string
+	for _, v := range []struct {
+		name, meaning string
+		value         *time.Duration
+	}{
+		{"total timeout", "0 (no total limit)", &c.Total},
+		{"idle timeout", "0 (no idle check)", &c.Idle},
+		{"grace", fmt.Sprintf("the default (%v)", DefaultGrace), &c.Grace},
+	} {
+		if *v.value < 0 {
+			warnings = append(warnings, fmt.Sprintf("%s %v is negative; using %s", v.name, *v.value, v.meaning))
+			*v.value = 0
+		}
+	}
+	if c.Total > 0 && c.Idle > c.Total {
+		warnings = append(warnings, fmt.Sprintf("idle timeout %v exceeds total timeout %v; using %v", c.Idle, c.Total, c.Total))
+		c.Idle = c.Total
+	}
+	return c, warnings
+}
+
+func (c Config) sound() bool {
+	return c.Total >= 0 && c.Idle >= 0 && c.Grace >= 0 && (c.Total == 0 || c.Idle <= c.Total)
+}
+
+func (c Config) grace() time.Duration {
+	if c.Grace <= 0 {
+		return DefaultGrace
+	}
+	return c.Grace
+}
+
+// sessionMargin is what a transport gets on top of the executions that it carries.
+const sessionMargin = 30 * time.Second
+
+// SessionTimeout is the timeout for a transport session that carries executions
+// with these limits, so that it outlives them: total + 30 s, or 0, no timeout, where
+// there is no total (SPEC 2.10).
+func (c Config) SessionTimeout() time.Duration {
+	switch {
+	case c.Total <= 0:
+		return 0
+	case c.Total > math.MaxInt64-sessionMargin:
+		return math.MaxInt64
+	}
+	return c.Total + sessionMargin
+}
+
+var processDefault atomic.Pointer[Config]
+
+// SetDefault makes c the configuration of every execution that starts from now on
+// without one of its own; those that run keep theirs. It is meant to be called
+// once, by main (SPEC 2.5). It is safe for concurrent use.
+//
+// SetDefault(Config{}) takes all limits off. Values that make no sense are read as
+// [Config.Normalize] says when an execution starts, and the warnings go to the
+// logger of that execution.
+func SetDefault(c Config) { processDefault.Store(&c) }
+
+func currentDefault() Config {
+	if c := processDefault.Load(); c != nil {
+		return *c
+	}
+	return Default()
+}

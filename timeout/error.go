@@ -1,0 +1,185 @@
+package timeout
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Kind says why an execution was stopped.
+type Kind int
+
+const (
+	// Idle: no heartbeat came for as long as the idle limit.
+	Idle Kind = iota + 1
+	// Total: the elapsed time reached the total limit, or the deadline of the
+	// caller's context where that came first.
+	Total
+	// Aborted: the caller cancelled the execution.
+	Aborted
+)
+
+// String gives "idle", "total" or "aborted".
+func (k Kind) String() string {
+	switch k {
+	case Idle:
+		return "idle"
+	case Total:
+		return "total"
+	case Aborted:
+		return "aborted"
+	}
+	return "Kind(" + strconv.Itoa(int(k)) + ")"
+}
+
+// What [errors.Is] matches an [*Error] against. Idle and total also match
+// [context.DeadlineExceeded], and aborted matches [context.Canceled].
+var (
+	ErrIdle    = errors.New("timeout: idle timeout")
+	ErrTotal   = errors.New("timeout: total timeout")
+	ErrAborted = errors.New("timeout: aborted")
+)
+
+// ErrGoexit is the error of an execution whose function called [runtime.Goexit],
+// as testing's FailNow does, instead of returning (SPEC 3.13).
+var ErrGoexit = errors.New("timeout: the function called runtime.Goexit")
+
+// An Error is the outcome of an execution that was stopped. It comes as a pointer,
+// from [Run] and as the [context.Cause] of the function's context. The latter was
+// made when the limit fired, so it has no Err and is never Abandoned.
+//
+// Its tree holds the function's own error and the caller's cause. But whether the
+// execution was stopped by a limit or by the caller is answered by this Error alone:
+// ErrIdle, ErrTotal, ErrAborted, context.Canceled and context.DeadlineExceeded are
+// not looked for in the function's own error. Code under a cancelled context says
+// context.Canceled, whoever cancelled it.
+type Error struct {
+	Kind  Kind
+	Tool  string        // from WithName
+	Limit time.Duration // the limit that fired; 0 for an abort
+
+	Elapsed    time.Duration // from the start to the stop, without the grace
+	SinceBeat  time.Duration // from the last heartbeat to the stop
+	LongestGap time.Duration // the longest stretch without a heartbeat, the last one included
+	Beats      uint64        // how many there were; see heartbeat.Monitor.Count
+
+	// Abandoned says that the function had still not returned when the grace was
+	// over, and that its goroutine lives on.
+	Abandoned bool
+	// Stack shows where the function was when the idle limit fired, or when it was
+	// abandoned, with the goroutines that it had started. It is nil where it could
+	// not be had.
+	Stack []byte
+
+	Err   error // what the function returned after the stop, if it did
+	Cause error // why the caller's context ended, if that is what stopped it
+}
+
+// Error gives the documented message (SPEC 3.1, 3.2), and nothing but it.
+func (e *Error) Error() string {
+	switch e.Kind {
+	case Idle:
+		return "No progress for " + seconds(e.Limit) + "s (idle timeout). Tool should call heartbeat() during long work."
+	case Total:
+		return "Tool exceeded wall-clock limit of " + seconds(e.Limit) + "s."
+	case Aborted:
+		if e.Cause == nil || e.Cause == context.Canceled {
+			return "Tool was aborted."
+		}
+		return "Tool was aborted: " + e.Cause.Error()
+	}
+	return "timeout: " + e.Kind.String()
+}
+
+// seconds is the shortest exact decimal form (SPEC 3.3).
+func seconds(d time.Duration) string {
+	s := strconv.FormatInt(int64(d/time.Second), 10)
+	if ns := int64(d % time.Second); ns > 0 {
+		frac := strconv.FormatInt(1e9+ns, 10)[1:]
+		s += "." + strings.TrimRight(frac, "0")
+	}
+	return s
+}
+
+// Timeout reports whether a limit stopped the execution, and not the caller.
+func (e *Error) Timeout() bool { return e.Kind == Idle || e.Kind == Total }
+
+// ExitCode is 124 for a timeout and 130 for an abort (SPEC 5.1).
+func (e *Error) ExitCode() int {
+	if e.Timeout() {
+		return ExitTimeout
+	}
+	return ExitAborted
+}
+
+// Is matches the sentinels of the Kind: ErrIdle, ErrTotal or ErrAborted, and
+// context.DeadlineExceeded or context.Canceled.
+func (e *Error) Is(target error) bool {
+	switch target {
+	case ErrIdle:
+		return e.Kind == Idle
+	case ErrTotal:
+		return e.Kind == Total
+	case ErrAborted, context.Canceled:
+		return e.Kind == Aborted
+	case context.DeadlineExceeded:
+		return e.Timeout()
+	}
+	return false
+}
+
+// Unwrap gives the function's own error and the caller's cause, as far as there
+// are any.
+func (e *Error) Unwrap() []error {
+	var all []error
+	if e.Err != nil {
+		all = append(all, ownError{e.Err})
+	}
+	if e.Cause != nil {
+		all = append(all, e.Cause)
+	}
+	return all
+}
+
+// LogValue gives everything but the stack as a group.
+func (e *Error) LogValue() slog.Value {
+	attrs := []slog.Attr{
+		slog.String("message", e.Error()),
+		slog.String("kind", e.Kind.String()),
+		slog.Int("exit_code", e.ExitCode()),
+		slog.Duration("limit", e.Limit),
+		slog.Duration("elapsed", e.Elapsed),
+		slog.Duration("since_beat", e.SinceBeat),
+		slog.Duration("longest_gap", e.LongestGap),
+		slog.Uint64("beats", e.Beats),
+		slog.Bool("abandoned", e.Abandoned),
+	}
+	if e.Tool != "" {
+		attrs = append(attrs, slog.String("tool", e.Tool))
+	}
+	if e.Err != nil {
+		attrs = append(attrs, slog.String("error", e.Err.Error()))
+	}
+	if e.Cause != nil {
+		attrs = append(attrs, slog.String("cause", e.Cause.Error()))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// ownError is the function's error without its say on how the execution ended.
+type ownError struct{ err error }
+
+func (o ownError) Error() string { return o.err.Error() }
+
+func (o ownError) Is(target error) bool {
+	switch target {
+	case ErrIdle, ErrTotal, ErrAborted, context.Canceled, context.DeadlineExceeded:
+		return false
+	}
+	return errors.Is(o.err, target)
+}
+
+func (o ownError) As(target any) bool { return errors.As(o.err, target) }

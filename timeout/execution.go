@@ -1,0 +1,347 @@
+package timeout
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"runtime/pprof"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+)
+
+// An execution is one supervised run, and the context of its function, and its
+// heartbeat cell: one object, so that a run costs few allocations and none of them
+// can outlive the others.
+//
+// The outcome is decided by who cancels the context first: the function that returns,
+// the limit that fires or the caller. A cancelled context has one Cause for ever, and
+// everything that reports reads that. A state of our own beside it would have to agree
+// with it, and could not: the caller's cancellation goes past us.
+type execution struct {
+	context.Context // made by bind
+	cancel          context.CancelCauseFunc
+	unbind          func() bool
+	caller          context.Context
+
+	settings
+	limits Config
+	fn     func(context.Context) error
+
+	// The heartbeat. Its lock guards what follows.
+	cell  pulse.Cell
+	timer pulse.Timer
+	armed time.Duration // when the timer fires next; Forever where it is not set
+	// decided says that no limit may fire any more: one has, or the function has
+	// returned, or the caller's end was seen.
+	decided   bool
+	warnedFor time.Duration // the last beat for which NearIdle was called, -1 for none
+	stop      *Error        // the Cause that we gave, if we stopped it
+	returned  bool
+	abandoned bool
+	wait      chan struct{} // closed when the function returns, if somebody waits for that
+
+	// Written by the function's goroutine before returned is set.
+	err      error
+	panicked *PanicError
+}
+
+// finished is the Cause of a context whose function returned in time.
+type finished execution
+
+func (*finished) Error() string { return "timeout: the execution has ended" }
+
+// Value gives the heartbeat, and otherwise what the caller's context does.
+func (e *execution) Value(key any) any {
+	if pulse.IsKey(key) {
+		return &e.cell
+	}
+	return e.Context.Value(key)
+}
+
+// Deadline gives the total limit (SPEC 3.14), which bind has cut to the caller's.
+func (e *execution) Deadline() (time.Time, bool) {
+	if e.limits.Total <= 0 {
+		return time.Time{}, false
+	}
+	return e.cell.Start().Add(e.limits.Total), true
+}
+
+// String keeps fmt from reading the fields of a context that is in use.
+func (e *execution) String() string { return "timeout.Run(" + e.tool + ")" }
+
+// start sets the limits going and starts the function, unless the caller's context
+// is over already.
+func (e *execution) start() error {
+	config := e.config
+	if config == nil {
+		c := currentDefault()
+		config = &c
+	}
+	e.limits = *config
+	if !config.sound() {
+		var warnings []string
+		e.limits, warnings = config.Normalize()
+		for _, w := range warnings {
+			e.logAttrs(slog.LevelWarn, w)
+		}
+	}
+	e.limits.Grace = e.limits.grace()
+	e.armed, e.warnedFor = pulse.Forever, -1
+
+	if e.caller.Err() != nil {
+		return e.neverStarted()
+	}
+	e.cell.Init(pulse.Of(e.caller), e.clock, e.limits.Idle, (*engine)(e))
+	if !e.bind() {
+		return e.neverStarted()
+	}
+	if e.limits.Total > 0 || e.limits.Idle > 0 {
+		e.cell.Lock()
+		e.schedule(0)
+		e.cell.Unlock()
+	}
+	e.observe(hookStarted, nil)
+	go e.main()
+	return nil
+}
+
+// bind makes the function's context, unless the caller's deadline has passed.
+//
+// It is a child of the caller's, unless the caller's deadline is the total: then the
+// caller's own timer would race ours and could give the function a bare
+// context.DeadlineExceeded for a Cause. In that case the context is detached and the
+// caller's end is handled by callerDone. That costs a few allocations, so it is not
+// done always.
+func (e *execution) bind() bool {
+	parent := e.caller
+	deadline, hasDeadline := parent.Deadline()
+	if hasDeadline {
+		left := deadline.Sub(e.cell.Start())
+		hasDeadline = e.limits.Total == 0 || left <= e.limits.Total
+		if hasDeadline && left <= 0 {
+			return false
+		}
+		if hasDeadline {
+			e.limits.Total = left
+		}
+	}
+	if e.tool != "" {
+		parent = pprof.WithLabels(parent, pprof.Labels("tool", e.tool))
+	}
+	if hasDeadline {
+		e.Context, e.cancel = context.WithCancelCause(context.WithoutCancel(parent))
+		e.unbind = context.AfterFunc(e.caller, e.callerDone)
+	} else {
+		e.Context, e.cancel = context.WithCancelCause(parent)
+	}
+	return true
+}
+
+// neverStarted is the outcome where the caller's context was over from the start
+// (SPEC 3.11, 3.12).
+func (e *execution) neverStarted() error {
+	out := &Error{Kind: Aborted, Tool: e.tool, Cause: context.Cause(e.caller)}
+	if err := e.caller.Err(); err == nil || err == context.DeadlineExceeded {
+		out.Kind = Total // with a limit of 0: that was the time left
+	}
+	e.logAttrs(slog.LevelInfo, "tool was not started", slog.Any("error", out))
+	return out
+}
+
+// callerDone handles the end of the caller's context where ours is detached from it.
+func (e *execution) callerDone() {
+	e.cell.Lock()
+	if e.decided {
+		e.cell.Unlock()
+		return
+	}
+	now := e.cell.Flush()
+	kind := e.due(now)
+	if kind == 0 {
+		kind = Aborted
+		if e.caller.Err() == context.DeadlineExceeded {
+			kind = Total
+		}
+	}
+	e.fire(kind, now)
+}
+
+// main is the function's goroutine. It must not be inlined, and its receiver must be
+// alive across the call: that is how traces.find tells whose stack it is.
+//
+//go:noinline
+func (e *execution) main() {
+	// Deferred for Goexit, and directly, because recover works nowhere else.
+	normal := false
+	defer func() {
+		if !normal {
+			if v := recover(); v != nil {
+				e.panicked = &PanicError{Value: v, Stack: debug.Stack()}
+				e.err = e.panicked
+			} else {
+				e.err = ErrGoexit
+			}
+		}
+		e.settle()
+	}()
+	if e.tool != "" {
+		pprof.SetGoroutineLabels(e)
+	}
+	e.err = e.fn(e)
+	normal = true
+}
+
+// settle records that the function has returned, and makes that the outcome unless
+// there is one. A limit that has fallen due counts even if its timer is late, so that
+// the outcome at the boundary does not depend on which of two goroutines runs first.
+func (e *execution) settle() {
+	e.cell.Lock()
+	e.returned = true
+	var cause error
+	if !e.decided {
+		e.decided = true
+		cause = (*finished)(e)
+		if e.limits.Total > 0 || e.limits.Idle > 0 {
+			now := e.cell.Flush()
+			if kind := e.due(now); kind != 0 {
+				e.stop = e.newError(kind, now)
+				cause = e.stop
+			}
+		}
+		if e.timer != nil {
+			e.timer.Stop()
+		}
+	}
+	wait, abandoned := e.wait, e.abandoned
+	e.cell.Unlock()
+
+	if cause != nil {
+		e.cancel(cause)
+	}
+	if wait != nil {
+		close(wait)
+	}
+	if abandoned {
+		e.cameBack()
+	}
+}
+
+// newError is the outcome of a stop at now. The cell is locked.
+func (e *execution) newError(kind Kind, now time.Duration) *Error {
+	since := now - e.cell.Last()
+	out := &Error{
+		Kind: kind, Tool: e.tool, Elapsed: now, SinceBeat: since,
+		LongestGap: max(e.cell.Longest(), since), Beats: e.cell.Count(),
+	}
+	switch kind {
+	case Idle:
+		out.Limit = e.limits.Idle
+	case Total:
+		out.Limit = e.limits.Total
+	}
+	return out
+}
+
+// conclude gives what Run returns, once the context is done.
+func (e *execution) conclude() (returned bool, err error) {
+	defer e.end()
+	cause := context.Cause(e.Context)
+	if cause == error((*finished)(e)) {
+		if e.panicked != nil {
+			e.rethrow(e.panicked)
+			return false, e.panicked
+		}
+		e.observe(hookFinished, e.err)
+		return true, e.err
+	}
+
+	out := e.stopped(cause)
+	if !e.awaitReturn(out) {
+		e.abandon(out)
+		return false, out
+	}
+	out.Err = e.err
+	e.logStop(out)
+	if e.panicked != nil {
+		e.rethrow(out)
+		return false, out
+	}
+	e.observe(hookFinished, out)
+	return true, out
+}
+
+// rethrow panics with what the function panicked with, unless the caller wants it as
+// an error, which is err.
+func (e *execution) rethrow(err error) {
+	e.observe(hookFinished, err)
+	if !e.recovers {
+		panic(relayedPanic{e.panicked})
+	}
+	e.logAttrs(slog.LevelError, "tool panicked", slog.Any("error", e.panicked), slog.String("stack", string(e.panicked.Stack)))
+}
+
+// stopped gives a copy of the outcome that Run may go on filling in: the original is
+// in the function's hands.
+func (e *execution) stopped(cause error) *Error {
+	e.cell.Lock()
+	defer e.cell.Unlock()
+	e.decided = true
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	if e.stop != nil && cause == error(e.stop) {
+		out := *e.stop
+		if out.Kind == Total && e.unbind != nil && e.caller.Err() == context.DeadlineExceeded {
+			out.Cause = context.Cause(e.caller)
+		}
+		return &out
+	}
+	// The caller's end, which went straight to our context; or that of a context
+	// that says DeadlineExceeded without having shown a Deadline.
+	now := e.cell.Flush()
+	kind := Aborted
+	if e.Err() == context.DeadlineExceeded {
+		kind = Total
+	}
+	out := e.newError(kind, now)
+	out.Cause = cause
+	if kind == Total {
+		out.Limit = now
+	}
+	return out
+}
+
+// awaitReturn waits for the function until the grace is over.
+func (e *execution) awaitReturn(out *Error) bool {
+	e.cell.Lock()
+	if e.returned {
+		e.cell.Unlock()
+		return true
+	}
+	wait := make(chan struct{})
+	e.wait = wait
+	left := e.limits.Grace - (e.cell.Now() - out.Elapsed)
+	e.cell.Unlock()
+
+	over := make(chan struct{})
+	timer := pulse.AfterFunc(e.cell.Clock(), left, func() { close(over) })
+	defer timer.Stop()
+	select {
+	case <-wait:
+	case <-over:
+	}
+	// Both may be ready. A function that is back is not called abandoned.
+	e.cell.Lock()
+	defer e.cell.Unlock()
+	e.abandoned = !e.returned
+	return e.returned
+}
+
+// end leaves nothing behind.
+func (e *execution) end() {
+	e.cell.End()
+	if e.unbind != nil {
+		e.unbind()
+	}
+}

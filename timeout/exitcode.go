@@ -1,0 +1,88 @@
+package timeout
+
+import (
+	"errors"
+	"io/fs"
+	"os/exec"
+	"syscall"
+)
+
+// The exit codes of a stopped execution (SPEC 5.1). 124 is what GNU timeout uses,
+// 130 what a shell gives a program that ended by Ctrl-C.
+const (
+	ExitTimeout = 124
+	ExitAborted = 130
+)
+
+// Exit codes of commands that could not be started, as shells have them.
+const (
+	exitNotExecutable = 126
+	exitNotFound      = 127
+	exitSignal        = 128
+)
+
+// ExitCode gives the exit code that a program should end with after err (SPEC 5.1):
+//
+//   - 0 for nil
+//   - 124 where an execution timed out and 130 where one was aborted, whatever else
+//     is in err's tree
+//   - what an error with an ExitCode() int method says, unless that is negative; an
+//     *exec.ExitError of a process that a signal n ended gives 128+n
+//   - 127 for a command that was not found, 126 for one that cannot be executed
+//   - 1 for anything else
+func ExitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return e.ExitCode()
+	}
+	if e := (*exec.ExitError)(nil); errors.As(err, &e) {
+		if sig, ok := endedBySignal(e); ok {
+			return exitSignal + int(sig)
+		}
+	}
+	var coder interface{ ExitCode() int }
+	if errors.As(err, &coder) {
+		if code := coder.ExitCode(); code >= 0 {
+			return code
+		}
+		return 1
+	}
+	return startFailure(err)
+}
+
+func endedBySignal(e *exec.ExitError) (syscall.Signal, bool) {
+	if e.ProcessState == nil {
+		return 0, false
+	}
+	ws, ok := e.Sys().(interface {
+		Signaled() bool
+		Signal() syscall.Signal
+	})
+	if !ok || !ws.Signaled() {
+		return 0, false
+	}
+	return ws.Signal(), true
+}
+
+// startFailure tells an error of starting a command from any other. That a file
+// does not exist is not enough: the tool itself may have opened it.
+func startFailure(err error) int {
+	var lookErr *exec.Error
+	var pathErr *fs.PathError
+	switch {
+	case errors.As(err, &lookErr):
+	case errors.As(err, &pathErr) && pathErr.Op == "fork/exec":
+	default:
+		return 1
+	}
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return exitNotFound
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM),
+		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return 1 // the system's want, and no fault of the command
+	}
+	return exitNotExecutable
+}

@@ -1,0 +1,63 @@
+package timeout
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Hooks are called as an execution goes on, for metrics and traces. Any of them may
+// be nil.
+//
+// They are called synchronously, with the function's context, and should return
+// quickly: Started and Finished hold up the caller, NearIdle nothing, Returned the
+// goroutine that was abandoned. A panic in a hook is recovered and logged.
+type Hooks struct {
+	// Started is called before the function. An execution whose context was over from
+	// the start has no Started and no Finished.
+	Started func(context.Context, Snapshot)
+	// NearIdle is called when 80 % of the idle limit has passed without a heartbeat,
+	// once for each such gap. It may run while the function returns, and so even
+	// beside Finished.
+	NearIdle func(context.Context, Snapshot)
+	// Finished is called when the outcome is known, right before Run returns or
+	// panics, exactly once for each Started.
+	Finished func(context.Context, Snapshot)
+	// Abandoned is called before Finished when the function has not returned within
+	// the grace.
+	Abandoned func(context.Context, Snapshot)
+	// Returned is called when a function that was abandoned returns after all. If it
+	// panicked, Err holds a *PanicError.
+	Returned func(context.Context, Snapshot)
+}
+
+// A Snapshot is what a hook learns.
+type Snapshot struct {
+	Tool       string
+	Limits     Config        // as enforced: normalised, Total cut to the caller's deadline, Grace filled in
+	Elapsed    time.Duration // since the start
+	SinceBeat  time.Duration // since the last heartbeat
+	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included
+	Beats      uint64        // see heartbeat.Monitor.Count
+	Err        error         // the outcome, as Run returns it, or panics with it
+	Stack      []byte        // as in Error
+}
+
+// LogValue gives everything but the stack as a group.
+func (s Snapshot) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("tool", s.Tool),
+		slog.Duration("total", s.Limits.Total),
+		slog.Duration("idle", s.Limits.Idle),
+		slog.Duration("elapsed", s.Elapsed),
+		slog.Duration("since_beat", s.SinceBeat),
+		slog.Duration("longest_gap", s.LongestGap),
+		slog.Uint64("beats", s.Beats),
+		slog.Any("error", s.Err),
+	)
+}
+
+// WithHooks calls h. Given more than once, all are called, in the order given.
+func WithHooks(h Hooks) Option {
+	return optionFunc(func(s *settings) { s.hooks = append(s.hooks, h) })
+}

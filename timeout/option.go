@@ -1,0 +1,60 @@
+package timeout
+
+import (
+	"log/slog"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+)
+
+// An Option changes how [Run] and [Do] supervise. A [Config] is one: it sets the
+// limits. Where an option is given twice, the last one counts, but for [WithHooks].
+type Option interface{ apply(*settings) }
+
+type settings struct {
+	config   *Config // nil is the process default
+	tool     string
+	clock    pulse.Clock
+	log      *slog.Logger
+	hooks    []Hooks
+	recovers bool
+}
+
+type optionFunc func(*settings)
+
+func (f optionFunc) apply(s *settings) { f(s) }
+
+func (c Config) apply(s *settings) { s.config = &c }
+
+// WithName names the tool in errors, logs and hooks, and labels the goroutine of the
+// function, and those that it starts, with "tool" for profiles and goroutine dumps.
+// An empty name is none.
+func WithName(tool string) Option { return optionFunc(func(s *settings) { s.tool = tool }) }
+
+// WithClock runs the execution on c: its limits, its grace, and what happens in
+// package heartbeat under it. Executions within it inherit c. Without this option,
+// or with nil, the clock is that of the execution around, or else the standard
+// library's, which testing/synctest can fake.
+//
+// It is for tests that already have a mock clock. The function's context then shows
+// its Deadline on that clock, so code that compares it with the real time sees a
+// deadline that has long passed.
+func WithClock(c Clock) Option {
+	return optionFunc(func(s *settings) {
+		s.clock = nil
+		if c != nil {
+			s.clock = c
+		}
+	})
+}
+
+// WithLogger logs to l: what had to be corrected in the Config, a heartbeat that is
+// close to the idle limit, a timeout, an abort, an abandoned function and what became
+// of it. Without this option, or with nil, nothing is logged. A function that returns
+// in time is not worth a line.
+//
+// Records are written synchronously; a handler that blocks delays the result.
+func WithLogger(l *slog.Logger) Option { return optionFunc(func(s *settings) { s.log = l }) }
+
+// WithRecover turns a panic of the function into a [*PanicError] that [Run] returns,
+// as a server wants it. Without this option it reaches Run's caller as a panic.
+func WithRecover() Option { return optionFunc(func(s *settings) { s.recovers = true }) }

@@ -1,0 +1,111 @@
+package timeout
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+)
+
+var abandonedNow atomic.Int64
+
+// Abandoned is how many functions have been abandoned in this process and have not
+// returned since. Each of them holds a goroutine and whatever it works on. A server
+// whose number keeps growing is best restarted.
+func Abandoned() int { return int(abandonedNow.Load()) }
+
+// abandon reports that the function did not return within the grace.
+func (e *execution) abandon(out *Error) {
+	abandonedNow.Add(1)
+	out.Abandoned = true
+	if s := e.stack(); s != nil {
+		out.Stack = s
+	}
+	e.logStop(out)
+	e.observe(hookAbandoned, out)
+	e.observe(hookFinished, out)
+}
+
+// cameBack reports that an abandoned function has returned. It runs on the
+// function's goroutine.
+func (e *execution) cameBack() {
+	abandonedNow.Add(-1)
+	e.observe(hookReturned, e.err)
+	if e.panicked != nil {
+		e.logAttrs(slog.LevelError, "abandoned tool panicked",
+			slog.Any("error", e.err), slog.String("stack", string(e.panicked.Stack)))
+		return
+	}
+	e.logAttrs(slog.LevelWarn, "abandoned tool returned", slog.Any("execution", e.snapshot(e.err)))
+}
+
+func (e *execution) logStop(out *Error) {
+	level, msg := slog.LevelWarn, "tool timed out"
+	switch {
+	case out.Abandoned:
+		level, msg = slog.LevelError, "tool was abandoned: it did not return when its context was cancelled"
+	case out.Kind == Aborted:
+		level, msg = slog.LevelInfo, "tool was aborted"
+	}
+	attrs := []slog.Attr{slog.Any("error", out)}
+	if out.Stack != nil {
+		attrs = append(attrs, slog.String("stack", string(out.Stack)))
+	}
+	e.logAttrs(level, msg, attrs...)
+}
+
+func (e *execution) logAttrs(level slog.Level, msg string, attrs ...slog.Attr) {
+	if e.log == nil {
+		return
+	}
+	if e.tool != "" {
+		attrs = append(attrs, slog.String("tool", e.tool))
+	}
+	e.log.LogAttrs(e.caller, level, msg, attrs...)
+}
+
+// snapshot is the state of the execution as it is now.
+func (e *execution) snapshot(err error) Snapshot {
+	now := e.cell.Now()
+	since := max(now-e.cell.Last(), 0)
+	s := Snapshot{
+		Tool: e.tool, Limits: e.limits, Elapsed: now, SinceBeat: since,
+		LongestGap: max(e.cell.Longest(), since), Beats: e.cell.Count(), Err: err,
+	}
+	if stop, ok := err.(*Error); ok {
+		s.Stack = stop.Stack
+	}
+	return s
+}
+
+// The hooks by name, so that there is one place that calls them.
+var (
+	hookStarted   = func(h *Hooks) func(context.Context, Snapshot) { return h.Started }
+	hookNearIdle  = func(h *Hooks) func(context.Context, Snapshot) { return h.NearIdle }
+	hookFinished  = func(h *Hooks) func(context.Context, Snapshot) { return h.Finished }
+	hookAbandoned = func(h *Hooks) func(context.Context, Snapshot) { return h.Abandoned }
+	hookReturned  = func(h *Hooks) func(context.Context, Snapshot) { return h.Returned }
+)
+
+func (e *execution) observe(which func(*Hooks) func(context.Context, Snapshot), err error) {
+	if len(e.hooks) == 0 {
+		return
+	}
+	s := e.snapshot(err)
+	for i := range e.hooks {
+		if f := which(&e.hooks[i]); f != nil {
+			e.call(f, s)
+		}
+	}
+}
+
+func (e *execution) call(f func(context.Context, Snapshot), s Snapshot) {
+	defer func() {
+		if v := recover(); v != nil {
+			e.logAttrs(slog.LevelError, "hook panicked",
+				slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	f(e, s)
+}

@@ -1,0 +1,86 @@
+package timeout
+
+import (
+	"context"
+)
+
+// RunWithExecutionTimeout is [Run] under the name that the specification gives it.
+func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error, opts ...Option) error {
+	_, err := run(ctx, fn, opts)
+	return err
+}
+
+// Run calls fn under the limits of a [Config] given as an option, or of the process
+// default, and returns when fn has returned or, at the latest, a grace after fn was
+// told to stop.
+//
+// fn runs on a goroutine of its own, so that Run can return on time whatever fn
+// does. Its context carries the heartbeat (package heartbeat), shows the total as its
+// Deadline, and is cancelled
+//
+//   - when no heartbeat has come for the idle limit: Run returns an [*Error] of Kind
+//     [Idle], which is also the context's Cause;
+//   - when the total has elapsed, or the deadline of ctx has come: Kind [Total];
+//   - when ctx is cancelled: Kind [Aborted], and the Cause is the caller's;
+//   - when fn has returned.
+//
+// Exactly one of these is the outcome. If fn returns first, Run returns fn's error as
+// it is. Otherwise Run returns the *Error, whatever fn returns; fn's error is in its
+// tree. If both limits fall due at the same instant, it is the total. A return, a
+// heartbeat or a hold at or after that instant is too late, even if the timer is.
+//
+// A function that has not returned when the grace is over is abandoned: Run returns
+// without it, and says so in the Error, to the logger, to the hooks and in
+// [Abandoned]. Its goroutine lives on until it returns. What it returns is dropped; a
+// panic in it is reported and ends nothing.
+//
+// If ctx is over already, fn is not called. A panic of fn becomes a panic of Run,
+// also after the limit, with an error that prints its value and its stack and in
+// which errors.As finds the [*PanicError]; see [WithRecover]. If fn calls
+// runtime.Goexit, Run returns [ErrGoexit].
+//
+// Time is the monotonic clock's: while a machine sleeps, an execution does not age.
+//
+// Run panics if ctx or fn is nil.
+func Run(ctx context.Context, fn func(context.Context) error, opts ...Option) error {
+	_, err := run(ctx, fn, opts)
+	return err
+}
+
+// Do is [Run] for a function that gives a value. When the execution was stopped, the
+// value is what fn returned all the same, as a partial result; it is zero if fn was
+// abandoned or panicked.
+func Do[T any](ctx context.Context, fn func(context.Context) (T, error), opts ...Option) (T, error) {
+	if fn == nil {
+		panic("timeout: nil function")
+	}
+	var value, zero T
+	returned, err := run(ctx, func(ctx context.Context) (err error) {
+		value, err = fn(ctx)
+		return err
+	}, opts)
+	if !returned {
+		return zero, err // the function may be writing value right now
+	}
+	return value, err
+}
+
+func run(ctx context.Context, fn func(context.Context) error, opts []Option) (returned bool, err error) {
+	if ctx == nil {
+		panic("timeout: nil context")
+	}
+	if fn == nil {
+		panic("timeout: nil function")
+	}
+	e := &execution{fn: fn, caller: ctx}
+	for _, o := range opts {
+		if o != nil {
+			o.apply(&e.settings)
+		}
+	}
+	if err := e.start(); err != nil {
+		return false, err
+	}
+	<-e.Done()
+	return e.conclude()
+}

@@ -1,0 +1,155 @@
+package timeout
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+)
+
+// This file finds the stack of one goroutine out of all of them. The runtime offers
+// no way to ask for a single one, and to note the goroutine's number when it starts
+// would cost every run a microsecond for the sake of the few that get stuck. So all
+// stacks are taken, which stops the world, and the wanted one is found by the address
+// of its execution, which the trace shows as the argument of execution.main.
+
+const (
+	// maxStack is how much of a trace goes into one error.
+	maxStack = 64 << 10
+	// maxGoroutines is where taking all stacks would take long enough to be a stall of
+	// its own. Beyond it, errors come without a stack.
+	maxGoroutines = 50_000
+	// maxTraces bounds the memory of a capture.
+	maxTraces = 128 << 20
+)
+
+// captures makes limits that fire together share one capture: who finds one under way
+// waits for it to end, and then either takes the next, which all others that wait will
+// share, or shares that of whoever was quicker. And it keeps the world running nine
+// tenths of the time while limits fire one after the other: within nine times the
+// length of a capture, the last one has to do.
+//
+// A channel in a global could not be used here: it would tie testing/synctest bubbles
+// together.
+var captures struct {
+	begun  atomic.Uint64 // how many captures have begun
+	wanted atomic.Int64  // how many are waiting for one
+
+	mu     sync.Mutex
+	last   *traces // while somebody waits
+	recent weak.Pointer[traces]
+	// No capture is taken between these. Both ends are looked at because the time in a
+	// bubble may lie years before that of the capture before.
+	pause, resume time.Time
+}
+
+// stack gives the stack of the function's goroutine, with those of the goroutines it
+// has started, nil where it cannot be had.
+func (e *execution) stack() []byte {
+	c := &captures
+	c.wanted.Add(1)
+	before := c.begun.Load()
+	c.mu.Lock()
+	if c.last == nil {
+		c.last = c.recent.Value()
+	}
+	if now := time.Now(); c.begun.Load() == before && !(now.After(c.pause) && now.Before(c.resume)) {
+		c.begun.Add(1)
+		c.last = capture()
+		c.recent = weak.Make(c.last)
+		c.pause = time.Now()
+		c.resume = c.pause.Add(9 * c.pause.Sub(now))
+	}
+	all := c.last
+	if c.wanted.Add(-1) == 0 {
+		c.last = nil
+	}
+	c.mu.Unlock()
+
+	if all == nil || (e.cell.Clock() == nil && !all.begun.After(e.cell.LastTime())) {
+		return nil // none, or it shows where the function was before its last beat
+	}
+	return all.find(e)
+}
+
+// traces is the text of all goroutines, and where each of them is in it.
+type traces struct {
+	begun    time.Time
+	main     map[string][]byte   // the trace by the address of the execution
+	children map[string][][]byte // the traces by the number of the goroutine that started them
+}
+
+func capture() *traces {
+	begun := time.Now()
+	n := runtime.NumGoroutine()
+	if n > maxGoroutines {
+		return nil
+	}
+	for size := 64<<10 + n*1<<10; ; size *= 2 {
+		buf := make([]byte, min(size, maxTraces))
+		used := runtime.Stack(buf, true)
+		if used < len(buf) || len(buf) == maxTraces {
+			t := index(buf[:used])
+			t.begun = begun
+			return t
+		}
+	}
+}
+
+var (
+	mainFrame = []byte("/timeout.(*execution).main(")
+	createdBy = []byte("\ncreated by ")
+	inRoutine = []byte(" in goroutine ")
+)
+
+func index(text []byte) *traces {
+	t := &traces{main: make(map[string][]byte), children: make(map[string][][]byte)}
+	for trace := range bytes.SplitSeq(text, []byte("\n\n")) {
+		if i := bytes.Index(trace, mainFrame); i >= 0 {
+			arg, _, _ := bytes.Cut(trace[i+len(mainFrame):], []byte(")"))
+			t.main[string(bytes.TrimRight(arg, "?"))] = trace
+		}
+		if i := bytes.LastIndex(trace, createdBy); i >= 0 {
+			line, _, _ := bytes.Cut(trace[i+len(createdBy):], []byte("\n"))
+			if j := bytes.LastIndex(line, inRoutine); j >= 0 {
+				parent := string(line[j+len(inRoutine):])
+				t.children[parent] = append(t.children[parent], trace)
+			}
+		}
+	}
+	return t
+}
+
+// find gives the trace of e's function and, after it, those of the goroutines that it
+// started, and so on, up to maxStack.
+func (t *traces) find(e *execution) []byte {
+	trace := t.main[fmt.Sprintf("%p", e)]
+	if trace == nil {
+		return nil
+	}
+	out := bytes.Clone(trace)
+	for queue := [][]byte{trace}; len(queue) > 0; queue = queue[1:] {
+		for _, child := range t.children[goroutineNumber(queue[0])] {
+			if len(out)+len(child)+2 > maxStack {
+				return out[:min(len(out), maxStack)]
+			}
+			out = append(append(out, "\n\n"...), child...)
+			queue = append(queue, child)
+		}
+	}
+	return out[:min(len(out), maxStack)]
+}
+
+// goroutineNumber reads "goroutine 7 [select]:".
+func goroutineNumber(trace []byte) string {
+	rest, _ := bytes.CutPrefix(trace, []byte("goroutine "))
+	number, _, _ := bytes.Cut(rest, []byte(" "))
+	if _, err := strconv.Atoi(string(number)); err != nil {
+		return ""
+	}
+	return string(number)
+}

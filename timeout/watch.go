@@ -1,0 +1,126 @@
+package timeout
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+)
+
+// This file is the one timer of an execution. It is set for the earliest thing that
+// can happen, and where a heartbeat has meanwhile moved that, it fires early, looks,
+// and is set again: a beat touches no timer. A timer per limit, or one that each beat
+// resets, costs more at every rate of beats; polling is late.
+
+// engine is what the heartbeat cell may ask of an execution, see pulse.Engine.
+type engine execution
+
+func (w *engine) Wake(d time.Duration) {
+	e := (*execution)(w)
+	if e.decided {
+		return // nothing is left to judge, so nothing is gained by exact stamps
+	}
+	now := e.cell.Now()
+	e.armFor(now+d, now)
+}
+
+func (w *engine) Rearm() {
+	if e := (*execution)(w); !e.decided {
+		e.schedule(e.cell.Now())
+	}
+}
+
+// armFor sees to it that the timer fires at the instant at, or before.
+func (e *execution) armFor(at, now time.Duration) {
+	if at >= e.armed {
+		return
+	}
+	e.armed = at
+	if e.timer == nil {
+		e.timer = pulse.AfterFunc(e.cell.Clock(), at-now, e.onTimer)
+		return
+	}
+	e.timer.Reset(max(at-now, 0))
+}
+
+// schedule sets the timer for what can happen next. The cell is locked, as everywhere
+// here: that a burst begins and that the timer is set for longer than it cannot
+// overlap.
+func (e *execution) schedule(now time.Duration) {
+	idle := e.cell.IdleDue()
+	next := idle
+	if at := e.warningDue(idle); at < next {
+		next = at
+	}
+	if e.limits.Total > 0 {
+		next = min(next, e.limits.Total)
+	}
+	if e.cell.Hot() {
+		next = min(next, now+pulse.BurstSpan)
+	}
+	e.armFor(next, now)
+}
+
+// due gives the limit that has fallen due, or 0. The total goes first (SPEC 3.4).
+func (e *execution) due(now time.Duration) Kind {
+	switch {
+	case e.limits.Total > 0 && now >= e.limits.Total:
+		return Total
+	case now >= e.cell.IdleDue():
+		return Idle
+	}
+	return 0
+}
+
+// warningDue is when 80 % of the idle limit will have passed, Forever if nobody wants
+// to know or has been told already.
+func (e *execution) warningDue(idleDue time.Duration) time.Duration {
+	if idleDue == pulse.Forever || e.warnedFor == e.cell.Last() || (e.log == nil && len(e.hooks) == 0) {
+		return pulse.Forever
+	}
+	return idleDue - e.limits.Idle/5
+}
+
+// onTimer looks whether a limit has fallen due.
+func (e *execution) onTimer() {
+	e.cell.Lock()
+	if e.decided {
+		e.cell.Unlock()
+		return
+	}
+	e.armed = pulse.Forever
+	now := e.cell.Flush()
+	if kind := e.due(now); kind != 0 {
+		e.fire(kind, now)
+		return
+	}
+	warn := now >= e.warningDue(e.cell.IdleDue())
+	if warn {
+		e.warnedFor = e.cell.Last()
+	}
+	e.schedule(now)
+	e.cell.Unlock()
+	if warn {
+		e.observe(hookNearIdle, nil)
+		e.logAttrs(slog.LevelWarn, "tool is close to its idle limit", slog.Any("execution", e.snapshot(nil)))
+	}
+}
+
+// fire stops the execution. The cell is locked, and unlocked on return.
+func (e *execution) fire(kind Kind, now time.Duration) {
+	e.decided = true
+	if kind == Aborted {
+		e.cell.Unlock()
+		e.cancel(context.Cause(e.caller))
+		return
+	}
+	stop := e.newError(kind, now)
+	e.stop = stop
+	e.cell.Unlock()
+	if kind == Idle {
+		// Before the cancellation: afterwards a function that answers is elsewhere.
+		stop.Stack = e.stack()
+	}
+	e.cancel(stop)
+}
