@@ -3,3 +3,5 @@ module github.com/tooldeadline/tooldeadline
 go 1.25.0
 
 require github.com/benbjohnson/clock v1.3.5
+
+require golang.org/x/sys v0.35.0
