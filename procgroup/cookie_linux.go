@@ -27,12 +27,14 @@ func setCookie(cmd *exec.Cmd) string {
 	return cookie
 }
 
-// descendants finds what a command has started, outside its group too. The leader must
-// not have been reaped: its id, and its group's, are still its own.
+// descendants finds what a command has started, outside its group too. Unless reaped is
+// set, the leader must not have been reaped: its id, and its group's, are still its own.
 type descendants struct {
 	leader *leader
 	cookie string
 	begun  time.Time
+	reaped bool // go by the cookie alone
+	except int  // a process that is not a member: the helper
 }
 
 // members lists what is alive, the leader too. unsure says that something might have
@@ -42,14 +44,15 @@ func (d *descendants) members() (found []proc, unsure bool) {
 }
 
 func (d *descendants) among(all []proc) (found []proc, unsure bool) {
-	known := map[int]bool{d.leader.pid: true}
+	known := make(map[int]bool)
 	var since uint64
 	for i := range all {
 		p := &all[i]
-		if p.pid == d.leader.pid {
+		ours := !d.reaped && (p.pid == d.leader.pid || p.pgrp == d.leader.pid)
+		if ours && p.pid == d.leader.pid {
 			since = p.start
 		}
-		if p.pgrp == d.leader.pid || strings.Contains(p.cookies, d.cookie) {
+		if ours || strings.Contains(p.cookies, d.cookie) {
 			known[p.pid] = true
 		}
 	}
@@ -66,7 +69,7 @@ func (d *descendants) among(all []proc) (found []proc, unsure bool) {
 	for i := range all {
 		p := &all[i]
 		switch {
-		case p.dead():
+		case p.dead(), p.pid == d.except:
 		case known[p.pid]:
 			found = append(found, *p)
 		case p.blank && p.start >= since:
@@ -74,6 +77,18 @@ func (d *descendants) among(all []proc) (found []proc, unsure bool) {
 		}
 	}
 	return found, unsure
+}
+
+// ask tells the members outside the leader's group to end. Those in it must not get the
+// request twice: some programs take the second for more than that.
+func (d *descendants) ask() {
+	found, _ := d.members()
+	for i := range found {
+		if found[i].pgrp != d.leader.pid {
+			signalProc(&found[i], unix.SIGTERM)
+			signalProc(&found[i], unix.SIGCONT)
+		}
+	}
 }
 
 // shortLived is how long a command may have taken for nothingForked to make sense: no

@@ -49,7 +49,7 @@ func (l *leader) wait(ctx context.Context, deadline time.Time) bool {
 		return true
 	}
 	if l.fd == nil {
-		return l.waitGone(ctx, deadline)
+		return waitFor(ctx, l.gone, deadline)
 	}
 	if ended, _ := l.fd.exited(); ended {
 		return true
@@ -72,27 +72,6 @@ func (l *leader) wait(ctx context.Context, deadline time.Time) bool {
 			return true
 		}
 	}
-}
-
-func (l *leader) waitGone(ctx context.Context, deadline time.Time) bool {
-	select {
-	case <-l.gone:
-		return true
-	default:
-	}
-	var timeout <-chan time.Time
-	if !deadline.IsZero() {
-		timer := time.NewTimer(time.Until(deadline))
-		defer timer.Stop()
-		timeout = timer.C
-	}
-	select {
-	case <-l.gone:
-		return true
-	case <-ctx.Done():
-	case <-timeout:
-	}
-	return false
 }
 
 // signalGroup signals the group. It gives ESRCH if that is empty; a zombie is a member.

@@ -55,3 +55,25 @@ func (b *backoff) sleep(deadline time.Time) bool {
 	*b = backoff(min(d*3/2, maxBackoff))
 	return true
 }
+
+// waitFor is tree.wait for an end that a channel tells.
+func waitFor(ctx context.Context, gone <-chan struct{}, deadline time.Time) bool {
+	select {
+	case <-gone:
+		return true
+	default:
+	}
+	var over <-chan time.Time
+	if !deadline.IsZero() {
+		timer := time.NewTimer(time.Until(deadline))
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-gone:
+		return true
+	case <-ctx.Done():
+	case <-over:
+	}
+	return false
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os/exec"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +15,8 @@ type linuxTree struct {
 	*leader
 	kind    Containment
 	cgroup  *cgroup      // Cgroup
-	others  *descendants // Descendants
+	others  *descendants // Descendants, Helper
+	helper  *helper      // Helper; it is the leader, as far as the system is concerned
 	removed bool         // the cgroup
 }
 
@@ -52,25 +52,6 @@ func startTree(cmd *exec.Cmd, want Containment, orphans bool) (tree, error) {
 	return nil, unavailable(want, unsupported("not on Linux"))
 }
 
-// ownGroup extends the attributes of cmd, in a copy.
-func ownGroup(cmd *exec.Cmd) error {
-	var attr syscall.SysProcAttr
-	if cmd.SysProcAttr != nil {
-		attr = *cmd.SysProcAttr
-	}
-	if attr.Pgid != 0 {
-		return errors.New("procgroup: SysProcAttr.Pgid is set, but the command needs a process group of its own")
-	}
-	if attr.Ptrace {
-		return errors.New("procgroup: SysProcAttr.Ptrace is set, but a traced command has to be waited for by its tracer")
-	}
-	if !attr.Setsid { // that is a group too, and who leads one cannot make another
-		attr.Setpgid = true
-	}
-	cmd.SysProcAttr = &attr
-	return nil
-}
-
 func startInGroup(cmd *exec.Cmd) (tree, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -85,7 +66,7 @@ func startWithCookie(cmd *exec.Cmd) (tree, error) {
 		return nil, err
 	}
 	l := newLeader(cmd)
-	return &linuxTree{leader: l, kind: Descendants, others: &descendants{l, cookie, begun}}, nil
+	return &linuxTree{leader: l, kind: Descendants, others: &descendants{leader: l, cookie: cookie, begun: begun}}, nil
 }
 
 // startInCgroup gives neither a tree nor an error where there are no cgroups to be had.
@@ -116,21 +97,25 @@ func startIn(cmd *exec.Cmd, c *cgroup) (tree, error) {
 
 func (t *linuxTree) contained() Containment { return t.kind }
 
+// wait is that of the leader, unless the helper stands in its place.
+func (t *linuxTree) wait(ctx context.Context, deadline time.Time) bool {
+	if t.helper != nil {
+		return t.helper.wait(ctx, deadline)
+	}
+	return t.leader.wait(ctx, deadline)
+}
+
 func (t *linuxTree) ask() bool {
-	// Stopped members act on the request only once they are continued.
-	_ = t.signalGroup(unix.SIGTERM)
-	_ = t.signalGroup(unix.SIGCONT)
+	if t.helper == nil { // which has nobody else in its group
+		// Stopped members act on the request only once they are continued.
+		_ = t.signalGroup(unix.SIGTERM)
+		_ = t.signalGroup(unix.SIGCONT)
+	}
 	switch {
 	case t.cgroup != nil:
 		t.cgroup.signal(unix.SIGTERM, unix.SIGCONT)
 	case t.others != nil:
-		found, _ := t.others.members()
-		for i := range found {
-			if found[i].pgrp != t.pid {
-				signalProc(&found[i], unix.SIGTERM)
-				signalProc(&found[i], unix.SIGCONT)
-			}
-		}
+		t.others.ask()
 	}
 	return true
 }
@@ -157,13 +142,16 @@ func (t *linuxTree) groupMembers() (alive []int) {
 }
 
 func (t *linuxTree) kill(deadline time.Time) (survivors []int) {
+	if t.helper != nil {
+		t.helper.killTree(t.leader, deadline)
+	}
 	// First of all, while the leader's id is still its own.
 	_ = t.signalGroup(unix.SIGKILL)
-	ended := t.wait(context.Background(), longAgo)
+	ended := t.leader.wait(context.Background(), longAgo)
 	if !ended && t.cgroup != nil {
 		_ = t.cgroup.write("cgroup.kill", "1")
 	}
-	ended = ended || t.wait(context.Background(), deadline)
+	ended = ended || t.leader.wait(context.Background(), deadline)
 
 	switch {
 	case t.cgroup != nil:
@@ -202,6 +190,9 @@ func (t *linuxTree) awaitGroup(deadline time.Time) (survivors []int) {
 }
 
 func (t *linuxTree) release() {
+	if t.helper != nil {
+		t.helper.letGo(t.leader, time.Now().Add(killTime))
+	}
 	if t.cgroup != nil {
 		t.cgroup.release(time.Now().Add(killTime))
 		t.removed = true
@@ -217,7 +208,7 @@ func (t *linuxTree) close() {
 		return
 	}
 	go func() {
-		t.wait(context.Background(), time.Time{})
+		t.leader.wait(context.Background(), time.Time{})
 		t.reap()
 		for t.cgroup != nil && !t.removed {
 			t.removed = t.cgroup.remove(time.Now().Add(time.Minute))
@@ -230,5 +221,8 @@ func (t *linuxTree) finish() {
 	t.leader.close()
 	if t.cgroup != nil {
 		t.cgroup.close()
+	}
+	if t.helper != nil {
+		t.helper.close()
 	}
 }
