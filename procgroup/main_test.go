@@ -251,9 +251,37 @@ func within(t *testing.T, promised time.Duration, cmd *exec.Cmd, opts ...procgro
 // total are the options of most tests: a total limit and a short grace.
 func total(limit time.Duration, more ...procgroup.Option) []procgroup.Option {
 	return append([]procgroup.Option{
-		procgroup.WithLimits(timeout.Config{Total: limit}), procgroup.WithKillGrace(shortGrace),
+		procgroup.WithLimits(timeout.Config{Total: limit}), procgroup.WithKillGrace(shortGrace), procgroup.WithName("tool"),
 	}, more...)
 }
+
+// stopWhen starts the command, aborts it when it is ready, with a short grace, and waits.
+// Unlike a limit, this does not depend on how fast the machine is.
+func stopWhen(t *testing.T, ready func() bool, cmd *exec.Cmd, opts ...procgroup.Option) (*procgroup.Result, error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	opts = append([]procgroup.Option{procgroup.WithAbortGrace(shortGrace), procgroup.WithName("tool")}, opts...)
+	p, err := procgroup.Start(ctx, cmd, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); !ready(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(begun) > 3*slack {
+			t.Error("the command does not get ready")
+			break
+		}
+	}
+	begun := time.Now()
+	cancel()
+	r, err := p.Wait()
+	if took := time.Since(begun); took > shortGrace+time.Second+slack {
+		t.Errorf("took %v", took)
+	}
+	return r, err
+}
+
+const aborted = "tool process was aborted."
 
 // eachContainment runs a test with every containment that catches everything.
 func eachContainment(t *testing.T, f func(t *testing.T, opt procgroup.Option)) {
