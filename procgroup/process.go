@@ -136,6 +136,9 @@ func (p *Process) Pid() int { return p.inner.Process.Pid }
 func (p *Process) spawn(ctx context.Context) (err error) {
 	inner := *p.cmd
 	p.inner = &inner
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	defer func() {
 		if err != nil && p.out != nil {
 			p.out.closePipes()

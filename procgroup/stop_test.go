@@ -159,10 +159,11 @@ func TestEndsAtTheLimit(t *testing.T) {
 	race(n, atOnce, func(i int) {
 		limit := time.Duration(20+i%16) * time.Millisecond
 		r, err := procgroup.Run(context.Background(), exec.Command("sleep", "0.025"), total(limit)...)
-		consistent(t, r, err)
-		mu.Lock()
-		reasons[r.Reason]++
-		mu.Unlock()
+		if consistent(t, r, err) {
+			mu.Lock()
+			reasons[r.Reason]++
+			mu.Unlock()
+		}
 	})
 	t.Log(reasons)
 }
@@ -177,7 +178,9 @@ func TestTimeoutAndAbortTogether(t *testing.T) {
 		time.AfterFunc(20*time.Millisecond, cancel)
 		limits := timeout.Config{Total: 20*time.Millisecond + time.Duration(i%16-8)*100*time.Microsecond}
 		r, err := procgroup.Run(ctx, sleepCommand(), procgroup.WithLimits(limits))
-		consistent(t, r, err)
+		if !consistent(t, r, err) {
+			return
+		}
 		if r.Reason != procgroup.TotalTimeout && r.Reason != procgroup.Aborted {
 			t.Errorf("reason %v", r.Reason)
 		}
@@ -200,12 +203,15 @@ func race(n, atOnce int, f func(i int)) {
 	wg.Wait()
 }
 
-// consistent fails the test unless reason, error, code and message say the same.
-func consistent(t *testing.T, r *procgroup.Result, err error) {
+// consistent fails the test unless reason, error, code and message say the same. On a busy
+// machine a command may have been stopped before it was started; then there is no result.
+func consistent(t *testing.T, r *procgroup.Result, err error) (started bool) {
 	t.Helper()
 	if r == nil {
-		t.Errorf("no result: %v", err)
-		return
+		if e := (*timeout.Error)(nil); !errors.As(err, &e) {
+			t.Errorf("no result: %v", err)
+		}
+		return false
 	}
 	ok := false
 	switch r.Reason {
@@ -219,4 +225,5 @@ func consistent(t *testing.T, r *procgroup.Result, err error) {
 	if !ok || len(r.Survivors) > 0 || timeout.ExitCode(err) != r.ExitCode {
 		t.Errorf("inconsistent: %v, %+v", err, r)
 	}
+	return true
 }

@@ -32,8 +32,10 @@ func (p *Process) supervise(ctx context.Context) {
 		p.conclude(stop)
 	case p.startErr != nil && !contextError(p.startErr):
 		p.err = p.startErr // even if a limit has fired since
-	default:
+	case stop != nil:
 		p.err = stop
+	default:
+		p.err = err
 	}
 }
 
