@@ -58,6 +58,7 @@ func ExampleStart() {
 
 func ExampleProcess_Wait() {
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	p, err := procgroup.Start(ctx, exec.Command("sleep", "60"))
 	if err != nil {
 		fmt.Println(err)
@@ -85,6 +86,7 @@ func ExampleProcess_Pid() {
 
 func ExampleAttach() {
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", "echo ready; sleep 60 & sleep 60")
 	procgroup.Attach(cmd, procgroup.WithKillGrace(time.Second))
 	stdout, _ := cmd.StdoutPipe()
@@ -128,6 +130,7 @@ func ExampleWithKillGrace() {
 
 func ExampleWithAbortGrace() {
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	p, err := procgroup.Start(ctx, exec.Command("sleep", "60"), procgroup.WithAbortGrace(10*time.Second))
 	if err != nil {
 		fmt.Println(err)
