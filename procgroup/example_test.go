@@ -202,9 +202,11 @@ func ExampleLines() {
 func ExampleProgress() {
 	tool := func(ctx context.Context) error {
 		// Whoever relays the heartbeat, a server to its client for instance, gets the detail.
+		var last any
 		stop := heartbeat.Relay(ctx, time.Millisecond, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
-			if e.Detail != nil {
-				fmt.Println("progress:", e.Detail)
+			if e.Detail != last {
+				last = e.Detail
+				fmt.Println("progress:", last)
 			}
 			return nil
 		}))
