@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -88,6 +89,18 @@ func TestShortLivedCommand(t *testing.T) {
 	if pids := marked("TOOLDEADLINE_TREE="); len(pids) > 0 {
 		t.Errorf("processes %v are alive", pids)
 	}
+}
+
+// A command that is a supervisor itself: what belongs to its commands dies too, and so
+// does what it has made for them.
+func TestSupervisorInside(t *testing.T) {
+	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
+		inside := t.Name()[strings.LastIndexByte(t.Name(), '/')+1:]
+		cmd, pids := family(t, "run", inside, "tree", "deaf")
+		r, err := stopWhen(t, func() bool { return len(pids()) == 6 }, cmd, opt, procgroup.WithAbortGrace(0))
+		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
+		mustBeDead(t, pids())
+	})
 }
 
 // WithOrphans leaves a daemon alone, and what it holds does not hold up the call.

@@ -50,10 +50,9 @@ func reportOf(r *procgroup.Result, err error, begun time.Time) report {
 
 // runModeRun runs a tree with a containment, and is killed in the middle of it.
 func runModeRun(a []string) int {
-	c := procgroup.Helper
-	if a[0] == "group" {
-		c = procgroup.Group
-	}
+	c := map[string]procgroup.Containment{
+		"helper": procgroup.Helper, "cgroup": procgroup.Cgroup, "descendants": procgroup.Descendants,
+	}[a[0]]
 	begun := time.Now()
 	r, err := procgroup.Run(context.Background(), command(a[1], a[2:]...), procgroup.WithContainment(c))
 	return say(reportOf(r, err, begun))
