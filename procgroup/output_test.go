@@ -4,10 +4,7 @@ package procgroup_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"io"
-	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
