@@ -2,4 +2,7 @@ module github.com/tooldeadline/tooldeadline
 
 go 1.25.0
 
-require github.com/benbjohnson/clock v1.3.5
+require (
+	github.com/benbjohnson/clock v1.3.5
+	github.com/google/go-cmp v0.7.0
+)
