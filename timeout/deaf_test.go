@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -37,9 +36,9 @@ func TestDeafFunction(t *testing.T) {
 				start := time.Now()
 				friend := make(chan struct{})
 				time.AfterFunc(tc.back, func() { close(friend) })
-				var inner context.Context
+				inner := make(chan context.Context, 1)
 				got, err := timeout.Do(t.Context(), func(ctx context.Context) (string, error) {
-					inner = ctx
+					inner <- ctx
 					waitsForAFriend(friend)
 					return "late", errTool
 				}, tc.config)
@@ -66,7 +65,7 @@ func TestDeafFunction(t *testing.T) {
 				if !strings.Contains(string(e.Stack), "waitsForAFriend") {
 					t.Errorf("the stack does not show where it hangs:\n%s", e.Stack)
 				}
-				heartbeat.Beat(inner) // SPEC 3.15
+				heartbeat.Beat(<-inner) // SPEC 3.15
 				time.Sleep(time.Hour)
 				if timeout.Abandoned() != before {
 					t.Errorf("still %d abandoned after the function has returned", timeout.Abandoned()-before)
@@ -151,48 +150,36 @@ func TestMassTimeout(t *testing.T) {
 	}
 }
 
-// SPEC 3.9: a panic after the abandonment is reported and ends nothing.
-func TestLatePanic(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var returned timeout.Snapshot
-		calls := 0
-		err := timeout.Run(t.Context(), func(context.Context) error {
-			time.Sleep(time.Minute)
-			panic("too late")
-		}, timeout.Config{Total: time.Second}, timeout.WithName("x"), timeout.WithHooks(timeout.Hooks{
-			Returned: func(_ context.Context, s timeout.Snapshot) { returned = s; calls++ },
-		}))
-		if e := stopped(t, err); !e.Abandoned || calls != 0 {
-			t.Fatalf("abandoned %v, hook called %d times", e.Abandoned, calls)
-		}
-		time.Sleep(time.Hour)
-		var p *timeout.PanicError
-		if calls != 1 || !errors.As(returned.Err, &p) || p.Value != "too late" || returned.Elapsed != time.Minute {
-			t.Errorf("hook called %d times, with %v after %v", calls, returned.Err, returned.Elapsed)
-		}
-	})
-}
-
-// SPEC 3.9: the same for Goexit, and for a plain late return.
+// SPEC 3.9: a panic after the abandonment is reported and ends nothing; and so are
+// Goexit and a plain return.
 func TestLateReturn(t *testing.T) {
-	for name, f := range map[string]func() error{
-		"error":  func() error { return errTool },
-		"goexit": func() error { runtime.Goexit(); return nil },
+	for _, tc := range []struct {
+		name string
+		fn   func() error
+		err  error
+	}{
+		{"panic", func() error { panic(errTool) }, errTool},
+		{"error", func() error { return errTool }, errTool},
+		{"goexit", func() error { runtime.Goexit(); return nil }, timeout.ErrGoexit},
+		{"nil", func() error { return nil }, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				var got error
+				var r recorder
 				err := timeout.Run(t.Context(), func(context.Context) error {
 					time.Sleep(time.Minute)
-					return f()
-				}, timeout.Config{Total: time.Second}, timeout.WithHooks(timeout.Hooks{
-					Returned: func(_ context.Context, s timeout.Snapshot) { got = s.Err },
-				}))
-				stopped(t, err)
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				if got != errTool && got != timeout.ErrGoexit {
-					t.Errorf("%v", got)
+					return tc.fn()
+				}, timeout.Config{Total: time.Second}, timeout.WithHooks(r.hooks()))
+				if e := stopped(t, err); !e.Abandoned {
+					t.Fatal("not abandoned")
+				}
+				r.want(t, "started", "abandoned", "finished")
+				time.Sleep(time.Hour)
+				r.want(t, "started", "abandoned", "finished", "returned")
+				s := r.snapshot("returned")
+				var p *timeout.PanicError
+				if !errors.Is(s.Err, tc.err) || s.Elapsed != time.Minute || errors.As(s.Err, &p) != (tc.name == "panic") {
+					t.Errorf("%v after %v, want %v", s.Err, s.Elapsed, tc.err)
 				}
 			})
 		})

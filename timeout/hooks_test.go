@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,6 +53,12 @@ func (r *recorder) want(t *testing.T, names ...string) {
 	}
 }
 
+func (r *recorder) snapshot(name string) timeout.Snapshot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen[name]
+}
+
 // SPEC 4.7: each hook learns name, limits, elapsed, beats and the longest gap.
 func TestHooks(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -80,16 +87,17 @@ func TestHooks(t *testing.T) {
 			"abandoned": snapshot(last+15*time.Second, err),
 			"finished":  snapshot(last+15*time.Second, err),
 		} {
-			if diff := cmp.Diff(want, r.seen[name], cmpopts.IgnoreFields(timeout.Snapshot{}, "Stack"), cmpopts.EquateErrors()); diff != "" {
+			if diff := cmp.Diff(want, r.snapshot(name), cmpopts.IgnoreFields(timeout.Snapshot{}, "Stack"), cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
 		}
-		if !bytes.Contains(r.seen["abandoned"].Stack, []byte("time.Sleep")) {
-			t.Errorf("abandoned without its stack: %s", r.seen["abandoned"].Stack)
+		if !bytes.Contains(r.snapshot("abandoned").Stack, []byte("time.Sleep")) {
+			t.Errorf("abandoned without its stack: %s", r.snapshot("abandoned").Stack)
 		}
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		r.want(t, "started", "near idle", "near idle", "abandoned", "finished", "returned")
-		if s := r.seen["returned"]; s.Err != errTool || s.Elapsed != last+time.Minute {
+		if s := r.snapshot("returned"); s.Err != errTool || s.Elapsed != last+time.Minute {
 			t.Errorf("returned: %v after %v", s.Err, s.Elapsed)
 		}
 	})
@@ -113,6 +121,7 @@ func TestNearIdle(t *testing.T) {
 				err := timeout.Run(t.Context(), func(ctx context.Context) error { tc.fn(ctx); return nil },
 					timeout.Config{Idle: 10 * time.Second},
 					timeout.WithHooks(timeout.Hooks{NearIdle: func(context.Context, timeout.Snapshot) { calls++ }}))
+				synctest.Wait()
 				if err != nil || calls != tc.calls {
 					t.Errorf("%v, called %d times, want %d", err, calls, tc.calls)
 				}
@@ -147,6 +156,7 @@ func TestBadHooks(t *testing.T) {
 			timeout.Config{Idle: 10 * time.Second},
 			timeout.WithHooks(timeout.Hooks{Started: bad, Finished: bad, NearIdle: func(context.Context, timeout.Snapshot) {
 				time.Sleep(time.Hour)
+				synctest.Wait()
 				panic("and then")
 			}}),
 			timeout.WithHooks(r.hooks()),
@@ -201,6 +211,7 @@ func TestLogger(t *testing.T) {
 				_ = timeout.Run(ctx, func(ctx context.Context) error { return tc.fn(ctx, cancel) }, tc.config,
 					timeout.WithName("scan"), timeout.WithRecover(), timeout.WithLogger(slog.New(slog.NewTextHandler(&buf, nil))))
 				time.Sleep(time.Hour)
+				synctest.Wait()
 				if len(tc.want) == 0 && buf.Len() > 0 {
 					t.Errorf("logged: %s", buf.String())
 				}

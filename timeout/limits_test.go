@@ -298,7 +298,8 @@ func TestSetDefaultWhileRunning(t *testing.T) {
 
 func TestNilArguments(t *testing.T) {
 	for name, call := range map[string]func(){
-		"context":        func() { _ = timeout.Run(nil, func(context.Context) error { return nil }) }, //nolint:staticcheck // the point
+		//lint:ignore SA1012 that is the mistake that the test makes
+		"context":        func() { _ = timeout.Run(nil, func(context.Context) error { return nil }) },
 		"function":       func() { _ = timeout.Run(context.Background(), nil) },
 		"function of Do": func() { _, _ = timeout.Do[int](context.Background(), nil) },
 	} {
