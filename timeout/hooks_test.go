@@ -197,9 +197,9 @@ func TestLogger(t *testing.T) {
 			`level=WARN msg="abandoned tool returned"`, `execution.elapsed=1m0s`,
 		}},
 		{"late panic", timeout.Config{Total: time.Second}, func(context.Context, func()) error { time.Sleep(time.Minute); panic("late") }, []string{
-			`level=ERROR msg="abandoned tool panicked" error="panic: late"`,
+			`level=ERROR msg="abandoned tool panicked" tool=scan error="panic: late"`,
 		}},
-		{"panic", idle, func(context.Context, func()) error { panic("boom") }, []string{`level=ERROR msg="tool panicked" error="panic: boom"`}},
+		{"panic", idle, func(context.Context, func()) error { panic("boom") }, []string{`level=ERROR msg="tool panicked" tool=scan error="panic: boom"`}},
 		{"corrected limits", timeout.Config{Total: -1, Idle: -1}, func(context.Context, func()) error { return nil }, []string{
 			`level=WARN msg="total timeout -1ns is negative; using 0 (no total limit)"`, `level=WARN msg="idle timeout -1ns is negative; using 0 (no idle check)"`,
 		}},

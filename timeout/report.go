@@ -60,7 +60,7 @@ func (e *execution) logAttrs(level slog.Level, msg string, attrs ...slog.Attr) {
 		return
 	}
 	if e.tool != "" {
-		attrs = append(attrs, slog.String("tool", e.tool))
+		attrs = append([]slog.Attr{slog.String("tool", e.tool)}, attrs...)
 	}
 	e.log.LogAttrs(e.caller, level, msg, attrs...)
 }
