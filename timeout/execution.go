@@ -25,8 +25,7 @@ type execution struct {
 	caller          context.Context
 
 	settings
-	limits Config
-	fn     func(context.Context) error
+	fn func(context.Context) error
 
 	// The heartbeat. Its lock guards what follows.
 	cell  pulse.Cell
@@ -73,15 +72,12 @@ func (e *execution) String() string { return "timeout.Run(" + e.tool + ")" }
 // start sets the limits going and starts the function, unless the caller's context
 // is over already.
 func (e *execution) start() error {
-	config := e.config
-	if config == nil {
-		c := currentDefault()
-		config = &c
+	if !e.limited {
+		e.limits = currentDefault()
 	}
-	e.limits = *config
-	if !config.sound() {
+	if !e.limits.sound() {
 		var warnings []string
-		e.limits, warnings = config.Normalize()
+		e.limits, warnings = e.limits.Normalize()
 		for _, w := range warnings {
 			e.logAttrs(slog.LevelWarn, w)
 		}

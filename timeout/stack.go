@@ -22,7 +22,7 @@ const (
 	maxStack = 64 << 10
 	// maxGoroutines is where taking all stacks would take long enough to be a stall of
 	// its own. Beyond it, errors come without a stack.
-	maxGoroutines = 50_000
+	maxGoroutines = 25_000
 	// maxTraces bounds the memory of a capture.
 	maxTraces = 128 << 20
 )
