@@ -70,8 +70,9 @@ type Error struct {
 	// over, and that its goroutine lives on.
 	Abandoned bool
 	// Stack shows where the function was when the idle limit fired, or when it was
-	// abandoned, with the goroutines that it had started. It is nil where it could
-	// not be had.
+	// abandoned, with the goroutines that it had started. It is nil in a process with
+	// more than 25 000 goroutines, and may be when many limits fire one after the
+	// other: taking stacks stops the world, and is rationed.
 	Stack []byte
 
 	Err   error // what the function returned after the stop, if it did

@@ -29,9 +29,10 @@ const (
 
 // captures makes limits that fire together share one capture: who finds one under way
 // waits for it to end, and then either takes the next, which all others that wait will
-// share, or shares that of whoever was quicker. And it keeps the world running nine
-// tenths of the time while limits fire one after the other: within nine times the
-// length of a capture, the last one has to do.
+// share, or shares that of whoever was quicker. And it keeps the world running when
+// many limits fire one after the other: each capture is paid for with nine times its
+// length, up to captureCredit in advance, and who comes meanwhile has to make do with
+// the last one.
 //
 // A channel in a global could not be used here: it would tie testing/synctest bubbles
 // together.
@@ -42,10 +43,12 @@ var captures struct {
 	mu     sync.Mutex
 	last   *traces // while somebody waits
 	recent weak.Pointer[traces]
-	// No capture is taken between these. Both ends are looked at because the time in a
-	// bubble may lie years before that of the capture before.
-	pause, resume time.Time
+	at     time.Time // of the last one
+	paid   time.Time // until when the captures so far are paid for
 }
+
+// captureCredit lets 200 ms of captures follow on one another.
+const captureCredit = 10 * 200 * time.Millisecond
 
 // stack gives the stack of the function's goroutine, with those of the goroutines it
 // has started, nil where it cannot be had.
@@ -57,12 +60,16 @@ func (e *execution) stack() []byte {
 	if c.last == nil {
 		c.last = c.recent.Value()
 	}
-	if now := time.Now(); c.begun.Load() == before && !(now.After(c.pause) && now.Before(c.resume)) {
+	now := time.Now()
+	if now.Before(c.at) || c.paid.Before(now) {
+		c.paid = now // the former: the last one was taken in another bubble's time
+	}
+	if c.begun.Load() == before && c.paid.Sub(now) < captureCredit {
 		c.begun.Add(1)
 		c.last = capture()
 		c.recent = weak.Make(c.last)
-		c.pause = time.Now()
-		c.resume = c.pause.Add(9 * c.pause.Sub(now))
+		c.at = now
+		c.paid = c.paid.Add(10 * time.Since(now))
 	}
 	all := c.last
 	if c.wanted.Add(-1) == 0 {
@@ -70,7 +77,7 @@ func (e *execution) stack() []byte {
 	}
 	c.mu.Unlock()
 
-	if all == nil || (e.cell.Clock() == nil && !all.begun.After(e.cell.LastTime())) {
+	if all == nil || (e.cell.Clock() == nil && all.begun.Before(e.cell.LastTime())) {
 		return nil // none, or it shows where the function was before its last beat
 	}
 	return all.find(e)
