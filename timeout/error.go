@@ -70,7 +70,9 @@ type Error struct {
 	// over, and that its goroutine lives on.
 	Abandoned bool
 	// Stack shows where the function was when the idle limit fired, or when it was
-	// abandoned, with the goroutines that it had started. It is nil in a process with
+	// abandoned, and where the goroutines were that it had started: traces in the form
+	// of runtime.Stack, the function's own first, parted by empty lines, 64 KiB at the
+	// most. It is nil in a process with
 	// more than 25 000 goroutines, and may be when many limits fire one after the
 	// other: taking stacks stops the world, and is rationed.
 	Stack []byte

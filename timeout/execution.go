@@ -97,7 +97,9 @@ func (e *execution) start() error {
 		e.schedule(0)
 		e.cell.Unlock()
 	}
-	e.observe(hookStarted, nil)
+	if len(e.hooks) > 0 {
+		e.observe(hookStarted, e.snapshot(nil))
+	}
 	go e.main()
 	return nil
 }
@@ -244,14 +246,11 @@ func (e *execution) conclude() (returned bool, err error) {
 	defer e.end()
 	cause := context.Cause(e.Context)
 	if cause == error((*finished)(e)) {
-		if e.panicked != nil {
-			e.rethrow(e.panicked)
-			return false, e.panicked
+		if len(e.hooks) > 0 {
+			e.observe(hookFinished, e.snapshot(e.err))
 		}
-		e.observe(hookFinished, e.err)
-		return true, e.err
+		return e.hand(e.err)
 	}
-
 	out := e.stopped(cause)
 	if !e.awaitReturn(out) {
 		e.abandon(out)
@@ -259,22 +258,21 @@ func (e *execution) conclude() (returned bool, err error) {
 	}
 	out.Err = e.err
 	e.logStop(out)
-	if e.panicked != nil {
-		e.rethrow(out)
-		return false, out
-	}
-	e.observe(hookFinished, out)
-	return true, out
+	e.observe(hookFinished, e.snapshotOf(out))
+	return e.hand(out)
 }
 
-// rethrow panics with what the function panicked with, unless the caller wants it as
-// an error, which is err.
-func (e *execution) rethrow(err error) {
-	e.observe(hookFinished, err)
+// hand gives err to the caller, unless the function has panicked and the caller wants
+// that as a panic.
+func (e *execution) hand(err error) (returned bool, _ error) {
+	if e.panicked == nil {
+		return true, err
+	}
 	if !e.recovers {
 		panic(relayedPanic{e.panicked})
 	}
 	e.logAttrs(slog.LevelError, "tool panicked", slog.Any("error", e.panicked), slog.String("stack", string(e.panicked.Stack)))
+	return false, err
 }
 
 // stopped gives a copy of the outcome that Run may go on filling in: the original is

@@ -84,8 +84,8 @@ func TestHooks(t *testing.T) {
 		for name, want := range map[string]timeout.Snapshot{
 			"started":   {Tool: "scan", Limits: limits},
 			"near idle": snapshot(last+8*time.Second, nil),
-			"abandoned": snapshot(last+15*time.Second, err),
-			"finished":  snapshot(last+15*time.Second, err),
+			"abandoned": snapshot(last+10*time.Second, err), // when it was stopped, without the grace
+			"finished":  snapshot(last+10*time.Second, err),
 		} {
 			if diff := cmp.Diff(want, r.snapshot(name), cmpopts.IgnoreFields(timeout.Snapshot{}, "Stack"), cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", name, diff)

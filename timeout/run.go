@@ -34,6 +34,12 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // [Abandoned]. Its goroutine lives on until it returns. What it returns is dropped; a
 // panic in it is reported and ends nothing.
 //
+// Where a call takes no context, cancelling does not end it. What does, often, is to
+// close what it waits for:
+//
+//	stop := context.AfterFunc(ctx, func() { conn.Close() })
+//	defer stop()
+//
 // If ctx is over already, fn is not called. A panic of fn becomes a panic of Run,
 // also after the limit, with an error that prints its value and its stack and in
 // which errors.As finds the [*PanicError]; see [WithRecover]. If fn calls

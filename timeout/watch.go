@@ -102,8 +102,9 @@ func (e *execution) onTimer() {
 	e.schedule(now)
 	e.cell.Unlock()
 	if warn {
-		e.observe(hookNearIdle, nil)
-		e.logAttrs(slog.LevelWarn, "tool is close to its idle limit", slog.Any("execution", e.snapshot(nil)))
+		s := e.snapshot(nil)
+		e.observe(hookNearIdle, s)
+		e.logAttrs(slog.LevelWarn, "tool is close to its idle limit", slog.Any("execution", s))
 	}
 }
 
