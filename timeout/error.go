@@ -73,7 +73,7 @@ type Error struct {
 	// abandoned, and where the goroutines were that it had started: traces in the form
 	// of runtime.Stack, the function's own first, parted by empty lines, 64 KiB at the
 	// most. It is nil in a process with
-	// more than 25 000 goroutines, and may be when many limits fire one after the
+	// more than 10 000 goroutines, and may be when many limits fire one after the
 	// other: taking stacks stops the world, and is rationed.
 	Stack []byte
 

@@ -34,7 +34,7 @@ type Engine interface {
 type Cell struct {
 	// What a beat reads, side by side so that it is one cache line.
 	state  atomic.Uint32
-	held   atomic.Int32 // holds in force, those of nested executions included
+	held   atomic.Int32 // holds that suspend the idle check; changed under mu
 	parent *Cell
 	last   atomic.Int64 // instant of the last beat
 	idle   time.Duration
@@ -49,9 +49,9 @@ type Cell struct {
 	detail  atomic.Pointer[any]
 	relays  atomic.Pointer[[]*Relay] // replaced under mu, never changed in place
 
-	mu      sync.Mutex // guards what follows, and every change of state and held
-	engine  Engine
-	expired bool // a hold came when the idle limit had already fallen due
+	mu     sync.Mutex // guards what follows, and every change of state and held
+	engine Engine
+	holds  int32 // holds not yet released, those of nested executions included
 }
 
 type key struct{}
@@ -139,8 +139,6 @@ func (c *Cell) IdleDue() time.Duration {
 	switch {
 	case c.idle <= 0:
 		return Forever
-	case c.expired:
-		return last
 	case c.held.Load() > 0 || c.idle > Forever-last:
 		return Forever
 	}
