@@ -138,6 +138,3 @@ func (c *Cell) lift(now time.Duration) {
 		}
 	}
 }
-
-// Hot reports whether a burst is on.
-func (c *Cell) Hot() bool { return c.state.Load() == hot }

@@ -117,8 +117,17 @@ func (c *Cell) LastTime() time.Time { return c.base.Add(c.Last()) }
 // Count is the number of beats recorded.
 func (c *Cell) Count() uint64 { return c.count.Load() }
 
-// Longest is the longest stretch without a beat that a beat has ended.
-func (c *Cell) Longest() time.Duration { return time.Duration(c.longest.Load()) }
+// Longest is the longest stretch without a beat up to now, without those in which the
+// idle check was held. The stamp is read first: a beat that lifts it has noted the gap
+// before.
+func (c *Cell) Longest(now time.Duration) time.Duration {
+	gap := now - c.Last()
+	longest := time.Duration(c.longest.Load())
+	if c.held.Load() > 0 {
+		return longest
+	}
+	return max(longest, gap)
+}
 
 // SmallestIdle is the smallest idle limit of the cell and those around it, or 0
 // where none of them has one.
