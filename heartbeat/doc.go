@@ -4,8 +4,8 @@
 // whether anybody does:
 //
 //	for _, file := range files {
-//		heartbeat.Beat(ctx)
 //		process(file)
+//		heartbeat.Beat(ctx)
 //	}
 //
 // Package timeout supervises: it cancels the context once it has gone without a

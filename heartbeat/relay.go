@@ -38,8 +38,8 @@ func (f SinkFunc) Beat(ctx context.Context, e Event) error { return f(ctx, e) }
 // The sink runs on a goroutine of its own: however slow it is, it delays no beat,
 // no deadline and no result, only its own next call.
 //
-// The relay ends when stop is called or the execution ends, whichever is first.
-// Neither waits for the sink: a call under way has its context cancelled, no other
+// The relay ends when stop is called, ctx is cancelled or the execution ends,
+// whichever is first. None of them waits for the sink: a call under way has its context cancelled, no other
 // follows, and what was pending is dropped. Calling stop again does nothing.
 //
 // Outside an execution there is nothing to relay, and stop does nothing.

@@ -21,25 +21,27 @@ type Hooks struct {
 	// beside Finished.
 	NearIdle func(context.Context, Snapshot)
 	// Finished is called when the outcome is known, right before Run returns or
-	// panics, exactly once for each Started.
+	// panics, exactly once for each Started. It is also how to get the figures of a
+	// run that succeeded.
 	Finished func(context.Context, Snapshot)
 	// Abandoned is called before Finished when the function has not returned within
 	// the grace.
 	Abandoned func(context.Context, Snapshot)
-	// Returned is called when a function that was abandoned returns after all. If it
-	// panicked, Err holds a *PanicError.
+	// Returned is called when a function that was abandoned returns after all, with what
+	// it returned as Err. If it panicked, that is a *PanicError.
 	Returned func(context.Context, Snapshot)
 }
 
-// A Snapshot is what a hook learns.
+// A Snapshot is what a hook learns: the state of the execution when the hook is called,
+// or, in Abandoned and Finished, when the execution was stopped.
 type Snapshot struct {
 	Tool       string
 	Limits     Config        // as enforced: normalised, Total cut to the caller's deadline, Grace filled in
 	Elapsed    time.Duration // since the start
 	SinceBeat  time.Duration // since the last heartbeat
-	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included
+	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included, holds not
 	Beats      uint64        // see heartbeat.Monitor.Count
-	Err        error         // the outcome, as Run returns it, or panics with it
+	Err        error         // the outcome as Run returns it; a *PanicError where Run panics
 	Stack      []byte        // as in Error
 }
 

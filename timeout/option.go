@@ -11,7 +11,8 @@ import (
 type Option interface{ apply(*settings) }
 
 type settings struct {
-	config   *Config // nil is the process default
+	limits   Config
+	limited  bool // limits were given; otherwise the process default applies
 	tool     string
 	clock    pulse.Clock
 	log      *slog.Logger
@@ -23,7 +24,7 @@ type optionFunc func(*settings)
 
 func (f optionFunc) apply(s *settings) { f(s) }
 
-func (c Config) apply(s *settings) { s.config = &c }
+func (c Config) apply(s *settings) { s.limits, s.limited = c, true }
 
 // WithName names the tool in errors, logs and hooks, and labels the goroutine of the
 // function, and those that it starts, with "tool" for profiles and goroutine dumps.

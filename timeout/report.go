@@ -23,15 +23,15 @@ func (e *execution) abandon(out *Error) {
 		out.Stack = s
 	}
 	e.logStop(out)
-	e.observe(hookAbandoned, out)
-	e.observe(hookFinished, out)
+	e.observe(hookAbandoned, e.snapshotOf(out))
+	e.observe(hookFinished, e.snapshotOf(out))
 }
 
 // cameBack reports that an abandoned function has returned. It runs on the
 // function's goroutine.
 func (e *execution) cameBack() {
 	abandonedNow.Add(-1)
-	e.observe(hookReturned, e.err)
+	e.observeNow(hookReturned, e.err)
 	if e.panicked != nil {
 		e.logAttrs(slog.LevelError, "abandoned tool panicked",
 			slog.Any("error", e.err), slog.String("stack", string(e.panicked.Stack)))
@@ -60,7 +60,7 @@ func (e *execution) logAttrs(level slog.Level, msg string, attrs ...slog.Attr) {
 		return
 	}
 	if e.tool != "" {
-		attrs = append(attrs, slog.String("tool", e.tool))
+		attrs = append([]slog.Attr{slog.String("tool", e.tool)}, attrs...)
 	}
 	e.log.LogAttrs(e.caller, level, msg, attrs...)
 }
@@ -68,15 +68,19 @@ func (e *execution) logAttrs(level slog.Level, msg string, attrs ...slog.Attr) {
 // snapshot is the state of the execution as it is now.
 func (e *execution) snapshot(err error) Snapshot {
 	now := e.cell.Now()
-	since := max(now-e.cell.Last(), 0)
-	s := Snapshot{
-		Tool: e.tool, Limits: e.limits, Elapsed: now, SinceBeat: since,
-		LongestGap: max(e.cell.Longest(), since), Beats: e.cell.Count(), Err: err,
+	return Snapshot{
+		Tool: e.tool, Limits: e.limits, Elapsed: now, SinceBeat: max(now-e.cell.Last(), 0),
+		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Err: err,
 	}
-	if stop, ok := err.(*Error); ok {
-		s.Stack = stop.Stack
+}
+
+// snapshotOf is the state of the execution when it was stopped: the grace that came
+// after would make the longest gap, by which limits are chosen, longer than it was.
+func (e *execution) snapshotOf(out *Error) Snapshot {
+	return Snapshot{
+		Tool: e.tool, Limits: e.limits, Elapsed: out.Elapsed, SinceBeat: out.SinceBeat,
+		LongestGap: out.LongestGap, Beats: out.Beats, Err: out, Stack: out.Stack,
 	}
-	return s
 }
 
 // The hooks by name, so that there is one place that calls them.
@@ -88,11 +92,12 @@ var (
 	hookReturned  = func(h *Hooks) func(context.Context, Snapshot) { return h.Returned }
 )
 
-func (e *execution) observe(which func(*Hooks) func(context.Context, Snapshot), err error) {
-	if len(e.hooks) == 0 {
-		return
-	}
-	s := e.snapshot(err)
+// observeNow calls a hook with the present state.
+func (e *execution) observeNow(which func(*Hooks) func(context.Context, Snapshot), err error) {
+	e.observe(which, e.snapshot(err))
+}
+
+func (e *execution) observe(which func(*Hooks) func(context.Context, Snapshot), s Snapshot) {
 	for i := range e.hooks {
 		if f := which(&e.hooks[i]); f != nil {
 			e.call(f, s)

@@ -20,18 +20,24 @@ import (
 const (
 	// maxStack is how much of a trace goes into one error.
 	maxStack = 64 << 10
-	// maxGoroutines is where taking all stacks would take long enough to be a stall of
-	// its own. Beyond it, errors come without a stack.
-	maxGoroutines = 50_000
+	// maxGoroutines is where a capture becomes a stall that other limits notice: the
+	// world stands still for some 5 µs per goroutine. Beyond it, errors come without a
+	// stack.
+	maxGoroutines = 10_000
 	// maxTraces bounds the memory of a capture.
 	maxTraces = 128 << 20
+	// capturePrice times its length is how long a capture has to be paid for: 1 % of the
+	// time may be spent on them. captureCredit is 20 ms of captures in advance, so that
+	// in a process of ordinary size a few can follow on one another.
+	capturePrice  = 100
+	captureCredit = capturePrice * 20 * time.Millisecond
 )
 
 // captures makes limits that fire together share one capture: who finds one under way
 // waits for it to end, and then either takes the next, which all others that wait will
-// share, or shares that of whoever was quicker. And it keeps the world running nine
-// tenths of the time while limits fire one after the other: within nine times the
-// length of a capture, the last one has to do.
+// share, or shares that of whoever was quicker. And it keeps the world running when
+// many limits fire one after the other: captures are rationed, and who comes meanwhile
+// has to make do with the last one.
 //
 // A channel in a global could not be used here: it would tie testing/synctest bubbles
 // together.
@@ -42,9 +48,8 @@ var captures struct {
 	mu     sync.Mutex
 	last   *traces // while somebody waits
 	recent weak.Pointer[traces]
-	// No capture is taken between these. Both ends are looked at because the time in a
-	// bubble may lie years before that of the capture before.
-	pause, resume time.Time
+	at     time.Time // of the last one
+	paid   time.Time // until when the captures so far are paid for
 }
 
 // stack gives the stack of the function's goroutine, with those of the goroutines it
@@ -57,12 +62,16 @@ func (e *execution) stack() []byte {
 	if c.last == nil {
 		c.last = c.recent.Value()
 	}
-	if now := time.Now(); c.begun.Load() == before && !(now.After(c.pause) && now.Before(c.resume)) {
+	now := time.Now()
+	if now.Before(c.at) || c.paid.Before(now) {
+		c.paid = now // the former: the last one was taken in another bubble's time
+	}
+	if c.begun.Load() == before && c.paid.Sub(now) < captureCredit {
 		c.begun.Add(1)
 		c.last = capture()
 		c.recent = weak.Make(c.last)
-		c.pause = time.Now()
-		c.resume = c.pause.Add(9 * c.pause.Sub(now))
+		c.at = now
+		c.paid = c.paid.Add(capturePrice * time.Since(now))
 	}
 	all := c.last
 	if c.wanted.Add(-1) == 0 {
@@ -70,7 +79,7 @@ func (e *execution) stack() []byte {
 	}
 	c.mu.Unlock()
 
-	if all == nil || (e.cell.Clock() == nil && !all.begun.After(e.cell.LastTime())) {
+	if all == nil || (e.cell.Clock() == nil && all.begun.Before(e.cell.LastTime())) {
 		return nil // none, or it shows where the function was before its last beat
 	}
 	return all.find(e)

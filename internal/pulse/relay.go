@@ -35,7 +35,7 @@ type Relay struct {
 	stopped bool
 }
 
-// Relay starts a relay that ends with the cell or when it is stopped.
+// Relay starts a relay that ends with the cell, with ctx or when it is stopped.
 func (c *Cell) Relay(ctx context.Context, every time.Duration, deliver func(context.Context)) *Relay {
 	r := &Relay{cell: c, every: every, deliver: deliver}
 	r.ctx, r.cancel = context.WithCancel(ctx)
@@ -87,7 +87,7 @@ func (r *Relay) notify() {
 // run delivers, and sets the timer for what is left of the interval.
 func (r *Relay) run() {
 	r.mu.Lock()
-	stopped := r.stopped
+	stopped := r.stopped || r.ctx.Err() != nil
 	r.mu.Unlock()
 	if stopped {
 		return

@@ -1,0 +1,93 @@
+# What a contributor and .ci/run call. GNU make 3.81 and sh are enough.
+
+# Pinned tools: the only place where their versions stand.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+
+# What "make cross" compiles for. 386 is there for its 32-bit int.
+PLATFORMS := linux/amd64 linux/arm64 linux/386 darwin/arm64 windows/amd64 freebsd/amd64
+
+# Nested modules that are never tagged, so never released.
+UNRELEASED := benchmarks
+
+# Every directory with a go.mod, the root first. A new module needs no edit here.
+MODULES := $(shell git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod' | \
+	sed -e 's,/*go\.mod$$,,' -e 's,^$$,.,' | LC_ALL=C sort -u)
+MODULES := $(foreach m,$(MODULES),$(if $(wildcard $(m)/go.mod),$(m)))
+ifeq ($(MODULES),)
+$(error no go.mod found; this Makefile works in a git clone)
+endif
+
+# Each module is built from its own go.mod, as its users build it. The workspace is
+# for editors and for "go run ./examples/..." from the root.
+export GOWORK := off
+
+# The race detector needs a C compiler on most systems; "go env CGO_ENABLED" is 0
+# where there is none.
+ifeq ($(shell go env CGO_ENABLED),1)
+RACE := -race
+endif
+TESTFLAGS ?= $(RACE) -shuffle=on -timeout=4m
+FUZZTIME  ?= 30s
+VERSION   ?= v0.1.0
+
+# $(call each,modules,command) runs the command in each module and stops at the first
+# that fails, naming it.
+define each
+@for m in $(1); do \
+	echo "--- $$m: $(strip $(2))"; \
+	(cd "$$m" && $(2)) || { echo "make $@: FAIL in $$m: $(strip $(2))" >&2; exit 1; }; \
+done
+endef
+
+.PHONY: help test lint cross fuzz bench rehearse release check
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
+
+test: ## run the tests of every module
+	@$(if $(findstring -race,$(TESTFLAGS)),:,echo "note: the race detector is off; it needs a C compiler")
+	$(call each,$(MODULES),go test $(TESTFLAGS) ./...)
+
+lint: ## gofmt, go vet, staticcheck, go mod tidy, go.work
+	@bad=$$("$$(go env GOROOT)/bin/gofmt" -l .) || exit 1; \
+	test -z "$$bad" || { echo "make $@: FAIL: gofmt would change:" >&2; echo "$$bad" >&2; exit 1; }
+	$(call each,$(MODULES),go vet ./...)
+	$(call each,$(MODULES),go run $(STATICCHECK) ./...)
+	$(call each,$(MODULES),go mod tidy -diff)
+	$(call each,$(MODULES),GOWORK= go list ./... >/dev/null)
+
+cross: ## build and vet every released module for other systems
+	@for p in $(PLATFORMS); do \
+		export CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/}; \
+		for m in $(filter-out $(UNRELEASED),$(MODULES)); do \
+			echo "--- $$m: go build, go vet for $$p"; \
+			(cd "$$m" && go build -o /dev/null ./... && go vet ./...) || \
+				{ echo "make $@: FAIL in $$m for $$p" >&2; exit 1; }; \
+		done; \
+	done
+
+fuzz: ## run each fuzz target for FUZZTIME
+	@for m in $(MODULES); do \
+		pkgs=$$(cd "$$m" && go list ./...) || exit 1; \
+		for p in $$pkgs; do \
+			targets=$$(cd "$$m" && go test -list '^Fuzz' "$$p") || { echo "$$targets"; exit 1; }; \
+			for t in $$(echo "$$targets" | sed -n '/^Fuzz/p'); do \
+				echo "--- $$p: $$t for $(FUZZTIME)"; \
+				(cd "$$m" && go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) "$$p") || \
+					{ echo "make $@: FAIL: $$t in $$p" >&2; exit 1; }; \
+			done; \
+		done; \
+	done
+
+bench: ## run the benchmarks and compare
+	cd benchmarks && go run ./cmd/compare
+
+rehearse: ## go through a release in a scratch clone, VERSION=v0.1.0
+	@UNRELEASED="$(UNRELEASED)" scripts/rehearse "$(VERSION)"
+
+release: ## rehearse VERSION, then keep its tags in this clone
+	@test "$(origin VERSION)" != file || { echo "make $@: which version? VERSION=v1.2.3" >&2; exit 1; }
+	@UNRELEASED="$(UNRELEASED)" scripts/rehearse -keep "$(VERSION)"
+
+check: ## all that a merge needs
+	@.ci/run

@@ -1,0 +1,162 @@
+package heartbeat_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// limits leaves a second for each step.
+var limits = timeout.Config{Idle: time.Second}
+
+func ExampleBeat() {
+	index := func(ctx context.Context, files []string) error {
+		for range files {
+			heartbeat.Beat(ctx)
+			time.Sleep(time.Millisecond)
+		}
+		return nil
+	}
+	files := []string{"a", "b", "c"}
+
+	fmt.Println(index(context.Background(), files)) // outside an execution it does nothing
+	fmt.Println(timeout.Run(context.Background(), func(ctx context.Context) error {
+		err := index(ctx, files)
+		fmt.Println(heartbeat.FromContext(ctx).Count(), "beats")
+		return err
+	}, limits))
+	// Output:
+	// <nil>
+	// 3 beats
+	// <nil>
+}
+
+func ExampleBeatWith() {
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		done := make(chan struct{})
+		stop := heartbeat.Relay(ctx, time.Minute, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
+			fmt.Println(e.Detail)
+			close(done)
+			return nil
+		}))
+		defer stop()
+		heartbeat.BeatWith(ctx, "12 of 70 files")
+		<-done
+		return nil
+	}, limits)
+	// Output: 12 of 70 files
+}
+
+// A loop that beats millions of times looks the execution up once.
+func ExampleFromContext() {
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		beat := heartbeat.FromContext(ctx)
+		sum := 0
+		for i := range 100_000 {
+			sum += i
+			beat.Beat()
+		}
+		fmt.Println(sum, beat.Count() > 0, time.Since(beat.Last()) < time.Minute)
+		return nil
+	}, limits)
+	fmt.Println(heartbeat.FromContext(context.Background()).Count())
+	// Output:
+	// 4999950000 true true
+	// 0
+}
+
+func ExampleInterval() {
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		fmt.Println(heartbeat.Interval(ctx))
+		return nil
+	}, timeout.Config{Idle: 3 * time.Second})
+	fmt.Println(heartbeat.Interval(context.Background()))
+	// Output:
+	// 1.5s
+	// 10s
+}
+
+// A call that has no chance to beat outlives the idle limit several times over.
+func ExampleKeep() {
+	query := func(context.Context) error {
+		time.Sleep(200 * time.Millisecond)
+		return errors.New("no rows")
+	}
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		return heartbeat.Keep(ctx, 5*time.Millisecond, query)
+	}, timeout.Config{Idle: 100 * time.Millisecond})
+	fmt.Println(err)
+	// Output: no rows
+}
+
+func ExampleHold() {
+	approval := make(chan bool)
+	go func() { time.Sleep(200 * time.Millisecond); approval <- true }() // a person
+
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		release := heartbeat.Hold(ctx)
+		defer release()
+		select {
+		case ok := <-approval:
+			fmt.Println("approved:", ok)
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}, timeout.Config{Idle: 50 * time.Millisecond, Total: time.Minute})
+	fmt.Println(err)
+	// Output:
+	// approved: true
+	// <nil>
+}
+
+func ExampleReader() {
+	download := strings.NewReader("sixteen bytes...")
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		data, err := io.ReadAll(heartbeat.Reader(ctx, download))
+		fmt.Println(len(data), heartbeat.FromContext(ctx).Count())
+		return err
+	}, limits)
+	// Output: 16 1
+}
+
+func ExampleWriter() {
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		w := heartbeat.Writer(ctx, io.Discard)
+		for range 3 {
+			fmt.Fprintln(w, "a line")
+		}
+		fmt.Println(heartbeat.FromContext(ctx).Count())
+		return nil
+	}, limits)
+	// Output: 3
+}
+
+// The first beat is passed on at once, the newest of the others when the interval
+// has passed.
+func ExampleRelay() {
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		progress := make(chan any, 10)
+		stop := heartbeat.Relay(ctx, 50*time.Millisecond, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
+			progress <- e.Detail
+			return nil
+		}))
+		defer stop()
+		heartbeat.BeatWith(ctx, "started")
+		fmt.Println(<-progress)
+		for i := range 100 {
+			heartbeat.BeatWith(ctx, fmt.Sprintf("%d %%", i+1))
+		}
+		fmt.Println(<-progress)
+		return nil
+	}, limits)
+	// Output:
+	// started
+	// 100 %
+}

@@ -1,0 +1,470 @@
+package heartbeat_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+var errTool = errors.New("tool failed")
+
+// execution runs fn in a bubble, under the given idle limit.
+func execution(t *testing.T, idle time.Duration, fn func(t *testing.T, ctx context.Context)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			fn(t, ctx)
+			return ctx.Err()
+		}, timeout.Config{Idle: idle})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// SPEC 4.1: outside an execution nothing happens, and nothing breaks.
+func TestOutsideAnExecution(t *testing.T) {
+	ctx := context.Background()
+	heartbeat.Beat(ctx)
+	heartbeat.BeatWith(ctx, "detail")
+	release := heartbeat.Hold(ctx)
+	release()
+	release()
+	stop := heartbeat.Relay(ctx, 1, heartbeat.SinkFunc(func(context.Context, heartbeat.Event) error {
+		t.Error("the sink was called")
+		return nil
+	}))
+	stop()
+	stop()
+	if err := heartbeat.Keep(ctx, 1, func(context.Context) error { return errTool }); err != errTool {
+		t.Errorf("Keep gave %v", err)
+	}
+	if _, err := io.Copy(heartbeat.Writer(ctx, io.Discard), heartbeat.Reader(ctx, strings.NewReader("x"))); err != nil {
+		t.Error(err)
+	}
+	if d := heartbeat.Interval(ctx); d != 10*time.Second {
+		t.Errorf("interval %v", d)
+	}
+	m := heartbeat.FromContext(ctx)
+	m.Beat()
+	if m != nil || m.Count() != 0 || !m.Last().IsZero() {
+		t.Errorf("monitor %v, %d, %v", m, m.Count(), m.Last())
+	}
+}
+
+func TestMonitor(t *testing.T) {
+	execution(t, time.Minute, func(t *testing.T, ctx context.Context) {
+		m, start := heartbeat.FromContext(ctx), time.Now()
+		if m.Count() != 0 || !m.Last().Equal(start) {
+			t.Errorf("at the start: %d, %v", m.Count(), m.Last())
+		}
+		for i := range 100 {
+			time.Sleep(time.Second)
+			if i%2 == 0 {
+				m.Beat()
+			} else {
+				heartbeat.Beat(ctx)
+			}
+			if m.Count() != uint64(i+1) || !m.Last().Equal(time.Now()) {
+				t.Fatalf("after %v: %d, %v", time.Since(start), m.Count(), m.Last())
+			}
+		}
+		child, cancel := context.WithCancel(context.WithValue(ctx, errTool, 1))
+		defer cancel()
+		if heartbeat.FromContext(child) != m {
+			t.Error("a derived context has another monitor")
+		}
+	})
+}
+
+// Many goroutines beat at once, on a real clock: the stamp never goes back.
+func TestConcurrentBeats(t *testing.T) {
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		m := heartbeat.FromContext(ctx)
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				var last time.Time
+				for range 20_000 {
+					heartbeat.Beat(ctx)
+					now := m.Last()
+					if now.Before(last) {
+						t.Errorf("last beat went back from %v to %v", last, now)
+						return
+					}
+					last = now
+				}
+			})
+		}
+		wg.Wait()
+		return nil
+	}, timeout.Config{Idle: time.Minute})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// SPEC 2.11.
+func TestInterval(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		outer, idle time.Duration
+		want        time.Duration
+	}{
+		{"no idle check", 0, 0, 10 * time.Second},
+		{"default", 0, 120 * time.Second, 10 * time.Second},
+		{"at the turn", 0, 20 * time.Second, 10 * time.Second},
+		{"below it", 0, 20*time.Second - 2, 10*time.Second - 1},
+		{"short", 0, 3 * time.Second, 1500 * time.Millisecond},
+		{"a nanosecond", 0, 1, 1},
+		{"the maximum", 0, math.MaxInt64, 10 * time.Second},
+		{"outer is shorter", 4 * time.Second, time.Minute, 2 * time.Second},
+		{"inner is shorter", time.Minute, 4 * time.Second, 2 * time.Second},
+		{"outer only", 4 * time.Second, 0, 2 * time.Second},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+					return timeout.Run(ctx, func(ctx context.Context) error {
+						if got := heartbeat.Interval(ctx); got != tc.want {
+							t.Errorf("%v, want %v", got, tc.want)
+						}
+						return nil
+					}, timeout.Config{Idle: tc.idle})
+				}, timeout.Config{Idle: tc.outer})
+			})
+		})
+	}
+}
+
+// SPEC 4.3.
+func TestKeep(t *testing.T) {
+	for _, tc := range []struct {
+		name               string
+		idle, every, sleep time.Duration
+		beats              uint64
+	}{
+		{"the default", time.Minute, 0, 25 * time.Second, 3}, // at once, 10s, 20s
+		{"a negative one is the default", time.Minute, -1, 25 * time.Second, 3},
+		{"the default fits a short idle limit", 4 * time.Second, 0, 25 * time.Second, 13},
+		{"given", time.Minute, 7 * time.Second, 22 * time.Second, 4},
+		{"returns before the first interval", time.Minute, 7 * time.Second, time.Second, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			execution(t, tc.idle, func(t *testing.T, ctx context.Context) {
+				time.Sleep(tc.idle - 1)
+				err := heartbeat.Keep(ctx, tc.every, func(inner context.Context) error {
+					if inner != ctx {
+						t.Error("fn has another context")
+					}
+					time.Sleep(tc.sleep)
+					return errTool
+				})
+				if m := heartbeat.FromContext(ctx); err != errTool || m.Count() != tc.beats {
+					t.Errorf("%v, %d beats, want %d", err, m.Count(), tc.beats)
+				}
+				time.Sleep(tc.idle / 2) // no beat comes after it has returned
+				if m := heartbeat.FromContext(ctx); m.Count() != tc.beats {
+					t.Errorf("%d beats after the return", m.Count()-tc.beats)
+				}
+			})
+		})
+	}
+}
+
+// Keep ends its beats however fn ends, and when the context does.
+func TestKeepStops(t *testing.T) {
+	for name, fn := range map[string]func(context.Context) error{
+		"panic":  func(context.Context) error { panic("boom") },
+		"goexit": func(context.Context) error { runtime.Goexit(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			execution(t, 0, func(t *testing.T, ctx context.Context) {
+				done := make(chan any)
+				go func() {
+					defer func() { done <- recover() }()
+					_ = heartbeat.Keep(ctx, time.Second, fn)
+				}()
+				<-done
+				time.Sleep(time.Minute)
+				if n := heartbeat.FromContext(ctx).Count(); n != 1 {
+					t.Errorf("%d beats, want 1", n)
+				}
+			})
+		})
+	}
+	t.Run("cancelled", func(t *testing.T) {
+		execution(t, 0, func(t *testing.T, ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+			defer cancel()
+			_ = heartbeat.Keep(ctx, time.Minute, func(context.Context) error { time.Sleep(time.Hour); return nil })
+			if n := heartbeat.FromContext(ctx).Count(); n != 2 {
+				t.Errorf("%d beats, want 2: a cancelled tool is not kept alive", n)
+			}
+		})
+	})
+}
+
+// SPEC 4.4.
+func TestReaderWriter(t *testing.T) {
+	execution(t, 0, func(t *testing.T, ctx context.Context) {
+		m := heartbeat.FromContext(ctx)
+		beats := func(f func()) uint64 { before := m.Count(); f(); return m.Count() - before }
+		buf := make([]byte, 4)
+		r := func(r io.Reader) func() {
+			return func() { _, _ = heartbeat.Reader(ctx, r).Read(buf) }
+		}
+		w := func(w io.Writer, n int) func() {
+			return func() { _, _ = heartbeat.Writer(ctx, w).Write(buf[:n]) }
+		}
+		for _, tc := range []struct {
+			name string
+			do   func()
+			want uint64
+		}{
+			{"read", r(strings.NewReader("data")), 1},
+			{"read of nothing", r(strings.NewReader("")), 0},
+			{"read of data and error", r(iotest.DataErrReader(strings.NewReader("x"))), 1},
+			{"failed read", r(iotest.ErrReader(errTool)), 0},
+			{"write", w(io.Discard, 4), 1},
+			{"write of nothing", w(io.Discard, 0), 0},
+			{"cut write", w(&shortWriter{}, 4), 1},
+			{"failed write", w(&failingWriter{}, 4), 0},
+		} {
+			if got := beats(tc.do); got != tc.want {
+				t.Errorf("%s: %d beats, want %d", tc.name, got, tc.want)
+			}
+		}
+		// What goes through is not changed.
+		var out bytes.Buffer
+		in := strings.Repeat("0123456789", 10_000)
+		if n, err := io.Copy(heartbeat.Writer(ctx, &out), iotest.OneByteReader(heartbeat.Reader(ctx, strings.NewReader(in)))); n != int64(len(in)) || err != nil || out.String() != in {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		if err := iotest.TestReader(heartbeat.Reader(ctx, strings.NewReader(in[:100])), []byte(in[:100])); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+type shortWriter struct{}
+
+func (*shortWriter) Write(p []byte) (int, error) { return 1, io.ErrShortWrite }
+
+type failingWriter struct{}
+
+func (*failingWriter) Write(p []byte) (int, error) { return 0, errTool }
+
+// A delivery is one call of a sink.
+type delivery struct {
+	At, Last time.Duration // since the start of the log
+	Count    uint64
+	Detail   any
+}
+
+// A log is a sink that notes its calls, and fails, which must stop nothing.
+type log struct {
+	start time.Time
+	mu    sync.Mutex
+	calls []delivery
+}
+
+func newLog() *log { return &log{start: time.Now()} }
+
+func (l *log) Beat(_ context.Context, e heartbeat.Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls = append(l.calls, delivery{time.Since(l.start), e.Time.Sub(l.start), e.Count, e.Detail})
+	return errTool
+}
+
+func (l *log) want(t *testing.T, want ...delivery) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if diff := cmp.Diff(want, l.calls); diff != "" {
+		t.Errorf("deliveries (-want +got):\n%s", diff)
+	}
+}
+
+func (l *log) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.calls)
+}
+
+// SPEC 4.5.
+func TestRelay(t *testing.T) {
+	const s = time.Second
+	for _, tc := range []struct {
+		name string
+		fn   func(t *testing.T, ctx context.Context)
+	}{
+		{"first at once, then the newest when the interval ends", func(t *testing.T, ctx context.Context) {
+			sink := newLog()
+			defer heartbeat.Relay(ctx, 10*s, sink)()
+			time.Sleep(3 * s)
+			heartbeat.BeatWith(ctx, "a")
+			synctest.Wait()
+			for _, detail := range []string{"b", "c"} {
+				time.Sleep(s)
+				heartbeat.BeatWith(ctx, detail)
+			}
+			time.Sleep(s)
+			heartbeat.Beat(ctx)
+			time.Sleep(40 * s) // silence
+			heartbeat.Beat(ctx)
+			synctest.Wait()
+			sink.want(t, delivery{3 * s, 3 * s, 1, "a"}, delivery{13 * s, 6 * s, 4, "c"}, delivery{46 * s, 46 * s, 5, "c"})
+		}},
+		{"beats of a nested execution, details included", func(t *testing.T, ctx context.Context) {
+			sink := newLog()
+			defer heartbeat.Relay(ctx, 10*s, sink)()
+			_ = timeout.Run(ctx, func(ctx context.Context) error {
+				synctest.Wait()
+				time.Sleep(s)
+				heartbeat.BeatWith(ctx, "inner")
+				time.Sleep(20 * s)
+				return nil
+			})
+			sink.want(t, delivery{0, 0, 1, nil}, delivery{10 * s, s, 2, "inner"})
+		}},
+		{"a burst that is absorbed", func(t *testing.T, ctx context.Context) {
+			for range 10_000 {
+				heartbeat.Beat(ctx)
+			}
+			sink := newLog()
+			defer heartbeat.Relay(ctx, 10*s, sink)()
+			heartbeat.Beat(ctx) // absorbed: delivered when the burst ends
+			time.Sleep(s)
+			if n := sink.len(); n != 1 {
+				t.Errorf("%d deliveries, want 1", n)
+			}
+			for range 10_000 {
+				heartbeat.BeatWith(ctx, "newest")
+			}
+			time.Sleep(10 * s)
+			if n := sink.len(); n != 2 {
+				t.Errorf("%d deliveries, want 2", n)
+			}
+		}},
+		{"stopped", func(t *testing.T, ctx context.Context) {
+			sink := newLog()
+			stop := heartbeat.Relay(ctx, 10*s, sink)
+			heartbeat.Beat(ctx)
+			synctest.Wait()
+			heartbeat.BeatWith(ctx, "pending")
+			stop()
+			stop()
+			heartbeat.Beat(ctx)
+			time.Sleep(time.Hour)
+			sink.want(t, delivery{0, 0, 1, nil})
+		}},
+		{"two at once, one with the default interval", func(t *testing.T, ctx context.Context) {
+			a, b := newLog(), newLog()
+			stop := heartbeat.Relay(ctx, 0, a)
+			heartbeat.Relay(ctx, 3500*time.Millisecond, b)
+			for range 61 {
+				heartbeat.Beat(ctx)
+				time.Sleep(s)
+			}
+			stop()
+			time.Sleep(10 * s)
+			if a.len() != 7 || b.len() != 19 {
+				t.Errorf("%d and %d deliveries, want 7 and 19", a.len(), b.len())
+			}
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) { execution(t, 0, tc.fn) })
+	}
+}
+
+// SPEC 4.5: whatever the sink does, beats, deadline and result are on time.
+func TestRelayToABadSink(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		sink  func(ctx context.Context)
+		calls int // in a minute, at one per second
+	}{
+		{"panics", func(context.Context) { panic("boom") }, 60},
+		{"goexits", func(context.Context) { runtime.Goexit() }, 60},
+		{"slow", func(context.Context) { time.Sleep(7 * time.Second) }, 9},
+		{"hangs until it is told to stop", func(ctx context.Context) { <-ctx.Done() }, 1},
+		{"is deaf", func(context.Context) { time.Sleep(2 * time.Hour) }, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				calls, running := 0, 0
+				start := time.Now()
+				err := timeout.Run(t.Context(), func(ctx context.Context) error {
+					heartbeat.Relay(ctx, time.Second, heartbeat.SinkFunc(func(ctx context.Context, _ heartbeat.Event) error {
+						mu.Lock()
+						calls++
+						if running++; running > 1 {
+							t.Error("called while it runs")
+						}
+						mu.Unlock()
+						defer func() { mu.Lock(); running--; mu.Unlock() }()
+						tc.sink(ctx)
+						return nil
+					}))
+					for range 60 {
+						before := time.Now()
+						heartbeat.Beat(ctx)
+						if time.Since(before) != 0 {
+							t.Error("the beat was delayed")
+						}
+						time.Sleep(time.Second)
+					}
+					<-ctx.Done()
+					return nil
+				}, timeout.Config{Idle: 2 * time.Second})
+				var e *timeout.Error
+				if !errors.As(err, &e) || e.Kind != timeout.Idle || time.Since(start) != 61*time.Second {
+					t.Errorf("%v after %v, want an idle timeout after 61s", err, time.Since(start))
+				}
+				mu.Lock()
+				if calls != tc.calls {
+					t.Errorf("called %d times, want %d", calls, tc.calls)
+				}
+				mu.Unlock()
+				time.Sleep(3 * time.Hour)
+				mu.Lock()
+				defer mu.Unlock()
+				if calls != tc.calls {
+					t.Errorf("called %d times after the end", calls-tc.calls)
+				}
+			})
+		})
+	}
+}
+
+// A relay made after the end of its execution is none, and hangs on to nothing.
+func TestRelayAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ctx context.Context
+		_ = timeout.Run(t.Context(), func(c context.Context) error { ctx = c; return nil })
+		stop := heartbeat.Relay(ctx, 1, heartbeat.SinkFunc(func(context.Context, heartbeat.Event) error {
+			t.Error("called")
+			return nil
+		}))
+		heartbeat.Beat(ctx)
+		synctest.Wait()
+		stop()
+	})
+}

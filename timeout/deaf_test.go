@@ -1,0 +1,197 @@
+package timeout_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+//go:noinline
+func waitsForAFriend(friend <-chan struct{}) { <-friend }
+
+// SPEC 3.9: Run returns at limit + grace, and says what it left behind.
+func TestDeafFunction(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		config    timeout.Config
+		back      time.Duration // when the function returns, after the start
+		abandoned bool
+	}{
+		{"back a nanosecond before the grace is over", timeout.Config{Idle: time.Second, Grace: 3 * time.Second}, 4*time.Second - 1, false},
+		{"a nanosecond after", timeout.Config{Idle: time.Second, Grace: 3 * time.Second}, 4*time.Second + 1, true},
+		{"the default grace, before", timeout.Config{Total: time.Second}, 8*time.Second - 1, false},
+		{"the default grace, after", timeout.Config{Total: time.Second}, 8*time.Second + 1, true},
+		{"a grace of a nanosecond", timeout.Config{Total: time.Second, Grace: 1}, 2 * time.Second, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				before := timeout.Abandoned()
+				start := time.Now()
+				friend := make(chan struct{})
+				time.AfterFunc(tc.back, func() { close(friend) })
+				inner := make(chan context.Context, 1)
+				got, err := timeout.Do(t.Context(), func(ctx context.Context) (string, error) {
+					inner <- ctx
+					waitsForAFriend(friend)
+					return "late", errTool
+				}, tc.config)
+				e := stopped(t, err)
+				want := min(tc.back, e.Limit+max(tc.config.Grace, 0))
+				if tc.config.Grace == 0 {
+					want = min(tc.back, e.Limit+7*time.Second)
+				}
+				if time.Since(start) != want || e.Abandoned != tc.abandoned {
+					t.Errorf("returned after %v, abandoned %v, want %v, %v", time.Since(start), e.Abandoned, want, tc.abandoned)
+				}
+				if e.Elapsed != e.Limit {
+					t.Errorf("elapsed %v: the grace is not part of it", e.Elapsed)
+				}
+				if !tc.abandoned {
+					if got != "late" || e.Err != errTool || timeout.Abandoned() != before {
+						t.Errorf("%q, %v, %d abandoned", got, e.Err, timeout.Abandoned()-before)
+					}
+					return
+				}
+				if got != "" || e.Err != nil || timeout.Abandoned() != before+1 {
+					t.Errorf("%q, %v, %d abandoned, want nothing, nothing, 1", got, e.Err, timeout.Abandoned()-before)
+				}
+				if !strings.Contains(string(e.Stack), "waitsForAFriend") {
+					t.Errorf("the stack does not show where it hangs:\n%s", e.Stack)
+				}
+				heartbeat.Beat(<-inner) // SPEC 3.15
+				time.Sleep(time.Hour)
+				if timeout.Abandoned() != before {
+					t.Errorf("still %d abandoned after the function has returned", timeout.Abandoned()-before)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 3.9: where a function was that answers, when the idle limit fired.
+func TestStackOfAnAnsweringFunction(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			var wg sync.WaitGroup
+			wg.Go(func() { waitsForAFriend(ctx.Done()) }) // the hang is not in the function itself
+			wg.Wait()
+			return nil
+		}, timeout.Config{Idle: time.Second})
+		e := stopped(t, err)
+		if e.Abandoned || !strings.Contains(string(e.Stack), "waitsForAFriend") || !strings.Contains(string(e.Stack), "WaitGroup).Wait") {
+			t.Errorf("abandoned %v, stack:\n%s", e.Abandoned, e.Stack)
+		}
+	})
+}
+
+// Many executions in different functions: no error has another's stack. When they fire
+// faster than stacks may be taken, some have none.
+func TestStackIsTheRightOne(t *testing.T) {
+	places := []func(context.Context){
+		func(ctx context.Context) { placeA(ctx) }, func(ctx context.Context) { placeB(ctx) }, func(ctx context.Context) { placeC(ctx) },
+	}
+	names := []string{"placeA(", "placeB(", "placeC("}
+	var have atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 1000 {
+		wg.Go(func() {
+			err := timeout.Run(context.Background(), func(ctx context.Context) error {
+				places[i%3](ctx)
+				return nil
+			}, timeout.Config{Idle: 300 * time.Millisecond}, timeout.WithName("place"))
+			var e *timeout.Error
+			if !errors.As(err, &e) || e.Kind != timeout.Idle {
+				t.Errorf("%v", err)
+				return
+			}
+			if e.Stack == nil {
+				return
+			}
+			have.Add(1)
+			for j, name := range names {
+				if got := strings.Contains(string(e.Stack), name); got != (j == i%3) {
+					t.Errorf("execution in %s: stack has %s: %v\n%s", names[i%3], name, got, e.Stack)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if have.Load() == 0 {
+		t.Error("no error has a stack")
+	}
+}
+
+//go:noinline
+func placeA(ctx context.Context) { <-ctx.Done() }
+
+//go:noinline
+func placeB(ctx context.Context) { <-ctx.Done() }
+
+//go:noinline
+func placeC(ctx context.Context) { <-ctx.Done() }
+
+// SPEC 3.9: a mass timeout is not a stall: the captures are shared.
+func TestMassTimeout(t *testing.T) {
+	const n = 5000
+	start := time.Now()
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			err := timeout.Run(context.Background(), func(ctx context.Context) error {
+				<-ctx.Done()
+				return nil
+			}, timeout.Config{Idle: 500 * time.Millisecond})
+			if !errors.Is(err, timeout.ErrIdle) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if d := time.Since(start); d > 30*time.Second {
+		t.Errorf("took %v", d)
+	}
+}
+
+// SPEC 3.9: a panic after the abandonment is reported and ends nothing; and so are
+// Goexit and a plain return.
+func TestLateReturn(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		fn   func() error
+		err  error
+	}{
+		{"panic", func() error { panic(errTool) }, errTool},
+		{"error", func() error { return errTool }, errTool},
+		{"goexit", func() error { runtime.Goexit(); return nil }, timeout.ErrGoexit},
+		{"nil", func() error { return nil }, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var r recorder
+				err := timeout.Run(t.Context(), func(context.Context) error {
+					time.Sleep(time.Minute)
+					return tc.fn()
+				}, timeout.Config{Total: time.Second}, timeout.WithHooks(r.hooks()))
+				if e := stopped(t, err); !e.Abandoned {
+					t.Fatal("not abandoned")
+				}
+				r.want(t, "started", "abandoned", "finished")
+				time.Sleep(time.Hour)
+				r.want(t, "started", "abandoned", "finished", "returned")
+				s := r.snapshot("returned")
+				var p *timeout.PanicError
+				if !errors.Is(s.Err, tc.err) || s.Elapsed != time.Minute || errors.As(s.Err, &p) != (tc.name == "panic") {
+					t.Errorf("%v after %v, want %v", s.Err, s.Elapsed, tc.err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,45 @@
+// Package timeout runs a function under two limits: an idle limit, which a heartbeat
+// renews, and a total, which nothing does. The function is cancelled only when it is
+// stuck or when the hard cap is reached.
+//
+//	err := timeout.RunWithExecutionTimeout(ctx, func(ctx context.Context) error {
+//		return hashFiles(ctx) // calls heartbeat.Beat(ctx) after each file
+//	}, timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute})
+//	os.Exit(timeout.ExitCode(err))
+//
+// The limits come from a [Config], which is an option like [WithName] or
+// [WithLogger]; from a [Policy] that has one for each tool; or from [SetDefault]. An
+// error of type [*Error] says what stopped the function and how it stood then.
+//
+// # Guarantees
+//
+//  1. Idle fires when now − last heartbeat ≥ idle, total when now − start ≥ total; at
+//     the same instant it is total. Neither ever fires early (SPEC 3.1 to 3.5).
+//  2. An execution has exactly one outcome, and the error, the context's Cause, the
+//     hooks and the log all report that one (SPEC 3.4).
+//  3. A function that returns before its limit falls due is never reported as timed
+//     out; one that returns later always is, with its value and its error kept
+//     (SPEC 3.7).
+//  4. Run returns at the latest a grace after the limit, even if the function ignores
+//     its context, and at once when the function answers (SPEC 3.9, 3.10).
+//  5. An abort is never mistaken for a timeout, nor a timeout for an abort, whatever
+//     error the function makes of its cancelled context (SPEC 3.11).
+//  6. A deadline of the caller's context is a total (SPEC 3.12).
+//  7. A panic of the function reaches Run's caller, and never ends the process on
+//     another goroutine (SPEC 3.13).
+//  8. Heartbeats and holds of nested executions count for those around (SPEC 4.2).
+//  9. A finished execution leaves nothing behind: no goroutine, no timer. An abandoned
+//     one leaves the function's goroutine, and nothing else (SPEC 3.15).
+//
+// All functions and methods are safe for concurrent use.
+//
+// # Cost
+//
+// A run costs a goroutine and about a microsecond over calling the function. That
+// goroutine is what lets Run return on time when the function does not.
+//
+// # Stuck tools
+//
+// With [WithName], the function's goroutine and those that it starts carry the pprof
+// label "tool". "go tool pprof -tags" and a goroutine dump with debug=1 show them.
+package timeout

@@ -1,0 +1,160 @@
+package timeout_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+func env(vars map[string]string) func(string) (string, bool) {
+	return func(key string) (string, bool) {
+		v, ok := vars[key]
+		return v, ok
+	}
+}
+
+// SPEC 2.7.
+func TestFromEnv(t *testing.T) {
+	def := timeout.Default()
+	for _, tc := range []struct {
+		name string
+		vars map[string]string
+		want timeout.Config
+	}{
+		{"nothing set", nil, def},
+		{"both", map[string]string{"MCP_TIMEOUT": "90", "MCP_IDLE_TIMEOUT": "0.5"}, timeout.Config{Total: 90 * time.Second, Idle: 500 * time.Millisecond}},
+		{"total only", map[string]string{"MCP_TIMEOUT": "3600"}, timeout.Config{Total: time.Hour, Idle: def.Idle}},
+		{"off", map[string]string{"MCP_TIMEOUT": "0", "MCP_IDLE_TIMEOUT": "0.000"}, timeout.Config{}},
+		{"exact", map[string]string{"MCP_TIMEOUT": "0.1", "MCP_IDLE_TIMEOUT": "0.000000001"}, timeout.Config{Total: 100 * time.Millisecond, Idle: 1}},
+		{"zeros", map[string]string{"MCP_TIMEOUT": "007.2500000000000000"}, timeout.Config{Total: 7250 * time.Millisecond, Idle: def.Idle}},
+		{"negative is kept for Normalize", map[string]string{"MCP_TIMEOUT": "-1.5"}, timeout.Config{Total: -1500 * time.Millisecond, Idle: def.Idle}},
+		{"the maximum", map[string]string{"MCP_TIMEOUT": "9223372036.854775807"}, timeout.Config{Total: math.MaxInt64, Idle: def.Idle}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := timeout.FromEnv(env(tc.vars))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFromEnvReadsTheProcess(t *testing.T) {
+	t.Setenv("MCP_TIMEOUT", "77")
+	got, err := timeout.FromEnv(nil)
+	if err != nil || got.Total != 77*time.Second {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// malformed is no number of seconds, and mostly none of milliseconds either.
+var malformed = []string{
+	"", " ", "abc", "NaN", "nan", "Inf", "inf", "+Inf", "-Inf", "infinity", "∞",
+	"1e3", "1E3", "1e-3", "0x10", "0x1p4", "0b1", "0o7", "1_000", "1,5", "1.5.2", "1..5",
+	".", "-", "+", "+5", "--5", "-.", "5.", ".5", "-.5", "5-", "10s", "2m", "120 ", " 120", "120\n", "120\x00",
+	"1 2", "١٢", "１２", "½", "true", "null", "0.0000000001", "1.0000000005",
+	"9223372036.854775808", "9223372037", "99999999999999999999999999", "-9223372036.854775808",
+}
+
+// SPEC 2.9: the key, the value and what is accepted, and nothing in force.
+func TestFromEnvRefuses(t *testing.T) {
+	if len(malformed) < 40 {
+		t.Fatalf("only %d values", len(malformed))
+	}
+	const accepted = "seconds as a plain decimal number from 0 (off) to 9223372036, such as 120 or 0.5, no finer than a nanosecond"
+	for _, key := range []string{"MCP_TIMEOUT", "MCP_IDLE_TIMEOUT"} {
+		for _, value := range malformed {
+			t.Run(key+"="+value, func(t *testing.T) {
+				got, err := timeout.FromEnv(env(map[string]string{key: value}))
+				var bad *timeout.ConfigError
+				if !errors.As(err, &bad) {
+					t.Fatalf("got %v, %v, want a *ConfigError", got, err)
+				}
+				if diff := cmp.Diff(timeout.ConfigError{Key: key, Value: value, Accepted: accepted}, *bad); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				if want := fmt.Sprintf("timeout: %s=%q: want %s", key, value, accepted); err.Error() != want {
+					t.Errorf("message %q, want %q", err, want)
+				}
+				if got != (timeout.Config{}) {
+					t.Errorf("config %v beside an error", got)
+				}
+			})
+		}
+	}
+}
+
+func TestFromEnvNamesEveryBadVariable(t *testing.T) {
+	_, err := timeout.FromEnv(env(map[string]string{"MCP_TIMEOUT": "soon", "MCP_IDLE_TIMEOUT": "never"}))
+	if err == nil || !strings.Contains(err.Error(), `MCP_TIMEOUT="soon"`) || !strings.Contains(err.Error(), `MCP_IDLE_TIMEOUT="never"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// FuzzFromEnv compares with rational arithmetic: what is accepted is exact.
+func FuzzFromEnv(f *testing.F) {
+	for _, s := range malformed {
+		f.Add(s)
+	}
+	for _, s := range []string{"0", "120", "0.5", "-3", "9223372036.854775807", "00.10"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got, err := timeout.FromEnv(env(map[string]string{"MCP_TIMEOUT": s, "MCP_IDLE_TIMEOUT": "0"}))
+		plain := s != "" && strings.Trim(s, "-.0123456789") == ""
+		exact, ok := new(big.Rat).SetString(s)
+		if !plain || !ok {
+			if err == nil {
+				t.Fatalf("%q gives %v", s, got.Total)
+			}
+			return
+		}
+		exact.Mul(exact, big.NewRat(1e9, 1))
+		fits := exact.IsInt() && exact.Num().IsInt64() && exact.Num().Int64() != math.MinInt64
+		switch {
+		case err == nil && (!fits || exact.Num().Int64() != int64(got.Total)):
+			t.Fatalf("%q gives %d ns, want %s", s, got.Total, exact)
+		case err != nil && fits && s[len(s)-1] != '.' && s[0] != '.' && !strings.HasPrefix(s, "-."):
+			t.Fatalf("%q is refused: %v", s, err)
+		}
+	})
+}
+
+// FuzzToolEnv does the same for milliseconds.
+func FuzzToolEnv(f *testing.F) {
+	for _, s := range append(malformed, "0", "120000", "-5", "9223372036854", "9223372036855") {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		p := timeout.Policy{
+			Tools:  map[string]timeout.Tool{"x": {Env: "X"}},
+			Lookup: env(map[string]string{"X_TIMEOUT_MS": s}),
+		}
+		got, err := p.Resolve("x", 0)
+		exact, ok := new(big.Int).SetString(s, 10)
+		if !ok || strings.HasPrefix(s, "+") {
+			if err == nil {
+				t.Fatalf("%q gives %v", s, got.Total)
+			}
+			return
+		}
+		exact.Mul(exact, big.NewInt(1e6))
+		if fits := exact.IsInt64(); fits != (err == nil) {
+			t.Fatalf("%q: %v", s, err)
+		}
+		if err == nil && max(exact.Int64(), 0) != int64(got.Total) {
+			t.Fatalf("%q gives %d ns, want %s", s, got.Total, exact)
+		}
+	})
+}

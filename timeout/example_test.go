@@ -1,0 +1,274 @@
+package timeout_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A tool that works for longer than the idle limit, and one that gets stuck.
+func ExampleRunWithExecutionTimeout() {
+	limits := timeout.Config{Total: time.Minute, Idle: 200 * time.Millisecond}
+
+	err := timeout.RunWithExecutionTimeout(context.Background(), func(ctx context.Context) error {
+		for range 20 {
+			time.Sleep(20 * time.Millisecond) // work
+			heartbeat.Beat(ctx)
+		}
+		return nil
+	}, limits)
+	fmt.Println(err, timeout.ExitCode(err))
+
+	err = timeout.RunWithExecutionTimeout(context.Background(), func(ctx context.Context) error {
+		<-ctx.Done() // no progress
+		return ctx.Err()
+	}, limits)
+	fmt.Println(err, timeout.ExitCode(err))
+	// Output:
+	// <nil> 0
+	// No progress for 0.2s (idle timeout). Tool should call heartbeat() during long work. 124
+}
+
+func ExampleRun() {
+	ctx, abort := context.WithCancel(context.Background())
+	err := timeout.Run(ctx, func(ctx context.Context) error {
+		abort() // as if the caller had pressed Ctrl-C
+		<-ctx.Done()
+		return ctx.Err()
+	}, timeout.FastTools())
+
+	switch {
+	case errors.Is(err, timeout.ErrIdle), errors.Is(err, timeout.ErrTotal):
+		fmt.Println("timed out:", err)
+	case errors.Is(err, timeout.ErrAborted):
+		fmt.Println("aborted, exit code", timeout.ExitCode(err))
+	}
+	// Output: aborted, exit code 130
+}
+
+// What the function returns after the limit is its partial result.
+func ExampleDo() {
+	found, err := timeout.Do(context.Background(), func(ctx context.Context) (found []string, err error) {
+		for _, name := range []string{"a.go", "b.go"} {
+			found = append(found, name)
+			heartbeat.Beat(ctx)
+		}
+		<-ctx.Done() // the third one hangs
+		return found, ctx.Err()
+	}, timeout.Config{Total: 10 * time.Millisecond})
+	fmt.Println(found, err)
+	// Output: [a.go b.go] Tool exceeded wall-clock limit of 0.01s.
+}
+
+func ExampleError() {
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		<-ctx.Done()
+		return errors.New("connection closed")
+	}, timeout.Config{Idle: 10 * time.Millisecond}, timeout.WithName("fetch"))
+
+	var stopped *timeout.Error
+	if errors.As(err, &stopped) {
+		fmt.Println(stopped.Kind, stopped.Tool, stopped.Limit, stopped.Beats, stopped.Abandoned)
+		fmt.Println("the tool said:", stopped.Err)
+	}
+	fmt.Println(errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled))
+	// Output:
+	// idle fetch 10ms 0 false
+	// the tool said: connection closed
+	// true false
+}
+
+func ExampleExitCode() {
+	fmt.Println(timeout.ExitCode(nil))
+	fmt.Println(timeout.ExitCode(&timeout.Error{Kind: timeout.Total}))
+	fmt.Println(timeout.ExitCode(&timeout.Error{Kind: timeout.Aborted}))
+	fmt.Println(timeout.ExitCode(errors.New("no such model")))
+	// Output:
+	// 0
+	// 124
+	// 130
+	// 1
+}
+
+func ExampleDefault() {
+	fmt.Printf("%+v\n", timeout.Default())
+	// Output: {Total:30m0s Idle:2m0s Grace:0s}
+}
+
+func ExampleFastTools() {
+	fmt.Printf("%+v\n", timeout.FastTools())
+	// Output: {Total:1m0s Idle:30s Grace:0s}
+}
+
+func ExampleNoIdleCheck() {
+	fmt.Printf("%+v\n", timeout.NoIdleCheck())
+	// Output: {Total:3m0s Idle:0s Grace:0s}
+}
+
+func ExampleUnboundedTotal() {
+	fmt.Printf("%+v\n", timeout.UnboundedTotal())
+	// Output: {Total:0s Idle:2m0s Grace:0s}
+}
+
+func ExampleConfig_Normalize() {
+	c, warnings := timeout.Config{Total: time.Minute, Idle: time.Hour, Grace: -1}.Normalize()
+	fmt.Printf("%+v\n", c)
+	for _, w := range warnings {
+		fmt.Println(w)
+	}
+	// Output:
+	// {Total:1m0s Idle:1m0s Grace:0s}
+	// grace -1ns is negative; using the default (7s)
+	// idle timeout 1h0m0s exceeds total timeout 1m0s; using 1m0s
+}
+
+func ExampleConfig_SessionTimeout() {
+	fmt.Println(timeout.FastTools().SessionTimeout())
+	fmt.Println(timeout.UnboundedTotal().SessionTimeout())
+	// Output:
+	// 1m30s
+	// 0s
+}
+
+// main reads the configuration once; nothing else does.
+func ExampleFromEnv() {
+	os.Setenv("MCP_TIMEOUT", "3600")
+	os.Setenv("MCP_IDLE_TIMEOUT", "7.5")
+	defer os.Unsetenv("MCP_TIMEOUT")
+	defer os.Unsetenv("MCP_IDLE_TIMEOUT")
+
+	config, err := timeout.FromEnv(os.LookupEnv)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(config.Total, config.Idle)
+
+	os.Setenv("MCP_IDLE_TIMEOUT", "2m")
+	_, err = timeout.FromEnv(os.LookupEnv)
+	fmt.Println(err)
+	// Output:
+	// 1h0m0s 7.5s
+	// timeout: MCP_IDLE_TIMEOUT="2m": want seconds as a plain decimal number from 0 (off) to 9223372036, such as 120 or 0.5, no finer than a nanosecond
+}
+
+func ExampleSetDefault() {
+	timeout.SetDefault(timeout.Config{Total: 20 * time.Millisecond})
+	defer timeout.SetDefault(timeout.Default())
+
+	fmt.Println(timeout.Run(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil }))
+	// Output: Tool exceeded wall-clock limit of 0.02s.
+}
+
+func ExamplePolicy_Resolve() {
+	policy := &timeout.Policy{
+		Default: timeout.FastTools(),
+		Tools: map[string]timeout.Tool{
+			"explore": {
+				Config:   timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute},
+				Env:      "EXPLORE", // EXPLORE_TIMEOUT_MS
+				MaxTotal: time.Hour,
+			},
+		},
+		Lookup: func(key string) (string, bool) { return "900000", key == "EXPLORE_TIMEOUT_MS" },
+	}
+	for _, call := range []struct {
+		tool    string
+		request time.Duration
+	}{{"search", 0}, {"explore", 0}, {"explore", 20 * time.Minute}, {"explore", 24 * time.Hour}} {
+		config, err := policy.Resolve(call.tool, call.request)
+		fmt.Println(call.tool, config.Total, err)
+	}
+	// Output:
+	// search 1m0s <nil>
+	// explore 15m0s <nil>
+	// explore 20m0s <nil>
+	// explore 1h0m0s <nil>
+}
+
+func ExampleWithName() {
+	err := timeout.Run(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil },
+		timeout.WithName("fetch"), timeout.Config{Total: time.Millisecond})
+	var stopped *timeout.Error
+	fmt.Println(errors.As(err, &stopped), stopped.Tool)
+	// Output: true fetch
+}
+
+// A day passes in no time.
+func ExampleWithClock() {
+	mock := clock.NewMock()
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		mock.Add(24*time.Hour - 1)
+		fmt.Println(ctx.Err())
+		mock.Add(1)
+		<-ctx.Done()
+		return nil
+	}, timeout.Config{Total: 24 * time.Hour}, timeout.WithClock(mock))
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// Tool exceeded wall-clock limit of 86400s.
+}
+
+func ExampleWithLogger() {
+	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) > 0 || a.Key == slog.TimeKey {
+				return slog.Attr{} // keep the example short
+			}
+			return a
+		},
+	}))
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil },
+		timeout.WithLogger(log), timeout.WithName("fetch"), timeout.Config{Total: time.Millisecond})
+	// Output: level=WARN msg="tool timed out" tool=fetch
+}
+
+func ExampleWithHooks() {
+	hooks := timeout.Hooks{
+		Finished: func(_ context.Context, s timeout.Snapshot) {
+			fmt.Println("finished:", s.Tool, s.Beats, s.Err)
+		},
+	}
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		heartbeat.Beat(ctx)
+		return errors.New("not found")
+	}, timeout.WithHooks(hooks), timeout.WithName("fetch"))
+	// Output: finished: fetch 1 not found
+}
+
+func ExampleWithRecover() {
+	err := timeout.Run(context.Background(), func(context.Context) error {
+		panic("index out of reach")
+	}, timeout.WithRecover())
+	var p *timeout.PanicError
+	fmt.Println(err, errors.As(err, &p), len(p.Stack) > 0)
+	// Output: panic: index out of reach true true
+}
+
+func ExampleAbandoned() {
+	deaf := make(chan struct{})
+	err := timeout.Run(context.Background(), func(context.Context) error {
+		<-deaf // ignores its context
+		return nil
+	}, timeout.Config{Total: time.Millisecond, Grace: time.Millisecond})
+	var stopped *timeout.Error
+	fmt.Println(errors.As(err, &stopped) && stopped.Abandoned, timeout.Abandoned())
+
+	close(deaf)
+	for timeout.Abandoned() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Println(timeout.Abandoned())
+	// Output:
+	// true 1
+	// 0
+}

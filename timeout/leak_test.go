@@ -1,0 +1,110 @@
+package timeout_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// settled waits for goroutines that are on their way out.
+func settled(t *testing.T, want int) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for runtime.NumGoroutine() > want {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<20)
+			t.Fatalf("%d goroutines, want at most %d:\n%s", runtime.NumGoroutine(), want, buf[:runtime.Stack(buf, true)])
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// SPEC 3.15: nothing is left of 100 000 executions, and nothing hangs on the caller's
+// context, which outlives them all.
+func TestNothingIsLeft(t *testing.T) {
+	before := runtime.NumGoroutine()
+	plain, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	deadline, cancelDeadline := context.WithTimeout(plain, time.Hour)
+	defer cancelDeadline()
+	callers := []context.Context{context.Background(), plain, deadline}
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapInuse)
+	}
+	start := heap()
+	var wg sync.WaitGroup
+	for worker := range 4 {
+		wg.Go(func() {
+			for i := range 25_000 {
+				var err error
+				switch i % 25 {
+				case 0: // stopped by a limit
+					err = timeout.Run(callers[i%3], func(ctx context.Context) error {
+						<-ctx.Done()
+						return nil
+					}, timeout.Config{Total: time.Microsecond})
+					if errors.Is(err, timeout.ErrTotal) {
+						err = nil
+					}
+				case 1: // holds, relays and nests, and cleans up nothing
+					err = timeout.Run(callers[i%3], func(ctx context.Context) error {
+						heartbeat.Hold(ctx)
+						heartbeat.Relay(ctx, time.Hour, heartbeat.SinkFunc(func(context.Context, heartbeat.Event) error { return nil }))
+						heartbeat.BeatWith(ctx, worker)
+						return timeout.Run(ctx, func(ctx context.Context) error { heartbeat.Hold(ctx); return nil })
+					})
+				default:
+					err = timeout.Run(callers[i%3], func(ctx context.Context) error { heartbeat.Beat(ctx); return nil })
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	settled(t, before)
+	// Timers with an hour to go would hold their executions, 60 MB of them.
+	if grown := heap() - start; grown > 16<<20 {
+		t.Errorf("the heap has grown by %d bytes", grown)
+	}
+}
+
+// SPEC 3.15: of an abandoned execution, the function's goroutine is left, and that is
+// all: the context is let go of by the caller's.
+func TestAbandonedLeavesOneGoroutine(t *testing.T) {
+	before := runtime.NumGoroutine()
+	release := make(chan struct{})
+	const n = 100
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			err := timeout.Run(context.Background(), func(context.Context) error { <-release; return nil },
+				timeout.Config{Idle: time.Millisecond, Grace: time.Millisecond})
+			if e := stopped(t, err); !e.Abandoned {
+				t.Errorf("not abandoned: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	settled(t, before+n)
+	if timeout.Abandoned() != n {
+		t.Errorf("%d abandoned, want %d", timeout.Abandoned(), n)
+	}
+	close(release)
+	settled(t, before)
+	if timeout.Abandoned() != 0 {
+		t.Errorf("%d abandoned, want none", timeout.Abandoned())
+	}
+}
