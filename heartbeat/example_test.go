@@ -57,8 +57,8 @@ func ExampleBeatWith() {
 func ExampleFromContext() {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		beat := heartbeat.FromContext(ctx)
-		sum := 0
-		for i := range 100_000 {
+		sum := int64(0)
+		for i := range int64(100_000) {
 			sum += i
 			beat.Beat()
 		}

@@ -9,7 +9,7 @@ import (
 
 // A Monitor is the heartbeat of one execution. A nil *Monitor is that of no
 // execution: its methods do nothing and give zero values. All methods are safe for
-// concurrent use. A Monitor must not be copied.
+// concurrent use. Monitors come from [FromContext] alone, and must not be copied.
 type Monitor pulse.Cell
 
 // FromContext gives the monitor of the innermost execution of ctx, or nil where

@@ -54,10 +54,9 @@ var ErrGoexit = errors.New("timeout: the function called runtime.Goexit")
 // Its tree holds the function's own error and the caller's cause. But whether the
 // execution was stopped by a limit or by the caller is answered by this Error alone:
 // ErrIdle, ErrTotal, ErrAborted, context.Canceled and context.DeadlineExceeded are
-// not looked for in the function's own error. Code under a cancelled context says
-// context.Canceled, whoever cancelled it. The caller's cause is shown as it is: where
-// an execution was aborted because one around it timed out, that one's Error is found
-// in it. So ask for ErrAborted, or for the Kind, before you ask for the rest.
+// not looked for in those two. Code under a cancelled context says context.Canceled,
+// whoever cancelled it; and an execution that is aborted because one around it timed out
+// has that one's Error for a Cause, and is aborted all the same.
 type Error struct {
 	Kind  Kind
 	Tool  string        // from WithName
@@ -74,9 +73,9 @@ type Error struct {
 	// Stack shows where the function was when the idle limit fired, or when it was
 	// abandoned, and where the goroutines were that it had started: traces in the form
 	// of runtime.Stack, the function's own first, parted by empty lines, 64 KiB at the
-	// most. It is nil in a process with
-	// more than 10 000 goroutines, and may be when many limits fire one after the
-	// other: taking stacks stops the world, and is rationed.
+	// most. It is nil in a process with more than 10 000 goroutines, and may be in one
+	// with thousands, or when many limits fire one after the other: taking stacks
+	// stops the world, and is rationed.
 	Stack []byte
 
 	Err   error // what the function returned after the stop, if it did
@@ -114,10 +113,13 @@ func (e *Error) Timeout() bool { return e.Kind == Idle || e.Kind == Total }
 
 // ExitCode is 124 for a timeout and 130 for an abort (SPEC 5.1).
 func (e *Error) ExitCode() int {
-	if e.Timeout() {
+	switch {
+	case e.Timeout():
 		return ExitTimeout
+	case e.Kind == Aborted:
+		return ExitAborted
 	}
-	return ExitAborted
+	return 1
 }
 
 // Is matches the sentinels of the Kind: ErrIdle, ErrTotal or ErrAborted, and
@@ -136,15 +138,16 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// Unwrap gives the function's own error and the caller's cause, as far as there
-// are any.
+// Unwrap gives the function's own error and the caller's cause, as far as there are any
+// and wrapped so that they do not say how the execution ended; Err and Cause have them
+// as they are.
 func (e *Error) Unwrap() []error {
 	var all []error
 	if e.Err != nil {
-		all = append(all, ownError{e.Err})
+		all = append(all, &reason{e.Err})
 	}
 	if e.Cause != nil {
-		all = append(all, e.Cause)
+		all = append(all, &reason{e.Cause})
 	}
 	return all
 }
@@ -174,12 +177,12 @@ func (e *Error) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// ownError is the function's error without its say on how the execution ended.
-type ownError struct{ err error }
+// A reason is another's error without its say on how the execution ended.
+type reason struct{ err error }
 
-func (o ownError) Error() string { return o.err.Error() }
+func (o *reason) Error() string { return o.err.Error() }
 
-func (o ownError) Is(target error) bool {
+func (o *reason) Is(target error) bool {
 	switch target {
 	case ErrIdle, ErrTotal, ErrAborted, context.Canceled, context.DeadlineExceeded:
 		return false
@@ -187,4 +190,4 @@ func (o ownError) Is(target error) bool {
 	return errors.Is(o.err, target)
 }
 
-func (o ownError) As(target any) bool { return errors.As(o.err, target) }
+func (o *reason) As(target any) bool { return errors.As(o.err, target) }

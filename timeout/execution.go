@@ -18,6 +18,10 @@ import (
 // the limit that fires or the caller. A cancelled context has one Cause for ever, and
 // everything that reports reads that. A state of our own beside it would have to agree
 // with it, and could not: the caller's cancellation goes past us.
+//
+// There is one exception. An idle limit takes the function's stack before it cancels,
+// and counts from before that. If the caller cancels meanwhile, the Cause that the
+// function sees is the caller's, and the outcome is the limit's.
 type execution struct {
 	context.Context // the function's, without what this type adds
 	cancel          context.CancelCauseFunc
@@ -36,10 +40,12 @@ type execution struct {
 	// returned, or the caller's end was seen.
 	decided   bool
 	warnedFor time.Duration // the beat for whose gap NearIdle was called last, -1 for none
-	stop      *Error        // the Cause that we gave, if we stopped it
+	stop      *Error        // the outcome, if it is a limit's
+	told      time.Duration // when the context was cancelled, as far as it was us
 	returned  bool
 	abandoned bool
 	wait      chan struct{} // closed when the function returns, if somebody waits for that
+	reported  chan struct{} // closed when the abandonment has been reported
 
 	// Written by the function's goroutine before returned is set.
 	err      error
@@ -99,6 +105,9 @@ func (e *execution) parent() context.Context {
 	parent := e.caller
 	if deadline, ok := parent.Deadline(); ok {
 		left := deadline.Sub(e.cell.Start())
+		if around := pulse.Of(parent); e.cell.Clock() != nil && around.Clock() == nil {
+			left = time.Until(deadline) // it is on another clock than the execution
+		}
 		if left <= 0 {
 			return nil
 		}
@@ -153,7 +162,7 @@ func (e *execution) main() {
 	defer func() {
 		if !normal {
 			if v := recover(); v != nil {
-				e.panicked = &PanicError{Value: v, Stack: debug.Stack()}
+				e.panicked = newPanic(v, debug.Stack)
 				e.err = e.panicked
 			} else {
 				e.err = ErrGoexit
@@ -174,15 +183,14 @@ func (e *execution) main() {
 func (e *execution) settle() {
 	e.cell.Lock()
 	e.returned = true
-	var cause error
+	finish := false
 	if !e.decided {
-		e.decided = true
-		cause = (*finished)(e)
+		e.decided, finish = true, true
 		if e.limits.Total > 0 || e.limits.Idle > 0 {
 			now := e.cell.Flush()
 			if kind := e.due(now); kind != 0 {
-				e.stop = e.newError(kind, now)
-				cause = e.stop
+				e.cancelWith(e.newError(kind, now))
+				finish = false
 			}
 		}
 		if e.timer != nil {
@@ -192,8 +200,8 @@ func (e *execution) settle() {
 	wait, abandoned := e.wait, e.abandoned
 	e.cell.Unlock()
 
-	if cause != nil {
-		e.cancel(cause)
+	if finish {
+		e.cancel((*finished)(e))
 	}
 	if wait != nil {
 		close(wait)
@@ -213,6 +221,8 @@ func (e *execution) newError(kind Kind, now time.Duration) *Error {
 	switch kind {
 	case Idle:
 		out.Limit = e.limits.Idle
+		out.SinceBeat = max(out.SinceBeat, out.Limit) // or a beat has come since it was judged
+		out.LongestGap = max(out.LongestGap, out.Limit)
 	case Total:
 		out.Limit = e.limits.Total
 	}
@@ -230,7 +240,7 @@ func (e *execution) conclude() (returned bool, err error) {
 		return e.hand(e.err)
 	}
 	out := e.stopped(cause)
-	if !e.awaitReturn(out) {
+	if !e.awaitReturn() {
 		e.abandon(out)
 		return false, out
 	}
@@ -262,7 +272,7 @@ func (e *execution) stopped(cause error) *Error {
 	if e.timer != nil {
 		e.timer.Stop()
 	}
-	if e.stop != nil && cause == error(e.stop) {
+	if e.stop != nil {
 		out := *e.stop
 		return &out
 	}
@@ -274,7 +284,7 @@ func (e *execution) stopped(cause error) *Error {
 		kind = Total
 	}
 	out := e.newError(kind, now)
-	out.Cause = cause
+	out.Cause, e.told = cause, now
 	if kind == Total {
 		out.Limit = now
 	}
@@ -282,7 +292,7 @@ func (e *execution) stopped(cause error) *Error {
 }
 
 // awaitReturn waits for the function until the grace is over.
-func (e *execution) awaitReturn(out *Error) bool {
+func (e *execution) awaitReturn() bool {
 	e.cell.Lock()
 	if e.returned {
 		e.cell.Unlock()
@@ -290,7 +300,7 @@ func (e *execution) awaitReturn(out *Error) bool {
 	}
 	wait := make(chan struct{})
 	e.wait = wait
-	left := e.limits.Grace - (e.cell.Now() - out.Elapsed)
+	left := e.limits.Grace - (e.cell.Now() - e.told)
 	e.cell.Unlock()
 
 	over := make(chan struct{})
@@ -303,7 +313,10 @@ func (e *execution) awaitReturn(out *Error) bool {
 	// Both may be ready. A function that is back is not called abandoned.
 	e.cell.Lock()
 	defer e.cell.Unlock()
-	e.abandoned = !e.returned
+	if !e.returned {
+		e.abandoned, e.reported = true, make(chan struct{})
+		abandonedNow.Add(1)
+	}
 	return e.returned
 }
 

@@ -17,9 +17,9 @@ func Abandoned() int { return int(abandonedNow.Load()) }
 
 // abandon reports that the function did not return within the grace.
 func (e *execution) abandon(out *Error) {
-	abandonedNow.Add(1)
+	defer close(e.reported)
 	out.Abandoned = true
-	if s := e.stack(); s != nil {
+	if s := e.stack(budgetAfterGrace); s != nil {
 		out.Stack = s
 	}
 	e.logStop(out)
@@ -28,9 +28,10 @@ func (e *execution) abandon(out *Error) {
 }
 
 // cameBack reports that an abandoned function has returned. It runs on the
-// function's goroutine.
+// function's goroutine, and lets the report of the abandonment go first.
 func (e *execution) cameBack() {
 	abandonedNow.Add(-1)
+	<-e.reported
 	e.observeNow(hookReturned, e.err)
 	if e.panicked != nil {
 		e.logAttrs(slog.LevelError, "abandoned tool panicked",
@@ -59,6 +60,7 @@ func (e *execution) logAttrs(level slog.Level, msg string, attrs ...slog.Attr) {
 	if e.log == nil {
 		return
 	}
+	defer func() { _ = recover() }() // a handler that panics must not end the process
 	if e.tool != "" {
 		attrs = append([]slog.Attr{slog.String("tool", e.tool)}, attrs...)
 	}

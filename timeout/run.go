@@ -26,6 +26,9 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 //   - when ctx is cancelled: Kind [Aborted], and the Cause is the caller's;
 //   - when fn has returned.
 //
+// The context's Err is context.Canceled in each case, as is that of contexts made from
+// it; context.Cause tells them apart.
+//
 // Exactly one of these is the outcome. If fn returns first, Run returns fn's error as
 // it is. Otherwise Run returns the *Error, whatever fn returns; fn's error is in its
 // tree. If both limits fall due at the same instant, it is the total. A return, a
@@ -47,7 +50,8 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // which errors.As finds the [*PanicError]; see [WithRecover]. If fn calls
 // runtime.Goexit, Run returns [ErrGoexit].
 //
-// Time is the monotonic clock's: while a machine sleeps, an execution does not age.
+// Time is the monotonic clock's: where that stands still while a machine sleeps, as it
+// does on most systems, an execution does not age meanwhile.
 //
 // Run panics if ctx or fn is nil.
 func Run(ctx context.Context, fn func(context.Context) error, opts ...Option) error {

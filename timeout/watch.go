@@ -65,8 +65,10 @@ func (e *execution) due(now time.Duration) Kind {
 	switch {
 	case e.limits.Total > 0 && now >= e.limits.Total:
 		return Total
-	case now >= e.cell.IdleDue():
-		return Idle
+	case e.limits.Idle > 0:
+		if at := e.cell.IdleDue(); now >= at && at != pulse.Forever {
+			return Idle
+		}
 	}
 	return 0
 }
@@ -116,11 +118,25 @@ func (e *execution) fire(kind Kind, now time.Duration) {
 		return
 	}
 	stop := e.newError(kind, now)
-	e.stop = stop
-	e.cell.Unlock()
-	if kind == Idle {
+	if kind == Idle && e.Err() == nil {
 		// Before the cancellation: afterwards a function that answers is elsewhere.
-		stop.Stack = e.stack()
+		e.stop, e.told = stop, now
+		e.cell.Unlock()
+		stack := e.stack(budgetBeforeCancel)
+		e.cell.Lock()
+		stop.Stack = stack
 	}
+	e.cancelWith(stop)
+	e.cell.Unlock()
+}
+
+// cancelWith stops the function, unless the caller was first. The cell is locked; nobody
+// else's code runs under it, since what a cancellation calls runs on goroutines of its
+// own.
+func (e *execution) cancelWith(stop *Error) {
+	e.told = e.cell.Now() // the grace begins here
 	e.cancel(stop)
+	if context.Cause(e.Context) == error(stop) {
+		e.stop = stop
+	}
 }

@@ -49,9 +49,10 @@ type Cell struct {
 	detail  atomic.Pointer[any]
 	relays  atomic.Pointer[[]*Relay] // replaced under mu, never changed in place
 
-	mu     sync.Mutex // guards what follows, and every change of state and held
-	engine Engine
-	holds  int32 // holds not yet released, those of nested executions included
+	mu      sync.Mutex // guards what follows, and every change of state and held
+	engine  Engine
+	holds   int32 // holds not yet released, those of nested executions included
+	refused int32 // those of them that came when the limit had fallen due
 }
 
 type key struct{}

@@ -43,8 +43,17 @@ func (c *Cell) climb(n int32) {
 func (c *Cell) hold(n int32) {
 	now := c.Flush()
 	c.holds += n
+	if n < 0 {
+		// Whose hold was refused does not matter, only how many were.
+		r := min(c.refused, -n)
+		c.refused -= r
+		if n += r; n == 0 {
+			return
+		}
+	}
 	if gap := now - c.Last(); c.held.Load() == 0 {
 		if c.idle > 0 && gap >= c.idle {
+			c.refused += n
 			return // too late: the check is not suspended, and the limit fires
 		}
 		c.lengthen(int64(gap))
