@@ -55,15 +55,17 @@ var ErrGoexit = errors.New("timeout: the function called runtime.Goexit")
 // execution was stopped by a limit or by the caller is answered by this Error alone:
 // ErrIdle, ErrTotal, ErrAborted, context.Canceled and context.DeadlineExceeded are
 // not looked for in the function's own error. Code under a cancelled context says
-// context.Canceled, whoever cancelled it.
+// context.Canceled, whoever cancelled it. The caller's cause is shown as it is: where
+// an execution was aborted because one around it timed out, that one's Error is found
+// in it. So ask for ErrAborted, or for the Kind, before you ask for the rest.
 type Error struct {
 	Kind  Kind
 	Tool  string        // from WithName
-	Limit time.Duration // the limit that fired; 0 for an abort
+	Limit time.Duration // the limit that fired, as enforced; 0 for an abort
 
 	Elapsed    time.Duration // from the start to the stop, without the grace
 	SinceBeat  time.Duration // from the last heartbeat to the stop
-	LongestGap time.Duration // the longest stretch without a heartbeat, the last one included
+	LongestGap time.Duration // the longest stretch without a heartbeat, the last one included, holds not
 	Beats      uint64        // how many there were; see heartbeat.Monitor.Count
 
 	// Abandoned says that the function had still not returned when the grace was
@@ -73,12 +75,12 @@ type Error struct {
 	// abandoned, and where the goroutines were that it had started: traces in the form
 	// of runtime.Stack, the function's own first, parted by empty lines, 64 KiB at the
 	// most. It is nil in a process with
-	// more than 25 000 goroutines, and may be when many limits fire one after the
+	// more than 10 000 goroutines, and may be when many limits fire one after the
 	// other: taking stacks stops the world, and is rationed.
 	Stack []byte
 
 	Err   error // what the function returned after the stop, if it did
-	Cause error // why the caller's context ended, if that is what stopped it
+	Cause error // of the caller's context, where its end is an abort
 }
 
 // Error gives the documented message (SPEC 3.1, 3.2), and nothing but it.

@@ -19,10 +19,11 @@ import (
 // everything that reports reads that. A state of our own beside it would have to agree
 // with it, and could not: the caller's cancellation goes past us.
 type execution struct {
-	context.Context // made by bind
+	context.Context // the function's, without what this type adds
 	cancel          context.CancelCauseFunc
-	unbind          func() bool
 	caller          context.Context
+	detached        bool        // from the caller's, see parent
+	unfollow        func() bool // where detached
 
 	settings
 	fn func(context.Context) error
@@ -34,7 +35,7 @@ type execution struct {
 	// decided says that no limit may fire any more: one has, or the function has
 	// returned, or the caller's end was seen.
 	decided   bool
-	warnedFor time.Duration // the last beat for which NearIdle was called, -1 for none
+	warnedFor time.Duration // the beat for whose gap NearIdle was called last, -1 for none
 	stop      *Error        // the Cause that we gave, if we stopped it
 	returned  bool
 	abandoned bool
@@ -58,7 +59,7 @@ func (e *execution) Value(key any) any {
 	return e.Context.Value(key)
 }
 
-// Deadline gives the total limit (SPEC 3.14), which bind has cut to the caller's.
+// Deadline gives the total limit (SPEC 3.14), which parent has cut to the caller's.
 func (e *execution) Deadline() (time.Time, bool) {
 	if e.limits.Total <= 0 {
 		return time.Time{}, false
@@ -69,9 +70,8 @@ func (e *execution) Deadline() (time.Time, bool) {
 // String keeps fmt from reading the fields of a context that is in use.
 func (e *execution) String() string { return "timeout.Run(" + e.tool + ")" }
 
-// start sets the limits going and starts the function, unless the caller's context
-// is over already.
-func (e *execution) start() error {
+// prepare settles the limits and starts the clock.
+func (e *execution) prepare() {
 	if !e.limited {
 		e.limits = currentDefault()
 	}
@@ -84,56 +84,34 @@ func (e *execution) start() error {
 	}
 	e.limits.Grace = e.limits.grace()
 	e.armed, e.warnedFor = pulse.Forever, -1
-
-	if e.caller.Err() != nil {
-		return e.neverStarted()
-	}
 	e.cell.Init(pulse.Of(e.caller), e.clock, e.limits.Idle, (*engine)(e))
-	if !e.bind() {
-		return e.neverStarted()
-	}
-	if e.limits.Total > 0 || e.limits.Idle > 0 {
-		e.cell.Lock()
-		e.schedule(0)
-		e.cell.Unlock()
-	}
-	if len(e.hooks) > 0 {
-		e.observe(hookStarted, e.snapshot(nil))
-	}
-	go e.main()
-	return nil
 }
 
-// bind makes the function's context, unless the caller's deadline has passed.
+// parent gives what the function's context is made from, nil if the caller's deadline
+// has passed.
 //
-// It is a child of the caller's, unless the caller's deadline is the total: then the
+// It is the caller's context, unless the caller's deadline is the total: then the
 // caller's own timer would race ours and could give the function a bare
-// context.DeadlineExceeded for a Cause. In that case the context is detached and the
+// context.DeadlineExceeded for a Cause. In that case the context is detached, and the
 // caller's end is handled by callerDone. That costs a few allocations, so it is not
 // done always.
-func (e *execution) bind() bool {
+func (e *execution) parent() context.Context {
 	parent := e.caller
-	deadline, hasDeadline := parent.Deadline()
-	if hasDeadline {
+	if deadline, ok := parent.Deadline(); ok {
 		left := deadline.Sub(e.cell.Start())
-		hasDeadline = e.limits.Total == 0 || left <= e.limits.Total
-		if hasDeadline && left <= 0 {
-			return false
+		if left <= 0 {
+			return nil
 		}
-		if hasDeadline {
+		if e.limits.Total == 0 || left <= e.limits.Total {
 			e.limits.Total = left
+			e.detached = true
+			parent = context.WithoutCancel(parent)
 		}
 	}
 	if e.tool != "" {
 		parent = pprof.WithLabels(parent, pprof.Labels("tool", e.tool))
 	}
-	if hasDeadline {
-		e.Context, e.cancel = context.WithCancelCause(context.WithoutCancel(parent))
-		e.unbind = context.AfterFunc(e.caller, e.callerDone)
-	} else {
-		e.Context, e.cancel = context.WithCancelCause(parent)
-	}
-	return true
+	return parent
 }
 
 // neverStarted is the outcome where the caller's context was over from the start
@@ -227,10 +205,10 @@ func (e *execution) settle() {
 
 // newError is the outcome of a stop at now. The cell is locked.
 func (e *execution) newError(kind Kind, now time.Duration) *Error {
-	since := now - e.cell.Last()
 	out := &Error{
-		Kind: kind, Tool: e.tool, Elapsed: now, SinceBeat: since,
-		LongestGap: max(e.cell.Longest(), since), Beats: e.cell.Count(),
+		Kind: kind, Tool: e.tool, Elapsed: now,
+		SinceBeat:  max(now-e.cell.Last(), 0), // a beat may have come since now was read
+		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(),
 	}
 	switch kind {
 	case Idle:
@@ -247,7 +225,7 @@ func (e *execution) conclude() (returned bool, err error) {
 	cause := context.Cause(e.Context)
 	if cause == error((*finished)(e)) {
 		if len(e.hooks) > 0 {
-			e.observe(hookFinished, e.snapshot(e.err))
+			e.observeNow(hookFinished, e.err)
 		}
 		return e.hand(e.err)
 	}
@@ -286,9 +264,6 @@ func (e *execution) stopped(cause error) *Error {
 	}
 	if e.stop != nil && cause == error(e.stop) {
 		out := *e.stop
-		if out.Kind == Total && e.unbind != nil && e.caller.Err() == context.DeadlineExceeded {
-			out.Cause = context.Cause(e.caller)
-		}
 		return &out
 	}
 	// The caller's end, which went straight to our context; or that of a context
@@ -335,7 +310,7 @@ func (e *execution) awaitReturn(out *Error) bool {
 // end leaves nothing behind.
 func (e *execution) end() {
 	e.cell.End()
-	if e.unbind != nil {
-		e.unbind()
+	if e.detached {
+		e.unfollow()
 	}
 }

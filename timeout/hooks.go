@@ -39,7 +39,7 @@ type Snapshot struct {
 	Limits     Config        // as enforced: normalised, Total cut to the caller's deadline, Grace filled in
 	Elapsed    time.Duration // since the start
 	SinceBeat  time.Duration // since the last heartbeat
-	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included
+	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included, holds not
 	Beats      uint64        // see heartbeat.Monitor.Count
 	Err        error         // the outcome as Run returns it; a *PanicError where Run panics
 	Stack      []byte        // as in Error

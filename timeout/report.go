@@ -31,7 +31,7 @@ func (e *execution) abandon(out *Error) {
 // function's goroutine.
 func (e *execution) cameBack() {
 	abandonedNow.Add(-1)
-	e.observe(hookReturned, e.snapshot(e.err))
+	e.observeNow(hookReturned, e.err)
 	if e.panicked != nil {
 		e.logAttrs(slog.LevelError, "abandoned tool panicked",
 			slog.Any("error", e.err), slog.String("stack", string(e.panicked.Stack)))
@@ -68,10 +68,9 @@ func (e *execution) logAttrs(level slog.Level, msg string, attrs ...slog.Attr) {
 // snapshot is the state of the execution as it is now.
 func (e *execution) snapshot(err error) Snapshot {
 	now := e.cell.Now()
-	since := max(now-e.cell.Last(), 0)
 	return Snapshot{
-		Tool: e.tool, Limits: e.limits, Elapsed: now, SinceBeat: since,
-		LongestGap: max(e.cell.Longest(), since), Beats: e.cell.Count(), Err: err,
+		Tool: e.tool, Limits: e.limits, Elapsed: now, SinceBeat: max(now-e.cell.Last(), 0),
+		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Err: err,
 	}
 }
 
@@ -92,6 +91,11 @@ var (
 	hookAbandoned = func(h *Hooks) func(context.Context, Snapshot) { return h.Abandoned }
 	hookReturned  = func(h *Hooks) func(context.Context, Snapshot) { return h.Returned }
 )
+
+// observeNow calls a hook with the present state.
+func (e *execution) observeNow(which func(*Hooks) func(context.Context, Snapshot), err error) {
+	e.observe(which, e.snapshot(err))
+}
 
 func (e *execution) observe(which func(*Hooks) func(context.Context, Snapshot), s Snapshot) {
 	for i := range e.hooks {

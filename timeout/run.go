@@ -2,6 +2,8 @@ package timeout
 
 import (
 	"context"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
 // RunWithExecutionTimeout is [Run] under the name that the specification gives it.
@@ -84,9 +86,31 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 			o.apply(&e.settings)
 		}
 	}
-	if err := e.start(); err != nil {
-		return false, err
+	if ctx.Err() != nil {
+		return false, e.neverStarted()
 	}
+	e.prepare()
+	parent := e.parent()
+	if parent == nil {
+		return false, e.neverStarted()
+	}
+
+	// The context and the timer are made here, and what else there is to do is done by
+	// others, because this is where the caller's stack is lowest: a few hundred bytes
+	// more, and each goroutine that calls Run has to grow its stack from 2 KiB to 4.
+	e.Context, e.cancel = context.WithCancelCause(parent)
+	if e.detached {
+		e.unfollow = context.AfterFunc(ctx, e.callerDone)
+	}
+	e.cell.Lock()
+	if first := e.next(); first != pulse.Forever {
+		e.armed, e.timer = first, pulse.AfterFunc(e.cell.Clock(), first, e.onTimer)
+	}
+	e.cell.Unlock()
+	if len(e.hooks) > 0 {
+		e.observeNow(hookStarted, nil)
+	}
+	go e.main()
 	<-e.Done()
 	return e.conclude()
 }

@@ -20,19 +20,24 @@ import (
 const (
 	// maxStack is how much of a trace goes into one error.
 	maxStack = 64 << 10
-	// maxGoroutines is where taking all stacks would take long enough to be a stall of
-	// its own. Beyond it, errors come without a stack.
-	maxGoroutines = 25_000
+	// maxGoroutines is where a capture becomes a stall that other limits notice: the
+	// world stands still for some 5 µs per goroutine. Beyond it, errors come without a
+	// stack.
+	maxGoroutines = 10_000
 	// maxTraces bounds the memory of a capture.
 	maxTraces = 128 << 20
+	// capturePrice times its length is how long a capture has to be paid for: 1 % of the
+	// time may be spent on them. captureCredit is 20 ms of captures in advance, so that
+	// in a process of ordinary size a few can follow on one another.
+	capturePrice  = 100
+	captureCredit = capturePrice * 20 * time.Millisecond
 )
 
 // captures makes limits that fire together share one capture: who finds one under way
 // waits for it to end, and then either takes the next, which all others that wait will
 // share, or shares that of whoever was quicker. And it keeps the world running when
-// many limits fire one after the other: each capture is paid for with nine times its
-// length, up to captureCredit in advance, and who comes meanwhile has to make do with
-// the last one.
+// many limits fire one after the other: captures are rationed, and who comes meanwhile
+// has to make do with the last one.
 //
 // A channel in a global could not be used here: it would tie testing/synctest bubbles
 // together.
@@ -46,9 +51,6 @@ var captures struct {
 	at     time.Time // of the last one
 	paid   time.Time // until when the captures so far are paid for
 }
-
-// captureCredit lets 200 ms of captures follow on one another.
-const captureCredit = 10 * 200 * time.Millisecond
 
 // stack gives the stack of the function's goroutine, with those of the goroutines it
 // has started, nil where it cannot be had.
@@ -69,7 +71,7 @@ func (e *execution) stack() []byte {
 		c.last = capture()
 		c.recent = weak.Make(c.last)
 		c.at = now
-		c.paid = c.paid.Add(10 * time.Since(now))
+		c.paid = c.paid.Add(capturePrice * time.Since(now))
 	}
 	all := c.last
 	if c.wanted.Add(-1) == 0 {
