@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"strconv"
@@ -42,6 +41,7 @@ func TestMain(m *testing.M) {
 		os.Exit(runMode(mode, os.Args[1:]))
 	}
 	os.Setenv(suiteEnv, strconv.Itoa(os.Getpid()))
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // for the children: otherwise each takes a second to exit
 	files, goroutines := openFiles(), runtime.NumGoroutine()
 	code := m.Run()
 	if code == 0 {
@@ -98,81 +98,6 @@ func openFiles() int {
 		}
 	}
 	return n
-}
-
-// cgroupDirs are the control groups that a process has made.
-func cgroupDirs(pid int) (dirs []string) {
-	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	for line := range strings.Lines(string(mounts)) {
-		if !strings.Contains(line, " - cgroup2 ") {
-			continue
-		}
-		_ = filepath.WalkDir(strings.Fields(line)[4], func(path string, d os.DirEntry, err error) error {
-			if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), fmt.Sprintf("tooldeadline-%d-", pid)) {
-				dirs = append(dirs, path)
-			}
-			return nil
-		})
-	}
-	return dirs
-}
-
-// marked are the live processes, but for this one, that have text in their environment.
-func marked(text string) (pids []int) {
-	for pid, stat := range processes() {
-		env, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-		if pid != os.Getpid() && bytes.Contains(env, []byte(text)) && !stat.dead() {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-func children() (pids []int) {
-	for pid, stat := range processes() {
-		if stat.ppid == os.Getpid() {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-type stat struct {
-	state      string
-	ppid, pgrp int
-}
-
-func (s stat) dead() bool { return s.state == "Z" || s.state == "X" }
-
-func processes() map[int]stat {
-	all := make(map[int]stat)
-	list, _ := os.ReadDir("/proc")
-	for _, e := range list {
-		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if s, ok := statOf(pid); ok {
-				all[pid] = s
-			}
-		}
-	}
-	return all
-}
-
-func statOf(pid int) (s stat, ok bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return s, false
-	}
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	s.state = f[0]
-	s.ppid, _ = strconv.Atoi(f[1])
-	s.pgrp, _ = strconv.Atoi(f[2])
-	return s, true
-}
-
-// alive reports whether a process is there and not a zombie.
-func alive(pid int) bool {
-	s, ok := statOf(pid)
-	return ok && !s.dead()
 }
 
 // command is this binary in a mode.
@@ -251,9 +176,37 @@ func within(t *testing.T, promised time.Duration, cmd *exec.Cmd, opts ...procgro
 // total are the options of most tests: a total limit and a short grace.
 func total(limit time.Duration, more ...procgroup.Option) []procgroup.Option {
 	return append([]procgroup.Option{
-		procgroup.WithLimits(timeout.Config{Total: limit}), procgroup.WithKillGrace(shortGrace),
+		procgroup.WithLimits(timeout.Config{Total: limit}), procgroup.WithKillGrace(shortGrace), procgroup.WithName("tool"),
 	}, more...)
 }
+
+// stopWhen starts the command, aborts it when it is ready, with a short grace, and waits.
+// Unlike a limit, this does not depend on how fast the machine is.
+func stopWhen(t *testing.T, ready func() bool, cmd *exec.Cmd, opts ...procgroup.Option) (*procgroup.Result, error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	opts = append([]procgroup.Option{procgroup.WithAbortGrace(shortGrace), procgroup.WithName("tool")}, opts...)
+	p, err := procgroup.Start(ctx, cmd, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); !ready(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(begun) > 3*slack {
+			t.Error("the command does not get ready")
+			break
+		}
+	}
+	begun := time.Now()
+	cancel()
+	r, err := p.Wait()
+	if took := time.Since(begun); took > shortGrace+time.Second+slack {
+		t.Errorf("took %v", took)
+	}
+	return r, err
+}
+
+const aborted = "tool process was aborted."
 
 // eachContainment runs a test with every containment that catches everything.
 func eachContainment(t *testing.T, f func(t *testing.T, opt procgroup.Option)) {

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,10 +50,9 @@ func reportOf(r *procgroup.Result, err error, begun time.Time) report {
 
 // runModeRun runs a tree with a containment, and is killed in the middle of it.
 func runModeRun(a []string) int {
-	c := procgroup.Helper
-	if a[0] == "group" {
-		c = procgroup.Group
-	}
+	c := map[string]procgroup.Containment{
+		"helper": procgroup.Helper, "cgroup": procgroup.Cgroup, "descendants": procgroup.Descendants,
+	}[a[0]]
 	begun := time.Now()
 	r, err := procgroup.Run(context.Background(), command(a[1], a[2:]...), procgroup.WithContainment(c))
 	return say(reportOf(r, err, begun))
@@ -125,25 +123,41 @@ func runModeMany(a []string) int {
 	return say(rep)
 }
 
+// starve takes all descriptors but some.
+func starve(spare int) (free func()) {
+	var taken []*os.File
+	for {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			break
+		}
+		taken = append(taken, f)
+	}
+	for i := range spare {
+		taken[i].Close()
+	}
+	return func() {
+		for _, f := range taken {
+			f.Close()
+		}
+	}
+}
+
 // runModeStarved starts commands with ever fewer descriptors.
 func runModeStarved([]string) int {
 	rep := report{}
 	// Warm up, so that what is opened once and for all is there.
 	_, _ = procgroup.Run(context.Background(), sleepCommand("0"))
 	files, goroutines := openFiles(), runtime.NumGoroutine()
-	var limit unix.Rlimit
-	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
-	highest := 0
-	for fd := range 256 {
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil {
-			highest = fd
-		}
+	const most = 300
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+		rep.Errors = append(rep.Errors, err.Error())
 	}
 	for _, c := range []procgroup.Containment{procgroup.Auto, procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
 		for spare := range 24 {
-			_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(highest + 1 + spare), Max: limit.Max})
+			free := starve(spare)
 			r, err := procgroup.Run(context.Background(), sleepCommand("0"), procgroup.WithContainment(c))
-			_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: limit.Cur, Max: limit.Max})
+			free()
 			if (r == nil) == (err == nil) {
 				rep.Errors = append(rep.Errors, fmt.Sprintf("%v with %d spare descriptors: %v, %v", c, spare, r, err))
 			}

@@ -162,33 +162,6 @@ func statReaped(pid int) bool {
 	return ok
 }
 
-// Case 20: with the helper, the tree dies with the supervisor, even if that is killed.
-func TestSupervisorIsKilled(t *testing.T) {
-	cmd, pids := family(t, "run", "helper", "tree", "sleep")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for begun := time.Now(); len(pids()) < 6; time.Sleep(5 * time.Millisecond) {
-		if time.Since(begun) > slack {
-			t.Fatalf("the tree has only %d processes", len(pids()))
-		}
-	}
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	for begun := time.Now(); time.Since(begun) < slack; time.Sleep(5 * time.Millisecond) {
-		living := 0
-		for _, pid := range pids() {
-			if alive(pid) {
-				living++
-			}
-		}
-		if living == 0 {
-			return
-		}
-	}
-	mustBeDead(t, pids())
-}
-
 // Case 21: the command does not die with the thread that spawned it.
 func TestSpawningThreadEnds(t *testing.T) {
 	started := make(chan *procgroup.Process)
