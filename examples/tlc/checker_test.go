@@ -33,7 +33,7 @@ var aModel = model{"any", []byte("active proctype A() { skip }")}
 // SPEC 6.2: any output is a heartbeat, newline or not.
 func TestOutputKeepsAlive(t *testing.T) {
 	t.Parallel()
-	f, err, _ := call(t, t.Context(), fakeSpin(t, "drips"), search{}, aModel, timeout.Config{Idle: 2500 * time.Millisecond})
+	f, _, err := call(t.Context(), t, fakeSpin(t, "drips"), search{}, aModel, timeout.Config{Idle: 2500 * time.Millisecond})
 	if err != nil || f.summary.states != 42 {
 		t.Errorf("%v, %+v", err, f.summary)
 	}
@@ -42,7 +42,7 @@ func TestOutputKeepsAlive(t *testing.T) {
 // SPEC 5.1, 6.1, 6.4, 6.6, 6.8.
 func TestDeafTreeIsKilled(t *testing.T) {
 	t.Parallel()
-	f, err, out := call(t, t.Context(), fakeSpin(t, "deaf"), search{}, aModel, timeout.Config{Total: 4 * time.Second})
+	f, out, err := call(t.Context(), t, fakeSpin(t, "deaf"), search{}, aModel, timeout.Config{Total: 4 * time.Second})
 	if !errors.Is(err, timeout.ErrTotal) || timeout.ExitCode(err) != timeout.ExitTimeout {
 		t.Errorf("%v", err)
 	}
@@ -66,7 +66,7 @@ func TestDeafTreeIsKilled(t *testing.T) {
 // SPEC 6.3.
 func TestFloodIsBounded(t *testing.T) {
 	t.Parallel()
-	f, err, _ := call(t, t.Context(), fakeSpin(t, "flood"), search{}, aModel, timeout.Config{Total: 4 * time.Second})
+	f, _, err := call(t.Context(), t, fakeSpin(t, "flood"), search{}, aModel, timeout.Config{Total: 4 * time.Second})
 	if !errors.Is(err, timeout.ErrTotal) || f.result == nil {
 		t.Fatalf("%v, %v", err, f.result)
 	}
@@ -101,7 +101,7 @@ func TestCrash(t *testing.T) {
 		t.Skip("there are no signals there")
 	}
 	t.Parallel()
-	_, err, out := call(t, t.Context(), fakeSpin(t, "crash"), search{}, aModel, timeout.Config{})
+	_, out, err := call(t.Context(), t, fakeSpin(t, "crash"), search{}, aModel, timeout.Config{})
 	if timeout.ExitCode(err) != 137 || !strings.Contains(out, "signal: killed") {
 		t.Errorf("%v:\n%s", err, out)
 	}

@@ -40,7 +40,6 @@ func (l limitsOfDemo) cases(c *checker) []demoCase {
 	missing.spin = "spin-that-is-not-there"
 	check, explore, silent := tools["check"], tools["explore"], tools["check"]
 	silent.search.reportEvery = 0
-	explore.search.reportEvery = 100_000
 	return []demoCase{
 		{
 			title: "Success", about: "A correct model that is small enough to search every state.",

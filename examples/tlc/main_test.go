@@ -21,6 +21,8 @@ const generous = 2 * time.Minute
 
 // The test binary is also the program, and Spin, the compiler and the verifier.
 func TestMain(m *testing.M) {
+	// Otherwise each of them waits for a second at its end, under the race detector.
+	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	if os.Getenv(asMain) != "" && len(os.Args) > 1 {
 		if _, ok := tools[os.Args[1]]; ok || os.Args[1] == "demo" {
 			main()
@@ -79,7 +81,7 @@ func mustLoad(t *testing.T, name string) model {
 }
 
 // call runs a tool and gives what it has found and what it has printed.
-func call(t *testing.T, ctx context.Context, c *checker, s search, m model, limits timeout.Config) (finding, error, string) {
+func call(ctx context.Context, t *testing.T, c *checker, s search, m model, limits timeout.Config) (finding, string, error) {
 	t.Helper()
 	var b bytes.Buffer
 	out := &printer{w: &b}
@@ -89,7 +91,7 @@ func call(t *testing.T, ctx context.Context, c *checker, s search, m model, limi
 	if t.Context().Err() != nil {
 		t.Fatal("the test was over first")
 	}
-	return f, err, b.String()
+	return f, b.String(), err
 }
 
 // program is the program itself, with the temporary files where nothingLeft looks.

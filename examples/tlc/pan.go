@@ -9,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
-// The verifier, pan, prints a line like this every so many states:
+// The verifier, pan, prints a line like this every so many new states:
 //
 //	Depth=  633325 States=    3e+05 Transitions= 3.33e+05 Memory=   202.109	t=     0.11 R=   3e+06
 //

@@ -20,10 +20,14 @@ type tool struct {
 	search search
 }
 
+// A search that is slow, because its states are big, must still report well within the
+// idle limit, so the reports are frequent. Only what is shown of them is not.
+const reportEvery = 10_000
+
 var tools = map[string]tool{
-	"check":   {"tlc_check", "correct", search{depth: 1_000_000, complete: true, reportEvery: 1_000_000}},
-	"smoke":   {"tlc_smoke", "correct", search{depth: 100, reportEvery: 1_000_000}},
-	"explore": {"tlc_explore", "huge", search{depth: 1_000_000, bitstate: true, reportEvery: 1_000_000}},
+	"check":   {"tlc_check", "correct", search{depth: 1_000_000, complete: true, reportEvery: reportEvery}},
+	"smoke":   {"tlc_smoke", "correct", search{depth: 100, reportEvery: reportEvery}},
+	"explore": {"tlc_explore", "huge", search{depth: 1_000_000, bitstate: true, reportEvery: reportEvery}},
 }
 
 // policy has the limits of all tools in one place; the tools themselves know nothing of

@@ -111,7 +111,7 @@ func (p *printer) finding(f finding, err error) {
 		return
 	}
 	if r.Reason != procgroup.Exited && r.State != nil {
-		how := "it was asked to end, and did so by itself"
+		how := "it was asked to end, and did"
 		switch {
 		case r.Escalated:
 			how = "it was asked to end, did not, and was killed"
