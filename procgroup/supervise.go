@@ -56,8 +56,8 @@ func (p *Process) execute(ctx context.Context) error {
 		return p.stopped(ctx)
 	}
 	err := p.attend(ctx)
-	if contextError(err) || (err == nil && !p.ended()) {
-		return p.stopped(ctx)
+	if contextError(err) || (err == nil && ctx.Err() != nil) {
+		return p.stopped(ctx) // an end that is seen after the limit is too late
 	}
 	return err
 }
@@ -77,11 +77,6 @@ func (p *Process) attend(ctx context.Context) error {
 // exec.CommandContext. It gives the bare error.
 func contextError(err error) bool {
 	return err == context.Canceled || err == context.DeadlineExceeded
-}
-
-// ended reports whether the leader has ended.
-func (p *Process) ended() bool {
-	return p.tree.wait(context.Background(), time.Unix(1, 0))
 }
 
 // stopped is the outcome where the context of the execution around is done.
