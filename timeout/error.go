@@ -73,9 +73,8 @@ type Error struct {
 	// Stack shows where the function was when the idle limit fired, or when it was
 	// abandoned, and where the goroutines were that it had started: traces in the form
 	// of runtime.Stack, the function's own first, parted by empty lines, 64 KiB at the
-	// most. It is nil in a process with more than 10 000 goroutines, and may be in one
-	// with thousands, or when many limits fire one after the other: taking stacks
-	// stops the world, and is rationed.
+	// most. It may be nil in a process with thousands of goroutines, or when many limits
+	// fire one after the other: taking stacks stops the world, and is rationed.
 	Stack []byte
 
 	Err   error // what the function returned after the stop, if it did

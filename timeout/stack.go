@@ -27,13 +27,14 @@ const (
 	maxTraces = 128 << 20
 	// A capture before a cancellation delays it, and one after the grace delays Run's
 	// return: what is expected to take longer than this is not done.
-	budgetBeforeCancel = 25 * time.Millisecond
-	budgetAfterGrace   = 100 * time.Millisecond
+	budgetBeforeCancel = 5 * time.Millisecond
+	budgetAfterGrace   = 25 * time.Millisecond
 	// capturePrice times its length is how long a capture has to be paid for: 1 % of the
-	// time may be spent on them. captureCredit is 20 ms of captures in advance, so that
-	// in a process of ordinary size a few can follow on one another.
+	// time may be spent on them. captureCredit is 5 ms of captures in advance, so that in
+	// a process of ordinary size, where one takes some 100 µs, a few can follow on one
+	// another.
 	capturePrice  = 100
-	captureCredit = capturePrice * 20 * time.Millisecond
+	captureCredit = capturePrice * 5 * time.Millisecond
 )
 
 // captures makes limits that fire together share one capture: who finds one under way
