@@ -174,7 +174,7 @@ func TestNoHandleIsLeft(t *testing.T) {
 	}
 }
 
-// handles is how many this process has open; Wine 8 says 0.
+// handles is how many this process has open; Wine 8 does not count them.
 func handles(t *testing.T) (n int) {
 	t.Helper()
 	var count uint32
