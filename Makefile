@@ -39,7 +39,12 @@ define each
 done
 endef
 
-.PHONY: help test lint cross fuzz bench rehearse release check
+# What "make wine" runs, and what for.
+WINE     ?= $(firstword $(shell command -v wine64 || command -v wine) /usr/lib/wine/wine64)
+MINGW    ?= x86_64-w64-mingw32-gcc
+WINETEST ?= -v -timeout=4m
+
+.PHONY: help test lint cross wine fuzz bench rehearse release check
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
@@ -65,6 +70,9 @@ cross: ## build and vet every released module for other systems
 				{ echo "make $@: FAIL in $$m for $$p" >&2; exit 1; }; \
 		done; \
 	done
+
+wine: ## run the Windows tests of procgroup under Wine
+	@scripts/wine "$(WINE)" "$(MINGW)" $(WINETEST)
 
 fuzz: ## run each fuzz target for FUZZTIME
 	@for m in $(MODULES); do \

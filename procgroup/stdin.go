@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime/debug"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -80,7 +79,7 @@ func (in *input) copy() error {
 
 // gone reports whether err is that of a pipe without a reader, or closed by finish.
 func gone(err error) bool {
-	return errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed)
+	return noReader(err) || errors.Is(err, os.ErrClosed)
 }
 
 // finish ends the feeding. A reader that blocks is left behind: its goroutine ends when

@@ -55,24 +55,30 @@ func (t *groupTree) ask() bool {
 	return true
 }
 
-// alive knows that a group of zombies answers EPERM, or ESRCH.
-func (t *groupTree) alive() bool { return unix.Kill(-t.pid, 0) == nil }
+// alive does not know of anything where the group cannot be listed: the leader, a zombie by
+// now, may count as a member. There the end of the leader is the end of the grace.
+func (t *groupTree) alive() bool { return canListGroup && len(groupMembers(t.pid)) > 0 }
 
 func (t *groupTree) kill(deadline time.Time) (survivors []int) {
 	_ = unix.Kill(-t.pid, unix.SIGKILL)
-	ended := t.wait(context.Background(), deadline)
-	// The leader is a zombie until here, so the group's id is nobody else's.
-	for b := backoff(0); t.alive(); {
-		if !b.sleep(deadline) {
-			survivors = groupMembers(t.pid)
+	if !t.wait(context.Background(), deadline) {
+		if survivors = groupMembers(t.pid); len(survivors) == 0 {
+			survivors = []int{t.pid}
+		}
+		return survivors
+	}
+	// Once more, for what was being forked. The leader is a zombie, so the group's id is
+	// nobody else's; from its reaping on, nothing is signalled any more.
+	_ = unix.Kill(-t.pid, unix.SIGKILL)
+	if !canListGroup {
+		t.reap()
+	}
+	for b := backoff(0); ; {
+		if survivors = groupMembers(t.pid); len(survivors) == 0 || !b.sleep(deadline) {
 			break
 		}
 	}
-	if ended {
-		t.reap()
-	} else if len(survivors) == 0 {
-		survivors = []int{t.pid}
-	}
+	t.reap()
 	return survivors
 }
 

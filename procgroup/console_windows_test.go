@@ -1,0 +1,149 @@
+package procgroup_test
+
+import (
+	"context"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+)
+
+// needCtrlBreak gives this process a console, if it has none, for the time of the test.
+func needCtrlBreak(t *testing.T) {
+	t.Helper()
+	if windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil {
+		t.Skip("needs Windows: Wine does not implement Ctrl-Break")
+	}
+	if _, err := windows.GetConsoleCP(); err == nil {
+		return
+	}
+	kernel32 := windows.NewLazySystemDLL("kernel32.dll")
+	if ok, _, err := kernel32.NewProc("AllocConsole").Call(); ok == 0 {
+		t.Skip("needs a console:", err)
+	}
+	t.Cleanup(func() { _, _, _ = kernel32.NewProc("FreeConsole").Call() })
+}
+
+// stopReady aborts the command once it has said that it is ready, and waits. It gives the
+// time from the one to the other.
+func stopReady(t *testing.T, cmd *exec.Cmd, grace time.Duration) (*procgroup.Result, time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ready := make(chan struct{})
+	first := true
+	p, err := procgroup.Start(ctx, cmd, procgroup.WithName("tool"), procgroup.WithAbortGrace(grace),
+		procgroup.WithOutput(func(c procgroup.Chunk) {
+			if first && len(c.Data) > 0 {
+				first = false
+				close(ready)
+			}
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ready:
+	case <-time.After(3 * slack):
+		t.Error("the command does not get ready")
+	}
+	begun := time.Now()
+	cancel()
+	r, err := p.Wait()
+	took := time.Since(begun)
+	if took > grace+time.Second+slack {
+		t.Errorf("took %v", took)
+	}
+	if r.ExitCode != 130 || len(r.Survivors) > 0 || r.Contained != procgroup.Job {
+		t.Errorf("%+v, %v", r, err)
+	}
+	return r, took
+}
+
+// Cases 2 and 3, SPEC 6.1: on a console, who handles the request to end ends by itself,
+// and is not waited for any longer.
+func TestHandlesCtrlBreak(t *testing.T) {
+	needCtrlBreak(t)
+	r, took := stopReady(t, command("handler", "3"), longLimit)
+	if r.State.ExitCode() != 3 || r.Stdout.String() != "ready\nbye\n" || r.Escalated || took > slack {
+		t.Errorf("state %v, output %q, escalated %v, took %v", r.State, r.Stdout, r.Escalated, took)
+	}
+}
+
+// Case 1, SPEC 6.1: who ignores the request to end is killed at the end of the grace.
+func TestIgnoresCtrlBreak(t *testing.T) {
+	needCtrlBreak(t)
+	r, took := stopReady(t, command("deaf"), shortGrace)
+	if r.State.ExitCode() != 1 || !r.Escalated || took < shortGrace {
+		t.Errorf("state %v, escalated %v, took %v", r.State, r.Escalated, took)
+	}
+}
+
+// Whom no request can reach is killed at once.
+func TestNoConsoleNoGrace(t *testing.T) {
+	cmd := command("handler", "3")
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.DETACHED_PROCESS}
+	r, took := stopReady(t, cmd, longLimit)
+	if r.State.ExitCode() != 1 || r.Escalated || took > slack {
+		t.Errorf("state %v, escalated %v, took %v", r.State, r.Escalated, took)
+	}
+}
+
+// The end of the context asks, where there is a console, and kills after the grace.
+func TestAttachAsks(t *testing.T) {
+	needCtrlBreak(t)
+	testAttach(t, []attachCase{
+		{[]string{"handler", "3"}, 0, longLimit, 3},
+		{[]string{"deaf"}, 0, shortGrace, 1},
+	})
+}
+
+// Without a grace, or whom no request can reach, it kills at once.
+func TestAttachKills(t *testing.T) {
+	testAttach(t, []attachCase{
+		{[]string{"handler", "3"}, 0, 0, 1},
+		{[]string{"handler", "3"}, windows.DETACHED_PROCESS, longLimit, 1},
+	})
+}
+
+type attachCase struct {
+	mode  []string
+	flags uint32
+	grace time.Duration
+	code  int
+}
+
+func testAttach(t *testing.T, cases []attachCase) {
+	t.Helper()
+	for _, tt := range cases {
+		ctx, cancel := context.WithCancel(context.Background())
+		made := command(tt.mode[0], tt.mode[1:]...)
+		cmd := exec.CommandContext(ctx, made.Path, made.Args[1:]...)
+		cmd.Env = made.Env
+		cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: tt.flags}
+		procgroup.Attach(cmd, procgroup.WithKillGrace(tt.grace))
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 5)); err != nil {
+			t.Error(err)
+		}
+		begun := time.Now()
+		cancel()
+		err = cmd.Wait()
+		if took := time.Since(begun); took > min(tt.grace, shortGrace)+time.Second+slack {
+			t.Errorf("%v: Wait took %v", tt.mode, took)
+		}
+		if err == nil || cmd.ProcessState.ExitCode() != tt.code {
+			t.Errorf("%v: %v, code %d, want %d", tt.mode, err, cmd.ProcessState.ExitCode(), tt.code)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package procgroup_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// The test binary is also the command: with modeEnv in its environment it is what modes
+// has under that name.
+const (
+	modeEnv = "PROCGROUP_TEST_MODE"
+	pidsEnv = "PROCGROUP_TEST_PIDS" // a directory in which descendants leave their ids
+)
+
+const (
+	shortLimit = 300 * time.Millisecond
+	shortGrace = 300 * time.Millisecond
+	longLimit  = time.Minute
+	forever    = 2 * time.Minute // how long a child lives that nobody ends
+	slack      = 8 * time.Second // for a busy machine, on top of what is promised
+	aborted    = "tool process was aborted."
+)
+
+func TestMain(m *testing.M) {
+	procgroup.HelperMain()
+	if mode := os.Getenv(modeEnv); mode != "" {
+		if dir := os.Getenv(pidsEnv); dir != "" {
+			_ = os.WriteFile(filepath.Join(dir, strconv.Itoa(os.Getpid())), nil, 0o600)
+		}
+		os.Exit(modes()[mode](os.Args[1:]))
+	}
+	goroutines := runtime.NumGoroutine()
+	code := m.Run()
+	for begun := time.Now(); code == 0 && runtime.NumGoroutine() > goroutines && flag.Lookup("test.fuzz").Value.String() == ""; time.Sleep(20 * time.Millisecond) {
+		if time.Since(begun) > slack {
+			fmt.Fprintln(os.Stderr, "FAIL: goroutines left behind by the suite")
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// modes get the arguments and give the exit code.
+func modes() map[string]func(args []string) int {
+	return map[string]func([]string) int{
+		"exit":    func(a []string) int { return atoi(a[0]) },
+		"sleep":   sleep,
+		"deaf":    deaf,
+		"handler": handler,
+		"tree":    tree,
+		"fork":    func(a []string) int { child(len(a) > 1, a[0]); return 0 },
+		"flood":   flood,
+		"print":   printText,
+		"echo":    func([]string) int { _, _ = io.Copy(os.Stdout, os.Stdin); return 0 },
+		"run":     supervisor,
+	}
+}
+
+func atoi(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func sleep([]string) int { time.Sleep(forever); return 0 }
+
+// deaf ignores what a console can send.
+func deaf([]string) int {
+	c := make(chan os.Signal, 8)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	fmt.Println("ready")
+	return sleep(nil)
+}
+
+// handler exits with a code when it is asked to end.
+func handler(a []string) int {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, os.Interrupt)
+	fmt.Println("ready")
+	select {
+	case <-c:
+		fmt.Println("bye")
+	case <-time.After(forever):
+	}
+	return atoi(a[0])
+}
+
+// child starts this binary in another mode, in a group and on a console of its own, as
+// what wants to escape does.
+func child(hold bool, mode string, args ...string) *exec.Cmd {
+	cmd := command(mode, args...)
+	if hold {
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.DETACHED_PROCESS}
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	return cmd
+}
+
+// tree is a leader with a plain child and a daemon whose parent is gone. Then it is the
+// mode that the arguments name. A first "hold" makes the daemon keep the streams.
+func tree(a []string) int {
+	var hold []string
+	if a[0] == "hold" {
+		hold, a = a[:1], a[1:]
+	}
+	child(false, "sleep")
+	_ = child(len(hold) > 0, "fork", append([]string{"sleep"}, hold...)...).Wait()
+	for len(signatures(os.Getenv(pidsEnv))) < treeSize {
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Println("ready")
+	return modes()[a[0]](a[1:])
+}
+
+// treeSize is how many processes a tree has, the one that ended included.
+const treeSize = 4
+
+func flood(a []string) int {
+	block := bytes.Repeat([]byte("0123456789abcdef"), 4<<10)
+	for n := atoi(a[0]); n > 0; n -= len(block) {
+		if _, err := os.Stdout.Write(block[:min(n, len(block))]); err != nil {
+			return 1
+		}
+	}
+	return 0
+}
+
+// printText prints a dot to stderr, many times at an interval.
+func printText(a []string) int {
+	for range atoi(a[0]) {
+		fmt.Fprint(os.Stderr, ".")
+		time.Sleep(100 * time.Millisecond)
+	}
+	return 0
+}
+
+// supervisor runs a tree, and is killed in the middle of it.
+func supervisor([]string) int {
+	_, _ = procgroup.Run(context.Background(), command("tree", "sleep"))
+	return 0
+}
+
+// command is this binary in a mode.
+func command(mode string, args ...string) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), modeEnv+"="+mode)
+	return cmd
+}
+
+// family is command with a directory for the ids of its descendants.
+func family(t *testing.T, mode string, args ...string) (cmd *exec.Cmd, pids func() []int) {
+	t.Helper()
+	dir := tempDir(t)
+	cmd = command(mode, args...)
+	cmd.Env = append(cmd.Env, pidsEnv+"="+dir)
+	return cmd, func() []int { return signatures(dir) }
+}
+
+// tempDir is t.TempDir for Wine 8, which cannot delete in the way of os.RemoveAll.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "procgroup-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		list, _ := os.ReadDir(dir)
+		for _, e := range list {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+		_ = os.Remove(dir)
+	})
+	return dir
+}
+
+func signatures(dir string) (pids []int) {
+	list, _ := os.ReadDir(dir)
+	for _, e := range list {
+		pids = append(pids, atoi(e.Name()))
+	}
+	return pids
+}
+
+func alive(pid int) bool {
+	h, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(pid))
+	if err != nil {
+		return false
+	}
+	defer windows.CloseHandle(h)
+	event, _ := windows.WaitForSingleObject(h, 0)
+	return event == uint32(windows.WAIT_TIMEOUT)
+}
+
+// living are those that are alive. Each is ended.
+func living(pids []int) (alives []int) {
+	for _, pid := range pids {
+		if alive(pid) {
+			alives = append(alives, pid)
+			if p, err := os.FindProcess(pid); err == nil {
+				_ = p.Kill()
+				_ = p.Release()
+			}
+		}
+	}
+	return alives
+}
+
+// mustBeDead fails the test for processes that are alive, and ends them.
+func mustBeDead(t *testing.T, pids []int) {
+	t.Helper()
+	if l := living(pids); len(l) > 0 {
+		t.Errorf("of the processes %v, %v are alive", pids, l)
+	}
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for begun := time.Now(); !is(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(begun) > 3*slack {
+			t.Fatal("waited in vain for", what)
+		}
+	}
+}
+
+// want is what a test expects of a result.
+type want struct {
+	code            int
+	reason          procgroup.Reason
+	message         string
+	escalated, held bool
+}
+
+func check(t *testing.T, r *procgroup.Result, err error, w want) {
+	t.Helper()
+	if r == nil {
+		t.Fatalf("no result, error %v", err)
+	}
+	if r.ExitCode != w.code || r.Reason != w.reason || r.Message != w.message || r.Escalated != w.escalated || r.PipeHeld != w.held {
+		t.Errorf("code %d, reason %v, message %q, escalated %v, pipe held %v\nwant %+v\nstdout %q\nstderr %q",
+			r.ExitCode, r.Reason, r.Message, r.Escalated, r.PipeHeld, w, r.Stdout, r.Stderr)
+	}
+	if got := timeout.ExitCode(err); got != r.ExitCode {
+		t.Errorf("exit code of the error %v is %d, that of the result %d", err, got, r.ExitCode)
+	}
+	if len(r.Survivors) > 0 || r.State == nil || r.Contained != procgroup.Job {
+		t.Errorf("survivors %v, state %v, contained by %v", r.Survivors, r.State, r.Contained)
+	}
+}
+
+// within runs the command and fails if that takes longer than what is promised.
+func within(t *testing.T, promised time.Duration, cmd *exec.Cmd, opts ...procgroup.Option) (*procgroup.Result, error) {
+	t.Helper()
+	begun := time.Now()
+	r, err := procgroup.Run(context.Background(), cmd, append([]procgroup.Option{procgroup.WithName("tool")}, opts...)...)
+	if took := time.Since(begun); took > promised+slack {
+		t.Errorf("took %v, promised is %v", took, promised)
+	}
+	return r, err
+}

@@ -1,0 +1,125 @@
+package procgroup
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"time"
+
+	"golang.org/x/sys/windows"
+)
+
+// A jobTree is the job object that the leader was put into before it ran. Where there is
+// none to be had it is the leader alone.
+type jobTree struct {
+	cmd     *exec.Cmd
+	pid     int
+	handle  windows.Handle // of the leader; keeps its id from being given to another
+	console bool           // the leader is on the console of the host, if that has one
+	job     *job           // nil: Leader
+	gone    chan struct{}  // closed when the leader has ended and err is set
+	err     error
+}
+
+func startTree(cmd *exec.Cmd, want Containment, _ bool) (tree, error) {
+	t := &jobTree{cmd: cmd, gone: make(chan struct{})}
+	switch want {
+	case Auto, Job:
+		var err error
+		if t.job, err = newJob(); err != nil && want == Job {
+			return nil, unavailable(want, errors.Join(unsupported("no job object can be made"), err))
+		}
+	case Leader:
+	default:
+		return nil, unavailable(want, unsupported("not on Windows"))
+	}
+	t.console = ownGroup(cmd)
+	if err := startSuspended(cmd, func() error { return t.admit(want) }); err != nil {
+		t.close()
+		return nil, err
+	}
+	go func() {
+		defer close(t.gone)
+		t.err = cmd.Wait() // costs a thread
+	}()
+	return t, nil
+}
+
+// admit puts the leader into the job. It is suspended, so it has started nothing yet.
+func (t *jobTree) admit(want Containment) (err error) {
+	t.pid = t.cmd.Process.Pid
+	if t.handle, err = openProcess(t.pid); err != nil {
+		return err
+	}
+	if t.job == nil {
+		return nil
+	}
+	if err := t.job.assign(t.handle); err != nil {
+		if want == Job {
+			return unavailable(want, errors.Join(unsupported("the process cannot be put into a job object"), err))
+		}
+		t.job.close()
+		t.job = nil
+	}
+	return nil
+}
+
+func (t *jobTree) contained() Containment {
+	if t.job == nil {
+		return Leader
+	}
+	return Job
+}
+
+func (t *jobTree) wait(ctx context.Context, deadline time.Time) bool {
+	return waitFor(ctx, t.gone, deadline)
+}
+
+func (t *jobTree) ask() bool { return t.console && askGroup(t.pid) }
+
+// alive knows nothing without a job.
+func (t *jobTree) alive() bool {
+	if t.job == nil {
+		return false
+	}
+	n, err := t.job.active()
+	return n > 0 || err != nil
+}
+
+func (t *jobTree) kill(deadline time.Time) (survivors []int) {
+	if t.job != nil {
+		survivors = t.job.kill(deadline)
+	} else {
+		_ = windows.TerminateProcess(t.handle, killedCode)
+	}
+	if !t.wait(context.Background(), deadline) && len(survivors) == 0 {
+		survivors = []int{t.pid}
+	}
+	return survivors
+}
+
+func (t *jobTree) release() {
+	if t.job != nil {
+		t.job.release()
+	}
+}
+
+func (t *jobTree) state() (error, bool) {
+	select {
+	case <-t.gone:
+		return t.err, true
+	default:
+		return nil, false
+	}
+}
+
+// close leaves a leader that could not be killed to the goroutine that waits for it.
+func (t *jobTree) close() {
+	if t.job != nil {
+		t.job.close()
+	}
+	if t.handle != 0 {
+		windows.CloseHandle(t.handle)
+		t.handle = 0
+	}
+}

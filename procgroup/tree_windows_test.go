@@ -1,0 +1,233 @@
+package procgroup_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// SPEC 5.1: the codes of commands that end by themselves.
+func TestExitCodes(t *testing.T) {
+	for _, code := range []string{"0", "7", "124", "3221225477"} { // the last is an access violation
+		r, err := within(t, time.Second, command("exit", code))
+		check(t, r, err, want{code: atoi(code)})
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) != (code != "0") {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+}
+
+// SPEC 6.1, 6.6, 6.7, cases 1 and 4: nothing of a tree lives on, not even a daemon whose
+// parent is gone.
+func TestTreeDies(t *testing.T) {
+	for _, c := range []procgroup.Containment{procgroup.Auto, procgroup.Job} {
+		cmd, pids := family(t, "tree", "sleep")
+		ctx, cancel := context.WithCancel(context.Background())
+		p, err := procgroup.Start(ctx, cmd, procgroup.WithName("tool"), procgroup.WithContainment(c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the tree", func() bool { return len(pids()) == treeSize })
+		begun := time.Now()
+		cancel()
+		r, err := p.Wait()
+		if took := time.Since(begun); took > time.Second+slack {
+			t.Errorf("took %v", took)
+		}
+		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
+		mustBeDead(t, pids())
+	}
+}
+
+// SPEC 6.6: after success, too, nothing is left alive.
+func TestNothingLivesOnAfterSuccess(t *testing.T) {
+	cmd, pids := family(t, "tree", "exit", "3")
+	r, err := within(t, time.Second, cmd)
+	check(t, r, err, want{code: 3})
+	mustBeDead(t, pids())
+}
+
+// Case 5, SPEC 6.5: a daemon that holds the streams does not hold up the call, and dies.
+func TestDaemonHoldsThePipes(t *testing.T) {
+	cmd, pids := family(t, "tree", "hold", "exit", "0")
+	r, err := within(t, time.Second, cmd)
+	check(t, r, err, want{held: true})
+	if r != nil && r.Stdout.String() != "ready\n" {
+		t.Errorf("output %q", r.Stdout)
+	}
+	mustBeDead(t, pids())
+}
+
+// WithOrphans leaves a daemon alone, and what it holds does not hold up the call.
+func TestOrphansMayStay(t *testing.T) {
+	cmd, pids := family(t, "tree", "hold", "exit", "0")
+	r, err := within(t, time.Second, cmd, procgroup.WithOrphans(true))
+	check(t, r, err, want{held: true})
+	if l := living(pids()); len(l) != 2 {
+		t.Errorf("of %v, %v live on, want the child and the daemon", pids(), l)
+	}
+}
+
+// WithOrphans or not, a timeout kills everything.
+func TestOrphansDieAtATimeout(t *testing.T) {
+	cmd, pids := family(t, "tree", "hold", "sleep")
+	r, err := within(t, 3*time.Second, cmd, procgroup.WithOrphans(true), procgroup.WithKillGrace(0),
+		procgroup.WithLimits(timeout.Config{Total: 3 * time.Second}))
+	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 3000ms."})
+	if len(pids()) != treeSize {
+		t.Errorf("the tree had %d processes, want %d", len(pids()), treeSize)
+	}
+	mustBeDead(t, pids())
+}
+
+// Case 20: when the supervisor is killed its tree dies.
+func TestSupervisorIsKilled(t *testing.T) {
+	cmd, pids := family(t, "run")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the tree", func() bool { return len(pids()) == treeSize+1 })
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for begun := time.Now(); time.Since(begun) < slack; time.Sleep(2 * time.Millisecond) {
+		left := false
+		for _, pid := range pids() {
+			left = left || alive(pid)
+		}
+		if !left {
+			break
+		}
+	}
+	mustBeDead(t, pids())
+}
+
+// A command that is a supervisor itself: jobs nest.
+func TestSupervisorInside(t *testing.T) {
+	cmd, pids := family(t, "run")
+	ctx, cancel := context.WithCancel(context.Background())
+	p, err := procgroup.Start(ctx, cmd, procgroup.WithName("tool"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the tree", func() bool { return len(pids()) == treeSize+1 })
+	cancel()
+	r, err := p.Wait()
+	check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
+	mustBeDead(t, pids())
+}
+
+// Case 23, SPEC 6.10: what cannot be started is an error at once, and no handle is left.
+func TestCannotBeStarted(t *testing.T) {
+	dir := tempDir(t)
+	before := handles(t)
+	for range 50 {
+		for _, tt := range []struct {
+			path string
+			code int
+			is   error
+		}{
+			{"no-such-command-anywhere", 127, exec.ErrNotFound},
+			{filepath.Join(dir, "missing.exe"), 127, fs.ErrNotExist},
+		} {
+			r, err := procgroup.Run(context.Background(), exec.Command(tt.path))
+			if r != nil || timeout.ExitCode(err) != tt.code || !errors.Is(err, tt.is) {
+				t.Fatalf("%s: %v, %v, code %d; want %d", tt.path, r, err, timeout.ExitCode(err), tt.code)
+			}
+		}
+	}
+	if after := handles(t); after > before+20 {
+		t.Errorf("%d handles, %d before", after, before)
+	}
+}
+
+// Guarantee 9: no handle is left of a command. A process can be opened by its id for as
+// long as there is a handle of it.
+func TestNoHandleIsLeft(t *testing.T) {
+	run := func(n int) {
+		for i := range n {
+			cmd := command("exit", "0")
+			r, err := within(t, time.Second, cmd, procgroup.WithOrphans(i%2 == 0))
+			check(t, r, err, want{})
+			until(t, "the process to be gone for good", func() bool {
+				h, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(cmd.Process.Pid))
+				_ = windows.CloseHandle(h)
+				return err != nil
+			})
+		}
+	}
+	run(2) // what is opened once and for all
+	before := handles(t)
+	run(6)
+	if after := handles(t); after > before+10 {
+		t.Errorf("%d handles, %d before", after, before)
+	}
+}
+
+// handles is how many this process has open; Wine 8 does not count them.
+func handles(t *testing.T) (n int) {
+	t.Helper()
+	var count uint32
+	proc := windows.NewLazySystemDLL("kernel32.dll").NewProc("GetProcessHandleCount")
+	if ok, _, err := proc.Call(uintptr(windows.CurrentProcess()), ptr(&count)); ok == 0 {
+		t.Skip("GetProcessHandleCount:", err)
+	}
+	return int(count)
+}
+
+// What is not there is an error that says so; the leader alone is to be had.
+func TestContainments(t *testing.T) {
+	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
+		if _, err := procgroup.Run(context.Background(), command("exit", "0"), procgroup.WithContainment(c)); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%v: %v", c, err)
+		}
+	}
+	r, err := procgroup.Run(context.Background(), command("sleep"), procgroup.WithContainment(procgroup.Leader),
+		procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithKillGrace(0))
+	if r == nil || r.Contained != procgroup.Leader || r.ExitCode != 124 || len(r.Survivors) > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// The caller's attributes are kept, and not changed.
+func TestAttributes(t *testing.T) {
+	cmd := command("exit", "4")
+	attr := &syscall.SysProcAttr{CreationFlags: windows.CREATE_NO_WINDOW}
+	cmd.SysProcAttr = attr
+	r, err := within(t, time.Second, cmd)
+	check(t, r, err, want{code: 4})
+	if cmd.SysProcAttr != attr || attr.CreationFlags != windows.CREATE_NO_WINDOW || cmd.Stdout != nil {
+		t.Error("the command was changed")
+	}
+}
+
+// Who starts a command suspended resumes it.
+func TestSuspendedByTheCaller(t *testing.T) {
+	cmd := command("exit", "0")
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_SUSPENDED}
+	r, err := within(t, shortLimit, cmd, procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithKillGrace(0))
+	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 300ms."})
+}
+
+// SPEC 6.2: output is a heartbeat, silence an idle timeout.
+func TestHeartbeat(t *testing.T) {
+	r, err := within(t, 3*time.Second, command("print", "30"), procgroup.WithLimits(timeout.Config{Idle: 2 * time.Second}))
+	check(t, r, err, want{})
+	if r != nil && r.Stderr.String() != strings.Repeat(".", 30) {
+		t.Errorf("output %q", r.Stderr)
+	}
+	r, err = within(t, shortLimit, command("sleep"), procgroup.WithLimits(timeout.Config{Idle: shortLimit}), procgroup.WithKillGrace(0))
+	if r == nil || r.Reason != procgroup.IdleTimeout || r.ExitCode != 124 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
