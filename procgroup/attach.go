@@ -19,7 +19,8 @@ import (
 // tree to end and, after the kill grace, kills it; and WaitDelay, unless it is set, so
 // that Wait is over half a second after the grace. If Wait returns before, what is left
 // of the tree is still killed at the end of the grace, by a goroutine that lives until
-// then. On Windows, Cancel kills the process alone.
+// then. On Windows, Cancel asks with Ctrl-Break, where the command shares the
+// console, and kills the process alone.
 //
 // Of the options it uses [WithKillGrace] and [WithContainment], of which only Auto, Group
 // and Descendants are possible. os/exec knows nothing of limits and heartbeats: what a

@@ -21,8 +21,9 @@
 //     root or with delegation. Nothing escapes.
 //   - [Descendants], elsewhere on Linux. What clears its environment and has no living
 //     parent escapes, and so does what another user runs.
-//   - [Helper], on request: it also works when the host itself is killed. Then, with all
-//     others, the command goes on.
+//   - [Helper], on request, on Linux: it also works when the host itself is killed.
+//   - [Job], on Windows. It works when the host is killed too; with all others but these
+//     two the command then goes on.
 //   - [Group], elsewhere. What moves to another group escapes.
 //
 // # Output
@@ -45,7 +46,9 @@
 //     WithOrphans, what outlives a command that ends by itself may stay.
 //  5. No other process is ever signalled, even if it has got the process id of one that
 //     has ended: the leader stays a zombie until its group is empty, or is known by a
-//     descriptor; others are looked at again once a descriptor is open.
+//     descriptor; others are looked at again once a descriptor is open. On BSDs other
+//     than macOS, where a zombie hides that its group is empty, the group is asked
+//     (signal 0) after the leader, and signalled no more.
 //  6. Every byte that the command wrote before it ended, and that a pipe held by nobody
 //     else still has, is counted; the last ones are kept, within the bounds given, also
 //     after a timeout (SPEC 6.3, 6.4). PipeHeld says that there may be more.
