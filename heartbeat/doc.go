@@ -23,8 +23,8 @@
 //
 // Beat at least three times per idle limit, so that one beat may be lost and another be
 // late without harm. [Interval] gives the longest interval that is reasonable for the
-// execution at hand. Beating too often is
-// hard: a beat costs tens of nanoseconds, and two of them in a tight loop.
+// execution at hand. It is hard to beat too often: a beat costs some 40 ns, and 2 in a
+// tight loop.
 //
 // # Guarantees
 //

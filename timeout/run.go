@@ -47,7 +47,8 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 //
 // If ctx is over already, fn is not called. A panic of fn becomes a panic of Run,
 // also after the limit, with an error that prints its value and its stack and in
-// which errors.As finds the [*PanicError]; see [WithRecover]. If fn calls
+// which errors.As finds the [*PanicError]; see [WithRecover]. So compare what recover
+// gives with errors.Is, and not with ==, to find a http.ErrAbortHandler. If fn calls
 // runtime.Goexit, Run returns [ErrGoexit].
 //
 // Time is the monotonic clock's: where that stands still while a machine sleeps, as it
