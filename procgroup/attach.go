@@ -1,0 +1,46 @@
+package procgroup
+
+import (
+	"errors"
+	"os/exec"
+	"time"
+)
+
+// Attach prepares a command of [exec.CommandContext] that the caller goes on to drive
+// with cmd.Start and cmd.Wait, or cmd.Run, cmd.Output and so on, so that the end of its
+// context ends its whole tree and cmd.Wait is bounded. Call it before the start.
+//
+//	cmd := exec.CommandContext(ctx, "make", "-j8")
+//	procgroup.Attach(cmd)
+//	out, err := cmd.StdoutPipe()
+//
+// It sets what os/exec has for this: SysProcAttr, extended for a process group; Env, with
+// a variable by which descendants are found, as for [Descendants]; Cancel, which asks the
+// tree to end and, after the kill grace, kills it; and WaitDelay, unless it is set, so
+// that Wait is over half a second after the grace. If Wait returns before, what is left
+// of the tree is still killed at the end of the grace, by a goroutine that lives until
+// then. On Windows, Cancel kills the process alone.
+//
+// Of the options it uses [WithKillGrace] and [WithContainment], of which only Auto, Group
+// and Descendants are possible. os/exec knows nothing of limits and heartbeats: what a
+// command leaves running when it ends by itself stays, and output has to be made a
+// heartbeat with heartbeat.Writer. [Run] does more.
+//
+// What it cannot do is an error of cmd.Start.
+func Attach(cmd *exec.Cmd, opts ...Option) {
+	if cmd.Err != nil {
+		return
+	}
+	if cmd.Cancel == nil {
+		cmd.Err = errors.New("procgroup: Attach needs a command of exec.CommandContext")
+		return
+	}
+	s := newSettings(opts)
+	if err := attach(cmd, &s); err != nil {
+		cmd.Err = err
+		return
+	}
+	if cmd.WaitDelay == 0 {
+		cmd.WaitDelay = s.killGrace + 500*time.Millisecond
+	}
+}

@@ -1,0 +1,300 @@
+package procgroup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A cgroup is a control group of version 2 for one command, below that of this process.
+type cgroup struct {
+	parent, dir string
+	fd          int
+}
+
+// cgroupPrefix begins the names of the directories.
+const cgroupPrefix = "tooldeadline-"
+
+var cgroupNumber atomic.Uint64
+
+// A cgroupHome remembers where cgroups can be made, and for a while that they cannot. The
+// control group of this process is read anew each time: it may be moved.
+var cgroupHome struct {
+	sync.Mutex
+	mount  string // where the hierarchy is mounted
+	root   string // which part of it
+	good   string // a process was started below this one
+	bad    string // no cgroup could be made below this one ...
+	reason error  // ... because of this
+	retry  time.Time
+}
+
+// retryCgroups is how long a failure is believed.
+const retryCgroups = 10 * time.Second
+
+// newCgroup makes a cgroup, or says why not.
+func newCgroup() (*cgroup, error) {
+	own, err := ownCgroup()
+	if err != nil {
+		return nil, err
+	}
+	h := &cgroupHome
+	h.Lock()
+	if h.bad == own && time.Now().Before(h.retry) {
+		defer h.Unlock()
+		return nil, h.reason
+	}
+	if h.mount == "" {
+		h.mount, h.root = cgroupMount()
+	}
+	mount, root := h.mount, h.root
+	h.Unlock()
+	if mount == "" {
+		return nil, cgroupsFail(own, errors.New("no cgroup2 file system is mounted"))
+	}
+	rel, ok := strings.CutPrefix(own, root)
+	if !ok {
+		return nil, cgroupsFail(own, errors.New("this process is outside the mounted part of the cgroup hierarchy"))
+	}
+	parent := filepath.Join(mount, rel)
+	c := &cgroup{parent: parent, dir: filepath.Join(parent,
+		cgroupPrefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(cgroupNumber.Add(1), 10))}
+	if err := unix.Mkdir(c.dir, 0o755); err != nil {
+		return nil, cgroupsFail(own, &os.PathError{Op: "mkdir", Path: c.dir, Err: err})
+	}
+	if c.fd, err = unix.Open(c.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		_ = unix.Rmdir(c.dir)
+		return nil, &os.PathError{Op: "open", Path: c.dir, Err: err}
+	}
+	if err := unix.Faccessat(c.fd, "cgroup.kill", unix.W_OK, 0); err != nil {
+		c.discard()
+		return nil, cgroupsFail(own, &os.PathError{Op: "access", Path: c.dir + "/cgroup.kill", Err: err})
+	}
+	h.Lock()
+	known := h.good == own
+	h.Unlock()
+	if !known {
+		if err := c.probe(); err != nil {
+			c.discard()
+			return nil, cgroupsFail(own, err)
+		}
+		h.Lock()
+		h.good = own
+		h.Unlock()
+	}
+	return c, nil
+}
+
+// probe finds out whether the system starts processes in c, by starting a program that
+// does not exist: where that is the only complaint, it does. Otherwise a failure to start
+// a command could not be told from a failure to use c.
+func (c *cgroup) probe() error {
+	_, err := syscall.ForkExec(c.dir+"/none", []string{"none"}, &syscall.ProcAttr{
+		Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: c.fd},
+	})
+	if err == syscall.ENOENT {
+		return nil
+	}
+	return fmt.Errorf("no process can be started in %s: %w", c.dir, err)
+}
+
+// cgroupsFail remembers that own is no place for cgroups, and forgets the mount: it may
+// have changed.
+func cgroupsFail(own string, err error) error {
+	h := &cgroupHome
+	h.Lock()
+	defer h.Unlock()
+	h.bad, h.reason, h.retry = own, err, time.Now().Add(retryCgroups)
+	h.mount, h.good = "", ""
+	return err
+}
+
+// forget makes the next command do without a cgroup.
+func (c *cgroup) forget(err error) {
+	if own, oerr := ownCgroup(); oerr == nil {
+		_ = cgroupsFail(own, err)
+	}
+}
+
+// ownCgroup is the path of this process in the hierarchy.
+func ownCgroup() (string, error) {
+	b, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	for line := range bytes.SplitSeq(b, []byte{'\n'}) {
+		if path, ok := bytes.CutPrefix(line, []byte("0::/")); ok {
+			return "/" + string(path), nil
+		}
+	}
+	return "", errors.New("no cgroup of version 2")
+}
+
+// cgroupMount finds the mounted hierarchy.
+func cgroupMount() (mount, root string) {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", ""
+	}
+	for line := range strings.SplitSeq(string(b), "\n") {
+		front, back, ok := strings.Cut(line, " - ")
+		fields := strings.Fields(front)
+		if !ok || len(fields) < 5 || !strings.HasPrefix(back, "cgroup2 ") {
+			continue
+		}
+		root, mount = unescape(fields[3]), unescape(fields[4])
+		if root == "/" {
+			root = ""
+		}
+		return mount, root
+	}
+	return "", ""
+}
+
+// unescape reads \040 and the like.
+func unescape(s string) string {
+	var out []byte
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				out = append(out, byte(n))
+				i += 3
+				continue
+			}
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}
+
+// discard removes a cgroup in which nothing was started.
+func (c *cgroup) discard() {
+	unix.Close(c.fd)
+	_ = unix.Rmdir(c.dir)
+}
+
+func (c *cgroup) write(name, value string) error {
+	fd, err := unix.Openat(c.fd, name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, err = unix.Write(fd, []byte(value))
+	return err
+}
+
+// populated reports whether there is anything alive in c or below. Zombies are not.
+func (c *cgroup) populated() bool {
+	var buf [128]byte
+	fd, err := unix.Openat(c.fd, "cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false // removed
+	}
+	defer unix.Close(fd)
+	n, _ := unix.Read(fd, buf[:])
+	return bytes.Contains(buf[:max(n, 0)], []byte("populated 1"))
+}
+
+// each calls fn for the processes in c and below.
+func (c *cgroup) each(fn func(pid int)) {
+	_ = filepath.WalkDir(c.dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.Name() != "cgroup.procs" {
+			return nil
+		}
+		b, _ := os.ReadFile(path)
+		for line := range bytes.Lines(b) {
+			if pid := int(number(bytes.TrimSpace(line))); pid > 0 {
+				fn(pid)
+			}
+		}
+		return nil
+	})
+}
+
+func (c *cgroup) pids() (all []int) {
+	c.each(func(pid int) { all = append(all, pid) })
+	return all
+}
+
+// signal signals everything in c.
+func (c *cgroup) signal(sigs ...unix.Signal) {
+	name := []byte("/" + filepath.Base(c.dir))
+	c.each(func(pid int) {
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			return
+		}
+		defer unix.Close(fd)
+		// Looked at after the descriptor was opened: it must still be in c.
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+		if err != nil || !bytes.Contains(b, name) {
+			return
+		}
+		for _, sig := range sigs {
+			_ = unix.PidfdSendSignal(fd, sig, nil, 0)
+		}
+	})
+}
+
+// remove kills what is in c, removes it and reports whether that was possible before
+// the deadline.
+func (c *cgroup) remove(deadline time.Time) bool {
+	for b, round := backoff(0), 0; ; round++ {
+		// Usually it is empty by now, and then this is all.
+		switch err := unix.Rmdir(c.dir); err {
+		case nil, unix.ENOENT:
+			return true
+		}
+		if round%8 == 0 {
+			_ = c.write("cgroup.kill", "1")
+		}
+		if !c.populated() {
+			c.removeBelow()
+		}
+		if !b.sleep(deadline) {
+			return unix.Rmdir(c.dir) == nil
+		}
+	}
+}
+
+// removeBelow removes the cgroups that the command has made, from the leaves.
+func (c *cgroup) removeBelow() {
+	var dirs []string
+	_ = filepath.WalkDir(c.dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path != c.dir {
+			dirs = append(dirs, path)
+		}
+		return nil
+	})
+	for i := len(dirs) - 1; i >= 0; i-- {
+		_ = unix.Rmdir(dirs[i])
+	}
+}
+
+// release moves what is in c to the cgroup of this process and removes c.
+func (c *cgroup) release(deadline time.Time) {
+	to := filepath.Join(c.parent, "cgroup.procs")
+	for b := backoff(0); ; {
+		c.each(func(pid int) {
+			_ = os.WriteFile(to, strconv.AppendInt(nil, int64(pid), 10), 0)
+		})
+		if !c.populated() {
+			c.removeBelow()
+		}
+		if err := unix.Rmdir(c.dir); err == nil || err == unix.ENOENT || !b.sleep(deadline) {
+			return
+		}
+	}
+}
+
+func (c *cgroup) close() { unix.Close(c.fd) }

@@ -1,0 +1,172 @@
+package procgroup
+
+import (
+	"bytes"
+	"crypto/rand"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cookieEnv is the variable by which descendants are known: children inherit it, however
+// far they move away. Its value is a list, because a command may be a supervisor itself.
+const cookieEnv = "TOOLDEADLINE_TREE"
+
+// setCookie puts a new cookie into the environment of cmd and gives it.
+func setCookie(cmd *exec.Cmd) string {
+	cookie := rand.Text()
+	value := cookie
+	if outer := os.Getenv(cookieEnv); outer != "" {
+		value = outer + "," + cookie
+	}
+	env := cmd.Environ()
+	cmd.Env = append(env[:len(env):len(env)], cookieEnv+"="+value)
+	return cookie
+}
+
+// descendants finds what a command has started, outside its group too. Unless reaped is
+// set, the leader must not have been reaped: its id, and its group's, are still its own.
+type descendants struct {
+	leader *leader
+	cookie string
+	begun  time.Time
+	reaped bool // go by the cookie alone
+	except int  // a process that is not a member: the helper
+}
+
+// members lists what is alive, the leader too. unsure says that something might have
+// been missed because it was in the middle of an exec.
+func (d *descendants) members() (found []proc, unsure bool) {
+	return d.among(scan())
+}
+
+func (d *descendants) among(all []proc) (found []proc, unsure bool) {
+	known := make(map[int]bool)
+	var since uint64
+	for i := range all {
+		p := &all[i]
+		ours := !d.reaped && (p.pid == d.leader.pid || p.pgrp == d.leader.pid)
+		if ours && p.pid == d.leader.pid {
+			since = p.start
+		}
+		if ours || strings.Contains(p.cookies, d.cookie) {
+			known[p.pid] = true
+		}
+	}
+	// Children of those that are known; their children on the next round.
+	for grown := true; grown; {
+		grown = false
+		for i := range all {
+			if p := &all[i]; known[p.ppid] && !known[p.pid] && p.start >= since {
+				known[p.pid] = true
+				grown = true
+			}
+		}
+	}
+	for i := range all {
+		p := &all[i]
+		switch {
+		case p.dead(), p.pid == d.except:
+		case known[p.pid]:
+			found = append(found, *p)
+		case p.blank && p.start >= since:
+			unsure = true
+		}
+	}
+	return found, unsure
+}
+
+// ask tells the members outside the leader's group to end. Those in it must not get the
+// request twice: some programs take the second for more than that.
+func (d *descendants) ask() {
+	found, _ := d.members()
+	for i := range found {
+		if found[i].pgrp != d.leader.pid {
+			signalProc(&found[i], unix.SIGTERM)
+			signalProc(&found[i], unix.SIGCONT)
+		}
+	}
+}
+
+// shortLived is how long a command may have taken for nothingForked to make sense: no
+// system gives out all its process ids in this time.
+const shortLived = 100 * time.Millisecond
+
+// maxProbes is how many process ids are looked at one by one.
+const maxProbes = 64
+
+// quickly gives the members without a look at all processes, where the command has
+// ended so soon that only a few process ids were given out since it was started:
+// whatever it has started has one of those. It reports false where that is not so.
+func (d *descendants) quickly() (found []proc, ok bool) {
+	if time.Since(d.begun) > shortLived {
+		return nil, false
+	}
+	var buf [64]byte
+	fd, err := unix.Open("/proc/loadavg", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, false
+	}
+	n, err := unix.Read(fd, buf[:])
+	unix.Close(fd)
+	if err != nil || n <= 0 {
+		return nil, false
+	}
+	line := bytes.TrimSpace(buf[:n])
+	last := int(number(line[bytes.LastIndexByte(line, ' ')+1:]))
+	if last < d.leader.pid || last-d.leader.pid > maxProbes {
+		return nil, false
+	}
+	var r procReader
+	all := make([]proc, 0, last-d.leader.pid)
+	for pid := d.leader.pid + 1; pid <= last; pid++ {
+		if p, ok := r.get(pid, 0); ok {
+			all = append(all, p)
+		}
+	}
+	found, unsure := d.among(all)
+	return found, !unsure
+}
+
+// maxUnsure is how often the sweep looks again because of a process without an
+// environment.
+const maxUnsure = 4
+
+// sweep kills the members until there are none, or gives those that are left at the
+// deadline.
+func (d *descendants) sweep(deadline time.Time) (survivors []int) {
+	if found, ok := d.quickly(); ok && len(found) == 0 {
+		return nil
+	}
+	unsureFor, clean := 0, 0
+	for b := backoff(0); ; {
+		found, unsure := d.members()
+		for i := range found {
+			signalProc(&found[i], unix.SIGKILL)
+		}
+		if len(found) > 0 {
+			clean = -1 // so two looks must find nothing: one alone can be evaded
+		} else {
+			clean++
+			if unsure && unsureFor < maxUnsure {
+				unsureFor++
+			} else if clean > 0 {
+				return nil
+			}
+		}
+		if !b.sleep(deadline) {
+			return pids(found)
+		}
+	}
+}
+
+func pids(found []proc) []int {
+	var ids []int
+	for _, p := range found {
+		ids = append(ids, p.pid)
+	}
+	return ids
+}

@@ -1,0 +1,122 @@
+package procgroup
+
+import (
+	"math"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Defaults of the options.
+const (
+	// DefaultKillGrace is the time between the request to end and the kill when a
+	// limit has fired (SPEC 6.1).
+	DefaultKillGrace = 5 * time.Second
+	// DefaultMaxOutput is how many bytes are kept of each stream, and of both
+	// together (SPEC 6.3).
+	DefaultMaxOutput = 1 << 20
+)
+
+// Unlimited as the argument of [WithMaxOutput] keeps all output.
+const Unlimited = math.MaxInt
+
+// An Option changes how a command is supervised. Where an option is given twice, the
+// last one counts.
+type Option interface{ apply(*settings) }
+
+type optionFunc func(*settings)
+
+func (f optionFunc) apply(s *settings) { f(s) }
+
+type settings struct {
+	limits      *timeout.Config // nil: those of the execution around, or none
+	name        string
+	killGrace   time.Duration
+	graceGiven  bool
+	abortGrace  time.Duration
+	maxOutput   int
+	onOutput    func(Chunk)
+	containment Containment
+	orphans     bool
+}
+
+func newSettings(opts []Option) settings {
+	s := settings{killGrace: DefaultKillGrace, maxOutput: DefaultMaxOutput}
+	for _, o := range opts {
+		if o != nil {
+			o.apply(&s)
+		}
+	}
+	if s.limits != nil && s.limits.Grace > 0 && !s.graceGiven {
+		s.killGrace = min(s.killGrace, max(s.limits.Grace-collectTime, 0))
+	}
+	return s
+}
+
+// WithLimits runs the command as an execution of its own with these limits. Within an
+// execution of package timeout it is a nested one: its output is a heartbeat for both,
+// and whichever limit comes first stops it. Without this option the limits of the
+// execution of the context apply; where there is none, only the context bounds the
+// command. Both limits 0 is the latter, inside an execution too.
+//
+// The Grace of c, where it is set, bounds the kill grace to 1 s less, unless
+// [WithKillGrace] is given.
+func WithLimits(c timeout.Config) Option {
+	return optionFunc(func(s *settings) { s.limits = &c })
+}
+
+// WithName names the command in messages, as in "TLC process timed out after
+// 120000ms.", and, with [WithLimits], in errors and profiles. Without it, or empty, it
+// is the base name of the command's path.
+func WithName(name string) Option { return optionFunc(func(s *settings) { s.name = name }) }
+
+// WithKillGrace sets how long the tree may take to end by itself when a limit has
+// fired, before it is killed. 0 or less kills at once. Without this option it is
+// [DefaultKillGrace]. Keep it at least a second below the grace of the execution
+// around, or that will not wait for the result.
+func WithKillGrace(d time.Duration) Option {
+	return optionFunc(func(s *settings) { s.killGrace, s.graceGiven = max(d, 0), true })
+}
+
+// WithAbortGrace is [WithKillGrace] for an abort: when the caller's context is
+// cancelled for another reason than a limit. Without this option it is 0: the tree is
+// killed at once.
+func WithAbortGrace(d time.Duration) Option {
+	return optionFunc(func(s *settings) { s.abortGrace = max(d, 0) })
+}
+
+// WithMaxOutput sets how many bytes are kept of each stream, and of both together: the
+// last ones. What is dropped is counted exactly. 0 or less keeps nothing, [Unlimited]
+// everything. Without this option it is [DefaultMaxOutput]. Memory is used as output
+// comes, not in advance.
+func WithMaxOutput(bytes int) Option {
+	return optionFunc(func(s *settings) { s.maxOutput = max(bytes, 0) })
+}
+
+// WithOutput calls fn with the output as it comes. The calls are made one at a time, on
+// a goroutine of their own, and none begins after the command's Wait has returned.
+//
+// A slow fn delays neither the command nor its end: up to 1 MiB waits for it, and where
+// more comes, that is skipped and counted in the next [Chunk]. At the end it gets what
+// is left of the second in which output is collected. Use cmd.Stdout for a consumer
+// that must get every byte and may slow the command down.
+//
+// A panic in fn, or [runtime.Goexit], kills the tree: the command is aborted, and the
+// error holds a [*timeout.PanicError] or [timeout.ErrGoexit]. nil is no callback.
+func WithOutput(fn func(Chunk)) Option {
+	return optionFunc(func(s *settings) { s.onOutput = fn })
+}
+
+// WithContainment chooses how the tree is held together, see [Containment]. Without
+// this option it is [Auto]. Any other that this system does not offer is an error of
+// Start, in whose tree [errors.ErrUnsupported] is found.
+func WithContainment(c Containment) Option {
+	return optionFunc(func(s *settings) { s.containment = c })
+}
+
+// WithOrphans with true leaves alone what is still running when the command has ended
+// by itself: a daemon that it started, say. Without it, or with false, everything is
+// killed (SPEC 6.6). After a timeout or an abort everything is killed in any case.
+func WithOrphans(keep bool) Option {
+	return optionFunc(func(s *settings) { s.orphans = keep })
+}

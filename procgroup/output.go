@@ -1,0 +1,66 @@
+package procgroup
+
+import (
+	"unicode/utf8"
+)
+
+// An Output is what a stream brought: its last bytes, and how many there were. It is
+// safe for concurrent use.
+type Output struct {
+	Total   int64 // bytes written
+	Dropped int64 // bytes not kept; always Total - len(Bytes())
+
+	data func() []byte // nil is nothing
+	open bool          // the end is not the writer's: it was killed, or the pipe closed
+}
+
+// Bytes gives the bytes that were kept. They must not be changed.
+func (o Output) Bytes() []byte {
+	if o.data == nil {
+		return nil
+	}
+	return o.data()
+}
+
+// String gives the bytes that were kept as text. A character that lost its beginning
+// to the limit, or its end because the command was stopped while writing it, is left
+// out. What is not UTF-8 for any other reason is as it came.
+func (o Output) String() string {
+	b := o.Bytes()
+	if o.Dropped > 0 {
+		b = b[continuation(b):]
+	}
+	if o.open {
+		b = b[:len(b)-unfinished(b)]
+	}
+	return string(b)
+}
+
+// continuation is how many bytes at the start of b may belong to a character that began
+// before it. If no character begins where it then would have to, b is not UTF-8, and
+// all of it is kept.
+func continuation(b []byte) int {
+	for i := 0; i < len(b) && i < utf8.UTFMax; i++ {
+		if utf8.RuneStart(b[i]) {
+			return i
+		}
+	}
+	if len(b) < utf8.UTFMax {
+		return len(b)
+	}
+	return 0
+}
+
+// unfinished is how many bytes at the end of b begin a character that b does not end.
+func unfinished(b []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		tail := b[len(b)-n:]
+		if utf8.RuneStart(tail[0]) {
+			if utf8.FullRune(tail) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,226 @@
+package procgroup
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+)
+
+// A Process is a command that was started. Its methods may be called by any number of
+// goroutines.
+type Process struct {
+	settings
+	cmd    *exec.Cmd // the caller's
+	inner  *exec.Cmd // the one that runs, a copy with our pipes
+	cancel context.CancelCauseFunc
+	begun  time.Time
+
+	// The start: the caller's goroutine spawns, because threads have properties that
+	// children inherit; the supervisor's runs the execution. They meet here.
+	entered  chan context.Context // the command's context, once the execution has begun
+	spawned  chan struct{}        // closed when tree or startErr is set
+	tree     tree
+	startErr error
+	out      *output
+	in       *input
+
+	done   chan struct{} // closed when result and err are set
+	result *Result
+	err    error
+}
+
+// Run is [Start] and then [Process.Wait]. The Result is there whenever the command was
+// started, also with an error.
+func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
+	p, err := Start(ctx, cmd, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return p.Wait()
+}
+
+// Start starts cmd and supervises it from then on, whether or not Wait is called.
+//
+// The limits are those of [WithLimits], or of the execution that ctx belongs to. Output
+// on either stream is a heartbeat for every execution around. The command is stopped
+// when ctx is done: if a limit is the cause, everything is asked to end, by SIGTERM and
+// SIGCONT on Unix, and what is still there after the kill grace is killed; otherwise
+// everything is killed at once, see [WithAbortGrace].
+//
+// cmd is prepared like any other, with these differences:
+//
+//   - Stdout and Stderr, where they are set, get the output too, and a writer that is
+//     slow slows the command down. One that fails gets no more, and Wait says so if the
+//     command itself succeeded. One that blocks is abandoned at the end.
+//   - Stdin may be any reader, also one that blocks for ever; it is then left behind,
+//     with one goroutine, until it returns. An *os.File is given to the command as it
+//     is. [exec.Cmd.StdinPipe] works too, StdoutPipe and StderrPipe do not: their pipes
+//     are closed at once. [Attach] is for them.
+//   - SysProcAttr is extended, in a copy. The command gets a process group, so a
+//     terminal's Ctrl-C does not reach it. Setsid and Foreground are respected. A Pgid
+//     is refused.
+//   - The context of [exec.CommandContext] aborts the command, as ctx does; Cancel and
+//     WaitDelay are not used.
+//   - Process is set on return, and ProcessState before Wait returns. Do not call
+//     cmd.Wait or cmd.Process.Wait.
+//
+// With the Descendants and Helper containments, and so often with Auto, the command
+// finds a variable more in its environment.
+//
+// A command that cannot be started is an error at once: [timeout.ExitCode] gives 127
+// where it was not found and 126 where it cannot be executed. If ctx is done already,
+// nothing is started, and the error is an [*timeout.Error]. The command is spawned on
+// the calling goroutine.
+//
+// Start panics if ctx or cmd is nil.
+func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Process, error) {
+	if ctx == nil {
+		panic("procgroup: nil context")
+	}
+	if cmd == nil {
+		panic("procgroup: nil command")
+	}
+	if cmd.Process != nil {
+		return nil, errors.New("procgroup: the command was started already")
+	}
+	p := &Process{
+		settings: newSettings(opts),
+		cmd:      cmd,
+		begun:    time.Now(),
+		entered:  make(chan context.Context, 1),
+		spawned:  make(chan struct{}),
+		done:     make(chan struct{}),
+	}
+	if p.name == "" {
+		p.name = strings.TrimSuffix(filepath.Base(cmd.Path), ".exe")
+	}
+	ctx, p.cancel = context.WithCancelCause(ctx)
+	go p.supervise(ctx)
+	select {
+	case ctx := <-p.entered:
+		p.startErr = p.spawn(ctx)
+		close(p.spawned)
+		if p.startErr == nil {
+			return p, nil
+		}
+	case <-p.done:
+	}
+	<-p.done
+	return nil, p.err
+}
+
+// Wait waits for the end and gives the result. The error is nil if the command ended
+// by itself with code 0, an [*timeout.Error] if it was stopped, with the command's own
+// end in its Err, and otherwise an [*exec.ExitError]. If it succeeded but cmd.Stdin,
+// cmd.Stdout or cmd.Stderr failed, the error is theirs.
+//
+// Wait returns at the latest 1 s after the end of the grace that follows the limit that
+// stopped the command; see the guarantees of the package. It may be called any number
+// of times.
+func (p *Process) Wait() (*Result, error) {
+	<-p.done
+	return p.result, p.err
+}
+
+// Pid is the process id of the command; with the Helper containment, of the helper. It
+// is valid until Wait returns.
+func (p *Process) Pid() int { return p.inner.Process.Pid }
+
+// spawn starts the command. ctx is its execution's.
+func (p *Process) spawn(ctx context.Context) (err error) {
+	inner := *p.cmd
+	p.inner = &inner
+	defer func() {
+		if err != nil && p.out != nil {
+			p.out.closePipes()
+		}
+		if err != nil && p.in != nil {
+			p.in.close()
+		}
+	}()
+	if p.out, err = newOutput(p.maxOutput); err != nil {
+		return err
+	}
+	p.out.monitor = heartbeat.FromContext(ctx)
+	inner.Stdout, inner.Stderr = p.out.streams[Stdout].w, p.out.streams[Stderr].w
+	if _, file := inner.Stdin.(*os.File); inner.Stdin != nil && !file {
+		if p.in, err = newInput(inner.Stdin, p.abort); err != nil {
+			return err
+		}
+		inner.Stdin = p.in.r
+	}
+	inner.WaitDelay = 0
+	if inner.Cancel != nil {
+		inner.Cancel = func() error { return p.commandContextDone(ctx) }
+	}
+	if p.tree, err = startTree(&inner, p.containment, p.orphans); err != nil {
+		return p.startFailure(ctx, err)
+	}
+	p.cmd.Process = inner.Process
+	p.attachWriters()
+	p.out.start()
+	if p.in != nil {
+		p.in.start()
+	}
+	return nil
+}
+
+// startFailure makes an abort of the error that os/exec gives where the context of
+// exec.CommandContext is done already.
+func (p *Process) startFailure(ctx context.Context, err error) error {
+	if contextError(err) {
+		p.abort(err)
+		<-ctx.Done()
+	}
+	return err
+}
+
+// commandContextDone is called when the context of exec.CommandContext is done. If it is
+// the same as the caller's, the execution knows already, and better.
+func (p *Process) commandContextDone(ctx context.Context) error {
+	if ctx.Err() == nil {
+		p.abort(context.Canceled)
+	}
+	return os.ErrProcessDone // this keeps os/exec out of it
+}
+
+// abort stops the command with err as the cause.
+func (p *Process) abort(err error) { p.cancel(err) }
+
+// attachWriters makes the caller's writers sinks. One writer for both streams is one
+// sink, so that it is not called concurrently.
+func (p *Process) attachWriters() {
+	o := p.out
+	if p.onOutput != nil {
+		o.live = newLive(p.onOutput, p.abort)
+	}
+	for i, w := range [...]any{p.cmd.Stdout, p.cmd.Stderr} {
+		if w == nil {
+			continue
+		}
+		s := &o.streams[i]
+		s.sunk = make(chan struct{}, 1)
+		if i == 1 && o.streams[0].sink != nil && same(p.cmd.Stdout, p.cmd.Stderr) {
+			s.sink = o.streams[0].sink
+			continue
+		}
+		if i == 0 {
+			s.sink = newSink("cmd.Stdout", p.cmd.Stdout, p.abort)
+		} else {
+			s.sink = newSink("cmd.Stderr", p.cmd.Stderr, p.abort)
+		}
+		o.sinks = append(o.sinks, s.sink)
+	}
+}
+
+// same compares writers. Those of a type that cannot be compared differ.
+func same(a, b any) (equal bool) {
+	defer func() { _ = recover() }()
+	return a == b
+}

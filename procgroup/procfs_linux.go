@@ -1,0 +1,210 @@
+package procgroup
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// A proc is a process as /proc shows it.
+type proc struct {
+	pid, ppid, pgrp int
+	state           byte
+	start           uint64 // in clock ticks since boot; tells two processes with one id apart
+	cookies         string // the value of the variable cookieEnv
+	blank           bool   // it shows no environment: in the middle of an exec, or it has none
+}
+
+// dead reports whether there is nothing left to kill.
+func (p *proc) dead() bool { return p.state == 'Z' || p.state == 'X' || p.state == 'x' }
+
+// parseStat reads /proc/<pid>/stat. The name, in parentheses, may hold anything.
+func parseStat(b []byte) (p proc, kernel, ok bool) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 1 || end < open || end+2 > len(b) {
+		return p, false, false
+	}
+	p.pid = int(number(b[:open-1]))
+	rest := b[end+2:]
+	for field := 3; field <= 22; field++ {
+		word, after, _ := bytes.Cut(rest, []byte{' '})
+		switch field {
+		case 3:
+			if len(word) != 1 {
+				return p, false, false
+			}
+			p.state = word[0]
+		case 4:
+			p.ppid = int(number(word))
+		case 5:
+			p.pgrp = int(number(word))
+		case 9:
+			const kthread = 0x00200000
+			kernel = number(word)&kthread != 0
+		case 22:
+			p.start = number(word)
+			ok = len(word) > 0
+		}
+		rest = after
+	}
+	return p, kernel, ok
+}
+
+func number(b []byte) (n uint64) {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n
+}
+
+// procReader reads files below /proc without allocating for each.
+type procReader struct {
+	path, stat, env []byte
+}
+
+func (r *procReader) read(pid int, name string, buf []byte, all bool) ([]byte, error) {
+	r.path = append(r.path[:0], "/proc/"...)
+	r.path = strconv.AppendInt(r.path, int64(pid), 10)
+	r.path = append(r.path, name...)
+	fd, err := unix.Open(string(r.path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return buf[:0], err
+	}
+	defer unix.Close(fd)
+	buf = buf[:cap(buf)]
+	n := 0
+	for {
+		m, err := unix.Read(fd, buf[n:])
+		if err == unix.EINTR {
+			continue
+		}
+		if m <= 0 || err != nil {
+			return buf[:n], err
+		}
+		n += m
+		if n == len(buf) {
+			if !all {
+				return buf[:n], nil
+			}
+			buf = append(buf, make([]byte, len(buf))...)
+		}
+	}
+}
+
+// get reads one process, with its environment only if it is not older than since.
+func (r *procReader) get(pid int, since uint64) (p proc, ok bool) {
+	if r.stat == nil {
+		r.stat, r.env = make([]byte, 1<<10), make([]byte, 16<<10)
+	}
+	b, err := r.read(pid, "/stat", r.stat, false)
+	if err != nil {
+		return p, false
+	}
+	p, kernel, ok := parseStat(b)
+	if !ok {
+		return p, false
+	}
+	if kernel || p.dead() || p.start < since {
+		return p, true
+	}
+	env, err := r.read(pid, "/environ", r.env, true)
+	r.env = env[:cap(env)]
+	p.blank = err == nil && len(env) == 0
+	if i := bytes.Index(env, []byte(cookieEnv+"=")); i >= 0 {
+		value, _, _ := bytes.Cut(env[i+len(cookieEnv)+1:], []byte{0})
+		p.cookies = string(value)
+	}
+	return p, true
+}
+
+// scans makes commands that look at the same time share one look: 200 that end together
+// must not read all of /proc 200 times.
+var scans struct {
+	begun atomic.Uint64
+	mu    sync.Mutex
+	last  []proc // must not be changed
+}
+
+// scan lists the processes. It has begun after the call. nil is that /proc cannot be
+// read.
+func scan() []proc {
+	before := scans.begun.Load()
+	scans.mu.Lock()
+	defer scans.mu.Unlock()
+	if scans.begun.Load() == before {
+		scans.begun.Add(1)
+		scans.last = readAll()
+	}
+	return scans.last
+}
+
+// hostStart is when this process began: nothing that it has started is older.
+var hostStart = sync.OnceValue(func() uint64 {
+	var r procReader
+	p, ok := r.get(os.Getpid(), ^uint64(0))
+	if !ok {
+		return 0
+	}
+	return p.start
+})
+
+func readAll() []proc {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	var r procReader
+	self, since := os.Getpid(), hostStart()
+	all := make([]proc, 0, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == self {
+			continue
+		}
+		if p, ok := r.get(pid, since); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// procWorks reports whether /proc is there and shows the processes under the ids that
+// this process knows them by.
+var procWorks = sync.OnceValue(func() bool {
+	self, err := os.Readlink("/proc/self")
+	return err == nil && self == strconv.Itoa(os.Getpid()) && hostStart() > 0
+})
+
+// signalProc signals p, if its id still means the same process.
+func signalProc(p *proc, sig unix.Signal) {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if err == unix.ESRCH {
+		return
+	}
+	if err == nil {
+		defer unix.Close(fd)
+	}
+	// Looked at after the descriptor was opened: if it is p now, it was p then.
+	var r procReader
+	now, ok := r.get(p.pid, ^uint64(0))
+	if !ok || now.start != p.start {
+		return
+	}
+	if err == nil {
+		_ = unix.PidfdSendSignal(fd, sig, nil, 0)
+	} else {
+		_ = unix.Kill(p.pid, sig)
+	}
+}

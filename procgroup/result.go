@@ -1,0 +1,103 @@
+package procgroup
+
+import (
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A Reason says why a command ended.
+type Reason int
+
+const (
+	// Exited: it ended by itself, or by a signal that was not sent from here.
+	Exited Reason = iota
+	// IdleTimeout: it was stopped because no output came for the idle limit.
+	IdleTimeout
+	// TotalTimeout: it was stopped at the total limit, or the deadline of the context.
+	TotalTimeout
+	// Aborted: it was stopped because the caller's context was cancelled.
+	Aborted
+)
+
+// String gives "exited", "idle timeout", "total timeout" or "aborted".
+func (r Reason) String() string {
+	switch r {
+	case Exited:
+		return "exited"
+	case IdleTimeout:
+		return "idle timeout"
+	case TotalTimeout:
+		return "total timeout"
+	case Aborted:
+		return "aborted"
+	}
+	return "Reason(" + strconv.Itoa(int(r)) + ")"
+}
+
+// A Result is how a command that was started ended. It does not change any more.
+type Result struct {
+	// ExitCode is timeout.ExitCode of the error that came with the Result: 0, the
+	// command's own code, 128+n for a signal n, 124 for a timeout, 130 for an abort
+	// (SPEC 5.1, 5.2).
+	ExitCode int
+	Reason   Reason
+	// State is what the command itself really did, also after a timeout. It is nil if
+	// the command could not be killed or was reaped by somebody else. With the Helper
+	// containment it is the helper's, which ends as the command did.
+	State *os.ProcessState
+
+	// What was written, as far as it was kept. Combined has both streams in the order in
+	// which they arrived.
+	Stdout, Stderr, Combined Output
+
+	// Message says in one line why the command was stopped (SPEC 6.8). It is empty if
+	// it ended by itself.
+	Message string
+
+	// Escalated says that something was still alive when the grace was over, and had to
+	// be killed.
+	Escalated bool
+	// PipeHeld says that some process still held an output stream open when the
+	// command's output had been collected for as long as there is time for that.
+	PipeHeld bool
+	// Survivors are the ids of the processes that were still alive, because the system
+	// did not kill them in time or not at all. nil is none known. With WithOrphans they
+	// are not looked for.
+	Survivors []int
+	// Contained is what was in force; never Auto.
+	Contained Containment
+	// Elapsed is from the start to the end of the call, with the grace.
+	Elapsed time.Duration
+}
+
+func reason(stop *timeout.Error) Reason {
+	switch {
+	case stop == nil:
+		return Exited
+	case stop.Kind == timeout.Idle:
+		return IdleTimeout
+	case stop.Kind == timeout.Total:
+		return TotalTimeout
+	}
+	return Aborted
+}
+
+func message(name string, stop *timeout.Error) string {
+	switch reason(stop) {
+	case IdleTimeout:
+		return stop.Error()
+	case TotalTimeout:
+		return name + " process timed out after " + millis(stop.Limit) + "ms."
+	case Aborted:
+		return name + " process was aborted."
+	}
+	return ""
+}
+
+// millis is the shortest decimal form. Up to 104 days a float64 has the nanoseconds.
+func millis(d time.Duration) string {
+	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', -1, 64)
+}

@@ -1,0 +1,229 @@
+package procgroup
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// What happens in the second that SPEC 6.11 leaves after the grace. All of it is
+// bounded by one instant, so that the parts cannot add up.
+const (
+	collectTime = 1 * time.Second
+
+	drainTime  = 300 * time.Millisecond // for the output, before what holds the pipes is killed
+	killTime   = 650 * time.Millisecond // until everything that was killed must be gone
+	outputTime = 800 * time.Millisecond // until the output must have been collected
+	finishTime = 900 * time.Millisecond // until callbacks must have returned
+	closeTime  = 50 * time.Millisecond
+)
+
+// supervise runs on a goroutine of its own, from before the start to the result.
+func (p *Process) supervise(ctx context.Context) {
+	defer close(p.done)
+	defer p.cancel(nil)
+	err := p.execute(ctx)
+	stop := outcome(err)
+	switch {
+	case p.tree != nil:
+		p.conclude(stop)
+	case p.startErr != nil && !contextError(p.startErr):
+		p.err = p.startErr // even if a limit has fired since
+	default:
+		p.err = stop
+	}
+}
+
+// execute decides how the command ended: nil is by itself, before any limit. What
+// follows, such as killing and collecting output, happens outside, so that it neither
+// needs the grace of the execution nor can change the outcome.
+func (p *Process) execute(ctx context.Context) error {
+	if p.limits != nil {
+		return timeout.Run(ctx, p.attend, *p.limits, timeout.WithName(p.name))
+	}
+	if heartbeat.FromContext(ctx) == nil {
+		// Without limits, the engine still tells a deadline from an abort.
+		return timeout.Run(ctx, p.attend, timeout.Config{}, timeout.WithName(p.name))
+	}
+	// The limits are those of the execution around, so its context is the command's. An
+	// execution within it would see a deadline that is a little less than the limit.
+	if ctx.Err() != nil {
+		return p.stopped(ctx)
+	}
+	err := p.attend(ctx)
+	if contextError(err) || (err == nil && !p.ended()) {
+		return p.stopped(ctx)
+	}
+	return err
+}
+
+// attend waits until the command has ended or is to be stopped.
+func (p *Process) attend(ctx context.Context) error {
+	p.entered <- ctx
+	<-p.spawned
+	if p.startErr != nil {
+		return p.startErr
+	}
+	p.tree.wait(ctx, time.Time{})
+	return nil
+}
+
+// contextError reports whether os/exec refused to start because of the context of
+// exec.CommandContext. It gives the bare error.
+func contextError(err error) bool {
+	return err == context.Canceled || err == context.DeadlineExceeded
+}
+
+// ended reports whether the leader has ended.
+func (p *Process) ended() bool {
+	return p.tree.wait(context.Background(), time.Unix(1, 0))
+}
+
+// stopped is the outcome where the context of the execution around is done.
+func (p *Process) stopped(ctx context.Context) *timeout.Error {
+	cause := context.Cause(ctx)
+	if stop := timedOut(cause); stop != nil {
+		return stop
+	}
+	stop := &timeout.Error{Kind: timeout.Aborted, Tool: p.name, Elapsed: time.Since(p.begun), Cause: cause}
+	if ctx.Err() == context.DeadlineExceeded {
+		stop.Kind, stop.Limit = timeout.Total, stop.Elapsed
+		if deadline, ok := ctx.Deadline(); ok {
+			stop.Limit = max(deadline.Sub(p.begun), 0)
+		}
+	}
+	return stop
+}
+
+// timedOut gives a copy of err if it is the timeout of an execution, and otherwise nil.
+// It is the cause of a context itself, and not something in its tree: code that gives a
+// timeout it got from elsewhere as a reason to cancel means an abort.
+func timedOut(err error) *timeout.Error {
+	if e, ok := err.(*timeout.Error); ok && e.Timeout() {
+		stop := *e
+		return &stop
+	}
+	return nil
+}
+
+// outcome is how the command was stopped, nil if it was not. To an execution with
+// limits of its own, a limit of one around it is the end of the caller's context; to
+// the command it is a timeout.
+func outcome(err error) *timeout.Error {
+	stop, ok := err.(*timeout.Error)
+	if !ok {
+		return nil
+	}
+	if stop.Kind == timeout.Aborted {
+		if outer := timedOut(stop.Cause); outer != nil {
+			return outer
+		}
+	}
+	return stop
+}
+
+// conclude ends what is left of the tree, collects the output and makes the result.
+func (p *Process) conclude(stop *timeout.Error) {
+	r := &Result{Reason: reason(stop), Contained: p.tree.contained(), Message: message(p.name, stop)}
+	var over time.Time // when everything was killed
+	switch {
+	case stop == nil:
+		r.PipeHeld = p.drain()
+		over = time.Now()
+		if r.PipeHeld {
+			over = over.Add(-drainTime) // that much of the time is used up
+		}
+		if p.orphans {
+			p.tree.release()
+		} else {
+			r.Survivors = p.tree.kill(over.Add(killTime))
+		}
+	case stop.Timeout():
+		over = p.terminate(r, p.killGrace)
+	default:
+		over = p.terminate(r, p.abortGrace)
+	}
+
+	p.out.wait(over.Add(outputTime))
+	if p.out.finish(over.Add(outputTime + closeTime)) {
+		r.PipeHeld = true
+	}
+	err := p.out.failure()
+	over = over.Add(finishTime)
+	if p.in != nil {
+		err = errors.Join(err, p.in.finish(over))
+	}
+	if l := p.out.live; l != nil {
+		if lerr := l.finish(over); stop == nil { // otherwise it is the cause
+			err = errors.Join(err, lerr)
+		}
+	}
+	r.Stdout, r.Stderr, r.Combined = p.out.results(stop != nil)
+	p.settle(r, stop, err)
+	p.tree.close()
+	r.Elapsed = time.Since(p.begun)
+	p.result = r
+}
+
+// terminate stops the tree. It gives the instant at which the grace was over.
+func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
+	if grace > 0 && p.tree.ask() {
+		deadline := time.Now().Add(grace)
+		left := !p.tree.wait(context.Background(), deadline)
+		// Who handles the request to end is given the time, even if the leader did not
+		// wait for it.
+		for b := backoff(0); !left; {
+			if !p.tree.alive() {
+				break
+			}
+			left = !b.sleep(deadline)
+		}
+		r.Escalated = left
+	}
+	over := time.Now()
+	r.Survivors = p.tree.kill(over.Add(killTime))
+	return over
+}
+
+// drain waits for the end of the output once the command has ended by itself. It
+// reports whether something else still holds a pipe. A writer of the caller's that is
+// slow but alive gets as long as the kill grace.
+func (p *Process) drain() (held bool) {
+	begun := time.Now()
+	until := begun.Add(drainTime)
+	for !p.out.wait(until) {
+		if !p.out.sinking() {
+			return true
+		}
+		if time.Since(begun) > p.killGrace {
+			return false
+		}
+		until = time.Now().Add(drainTime / 10)
+	}
+	return false
+}
+
+// settle completes the result and makes the error. fromCaller is what went wrong with
+// the caller's reader and writers.
+func (p *Process) settle(r *Result, stop *timeout.Error, fromCaller error) {
+	err, reaped := p.tree.state()
+	if reaped {
+		r.State = p.inner.ProcessState
+		p.cmd.ProcessState = r.State
+	}
+	switch {
+	case stop != nil:
+		if stop.Err = err; fromCaller != nil {
+			stop.Err = errors.Join(err, fromCaller)
+		}
+		p.err = stop
+	case err != nil:
+		p.err = err
+	default:
+		p.err = fromCaller
+	}
+	r.ExitCode = timeout.ExitCode(p.err)
+}

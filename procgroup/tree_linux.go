@@ -1,0 +1,228 @@
+package procgroup
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A linuxTree is the group of the leader and, depending on the containment, what else
+// holds the tree together.
+type linuxTree struct {
+	*leader
+	kind    Containment
+	cgroup  *cgroup      // Cgroup
+	others  *descendants // Descendants, Helper
+	helper  *helper      // Helper; it is the leader, as far as the system is concerned
+	removed bool         // the cgroup
+}
+
+func startTree(cmd *exec.Cmd, want Containment, orphans bool) (tree, error) {
+	if err := ownGroup(cmd); err != nil {
+		return nil, err
+	}
+	switch want {
+	case Auto:
+		if t, err := startInCgroup(cmd); t != nil || err != nil {
+			return t, err
+		}
+		if procWorks() {
+			return startWithCookie(cmd)
+		}
+		return startInGroup(cmd)
+	case Group:
+		return startInGroup(cmd)
+	case Descendants:
+		if !procWorks() {
+			return nil, unavailable(want, unsupported("/proc does not show the processes of this process id namespace"))
+		}
+		return startWithCookie(cmd)
+	case Cgroup:
+		c, err := newCgroup()
+		if err != nil {
+			return nil, unavailable(want, errors.Join(unsupported("no control group can be made"), err))
+		}
+		return startIn(cmd, c)
+	case Helper:
+		return startWithHelper(cmd)
+	}
+	return nil, unavailable(want, unsupported("not on Linux"))
+}
+
+func startInGroup(cmd *exec.Cmd) (tree, error) {
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &linuxTree{leader: newLeader(cmd), kind: Group}, nil
+}
+
+func startWithCookie(cmd *exec.Cmd) (tree, error) {
+	cookie := setCookie(cmd)
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	l := newLeader(cmd)
+	return &linuxTree{leader: l, kind: Descendants, others: &descendants{leader: l, cookie: cookie, begun: begun}}, nil
+}
+
+// startInCgroup gives neither a tree nor an error where there are no cgroups to be had.
+func startInCgroup(cmd *exec.Cmd) (tree, error) {
+	if cmd.SysProcAttr.UseCgroupFD {
+		return nil, nil // the caller has a better one
+	}
+	c, err := newCgroup()
+	if err != nil {
+		return nil, nil
+	}
+	return startIn(cmd, c)
+}
+
+func startIn(cmd *exec.Cmd, c *cgroup) (tree, error) {
+	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, c.fd
+	if err := cmd.Start(); err != nil {
+		// Is it the command, or can no process be started in c any more? Then the next
+		// command will do without; this one cannot be started twice.
+		if broken := c.probe(); broken != nil {
+			c.forget(broken)
+		}
+		c.discard()
+		return nil, err
+	}
+	return &linuxTree{leader: newLeader(cmd), kind: Cgroup, cgroup: c}, nil
+}
+
+func (t *linuxTree) contained() Containment { return t.kind }
+
+// wait is that of the leader, unless the helper stands in its place.
+func (t *linuxTree) wait(ctx context.Context, deadline time.Time) bool {
+	if t.helper != nil {
+		return t.helper.wait(ctx, deadline)
+	}
+	return t.leader.wait(ctx, deadline)
+}
+
+func (t *linuxTree) ask() bool {
+	if t.helper == nil { // which has nobody else in its group
+		// Stopped members act on the request only once they are continued.
+		_ = t.signalGroup(unix.SIGTERM)
+		_ = t.signalGroup(unix.SIGCONT)
+	}
+	switch {
+	case t.cgroup != nil:
+		t.cgroup.signal(unix.SIGTERM, unix.SIGCONT)
+	case t.others != nil:
+		t.others.ask()
+	}
+	return true
+}
+
+func (t *linuxTree) alive() bool {
+	switch {
+	case t.cgroup != nil:
+		return t.cgroup.populated()
+	case t.others != nil:
+		found, _ := t.others.members()
+		return len(found) > 0
+	}
+	return len(t.groupMembers()) > 0
+}
+
+// groupMembers lists what is alive in the group.
+func (t *linuxTree) groupMembers() (alive []int) {
+	for _, p := range scan() {
+		if p.pgrp == t.pid && !p.dead() {
+			alive = append(alive, p.pid)
+		}
+	}
+	return alive
+}
+
+func (t *linuxTree) kill(deadline time.Time) (survivors []int) {
+	if t.helper != nil {
+		t.helper.killTree(t.leader, deadline)
+	}
+	// First of all, while the leader's id is still its own.
+	_ = t.signalGroup(unix.SIGKILL)
+	ended := t.leader.wait(context.Background(), longAgo)
+	if !ended && t.cgroup != nil {
+		_ = t.cgroup.write("cgroup.kill", "1")
+	}
+	ended = ended || t.leader.wait(context.Background(), deadline)
+
+	switch {
+	case t.cgroup != nil:
+		if t.removed = t.cgroup.remove(deadline); !t.removed {
+			survivors = t.cgroup.pids()
+		}
+	case t.others != nil:
+		survivors = t.others.sweep(deadline)
+	}
+	// The leader's descriptor can tell whether the group is empty, at no cost, but only
+	// once the leader is reaped. Where the system cannot do that, the ids must stay the
+	// leader's until nobody else is left.
+	if ended && t.canAskGroup() {
+		t.reap()
+	}
+	if t.kind == Group {
+		survivors = t.awaitGroup(deadline)
+	}
+	if ended {
+		t.reap()
+	}
+	return survivors
+}
+
+// awaitGroup waits until what was killed is gone. /proc is looked at only where there
+// still is somebody in the group.
+func (t *linuxTree) awaitGroup(deadline time.Time) (survivors []int) {
+	for b := backoff(0); ; {
+		if t.reaped && t.signalGroup(unix.SIGKILL) == unix.ESRCH {
+			return nil
+		}
+		if survivors = t.groupMembers(); len(survivors) == 0 || !b.sleep(deadline) {
+			return survivors
+		}
+	}
+}
+
+func (t *linuxTree) release() {
+	if t.helper != nil {
+		t.helper.letGo(t.leader, time.Now().Add(killTime))
+	}
+	if t.cgroup != nil {
+		t.cgroup.release(time.Now().Add(killTime))
+		t.removed = true
+	}
+	t.reap()
+}
+
+func (t *linuxTree) state() (error, bool) { return t.err, t.reaped }
+
+func (t *linuxTree) close() {
+	if t.reaped && (t.cgroup == nil || t.removed) {
+		t.finish()
+		return
+	}
+	go func() {
+		t.leader.wait(context.Background(), time.Time{})
+		t.reap()
+		for t.cgroup != nil && !t.removed {
+			t.removed = t.cgroup.remove(time.Now().Add(time.Minute))
+		}
+		t.finish()
+	}()
+}
+
+func (t *linuxTree) finish() {
+	t.leader.close()
+	if t.cgroup != nil {
+		t.cgroup.close()
+	}
+	if t.helper != nil {
+		t.helper.close()
+	}
+}

@@ -1,0 +1,62 @@
+//go:build !linux && !darwin && !dragonfly && !freebsd && !netbsd && !openbsd
+
+package procgroup
+
+import (
+	"context"
+	"os/exec"
+	"time"
+)
+
+// A leaderTree is the leader alone: what it has started is not known.
+type leaderTree struct {
+	cmd  *exec.Cmd
+	gone chan struct{} // closed when the leader has ended and err is set
+	err  error
+}
+
+func startTree(cmd *exec.Cmd, want Containment, _ bool) (tree, error) {
+	if want != Auto && want != Leader {
+		return nil, unavailable(want, unsupported("not on this system"))
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	t := &leaderTree{cmd: cmd, gone: make(chan struct{})}
+	go func() {
+		t.err = cmd.Wait()
+		close(t.gone)
+	}()
+	return t, nil
+}
+
+func (t *leaderTree) contained() Containment { return Leader }
+
+func (t *leaderTree) wait(ctx context.Context, deadline time.Time) bool {
+	return waitFor(ctx, t.gone, deadline)
+}
+
+func (t *leaderTree) ask() bool { return false }
+
+func (t *leaderTree) alive() bool { return false }
+
+func (t *leaderTree) kill(deadline time.Time) (survivors []int) {
+	_ = t.cmd.Process.Kill()
+	if !t.wait(context.Background(), deadline) {
+		return []int{t.cmd.Process.Pid}
+	}
+	return nil
+}
+
+func (t *leaderTree) release() {}
+
+func (t *leaderTree) state() (error, bool) {
+	select {
+	case <-t.gone:
+		return t.err, true
+	default:
+		return nil, false
+	}
+}
+
+func (t *leaderTree) close() {}
