@@ -19,8 +19,7 @@ var suffixes = map[string]float64{"": 1, "s": 1, "m": 60, "h": 60 * 60, "d": 24 
 
 // parseDuration reads a duration as GNU timeout does: a floating-point number, also a
 // hexadecimal one or "inf", with s, m, h or d behind it; seconds without. What is too
-// long is the longest there is, and what is too short, but not 0, is a nanosecond, since
-// 0 means no limit.
+// long is the longest there is. What is too short is a nanosecond, since 0 is no limit.
 func parseDuration(s string) (time.Duration, error) {
 	m := durationSyntax.FindStringSubmatch(s)
 	if m == nil {
@@ -35,22 +34,9 @@ func parseDuration(s string) (time.Duration, error) {
 	if seconds < 0 {
 		return 0, usageError("invalid time interval " + quote(s))
 	}
-	if seconds == 0 && nonZero(number) {
-		seconds = math.SmallestNonzeroFloat64
-	}
 	ns := math.Ceil(seconds * suffixes[m[2]] * float64(time.Second))
 	if ns >= math.MaxInt64 {
 		return math.MaxInt64, nil
 	}
 	return time.Duration(ns), nil
-}
-
-// nonZero reports whether a number has a digit other than 0 before its exponent.
-func nonZero(number string) bool {
-	digits, exponent := "123456789", "e"
-	if _, hex, ok := strings.Cut(number, "0x"); ok {
-		number, digits, exponent = hex, digits+"abcdef", "p"
-	}
-	mantissa, _, _ := strings.Cut(number, exponent)
-	return strings.ContainsAny(mantissa, digits)
 }

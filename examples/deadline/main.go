@@ -31,7 +31,7 @@
 //     timeout dies of them and leaves the command unsupervised.
 //   - "-k=5" is read as "-k 5". -p and -f are the short forms that GNU timeout has had
 //     since version 9.6.
-//   - A time of less than a nanosecond is one, not 0; the longest is 292 years.
+//   - The longest time is 292 years.
 //   - Messages are in English, with the quotation marks of the locale.
 //   - Built without cgo, deadline cannot know all that it inherited: standard streams
 //     that were closed are open on /dev/null for the command, and of the signals that
@@ -39,9 +39,7 @@
 //     inherited_cgo.go.
 package main
 
-import (
-	"os"
-)
+import "os"
 
 func main() {
 	e := run(os.Args)
@@ -71,5 +69,7 @@ func run(args []string) ending {
 	if err != nil {
 		return ending{code: r.refuse(err)}
 	}
-	return supervise(opts, r)
+	e := supervise(opts, r)
+	e.code = r.exitCode(e.code)
+	return e
 }

@@ -30,7 +30,7 @@ func quoteFor(s string, utf bool) string {
 			b.WriteByte(`abfnrtv\`[c])
 		case s[:n] == right:
 			b.WriteString(`\` + right)
-		case r < ' ', r == 0x7f, r == utf8.RuneError && n == 1, r > 0x7f && (!utf || !unicode.IsPrint(r)):
+		case r < ' ', r == 0x7f, r == utf8.RuneError && n == 1, r > 0x7f && (!utf || !unicode.IsGraphic(r)):
 			for _, c := range []byte(s[:n]) {
 				fmt.Fprintf(&b, `\%03o`, c)
 			}

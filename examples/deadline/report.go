@@ -9,14 +9,16 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // A reporter writes the program's messages.
 type reporter struct {
 	name string // as the program was called
 
-	mu  sync.Mutex
-	out io.Writer
+	mu     sync.Mutex
+	out    io.Writer
+	failed bool // a message could not be written
 }
 
 func newReporter(name string) *reporter { return &reporter{name: name, out: os.Stderr} }
@@ -25,7 +27,18 @@ func newReporter(name string) *reporter { return &reporter{name: name, out: os.S
 func (r *reporter) say(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fmt.Fprintf(r.out, "%s: %s\n", r.name, fmt.Sprintf(format, args...))
+	_, err := fmt.Fprintf(r.out, "%s: %s\n", r.name, fmt.Sprintf(format, args...))
+	r.failed = r.failed || err != nil || wasClosed(2)
+}
+
+// exitCode is code, or that of a failure where messages were lost.
+func (r *reporter) exitCode(code int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed {
+		return exitFailed
+	}
+	return code
 }
 
 // redirect sends messages to w from now on.
@@ -46,16 +59,15 @@ func (r *reporter) refuse(err error) int {
 	if err.Error() != "" {
 		r.say("%v", err)
 	}
-	r.redirect(os.Stderr)
 	fmt.Fprintf(os.Stderr, "Try '%s --help' for more information.\n", r.name)
 	return exitFailed
 }
 
 // print writes to the standard output and gives the exit code.
 func (r *reporter) print(text string) int {
-	err := errStdoutClosed()
-	if err == nil {
-		_, err = os.Stdout.WriteString(text)
+	_, err := os.Stdout.WriteString(text)
+	if wasClosed(1) {
+		err = syscall.EBADF
 	}
 	if err != nil {
 		r.say("write error: %s", reason(err))

@@ -4,7 +4,6 @@ package main
 
 import (
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,13 +18,6 @@ func stdStreams() []*os.File {
 		}
 	}
 	return streams
-}
-
-func errStdoutClosed() error {
-	if wasClosed(1) {
-		return syscall.EBADF
-	}
-	return nil
 }
 
 // readNow reads what is in a pipe, without waiting for more. It gives 0 if there is
