@@ -64,13 +64,14 @@ func prepare(t *testing.T, bin, script string, env ...string) (cmd *exec.Cmd, le
 	cmd = exec.CommandContext(ctx, "/bin/sh", "-c", script)
 	cmd.Dir = t.TempDir()
 	mark := marker + "=" + strconv.Itoa(os.Getpid()) + "." + strconv.FormatInt(runs.Add(1), 10)
-	cmd.Env = append([]string{"PATH=" + bin + ":/usr/bin:/bin", "LC_ALL=C", mark}, env...)
+	// The race detector would have each process wait for a second at its end.
+	cmd.Env = append([]string{"PATH=" + bin + ":/usr/bin:/bin", "LC_ALL=C", "GORACE=atexit_sleep_ms=0", mark}, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = 10 * time.Second
 	return cmd, func() []string { return processesWith(mark) }
 }
 
-// run runs a script and checks that it leaves nothing behind.
+// runScript runs a script and checks that it leaves nothing behind.
 func runScript(t *testing.T, bin, script string, env ...string) result {
 	t.Helper()
 	cmd, leftovers := prepare(t, bin, script, env...)
