@@ -35,6 +35,8 @@ var startCases = []gnuCase{
 var endCases = []gnuCase{
 	{script: "exec timeout 10 true"},
 	{script: "exec timeout 10 sh -c 'exit 2'"},
+	{script: "exec timeout inf sh -c 'sleep .2; exit 2'"},
+	{script: "exec timeout -k 1e99 .1 sh -c 'trap \"\" TERM; sleep .3; exit 2'"},
 	{script: "exec timeout 10 sh -c 'exit 124'"},
 	{script: "exec timeout 10 sh -c 'exit 255'"},
 	{script: "exec timeout 10 sh -c 'kill -TERM $$'"},
@@ -127,7 +129,7 @@ var inheritCases = []gnuCase{
 	{script: "exec timeout 10 cat <&-", cgo: true},
 	{script: "exec timeout 10 echo hello >&-", cgo: true},
 	{script: "exec timeout 10 sh -c 'echo hello >&2' 2>&-", cgo: true},
-	{script: "exec timeout -v .1 sleep 10 2>&-"},
+	{script: "exec timeout -v .1 sleep 10 2>&-", cgo: true},
 	{script: "exec timeout 10 ls -l /proc/self/fd/0 /proc/self/fd/1 </dev/null >/dev/null"},
 	{script: "echo in | timeout 10 cat"},
 	{script: "exec timeout 10 sh -c 'echo out; echo err >&2'"},

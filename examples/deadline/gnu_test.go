@@ -50,16 +50,12 @@ func TestLikeGNU(t *testing.T) {
 	for _, cases := range [][]gnuCase{durationCases(), optionCases, startCases, endCases, signalCases, inheritCases} {
 		all = append(all, cases...)
 	}
-	// Most of the time is spent waiting.
-	places := make(chan struct{}, 8)
 	for _, c := range all {
 		t.Run(c.script, func(t *testing.T) {
 			t.Parallel()
 			if c.cgo && !withCgo {
 				t.Skip("needs cgo")
 			}
-			places <- struct{}{}
-			defer func() { <-places }()
 			var want, got result
 			var both sync.WaitGroup
 			both.Go(func() { want = runScript(t, theirs, c.script, c.env...) })

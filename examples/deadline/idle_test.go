@@ -16,20 +16,20 @@ import (
 // 6.2), and that it comes through as it was written.
 func TestIdle(t *testing.T) {
 	bin := ours(t)
-	const chatty = "for i in 1 2 3 4 5 6 7 8 9 10; do %s; sleep .2; done"
+	const chatty = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do %s; sleep .2; done"
 	says := func(what string) string { return strings.ReplaceAll(chatty, "%s", what) }
 	for _, c := range []struct {
 		name, script string
 		want         result
 	}{
-		{"lines", "exec deadline --idle 1.5 60 sh -c '" + says("echo $i") + "'",
-			result{"exit status 0", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n", ""}},
-		{"dots", "exec deadline --idle 1.5 0 sh -c '" + says("printf .") + "; exit 4'",
-			result{"exit status 4", "..........", ""}},
-		{"stderr", "exec deadline --idle 1.5 60 sh -c '" + says("printf . >&2") + "'",
-			result{"exit status 0", "", ".........."}},
-		{"in turn", "exec deadline --idle 1.5 60 sh -c '" + says("printf . >&$((i % 2 + 1))") + "'",
-			result{"exit status 0", ".....", "....."}},
+		{"lines", "exec deadline --idle 3 60 sh -c '" + says("echo $i") + "'",
+			result{"exit status 0", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n20\n", ""}},
+		{"dots", "exec deadline --idle 3 0 sh -c '" + says("printf .") + "; exit 4'",
+			result{"exit status 4", "....................", ""}},
+		{"stderr", "exec deadline --idle 3 60 sh -c '" + says("printf . >&2") + "'",
+			result{"exit status 0", "", "...................."}},
+		{"in turn", "exec deadline --idle 3 60 sh -c '" + says("printf . >&$((i % 2 + 1))") + "'",
+			result{"exit status 0", "..........", ".........."}},
 		{"silent", "exec deadline --idle .3 60 sh -c 'echo begun; sleep 30; echo no'",
 			result{"exit status 124", "begun\n", ""}},
 		{"silent from the start", "exec deadline --idle .3 0 sleep 30",
@@ -67,7 +67,7 @@ func TestIdle(t *testing.T) {
 		{"disk full", "exec deadline --idle 30 60 sh -c 'trap \"\" PIPE; echo x; sleep .3; echo x; exit 6' >/dev/full 2>log; ",
 			result{"exit status 6", "", ""}},
 		{"stdin", "echo in | deadline --idle 30 60 cat", result{"exit status 0", "in\n", ""}},
-		{"descendant that writes on", "exec deadline --idle .2 .2 sh -c 'echo x; { trap \"\" PIPE; sleep 1; echo late; } & exit 3'",
+		{"descendant that writes on", "exec deadline --idle 30 60 sh -c 'echo x; { trap \"\" PIPE; sleep 1; echo late; } & exit 3'",
 			result{"exit status 3", "x\n", ""}},
 		{"descendant's last words", "exec deadline --idle 30 60 sh -c '{ sleep .1; echo y; } & echo x'",
 			result{"exit status 0", "x\ny\n", ""}},
@@ -90,7 +90,7 @@ func TestIdle(t *testing.T) {
 // idle limit, which is no fault of the command's.
 func TestFloodThrough(t *testing.T) {
 	t.Parallel()
-	cmd, leftovers := prepare(t, ours(t), "exec deadline --idle .5 60 sh -c 'dd if=/dev/zero bs=64k count=64 2>/dev/null; echo end'")
+	cmd, leftovers := prepare(t, ours(t), "exec deadline --idle 2 60 sh -c 'dd if=/dev/zero bs=64k count=64 2>/dev/null; echo end'")
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestFloodThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Close()
-	time.Sleep(1500 * time.Millisecond)
+	time.Sleep(3 * time.Second)
 	var got bytes.Buffer
 	if _, err := io.Copy(&got, r); err != nil {
 		t.Fatal(err)

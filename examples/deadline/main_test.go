@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +23,11 @@ func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "deadline", "timeout":
 		main()
+	}
+	// The tests wait for most of their time, so there may be more of them at once than
+	// there are processors. -parallel still counts.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }

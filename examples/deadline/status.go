@@ -23,6 +23,8 @@ const (
 	refresh = 200 * time.Millisecond
 	// rateOver is about how long ago output stops to count for the rate.
 	rateOver = 2 * time.Second
+	// stuck is how long a terminal may take for the last of it.
+	stuck = time.Second
 )
 
 // A status is a live line on the terminal: what the command's limits are, and how far it
@@ -59,13 +61,22 @@ func newStatus(o options) *status {
 // start makes ctx the execution that is shown.
 func (s *status) start(ctx context.Context) { s.monitor.Store(heartbeat.FromContext(ctx)) }
 
-// stop takes the line away. What was written of a last line is passed on.
+// stop takes the line away. What was written of a last line is passed on. A terminal that
+// takes nothing, as after Ctrl-S, is not waited for.
 func (s *status) stop() {
 	s.stopOnce.Do(func() {
-		s.line.Abort(true)
-		s.progress.Wait()
-		for _, w := range s.writers {
-			w.flush()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.line.Abort(true)
+			s.progress.Wait()
+			for _, w := range s.writers {
+				w.flush()
+			}
+		}()
+		select {
+		case <-done:
+		case <-time.After(stuck):
 		}
 	})
 }
