@@ -10,6 +10,8 @@
 //     time whatever the function does, and says exactly what happened.
 //   - Package heartbeat is what the function calls to say that it is making progress.
 //     Outside an execution it does nothing, so tool code runs unchanged anywhere.
+//   - Package procgroup runs commands: their output is the heartbeat, and their whole
+//     process tree is killed at the end.
 //
 // # Guarantees
 //

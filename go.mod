@@ -5,5 +5,5 @@ go 1.25.0
 require (
 	github.com/benbjohnson/clock v1.3.5
 	github.com/google/go-cmp v0.7.0
-	golang.org/x/sys v0.35.0
+	golang.org/x/sys v0.40.0
 )

@@ -34,6 +34,9 @@ var imports = map[string]string{
 	"context": "context", "errors": "errors", "log": "log", "os": "os", "testing": "testing", "time": "time",
 	"timeout":   "github.com/tooldeadline/tooldeadline/timeout",
 	"heartbeat": "github.com/tooldeadline/tooldeadline/heartbeat",
+	"procgroup": "github.com/tooldeadline/tooldeadline/procgroup",
+	"exec":      "os/exec",
+	"fmt":       "fmt",
 	"synctest":  "testing/synctest",
 }
 

@@ -8,8 +8,8 @@ require (
 	github.com/spf13/pflag v1.0.10
 	github.com/tooldeadline/tooldeadline v0.0.0
 	github.com/vbauerster/mpb/v8 v8.9.3
-	golang.org/x/sys v0.35.0
-	golang.org/x/term v0.34.0
+	golang.org/x/sys v0.40.0
+	golang.org/x/term v0.39.0
 )
 
 require (

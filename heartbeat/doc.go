@@ -21,8 +21,9 @@
 //
 // # Choosing an interval
 //
-// Beat at least three times per idle limit, so that two beats may be late without
-// harm. [Interval] gives what fits the execution at hand. Beating too often is
+// Beat at least three times per idle limit, so that one beat may be lost and another be
+// late without harm. [Interval] gives the longest interval that is reasonable for the
+// execution at hand. Beating too often is
 // hard: a beat costs tens of nanoseconds, and two of them in a tight loop.
 //
 // # Guarantees

@@ -12,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// limits leaves a second for each step.
-var limits = timeout.Config{Idle: time.Second}
+// limits leaves a minute for each step.
+var limits = timeout.Config{Idle: time.Minute}
 
 func ExampleBeat() {
 	index := func(ctx context.Context, files []string) error {
@@ -57,8 +57,8 @@ func ExampleBeatWith() {
 func ExampleFromContext() {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		beat := heartbeat.FromContext(ctx)
-		sum := 0
-		for i := range 100_000 {
+		sum := int64(0)
+		for i := range int64(100_000) {
 			sum += i
 			beat.Beat()
 		}
@@ -82,22 +82,22 @@ func ExampleInterval() {
 	// 10s
 }
 
-// A call that has no chance to beat outlives the idle limit several times over.
+// A call that has no chance to beat outlives the idle limit.
 func ExampleKeep() {
 	query := func(context.Context) error {
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(1500 * time.Millisecond)
 		return errors.New("no rows")
 	}
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
-		return heartbeat.Keep(ctx, 5*time.Millisecond, query)
-	}, timeout.Config{Idle: 100 * time.Millisecond})
+		return heartbeat.Keep(ctx, 100*time.Millisecond, query)
+	}, timeout.Config{Idle: time.Second})
 	fmt.Println(err)
 	// Output: no rows
 }
 
 func ExampleHold() {
 	approval := make(chan bool)
-	go func() { time.Sleep(200 * time.Millisecond); approval <- true }() // a person
+	go func() { time.Sleep(1500 * time.Millisecond); approval <- true }() // a person
 
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
 		release := heartbeat.Hold(ctx)
@@ -109,7 +109,7 @@ func ExampleHold() {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-	}, timeout.Config{Idle: 50 * time.Millisecond, Total: time.Minute})
+	}, timeout.Config{Idle: time.Second, Total: time.Minute})
 	fmt.Println(err)
 	// Output:
 	// approved: true

@@ -41,8 +41,9 @@ func Interval(ctx context.Context) time.Duration {
 
 // Hold declares that the work waits for something that cannot beat, such as a
 // person's approval. Until release is called, the idle checks of the execution of
-// ctx and of those around it are held; their total limits run on. Both the call
-// and the release count as beats.
+// ctx and of those around it are held; their total limits run on. Both the call and
+// the release renew the idle limit, as a beat does, but are not counted as beats. A
+// hold that comes when the limit has already fallen due is too late.
 //
 // Holds nest, and may be declared by several goroutines: the idle check is on again
 // when the last has been released. Calling release again does nothing. A hold that

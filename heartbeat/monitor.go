@@ -9,7 +9,7 @@ import (
 
 // A Monitor is the heartbeat of one execution. A nil *Monitor is that of no
 // execution: its methods do nothing and give zero values. All methods are safe for
-// concurrent use. A Monitor must not be copied.
+// concurrent use. Monitors come from [FromContext] alone, and must not be copied.
 type Monitor pulse.Cell
 
 // FromContext gives the monitor of the innermost execution of ctx, or nil where
@@ -29,8 +29,8 @@ func (m *Monitor) Last() time.Time {
 	return (*pulse.Cell)(m).LastTime()
 }
 
-// Count is the number of beats so far, the start not included and those of nested
-// executions included. Where more than a hundred arrive within a millisecond, the
+// Count is the number of beats so far, those of nested executions and the start of
+// each of them included, the start of this one not. Where more than a hundred arrive within a millisecond, the
 // rest of that millisecond's are not counted: it says whether and roughly how much
 // a tool beats, not how many items it has processed.
 func (m *Monitor) Count() uint64 {

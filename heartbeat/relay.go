@@ -15,8 +15,9 @@ type Event struct {
 	Detail any       // the newest that [BeatWith] gave, nil where there was none
 }
 
-// A Sink receives the beats of an execution. Its context ends with the relay. It is
-// never called concurrently by one relay. An error is no one's to handle here and
+// A Sink receives the beats of an execution. Its context is the one that [Relay] was
+// given, ends with the relay, and carries no heartbeat, so that what a sink does is no
+// sign of life of the tool. It is never called concurrently by one relay. An error is no one's to handle here and
 // is dropped, and so is a panic: the sink is called again for the next beat, as
 // soon as the interval allows.
 type Sink interface {
@@ -42,8 +43,12 @@ func (f SinkFunc) Beat(ctx context.Context, e Event) error { return f(ctx, e) }
 // whichever is first. None of them waits for the sink: a call under way has its context cancelled, no other
 // follows, and what was pending is dropped. Calling stop again does nothing.
 //
-// Outside an execution there is nothing to relay, and stop does nothing.
+// Outside an execution there is nothing to relay, and stop does nothing. Relay panics
+// if s is nil.
 func Relay(ctx context.Context, every time.Duration, s Sink) (stop func()) {
+	if s == nil {
+		panic("heartbeat: nil Sink")
+	}
 	c := pulse.Of(ctx)
 	if c == nil {
 		return func() {}

@@ -64,8 +64,8 @@ func (a *attached) gone() bool {
 		return false // zombies count here, so it may take all of the grace
 	}
 	if a.others != nil {
-		found, unsure := a.others.members()
-		return len(found) == 0 && !unsure
+		found, unsure, ok := a.others.members()
+		return len(found) == 0 && !unsure && ok
 	}
 	return true
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -26,21 +25,6 @@ type cgroup struct {
 const cgroupPrefix = "tooldeadline-"
 
 var cgroupNumber atomic.Uint64
-
-// A cgroupHome remembers where cgroups can be made, and for a while that they cannot. The
-// control group of this process is read anew each time: it may be moved.
-var cgroupHome struct {
-	sync.Mutex
-	mount  string // where the hierarchy is mounted
-	root   string // which part of it
-	good   string // a process was started below this one
-	bad    string // no cgroup could be made below this one ...
-	reason error  // ... because of this
-	retry  time.Time
-}
-
-// retryCgroups is how long a failure is believed.
-const retryCgroups = 10 * time.Second
 
 // newCgroup makes a cgroup, or says why not.
 func newCgroup() (*cgroup, error) {
@@ -84,6 +68,7 @@ func newCgroup() (*cgroup, error) {
 	known := h.good == own
 	h.Unlock()
 	if !known {
+		removeLeftovers(parent)
 		if err := c.probe(); err != nil {
 			c.discard()
 			return nil, cgroupsFail(own, err)
@@ -106,75 +91,6 @@ func (c *cgroup) probe() error {
 		return nil
 	}
 	return fmt.Errorf("no process can be started in %s: %w", c.dir, err)
-}
-
-// cgroupsFail remembers that own is no place for cgroups, and forgets the mount: it may
-// have changed.
-func cgroupsFail(own string, err error) error {
-	h := &cgroupHome
-	h.Lock()
-	defer h.Unlock()
-	h.bad, h.reason, h.retry = own, err, time.Now().Add(retryCgroups)
-	h.mount, h.good = "", ""
-	return err
-}
-
-// forget makes the next command do without a cgroup.
-func (c *cgroup) forget(err error) {
-	if own, oerr := ownCgroup(); oerr == nil {
-		_ = cgroupsFail(own, err)
-	}
-}
-
-// ownCgroup is the path of this process in the hierarchy.
-func ownCgroup() (string, error) {
-	b, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return "", err
-	}
-	for line := range bytes.SplitSeq(b, []byte{'\n'}) {
-		if path, ok := bytes.CutPrefix(line, []byte("0::/")); ok {
-			return "/" + string(path), nil
-		}
-	}
-	return "", errors.New("no cgroup of version 2")
-}
-
-// cgroupMount finds the mounted hierarchy.
-func cgroupMount() (mount, root string) {
-	b, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return "", ""
-	}
-	for line := range strings.SplitSeq(string(b), "\n") {
-		front, back, ok := strings.Cut(line, " - ")
-		fields := strings.Fields(front)
-		if !ok || len(fields) < 5 || !strings.HasPrefix(back, "cgroup2 ") {
-			continue
-		}
-		root, mount = unescape(fields[3]), unescape(fields[4])
-		if root == "/" {
-			root = ""
-		}
-		return mount, root
-	}
-	return "", ""
-}
-
-// unescape reads \040 and the like.
-func unescape(s string) string {
-	var out []byte
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				out = append(out, byte(n))
-				i += 3
-				continue
-			}
-		}
-		out = append(out, s[i])
-	}
-	return string(out)
 }
 
 // discard removes a cgroup in which nothing was started.

@@ -38,9 +38,12 @@ type descendants struct {
 }
 
 // members lists what is alive, the leader too. unsure says that something might have
-// been missed because it was in the middle of an exec.
-func (d *descendants) members() (found []proc, unsure bool) {
-	return d.among(scan())
+// been missed because it was in the middle of an exec. It is not ok if /proc cannot be
+// read now, for want of descriptors, say.
+func (d *descendants) members() (found []proc, unsure, ok bool) {
+	all := scan()
+	found, unsure = d.among(all)
+	return found, unsure, len(all) > 0
 }
 
 func (d *descendants) among(all []proc) (found []proc, unsure bool) {
@@ -82,7 +85,7 @@ func (d *descendants) among(all []proc) (found []proc, unsure bool) {
 // ask tells the members outside the leader's group to end. Those in it must not get the
 // request twice: some programs take the second for more than that.
 func (d *descendants) ask() {
-	found, _ := d.members()
+	found, _, _ := d.members()
 	for i := range found {
 		if found[i].pgrp != d.leader.pid {
 			signalProc(&found[i], unix.SIGTERM)
@@ -143,19 +146,20 @@ func (d *descendants) sweep(deadline time.Time) (survivors []int) {
 	}
 	unsureFor, clean := 0, 0
 	for b := backoff(0); ; {
-		found, unsure := d.members()
+		found, unsure, ok := d.members()
 		for i := range found {
 			signalProc(&found[i], unix.SIGKILL)
 		}
-		if len(found) > 0 {
+		switch {
+		case len(found) > 0:
 			clean = -1 // so two looks must find nothing: one alone can be evaded
-		} else {
+		case !ok:
+		case unsure && unsureFor < maxUnsure:
+			unsureFor++
+		case clean < 0:
 			clean++
-			if unsure && unsureFor < maxUnsure {
-				unsureFor++
-			} else if clean > 0 {
-				return nil
-			}
+		default:
+			return nil
 		}
 		if !b.sleep(deadline) {
 			return pids(found)

@@ -82,7 +82,7 @@ func (s *shim) start(path string, args []string, setsid bool) {
 		errno := unix.EINVAL
 		errors.As(err, &errno)
 		s.report(binary.NativeEndian.AppendUint32([]byte{helperFailed}, uint32(errno)))
-		os.Exit(127)
+		unix.Exit(127)
 	}
 	s.pid = pid
 	s.report(binary.NativeEndian.AppendUint32([]byte{helperStarted}, uint32(pid)))
@@ -164,17 +164,18 @@ func (s *shim) reap() {
 	}
 }
 
-// exit ends the helper as the command ended.
+// exit ends the helper as the command ended, and without what os.Exit does before: the
+// race detector would wait for a second.
 func (s *shim) exit() {
 	s.mu.Lock() // for ever
 	switch {
 	case !s.ended:
-		os.Exit(1)
+		unix.Exit(1)
 	case s.end.Signaled():
 		dieOf(s.end.Signal())
-		os.Exit(128 + int(s.end.Signal()))
+		unix.Exit(128 + int(s.end.Signal()))
 	}
-	os.Exit(s.end.ExitStatus())
+	unix.Exit(s.end.ExitStatus())
 }
 
 // dieOf ends this process by a signal, without a core: the command has left its own.

@@ -9,36 +9,47 @@ import (
 
 // A pipeReader takes a buffer only once there is something to read. [os.File.Read]
 // would need one for as long as it waits.
-type pipeReader struct{ conn syscall.RawConn }
+type pipeReader struct {
+	conn  syscall.RawConn
+	ready func(fd uintptr) bool // try, made once
+
+	buf *[readSize]byte
+	n   int
+	err error
+}
 
 func newPipeReader(f *os.File) (*pipeReader, error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	return &pipeReader{conn}, nil
+	r := &pipeReader{conn: conn}
+	r.ready = r.try
+	return r, nil
 }
 
 // read gives a buffer of the pool with n bytes in it. At the end of the stream n is 0
 // and err nil.
 func (r *pipeReader) read() (buf *[readSize]byte, n int, err error) {
-	waitErr := r.conn.Read(func(fd uintptr) bool {
-		buf = buffers.Get().(*[readSize]byte)
-		for {
-			n, err = syscall.Read(int(fd), buf[:])
-			if err != syscall.EINTR {
-				break
-			}
-		}
-		if err != syscall.EAGAIN {
-			return true
-		}
-		buffers.Put(buf)
-		buf = nil
-		return false
-	})
-	if waitErr != nil {
-		return buf, 0, waitErr
+	r.buf, r.n, r.err = nil, 0, nil
+	if err := r.conn.Read(r.ready); err != nil {
+		return r.buf, 0, err
 	}
-	return buf, max(n, 0), err
+	return r.buf, max(r.n, 0), r.err
+}
+
+func (r *pipeReader) try(fd uintptr) bool {
+	r.buf = buffers.Get().(*[readSize]byte)
+	for {
+		r.n, r.err = syscall.Read(int(fd), r.buf[:])
+		if r.err != syscall.EINTR {
+			break
+		}
+	}
+	if r.err != syscall.EAGAIN {
+		return true
+	}
+	buffers.Put(r.buf)
+	r.buf = nil
+	return false
 }

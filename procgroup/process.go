@@ -16,8 +16,9 @@ import (
 // goroutines.
 type Process struct {
 	settings
-	cmd    *exec.Cmd // the caller's
-	inner  *exec.Cmd // the one that runs, a copy with our pipes
+	cmd    *exec.Cmd       // the caller's
+	inner  *exec.Cmd       // the one that runs, a copy with our pipes
+	ctx    context.Context // the caller's, with our cancel
 	cancel context.CancelCauseFunc
 	begun  time.Time
 
@@ -100,8 +101,8 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Process, error)
 	if p.name == "" {
 		p.name = strings.TrimSuffix(filepath.Base(cmd.Path), ".exe")
 	}
-	ctx, p.cancel = context.WithCancelCause(ctx)
-	go p.supervise(ctx)
+	p.ctx, p.cancel = context.WithCancelCause(ctx)
+	go p.supervise(p.ctx)
 	select {
 	case ctx := <-p.entered:
 		p.startErr = p.spawn(ctx)
@@ -136,6 +137,9 @@ func (p *Process) Pid() int { return p.inner.Process.Pid }
 func (p *Process) spawn(ctx context.Context) (err error) {
 	inner := *p.cmd
 	p.inner = &inner
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	defer func() {
 		if err != nil && p.out != nil {
 			p.out.closePipes()

@@ -41,8 +41,8 @@ func (in *input) start() {
 func (in *input) run() {
 	returned := false
 	defer close(in.done)
+	defer in.w.Close() // after a failure is known, which the command must not get ahead of
 	defer func() {
-		in.w.Close()
 		if v := recover(); v != nil {
 			in.err = &timeout.PanicError{Value: v, Stack: debug.Stack()}
 			in.fail(in.err)

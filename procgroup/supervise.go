@@ -32,8 +32,10 @@ func (p *Process) supervise(ctx context.Context) {
 		p.conclude(stop)
 	case p.startErr != nil && !contextError(p.startErr):
 		p.err = p.startErr // even if a limit has fired since
-	default:
+	case stop != nil:
 		p.err = stop
+	default:
+		p.err = err
 	}
 }
 
@@ -54,8 +56,8 @@ func (p *Process) execute(ctx context.Context) error {
 		return p.stopped(ctx)
 	}
 	err := p.attend(ctx)
-	if contextError(err) || (err == nil && !p.ended()) {
-		return p.stopped(ctx)
+	if contextError(err) || (err == nil && ctx.Err() != nil) {
+		return p.stopped(ctx) // an end that is seen after the limit is too late
 	}
 	return err
 }
@@ -75,11 +77,6 @@ func (p *Process) attend(ctx context.Context) error {
 // exec.CommandContext. It gives the bare error.
 func contextError(err error) bool {
 	return err == context.Canceled || err == context.DeadlineExceeded
-}
-
-// ended reports whether the leader has ended.
-func (p *Process) ended() bool {
-	return p.tree.wait(context.Background(), time.Unix(1, 0))
 }
 
 // stopped is the outcome where the context of the execution around is done.
@@ -176,9 +173,11 @@ func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
 		// Who handles the request to end is given the time, even if the leader did not
 		// wait for it.
 		for b := backoff(0); !left; {
+			begun := time.Now()
 			if !p.tree.alive() {
 				break
 			}
+			b = max(b, backoff(9*time.Since(begun))) // a look at many processes takes its time
 			left = !b.sleep(deadline)
 		}
 		r.Escalated = left
@@ -190,7 +189,7 @@ func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
 
 // drain waits for the end of the output once the command has ended by itself. It
 // reports whether something else still holds a pipe. A writer of the caller's that is
-// slow but alive gets as long as the kill grace.
+// slow but alive gets as long as the kill grace, unless the caller cancels.
 func (p *Process) drain() (held bool) {
 	begun := time.Now()
 	until := begun.Add(drainTime)
@@ -198,7 +197,7 @@ func (p *Process) drain() (held bool) {
 		if !p.out.sinking() {
 			return true
 		}
-		if time.Since(begun) > p.killGrace {
+		if p.ctx.Err() != nil || time.Since(begun) > p.killGrace {
 			return false
 		}
 		until = time.Now().Add(drainTime / 10)

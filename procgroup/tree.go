@@ -52,7 +52,7 @@ func (b *backoff) sleep(deadline time.Time) bool {
 		d = 100 * time.Microsecond
 	}
 	time.Sleep(min(d, left))
-	*b = backoff(min(d*3/2, maxBackoff))
+	*b = backoff(max(d, min(d*3/2, maxBackoff)))
 	return true
 }
 

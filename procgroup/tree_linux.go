@@ -41,6 +41,9 @@ func startTree(cmd *exec.Cmd, want Containment, orphans bool) (tree, error) {
 		}
 		return startWithCookie(cmd)
 	case Cgroup:
+		if cmd.SysProcAttr.UseCgroupFD {
+			return nil, unavailable(want, unsupported("SysProcAttr.UseCgroupFD is set"))
+		}
 		c, err := newCgroup()
 		if err != nil {
 			return nil, unavailable(want, errors.Join(unsupported("no control group can be made"), err))
@@ -125,8 +128,8 @@ func (t *linuxTree) alive() bool {
 	case t.cgroup != nil:
 		return t.cgroup.populated()
 	case t.others != nil:
-		found, _ := t.others.members()
-		return len(found) > 0
+		found, _, ok := t.others.members()
+		return len(found) > 0 || !ok
 	}
 	return len(t.groupMembers()) > 0
 }

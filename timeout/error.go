@@ -54,16 +54,17 @@ var ErrGoexit = errors.New("timeout: the function called runtime.Goexit")
 // Its tree holds the function's own error and the caller's cause. But whether the
 // execution was stopped by a limit or by the caller is answered by this Error alone:
 // ErrIdle, ErrTotal, ErrAborted, context.Canceled and context.DeadlineExceeded are
-// not looked for in the function's own error. Code under a cancelled context says
-// context.Canceled, whoever cancelled it.
+// not looked for in those two. Code under a cancelled context says context.Canceled,
+// whoever cancelled it; and an execution that is aborted because one around it timed out
+// has that one's Error for a Cause, and is aborted all the same.
 type Error struct {
 	Kind  Kind
 	Tool  string        // from WithName
-	Limit time.Duration // the limit that fired; 0 for an abort
+	Limit time.Duration // the limit that fired, as enforced; 0 for an abort
 
 	Elapsed    time.Duration // from the start to the stop, without the grace
 	SinceBeat  time.Duration // from the last heartbeat to the stop
-	LongestGap time.Duration // the longest stretch without a heartbeat, the last one included
+	LongestGap time.Duration // the longest stretch without a heartbeat, the last one included, holds not
 	Beats      uint64        // how many there were; see heartbeat.Monitor.Count
 
 	// Abandoned says that the function had still not returned when the grace was
@@ -72,13 +73,12 @@ type Error struct {
 	// Stack shows where the function was when the idle limit fired, or when it was
 	// abandoned, and where the goroutines were that it had started: traces in the form
 	// of runtime.Stack, the function's own first, parted by empty lines, 64 KiB at the
-	// most. It is nil in a process with
-	// more than 25 000 goroutines, and may be when many limits fire one after the
-	// other: taking stacks stops the world, and is rationed.
+	// most. It may be nil in a process with thousands of goroutines, or when many limits
+	// fire one after the other: taking stacks stops the world, and is rationed.
 	Stack []byte
 
 	Err   error // what the function returned after the stop, if it did
-	Cause error // why the caller's context ended, if that is what stopped it
+	Cause error // of the caller's context, where its end is an abort
 }
 
 // Error gives the documented message (SPEC 3.1, 3.2), and nothing but it.
@@ -112,10 +112,13 @@ func (e *Error) Timeout() bool { return e.Kind == Idle || e.Kind == Total }
 
 // ExitCode is 124 for a timeout and 130 for an abort (SPEC 5.1).
 func (e *Error) ExitCode() int {
-	if e.Timeout() {
+	switch {
+	case e.Timeout():
 		return ExitTimeout
+	case e.Kind == Aborted:
+		return ExitAborted
 	}
-	return ExitAborted
+	return 1
 }
 
 // Is matches the sentinels of the Kind: ErrIdle, ErrTotal or ErrAborted, and
@@ -134,15 +137,16 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// Unwrap gives the function's own error and the caller's cause, as far as there
-// are any.
+// Unwrap gives the function's own error and the caller's cause, as far as there are any
+// and wrapped so that they do not say how the execution ended; Err and Cause have them
+// as they are.
 func (e *Error) Unwrap() []error {
 	var all []error
 	if e.Err != nil {
-		all = append(all, ownError{e.Err})
+		all = append(all, &reason{e.Err})
 	}
 	if e.Cause != nil {
-		all = append(all, e.Cause)
+		all = append(all, &reason{e.Cause})
 	}
 	return all
 }
@@ -172,12 +176,12 @@ func (e *Error) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// ownError is the function's error without its say on how the execution ended.
-type ownError struct{ err error }
+// A reason is another's error without its say on how the execution ended.
+type reason struct{ err error }
 
-func (o ownError) Error() string { return o.err.Error() }
+func (o *reason) Error() string { return o.err.Error() }
 
-func (o ownError) Is(target error) bool {
+func (o *reason) Is(target error) bool {
 	switch target {
 	case ErrIdle, ErrTotal, ErrAborted, context.Canceled, context.DeadlineExceeded:
 		return false
@@ -185,4 +189,4 @@ func (o ownError) Is(target error) bool {
 	return errors.Is(o.err, target)
 }
 
-func (o ownError) As(target any) bool { return errors.As(o.err, target) }
+func (o *reason) As(target any) bool { return errors.As(o.err, target) }

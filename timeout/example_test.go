@@ -16,11 +16,11 @@ import (
 
 // A tool that works for longer than the idle limit, and one that gets stuck.
 func ExampleRunWithExecutionTimeout() {
-	limits := timeout.Config{Total: time.Minute, Idle: 200 * time.Millisecond}
+	limits := timeout.Config{Total: time.Minute, Idle: time.Second}
 
 	err := timeout.RunWithExecutionTimeout(context.Background(), func(ctx context.Context) error {
-		for range 20 {
-			time.Sleep(20 * time.Millisecond) // work
+		for range 30 {
+			time.Sleep(50 * time.Millisecond) // work
 			heartbeat.Beat(ctx)
 		}
 		return nil
@@ -34,7 +34,7 @@ func ExampleRunWithExecutionTimeout() {
 	fmt.Println(err, timeout.ExitCode(err))
 	// Output:
 	// <nil> 0
-	// No progress for 0.2s (idle timeout). Tool should call heartbeat() during long work. 124
+	// No progress for 1s (idle timeout). Tool should call heartbeat() during long work. 124
 }
 
 func ExampleRun() {

@@ -18,11 +18,16 @@ import (
 // the limit that fires or the caller. A cancelled context has one Cause for ever, and
 // everything that reports reads that. A state of our own beside it would have to agree
 // with it, and could not: the caller's cancellation goes past us.
+//
+// There is one exception. An idle limit takes the function's stack before it cancels,
+// and counts from before that. If the caller cancels meanwhile, the Cause that the
+// function sees is the caller's, and the outcome is the limit's.
 type execution struct {
-	context.Context // made by bind
+	context.Context // the function's, without what this type adds
 	cancel          context.CancelCauseFunc
-	unbind          func() bool
 	caller          context.Context
+	detached        bool        // from the caller's, see parent
+	unfollow        func() bool // where detached
 
 	settings
 	fn func(context.Context) error
@@ -34,11 +39,13 @@ type execution struct {
 	// decided says that no limit may fire any more: one has, or the function has
 	// returned, or the caller's end was seen.
 	decided   bool
-	warnedFor time.Duration // the last beat for which NearIdle was called, -1 for none
-	stop      *Error        // the Cause that we gave, if we stopped it
+	warnedFor time.Duration // the beat for whose gap NearIdle was called last, -1 for none
+	stop      *Error        // the outcome, if it is a limit's
+	told      time.Duration // when the context was cancelled, as far as it was us
 	returned  bool
 	abandoned bool
 	wait      chan struct{} // closed when the function returns, if somebody waits for that
+	reported  chan struct{} // closed when the abandonment has been reported
 
 	// Written by the function's goroutine before returned is set.
 	err      error
@@ -58,7 +65,7 @@ func (e *execution) Value(key any) any {
 	return e.Context.Value(key)
 }
 
-// Deadline gives the total limit (SPEC 3.14), which bind has cut to the caller's.
+// Deadline gives the total limit (SPEC 3.14), which parent has cut to the caller's.
 func (e *execution) Deadline() (time.Time, bool) {
 	if e.limits.Total <= 0 {
 		return time.Time{}, false
@@ -69,9 +76,8 @@ func (e *execution) Deadline() (time.Time, bool) {
 // String keeps fmt from reading the fields of a context that is in use.
 func (e *execution) String() string { return "timeout.Run(" + e.tool + ")" }
 
-// start sets the limits going and starts the function, unless the caller's context
-// is over already.
-func (e *execution) start() error {
+// prepare settles the limits and starts the clock.
+func (e *execution) prepare() {
 	if !e.limited {
 		e.limits = currentDefault()
 	}
@@ -84,56 +90,37 @@ func (e *execution) start() error {
 	}
 	e.limits.Grace = e.limits.grace()
 	e.armed, e.warnedFor = pulse.Forever, -1
-
-	if e.caller.Err() != nil {
-		return e.neverStarted()
-	}
 	e.cell.Init(pulse.Of(e.caller), e.clock, e.limits.Idle, (*engine)(e))
-	if !e.bind() {
-		return e.neverStarted()
-	}
-	if e.limits.Total > 0 || e.limits.Idle > 0 {
-		e.cell.Lock()
-		e.schedule(0)
-		e.cell.Unlock()
-	}
-	if len(e.hooks) > 0 {
-		e.observe(hookStarted, e.snapshot(nil))
-	}
-	go e.main()
-	return nil
 }
 
-// bind makes the function's context, unless the caller's deadline has passed.
+// parent gives what the function's context is made from, nil if the caller's deadline
+// has passed.
 //
-// It is a child of the caller's, unless the caller's deadline is the total: then the
+// It is the caller's context, unless the caller's deadline is the total: then the
 // caller's own timer would race ours and could give the function a bare
-// context.DeadlineExceeded for a Cause. In that case the context is detached and the
+// context.DeadlineExceeded for a Cause. In that case the context is detached, and the
 // caller's end is handled by callerDone. That costs a few allocations, so it is not
 // done always.
-func (e *execution) bind() bool {
+func (e *execution) parent() context.Context {
 	parent := e.caller
-	deadline, hasDeadline := parent.Deadline()
-	if hasDeadline {
+	if deadline, ok := parent.Deadline(); ok {
 		left := deadline.Sub(e.cell.Start())
-		hasDeadline = e.limits.Total == 0 || left <= e.limits.Total
-		if hasDeadline && left <= 0 {
-			return false
+		if around := pulse.Of(parent); e.cell.Clock() != nil && around.Clock() == nil {
+			left = time.Until(deadline) // it is on another clock than the execution
 		}
-		if hasDeadline {
+		if left <= 0 {
+			return nil
+		}
+		if e.limits.Total == 0 || left <= e.limits.Total {
 			e.limits.Total = left
+			e.detached = true
+			parent = context.WithoutCancel(parent)
 		}
 	}
 	if e.tool != "" {
 		parent = pprof.WithLabels(parent, pprof.Labels("tool", e.tool))
 	}
-	if hasDeadline {
-		e.Context, e.cancel = context.WithCancelCause(context.WithoutCancel(parent))
-		e.unbind = context.AfterFunc(e.caller, e.callerDone)
-	} else {
-		e.Context, e.cancel = context.WithCancelCause(parent)
-	}
-	return true
+	return parent
 }
 
 // neverStarted is the outcome where the caller's context was over from the start
@@ -175,7 +162,7 @@ func (e *execution) main() {
 	defer func() {
 		if !normal {
 			if v := recover(); v != nil {
-				e.panicked = &PanicError{Value: v, Stack: debug.Stack()}
+				e.panicked = newPanic(v, debug.Stack)
 				e.err = e.panicked
 			} else {
 				e.err = ErrGoexit
@@ -196,15 +183,14 @@ func (e *execution) main() {
 func (e *execution) settle() {
 	e.cell.Lock()
 	e.returned = true
-	var cause error
+	finish := false
 	if !e.decided {
-		e.decided = true
-		cause = (*finished)(e)
+		e.decided, finish = true, true
 		if e.limits.Total > 0 || e.limits.Idle > 0 {
 			now := e.cell.Flush()
 			if kind := e.due(now); kind != 0 {
-				e.stop = e.newError(kind, now)
-				cause = e.stop
+				e.cancelWith(e.newError(kind, now))
+				finish = false
 			}
 		}
 		if e.timer != nil {
@@ -214,8 +200,8 @@ func (e *execution) settle() {
 	wait, abandoned := e.wait, e.abandoned
 	e.cell.Unlock()
 
-	if cause != nil {
-		e.cancel(cause)
+	if finish {
+		e.cancel((*finished)(e))
 	}
 	if wait != nil {
 		close(wait)
@@ -227,14 +213,16 @@ func (e *execution) settle() {
 
 // newError is the outcome of a stop at now. The cell is locked.
 func (e *execution) newError(kind Kind, now time.Duration) *Error {
-	since := now - e.cell.Last()
 	out := &Error{
-		Kind: kind, Tool: e.tool, Elapsed: now, SinceBeat: since,
-		LongestGap: max(e.cell.Longest(), since), Beats: e.cell.Count(),
+		Kind: kind, Tool: e.tool, Elapsed: now,
+		SinceBeat:  max(now-e.cell.Last(), 0), // a beat may have come since now was read
+		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(),
 	}
 	switch kind {
 	case Idle:
 		out.Limit = e.limits.Idle
+		out.SinceBeat = max(out.SinceBeat, out.Limit) // or a beat has come since it was judged
+		out.LongestGap = max(out.LongestGap, out.Limit)
 	case Total:
 		out.Limit = e.limits.Total
 	}
@@ -247,12 +235,12 @@ func (e *execution) conclude() (returned bool, err error) {
 	cause := context.Cause(e.Context)
 	if cause == error((*finished)(e)) {
 		if len(e.hooks) > 0 {
-			e.observe(hookFinished, e.snapshot(e.err))
+			e.observeNow(hookFinished, e.err)
 		}
 		return e.hand(e.err)
 	}
 	out := e.stopped(cause)
-	if !e.awaitReturn(out) {
+	if !e.awaitReturn() {
 		e.abandon(out)
 		return false, out
 	}
@@ -284,11 +272,8 @@ func (e *execution) stopped(cause error) *Error {
 	if e.timer != nil {
 		e.timer.Stop()
 	}
-	if e.stop != nil && cause == error(e.stop) {
+	if e.stop != nil {
 		out := *e.stop
-		if out.Kind == Total && e.unbind != nil && e.caller.Err() == context.DeadlineExceeded {
-			out.Cause = context.Cause(e.caller)
-		}
 		return &out
 	}
 	// The caller's end, which went straight to our context; or that of a context
@@ -299,7 +284,7 @@ func (e *execution) stopped(cause error) *Error {
 		kind = Total
 	}
 	out := e.newError(kind, now)
-	out.Cause = cause
+	out.Cause, e.told = cause, now
 	if kind == Total {
 		out.Limit = now
 	}
@@ -307,7 +292,7 @@ func (e *execution) stopped(cause error) *Error {
 }
 
 // awaitReturn waits for the function until the grace is over.
-func (e *execution) awaitReturn(out *Error) bool {
+func (e *execution) awaitReturn() bool {
 	e.cell.Lock()
 	if e.returned {
 		e.cell.Unlock()
@@ -315,7 +300,7 @@ func (e *execution) awaitReturn(out *Error) bool {
 	}
 	wait := make(chan struct{})
 	e.wait = wait
-	left := e.limits.Grace - (e.cell.Now() - out.Elapsed)
+	left := e.limits.Grace - (e.cell.Now() - e.told)
 	e.cell.Unlock()
 
 	over := make(chan struct{})
@@ -328,14 +313,17 @@ func (e *execution) awaitReturn(out *Error) bool {
 	// Both may be ready. A function that is back is not called abandoned.
 	e.cell.Lock()
 	defer e.cell.Unlock()
-	e.abandoned = !e.returned
+	if !e.returned {
+		e.abandoned, e.reported = true, make(chan struct{})
+		abandonedNow.Add(1)
+	}
 	return e.returned
 }
 
 // end leaves nothing behind.
 func (e *execution) end() {
 	e.cell.End()
-	if e.unbind != nil {
-		e.unbind()
+	if e.detached {
+		e.unfollow()
 	}
 }

@@ -9,16 +9,17 @@ import (
 // Hooks are called as an execution goes on, for metrics and traces. Any of them may
 // be nil.
 //
-// They are called synchronously, with the function's context, and should return
-// quickly: Started and Finished hold up the caller, NearIdle nothing, Returned the
-// goroutine that was abandoned. A panic in a hook is recovered and logged.
+// They are called synchronously, with the function's context, which Finished, Abandoned
+// and Returned find cancelled, and should return quickly: Started, Abandoned and
+// Finished hold up the caller, Returned the goroutine that was abandoned. A panic in a
+// hook is recovered and logged. What a hook beats counts as the function's.
 type Hooks struct {
 	// Started is called before the function. An execution whose context was over from
 	// the start has no Started and no Finished.
 	Started func(context.Context, Snapshot)
 	// NearIdle is called when 80 % of the idle limit has passed without a heartbeat,
-	// once for each such gap. It may run while the function returns, and so even
-	// beside Finished.
+	// once for each such gap. It runs on a goroutine of its own, and so may still run
+	// beside Finished, or after Run has returned.
 	NearIdle func(context.Context, Snapshot)
 	// Finished is called when the outcome is known, right before Run returns or
 	// panics, exactly once for each Started. It is also how to get the figures of a
@@ -39,9 +40,9 @@ type Snapshot struct {
 	Limits     Config        // as enforced: normalised, Total cut to the caller's deadline, Grace filled in
 	Elapsed    time.Duration // since the start
 	SinceBeat  time.Duration // since the last heartbeat
-	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included
+	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included, holds not
 	Beats      uint64        // see heartbeat.Monitor.Count
-	Err        error         // the outcome as Run returns it; a *PanicError where Run panics
+	Err        error         // the outcome as Run returns it; with a *PanicError in it where Run panics
 	Stack      []byte        // as in Error
 }
 

@@ -78,7 +78,7 @@ func TestOuterTimeoutAbortsInner(t *testing.T) {
 		if e := stopped(t, err); e.Kind != timeout.Idle || errors.Is(err, timeout.ErrAborted) || errors.Is(err, context.Canceled) {
 			t.Errorf("outer: %v", err)
 		}
-		if e := stopped(t, inner); e.Kind != timeout.Aborted || !errors.Is(inner, timeout.ErrIdle) || timeout.ExitCode(inner) != 130 {
+		if e := stopped(t, inner); e.Kind != timeout.Aborted || errors.Is(inner, timeout.ErrIdle) || !errors.Is(e.Cause, timeout.ErrIdle) || timeout.ExitCode(inner) != 130 {
 			t.Errorf("inner: %v", inner)
 		}
 	})

@@ -3,10 +3,11 @@ package timeout
 import "fmt"
 
 // A PanicError holds a panic of the function. It is what [Run] returns with
-// [WithRecover].
+// [WithRecover], and what errors.As finds in the error that Run panics with otherwise.
+// A panic that comes through nested executions is the innermost's.
 type PanicError struct {
 	Value any    // what the function panicked with
-	Stack []byte // where, in the form of debug.Stack
+	Stack []byte // where it did, in the form of debug.Stack
 }
 
 // Error gives the value, without the stack.
@@ -16,6 +17,15 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
+}
+
+// newPanic holds what was recovered on the function's goroutine. Panics of an execution
+// within this one have come here once already, with the stack that matters.
+func newPanic(v any, stack func() []byte) *PanicError {
+	if r, ok := v.(relayedPanic); ok {
+		return r.err
+	}
+	return &PanicError{Value: v, Stack: stack()}
 }
 
 // A relayedPanic is what Run panics with. Panicking with the bare value would lose

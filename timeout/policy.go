@@ -25,13 +25,14 @@ type Policy struct {
 // A Tool is the policy of one tool.
 type Tool struct {
 	// Config takes the place of the policy's default as a whole: a limit that is 0
-	// here is off.
+	// here is off. Only the zero Config means the policy's default, so that a tool that
+	// has just an Env or a MaxTotal is not left without limits.
 	Config Config
 	// Env names the tool's environment variable: TLC_SMOKE stands for
 	// TLC_SMOKE_TIMEOUT_MS, which may also be given in full. Empty is none.
 	Env string
-	// MaxTotal is a ceiling that a request cannot exceed; 0 is none. It does not
-	// bind the environment or Config, which are the operator's and the author's.
+	// MaxTotal is a ceiling that a request cannot exceed; 0 is none, and so is a
+	// negative value, with a warning. It does not bind the environment or Config, which are the operator's and the author's.
 	MaxTotal time.Duration
 }
 
@@ -54,8 +55,8 @@ func (p *Policy) Resolve(tool string, requestTimeout time.Duration) (Config, err
 	if c == (Config{}) {
 		c = currentDefault()
 	}
-	t, ok := p.Tools[tool]
-	if ok {
+	t := p.Tools[tool]
+	if t.Config != (Config{}) {
 		c = t.Config
 	}
 	if err := c.overlayEnv(p.Lookup); err != nil {
@@ -66,6 +67,9 @@ func (p *Policy) Resolve(tool string, requestTimeout time.Duration) (Config, err
 		if err := fromEnv(p.Lookup, key, parseMillis, acceptedMillis, &c.Total); err != nil {
 			return Config{}, err
 		}
+	}
+	if t.MaxTotal < 0 {
+		p.warn("the tool's ceiling is negative; using none", slog.String("tool", tool), slog.Duration("ceiling", t.MaxTotal))
 	}
 	switch {
 	case requestTimeout < 0:

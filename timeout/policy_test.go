@@ -99,6 +99,40 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
+// A tool that has no Config of its own is not left without limits.
+func TestToolWithoutConfig(t *testing.T) {
+	var buf bytes.Buffer
+	p := timeout.Policy{
+		Default: timeout.FastTools(),
+		Tools: map[string]timeout.Tool{
+			"env":     {Env: "X"},
+			"ceiling": {MaxTotal: 30 * time.Second},
+			"bad":     {MaxTotal: -1},
+			"off":     {Config: timeout.Config{Grace: timeout.DefaultGrace}},
+		},
+		Lookup: env(map[string]string{"X_TIMEOUT_MS": "45000"}),
+		Logger: slog.New(slog.NewTextHandler(&buf, nil)),
+	}
+	for _, tc := range []struct {
+		tool    string
+		request time.Duration
+		want    timeout.Config
+	}{
+		{"env", 0, timeout.Config{Total: 45 * time.Second, Idle: 30 * time.Second}},
+		{"ceiling", 0, timeout.FastTools()},
+		{"ceiling", time.Hour, timeout.Config{Total: 30 * time.Second, Idle: 30 * time.Second}},
+		{"bad", time.Hour, timeout.Config{Total: time.Hour, Idle: 30 * time.Second}},
+		{"off", 0, timeout.Config{Grace: timeout.DefaultGrace}},
+	} {
+		if got, err := p.Resolve(tc.tool, tc.request); err != nil || got != tc.want {
+			t.Errorf("%s: %+v, %v, want %+v", tc.tool, got, err, tc.want)
+		}
+	}
+	if !strings.Contains(buf.String(), `msg="the tool's ceiling is negative; using none" tool=bad ceiling=-1ns`) {
+		t.Errorf("log:\n%s", buf.String())
+	}
+}
+
 func TestZeroPolicy(t *testing.T) {
 	timeout.SetDefault(timeout.FastTools())
 	defer timeout.SetDefault(timeout.Default())

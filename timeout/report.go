@@ -17,9 +17,9 @@ func Abandoned() int { return int(abandonedNow.Load()) }
 
 // abandon reports that the function did not return within the grace.
 func (e *execution) abandon(out *Error) {
-	abandonedNow.Add(1)
+	defer close(e.reported)
 	out.Abandoned = true
-	if s := e.stack(); s != nil {
+	if s := e.stack(budgetAfterGrace); s != nil {
 		out.Stack = s
 	}
 	e.logStop(out)
@@ -28,10 +28,11 @@ func (e *execution) abandon(out *Error) {
 }
 
 // cameBack reports that an abandoned function has returned. It runs on the
-// function's goroutine.
+// function's goroutine, and lets the report of the abandonment go first.
 func (e *execution) cameBack() {
 	abandonedNow.Add(-1)
-	e.observe(hookReturned, e.snapshot(e.err))
+	<-e.reported
+	e.observeNow(hookReturned, e.err)
 	if e.panicked != nil {
 		e.logAttrs(slog.LevelError, "abandoned tool panicked",
 			slog.Any("error", e.err), slog.String("stack", string(e.panicked.Stack)))
@@ -59,6 +60,7 @@ func (e *execution) logAttrs(level slog.Level, msg string, attrs ...slog.Attr) {
 	if e.log == nil {
 		return
 	}
+	defer func() { _ = recover() }() // a handler that panics must not end the process
 	if e.tool != "" {
 		attrs = append([]slog.Attr{slog.String("tool", e.tool)}, attrs...)
 	}
@@ -68,10 +70,9 @@ func (e *execution) logAttrs(level slog.Level, msg string, attrs ...slog.Attr) {
 // snapshot is the state of the execution as it is now.
 func (e *execution) snapshot(err error) Snapshot {
 	now := e.cell.Now()
-	since := max(now-e.cell.Last(), 0)
 	return Snapshot{
-		Tool: e.tool, Limits: e.limits, Elapsed: now, SinceBeat: since,
-		LongestGap: max(e.cell.Longest(), since), Beats: e.cell.Count(), Err: err,
+		Tool: e.tool, Limits: e.limits, Elapsed: now, SinceBeat: max(now-e.cell.Last(), 0),
+		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Err: err,
 	}
 }
 
@@ -92,6 +93,11 @@ var (
 	hookAbandoned = func(h *Hooks) func(context.Context, Snapshot) { return h.Abandoned }
 	hookReturned  = func(h *Hooks) func(context.Context, Snapshot) { return h.Returned }
 )
+
+// observeNow calls a hook with the present state.
+func (e *execution) observeNow(which func(*Hooks) func(context.Context, Snapshot), err error) {
+	e.observe(which, e.snapshot(err))
+}
 
 func (e *execution) observe(which func(*Hooks) func(context.Context, Snapshot), s Snapshot) {
 	for i := range e.hooks {

@@ -2,6 +2,8 @@ package timeout
 
 import (
 	"context"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
 // RunWithExecutionTimeout is [Run] under the name that the specification gives it.
@@ -24,6 +26,9 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 //   - when ctx is cancelled: Kind [Aborted], and the Cause is the caller's;
 //   - when fn has returned.
 //
+// The context's Err is context.Canceled in each case, as is that of contexts made from
+// it; context.Cause tells them apart.
+//
 // Exactly one of these is the outcome. If fn returns first, Run returns fn's error as
 // it is. Otherwise Run returns the *Error, whatever fn returns; fn's error is in its
 // tree. If both limits fall due at the same instant, it is the total. A return, a
@@ -45,7 +50,8 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // which errors.As finds the [*PanicError]; see [WithRecover]. If fn calls
 // runtime.Goexit, Run returns [ErrGoexit].
 //
-// Time is the monotonic clock's: while a machine sleeps, an execution does not age.
+// Time is the monotonic clock's: where that stands still while a machine sleeps, as it
+// does on most systems, an execution does not age meanwhile.
 //
 // Run panics if ctx or fn is nil.
 func Run(ctx context.Context, fn func(context.Context) error, opts ...Option) error {
@@ -84,9 +90,31 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 			o.apply(&e.settings)
 		}
 	}
-	if err := e.start(); err != nil {
-		return false, err
+	if ctx.Err() != nil {
+		return false, e.neverStarted()
 	}
+	e.prepare()
+	parent := e.parent()
+	if parent == nil {
+		return false, e.neverStarted()
+	}
+
+	// The context and the timer are made here, and what else there is to do is done by
+	// others, because this is where the caller's stack is lowest: a few hundred bytes
+	// more, and each goroutine that calls Run has to grow its stack from 2 KiB to 4.
+	e.Context, e.cancel = context.WithCancelCause(parent)
+	if e.detached {
+		e.unfollow = context.AfterFunc(ctx, e.callerDone)
+	}
+	e.cell.Lock()
+	if first := e.next(); first != pulse.Forever {
+		e.armed, e.timer = first, pulse.AfterFunc(e.cell.Clock(), first, e.onTimer)
+	}
+	e.cell.Unlock()
+	if len(e.hooks) > 0 {
+		e.observeNow(hookStarted, nil)
+	}
+	go e.main()
 	<-e.Done()
 	return e.conclude()
 }

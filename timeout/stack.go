@@ -20,19 +20,28 @@ import (
 const (
 	// maxStack is how much of a trace goes into one error.
 	maxStack = 64 << 10
-	// maxGoroutines is where taking all stacks would take long enough to be a stall of
-	// its own. Beyond it, errors come without a stack.
-	maxGoroutines = 25_000
+	// maxGoroutines is where a capture becomes a stall that other limits notice. Beyond
+	// it, errors come without a stack.
+	maxGoroutines = 10_000
 	// maxTraces bounds the memory of a capture.
 	maxTraces = 128 << 20
+	// A capture before a cancellation delays it, and one after the grace delays Run's
+	// return: what is expected to take longer than this is not done.
+	budgetBeforeCancel = 5 * time.Millisecond
+	budgetAfterGrace   = 25 * time.Millisecond
+	// capturePrice times its length is how long a capture has to be paid for: 1 % of the
+	// time may be spent on them. captureCredit is 5 ms of captures in advance, so that in
+	// a process of ordinary size, where one takes some 100 µs, a few can follow on one
+	// another.
+	capturePrice  = 100
+	captureCredit = capturePrice * 5 * time.Millisecond
 )
 
 // captures makes limits that fire together share one capture: who finds one under way
 // waits for it to end, and then either takes the next, which all others that wait will
 // share, or shares that of whoever was quicker. And it keeps the world running when
-// many limits fire one after the other: each capture is paid for with nine times its
-// length, up to captureCredit in advance, and who comes meanwhile has to make do with
-// the last one.
+// many limits fire one after the other: captures are rationed, and who comes meanwhile
+// has to make do with the last one.
 //
 // A channel in a global could not be used here: it would tie testing/synctest bubbles
 // together.
@@ -43,33 +52,26 @@ var captures struct {
 	mu     sync.Mutex
 	last   *traces // while somebody waits
 	recent weak.Pointer[traces]
-	at     time.Time // of the last one
-	paid   time.Time // until when the captures so far are paid for
+	at     time.Time     // of the last one
+	paid   time.Time     // until when the captures so far are paid for
+	each   time.Duration // what one took per goroutine, 0 if that is not known
+	text   int           // how much text there was per goroutine
 }
 
-// captureCredit lets 200 ms of captures follow on one another.
-const captureCredit = 10 * 200 * time.Millisecond
-
 // stack gives the stack of the function's goroutine, with those of the goroutines it
-// has started, nil where it cannot be had.
-func (e *execution) stack() []byte {
+// has started, nil where it cannot be had within the budget.
+func (e *execution) stack(budget time.Duration) []byte {
 	c := &captures
 	c.wanted.Add(1)
 	before := c.begun.Load()
 	c.mu.Lock()
+	fresh := c.begun.Load() != before
+	if !fresh && affordable(budget) {
+		fresh = true
+		capture()
+	}
 	if c.last == nil {
 		c.last = c.recent.Value()
-	}
-	now := time.Now()
-	if now.Before(c.at) || c.paid.Before(now) {
-		c.paid = now // the former: the last one was taken in another bubble's time
-	}
-	if c.begun.Load() == before && c.paid.Sub(now) < captureCredit {
-		c.begun.Add(1)
-		c.last = capture()
-		c.recent = weak.Make(c.last)
-		c.at = now
-		c.paid = c.paid.Add(10 * time.Since(now))
 	}
 	all := c.last
 	if c.wanted.Add(-1) == 0 {
@@ -77,10 +79,54 @@ func (e *execution) stack() []byte {
 	}
 	c.mu.Unlock()
 
-	if all == nil || (e.cell.Clock() == nil && all.begun.Before(e.cell.LastTime())) {
-		return nil // none, or it shows where the function was before its last beat
+	// An older capture may show where the function was before its last beat, or, with a
+	// clock of one's own, nobody knows when.
+	if all == nil || (!fresh && (e.cell.Clock() != nil || all.begun.Before(e.cell.LastTime()))) {
+		return nil
 	}
 	return all.find(e)
+}
+
+// affordable reports whether a capture may be taken now. The lock is held, as in
+// capture.
+func affordable(budget time.Duration) bool {
+	c := &captures
+	now := time.Now()
+	if now.Before(c.at) || c.paid.Before(now) {
+		c.paid = now // the former: the last one was taken in another bubble's time
+	}
+	n := runtime.NumGoroutine()
+	each := c.each
+	if each == 0 {
+		each = 2 * time.Microsecond
+	}
+	return n <= maxGoroutines && time.Duration(n)*each <= budget && c.paid.Sub(now) < captureCredit
+}
+
+func capture() {
+	c := &captures
+	c.begun.Add(1)
+	n := runtime.NumGoroutine()
+	began := time.Now()
+	size := 64<<10 + n*max(c.text+c.text/4, 1<<10)
+	var t *traces
+	for t == nil {
+		buf := make([]byte, min(size, maxTraces))
+		used := runtime.Stack(buf, true)
+		if used < len(buf) || len(buf) == maxTraces {
+			t = index(buf[:used])
+			c.text = used / n
+		}
+		size *= 2 // each try stops the world, so the first should do
+	}
+	t.begun = began
+	c.last, c.recent = t, weak.Make(t)
+	took := time.Since(began)
+	if n >= 200 && took > 0 { // enough to tell; a bubble's time stands still
+		c.each = took / time.Duration(n)
+	}
+	c.at = began
+	c.paid = c.paid.Add(capturePrice * took)
 }
 
 // traces is the text of all goroutines, and where each of them is in it.
@@ -88,23 +134,6 @@ type traces struct {
 	begun    time.Time
 	main     map[string][]byte   // the trace by the address of the execution
 	children map[string][][]byte // the traces by the number of the goroutine that started them
-}
-
-func capture() *traces {
-	begun := time.Now()
-	n := runtime.NumGoroutine()
-	if n > maxGoroutines {
-		return nil
-	}
-	for size := 64<<10 + n*1<<10; ; size *= 2 {
-		buf := make([]byte, min(size, maxTraces))
-		used := runtime.Stack(buf, true)
-		if used < len(buf) || len(buf) == maxTraces {
-			t := index(buf[:used])
-			t.begun = begun
-			return t
-		}
-	}
 }
 
 var (
@@ -120,7 +149,7 @@ func index(text []byte) *traces {
 			arg, _, _ := bytes.Cut(trace[i+len(mainFrame):], []byte(")"))
 			t.main[string(bytes.TrimRight(arg, "?"))] = trace
 		}
-		if i := bytes.LastIndex(trace, createdBy); i >= 0 {
+		if i := bytes.Index(trace, createdBy); i >= 0 {
 			line, _, _ := bytes.Cut(trace[i+len(createdBy):], []byte("\n"))
 			if j := bytes.LastIndex(line, inRoutine); j >= 0 {
 				parent := string(line[j+len(inRoutine):])

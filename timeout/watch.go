@@ -27,7 +27,8 @@ func (w *engine) Wake(d time.Duration) {
 
 func (w *engine) Rearm() {
 	if e := (*execution)(w); !e.decided {
-		e.schedule(e.cell.Now())
+		now := e.cell.Now()
+		e.armFor(e.next(), now)
 	}
 }
 
@@ -44,10 +45,10 @@ func (e *execution) armFor(at, now time.Duration) {
 	e.timer.Reset(max(at-now, 0))
 }
 
-// schedule sets the timer for what can happen next. The cell is locked, as everywhere
-// here: that a burst begins and that the timer is set for longer than it cannot
-// overlap.
-func (e *execution) schedule(now time.Duration) {
+// next is when the next thing can happen, Forever if nothing can. The cell is locked, as
+// everywhere here, and no burst is on: one that begins after this cannot be overlooked,
+// because it takes the lock to set the timer for its own end.
+func (e *execution) next() time.Duration {
 	idle := e.cell.IdleDue()
 	next := idle
 	if at := e.warningDue(idle); at < next {
@@ -56,10 +57,7 @@ func (e *execution) schedule(now time.Duration) {
 	if e.limits.Total > 0 {
 		next = min(next, e.limits.Total)
 	}
-	if e.cell.Hot() {
-		next = min(next, now+pulse.BurstSpan)
-	}
-	e.armFor(next, now)
+	return next
 }
 
 // due gives the limit that has fallen due, or 0. The total goes first (SPEC 3.4).
@@ -67,8 +65,10 @@ func (e *execution) due(now time.Duration) Kind {
 	switch {
 	case e.limits.Total > 0 && now >= e.limits.Total:
 		return Total
-	case now >= e.cell.IdleDue():
-		return Idle
+	case e.limits.Idle > 0:
+		if at := e.cell.IdleDue(); now >= at && at != pulse.Forever {
+			return Idle
+		}
 	}
 	return 0
 }
@@ -76,7 +76,7 @@ func (e *execution) due(now time.Duration) Kind {
 // warningDue is when 80 % of the idle limit will have passed, Forever if nobody wants
 // to know or has been told already.
 func (e *execution) warningDue(idleDue time.Duration) time.Duration {
-	if idleDue == pulse.Forever || e.warnedFor == e.cell.Last() || (e.log == nil && len(e.hooks) == 0) {
+	if idleDue == pulse.Forever || e.warnedFor == idleDue-e.limits.Idle || (e.log == nil && len(e.hooks) == 0) {
 		return pulse.Forever
 	}
 	return idleDue - e.limits.Idle/5
@@ -95,11 +95,12 @@ func (e *execution) onTimer() {
 		e.fire(kind, now)
 		return
 	}
-	warn := now >= e.warningDue(e.cell.IdleDue())
+	idle := e.cell.IdleDue() // once: a beat may come at any time
+	warn := now >= e.warningDue(idle)
 	if warn {
-		e.warnedFor = e.cell.Last()
+		e.warnedFor = idle - e.limits.Idle
 	}
-	e.schedule(now)
+	e.armFor(e.next(), now)
 	e.cell.Unlock()
 	if warn {
 		s := e.snapshot(nil)
@@ -117,11 +118,25 @@ func (e *execution) fire(kind Kind, now time.Duration) {
 		return
 	}
 	stop := e.newError(kind, now)
-	e.stop = stop
-	e.cell.Unlock()
-	if kind == Idle {
+	if kind == Idle && e.Err() == nil {
 		// Before the cancellation: afterwards a function that answers is elsewhere.
-		stop.Stack = e.stack()
+		e.stop, e.told = stop, now
+		e.cell.Unlock()
+		stack := e.stack(budgetBeforeCancel)
+		e.cell.Lock()
+		stop.Stack = stack
 	}
+	e.cancelWith(stop)
+	e.cell.Unlock()
+}
+
+// cancelWith stops the function, unless the caller was first. The cell is locked; nobody
+// else's code runs under it, since what a cancellation calls runs on goroutines of its
+// own.
+func (e *execution) cancelWith(stop *Error) {
+	e.told = e.cell.Now() // the grace begins here
 	e.cancel(stop)
+	if context.Cause(e.Context) == error(stop) {
+		e.stop = stop
+	}
 }

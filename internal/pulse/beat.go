@@ -86,10 +86,12 @@ func (c *Cell) raise(now time.Duration) bool {
 		if c.idle > 0 && gap >= c.idle && !held {
 			return false
 		}
+		// The gap first: whoever sees the new stamp must find the gap that it ended. If
+		// another beat is quicker, the gap is noted a little longer than it was.
+		if int64(gap) > c.longest.Load() && !held {
+			c.lengthen(int64(gap))
+		}
 		if c.last.CompareAndSwap(last, int64(now)) {
-			if int64(gap) > c.longest.Load() && !held {
-				c.lengthen(int64(gap))
-			}
 			return true
 		}
 	}
@@ -136,6 +138,3 @@ func (c *Cell) lift(now time.Duration) {
 		}
 	}
 }
-
-// Hot reports whether a burst is on.
-func (c *Cell) Hot() bool { return c.state.Load() == hot }

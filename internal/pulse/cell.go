@@ -34,7 +34,7 @@ type Engine interface {
 type Cell struct {
 	// What a beat reads, side by side so that it is one cache line.
 	state  atomic.Uint32
-	held   atomic.Int32 // holds in force, those of nested executions included
+	held   atomic.Int32 // holds that suspend the idle check; changed under mu
 	parent *Cell
 	last   atomic.Int64 // instant of the last beat
 	idle   time.Duration
@@ -51,7 +51,8 @@ type Cell struct {
 
 	mu      sync.Mutex // guards what follows, and every change of state and held
 	engine  Engine
-	expired bool // a hold came when the idle limit had already fallen due
+	holds   int32 // holds not yet released, those of nested executions included
+	refused int32 // those of them that came when the limit had fallen due
 }
 
 type key struct{}
@@ -117,8 +118,17 @@ func (c *Cell) LastTime() time.Time { return c.base.Add(c.Last()) }
 // Count is the number of beats recorded.
 func (c *Cell) Count() uint64 { return c.count.Load() }
 
-// Longest is the longest stretch without a beat that a beat has ended.
-func (c *Cell) Longest() time.Duration { return time.Duration(c.longest.Load()) }
+// Longest is the longest stretch without a beat up to now, without those in which the
+// idle check was held. The stamp is read first: a beat that lifts it has noted the gap
+// before.
+func (c *Cell) Longest(now time.Duration) time.Duration {
+	gap := now - c.Last()
+	longest := time.Duration(c.longest.Load())
+	if c.held.Load() > 0 {
+		return longest
+	}
+	return max(longest, gap)
+}
 
 // SmallestIdle is the smallest idle limit of the cell and those around it, or 0
 // where none of them has one.
@@ -139,8 +149,6 @@ func (c *Cell) IdleDue() time.Duration {
 	switch {
 	case c.idle <= 0:
 		return Forever
-	case c.expired:
-		return last
 	case c.held.Load() > 0 || c.idle > Forever-last:
 		return Forever
 	}

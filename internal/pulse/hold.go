@@ -42,12 +42,23 @@ func (c *Cell) climb(n int32) {
 
 func (c *Cell) hold(n int32) {
 	now := c.Flush()
-	if c.held.Load() == 0 && c.idle > 0 && now-c.Last() >= c.idle {
-		c.expired = true
+	c.holds += n
+	if n < 0 {
+		// Whose hold was refused does not matter, only how many were.
+		r := min(c.refused, -n)
+		c.refused -= r
+		if n += r; n == 0 {
+			return
+		}
 	}
-	if !c.expired {
-		c.lift(now)
+	if gap := now - c.Last(); c.held.Load() == 0 {
+		if c.idle > 0 && gap >= c.idle {
+			c.refused += n
+			return // too late: the check is not suspended, and the limit fires
+		}
+		c.lengthen(int64(gap))
 	}
+	c.lift(now)
 	if c.held.Add(n) == 0 {
 		c.engine.Rearm()
 	}
@@ -59,7 +70,8 @@ func (c *Cell) End() {
 	c.mu.Lock()
 	c.state.Store(closed)
 	relays := c.relays.Swap(nil)
-	n := c.held.Swap(0)
+	n := c.holds
+	c.held.Store(0)
 	if p := c.parent; p != nil && n > 0 {
 		p.mu.Lock()
 		c.mu.Unlock()

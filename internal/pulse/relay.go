@@ -30,15 +30,30 @@ type Relay struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 
-	mu      sync.Mutex // guards the timer and the decision to deliver
+	mu      sync.Mutex // guards what follows, and the decision to deliver
 	timer   Timer
+	unhook  func() bool
 	stopped bool
+}
+
+// A mute context hides the cell: a sink that beats, or writes to something that does,
+// would keep a stuck tool alive for ever.
+type mute struct{ context.Context }
+
+func (m mute) Value(k any) any {
+	if IsKey(k) {
+		return nil
+	}
+	return m.Context.Value(k)
 }
 
 // Relay starts a relay that ends with the cell, with ctx or when it is stopped.
 func (c *Cell) Relay(ctx context.Context, every time.Duration, deliver func(context.Context)) *Relay {
 	r := &Relay{cell: c, every: every, deliver: deliver}
-	r.ctx, r.cancel = context.WithCancel(ctx)
+	r.ctx, r.cancel = context.WithCancel(mute{ctx})
+	r.mu.Lock()
+	r.unhook = context.AfterFunc(ctx, r.Stop)
+	r.mu.Unlock()
 	c.mu.Lock()
 	ended := c.state.Load() == closed
 	if !ended {
@@ -87,7 +102,7 @@ func (r *Relay) notify() {
 // run delivers, and sets the timer for what is left of the interval.
 func (r *Relay) run() {
 	r.mu.Lock()
-	stopped := r.stopped || r.ctx.Err() != nil
+	stopped := r.stopped || r.ctx.Err() != nil // the latter before AfterFunc gets to it
 	r.mu.Unlock()
 	if stopped {
 		return
@@ -120,6 +135,7 @@ func (r *Relay) Stop() {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
+	r.unhook()
 	r.mu.Unlock()
 	r.cancel()
 

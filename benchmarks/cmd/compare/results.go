@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"golang.org/x/perf/benchfmt"
+	"golang.org/x/perf/benchmath"
+	"golang.org/x/perf/benchunit"
+)
+
+// A figure is one unit of one benchmark.
+type figure struct{ name, unit string }
+
+// results are the values of each figure, one for each round.
+type results struct {
+	cpu    string
+	order  []figure
+	values map[figure][]float64
+}
+
+func read(raw io.Reader) (*results, error) {
+	r := &results{values: make(map[figure][]float64)}
+	for in := benchfmt.NewReader(raw, "raw output"); ; {
+		if !in.Scan() {
+			return r, in.Err()
+		}
+		switch rec := in.Result().(type) {
+		case *benchfmt.SyntaxError:
+			return nil, rec
+		case *benchfmt.Result:
+			if cpu := rec.GetConfig("cpu"); cpu != "" {
+				r.cpu = cpu
+			}
+			base, parts := rec.Name.Parts()
+			name := string(base)
+			for _, p := range parts {
+				if p[0] == '/' { // and not the number of processors
+					name += string(p)
+				}
+			}
+			for _, v := range rec.Values {
+				f := figure{name, v.Unit}
+				if _, ok := r.values[f]; !ok {
+					r.order = append(r.order, f)
+				}
+				r.values[f] = append(r.values[f], v.Value)
+			}
+		}
+	}
+}
+
+// summary is the median, which assumes nothing about how the values are spread, and
+// how far they go.
+func summary(values []float64) (median, low, high float64) {
+	s := benchmath.NewSample(values, &benchmath.DefaultThresholds)
+	return benchmath.AssumeNothing.Summary(s, 0.95).Center, s.Values[0], s.Values[len(s.Values)-1]
+}
+
+// printAll prints the median of every figure that was measured and is not 0.
+func (r *results) printAll(w io.Writer) {
+	fmt.Fprintln(w, "\nAll medians:")
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, f := range r.order {
+		median, low, high := summary(r.values[f])
+		if high == 0 {
+			continue // no allocations
+		}
+		scale := benchunit.CommonScale([]float64{median, low, high}, benchunit.ClassOf(f.unit))
+		fmt.Fprintf(tw, "%s\t%s\t(%s to %s)\t %s\n", f.name, scale.Format(median), scale.Format(low), scale.Format(high), f.unit)
+	}
+	tw.Flush()
+}

@@ -1,0 +1,109 @@
+// Load measures what a benchmark function cannot: many executions at once, in a
+// process of their own. It prints one line in the format of "go test -bench".
+//
+//	load -measure lateness|memory|cpu|mass -impl tooldeadline -n 10000
+//
+// Package compare runs it; by hand it is for looking at a single figure.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/benchmarks/internal/peer"
+)
+
+// bare are the implementations that supervise nothing: what the load costs by itself.
+const bare = "bare"
+
+// A scene is what is measured.
+type scene struct {
+	impl       string
+	run        peer.Run // nil for bare
+	n          int
+	idle, beat time.Duration
+	limits     peer.Limits
+}
+
+// A metric is one figure, with its unit as benchstat knows it.
+type metric struct {
+	value float64
+	unit  string
+}
+
+var measures = map[string]func(scene) ([]metric, error){
+	"lateness": lateness,
+	"memory":   memory,
+	"cpu":      processor,
+	"mass":     mass,
+}
+
+func main() {
+	measure := flag.String("measure", "", "lateness, memory, cpu or mass")
+	var s scene
+	flag.StringVar(&s.impl, "impl", "tooldeadline", "whom to measure")
+	flag.IntVar(&s.n, "n", 10000, "how many executions at once")
+	flag.DurationVar(&s.idle, "idle", 20*time.Second, "idle limit")
+	flag.DurationVar(&s.beat, "beat", 5*time.Second, "interval of the beats")
+	flag.Parse()
+
+	s.limits = peer.Limits{Total: time.Hour, Idle: s.idle}
+	s.run = peer.ByName[s.impl]
+	if s.impl == "by-hand" {
+		s.run = peer.ByHand
+	}
+	f := measures[*measure]
+	if f == nil || (s.run == nil && s.impl != bare) || s.n < 1 {
+		fmt.Fprintln(os.Stderr, "load: nothing is known by that name")
+		flag.Usage()
+		os.Exit(2)
+	}
+	metrics, err := f(s)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "load:", err)
+		os.Exit(1)
+	}
+	fmt.Printf("BenchmarkLoad/measure=%s/n=%d/impl=%s 1", *measure, s.n, s.impl)
+	for _, m := range metrics {
+		fmt.Printf(" %.6g %s", m.value, m.unit)
+	}
+	fmt.Println()
+}
+
+// start calls fn under supervision, in a goroutine that waits for it as a caller does,
+// and calls done when that is over.
+func (s scene) start(ctx context.Context, fn peer.Func, done func()) {
+	go func() {
+		defer done()
+		if s.run == nil {
+			ended := make(chan error, 1)
+			go func() { ended <- fn(ctx, nil) }()
+			<-ended
+			return
+		}
+		_ = s.run(ctx, s.limits, fn)
+	}()
+}
+
+// beating is a function that beats at an interval, the first time after wait, until
+// its context ends. It is the load of which the supervision is watched.
+func beating(wait, every time.Duration) peer.Func {
+	return func(ctx context.Context, b peer.Beater) error {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-timer.C:
+				if b != nil {
+					b.Beat()
+				}
+				timer.Reset(every)
+			}
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/benchmarks/internal/peer"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// mass is n idle limits that fall due at the same instant, and the time from then
+// until every caller has its error. The library's errors carry the stack of the
+// function; how many of them have one is a figure of its own.
+func mass(s scene) ([]metric, error) {
+	if s.run == nil {
+		return nil, errors.New("there is no bare mass timeout")
+	}
+	var (
+		ready, wg sync.WaitGroup
+		stacks    atomic.Int64
+		beaters   = make([]peer.Beater, s.n)
+	)
+	ready.Add(s.n)
+	wg.Add(s.n)
+	for i := range s.n {
+		go func() {
+			defer wg.Done()
+			err := s.run(context.Background(), s.limits, func(ctx context.Context, b peer.Beater) error {
+				beaters[i] = b
+				ready.Done()
+				<-ctx.Done()
+				return nil
+			})
+			if e := (*timeout.Error)(nil); errors.As(err, &e) && e.Stack != nil {
+				stacks.Add(1)
+			}
+		}()
+	}
+	started := time.Now()
+	ready.Wait()
+	if took := time.Since(started); took > s.idle/2 {
+		return nil, fmt.Errorf("%d executions took %v to start, too long for an idle limit of %v", s.n, took, s.idle)
+	}
+	for _, b := range beaters {
+		b.Beat()
+	}
+	due := time.Now().Add(s.idle) // of the last one
+	wg.Wait()
+	return []metric{
+		{time.Since(due).Seconds(), "all-returned-sec"},
+		{float64(stacks.Load()) / float64(s.n), "stacks/run"},
+	}, nil
+}

@@ -1,0 +1,17 @@
+//go:build unix
+
+package main
+
+import (
+	"syscall"
+	"time"
+)
+
+// cpuTime is what this process has used so far, in user and system mode.
+func cpuTime() (time.Duration, error) {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		return 0, err
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano()), nil
+}

@@ -1,0 +1,59 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/failsafe-go/failsafe-go"
+	ftimeout "github.com/failsafe-go/failsafe-go/timeout"
+)
+
+// Failsafe is the timeout policy of failsafe-go. It has no idle limit, and its total
+// belongs to the policy, not to the run.
+type Failsafe struct {
+	total    time.Duration
+	executor failsafe.Executor[any]
+}
+
+// NewFailsafe makes the policy and its executor, which a program does once.
+func NewFailsafe(total time.Duration) *Failsafe {
+	return &Failsafe{total, failsafe.With[any](ftimeout.New[any](total))}
+}
+
+// Sync runs fn on the caller's goroutine. It is a weaker contract, which cannot be
+// mended from outside: a function that ignores its context holds the caller for ever.
+func (f *Failsafe) Sync(ctx context.Context, _ Limits, fn Func) error {
+	return f.executor.WithContext(ctx).RunWithExecution(func(e failsafe.Execution[any]) error {
+		return fn(e.Context(), nil)
+	})
+}
+
+// Async runs fn on a goroutine of failsafe's. By itself its result, too, waits for a
+// function that ignores its context, and a panic ends the process; the timer, the
+// second select and call bring it to the contract. The context has no Deadline and
+// its cause does not tell what ended it.
+func (f *Failsafe) Async(ctx context.Context, _ Limits, fn Func) error {
+	result := f.executor.WithContext(ctx).RunAsyncWithExecution(func(e failsafe.Execution[any]) error {
+		return call(e.Context(), fn, nil)
+	})
+	last := time.NewTimer(f.total + Grace)
+	defer last.Stop()
+	select {
+	case <-result.Done():
+	case <-last.C:
+		return ErrTotal
+	case <-ctx.Done():
+		last.Reset(Grace)
+		select {
+		case <-result.Done():
+		case <-last.C:
+			return context.Cause(ctx)
+		}
+	}
+	err := result.Error()
+	if errors.Is(err, ftimeout.ErrExceeded) {
+		return ErrTotal
+	}
+	return finish(err)
+}

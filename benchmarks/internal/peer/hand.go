@@ -1,0 +1,108 @@
+package peer
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// ByHand is what most people write: WithTimeout, a goroutine and a select. It has no
+// idle limit. The grace, the cause and the relayed panic are often forgotten; they are
+// there because the library has them, and cost next to nothing.
+func ByHand(ctx context.Context, l Limits, fn Func) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, l.Total, ErrTotal)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- call(ctx, fn, nil) }()
+	select {
+	case err := <-done:
+		return finish(err)
+	case <-ctx.Done():
+		return afterStop(ctx, done)
+	}
+}
+
+// TimerReset is ByHand with an idle watchdog: a timer that every beat resets. The
+// second context is what it takes to have both a Deadline and a cause that tells the
+// limits apart. A function that returns after a limit counts as in time if the select
+// happens to see it first; the library is strict there.
+func TimerReset(ctx context.Context, l Limits, fn Func) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, l.Total, ErrTotal)
+	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	dog := NewResetDog(l.Idle, func() { stop(ErrIdle) })
+	defer dog.Stop()
+	done := make(chan error, 1)
+	go func() { done <- call(ctx, fn, dog) }()
+	select {
+	case err := <-done:
+		return finish(err)
+	case <-ctx.Done():
+		return afterStop(ctx, done)
+	}
+}
+
+// A ResetDog is a timer that every beat resets. A beat after Stop sets it going again;
+// the library's does nothing then.
+type ResetDog struct {
+	idle  time.Duration
+	timer *time.Timer
+}
+
+// NewResetDog calls expired once no beat has come for idle.
+func NewResetDog(idle time.Duration, expired func()) *ResetDog {
+	return &ResetDog{idle: idle, timer: time.AfterFunc(idle, expired)}
+}
+
+// Beat renews the limit.
+func (d *ResetDog) Beat() { d.timer.Reset(d.idle) }
+
+// Stop ends the watch.
+func (d *ResetDog) Stop() { d.timer.Stop() }
+
+// A MutexDog notes the time of each beat under a lock; its timer, which no beat
+// touches, looks at that and is set again.
+type MutexDog struct {
+	idle    time.Duration
+	expired func()
+
+	mu    sync.Mutex
+	last  time.Time
+	timer *time.Timer
+}
+
+// NewMutexDog calls expired once no beat has come for idle.
+func NewMutexDog(idle time.Duration, expired func()) *MutexDog {
+	d := &MutexDog{idle: idle, expired: expired, last: time.Now()}
+	d.mu.Lock() // the timer may fire before it is known
+	d.timer = time.AfterFunc(idle, d.look)
+	d.mu.Unlock()
+	return d
+}
+
+// Beat renews the limit.
+func (d *MutexDog) Beat() {
+	d.mu.Lock()
+	d.last = time.Now()
+	d.mu.Unlock()
+}
+
+// Stop ends the watch.
+func (d *MutexDog) Stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.timer.Stop()
+}
+
+func (d *MutexDog) look() {
+	d.mu.Lock()
+	left := d.idle - time.Since(d.last)
+	if left > 0 {
+		d.timer.Reset(left)
+	}
+	d.mu.Unlock()
+	if left <= 0 {
+		d.expired()
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A tool is one way to use the checker.
+type tool struct {
+	name   string
+	model  string // where none is given
+	search search
+}
+
+// A search that is slow, because its states are big, must still report well within the
+// idle limit, so the reports are frequent. Only what is shown of them is not.
+const reportEvery = 10_000
+
+var tools = map[string]tool{
+	"check":   {"tlc_check", "correct", search{depth: 1_000_000, complete: true, reportEvery: reportEvery}},
+	"smoke":   {"tlc_smoke", "correct", search{depth: 100, reportEvery: reportEvery}},
+	"explore": {"tlc_explore", "huge", search{depth: 1_000_000, bitstate: true, reportEvery: reportEvery}},
+}
+
+// policy has the limits of all tools in one place; the tools themselves know nothing of
+// them. All are stopped when they are silent for 2 minutes. How long they may take in
+// all is, first come first served: what the request asks for, up to MaxTotal; what the
+// environment says; what is written here.
+func policy(logger *slog.Logger) *timeout.Policy {
+	return &timeout.Policy{
+		Tools: map[string]timeout.Tool{
+			"tlc_check": {Config: timeout.UnboundedTotal()}, // however long, while there is progress
+			"tlc_smoke": {
+				Config:   timeout.Config{Total: 120_000 * time.Millisecond, Idle: 2 * time.Minute},
+				Env:      "TLC_SMOKE", // which is TLC_SMOKE_TIMEOUT_MS
+				MaxTotal: 10 * time.Minute,
+			},
+			"tlc_explore": {
+				Config:   timeout.Config{Total: 600_000 * time.Millisecond, Idle: 2 * time.Minute},
+				Env:      "TLC_EXPLORE",
+				MaxTotal: time.Hour,
+			},
+		},
+		Logger: logger,
+	}
+}
+
+// call runs the tool under limits. This is all it takes: the context that the function
+// gets carries the limits and the heartbeat to every command that is run under it.
+//
+// The finding is there also when the tool was stopped: it is what was found till then.
+func (t tool) call(ctx context.Context, c *checker, m model, limits timeout.Config, every time.Duration, out *printer) (finding, error) {
+	begun := time.Now()
+	f, err := timeout.Do(ctx, func(ctx context.Context) (finding, error) {
+		// What the checker reports as progress is shown, but not more often than this.
+		defer out.beginProgress()()
+		var shown progress
+		defer heartbeat.Relay(ctx, every, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
+			if p, ok := e.Detail.(progress); ok && p != shown { // a beat may have no news
+				out.progress(time.Since(begun), p)
+				shown = p
+			}
+			return nil
+		}))()
+		return c.check(ctx, m, t.search, out)
+	}, limits, timeout.WithName(t.name))
+	f.elapsed = time.Since(begun)
+	return f, err
+}
+
+// parseRequest reads the limit that a request asks for.
+func parseRequest(s string) (time.Duration, error) {
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	ms, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || ms < 1 || ms > most {
+		return 0, errors.New("want milliseconds as a whole number from 1 to " + strconv.FormatInt(most, 10))
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+// newLogger is for warnings, such as that of a request above the ceiling.
+func newLogger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) == 0 && a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+}

@@ -1,0 +1,89 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+)
+
+// The end of the context ends the whole tree, and Wait is bounded.
+func TestAttach(t *testing.T) {
+	for _, grace := range []time.Duration{0, shortGrace} {
+		cmd0, pids := family(t, "tree", "hold", "deaf")
+		ctx, cancel := context.WithCancel(context.Background())
+		cmd := exec.CommandContext(ctx, cmd0.Path, cmd0.Args[1:]...)
+		cmd.Env = cmd0.Env
+		procgroup.Attach(cmd, procgroup.WithKillGrace(grace))
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for len(pids()) < 5 {
+			time.Sleep(time.Millisecond)
+		}
+		if _, err := out.Read(make([]byte, 5)); err != nil {
+			t.Error(err)
+		}
+		begun := time.Now()
+		cancel()
+		err = cmd.Wait()
+		if took := time.Since(begun); took > grace+time.Second+slack {
+			t.Errorf("Wait took %v", took)
+		}
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			t.Errorf("error %v", err)
+		}
+		for begun := time.Now(); time.Since(begun) < slack; time.Sleep(2 * time.Millisecond) {
+			living := false
+			for _, pid := range pids() {
+				living = living || alive(pid)
+			}
+			if !living {
+				break
+			}
+		}
+		mustBeDead(t, pids())
+	}
+}
+
+// A command that ends by itself is as without Attach.
+func TestAttachEndsByItself(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for _, c := range []procgroup.Containment{procgroup.Auto, procgroup.Group, procgroup.Descendants} {
+		cmd := exec.CommandContext(ctx, "echo", "hello")
+		procgroup.Attach(cmd, procgroup.WithContainment(c))
+		if out, err := cmd.Output(); err != nil || string(out) != "hello\n" {
+			t.Errorf("%q, %v", out, err)
+		}
+	}
+}
+
+// What Attach cannot do is an error of Start.
+func TestAttachRefuses(t *testing.T) {
+	cmd := exec.Command("true")
+	procgroup.Attach(cmd)
+	if err := cmd.Run(); err == nil {
+		t.Error("a command without a context was accepted")
+	}
+	cmd = exec.CommandContext(context.Background(), "true")
+	procgroup.Attach(cmd, procgroup.WithContainment(procgroup.Cgroup))
+	if err := cmd.Run(); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("error %v", err)
+	}
+	cmd = exec.CommandContext(context.Background(), "no-such-command-anywhere")
+	procgroup.Attach(cmd)
+	if err := cmd.Run(); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,216 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+)
+
+// Spawn and wait, against os/exec alone.
+func BenchmarkSpawn(b *testing.B) {
+	path, err := exec.LookPath("true")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("exec", func(b *testing.B) {
+		for b.Loop() {
+			if err := exec.Command(path).Run(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("exec with buffers", func(b *testing.B) {
+		for b.Loop() {
+			cmd := exec.Command(path)
+			cmd.Stdout, cmd.Stderr = new(bytes.Buffer), new(bytes.Buffer)
+			if err := cmd.Run(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
+		b.Run(c.String(), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := procgroup.Run(context.Background(), exec.Command(path), procgroup.WithContainment(c)); err != nil {
+					b.Skip(err)
+				}
+			}
+		})
+	}
+}
+
+// A flood, against a kernel that throws it away, and a buffer.
+func BenchmarkFlood(b *testing.B) {
+	const size = 1 << 30
+	flood := func() *exec.Cmd {
+		return exec.Command("head", "-c", strconv.Itoa(size), "/dev/zero")
+	}
+	b.Run("splice", func(b *testing.B) {
+		b.SetBytes(size)
+		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer null.Close()
+		for b.Loop() {
+			cmd := flood()
+			r, w, err := os.Pipe()
+			if err != nil {
+				b.Fatal(err)
+			}
+			_, _ = unix.FcntlInt(r.Fd(), unix.F_SETPIPE_SZ, 1<<20)
+			cmd.Stdout = w
+			if err := cmd.Start(); err != nil {
+				b.Fatal(err)
+			}
+			w.Close()
+			for {
+				n, err := unix.Splice(int(r.Fd()), nil, int(null.Fd()), nil, 1<<20, 0)
+				if n == 0 || err != nil {
+					break
+				}
+			}
+			r.Close()
+			_ = cmd.Wait()
+		}
+	})
+	b.Run("procgroup", func(b *testing.B) {
+		b.SetBytes(size)
+		for b.Loop() {
+			r, err := procgroup.Run(context.Background(), flood())
+			if err != nil || r.Stdout.Total != size {
+				b.Fatal(r, err)
+			}
+		}
+	})
+	b.Run("procgroup with a writer", func(b *testing.B) {
+		b.SetBytes(size)
+		for b.Loop() {
+			cmd := flood()
+			cmd.Stdout = writerFunc(func(p []byte) (int, error) { return len(p), nil })
+			if _, err := procgroup.Run(context.Background(), cmd); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("procgroup with a callback", func(b *testing.B) {
+		b.SetBytes(size)
+		for b.Loop() {
+			if _, err := procgroup.Run(context.Background(), flood(), procgroup.WithOutput(func(procgroup.Chunk) {})); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("buffer", func(b *testing.B) {
+		b.SetBytes(size)
+		for b.Loop() {
+			cmd := flood()
+			cmd.Stdout = new(bytes.Buffer)
+			if err := cmd.Run(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// Writes of single bytes.
+func BenchmarkSingleBytes(b *testing.B) {
+	const n = 100_000
+	run := func(b *testing.B, f func(cmd *exec.Cmd) error) {
+		b.SetBytes(n)
+		for b.Loop() {
+			if err := f(command("bytes", strconv.Itoa(n))); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.Run("discard", func(b *testing.B) {
+		run(b, func(cmd *exec.Cmd) error {
+			cmd.Stdout = struct{ io.Writer }{io.Discard}
+			return cmd.Run()
+		})
+	})
+	b.Run("procgroup", func(b *testing.B) {
+		run(b, func(cmd *exec.Cmd) error {
+			_, err := procgroup.Run(context.Background(), cmd)
+			return err
+		})
+	})
+}
+
+// From the abort to the result, by the number of descendants, against a bare kill of the
+// group until it is empty.
+func BenchmarkKill(b *testing.B) {
+	for _, n := range []int{1, 50, 200} {
+		script := fmt.Sprintf("i=1; while [ $i -lt %d ]; do sleep 120 >/dev/null 2>&1 & i=$((i+1)); done; echo x; exec sleep 120", n)
+		b.Run(fmt.Sprint(n, "/kill"), func(b *testing.B) {
+			var took time.Duration
+			for b.Loop() {
+				cmd := exec.Command("sh", "-c", script)
+				cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+				out, _ := cmd.StdoutPipe()
+				if err := cmd.Start(); err != nil {
+					b.Fatal(err)
+				}
+				_, _ = out.Read(make([]byte, 1))
+				begun := time.Now()
+				_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+				_ = cmd.Wait()
+				for groupAlive(cmd.Process.Pid) {
+				}
+				took += time.Since(begun)
+			}
+			b.ReportMetric(float64(took.Microseconds())/float64(b.N), "µs-to-empty")
+		})
+		for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup} {
+			b.Run(fmt.Sprint(n, "/", c), func(b *testing.B) {
+				var took time.Duration
+				for b.Loop() {
+					ready := make(chan struct{}, 1)
+					ctx, cancel := context.WithCancel(context.Background())
+					p, err := procgroup.Start(ctx, exec.Command("sh", "-c", script), procgroup.WithContainment(c),
+						procgroup.WithOutput(func(c procgroup.Chunk) {
+							select {
+							case ready <- struct{}{}:
+							default:
+							}
+						}))
+					if err != nil {
+						b.Skip(err)
+					}
+					<-ready
+					begun := time.Now()
+					cancel()
+					r, _ := p.Wait()
+					took += time.Since(begun)
+					if len(r.Survivors) > 0 {
+						b.Fatal(r.Survivors)
+					}
+				}
+				b.ReportMetric(float64(took.Microseconds())/float64(b.N), "µs-to-empty")
+			})
+		}
+	}
+}
+
+func groupAlive(pgid int) bool {
+	for _, s := range processes() {
+		if s.pgrp == pgid && !s.dead() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,250 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// forever is how long a child lives that nobody ends: long enough for any test, and an
+// end for those that a failing test leaves behind.
+const forever = 2 * time.Minute
+
+// modes is what the test binary can be, by name. They get the arguments and give the
+// exit code.
+var modes map[string]func(args []string) int
+
+func init() {
+	modes = map[string]func(args []string) int{
+		"exit":     func(a []string) int { return atoi(a[0]) },
+		"deaf":     deaf,
+		"handler":  handler,
+		"tree":     tree,
+		"fork":     fork,
+		"zombie":   zombie,
+		"stopped":  stopped,
+		"hop":      hop,
+		"flood":    flood,
+		"bytes":    singleBytes,
+		"print":    printText,
+		"busy":     busy,
+		"echo":     echo,
+		"run":      runModeRun,
+		"many":     runModeMany,
+		"starved":  runModeStarved,
+		"nonreap":  runModeNonReaping,
+		"ignorant": runModeIgnoringChildren,
+	}
+}
+
+func runMode(mode string, args []string) int {
+	f, ok := modes[mode]
+	if !ok {
+		fmt.Fprintln(os.Stderr, "no such mode:", mode)
+		return 99
+	}
+	sign()
+	return f(args)
+}
+
+// sign leaves the process id where the test finds it.
+func sign() {
+	if dir := os.Getenv(pidsEnv); dir != "" {
+		_ = os.WriteFile(filepath.Join(dir, strconv.Itoa(os.Getpid())), nil, 0o600)
+	}
+}
+
+func atoi(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func duration(s string) time.Duration {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// deaf ignores what can be ignored.
+func deaf([]string) int {
+	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	fmt.Println("ready")
+	time.Sleep(forever)
+	return 0
+}
+
+// handler exits with a code, some time after the request to end.
+func handler(a []string) int {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, unix.SIGTERM)
+	fmt.Println("ready")
+	select {
+	case <-c:
+	case <-time.After(forever):
+	}
+	time.Sleep(duration(a[1]))
+	fmt.Println("bye")
+	return atoi(a[0])
+}
+
+// child starts this binary in another mode.
+func child(files []*os.File, setsid bool, mode string, args ...string) *os.Process {
+	cmd := command(mode, args...)
+	if files != nil {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[1], files[2]
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: setsid}
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	return cmd.Process
+}
+
+var inherited = []*os.File{os.Stdin, os.Stdout, os.Stderr}
+
+// tree is a leader with a plain child, a deaf one, and a deaf daemon. The arguments are
+// what the leader does then: "deaf", "sleep" or "exit N"; a first "hold" makes the
+// daemon keep the streams.
+func tree(a []string) int {
+	files := []*os.File(nil)
+	if a[0] == "hold" {
+		files, a = inherited, a[1:]
+	}
+	child(nil, false, "deaf")
+	child(nil, false, "busy")
+	daemonize(files)
+	fmt.Println("ready")
+	switch a[0] {
+	case "deaf":
+		return deaf(nil)
+	case "sleep":
+		time.Sleep(forever)
+	case "exit":
+		return atoi(a[1])
+	}
+	return 0
+}
+
+// daemonize starts a deaf daemon: in a session of its own, and without a parent.
+func daemonize(files []*os.File) {
+	before := signatures()
+	p := child(files, true, "fork", "deaf")
+	_, _ = p.Wait()
+	for signatures() < before+2 {
+		time.Sleep(time.Millisecond) // until it has signed
+	}
+}
+
+// signatures is how many descendants have signed.
+func signatures() int {
+	list, _ := os.ReadDir(os.Getenv(pidsEnv))
+	return len(list)
+}
+
+// fork starts a process in a mode and exits.
+func fork(a []string) int {
+	child(inherited, true, a[0], a[1:]...)
+	return 0
+}
+
+// zombie exits while its child lives on in the group, and holds nothing.
+func zombie([]string) int {
+	child(nil, false, "deaf")
+	return 0
+}
+
+// stopped stops itself and its child.
+func stopped(a []string) int {
+	mode := "busy"
+	if a[0] == "deaf" {
+		mode = "deaf"
+		signal.Ignore(unix.SIGTERM)
+	}
+	child(nil, false, mode)
+	for signatures() < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Println("ready")
+	_ = unix.Kill(0, unix.SIGSTOP)
+	time.Sleep(forever)
+	return 0
+}
+
+// hop is a fork bomb in sessions of its own, that ends after a while all the same.
+func hop(a []string) int {
+	end := time.Now().Add(3 * time.Second)
+	if len(a) > 0 {
+		n, _ := strconv.ParseInt(a[0], 10, 64)
+		end = time.Unix(0, n)
+	}
+	for time.Now().Before(end) {
+		if len(marked(pidsEnv+"="+os.Getenv(pidsEnv))) < 60 {
+			child(nil, true, "hop", strconv.FormatInt(end.UnixNano(), 10))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return 0
+}
+
+// flood writes bytes to both streams, in turns where there are two.
+func flood(a []string) int {
+	n, block := atoi(a[0]), []byte(strings.Repeat("0123456789abcdef", 16<<10))
+	for n > 0 {
+		m := min(n, len(block))
+		w, err := os.Stdout.Write(block[:m])
+		if err != nil {
+			return 1
+		}
+		n -= w
+	}
+	return 0
+}
+
+func singleBytes(a []string) int {
+	for range atoi(a[0]) {
+		_, _ = os.Stdout.Write([]byte("x"))
+	}
+	return 0
+}
+
+// printText prints a text to a stream, many times at an interval.
+func printText(a []string) int {
+	w, text := os.Stdout, a[1]
+	if a[0] == "stderr" {
+		w = os.Stderr
+	}
+	for range atoi(a[2]) {
+		fmt.Fprint(w, text)
+		time.Sleep(duration(a[3]))
+	}
+	return 0
+}
+
+// busy works, and says nothing.
+func busy([]string) int {
+	end := time.Now().Add(forever)
+	for time.Now().Before(end) {
+		time.Sleep(time.Millisecond)
+	}
+	return 0
+}
+
+func echo([]string) int {
+	_, _ = io.Copy(os.Stdout, os.Stdin)
+	return 0
+}

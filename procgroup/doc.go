@@ -1,0 +1,60 @@
+// Package procgroup runs a command so that nothing hangs, nothing survives and nothing is
+// lost: an [exec.Cmd] under the limits of package timeout, with its output as the
+// heartbeat, its whole process tree killed at the end, and what it printed kept.
+//
+//	res, err := procgroup.Run(ctx, exec.Command("make", "-j8"),
+//		procgroup.WithLimits(timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}))
+//	fmt.Println(res.ExitCode, res.Combined)
+//
+// Inside an execution of package timeout, which is how a server runs a tool, no limits
+// need to be given: those of the execution apply, output on either stream renews its idle
+// limit, and when a limit fires, everything that the command has started is asked to end
+// (SIGTERM), continued if it was stopped (SIGCONT), and killed after 5 s. When the caller
+// cancels, everything is killed at once.
+//
+// # What is killed
+//
+// The process group of the command, on every Unix. What leaves it, as daemons do, is found
+// in the way that [Result.Contained] names:
+//
+//   - [Cgroup], on Linux where the host may create a control group below its own, as
+//     root or with delegation. Nothing escapes.
+//   - [Descendants], elsewhere on Linux. What clears its environment and has no living
+//     parent escapes, and so does what another user runs.
+//   - [Helper], on request: it also works when the host itself is killed. Then, with all
+//     others, the command goes on.
+//   - [Group], elsewhere. What moves to another group escapes.
+//
+// # Output
+//
+// The last MiB of each stream is kept, and of both together in the order of arrival; see
+// [WithMaxOutput]. [WithOutput] gives the output as it comes, [Lines] line by line, and
+// [Progress] makes progress lines heartbeats that carry a detail. The command's own
+// Stdout and Stderr fields get everything too.
+//
+// # Guarantees
+//
+//  1. A command has exactly one outcome: its own end, an idle timeout, a total timeout or
+//     an abort. The first wins, and Result, error and exit code say the same (SPEC 6.9).
+//  2. What the command did itself is kept beside it: a timeout is 124 even if the command
+//     then exits 0, and State says so (SPEC 5.2).
+//  3. The call returns at the latest at the limit, plus the kill grace, plus 1 s, whatever
+//     descendants, pipes, the caller's reader, writers or callback do (SPEC 6.11).
+//  4. After the call nothing of the tree is alive, after success too, as far as the
+//     containment reaches; what could not be killed is in Survivors (SPEC 6.6). With
+//     WithOrphans, what outlives a command that ends by itself may stay.
+//  5. No other process is ever signalled, even if it has got the process id of one that
+//     has ended: the leader stays a zombie until its group is empty, or is known by a
+//     descriptor; others are looked at again once a descriptor is open.
+//  6. Every byte that the command wrote before it ended, and that a pipe held by nobody
+//     else still has, is counted; the last ones are kept, within the bounds given, also
+//     after a timeout (SPEC 6.3, 6.4). PipeHeld says that there may be more.
+//  7. Output is a heartbeat for the execution of ctx and for all around it, before
+//     anybody else sees it (SPEC 6.2).
+//  8. The host process gets no subreaper flag, waits for no process but the command, and
+//     ignores and handles no signal. A command that waits costs no thread on Linux.
+//  9. When the call has returned there is no goroutine, descriptor, process or control
+//     group left of it. The exceptions are a reader, writer or callback of the caller's
+//     that does not return, and a process that the system does not kill: they keep a
+//     goroutine until they do.
+package procgroup

@@ -1,0 +1,254 @@
+//go:build unix
+
+package procgroup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+func Example() {
+	res, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo working; sleep 60"),
+		procgroup.WithName("TLC"),
+		procgroup.WithLimits(timeout.Config{Total: 30 * time.Minute, Idle: 500 * time.Millisecond}))
+	fmt.Println(res.Message)
+	fmt.Printf("exit code %d, output so far %q\n", res.ExitCode, res.Stdout)
+	fmt.Println(errors.Is(err, timeout.ErrIdle))
+	// Output:
+	// No progress for 0.5s (idle timeout). Tool should call heartbeat() during long work.
+	// exit code 124, output so far "working\n"
+	// true
+}
+
+// A tool's handler runs under an execution. The command inherits its limits.
+func ExampleRun() {
+	handler := func(ctx context.Context) error {
+		res, err := procgroup.Run(ctx, exec.Command("sh", "-c", "echo compiling; exit 2"))
+		fmt.Printf("%v, %q\n", res.Reason, res.Combined)
+		return err
+	}
+	err := timeout.Run(context.Background(), handler, timeout.FastTools())
+	fmt.Println(timeout.ExitCode(err), err)
+	// Output:
+	// exited, "compiling\n"
+	// 2 exit status 2
+}
+
+func ExampleStart() {
+	p, err := procgroup.Start(context.Background(), exec.Command("sort"))
+	fmt.Println(p != nil, err)
+	res, err := p.Wait()
+	fmt.Println(res.ExitCode, err)
+
+	_, err = procgroup.Start(context.Background(), exec.Command("no-such-command"))
+	fmt.Println(timeout.ExitCode(err), err)
+	// Output:
+	// true <nil>
+	// 0 <nil>
+	// 127 exec: "no-such-command": executable file not found in $PATH
+}
+
+func ExampleProcess_Wait() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	p, err := procgroup.Start(ctx, exec.Command("sleep", "60"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cancel()
+	res, err := p.Wait()
+	fmt.Println(res.ExitCode, res.Message, res.State)
+	fmt.Println(errors.Is(err, context.Canceled))
+	// Output:
+	// 130 sleep process was aborted. signal: killed
+	// true
+}
+
+func ExampleProcess_Pid() {
+	cmd := exec.Command("true")
+	p, err := procgroup.Start(context.Background(), cmd)
+	fmt.Println(err, p.Pid() == cmd.Process.Pid)
+	_, err = p.Wait()
+	fmt.Println(err)
+	// Output:
+	// <nil> true
+	// <nil>
+}
+
+func ExampleAttach() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", "echo ready; sleep 60 & sleep 60")
+	procgroup.Attach(cmd, procgroup.WithKillGrace(time.Second))
+	stdout, _ := cmd.StdoutPipe()
+	if err := cmd.Start(); err != nil {
+		fmt.Println(err)
+		return
+	}
+	var word string
+	_, _ = fmt.Fscanln(stdout, &word)
+	fmt.Println(word)
+	cancel() // both sleeps end too
+	fmt.Println(cmd.Wait())
+	// Output:
+	// ready
+	// signal: terminated
+}
+
+func ExampleWithLimits() {
+	res, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"),
+		procgroup.WithLimits(timeout.Config{Total: 300 * time.Millisecond}))
+	fmt.Println(res.ExitCode, res.Reason, res.Message)
+	// Output: 124 total timeout sleep process timed out after 300ms.
+}
+
+func ExampleWithName() {
+	res, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"),
+		procgroup.WithName("TLC"),
+		procgroup.WithLimits(timeout.Config{Total: 300 * time.Millisecond}))
+	fmt.Println(res.Message)
+	// Output: TLC process timed out after 300ms.
+}
+
+func ExampleWithKillGrace() {
+	deaf := exec.Command("sh", "-c", "trap '' TERM; while :; do sleep 1; done")
+	res, _ := procgroup.Run(context.Background(), deaf,
+		procgroup.WithLimits(timeout.Config{Total: 300 * time.Millisecond}),
+		procgroup.WithKillGrace(200*time.Millisecond))
+	fmt.Println(res.ExitCode, res.Escalated, res.State)
+	// Output: 124 true signal: killed
+}
+
+func ExampleWithAbortGrace() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	p, err := procgroup.Start(ctx, exec.Command("sleep", "60"), procgroup.WithAbortGrace(10*time.Second))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cancel()
+	res, _ := p.Wait()
+	fmt.Println(res.ExitCode, res.Escalated, res.State)
+	// Output: 130 false signal: terminated
+}
+
+func ExampleWithMaxOutput() {
+	res, _ := procgroup.Run(context.Background(), exec.Command("printf", "one two €"), procgroup.WithMaxOutput(5))
+	fmt.Printf("%q, dropped %d of %d\n", res.Stdout, res.Stdout.Dropped, res.Stdout.Total)
+	res, _ = procgroup.Run(context.Background(), exec.Command("printf", "one two €"), procgroup.WithMaxOutput(procgroup.Unlimited))
+	fmt.Printf("%q\n", res.Stdout)
+	// Output:
+	// "o €", dropped 6 of 11
+	// "one two €"
+}
+
+func ExampleWithOutput() {
+	_, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo hello; sleep 0.2; echo problem >&2"),
+		procgroup.WithOutput(func(c procgroup.Chunk) {
+			if len(c.Data) > 0 {
+				fmt.Printf("%v: %s", c.Stream, c.Data)
+			}
+		}))
+	fmt.Println(err)
+	// Output:
+	// stdout: hello
+	// stderr: problem
+	// <nil>
+}
+
+func ExampleWithContainment() {
+	res, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithContainment(procgroup.Group))
+	fmt.Println(res.Contained, err)
+	_, err = procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithContainment(procgroup.Job))
+	fmt.Println(errors.Is(err, errors.ErrUnsupported))
+	// Output:
+	// group <nil>
+	// true
+}
+
+func ExampleWithOrphans() {
+	// A daemon that holds no stream of the command.
+	start := exec.Command("sh", "-c", "sleep 0.5 >/dev/null 2>&1 & echo started")
+	res, err := procgroup.Run(context.Background(), start, procgroup.WithOrphans(true))
+	fmt.Printf("%s%v %v\n", res.Stdout, res.PipeHeld, err)
+	// Output:
+	// started
+	// false <nil>
+}
+
+func ExampleLines() {
+	_, err := procgroup.Run(context.Background(), exec.Command("printf", `10%%\r20%%\rdone\n`),
+		procgroup.WithOutput(procgroup.Lines(func(_ procgroup.Stream, line string) {
+			fmt.Println(line)
+		})))
+	fmt.Println(err)
+	// Output:
+	// 10%
+	// 20%
+	// done
+	// <nil>
+}
+
+func ExampleProgress() {
+	tool := func(ctx context.Context) error {
+		// Whoever relays the heartbeat, a server to its client for instance, gets the detail.
+		var last any
+		stop := heartbeat.Relay(ctx, time.Millisecond, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
+			if e.Detail != last {
+				last = e.Detail
+				fmt.Println("progress:", last)
+			}
+			return nil
+		}))
+		defer stop()
+		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", "sleep 0.1; echo 50%; sleep 0.3"),
+			procgroup.WithOutput(procgroup.Progress(ctx, func(_ procgroup.Stream, line string) any {
+				if percent, ok := strings.CutSuffix(line, "%"); ok {
+					return percent
+				}
+				return nil
+			})))
+		return err
+	}
+	fmt.Println(timeout.Run(context.Background(), tool, timeout.FastTools()))
+	// Output:
+	// progress: 50
+	// <nil>
+}
+
+func ExampleOutput_String() {
+	res, _ := procgroup.Run(context.Background(), exec.Command("printf", "a€"), procgroup.WithMaxOutput(2))
+	fmt.Printf("%q %x\n", res.Stdout.String(), res.Stdout.Bytes())
+	// Output: "" 82ac
+}
+
+func ExampleOutput_Bytes() {
+	res, _ := procgroup.Run(context.Background(), exec.Command("printf", "abc"))
+	fmt.Printf("%s %d %d\n", res.Stdout.Bytes(), res.Stdout.Total, res.Stdout.Dropped)
+	// Output: abc 3 0
+}
+
+func ExampleReason_String() {
+	fmt.Println(procgroup.Exited, procgroup.IdleTimeout, procgroup.TotalTimeout, procgroup.Aborted)
+	// Output: exited idle timeout total timeout aborted
+}
+
+func ExampleContainment_String() {
+	fmt.Println(procgroup.Auto, procgroup.Group, procgroup.Cgroup)
+	// Output: auto group cgroup
+}
+
+func ExampleStream_String() {
+	fmt.Println(procgroup.Stdout, procgroup.Stderr)
+	// Output: stdout stderr
+}

@@ -1,0 +1,292 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+const idleMessage = "No progress for 0.3s (idle timeout). Tool should call heartbeat() during long work."
+
+// Case 24, SPEC 6.2: output on either stream is a heartbeat, newline or not; work without
+// output is not.
+func TestHeartbeat(t *testing.T) {
+	idle := timeout.Config{Idle: 2 * time.Second, Total: longLimit}
+	for _, args := range [][]string{{"stdout", "\r50%"}, {"stderr", "."}, {"stdout", "line\n"}} {
+		t.Run(args[0]+args[1], func(t *testing.T) {
+			t.Parallel()
+			r, err := within(t, longLimit, command("print", append(args, "30", "100ms")...), procgroup.WithLimits(idle))
+			check(t, r, err, want{})
+			if n := int64(30 * len(args[1])); r.Combined.Total != n {
+				t.Errorf("%d bytes, want %d", r.Combined.Total, n)
+			}
+		})
+	}
+	t.Run("silent", func(t *testing.T) {
+		t.Parallel()
+		r, err := within(t, shortLimit, command("busy"), procgroup.WithLimits(timeout.Config{Idle: shortLimit}))
+		check(t, r, err, want{code: 124, reason: procgroup.IdleTimeout, message: idleMessage})
+		if !errors.Is(err, timeout.ErrIdle) {
+			t.Error(err)
+		}
+	})
+}
+
+// Case 16, SPEC 3.11: with a context that is done nothing is spawned.
+func TestCancelledFromTheStart(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, opts := range [][]procgroup.Option{nil, {procgroup.WithLimits(timeout.Default())}} {
+		cmd, pids := family(t, "exit", "0")
+		r, err := procgroup.Run(ctx, cmd, opts...)
+		if r != nil || timeout.ExitCode(err) != 130 || !errors.Is(err, context.Canceled) || cmd.Process != nil {
+			t.Errorf("%v, %v", r, err)
+		}
+		if len(pids()) > 0 {
+			t.Error("something was spawned")
+		}
+	}
+	_ = timeout.Run(ctx, func(context.Context) error { return nil })
+}
+
+// Without limits and without an execution around, only the context counts; a deadline is
+// a total limit (SPEC 3.12).
+func TestPlainContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), shortLimit)
+	defer cancel()
+	r, err := procgroup.Run(ctx, sleepCommand())
+	if r.Reason != procgroup.TotalTimeout || r.ExitCode != 124 || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	cause := errors.New("enough")
+	ctx2, cancel2 := context.WithCancelCause(context.Background())
+	time.AfterFunc(shortLimit, func() { cancel2(cause) })
+	r, err = procgroup.Run(ctx2, sleepCommand())
+	if r.Reason != procgroup.Aborted || r.ExitCode != 130 || !errors.Is(err, cause) || !errors.Is(err, timeout.ErrAborted) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Inside an execution its limits are the command's, with the same messages, and output is
+// its heartbeat.
+func TestInsideAnExecution(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		limits timeout.Config
+		cmd    *exec.Cmd
+		want   want
+	}{
+		{"idle", timeout.Config{Idle: shortLimit}, sleepCommand(), want{code: 124, reason: procgroup.IdleTimeout, message: idleMessage}},
+		{"total", timeout.Config{Total: shortLimit}, sleepCommand(), want{code: 124, reason: procgroup.TotalTimeout, message: "sleep process timed out after 300ms."}},
+		{"beats", timeout.Config{Idle: 2 * time.Second}, command("print", "stdout", ".", "30", "100ms"), want{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var r *procgroup.Result
+			var inner error
+			outer := timeout.Run(context.Background(), func(ctx context.Context) error {
+				r, inner = procgroup.Run(ctx, tt.cmd)
+				return inner
+			}, tt.limits)
+			check(t, r, inner, tt.want)
+			if timeout.ExitCode(outer) != tt.want.code {
+				t.Errorf("the execution around says %v", outer)
+			}
+			if e := (*timeout.Error)(nil); tt.want.code != 0 && (!errors.As(inner, &e) || e.Abandoned || e.Error() != outer.Error()) {
+				t.Errorf("%v inside, %v outside", inner, outer)
+			}
+		})
+	}
+}
+
+// With limits of its own inside an execution: output beats for both (SPEC 4.2), and a
+// limit of the outer one is a timeout of the command too.
+func TestNested(t *testing.T) {
+	t.Run("outer idle", func(t *testing.T) {
+		t.Parallel()
+		var r *procgroup.Result
+		var inner error
+		_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+			r, inner = procgroup.Run(ctx, sleepCommand(), procgroup.WithLimits(timeout.Config{Total: longLimit}))
+			return nil
+		}, timeout.Config{Idle: shortLimit})
+		check(t, r, inner, want{code: 124, reason: procgroup.IdleTimeout, message: idleMessage})
+	})
+	t.Run("inner total", func(t *testing.T) {
+		t.Parallel()
+		outer := timeout.Run(context.Background(), func(ctx context.Context) error {
+			r, err := procgroup.Run(ctx, sleepCommand(), total(shortLimit)...)
+			check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 300ms."})
+			return nil
+		}, timeout.Config{Total: longLimit})
+		if outer != nil {
+			t.Error(outer)
+		}
+	})
+	t.Run("beats climb", func(t *testing.T) {
+		t.Parallel()
+		err := timeout.Run(context.Background(), func(ctx context.Context) error {
+			_, err := procgroup.Run(ctx, command("print", "stderr", ".", "30", "100ms"), procgroup.WithLimits(timeout.Config{Total: longLimit}))
+			return err
+		}, timeout.Config{Idle: 2 * time.Second})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A deadline of a context inside an execution is a total limit too.
+func TestDeadlineInsideAnExecution(t *testing.T) {
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, shortLimit)
+		defer cancel()
+		r, err := procgroup.Run(ctx, sleepCommand())
+		if r.Reason != procgroup.TotalTimeout || r.ExitCode != 124 || !strings.HasPrefix(r.Message, "sleep process timed out after ") {
+			t.Errorf("%+v, %v", r, err)
+		}
+		return nil
+	}, timeout.Config{Total: longLimit})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The context of exec.CommandContext aborts; if it is the caller's, it is not an abort
+// before it is what the execution says.
+func TestCommandContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(shortLimit, cancel)
+	r, err := procgroup.Run(context.Background(), exec.CommandContext(ctx, "sleep", "120"), procgroup.WithName("tool"))
+	check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
+	r, err = procgroup.Run(context.Background(), exec.CommandContext(ctx, "sleep", "120"))
+	if r != nil || timeout.ExitCode(err) != 130 {
+		t.Errorf("%v, %v", r, err)
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), shortLimit)
+	defer cancel()
+	r, err = procgroup.Run(ctx, exec.CommandContext(ctx, "sleep", "120"))
+	if r == nil || r.Reason != procgroup.TotalTimeout {
+		t.Errorf("%v, %v", r, err)
+	}
+}
+
+// SPEC 5.1: the codes of commands that end by themselves.
+func TestExitCodes(t *testing.T) {
+	for _, tt := range []struct {
+		script string
+		code   int
+	}{{"exit 0", 0}, {"exit 7", 7}, {"kill -9 $$", 137}, {"kill -15 $$", 143}, {"exit 124", 124}} {
+		eachContainment(t, func(t *testing.T, opt procgroup.Option) {
+			r, err := within(t, time.Second, exec.Command("sh", "-c", tt.script), opt)
+			check(t, r, err, want{code: tt.code})
+			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) != (tt.code != 0) {
+				t.Errorf("%s: %v", tt.script, err)
+			}
+		})
+	}
+}
+
+// Wait may be called by many, and cmd shows what os/exec would.
+func TestWaitOften(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "exit 5")
+	p, err := procgroup.Start(context.Background(), cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cmd.Process == nil || cmd.Process.Pid != p.Pid() {
+		t.Errorf("process %v", cmd.Process)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			r, err := p.Wait()
+			check(t, r, err, want{code: 5})
+		})
+	}
+	wg.Wait()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 5 {
+		t.Errorf("state %v", cmd.ProcessState)
+	}
+	if _, err := procgroup.Start(context.Background(), cmd); err == nil {
+		t.Error("started twice")
+	}
+}
+
+// The caller's attributes are kept, and not changed.
+func TestAttributes(t *testing.T) {
+	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
+		attr := &syscall.SysProcAttr{Setsid: true}
+		cmd := exec.Command("sh", "-c", `read -r _ _ _ _ group session _ </proc/$$/stat; echo $$ $group $session`)
+		cmd.SysProcAttr = attr
+		r, err := within(t, time.Second, cmd, opt)
+		check(t, r, err, want{})
+		f := strings.Fields(r.Stdout.String())
+		if len(f) != 3 || f[0] != f[1] || f[0] != f[2] {
+			t.Errorf("pid, group and session are %v", f)
+		}
+		if attr.UseCgroupFD || attr.Setpgid || cmd.SysProcAttr != attr || len(cmd.Env) > 0 || cmd.Stdout != nil {
+			t.Error("the command was changed")
+		}
+		cmd = exec.Command("true")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: 1}
+		if _, err := procgroup.Run(context.Background(), cmd, opt); err == nil {
+			t.Error("a foreign group was accepted")
+		}
+	})
+}
+
+// What is not there is an error that says so.
+func TestUnavailableContainment(t *testing.T) {
+	_, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithContainment(procgroup.Job))
+	if !errors.Is(err, errors.ErrUnsupported) {
+		t.Error(err)
+	}
+}
+
+// A grace in the limits bounds the kill grace.
+func TestGraceOfTheLimits(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "trap '' TERM; while :; do sleep 1; done")
+	r, err := within(t, shortLimit+1200*time.Millisecond, cmd, procgroup.WithLimits(timeout.Config{Total: shortLimit, Grace: 1200 * time.Millisecond}))
+	if r == nil || !r.Escalated || r.Elapsed > 4*time.Second {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Progress lines are heartbeats with a detail.
+func TestProgress(t *testing.T) {
+	var mu sync.Mutex
+	var details []any
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		stop := heartbeat.Relay(ctx, time.Nanosecond, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
+			mu.Lock()
+			defer mu.Unlock()
+			details = append(details, e.Detail)
+			return nil
+		}))
+		defer stop()
+		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", `printf '1%%\r2%%\rdone\n'; sleep 0.3`),
+			procgroup.WithOutput(procgroup.Progress(ctx, func(_ procgroup.Stream, line string) any {
+				if percent, ok := strings.CutSuffix(line, "%"); ok {
+					return percent
+				}
+				return nil
+			})))
+		return err
+	}, timeout.Config{Total: longLimit})
+	mu.Lock()
+	defer mu.Unlock()
+	if err != nil || len(details) == 0 || details[len(details)-1] != "2" {
+		t.Errorf("%v, %v", err, details)
+	}
+}

@@ -1,0 +1,24 @@
+package procgroup
+
+// What the tests of the rings need to see.
+
+type (
+	Ring  = ring
+	Order = order
+)
+
+func NewRing(max int) *Ring             { return &ring{max: max} }
+func (r *ring) Write(p []byte)          { r.write(p) }
+func (r *ring) Bytes() []byte           { return r.bytes() }
+func (r *ring) Total() int64            { return r.total }
+func NewOrder(max int) *Order           { return &order{max: max} }
+func (o *order) Add(s Stream, p []byte) { o.add(int(s), p) }
+func (o *order) Merge(streams [2][]byte) []byte {
+	o.flush()
+	return o.merge(streams)
+}
+
+// Text is what Output.String makes of b.
+func Text(b []byte, dropped int64, open bool) string {
+	return Output{Total: int64(len(b)) + dropped, Dropped: dropped, data: func() []byte { return b }, open: open}.String()
+}

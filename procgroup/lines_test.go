@@ -1,0 +1,68 @@
+package procgroup_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+)
+
+func linesOf(chunks ...procgroup.Chunk) (lines []string) {
+	f := procgroup.Lines(func(s procgroup.Stream, line string) {
+		lines = append(lines, fmt.Sprint(int(s), ":", line))
+	})
+	for _, c := range chunks {
+		f(c)
+	}
+	return lines
+}
+
+func out(s string) procgroup.Chunk {
+	return procgroup.Chunk{Stream: procgroup.Stdout, Data: []byte(s)}
+}
+
+func TestLines(t *testing.T) {
+	last := procgroup.Chunk{Stream: procgroup.Stdout, Last: true}
+	skipped := out("lost\nnext\n")
+	skipped.Skipped = 10
+	long := strings.Repeat("x", procgroup.MaxLine-1)
+	for _, tt := range []struct {
+		name   string
+		chunks []procgroup.Chunk
+		want   []string
+	}{
+		{"newlines", []procgroup.Chunk{out("a\nb\n\nc\n")}, []string{"0:a", "0:b", "0:", "0:c"}},
+		{"carriage returns", []procgroup.Chunk{out("1%\r2%\r3%\n")}, []string{"0:1%", "0:2%", "0:3%"}},
+		{"both", []procgroup.Chunk{out("a\r\nb\r"), out("\nc\r\n")}, []string{"0:a", "0:b", "0:c"}},
+		{"no end", []procgroup.Chunk{out("a\nb"), last}, []string{"0:a", "0:b"}},
+		{"nothing at the end", []procgroup.Chunk{out("a\n"), last}, []string{"0:a"}},
+		{"streams", []procgroup.Chunk{out("a"), {Stream: procgroup.Stderr, Data: []byte("b\n")}, out("c\n")}, []string{"1:b", "0:ac"}},
+		{"skipped", []procgroup.Chunk{out("begin"), skipped}, []string{"0:next"}},
+		{"long", []procgroup.Chunk{out(long), out("€ and more"), out("\nz\n")}, []string{"0:" + long, "0:z"}},
+	} {
+		if got := linesOf(tt.chunks...); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %.100q, want %.100q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// However the text is cut into chunks, the lines are the same.
+func TestLinesAnywhereCut(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	const text = "a\r\nbb\n\r\r\n\nccc\rd\n\n"
+	want := linesOf(out(text))
+	for range 500 {
+		var chunks []procgroup.Chunk
+		for rest := text; rest != ""; {
+			n := 1 + r.IntN(len(rest))
+			chunks = append(chunks, out(rest[:n]))
+			rest = rest[n:]
+		}
+		if got := linesOf(chunks...); !slices.Equal(got, want) {
+			t.Fatalf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,238 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// The test binary is also the command: with modeEnv in its environment it is what
+// child_test.go has under that name.
+const (
+	modeEnv  = "PROCGROUP_TEST_MODE"
+	suiteEnv = "PROCGROUP_TEST_SUITE" // marks everything that the suite has started
+	pidsEnv  = "PROCGROUP_TEST_PIDS"  // a directory in which descendants leave their ids
+)
+
+// Bounds are for a loaded machine with one core and the race detector.
+const (
+	shortLimit = 300 * time.Millisecond
+	shortGrace = 300 * time.Millisecond
+	longLimit  = time.Minute
+	slack      = 8 * time.Second // on top of what is promised
+)
+
+func TestMain(m *testing.M) {
+	procgroup.HelperMain()
+	if mode := os.Getenv(modeEnv); mode != "" {
+		os.Exit(runMode(mode, os.Args[1:]))
+	}
+	os.Setenv(suiteEnv, strconv.Itoa(os.Getpid()))
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // for the children: otherwise each takes a second to exit
+	files, goroutines := openFiles(), runtime.NumGoroutine()
+	code := m.Run()
+	if fuzzing := flag.Lookup("test.fuzz").Value.String() != ""; code == 0 && !fuzzing { // which leaves something behind itself
+		if err := leaks(files, goroutines); err != nil {
+			fmt.Fprintln(os.Stderr, "FAIL: left behind by the suite:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// leaks looks for what the suite has left behind. Some of it may need a moment.
+func leaks(files, goroutines int) (err error) {
+	for begun := time.Now(); time.Since(begun) < slack; time.Sleep(20 * time.Millisecond) {
+		if err = leaksNow(files, goroutines); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func leaksNow(files, goroutines int) error {
+	if pids := marked(suiteEnv + "=" + strconv.Itoa(os.Getpid())); len(pids) > 0 {
+		return fmt.Errorf("processes %v", pids)
+	}
+	if pids := children(); len(pids) > 0 {
+		return fmt.Errorf("unreaped children %v", pids)
+	}
+	if n := openFiles(); n > files {
+		list, _ := exec.Command("ls", "-l", "/proc/"+strconv.Itoa(os.Getpid())+"/fd").Output()
+		return fmt.Errorf("%d open files, %d before\n%s", n, files, list)
+	}
+	if n := runtime.NumGoroutine(); n > goroutines {
+		var b bytes.Buffer
+		_ = pprof.Lookup("goroutine").WriteTo(&b, 1)
+		return fmt.Errorf("%d goroutines, %d before\n%s", n, goroutines, &b)
+	}
+	if dirs := cgroupDirs(os.Getpid()); len(dirs) > 0 {
+		return fmt.Errorf("control groups %v", dirs)
+	}
+	return nil
+}
+
+func openFiles() int {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		panic(err)
+	}
+	// The first use of the poller opens its own files for good.
+	n := 0
+	for _, e := range list {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && !strings.HasPrefix(to, "anon_inode:[event") {
+			n++
+		}
+	}
+	return n
+}
+
+// command is this binary in a mode.
+func command(mode string, args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), modeEnv+"="+mode)
+	return cmd
+}
+
+// family is command with a directory for the ids of its descendants.
+func family(t *testing.T, mode string, args ...string) (cmd *exec.Cmd, pids func() []int) {
+	t.Helper()
+	dir := t.TempDir()
+	cmd = command(mode, args...)
+	cmd.Env = append(cmd.Env, pidsEnv+"="+dir)
+	return cmd, func() (pids []int) {
+		list, _ := os.ReadDir(dir)
+		for _, e := range list {
+			pid, _ := strconv.Atoi(e.Name())
+			pids = append(pids, pid)
+		}
+		return pids
+	}
+}
+
+// mustBeDead fails the test for each process that is alive, and ends it.
+func mustBeDead(t *testing.T, pids []int) {
+	t.Helper()
+	for _, pid := range pids {
+		if alive(pid) {
+			t.Errorf("process %d is alive", pid)
+			if p, err := os.FindProcess(pid); err == nil {
+				_ = p.Kill()
+			}
+		}
+	}
+}
+
+// want is what a test expects of a result.
+type want struct {
+	code      int
+	reason    procgroup.Reason
+	message   string
+	escalated bool
+	held      bool
+}
+
+func check(t *testing.T, r *procgroup.Result, err error, w want) {
+	t.Helper()
+	if r == nil {
+		t.Fatalf("no result, error %v", err)
+	}
+	if r.ExitCode != w.code || r.Reason != w.reason || r.Message != w.message || r.Escalated != w.escalated || r.PipeHeld != w.held {
+		t.Errorf("code %d, reason %v, message %q, escalated %v, pipe held %v\nwant %+v\nstdout %q\nstderr %q",
+			r.ExitCode, r.Reason, r.Message, r.Escalated, r.PipeHeld, w, r.Stdout, r.Stderr)
+	}
+	if got := timeout.ExitCode(err); got != r.ExitCode {
+		t.Errorf("exit code of the error %v is %d, that of the result %d", err, got, r.ExitCode)
+	}
+	if len(r.Survivors) > 0 {
+		t.Errorf("survivors %v", r.Survivors)
+	}
+}
+
+// within runs the command and fails if that takes longer than what is promised.
+func within(t *testing.T, promised time.Duration, cmd *exec.Cmd, opts ...procgroup.Option) (*procgroup.Result, error) {
+	t.Helper()
+	begun := time.Now()
+	r, err := procgroup.Run(context.Background(), cmd, opts...)
+	if took := time.Since(begun); took > promised+slack {
+		t.Errorf("took %v, promised is %v", took, promised)
+	}
+	return r, err
+}
+
+// total are the options of most tests: a total limit and a short grace.
+func total(limit time.Duration, more ...procgroup.Option) []procgroup.Option {
+	return append([]procgroup.Option{
+		procgroup.WithLimits(timeout.Config{Total: limit}), procgroup.WithKillGrace(shortGrace), procgroup.WithName("tool"),
+	}, more...)
+}
+
+// stopWhen starts the command, aborts it when it is ready, with a short grace, and waits.
+// Unlike a limit, this does not depend on how fast the machine is.
+func stopWhen(t *testing.T, ready func() bool, cmd *exec.Cmd, opts ...procgroup.Option) (*procgroup.Result, error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	opts = append([]procgroup.Option{procgroup.WithAbortGrace(shortGrace), procgroup.WithName("tool")}, opts...)
+	p, err := procgroup.Start(ctx, cmd, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); !ready(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(begun) > 3*slack {
+			t.Error("the command does not get ready")
+			break
+		}
+	}
+	begun := time.Now()
+	cancel()
+	r, err := p.Wait()
+	if took := time.Since(begun); took > shortGrace+time.Second+slack {
+		t.Errorf("took %v", took)
+	}
+	return r, err
+}
+
+const aborted = "tool process was aborted."
+
+// eachContainment runs a test with every containment that catches everything.
+func eachContainment(t *testing.T, f func(t *testing.T, opt procgroup.Option)) {
+	for _, c := range []procgroup.Containment{procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
+		t.Run(c.String(), func(t *testing.T) {
+			if c == procgroup.Cgroup {
+				needCgroup(t)
+			}
+			f(t, procgroup.WithContainment(c))
+		})
+	}
+}
+
+// needCgroup skips a test where no control groups can be made.
+func needCgroup(t *testing.T) {
+	t.Helper()
+	_, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithContainment(procgroup.Cgroup))
+	if err != nil {
+		t.Skip("needs root or a delegated cgroup v2:", err)
+	}
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+}

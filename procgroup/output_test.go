@@ -1,0 +1,213 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Case 5, SPEC 6.5: a daemon that holds the streams does not hold up the call, and the
+// result says so.
+func TestDaemonHoldsStreams(t *testing.T) {
+	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
+		cmd, pids := family(t, "tree", "hold", "exit", "0")
+		r, err := within(t, time.Second, cmd, opt)
+		check(t, r, err, want{held: true})
+		if !strings.HasPrefix(r.Stdout.String(), "ready\n") && !strings.Contains(r.Stdout.String(), "ready\n") {
+			t.Errorf("output %q", r.Stdout)
+		}
+		mustBeDead(t, pids())
+	})
+	t.Run("escaped", func(t *testing.T) {
+		cmd, pids := family(t, "tree", "hold", "exit", "3")
+		r, err := within(t, time.Second, cmd, procgroup.WithContainment(procgroup.Group))
+		check(t, r, err, want{code: 3, held: true})
+		for _, pid := range pids() {
+			killPid(pid) // the daemon: the group does not hold it
+		}
+	})
+}
+
+// Cases 10 and 11, SPEC 6.3: a flood without a newline is counted exactly and kept in
+// bounded memory, and every chunk of it is a heartbeat.
+func TestFlood(t *testing.T) {
+	const size = 512 << 20
+	peak := make(chan uint64)
+	stop := make(chan struct{})
+	runtime.GC()
+	go func() {
+		var most uint64
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			most = max(most, m.HeapInuse)
+			select {
+			case <-stop:
+				peak <- most
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}()
+	r, err := within(t, longLimit, command("flood", strconv.Itoa(size)),
+		procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: 10 * time.Second}))
+	close(stop)
+	check(t, r, err, want{})
+	for _, o := range []procgroup.Output{r.Stdout, r.Combined} {
+		if o.Total != size || o.Dropped != size-procgroup.DefaultMaxOutput || len(o.Bytes()) != procgroup.DefaultMaxOutput {
+			t.Errorf("total %d, dropped %d, kept %d", o.Total, o.Dropped, len(o.Bytes()))
+		}
+		if !bytes.HasSuffix(o.Bytes(), []byte("0123456789abcdef")) {
+			t.Error("the end is not what was written last")
+		}
+	}
+	if most := <-peak; most > 64<<20 {
+		t.Errorf("%d MiB of heap", most>>20)
+	}
+}
+
+// Case 12: single bytes cost no more each when there are many.
+func TestSingleBytes(t *testing.T) {
+	const n = 100_000
+	r, err := within(t, longLimit, command("bytes", strconv.Itoa(n)), procgroup.WithOutput(func(procgroup.Chunk) {}))
+	check(t, r, err, want{})
+	if r.Stdout.Total != n || r.Stdout.Dropped != 0 {
+		t.Errorf("total %d, dropped %d", r.Stdout.Total, r.Stdout.Dropped)
+	}
+}
+
+// Case 13: output that ends at the cap, one below and one above, and within a character.
+func TestOutputAtTheCap(t *testing.T) {
+	const text = "abcdé" // 6 bytes
+	for _, tt := range []struct {
+		limit   int
+		want    string
+		dropped int64
+	}{
+		{7, text, 0}, {6, text, 0}, {5, "bcdé", 1}, {2, "é", 4}, {1, "", 5}, {0, "", 6}, {-1, "", 6}, {procgroup.Unlimited, text, 0},
+	} {
+		cmd := exec.Command("printf", "%s", text)
+		r, err := within(t, time.Second, cmd, procgroup.WithMaxOutput(tt.limit))
+		check(t, r, err, want{})
+		for _, o := range []procgroup.Output{r.Stdout, r.Combined} {
+			if o.String() != tt.want || o.Dropped != tt.dropped || o.Total != 6 || len(o.Bytes()) != 6-int(tt.dropped) {
+				t.Errorf("limit %d: %q, dropped %d of %d", tt.limit, o, o.Dropped, o.Total)
+			}
+		}
+		if r.Stderr.Total != 0 || r.Stderr.String() != "" || len(r.Stderr.Bytes()) != 0 {
+			t.Errorf("stderr %+v", r.Stderr)
+		}
+	}
+}
+
+// Combined has both streams in the order of arrival.
+func TestCombined(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "echo 1; sleep 0.1; echo 2 >&2; sleep 0.1; echo 3")
+	r, err := within(t, time.Second, cmd)
+	check(t, r, err, want{})
+	if r.Stdout.String() != "1\n3\n" || r.Stderr.String() != "2\n" || r.Combined.String() != "1\n2\n3\n" {
+		t.Errorf("%q, %q, %q", r.Stdout, r.Stderr, r.Combined)
+	}
+}
+
+// Unlimited keeps everything.
+func TestUnlimitedOutput(t *testing.T) {
+	const size = 20 << 20
+	r, err := within(t, longLimit, command("flood", strconv.Itoa(size)), procgroup.WithMaxOutput(procgroup.Unlimited))
+	check(t, r, err, want{})
+	if b := r.Stdout.Bytes(); len(b) != size || r.Stdout.Dropped != 0 || !bytes.Equal(b[:16], b[size-16:]) {
+		t.Errorf("%d bytes kept", len(b))
+	}
+}
+
+// Case 19: a callback that blocks, panics or exits its goroutine.
+func TestCallback(t *testing.T) {
+	t.Run("gets everything", func(t *testing.T) {
+		var mu sync.Mutex
+		got, last := [2]string{}, [2]bool{}
+		cmd := exec.Command("sh", "-c", "for i in 1 2 3 4 5; do echo $i; echo e$i >&2; sleep 0.01; done")
+		r, err := within(t, time.Second, cmd, procgroup.WithOutput(func(c procgroup.Chunk) {
+			mu.Lock()
+			defer mu.Unlock()
+			got[c.Stream] += string(c.Data)
+			last[c.Stream] = last[c.Stream] || c.Last
+			if c.Skipped != 0 {
+				t.Errorf("%d bytes skipped", c.Skipped)
+			}
+		}))
+		check(t, r, err, want{})
+		if got[0] != r.Stdout.String() || got[1] != r.Stderr.String() || !last[0] || !last[1] {
+			t.Errorf("%q, %v", got, last)
+		}
+	})
+	t.Run("is slow", func(t *testing.T) {
+		const size = 64 << 20
+		var seen int64
+		r, err := within(t, longLimit, command("flood", strconv.Itoa(size)), procgroup.WithOutput(func(c procgroup.Chunk) {
+			seen += int64(len(c.Data)) + c.Skipped
+			time.Sleep(20 * time.Millisecond)
+		}))
+		check(t, r, err, want{})
+		if seen != size {
+			t.Errorf("%d bytes seen or skipped, want %d", seen, size)
+		}
+	})
+	t.Run("blocks", func(t *testing.T) {
+		cmd, pids := family(t, "tree", "exit", "0")
+		release := make(chan struct{})
+		calls := 0
+		var mu sync.Mutex
+		r, err := within(t, time.Second, cmd, procgroup.WithOutput(func(procgroup.Chunk) {
+			mu.Lock()
+			calls++
+			mu.Unlock()
+			<-release
+		}))
+		check(t, r, err, want{})
+		mustBeDead(t, pids())
+		close(release)
+		time.Sleep(20 * time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
+		if calls != 1 {
+			t.Errorf("%d calls, some after the end", calls)
+		}
+	})
+	t.Run("panics", func(t *testing.T) {
+		cmd, pids := family(t, "tree", "deaf")
+		r, err := within(t, time.Second, cmd, procgroup.WithName("tool"), procgroup.WithOutput(func(procgroup.Chunk) { panic("callback") }))
+		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
+		if p := (*timeout.PanicError)(nil); !errors.As(err, &p) || p.Value != "callback" {
+			t.Error(err)
+		}
+		mustBeDead(t, pids())
+	})
+	t.Run("panics at the end", func(t *testing.T) {
+		r, err := within(t, time.Second, exec.Command("echo", "x"), procgroup.WithOutput(func(c procgroup.Chunk) {
+			if c.Last {
+				panic("callback")
+			}
+		}))
+		if p := (*timeout.PanicError)(nil); !errors.As(err, &p) || r == nil || timeout.ExitCode(err) != r.ExitCode {
+			t.Error(err, r)
+		}
+	})
+	t.Run("exits its goroutine", func(t *testing.T) {
+		r, err := within(t, time.Second, command("deaf"), procgroup.WithName("tool"), procgroup.WithOutput(func(procgroup.Chunk) { runtime.Goexit() }))
+		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
+		if !errors.Is(err, timeout.ErrGoexit) {
+			t.Error(err)
+		}
+	})
+}

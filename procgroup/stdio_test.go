@@ -1,0 +1,190 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Case 18: stdin that the command does not read, and a reader that blocks for ever.
+func TestStdin(t *testing.T) {
+	t.Run("read", func(t *testing.T) {
+		text := strings.Repeat("hello\n", 100_000)
+		cmd := exec.Command("cat")
+		cmd.Stdin = strings.NewReader(text)
+		r, err := within(t, time.Second, cmd)
+		check(t, r, err, want{})
+		if r.Stdout.String() != text {
+			t.Errorf("%d bytes came back of %d", r.Stdout.Total, len(text))
+		}
+	})
+	t.Run("never read", func(t *testing.T) {
+		cmd := exec.Command("sleep", "0.1")
+		cmd.Stdin = neverEnding{}
+		r, err := within(t, time.Second, cmd)
+		check(t, r, err, want{})
+	})
+	t.Run("blocks", func(t *testing.T) {
+		cmd := exec.Command("true")
+		reader, writer := io.Pipe()
+		defer writer.Close() // otherwise the goroutine would be left behind, as documented
+		cmd.Stdin = reader
+		r, err := within(t, time.Second, cmd)
+		check(t, r, err, want{})
+	})
+	t.Run("fails", func(t *testing.T) {
+		cmd := exec.Command("cat")
+		broken := errors.New("broken")
+		cmd.Stdin = io.MultiReader(strings.NewReader("some"), errReader{broken})
+		r, err := within(t, time.Second, cmd)
+		check(t, r, err, want{code: 1})
+		if !errors.Is(err, broken) || r.Stdout.String() != "some" || !r.State.Success() {
+			t.Errorf("%v, %q, %v", err, r.Stdout, r.State)
+		}
+	})
+	t.Run("panics", func(t *testing.T) {
+		cmd := exec.Command("cat")
+		cmd.Stdin = errReader{nil}
+		r, err := within(t, time.Second, cmd, procgroup.WithName("tool"))
+		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
+		if p := (*timeout.PanicError)(nil); !errors.As(err, &p) {
+			t.Error(err)
+		}
+	})
+	t.Run("pipe", func(t *testing.T) {
+		cmd := exec.Command("cat")
+		w, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := procgroup.Start(context.Background(), cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(w, "piped")
+		w.Close()
+		r, err := p.Wait()
+		check(t, r, err, want{})
+		if r.Stdout.String() != "piped" {
+			t.Errorf("%q", r.Stdout)
+		}
+	})
+	t.Run("file", func(t *testing.T) {
+		f, err := os.Open("doc.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		cmd := exec.Command("cat")
+		cmd.Stdin = f
+		r, err := within(t, time.Second, cmd)
+		check(t, r, err, want{})
+		if !strings.HasPrefix(r.Stdout.String(), "// Package procgroup") {
+			t.Errorf("%q", r.Stdout)
+		}
+	})
+}
+
+type neverEnding struct{}
+
+func (neverEnding) Read(p []byte) (int, error) { return len(p), nil }
+
+// errReader fails, or panics where it has no error to fail with.
+type errReader struct{ err error }
+
+func (r errReader) Read([]byte) (int, error) {
+	if r.err == nil {
+		panic("no error")
+	}
+	return 0, r.err
+}
+
+// The caller's own writers get all of the output too; one that fails is told.
+func TestWriters(t *testing.T) {
+	script := func() *exec.Cmd { return exec.Command("sh", "-c", "echo out; echo err >&2") }
+	t.Run("both", func(t *testing.T) {
+		cmd := script()
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		r, err := within(t, time.Second, cmd)
+		check(t, r, err, want{})
+		if stdout.String() != "out\n" || stderr.String() != "err\n" || r.Stdout.String() != "out\n" {
+			t.Errorf("%q, %q, %q", &stdout, &stderr, r.Stdout)
+		}
+	})
+	t.Run("the same", func(t *testing.T) {
+		cmd := script()
+		var both bytes.Buffer // not safe for concurrent use: the race detector looks
+		cmd.Stdout, cmd.Stderr = &both, &both
+		r, err := within(t, time.Second, cmd)
+		check(t, r, err, want{})
+		if s := both.String(); s != "out\nerr\n" && s != "err\nout\n" {
+			t.Errorf("%q", s)
+		}
+	})
+	t.Run("fails", func(t *testing.T) {
+		cmd := script()
+		broken := errors.New("broken")
+		cmd.Stdout = writerFunc(func([]byte) (int, error) { return 0, broken })
+		r, err := within(t, time.Second, cmd)
+		check(t, r, err, want{code: 1})
+		if !errors.Is(err, broken) || r.Stdout.String() != "out\n" {
+			t.Errorf("%v, %q", err, r.Stdout)
+		}
+	})
+	t.Run("blocks", func(t *testing.T) {
+		cmd := command("flood", "10000000")
+		release := make(chan struct{})
+		defer close(release)
+		cmd.Stdout = writerFunc(func(p []byte) (int, error) { <-release; return len(p), nil })
+		r, err := within(t, shortLimit+shortGrace+time.Second, cmd, total(shortLimit)...)
+		if r == nil || r.ExitCode != 124 || r.Stdout.Total == 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+	t.Run("blocks at the end", func(t *testing.T) {
+		cmd := script()
+		release := make(chan struct{})
+		defer close(release)
+		cmd.Stdout = writerFunc(func(p []byte) (int, error) { <-release; return len(p), nil })
+		r, err := within(t, time.Second+shortGrace, cmd, procgroup.WithKillGrace(shortGrace))
+		check(t, r, err, want{code: 1})
+		if r.Combined.Total != 8 || !r.State.Success() {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("panics", func(t *testing.T) {
+		cmd := command("print", "stdout", "x", "100000", "1ms")
+		cmd.Stdout = writerFunc(func(p []byte) (int, error) { panic("sink") })
+		r, err := within(t, time.Second, cmd, procgroup.WithName("tool"))
+		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
+		if p := (*timeout.PanicError)(nil); !errors.As(err, &p) || p.Value != "sink" {
+			t.Error(err)
+		}
+	})
+	t.Run("exits its goroutine", func(t *testing.T) {
+		cmd := command("print", "stdout", "x", "100000", "1ms")
+		cmd.Stdout = writerFunc(func(p []byte) (int, error) { runtime.Goexit(); return 0, nil })
+		r, err := within(t, time.Second, cmd, procgroup.WithName("tool"))
+		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
+		if !errors.Is(err, timeout.ErrGoexit) {
+			t.Error(err)
+		}
+	})
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

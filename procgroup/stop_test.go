@@ -1,0 +1,242 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+func sleepCommand(seconds ...string) *exec.Cmd {
+	if len(seconds) > 0 {
+		return exec.Command("sleep", seconds[0])
+	}
+	return exec.Command("sleep", "120")
+}
+
+// Case 1, SPEC 6.1: who ignores the request to end is killed at the end of the grace.
+func TestIgnoresTerm(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "trap '' TERM; while :; do sleep 1; done") // quicker than a race-enabled Go program
+	r, err := within(t, shortLimit+shortGrace, cmd, total(shortLimit, procgroup.WithName("TLC"))...)
+	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "TLC process timed out after 300ms.", escalated: true})
+	if !errors.Is(err, timeout.ErrTotal) {
+		t.Errorf("error %v is not a total timeout", err)
+	}
+	if r.State == nil || r.State.String() != "signal: killed" {
+		t.Errorf("state %v", r.State)
+	}
+}
+
+// Case 2, SPEC 5.2: the handler's exit code does not hide the timeout, and is kept.
+func TestHandlesTerm(t *testing.T) {
+	for _, code := range []int{0, 3} {
+		r, err := within(t, time.Second+shortGrace, command("handler", strconv.Itoa(code), "0s"), total(time.Second, procgroup.WithKillGrace(longLimit))...)
+		check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 1000ms."})
+		if r.State.ExitCode() != code || r.Stdout.String() != "ready\nbye\n" {
+			t.Errorf("code %d: state %v, output %q", code, r.State, r.Stdout)
+		}
+		var exit *exec.ExitError
+		if errors.As(err, &exit) != (code != 0) {
+			t.Errorf("code %d: the command's own error is %v", code, exit)
+		}
+	}
+}
+
+// Case 3, SPEC 6.1: who ends within the grace is not waited for any longer.
+func TestEndsWithinGrace(t *testing.T) {
+	r, err := within(t, time.Second, command("handler", "0", "100ms"), total(time.Second, procgroup.WithKillGrace(longLimit))...)
+	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 1000ms."})
+}
+
+// Case 4, SPEC 6.6, 6.7: a daemon that ignores the request to end dies too.
+func TestDaemonDies(t *testing.T) {
+	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
+		cmd, pids := family(t, "tree", "deaf")
+		r, err := stopWhen(t, func() bool { return len(pids()) == 5 }, cmd, opt)
+		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted, escalated: true})
+		mustBeDead(t, pids())
+	})
+}
+
+// SPEC 6.6: after success, too, nothing is left alive.
+func TestNothingLivesOnAfterSuccess(t *testing.T) {
+	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
+		cmd, pids := family(t, "tree", "exit", "0")
+		r, err := within(t, time.Second, cmd, opt)
+		check(t, r, err, want{})
+		mustBeDead(t, pids())
+	})
+}
+
+// SPEC 6.6: a command that fails on its own at once leaves nothing behind either, even
+// where the shortcut for short-lived commands applies.
+func TestShortLivedCommand(t *testing.T) {
+	for range 20 {
+		cmd := exec.Command("sh", "-c", "(setsid sleep 120 >/dev/null 2>&1 &) ; exit 3")
+		r, err := within(t, time.Second, cmd, procgroup.WithContainment(procgroup.Descendants))
+		check(t, r, err, want{code: 3})
+	}
+	if pids := marked("TOOLDEADLINE_TREE="); len(pids) > 0 {
+		t.Errorf("processes %v are alive", pids)
+	}
+}
+
+// A command that is a supervisor itself: what belongs to its commands dies too, and so
+// does what it has made for them.
+func TestSupervisorInside(t *testing.T) {
+	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
+		inside := t.Name()[strings.LastIndexByte(t.Name(), '/')+1:]
+		cmd, pids := family(t, "run", inside, "tree", "deaf")
+		r, err := stopWhen(t, func() bool { return len(pids()) == 6 }, cmd, opt, procgroup.WithAbortGrace(0))
+		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
+		mustBeDead(t, pids())
+	})
+}
+
+// WithOrphans leaves a daemon alone, and what it holds does not hold up the call.
+func TestOrphansMayStay(t *testing.T) {
+	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
+		cmd, pids := family(t, "tree", "hold", "exit", "0")
+		r, err := within(t, time.Second, cmd, opt, procgroup.WithOrphans(true))
+		check(t, r, err, want{held: true})
+		if len(pids()) != 5 {
+			t.Fatalf("the tree had %d processes, want 5", len(pids()))
+		}
+		living := 0
+		for _, pid := range pids() {
+			if alive(pid) {
+				living++
+				killPid(pid)
+			}
+		}
+		if living != 3 {
+			t.Errorf("%d processes live on, want 3", living)
+		}
+	})
+}
+
+// Case 7: stopped processes are continued so that they can act on the request to end,
+// and killed if they do not.
+func TestStopped(t *testing.T) {
+	for _, c := range []procgroup.Containment{procgroup.Auto, procgroup.Group, procgroup.Helper} {
+		for _, deaf := range []string{"", "deaf"} {
+			t.Run(fmt.Sprint(c, deaf), func(t *testing.T) {
+				cmd, pids := family(t, "stopped", deaf)
+				ready := func() bool {
+					for _, pid := range pids() {
+						if s, _ := statOf(pid); s.state != "T" {
+							return false
+						}
+					}
+					return len(pids()) == 2
+				}
+				r, err := stopWhen(t, ready, cmd, procgroup.WithContainment(c))
+				check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted, escalated: deaf != ""})
+				mustBeDead(t, pids())
+			})
+		}
+	}
+}
+
+// Case 8: a bomb that forks into sessions of its own is gone at once.
+func TestForkBomb(t *testing.T) {
+	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
+		cmd, pids := family(t, "hop")
+		r, err := within(t, time.Second, cmd, total(time.Second, opt)...)
+		if r == nil || r.ExitCode != 124 || len(r.Survivors) > 0 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if n := len(pids()); n < 4 {
+			t.Errorf("only %d processes: no bomb", n)
+		}
+		mustBeDead(t, pids())
+	})
+}
+
+// Case 14, SPEC 3.4: a command that ends at the instant of the limit has one outcome, and
+// all that is said about it agrees.
+func TestEndsAtTheLimit(t *testing.T) {
+	const n, atOnce = 320, 8
+	var mu sync.Mutex
+	reasons := make(map[procgroup.Reason]int)
+	race(n, atOnce, func(i int) {
+		limit := time.Duration(20+i%16) * time.Millisecond
+		r, err := procgroup.Run(context.Background(), exec.Command("sleep", "0.025"), total(limit)...)
+		if consistent(t, r, err) {
+			mu.Lock()
+			reasons[r.Reason]++
+			mu.Unlock()
+		}
+	})
+	t.Log(reasons)
+}
+
+// Case 15, SPEC 6.9: of a timeout and an abort at the same time the first wins.
+func TestTimeoutAndAbortTogether(t *testing.T) {
+	const n, atOnce = 320, 8
+	var mu sync.Mutex
+	reasons := make(map[procgroup.Reason]int)
+	race(n, atOnce, func(i int) {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(20*time.Millisecond, cancel)
+		limits := timeout.Config{Total: 20*time.Millisecond + time.Duration(i%16-8)*100*time.Microsecond}
+		r, err := procgroup.Run(ctx, sleepCommand(), procgroup.WithLimits(limits))
+		if !consistent(t, r, err) {
+			return
+		}
+		if r.Reason != procgroup.TotalTimeout && r.Reason != procgroup.Aborted {
+			t.Errorf("reason %v", r.Reason)
+		}
+		mu.Lock()
+		reasons[r.Reason]++
+		mu.Unlock()
+	})
+	t.Log(reasons)
+}
+
+func race(n, atOnce int, f func(i int)) {
+	var wg sync.WaitGroup
+	for g := range atOnce {
+		wg.Go(func() {
+			for i := g; i < n; i += atOnce {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// consistent fails the test unless reason, error, code and message say the same. On a busy
+// machine a command may have been stopped before it was started; then there is no result.
+func consistent(t *testing.T, r *procgroup.Result, err error) (started bool) {
+	t.Helper()
+	if r == nil {
+		if e := (*timeout.Error)(nil); !errors.As(err, &e) {
+			t.Errorf("no result: %v", err)
+		}
+		return false
+	}
+	ok := false
+	switch r.Reason {
+	case procgroup.Exited:
+		ok = err == nil && r.ExitCode == 0 && r.Message == "" && r.State.Success()
+	case procgroup.TotalTimeout:
+		ok = errors.Is(err, timeout.ErrTotal) && !errors.Is(err, timeout.ErrAborted) && r.ExitCode == 124 && r.Message != ""
+	case procgroup.Aborted:
+		ok = errors.Is(err, timeout.ErrAborted) && !errors.Is(err, timeout.ErrTotal) && r.ExitCode == 130 && r.Message != ""
+	}
+	if !ok || len(r.Survivors) > 0 || timeout.ExitCode(err) != r.ExitCode {
+		t.Errorf("inconsistent: %v, %+v", err, r)
+	}
+	return true
+}

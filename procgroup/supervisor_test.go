@@ -1,0 +1,175 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// These modes are supervisors themselves, for what cannot be tried in the process of the
+// tests.
+
+// A report is what such a supervisor says.
+type report struct {
+	Code      int
+	Reason    string
+	Survivors []int
+	State     bool
+	Err       string
+	Took      time.Duration
+	Threads   [2]int
+	Errors    []string
+	Leaked    string
+}
+
+func say(r report) int {
+	_ = json.NewEncoder(os.Stdout).Encode(r)
+	return 0
+}
+
+func reportOf(r *procgroup.Result, err error, begun time.Time) report {
+	rep := report{Took: time.Since(begun), Err: fmt.Sprint(err)}
+	if r != nil {
+		rep.Code, rep.Reason, rep.Survivors, rep.State = r.ExitCode, r.Reason.String(), r.Survivors, r.State != nil
+	}
+	return rep
+}
+
+// runModeRun runs a tree with a containment, and is killed in the middle of it.
+func runModeRun(a []string) int {
+	c := map[string]procgroup.Containment{
+		"helper": procgroup.Helper, "cgroup": procgroup.Cgroup, "descendants": procgroup.Descendants,
+	}[a[0]]
+	begun := time.Now()
+	r, err := procgroup.Run(context.Background(), command(a[1], a[2:]...), procgroup.WithContainment(c))
+	return say(reportOf(r, err, begun))
+}
+
+// runModeNonReaping adopts orphans, as process 1 does, and never reaps one.
+func runModeNonReaping(a []string) int {
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	c := procgroup.Descendants
+	if a[0] == "group" {
+		c = procgroup.Group
+	}
+	begun := time.Now()
+	r, err := procgroup.Run(context.Background(), command("zombie"), procgroup.WithContainment(c))
+	rep := reportOf(r, err, begun)
+	zombies := 0
+	for _, s := range processes() {
+		if s.ppid == os.Getpid() && s.dead() {
+			zombies++
+		}
+	}
+	if zombies == 0 {
+		rep.Errors = append(rep.Errors, "there was no zombie, so this proves nothing")
+	}
+	return say(rep)
+}
+
+// runModeIgnoringChildren has the kernel reap its children, as it does in a program that
+// was started with SIGCHLD ignored.
+func runModeIgnoringChildren([]string) int {
+	signal.Ignore(unix.SIGCHLD)
+	begun := time.Now()
+	r, err := procgroup.Run(context.Background(), command("tree", "exit", "3"))
+	return say(reportOf(r, err, begun))
+}
+
+func threads() int {
+	b, _ := os.ReadFile("/proc/self/status")
+	_, rest, _ := strings.Cut(string(b), "Threads:")
+	line, _, _ := strings.Cut(rest, "\n")
+	n, _ := strconv.Atoi(strings.TrimSpace(line))
+	return n
+}
+
+// runModeMany runs few commands at once, then many, and counts threads.
+func runModeMany(a []string) int {
+	rep := report{}
+	for i, n := range []int{10, atoi(a[0])} {
+		ctx, cancel := context.WithCancel(context.Background())
+		var all []*procgroup.Process
+		for range n {
+			p, err := procgroup.Start(ctx, sleepCommand(), procgroup.WithLimits(timeout.Config{Total: longLimit}))
+			if err != nil {
+				rep.Errors = append(rep.Errors, err.Error())
+				continue
+			}
+			all = append(all, p)
+		}
+		time.Sleep(200 * time.Millisecond)
+		rep.Threads[i] = threads()
+		cancel()
+		for _, p := range all {
+			if r, err := p.Wait(); r.ExitCode != 130 || len(r.Survivors) > 0 {
+				rep.Errors = append(rep.Errors, fmt.Sprint(r.ExitCode, r.Survivors, err))
+			}
+		}
+	}
+	return say(rep)
+}
+
+// starve takes all descriptors but some.
+func starve(spare int) (free func()) {
+	var taken []*os.File
+	for {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			break
+		}
+		taken = append(taken, f)
+	}
+	for i := range spare {
+		taken[i].Close()
+	}
+	return func() {
+		for _, f := range taken {
+			f.Close()
+		}
+	}
+}
+
+// runModeStarved starts commands with ever fewer descriptors.
+func runModeStarved([]string) int {
+	rep := report{}
+	// Warm up, so that what is opened once and for all is there.
+	_, _ = procgroup.Run(context.Background(), sleepCommand("0"))
+	files, goroutines := openFiles(), runtime.NumGoroutine()
+	const most = 300
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+		rep.Errors = append(rep.Errors, err.Error())
+	}
+	for _, c := range []procgroup.Containment{procgroup.Auto, procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
+		for spare := range 24 {
+			free := starve(spare)
+			r, err := procgroup.Run(context.Background(), sleepCommand("0"), procgroup.WithContainment(c))
+			free()
+			if (r == nil) == (err == nil) {
+				rep.Errors = append(rep.Errors, fmt.Sprintf("%v with %d spare descriptors: %v, %v", c, spare, r, err))
+			}
+			if err == nil {
+				rep.Code++
+			} else {
+				rep.Err = err.Error()
+			}
+		}
+	}
+	if err := leaks(files, goroutines); err != nil {
+		rep.Leaked = err.Error()
+	}
+	return say(rep)
+}

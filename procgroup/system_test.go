@@ -1,0 +1,254 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+func killPid(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }
+
+// supervise runs a mode of supervisor_test.go and gives its report.
+func supervise(t *testing.T, cmd *exec.Cmd) (rep report) {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, &stderr)
+	}
+	if err := json.Unmarshal(out, &rep); err != nil {
+		t.Fatalf("%v\n%s%s", err, out, &stderr)
+	}
+	for _, e := range rep.Errors {
+		t.Error(e)
+	}
+	return rep
+}
+
+// Case 6: the leader is a zombie, its group lives: the group is killed before the leader
+// is reaped.
+func TestLeaderEndsGroupLives(t *testing.T) {
+	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants} {
+		cmd, pids := family(t, "zombie")
+		r, err := within(t, time.Second, cmd, procgroup.WithContainment(c))
+		check(t, r, err, want{})
+		mustBeDead(t, pids())
+	}
+}
+
+// Case 9, SPEC 6.6, 6.11: what cannot be killed is said, and the call returns all the
+// same. When it can be killed after all, nothing is left.
+func TestUnkillable(t *testing.T) {
+	needRoot(t)
+	const freezer = "/sys/fs/cgroup/freezer"
+	dir := filepath.Join(freezer, "procgroup-test-"+strconv.Itoa(os.Getpid()))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Skip("needs the freezer of cgroup v1, whose members cannot be killed:", err)
+	}
+	thaw := func() { _ = os.WriteFile(dir+"/freezer.state", []byte("THAWED"), 0) }
+	defer func() {
+		thaw()
+		for range 200 {
+			if os.Remove(dir) == nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Error("the freezer is not empty")
+	}()
+	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup} {
+		if c == procgroup.Cgroup {
+			needCgroup(t)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		p, err := procgroup.Start(ctx, command("busy"), procgroup.WithContainment(c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range []string{"/cgroup.procs", "/freezer.state"} {
+			text := map[string]string{"/cgroup.procs": strconv.Itoa(p.Pid()), "/freezer.state": "FROZEN"}[file]
+			if err := os.WriteFile(dir+file, []byte(text), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+		begun := time.Now()
+		cancel()
+		r, err := p.Wait()
+		if took := time.Since(begun); took > time.Second+slack {
+			t.Errorf("%v: took %v", c, took)
+		}
+		if r.ExitCode != 130 || !errors.Is(err, timeout.ErrAborted) || r.State != nil {
+			t.Errorf("%v: %+v, %v", c, r, err)
+		}
+		if len(r.Survivors) != 1 || r.Survivors[0] != p.Pid() {
+			t.Errorf("%v: survivors %v, want %d", c, r.Survivors, p.Pid())
+		}
+		thaw()
+		for begun := time.Now(); alive(p.Pid()); time.Sleep(time.Millisecond) {
+			if time.Since(begun) > slack {
+				t.Fatalf("%v: not dead after the thaw", c)
+			}
+		}
+	}
+}
+
+// Case 17: after the leader has been reaped, its id may be another process's, and that
+// of its group another group's. Nobody else is hit.
+func TestReusedProcessId(t *testing.T) {
+	needRoot(t)
+	const lastPid = "/proc/sys/kernel/ns_last_pid"
+	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants} {
+		reused := 0
+		for try := 0; try < 60 && reused < 3; try++ {
+			// The daemon escapes from the group and holds the pipes, so that the call goes on
+			// for a while after the leader has ended.
+			p, err := procgroup.Start(context.Background(), exec.Command("sh", "-c", "exit 0"), procgroup.WithContainment(c))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid := p.Pid()
+			for begun := time.Now(); statReaped(pid) && time.Since(begun) < slack; {
+				runtime.Gosched()
+			}
+			if err := os.WriteFile(lastPid, []byte(strconv.Itoa(pid-1)), 0); err != nil {
+				t.Skip("needs to choose the next process id:", err)
+			}
+			bystander := exec.Command("sleep", "120")
+			bystander.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			if err := bystander.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if bystander.Process.Pid == pid {
+				reused++
+			}
+			if _, err := p.Wait(); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(5 * time.Millisecond)
+			if !alive(bystander.Process.Pid) {
+				t.Errorf("%v: a bystander was killed", c)
+			}
+			_ = bystander.Process.Kill()
+			_ = bystander.Wait()
+		}
+		if reused == 0 {
+			t.Logf("%v: the id was never reused; other processes were faster", c)
+		}
+	}
+}
+
+// statReaped reports whether a process is still there, as a zombie or not.
+func statReaped(pid int) bool {
+	_, ok := statOf(pid)
+	return ok
+}
+
+// Case 21: the command does not die with the thread that spawned it.
+func TestSpawningThreadEnds(t *testing.T) {
+	started := make(chan *procgroup.Process)
+	go func() {
+		runtime.LockOSThread() // and never unlocks, so the thread ends with the goroutine
+		p, err := procgroup.Start(context.Background(), sleepCommand("0.3"))
+		if err != nil {
+			t.Error(err)
+		}
+		started <- p
+	}()
+	p := <-started
+	if p == nil {
+		return
+	}
+	r, err := p.Wait()
+	check(t, r, err, want{})
+}
+
+// Case 22: zombies that nobody reaps count as dead.
+func TestNobodyReaps(t *testing.T) {
+	for _, c := range []string{"group", "descendants"} {
+		rep := supervise(t, command("nonreap", c))
+		if rep.Code != 0 || len(rep.Survivors) > 0 || rep.Took > slack {
+			t.Errorf("%s: %+v", c, rep)
+		}
+	}
+}
+
+// A host that ignores SIGCHLD has its children reaped by the kernel: the exit status is
+// lost, and nothing else.
+func TestHostIgnoresChildren(t *testing.T) {
+	cmd, pids := family(t, "ignorant")
+	rep := supervise(t, cmd)
+	if rep.Code != 1 || rep.State || len(rep.Survivors) > 0 || rep.Took > slack {
+		t.Errorf("%+v", rep)
+	}
+	for _, pid := range pids() {
+		if alive(pid) {
+			t.Errorf("process %d is alive", pid)
+			killPid(pid)
+		}
+	}
+}
+
+// Case 23, SPEC 6.10: what cannot be started is an error at once.
+func TestCannotBeStarted(t *testing.T) {
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
+		for _, tt := range []struct {
+			path string
+			code int
+			is   error
+		}{
+			{"no-such-command-anywhere", 127, exec.ErrNotFound},
+			{filepath.Join(dir, "missing"), 127, fs.ErrNotExist},
+			{plain, 126, fs.ErrPermission},
+			{dir, 126, fs.ErrPermission},
+		} {
+			r, err := procgroup.Run(context.Background(), exec.Command(tt.path), opt)
+			if r != nil || timeout.ExitCode(err) != tt.code || !errors.Is(err, tt.is) {
+				t.Errorf("%s: %v, %v, code %d; want %d", tt.path, r, err, timeout.ExitCode(err), tt.code)
+			}
+		}
+	})
+}
+
+// Case 23: without descriptors commands fail to start, or run; nothing leaks.
+func TestNoDescriptorsLeft(t *testing.T) {
+	rep := supervise(t, command("starved"))
+	if rep.Leaked != "" {
+		t.Error(rep.Leaked)
+	}
+	if rep.Err == "" || rep.Code == 0 {
+		t.Errorf("%d commands ran, the last error was %q: want both", rep.Code, rep.Err)
+	}
+}
+
+// Case 25: 200 commands at once need no more threads than a few.
+func TestManyAtOnce(t *testing.T) {
+	rep := supervise(t, command("many", "200"))
+	t.Logf("threads with 10 and with 200 commands: %v", rep.Threads)
+	if rep.Threads[1] > rep.Threads[0]+20 {
+		t.Errorf("threads with 10 and with 200 commands: %v", rep.Threads)
+	}
+}

@@ -1,0 +1,196 @@
+package timeout_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// settle decides how late the last beat is dated, which is one of dates.
+func (m *model) settle(e *simulated, dates ...time.Duration) {
+	if !e.fuzzy {
+		return
+	}
+	e.fuzzy = false
+	fits := []time.Duration{e.last, e.last + time.Millisecond}
+	for _, d := range dates {
+		if d > e.last && d < e.last+time.Millisecond && !slices.Contains(fits, d) {
+			fits = append(fits, d)
+		}
+	}
+	e.last = fits[m.choose(len(fits))]
+}
+
+// beat records a beat in e and in those around it, up to the first that has ended.
+func (m *model) beat(e *simulated, counts uint64) {
+	for c := e; c != nil; c = c.around {
+		if c.outcome.abandoned && c.outcome.at == m.now || slices.Contains(m.gracesOver(), c) {
+			// Nobody can say how far the beat of a function climbs that is being
+			// abandoned at this instant.
+			m.open = true
+		}
+	}
+	for ; e != nil && !e.over; e = e.around {
+		if e.held == 0 {
+			e.gapLow, e.gap = e.gaps(m.now)
+		}
+		e.fuzzy = e.last > m.now // the one before was dated later than this one is made
+		e.last, e.made = m.now, m.now
+		e.crowd = append(e.crowd, m.now)
+		e.high += counts
+		if n := len(e.crowd); n > 100 && m.now-e.crowd[n-101] <= time.Millisecond {
+			e.fuzzy = true
+		} else {
+			e.low += counts
+		}
+		if e.stopped && e.stopAt == m.now && e.outcome.kind != timeout.Idle {
+			// The beat is too late to matter, but it may be in the numbers.
+			e.outcome.high = e.high
+			e.outcome.sinceLow = 0
+			e.outcome.gapLow = min(e.outcome.gapLow, e.gapLow)
+		}
+	}
+}
+
+func (m *model) instant() {
+	m.limits()
+	// What is near its idle limit is warned of, unless something happens right now.
+	near := map[*simulated]time.Duration{}
+	for _, e := range m.started {
+		if !e.over && (!e.stopped || e.stopAt == m.now) && e.nearDue() == m.now {
+			near[e] = e.made
+			e.mayWarn = append(e.mayWarn, m.now)
+		}
+	}
+	defer func() {
+		for e, made := range near {
+			if e.made == made && e.held == 0 && !e.stopped && !e.over {
+				e.mustWarn = append(e.mustWarn, m.now)
+			}
+		}
+	}()
+	for {
+		if m.diff != "" {
+			return
+		}
+		r, g := m.runnable(), m.gracesOver()
+		if len(r)+len(g) == 0 {
+			return
+		}
+		if i := m.choose(len(r) + len(g)); i < len(r) {
+			m.step(r[i])
+		} else {
+			e := g[i-len(r)]
+			e.outcome.abandoned = true
+			m.finish(e)
+		}
+	}
+}
+
+// limits stops what a limit has fallen due for.
+func (m *model) limits() {
+	for _, e := range m.started {
+		if e.stopped || e.over {
+			continue
+		}
+		aborted := m.doneAt(e) == m.now
+		switch {
+		case e.due <= m.now:
+			// The deadline of the context around is e's total, and not an abort,
+			// although it also is what ends that context.
+			if aborted && !(e.foreign && e.around != nil && e.around.outcome.kind == timeout.Total) && m.perhaps() {
+				m.stop(e, timeout.Aborted, 0)
+			} else {
+				m.stop(e, timeout.Total, e.limit)
+			}
+		case e.idleDue() <= m.now:
+			if aborted && m.perhaps() {
+				m.stop(e, timeout.Aborted, 0)
+			} else {
+				m.stop(e, timeout.Idle, e.idle)
+			}
+		case aborted:
+			m.stop(e, timeout.Aborted, 0)
+		}
+	}
+}
+
+func (m *model) stop(e *simulated, k timeout.Kind, limit time.Duration) {
+	m.settle(e, m.dates...)
+	e.stopped, e.stopAt, e.done = true, m.now, true
+	if at, kind, ok := m.seen[e.id].stop(); k != timeout.Aborted && (!ok || at != m.now || kind != k) || ok && at == m.now && kind != k {
+		m.expect(fmt.Sprintf("execution %d: not stopped with %v at %v", e.id, k, m.now))
+	}
+	o := &e.outcome
+	o.stopped, o.kind, o.limit = true, k, limit
+	o.elapsed, o.since, o.sinceLow = m.now-e.start, max(0, m.now-e.last), max(0, m.now-e.last)
+	o.gapLow, o.gap = e.gapLow, e.gap
+	if e.held == 0 {
+		o.gapLow, o.gap = e.gaps(m.now)
+	}
+	o.low, o.high = e.low, e.high
+	o.lastLow, o.countLow = e.last, e.low
+}
+
+// gracesOver gives the executions whose function is to be abandoned.
+func (m *model) gracesOver() []*simulated {
+	var out []*simulated
+	for _, e := range m.started {
+		if e.stopped && !e.over && later(e.stopAt, e.grace) <= m.now {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// finish lets Run return.
+func (m *model) finish(e *simulated) {
+	e.over, e.done = true, true
+	e.outcome.at = m.now
+	fuzzy := e.fuzzy // Last is behind until the burst has ended
+	m.settle(e, m.dates...)
+	e.outcome.lastHigh, e.outcome.countHigh = e.last, e.high
+	if !e.stopped {
+		e.outcome.lastLow, e.outcome.countLow = e.last, e.low
+	}
+	if fuzzy {
+		e.outcome.lastLow -= time.Millisecond
+	}
+	if m.expect(m.differs(e, false)); m.diff != "" {
+		return
+	}
+	m.releaseAll(e)
+	if a := e.around; a != nil && a.phase == calling && a.sub == e {
+		a.saw = a.saw || e.outcome.kind == timeout.Aborted
+		a.next++
+		m.schedule(a)
+	}
+}
+
+// releaseAll ends the holds in e, those of executions within it included.
+func (m *model) releaseAll(e *simulated) {
+	for _, h := range m.order {
+		if i := slices.Index(h.on, e); i >= 0 {
+			outer := h.on[i+1:]
+			h.on = h.on[:i]
+			if len(outer) > 0 {
+				m.beat(outer[0], holdCounts)
+			}
+			for _, o := range outer {
+				o.held--
+			}
+		}
+	}
+}
+
+func (m *model) release(h *hold) {
+	if len(h.on) > 0 {
+		m.beat(h.on[0], holdCounts)
+	}
+	for _, e := range h.on {
+		e.held--
+	}
+	h.on = nil
+}

@@ -1,0 +1,335 @@
+package timeout_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// This file holds traps: each test is of a mistake that was, or nearly was, made.
+
+// crowd makes a process of n goroutines, in which taking stacks takes its time.
+func crowd(t *testing.T, n int) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	done := make(chan struct{})
+	for range n {
+		go func() { <-done }()
+	}
+	t.Cleanup(func() { close(done); settled(t, before+5) })
+}
+
+// SPEC 3.9: a runaway loop that keeps beating has a stack too, although each beat makes
+// older captures stale.
+func TestStackOfARunawayLoop(t *testing.T) {
+	stop := make(chan struct{})
+	defer close(stop)
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		for {
+			select {
+			case <-stop:
+				return nil
+			default:
+				heartbeat.Beat(ctx)
+			}
+		}
+	}, timeout.Config{Total: 10 * time.Millisecond, Grace: 10 * time.Millisecond})
+	if e := stopped(t, err); !e.Abandoned || !strings.Contains(string(e.Stack), "TestStackOfARunawayLoop") {
+		t.Errorf("abandoned %v, stack:\n%s", e.Abandoned, e.Stack)
+	}
+}
+
+// SPEC 3.9, 3.10: the stack is taken before the context is cancelled, which takes a while
+// among many goroutines; the grace begins after that.
+func TestCaptureDoesNotEatTheGrace(t *testing.T) {
+	crowd(t, 9000)
+	for range 5 {
+		var seen, returned time.Time
+		err := timeout.Run(context.Background(), func(ctx context.Context) error {
+			<-ctx.Done()
+			seen = time.Now()
+			time.Sleep(time.Millisecond) // it answers
+			returned = time.Now()
+			return nil
+		}, timeout.Config{Idle: 10 * time.Millisecond, Grace: 2 * time.Second})
+		if e := stopped(t, err); e.Kind != timeout.Idle || e.Abandoned {
+			t.Errorf("%v, abandoned %v, though it answered within %v", e.Kind, e.Abandoned, returned.Sub(seen))
+		}
+	}
+}
+
+// SPEC 3.4, 6.9: an abort while the stack is taken does not overrule the limit.
+func TestAbortDuringTheCapture(t *testing.T) {
+	for name, caller := range callers {
+		t.Run(name, func(t *testing.T) {
+			crowd(t, 3000)
+			for range 20 {
+				ctx, cancel := caller(context.Background())
+				idle := 20 * time.Millisecond
+				// The abort comes when the limit has been due for a while, on a timer that
+				// fires at the same time as the engine's or later.
+				time.AfterFunc(idle+2*time.Millisecond, func() { cancel(errCaller) })
+				start := time.Now()
+				err := timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil },
+					timeout.Config{Idle: idle, Total: time.Minute})
+				e := stopped(t, err)
+				if e.Kind == timeout.Aborted && e.Elapsed < idle {
+					t.Errorf("aborted after %v (%v in all)", e.Elapsed, time.Since(start))
+				}
+				if (e.Kind == timeout.Idle) != errors.Is(err, context.DeadlineExceeded) || timeout.ExitCode(err) == 1 {
+					t.Errorf("%v, exit code %d", err, timeout.ExitCode(err))
+				}
+				cancel(nil)
+			}
+		})
+	}
+}
+
+// SPEC 3.13: the panic of a nested execution arrives as what it was.
+func TestNestedPanic(t *testing.T) {
+	inner := func(ctx context.Context) error {
+		return timeout.Run(ctx, func(context.Context) error { blowsUp(http.ErrAbortHandler); return nil })
+	}
+	err := timeout.Run(context.Background(), inner, timeout.WithRecover())
+	var p *timeout.PanicError
+	if !errors.As(err, &p) || p.Value != http.ErrAbortHandler || err.Error() != "panic: net/http: abort Handler" {
+		t.Errorf("%v", err)
+	}
+	if !strings.Contains(string(p.Stack), "blowsUp") {
+		t.Errorf("stack:\n%s", p.Stack)
+	}
+	v := recovered(func() { _ = timeout.Run(context.Background(), inner) })
+	if err, ok := v.(error); !ok || !errors.As(err, &p) || p.Value != http.ErrAbortHandler || !errors.Is(err, http.ErrAbortHandler) {
+		t.Errorf("recovered %v", v)
+	}
+}
+
+// The timeout of a tool does not wait for ever because its progress is being reported.
+func TestSinkThatBeats(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		err := timeout.Run(context.WithValue(t.Context(), callerKey{}, "value"), func(ctx context.Context) error {
+			heartbeat.Relay(ctx, time.Second, heartbeat.SinkFunc(func(sink context.Context, _ heartbeat.Event) error {
+				if sink.Value(callerKey{}) != "value" {
+					t.Error("the sink's context has lost its values")
+				}
+				heartbeat.Beat(sink)
+				return timeout.Run(sink, func(sink context.Context) error { heartbeat.Beat(sink); return nil })
+			}))
+			heartbeat.Beat(ctx)
+			<-ctx.Done()
+			return nil
+		}, timeout.Config{Idle: 10 * time.Second, Total: 24 * time.Hour})
+		if e := stopped(t, err); e.Kind != timeout.Idle || e.Elapsed != 10*time.Second {
+			t.Errorf("%v after %v", e.Kind, e.Elapsed)
+		}
+	})
+}
+
+// A relay whose context is over is gone: thousands of them cost a beat nothing.
+func TestRelaysEndWithTheirContext(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			calls := make(chan struct{}, 100)
+			for range 100 {
+				child, cancel := context.WithCancel(ctx)
+				heartbeat.Relay(child, time.Second, heartbeat.SinkFunc(func(context.Context, heartbeat.Event) error {
+					calls <- struct{}{}
+					return nil
+				}))
+				cancel()
+			}
+			synctest.Wait()
+			heartbeat.Beat(ctx)
+			synctest.Wait()
+			if len(calls) != 0 {
+				t.Errorf("%d of them were called", len(calls))
+			}
+			// Stopping tells the sink that is under way.
+			told := make(chan struct{})
+			stop := heartbeat.Relay(ctx, time.Second, heartbeat.SinkFunc(func(ctx context.Context, _ heartbeat.Event) error {
+				<-ctx.Done()
+				close(told)
+				return nil
+			}))
+			heartbeat.Beat(ctx)
+			synctest.Wait()
+			stop()
+			<-told
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The report of an abandonment comes before that of the return, however close they are.
+func TestAbandonedIsReportedFirst(t *testing.T) {
+	for range 300 {
+		var r recorder
+		release := make(chan struct{})
+		time.AfterFunc(2*time.Millisecond, func() { close(release) })
+		err := timeout.Run(context.Background(), func(context.Context) error { <-release; return nil },
+			timeout.Config{Total: time.Millisecond, Grace: time.Millisecond}, timeout.WithHooks(r.hooks()))
+		e := stopped(t, err)
+		for timeout.Abandoned() > 0 {
+			time.Sleep(100 * time.Microsecond)
+		}
+		r.mu.Lock()
+		names := strings.Join(r.names, " ")
+		r.mu.Unlock()
+		if want := "started abandoned finished"; e.Abandoned && !strings.HasPrefix(names, want) {
+			t.Fatalf("hooks %q, want %q first", names, want)
+		}
+	}
+}
+
+// A hold that came too late does not weaken one that comes after it.
+func TestRefusedHoldTakesNothingAway(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		err := timeout.Run(t.Context(), func(outer context.Context) error {
+			var late func()
+			_ = timeout.Run(outer, func(ctx context.Context) error {
+				time.Sleep(time.Second)
+				late = heartbeat.Hold(ctx) // too late inside, and well in time outside
+				time.Sleep(time.Hour)
+				late()
+				return nil
+			}, timeout.Config{Idle: time.Second, Grace: 2 * time.Hour})
+			late()
+			release := heartbeat.Hold(outer)
+			time.Sleep(time.Hour)
+			release()
+			time.Sleep(2*time.Second - 1)
+			return outer.Err()
+		}, timeout.Config{Idle: 2 * time.Second})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A beat does not make an idle limit near the maximum overflow.
+func TestIdleNearTheMaximum(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			for range 3 {
+				time.Sleep(1000 * time.Hour)
+				heartbeat.Beat(ctx)
+				heartbeat.Hold(ctx)()
+			}
+			return ctx.Err()
+		}, timeout.Config{Idle: math.MaxInt64})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A beat at the instant of the limit is too late, whichever goroutine runs first.
+func TestBeatAtTheLimitIsTooLate(t *testing.T) {
+	for range 500 {
+		bubble(t, func(t *testing.T) {
+			err := timeout.Run(t.Context(), func(ctx context.Context) error {
+				time.Sleep(time.Second)
+				heartbeat.Beat(ctx)
+				<-ctx.Done()
+				return nil
+			}, timeout.Config{Idle: time.Second})
+			if e := stopped(t, err); e.Elapsed != time.Second || e.SinceBeat != time.Second || e.Beats != 0 {
+				t.Errorf("after %v, %v since %d beats", e.Elapsed, e.SinceBeat, e.Beats)
+			}
+		})
+	}
+}
+
+// A log handler that panics does not end the process, not even from a timer.
+func TestPanickingLogHandler(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		err := timeout.Run(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return nil },
+			timeout.Config{Idle: time.Second}, timeout.WithLogger(slog.New(panickingHandler{})))
+		if !errors.Is(err, timeout.ErrIdle) {
+			t.Error(err)
+		}
+	})
+}
+
+type panickingHandler struct{ slog.Handler }
+
+func (panickingHandler) Enabled(context.Context, slog.Level) bool  { panic("handler") }
+func (panickingHandler) Handle(context.Context, slog.Record) error { panic("handler") }
+
+// A mock clock that shows another time than the caller's deadline is on.
+func TestMockClockAndARealDeadline(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	mock := clock.NewMock()
+	mock.Set(time.Now().Add(100 * 365 * 24 * time.Hour))
+	called := false
+	err := timeout.Run(ctx, func(context.Context) error { called = true; return nil }, timeout.WithClock(mock))
+	if err != nil || !called {
+		t.Errorf("%v, called %v", err, called)
+	}
+}
+
+// uncomparable errors must not make errors.Is panic.
+type uncomparable struct{ _ []int }
+
+func (uncomparable) Error() string { return "uncomparable" }
+
+func TestUncomparableErrors(t *testing.T) {
+	e := &timeout.Error{Kind: timeout.Aborted, Err: uncomparable{}, Cause: uncomparable{}}
+	for _, inner := range e.Unwrap() {
+		_ = errors.Is(e, inner)
+	}
+	if errors.Is(e, errTool) || !errors.As(e, new(uncomparable)) {
+		t.Error("errors.Is or errors.As is wrong")
+	}
+}
+
+// SPEC 3.15: nothing hangs on a caller's context that lives on, whichever way the
+// execution is bound to it.
+func TestCallersContextKeepsNothing(t *testing.T) {
+	plain, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	near, cancelNear := context.WithTimeout(plain, time.Minute) // below the total: detached
+	defer cancelNear()
+	for name, ctx := range map[string]context.Context{"plain": plain, "near deadline": near} {
+		t.Run(name, func(t *testing.T) {
+			var wg sync.WaitGroup
+			collected := make(chan struct{}, 1000)
+			for range 1000 {
+				wg.Go(func() {
+					value := new([1 << 10]byte)
+					runtime.AddCleanup(value, func(c chan struct{}) { c <- struct{}{} }, collected)
+					_ = timeout.Run(ctx, func(context.Context) error {
+						value[0] = 1
+						return nil
+					}, timeout.Config{Total: time.Hour, Idle: time.Hour})
+				})
+			}
+			wg.Wait()
+			deadline := time.Now().Add(20 * time.Second)
+			for len(collected) < 990 && time.Now().Before(deadline) {
+				runtime.GC()
+				time.Sleep(time.Millisecond)
+			}
+			if n := len(collected); n < 990 {
+				t.Errorf("%d of 1000 functions were let go of", n)
+			}
+		})
+	}
+}
