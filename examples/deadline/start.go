@@ -22,8 +22,8 @@ type command struct {
 	err     error
 }
 
-// start starts a command that is looked up as execvp(3) does. os/exec is of no use for
-// it: it has other rules, and a process in the way of nothing but its streams.
+// start starts a command that is looked up as execvp(3) does. os/exec looks it up by other
+// rules, and opens /dev/null for a stream that is to be closed.
 func start(argv []string, streams []*os.File) (*command, error) {
 	process, err := spawnByName(argv, streams)
 	if err != nil {
