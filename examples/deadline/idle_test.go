@@ -48,7 +48,7 @@ func TestIdle(t *testing.T) {
 			result{"signal: killed", "", "deadline: no output from command 'sh' for 300ms\n" +
 				"deadline: sending signal TERM to command 'sh'\n" +
 				"deadline: sending signal KILL to command 'sh'\n"}},
-		{"the total still holds", "exec deadline -v --idle .3 2.5 sh -c 'trap \"trap : TERM; sleep .5; trap - TERM; sleep 30 & wait\" TERM; sleep 30 & wait'",
+		{"the total still holds", "exec deadline -v --idle .3 2.5 sh -c 'exec 2>/dev/null; trap \"trap : TERM; sleep .5; trap - TERM; sleep 30 & wait\" TERM; sleep 30 & wait'",
 			result{"exit status 124", "", "deadline: no output from command 'sh' for 300ms\n" +
 				"deadline: sending signal TERM to command 'sh'\n" +
 				"deadline: sending signal TERM to command 'sh'\n"}},

@@ -57,7 +57,7 @@ func newOutput(streams []*os.File, st *status, rep *reporter) (*output, error) {
 		}
 		p := &pipe{r: r, w: w, to: streams[fd], report: rep.say}
 		if st != nil {
-			p.to = st.writer(streams[fd])
+			p.to = st.output(streams[fd])
 		}
 		o.forCommand[fd] = w
 		o.pipes = append(o.pipes, p)

@@ -81,18 +81,20 @@ func (s *status) stop() {
 	})
 }
 
-// writer gives a writer for f beside the line. Where f is a terminal, it is the same one,
-// and what is written appears above the line.
-func (s *status) writer(f *os.File) io.Writer {
+// beside gives a writer for f that does not disturb the line. Where f is a terminal, it is
+// the same one, and what is written appears above the line.
+func (s *status) beside(f *os.File) io.Writer {
 	if !isTerminal(f) {
-		return s.counting(f)
+		return f
 	}
 	w := &lineWriter{progress: s.progress, after: f}
 	s.writers = append(s.writers, w)
-	return s.counting(w)
+	return w
 }
 
-func (s *status) counting(w io.Writer) io.Writer {
+// output is beside for what the command writes: it is counted.
+func (s *status) output(f *os.File) io.Writer {
+	w := s.beside(f)
 	return writerFunc(func(p []byte) (int, error) {
 		n, err := w.Write(p)
 		s.written.Add(int64(n))
@@ -126,8 +128,13 @@ func (s *status) text(now time.Time) string {
 		limited(&b, now.Sub(m.Last()), s.idle)
 	}
 	n := s.written.Load()
-	fmt.Fprintf(&b, ", % .1f/s, % .1f", decor.SizeB1024(s.rate.next(now, n)), decor.SizeB1024(n))
+	fmt.Fprintf(&b, ", %s/s, %s", size(s.rate.next(now, n)), size(n))
 	return b.String()
+}
+
+// size gives bytes as B, which mpb calls b.
+func size(n int64) string {
+	return strings.Replace(fmt.Sprintf("% .1f", decor.SizeB1024(n)), " b", " B", 1)
 }
 
 func limited(b *strings.Builder, d, limit time.Duration) {

@@ -50,7 +50,7 @@ func supervise(o options, r *reporter) ending {
 
 	if o.status && isTerminal(os.Stderr) {
 		s.status = newStatus(o)
-		r.redirect(s.status.writer(os.Stderr))
+		r.redirect(s.status.beside(os.Stderr))
 	}
 	streams := stdStreams()
 	if o.idle > 0 || s.status != nil {

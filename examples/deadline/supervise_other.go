@@ -51,8 +51,8 @@ func supervise(o options, r *reporter) ending {
 		s := newStatus(o)
 		defer s.stop()
 		s.start(ctx)
-		r.redirect(s.writer(os.Stderr))
-		cmd.Stdout, cmd.Stderr = s.writer(os.Stdout), s.writer(os.Stderr)
+		r.redirect(s.beside(os.Stderr))
+		cmd.Stdout, cmd.Stderr = s.output(os.Stdout), s.output(os.Stderr)
 	}
 	grace := time.Duration(math.MaxInt64 / 4) // without -k, nothing is ever killed
 	if o.signal == sigKill {

@@ -91,7 +91,7 @@ func TestTerminalLikeGNU(t *testing.T) {
 	}
 }
 
-var statusLine = regexp.MustCompile(`\d+\.\ds of 1m0s, idle \d+\.\ds of 30s, \d+(\.\d)? [KM]?i?[Bb]/s, \d+(\.\d)? [KM]?i?[Bb]`)
+var statusLine = regexp.MustCompile(`\d+\.\ds of 1m0s, idle \d+\.\ds of 30s, \d+(\.\d)? ([KM]i)?B/s, \d+(\.\d)? ([KM]i)?B`)
 
 // TestStatus: one live line, with the output above it, and nothing of it at the end.
 func TestStatus(t *testing.T) {
@@ -180,7 +180,7 @@ func TestStatusText(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	s.total = 0
-	if got, want := s.text(s.begun.Add(4*time.Second)), "4.0s, 0.0 b/s, 3.0 MiB"; got != want {
+	if got, want := s.text(s.begun.Add(4*time.Second)), "4.0s, 0.0 B/s, 3.0 MiB"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
