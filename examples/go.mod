@@ -2,11 +2,22 @@ module github.com/tooldeadline/tooldeadline/examples
 
 go 1.25.0
 
-require github.com/tooldeadline/tooldeadline v0.0.0
+require (
+	github.com/creack/pty v1.1.24
+	github.com/google/go-cmp v0.7.0
+	github.com/spf13/pflag v1.0.10
+	github.com/tooldeadline/tooldeadline v0.0.0
+	github.com/vbauerster/mpb/v8 v8.9.3
+	golang.org/x/sys v0.40.0
+	golang.org/x/term v0.39.0
+)
 
 require (
+	github.com/VividCortex/ewma v1.2.0 // indirect
+	github.com/acarl005/stripansi v0.0.0-20180116102854-5a71ef0e047d // indirect
 	github.com/benbjohnson/clock v1.3.5 // indirect
-	golang.org/x/sys v0.40.0 // indirect
+	github.com/mattn/go-runewidth v0.0.16 // indirect
+	github.com/rivo/uniseg v0.4.7 // indirect
 )
 
 replace github.com/tooldeadline/tooldeadline => ../

@@ -1,0 +1,150 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// gnu gives a directory in which timeout is the one of GNU coreutils.
+func gnu(t *testing.T) string {
+	t.Helper()
+	for _, path := range []string{"/usr/bin/timeout", "/bin/timeout"} {
+		out, err := exec.Command(path, "--version").Output()
+		if err == nil && strings.Contains(string(out), "GNU coreutils") {
+			dir := t.TempDir()
+			if err := os.Symlink(path, filepath.Join(dir, "timeout")); err != nil {
+				t.Fatal(err)
+			}
+			return dir
+		}
+	}
+	t.Skip("GNU timeout is not installed")
+	return ""
+}
+
+// A gnuCase is a script that does the same with GNU timeout and with ours.
+type gnuCase struct {
+	script string
+	env    []string
+	// ownText says that the output is the program's own, so that only how it ends and what
+	// it says on the standard error is compared.
+	ownText bool
+	// cgo says that ours can do it only if built with cgo, see inherited_cgo.go.
+	cgo bool
+}
+
+// TestLikeGNU proves SPEC 5 and what the program claims: seen from outside, it is GNU
+// timeout.
+func TestLikeGNU(t *testing.T) {
+	theirs, our := gnu(t), ours(t)
+	var all []gnuCase
+	for _, cases := range [][]gnuCase{durationCases(), optionCases, startCases, endCases, signalCases, inheritCases} {
+		all = append(all, cases...)
+	}
+	for _, c := range all {
+		t.Run(c.script, func(t *testing.T) {
+			t.Parallel()
+			if c.cgo && !withCgo {
+				t.Skip("needs cgo")
+			}
+			var want, got result
+			var both sync.WaitGroup
+			both.Go(func() { want = runScript(t, theirs, c.script, c.env...) })
+			both.Go(func() { got = runScript(t, our, c.script, c.env...) })
+			both.Wait()
+			var opts cmp.Options
+			if c.ownText {
+				opts = append(opts, cmpopts.IgnoreFields(result{}, "Stdout"))
+			}
+			if diff := cmp.Diff(want, got, opts); diff != "" {
+				t.Errorf("-GNU +ours:\n%s", diff)
+			}
+		})
+	}
+	t.Logf("%d command lines", len(all))
+}
+
+func durationCases() (cases []gnuCase) {
+	for _, d := range []string{
+		"10", "1d", "0", "0s", "0d", "5.", ".5m", "1e1", "1E1", "0x10", "0X10", "0x1p4", "0x.8p4", "0xah",
+		"inf", "INF", "Infinity", "infd", " 1", "+5", "1e-5000", "1e5000", "9999999999999d", "1e300d",
+		"18446744073709551616", "9223372036854775807", "9223372037",
+
+		"nan", "1 ", "0x", "1e", "1e+", "5S", "1ss", "1ms", "", "1_0", "0x1_0", "s", "1,5", "++1", "+", ".", "- 1",
+		"infx", "5 s", "-", "١", "1\n", "0x1p", "--1",
+	} {
+		cases = append(cases, gnuCase{script: "exec timeout -- '" + d + "' true"})
+	}
+	return append(cases,
+		gnuCase{script: "exec timeout -- -1 true"},
+		gnuCase{script: "exec timeout -- -0 true"},
+		gnuCase{script: "exec timeout -1 true"},
+		gnuCase{script: "exec timeout 1e-10 sleep 10"},
+		gnuCase{script: "exec timeout 1e-320 sleep 10"},
+		gnuCase{script: "exec timeout .1 sleep 10"},
+		gnuCase{script: "exec timeout 0.002m sleep 10"},
+		gnuCase{script: "exec timeout 0x.2p0 sleep 10"},
+		gnuCase{script: "exec timeout 0 sleep .2"},
+		gnuCase{script: "exec timeout -k x 1 true"},
+		gnuCase{script: "exec timeout -k inf 1 true"},
+		gnuCase{script: "exec timeout -k 0 .1 sh -c 'trap \"\" TERM; sleep .5; echo done'"},
+	)
+}
+
+var optionCases = []gnuCase{
+	{script: "exec timeout"},
+	{script: "exec timeout 5"},
+	{script: "exec timeout -v 5"},
+	{script: "exec timeout --help", ownText: true},
+	{script: "exec timeout --hel --nonsense", ownText: true},
+	{script: "exec timeout --version", ownText: true},
+	{script: "exec timeout --nonsense --help"},
+	{script: "exec timeout --help >/dev/full"},
+	{script: "exec timeout --help >&-", cgo: true},
+	{script: "exec timeout --nonsense=1 5 true"},
+	{script: "exec timeout --ver"},
+	{script: "exec timeout --v=1"},
+	{script: "exec timeout --verbose=1 5 true"},
+	{script: "exec timeout --foreground=yes 5 true"},
+	{script: "exec timeout -x 5 true"},
+	{script: "exec timeout -h"},
+	{script: "exec timeout -vx 5 true"},
+	{script: "exec timeout -5 true"},
+	{script: "exec timeout -k"},
+	{script: "exec timeout -vk"},
+	{script: "exec timeout --kill-after"},
+	{script: "exec timeout --kill"},
+	{script: "exec timeout --kill= 5 true"},
+	{script: "exec timeout -k1 5 true"},
+	{script: "exec timeout -vk1 5 true"},
+	{script: "exec timeout --kill-after 1 5 true"},
+	{script: "exec timeout --kil=1 --pres --f --s TERM 5 true"},
+	{script: "exec timeout -k 1 -- 5 true"},
+	{script: "exec timeout 5 -v true"},
+	{script: "exec timeout 5 -- true"},
+	{script: "exec timeout 5 echo -v --help -- -k 1"},
+	{script: "exec timeout -k 1 -k x 5 true"},
+	{script: "exec timeout -s foo 5 true"},
+	{script: "exec timeout -s '' 5 true"},
+	{script: "exec timeout -s 200 5 true"},
+	{script: "exec timeout -s 65 5 true"},
+	{script: "exec timeout -s 32 5 true"},
+	{script: "exec timeout -s 9x 5 true"},
+	{script: "exec timeout -s -9 5 true"},
+	{script: "exec timeout -s RTMIN-1 5 true"},
+	{script: "exec timeout -s RTMIN+ 5 true"},
+	{script: "exec timeout -s sigSIGTERM 5 true"},
+	{script: "exec timeout -s EMT 5 true"},
+	{script: "mkdir bin; ln -s $(command -v timeout) bin; exec bin/timeout --nonsense"},
+	{script: "ln -s $(command -v timeout) .; exec ./timeout --ver"},
+	{script: "ln -s $(command -v timeout) timeout; exec ./timeout -v .1 sleep 10"},
+}

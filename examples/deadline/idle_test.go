@@ -1,0 +1,175 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestIdle proves that output, and nothing else, renews the idle limit (SPEC 3.1, 5.2,
+// 6.2), and that it comes through as it was written.
+func TestIdle(t *testing.T) {
+	bin := ours(t)
+	const chatty = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do %s; sleep .2; done"
+	says := func(what string) string { return strings.ReplaceAll(chatty, "%s", what) }
+	for _, c := range []struct {
+		name, script string
+		want         result
+	}{
+		{"lines", "exec deadline --idle 3 60 sh -c '" + says("echo $i") + "'",
+			result{"exit status 0", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n20\n", ""}},
+		{"dots", "exec deadline --idle 3 0 sh -c '" + says("printf .") + "; exit 4'",
+			result{"exit status 4", "....................", ""}},
+		{"stderr", "exec deadline --idle 3 60 sh -c '" + says("printf . >&2") + "'",
+			result{"exit status 0", "", "...................."}},
+		{"in turn", "exec deadline --idle 3 60 sh -c '" + says("printf . >&$((i % 2 + 1))") + "'",
+			result{"exit status 0", "..........", ".........."}},
+		{"silent", "exec deadline --idle .3 60 sh -c 'echo begun; sleep 30; echo no'",
+			result{"exit status 124", "begun\n", ""}},
+		{"silent from the start", "exec deadline --idle .3 0 sleep 30",
+			result{"exit status 124", "", ""}},
+		{"verbose", "exec deadline -v --idle .25 60 sleep 30",
+			result{"exit status 124", "", "deadline: no output from command 'sleep' for 250ms\n" +
+				"deadline: sending signal TERM to command 'sleep'\n"}},
+		{"last words", "exec deadline --idle .3 60 sh -c 'trap \"echo caught; exit 0\" TERM; sleep 30 & wait'",
+			result{"exit status 124", "caught\n", ""}},
+		{"preserved", "exec deadline -p --idle .3 60 sh -c 'trap \"echo caught; exit 5\" TERM; sleep 30 & wait'",
+			result{"exit status 5", "caught\n", ""}},
+		{"signal", "exec deadline -v -s INT --idle .3 60 sleep 30",
+			result{"exit status 124", "", "deadline: no output from command 'sleep' for 300ms\n" +
+				"deadline: sending signal INT to command 'sleep'\n"}},
+		{"kill", "exec deadline -v -k .2 --idle .3 60 sh -c 'trap \"\" TERM; sleep 30; sleep 30'",
+			result{"signal: killed", "", "deadline: no output from command 'sh' for 300ms\n" +
+				"deadline: sending signal TERM to command 'sh'\n" +
+				"deadline: sending signal KILL to command 'sh'\n"}},
+		{"the total still holds", "exec deadline -v --idle .3 2.5 sh -c 'exec 2>/dev/null; trap \"trap : TERM; sleep .5; trap - TERM; sleep 30 & wait\" TERM; sleep 30 & wait'",
+			result{"exit status 124", "", "deadline: no output from command 'sh' for 300ms\n" +
+				"deadline: sending signal TERM to command 'sh'\n" +
+				"deadline: sending signal TERM to command 'sh'\n"}},
+		{"total", "exec deadline -v --idle 30 .3 sleep 30",
+			result{"exit status 124", "", "deadline: sending signal TERM to command 'sleep'\n"}},
+		{"total below idle", "exec deadline -v --idle 5d .3 sh -c 'while :; do echo; sleep .1; done' >/dev/null",
+			result{"exit status 124", "", "deadline: sending signal TERM to command 'sh'\n"}},
+		{"switched off", "exec deadline --idle 0 60 sh -c '[ /proc/self/fd/1 -ef /dev/null ] && exit 3' >/dev/null",
+			result{"exit status 3", "", ""}},
+		{"one order for both streams", "exec deadline --idle 30 60 sh -c 'for i in 1 2 3 4 5 6 7 8 9; do echo o$i; echo e$i >&2; done' 2>&1",
+			result{"exit status 0", "o1\ne1\no2\ne2\no3\ne3\no4\ne4\no5\ne5\no6\ne6\no7\ne7\no8\ne8\no9\ne9\n", ""}},
+		{"own end by a signal", "exec deadline --idle 30 60 sh -c 'echo x; kill -TERM $$'",
+			result{"signal: terminated", "x\n", ""}},
+		{"reader gone", "{ deadline --idle 30 60 yes; echo $? >&2; } | head -n1",
+			result{"exit status 0", "y\n", "141\n"}},
+		{"disk full", "exec deadline --idle 30 60 sh -c 'trap \"\" PIPE; echo x; sleep .3; echo x; exit 6' >/dev/full 2>log; ",
+			result{"exit status 6", "", ""}},
+		{"stdin", "echo in | deadline --idle 30 60 cat", result{"exit status 0", "in\n", ""}},
+		{"descendant that writes on", "exec deadline --idle 30 60 sh -c 'echo x; { trap \"\" PIPE; sleep 1; echo late; } & exit 3'",
+			result{"exit status 3", "x\n", ""}},
+		{"descendant's last words", "exec deadline --idle 30 60 sh -c '{ sleep .1; echo y; } & echo x'",
+			result{"exit status 0", "x\ny\n", ""}},
+		{"not found", "exec deadline --idle 30 60 nosuch",
+			result{"exit status 127", "", "deadline: failed to run command 'nosuch': No such file or directory\n"}},
+		{"bad limit", "exec deadline --idle never 60 true",
+			result{"exit status 125", "", "deadline: invalid time interval 'never'\nTry 'deadline --help' for more information.\n"}},
+		{"shortened", "exec deadline --id=.2 60 sleep 30", result{"exit status 124", "", ""}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := runScript(t, bin, c.script); got != c.want {
+				t.Errorf("%s\ngot  %q\nwant %q", c.script, got, c.want)
+			}
+		})
+	}
+}
+
+// TestFloodThrough: every byte comes through, also when the reader is slower than the
+// idle limit, which is no fault of the command's.
+func TestFloodThrough(t *testing.T) {
+	t.Parallel()
+	cmd, leftovers := prepare(t, ours(t), "exec deadline --idle 2 60 sh -c 'dd if=/dev/zero bs=64k count=64 2>/dev/null; echo end'")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	time.Sleep(3 * time.Second)
+	var got bytes.Buffer
+	if _, err := io.Copy(&got, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the command was stopped: %v", err)
+	}
+	if n := got.Len(); n != 64*64<<10+4 || !bytes.HasSuffix(got.Bytes(), []byte("end\n")) {
+		t.Errorf("%d bytes came through", n)
+	}
+	noneLeft(t, leftovers)
+}
+
+// TestNobodyReads: an output that nobody takes holds up neither the total nor the end.
+func TestNobodyReads(t *testing.T) {
+	t.Parallel()
+	cmd, leftovers := prepare(t, ours(t), "exec deadline --idle 30 1 sh -c 'dd if=/dev/zero bs=1M count=1 2>/dev/null'")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd.Stdout = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 124 {
+		t.Errorf("exit code %d, want 124", code)
+	}
+	noneLeft(t, leftovers)
+}
+
+// TestUnbuffered: a part of a line comes through while the command goes on.
+func TestUnbuffered(t *testing.T) {
+	t.Parallel()
+	cmd, leftovers := prepare(t, ours(t), "exec deadline --idle 60 60 sh -c 'printf part; cat >/dev/null; printf rest'")
+	stdin, _ := cmd.StdinPipe()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	part := make([]byte, 4)
+	if _, err := io.ReadFull(stdout, part); err != nil || string(part) != "part" {
+		t.Fatalf("%q, %v", part, err)
+	}
+	stdin.Close()
+	rest, _ := io.ReadAll(stdout)
+	if err := cmd.Wait(); err != nil || string(rest) != "rest" {
+		t.Errorf("%q, %v", rest, err)
+	}
+	noneLeft(t, leftovers)
+}
+
+// TestDirect: without --idle, the command has the streams themselves, and --status
+// changes nothing where there is no terminal.
+func TestDirect(t *testing.T) {
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		t.Skip("needs /proc")
+	}
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "out")
+	got := runScript(t, ours(t), "exec deadline --status 60 readlink /proc/self/fd/1 >"+file)
+	out, err := os.ReadFile(file)
+	if err != nil || strings.TrimSpace(string(out)) != file || got != (result{Exit: "exit status 0"}) {
+		t.Errorf("%q, %q, %v", out, got, err)
+	}
+}

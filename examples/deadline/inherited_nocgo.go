@@ -1,0 +1,18 @@
+//go:build unix && !cgo
+
+package main
+
+import (
+	"os/signal"
+
+	"golang.org/x/sys/unix"
+)
+
+// wasIgnored reports whether a signal was ignored when the program was started, as far
+// as the Go runtime lets us know, see inherited_cgo.go. Those of job control it leaves
+// alone, so they need not be known.
+func wasIgnored(sig sysSignal) bool {
+	return (sig == unix.SIGHUP || sig == unix.SIGINT) && signal.Ignored(sig)
+}
+
+func wasClosed(int) bool { return false }

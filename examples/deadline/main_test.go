@@ -1,0 +1,145 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The test binary is the program when it is called by one of the program's names.
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case "deadline", "timeout":
+		main()
+	}
+	// The tests wait for most of their time, so there may be more of them at once than
+	// there are processors. -parallel still counts.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// Nothing here waits for as long as this unless it fails.
+const veryLong = time.Minute
+
+// ours gives a directory in which deadline and timeout are the program.
+func ours(t *testing.T) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"deadline", "timeout"} {
+		if err := os.Symlink(exe, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// A result is what can be seen of a script from outside.
+type result struct {
+	Exit           string
+	Stdout, Stderr string
+}
+
+const marker = "DEADLINE_TEST_RUN"
+
+var runs atomic.Int64
+
+// prepare makes a command of a shell script that finds the program in bin. What it starts
+// can be found by a variable of its environment.
+func prepare(t *testing.T, bin, script string, env ...string) (cmd *exec.Cmd, leftovers func() []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), veryLong)
+	t.Cleanup(cancel)
+	cmd = exec.CommandContext(ctx, "/bin/sh", "-c", script)
+	cmd.Dir = t.TempDir()
+	mark := marker + "=" + strconv.Itoa(os.Getpid()) + "." + strconv.FormatInt(runs.Add(1), 10)
+	// The race detector would have each process wait for a second at its end.
+	cmd.Env = append([]string{"PATH=" + bin + ":/usr/bin:/bin", "LC_ALL=C", "GORACE=atexit_sleep_ms=0", mark}, env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = 10 * time.Second
+	return cmd, func() []string { return processesWith(mark) }
+}
+
+// runScript runs a script and checks that it leaves nothing behind.
+func runScript(t *testing.T, bin, script string, env ...string) result {
+	t.Helper()
+	cmd, leftovers := prepare(t, bin, script, env...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	fixtures(t, cmd.Dir)
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: %v\nstdout: %s\nstderr: %s", script, err, &stdout, &stderr)
+	}
+	noneLeft(t, leftovers)
+	return result{Exit: strings.TrimSuffix(cmd.ProcessState.String(), " (core dumped)"), Stdout: stdout.String(), Stderr: stderr.String()}
+}
+
+// noneLeft waits for what is still ending, and fails if something stays.
+func noneLeft(t *testing.T, leftovers func() []string) {
+	t.Helper()
+	left := leftovers()
+	for until := time.Now().Add(10 * time.Second); len(left) > 0 && time.Now().Before(until); left = leftovers() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// processesWith lists what runs with this in its environment, where /proc tells.
+func processesWith(variable string) (found []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, f := range files {
+		env, err := os.ReadFile(f)
+		if err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+variable+"\x00")) {
+			line, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "cmdline"))
+			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}
+
+// fixtures are the files that scripts use.
+func fixtures(t *testing.T, dir string) {
+	t.Helper()
+	for name, f := range map[string]struct {
+		mode os.FileMode
+		text string
+	}{
+		"plain":        {0o644, "text\n"},
+		"headless":     {0o755, "echo headless \"$0\" \"$@\"\n"},
+		"lost":         {0o755, "#!/nonexistent/interpreter\n"},
+		"first/tool":   {0o644, "#!/bin/sh\necho first\n"},
+		"second/tool":  {0o755, "#!/bin/sh\necho second\n"},
+		"second/blank": {0o755, ""},
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(f.text), f.mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("loop", filepath.Join(dir, "loop")); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build unix && !cgo
+
+package main
+
+const withCgo = false

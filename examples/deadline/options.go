@@ -1,0 +1,191 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// options are what the command line says.
+type options struct {
+	total, idle, killAfter time.Duration // 0 is none
+	signal                 sysSignal     // sent when a limit has fired
+	foreground             bool
+	preserveStatus         bool
+	verbose                bool
+	status                 bool
+	command                []string // with its arguments; never empty
+}
+
+// A usageError is a bad command line. The text may be empty: GNU timeout has nothing to
+// say where an operand is missing.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+var (
+	errHelp    = errors.New("help is wanted")
+	errVersion = errors.New("the version is wanted")
+)
+
+// A value is an option that takes effect when it is met, so that, as with getopt, the
+// first thing on the command line that is wrong, or is --help, counts.
+type value func(string) error
+
+func (v value) Set(s string) error { return v(s) }
+func (value) String() string       { return "" }
+func (value) Type() string         { return "" }
+
+// given is what an option without an argument is set to.
+const given = "\x00"
+
+// newFlags makes the options known. What is parsed ends up in o.
+func newFlags(o *options) *pflag.FlagSet {
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.SetInterspersed(false) // what follows COMMAND is the command's
+	with := func(name, short string, set func(string) error) {
+		f.VarP(value(set), name, short, "")
+	}
+	without := func(name, short string, set func() error) {
+		f.VarPF(value(func(s string) error {
+			if s != given {
+				return usageError("option '--" + name + "' doesn't allow an argument")
+			}
+			return set()
+		}), name, short, "").NoOptDefVal = given
+	}
+	duration := func(d *time.Duration) func(string) error {
+		return func(s string) (err error) {
+			*d, err = parseDuration(s)
+			return err
+		}
+	}
+	on := func(b *bool) func() error {
+		return func() error {
+			*b = true
+			return nil
+		}
+	}
+
+	with("kill-after", "k", duration(&o.killAfter))
+	with("signal", "s", func(s string) (err error) {
+		o.signal, err = parseSignal(s)
+		return err
+	})
+	without("preserve-status", "p", on(&o.preserveStatus))
+	without("foreground", "f", on(&o.foreground))
+	without("verbose", "v", on(&o.verbose))
+	without("help", "", func() error { return errHelp })
+	without("version", "", func() error { return errVersion })
+	with("idle", "", duration(&o.idle))
+	without("status", "", on(&o.status))
+
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if c := candidates(name); len(c) == 1 {
+			name = c[0]
+		}
+		return pflag.NormalizedName(name)
+	})
+	return f
+}
+
+// gnuOptions and ourOptions are the long options in the order in which GNU timeout would
+// list them.
+var (
+	gnuOptions = []string{"foreground", "kill-after", "preserve-status", "signal", "verbose", "help", "version"}
+	ourOptions = []string{"idle", "status"}
+)
+
+// candidates are the long options that name may stand for: it may be shortened as long
+// as it is clear. It means one of GNU's where it would mean that to GNU timeout.
+func candidates(name string) []string {
+	if slices.Contains(ourOptions, name) {
+		return []string{name}
+	}
+	for _, options := range [][]string{gnuOptions, ourOptions} {
+		var found []string
+		for _, o := range options {
+			if o == name {
+				return []string{o}
+			}
+			if strings.HasPrefix(o, name) {
+				found = append(found, o)
+			}
+		}
+		if len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
+
+// parse reads the command line, without the program's name.
+func parse(args []string) (options, error) {
+	o := options{signal: defaultSignal}
+	f := newFlags(&o)
+	if err := f.Parse(args); err != nil {
+		return o, asGNU(err, args)
+	}
+	rest := f.Args()
+	if len(rest) < 2 {
+		return o, usageError("")
+	}
+	o.command = rest[1:]
+	var err error
+	o.total, err = parseDuration(rest[0])
+	return o, err
+}
+
+// asGNU says what pflag found wrong in the words of getopt.
+func asGNU(err error, args []string) error {
+	var (
+		unknown *pflag.NotExistError
+		missing *pflag.ValueRequiredError
+		invalid *pflag.InvalidValueError
+		syntax  *pflag.InvalidSyntaxError
+	)
+	switch {
+	case errors.As(err, &invalid):
+		return invalid.Unwrap() // ours
+	case errors.As(err, &missing) && missing.GetSpecifiedShortnames() != "":
+		return usageError("option requires an argument -- '" + missing.GetSpecifiedName() + "'")
+	case errors.As(err, &missing):
+		return usageError("option '--" + missing.GetFlag().Name + "' requires an argument")
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		return usageError("invalid option -- '" + unknown.GetSpecifiedName() + "'")
+	case errors.As(err, &unknown):
+		return unknownLong(unknown.GetSpecifiedName(), args)
+	case errors.As(err, &syntax):
+		return usageError("unrecognized option '" + syntax.GetSpecifiedFlag() + "'")
+	case errors.Is(err, pflag.ErrHelp): // pflag's own -h
+		return usageError("invalid option -- 'h'")
+	default:
+		return usageError(err.Error())
+	}
+}
+
+func unknownLong(name string, args []string) error {
+	i := slices.IndexFunc(args, func(a string) bool {
+		return a == "--"+name || strings.HasPrefix(a, "--"+name+"=")
+	})
+	arg := "--" + name
+	if i >= 0 {
+		arg = args[i]
+	}
+	c := candidates(name)
+	if len(c) < 2 {
+		return usageError("unrecognized option '" + arg + "'")
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "option '%s' is ambiguous; possibilities:", arg)
+	for _, o := range c {
+		fmt.Fprintf(&b, " '--%s'", o)
+	}
+	return usageError(b.String())
+}

@@ -1,0 +1,103 @@
+//go:build unix
+
+package main
+
+import (
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+type sysSignal = syscall.Signal
+
+const defaultSignal = unix.SIGTERM
+
+// parseSignal reads the name of a signal, with or without SIG, in upper or lower case, or
+// its number, or the exit status that a shell gives for it. EXIT, or 0, is none.
+func parseSignal(s string) (sysSignal, error) {
+	if s != "" && '0' <= s[0] && s[0] <= '9' {
+		n, err := strconv.Atoi(s)
+		if low := n & 0x7f; low != 0 && low != 0x7f {
+			n = low
+		}
+		if err == nil && signalName(sysSignal(n)) != strconv.Itoa(n) {
+			return sysSignal(n), nil
+		}
+		return 0, usageError(quote(s) + ": invalid signal")
+	}
+	name := strings.ToUpper(s)
+	for _, name := range [...]string{name, strings.TrimPrefix(name, "SIG")} {
+		if sig, ok := signalNumber(name); ok {
+			return sig, nil
+		}
+	}
+	return 0, usageError(quote(s) + ": invalid signal")
+}
+
+// signalNumber gives the signal of a name in upper case, without SIG.
+func signalNumber(name string) (sysSignal, bool) {
+	switch alias := aliases[name]; {
+	case name == "EXIT":
+		return 0, true
+	case alias != "":
+		name = alias
+	}
+	if sig := unix.SignalNum("SIG" + name); sig != 0 {
+		return sig, true
+	}
+	return realTimeNumber(name)
+}
+
+// signalName gives the name of a signal without SIG, or its number where it has none.
+func signalName(sig sysSignal) string {
+	if sig == 0 {
+		return "EXIT"
+	}
+	if name := unix.SignalName(sig); name != "" {
+		name = strings.TrimPrefix(name, "SIG")
+		if alias := preferred[name]; alias != "" {
+			return alias
+		}
+		return name
+	}
+	if name := realTimeName(sig); name != "" {
+		return name
+	}
+	return strconv.Itoa(int(sig))
+}
+
+// realTimeNumber reads RTMIN, RTMIN+n, RTMAX and RTMAX-n.
+func realTimeNumber(name string) (sysSignal, bool) {
+	base, offset, sign := sysSignal(0), "", ""
+	if rest, ok := strings.CutPrefix(name, "RTMIN"); ok {
+		base, offset, sign = realTimeMin, rest, "+"
+	} else if rest, ok := strings.CutPrefix(name, "RTMAX"); ok {
+		base, offset, sign = realTimeMax, rest, "-"
+	}
+	if base == 0 {
+		return 0, false
+	}
+	if offset == "" {
+		return base, true
+	}
+	n, err := strconv.Atoi(offset)
+	sig := base + sysSignal(n)
+	return sig, err == nil && strings.HasPrefix(offset, sign) && realTimeMin <= sig && sig <= realTimeMax
+}
+
+func realTimeName(sig sysSignal) string {
+	switch {
+	case realTimeMin == 0 || sig < realTimeMin || sig > realTimeMax:
+		return ""
+	case sig == realTimeMin:
+		return "RTMIN"
+	case sig == realTimeMax:
+		return "RTMAX"
+	case sig <= (realTimeMin+realTimeMax)/2:
+		return "RTMIN+" + strconv.Itoa(int(sig-realTimeMin))
+	default:
+		return "RTMAX-" + strconv.Itoa(int(realTimeMax-sig))
+	}
+}

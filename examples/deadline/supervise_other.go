@@ -1,0 +1,82 @@
+//go:build !unix
+
+package main
+
+import (
+	"context"
+	"math"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Where there are no signals, package procgroup does it all: it asks the command to end
+// if the system has a way, and kills it and everything it has started.
+
+type sysSignal int
+
+const defaultSignal, sigKill sysSignal = 15, 9
+
+func parseSignal(s string) (sysSignal, error) {
+	switch strings.TrimPrefix(strings.ToUpper(s), "SIG") {
+	case "TERM", "15":
+		return defaultSignal, nil
+	case "KILL", "9":
+		return sigKill, nil
+	}
+	return 0, usageError(quote(s) + ": not supported on this system, which has only TERM and KILL")
+}
+
+func raise(sysSignal) {}
+
+func wasClosed(int) bool { return false }
+
+func reason(err error) string { return err.Error() }
+
+func supervise(o options, r *reporter) ending {
+	if o.foreground {
+		r.say("--foreground is not supported on this system")
+		return ending{code: exitFailed}
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer cancel()
+	cmd := exec.Command(o.command[0], o.command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if o.status && isTerminal(os.Stderr) {
+		s := newStatus(o)
+		defer s.stop()
+		s.start(ctx)
+		r.redirect(s.beside(os.Stderr))
+		cmd.Stdout, cmd.Stderr = s.output(os.Stdout), s.output(os.Stderr)
+	}
+	grace := time.Duration(math.MaxInt64 / 4) // without -k, nothing is ever killed
+	if o.signal == sigKill {
+		grace = 0
+	} else if o.killAfter > 0 {
+		grace = min(o.killAfter, grace)
+	}
+	result, err := procgroup.Run(ctx, cmd,
+		procgroup.WithLimits(timeout.Config{Total: o.total, Idle: o.idle}),
+		procgroup.WithKillGrace(grace),
+		procgroup.WithMaxOutput(0),
+		procgroup.WithOrphans(true))
+	if result == nil {
+		r.say("failed to run command %s: %v", quote(o.command[0]), err)
+		if code := timeout.ExitCode(err); code == exitNotFound {
+			return ending{code: code}
+		}
+		return ending{code: exitCannotExecute}
+	}
+	if result.Message != "" && o.verbose {
+		r.say("stopped command %s: %s", quote(o.command[0]), result.Message)
+	}
+	if result.Reason != procgroup.Exited && result.State != nil && (o.preserveStatus || result.Escalated) {
+		return ending{code: result.State.ExitCode()}
+	}
+	return ending{code: result.ExitCode}
+}
