@@ -42,7 +42,7 @@ func TestDaemonHoldsStreams(t *testing.T) {
 // Cases 10 and 11, SPEC 6.3: a flood without a newline is counted exactly and kept in
 // bounded memory, and every chunk of it is a heartbeat.
 func TestFlood(t *testing.T) {
-	const size = 512 << 20
+	const size = int64(4 << 30)
 	peak := make(chan uint64)
 	stop := make(chan struct{})
 	runtime.GC()
@@ -60,7 +60,7 @@ func TestFlood(t *testing.T) {
 			}
 		}
 	}()
-	r, err := within(t, longLimit, command("flood", strconv.Itoa(size)),
+	r, err := within(t, longLimit, command("flood", strconv.FormatInt(size, 10)),
 		procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: 10 * time.Second}))
 	close(stop)
 	check(t, r, err, want{})
@@ -124,7 +124,7 @@ func TestCombined(t *testing.T) {
 // Unlimited keeps everything.
 func TestUnlimitedOutput(t *testing.T) {
 	const size = 20 << 20
-	r, err := within(t, longLimit, command("flood", strconv.Itoa(size)), procgroup.WithMaxOutput(procgroup.Unlimited))
+	r, err := within(t, longLimit, command("flood", strconv.FormatInt(size, 10)), procgroup.WithMaxOutput(procgroup.Unlimited))
 	check(t, r, err, want{})
 	if b := r.Stdout.Bytes(); len(b) != size || r.Stdout.Dropped != 0 || !bytes.Equal(b[:16], b[size-16:]) {
 		t.Errorf("%d bytes kept", len(b))
@@ -154,7 +154,7 @@ func TestCallback(t *testing.T) {
 	t.Run("is slow", func(t *testing.T) {
 		const size = 64 << 20
 		var seen int64
-		r, err := within(t, longLimit, command("flood", strconv.Itoa(size)), procgroup.WithOutput(func(c procgroup.Chunk) {
+		r, err := within(t, longLimit, command("flood", strconv.FormatInt(size, 10)), procgroup.WithOutput(func(c procgroup.Chunk) {
 			seen += int64(len(c.Data)) + c.Skipped
 			time.Sleep(20 * time.Millisecond)
 		}))
