@@ -2,6 +2,7 @@ package procgroup
 
 import (
 	"errors"
+	"math"
 	"os/exec"
 	"time"
 )
@@ -42,6 +43,6 @@ func Attach(cmd *exec.Cmd, opts ...Option) {
 		return
 	}
 	if cmd.WaitDelay == 0 {
-		cmd.WaitDelay = s.killGrace + 500*time.Millisecond
+		cmd.WaitDelay = s.killGrace + min(500*time.Millisecond, math.MaxInt64-s.killGrace)
 	}
 }

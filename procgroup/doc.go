@@ -19,8 +19,9 @@
 //
 //   - [Cgroup], on Linux where the host may create a control group below its own, as
 //     root or with delegation. Nothing escapes.
-//   - [Descendants], elsewhere on Linux. What clears its environment and has no living
-//     parent escapes, and so does what another user runs.
+//   - [Descendants], elsewhere on Linux. What has no living parent, and an environment
+//     that is cleared, overwritten (as by setproctitle) or not to be read, escapes; so
+//     does what another user runs. Survivors does not list it.
 //   - [Helper], on request, on Linux: it also works when the host itself is killed.
 //   - [Job], on Windows. It works when the host is killed too; with all others but these
 //     two the command then goes on.

@@ -20,6 +20,7 @@ type Process struct {
 	inner  *exec.Cmd       // the one that runs, a copy with our pipes
 	ctx    context.Context // the caller's, with our cancel
 	cancel context.CancelCauseFunc
+	caller context.Context // the caller's
 	begun  time.Time
 
 	// The start: the caller's goroutine spawns, because threads have properties that
@@ -94,6 +95,7 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Process, error)
 		settings: newSettings(opts),
 		cmd:      cmd,
 		begun:    time.Now(),
+		caller:   ctx,
 		entered:  make(chan context.Context, 1),
 		spawned:  make(chan struct{}),
 		done:     make(chan struct{}),
@@ -185,10 +187,17 @@ func (p *Process) startFailure(ctx context.Context, err error) error {
 	return err
 }
 
-// commandContextDone is called when the context of exec.CommandContext is done. If it is
-// the same as the caller's, the execution knows already, and better.
+// commandContextDone is called when the context of exec.CommandContext is done. If that is
+// the caller's context, or one that the caller's is made from, the execution learns of it
+// too, and knows why; but a context tells those who wait for it before it cancels the
+// contexts made from it, so it may take a moment.
 func (p *Process) commandContextDone(ctx context.Context) error {
-	if ctx.Err() == nil {
+	moment := time.NewTimer(10 * time.Millisecond)
+	defer moment.Stop()
+	select {
+	case <-p.caller.Done():
+	case <-ctx.Done():
+	case <-moment.C:
 		p.abort(context.Canceled)
 	}
 	return os.ErrProcessDone // this keeps os/exec out of it

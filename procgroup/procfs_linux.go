@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -117,10 +118,7 @@ func (r *procReader) get(pid int, since uint64) (p proc, ok bool) {
 	env, err := r.read(pid, "/environ", r.env, true)
 	r.env = env[:cap(env)]
 	p.blank = err == nil && len(env) == 0
-	if i := bytes.Index(env, []byte(cookieEnv+"=")); i >= 0 {
-		value, _, _ := bytes.Cut(env[i+len(cookieEnv)+1:], []byte{0})
-		p.cookies = string(value)
-	}
+	p.cookies = cookies(env)
 	return p, true
 }
 
@@ -145,15 +143,34 @@ func scan() []proc {
 	return scans.last
 }
 
-// hostStart is when this process began: nothing that it has started is older.
-var hostStart = sync.OnceValue(func() uint64 {
+// cookies gives the value of the variable. A variable that is set more than once has all
+// its values looked at.
+func cookies(env []byte) string {
+	var all []string
+	for entry := range bytes.SplitSeq(env, []byte{0}) {
+		if value, ok := bytes.CutPrefix(entry, []byte(cookieEnv+"=")); ok {
+			all = append(all, string(value))
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+var hostStarted atomic.Uint64
+
+// hostStart is when this process began: nothing that it has started is older. It is 0
+// where that cannot be read, which may be for want of a descriptor, and pass.
+func hostStart() uint64 {
+	if start := hostStarted.Load(); start > 0 {
+		return start
+	}
 	var r procReader
 	p, ok := r.get(os.Getpid(), ^uint64(0))
 	if !ok {
 		return 0
 	}
+	hostStarted.Store(p.start)
 	return p.start
-})
+}
 
 func readAll() []proc {
 	dir, err := os.Open("/proc")
@@ -182,10 +199,10 @@ func readAll() []proc {
 
 // procWorks reports whether /proc is there and shows the processes under the ids that
 // this process knows them by.
-var procWorks = sync.OnceValue(func() bool {
+func procWorks() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid()) && hostStart() > 0
-})
+}
 
 // signalProc signals p, if its id still means the same process.
 func signalProc(p *proc, sig unix.Signal) {

@@ -21,6 +21,11 @@ const (
 	closeTime  = 50 * time.Millisecond
 )
 
+// patience is the grace of the executions here. The engine must never abandon attend,
+// which may be waiting for a slow start: a command that comes into being after that would
+// have nobody to end it. The bounds of the call are those of conclude.
+const patience = 1000 * time.Hour
+
 // supervise runs on a goroutine of its own, from before the start to the result.
 func (p *Process) supervise(ctx context.Context) {
 	defer close(p.done)
@@ -44,11 +49,13 @@ func (p *Process) supervise(ctx context.Context) {
 // needs the grace of the execution nor can change the outcome.
 func (p *Process) execute(ctx context.Context) error {
 	if p.limits != nil {
-		return timeout.Run(ctx, p.attend, *p.limits, timeout.WithName(p.name))
+		limits := *p.limits
+		limits.Grace = patience
+		return timeout.Run(ctx, p.attend, limits, timeout.WithName(p.name))
 	}
 	if heartbeat.FromContext(ctx) == nil {
 		// Without limits, the engine still tells a deadline from an abort.
-		return timeout.Run(ctx, p.attend, timeout.Config{}, timeout.WithName(p.name))
+		return timeout.Run(ctx, p.attend, timeout.Config{Grace: patience}, timeout.WithName(p.name))
 	}
 	// The limits are those of the execution around, so its context is the command's. An
 	// execution within it would see a deadline that is a little less than the limit.
@@ -128,10 +135,14 @@ func (p *Process) conclude(stop *timeout.Error) {
 	var over time.Time // when everything was killed
 	switch {
 	case stop == nil:
+		// What follows is counted from the end of the command, and from later only as far as
+		// a writer of the caller's was given time: it must all be over a second after the
+		// grace of a limit that might have fired now.
+		ended := time.Now()
 		r.PipeHeld = p.drain()
-		over = time.Now()
-		if r.PipeHeld {
-			over = over.Add(-drainTime) // that much of the time is used up
+		over = ended
+		if !r.PipeHeld {
+			over = ended.Add(min(time.Since(ended), p.killGrace))
 		}
 		if p.orphans {
 			p.tree.release()
