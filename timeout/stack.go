@@ -23,6 +23,8 @@ const (
 	// maxGoroutines is where a capture becomes a stall that other limits notice. Beyond
 	// it, errors come without a stack.
 	maxGoroutines = 10_000
+	// fewGoroutines are too few to ask what a capture costs.
+	fewGoroutines = 200
 	// maxTraces bounds the memory of a capture.
 	maxTraces = 128 << 20
 	// A capture before a cancellation delays it, and one after the grace delays Run's
@@ -100,7 +102,8 @@ func affordable(budget time.Duration) bool {
 	if each == 0 {
 		each = 2 * time.Microsecond
 	}
-	return n <= maxGoroutines && time.Duration(n)*each <= budget && c.paid.Sub(now) < captureCredit
+	cheap := n < fewGoroutines || (n <= maxGoroutines && time.Duration(n)*each <= budget)
+	return cheap && c.paid.Sub(now) < captureCredit
 }
 
 func capture() {
@@ -122,7 +125,7 @@ func capture() {
 	t.begun = began
 	c.last, c.recent = t, weak.Make(t)
 	took := time.Since(began)
-	if n >= 200 && took > 0 { // enough to tell; a bubble's time stands still
+	if n >= fewGoroutines && took > 0 { // enough to tell; a bubble's time stands still
 		c.each = took / time.Duration(n)
 	}
 	c.at = began
