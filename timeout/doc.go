@@ -36,7 +36,7 @@
 //
 // # Cost
 //
-// A run costs a goroutine and about a microsecond over calling the function. That
+// A run costs a goroutine and one to two microseconds over calling the function. That
 // goroutine is what lets Run return on time when the function does not.
 //
 // # Stuck tools
