@@ -1,0 +1,3 @@
+// Package mcpsdk puts tool execution deadlines into servers and clients of the
+// official Go SDK for MCP.
+package mcpsdk
