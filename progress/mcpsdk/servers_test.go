@@ -42,7 +42,7 @@ func addTools(s *mcp.Server) {
 	})
 	raw("beat", func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		for range 10 { // longer than the idle limit of the tests
-			if err := sleep(ctx, 150*time.Millisecond); err != nil {
+			if err := sleep(ctx, 80*time.Millisecond); err != nil {
 				return nil, err
 			}
 			heartbeat.Beat(ctx)
@@ -212,7 +212,7 @@ func increases(t testing.TB, all []mcp.ProgressNotificationParams) {
 var childServers = map[string]func() error{
 	"tools": func() error {
 		s := newServer()
-		idle := timeout.Config{Idle: time.Second}
+		idle := timeout.Config{Idle: 600 * time.Millisecond}
 		mcpsdk.Install(s, &timeout.Policy{Default: idle}, mcpsdk.WithInterval(50*time.Millisecond))
 		return s.Run(context.Background(), mcpsdk.WrapTransport(&mcp.StdioTransport{}))
 	},

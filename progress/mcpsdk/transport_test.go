@@ -108,7 +108,7 @@ func TestEveryTransport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newServer()
-			idle := timeout.Config{Idle: time.Second}
+			idle := timeout.Config{Idle: 600 * time.Millisecond}
 			mcpsdk.Install(s, &timeout.Policy{Default: idle}, mcpsdk.WithInterval(20*time.Millisecond))
 			everyTool(t, connect, s, mute(name))
 		})
@@ -137,6 +137,7 @@ func child(mode string) *exec.Cmd {
 func everyTool(t *testing.T, connect link, s *mcp.Server, mute bool) {
 	h := new(heard)
 	cs := connect(t, s, h.options())
+	var calls sync.WaitGroup
 	for _, tt := range []struct {
 		tool    string
 		want    []string
@@ -145,19 +146,28 @@ func everyTool(t *testing.T, connect link, s *mcp.Server, mute bool) {
 		{"noop", []string{"done"}, false},
 		{"report", []string{"done"}, false},
 		{"beat", []string{"done"}, false},
-		{"silent", []string{"No progress for 1s (idle timeout). Tool should call heartbeat() during long work.", "two of three files"}, true},
-		{"lost", []string{"No progress for 1s (idle timeout). Tool should call heartbeat() during long work."}, true},
+		{"silent", []string{"No progress for 0.6s (idle timeout). Tool should call heartbeat() during long work.", "two of three files"}, true},
+		{"lost", []string{"No progress for 0.6s (idle timeout). Tool should call heartbeat() during long work."}, true},
 		{"panic", []string{"panic: no such index"}, true},
 		{"fail", []string{"disk is full"}, true},
 	} {
-		res := call(t, cs, tt.tool, "token of "+tt.tool)
-		if d := cmp.Diff(tt.want, texts(res)); d != "" || res.IsError != tt.isError {
-			t.Errorf("%s: isError %v %s", tt.tool, res.IsError, d)
-		}
-		if stopped := tt.tool == "silent" || tt.tool == "lost"; stopped != (outcome(res)["kind"] == "idle") {
-			t.Errorf("%s: outcome %v", tt.tool, outcome(res))
-		}
+		calls.Go(func() {
+			p := &mcp.CallToolParams{Name: tt.tool}
+			p.SetProgressToken("token of " + tt.tool)
+			res, err := cs.CallTool(context.Background(), p)
+			if err != nil {
+				t.Errorf("%s: %v", tt.tool, err)
+				return
+			}
+			if d := cmp.Diff(tt.want, texts(res)); d != "" || res.IsError != tt.isError {
+				t.Errorf("%s: isError %v %s", tt.tool, res.IsError, d)
+			}
+			if stopped := tt.tool == "silent" || tt.tool == "lost"; stopped != (outcome(res)["kind"] == "idle") {
+				t.Errorf("%s: outcome %v", tt.tool, outcome(res))
+			}
+		})
 	}
+	calls.Wait()
 	byTool := make(map[any][]mcp.ProgressNotificationParams)
 	for begun := time.Now(); !mute && time.Since(begun) < slack; time.Sleep(time.Millisecond) { // a stream of its own may lag
 		clear(byTool)
