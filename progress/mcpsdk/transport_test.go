@@ -197,21 +197,21 @@ type stopper struct {
 	ended   chan timeout.Snapshot
 }
 
-func newStopper(s *mcp.Server) *stopper {
+func newStopper(s *mcp.Server, limits timeout.Config) *stopper {
 	st := &stopper{make(chan struct{}, 8), make(chan timeout.Snapshot, 8)}
-	mcpsdk.Install(s, nil, mcpsdk.WithOptions(timeout.Config{}, timeout.WithHooks(timeout.Hooks{
+	mcpsdk.Install(s, nil, mcpsdk.WithOptions(limits, timeout.WithHooks(timeout.Hooks{
 		Started:  func(context.Context, timeout.Snapshot) { st.started <- struct{}{} },
 		Finished: func(_ context.Context, s timeout.Snapshot) { st.ended <- s },
 	})))
 	return st
 }
 
-func (st *stopper) aborted(t *testing.T) {
+func (st *stopper) endsWith(t *testing.T, code int) {
 	t.Helper()
 	select {
 	case s := <-st.ended:
-		if timeout.ExitCode(s.Err) != timeout.ExitAborted {
-			t.Errorf("ended by %v", s.Err)
+		if timeout.ExitCode(s.Err) != code {
+			t.Errorf("ended by %v, want exit code %d", s.Err, code)
 		}
 	case <-time.After(slack):
 		t.Error("the tool runs on")
@@ -225,14 +225,14 @@ func TestCancelStopsTheTool(t *testing.T) {
 	for name, connect := range links {
 		t.Run(name, func(t *testing.T) {
 			s := newServer()
-			st := newStopper(s)
+			st := newStopper(s, timeout.Config{})
 			cs := connect(t, s, nil)
 			ctx, cancel := context.WithCancel(context.Background())
 			go func() { <-st.started; cancel() }()
 			if _, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: "silent"}); err == nil {
 				t.Error("the call was answered")
 			}
-			st.aborted(t)
+			st.endsWith(t, timeout.ExitAborted)
 		})
 	}
 }
@@ -246,7 +246,7 @@ func TestDisconnectStopsTheTool(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			s := newServer()
-			st := newStopper(s)
+			st := newStopper(s, timeout.Config{})
 			cs := connect(t, s, nil)
 			ctx, cancel := context.WithCancel(context.Background())
 			done := make(chan struct{})
@@ -256,7 +256,7 @@ func TestDisconnectStopsTheTool(t *testing.T) {
 			}()
 			<-st.started
 			hangUp(t, cs)
-			st.aborted(t)
+			st.endsWith(t, timeout.ExitAborted)
 			cancel() // not every client notices
 			<-done
 		})
