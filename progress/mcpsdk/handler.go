@@ -36,10 +36,8 @@ func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...Option) mcp.Too
 			r.here = true
 			return r, r.err
 		})
-		if stop, ok := err.(*timeout.Error); ok {
-			if own, _ := r.err.(*timeout.Error); own != stop {
-				return r.stopped(stop)
-			}
+		if stop, ok := err.(*timeout.Error); ok { // this execution's, or the tool's own
+			return r.stopped(stop)
 		}
 		return r.res, r.out, err
 	}

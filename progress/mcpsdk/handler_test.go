@@ -252,22 +252,36 @@ func TestSharedResult(t *testing.T) {
 
 // A question that comes when the limit has fired is not asked.
 func TestQuestionTooLate(t *testing.T) {
-	for _, version := range versions {
-		t.Run(version, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer()
-				s.AddTool(&mcp.Tool{Name: "late", InputSchema: anyInput}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-					<-ctx.Done()
-					return elicitByResult(ctx, req)
+	policy := &timeout.Policy{Default: timeout.Config{Total: time.Second}}
+	late := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		<-ctx.Done()
+		return elicitByResult(ctx, req)
+	}
+	for by, add := range map[string]func(*mcp.Server){
+		"Install": func(s *mcp.Server) {
+			s.AddTool(&mcp.Tool{Name: "late", InputSchema: anyInput}, late)
+			mcpsdk.Install(s, policy)
+		},
+		"Handler": func(s *mcp.Server) {
+			mcp.AddTool(s, &mcp.Tool{Name: "late"}, mcpsdk.Handler(func(ctx context.Context, req *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
+				res, err := late(ctx, req)
+				return res, nil, err
+			}, mcpsdk.WithPolicy(policy)))
+		},
+	} {
+		for _, version := range versions {
+			t.Run(by+" "+version, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newServer()
+					add(s)
+					h, takenBack := new(heard), time.Duration(0)
+					cs := inMemory(version)(t, s, person(h, time.Second, &takenBack))
+					res := call(t, cs, "late", nil)
+					if d := cmp.Diff("Tool exceeded wall-clock limit of 1s.", texts(res)[0]); d != "" || !res.IsError {
+						t.Error(d)
+					}
 				})
-				mcpsdk.Install(s, &timeout.Policy{Default: timeout.Config{Total: time.Second}})
-				h, takenBack := new(heard), time.Duration(0)
-				cs := inMemory(version)(t, s, person(h, time.Second, &takenBack))
-				res := call(t, cs, "late", nil)
-				if d := cmp.Diff([]string{"Tool exceeded wall-clock limit of 1s."}, texts(res)); d != "" || !res.IsError {
-					t.Error(d)
-				}
 			})
-		})
+		}
 	}
 }

@@ -62,7 +62,7 @@ func untilDisconnect(ctx context.Context, session *mcp.ServerSession) (_ context
 func keepTokens(r *http.Request) {
 	head, err := io.ReadAll(io.LimitReader(r.Body, mcp.DefaultMaxRequestBodyBytes))
 	body := head
-	if err == nil && len(head) < mcp.DefaultMaxRequestBodyBytes {
+	if len(head) < mcp.DefaultMaxRequestBodyBytes {
 		if out, changed := keepTokensIn(head); changed {
 			body = out
 			r.ContentLength = int64(len(out))
