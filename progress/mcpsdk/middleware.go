@@ -71,6 +71,7 @@ func (s *settings) supervise(ctx context.Context, method string, req *mcp.CallTo
 	ctx, release := untilDisconnect(ctx, req.Session)
 	defer release()
 	res, err := toolcall.Do(ctx, c, func(ctx context.Context) (mcp.Result, error) {
+		growStack()
 		res, err := next(newCallContext(ctx, req), method, req)
 		if r, ok := res.(*mcp.CallToolResult); ok && r != nil && err == nil {
 			err = r.GetError() // for hooks and logs
