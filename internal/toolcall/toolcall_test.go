@@ -114,7 +114,11 @@ func TestInFlight(t *testing.T) {
 		var over atomic.Bool
 		v, err := toolcall.Do(t.Context(), toolcall.Call{
 			Token: 1.0,
-			Send:  func(context.Context, progress.Notification) error { time.Sleep(50 * time.Millisecond); over.Store(true); return nil },
+			Send: func(context.Context, progress.Notification) error {
+				time.Sleep(50 * time.Millisecond)
+				over.Store(true)
+				return nil
+			},
 		}, func(ctx context.Context) (string, error) {
 			progress.Report(ctx, progress.Update{})
 			time.Sleep(time.Millisecond)
