@@ -2,6 +2,7 @@ package request
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -92,7 +93,7 @@ func Do[R any](ctx context.Context, c *Client, call Call, send func(ctx context.
 		if r, ok := e.Err.(*returned); ok {
 			e.Err = r.error
 		}
-		return zero, &Error{Method: call.Method, Reset: wait != nil, Stop: e}
+		return zero, &Error{Doing: fmt.Sprintf("calling %q", call.Method), Reset: wait != nil, Stop: e}
 	}
 	return zero, err
 }

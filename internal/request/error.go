@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,9 +19,9 @@ const Code = -32001
 // and whose Tool is the method; so errors.Is tells context.DeadlineExceeded from
 // context.Canceled, and finds the cause of the caller's context.
 type Error struct {
-	Method string
-	Reset  bool // progress would have renewed the limit
-	Stop   *timeout.Error
+	Doing string // what was stopped, such as calling "tools/call"
+	Reset bool   // progress would have renewed the limit
+	Stop  *timeout.Error
 }
 
 // Timeout reports whether a limit stopped the request, and not its caller. Only then do
@@ -48,19 +49,19 @@ func (e *Error) Data() json.RawMessage {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Error names the method, the limit and, where it differs, the elapsed time.
+// Error says what was stopped, and by which limit, with the elapsed time where that
+// differs.
 func (e *Error) Error() string {
+	why := fmt.Sprintf("%s: no answer for %v", e.Message(), e.Stop.Limit)
 	switch {
-	case e.Stop.Kind == timeout.Aborted && e.Stop.Cause != nil:
-		return fmt.Sprintf("calling %q: %v", e.Method, e.Stop.Cause)
 	case e.Stop.Kind == timeout.Aborted:
-		return fmt.Sprintf("calling %q: %v", e.Method, context.Canceled)
+		why = cmp.Or(e.Stop.Cause, context.Canceled).Error()
 	case e.Stop.Kind == timeout.Total:
-		return fmt.Sprintf("calling %q: %s: %v", e.Method, e.Message(), e.Stop.Limit)
+		why = fmt.Sprintf("%s: %v", e.Message(), e.Stop.Limit)
 	case e.Reset:
-		return fmt.Sprintf("calling %q: %s: no progress for %v, %v after the start", e.Method, e.Message(), e.Stop.Limit, e.Stop.Elapsed.Round(time.Millisecond))
+		why = fmt.Sprintf("%s: no progress for %v, %v after the start", e.Message(), e.Stop.Limit, e.Stop.Elapsed.Round(time.Millisecond))
 	}
-	return fmt.Sprintf("calling %q: %s: no answer for %v", e.Method, e.Message(), e.Stop.Limit)
+	return e.Doing + ": " + why
 }
 
 // Unwrap gives the *timeout.Error.

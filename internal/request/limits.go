@@ -89,6 +89,17 @@ func (t *table) find(method string) Limits {
 	return t.defaults
 }
 
+// Methods reports whether a method is among the given ones, or matches one of them that
+// is a prefix with a star.
+func Methods(methods ...string) func(method string) bool {
+	set := make(map[string]Limits)
+	for _, m := range methods {
+		set[m] = Limits{Timeout: 1}
+	}
+	t := newTable(Limits{}, set)
+	return func(method string) bool { return t.find(method) != Limits{} }
+}
+
 // limits gives what applies to one request, and the context without its WithLimits.
 func (c *Client) limits(ctx context.Context, method string) (Limits, context.Context) {
 	l := c.table.find(method)
