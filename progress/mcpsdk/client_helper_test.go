@@ -94,17 +94,7 @@ func timedOut(t testing.TB, err error, method string) *timeout.Error {
 	return e
 }
 
-// soon fails the test if what is waited for takes longer than any machine should.
-func soon(t testing.TB, what string, ch <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-ch:
-	case <-time.After(20 * time.Second):
-		t.Fatalf("waited in vain for %s", what)
-	}
-}
-
-// settled waits for goroutines that are on their way out.
+// settledGoroutines waits for goroutines that are on their way out.
 func settledGoroutines(t testing.TB, want int) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)

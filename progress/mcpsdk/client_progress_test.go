@@ -105,11 +105,11 @@ func TestClientSlowHandler(t *testing.T) {
 		}
 		c, s := newClient(&mcp.ClientOptions{
 			ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { slow(req.Params.Message) },
-			LoggingMessageHandler:       func(_ context.Context, req *mcp.LoggingMessageRequest) { slow(fmt.Sprint(req.Params.Data)) },
+			ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { slow("tools") },
 		}), newServer()
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
 		s.AddTool(&mcp.Tool{Name: "work", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			_ = req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "error", Data: "log"})
+			addHang(s, "new")
 			for i := range 20 {
 				time.Sleep(900 * ms)
 				_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: float64(i), Message: fmt.Sprint(i)})
@@ -117,10 +117,6 @@ func TestClientSlowHandler(t *testing.T) {
 			return &mcp.CallToolResult{}, nil
 		})
 		cs := connect(t, c, s, "2025-11-25")
-		if err := cs.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "debug"}); err != nil {
-			t.Fatal(err)
-		}
-
 		params := &mcp.CallToolParams{Name: "work"}
 		params.SetProgressToken("mine")
 		start := time.Now()
@@ -129,7 +125,7 @@ func TestClientSlowHandler(t *testing.T) {
 		}
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()
-		want := strings.Fields("log 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19")
+		want := strings.Fields("tools 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19")
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
 		}
