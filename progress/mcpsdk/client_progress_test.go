@@ -95,17 +95,20 @@ func TestClientSlowHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
 		running := 0
-		slow := func(what string) {
+		slow := func(ctx context.Context, what string) {
 			if running++; running != 1 {
 				t.Error("two handlers run at once")
 			}
 			time.Sleep(time.Hour)
+			if ctx.Err() != nil {
+				t.Error("the context of a handler has ended")
+			}
 			got = append(got, what)
 			running--
 		}
 		c, s := newClient(&mcp.ClientOptions{
-			ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { slow(req.Params.Message) },
-			ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { slow("tools") },
+			ProgressNotificationHandler: func(ctx context.Context, req *mcp.ProgressNotificationClientRequest) { slow(ctx, req.Params.Message) },
+			ToolListChangedHandler:      func(ctx context.Context, _ *mcp.ToolListChangedRequest) { slow(ctx, "tools") },
 		}), newServer()
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
 		s.AddTool(&mcp.Tool{Name: "work", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
