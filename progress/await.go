@@ -30,18 +30,18 @@ func (*noAnswer) Error() string {
 func (e *noAnswer) Unwrap() []error { return []error{ErrNoAnswer, e.err} }
 
 // An AwaitOption changes how [Await] waits.
-type AwaitOption func(*awaiting)
+type AwaitOption func(limit *time.Duration)
 
 // WithLimit is how long to wait for the person, in place of [DefaultAwaitLimit]. 0 or less
 // is no limit of its own: the total of the execution around bounds it.
 func WithLimit(d time.Duration) AwaitOption {
-	return func(a *awaiting) { a.limit = max(d, 0) }
+	return func(limit *time.Duration) { *limit = d }
 }
 
 // Await calls ask, which waits for a person: for an approval, an answer, an elicitation.
 // what says what for, and reaches the client in the messages of keep-alive updates,
-// "Waiting for approval of ..." with the time, one at once and one every 10 s, so that a
-// client that looks at progress waits too. The idle check is held meanwhile (SPEC 4.6);
+// "Waiting for approval of ...", one at once and one every 10 s, so that a client that
+// looks at progress waits too. The idle check is held meanwhile (SPEC 4.6);
 // the total of the execution around runs on.
 //
 // When nobody has answered within the limit, ask's context is cancelled, and the error is
@@ -53,75 +53,43 @@ func WithLimit(d time.Duration) AwaitOption {
 //
 // Outside an execution it waits just the same, and tells nobody.
 func Await[T any](ctx context.Context, what string, ask func(context.Context) (T, error), opts ...AwaitOption) (T, error) {
-	a := awaiting{ctx: ctx, what: what, limit: DefaultAwaitLimit, start: time.Now()}
+	limit := DefaultAwaitLimit
 	for _, o := range opts {
 		if o != nil {
-			o(&a)
+			o(&limit)
 		}
 	}
 	defer heartbeat.Hold(ctx)()
-	defer a.keepAlive()()
-	v, err := timeout.Do(ctx, ask, timeout.Config{Total: a.limit, Grace: awaitGrace})
+	defer announce(ctx, what, limit)()
+	var v T
+	err := heartbeat.Keep(ctx, heartbeat.DefaultInterval, func(ctx context.Context) (err error) {
+		v, err = timeout.Do(ctx, ask, timeout.Config{Total: limit, Grace: awaitGrace})
+		return err
+	})
 	// A smaller limit is what was left of the total around.
-	if e, ok := err.(*timeout.Error); ok && e.Kind == timeout.Total && e.Limit == a.limit {
+	if e, ok := err.(*timeout.Error); ok && e.Kind == timeout.Total && e.Limit == limit {
 		return v, &noAnswer{err}
 	}
 	return v, err
 }
 
-// awaiting is one wait for a person.
-type awaiting struct {
-	ctx   context.Context
-	what  string
-	limit time.Duration
-	start time.Time
-	told  string // the message of the last update
-}
-
-// keepAlive tells the client until stop is called, and then takes the message back, which
-// later beats would repeat.
-func (a *awaiting) keepAlive() (stop func()) {
-	before := newest(a.ctx)
-	a.tell()
-	ticker := time.NewTicker(heartbeat.DefaultInterval)
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case <-quit:
-				return
-			case <-ticker.C:
-				a.tell()
-			}
-		}
-	}()
+// announce makes the wait the message that beats repeat, until takeBack is called. It
+// leaves the tool's own figures as they are: waiting is no progress.
+func announce(ctx context.Context, what string, limit time.Duration) (takeBack func()) {
+	u := newest(ctx)
+	before := u.Message
+	u.Message = "Waiting for approval of " + what
+	if limit > 0 {
+		u.Message += fmt.Sprintf(" (up to %v)", limit)
+	}
+	Report(ctx, u)
+	said := u.Message
 	return func() {
-		ticker.Stop()
-		close(quit)
-		<-done // Report does not block
-		if u := newest(a.ctx); u.Message == a.told {
-			u.Message = before.Message
-			Report(a.ctx, u)
+		if u := newest(ctx); u.Message == said {
+			u.Message = before
+			Report(ctx, u)
 		}
 	}
-}
-
-// tell leaves the tool's own figures as they are: waiting is no progress.
-func (a *awaiting) tell() {
-	a.told = fmt.Sprintf("Waiting for approval of %s (%v)", a.what, a.waited())
-	u := newest(a.ctx)
-	u.Message = a.told
-	Report(a.ctx, u)
-}
-
-// waited says how long, in whole seconds: "20s of 30s".
-func (a *awaiting) waited() string {
-	waited := time.Since(a.start).Round(time.Second).String()
-	if a.limit > 0 {
-		return waited + " of " + a.limit.String()
-	}
-	return waited
 }
 
 // newest is a copy of the newest update of the execution of ctx.
