@@ -27,10 +27,10 @@ func BenchmarkClientCall(b *testing.B) {
 		}},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			c, s := newClient(nil), newServer()
+			c, s := newTestClient(nil), newTestServer()
 			bench.limit(c)
 			addTool(s, "noop", func(context.Context, func(float64, string)) error { return nil })
-			cs := connect(b, c, s, "2025-11-25")
+			cs := connectClient(b, c, s, "2025-11-25")
 			b.ReportAllocs()
 			for b.Loop() {
 				params := &mcp.CallToolParams{Name: "noop"}

@@ -50,7 +50,7 @@ func TestClientOwnToken(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/limited=%v", test.name, limited), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var handler recorder
-					c, s := newClient(&mcp.ClientOptions{ProgressNotificationHandler: handler.handle}), newServer()
+					c, s := newTestClient(&mcp.ClientOptions{ProgressNotificationHandler: handler.handle}), newTestServer()
 					if limited {
 						mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
 					}
@@ -61,7 +61,7 @@ func TestClientOwnToken(t *testing.T) {
 						}
 						return ctx.Err()
 					})
-					cs := connect(t, c, s, "")
+					cs := connectClient(t, c, s, "")
 
 					params := &mcp.CallToolParams{Name: "work"}
 					if test.token != nil {
@@ -106,10 +106,10 @@ func TestClientSlowHandler(t *testing.T) {
 			got = append(got, what)
 			running--
 		}
-		c, s := newClient(&mcp.ClientOptions{
+		c, s := newTestClient(&mcp.ClientOptions{
 			ProgressNotificationHandler: func(ctx context.Context, req *mcp.ProgressNotificationClientRequest) { slow(ctx, req.Params.Message) },
 			ToolListChangedHandler:      func(ctx context.Context, _ *mcp.ToolListChangedRequest) { slow(ctx, "tools") },
-		}), newServer()
+		}), newTestServer()
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
 		s.AddTool(&mcp.Tool{Name: "work", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			addHang(s, "new")
@@ -119,7 +119,7 @@ func TestClientSlowHandler(t *testing.T) {
 			}
 			return &mcp.CallToolResult{}, nil
 		})
-		cs := connect(t, c, s, "2025-11-25")
+		cs := connectClient(t, c, s, "2025-11-25")
 		params := &mcp.CallToolParams{Name: "work"}
 		params.SetProgressToken("mine")
 		start := time.Now()
@@ -138,10 +138,10 @@ func TestClientSlowHandler(t *testing.T) {
 // SPEC 8.3: a thousand calls in one session, each renewed by its own progress and by no
 // other's.
 func TestClientThousandCalls(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range protocols {
 		synctest.Test(t, func(t *testing.T) {
 			var handler recorder
-			c, s := newClient(&mcp.ClientOptions{ProgressNotificationHandler: handler.handle}), newServer()
+			c, s := newTestClient(&mcp.ClientOptions{ProgressNotificationHandler: handler.handle}), newTestServer()
 			mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
 			addTool(s, "works", func(ctx context.Context, report func(float64, string)) error {
 				time.Sleep(900 * ms)
@@ -153,7 +153,7 @@ func TestClientThousandCalls(t *testing.T) {
 				<-ctx.Done()
 				return ctx.Err()
 			})
-			cs := connect(t, c, s, version)
+			cs := connectClient(t, c, s, version)
 			const n = 1000
 			// The caller may use its params for several requests at a time; with the newer
 			// protocol the SDK itself writes to them.
@@ -209,7 +209,7 @@ func TestClientThousandCalls(t *testing.T) {
 // keep their type.
 func TestClientTokenOfEveryRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newClient(nil), newServer()
+		c, s := newTestClient(nil), newTestServer()
 		addTool(s, "tool", func(context.Context, func(float64, string)) error { return nil })
 		s.AddPrompt(&mcp.Prompt{Name: "p"}, nil)
 		s.AddResource(&mcp.Resource{Name: "r", URI: "file:///r"}, nil)
@@ -241,7 +241,7 @@ func TestClientTokenOfEveryRequest(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		cs := connect(t, c, s, "2025-11-25")
+		cs := connectClient(t, c, s, "2025-11-25")
 		for name, call := range map[string]func() error{
 			"tools":     func() error { _, err := cs.ListTools(t.Context(), nil); return err },
 			"prompts":   func() error { _, err := cs.ListPrompts(t.Context(), nil); return err },

@@ -22,7 +22,7 @@ import (
 // defaults.
 func TestClientWhichLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newClient(nil), newServer()
+		c, s := newTestClient(nil), newTestServer()
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: 4 * time.Second}, map[string]mcpsdk.ClientLimits{
 			"tools/call": {Timeout: time.Second}, "tools/*": {Timeout: 2 * time.Second}, "resources/*": {MaxTotal: 3 * time.Second}, "initialize": {}})
 		s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
@@ -33,7 +33,7 @@ func TestClientWhichLimits(t *testing.T) {
 				return next(ctx, method, req)
 			}
 		})
-		cs := connect(t, c, s, "2025-11-25")
+		cs := connectClient(t, c, s, "2025-11-25")
 		got := make(map[string]time.Duration)
 		measure := func(name, method string, call func() error) {
 			start := time.Now()
@@ -70,10 +70,10 @@ func TestReferenceLimits(t *testing.T) {
 // SPEC 3.11, 3.12: the caller's cancellation is one, and its deadline is a timeout.
 func TestClientCallerEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newClient(nil), newServer()
+		c, s := newTestClient(nil), newTestServer()
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Minute, ResetOnProgress: true}, nil)
 		cancelled := addHang(s, "hang")
-		cs := connect(t, c, s, "")
+		cs := connectClient(t, c, s, "")
 
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(io.ErrNoProgress) })
@@ -102,7 +102,7 @@ func TestClientCallerEnds(t *testing.T) {
 func TestClientInputRequired(t *testing.T) {
 	for _, hold := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newClient(&mcp.ClientOptions{
+			c := newTestClient(&mcp.ClientOptions{
 				ElicitationHandler: func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 					if hold {
 						defer heartbeat.Hold(ctx)()
@@ -115,7 +115,7 @@ func TestClientInputRequired(t *testing.T) {
 					}
 				},
 			})
-			s := newServer()
+			s := newTestServer()
 			mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
 			s.AddTool(&mcp.Tool{Name: "ask", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				for i := range 3 {
@@ -127,7 +127,7 @@ func TestClientInputRequired(t *testing.T) {
 				}
 				return &mcp.CallToolResult{}, nil
 			})
-			cs := connect(t, c, s, "2026-07-28")
+			cs := connectClient(t, c, s, "2026-07-28")
 			start := time.Now()
 			_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask"})
 			if hold {
@@ -147,9 +147,9 @@ func TestClientInputRequired(t *testing.T) {
 func TestClientStreamHasNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes atomic.Int64
-		c := newClient(&mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changes.Add(1) }})
+		c := newTestClient(&mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changes.Add(1) }})
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, MaxTotal: time.Second}, map[string]mcpsdk.ClientLimits{"subscriptions/listen": {Timeout: 1}})
-		s := newServer()
+		s := newTestServer()
 		addHang(s, "first")
 		listening := false
 		s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
@@ -158,7 +158,7 @@ func TestClientStreamHasNoLimit(t *testing.T) {
 				return next(ctx, method, req)
 			}
 		})
-		connect(t, c, s, "2026-07-28")
+		connectClient(t, c, s, "2026-07-28")
 		time.Sleep(24 * time.Hour)
 		before := changes.Load()
 		addHang(s, "second")
@@ -172,9 +172,9 @@ func TestClientStreamHasNoLimit(t *testing.T) {
 // Two sessions of one client, whose callers use the same token.
 func TestClientTwoSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClient(nil)
+		c := newTestClient(nil)
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
-		quiet, busy := newServer(), newServer()
+		quiet, busy := newTestServer(), newTestServer()
 		addHang(quiet, "work")
 		addTool(busy, "work", func(ctx context.Context, report func(float64, string)) error {
 			for i := range 5 {
@@ -183,7 +183,7 @@ func TestClientTwoSessions(t *testing.T) {
 			}
 			return ctx.Err()
 		})
-		quietSession, busySession := connect(t, c, quiet, ""), connect(t, c, busy, "")
+		quietSession, busySession := connectClient(t, c, quiet, ""), connectClient(t, c, busy, "")
 		call := func(cs *mcp.ClientSession) error {
 			params := &mcp.CallToolParams{Name: "work"}
 			params.SetProgressToken("same")

@@ -38,7 +38,7 @@ func stdioCommand(mode string) *exec.Cmd {
 // transportServer has a tool that works for 1.2 s and reports progress every 200 ms, one
 // that hangs, if not for ever, and one that says how often the latter was cancelled.
 func transportServer(hang time.Duration) *mcp.Server {
-	s := newServer()
+	s := newTestServer()
 	var cancelled atomic.Int64
 	addTool(s, "work", func(ctx context.Context, report func(float64, string)) error {
 		for i := range 6 {
@@ -88,28 +88,28 @@ func TestClientTransports(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		transport func(*testing.T) mcp.Transport
-		versions  []string
+		protocols []string
 		silent    bool // the transport carries no progress
 		deaf      bool // the server is not told of a cancellation: a limit of the SDK
 	}{
-		{name: "stdio", versions: versions, transport: func(*testing.T) mcp.Transport {
+		{name: "stdio", protocols: protocols, transport: func(*testing.T) mcp.Transport {
 			return &mcp.CommandTransport{Command: stdioCommand("work")}
 		}},
-		{name: "sse", versions: versions[:1], transport: func(t *testing.T) mcp.Transport {
+		{name: "sse", protocols: protocols[:1], transport: func(t *testing.T) mcp.Transport {
 			s := transportServer(time.Minute)
 			return &mcp.SSEClientTransport{Endpoint: serveHTTP(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))}
 		}},
-		{name: "streamable", versions: versions[:1], transport: streamable(nil, time.Minute)},
-		{name: "streamable with JSON", versions: versions[:1], transport: streamable(&mcp.StreamableHTTPOptions{JSONResponse: true}, time.Minute)},
-		{name: "stateless", versions: versions[1:], transport: streamable(&mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}, time.Minute)},
-		{name: "stateless with JSON", versions: versions[1:], silent: true,
+		{name: "streamable", protocols: protocols[:1], transport: streamable(nil, time.Minute)},
+		{name: "streamable with JSON", protocols: protocols[:1], transport: streamable(&mcp.StreamableHTTPOptions{JSONResponse: true}, time.Minute)},
+		{name: "stateless", protocols: protocols[1:], transport: streamable(&mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}, time.Minute)},
+		{name: "stateless with JSON", protocols: protocols[1:], silent: true,
 			transport: streamable(&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, PropagateRequestCancellation: true}, time.Minute)},
-		{name: "stateless", versions: versions[:1], deaf: true, transport: streamable(&mcp.StreamableHTTPOptions{Stateless: true}, 300*ms)},
+		{name: "stateless", protocols: protocols[:1], deaf: true, transport: streamable(&mcp.StreamableHTTPOptions{Stateless: true}, 300*ms)},
 	} {
-		for _, version := range test.versions {
+		for _, version := range test.protocols {
 			t.Run(test.name+"/"+version, func(t *testing.T) {
 				t.Parallel()
-				c := newClient(nil)
+				c := newTestClient(nil)
 				mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Minute}, nil)
 				cs, err := c.Connect(t.Context(), test.transport(t), &mcp.ClientSessionOptions{ProtocolVersion: version})
 				if err != nil {

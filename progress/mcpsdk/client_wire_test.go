@@ -20,8 +20,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A wire is a server that is written by hand, so that it can do what an SDK does not.
-type wire struct {
+// A rawServer is a server that is written by hand, so that it can do what an SDK does not.
+type rawServer struct {
 	t    *testing.T
 	conn mcp.Connection
 
@@ -29,14 +29,14 @@ type wire struct {
 	seen []string // method and id, and of a cancellation the id that it names
 }
 
-// serveWire answers the handshake of the older protocol, and leaves the rest to handle.
-func serveWire(t *testing.T, handle func(w *wire, req *jsonrpc.Request)) (*wire, mcp.Transport) {
+// serveRaw answers the handshake of the older protocol, and leaves the rest to handle.
+func serveRaw(t *testing.T, handle func(w *rawServer, req *jsonrpc.Request)) (*rawServer, mcp.Transport) {
 	clientSide, serverSide := mcp.NewInMemoryTransports()
 	conn, err := serverSide.Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{t: t, conn: conn}
+	w := &rawServer{t: t, conn: conn}
 	t.Cleanup(func() { _ = conn.Close() })
 	go func() {
 		for {
@@ -55,7 +55,7 @@ func serveWire(t *testing.T, handle func(w *wire, req *jsonrpc.Request)) (*wire,
 	return w, clientSide
 }
 
-func (w *wire) note(req *jsonrpc.Request) {
+func (w *rawServer) note(req *jsonrpc.Request) {
 	line := req.Method
 	if req.Method == "notifications/cancelled" {
 		var p struct{ RequestID int }
@@ -69,13 +69,13 @@ func (w *wire) note(req *jsonrpc.Request) {
 	w.seen = append(w.seen, line)
 }
 
-func (w *wire) lines() []string {
+func (w *rawServer) lines() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.seen...)
 }
 
-func (w *wire) send(text string, args ...any) {
+func (w *rawServer) send(text string, args ...any) {
 	msg, err := jsonrpc.DecodeMessage(fmt.Appendf(nil, text, args...))
 	if err != nil {
 		w.t.Errorf("%s: %v", fmt.Sprintf(text, args...), err)
@@ -84,11 +84,11 @@ func (w *wire) send(text string, args ...any) {
 	_ = w.conn.Write(context.Background(), msg)
 }
 
-func (w *wire) answer(id jsonrpc.ID, result string) {
+func (w *rawServer) answer(id jsonrpc.ID, result string) {
 	w.send(`{"jsonrpc":"2.0","id":%v,"result":%s}`, id.Raw(), result)
 }
 
-func (w *wire) initialize(req *jsonrpc.Request) {
+func (w *rawServer) initialize(req *jsonrpc.Request) {
 	w.answer(req.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"wire","version":"v1"}}`)
 }
 
@@ -106,13 +106,13 @@ func TestClientUnrulyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var handler recorder
 		var log bytes.Buffer
-		c := newClient(&mcp.ClientOptions{
+		c := newTestClient(&mcp.ClientOptions{
 			ProgressNotificationHandler: handler.handle,
 			Logger:                      slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
 		calls := 0
-		w, transport := serveWire(t, func(w *wire, req *jsonrpc.Request) {
+		w, transport := serveRaw(t, func(w *rawServer, req *jsonrpc.Request) {
 			switch req.Method {
 			case "initialize":
 				w.initialize(req)
@@ -178,10 +178,10 @@ func TestClientUnrulyServer(t *testing.T) {
 // SPEC 8.2: each request that times out is cancelled by its own id, by the cap, too.
 func TestClientCancelsById(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClient(nil)
+		c := newTestClient(nil)
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second}, map[string]mcpsdk.ClientLimits{
 			"tools/call": {Timeout: time.Hour, MaxTotal: time.Second, ResetOnProgress: true}})
-		w, transport := serveWire(t, func(w *wire, req *jsonrpc.Request) {
+		w, transport := serveRaw(t, func(w *rawServer, req *jsonrpc.Request) {
 			if req.Method == "initialize" {
 				w.initialize(req)
 			}
@@ -213,9 +213,9 @@ func TestClientCancelsById(t *testing.T) {
 // SPEC 8.2, 8.4: the handshake's requests have limits; initialize is not cancelled.
 func TestClientInitializeIsNotCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClient(nil)
+		c := newTestClient(nil)
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{}, mcpsdk.ReferenceLimits())
-		w, transport := serveWire(t, func(*wire, *jsonrpc.Request) {})
+		w, transport := serveRaw(t, func(*rawServer, *jsonrpc.Request) {})
 		start := time.Now()
 		_, err := c.Connect(t.Context(), transport, nil)
 		e := timedOut(t, err, "initialize")
@@ -234,7 +234,7 @@ func TestClientInitializeIsNotCancelled(t *testing.T) {
 // A server that does not read: the SDK is stuck in writing, and the caller is not. In
 // real time, because those who wait for a lock stop the time of a bubble.
 func TestClientStuckInWriting(t *testing.T) {
-	c := newClient(nil)
+	c := newTestClient(nil)
 	mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: 20 * ms}, map[string]mcpsdk.ClientLimits{"initialize": {}})
 	clientSide, serverSide := mcp.NewInMemoryTransports()
 	conn, err := serverSide.Connect(t.Context())
@@ -242,7 +242,7 @@ func TestClientStuckInWriting(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { // the handshake is all that is read
-		w := &wire{t: t, conn: conn}
+		w := &rawServer{t: t, conn: conn}
 		msg, _ := conn.Read(t.Context())
 		w.initialize(msg.(*jsonrpc.Request))
 		_, _ = conn.Read(t.Context())

@@ -39,10 +39,10 @@ func TestRetry(t *testing.T) {
 				start := time.Now()
 				var mu sync.Mutex
 				var got []time.Duration
-				c := newClient(nil)
+				c := newTestClient(nil)
 				mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: 10 * time.Second}, nil)
 				mcpsdk.Retry(c, mcpsdk.Backoff{}, test.methods...)
-				_, transport := serveWire(t, func(w *wire, req *jsonrpc.Request) {
+				_, transport := serveRaw(t, func(w *rawServer, req *jsonrpc.Request) {
 					switch req.Method {
 					case "initialize":
 						w.initialize(req)
@@ -85,11 +85,11 @@ func TestRetry(t *testing.T) {
 // What a server answers with is final; the caller's end is, too.
 func TestRetryEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClient(nil)
+		c := newTestClient(nil)
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: 10 * time.Second}, nil)
 		mcpsdk.Retry(c, mcpsdk.Backoff{}, "*")
 		var tries atomic.Int64
-		_, transport := serveWire(t, func(w *wire, req *jsonrpc.Request) {
+		_, transport := serveRaw(t, func(w *rawServer, req *jsonrpc.Request) {
 			switch req.Method {
 			case "initialize":
 				w.initialize(req)
@@ -140,7 +140,7 @@ func TestRetryTransport(t *testing.T) {
 		}
 		h.ServeHTTP(w, r)
 	}))
-	c := newClient(nil)
+	c := newTestClient(nil)
 	mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Minute}, nil)
 	mcpsdk.Retry(c, mcpsdk.Backoff{First: ms}, "tools/*")
 	cs, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, DisableStandaloneSSE: true}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})

@@ -26,8 +26,8 @@ type connector func(context.Context) (mcp.Connection, error)
 
 func (f connector) Connect(ctx context.Context) (mcp.Connection, error) { return f(ctx) }
 
-// inMemory gives transports to s.
-func inMemory(t *testing.T, s *mcp.Server) func() (mcp.Transport, error) {
+// inMemoryTo gives transports to s.
+func inMemoryTo(t *testing.T, s *mcp.Server) func() (mcp.Transport, error) {
 	return func() (mcp.Transport, error) {
 		clientSide, serverSide := mcp.NewInMemoryTransports()
 		_, err := s.Connect(t.Context(), serverSide, nil)
@@ -53,15 +53,15 @@ func TestConnectRetries(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newServer()
+				s := newTestServer()
 				addTool(s, "work", func(context.Context, func(float64, string)) error { return nil })
 				start := time.Now()
 				var got []time.Duration
-				cs, err := mcpsdk.Connect(t.Context(), newClient(nil), func() (mcp.Transport, error) {
+				cs, err := mcpsdk.Connect(t.Context(), newTestClient(nil), func() (mcp.Transport, error) {
 					got = append(got, time.Since(start))
 					switch {
 					case len(got) > test.fails:
-						return inMemory(t, s)()
+						return inMemoryTo(t, s)()
 					case len(got)%2 == 0:
 						return nil, errRefused // the function may fail itself
 					}
@@ -93,7 +93,7 @@ func TestConnectRetries(t *testing.T) {
 func TestConnectPhases(t *testing.T) {
 	silent := func(t *testing.T, answered ...string) func() (mcp.Transport, error) {
 		return func() (mcp.Transport, error) {
-			_, transport := serveWire(t, func(w *wire, req *jsonrpc.Request) {
+			_, transport := serveRaw(t, func(w *rawServer, req *jsonrpc.Request) {
 				time.Sleep(4 * time.Second)
 				for _, method := range answered {
 					if req.Method == method {
@@ -136,7 +136,7 @@ func TestConnectPhases(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				defer time.Sleep(10 * time.Second) // until the server has seen what it was sent last
-				c := newClient(nil)
+				c := newTestClient(nil)
 				if test.limited {
 					mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second}, nil) // Connect's is what counts
 				}
@@ -169,7 +169,7 @@ func TestConnectTooLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		_, err = mcpsdk.Connect(t.Context(), newClient(nil), func() (mcp.Transport, error) {
+		_, err = mcpsdk.Connect(t.Context(), newTestClient(nil), func() (mcp.Transport, error) {
 			return connector(func(ctx context.Context) (mcp.Connection, error) {
 				time.Sleep(time.Hour) // deaf
 				return client.Connect(ctx)
@@ -221,7 +221,7 @@ func TestConnectCallerEnds(t *testing.T) {
 				}
 				defer cancel()
 				start := time.Now()
-				cs, err := mcpsdk.Connect(ctx, newClient(nil), test.transport, nil)
+				cs, err := mcpsdk.Connect(ctx, newTestClient(nil), test.transport, nil)
 				if cs != nil || err == nil || err.Error() != test.message || !errors.Is(err, want) || time.Since(start) != test.after {
 					t.Errorf("%v, %v after %v", cs, err, time.Since(start))
 				}
@@ -237,20 +237,20 @@ func TestConnectCallerEnds(t *testing.T) {
 // not part of connecting any more.
 func TestConnectIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClient(&mcp.ClientOptions{
+		c := newTestClient(&mcp.ClientOptions{
 			ElicitationHandler: func(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 				_, err := req.Session.CallTool(ctx, &mcp.CallToolParams{Name: "slow"})
 				return &mcp.ElicitResult{Action: "accept"}, err
 			},
 		})
-		s := newServer()
+		s := newTestServer()
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Hour}, nil)
 		addTool(s, "slow", func(ctx context.Context, _ func(float64, string)) error { time.Sleep(time.Minute); return ctx.Err() })
 		s.AddTool(&mcp.Tool{Name: "ask", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			_, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "?"})
 			return &mcp.CallToolResult{}, err
 		})
-		cs, err := mcpsdk.Connect(t.Context(), c, inMemory(t, s), &mcpsdk.ConnectOptions{Session: &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}})
+		cs, err := mcpsdk.Connect(t.Context(), c, inMemoryTo(t, s), &mcpsdk.ConnectOptions{Session: &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -266,7 +266,7 @@ func TestConnectSessionOutlivesContext(t *testing.T) {
 	s := transportServer(time.Minute)
 	url := serveHTTP(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))
 	ctx, cancel := context.WithCancel(t.Context())
-	cs, err := mcpsdk.Connect(ctx, newClient(nil), func() (mcp.Transport, error) {
+	cs, err := mcpsdk.Connect(ctx, newTestClient(nil), func() (mcp.Transport, error) {
 		return &mcp.SSEClientTransport{Endpoint: url}, nil
 	}, &mcpsdk.ConnectOptions{Timeout: time.Minute})
 	if err != nil {
@@ -286,7 +286,7 @@ func TestConnectSessionOutlivesContext(t *testing.T) {
 func TestConnectLeavesNoProcess(t *testing.T) {
 	before := runtime.NumGoroutine()
 	var commands []*exec.Cmd
-	_, err := mcpsdk.Connect(t.Context(), newClient(nil), func() (mcp.Transport, error) {
+	_, err := mcpsdk.Connect(t.Context(), newTestClient(nil), func() (mcp.Transport, error) {
 		cmd := stdioCommand("deaf")
 		commands = append(commands, cmd)
 		return &mcp.CommandTransport{Command: cmd, TerminateDuration: 100 * ms}, nil
@@ -307,7 +307,7 @@ func TestConnectLeavesNoProcess(t *testing.T) {
 func TestConnectHopeless(t *testing.T) {
 	for _, path := range []string{"no-such-command-anywhere", "/no/such/command", t.TempDir()} {
 		tries := 0
-		_, err := mcpsdk.Connect(t.Context(), newClient(nil), func() (mcp.Transport, error) {
+		_, err := mcpsdk.Connect(t.Context(), newTestClient(nil), func() (mcp.Transport, error) {
 			tries++
 			return &mcp.CommandTransport{Command: exec.Command(path)}, nil
 		}, nil)
