@@ -1,0 +1,252 @@
+package mcpgo_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A log of progress notifications as a client gets them, by token.
+type notes struct {
+	mu      sync.Mutex
+	byToken map[any][]note
+	over    map[any]bool // the call with the token has its result
+	late    []string
+}
+
+type note struct {
+	Progress, Total float64
+	Message         string
+}
+
+func record(c *client.Client) *notes {
+	n := &notes{byToken: make(map[any][]note), over: make(map[any]bool)}
+	c.OnNotification(func(m mcp.JSONRPCNotification) {
+		if m.Method != "notifications/progress" {
+			return
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		f := m.Params.AdditionalFields
+		p, _ := f["progress"].(float64)
+		total, _ := f["total"].(float64)
+		message, _ := f["message"].(string)
+		token := f["progressToken"]
+		n.byToken[token] = append(n.byToken[token], note{p, total, message})
+		if n.over[token] {
+			n.late = append(n.late, fmt.Sprint(token))
+		}
+	})
+	return n
+}
+
+func (n *notes) of(token any) []note {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.byToken[token])
+}
+
+func (n *notes) finished(token any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.over[token] = true
+}
+
+// SPEC 7.1, 7.2, 7.3: with a token, and only then; the newest update of each interval, with
+// what the tool says; strictly increasing.
+func TestProgress(t *testing.T) {
+	each(t, func() *server.MCPServer { return newServer() }, func(t *testing.T, c *client.Client) {
+		got := record(c)
+		args := map[string]any{"n": 5, "everyMs": 40, "message": "main.go"}
+		for _, token := range []any{"abc", 7.0, nil} {
+			if _, err := c.CallTool(soon(t), call{tool: "report", args: args, token: token}.request()); err != nil {
+				t.Fatal(err)
+			}
+			n := got.of(token)
+			if token == nil {
+				if len(n) != 0 {
+					t.Errorf("without a token %v", n)
+				}
+				continue
+			}
+			if len(n) < 2 || n[0] != (note{1, 5, "main.go"}) {
+				t.Errorf("token %v: %v", token, n)
+			}
+			for i, n := range n[1:] {
+				if n.Progress <= got.of(token)[i].Progress {
+					t.Errorf("token %v: %v", token, got.of(token))
+				}
+			}
+		}
+	})
+}
+
+// SPEC 7.2: at most one per interval.
+func TestInterval(t *testing.T) {
+	c := links[0].connect(t, newServer(mcpgo.WithInterval(time.Hour)))
+	got := record(c)
+	if _, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"n": 50, "everyMs": 1}, token: "t"}.request()); err != nil {
+		t.Fatal(err)
+	}
+	if n := got.of("t"); len(n) != 1 {
+		t.Errorf("%v", n)
+	}
+}
+
+// SPEC 7.1: the token as it came, byte for byte, above 2^53 too.
+func TestTokens(t *testing.T) {
+	r := newRaw(t, newServer())
+	for i, token := range []string{`"abc"`, `""`, `"7"`, `0`, `-3`, `9007199254740991`, `9007199254740992`, `9007199254740993`,
+		`18446744073709551617`, `-9007199254740993`} {
+		id := fmt.Sprint("call-", i)
+		r.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":"report","arguments":{"lingerMs":50},"_meta":{"progressToken":%s}}}`, id, token))
+		notes, _ := r.answer(id)
+		want := []string{`{"progress":1,"progressToken":` + token + `,"total":1}`}
+		if diff := cmp.Diff(want, notes); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", token, diff)
+		}
+	}
+}
+
+// Without Install, a token that mcp-go has not kept is not replaced by another's.
+func TestInexactToken(t *testing.T) {
+	s := server.NewMCPServer("test", "1")
+	s.Use(mcpgo.Middleware(policy))
+	s.AddTool(mcp.NewTool("report"), func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		progress.Report(ctx, progress.Update{Progress: 1})
+		time.Sleep(50 * ms)
+		return mcp.NewToolResultText(fmt.Sprintf("%.0f", r.Params.Meta.ProgressToken)), nil
+	})
+	r := newRaw(t, s)
+	for token, want := range map[string]int{`9007199254740991`: 1, `9007199254740993`: 0, `-9007199254740993`: 0, `true`: 0, `null`: 0} {
+		r.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":"report","_meta":{"progressToken":%s}}}`, token, token))
+		notes, answer := r.answer(token)
+		if len(notes) != want {
+			t.Errorf("%s: %v, %s", token, notes, answer.Result)
+		}
+	}
+}
+
+// SPEC 7.4: over hundreds of runs nothing comes after the result, and what was in flight when
+// the tool returned comes before it.
+func TestNothingAfterTheResult(t *testing.T) {
+	const runs = 300
+	each(t, func() *server.MCPServer { return newServer() }, func(t *testing.T, c *client.Client) {
+		together := 3
+		if strings.HasPrefix(t.Name(), "TestNothingAfterTheResult/http_2025") {
+			together = 1 // see "What mcp-go does not allow" in the package's documentation
+		}
+		got := record(c)
+		var wg sync.WaitGroup
+		for w := range together {
+			wg.Go(func() {
+				for i := range runs / together {
+					token := fmt.Sprint(w, "-", i)
+					_, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"n": 2 + i%3, "everyMs": 0.2, "lingerMs": float64(i%10) / 10}, token: token}.request())
+					got.finished(token)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(100 * ms)
+		got.mu.Lock()
+		defer got.mu.Unlock()
+		if len(got.late) > 0 {
+			t.Errorf("%d after the result: %v", len(got.late), got.late)
+		}
+		if len(got.byToken) < runs*9/10 {
+			t.Errorf("only %d of %d calls sent anything", len(got.byToken), runs)
+		}
+	})
+}
+
+// SPEC 7.5: a client that does not read delays neither the tool nor its limits.
+func TestClientThatDoesNotRead(t *testing.T) {
+	ended := make(chan timeout.Snapshot, 10)
+	s := newServer(mcpgo.WithOptions(timeout.WithHooks(timeout.Hooks{
+		Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s },
+	})))
+	message := make([]byte, 100_000) // more than a pipe holds
+	for i := range message {
+		message[i] = 'x'
+	}
+	_, out := pipes(t, s)
+	write := func(method string, id int, params any) {
+		data, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+		if _, err := out.Write(append(data, '\n')); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("initialize", 1, map[string]any{"protocolVersion": "2025-11-25", "clientInfo": map[string]any{"name": "n", "version": "1"}, "capabilities": map[string]any{}})
+	for id := 2; id < 5; id++ {
+		write("tools/call", id, map[string]any{"name": "report", "arguments": map[string]any{"n": 200, "everyMs": 1, "message": string(message)},
+			"_meta": map[string]any{"progressToken": id}})
+	}
+	write("tools/call", 5, map[string]any{"name": "total", "_meta": map[string]any{"progressToken": 5}})
+	for range 4 {
+		select {
+		case s := <-ended:
+			if (s.Err != nil) != (s.Tool == "total") {
+				t.Errorf("%s: %v", s.Tool, s.Err)
+			}
+			if s.Elapsed > 5*time.Second {
+				t.Errorf("%s took %v", s.Tool, s.Elapsed)
+			}
+		case <-time.After(patience):
+			t.Fatal("a tool is held up")
+		}
+	}
+}
+
+// 1000 calls at once in one session: under each token comes what its own tool says. mcp-go has
+// 100 slots for what is to be sent, and drops the rest.
+func TestManyCallsInOneSession(t *testing.T) {
+	const calls = 1000
+	for _, l := range []link{links[3], links[5], links[8]} {
+		t.Run(l.name, func(t *testing.T) {
+			c := l.connect(t, newServer())
+			got := record(c)
+			var wg sync.WaitGroup
+			for i := range calls {
+				wg.Go(func() {
+					token := fmt.Sprint("t", i)
+					if _, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"n": 2, "everyMs": 5, "lingerMs": 100, "message": token}, token: token}.request()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			got.mu.Lock()
+			defer got.mu.Unlock()
+			ordered := l.name != "http 2025" // the streams of a session are read side by side
+			for token, notes := range got.byToken {
+				for i, n := range notes {
+					if n.Message != token || ordered && i > 0 && n.Progress <= notes[i-1].Progress {
+						t.Fatalf("%v: %v", token, notes)
+					}
+				}
+			}
+			if len(got.byToken) < 100 {
+				t.Errorf("only %d calls sent anything", len(got.byToken))
+			}
+		})
+	}
+}
