@@ -35,7 +35,7 @@ type AwaitOption func(limit *time.Duration)
 // WithLimit is how long to wait for the person, in place of [DefaultAwaitLimit]. 0 or less
 // is no limit of its own: the total of the execution around bounds it.
 func WithLimit(d time.Duration) AwaitOption {
-	return func(limit *time.Duration) { *limit = max(d, 0) }
+	return func(limit *time.Duration) { *limit = d }
 }
 
 // Await calls ask, which waits for a person: for an approval, an answer, an elicitation.

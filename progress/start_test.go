@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/benbjohnson/clock"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -349,6 +350,46 @@ func TestNothingAfterStop(t *testing.T) {
 		if late.Load() > 0 {
 			t.Fatalf("%d notifications after stop", late.Load())
 		}
+	}
+}
+
+// A blockingClock holds up the second reading of the time once it is armed: the first is
+// the beat's, the second that of the delivery which has been decided on.
+type blockingClock struct {
+	clock.Clock
+	armed   atomic.Int32
+	reached chan struct{}
+	resume  chan struct{}
+}
+
+func (c *blockingClock) Now() time.Time {
+	if c.armed.Load() > 0 && c.armed.Add(1) == 3 {
+		c.reached <- struct{}{}
+		<-c.resume
+	}
+	return c.Clock.Now()
+}
+
+// SPEC 7.4: stopped between the decision to send and the sending.
+func TestStopBeforeTheNotification(t *testing.T) {
+	c := &blockingClock{Clock: clock.New(), reached: make(chan struct{}), resume: make(chan struct{})}
+	var sent atomic.Int32
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		notify := func(context.Context, progress.Notification) error { sent.Add(1); return nil }
+		stop := progress.Start(ctx, "t", notify, progress.WithInterval(time.Nanosecond))
+		c.armed.Store(1)
+		progress.Report(ctx, progress.Update{})
+		<-c.reached
+		stop()
+		c.resume <- struct{}{}
+		progress.Report(ctx, progress.Update{})
+		for range 100 {
+			runtime.Gosched()
+		}
+		return nil
+	}, timeout.Config{Idle: time.Minute}, timeout.WithClock(c))
+	if sent.Load() != 0 {
+		t.Errorf("%d notifications after stop", sent.Load())
 	}
 }
 
