@@ -53,6 +53,11 @@ func Install(s *server.MCPServer, p *timeout.Policy, opts ...Option) {
 //   - of one that panics, calls [runtime.Goexit] or is called with a timeoutMs that makes no
 //     sense, such a result too.
 //
+// A call as a task runs under its limits to the end. mcp-go cancels the context of a task as
+// soon as the client has the handle, so that cancellation is not looked at; nor can a later
+// tasks/cancel be, which makes the task a cancelled one and leaves the tool running until it
+// returns or is stopped by a limit.
+//
 // Middleware that was added before it is not under the limits, middleware that is added after
 // it is. It is safe for concurrent use, and may be shared by servers.
 func Middleware(p *timeout.Policy, opts ...Option) server.ToolHandlerMiddleware {
@@ -81,6 +86,11 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 			var release func()
 			ctx, release = s.watch.follow(ctx)
 			defer release()
+		}
+		if request.Params.Task != nil {
+			// mcp-go cancels the context of a task when it has answered with the task's handle
+			// (its issue 897), at which no tool is done, and none could even be started.
+			ctx = context.WithoutCancel(ctx)
 		}
 		token := token(request.Params.Meta)
 		n := newNotifications(ctx, token)

@@ -105,11 +105,10 @@ func TestStreamBesideCalls(t *testing.T) {
 	}
 	ctx, hangUp := context.WithCancel(soon(t))
 	stream := do(ctx, http.MethodGet, "")
-	callCtx, cancel := context.WithCancel(soon(t))
 	answered := make(chan bool)
 	go func() {
 		defer close(answered)
-		_ = do(callCtx, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{"timeoutMs":500}}}`).Body.Close()
+		_ = do(soon(t), http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{"timeoutMs":500}}}`).Body.Close()
 	}()
 	within(t, started, "the start")
 	hangUp()
@@ -117,7 +116,6 @@ func TestStreamBesideCalls(t *testing.T) {
 	if err := within(t, ended, "the end of the tool"); !errors.Is(err, timeout.ErrTotal) {
 		t.Errorf("%v", err)
 	}
-	cancel()
 	<-answered
 }
 
@@ -136,7 +134,7 @@ func (a answerer) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.El
 // answer of the tool when nobody answers.
 func TestElicit(t *testing.T) {
 	const expired = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
-	for _, l := range []link{links[0], links[5], links[6]} {
+	for _, l := range []link{links[0], links[5]} {
 		for _, tc := range []struct {
 			name  string
 			after time.Duration
