@@ -101,7 +101,7 @@ func (w *watch) arrived(ctx context.Context, id, message any) {
 	if len(w.tokens) >= maxTokens {
 		clear(w.tokens)
 	}
-	w.tokens[tokenKey(ctx, id)] = number
+	w.tokens[callKey(ctx, id)] = number
 }
 
 // decoded puts the token back into the request.
@@ -113,7 +113,7 @@ func (w *watch) decoded(ctx context.Context, id any, request *mcp.CallToolReques
 	if f, ok := meta.ProgressToken.(float64); !ok || exact(f) {
 		return
 	}
-	key := tokenKey(ctx, id)
+	key := callKey(ctx, id)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if number, ok := w.tokens[key]; ok {
@@ -125,8 +125,8 @@ func (w *watch) decoded(ctx context.Context, id any, request *mcp.CallToolReques
 // exact reports whether f stands for one integer only.
 func exact(f float64) bool { return -1<<53 < f && f < 1<<53 }
 
-// tokenKey tells requests apart by the session object: without sessions, over stateless
+// callKey tells requests apart by the session object: without sessions, over stateless
 // HTTP, all have the same id, but each request has an object of its own.
-func tokenKey(ctx context.Context, id any) string {
+func callKey(ctx context.Context, id any) string {
 	return fmt.Sprintf("%p %v", server.ClientSessionFromContext(ctx), id)
 }
