@@ -133,9 +133,6 @@ func (l link) limited(t *testing.T, s *server.MCPServer, limits mcpgo.ClientLimi
 // transport.
 func TestRequestStopsTheTool(t *testing.T) {
 	for _, l := range links {
-		if l.name == "process" {
-			continue
-		}
 		for _, cancelled := range []bool{false, true} {
 			t.Run(fmt.Sprint(l.name, " cancelled=", cancelled), func(t *testing.T) {
 				s, started, ended := watched()
@@ -174,34 +171,22 @@ func TestRequestStopsTheTool(t *testing.T) {
 // SPEC 8.1, 8.3: progress renews the limit over every transport, also while a handler of the
 // user's is slow. Both ends are ours.
 func TestResetWhileHandlerIsSlow(t *testing.T) {
-	args := map[string]any{"n": 40, "everyMs": 50}
-	for _, l := range links {
-		t.Run(l.name, func(t *testing.T) {
-			t.Parallel() // they wait; but mcp-go has one stdio session per process
-			if l.name == "stdio 2025" || l.name == "stdio 2026" {
-				stdio.Lock()
-				defer stdio.Unlock()
-			}
-			c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: time.Second, ResetOnProgress: true})
-			if l.name == "stdio 2025" || l.name == "stdio 2026" {
-				defer func() { _ = c.Close() }()
-			}
-			var once sync.Once
-			c.OnNotification(func(mcp.JSONRPCNotification) { once.Do(func() { time.Sleep(1600 * ms) }) })
-			res, err := c.CallTool(soon(t), call{tool: "report", args: args, token: "t"}.request())
-			if err != nil || res.IsError {
-				t.Errorf("%v, %v", res, err)
-			}
-		})
-	}
+	args := map[string]any{"n": 36, "everyMs": 50}
+	each(t, allLinks, func(t *testing.T, l link) {
+		c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: time.Second, ResetOnProgress: true})
+		var once sync.Once
+		c.OnNotification(func(mcp.JSONRPCNotification) { once.Do(func() { time.Sleep(1400 * ms) }) })
+		res, err := c.CallTool(soon(t), call{tool: "report", args: args, token: "t"}.request())
+		if err != nil || res.IsError {
+			t.Errorf("%v, %v", res, err)
+		}
+	})
 }
-
-var stdio sync.Mutex
 
 // What a handler that is not slow has done can be seen when the call has returned, without a
 // lock, as it can be without us over stdio.
 func TestHandlersBeforeTheAnswer(t *testing.T) {
-	for _, l := range links[:2] {
+	for _, l := range named("stdio 2025", "stdio 2026") {
 		t.Run(l.name, func(t *testing.T) {
 			c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: never, ResetOnProgress: true})
 			var got []float64
@@ -221,37 +206,35 @@ func TestHandlersBeforeTheAnswer(t *testing.T) {
 
 // SPEC 8.3: the caller's own token and handler, whoever else makes calls meanwhile.
 func TestOwnToken(t *testing.T) {
-	for _, l := range links {
-		t.Run(l.name, func(t *testing.T) {
-			c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: never, ResetOnProgress: true})
-			got := record(c)
-			for _, token := range []any{"mine", 7, nil} {
-				r := call{tool: "report", args: map[string]any{"lingerMs": 50, "message": fmt.Sprint(token)}, token: token}.request()
-				before := r.Params.Meta
-				if _, err := c.CallTool(soon(t), r); err != nil {
-					t.Fatal(err)
-				}
-				if r.Params.Meta != before || before != nil && before.ProgressToken != token {
-					t.Errorf("the caller's params are now %+v", r.Params.Meta)
-				}
+	each(t, links, func(t *testing.T, l link) {
+		c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: never, ResetOnProgress: true})
+		got := record(c)
+		for _, token := range []any{"mine", 7, nil} {
+			r := call{tool: "report", args: map[string]any{"lingerMs": 50, "message": fmt.Sprint(token)}, token: token}.request()
+			before := r.Params.Meta
+			if _, err := c.CallTool(soon(t), r); err != nil {
+				t.Fatal(err)
 			}
-			got.mu.Lock()
-			defer got.mu.Unlock()
-			for token, message := range map[any]string{"mine": "mine", 7.0: "7"} {
-				if n := got.byToken[token]; len(n) != 1 || n[0].Message != message {
-					t.Errorf("%v: %v", token, n)
-				}
+			if r.Params.Meta != before || before != nil && before.ProgressToken != token {
+				t.Errorf("the caller's params are now %+v", r.Params.Meta)
 			}
-			if len(got.byToken) != 2 {
-				t.Errorf("%v", got.byToken)
+		}
+		got.mu.Lock()
+		defer got.mu.Unlock()
+		for token, message := range map[any]string{"mine": "mine", 7.0: "7"} {
+			if n := got.byToken[token]; len(n) != 1 || n[0].Message != message {
+				t.Errorf("%v: %v", token, n)
 			}
-		})
-	}
+		}
+		if len(got.byToken) != 2 {
+			t.Errorf("%v", got.byToken)
+		}
+	})
 }
 
 // 1000 calls at once, each kept alive by its own progress alone.
 func TestManyLimitedCalls(t *testing.T) {
-	for _, l := range []link{links[3], links[8]} {
+	for _, l := range named("sse 2025", "http 2026") {
 		t.Run(l.name, func(t *testing.T) {
 			c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: 10 * time.Second, ResetOnProgress: true})
 			got := record(c)
@@ -281,7 +264,7 @@ func TestManyLimitedCalls(t *testing.T) {
 
 // SPEC 9.1: the stream of notifications has no limit.
 func TestStreamHasNoLimit(t *testing.T) {
-	l := links[8]
+	l := named("http 2026")[0]
 	s := server.NewMCPServer("test", "1", server.WithToolCapabilities(true))
 	c := connect(t, mcpgo.Limit(l.open(t, s), mcpgo.ClientLimits{Timeout: 100 * ms, MaxTotal: 200 * ms}, nil), true)
 	ctx, cancel := context.WithCancel(soon(t))

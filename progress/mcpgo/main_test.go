@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 )
 
 // serverEnv makes the test binary a stdio server with the tools of newServer.
@@ -15,7 +17,7 @@ const serverEnv = "MCPGO_TEST_SERVER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(serverEnv) != "" {
-		if err := server.ServeStdio(newServer()); err != nil {
+		if err := server.ServeStdio(newServer(mcpgo.WithStdout(os.Stdout))); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

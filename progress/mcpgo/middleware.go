@@ -93,7 +93,7 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 			ctx = context.WithoutCancel(ctx)
 		}
 		token := token(request.Params.Meta)
-		n := newNotifications(ctx, token)
+		n := newNotifications(ctx, token, s.stdout)
 		res, err := toolcall.Do(ctx, toolcall.Call{
 			Policy: s.policy, Tool: request.Params.Name, Requested: s.requested(request.Params),
 			Token: token, Send: n.send, Interval: s.interval, Options: s.options,

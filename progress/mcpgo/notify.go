@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"reflect"
 	"sync"
 	"time"
@@ -14,27 +15,65 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
+const methodProgress = "notifications/progress"
+
 // mcp-go puts a notification into a channel of the session, from which a goroutine of the
 // transport takes it, marshals it and writes it. The response goes another way and can
 // overtake it. There is no way to learn that it has been written. But its marshalling can
 // be seen, from a value that marshals itself, and that is what orders the two (SPEC 7.4):
-//
-//   - the sending waits until the notification is being marshalled, which is what
-//     progress.Start waits for before the call is answered;
-//   - then the answer waits for settle, which the transport has for what is left to do:
-//     to take the lock under which it writes, or to put a string into a queue;
-//   - what has not been marshalled when the call is answered never is: it is an error to
-//     mcp-go then, which drops it.
-const settle = time.Millisecond
+// the sending waits until the notification is being marshalled, which is what progress.Start
+// waits for before the call is answered, and what has not been marshalled by then never is:
+// that is an error to mcp-go, which drops it. What is left is the time between the
+// marshalling and the writing, and there the transports differ.
+type order int
+
+const (
+	// unordered: whoever takes the notifications does not marshal them. The handlers of a
+	// client in this process, and the session of somebody's test, get them as they are.
+	unordered order = iota
+	// locked: Streamable HTTP marshals under the lock that the response takes.
+	locked
+	// flushed: over SSE, a second notification is taken after the first has been queued, and
+	// one that cannot be marshalled is dropped without a word.
+	flushed
+	// settled: over stdio that would be logged, so all there is to do is to wait.
+	settled
+	// written: over stdio, by us.
+	written
+)
+
+// settle is how long an answer waits after the marshalling of a notification, over stdio.
+const settle = 5 * time.Millisecond
 
 // takeWait is how long one notification may hold up the next of the same call.
 const takeWait = 100 * time.Millisecond
 
+func orderOf(session server.ClientSession, stdout io.Writer) order {
+	t := reflect.TypeOf(session)
+	if t == nil || t.Kind() != reflect.Pointer || t.Elem().PkgPath() != reflect.TypeFor[server.MCPServer]().PkgPath() {
+		return unordered
+	}
+	if _, ok := session.(server.SessionWithStreamableHTTPConfig); ok {
+		return locked
+	}
+	switch t.Elem().Name() {
+	case "sseSession":
+		return flushed
+	case "stdioSession":
+		if stdout != nil {
+			return written
+		}
+		return settled
+	}
+	return unordered
+}
+
 // notifications are those of one call.
 type notifications struct {
-	server   *server.MCPServer
-	session  server.ClientSession
-	marshals bool // the transport does
+	server  *server.MCPServer
+	session server.ClientSession
+	order   order
+	stdout  io.Writer
 
 	mu    sync.Mutex
 	ended bool
@@ -42,21 +81,12 @@ type notifications struct {
 }
 
 // newNotifications gives nil where there is no token.
-func newNotifications(ctx context.Context, token any) *notifications {
+func newNotifications(ctx context.Context, token any, stdout io.Writer) *notifications {
 	if token == nil {
 		return nil
 	}
 	session := server.ClientSessionFromContext(ctx)
-	return &notifications{server: server.ServerFromContext(ctx), session: session, marshals: marshals(session)}
-}
-
-// marshals reports whether notifications of the session are marshalled by one of mcp-go's
-// transports. The handlers of a client in this process, and the session of somebody's test,
-// get them as they are.
-func marshals(session server.ClientSession) bool {
-	t := reflect.TypeOf(session)
-	return t != nil && t.Kind() == reflect.Pointer && t != reflect.TypeFor[*server.InProcessSession]() &&
-		t.Elem().PkgPath() == reflect.TypeFor[server.MCPServer]().PkgPath()
+	return &notifications{server: server.ServerFromContext(ctx), session: session, order: orderOf(session, stdout), stdout: stdout}
 }
 
 var errNoServer = errors.New("mcpgo: the context has no server")
@@ -73,21 +103,33 @@ func (n *notifications) send(ctx context.Context, p progress.Notification) error
 	if p.Message != "" {
 		params["message"] = p.Message
 	}
-	f := &figure{of: n, value: p.Progress, taken: make(chan struct{})}
-	if n.marshals {
-		params["progress"] = f
+	switch n.order {
+	case unordered:
+		return n.server.SendNotificationToClient(ctx, methodProgress, params)
+	case written:
+		return n.write(params)
 	}
-	if err := n.server.SendNotificationToClient(ctx, "notifications/progress", params); err != nil || !n.marshals {
+	f := &figure{of: n, value: p.Progress, taken: make(chan struct{})}
+	params["progress"] = f
+	if err := n.server.SendNotificationToClient(ctx, methodProgress, params); err != nil {
 		return err
 	}
-	timer := time.NewTimer(takeWait)
-	defer timer.Stop()
-	select {
-	case <-f.taken:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	f.await(ctx)
 	return nil
+}
+
+func (n *notifications) write(params map[string]any) error {
+	if !n.session.Initialized() {
+		return server.ErrNotificationNotInitialized
+	}
+	line, err := json.Marshal(mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{
+		Method: methodProgress, Params: mcp.NotificationParams{AdditionalFields: params},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = n.stdout.Write(append(line, '\n'))
+	return err
 }
 
 // end is called when the execution has ended, before the answer.
@@ -99,8 +141,21 @@ func (n *notifications) end() {
 	n.ended = true
 	taken := n.taken
 	n.mu.Unlock()
-	if !taken.IsZero() {
+	if taken.IsZero() {
+		return
+	}
+	switch n.order {
+	case settled:
 		time.Sleep(settle - time.Since(taken))
+	case flushed:
+		f := &figure{of: n, taken: make(chan struct{})}
+		select {
+		case n.session.NotificationChannel() <- mcp.JSONRPCNotification{Notification: mcp.Notification{
+			Params: mcp.NotificationParams{AdditionalFields: map[string]any{"progress": f}},
+		}}:
+			f.await(context.Background())
+		default: // full: the client does not read, and the answer queues up behind the rest
+		}
 	}
 }
 
@@ -108,7 +163,8 @@ func (n *notifications) end() {
 type figure struct {
 	of    *notifications
 	value float64
-	taken chan struct{} // closed then
+	once  sync.Once // mcp-go marshals once; an event store of somebody's might again
+	taken chan struct{}
 }
 
 var errAnswered = errors.New("dropped: the call has been answered")
@@ -117,16 +173,22 @@ func (f *figure) MarshalJSON() ([]byte, error) {
 	n := f.of
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	defer f.once.Do(func() { close(f.taken) })
 	if n.ended {
 		return nil, errAnswered
 	}
 	n.taken = time.Now()
-	select {
-	case <-f.taken: // mcp-go marshals once; an event store might again
-	default:
-		close(f.taken)
-	}
 	return json.Marshal(f.value)
+}
+
+func (f *figure) await(ctx context.Context) {
+	timer := time.NewTimer(takeWait)
+	defer timer.Stop()
+	select {
+	case <-f.taken:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // token gives the request's progress token, nil where there is none or it cannot be echoed.

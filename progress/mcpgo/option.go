@@ -1,6 +1,7 @@
 package mcpgo
 
 import (
+	"io"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -13,6 +14,7 @@ type settings struct {
 	policy   *timeout.Policy
 	options  []timeout.Option
 	interval time.Duration
+	stdout   io.Writer
 	watch    *watch // nil without Install
 
 	timeoutFromMeta, timeoutFromArguments bool
@@ -42,6 +44,13 @@ func WithOptions(opts ...timeout.Option) Option {
 // WithInterval is the shortest time between two progress notifications of a call; where it
 // is 0 or negative, and without this option, 10 s (SPEC 7.2).
 func WithInterval(d time.Duration) Option { return func(s *settings) { s.interval = d } }
+
+// WithStdout is for a server over stdio, and names what it writes to: os.Stdout with
+// server.ServeStdio. Progress notifications are then written to it as they are sent, each with
+// one Write that may run beside mcp-go's, as those of an os.File may. mcp-go itself keeps them
+// in a queue from which one can come out after the result (SPEC 7.4), and which is full at
+// 100; without this option the adapter makes that rare, and cannot rule it out.
+func WithStdout(w io.Writer) Option { return func(s *settings) { s.stdout = w } }
 
 // WithMetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta:
 // a whole number of milliseconds, at most the tool's [timeout.Tool.MaxTotal] (SPEC 2.6).

@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
-	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress"
 )
@@ -79,26 +77,23 @@ func TestResults(t *testing.T) {
 		{"timeoutMs that makes no sense", call{tool: "wait", args: map[string]any{"timeoutMs": "soon"}}, result{Texts: []string{badTimeout}, IsError: true}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for _, l := range []link{links[0], links[3], links[8]} {
-				t.Run(l.name, func(t *testing.T) {
-					c := l.connect(t, newServer())
-					res, err := c.CallTool(soon(t), tc.call.request())
-					if err != nil {
-						t.Fatal(err)
-					}
-					if diff := cmp.Diff(tc.want, view(t, res)); diff != "" {
-						t.Errorf("(-want +got):\n%s", diff)
-					}
-				})
-			}
+			each(t, named("stdio 2025", "sse 2025", "http 2026"), func(t *testing.T, l link) {
+				res, err := l.connect(t, newServer()).CallTool(soon(t), tc.call.request())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tc.want, view(t, res)); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
 		})
 	}
 }
 
 // What the tool says about its own failure is left to mcp-go.
 func TestOwnError(t *testing.T) {
-	each(t, func() *server.MCPServer { return newServer() }, func(t *testing.T, c *client.Client) {
-		_, err := c.CallTool(soon(t), call{tool: "own"}.request())
+	each(t, links, func(t *testing.T, l link) {
+		_, err := l.connect(t, newServer()).CallTool(soon(t), call{tool: "own"}.request())
 		if err == nil || err.Error() != "internal error: no such file" {
 			t.Errorf("%v", err)
 		}
@@ -108,7 +103,7 @@ func TestOwnError(t *testing.T) {
 // Five tools that ignore their contexts have the five workers of a stdio server; the limits
 // give them back (SPEC 3.9).
 func TestDeafToolsDoNotStarveTheServer(t *testing.T) {
-	for _, l := range links[:3] {
+	for _, l := range named("stdio 2025", "stdio 2026", "process") {
 		t.Run(l.name, func(t *testing.T) {
 			c := l.connect(t, newServer())
 			start := time.Now()

@@ -40,9 +40,6 @@ func within[T any](t *testing.T, c chan T, what string) (v T) {
 // A client that cancels stops the tool, and so does one that goes.
 func TestAbort(t *testing.T) {
 	for _, l := range links {
-		if l.name == "process" {
-			continue
-		}
 		for _, how := range []string{"cancel", "disconnect"} {
 			if how == "cancel" && strings.HasPrefix(l.name, "sse") {
 				continue // mcp-go's client does not tell the server over SSE; ours does, see TestTimeoutCancelsAtTheServer
@@ -134,7 +131,7 @@ func (a answerer) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.El
 // answer of the tool when nobody answers.
 func TestElicit(t *testing.T) {
 	const expired = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
-	for _, l := range []link{links[0], links[5]} {
+	for _, l := range named("stdio 2025", "http 2025") {
 		for _, tc := range []struct {
 			name  string
 			after time.Duration

@@ -87,9 +87,9 @@ func newServer(opts ...mcpgo.Option) *server.MCPServer {
 		<-ctx.Done()
 		return server.NewInputRequestBuilder("").Roots("r").ToolResult(), nil
 	})
-	// Beats for twice its idle limit.
+	// Beats for longer than its idle limit.
 	add("alive", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		for range 40 {
+		for range 25 {
 			time.Sleep(20 * ms)
 			heartbeat.Beat(ctx)
 		}

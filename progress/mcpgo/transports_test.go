@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,7 +31,6 @@ type link struct {
 var links = []link{
 	{"stdio 2025", false, openStdio},
 	{"stdio 2026", true, openStdio},
-	{"process", true, openProcess},
 	{"sse 2025", false, openSSE},
 	{"sse 2026", true, openSSE},
 	{"http 2025", false, openHTTP()},
@@ -38,10 +39,30 @@ var links = []link{
 	{"http 2026", true, openHTTP()},
 }
 
-// each runs a test over every link.
-func each(t *testing.T, s func() *server.MCPServer, test func(*testing.T, *client.Client)) {
+// process is a server of its own, with the tools of newServer; it takes a while to start.
+var process = link{"process", true, openProcess}
+
+var allLinks = append([]link{process}, links...)
+
+// named gives some of the links.
+func named(names ...string) (some []link) {
+	for _, l := range allLinks {
+		if slices.Contains(names, l.name) {
+			some = append(some, l)
+		}
+	}
+	return some
+}
+
+// each runs a test over the links, at once where there may be two of a kind in a process.
+func each(t *testing.T, links []link, test func(*testing.T, link)) {
 	for _, l := range links {
-		t.Run(l.name, func(t *testing.T) { test(t, l.connect(t, s())) })
+		t.Run(l.name, func(t *testing.T) {
+			if !strings.HasPrefix(l.name, "stdio") {
+				t.Parallel()
+			}
+			test(t, l)
+		})
 	}
 }
 
@@ -107,7 +128,6 @@ func openStdio(t *testing.T, s *server.MCPServer) transport.Interface {
 	return transport.NewIO(in, out, io.NopCloser(nil))
 }
 
-// openProcess is a server of its own, with the tools of newServer whatever s is.
 func openProcess(*testing.T, *server.MCPServer) transport.Interface {
 	return transport.NewStdio(os.Args[0], []string{serverEnv + "=1"})
 }
