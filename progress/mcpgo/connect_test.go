@@ -49,12 +49,12 @@ func TestConnect(t *testing.T) {
 		bad   func() (transport.Interface, error) // the first two
 		first string                              // error of the first alone
 	}{
-		{"transport", func() (transport.Interface, error) { return transport.NewSSE(dead) }, "connecting: transport: Maximum total timeout exceeded: 1s"},
-		{"handshake", func() (transport.Interface, error) { return transport.NewStreamableHTTP(dead) }, "connecting: handshake: Maximum total timeout exceeded: 2s"},
+		{"transport", func() (transport.Interface, error) { return transport.NewSSE(dead) }, "connecting: transport: Maximum total timeout exceeded: 600ms"},
+		{"handshake", func() (transport.Interface, error) { return transport.NewStreamableHTTP(dead) }, "connecting: handshake: Maximum total timeout exceeded: 1.2s"},
 		{"handshake, limited", func() (transport.Interface, error) {
 			h, err := transport.NewStreamableHTTP(dead)
 			return mcpgo.Limit(h, mcpgo.ClientLimits{}, nil), err
-		}, `connecting: transport error: calling "initialize": Request timed out: no answer for 1s`},
+		}, `connecting: transport error: calling "initialize": Request timed out: no answer for 600ms`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -68,14 +68,14 @@ func TestConnect(t *testing.T) {
 				good, err := transport.NewSSE(ts.URL + "/sse")
 				return client.NewClient(good), err
 			}
-			opts := &mcpgo.ConnectOptions{Timeout: time.Second, Backoff: mcpgo.Backoff{First: ms}}
+			opts := &mcpgo.ConnectOptions{Timeout: 600 * ms, Backoff: mcpgo.Backoff{First: ms}}
 			ctx, cancel := context.WithCancel(context.Background())
 			c, result, err := mcpgo.Connect(ctx, open, hello, opts)
 			cancel()
 			if err != nil || opened != 2 || result.ServerInfo.Name != "test" {
 				t.Fatalf("%v, %v, opened %d", result, err, opened)
 			}
-			time.Sleep(2100 * ms) // past the limits of the phases
+			time.Sleep(1300 * ms) // past the limits of the phases
 			if _, err := c.CallTool(soon(t), call{tool: "noop"}.request()); err != nil {
 				t.Error(err)
 			}

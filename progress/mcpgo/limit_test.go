@@ -171,11 +171,11 @@ func TestRequestStopsTheTool(t *testing.T) {
 // SPEC 8.1, 8.3: progress renews the limit over every transport, also while a handler of the
 // user's is slow. Both ends are ours.
 func TestResetWhileHandlerIsSlow(t *testing.T) {
-	args := map[string]any{"n": 36, "everyMs": 50}
+	args := map[string]any{"n": 20, "everyMs": 50}
 	each(t, allLinks, func(t *testing.T, l link) {
-		c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: time.Second, ResetOnProgress: true})
+		c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: 600 * ms, ResetOnProgress: true})
 		var once sync.Once
-		c.OnNotification(func(mcp.JSONRPCNotification) { once.Do(func() { time.Sleep(1400 * ms) }) })
+		c.OnNotification(func(mcp.JSONRPCNotification) { once.Do(func() { time.Sleep(800 * ms) }) })
 		res, err := c.CallTool(soon(t), call{tool: "report", args: args, token: "t"}.request())
 		if err != nil || res.IsError {
 			t.Errorf("%v, %v", res, err)
