@@ -63,7 +63,7 @@ func TestConnect(t *testing.T) {
 				opened++
 				if opened < 2 {
 					bad, err := tc.bad()
-					return client.NewClient(bad, client.WithLegacyProtocolOnly()), err
+					return client.NewClient(bad, client.WithProtocolVersion("2025-11-25")), err
 				}
 				good, err := transport.NewSSE(ts.URL + "/sse")
 				return client.NewClient(good), err

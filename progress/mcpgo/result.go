@@ -41,7 +41,7 @@ func SetResult(res *mcp.CallToolResult, err error, partial string) {
 // answer gives what the client gets of a call that ended with err; res is what there is of
 // a result. The tool's own error is the tool's: mcp-go gives some of them a meaning.
 func answer(res *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
-	if !ours(err) {
+	if err == nil || !ours(err) {
 		return res, err
 	}
 	out := new(mcp.CallToolResult)
@@ -58,6 +58,5 @@ func ours(err error) bool {
 	var stopped *timeout.Error
 	var panicked *timeout.PanicError
 	var bad *timeout.ConfigError
-	return err != nil && (errors.As(err, &stopped) || errors.As(err, &panicked) || errors.As(err, &bad) ||
-		errors.Is(err, timeout.ErrGoexit))
+	return errors.As(err, &stopped) || errors.As(err, &panicked) || errors.As(err, &bad) || errors.Is(err, timeout.ErrGoexit)
 }

@@ -74,7 +74,7 @@ func (l link) connect(t *testing.T, s *server.MCPServer, opts ...client.ClientOp
 func connect(t *testing.T, tr transport.Interface, modern bool, opts ...client.ClientOption) *client.Client {
 	t.Helper()
 	if !modern {
-		opts = append(opts, client.WithLegacyProtocolOnly())
+		opts = append(opts, client.WithProtocolVersion("2025-11-25"))
 	}
 	c := client.NewClient(tr, opts...)
 	if err := c.Start(context.Background()); err != nil {

@@ -35,13 +35,14 @@ func (w *watch) observe(h *server.Hooks) {
 	h.AddBeforeCallTool(w.decoded)
 }
 
-// follow gives a context that is cancelled when the session of ctx ends. Streamable HTTP
-// needs no such thing: there the context of a call ends with its own connection, and a
-// session may end with the connection of a stream beside it, which says nothing about the
-// calls.
+// follow gives a context that is cancelled when the session of ctx ends. Over stdio and in
+// one process mcp-go does that itself. Over Streamable HTTP the context of a call ends with
+// its own connection, and a session may end with the connection of a stream beside it, which
+// says nothing about the calls.
 func (w *watch) follow(ctx context.Context) (_ context.Context, release func()) {
 	session := server.ClientSessionFromContext(ctx)
-	if _, http := session.(server.SessionWithStreamableHTTPConfig); http || session == nil {
+	_, inProcess := session.(*server.InProcessSession)
+	if o := orderOf(session, nil); inProcess || o == locked || o == settled || session == nil {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

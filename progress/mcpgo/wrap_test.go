@@ -101,12 +101,11 @@ func canDo(t transport.Interface) (c can) {
 func TestNothingIsLostByWrapping(t *testing.T) {
 	f := &fake{}
 	cmd := &command{fake: f}
-	httpLegacy, _ := transport.NewStreamableHTTP("http://localhost", transport.WithContinuousListening())
 	http, _ := transport.NewStreamableHTTP("http://localhost")
 	sse, _ := transport.NewSSE("http://localhost")
 	for _, inner := range []transport.Interface{
 		f, bidi{f}, versioned{f}, both{bidi{f}, versioned{f}, f}, cmd, bidiCommand{bidi{f}, cmd, f}, versionedCommand{versioned{f}, cmd, f},
-		everything{bidi{f}, versioned{f}, cmd, f}, transport.NewStdio("x", nil), transport.NewCommand("x"), http, httpLegacy, sse,
+		everything{bidi{f}, versioned{f}, cmd, f}, transport.NewStdio("x", nil), transport.NewCommand("x"), http, sse,
 		transport.NewInProcessTransport(server.NewMCPServer("", "")), transport.NewLogging(http, nil),
 	} {
 		want := canDo(inner)
