@@ -1,6 +1,7 @@
 package mcpgo
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 
@@ -24,7 +25,14 @@ func ownToken(params any) any {
 		}
 		return p.Meta.ProgressToken
 	}
-	meta, _ := metaOf(fieldsOf(params))
+	fields, ok := params.(map[string]json.RawMessage)
+	if !ok {
+		fields = fieldsOf(params)
+	}
+	if !bytes.Contains(fields[metaKey], []byte(tokenKey)) {
+		return nil
+	}
+	meta, _ := metaOf(fields)
 	if token := meta[tokenKey]; token != nil && string(token) != "null" {
 		return token
 	}

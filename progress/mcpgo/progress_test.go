@@ -133,7 +133,7 @@ func TestInexactToken(t *testing.T) {
 		return mcp.NewToolResultText(fmt.Sprintf("%.0f", r.Params.Meta.ProgressToken)), nil
 	})
 	r := newRaw(t, s)
-	for token, want := range map[string]int{`9007199254740991`: 1, `9007199254740993`: 0, `-9007199254740993`: 0, `true`: 0, `null`: 0} {
+	for token, want := range map[string]int{`9007199254740991`: 1, `9007199254740993`: 0, `-9007199254740991`: 1, `-9007199254740993`: 0, `true`: 0, `null`: 0} {
 		r.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":"report","_meta":{"progressToken":%s}}}`, token, token))
 		notes, answer := r.answer(token)
 		if len(notes) != want {
@@ -190,11 +190,8 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	s := newServer(mcpgo.WithOptions(timeout.WithHooks(timeout.Hooks{
 		Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s },
 	})))
-	message := make([]byte, 100_000) // more than a pipe holds
-	for i := range message {
-		message[i] = 'x'
-	}
-	_, out := pipes(t, s)
+	long := strings.Repeat("x", 100_000) // more than a pipe holds
+	in, out := pipes(t, s)
 	write := func(method string, id int, params any) {
 		data, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 		if _, err := out.Write(append(data, '\n')); err != nil {
@@ -203,22 +200,52 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	}
 	write("initialize", 1, map[string]any{"protocolVersion": "2025-11-25", "clientInfo": map[string]any{"name": "n", "version": "1"}, "capabilities": map[string]any{}})
 	for id := 2; id < 5; id++ {
-		write("tools/call", id, map[string]any{"name": "report", "arguments": map[string]any{"n": 200, "everyMs": 1, "message": string(message)},
+		write("tools/call", id, map[string]any{"name": "report", "arguments": map[string]any{"n": 200, "everyMs": 1, "message": long},
 			"_meta": map[string]any{"progressToken": id}})
 	}
 	write("tools/call", 5, map[string]any{"name": "total", "_meta": map[string]any{"progressToken": 5}})
 	for range 4 {
-		select {
-		case s := <-ended:
-			if (s.Err != nil) != (s.Tool == "total") {
-				t.Errorf("%s: %v", s.Tool, s.Err)
-			}
-			if s.Elapsed > 5*time.Second {
-				t.Errorf("%s took %v", s.Tool, s.Elapsed)
-			}
-		case <-time.After(patience):
-			t.Fatal("a tool is held up")
+		s := within(t, ended, "the end of a tool")
+		if (s.Err != nil) != (s.Tool == "total") {
+			t.Errorf("%s: %v", s.Tool, s.Err)
 		}
+		if s.Elapsed > 5*time.Second {
+			t.Errorf("%s took %v", s.Tool, s.Elapsed)
+		}
+	}
+
+	// What is still in the queue when the answers are ready does not come after them.
+	time.Sleep(time.Second)
+	answered := make(map[any]bool)
+	lines := make(chan message, 1000)
+	go func() {
+		for d := json.NewDecoder(in); ; {
+			var m message
+			if d.Decode(&m) != nil {
+				close(lines)
+				return
+			}
+			lines <- m
+		}
+	}()
+	for quiet := time.Duration(patience); ; {
+		select {
+		case m := <-lines:
+			var p struct{ ProgressToken any }
+			_ = json.Unmarshal(m.Params, &p)
+			if m.Method == "notifications/progress" && answered[p.ProgressToken] {
+				t.Errorf("progress of %v after its answer", p.ProgressToken)
+			}
+			if answered[m.ID] = true; len(answered) == 6 { // with the nil of notifications
+				quiet = 300 * ms
+			}
+			continue
+		case <-time.After(quiet):
+			if len(answered) != 6 {
+				t.Errorf("answers to %v", answered)
+			}
+		}
+		break
 	}
 }
 
