@@ -67,7 +67,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	if len(p) == 0 {
-		return b.rc.Read(p)
+		return 0, nil // nothing is waited for
 	}
 	b.w.attend()
 	n, err := b.rc.Read(p)
