@@ -30,7 +30,8 @@ import (
 //     stream that was open for the whole limit is no failed attempt. The server's retry
 //     field sets the first delay, between 100 ms and 10 s;
 //   - the request that reopens it is the first one again, with the id of the last whole
-//     event as Last-Event-ID;
+//     event as Last-Event-ID, and without that after a status of 400, which is what MCP
+//     servers answer when they do not keep what came after it any more;
 //   - the reader sees whole events only, so that one that was cut off never runs into the
 //     next. Comments renew the limit and are left out; lines end in \n;
 //   - it ends with the request's context, with Close, with a [*ReopenError] when the
@@ -40,7 +41,9 @@ import (
 //
 // The stream that begins with an event named "endpoint" is that of MCP's older transport
 // over HTTP with SSE. It is the session itself, which ends with it: a new stream is a new
-// session, that nobody has initialised. So it has the idle limit and is not reopened.
+// session, that nobody has initialised. So it has the idle limit and is not reopened, and
+// its server should show more often than that that it is alive: the answers to calls come
+// on it, too.
 //
 // A request limit never applies to a stream: once its header has come, the deadline of
 // the request's context, and so http.Client.Timeout, is not heeded any more. The

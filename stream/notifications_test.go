@@ -151,6 +151,9 @@ func TestWholeEvents(t *testing.T) {
 		}, "data: a\n\ndata: b\n\n\xef\xbbdata: c\n\n", []string{"", "", "", ""}},
 		{"lines that end in CR", []answer{events("data: a\r", "\r", "data: b\r\r")}, "data: a\n\ndata: b\n\n", []string{"", ""}},
 		{"empty lines", []answer{events("\n\n\r\n\ndata: a\n\n\n\n")}, "data: a\n\n", []string{"", ""}},
+		{"an id that the server does not know any more", []answer{
+			events("id: 1\ndata: a\n\n"), status(400), events("data: b\n\n", silence), events("id: 3\ndata: c\n\n"), status(400), status(400),
+		}, "id: 1\ndata: a\n\ndata: b\n\nid: 3\ndata: c\n\n", []string{"", "1", "", "", "3", ""}},
 		{"a CR and a LF on two connections", []answer{events("data: a\n\r"), events("\ndata: b\n\n")}, "data: a\n\ndata: b\n\n", []string{"", "", ""}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -148,7 +148,8 @@ func (e *events) reopen(lost error) {
 			return
 		case <-timer.C:
 		}
-		resp, err := e.transport.RoundTrip(e.next())
+		req := e.next()
+		resp, err := e.transport.RoundTrip(req)
 		if e.life.ctx.Err() != nil {
 			if err == nil {
 				_ = resp.Body.Close()
@@ -164,6 +165,10 @@ func (e *events) reopen(lost error) {
 			return
 		}
 		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusBadRequest && req.Header.Get("Last-Event-ID") != "" {
+			e.split.id = "" // the server may not keep what came after it any more
+			continue
+		}
 		if !invites(resp.StatusCode) {
 			e.fail(&ReopenError{StatusCode: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Err: lost})
 			return
