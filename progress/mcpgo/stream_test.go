@@ -20,11 +20,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
-// silence is the idle limit of the notification streams here; the servers say nothing.
-const silence = 100 * time.Millisecond
+// streamSilence is the idle limit of the notification streams here; the servers say nothing.
+const streamSilence = 100 * time.Millisecond
 
-// A line counts the notification streams of a server.
-type line struct {
+// A streamLine counts the notification streams of a server.
+type streamLine struct {
 	h      http.Handler
 	mu     sync.Mutex
 	opened int
@@ -32,7 +32,7 @@ type line struct {
 	asked  []string // Last-Event-ID of each
 }
 
-func (l *line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (l *streamLine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		l.mu.Lock()
 		l.opened++
@@ -48,19 +48,19 @@ func (l *line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.h.ServeHTTP(w, r)
 }
 
-func (l *line) state() (opened, now int) {
+func (l *streamLine) state() (opened, now int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.opened, l.now
 }
 
-// heard is what a client has been told.
-type heard struct {
+// streamHeard is what a client has been told.
+type streamHeard struct {
 	mu  sync.Mutex
 	all []float64
 }
 
-func (h *heard) add(n mcp.JSONRPCNotification) {
+func (h *streamHeard) add(n mcp.JSONRPCNotification) {
 	if v, ok := n.Params.AdditionalFields["value"].(float64); ok {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -68,22 +68,22 @@ func (h *heard) add(n mcp.JSONRPCNotification) {
 	}
 }
 
-func (h *heard) values() []float64 {
+func (h *streamHeard) values() []float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.all)
 }
 
-func sleeper() *server.MCPServer {
+func streamServer() *server.MCPServer {
 	s := server.NewMCPServer("server", "1", server.WithToolCapabilities(true))
 	s.AddTool(mcp.NewTool("sleep"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		time.Sleep(5 * silence)
+		time.Sleep(5 * streamSilence)
 		return mcp.NewToolResultText("slept"), nil
 	})
 	return s
 }
 
-func until(t *testing.T, what string, is func() bool) {
+func streamUntil(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -93,16 +93,16 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// leaks checks that the test leaves no goroutine behind.
-func leaks(t *testing.T) {
+// streamLeaks checks that the test leaves no goroutine behind.
+func streamLeaks(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-		until(t, "without goroutines that are left", func() bool { return runtime.NumGoroutine() <= before })
+		streamUntil(t, "without goroutines that are left", func() bool { return runtime.NumGoroutine() <= before })
 	})
 }
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+var streamQuiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // SPEC 9.1: a quiet server's notification stream is closed and reopened, calls go on
 // beside it, and what is said then is heard.
@@ -116,23 +116,23 @@ func TestNotificationStream(t *testing.T) {
 		{"events are kept", []server.StreamableHTTPOption{server.WithEventStore(server.NewInMemoryEventStore())}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			leaks(t)
-			s := sleeper()
+			streamLeaks(t)
+			s := streamServer()
 			sh := server.NewStreamableHTTPServer(s, append(tc.opts, server.WithStateful(true))...)
 			defer func() { _ = sh.Shutdown(context.Background()) }()
-			l := &line{h: sh}
+			l := &streamLine{h: sh}
 			srv := httptest.NewServer(l)
 			defer srv.Close()
-			c, err := client.NewStreamableHttpClient(srv.URL, transport.WithContinuousListening(), transport.WithHTTPLogger(quiet),
-				transport.WithHTTPBasicClient(&http.Client{Transport: &stream.Notifications{Idle: silence}}))
+			c, err := client.NewStreamableHttpClient(srv.URL, transport.WithContinuousListening(), transport.WithHTTPLogger(streamQuiet),
+				transport.WithHTTPBasicClient(&http.Client{Transport: &stream.Notifications{Idle: streamSilence}}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			var h heard
+			var h streamHeard
 			c.OnNotification(h.add)
-			start(t, c)
+			streamStart(t, c)
 
-			until(t, "reopened", func() bool {
+			streamUntil(t, "reopened", func() bool {
 				call := mcp.CallToolRequest{}
 				call.Params.Name = "sleep"
 				res, err := c.CallTool(t.Context(), call)
@@ -145,7 +145,7 @@ func TestNotificationStream(t *testing.T) {
 			said := 0
 			for i := range 3 {
 				spoken := false
-				until(t, "heard", func() bool {
+				streamUntil(t, "heard", func() bool {
 					// What is said while nobody listens is lost where events are not kept, or
 					// when the client has not heard any yet, and so cannot say where it was.
 					if !spoken || i == 0 || !tc.kept {
@@ -153,13 +153,13 @@ func TestNotificationStream(t *testing.T) {
 						spoken = true
 						s.SendNotificationToAllClients("notifications/news", map[string]any{"value": said})
 					}
-					time.Sleep(silence / 2)
+					time.Sleep(streamSilence / 2)
 					all := h.values()
 					return len(all) > 0 && all[len(all)-1] == float64(said)
 				})
 			}
 			before, _ := l.state() // whatever would come twice comes with the next streams
-			until(t, "reopened", func() bool { opened, _ := l.state(); return opened >= before+2 })
+			streamUntil(t, "reopened", func() bool { opened, _ := l.state(); return opened >= before+2 })
 			got := h.values()
 			if lost := said - len(got) - int(got[0]) + 1; tc.kept && lost != 0 {
 				t.Errorf("heard %v, and lost %d since the first", got, lost)
@@ -170,7 +170,7 @@ func TestNotificationStream(t *testing.T) {
 			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
-			until(t, "closed", func() bool { _, now := l.state(); return now == 0 })
+			streamUntil(t, "closed", func() bool { _, now := l.state(); return now == 0 })
 			if last := l.asked[len(l.asked)-1]; tc.kept != (last != "") {
 				t.Errorf("the last stream asked for what came after %q", last)
 			}
@@ -178,7 +178,7 @@ func TestNotificationStream(t *testing.T) {
 	}
 }
 
-func start(t *testing.T, c *client.Client) {
+func streamStart(t *testing.T, c *client.Client) {
 	t.Helper()
 	if err := c.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -193,19 +193,19 @@ func start(t *testing.T, c *client.Client) {
 
 // The old transport's stream is the session: when it goes silent, both are over.
 func TestSSEStream(t *testing.T) {
-	leaks(t)
-	s := sleeper()
+	streamLeaks(t)
+	s := streamServer()
 	srv := httptest.NewServer(server.NewSSEServer(s))
 	defer srv.Close()
-	c, err := client.NewSSEMCPClient(srv.URL+"/sse", transport.WithSSELogger(quiet),
-		transport.WithHTTPClient(&http.Client{Transport: &stream.Notifications{Idle: silence}}))
+	c, err := client.NewSSEMCPClient(srv.URL+"/sse", transport.WithSSELogger(streamQuiet),
+		transport.WithHTTPClient(&http.Client{Transport: &stream.Notifications{Idle: streamSilence}}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
 	lost := make(chan error, 1)
 	c.OnConnectionLost(func(err error) { lost <- err })
-	start(t, c)
+	streamStart(t, c)
 	select {
 	case err := <-lost:
 		if err == nil {

@@ -16,18 +16,18 @@ import (
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
-// silence is the idle limit of the notification streams here; the servers say nothing.
-const silence = 100 * time.Millisecond
+// streamSilence is the idle limit of the notification streams here; the servers say nothing.
+const streamSilence = 100 * time.Millisecond
 
-// A line counts the notification streams of a server.
-type line struct {
+// A streamLine counts the notification streams of a server.
+type streamLine struct {
 	mu     sync.Mutex
 	h      http.Handler
 	opened int
 	now    int
 }
 
-func (l *line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (l *streamLine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		l.count(1, 1)
 		defer l.count(0, -1)
@@ -38,38 +38,38 @@ func (l *line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.ServeHTTP(w, r)
 }
 
-func (l *line) count(opened, now int) {
+func (l *streamLine) count(opened, now int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.opened += opened
 	l.now += now
 }
 
-func (l *line) state() (opened, now int) {
+func (l *streamLine) state() (opened, now int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.opened, l.now
 }
 
-// heard is what a client has been told by progress notifications.
-type heard struct {
+// streamHeard is what a client has been told by progress notifications.
+type streamHeard struct {
 	mu  sync.Mutex
 	all []float64
 }
 
-func (h *heard) add(v float64) {
+func (h *streamHeard) add(v float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all = append(h.all, v)
 }
 
-func (h *heard) values() []float64 {
+func (h *streamHeard) values() []float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.all)
 }
 
-func (h *heard) client() *mcp.Client {
+func (h *streamHeard) client() *mcp.Client {
 	return mcp.NewClient(&mcp.Implementation{Name: "client"}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
 			h.add(req.Params.Progress)
@@ -77,18 +77,18 @@ func (h *heard) client() *mcp.Client {
 	})
 }
 
-func sleeper() *mcp.Server {
+func streamServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "server"}, nil)
 	type in struct{}
 	mcp.AddTool(s, &mcp.Tool{Name: "sleep"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ in) (*mcp.CallToolResult, any, error) {
-		time.Sleep(5 * silence)
+		time.Sleep(5 * streamSilence)
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "slept"}}}, nil, nil
 	})
 	return s
 }
 
 // notify tells all clients, on their notification streams.
-func notify(t *testing.T, s *mcp.Server, v float64) {
+func streamNotify(t *testing.T, s *mcp.Server, v float64) {
 	t.Helper()
 	for ss := range s.Sessions() {
 		err := ss.NotifyProgress(context.Background(), &mcp.ProgressNotificationParams{ProgressToken: "news", Progress: v})
@@ -98,7 +98,7 @@ func notify(t *testing.T, s *mcp.Server, v float64) {
 	}
 }
 
-func until(t *testing.T, what string, is func() bool) {
+func streamUntil(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -108,27 +108,27 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// leaks checks that the test leaves no goroutine behind.
-func leaks(t *testing.T) {
+// streamLeaks checks that the test leaves no goroutine behind.
+func streamLeaks(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-		until(t, "without goroutines that are left", func() bool { return runtime.NumGoroutine() <= before })
+		streamUntil(t, "without goroutines that are left", func() bool { return runtime.NumGoroutine() <= before })
 	})
 }
 
-func listening(t *testing.T, h http.Handler) (*httptest.Server, *line, *http.Client) {
+func streamListen(t *testing.T, h http.Handler) (*httptest.Server, *streamLine, *http.Client) {
 	t.Helper()
-	l := &line{h: h}
+	l := &streamLine{h: h}
 	srv := httptest.NewServer(l)
 	t.Cleanup(srv.Close)
-	return srv, l, &http.Client{Transport: &stream.Notifications{Idle: silence}}
+	return srv, l, &http.Client{Transport: &stream.Notifications{Idle: streamSilence}}
 }
 
 // SPEC 9.1: a quiet server's notification stream is closed and reopened more often than
 // the SDK by itself would bear, calls go on beside it, and what is said then is heard.
 func TestNotificationStream(t *testing.T) {
-	leaks(t)
+	streamLeaks(t)
 	for _, tc := range []struct {
 		name     string
 		store    mcp.EventStore
@@ -136,15 +136,15 @@ func TestNotificationStream(t *testing.T) {
 	}{{"events are kept", mcp.NewMemoryEventStore(nil), 2}, {"events are not kept", nil, 7}} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			s := sleeper()
-			srv, l, hc := listening(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
+			s := streamServer()
+			srv, l, hc := streamListen(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
 				&mcp.StreamableHTTPOptions{EventStore: tc.store}))
-			var h heard
+			var h streamHeard
 			session, err := h.client().Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: hc}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			until(t, "reopened often enough", func() bool {
+			streamUntil(t, "reopened often enough", func() bool {
 				res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "sleep"})
 				if err != nil || res.IsError {
 					t.Fatal(res, err)
@@ -154,18 +154,18 @@ func TestNotificationStream(t *testing.T) {
 			})
 			said := 0
 			for i := range 3 {
-				until(t, "heard", func() bool {
+				streamUntil(t, "heard", func() bool {
 					// What is said while nobody listens is lost where events are not kept.
 					if said == i || tc.store == nil {
 						said++
-						notify(t, s, float64(said))
+						streamNotify(t, s, float64(said))
 					}
-					time.Sleep(silence / 2)
+					time.Sleep(streamSilence / 2)
 					return len(h.values()) > i
 				})
 			}
 			before, _ := l.state() // whatever would come twice comes with the next streams
-			until(t, "reopened", func() bool { opened, _ := l.state(); return opened >= before+2 })
+			streamUntil(t, "reopened", func() bool { opened, _ := l.state(); return opened >= before+2 })
 			got := h.values()
 			if tc.store != nil && !slices.Equal(got, []float64{1, 2, 3}) {
 				t.Errorf("heard %v, want each once", got)
@@ -176,7 +176,7 @@ func TestNotificationStream(t *testing.T) {
 			if err := session.Close(); err != nil {
 				t.Error(err)
 			}
-			until(t, "closed", func() bool { _, now := l.state(); return now == 0 })
+			streamUntil(t, "closed", func() bool { _, now := l.state(); return now == 0 })
 		})
 	}
 }
@@ -184,21 +184,21 @@ func TestNotificationStream(t *testing.T) {
 // A connection that breaks is one more reason to reopen, and a lost session is the SDK's
 // to know.
 func TestNotificationStreamBreaks(t *testing.T) {
-	leaks(t)
-	s := sleeper()
+	streamLeaks(t)
+	s := streamServer()
 	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)})
-	srv, l, hc := listening(t, h)
-	var got heard
+	srv, l, hc := streamListen(t, h)
+	var got streamHeard
 	session, err := got.client().Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: hc}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv.CloseClientConnections()
-	notify(t, s, 1)
-	until(t, "heard", func() bool { return len(got.values()) == 1 })
+	streamNotify(t, s, 1)
+	streamUntil(t, "heard", func() bool { return len(got.values()) == 1 })
 
 	l.mu.Lock()
-	l.h = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sleeper() }, nil) // restarted
+	l.h = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return streamServer() }, nil) // restarted
 	l.mu.Unlock()
 	over := make(chan error, 1)
 	go func() { over <- session.Wait() }()
@@ -218,16 +218,16 @@ func TestNotificationStreamBreaks(t *testing.T) {
 
 // The old transport's stream is the session: when it goes silent, both are over.
 func TestSSEStream(t *testing.T) {
-	leaks(t)
-	s := sleeper()
-	srv, l, hc := listening(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))
-	var h heard
+	streamLeaks(t)
+	s := streamServer()
+	srv, l, hc := streamListen(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	var h streamHeard
 	session, err := h.client().Connect(t.Context(), &mcp.SSEClientTransport{Endpoint: srv.URL, HTTPClient: hc}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	notify(t, s, 1)
-	until(t, "heard", func() bool { return len(h.values()) == 1 })
+	streamNotify(t, s, 1)
+	streamUntil(t, "heard", func() bool { return len(h.values()) == 1 })
 	over := make(chan error, 1)
 	go func() { over <- session.Wait() }()
 	select {
@@ -238,7 +238,7 @@ func TestSSEStream(t *testing.T) {
 	if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "sleep"}); !errors.Is(err, mcp.ErrConnectionClosed) {
 		t.Errorf("a call gives %v", err)
 	}
-	time.Sleep(7 * silence) // it would have been reopened by now
+	time.Sleep(7 * streamSilence) // it would have been reopened by now
 	if opened, now := l.state(); opened != 1 || now != 0 {
 		t.Errorf("%d streams opened, %d open", opened, now)
 	}
