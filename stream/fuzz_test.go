@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
@@ -53,17 +51,19 @@ func FuzzEvents(f *testing.F) {
 			want += "\n"
 		}
 		got, gotID, ok := stream.Split(len(a)+len(b)+2, pieces(a, size), pieces(b, size))
-		if diff := cmp.Diff(want, string(got)); !ok || diff != "" || gotID != id {
-			t.Errorf("%v, id %q, want %q\n%s", ok, gotID, id, diff)
+		if !ok || string(got) != want || gotID != id {
+			t.Errorf("%v, id %q, want %q; %q, want %q", ok, gotID, id, got, want)
 		}
-		// The bound holds, and what went before it is right.
-		got, _, _ = stream.Split(int(size), pieces(a, size), pieces(b, size))
+		// The bound holds, and what went before it is right. Two bytes are kept before it is
+		// known that they are no byte order mark.
+		limit := max(int(size), 2)
+		got, _, _ = stream.Split(limit, pieces(a, size), pieces(b, size))
 		if !strings.HasPrefix(want, string(got)) {
 			t.Errorf("bounded: %q is not the beginning of %q", got, want)
 		}
 		for event := range bytes.SplitSeq(got, []byte("\n\n")) {
-			if len(event) > int(size) {
-				t.Errorf("bounded: an event of %d bytes, limit %d", len(event), size)
+			if len(event) > limit {
+				t.Errorf("bounded: an event of %d bytes, limit %d", len(event), limit)
 			}
 		}
 	})
