@@ -85,7 +85,7 @@ func TestSilence(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				rc := says(tc.pauses...)
-				body := stream.Body(t.Context(), rc, limit, timeout.WithName("events"))
+				body := stream.Body(context.Background(), rc, limit, timeout.WithName("events"))
 				got, err := io.ReadAll(body)
 				if len(got) != tc.bytes || time.Since(start) != tc.at {
 					t.Errorf("%d bytes, then %v after %v, want %d, %v", len(got), err, time.Since(start), tc.bytes, tc.at)
@@ -118,7 +118,7 @@ func TestByteAtTheLimit(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
-			body := stream.Body(t.Context(), says(limit, limit), limit)
+			body := stream.Body(context.Background(), says(limit, limit), limit)
 			got, err := io.ReadAll(body)
 			if !errors.Is(err, timeout.ErrIdle) || len(got) > 1 || time.Since(start) != limit {
 				t.Errorf("%d bytes, then %v after %v", len(got), err, time.Since(start))
@@ -134,7 +134,7 @@ func TestNoTotal(t *testing.T) {
 		for i := range pauses {
 			pauses[i] = limit / 2
 		}
-		body := stream.Body(t.Context(), says(pauses...), limit)
+		body := stream.Body(context.Background(), says(pauses...), limit)
 		got, err := io.ReadAll(body)
 		if len(got) != len(pauses) || !errors.Is(err, timeout.ErrIdle) {
 			t.Errorf("%d bytes, then %v", len(got), err)
@@ -146,7 +146,7 @@ func TestNoTotal(t *testing.T) {
 // whole when it is back.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		body := stream.Body(t.Context(), says(0, limit-1, 4*limit-1), limit)
+		body := stream.Body(context.Background(), says(0, limit-1, 4*limit-1), limit)
 		p := make([]byte, 1)
 		for i := range 2 {
 			if _, err := body.Read(p); err != nil {
@@ -180,14 +180,14 @@ func (d drip) Read([]byte) (int, error) {
 func TestReadsOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		body := stream.Body(t.Context(), drip{says()}, limit)
+		body := stream.Body(context.Background(), drip{says()}, limit)
 		_, err := body.Read(make([]byte, 1))
 		if !errors.Is(err, timeout.ErrIdle) || time.Since(start) > limit+time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		body := stream.Body(t.Context(), says(), limit)
+		body := stream.Body(context.Background(), says(), limit)
 		defer body.Close()
 		if n, err := body.Read(nil); n != 0 || err != nil {
 			t.Errorf("%d, %v", n, err)
@@ -198,7 +198,7 @@ func TestReadsOfNothing(t *testing.T) {
 // SPEC 2.1, and a total where one is asked for.
 func TestOtherLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		body := stream.Body(t.Context(), says(1000*time.Hour), 0)
+		body := stream.Body(context.Background(), says(1000*time.Hour), 0)
 		defer body.Close()
 		if _, err := body.Read(make([]byte, 1)); err != nil {
 			t.Error(err)
@@ -206,7 +206,7 @@ func TestOtherLimits(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		body := stream.Body(t.Context(), says(limit/2, limit/2, limit/2), 0, timeout.Config{Total: limit + 1, Idle: limit})
+		body := stream.Body(context.Background(), says(limit/2, limit/2, limit/2), 0, timeout.Config{Total: limit + 1, Idle: limit})
 		if _, err := io.ReadAll(body); !errors.Is(err, timeout.ErrTotal) || time.Since(start) != limit+1 {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
@@ -230,7 +230,7 @@ func TestEnds(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				body := stream.Body(t.Context(), io.NopCloser(tc.r), limit)
+				body := stream.Body(context.Background(), io.NopCloser(tc.r), limit)
 				got, err := io.ReadAll(body)
 				if string(got) != tc.want || err != tc.err {
 					t.Errorf("%q, %v, want %q, %v", got, err, tc.want, tc.err)
@@ -244,7 +244,7 @@ func TestEnds(t *testing.T) {
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rc := says()
-		body := stream.Body(t.Context(), rc, limit)
+		body := stream.Body(context.Background(), rc, limit)
 		time.AfterFunc(limit/2, func() {
 			_ = body.Close()
 			_ = body.Close()
@@ -290,7 +290,7 @@ func TestContext(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				rc := says()
-				_, err := stream.Body(tc.ctx(t.Context()), rc, limit).Read(make([]byte, 1))
+				_, err := stream.Body(tc.ctx(context.Background()), rc, limit).Read(make([]byte, 1))
 				e := stopped(t, err)
 				if e.Kind != tc.kind || time.Since(start) != tc.at {
 					t.Errorf("%v after %v, want %v after %v", err, time.Since(start), tc.kind, tc.at)
@@ -307,10 +307,27 @@ func TestContext(t *testing.T) {
 	}
 }
 
+// A stop stands, whatever the body could still give.
+func TestStopStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		body := stream.Body(ctx, io.NopCloser(zeros{}), limit)
+		if n, err := body.Read(make([]byte, 1)); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		cancel()
+		for range 2 {
+			if n, err := body.Read(make([]byte, 1)); n != 0 || !errors.Is(err, timeout.ErrAborted) {
+				t.Errorf("%d, %v", n, err)
+			}
+		}
+	})
+}
+
 // Guarantee 4: the execution around gets the beats, and not the rests.
 func TestInsideAnExecution(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+		err := timeout.Run(context.Background(), func(ctx context.Context) error {
 			body := stream.Body(ctx, says(limit/2, limit/2, limit/2), 2*limit)
 			defer body.Close()
 			for range 3 {
@@ -333,22 +350,23 @@ func TestInsideAnExecution(t *testing.T) {
 // The clock of the execution around is the stream's.
 func TestClock(t *testing.T) {
 	mock := clock.NewMock()
-	err := timeout.Run(t.Context(), func(ctx context.Context) error {
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
 		r, _ := io.Pipe()
-		body := stream.Body(ctx, r, limit)
-		done := make(chan error)
+		body := stream.Body(ctx, r, time.Hour)
+		defer body.Close()
+		done := make(chan error, 1)
 		go func() {
 			_, err := body.Read(make([]byte, 1))
 			done <- err
 		}()
-		for {
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); mock.Add(time.Minute) {
 			select {
 			case err := <-done:
 				return err
 			default:
-				mock.Add(limit)
 			}
 		}
+		return errors.New("the clock does not count")
 	}, timeout.Config{}, timeout.WithClock(mock))
 	if !errors.Is(err, timeout.ErrIdle) {
 		t.Error(err)
@@ -368,7 +386,7 @@ func (h *halves) CloseWrite() error          { h.half = true; return nil }
 func TestWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &halves{ReadCloser: says()}
-		body := stream.Body(t.Context(), conn, limit)
+		body := stream.Body(context.Background(), conn, limit)
 		w, ok := body.(interface {
 			io.Writer
 			CloseWrite() error
@@ -394,7 +412,7 @@ func TestWrites(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		_, pw := io.Pipe()
-		body := stream.Body(t.Context(), struct {
+		body := stream.Body(context.Background(), struct {
 			io.ReadCloser
 			io.Writer
 		}{says(), pw}, limit)
@@ -402,7 +420,7 @@ func TestWrites(t *testing.T) {
 		if err := body.(interface{ CloseWrite() error }).CloseWrite(); !errors.Is(err, http.ErrNotSupported) {
 			t.Error(err)
 		}
-		plain := stream.Body(t.Context(), says(), limit)
+		plain := stream.Body(context.Background(), says(), limit)
 		defer plain.Close()
 		if _, ok := plain.(io.Writer); ok {
 			t.Error("a plain body is a writer")
@@ -411,9 +429,10 @@ func TestWrites(t *testing.T) {
 }
 
 func TestPanics(t *testing.T) {
+	var none context.Context
 	for name, f := range map[string]func(){
-		"nil body":    func() { stream.Body(t.Context(), nil, limit) },
-		"nil context": func() { stream.Body(nil, http.NoBody, limit) }, //nolint:staticcheck
+		"nil body":    func() { stream.Body(context.Background(), nil, limit) },
+		"nil context": func() { stream.Body(none, http.NoBody, limit) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

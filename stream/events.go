@@ -21,9 +21,9 @@ type splitter struct {
 	start   bool   // of a connection: a byte order mark may come
 
 	id, newID string // of the last whole event, and of the event so far
-	name      string // of the event so far
-	whole     int    // events passed on
-	firstName string // name of the first of them
+	name      string // of the event so far, as long as it is the first
+	begun     bool   // the first has been passed on
+	session   bool   // and was named "endpoint"
 	retry     time.Duration
 	asked     bool // retry was given and not yet taken
 }
@@ -104,10 +104,10 @@ func (s *splitter) endLine(out []byte) []byte {
 		s.line = len(s.buf)
 	case len(s.buf) > 0:
 		out = append(append(out, s.buf...), '\n')
-		if s.whole++; s.whole == 1 {
-			s.firstName = s.name
+		if !s.begun {
+			s.begun, s.session = true, s.name == "endpoint"
 		}
-		s.id, s.name = s.newID, ""
+		s.id = s.newID
 		s.buf, s.line = s.buf[:0], 0
 	}
 	return out

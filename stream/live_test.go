@@ -244,6 +244,27 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// Guarantee 6: http.Client.Timeout, which is more than the deadline of a context.
+func TestClientTimeout(t *testing.T) {
+	const limit = 500 * time.Millisecond
+	srv, base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		begin(w, "data: a\n\n")
+		time.Sleep(2 * limit)
+		say(w, "data: b\n\n")
+		<-r.Context().Done()
+	})
+	client := &http.Client{Transport: &stream.Notifications{Base: base, Idle: long}, Timeout: limit}
+	resp, err := client.Do(ask(t, srv.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := make([]byte, len("data: a\n\ndata: b\n\n"))
+	if _, err := io.ReadFull(resp.Body, p); err != nil || string(p) != "data: a\n\ndata: b\n\n" {
+		t.Errorf("%q, %v", p, err)
+	}
+	_ = resp.Body.Close()
+}
+
 // A connection is used again after a body has been read to its end, and a trace in the
 // context still sees it.
 func TestConnectionIsReused(t *testing.T) {

@@ -77,6 +77,7 @@ func (n *Notifications) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	l := follow(req.Context())
 	out := req.WithContext(l.ctx)
+	//lint:ignore SA1019 it is what http.Client.Timeout sets, which would end the stream
 	out.Cancel = nil
 	t := &Transport{Base: n.Base, Idle: n.Idle, Options: n.Options}
 	resp, err := t.RoundTrip(out)

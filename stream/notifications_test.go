@@ -154,6 +154,9 @@ func TestWholeEvents(t *testing.T) {
 		{"an id that the server does not know any more", []answer{
 			events("id: 1\ndata: a\n\n"), status(400), events("data: b\n\n", silence), events("id: 3\ndata: c\n\n"), status(400), status(400),
 		}, "id: 1\ndata: a\n\ndata: b\n\nid: 3\ndata: c\n\n", []string{"", "1", "", "", "3", ""}},
+		{"a LF that belongs to no CR", []answer{
+			events("data: a\n\n\r"), events("\n\xef\xbb\xbfdata: b\n\n"),
+		}, "data: a\n\n\xef\xbb\xbfdata: b\n\n", []string{"", "", ""}},
 		{"a CR and a LF on two connections", []answer{events("data: a\n\r"), events("\ndata: b\n\n")}, "data: a\n\ndata: b\n\n", []string{"", "", ""}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -189,7 +192,7 @@ func TestNothingIsHeldBack(t *testing.T) {
 			},
 		}}
 		start := time.Now()
-		body := listen(t, t.Context(), s)
+		body := listen(t, context.Background(), s)
 		defer body.Close()
 		p := make([]byte, 100)
 		if n, err := body.Read(p); string(p[:n]) != "data: a\n\n" || err != nil || time.Since(start) != 0 {
@@ -263,7 +266,7 @@ func TestFirstAnswer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				s := &server{script: []answer{tc.answer}}
-				resp, err := (&stream.Notifications{Base: s, Idle: limit}).RoundTrip(get(t.Context()))
+				resp, err := (&stream.Notifications{Base: s, Idle: limit}).RoundTrip(get(context.Background()))
 				if !errors.Is(err, tc.err) || len(s.asked) != 1 || time.Since(start) != tc.at {
 					t.Fatalf("%v after %v with %d requests", err, time.Since(start), len(s.asked))
 				}
@@ -342,7 +345,7 @@ func TestGivingUp(t *testing.T) {
 		for _, how := range []string{"cancel", "close"} {
 			t.Run(tc.name+", "+how, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					ctx, cancel := context.WithCancelCause(t.Context())
+					ctx, cancel := context.WithCancelCause(context.Background())
 					s := &server{script: tc.script}
 					body := listen(t, ctx, s)
 					start := time.Now()
@@ -372,13 +375,30 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
+// A base that answers all the same, when nobody wants the answer any more.
+func TestLateAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{script: []answer{events(), func(s *server, req *http.Request) (*http.Response, error) {
+			time.Sleep(time.Second)
+			return events("data: a\n\n", silence)(s, req.WithContext(context.Background()))
+		}}}
+		body := listen(t, context.Background(), s)
+		time.AfterFunc(time.Second, func() { _ = body.Close() })
+		got, err := io.ReadAll(body)
+		synctest.Wait()
+		if len(got) != 0 || err != http.ErrBodyReadAfterClose || s.open != 0 {
+			t.Errorf("%q, %v, %d bodies open", got, err, s.open)
+		}
+	})
+}
+
 // Guarantee 6, SPEC 9.1: a request limit holds up to the header and not beyond.
 func TestRequestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{}
 		client := &http.Client{Transport: &stream.Notifications{Base: s, Idle: limit}, Timeout: limit / 2}
 		for _, by := range []string{"client", "context"} {
-			ctx, cancel := t.Context(), func() {}
+			ctx, cancel := context.Background(), func() {}
 			if by == "context" {
 				ctx, cancel = context.WithTimeout(ctx, limit/4)
 			}
@@ -397,7 +417,7 @@ func TestRequestLimit(t *testing.T) {
 		}
 		start := time.Now()
 		s.script = []answer{deaf}
-		if _, err := client.Do(get(t.Context())); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != limit/2 {
+		if _, err := client.Do(get(context.Background())); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != limit/2 {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})
@@ -423,9 +443,9 @@ func TestOtherRequests(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				req := get(t.Context())
+				req := get(context.Background())
 				tc.change(req)
-				before := req.Clone(t.Context())
+				before := req.Clone(context.Background())
 				var seen *http.Request
 				s := &server{script: []answer{func(s *server, r *http.Request) (*http.Response, error) {
 					seen = r
@@ -473,7 +493,7 @@ func TestEncodedStream(t *testing.T) {
 func TestNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{script: []answer{events("data: a\n\n")}}
-		body := listen(t, t.Context(), s)
+		body := listen(t, context.Background(), s)
 		p := make([]byte, 4)
 		if n, err := body.Read(p); n != 4 || err != nil {
 			t.Fatal(n, err)

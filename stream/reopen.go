@@ -42,9 +42,8 @@ type events struct {
 	lost  error  // why the connection is over, to be dealt with when the reader is back
 	err   error  // why the stream is over
 
-	mu     sync.Mutex // Close may come at any time
-	conn   io.ReadCloser
-	closed bool
+	mu   sync.Mutex // Close may come at any time
+	conn io.ReadCloser
 }
 
 func newEvents(t *Transport, req *http.Request, l *life, conn io.ReadCloser) *events {
@@ -102,7 +101,7 @@ func (e *events) recover() {
 	case e.life.ctx.Err() != nil:
 		e.fail(context.Cause(e.life.ctx))
 		return
-	case e.split.firstName == "endpoint": // see Notifications
+	case e.split.session: // see Notifications
 		e.fail(lost)
 		return
 	case errors.Is(lost, timeout.ErrIdle):
@@ -119,15 +118,11 @@ func (e *events) fail(err error) {
 	_ = e.shut()
 }
 
-func (e *events) Close() error {
-	e.mu.Lock()
-	e.closed = true
-	e.mu.Unlock()
-	return e.shut()
-}
+func (e *events) Close() error { return e.shut() }
 
 // shut closes the connection before it ends the context, which would abort the exchange.
-// A Read that fails in between waits before it reopens, and adopt knows too.
+// A Read that fails in between waits before it reopens, and a connection that is adopted
+// afterwards is closed by its context.
 func (e *events) shut() error {
 	e.mu.Lock()
 	conn := e.conn
@@ -161,7 +156,10 @@ func (e *events) reopen(lost error) {
 			continue
 		}
 		if isEvents(resp) {
-			e.adopt(resp.Body)
+			e.split.connect()
+			e.mu.Lock()
+			e.conn = resp.Body
+			e.mu.Unlock()
 			return
 		}
 		_ = resp.Body.Close()
@@ -183,17 +181,6 @@ func (e *events) next() *http.Request {
 		req.Header.Set("Last-Event-ID", id)
 	}
 	return req
-}
-
-func (e *events) adopt(conn io.ReadCloser) {
-	e.split.connect()
-	e.mu.Lock()
-	e.conn = conn
-	closed := e.closed
-	e.mu.Unlock()
-	if closed { // Close has shut the one before
-		_ = conn.Close()
-	}
 }
 
 // invites says whether a refusal may be gone at the next attempt. 409 is what a server

@@ -44,7 +44,10 @@ func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
 	return next(s, req)
 }
 
-var errRefused = errors.New("connection refused")
+var (
+	errRefused = errors.New("connection refused")
+	errGivenUp = errors.New("given up") // whatever a base makes of its context
+)
 
 // refuses is a server that is not there.
 func refuses(*server, *http.Request) (*http.Response, error) { return nil, errRefused }
@@ -52,7 +55,7 @@ func refuses(*server, *http.Request) (*http.Response, error) { return nil, errRe
 // deaf never answers.
 func deaf(_ *server, req *http.Request) (*http.Response, error) {
 	<-req.Context().Done()
-	return nil, context.Cause(req.Context())
+	return nil, errGivenUp
 }
 
 func status(code int) answer { return typed(code, "text/plain", "no") }
@@ -140,7 +143,7 @@ func get(ctx context.Context) *http.Request {
 // hear reads the stream of s to its end.
 func hear(t *testing.T, s *server) (string, error) {
 	t.Helper()
-	body := listen(t, t.Context(), s)
+	body := listen(t, context.Background(), s)
 	var all strings.Builder
 	_, err := io.Copy(&all, body)
 	_ = body.Close()

@@ -3,9 +3,12 @@ package stream_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,7 +31,7 @@ func after(d time.Duration, next answer) answer {
 		case <-time.After(d):
 			return next(s, req)
 		case <-req.Context().Done():
-			return nil, context.Cause(req.Context())
+			return nil, errGivenUp
 		}
 	}
 }
@@ -56,12 +59,75 @@ func TestTransport(t *testing.T) {
 				s := &server{script: []answer{tc.answer}}
 				client := &http.Client{Transport: &stream.Transport{Base: s, Idle: limit}}
 				start := time.Now()
-				got, err := fetch(client, get(t.Context()))
+				got, err := fetch(client, get(context.Background()))
 				if got != tc.got || !errors.Is(err, tc.err) || time.Since(start) != tc.at || len(s.asked) != 1 || s.open != 0 {
 					t.Errorf("%q, %v after %v, %d requests, %d bodies open", got, err, time.Since(start), len(s.asked), s.open)
 				}
 			})
 		})
+	}
+}
+
+// Guarantee 2: the limit rests until the body is read.
+func TestTransportSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{script: []answer{typed(200, "text/plain", limit-1, "a")}}
+		resp, err := (&stream.Transport{Base: s, Idle: limit}).RoundTrip(get(context.Background()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * limit)
+		if got, err := io.ReadAll(resp.Body); string(got) != "a" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+// A register is a context that knows what hangs on it.
+type register struct {
+	context.Context
+	done chan struct{}
+	mu   sync.Mutex
+	n    int
+}
+
+func (r *register) Done() <-chan struct{} { return r.done }
+
+func (r *register) AfterFunc(func()) func() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.n++
+	return sync.OnceValue(func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.n--
+		return true
+	})
+}
+
+// Guarantee 8: nothing hangs on the caller's context, which may outlive many streams.
+func TestNothingIsLeft(t *testing.T) {
+	for name, script := range map[string][]answer{
+		"end": {events("data: a\n\n")}, "silence": {events(silence)}, "status": {status(404)},
+		"refused": {refuses}, "no header": {deaf}, "too large": {events("data:" + strings.Repeat("x", stream.MaxEvent))},
+	} {
+		for _, notify := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " ", notify), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ctx := &register{Context: context.Background(), done: make(chan struct{})}
+					s := &server{script: slices.Clone(script)}
+					var rt http.RoundTripper = &stream.Transport{Base: s, Idle: limit}
+					if notify {
+						rt = &stream.Notifications{Base: s, Idle: limit}
+					}
+					_, _ = fetch(&http.Client{Transport: rt}, get(ctx))
+					synctest.Wait()
+					if ctx.n != 0 || s.open != 0 {
+						t.Errorf("%d things hang on the context, %d bodies are open", ctx.n, s.open)
+					}
+				})
+			})
+		}
 	}
 }
 
@@ -84,7 +150,7 @@ func TestZeroValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				_, err := rt(&server{script: []answer{deaf}}).RoundTrip(get(t.Context()))
+				_, err := rt(&server{script: []answer{deaf}}).RoundTrip(get(context.Background()))
 				if e := stopped(t, err); e.Kind != timeout.Idle || time.Since(start) != 2*time.Minute {
 					t.Errorf("%v after %v", err, time.Since(start))
 				}
@@ -99,14 +165,14 @@ func TestTransportContext(t *testing.T) {
 		for _, script := range [][]answer{{deaf}, {typed(200, "text/plain", "a", silence)}} {
 			client := &http.Client{Transport: &stream.Transport{Base: &server{script: script}, Idle: limit}, Timeout: limit / 2}
 			start := time.Now()
-			_, err := fetch(client, get(t.Context()))
+			_, err := fetch(client, get(context.Background()))
 			var e interface{ Timeout() bool }
 			if !errors.As(err, &e) || !e.Timeout() || errors.Is(err, timeout.ErrIdle) || time.Since(start) != limit/2 {
 				t.Errorf("%v after %v", err, time.Since(start))
 			}
 		}
 		for _, script := range [][]answer{{deaf}, {typed(200, "text/plain", "a", silence)}} {
-			ctx, cancel := context.WithCancel(t.Context())
+			ctx, cancel := context.WithCancel(context.Background())
 			time.AfterFunc(limit/2, cancel)
 			start := time.Now()
 			_, err := fetch(&http.Client{Transport: &stream.Transport{Base: &server{script: script}, Idle: limit}}, get(ctx))
@@ -128,9 +194,9 @@ func (c *closer) Close() error { c.closed++; return nil }
 func TestTransportRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := &closer{Reader: io.LimitReader(says(limit-1, limit-1, limit-1), 3)}
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://server.test/", up)
+		req, _ := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://server.test/", up)
 		req.Header.Set("X", "1")
-		before := req.Clone(t.Context())
+		before := req.Clone(context.Background())
 		rt := &stream.Transport{Idle: limit, Base: roundTrip(func(r *http.Request) (*http.Response, error) {
 			if r == req || r.Header.Get("X") != "1" || r.Body == nil {
 				t.Error("not a copy of the request")
@@ -151,7 +217,7 @@ func TestTransportRequest(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // over before it has begun
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		up := &closer{Reader: strings.NewReader("x")}
 		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://server.test/", up)
@@ -166,7 +232,7 @@ func TestTransportRequest(t *testing.T) {
 // either direction.
 func TestTransportBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+		err := timeout.Run(context.Background(), func(ctx context.Context) error {
 			base := roundTrip(func(r *http.Request) (*http.Response, error) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				return typed(200, "text/plain", "a", "b")(&server{}, r)
@@ -210,7 +276,7 @@ func TestOptions(t *testing.T) {
 		}})
 		s := &server{script: []answer{events("data: a\n\n", silence), events("data: b\n\n", silence)}}
 		rt := &stream.Notifications{Base: s, Options: []timeout.Option{timeout.Config{Idle: time.Second}, hooks}}
-		_, _ = fetch(&http.Client{Transport: rt}, get(t.Context()))
+		_, _ = fetch(&http.Client{Transport: rt}, get(context.Background()))
 		synctest.Wait()
 		if diff := cmp.Diff([]time.Duration{time.Second, time.Second, 0}, seen); diff != "" {
 			t.Error(diff)
