@@ -36,8 +36,8 @@
 //  4. A chunk is also a heartbeat of the execution around, whose own limits are as they
 //     would be without this package (SPEC 4.2).
 //  5. A reopened stream gives each whole event that came, in order, and nothing of one
-//     that was cut off. With a server that keeps events, none is lost and none comes
-//     twice.
+//     that was cut off. With a server that keeps events and gives them ids, none after
+//     the first is lost, and none comes twice.
 //  6. The deadline of a request does not end a notification stream; cancelling the
 //     request does, at any time (SPEC 9.1).
 //  7. Only a GET that asked for an event stream and got one is ever sent again.

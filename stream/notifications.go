@@ -47,8 +47,9 @@ import (
 //
 // A request limit never applies to a stream: once its header has come, the deadline of
 // the request's context, and so http.Client.Timeout, is not heeded any more. The
-// cancellation of the context is. So is it before the header, like the deadline. The
-// deprecated Request.Cancel is not.
+// cancellation of the context is. Before the header, both are. The deprecated
+// Request.Cancel is not. An http.Client whose Timeout has passed puts a text of its own
+// in the place of the stream's error, though; leave it 0.
 //
 // Nothing is done between two reads, and no goroutine reads ahead: who does not read does
 // not reopen.
