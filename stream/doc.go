@@ -22,9 +22,9 @@
 // sent meanwhile is lost even where the server has kept it. When the server refuses, the
 // refusal is passed on, and the SDK does what it does about that.
 //
-// Calls are not touched: they are POST requests, and have the limits of requests. So is
-// subscriptions/listen, the notification stream of protocol 2026-07-28, which cannot be
-// told from a call here and cannot be taken up again.
+// Calls are not touched: they are POST requests, and have the limits of requests. Nor is
+// subscriptions/listen, which takes the place of that stream in protocol 2026-07-28: it
+// is a POST like any other.
 //
 // # Guarantees
 //

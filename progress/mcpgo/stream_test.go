@@ -123,6 +123,7 @@ func TestNotificationStream(t *testing.T) {
 			l := &streamLine{h: sh}
 			srv := httptest.NewServer(l)
 			defer srv.Close()
+			//lint:ignore SA1019 the stream of all protocols before 2026-07-28
 			c, err := client.NewStreamableHttpClient(srv.URL, transport.WithContinuousListening(), transport.WithHTTPLogger(streamQuiet),
 				transport.WithHTTPBasicClient(&http.Client{Transport: &stream.Notifications{Idle: streamSilence}}))
 			if err != nil {
