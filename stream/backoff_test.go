@@ -14,6 +14,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
+// SPEC 9.1: 500 ms first, factor 1.2, at most 10 s.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{script: []answer{events("data: a\n\n")}}
@@ -38,6 +39,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
+// SPEC 9.1: the back-off begins afresh after a chunk, and after a silence.
 func TestBackoffAfresh(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -64,6 +66,7 @@ func TestBackoffAfresh(t *testing.T) {
 	}
 }
 
+// The server's retry field is respected, within bounds.
 func TestRetryField(t *testing.T) {
 	for field, want := range map[string]time.Duration{
 		"retry: 2000":                   2000 * ms,
@@ -93,6 +96,7 @@ func TestRetryField(t *testing.T) {
 	}
 }
 
+// SPEC 9.1: a stream that goes silent is found within the limit, both sides of it.
 func TestSilenceIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{script: []answer{

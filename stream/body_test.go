@@ -257,9 +257,3 @@ func TestClose(t *testing.T) {
 		}
 	})
 }
-
-// SPEC 3.11, 3.12.
-// A stop stands, whatever the body could still give.
-// Guarantee 4: the execution around gets the beats, and not the rests.
-// The clock of the execution around is the stream's.
-// Guarantee 9: an upgraded connection stays one.

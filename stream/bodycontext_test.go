@@ -17,6 +17,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
+// SPEC 3.11, 3.12.
 func TestContext(t *testing.T) {
 	cause := errors.New("the user left")
 	for _, tc := range []struct {
@@ -62,6 +63,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
+// A stop stands, whatever the body could still give.
 func TestStopStands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -78,6 +80,7 @@ func TestStopStands(t *testing.T) {
 	})
 }
 
+// Guarantee 4: the execution around gets the beats, and not the rests.
 func TestInsideAnExecution(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := timeout.Run(context.Background(), func(ctx context.Context) error {
@@ -100,6 +103,7 @@ func TestInsideAnExecution(t *testing.T) {
 	})
 }
 
+// The clock of the execution around is the stream's.
 func TestClock(t *testing.T) {
 	mock := clock.NewMock()
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
@@ -134,6 +138,7 @@ type halves struct {
 func (h *halves) Read(p []byte) (int, error) { return h.ReadCloser.Read(p) }
 func (h *halves) CloseWrite() error          { h.half = true; return nil }
 
+// Guarantee 9: an upgraded connection stays one.
 func TestWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &halves{ReadCloser: says()}

@@ -14,6 +14,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
+// What ends a stream, and what does not.
 func TestAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -54,6 +55,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// What the first request gets is the caller's: nothing is tried again before there is a
+// stream.
 func TestFirstAnswer(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -89,6 +92,7 @@ func TestFirstAnswer(t *testing.T) {
 	}
 }
 
+// The old transport's stream is a session: it is limited, and not reopened.
 func TestEndpointStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -109,6 +113,7 @@ func TestEndpointStream(t *testing.T) {
 	})
 }
 
+// Guarantee 6: cancelling the request ends the stream at any time, and so does Close.
 func TestGivingUp(t *testing.T) {
 	cause := errors.New("the user left")
 	for _, tc := range []struct {
@@ -154,6 +159,7 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
+// A base that answers all the same, when nobody wants the answer any more.
 func TestLateAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{script: []answer{events(), func(s *server, req *http.Request) (*http.Response, error) {
@@ -170,6 +176,7 @@ func TestLateAnswer(t *testing.T) {
 	})
 }
 
+// Guarantee 6, SPEC 9.1: a request limit holds up to the header and not beyond.
 func TestRequestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{}
@@ -191,6 +198,12 @@ func TestRequestLimit(t *testing.T) {
 			}
 			_ = resp.Body.Close()
 			cancel()
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), limit/4)
+		defer cancel()
+		s.script = []answer{deaf}
+		if _, err := client.Transport.RoundTrip(get(ctx)); err != context.DeadlineExceeded {
+			t.Errorf("%v, want the caller's own", err)
 		}
 		start := time.Now()
 		s.script = []answer{deaf}

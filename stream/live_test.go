@@ -202,10 +202,3 @@ func TestServerRestarts(t *testing.T) {
 		t.Errorf("%d goroutines, want %d", n, before)
 	}
 }
-
-// Guarantee 9: an upgraded connection works in both directions, through a proxy that has
-// the limit, and is found when it goes silent.
-// Guarantee 6: http.Client.Timeout, which is more than the deadline of a context.
-// A connection is used again after a body has been read to its end, and a trace in the
-// context still sees it.
-// Over HTTP/2, only the silent stream is closed, not the connection.

@@ -16,6 +16,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
+// Guarantee 9: an upgraded connection works in both directions, through a proxy that has
+// the limit, and is found when it goes silent.
 func TestUpgrade(t *testing.T) {
 	srv, base := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, rw, err := http.NewResponseController(w).Hijack()
@@ -52,6 +54,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// Guarantee 6: http.Client.Timeout, which is more than the deadline of a context.
 func TestClientTimeout(t *testing.T) {
 	const limit = 500 * time.Millisecond
 	srv, base := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -72,6 +75,8 @@ func TestClientTimeout(t *testing.T) {
 	_ = resp.Body.Close()
 }
 
+// A connection is used again after a body has been read to its end, and a trace in the
+// context still sees it.
 func TestConnectionIsReused(t *testing.T) {
 	srv, base := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Trailer", "Sum")
@@ -97,6 +102,7 @@ func TestConnectionIsReused(t *testing.T) {
 	}
 }
 
+// Over HTTP/2, only the silent stream is closed, not the connection.
 func TestHTTP2(t *testing.T) {
 	var conns atomic.Int32
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,10 +18,6 @@ import (
 
 const ms = time.Millisecond
 
-// SPEC 9.1: 500 ms first, factor 1.2, at most 10 s.
-// SPEC 9.1: the back-off begins afresh after a chunk, and after a silence.
-// The server's retry field is respected, within bounds.
-// SPEC 9.1: a stream that goes silent is found within the limit, both sides of it.
 // Guarantee 5: the reader sees each whole event once, and the server is told where to go
 // on.
 func TestWholeEvents(t *testing.T) {
@@ -56,6 +52,9 @@ func TestWholeEvents(t *testing.T) {
 		{"an id that the server does not know any more", []answer{
 			events("id: 1\ndata: a\n\n"), status(400), events("data: b\n\n", silence), events("id: 3\ndata: c\n\n"), status(400), status(400),
 		}, "id: 1\ndata: a\n\ndata: b\n\nid: 3\ndata: c\n\n", []string{"", "1", "", "", "3", ""}},
+		{"a name cut off, which is not that of the next", []answer{
+			events("event: endpoint\n"), events("data: a\n\n"),
+		}, "data: a\n\n", []string{"", "", ""}},
 		{"a LF that belongs to no CR", []answer{
 			events("data: a\n\n\r"), events("\n\xef\xbb\xbfdata: b\n\n"),
 		}, "data: a\n\n\xef\xbb\xbfdata: b\n\n", []string{"", "", ""}},
@@ -107,10 +106,6 @@ type lastWords struct{}
 
 func (*lastWords) Read(p []byte) (int, error) { return copy(p, "data: a\n\n"), io.EOF }
 
-// What ends a stream, and what does not.
-// What the first request gets is the caller's: nothing is tried again before there is a
-// stream.
-// The old transport's stream is a session: it is limited, and not reopened.
 // Memory is bounded, to the byte.
 func TestEventTooLarge(t *testing.T) {
 	big := "data:" + strings.Repeat("x", stream.MaxEvent-5)
@@ -136,9 +131,6 @@ func TestEventTooLarge(t *testing.T) {
 	})
 }
 
-// Guarantee 6: cancelling the request ends the stream at any time, and so does Close.
-// A base that answers all the same, when nobody wants the answer any more.
-// Guarantee 6, SPEC 9.1: a request limit holds up to the header and not beyond.
 // Guarantee 7: what is nobody's stream is not touched: the base gets the very request.
 func TestOtherRequests(t *testing.T) {
 	for _, tc := range []struct {

@@ -145,10 +145,7 @@ func (e *events) reopen(lost error) {
 		}
 		req := e.next()
 		resp, err := e.transport.RoundTrip(req)
-		if e.life.ctx.Err() != nil {
-			if err == nil {
-				_ = resp.Body.Close()
-			}
+		if e.life.ctx.Err() != nil { // which closes the body of an answer that came all the same
 			e.fail(context.Cause(e.life.ctx))
 			return
 		}
