@@ -9,6 +9,7 @@ import (
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -73,6 +74,41 @@ func TestClientTimeout(t *testing.T) {
 		t.Errorf("%q, %v", p, err)
 	}
 	_ = resp.Body.Close()
+}
+
+// Close, silence, chunks and the end of the caller all at about the same time, for the race
+// detector and the count of goroutines.
+func TestAllAtOnce(t *testing.T) {
+	srv, base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		begin(w, "data: a\n\n")
+		time.Sleep(time.Millisecond)
+		say(w, "data: b")
+		if r.URL.Path != "/end" {
+			<-r.Context().Done()
+		}
+	})
+	client := &http.Client{Transport: &stream.Notifications{Base: base, Idle: time.Millisecond}}
+	var wg sync.WaitGroup
+	for i := range 100 {
+		ctx, cancel := context.WithCancel(t.Context())
+		resp, err := client.Do(ask(t, srv.URL+[]string{"/end", "/hang"}[i%2]).WithContext(ctx))
+		if err != nil { // its header took more than the limit
+			cancel()
+			continue
+		}
+		wg.Go(func() {
+			defer cancel()
+			_, _ = io.Copy(io.Discard, resp.Body)
+		})
+		wg.Go(func() {
+			time.Sleep(time.Duration(i%20) * 200 * time.Microsecond)
+			if i%3 == 0 {
+				cancel()
+			}
+			_ = resp.Body.Close()
+		})
+	}
+	wg.Wait()
 }
 
 // A connection is used again after a body has been read to its end, and a trace in the
