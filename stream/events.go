@@ -108,7 +108,7 @@ func (s *splitter) endLine(out []byte) []byte {
 			s.begun, s.session = true, s.name == "endpoint"
 		}
 		s.id = s.newID
-		s.buf, s.line = s.buf[:0], 0
+		s.buf, s.line = emptied(s.buf), 0
 	}
 	return out
 }
@@ -134,4 +134,13 @@ func (s *splitter) field(line []byte) {
 		}
 		s.retry, s.asked = time.Duration(ms)*time.Millisecond, true
 	}
+}
+
+// emptied gives p for the next event: one large event is no reason to hold on to its
+// memory.
+func emptied(p []byte) []byte {
+	if cap(p) > 64<<10 {
+		return nil
+	}
+	return p[:0]
 }

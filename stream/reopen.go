@@ -71,12 +71,9 @@ func (e *events) Read(p []byte) (int, error) {
 // fill reads one chunk, or reopens the stream. It does not do both: events that came
 // with the end of a connection would wait for the next one.
 func (e *events) fill() {
-	if cap(e.out) > 64<<10 {
-		e.out = nil // a large event is no reason to hold on to its memory
-	}
-	e.out, e.taken = e.out[:0], 0
+	e.out, e.taken = emptied(e.out), 0
 	if e.lost != nil {
-		e.recover()
+		e.resume()
 		return
 	}
 	var n int
@@ -93,8 +90,8 @@ func (e *events) fill() {
 	}
 }
 
-// recover ends the stream, or reopens it.
-func (e *events) recover() {
+// resume reopens the stream, or ends it.
+func (e *events) resume() {
 	lost := e.lost
 	e.lost = nil
 	switch {
