@@ -30,7 +30,8 @@ const (
 	Cgroup
 	// Helper is a process between the host and the command that adopts every descendant,
 	// and kills them all when the host dies, even of SIGKILL. The host's main must call
-	// [HelperMain]. Linux only.
+	// [HelperMain]. A command that stops it, with SIGSTOP, is seen to end only when a limit
+	// or an abort has it continued. Linux only.
 	Helper
 	// Job is a job object, on Windows.
 	Job

@@ -161,11 +161,14 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		}
 		inner.Stdin = p.in.r
 	}
+	if inner.Path == "" && inner.Err == nil {
+		inner.Err = &exec.Error{Err: exec.ErrNotFound} // os/exec has an error of no type for this
+	}
 	inner.WaitDelay = 0
 	if inner.Cancel != nil {
 		inner.Cancel = func() error { return p.commandContextDone(ctx) }
 	}
-	if p.tree, err = startTree(&inner, p.containment, p.orphans); err != nil {
+	if p.tree, err = startTree(ctx, &inner, p.containment); err != nil {
 		return p.startFailure(ctx, err)
 	}
 	p.cmd.Process = inner.Process

@@ -230,6 +230,8 @@ func (p *Process) settle(r *Result, stop *timeout.Error, fromCaller error) {
 			stop.Err = errors.Join(err, fromCaller)
 		}
 		p.err = stop
+	case !reaped:
+		p.err = errors.Join(errors.New("procgroup: the command has ended, but its exit status is not known yet"), fromCaller)
 	case err != nil:
 		p.err = err
 	default:

@@ -7,7 +7,8 @@ import (
 
 // A tree is a command that runs, and everything that it has started. There is one
 // implementation per family of systems, which its startTree gives:
-// it starts cmd, which nobody else uses, held together as it is told.
+// it starts cmd, which nobody else uses, held together as it is told. Where it has to
+// wait for that, it gives up with the error of its context when that is done.
 //
 // The order is fixed: wait until the leader has ended or has to be stopped; ask, if it
 // has; then either kill or release; then close.
@@ -25,7 +26,7 @@ type tree interface {
 	// kill kills everything, the leader too, reaps the leader, and gives the processes
 	// that are still there when the deadline has come.
 	kill(deadline time.Time) (survivors []int)
-	// release lets go of everything but the leader, which has ended and is reaped.
+	// release lets go of everything but the leader, which has ended, and reaps it.
 	release()
 	// state is the leader's end, once kill or release has returned: the error of its
 	// cmd.Wait, and false where it is still there.

@@ -19,7 +19,7 @@ type groupTree struct {
 	err    error
 }
 
-func startTree(cmd *exec.Cmd, want Containment, _ bool) (tree, error) {
+func startTree(_ context.Context, cmd *exec.Cmd, want Containment) (tree, error) {
 	if want != Auto && want != Group {
 		return nil, unavailable(want, unsupported("not on this system"))
 	}

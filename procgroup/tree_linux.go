@@ -20,7 +20,7 @@ type linuxTree struct {
 	removed bool         // the cgroup
 }
 
-func startTree(cmd *exec.Cmd, want Containment, orphans bool) (tree, error) {
+func startTree(ctx context.Context, cmd *exec.Cmd, want Containment) (tree, error) {
 	if err := ownGroup(cmd); err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func startTree(cmd *exec.Cmd, want Containment, orphans bool) (tree, error) {
 		}
 		return startIn(cmd, c)
 	case Helper:
-		return startWithHelper(cmd)
+		return startWithHelper(ctx, cmd)
 	}
 	return nil, unavailable(want, unsupported("not on Linux"))
 }
@@ -110,10 +110,11 @@ func (t *linuxTree) wait(ctx context.Context, deadline time.Time) bool {
 
 func (t *linuxTree) ask() bool {
 	if t.helper == nil { // which has nobody else in its group
-		// Stopped members act on the request only once they are continued.
 		_ = t.signalGroup(unix.SIGTERM)
-		_ = t.signalGroup(unix.SIGCONT)
 	}
+	// Stopped members act on the request only once they are continued, and a helper that
+	// is stopped does not see them end.
+	_ = t.signalGroup(unix.SIGCONT)
 	switch {
 	case t.cgroup != nil:
 		t.cgroup.signal(unix.SIGTERM, unix.SIGCONT)
@@ -200,7 +201,9 @@ func (t *linuxTree) release() {
 		t.cgroup.release(time.Now().Add(killTime))
 		t.removed = true
 	}
-	t.reap()
+	if t.leader.wait(context.Background(), longAgo) {
+		t.reap()
+	}
 }
 
 func (t *linuxTree) state() (error, bool) { return t.err, t.reaped }

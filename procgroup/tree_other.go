@@ -15,7 +15,7 @@ type leaderTree struct {
 	err  error
 }
 
-func startTree(cmd *exec.Cmd, want Containment, _ bool) (tree, error) {
+func startTree(_ context.Context, cmd *exec.Cmd, want Containment) (tree, error) {
 	if want != Auto && want != Leader {
 		return nil, unavailable(want, unsupported("not on this system"))
 	}

@@ -21,7 +21,7 @@ type jobTree struct {
 	err     error
 }
 
-func startTree(cmd *exec.Cmd, want Containment, _ bool) (tree, error) {
+func startTree(_ context.Context, cmd *exec.Cmd, want Containment) (tree, error) {
 	t := &jobTree{cmd: cmd, gone: make(chan struct{})}
 	switch want {
 	case Auto, Job:
