@@ -65,7 +65,7 @@ func (a *attached) gone() bool {
 	}
 	if a.others != nil {
 		found, unsure, ok := a.others.members()
-		return len(found) == 0 && !unsure && ok
+		return len(found) == 0 && len(unsure) == 0 && ok
 	}
 	return true
 }

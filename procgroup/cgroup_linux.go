@@ -197,8 +197,9 @@ func (c *cgroup) removeBelow() {
 	}
 }
 
-// release moves what is in c to the cgroup of this process and removes c.
-func (c *cgroup) release(deadline time.Time) {
+// release moves what is in c to the cgroup of this process, removes c, and reports
+// whether that was possible before the deadline.
+func (c *cgroup) release(deadline time.Time) bool {
 	to := filepath.Join(c.parent, "cgroup.procs")
 	for b := backoff(0); ; {
 		c.each(func(pid int) {
@@ -207,8 +208,11 @@ func (c *cgroup) release(deadline time.Time) {
 		if !c.populated() {
 			c.removeBelow()
 		}
-		if err := unix.Rmdir(c.dir); err == nil || err == unix.ENOENT || !b.sleep(deadline) {
-			return
+		if err := unix.Rmdir(c.dir); err == nil || err == unix.ENOENT {
+			return true
+		}
+		if !b.sleep(deadline) {
+			return false
 		}
 	}
 }

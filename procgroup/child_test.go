@@ -44,6 +44,9 @@ func init() {
 		"starved":  runModeStarved,
 		"nonreap":  runModeNonReaping,
 		"ignorant": runModeIgnoringChildren,
+		"reaped":   runModeReaped,
+		"released": runModeReleased,
+		"hidden":   runModeHidden,
 	}
 }
 

@@ -22,7 +22,8 @@ const (
 	// Descendants finds those too, on Linux with /proc: by a variable in the environment
 	// that children inherit, and by their parents. What outlives its parents and has
 	// cleared its environment, overwritten it (as setproctitle does) or made itself
-	// unreadable escapes, and so does what another user runs, unless the host is root.
+	// unreadable escapes, and so does what another user runs, unless the host is root. See
+	// Result.Unidentified.
 	Descendants
 	// Cgroup is a control group (version 2) for each command, where the host may create
 	// one below its own. Nothing escapes but what has the privilege to move itself to

@@ -13,7 +13,8 @@ type leader struct {
 	cmd    *exec.Cmd
 	pid    int
 	fd     *pidfd        // nil where there are none
-	gone   chan struct{} // without fd: closed when it has ended
+	gone   chan struct{} // without fd: closed when it has ended and taken is set
+	taken  bool          // somebody else has reaped it
 	reaped bool
 	err    error // of cmd.Wait, once reaped
 }
@@ -24,19 +25,19 @@ func newLeader(cmd *exec.Cmd) *leader {
 		l.gone = make(chan struct{})
 		go func() {
 			defer close(l.gone)
-			waitUnreaped(l.pid)
+			l.taken = waitUnreaped(l.pid) == unix.ECHILD
 		}()
 	}
 	return l
 }
 
 // waitUnreaped costs a thread.
-func waitUnreaped(pid int) {
+func waitUnreaped(pid int) error {
 	for {
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil)
 		if err != unix.EINTR {
-			return
+			return err
 		}
 	}
 }
@@ -74,6 +75,21 @@ func (l *leader) wait(ctx context.Context, deadline time.Time) bool {
 	}
 }
 
+// lost reports whether somebody else has reaped the leader: the kernel, where the host
+// ignores SIGCHLD, or who uses Attach. From then on its id may be another's.
+func (l *leader) lost() bool {
+	if l.fd != nil {
+		_, err := l.fd.exited()
+		return err == unix.ECHILD
+	}
+	select {
+	case <-l.gone:
+		return l.taken
+	default:
+		return false
+	}
+}
+
 // signalGroup signals the group. It gives ESRCH if that is empty; a zombie is a member.
 func (l *leader) signalGroup(sig unix.Signal) error {
 	if l.fd != nil {
@@ -81,7 +97,7 @@ func (l *leader) signalGroup(sig unix.Signal) error {
 			return err
 		}
 	}
-	if l.reaped {
+	if l.reaped || l.lost() {
 		return unix.EINVAL // the id may be another group's
 	}
 	return unix.Kill(-l.pid, sig)

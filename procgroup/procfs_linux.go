@@ -18,6 +18,7 @@ type proc struct {
 	start           uint64 // in clock ticks since boot; tells two processes with one id apart
 	cookies         string // the value of the variable cookieEnv
 	blank           bool   // it shows no environment: in the middle of an exec, or it has none
+	hidden          bool   // its environment may not be read
 }
 
 // dead reports whether there is nothing left to kill.
@@ -118,6 +119,7 @@ func (r *procReader) get(pid int, since uint64) (p proc, ok bool) {
 	env, err := r.read(pid, "/environ", r.env, true)
 	r.env = env[:cap(env)]
 	p.blank = err == nil && len(env) == 0
+	p.hidden = err != nil && err != unix.ENOENT && err != unix.ESRCH // which are its end
 	p.cookies = cookies(env)
 	return p, true
 }
@@ -224,4 +226,20 @@ func signalProc(p *proc, sig unix.Signal) {
 	} else {
 		_ = unix.Kill(p.pid, sig)
 	}
+}
+
+// ofSameUser reports whether a process runs as the user that this one does.
+func ofSameUser(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	_, ids, ok := bytes.Cut(b, []byte("\nUid:"))
+	if err != nil || !ok {
+		return false
+	}
+	ids, _, _ = bytes.Cut(ids, []byte{'\n'})
+	for id := range bytes.FieldsSeq(ids) {
+		if string(id) == strconv.Itoa(os.Geteuid()) {
+			return true
+		}
+	}
+	return false
 }

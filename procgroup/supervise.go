@@ -147,7 +147,7 @@ func (p *Process) conclude(stop *timeout.Error) {
 		if p.orphans {
 			p.tree.release()
 		} else {
-			r.Survivors = p.tree.kill(over.Add(killTime))
+			r.Survivors, r.Unidentified = p.tree.kill(over.Add(killTime))
 		}
 	case stop.Timeout():
 		over = p.terminate(r, p.killGrace)
@@ -194,7 +194,7 @@ func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
 		r.Escalated = left
 	}
 	over := time.Now()
-	r.Survivors = p.tree.kill(over.Add(killTime))
+	r.Survivors, r.Unidentified = p.tree.kill(over.Add(killTime))
 	return over
 }
 

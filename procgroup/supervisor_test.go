@@ -33,6 +33,8 @@ type report struct {
 	Threads   [2]int
 	Errors    []string
 	Leaked    string
+
+	Unidentified []int
 }
 
 func say(r report) int {
@@ -44,6 +46,7 @@ func reportOf(r *procgroup.Result, err error, begun time.Time) report {
 	rep := report{Took: time.Since(begun), Err: fmt.Sprint(err)}
 	if r != nil {
 		rep.Code, rep.Reason, rep.Survivors, rep.State = r.ExitCode, r.Reason.String(), r.Survivors, r.State != nil
+		rep.Unidentified = r.Unidentified
 	}
 	return rep
 }

@@ -24,8 +24,9 @@ type tree interface {
 	// alive reports whether anything is left that is not a zombie. The leader has ended.
 	alive() bool
 	// kill kills everything, the leader too, reaps the leader, and gives the processes
-	// that are still there when the deadline has come.
-	kill(deadline time.Time) (survivors []int)
+	// that are still there when the deadline has come, and those that it left alone
+	// because it could not tell whether they belong to the tree.
+	kill(deadline time.Time) (survivors, unidentified []int)
 	// release lets go of everything but the leader, which has ended, and reaps it.
 	release()
 	// state is the leader's end, once kill or release has returned: the error of its

@@ -59,13 +59,13 @@ func (t *groupTree) ask() bool {
 // now, may count as a member. There the end of the leader is the end of the grace.
 func (t *groupTree) alive() bool { return canListGroup && len(groupMembers(t.pid)) > 0 }
 
-func (t *groupTree) kill(deadline time.Time) (survivors []int) {
+func (t *groupTree) kill(deadline time.Time) (survivors, _ []int) {
 	_ = unix.Kill(-t.pid, unix.SIGKILL)
 	if !t.wait(context.Background(), deadline) {
 		if survivors = groupMembers(t.pid); len(survivors) == 0 {
 			survivors = []int{t.pid}
 		}
-		return survivors
+		return survivors, nil
 	}
 	// Once more, for what was being forked. The leader is a zombie, so the group's id is
 	// nobody else's; from its reaping on, nothing is signalled any more.
@@ -79,7 +79,7 @@ func (t *groupTree) kill(deadline time.Time) (survivors []int) {
 		}
 	}
 	t.reap()
-	return survivors
+	return survivors, nil
 }
 
 func (t *groupTree) release() { t.reap() }

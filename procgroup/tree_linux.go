@@ -17,6 +17,7 @@ type linuxTree struct {
 	cgroup  *cgroup      // Cgroup
 	others  *descendants // Descendants, Helper
 	helper  *helper      // Helper; it is the leader, as far as the system is concerned
+	freed   bool         // what is left in the cgroup is to live on
 	removed bool         // the cgroup
 }
 
@@ -145,7 +146,7 @@ func (t *linuxTree) groupMembers() (alive []int) {
 	return alive
 }
 
-func (t *linuxTree) kill(deadline time.Time) (survivors []int) {
+func (t *linuxTree) kill(deadline time.Time) (survivors, unidentified []int) {
 	if t.helper != nil {
 		t.helper.killTree(t.leader, deadline)
 	}
@@ -163,7 +164,7 @@ func (t *linuxTree) kill(deadline time.Time) (survivors []int) {
 			survivors = t.cgroup.pids()
 		}
 	case t.others != nil:
-		survivors = t.others.sweep(deadline)
+		survivors, unidentified = t.others.sweep(deadline)
 	}
 	// The leader's descriptor can tell whether the group is empty, at no cost, but only
 	// once the leader is reaped. Where the system cannot do that, the ids must stay the
@@ -177,7 +178,7 @@ func (t *linuxTree) kill(deadline time.Time) (survivors []int) {
 	if ended {
 		t.reap()
 	}
-	return survivors
+	return survivors, unidentified
 }
 
 // awaitGroup waits until what was killed is gone. /proc is looked at only where there
@@ -198,8 +199,7 @@ func (t *linuxTree) release() {
 		t.helper.letGo(t.leader, time.Now().Add(killTime))
 	}
 	if t.cgroup != nil {
-		t.cgroup.release(time.Now().Add(killTime))
-		t.removed = true
+		t.freed, t.removed = true, t.cgroup.release(time.Now().Add(killTime))
 	}
 	if t.leader.wait(context.Background(), longAgo) {
 		t.reap()
@@ -217,7 +217,11 @@ func (t *linuxTree) close() {
 		t.leader.wait(context.Background(), time.Time{})
 		t.reap()
 		for t.cgroup != nil && !t.removed {
-			t.removed = t.cgroup.remove(time.Now().Add(time.Minute))
+			if !t.freed {
+				t.removed = t.cgroup.remove(time.Now().Add(time.Minute))
+			} else if t.removed = t.cgroup.release(time.Now()); !t.removed {
+				time.Sleep(time.Second) // it may take as long as a daemon lives
+			}
 		}
 		t.finish()
 	}()

@@ -40,12 +40,12 @@ func (t *leaderTree) ask() bool { return false }
 
 func (t *leaderTree) alive() bool { return false }
 
-func (t *leaderTree) kill(deadline time.Time) (survivors []int) {
+func (t *leaderTree) kill(deadline time.Time) (survivors, _ []int) {
 	_ = t.cmd.Process.Kill()
 	if !t.wait(context.Background(), deadline) {
-		return []int{t.cmd.Process.Pid}
+		return []int{t.cmd.Process.Pid}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 func (t *leaderTree) release() {}

@@ -86,7 +86,7 @@ func (t *jobTree) alive() bool {
 	return n > 0 || err != nil
 }
 
-func (t *jobTree) kill(deadline time.Time) (survivors []int) {
+func (t *jobTree) kill(deadline time.Time) (survivors, _ []int) {
 	if t.job != nil {
 		survivors = t.job.kill(deadline)
 	} else {
@@ -95,7 +95,7 @@ func (t *jobTree) kill(deadline time.Time) (survivors []int) {
 	if !t.wait(context.Background(), deadline) && len(survivors) == 0 {
 		survivors = []int{t.pid}
 	}
-	return survivors
+	return survivors, nil
 }
 
 func (t *jobTree) release() {
