@@ -140,10 +140,7 @@ func (p *Process) conclude(stop *timeout.Error) {
 		// grace of a limit that might have fired now.
 		ended := time.Now()
 		r.PipeHeld = p.drain()
-		over = ended
-		if !r.PipeHeld {
-			over = ended.Add(min(time.Since(ended), p.killGrace))
-		}
+		over = ended.Add(min(max(time.Since(ended)-drainTime, 0), p.killGrace))
 		if p.orphans {
 			p.tree.release()
 		} else {
@@ -155,8 +152,12 @@ func (p *Process) conclude(stop *timeout.Error) {
 		over = p.terminate(r, p.abortGrace)
 	}
 
-	p.out.wait(over.Add(outputTime))
-	if p.out.finish(over.Add(outputTime + closeTime)) {
+	until := over.Add(outputTime)
+	if r.PipeHeld && p.orphans {
+		until = time.Now() // who holds it lives on, and was given its time
+	}
+	p.out.wait(until)
+	if p.out.finish(until.Add(closeTime)) {
 		r.PipeHeld = true
 	}
 	err := p.out.failure()
