@@ -39,12 +39,12 @@ func newCgroup() (*cgroup, error) {
 		return nil, h.reason
 	}
 	if h.mount == "" {
-		h.mount, h.root = cgroupMount()
+		h.mount, h.root, err = cgroupMount()
 	}
 	mount, root := h.mount, h.root
 	h.Unlock()
-	if mount == "" {
-		return nil, cgroupsFail(own, errors.New("no cgroup2 file system is mounted"))
+	if err != nil {
+		return nil, cgroupsFail(own, err)
 	}
 	rel, ok := strings.CutPrefix(own, root)
 	if !ok {

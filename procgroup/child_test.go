@@ -42,6 +42,7 @@ func init() {
 		"run":      runModeRun,
 		"many":     runModeMany,
 		"starved":  runModeStarved,
+		"hungry":   runModeHungry,
 		"nonreap":  runModeNonReaping,
 		"ignorant": runModeIgnoringChildren,
 		"reaped":   runModeReaped,

@@ -115,10 +115,6 @@ func TestReusedProcessIdOfAHostThatIgnoresChildren(t *testing.T) {
 func runModeReaped(a []string) int {
 	signal.Ignore(unix.SIGCHLD)
 	procgroup.WithoutGroupSignal()
-	c := procgroup.Group
-	if a[0] == "descendants" {
-		c = procgroup.Descendants
-	}
 	// The writer holds up what follows the end of the command.
 	writing, release := make(chan struct{}), make(chan struct{})
 	cmd := exec.Command("echo", "x")
@@ -127,7 +123,7 @@ func runModeReaped(a []string) int {
 		<-release
 		return len(p), nil
 	})
-	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithContainment(c), procgroup.WithKillGrace(longLimit))
+	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithContainment(containments[a[0]]), procgroup.WithKillGrace(longLimit))
 	if err != nil {
 		panic(err)
 	}

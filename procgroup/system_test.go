@@ -258,6 +258,19 @@ func TestNoDescriptorsLeft(t *testing.T) {
 	}
 }
 
+// Want of descriptors passes: a host whose first command had to do without a containment,
+// or could not be started at all, has it for the next.
+func TestDescriptorsComeBack(t *testing.T) {
+	for _, c := range []string{"auto", "descendants"} {
+		full := supervise(t, command("hungry", c, "-1"))
+		for spare := range 14 {
+			if rep := supervise(t, command("hungry", c, strconv.Itoa(spare))); rep.Contained != full.Contained || rep.Err != full.Err {
+				t.Errorf("%s after %d spare descriptors: %q, %s; want %q", c, spare, rep.Contained, rep.Err, full.Contained)
+			}
+		}
+	}
+}
+
 // Case 25: 200 commands at once need no more threads than a few.
 func TestManyAtOnce(t *testing.T) {
 	rep := supervise(t, command("many", "200"))
