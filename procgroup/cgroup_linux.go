@@ -142,8 +142,9 @@ func (c *cgroup) pids() (all []int) {
 	return all
 }
 
-// signal signals everything in c.
-func (c *cgroup) signal(sigs ...unix.Signal) {
+// signal signals everything in c that is not in the process group.
+func (c *cgroup) signal(group int, sigs ...unix.Signal) {
+	var r procReader
 	name := []byte("/" + filepath.Base(c.dir))
 	c.each(func(pid int) {
 		fd, err := unix.PidfdOpen(pid, 0)
@@ -154,6 +155,9 @@ func (c *cgroup) signal(sigs ...unix.Signal) {
 		// Looked at after the descriptor was opened: it must still be in c.
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 		if err != nil || !bytes.Contains(b, name) {
+			return
+		}
+		if p, ok := r.get(pid, ^uint64(0)); !ok || p.pgrp == group {
 			return
 		}
 		for _, sig := range sigs {

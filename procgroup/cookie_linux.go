@@ -112,16 +112,20 @@ func orphans(all, unsure []proc) (kept []proc) {
 	return kept
 }
 
-// ask tells the members outside the leader's group to end. Those in it must not get the
-// request twice: some programs take the second for more than that.
-func (d *descendants) ask() {
+// signal signals the members outside the leader's group, and reports whether there are
+// any.
+func (d *descendants) signal(sigs ...unix.Signal) (any bool) {
 	found, _, _ := d.members()
 	for i := range found {
-		if found[i].pgrp != d.leader.pid {
-			signalProc(&found[i], unix.SIGTERM)
-			signalProc(&found[i], unix.SIGCONT)
+		if found[i].pgrp == d.leader.pid {
+			continue
+		}
+		any = true
+		for _, sig := range sigs {
+			signalProc(&found[i], sig)
 		}
 	}
+	return any
 }
 
 // shortLived is how long a command may have taken for nothingForked to make sense: no

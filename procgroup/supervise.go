@@ -3,6 +3,7 @@ package procgroup
 import (
 	"context"
 	"errors"
+	"syscall"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -139,6 +140,7 @@ func (p *Process) conclude(stop *timeout.Error) {
 		// a writer of the caller's was given time: it must all be over a second after the
 		// grace of a limit that might have fired now.
 		ended := time.Now()
+		p.noMoreSignals()
 		r.PipeHeld = p.drain()
 		over = ended.Add(min(max(time.Since(ended)-drainTime, 0), p.killGrace))
 		if p.orphans {
@@ -179,7 +181,7 @@ func (p *Process) conclude(stop *timeout.Error) {
 
 // terminate stops the tree. It gives the instant at which the grace was over.
 func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
-	if grace > 0 && p.tree.ask() {
+	if grace > 0 && p.stopSignal != syscall.SIGKILL && p.tree.ask(p.stopSignal) {
 		deadline := time.Now().Add(grace)
 		left := !p.tree.wait(context.Background(), deadline)
 		// Who handles the request to end is given the time, even if the leader did not
@@ -194,6 +196,7 @@ func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
 		}
 		r.Escalated = left
 	}
+	p.noMoreSignals()
 	over := time.Now()
 	r.Survivors, r.Unidentified = p.tree.kill(over.Add(killTime))
 	return over

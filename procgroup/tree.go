@@ -2,6 +2,7 @@ package procgroup
 
 import (
 	"context"
+	"syscall"
 	"time"
 )
 
@@ -19,8 +20,12 @@ type tree interface {
 	// deadline has come. It reports whether the leader has ended, and does not reap it:
 	// as long as it is a zombie, its process id and that of its group are nobody else's.
 	wait(ctx context.Context, deadline time.Time) (ended bool)
-	// ask tells everything to end. It reports false where there is no way to do so.
-	ask() bool
+	// signal signals everything. It gives os.ErrProcessDone where nothing is left. It may
+	// be called at any time before kill and release.
+	signal(sig syscall.Signal) error
+	// ask tells everything to end, by a signal where there are such. It reports false where
+	// there is no way to do so.
+	ask(sig syscall.Signal) bool
 	// alive reports whether anything is left that is not a zombie. The leader has ended.
 	alive() bool
 	// kill kills everything, the leader too, reaps the leader, and gives the processes

@@ -49,8 +49,20 @@ func (t *groupTree) wait(ctx context.Context, deadline time.Time) bool {
 	return waitFor(ctx, t.gone, deadline)
 }
 
-func (t *groupTree) ask() bool {
-	_ = unix.Kill(-t.pid, unix.SIGTERM)
+func (t *groupTree) signal(sig unix.Signal) error {
+	err := unix.Kill(-t.pid, sig)
+	select {
+	case <-t.gone: // with a zombie alone in the group, systems differ
+		if err != nil {
+			err = unix.ESRCH
+		}
+	default:
+	}
+	return signalError(err)
+}
+
+func (t *groupTree) ask(sig unix.Signal) bool {
+	_ = unix.Kill(-t.pid, sig)
 	_ = unix.Kill(-t.pid, unix.SIGCONT)
 	return true
 }

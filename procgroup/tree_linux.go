@@ -109,20 +109,41 @@ func (t *linuxTree) wait(ctx context.Context, deadline time.Time) bool {
 	return t.leader.wait(ctx, deadline)
 }
 
-func (t *linuxTree) ask() bool {
-	if t.helper == nil { // which has nobody else in its group
-		_ = t.signalGroup(unix.SIGTERM)
+func (t *linuxTree) signal(sig unix.Signal) error {
+	err := t.signalEach(sig)
+	if err == unix.EINVAL && t.lost() {
+		err = unix.ESRCH
 	}
+	return signalError(err)
+}
+
+func (t *linuxTree) ask(sig unix.Signal) bool {
 	// Stopped members act on the request only once they are continued, and a helper that
 	// is stopped does not see them end.
-	_ = t.signalGroup(unix.SIGCONT)
-	switch {
-	case t.cgroup != nil:
-		t.cgroup.signal(unix.SIGTERM, unix.SIGCONT)
-	case t.others != nil:
-		t.others.ask()
+	_ = t.signalEach(sig, unix.SIGCONT)
+	if t.helper != nil {
+		_ = t.signalGroup(unix.SIGCONT)
 	}
 	return true
+}
+
+// signalEach signals the group and, one by one, what is outside it: some programs take a
+// second request to end for more than that.
+func (t *linuxTree) signalEach(sigs ...unix.Signal) (err error) {
+	if t.helper == nil { // which has nobody else in its group
+		for _, sig := range sigs {
+			err = t.signalGroup(sig)
+		}
+	}
+	if t.cgroup != nil {
+		t.cgroup.signal(t.pid, sigs...)
+	}
+	if t.others != nil {
+		if any := t.others.signal(sigs...); !any && t.helper != nil {
+			err = unix.ESRCH
+		}
+	}
+	return err
 }
 
 func (t *linuxTree) alive() bool {

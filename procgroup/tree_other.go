@@ -5,6 +5,7 @@ package procgroup
 import (
 	"context"
 	"os/exec"
+	"syscall"
 	"time"
 )
 
@@ -36,7 +37,9 @@ func (t *leaderTree) wait(ctx context.Context, deadline time.Time) bool {
 	return waitFor(ctx, t.gone, deadline)
 }
 
-func (t *leaderTree) ask() bool { return false }
+func (t *leaderTree) signal(sig syscall.Signal) error { return t.cmd.Process.Signal(sig) }
+
+func (t *leaderTree) ask(syscall.Signal) bool { return false }
 
 func (t *leaderTree) alive() bool { return false }
 
