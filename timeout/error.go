@@ -62,6 +62,10 @@ type Error struct {
 	Tool  string        // from WithName
 	Limit time.Duration // the limit that fired, as enforced; 0 for an abort
 
+	// Limits are those of the execution as they were enforced: normalised, Total cut to
+	// the caller's deadline, Grace filled in. They are zero where it was never started.
+	Limits Config
+
 	Elapsed    time.Duration // from the start to the stop, without the grace
 	SinceBeat  time.Duration // from the last heartbeat to the stop
 	LongestGap time.Duration // the longest stretch without a heartbeat, the last one included, holds not

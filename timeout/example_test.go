@@ -2,6 +2,7 @@ package timeout_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -271,4 +272,30 @@ func ExampleAbandoned() {
 	// Output:
 	// true 1
 	// 0
+}
+
+// A hand-written server takes what the caller asks for from the arguments.
+func ExampleRequestTimeout() {
+	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"search": {MaxTotal: time.Minute}}}
+	for _, arguments := range []string{`{"timeoutMs": 1500}`, `{}`, `{"timeoutMs": 3600000}`, `{"timeoutMs": "soon"}`} {
+		var args struct {
+			TimeoutMs json.RawMessage `json:"timeoutMs"`
+		}
+		if err := json.Unmarshal([]byte(arguments), &args); err != nil {
+			fmt.Println(err)
+			continue
+		}
+		requested, err := timeout.RequestTimeout(args.TimeoutMs)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		limits, err := policy.Resolve("search", requested)
+		fmt.Println(requested, limits.Total, err)
+	}
+	// Output:
+	// 1.5s 1.5s <nil>
+	// 0s 30m0s <nil>
+	// 1h0m0s 1m0s <nil>
+	// timeout: timeoutMs="\"soon\"": want milliseconds as a whole number from 1 to 9223372036854, such as 120000
 }

@@ -214,7 +214,7 @@ func (e *execution) settle() {
 // newError is the outcome of a stop at now. The cell is locked.
 func (e *execution) newError(kind Kind, now time.Duration) *Error {
 	out := &Error{
-		Kind: kind, Tool: e.tool, Elapsed: now,
+		Kind: kind, Tool: e.tool, Limits: e.limits, Elapsed: now,
 		SinceBeat:  max(now-e.cell.Last(), 0), // a beat may have come since now was read
 		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(),
 	}

@@ -72,6 +72,9 @@ func TestHooks(t *testing.T) {
 			return errTool
 		}, timeout.Config{Total: time.Hour, Idle: 10 * time.Second, Grace: 5 * time.Second}, timeout.WithName("scan"), timeout.WithHooks(r.hooks()))
 		r.want(t, "started", "near idle", "near idle", "abandoned", "finished")
+		if got := stopped(t, err).Limits; got != r.snapshot("finished").Limits {
+			t.Errorf("the error has the limits %v", got)
+		}
 
 		limits := timeout.Config{Total: time.Hour, Idle: 10 * time.Second, Grace: 5 * time.Second}
 		const last = 17*time.Second - 1

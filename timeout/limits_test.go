@@ -37,7 +37,7 @@ func stopped(t *testing.T, err error) *timeout.Error {
 func sameOutcome(t *testing.T, got error, want *timeout.Error) {
 	t.Helper()
 	e := stopped(t, got)
-	if diff := cmp.Diff(*want, *e, cmpopts.IgnoreFields(timeout.Error{}, "Stack"), cmpopts.EquateErrors()); diff != "" {
+	if diff := cmp.Diff(*want, *e, cmpopts.IgnoreFields(timeout.Error{}, "Stack", "Limits"), cmpopts.EquateErrors()); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)
 	}
 }

@@ -1,0 +1,152 @@
+package toolcall_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/internal/toolcall"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// SPEC 2.6, 2.8: the limits that a call gets, seen from within.
+func TestLimits(t *testing.T) {
+	nowhere := func(string) (string, bool) { return "", false }
+	policy := &timeout.Policy{Lookup: nowhere, Tools: map[string]timeout.Tool{
+		"tlc_check":   {Config: timeout.Config{Idle: time.Minute}},
+		"tlc_smoke":   {Config: timeout.Config{Total: 120000 * time.Millisecond}, Env: "TLC_SMOKE"},
+		"tlc_explore": {Config: timeout.Config{Total: 600000 * time.Millisecond}, Env: "TLC_EXPLORE", MaxTotal: time.Hour},
+	}}
+	for _, tc := range []struct {
+		name      string
+		policy    *timeout.Policy
+		tool      string
+		requested any
+		want      time.Duration // 0: no total
+	}{
+		{"no total", policy, "tlc_check", nil, 0},
+		{"the tool's", policy, "tlc_smoke", nil, 2 * time.Minute},
+		{"the request's", policy, "tlc_smoke", 1500.0, 1500 * time.Millisecond},
+		{"the request's, at the ceiling", policy, "tlc_explore", 7200000.0, time.Hour},
+		{"the policy's default", policy, "other", nil, 30 * time.Minute},
+		{"no policy", nil, "other", nil, 30 * time.Minute},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				got, err := toolcall.Do(t.Context(), toolcall.Call{Policy: tc.policy, Tool: tc.tool, Requested: tc.requested},
+					func(ctx context.Context) (time.Duration, error) {
+						deadline, ok := ctx.Deadline()
+						if !ok {
+							return 0, nil
+						}
+						return time.Until(deadline), nil
+					})
+				if got != tc.want || err != nil {
+					t.Errorf("%v, %v, want %v", got, err, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 2.9: what cannot be read is an error, and the tool is not called.
+func TestBadLimits(t *testing.T) {
+	bad := &timeout.Policy{Lookup: func(key string) (string, bool) { return "soon", key == "MCP_TIMEOUT" }}
+	for _, tc := range []struct {
+		name string
+		call toolcall.Call
+		key  string
+	}{
+		{"request", toolcall.Call{Requested: "soon"}, "timeoutMs"},
+		{"request of 0", toolcall.Call{Requested: 0.0}, "timeoutMs"},
+		{"environment", toolcall.Call{Policy: bad}, "MCP_TIMEOUT"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := toolcall.Do(t.Context(), tc.call, func(context.Context) (int, error) {
+				t.Error("the tool was called")
+				return 0, nil
+			})
+			var e *timeout.ConfigError
+			if !errors.As(err, &e) || e.Key != tc.key {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// SPEC 7.4, 3.9: a tool that has been left behind sends nothing after the answer; options
+// that the server gives hold beside the policy's.
+func TestAbandoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var sent, finished atomic.Int32
+		_, err := toolcall.Do(t.Context(), toolcall.Call{
+			Policy: &timeout.Policy{Default: timeout.Config{Idle: time.Second, Grace: time.Second}},
+			Tool:   "scan", Token: "t", Interval: time.Millisecond,
+			Send:    func(context.Context, progress.Notification) error { sent.Add(1); return nil },
+			Options: []timeout.Option{timeout.WithHooks(timeout.Hooks{Finished: func(context.Context, timeout.Snapshot) { finished.Add(1) }})},
+		}, func(ctx context.Context) (int, error) {
+			progress.Report(ctx, progress.Update{Progress: 1})
+			time.Sleep(time.Minute)
+			progress.Report(ctx, progress.Update{Progress: 2})
+			return 7, nil
+		})
+		var e *timeout.Error
+		if !errors.As(err, &e) || !e.Abandoned || e.Tool != "scan" || time.Since(start) != 2*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		time.Sleep(time.Hour)
+		if sent.Load() != 1 || finished.Load() != 1 {
+			t.Errorf("%d notifications, %d finished", sent.Load(), finished.Load())
+		}
+	})
+}
+
+// A notification in flight is over before Do returns.
+func TestInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var over atomic.Bool
+		v, err := toolcall.Do(t.Context(), toolcall.Call{
+			Token: 1.0,
+			Send: func(context.Context, progress.Notification) error {
+				time.Sleep(50 * time.Millisecond)
+				over.Store(true)
+				return nil
+			},
+		}, func(ctx context.Context) (string, error) {
+			progress.Report(ctx, progress.Update{})
+			time.Sleep(time.Millisecond)
+			return "done", nil
+		})
+		if v != "done" || err != nil || !over.Load() {
+			t.Errorf("%q, %v, over %v", v, err, over.Load())
+		}
+	})
+}
+
+func TestPanic(t *testing.T) {
+	_, err := toolcall.Do(t.Context(), toolcall.Call{}, func(context.Context) (int, error) { panic("boom") })
+	var e *timeout.PanicError
+	if !errors.As(err, &e) || e.Value != "boom" {
+		t.Errorf("%v", err)
+	}
+}
+
+// SPEC 7.7.
+func TestText(t *testing.T) {
+	err := &timeout.Error{Kind: timeout.Total, Limit: 90250 * time.Millisecond}
+	for partial, want := range map[string]string{
+		"":            "Tool exceeded wall-clock limit of 90.25s.",
+		"State 17\n1": "Tool exceeded wall-clock limit of 90.25s.\n\nPartial output:\nState 17\n1",
+	} {
+		if diff := cmp.Diff(want, toolcall.Text(err, partial)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}

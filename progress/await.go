@@ -1,0 +1,103 @@
+package progress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// DefaultAwaitLimit is how long [Await] waits where no limit is given (SPEC 7.9).
+const DefaultAwaitLimit = 30 * time.Second
+
+// awaitGrace is for an ask that does not look at its context.
+const awaitGrace = time.Second
+
+// ErrNoAnswer is what errors.Is finds when nobody has answered in time.
+var ErrNoAnswer = errors.New("progress: no answer in time")
+
+// A noAnswer is what Await returns then. The timeout under it gives the exit code.
+type noAnswer struct{ err error }
+
+func (*noAnswer) Error() string {
+	return "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
+}
+
+func (e *noAnswer) Unwrap() []error { return []error{ErrNoAnswer, e.err} }
+
+// An AwaitOption changes how [Await] waits.
+type AwaitOption func(limit *time.Duration)
+
+// WithLimit is how long to wait for the person, in place of [DefaultAwaitLimit]. 0 or less
+// is no limit of its own: the total of the execution around bounds it.
+func WithLimit(d time.Duration) AwaitOption {
+	return func(limit *time.Duration) { *limit = d }
+}
+
+// Await calls ask, which waits for a person: for an approval, an answer, an elicitation.
+// what says what for, and reaches the client in the messages of keep-alive updates,
+// "Waiting for approval of ...", one at once and one every 10 s, so that a client that
+// looks at progress waits too. The idle check is held meanwhile (SPEC 4.6);
+// the total of the execution around runs on.
+//
+// When nobody has answered within the limit, ask's context is cancelled, and the error is
+// one for which errors.Is finds [ErrNoAnswer] and errors.As a [*timeout.Error], so that
+// [timeout.ExitCode] gives 124, and whose text is the one of SPEC 7.9. Return it from the
+// tool as it is. An ask that ignores its context is left behind 1 s later. Where the
+// execution around is stopped first, the error is that of ask's own execution, which was
+// stopped along with it; otherwise it is what ask returned. A panic of ask passes through.
+//
+// Outside an execution it waits just the same, and tells nobody.
+func Await[T any](ctx context.Context, what string, ask func(context.Context) (T, error), opts ...AwaitOption) (T, error) {
+	limit := DefaultAwaitLimit
+	for _, o := range opts {
+		if o != nil {
+			o(&limit)
+		}
+	}
+	defer heartbeat.Hold(ctx)()
+	defer announce(ctx, what, limit)()
+	var v T
+	err := heartbeat.Keep(ctx, heartbeat.DefaultInterval, func(ctx context.Context) (err error) {
+		v, err = timeout.Do(ctx, ask, timeout.Config{Total: limit, Grace: awaitGrace})
+		return err
+	})
+	// A smaller limit is what was left of the total around.
+	if e, ok := err.(*timeout.Error); ok && e.Kind == timeout.Total && e.Limit == limit {
+		return v, &noAnswer{err}
+	}
+	return v, err
+}
+
+// announce makes the wait the message that beats repeat, until takeBack is called. It
+// leaves the tool's own figures as they are: waiting is no progress.
+func announce(ctx context.Context, what string, limit time.Duration) (takeBack func()) {
+	u := newest(ctx)
+	before := u.Message
+	u.Message = "Waiting for approval of " + what
+	if limit > 0 {
+		u.Message += fmt.Sprintf(" (up to %v)", limit)
+	}
+	Report(ctx, u)
+	said := u.Message
+	return func() {
+		if u := newest(ctx); u.Message == said {
+			u.Message = before
+			Report(ctx, u)
+		}
+	}
+}
+
+// newest is a copy of the newest update of the execution of ctx.
+func newest(ctx context.Context) Update {
+	if c := pulse.Of(ctx); c != nil {
+		if u, ok := c.Detail().(*Update); ok {
+			return *u
+		}
+	}
+	return Update{}
+}

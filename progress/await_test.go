@@ -1,0 +1,186 @@
+package progress_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+const expired = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
+
+var errDenied = errors.New("denied")
+
+// person answers after d, and ends when it is told to.
+func person(d time.Duration) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		select {
+		case <-time.After(d):
+			return "yes", errDenied
+		case <-ctx.Done():
+			return "partial", context.Cause(ctx)
+		}
+	}
+}
+
+// SPEC 7.9: one nanosecond decides, and the idle check is held.
+func TestAwait(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		opts    []progress.AwaitOption
+		answer  time.Duration
+		expires time.Duration // 0: the answer comes
+	}{
+		{"the default, a nanosecond before", nil, 30*s - 1, 0},
+		{"the default, at the limit", nil, 30 * s, 30 * s},
+		{"given, before", []progress.AwaitOption{nil, progress.WithLimit(120 * s)}, 120*s - 1, 0},
+		{"given, at the limit", []progress.AwaitOption{progress.WithLimit(120 * s)}, 120 * s, 120 * s},
+		{"no limit", []progress.AwaitOption{progress.WithLimit(0)}, 50 * time.Minute, 0},
+		{"a negative limit is none", []progress.AwaitOption{progress.WithLimit(-1)}, 50 * time.Minute, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				err := timeout.Run(t.Context(), func(ctx context.Context) error {
+					start := time.Now()
+					got, err := progress.Await(ctx, "rm", person(tc.answer), tc.opts...)
+					took := time.Since(start)
+					if tc.expires == 0 {
+						if got != "yes" || err != errDenied || took != tc.answer {
+							t.Errorf("%q, %v after %v", got, err, took)
+						}
+						return nil
+					}
+					var e *timeout.Error
+					if got == "" || err == nil || err.Error() != expired || took != tc.expires ||
+						!errors.Is(err, progress.ErrNoAnswer) || !errors.As(err, &e) || e.Limit != tc.expires ||
+						!errors.Is(err, context.DeadlineExceeded) || timeout.ExitCode(err) != timeout.ExitTimeout {
+						t.Errorf("%q, %v after %v", got, err, took)
+					}
+					return nil
+				}, timeout.Config{Total: time.Hour, Idle: 5 * s})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 7.9: keep-alive every 10 s that says what is awaited, with the tool's figures as
+// they were; afterwards the tool's message is back.
+func TestAwaitTellsTheClient(t *testing.T) {
+	const waiting = "Waiting for approval of rm -r build (up to 30s)"
+	var after [4]float64
+	for i, p := 0, 3.0; i < len(after); i++ {
+		p += 1e-12
+		after[i] = p
+	}
+	synctest.Test(t, func(t *testing.T) {
+		call(t, "t", func(ctx context.Context) {
+			report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
+			time.Sleep(10 * s)
+			_, _ = progress.Await(ctx, "rm -r build", person(21*s))
+			time.Sleep(9 * s)
+			heartbeat.Beat(ctx)
+			synctest.Wait()
+		}).want(t,
+			note{0, 3, 10, "main.go"},
+			note{10 * s, after[0], 10, waiting},
+			note{20 * s, after[1], 10, waiting},
+			note{30 * s, after[2], 10, waiting},
+			note{40 * s, after[3], 10, "main.go"},
+		)
+	})
+}
+
+// What the tool reports meanwhile, from another goroutine, is not taken back.
+func TestAwaitLeavesNewerUpdates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		call(t, "t", func(ctx context.Context) {
+			_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) {
+				time.Sleep(3 * s)
+				report(ctx, progress.Update{Progress: 1, Message: "elsewhere"})
+				return 0, nil
+			}, progress.WithLimit(0))
+			time.Sleep(20 * s)
+		}).want(t, note{0, 0, 0, "Waiting for approval of rm"}, note{10 * s, 1, 0, "elsewhere"})
+	})
+}
+
+// The idle check is on again after the answer.
+func TestAwaitReleasesTheHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			_, _ = progress.Await(ctx, "rm", person(20*s))
+			<-ctx.Done()
+			return nil
+		}, timeout.Config{Idle: 5 * s})
+		if !errors.Is(err, timeout.ErrIdle) || time.Since(start) != 25*s {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// The total around, and the caller, end the wait as what they are.
+func TestAwaitIsStoppedFromOutside(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		total time.Duration
+		abort bool
+		kind  timeout.Kind
+	}{
+		{"total", 7 * s, false, timeout.Total},
+		{"abort", 0, true, timeout.Aborted},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				caller, abort := context.WithCancel(t.Context())
+				defer abort()
+				if tc.abort {
+					time.AfterFunc(7*s, abort)
+				}
+				start := time.Now()
+				err := timeout.Run(caller, func(ctx context.Context) error {
+					_, err := progress.Await(ctx, "rm", person(time.Hour))
+					if errors.Is(err, progress.ErrNoAnswer) || err == nil {
+						t.Errorf("the tool has %v", err)
+					}
+					return err
+				}, timeout.Config{Total: tc.total})
+				var e *timeout.Error
+				if !errors.As(err, &e) || e.Kind != tc.kind || time.Since(start) != 7*s {
+					t.Errorf("%v after %v", err, time.Since(start))
+				}
+			})
+		})
+	}
+}
+
+// An ask that ignores its context is left behind, and a panic passes through.
+func TestAwaitBadAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		_, err := progress.Await(t.Context(), "rm", func(context.Context) (int, error) {
+			time.Sleep(time.Hour)
+			return 0, nil
+		})
+		if !errors.Is(err, progress.ErrNoAnswer) || time.Since(start) != 31*s {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		time.Sleep(2 * time.Hour)
+
+		defer func() {
+			err, _ := recover().(error)
+			if p := (*timeout.PanicError)(nil); !errors.As(err, &p) || p.Value != "boom" {
+				t.Errorf("recovered %v", err)
+			}
+		}()
+		_, _ = progress.Await(t.Context(), "rm", func(context.Context) (int, error) { panic("boom") })
+	})
+}

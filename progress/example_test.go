@@ -1,0 +1,139 @@
+package progress_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// limits leaves a minute for each step.
+var limits = timeout.Config{Idle: time.Minute}
+
+func ExampleReport() {
+	search := func(ctx context.Context, files []string) error {
+		for i, file := range files {
+			progress.Report(ctx, progress.Update{Progress: float64(i + 1), Total: float64(len(files)), Message: file})
+		}
+		return nil
+	}
+	// The same tool outside a server: nobody listens.
+	fmt.Println(search(context.Background(), []string{"a.go", "b.go"}))
+	// Output: <nil>
+}
+
+// A server that speaks JSON-RPC by hand.
+func ExampleStart() {
+	var mu sync.Mutex
+	sent := make(chan bool, 10)
+	write := func(method string, params any) error {
+		mu.Lock()
+		defer mu.Unlock()
+		data, err := json.Marshal(params)
+		fmt.Println(method, string(data))
+		sent <- true
+		return err
+	}
+
+	call := func(ctx context.Context, token any, tool func(context.Context) error) error {
+		stop := func() {}
+		err := timeout.RunWithExecutionTimeout(ctx, tool, limits, timeout.WithHooks(timeout.Hooks{
+			Started: func(ctx context.Context, _ timeout.Snapshot) {
+				stop = progress.Start(ctx, token, func(_ context.Context, n progress.Notification) error {
+					return write("notifications/progress", n)
+				})
+			},
+		}))
+		stop() // before the answer
+		return err
+	}
+
+	err := call(context.Background(), "token-1", func(ctx context.Context) error {
+		progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
+		<-sent
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// notifications/progress {"progressToken":"token-1","progress":3,"total":10,"message":"main.go"}
+	// <nil>
+}
+
+func ExampleWithInterval() {
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		sent := make(chan float64, 100)
+		stop := progress.Start(ctx, 7, func(_ context.Context, n progress.Notification) error {
+			sent <- n.Progress
+			return nil
+		}, progress.WithInterval(50*time.Millisecond))
+		defer stop()
+		progress.Report(ctx, progress.Update{Progress: 1})
+		fmt.Println(<-sent)
+		for i := range 1000 {
+			progress.Report(ctx, progress.Update{Progress: float64(i)})
+		}
+		fmt.Println(<-sent)
+		return nil
+	}, limits)
+	// Output:
+	// 1
+	// 999
+}
+
+func ExampleNotification_MarshalJSON() {
+	n := progress.Notification{ProgressToken: json.Number("9007199254740993"), Progress: 0.5}
+	data, err := json.Marshal(n)
+	fmt.Println(string(data), err)
+	// Output: {"progressToken":9007199254740993,"progress":0.5} <nil>
+}
+
+// The tool asks before it does something that cannot be undone.
+func ExampleAwait() {
+	person := make(chan bool, 1)
+	approve := func(ctx context.Context) (bool, error) {
+		select {
+		case yes := <-person:
+			return yes, nil
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+
+	person <- true
+	fmt.Println(progress.Await(context.Background(), "rm -r build", approve))
+
+	_, err := progress.Await(context.Background(), "rm -r build", approve, progress.WithLimit(10*time.Millisecond))
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, progress.ErrNoAnswer), timeout.ExitCode(err))
+	// Output:
+	// true <nil>
+	// Command timed out waiting for approval. Consider approving faster or configuring a longer timeout.
+	// true 124
+}
+
+func ExampleWithLimit() {
+	answer, err := progress.Await(context.Background(), "the deployment", func(context.Context) (string, error) {
+		return "go ahead", nil
+	}, progress.WithLimit(2*time.Minute))
+	fmt.Println(answer, err)
+	// Output: go ahead <nil>
+}
+
+func ExampleOutcomeOf() {
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}, timeout.Config{Total: time.Minute, Idle: 50 * time.Millisecond})
+	o, ok := progress.OutcomeOf(err)
+	fmt.Println(ok, o.Kind, o.ExitCode, o.Limit, o.Total, o.Idle)
+	_, ok = progress.OutcomeOf(errors.New("no such file"))
+	fmt.Println(ok)
+	// Output:
+	// true idle 124 50 60000 50
+	// false
+}

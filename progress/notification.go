@@ -1,0 +1,55 @@
+package progress
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// A Notification is the params of a notifications/progress message. It marshals to
+// exactly that:
+//
+//	{"progressToken":"t1","progress":3,"total":10,"message":"main.go"}
+type Notification struct {
+	// ProgressToken is the request's, as it came: a string, an integer of any type, a
+	// float64, a json.Number or a json.RawMessage.
+	ProgressToken any
+	Progress      float64
+	Total         float64 // left out of the wire form unless it is above 0
+	Message       string  // left out where it is empty
+}
+
+// MarshalJSON gives the wire form. A token that is neither a string nor a number, and a
+// progress that is no finite number, are errors.
+func (n Notification) MarshalJSON() ([]byte, error) {
+	token, err := marshalToken(n.ProgressToken)
+	if err != nil {
+		return nil, err
+	}
+	if math.IsInf(n.Total, 0) || math.IsNaN(n.Total) || n.Total < 0 {
+		n.Total = 0
+	}
+	return json.Marshal(struct {
+		ProgressToken json.RawMessage `json:"progressToken"`
+		Progress      float64         `json:"progress"`
+		Total         float64         `json:"total,omitempty"`
+		Message       string          `json:"message,omitempty"`
+	}{token, n.Progress, n.Total, n.Message})
+}
+
+// marshalToken gives the token as it came. encoding/json would write a float64 of 1e21
+// with an exponent, which is no integer any more for many a parser.
+func marshalToken(token any) (json.RawMessage, error) {
+	if f, ok := token.(float64); ok && f == math.Trunc(f) && !math.IsInf(f, 0) {
+		return strconv.AppendFloat(nil, f, 'f', -1, 64), nil
+	}
+	raw, err := json.Marshal(token)
+	if err != nil {
+		return nil, fmt.Errorf("progress: progressToken: %w", err)
+	}
+	if c := raw[0]; c != '"' && c != '-' && (c < '0' || c > '9') {
+		return nil, fmt.Errorf("progress: progressToken=%.40s: want a string or a number", raw)
+	}
+	return raw, nil
+}

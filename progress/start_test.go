@@ -1,0 +1,421 @@
+package progress_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/benbjohnson/clock"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+const (
+	s    = time.Second
+	tick = time.Microsecond
+)
+
+// A note is one notification as the client has it.
+type note struct {
+	At              time.Duration
+	Progress, Total float64
+	Message         string
+}
+
+// A client notes what it is told, and fails, which must stop nothing.
+type client struct {
+	start time.Time
+	mu    sync.Mutex
+	notes []note
+}
+
+func (c *client) notify(_ context.Context, n progress.Notification) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.notes = append(c.notes, note{time.Since(c.start), n.Progress, n.Total, n.Message})
+	return errors.New("disconnected")
+}
+
+func (c *client) want(t *testing.T, want ...note) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if diff := cmp.Diff(want, c.notes); diff != "" {
+		t.Errorf("notifications (-want +got):\n%s", diff)
+	}
+}
+
+func (c *client) len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.notes)
+}
+
+// call runs a tool in a bubble as a server would, and gives what the client was told.
+func call(t *testing.T, token any, tool func(ctx context.Context), opts ...progress.Option) *client {
+	t.Helper()
+	c := &client{start: time.Now()}
+	stop := func() {}
+	err := timeout.Run(t.Context(), func(ctx context.Context) error { tool(ctx); return nil }, timeout.Config{},
+		timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
+			stop = progress.Start(ctx, token, c.notify, opts...)
+		}}))
+	stop()
+	stop()
+	told := c.len()
+	time.Sleep(time.Hour)
+	if err != nil || c.len() != told {
+		t.Errorf("%v, %d notifications after the end", err, c.len()-told)
+	}
+	return c
+}
+
+// report is Report, after what is under way.
+func report(ctx context.Context, u progress.Update) {
+	progress.Report(ctx, u)
+	synctest.Wait()
+}
+
+// SPEC 7.2, 7.3, 7.6.
+func TestStart(t *testing.T) {
+	after := math.Nextafter
+	inf := math.Inf(1)
+	for _, tc := range []struct {
+		name string
+		opts []progress.Option
+		tool func(ctx context.Context)
+		want []note
+	}{
+		{"the first at once, then the newest", nil, func(ctx context.Context) {
+			time.Sleep(3 * s)
+			report(ctx, progress.Update{Progress: 1, Total: 10, Message: "a"})
+			for i := range 12 {
+				time.Sleep(1500 * time.Millisecond)
+				report(ctx, progress.Update{Progress: float64(2 + i), Total: 30})
+			}
+			time.Sleep(20 * s)
+		}, []note{{3 * s, 1, 10, "a"}, {13 * s, 7, 30, ""}, {23 * s, 13, 30, ""}}},
+		{"an interval of one's own", []progress.Option{nil, progress.WithInterval(2 * s)}, func(ctx context.Context) {
+			for i := range 4 {
+				report(ctx, progress.Update{Progress: float64(i)})
+				time.Sleep(1500 * time.Millisecond)
+			}
+			time.Sleep(s)
+		}, []note{{0, 0, 0, ""}, {2 * s, 1, 0, ""}, {4 * s, 2, 0, ""}, {6 * s, 3, 0, ""}}},
+		{"a negative interval is the default", []progress.Option{progress.WithInterval(-1)}, func(ctx context.Context) {
+			report(ctx, progress.Update{Progress: 1})
+			report(ctx, progress.Update{Progress: 2})
+			time.Sleep(10*s - 1)
+			synctest.Wait()
+		}, []note{{0, 1, 0, ""}}},
+		{"silence", nil, func(context.Context) { time.Sleep(time.Hour) }, nil},
+		{"plain beats say no more than that it lives", nil, func(ctx context.Context) {
+			for range 3 {
+				heartbeat.Beat(ctx)
+				time.Sleep(10 * s)
+			}
+		}, []note{{0, 0, 0, ""}, {10 * s, 1e-12, 0, ""}, {20 * s, 2e-12, 0, ""}}},
+		{"beats after an update keep its total and message", nil, func(ctx context.Context) {
+			report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
+			time.Sleep(10 * s)
+			heartbeat.Beat(ctx)
+			synctest.Wait()
+		}, []note{{0, 3, 10, "main.go"}, {10 * s, 3 + 1e-12, 10, "main.go"}}},
+		{"the same, smaller, none, then more", []progress.Option{progress.WithInterval(tick)}, func(ctx context.Context) {
+			for _, u := range []progress.Update{
+				{Progress: 1 << 20}, {Progress: 1 << 20}, {Progress: 5}, {Message: "alive"},
+				{Progress: math.NaN()}, {Progress: inf}, {Progress: math.Inf(-1)}, {Progress: 1<<20 + 1},
+			} {
+				report(ctx, u)
+				time.Sleep(tick)
+			}
+		}, func() (all []note) {
+			p := float64(1 << 20)
+			for i := range time.Duration(7) {
+				all = append(all, note{At: i * tick, Progress: p})
+				p = after(p, inf)
+			}
+			all[3].Message = "alive"
+			return append(all, note{At: 7 * tick, Progress: 1<<20 + 1})
+		}()},
+		{"negative values grow too", []progress.Option{progress.WithInterval(tick)}, func(ctx context.Context) {
+			for _, p := range []float64{-10, -20, -5} {
+				report(ctx, progress.Update{Progress: p})
+				time.Sleep(tick)
+			}
+		}, []note{{0, -10, 0, ""}, {tick, -10 + 1e-12, 0, ""}, {2 * tick, -5, 0, ""}}},
+		{"the largest number is the last", []progress.Option{progress.WithInterval(tick)}, func(ctx context.Context) {
+			for range 3 {
+				report(ctx, progress.Update{Progress: math.MaxFloat64})
+				time.Sleep(tick)
+			}
+		}, []note{{0, math.MaxFloat64, 0, ""}}},
+		{"of a nested execution", nil, func(ctx context.Context) {
+			_ = timeout.Run(ctx, func(ctx context.Context) error {
+				time.Sleep(s)
+				report(ctx, progress.Update{Progress: 4})
+				time.Sleep(20 * s)
+				return nil
+			}, timeout.Config{})
+		}, []note{{0, 0, 0, ""}, {10 * s, 4, 0, ""}}},
+		{"what is pending at the end is dropped", nil, func(ctx context.Context) {
+			report(ctx, progress.Update{Progress: 1})
+			report(ctx, progress.Update{Progress: 2})
+		}, []note{{0, 1, 0, ""}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { call(t, "token", tc.tool, tc.opts...).want(t, tc.want...) })
+		})
+	}
+}
+
+// SPEC 7.1: only a token that MCP knows makes notifications.
+func TestTokens(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		token any
+		sent  int
+	}{
+		{"none", nil, 0},
+		{"null", json.RawMessage("null"), 0},
+		{"an object", map[string]any{"a": 1}, 0},
+		{"a bool", true, 0},
+		{"empty", json.RawMessage(nil), 0},
+		{"a string", "t", 1},
+		{"the empty string", "", 1},
+		{"zero", 0.0, 1},
+		{"a number", json.Number("9007199254740993"), 1},
+		{"raw", json.RawMessage("9007199254740993"), 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var got any
+				stop := func() {}
+				_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+					stop = progress.Start(ctx, tc.token, func(_ context.Context, n progress.Notification) error {
+						got = n.ProgressToken
+						return nil
+					})
+					report(ctx, progress.Update{})
+					return nil
+				})
+				stop()
+				want := tc.token
+				if tc.sent == 0 {
+					want = nil
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("token (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestStartOutsideAnExecution(t *testing.T) {
+	stop := progress.Start(context.Background(), "t", func(context.Context, progress.Notification) error {
+		t.Error("called")
+		return nil
+	})
+	progress.Report(context.Background(), progress.Update{})
+	stop()
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic for a nil Notifier")
+		}
+	}()
+	progress.Start(context.Background(), "t", nil)
+}
+
+// The notifier finds the values of the call's context and no heartbeat, and its context
+// is alive though the execution's is not.
+func TestNotifierContext(t *testing.T) {
+	type key struct{}
+	synctest.Test(t, func(t *testing.T) {
+		stop := func() {}
+		_ = timeout.Run(context.WithValue(t.Context(), key{}, "session"), func(ctx context.Context) error {
+			stop = progress.Start(ctx, "t", func(ctx context.Context, _ progress.Notification) error {
+				time.Sleep(20 * time.Millisecond) // the tool returns after 10
+				_, limited := ctx.Deadline()
+				if ctx.Value(key{}) != "session" || heartbeat.FromContext(ctx) != nil || ctx.Err() != nil || limited {
+					t.Errorf("%v, %v, %v, %v", ctx.Value(key{}), heartbeat.FromContext(ctx), ctx.Err(), limited)
+				}
+				return nil
+			})
+			progress.Report(ctx, progress.Update{})
+			time.Sleep(10 * time.Millisecond)
+			return nil
+		}, timeout.Config{Total: time.Hour})
+		stop()
+	})
+}
+
+// SPEC 7.4, 7.5: whatever a notifier does, the tool and its limits are on time, stop is
+// bounded, and nothing begins after it.
+func TestBadNotifiers(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tc := range []struct {
+		name   string
+		notify func(ctx context.Context)
+		stop   time.Duration // how long stop takes
+	}{
+		{"panics", func(context.Context) { panic("boom") }, 0},
+		{"goexits", func(context.Context) { runtime.Goexit() }, 0},
+		{"returns just in time", func(context.Context) { time.Sleep(5*s + 99*ms) }, 99 * ms},
+		{"returns when it is cancelled", func(ctx context.Context) { <-ctx.Done() }, 100 * ms},
+		{"is slow to be cancelled", func(ctx context.Context) { <-ctx.Done(); time.Sleep(50 * ms) }, 150 * ms},
+		{"is deaf", func(context.Context) { time.Sleep(time.Hour) }, 200 * ms},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var began atomic.Int32
+				stop := func() {}
+				start := time.Now()
+				err := timeout.Run(t.Context(), func(ctx context.Context) error {
+					stop = progress.Start(ctx, "t", func(ctx context.Context, _ progress.Notification) error {
+						began.Add(1)
+						tc.notify(ctx)
+						return nil
+					}, progress.WithInterval(10*s))
+					progress.Report(ctx, progress.Update{})
+					<-ctx.Done()
+					return nil
+				}, timeout.Config{Idle: 5 * s})
+				if !errors.Is(err, timeout.ErrIdle) || time.Since(start) != 5*s {
+					t.Errorf("%v after %v", err, time.Since(start))
+				}
+				var wg sync.WaitGroup
+				for range 3 {
+					wg.Go(stop)
+				}
+				wg.Wait()
+				if took := time.Since(start) - 5*s; took != tc.stop {
+					t.Errorf("stop took %v, want %v", took, tc.stop)
+				}
+				time.Sleep(2 * time.Hour)
+				if began.Load() != 1 {
+					t.Errorf("called %d times", began.Load())
+				}
+			})
+		})
+	}
+}
+
+// SPEC 7.4, with real concurrency: stop against updates and the interval's end. Run with
+// the race detector.
+func TestNothingAfterStop(t *testing.T) {
+	for range 300 {
+		var over atomic.Bool
+		var late atomic.Int32
+		last := math.Inf(-1)
+		stop := func() {}
+		_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+			stop = progress.Start(ctx, "t", func(_ context.Context, n progress.Notification) error {
+				if over.Load() {
+					late.Add(1)
+				}
+				if n.Progress <= last {
+					t.Errorf("%v after %v", n.Progress, last)
+				}
+				last = n.Progress
+				return nil
+			}, progress.WithInterval(time.Microsecond))
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() {
+					for range 50 {
+						progress.Report(ctx, progress.Update{Progress: float64(rand.IntN(10))})
+					}
+				})
+			}
+			if rand.IntN(2) == 0 {
+				wg.Wait()
+			}
+			return nil
+		}, timeout.Config{Idle: time.Minute})
+		stop()
+		over.Store(true)
+		runtime.Gosched()
+		if late.Load() > 0 {
+			t.Fatalf("%d notifications after stop", late.Load())
+		}
+	}
+}
+
+// A blockingClock holds up the second reading of the time once it is armed: the first is
+// the beat's, the second that of the delivery which has been decided on.
+type blockingClock struct {
+	clock.Clock
+	armed   atomic.Int32
+	reached chan struct{}
+	resume  chan struct{}
+}
+
+func (c *blockingClock) Now() time.Time {
+	if c.armed.Load() > 0 && c.armed.Add(1) == 3 {
+		c.reached <- struct{}{}
+		<-c.resume
+	}
+	return c.Clock.Now()
+}
+
+// SPEC 7.4: stopped between the decision to send and the sending.
+func TestStopBeforeTheNotification(t *testing.T) {
+	c := &blockingClock{Clock: clock.New(), reached: make(chan struct{}), resume: make(chan struct{})}
+	var sent atomic.Int32
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		notify := func(context.Context, progress.Notification) error { sent.Add(1); return nil }
+		stop := progress.Start(ctx, "t", notify, progress.WithInterval(time.Nanosecond))
+		c.armed.Store(1)
+		progress.Report(ctx, progress.Update{})
+		<-c.reached
+		stop()
+		c.resume <- struct{}{}
+		progress.Report(ctx, progress.Update{})
+		for range 100 {
+			runtime.Gosched()
+		}
+		return nil
+	}, timeout.Config{Idle: time.Minute}, timeout.WithClock(c))
+	if sent.Load() != 0 {
+		t.Errorf("%d notifications after stop", sent.Load())
+	}
+}
+
+// 1000 calls at once keep their tokens apart.
+func TestManyCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wg sync.WaitGroup
+		for token := range 1000 {
+			wg.Go(func() {
+				stop := func() {}
+				var got []any
+				_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+					stop = progress.Start(ctx, token, func(_ context.Context, n progress.Notification) error {
+						got = append(got, n.ProgressToken, n.Progress)
+						return nil
+					})
+					progress.Report(ctx, progress.Update{Progress: float64(token)})
+					time.Sleep(s)
+					return nil
+				}, timeout.Config{})
+				stop()
+				if diff := cmp.Diff([]any{token, float64(token)}, got); diff != "" {
+					t.Error(diff)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}

@@ -1,0 +1,79 @@
+package timeout
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	keyRequest      = "timeoutMs"
+	acceptedRequest = "milliseconds as a whole number from 1 to 9223372036854, such as 120000"
+)
+
+// RequestTimeout reads what a request asks for as its timeoutMs (SPEC 2.6), in whichever
+// form a JSON decoder left it: a float64, a [json.Number], a [json.RawMessage] or an
+// integer of any type. nil, an empty RawMessage and a JSON null are 0: the request does not ask. The result
+// is what [Policy.Resolve] takes.
+//
+// Anything else, such as a string, a fraction, 0, or more than a Duration holds, is an
+// error that is a [*ConfigError].
+func RequestTimeout(v any) (time.Duration, error) {
+	var text string
+	switch n := v.(type) {
+	case nil:
+		return 0, nil
+	case float64:
+		return requestFloat(n, strconv.FormatFloat(n, 'g', -1, 64))
+	case json.Number:
+		text = string(n)
+	case json.RawMessage:
+		text = strings.Trim(string(n), " \t\r\n")
+		if len(n) == 0 || text == "null" {
+			return 0, nil
+		}
+	default:
+		switch r := reflect.ValueOf(v); {
+		case r.CanInt():
+			text = strconv.FormatInt(r.Int(), 10)
+		case r.CanUint():
+			text = strconv.FormatUint(r.Uint(), 10)
+		case r.CanFloat():
+			return requestFloat(r.Float(), fmt.Sprint(v))
+		default:
+			return 0, badRequest(fmt.Sprint(v))
+		}
+	}
+	if d, ok := parseMillis(text); ok && d > 0 && text[0] != '0' {
+		return d, nil
+	}
+	// 1e3 and 1000.0 are whole numbers too, for JSON as for its schemas.
+	if strings.ContainsAny(text, ".eE") && json.Valid([]byte(text)) {
+		if f, err := strconv.ParseFloat(text, 64); err == nil {
+			return requestFloat(f, text)
+		}
+	}
+	return 0, badRequest(text)
+}
+
+// requestFloat takes a number of milliseconds. The comparison is the other way round
+// from what one would write, so that NaN fails it; 1<<63 is the first float that a
+// Duration does not hold.
+func requestFloat(ms float64, text string) (time.Duration, error) {
+	if !(ms >= 1 && ms < (1<<63)/float64(time.Millisecond)) || ms != math.Trunc(ms) {
+		return 0, badRequest(text)
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+func badRequest(text string) error {
+	const most = 64 // of a stranger's text in a message
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return &ConfigError{Key: keyRequest, Value: text, Accepted: acceptedRequest}
+}

@@ -1,0 +1,104 @@
+package timeout_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// SPEC 2.6, 2.9.
+func TestRequestTimeout(t *testing.T) {
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	for _, tc := range []struct {
+		name string
+		in   any
+		want time.Duration // -1: refused
+	}{
+		{"not given", nil, 0},
+		{"null", json.RawMessage("null"), 0},
+		{"a field that was not there", json.RawMessage(nil), 0},
+		{"float", 1500.0, 1500 * time.Millisecond},
+		{"one", 1.0, time.Millisecond},
+		{"int", 1500, 1500 * time.Millisecond},
+		{"uint8", uint8(200), 200 * time.Millisecond},
+		{"float32", float32(250), 250 * time.Millisecond},
+		{"number", json.Number("120000"), 2 * time.Minute},
+		{"raw", json.RawMessage(" 120000\n"), 2 * time.Minute},
+		{"raw with exponent", json.RawMessage("1.2e5"), 2 * time.Minute},
+		{"raw with fraction of zero", json.RawMessage("1000.0"), time.Second},
+		{"the most", json.Number("9223372036854"), time.Duration(most) * time.Millisecond},
+		{"the most, int64", most, time.Duration(most) * time.Millisecond},
+		{"above", json.Number("9223372036855"), -1},
+		{"above, int64", most + 1, -1},
+		{"above, float", 9223372036855.0, -1},
+		{"far above", 1e300, -1},
+		{"uint64", uint64(math.MaxUint64), -1},
+		{"zero", 0.0, -1},
+		{"raw zero", json.RawMessage("0"), -1},
+		{"negative", -1.0, -1},
+		{"raw negative", json.RawMessage("-5"), -1},
+		{"fraction", 0.5, -1},
+		{"raw fraction", json.RawMessage("1.5"), -1},
+		{"NaN", math.NaN(), -1},
+		{"infinite", math.Inf(1), -1},
+		{"string", "1000", -1},
+		{"raw string", json.RawMessage(`"1000"`), -1},
+		{"leading zero", json.RawMessage("0100"), -1},
+		{"plus", json.RawMessage("+100"), -1},
+		{"trailing text", json.RawMessage("100 1"), -1},
+		{"hexadecimal", json.Number("0x1p4"), -1},
+		{"empty", json.Number(""), -1},
+		{"bool", true, -1},
+		{"object", map[string]any{}, -1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := timeout.RequestTimeout(tc.in)
+			if tc.want >= 0 {
+				if got != tc.want || err != nil {
+					t.Errorf("%v, %v, want %v", got, err, tc.want)
+				}
+				return
+			}
+			var bad *timeout.ConfigError
+			if got != 0 || !errors.As(err, &bad) || bad.Key != "timeoutMs" || !strings.Contains(err.Error(), "1 to 9223372036854") {
+				t.Errorf("%v, %v, want a ConfigError", got, err)
+			}
+		})
+	}
+}
+
+// A stranger's text of any length makes a message of a bounded one.
+func TestRequestTimeoutLongText(t *testing.T) {
+	_, err := timeout.RequestTimeout(strings.Repeat("x", 1<<20))
+	if err == nil || len(err.Error()) > 300 {
+		t.Errorf("%.400v", err)
+	}
+}
+
+// Whatever comes, the result is the number, or an error.
+func FuzzRequestTimeout(f *testing.F) {
+	for _, s := range []string{"1", "0", "1e3", "1000.0", "9223372036854", "9223372036855", "-1", "null", `"1"`, "1e999", "01", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got, err := timeout.RequestTimeout(json.RawMessage(s))
+		if (err == nil) != (got > 0) && s != "" && strings.Trim(s, " \t\r\n") != "null" {
+			t.Fatalf("%q: %v, %v", s, got, err)
+		}
+		if err != nil || got == 0 || len(s) > 40 {
+			return
+		}
+		want, ok := new(big.Rat).SetString(strings.Trim(s, " \t\r\n"))
+		diff := want.Sub(want, new(big.Rat).SetInt64(got.Milliseconds()))
+		exact := !strings.ContainsAny(s, ".eE") // the others are floats, as they are for any JSON decoder
+		if f, _ := diff.Float64(); !ok || got%time.Millisecond != 0 || exact && f != 0 || math.Abs(f) > 1e-15*float64(got.Milliseconds()) {
+			t.Fatalf("%q became %v", s, got)
+		}
+	})
+}
