@@ -15,6 +15,7 @@ type leader struct {
 	fd     *pidfd        // nil where there are none
 	gone   chan struct{} // without fd: closed when it has ended and taken is set
 	taken  bool          // somebody else has reaped it
+	ended  bool          // wait has seen it
 	reaped bool
 	err    error // of cmd.Wait, once reaped
 }
@@ -46,14 +47,13 @@ var longAgo = time.Unix(1, 0)
 
 // wait is tree.wait.
 func (l *leader) wait(ctx context.Context, deadline time.Time) bool {
-	if l.reaped {
-		return true
-	}
+	l.ended = l.ended || l.await(ctx, deadline)
+	return l.ended
+}
+
+func (l *leader) await(ctx context.Context, deadline time.Time) bool {
 	if l.fd == nil {
 		return waitFor(ctx, l.gone, deadline)
-	}
-	if ended, _ := l.fd.exited(); ended {
-		return true
 	}
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, func() { _ = l.fd.f.SetReadDeadline(longAgo) })
