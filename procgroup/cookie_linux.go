@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,9 @@ type descendants struct {
 	begun  time.Time
 	reaped bool // go by the cookie alone
 	except int  // a process that is not a member: the helper
+	// killed are members that may not look like it any more: they let go of their
+	// environment some time before they are gone.
+	killed map[procKey]bool
 }
 
 // members lists what is alive, the leader too. unsure is what may belong to them too: it
@@ -56,7 +60,7 @@ func (d *descendants) among(all []proc) (found, unsure []proc) {
 		if ours && p.pid == d.leader.pid {
 			since = p.start
 		}
-		if ours || strings.Contains(p.cookies, d.cookie) {
+		if ours || strings.Contains(p.cookies, d.cookie) || d.killed[p.key()] {
 			known[p.pid] = true
 		}
 	}
@@ -92,12 +96,17 @@ func orphans(all, unsure []proc) (kept []proc) {
 		return nil
 	}
 	parents := make(map[int]int, len(all))
+	adopts := map[int]bool{0: true, 1: true, os.Getpid(): true}
 	for i := range all {
 		parents[all[i].pid] = all[i].ppid
 	}
-	adopts := map[int]bool{0: true, 1: true, os.Getpid(): true}
 	for pid := os.Getppid(); !adopts[pid]; pid = parents[pid] {
 		adopts[pid] = true
+	}
+	for i := range all {
+		if p := &all[i]; p.dead() || p.exiting {
+			adopts[p.pid] = true // it cannot be told any more whether it was a member
+		}
 	}
 	for n := -1; n != len(kept); { // the children of those that are kept, too
 		n, kept = len(kept), kept[:0]
@@ -178,10 +187,12 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 	if found, ok := d.quickly(); ok && len(found) == 0 {
 		return nil, nil
 	}
+	d.killed = make(map[procKey]bool)
 	unsureFor, clean := 0, 0
 	for b := backoff(0); ; {
 		found, unsure, ok := d.members()
 		for i := range found {
+			d.killed[found[i].key()] = true
 			signalProc(&found[i], unix.SIGKILL)
 		}
 		switch {
@@ -193,12 +204,17 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 		case clean < 0:
 			clean++
 		default:
-			return nil, pids(unsure)
+			return nil, pids(alive(unsure))
 		}
 		if !b.sleep(deadline) {
-			return pids(found), pids(unsure)
+			return pids(found), pids(alive(unsure))
 		}
 	}
+}
+
+// alive leaves out what is about to be gone.
+func alive(all []proc) []proc {
+	return slices.DeleteFunc(all, func(p proc) bool { return p.exiting })
 }
 
 func pids(found []proc) []int {

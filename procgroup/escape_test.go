@@ -26,6 +26,7 @@ import (
 // SPEC 6.6, 6.7: what may be a daemon of the command's, and hides that, is left alone and
 // listed. What certainly is not, is not listed.
 func TestHiddenDaemon(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "procgroup") // not TempDir, where another user cannot look
 	if err != nil {
 		t.Fatal(err)
@@ -154,6 +155,7 @@ func runModeReaped(a []string) int {
 // WithOrphans, where what lives on cannot be taken out of the control group at once: it is
 // not killed, and the control group is removed as soon as it can be.
 func TestOrphansInAControlGroup(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	needCgroup(t)
 	cmd := command("released")

@@ -30,6 +30,7 @@ func init() {
 // SPEC 6.11: a helper that hangs at its start holds up the call no longer than a command
 // that hangs: a limit or an abort ends that too.
 func TestHelperHangsAtItsStart(t *testing.T) {
+	t.Parallel()
 	const bound = 5 * time.Second // half of what the start itself may take
 	hung := func() *exec.Cmd {
 		cmd := command("exit", "0")
@@ -59,6 +60,7 @@ func TestHelperHangsAtItsStart(t *testing.T) {
 		}, timeout.ErrTotal},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			begun := time.Now()
 			r, err := tt.run()
 			if took := time.Since(begun); took > bound {
@@ -74,8 +76,10 @@ func TestHelperHangsAtItsStart(t *testing.T) {
 // A command that stops its helper and then waits is asked to end like any other, its own
 // end is seen within the grace, and it does not outlive the call.
 func TestHelperIsStopped(t *testing.T) {
+	t.Parallel()
 	stopHelper := `sleep 0.2; kill -STOP $PPID; trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done`
 	t.Run("stopped", func(t *testing.T) {
+		t.Parallel()
 		r, err := within(t, time.Second, exec.Command("sh", "-c", stopHelper),
 			total(time.Second, procgroup.WithContainment(procgroup.Helper), procgroup.WithKillGrace(longLimit))...)
 		check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 1000ms."})
@@ -84,6 +88,7 @@ func TestHelperIsStopped(t *testing.T) {
 		}
 	})
 	t.Run("killed", func(t *testing.T) {
+		t.Parallel()
 		deaf := exec.Command("sh", "-c", `sleep 0.2; kill -STOP $PPID; trap "" TERM; echo $$; while :; do sleep 0.05; done`)
 		r, err := within(t, time.Second, deaf, total(time.Second, procgroup.WithContainment(procgroup.Helper))...)
 		check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 1000ms.", escalated: true})
@@ -132,6 +137,7 @@ func numberless(err error) string {
 // A helper whose host is gone, and who has killed what can be killed, is quiet while it
 // waits for what cannot.
 func TestHelperWaitsQuietly(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	freeze, thaw := freezer(t)
 	cmd, pids := family(t, "run", "helper", "busy")
@@ -171,9 +177,11 @@ func TestHelperWaitsQuietly(t *testing.T) {
 // SPEC 6.11: a helper that cannot even be killed holds up nothing, with orphans neither.
 // The exit status that it was to give is not made up.
 func TestHelperIsUnkillable(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	for _, orphans := range []bool{false, true} {
 		t.Run(strconv.FormatBool(orphans), func(t *testing.T) {
+			t.Parallel()
 			freeze, thaw := freezer(t)
 			defer thaw()
 			writing, release := make(chan struct{}), make(chan struct{})

@@ -131,12 +131,6 @@ func (s *shim) watchLifeline() {
 	}
 }
 
-// A procKey tells a process from another with the same id.
-type procKey struct {
-	pid   int
-	start uint64
-}
-
 // killBelow kills the descendants of a process, and reports whether there are any that
 // were not killed before.
 func killBelow(root int, killed map[procKey]bool) (fresh bool) {
@@ -152,9 +146,8 @@ func killBelow(root int, killed map[procKey]bool) (fresh bool) {
 	}
 	for i := range all {
 		if p := &all[i]; below[p.pid] && !p.dead() {
-			key := procKey{p.pid, p.start}
-			fresh = fresh || !killed[key]
-			killed[key] = true
+			fresh = fresh || !killed[p.key()]
+			killed[p.key()] = true
 			signalProc(p, unix.SIGKILL)
 		}
 	}

@@ -19,7 +19,16 @@ type proc struct {
 	cookies         string // the value of the variable cookieEnv
 	blank           bool   // it shows no environment: in the middle of an exec, or it has none
 	hidden          bool   // its environment may not be read
+	exiting         bool   // it shows no environment any more, and will be a zombie
 }
+
+// A procKey tells a process from another with the same id.
+type procKey struct {
+	pid   int
+	start uint64
+}
+
+func (p *proc) key() procKey { return procKey{p.pid, p.start} }
 
 // dead reports whether there is nothing left to kill.
 func (p *proc) dead() bool { return p.state == 'Z' || p.state == 'X' || p.state == 'x' }
@@ -45,7 +54,8 @@ func parseStat(b []byte) (p proc, kernel, ok bool) {
 		case 5:
 			p.pgrp = int(number(word))
 		case 9:
-			const kthread = 0x00200000
+			const exiting, kthread = 0x00000004, 0x00200000
+			p.exiting = number(word)&exiting != 0
 			kernel = number(word)&kthread != 0
 		case 22:
 			p.start = number(word)

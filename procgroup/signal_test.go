@@ -27,8 +27,10 @@ func eachWay(t *testing.T, f func(t *testing.T, opt procgroup.Option)) {
 
 // SPEC 6.1, with another signal: it is the first, and the only one before the kill.
 func TestStopSignal(t *testing.T) {
+	t.Parallel()
 	const script = "trap 'echo usr1; exit 3' USR1; trap 'echo term; exit 4' TERM; echo ready; while :; do sleep 0.02; done"
 	eachWay(t, func(t *testing.T, opt procgroup.Option) {
+		t.Parallel()
 		r, err := within(t, time.Second, exec.Command("sh", "-c", script),
 			total(time.Second, opt, procgroup.WithStopSignal(syscall.SIGUSR1), procgroup.WithKillGrace(longLimit))...)
 		check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 1000ms."})
@@ -103,6 +105,7 @@ func TestBadStopSignal(t *testing.T) {
 
 // A signal goes to each process of the tree once. That it ends the command is no stop.
 func TestSignal(t *testing.T) {
+	t.Parallel()
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
 		var ready, got atomic.Int32
 		var p *procgroup.Process
@@ -160,6 +163,7 @@ func TestSignal(t *testing.T) {
 
 // While a command ends, by itself or not, who signals it is told that, and nothing else.
 func TestSignalAtTheEnd(t *testing.T) {
+	t.Parallel()
 	eachWay(t, func(t *testing.T, opt procgroup.Option) {
 		for range 20 {
 			p, err := procgroup.Start(context.Background(), exec.Command("true"), opt)

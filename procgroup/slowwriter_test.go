@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 // A slowWriter takes what it gets when it is released.
 type slowWriter struct {
+	mu      sync.Mutex
 	got     bytes.Buffer
 	writing chan struct{} // gets one at the first write
 	release chan struct{}
@@ -31,6 +33,8 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 	default:
 	}
 	<-w.release
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.got.Write(p)
 }
 
@@ -41,6 +45,7 @@ const longerThanCollecting = 1500 * time.Millisecond
 // A writer that is slow but alive gets all output of a command that has ended, as long as
 // that takes less than the kill grace.
 func TestSlowWriterGetsEverything(t *testing.T) {
+	t.Parallel()
 	w := newSlowWriter()
 	time.AfterFunc(longerThanCollecting, func() { close(w.release) })
 	cmd := exec.Command("echo", "all of it")
@@ -55,7 +60,9 @@ func TestSlowWriterGetsEverything(t *testing.T) {
 // SPEC 6.6, 6.11: what the command has left behind is then still given the time to die,
 // and not called a survivor.
 func TestSlowWriterAndDescendants(t *testing.T) {
+	t.Parallel()
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
+		t.Parallel()
 		w := newSlowWriter()
 		time.AfterFunc(longerThanCollecting, func() { close(w.release) })
 		cmd, pids := family(t, "tree", "hold", "exit", "0")
@@ -72,6 +79,7 @@ func TestSlowWriterAndDescendants(t *testing.T) {
 // SPEC 6.11: a writer that never returns holds up the call for the kill grace and a
 // second at the most, and both streams together no longer than one.
 func TestBlockedWriterIsLeftBehind(t *testing.T) {
+	t.Parallel()
 	const grace = time.Second
 	best := time.Hour
 	for range 3 { // one of them is undisturbed
@@ -93,6 +101,7 @@ func TestBlockedWriterIsLeftBehind(t *testing.T) {
 
 // SPEC 6.11: a caller that cancels does not wait for its writer.
 func TestBlockedWriterAndAbort(t *testing.T) {
+	t.Parallel()
 	w := newSlowWriter()
 	defer close(w.release)
 	cmd := exec.Command("echo", "out")
@@ -127,6 +136,7 @@ func TestBlockedWriterAndAbort(t *testing.T) {
 
 // WithOrphans: once it is known that the streams are held, there is nothing to wait for.
 func TestOrphansHoldingStreamsCostLittle(t *testing.T) {
+	t.Parallel()
 	best := time.Hour
 	for range 5 { // one of them is undisturbed
 		cmd := exec.Command("sh", "-c", "sleep 3 & echo $!")

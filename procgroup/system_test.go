@@ -57,8 +57,8 @@ func TestLeaderEndsGroupLives(t *testing.T) {
 // freezer makes processes unkillable for a while.
 func freezer(t *testing.T) (freeze func(pid int), thaw func()) {
 	t.Helper()
-	dir := filepath.Join("/sys/fs/cgroup/freezer", "procgroup-test-"+strconv.Itoa(os.Getpid()))
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	dir, err := os.MkdirTemp("/sys/fs/cgroup/freezer", "procgroup-test")
+	if err != nil {
 		t.Skip("needs the freezer of cgroup v1, whose members cannot be killed:", err)
 	}
 	write := func(file, text string) {
