@@ -146,8 +146,14 @@ func TestProtocolErrors(t *testing.T) {
 	s.AddTool(&mcp.Tool{Name: "raw", InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return nil, &jsonrpc.Error{Code: -32002, Message: "not found"}
 	})
+	s.AddTool(&mcp.Tool{Name: "panicky", InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		panic(&jsonrpc.Error{Code: -32002, Message: "not found"})
+	})
 	mcpsdk.Install(s, nil)
 	cs := inMemory(protocol2025)(t, s, nil)
+	if res := call(t, cs, "panicky", nil); !res.IsError {
+		t.Error("a panic is a result, whatever its value")
+	}
 	for tool, want := range map[string]int64{"search": -32002, "wrapped": -32002, "raw": -32002, "nowhere": jsonrpc.CodeInvalidParams} {
 		_, err := cs.CallTool(context.Background(), &mcp.CallToolParams{Name: tool, Arguments: query{"protocol"}})
 		var e *jsonrpc.Error
