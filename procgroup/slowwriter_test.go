@@ -143,9 +143,9 @@ func TestOrphansHoldingStreamsCostLittle(t *testing.T) {
 		r, err := procgroup.Run(context.Background(), cmd, procgroup.WithOrphans(true))
 		check(t, r, err, want{held: true})
 		killPid(atoi(string(bytes.TrimSpace(r.Stdout.Bytes()))))
-		best = min(best, r.Elapsed)
+		if best = min(best, r.Elapsed); best < 700*time.Millisecond {
+			return
+		}
 	}
-	if best > 700*time.Millisecond {
-		t.Errorf("took %v", best)
-	}
+	t.Errorf("took %v", best)
 }
