@@ -70,7 +70,9 @@ func TestConnectLeavesNoProcess(t *testing.T) {
 	_, err := mcpsdk.Connect(t.Context(), newTestClient(nil), func() (mcp.Transport, error) {
 		cmd := stdioCommand("deaf")
 		commands = append(commands, cmd)
-		return &mcp.CommandTransport{Command: cmd, TerminateDuration: 100 * ms}, nil
+		// The SDK waits for so long after each step, the last included: on a busy machine
+		// less is too short for a process that was killed to be gone.
+		return &mcp.CommandTransport{Command: cmd, TerminateDuration: time.Second}, nil
 	}, &mcpsdk.ConnectOptions{Timeout: 200 * ms, Backoff: mcpsdk.Backoff{Retries: 1, First: 10 * ms}})
 	timedOut(t, err, "connect")
 	if len(commands) != 2 {
