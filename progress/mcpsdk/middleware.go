@@ -1,0 +1,118 @@
+package mcpsdk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/toolcall"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Install puts [Middleware] into s, as receiving and as sending middleware. It is all that
+// a server needs:
+//
+//	mcpsdk.Install(server, &timeout.Policy{Default: timeout.FastTools()})
+//
+// Middleware that was added before it is supervised too; what is added after it is not.
+func Install(s *mcp.Server, p *timeout.Policy, opts ...Option) {
+	m := Middleware(p, opts...)
+	s.AddReceivingMiddleware(m)
+	s.AddSendingMiddleware(m)
+}
+
+// Middleware runs every tool call of a server as an execution under the limits that p has
+// for the tool; a nil p is a zero one. In the tool's context, package heartbeat and
+// [progress.Report] renew the idle limit, and reach a client whose request has a progress
+// token as notifications.
+//
+// What the client gets as the result:
+//
+//   - of a tool that returns in time, what the tool returned;
+//   - of one that was stopped, what [SetResult] makes of the error and of what the tool
+//     returned when its context was cancelled. A typed handler must return a nil error
+//     along with it, or the SDK drops it;
+//   - of one that panics, or of a mcp.ToolHandler that returns an error, a result whose
+//     IsError is true, with the text of the error. But a *jsonrpc.Error stays one.
+//
+// Added with AddReceivingMiddleware it does all of that. With AddSendingMiddleware it also
+// holds the idle check while a tool waits for a person in ServerSession.Elicit, as
+// [progress.Await] does, with its limit of 30 s, see [WithAwait]. Where the tool has called
+// Await itself, or runs the question under another execution of its own, the limits are
+// that one's. [Install] does both. Methods other than these pass through untouched.
+//
+// It is safe for concurrent use, and may be shared by servers.
+func Middleware(p *timeout.Policy, opts ...Option) mcp.Middleware {
+	s := newSettings(opts)
+	if p != nil {
+		s.policy = p
+	}
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			switch req := req.(type) {
+			case *mcp.CallToolRequest:
+				return s.supervise(ctx, method, req, next)
+			case *mcp.ServerRequest[*mcp.ElicitParams]:
+				return s.elicit(ctx, method, req, next)
+			}
+			return next(ctx, method, req)
+		}
+	}
+}
+
+func (s *settings) supervise(ctx context.Context, method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
+	c := s.newCall(req)
+	ctx, release := untilDisconnect(ctx, req.Session)
+	defer release()
+	res, err := toolcall.Do(ctx, c, func(ctx context.Context) (mcp.Result, error) {
+		res, err := next(context.WithValue(ctx, callKey{}, heartbeat.FromContext(ctx)), method, req)
+		if r, ok := res.(*mcp.CallToolResult); ok && r != nil && err == nil {
+			err = r.GetError() // for hooks and logs
+		}
+		return res, err
+	})
+	if err == nil {
+		return res, nil
+	}
+	return answer(req, res, err)
+}
+
+// callKey is where a call's context has the heartbeat of its execution, so that it can be
+// told from one that the tool has started, and that there is one at all.
+type callKey struct{}
+
+// newCall is what is the same for Middleware and for Handler.
+func (s *settings) newCall(req *mcp.CallToolRequest) toolcall.Call {
+	return toolcall.Call{
+		Policy: s.policy, Tool: req.Params.Name, Requested: s.requested(req.Params),
+		Token: exactToken(req.Params), Interval: s.interval, Options: s.options,
+		Send: func(ctx context.Context, n progress.Notification) error {
+			return req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+				ProgressToken: n.ProgressToken, Progress: n.Progress, Total: n.Total, Message: n.Message,
+			})
+		},
+	}
+}
+
+const timeoutKey = "timeoutMs"
+
+// requested gives the request's timeoutMs as it came, nil where there is none or nobody
+// wants to know.
+func (s *settings) requested(p *mcp.CallToolParamsRaw) any {
+	if s.timeoutFromMeta {
+		if v := p.Meta[timeoutKey]; v != nil {
+			return v
+		}
+	}
+	if s.timeoutFromArguments && bytes.Contains(p.Arguments, []byte(timeoutKey)) {
+		var args map[string]json.RawMessage // a struct would match TIMEOUTMS too
+		if json.Unmarshal(p.Arguments, &args) == nil {
+			return args[timeoutKey]
+		}
+	}
+	return nil
+}
