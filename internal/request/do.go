@@ -1,0 +1,103 @@
+package request
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// grace is how long an SDK may take to come back from a call whose context has been
+// cancelled. It does so at once, unless it is stuck in writing to a peer that does not
+// read; then the caller is not to be held up.
+const grace = 250 * time.Millisecond
+
+// closing is how long the SDK has, after a call that must not be cancelled has failed,
+// to close the connection, before the call is cancelled after all. It waits for the
+// call to end once it has begun to close, and cancels nothing at the server any more.
+const closing = 100 * time.Millisecond
+
+// A Call is one request as [Do] needs to know it.
+type Call struct {
+	// Session is what the request is sent on, any comparable value: see
+	// [Client.Progress].
+	Session any
+	Method  string
+	// Token is the progress token that the caller has given, nil for none.
+	Token any
+	// NoCancel is for initialize, which must not be cancelled at the server. The context
+	// of send is cancelled too, but 100 ms after Do has returned.
+	NoCancel bool
+}
+
+// Do sends one request under its limits: those of [WithLimits], or else those of the
+// method. The context of send ends when a limit fires, and carries the heartbeat of the
+// request, so that a handler called on its behalf can beat, or hold the idle check while
+// a person is asked. token is the progress token to send in place of the caller's own;
+// where it is empty, the request is to be sent with the token that it has.
+//
+// If send returns before a limit fires, Do returns what it gave. Otherwise the error is
+// an [*Error], and the value is zero: one that comes later is dropped. Do does not wait
+// for a send that ignores its context for longer than 250 ms. The caller's cancellation
+// is an *Error too, one that is context.Canceled; a deadline of the caller's context is
+// a total limit (SPEC 3.12).
+//
+// Where no limit applies, and for a stream (SPEC 9.1), send is called with ctx as it is,
+// and nothing else is done.
+func Do[R any](ctx context.Context, c *Client, call Call, send func(ctx context.Context, token string) (R, error)) (R, error) {
+	l, ctx := c.limits(ctx, call.Method)
+	if l.Timeout == 0 && l.MaxTotal == 0 {
+		return send(ctx, "")
+	}
+	var token string
+	var wait *waiter
+	if l.ResetOnProgress && l.Timeout > 0 {
+		if t, w, leave, ok := c.await(call.Session, call.Token); ok {
+			token, wait = t, w
+			defer leave()
+		}
+	}
+	config := timeout.Config{Idle: l.Timeout, Total: l.MaxTotal, Grace: grace}
+	uncancelled := func(ctx context.Context) context.Context { return ctx }
+	if call.NoCancel {
+		config.Grace = 1
+		late, cancel := context.WithCancel(context.Background())
+		defer time.AfterFunc(closing, cancel)
+		uncancelled = func(ctx context.Context) context.Context {
+			ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+			context.AfterFunc(late, cancel)
+			return ctx
+		}
+	}
+
+	value, err := timeout.Do(ctx, func(ctx context.Context) (R, error) {
+		if wait != nil {
+			wait.monitor.Store(heartbeat.FromContext(ctx))
+		}
+		value, err := send(uncancelled(ctx), token)
+		if err != nil {
+			err = &returned{err}
+		}
+		return value, err
+	}, config, timeout.WithName(call.Method))
+
+	var zero R
+	switch e := err.(type) {
+	case nil:
+		return value, nil
+	case *returned:
+		return value, e.error
+	case *timeout.Error:
+		if r, ok := e.Err.(*returned); ok {
+			e.Err = r.error
+		}
+		return zero, &Error{Doing: fmt.Sprintf("calling %q", call.Method), Reset: wait != nil, Stop: e}
+	}
+	return zero, err
+}
+
+// returned tells an error of send, which may itself be a *timeout.Error, from one of
+// Do's own.
+type returned struct{ error }

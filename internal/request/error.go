@@ -1,0 +1,68 @@
+package request
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Code is the JSON-RPC code of a request that timed out (SPEC 8.2). No specification
+// assigns one; this is the TypeScript SDK's, which hosts know.
+const Code = -32001
+
+// An Error is the outcome of a request that was stopped, by a limit or by its caller.
+// errors.As finds the [*timeout.Error] in it, which has the limit and the elapsed time,
+// and whose Tool is the method; so errors.Is tells context.DeadlineExceeded from
+// context.Canceled, and finds the cause of the caller's context.
+type Error struct {
+	Doing string // what was stopped, such as calling "tools/call"
+	Reset bool   // progress would have renewed the limit
+	Stop  *timeout.Error
+}
+
+// Timeout reports whether a limit stopped the request, and not its caller. Only then do
+// Code, Message and Data apply.
+func (e *Error) Timeout() bool { return e.Stop.Timeout() }
+
+// Message is what the TypeScript SDK says.
+func (e *Error) Message() string {
+	if e.Stop.Kind == timeout.Total {
+		return "Maximum total timeout exceeded"
+	}
+	return "Request timed out"
+}
+
+// Data is what the TypeScript SDK puts beside that, in milliseconds: the limit, as
+// timeout or maxTotalTimeout, and totalElapsed.
+func (e *Error) Data() json.RawMessage {
+	name := "timeout"
+	if e.Stop.Kind == timeout.Total {
+		name = "maxTotalTimeout"
+	}
+	data, _ := json.Marshal(map[string]float64{name: millis(e.Stop.Limit), "totalElapsed": millis(e.Stop.Elapsed)})
+	return data
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// Error says what was stopped, and by which limit, with the elapsed time where that
+// differs.
+func (e *Error) Error() string {
+	why := fmt.Sprintf("%s: no answer for %v", e.Message(), e.Stop.Limit)
+	switch {
+	case e.Stop.Kind == timeout.Aborted:
+		why = cmp.Or(e.Stop.Cause, context.Canceled).Error()
+	case e.Stop.Kind == timeout.Total:
+		why = fmt.Sprintf("%s: %v", e.Message(), e.Stop.Limit)
+	case e.Reset:
+		why = fmt.Sprintf("%s: no progress for %v, %v after the start", e.Message(), e.Stop.Limit, e.Stop.Elapsed.Round(time.Millisecond))
+	}
+	return e.Doing + ": " + why
+}
+
+// Unwrap gives the *timeout.Error.
+func (e *Error) Unwrap() error { return e.Stop }

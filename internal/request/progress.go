@@ -1,0 +1,122 @@
+package request
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+)
+
+// A Client is what the requests of one client of an SDK share: the limits per method,
+// and who waits for progress. It is safe for concurrent use.
+type Client struct {
+	table table
+
+	prefix string // of its tokens; nobody else's begin with it
+	last   atomic.Uint64
+
+	mu      sync.Mutex
+	waiting map[waiterKey]*waiter
+}
+
+// A session is part of the key so that one server cannot renew the limits of a request
+// to another.
+type waiterKey struct {
+	session any
+	number  string
+}
+
+// A waiter is a request that progress renews. It is entered before the execution exists
+// and removed by whoever entered it, so that nothing can be left of it.
+type waiter struct {
+	monitor atomic.Pointer[heartbeat.Monitor]
+}
+
+// New makes a Client. The limits of a method are those under its name in perMethod; or
+// else those under the longest pattern such as "resources/*", a prefix with a star, that
+// matches; or else the defaults. The map is copied.
+func New(defaults Limits, perMethod map[string]Limits) *Client {
+	return &Client{
+		table:   newTable(defaults, perMethod),
+		prefix:  "td-" + rand.Text()[:10] + "-",
+		waiting: make(map[waiterKey]*waiter),
+	}
+}
+
+// Progress takes a progress notification that came in on a session, which is the
+// Session of the [Call]: it renews the limit of the request that it belongs to. A
+// notification that comes when that has ended renews nothing, and is no error.
+//
+// It gives the token to hand on to the caller's own handler: the caller's, in the form
+// that encoding/json decodes it to, also when the request has ended. wanted is false if
+// the caller gave none, and so never asked for progress of that request. A token that
+// is not one of the Client's own is given back as it is.
+func (c *Client) Progress(session, token any) (own any, wanted bool) {
+	text, _ := token.(string)
+	text, ours := strings.CutPrefix(text, c.prefix)
+	if !ours {
+		return token, true
+	}
+	number, suffix, _ := strings.Cut(text, "-")
+	c.mu.Lock()
+	w := c.waiting[waiterKey{session, number}]
+	c.mu.Unlock()
+	if w != nil {
+		w.monitor.Load().Beat()
+	}
+	return decodeOwn(suffix)
+}
+
+// Waiting is how many requests wait for progress at the moment.
+func (c *Client) Waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting)
+}
+
+// await enters a request and gives its token. ok is false if the caller's own token
+// cannot be carried in it; then the SDK would not have taken it either.
+func (c *Client) await(session, own any) (token string, w *waiter, leave func(), ok bool) {
+	suffix, ok := encodeOwn(own)
+	if !ok {
+		return "", nil, nil, false
+	}
+	key := waiterKey{session, strconv.FormatUint(c.last.Add(1), 10)}
+	w = new(waiter)
+	c.mu.Lock()
+	c.waiting[key] = w
+	c.mu.Unlock()
+	leave = func() {
+		c.mu.Lock()
+		delete(c.waiting, key)
+		c.mu.Unlock()
+	}
+	return c.prefix + key.number + suffix, w, leave, true
+}
+
+// The caller's own token travels inside ours. A table would have to keep it for as long
+// as a late notification may come, and nobody knows how long that is: SDKs call their
+// handlers after the response.
+
+func encodeOwn(own any) (suffix string, ok bool) {
+	switch own := own.(type) {
+	case nil:
+		return "", true
+	case string:
+		return "-s" + own, true
+	}
+	b, err := json.Marshal(own)
+	return "-j" + string(b), err == nil
+}
+
+func decodeOwn(suffix string) (own any, ok bool) {
+	if text, ok := strings.CutPrefix(suffix, "s"); ok {
+		return text, true
+	}
+	text, ok := strings.CutPrefix(suffix, "j")
+	return own, ok && json.Unmarshal([]byte(text), &own) == nil
+}

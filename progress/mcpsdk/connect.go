@@ -1,0 +1,90 @@
+package mcpsdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/internal/request"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// ConnectOptions change what [Connect] does. The zero ConnectOptions are the defaults.
+type ConnectOptions struct {
+	// Timeout is the limit of each phase; 0 is 5 s, less is no limit.
+	Timeout time.Duration
+	// Backoff says how often to try again, and when.
+	Backoff Backoff
+	// Session goes to the SDK's Connect; it may be nil.
+	Session *mcp.ClientSessionOptions
+}
+
+// Connect connects c to a server, with a limit for each phase, and tries again where that
+// fails (SPEC 8.5). Each try gets a transport of its own from the function, since one
+// that has been used cannot be used again.
+//
+// The phases are the connecting of the transport and the handshake. On a client with
+// [Limit], the handshake's requests, server/discover and initialize, are a phase each;
+// so a server that does not know the former, and says nothing, is reached all the same.
+// Without Limit such a server must be named with Session.ProtocolVersion.
+//
+// A try that fails is cleaned up before the next begins, so no two servers run at once:
+// its connection is closed, which for a command means that it is told to end, and then
+// made to; Connect waits for that for up to 20 s. Nothing is tried again when the caller's
+// context is over, or when the command is not found or may not be executed.
+//
+// The context bounds Connect alone, and not the session. The error is that of the last
+// try. Of a phase that timed out it is as [Limit] says.
+func Connect(ctx context.Context, c *mcp.Client, transport func() (mcp.Transport, error), opts *ConnectOptions) (*mcp.ClientSession, error) {
+	var o ConnectOptions
+	if opts != nil {
+		o = *opts
+	}
+	if o.Timeout == 0 {
+		o.Timeout = request.ConnectTimeout
+	}
+	return retry(ctx, o.Backoff, func(err error) bool { return !hopeless(err) }, func() (*mcp.ClientSession, error) {
+		t, err := transport()
+		if err != nil {
+			return nil, fmt.Errorf("connecting: %w", err)
+		}
+		return try(ctx, c, t, o)
+	})
+}
+
+func hopeless(err error) bool {
+	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
+}
+
+// cleanup is how long closing a connection may take. For a command the SDK needs three
+// times 5 s at the most.
+const cleanup = 20 * time.Second
+
+func try(ctx context.Context, c *mcp.Client, t mcp.Transport, o ConnectOptions) (*mcp.ClientSession, error) {
+	a := &attempt{transport: t, limits: request.Limits{Timeout: o.Timeout}}
+	session, err := timeout.Do(ctx, func(limited context.Context) (*mcp.ClientSession, error) {
+		a.ctx = limited
+		unhook := context.AfterFunc(limited, a.fail)
+		// What the SDK gets is not cancelled: the session outlives this, a server must not
+		// be told that initialize is cancelled, and closing the connection ends it all.
+		session, err := c.Connect(context.WithValue(context.WithoutCancel(ctx), attemptKey{}, a), a, o.Session)
+		if err == nil && unhook() {
+			a.succeed()
+			return session, nil
+		}
+		a.fail() // the SDK does not close the connection after every failure
+		return nil, err
+	}, timeout.Config{Idle: max(o.Timeout, 0), Grace: cleanup}, timeout.WithName("connect"))
+	if stop, ok := err.(*timeout.Error); ok {
+		return nil, asRPC(&request.Error{Doing: "connecting: " + a.phase(), Stop: stop})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	return session, nil
+}

@@ -1,0 +1,91 @@
+package mcpsdk
+
+import (
+	"context"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/request"
+)
+
+// An attempt is one try of Connect, and the transport that the SDK gets: this way the
+// connection is in our hands as soon as there is one. Only the transport can be wrapped,
+// because the SDK looks at what type the connection is.
+type attempt struct {
+	transport mcp.Transport
+	limits    request.Limits  // of each phase
+	ctx       context.Context // of the execution: ends when a phase times out
+
+	mu        sync.Mutex
+	conn      mcp.Connection // once the transport has connected
+	succeeded bool
+	failed    bool
+}
+
+type attemptKey struct{}
+
+// attemptOf gives the attempt that a request is part of. The context of an attempt is
+// that of its session, too, and so of the requests that are made in its handlers.
+func attemptOf(ctx context.Context) *attempt {
+	a, _ := ctx.Value(attemptKey{}).(*attempt)
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.succeeded {
+		return nil
+	}
+	return a
+}
+
+// Connect implements [mcp.Transport]. The context is cancelled when the phase times out,
+// and never after that: with some transports the connection depends on it.
+func (a *attempt) Connect(ctx context.Context) (mcp.Connection, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })
+	defer unhook()
+	conn, err := a.transport.Connect(ctx)
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	heartbeat.Beat(a.ctx) // the next phase begins
+	a.mu.Lock()
+	a.conn = conn
+	failed := a.failed
+	a.mu.Unlock()
+	if failed { // or it was abandoned, and nobody will look at what it gives
+		_ = conn.Close()
+	}
+	return conn, nil
+}
+
+// fail closes the connection, or sees to it that it will be. When it returns it is
+// closed, if there is one.
+func (a *attempt) fail() {
+	a.mu.Lock()
+	a.failed = true
+	conn := a.conn
+	a.mu.Unlock()
+	if conn != nil {
+		_ = conn.Close()
+	}
+}
+
+func (a *attempt) succeed() {
+	a.mu.Lock()
+	a.succeeded = true
+	a.mu.Unlock()
+}
+
+func (a *attempt) phase() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.conn == nil {
+		return "transport"
+	}
+	return "handshake"
+}
