@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -36,6 +37,7 @@ func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.
 	r, err := procgroup.Run(ctx, cmd,
 		procgroup.WithName(filepath.Base(in.Command)),
 		procgroup.WithMaxOutput(maxOutput),
+		procgroup.WithContainment(containment()),
 		procgroup.WithOutput(procgroup.Lines(func(_ procgroup.Stream, line string) {
 			lines++
 			progress.Report(ctx, progress.Update{Progress: float64(lines), Message: cut(line, maxMessage)})
@@ -51,6 +53,15 @@ func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.
 		res.SetError(err)
 	}
 	return res, nil, nil
+}
+
+// containment is, where there is one, the way by which a command dies with the server even
+// if that is killed with SIGKILL, as hosts do with a server that they find slow to end.
+func containment() procgroup.Containment {
+	if runtime.GOOS == "linux" {
+		return procgroup.Helper
+	}
+	return procgroup.Auto
 }
 
 // output is what the command has printed, as far as it was kept.

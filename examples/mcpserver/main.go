@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
@@ -33,6 +34,7 @@ type options struct {
 }
 
 func main() {
+	procgroup.HelperMain() // see containment
 	// Every way to end this program from outside has to stop its commands first. SIGPIPE
 	// is there for a client that has gone: the answer to it would end the program on the
 	// spot.

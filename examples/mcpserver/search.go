@@ -48,7 +48,7 @@ func search(ctx context.Context, _ *mcp.CallToolRequest, in searchInput) (*mcp.C
 	}
 	defer root.Close()
 
-	s := &searcher{root: root, pattern: pattern}
+	s := &searcher{root: root, pattern: pattern, lines: bufio.NewReaderSize(nil, maxScanned)}
 	files, err := s.list(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("root: %w", err)
@@ -69,6 +69,7 @@ func search(ctx context.Context, _ *mcp.CallToolRequest, in searchInput) (*mcp.C
 type searcher struct {
 	root    *os.Root
 	pattern *regexp.Regexp
+	lines   *bufio.Reader
 
 	matches              []string
 	searched, unreadable int
@@ -91,7 +92,7 @@ func (s *searcher) list(ctx context.Context) (files []string, _ error) {
 		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."):
 			return fs.SkipDir
 		case d.IsDir():
-			heartbeat.Beat(ctx)
+			progress.Report(ctx, progress.Update{Message: "listing " + path})
 		case d.Type().IsRegular():
 			files = append(files, path)
 		}
@@ -107,7 +108,8 @@ func (s *searcher) file(ctx context.Context, path string) error {
 		return err
 	}
 	defer f.Close()
-	r := bufio.NewReaderSize(heartbeat.Reader(ctx, f), maxScanned)
+	r := s.lines
+	r.Reset(heartbeat.Reader(ctx, f))
 	if head, _ := r.Peek(8000); bytes.IndexByte(head, 0) >= 0 {
 		return nil
 	}
