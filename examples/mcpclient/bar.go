@@ -19,6 +19,9 @@ type bar struct {
 	newest   atomic.Pointer[mcp.ProgressNotificationParams]
 }
 
+// barWidth is how many columns of the terminal the bar or the spinner has.
+const barWidth = 24
+
 // steps is what a bar's total stands for. The last one is never taken: the bar is over when
 // the answer comes.
 const steps = 1000
@@ -34,7 +37,7 @@ func (b *bar) update(p *mcp.ProgressNotificationParams) {
 }
 
 func (b *bar) start() {
-	b.progress = mpb.New(mpb.WithOutput(b.out), mpb.WithWidth(40), mpb.WithAutoRefresh())
+	b.progress = mpb.New(mpb.WithOutput(b.out), mpb.WithWidth(barWidth), mpb.WithAutoRefresh())
 	known, unknown := mpb.BarStyle().Build(), mpb.SpinnerStyle().Build()
 	filler := mpb.BarFillerFunc(func(w io.Writer, s decor.Statistics) error {
 		if b.newest.Load().Total > 0 {
@@ -45,9 +48,10 @@ func (b *bar) start() {
 	})
 	b.line = b.progress.MustAdd(steps, filler, mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(decor.Elapsed(decor.ET_STYLE_GO, decor.WC{C: decor.DextraSpace})),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
+		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
 			p := b.newest.Load()
-			return " " + figures(p) + " " + harmless(p.Message)
+			text := []rune(" " + figures(p) + " " + harmless(p.Message))
+			return string(text[:min(len(text), max(s.AvailableWidth-barWidth, 0))])
 		})),
 	)
 }

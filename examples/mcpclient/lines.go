@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -64,13 +65,14 @@ func (l lines) update(p *mcp.ProgressNotificationParams) {
 
 func (lines) clear() {}
 
-// figures gives how far it is, without the digits by which progress increases on the wire
-// where there is none.
+// figures gives how far it is, without the tiny steps by which progress increases on the
+// wire where there is none.
 func figures(p *mcp.ProgressNotificationParams) string {
+	done := math.Round(p.Progress*1e3) / 1e3
 	if p.Total > 0 {
-		return fmt.Sprintf("%.6g of %.6g", p.Progress, p.Total)
+		return fmt.Sprintf("%v of %v", done, p.Total)
 	}
-	return fmt.Sprintf("%.6g", p.Progress)
+	return fmt.Sprint(done)
 }
 
 // harmless makes what a server says one line that does nothing to a terminal.
