@@ -9,6 +9,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
+const methodElicit = "elicitation/create"
+
 // elicit waits for a person on behalf of a tool (SPEC 7.9). The SDK also comes here with the
 // questions that a tool returns as InputRequests to a client before 2026-07-28. From then
 // on no server waits: the client asks the person between two calls of the tool, each of
@@ -16,14 +18,12 @@ import (
 //
 // Sampling is left alone: it is a program that answers, and one that does not is what the
 // idle limit is for.
-func (s *settings) elicit(ctx context.Context, method string, req *mcp.ServerRequest[*mcp.ElicitParams], next mcp.MethodHandler) (mcp.Result, error) {
+func elicit(ctx context.Context, what string, opts []progress.AwaitOption, ask func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
 	call, ok := ctx.Value(callKey{}).(*heartbeat.Monitor)
 	if !ok || call != heartbeat.FromContext(ctx) {
 		// Somebody nearer to the question has set limits for it.
 		defer heartbeat.Hold(ctx)()
-		return next(ctx, method, req)
+		return ask(ctx)
 	}
-	return progress.Await(ctx, req.Params.Message, func(ctx context.Context) (mcp.Result, error) {
-		return next(ctx, method, req)
-	}, s.await...)
+	return progress.Await(ctx, what, ask, opts...)
 }

@@ -53,11 +53,13 @@ func Middleware(p *timeout.Policy, opts ...Option) mcp.Middleware {
 	}
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			switch req := req.(type) {
-			case *mcp.CallToolRequest:
-				return s.supervise(ctx, method, req, next)
-			case *mcp.ServerRequest[*mcp.ElicitParams]:
-				return s.elicit(ctx, method, req, next)
+			if call, ok := req.(*mcp.CallToolRequest); ok {
+				return s.supervise(ctx, method, call, next)
+			}
+			if question, ok := req.GetParams().(*mcp.ElicitParams); ok && method == methodElicit {
+				return elicit(ctx, question.Message, s.await, func(ctx context.Context) (mcp.Result, error) {
+					return next(ctx, method, req)
+				})
 			}
 			return next(ctx, method, req)
 		}

@@ -37,7 +37,9 @@ func newServer() *mcp.Server {
 // addTools adds one tool for each way to behave.
 func addTools(s *mcp.Server) {
 	raw := func(name string, h mcp.ToolHandler) { s.AddTool(&mcp.Tool{Name: name, InputSchema: anyInput}, h) }
-	raw("noop", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return textResult("done"), nil })
+	raw("noop", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return textResult("done"), nil
+	})
 	raw("beat", func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		for range 10 { // longer than the idle limit of the tests
 			if err := sleep(ctx, 30*time.Millisecond); err != nil {
