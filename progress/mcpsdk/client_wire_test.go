@@ -1,0 +1,266 @@
+package mcpsdk_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A wire is a server that is written by hand, so that it can do what an SDK does not.
+type wire struct {
+	t    *testing.T
+	conn mcp.Connection
+
+	mu   sync.Mutex
+	seen []string // method and id, and of a cancellation the id that it names
+}
+
+// serveWire answers the handshake of the older protocol, and leaves the rest to handle.
+func serveWire(t *testing.T, handle func(w *wire, req *jsonrpc.Request)) (*wire, mcp.Transport) {
+	clientSide, serverSide := mcp.NewInMemoryTransports()
+	conn, err := serverSide.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{t: t, conn: conn}
+	t.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		for {
+			msg, err := conn.Read(context.Background())
+			if err != nil {
+				return
+			}
+			req, ok := msg.(*jsonrpc.Request)
+			if !ok {
+				continue
+			}
+			w.note(req)
+			go handle(w, req)
+		}
+	}()
+	return w, clientSide
+}
+
+func (w *wire) note(req *jsonrpc.Request) {
+	line := req.Method
+	if req.Method == "notifications/cancelled" {
+		var p struct{ RequestID int }
+		_ = json.Unmarshal(req.Params, &p)
+		line += fmt.Sprintf(" of %d", p.RequestID)
+	} else if req.IsCall() {
+		line += fmt.Sprintf(" #%v", req.ID.Raw())
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = append(w.seen, line)
+}
+
+func (w *wire) lines() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.seen...)
+}
+
+func (w *wire) send(text string, args ...any) {
+	msg, err := jsonrpc.DecodeMessage(fmt.Appendf(nil, text, args...))
+	if err != nil {
+		w.t.Errorf("%s: %v", fmt.Sprintf(text, args...), err)
+		return
+	}
+	_ = w.conn.Write(context.Background(), msg)
+}
+
+func (w *wire) answer(id jsonrpc.ID, result string) {
+	w.send(`{"jsonrpc":"2.0","id":%v,"result":%s}`, id.Raw(), result)
+}
+
+func (w *wire) initialize(req *jsonrpc.Request) {
+	w.answer(req.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"wire","version":"v1"}}`)
+}
+
+func tokenOf(req *jsonrpc.Request) string {
+	var p struct {
+		Meta struct{ ProgressToken json.RawMessage } `json:"_meta"`
+	}
+	_ = json.Unmarshal(req.Params, &p)
+	return string(p.Meta.ProgressToken)
+}
+
+// SPEC 8.2, 8.3, and what the TypeScript SDK fails at: progress that does not increase,
+// progress after the end, and a late answer are no errors and disturb nothing.
+func TestClientUnrulyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var handler recorder
+		var log bytes.Buffer
+		c := newClient(&mcp.ClientOptions{
+			ProgressNotificationHandler: handler.handle,
+			Logger:                      slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
+		calls := 0
+		w, transport := serveWire(t, func(w *wire, req *jsonrpc.Request) {
+			switch req.Method {
+			case "initialize":
+				w.initialize(req)
+			case "tools/call":
+				progress := func(p float64) {
+					w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%v,"message":"m"}}`, tokenOf(req), p)
+				}
+				if calls++; calls > 1 {
+					w.answer(req.ID, `{"content":[]}`)
+					progress(9) // after completion
+					w.answer(req.ID, `{"content":[]}`)
+					return
+				}
+				for _, p := range []float64{2, 2, 1} { // not increasing
+					time.Sleep(900 * ms)
+					progress(p)
+				}
+				time.Sleep(1500 * ms) // times out
+				progress(3)
+				w.answer(req.ID, `{"content":[]}`)
+				w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"nobody's","progress":1}}`)
+				w.send(`{"jsonrpc":"2.0","id":4711,"result":{}}`)
+			}
+		})
+		cs, err := c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cs.Close()
+
+		start := time.Now()
+		params := &mcp.CallToolParams{Name: "work"}
+		params.SetProgressToken("first")
+		_, err = cs.CallTool(t.Context(), params)
+		if e := timedOut(t, err, "tools/call"); e.Elapsed != 3700*ms || e.Beats != 3 || time.Since(start) != 3700*ms {
+			t.Errorf("%v after %v: %+v", err, time.Since(start), e)
+		}
+		time.Sleep(time.Second)
+		params.SetProgressToken("second")
+		if _, err := cs.CallTool(t.Context(), params); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+
+		var want []mcp.ProgressNotificationParams
+		for _, p := range []float64{2, 2, 1, 3} {
+			want = append(want, mcp.ProgressNotificationParams{ProgressToken: "first", Progress: p, Message: "m"})
+		}
+		want = append(want, mcp.ProgressNotificationParams{ProgressToken: "nobody's", Progress: 1},
+			mcp.ProgressNotificationParams{ProgressToken: "second", Progress: 9, Message: "m"})
+		if d := cmp.Diff(want, handler.all()); d != "" {
+			t.Error(d)
+		}
+		if log.Len() > 0 {
+			t.Errorf("the SDK has logged:\n%s", &log)
+		}
+		if d := cmp.Diff([]string{"initialize #1", "notifications/initialized", "tools/call #2", "notifications/cancelled of 2", "tools/call #3"}, w.lines()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// SPEC 8.2: each request that times out is cancelled by its own id, by the cap, too.
+func TestClientCancelsById(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(nil)
+		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second}, map[string]mcpsdk.ClientLimits{
+			"tools/call": {Timeout: time.Hour, MaxTotal: time.Second, ResetOnProgress: true}})
+		w, transport := serveWire(t, func(w *wire, req *jsonrpc.Request) {
+			if req.Method == "initialize" {
+				w.initialize(req)
+			}
+		})
+		cs, err := c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cs.Close()
+		_, err = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "work"})
+		timedOut(t, err, "tools/call")
+		_, err = cs.ListTools(t.Context(), nil)
+		timedOut(t, err, "tools/list")
+		_, err = cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "file:///r"})
+		timedOut(t, err, "resources/read")
+		timedOut(t, cs.Ping(t.Context(), nil), "ping")
+		synctest.Wait()
+		if d := cmp.Diff([]string{"initialize #1", "notifications/initialized",
+			"tools/call #2", "notifications/cancelled of 2", "tools/list #3", "notifications/cancelled of 3",
+			"resources/read #4", "notifications/cancelled of 4", "ping #5", "notifications/cancelled of 5"}, w.lines()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// SPEC 8.2, 8.4: the handshake's requests have limits; initialize is not cancelled.
+func TestClientInitializeIsNotCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(nil)
+		mcpsdk.Limit(c, mcpsdk.ClientLimits{}, mcpsdk.ReferenceLimits())
+		w, transport := serveWire(t, func(*wire, *jsonrpc.Request) {})
+		start := time.Now()
+		_, err := c.Connect(t.Context(), transport, nil)
+		e := timedOut(t, err, "initialize")
+		if e.Elapsed != 5*time.Second || time.Since(start) > 11*time.Second {
+			t.Errorf("%v after %v: %+v", err, time.Since(start), e)
+		}
+		synctest.Wait()
+		if d := cmp.Diff([]string{"server/discover #1", "notifications/cancelled of 1", "initialize #2"}, w.lines()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// A server that does not read: the SDK is stuck in writing, and the caller is not. In
+// real time, because those who wait for a lock stop the time of a bubble.
+func TestClientStuckInWriting(t *testing.T) {
+	c := newClient(nil)
+	mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: 20 * ms}, map[string]mcpsdk.ClientLimits{"initialize": {}})
+	clientSide, serverSide := mcp.NewInMemoryTransports()
+	conn, err := serverSide.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { // the handshake is all that is read
+		w := &wire{t: t, conn: conn}
+		msg, _ := conn.Read(t.Context())
+		w.initialize(msg.(*jsonrpc.Request))
+		_, _ = conn.Read(t.Context())
+	}()
+	cs, err := c.Connect(t.Context(), clientSide, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := timeout.Abandoned()
+	abandoned := 0
+	for range 4 {
+		_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "work"})
+		if timedOut(t, err, "tools/call").Abandoned {
+			abandoned++
+		}
+	}
+	if abandoned == 0 {
+		t.Error("the SDK was never stuck: this tests nothing")
+	}
+	_ = conn.Close()
+	_ = cs.Close()
+	for deadline := time.Now().Add(20 * time.Second); timeout.Abandoned() > before; time.Sleep(ms) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d calls are still stuck", timeout.Abandoned()-before)
+		}
+	}
+}
