@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -32,7 +33,11 @@ type runInput struct {
 // this returns, no process is left.
 func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, any, error) {
 	cmd := exec.Command(in.Command, in.Args...)
-	cmd.Dir = in.Dir
+	if cmd.Dir = in.Dir; in.Dir != "" {
+		if _, err := os.Stat(in.Dir); err != nil { // or it would be the command that is not found
+			return nil, nil, fmt.Errorf("dir: %w", err)
+		}
+	}
 	lines := 0
 	r, err := procgroup.Run(ctx, cmd,
 		procgroup.WithName(filepath.Base(in.Command)),
