@@ -23,6 +23,7 @@ type person struct {
 	in      io.Reader
 	out     io.Writer
 	display *serial
+	call    context.Context // for which is asked
 
 	mu    sync.Mutex
 	read  sync.Once
@@ -129,5 +130,7 @@ func (p *person) line(ctx context.Context) (string, error) {
 		return s, nil
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
+	case <-p.call.Done(): // which a server cannot always tell
+		return "", context.Cause(p.call)
 	}
 }

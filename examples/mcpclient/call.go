@@ -25,12 +25,14 @@ type display interface {
 
 // call makes the call and shows how it goes and how it ends. It returns the exit code.
 func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	d := newSerial(stderr)
 	clientOptions := &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { d.update(req.Params) },
 	}
 	if isTerminal(stdin) && isTerminal(stderr) {
-		clientOptions.ElicitationHandler = (&person{in: stdin, out: stderr, display: d}).answer
+		clientOptions.ElicitationHandler = (&person{in: stdin, out: stderr, display: d, call: ctx}).answer
 	}
 	c := mcp.NewClient(&mcp.Implementation{Name: "tooldeadline-example-client", Version: "0"}, clientOptions)
 
@@ -53,6 +55,7 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 	begun := time.Now()
 	res, err := session.CallTool(ctx, params)
 	took := time.Since(begun)
+	end()
 	d.end()
 	hangUp(session, err != nil)
 	if err != nil {

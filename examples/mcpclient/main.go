@@ -61,9 +61,11 @@ type options struct {
 }
 
 func main() {
-	// A second signal ends the program at once. SIGPIPE is there for "| head".
-	ctx, stop := signal.NotifyContext(context.Background(),
-		os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	// Without this the program would die on the spot, before its server has, where nobody
+	// reads what it prints.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	// A second signal ends the program at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:]))
 }

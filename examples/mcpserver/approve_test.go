@@ -64,9 +64,11 @@ func TestApprove(t *testing.T) {
 	}
 }
 
-// An abort ends the question.
+// An abort ends the question. Over HTTP, before 2026-07-28, the SDK has no way to say so to
+// the client: the stream of the call is closed. There the client must know by itself.
 func TestApproveAbort(t *testing.T) {
-	eachWay(t, func(t *testing.T, w way) {
+	told := slices.DeleteFunc(slices.Clone(ways), func(w way) bool { return w == way{"http", "2025-11-25"} })
+	eachOf(t, told, func(t *testing.T, w way) {
 		asked, ended := make(chan bool), make(chan bool)
 		c := w.connect(t, func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			close(asked)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -121,7 +122,13 @@ func noCommand(t *testing.T, c *client) {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	eventually(t, func() bool { return len(leftovers.With(c.server.mark)) == 1 })
+	var left []string
+	for begun := time.Now(); time.Since(begun) < generous/2; time.Sleep(10 * time.Millisecond) {
+		if left = leftovers.With(c.server.mark); len(left) == 1 {
+			return
+		}
+	}
+	t.Errorf("left behind: %q\n%s", left, c.server)
 }
 
 func TestCut(t *testing.T) {

@@ -35,11 +35,12 @@ type options struct {
 
 func main() {
 	procgroup.HelperMain() // see containment
-	// Every way to end this program from outside has to stop its commands first. SIGPIPE
-	// is there for a client that has gone: the answer to it would end the program on the
-	// spot.
-	ctx, stop := signal.NotifyContext(context.Background(),
-		os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	// Every way to end this program from outside has to stop its commands first.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// Without this the program would die on the spot where its stdout is closed. A client
+	// that has gone is an error of the write to it. Ignoring the signal instead would be
+	// inherited by the commands.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	code := run(ctx, os.Args[1:], os.Stderr)
 	stop()
 	os.Exit(code)

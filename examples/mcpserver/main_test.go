@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A server is one that runs as a process of its own.
-type server struct {
+// A process is a server that runs as one.
+type process struct {
 	t    *testing.T
 	cmd  *exec.Cmd
 	mark string
@@ -48,7 +48,7 @@ type server struct {
 }
 
 // command is the server, not started. Env is in addition to that of the test.
-func command(t *testing.T, env []string, args ...string) *server {
+func command(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -56,7 +56,7 @@ func command(t *testing.T, env []string, args ...string) *server {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), generous)
 	t.Cleanup(cancel)
-	s := &server{t: t, cmd: exec.CommandContext(ctx, exe, args...), mark: leftovers.Mark()}
+	s := &process{t: t, cmd: exec.CommandContext(ctx, exe, args...), mark: leftovers.Mark()}
 	// The race detector would have the process wait for a second at its end.
 	s.cmd.Env = append(s.cmd.Environ(), asMain+"=1", "GORACE=atexit_sleep_ms=0", s.mark)
 	s.cmd.Env = append(s.cmd.Env, env...)
@@ -64,7 +64,7 @@ func command(t *testing.T, env []string, args ...string) *server {
 }
 
 // overHTTP starts it, and at the end of the test has it end.
-func overHTTP(t *testing.T, env []string, args ...string) *server {
+func overHTTP(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	s := command(t, env, append([]string{"-http", "127.0.0.1:0", "-progress-interval", "20ms"}, args...)...)
 	stderr, err := s.cmd.StderrPipe()
@@ -97,16 +97,16 @@ func overHTTP(t *testing.T, env []string, args ...string) *server {
 	return s
 }
 
-func (s *server) killed() bool { return strings.Contains(s.cmd.ProcessState.String(), "killed") }
+func (s *process) killed() bool { return strings.Contains(s.cmd.ProcessState.String(), "killed") }
 
 // Write takes the log.
-func (s *server) Write(p []byte) (int, error) {
+func (s *process) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.Write(p)
 }
 
-func (s *server) String() string {
+func (s *process) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.String()
@@ -115,7 +115,7 @@ func (s *server) String() string {
 // A client is connected to a server of its own.
 type client struct {
 	*mcp.ClientSession
-	server *server
+	server *process
 
 	mu    sync.Mutex
 	heard []mcp.ProgressNotificationParams
@@ -130,6 +130,11 @@ var ways = []way{{"stdio", "2025-11-25"}, {"stdio", "2026-07-28"}, {"http", "202
 
 // eachWay runs a test over all of them.
 func eachWay(t *testing.T, test func(t *testing.T, w way)) {
+	t.Helper()
+	eachOf(t, ways, test)
+}
+
+func eachOf(t *testing.T, ways []way, test func(t *testing.T, w way)) {
 	t.Helper()
 	for _, w := range ways {
 		t.Run(w.String(), func(t *testing.T) {

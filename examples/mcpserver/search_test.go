@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -119,25 +120,36 @@ func TestSearchStaysInside(t *testing.T) {
 
 // SPEC 7.3: files done of total, and the current one.
 func TestSearchProgress(t *testing.T) {
-	dir := write(t, map[string]string{"a": "x", "b": "x", "c/d": "x"})
-	var got []progress.Update
+	files := make(map[string]string)
+	for i := range 2000 {
+		files[fmt.Sprintf("%04d", i)] = "x"
+	}
+	dir := write(t, files)
+	var got []progress.Notification
 	err := timeout.Run(t.Context(), func(ctx context.Context) error {
 		stop := progress.Start(ctx, "t", func(_ context.Context, n progress.Notification) error {
-			got = append(got, progress.Update{Progress: n.Progress, Total: n.Total, Message: n.Message})
+			got = append(got, n)
 			return nil
-		}, progress.WithInterval(1))
+		}, progress.WithInterval(time.Microsecond))
 		defer stop()
-		searchHere(t, ctx, dir, "x")
+		searchHere(t, ctx, dir, "x+y")
 		return nil
 	}, timeout.FastTools())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) == 0 {
-		t.Fatal("no progress")
+	counted := 0
+	for _, n := range got {
+		if n.Total == 0 && n.Message == "listing ." {
+			continue
+		}
+		counted++
+		if n.Total != 2000 || fmt.Sprintf("%04d", int(n.Progress)) != n.Message {
+			t.Errorf("%+v", n)
+		}
 	}
-	if last := got[len(got)-1]; last.Message == "c/d" && (last.Total != 3 || int(last.Progress) != 2) {
-		t.Errorf("%+v", last)
+	if counted < 3 {
+		t.Errorf("%d updates", counted)
 	}
 }
 

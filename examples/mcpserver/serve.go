@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,20 +18,23 @@ import (
 )
 
 // serveStdio serves one client until it closes our input, or ctx ends.
-func serveStdio(ctx context.Context, s *mcp.Server) error {
-	err := s.Run(ctx, mcpsdk.WrapTransport(&mcp.StdioTransport{}))
+func serveStdio(ctx context.Context, s *server) error {
+	// The calls first: their answers should still go out.
+	served, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, func() {
+		s.wait()
+		end()
+	})()
+	err := s.Run(served, mcpsdk.WrapTransport(&mcp.StdioTransport{}))
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
 }
 
-// shutdownLimit is for clients that do not read their answers; tools have ended by then,
-// or have been left behind.
-const shutdownLimit = timeout.DefaultGrace + 3*time.Second
-
 // serveHTTP serves clients at http://addr/mcp until ctx ends.
-func serveHTTP(ctx context.Context, s *mcp.Server, addr string, p *timeout.Policy, stderr io.Writer, logger *slog.Logger) error {
+func serveHTTP(ctx context.Context, s *server, addr string, p *timeout.Policy, stderr io.Writer, logger *slog.Logger) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return err
@@ -51,8 +55,19 @@ func serveHTTP(ctx context.Context, s *mcp.Server, addr string, p *timeout.Polic
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(handler(s, session)))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(handler(s.Server, session)))
+	// Shutdown would wait for connections on which nothing has been asked yet.
+	var unused sync.Map
+	server := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				unused.Store(c, nil)
+			} else {
+				unused.Delete(c)
+			}
+		},
+	}
 	fmt.Fprintf(stderr, "listening on http://%s/mcp\n", l.Addr())
 
 	served := make(chan error, 1)
@@ -62,14 +77,16 @@ func serveHTTP(ctx context.Context, s *mcp.Server, addr string, p *timeout.Polic
 		return err
 	case <-ctx.Done():
 	}
-	// Shutdown waits for streams, which last as long as their sessions.
+	s.wait()
+	for session := range s.Sessions() {
+		go session.Close() // ends the stream that it may have
+	}
+	unused.Range(func(c, _ any) bool {
+		c.(net.Conn).Close()
+		return true
+	})
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 	defer cancel()
-	go func() {
-		for session := range s.Sessions() {
-			go session.Close()
-		}
-	}()
 	if err := server.Shutdown(bounded); err != nil {
 		server.Close()
 	}
@@ -78,6 +95,9 @@ func serveHTTP(ctx context.Context, s *mcp.Server, addr string, p *timeout.Polic
 	}
 	return nil
 }
+
+// shutdownLimit is for clients that do not read their answers.
+const shutdownLimit = 3 * time.Second
 
 // handler serves each client in the way of its protocol. From 2026-07-28 on there are no
 // sessions: each request stands alone, and a client that is gone is an abort. Before, there

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -12,9 +13,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// newServer gives a server with the tools, each call of which is supervised. They end with
-// ctx.
-func newServer(ctx context.Context, p *timeout.Policy, o options, logger *slog.Logger) *mcp.Server {
+// A server has the tools, each call of which is supervised.
+type server struct {
+	*mcp.Server
+	calls sync.RWMutex // each call holds it for reading
+}
+
+// newServer gives a server whose calls end with ctx.
+func newServer(ctx context.Context, p *timeout.Policy, o options, logger *slog.Logger) *server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "tooldeadline-example", Version: "0"}, nil)
 	mcp.AddTool(s, &mcp.Tool{
 		Name:        "run_command",
@@ -52,21 +58,33 @@ func newServer(ctx context.Context, p *timeout.Policy, o options, logger *slog.L
 			},
 		})),
 	)
-	s.AddReceivingMiddleware(endsWith(ctx)) // around it: what ends the server is an abort
-	return s
+	out := &server{Server: s}
+	s.AddReceivingMiddleware(out.endsWith(ctx)) // around it: what ends the server is an abort
+	return out
 }
 
-// endsWith aborts what the server does for its clients when ctx ends. The SDK detaches it
-// from the context that the server was started with, and would wait for it.
-func endsWith(server context.Context) mcp.Middleware {
+// endsWith aborts calls when ctx ends. The SDK detaches them from the context that the
+// server was started with, and would wait for them.
+func (s *server) endsWith(server context.Context) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "tools/call" {
+				s.calls.RLock()
+				defer s.calls.RUnlock()
+			}
 			ctx, cancel := context.WithCancelCause(ctx)
 			defer cancel(nil)
 			defer context.AfterFunc(server, func() { cancel(context.Cause(server)) })()
 			return next(ctx, method, req)
 		}
 	}
+}
+
+// wait waits until no call is going on any more. It is for the time after the server's
+// context has ended, when each call ends within its grace.
+func (s *server) wait() {
+	s.calls.Lock()
+	defer s.calls.Unlock()
 }
 
 func text(s string) *mcp.CallToolResult {
