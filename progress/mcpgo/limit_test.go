@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,24 +184,29 @@ func TestResetWhileHandlerIsSlow(t *testing.T) {
 	})
 }
 
-// What a handler that is not slow has done can be seen when the call has returned, without a
-// lock, as it can be without us over stdio.
+// What a handler that is not slow has done can be seen when the call has returned, as it can
+// be without us over stdio.
 func TestHandlersBeforeTheAnswer(t *testing.T) {
-	for _, l := range named("stdio 2025", "stdio 2026") {
-		t.Run(l.name, func(t *testing.T) {
-			c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: never, ResetOnProgress: true})
-			var got []float64
-			c.OnNotification(func(n mcp.JSONRPCNotification) {
-				got = append(got, n.Params.AdditionalFields["progress"].(float64))
-			})
-			for range 50 {
-				got = nil
-				_, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"n": 3, "everyMs": 1, "lingerMs": 1}, token: "t"}.request())
-				if err != nil || len(got) == 0 {
-					t.Fatalf("%v, %v", got, err)
-				}
-			}
-		})
+	const runs = 20
+	c := named("stdio 2025")[0].limited(t, newServer(), mcpgo.ClientLimits{Timeout: never, ResetOnProgress: true})
+	var handled atomic.Int64
+	c.OnNotification(func(n mcp.JSONRPCNotification) {
+		time.Sleep(8 * ms)
+		handled.Add(1)
+	})
+	seen := 0
+	for range runs {
+		before := handled.Load()
+		_, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"lingerMs": 2}, token: "t"}.request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if handled.Load() > before {
+			seen++
+		}
+	}
+	if seen < runs/2 { // on a busy machine 8 ms may become 20
+		t.Errorf("in %d of %d calls", seen, runs)
 	}
 }
 

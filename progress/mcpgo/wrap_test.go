@@ -25,10 +25,11 @@ type fake struct {
 	notes   chan mcp.JSONRPCNotification
 	answer  func(ctx context.Context, n int) error
 	session string
+	closed  int
 }
 
 func (f *fake) Start(context.Context) error { return nil }
-func (f *fake) Close() error                { return nil }
+func (f *fake) Close() error                { f.closed++; return nil }
 func (f *fake) GetSessionId() string        { return f.session }
 func (f *fake) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	f.sent = append(f.sent, r)
