@@ -318,10 +318,14 @@ func TestSlowHandlers(t *testing.T) {
 			sent <- i
 		}
 	}()
-	for i := range 1000 { // none of them waits for the handler
+	start := time.Now()
+	for i := range 1000 { // none but the first waits for the handler
 		if within(t, sent, "the next") != i {
 			t.Fatal(i)
 		}
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("the reader was held up for %v", took)
 	}
 	time.Sleep(50 * ms)
 	if len(sent) > 2 {
