@@ -173,7 +173,7 @@ func TestRequestStopsTheTool(t *testing.T) {
 // user's is slow. Both ends are ours.
 func TestResetWhileHandlerIsSlow(t *testing.T) {
 	args := map[string]any{"n": 20, "everyMs": 50}
-	each(t, allLinks, func(t *testing.T, l link) {
+	each(t, named("stdio 2025", "process", "sse 2025", "http 2025", "http 2026"), func(t *testing.T, l link) {
 		c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: 600 * ms, ResetOnProgress: true})
 		var once sync.Once
 		c.OnNotification(func(mcp.JSONRPCNotification) { once.Do(func() { time.Sleep(800 * ms) }) })
@@ -243,7 +243,7 @@ func TestOwnToken(t *testing.T) {
 
 // 1000 calls at once, each kept alive by its own progress alone.
 func TestManyLimitedCalls(t *testing.T) {
-	for _, l := range named("sse 2025", "http 2026") {
+	for _, l := range named("http 2026") {
 		t.Run(l.name, func(t *testing.T) {
 			c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: 10 * time.Second, ResetOnProgress: true})
 			got := record(c)
