@@ -25,7 +25,8 @@ func init() {
 		_ = transportServer(time.Minute).Run(context.Background(), &mcp.StdioTransport{})
 		os.Exit(0)
 	case "deaf": // does not read, and ends only when it is made to
-		time.Sleep(time.Hour)
+		time.Sleep(time.Minute)
+		os.Exit(1)
 	}
 }
 

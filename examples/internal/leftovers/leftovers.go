@@ -1,0 +1,46 @@
+// Package leftovers finds what a test has left running, where the system has /proc.
+package leftovers
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var marks atomic.Int64
+
+// Mark gives a variable for the environment of a process, by which None finds it and what
+// it has started.
+func Mark() string {
+	return fmt.Sprintf("LEFTOVERS_OF=%d.%d", os.Getpid(), marks.Add(1))
+}
+
+// None waits for what is still ending, and fails the test if something stays.
+func None(t testing.TB, mark string) {
+	t.Helper()
+	var left []string
+	for begun := time.Now(); time.Since(begun) < 10*time.Second; time.Sleep(10 * time.Millisecond) {
+		if left = With(mark); len(left) == 0 {
+			return
+		}
+	}
+	t.Errorf("left behind: %q", left)
+}
+
+// With gives the command lines of the processes that have this in their environment.
+func With(mark string) (found []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, f := range files {
+		env, err := os.ReadFile(f)
+		if err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+mark+"\x00")) {
+			line, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "cmdline"))
+			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/term"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A display shows the progress of a call. Its methods are called one at a time.
+type display interface {
+	update(*mcp.ProgressNotificationParams)
+	clear() // leaves the terminal to others, until the next update
+}
+
+// call makes the call and shows how it goes and how it ends. It returns the exit code.
+func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	d := newSerial(stderr)
+	clientOptions := &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { d.update(req.Params) },
+	}
+	if isTerminal(stdin) && isTerminal(stderr) {
+		clientOptions.ElicitationHandler = (&person{in: stdin, out: stderr, display: d, call: ctx}).answer
+	}
+	c := mcp.NewClient(&mcp.Implementation{Name: "tooldeadline-example-client", Version: "0"}, clientOptions)
+
+	// All it takes: the call has the limits that were asked for, and the rest those that
+	// are customary.
+	perMethod := mcpsdk.ReferenceLimits()
+	perMethod["tools/call"] = o.limits
+	mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: mcpsdk.DefaultTimeout}, perMethod)
+
+	session, err := mcpsdk.Connect(ctx, c, func() (mcp.Transport, error) { return transport(o, stderr), nil },
+		&mcpsdk.ConnectOptions{
+			Session: &mcp.ClientSessionOptions{ProtocolVersion: o.protocol},
+			Backoff: mcpsdk.Backoff{Retries: -1},
+		})
+	if err != nil {
+		return fail(stderr, err)
+	}
+	params := &mcp.CallToolParams{Name: o.tool, Arguments: o.arguments}
+	params.SetProgressToken("call") // for the display; the limits need none of ours
+	begun := time.Now()
+	res, err := session.CallTool(ctx, params)
+	took := time.Since(begun)
+	end()
+	d.end()
+	hangUp(session, err != nil)
+	if err != nil {
+		return fail(stderr, err)
+	}
+	return show(res, took, stdout, stderr)
+}
+
+// hangUp ends the session, and the server that was started for it: if it does not end by
+// itself it is made to, for which the SDK takes up to 15 s.
+//
+// The SDK sends the cancellation of a call on another goroutine, which would find the
+// session closed. A message that is answered gives it the time.
+func hangUp(session *mcp.ClientSession, cancelled bool) {
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		if cancelled {
+			_ = session.Ping(mcpsdk.WithLimits(ctx, mcpsdk.ClientLimits{Timeout: 2 * time.Second}), nil)
+		}
+		return session.Close()
+	}, timeout.Config{Total: 20 * time.Second})
+}
+
+func transport(o options, stderr io.Writer) mcp.Transport {
+	if o.url != "" {
+		return &mcp.StreamableClientTransport{Endpoint: o.url}
+	}
+	cmd := exec.Command(o.command[0], o.command[1:]...)
+	cmd.Stderr = stderr
+	return &mcp.CommandTransport{Command: cmd}
+}
+
+func fail(stderr io.Writer, err error) int {
+	fmt.Fprintln(stderr, "mcpclient:", err)
+	return timeout.ExitCode(err)
+}
+
+// show prints what the tool has returned, and what became of it.
+func show(res *mcp.CallToolResult, took time.Duration, stdout, stderr io.Writer) int {
+	for _, c := range res.Content {
+		if t, ok := c.(*mcp.TextContent); ok {
+			fmt.Fprintln(stdout, t.Text)
+		} else {
+			fmt.Fprintf(stdout, "[%T]\n", c)
+		}
+	}
+	took = took.Round(time.Millisecond)
+	switch o, stopped := outcomeOf(res); {
+	case stopped:
+		fmt.Fprintf(stderr, "mcpclient: the server stopped the tool after %v: %s, exit code %d, limits: total %s, idle %s, longest silence %s\n",
+			took, o.Kind, o.ExitCode, limit(o.Total), limit(o.Idle), millis(o.LongestGap))
+		return o.ExitCode
+	case res.IsError:
+		fmt.Fprintf(stderr, "mcpclient: the tool failed after %v\n", took)
+		return 1
+	}
+	fmt.Fprintf(stderr, "mcpclient: the tool succeeded after %v\n", took)
+	return 0
+}
+
+// outcomeOf gives what the result says for programs about a tool that was stopped.
+func outcomeOf(res *mcp.CallToolResult) (o progress.Outcome, ok bool) {
+	v, ok := res.Meta[progress.OutcomeKey]
+	if !ok {
+		return o, false
+	}
+	raw, err := json.Marshal(v)
+	if err != nil || json.Unmarshal(raw, &o) != nil {
+		return o, false
+	}
+	return o, o.ExitCode > 0 && o.ExitCode < 256
+}
+
+func limit(ms float64) string {
+	if ms <= 0 {
+		return "none"
+	}
+	return millis(ms).String()
+}
+
+func millis(ms float64) time.Duration {
+	return time.Duration(ms * float64(time.Millisecond)).Round(time.Millisecond)
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A serial is a display for several goroutines: progress may come while a person is asked,
+// and after the result.
+type serial struct {
+	mu    sync.Mutex
+	d     display
+	asked bool
+	ended bool
+}
+
+// newSerial gives a bar where stderr is a terminal, and lines elsewhere.
+func newSerial(stderr *os.File) *serial {
+	if isTerminal(stderr) {
+		return &serial{d: &bar{out: stderr}}
+	}
+	return &serial{d: lines{stderr}}
+}
+
+func (s *serial) update(p *mcp.ProgressNotificationParams) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.asked && !s.ended {
+		s.d.update(p)
+	}
+}
+
+// pause clears the display, and has it stay so until resume is called.
+func (s *serial) pause() (resume func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = true
+	s.d.clear()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.asked = false
+	}
+}
+
+func (s *serial) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	s.d.clear()
+}
+
+// lines shows progress as lines.
+type lines struct{ out *os.File }
+
+func (l lines) update(p *mcp.ProgressNotificationParams) {
+	fmt.Fprintln(l.out, "progress:", figures(p), harmless(p.Message))
+}
+
+func (lines) clear() {}
+
+// figures gives how far it is, without the tiny steps by which progress increases on the
+// wire where there is none.
+func figures(p *mcp.ProgressNotificationParams) string {
+	done := math.Round(p.Progress*1e3) / 1e3
+	if p.Total > 0 {
+		return fmt.Sprintf("%v of %v", done, p.Total)
+	}
+	return fmt.Sprint(done)
+}
+
+// harmless makes what a server says one line that does nothing to a terminal.
+func harmless(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsPrint(r):
+			return r
+		}
+		return -1
+	}, s)
+}

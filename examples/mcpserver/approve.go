@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+type approveInput struct {
+	Action string `json:"action" jsonschema:"what is to be approved, as the person will read it"`
+}
+
+// An approver asks the person at the client.
+//
+// It does so by returning the question, and is called again with the answer. With a client
+// of protocol 2026-07-28 that is all there is: the client asks between two calls, and no
+// server waits. With an older one the SDK asks while the call goes on, and the middleware
+// waits for it under progress.Await: the idle check is held, and progress tells the client
+// what is awaited.
+type approver struct {
+	limit time.Duration
+	key   []byte
+}
+
+func newApprover(limit time.Duration) *approver {
+	key := make([]byte, sha256.Size)
+	_, _ = rand.Read(key) // never fails
+	return &approver{limit, key}
+}
+
+const question = "approve" // its id
+
+func (a *approver) approve(_ context.Context, req *mcp.CallToolRequest, in approveInput) (*mcp.CallToolResult, any, error) {
+	answer, answered := req.Params.InputResponses[question].(*mcp.ElicitResult)
+	if !answered {
+		return a.ask(req, in.Action)
+	}
+	asked, err := a.readState(req.Params.RequestState, in.Action)
+	if err != nil {
+		return nil, nil, err
+	}
+	if took := time.Since(asked); took >= a.limit {
+		return nil, nil, &expired{&timeout.Error{Kind: timeout.Total, Tool: "approve", Limit: a.limit, Elapsed: took,
+			Limits: timeout.Config{Total: a.limit}}}
+	}
+	decision := "Nothing was decided about: " + in.Action // the question was dismissed
+	switch {
+	case answer.Action == "decline", answer.Action == "accept" && answer.Content["approve"] != true:
+		decision = "Denied: " + in.Action
+	case answer.Action == "accept":
+		decision = "Approved: " + in.Action
+	}
+	return text(decision), nil, nil
+}
+
+func (a *approver) ask(req *mcp.CallToolRequest, action string) (*mcp.CallToolResult, any, error) {
+	if !canElicit(req) {
+		return nil, nil, errors.New("Nobody can be asked for approval: this client does not support elicitation.")
+	}
+	return &mcp.CallToolResult{
+		RequestState: a.state(time.Now(), action),
+		InputRequests: mcp.InputRequestMap{question: &mcp.ElicitParams{
+			Message: action,
+			RequestedSchema: map[string]any{
+				"type":     "object",
+				"required": []string{"approve"},
+				"properties": map[string]any{
+					"approve": map[string]any{"type": "boolean", "title": "Approve", "description": "whether this may be done"},
+				},
+			},
+		}},
+	}, nil, nil
+}
+
+func canElicit(req *mcp.CallToolRequest) bool {
+	p := req.Session.InitializeParams()
+	if p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil {
+		return false
+	}
+	e := p.Capabilities.Elicitation
+	return e.Form != nil || e.URL == nil // neither is how older clients say form
+}
+
+// state is what the client sends back with the answer: when was asked for what, signed, so
+// that an answer is not taken for another question's.
+func (a *approver) state(asked time.Time, action string) string {
+	at := binary.BigEndian.AppendUint64(nil, uint64(asked.UnixNano()))
+	return hex.EncodeToString(append(at, a.sign(at, action)...))
+}
+
+func (a *approver) readState(state, action string) (asked time.Time, _ error) {
+	b, err := hex.DecodeString(state)
+	if err != nil || len(b) != 8+sha256.Size || !hmac.Equal(b[8:], a.sign(b[:8], action)) {
+		return asked, errors.New("this is the answer to another question")
+	}
+	return time.Unix(0, int64(binary.BigEndian.Uint64(b))), nil
+}
+
+func (a *approver) sign(at []byte, action string) []byte {
+	h := hmac.New(sha256.New, a.key)
+	h.Write(at)
+	h.Write([]byte(action))
+	return h.Sum(nil)
+}
+
+// expired is an answer that came too late. What is not under progress.Await says it in the
+// same words.
+type expired struct{ err *timeout.Error }
+
+func (*expired) Error() string {
+	return "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
+}
+
+func (e *expired) Unwrap() error { return e.err }

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+const (
+	maxOutput  = 64 << 10 // bytes of output in a result: the last ones
+	maxMessage = 200      // bytes of a line in a progress message
+)
+
+type runInput struct {
+	Command   string   `json:"command" jsonschema:"the program to run, a path or a name; it is not passed through a shell"`
+	Args      []string `json:"args,omitempty" jsonschema:"its arguments"`
+	Dir       string   `json:"dir,omitempty" jsonschema:"the directory to run it in; that of the server where it is left out"`
+	TimeoutMs int64    `json:"timeoutMs,omitempty" jsonschema:"stop it after this many milliseconds, up to an hour"`
+}
+
+// runCommand runs a command with everything that it starts. All output renews the idle
+// limit, and whole lines become progress messages. Limits and aborts come with ctx; when
+// this returns, no process is left.
+func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, any, error) {
+	cmd := exec.Command(in.Command, in.Args...)
+	if cmd.Dir = in.Dir; in.Dir != "" {
+		if _, err := os.Stat(in.Dir); err != nil { // or it would be the command that is not found
+			return nil, nil, fmt.Errorf("dir: %w", err)
+		}
+	}
+	lines := 0
+	r, err := procgroup.Run(ctx, cmd,
+		procgroup.WithName(filepath.Base(in.Command)),
+		procgroup.WithMaxOutput(maxOutput),
+		procgroup.WithContainment(containment()),
+		procgroup.WithOutput(procgroup.Lines(func(_ procgroup.Stream, line string) {
+			lines++
+			progress.Report(ctx, progress.Update{Progress: float64(lines), Message: cut(line, maxMessage)})
+		})))
+	if r == nil { // it did not start
+		return nil, nil, fmt.Errorf("%w (exit code: %d)", err, timeout.ExitCode(err))
+	}
+	if r.Reason != procgroup.Exited {
+		return text("Partial output:\n" + output(r)), nil, nil // the middleware says why, before it
+	}
+	res := text(fmt.Sprintf("exit code: %d\n\n%s", r.ExitCode, output(r)))
+	if err != nil {
+		res.SetError(err)
+	}
+	return res, nil, nil
+}
+
+// containment is, where there is one, the way by which a command dies with the server even
+// if that is killed with SIGKILL, as hosts do with a server that they find slow to end.
+func containment() procgroup.Containment {
+	if runtime.GOOS == "linux" {
+		return procgroup.Helper
+	}
+	return procgroup.Auto
+}
+
+// output is what the command has printed, as far as it was kept.
+func output(r *procgroup.Result) string {
+	var b strings.Builder
+	if r.Combined.Dropped > 0 {
+		fmt.Fprintf(&b, "[%d bytes left out]\n", r.Combined.Dropped)
+	}
+	b.WriteString(r.Combined.String())
+	if r.Survivors != nil {
+		fmt.Fprintf(&b, "\n[still running: %v]", r.Survivors)
+	}
+	return b.String()
+}
+
+// cut gives the first n bytes of s, or less so as not to split a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "..."
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// write makes a tree of files.
+func write(t *testing.T, files map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestSearch(t *testing.T) {
+	eachWay(t, func(t *testing.T, w way) {
+		dir := write(t, map[string]string{"a.go": "package a\r\nfunc main() {}\r\n", "b/c.go": "func mainly()\nfunc main()"})
+		c := w.connect(t, nil, nil)
+		res, got := c.must(t, "search", map[string]any{"root": dir, "pattern": `func main\(.*\)$`})
+		want := "b/c.go:2: func main()\n1 matching lines; searched 2 of 2 files"
+		if res.IsError || got[0] != want {
+			t.Errorf("isError %v: %q", res.IsError, got)
+		}
+		res, got = c.must(t, "search", map[string]any{"pattern": "("})
+		if !res.IsError || !strings.HasPrefix(got[0], "pattern: error parsing regexp: missing closing ): `(` (the syntax") {
+			t.Errorf("isError %v: %q", res.IsError, got)
+		}
+		res, got = c.must(t, "search", map[string]any{"root": dir + "/none", "pattern": "x"})
+		if !res.IsError || !strings.HasPrefix(got[0], "root: ") {
+			t.Errorf("isError %v: %q", res.IsError, got)
+		}
+	})
+}
+
+// SPEC 3.2, 7.3, 7.7: what was found before the limit, and how far it came.
+func TestSearchLimit(t *testing.T) {
+	t.Parallel()
+	dir := write(t, map[string]string{"a/first.go": "match\n"})
+	if err := os.Symlink(filepath.Join(runtime.GOROOT(), "src"), filepath.Join(dir, "b")); err != nil {
+		t.Skip(err)
+	}
+	c := ways[0].connect(t, nil, nil)
+	res, got := c.must(t, "search", map[string]any{"root": filepath.Join(dir, "b") + "/..", "pattern": "zz+qq", "timeoutMs": 40})
+	if !res.IsError || len(got) != 2 || got[0] != "Tool exceeded wall-clock limit of 0.04s." || !strings.HasPrefix(got[1], "0 matching lines; searched ") {
+		t.Errorf("isError %v: %q", res.IsError, got)
+	}
+	if d := cmp.Diff([]any{"total", 124.0, 40.0, 40.0}, outcome(t, res)); d != "" {
+		t.Error(d)
+	}
+	c.messages(t) // which must increase
+}
+
+// searchHere searches without a server.
+func searchHere(t *testing.T, ctx context.Context, dir, pattern string) string {
+	t.Helper()
+	res, _, err := search(ctx, nil, searchInput{Root: dir, Pattern: pattern})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts(res)[0]
+}
+
+func TestSearchBounds(t *testing.T) {
+	for _, tc := range []struct {
+		name, file, pattern, want string
+	}{
+		{"many matches", strings.Repeat("m\n", maxMatches+1), "m", fmt.Sprintf("%d matching lines; searched 1 of 1 files; stopped at %[1]d lines", maxMatches)},
+		{"a long line", strings.Repeat("é", 150) + "\n", "é", "f:1: " + strings.Repeat("é", 100) + "...\n1 matching lines; searched 1 of 1 files"},
+		{"longer than is looked at", strings.Repeat("m", 3*maxScanned) + "x\nm\n", "^m+x?$", "f:2: m\n2 matching lines; searched 1 of 1 files"},
+		{"not text", "m\x00m", "m", "0 matching lines; searched 1 of 1 files"},
+		{"no newline at the end", "a\nm", "^m$", "f:2: m\n1 matching lines; searched 1 of 1 files"},
+		{"empty", "", "", "0 matching lines; searched 1 of 1 files"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := searchHere(t, t.Context(), write(t, map[string]string{"f": tc.file}), tc.pattern)
+			if !strings.HasSuffix(got, tc.want) || len(got) > maxMatches*(maxLine+20) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+// What is outside of the root stays unread, and so do directories such as .git.
+func TestSearchStaysInside(t *testing.T) {
+	outside := write(t, map[string]string{"secret": "match\n"})
+	dir := write(t, map[string]string{"in": "match\n", ".git/x": "match\n", "d/.hidden": "match\n"})
+	for link, target := range map[string]string{
+		"file": filepath.Join(outside, "secret"), "dir": outside, "up": "../" + filepath.Base(outside) + "/secret", "loop": ".",
+	} {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	want := "d/.hidden:1: match\nin:1: match\n2 matching lines; searched 2 of 2 files"
+	if got := searchHere(t, t.Context(), dir, "match"); got != want {
+		t.Errorf("%q", got)
+	}
+}
+
+// SPEC 7.3: files done of total, and the current one.
+func TestSearchProgress(t *testing.T) {
+	files := make(map[string]string)
+	for i := range 2000 {
+		files[fmt.Sprintf("%04d", i)] = "x"
+	}
+	dir := write(t, files)
+	var got []progress.Notification
+	err := timeout.Run(t.Context(), func(ctx context.Context) error {
+		stop := progress.Start(ctx, "t", func(_ context.Context, n progress.Notification) error {
+			got = append(got, n)
+			return nil
+		}, progress.WithInterval(time.Microsecond))
+		defer stop()
+		searchHere(t, ctx, dir, "x+y")
+		return nil
+	}, timeout.FastTools())
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := 0
+	for _, n := range got {
+		if n.Total == 0 && n.Message == "listing ." {
+			continue
+		}
+		counted++
+		if n.Total != 2000 || fmt.Sprintf("%04d", int(n.Progress)) != n.Message {
+			t.Errorf("%+v", n)
+		}
+	}
+	if counted < 3 {
+		t.Errorf("%d updates", counted)
+	}
+}
+
+// SPEC 7.7: what was found by the time it is stopped.
+func TestSearchStopped(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("stopped"))
+	if got := searchHere(t, ctx, write(t, map[string]string{"a": "m"}), "m"); got != "0 matching lines; searched 0 of 0 files" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A server has the tools, each call of which is supervised.
+type server struct {
+	*mcp.Server
+	calls sync.RWMutex // each call holds it for reading
+}
+
+// newServer gives a server whose calls end with ctx.
+func newServer(ctx context.Context, p *timeout.Policy, o options, logger *slog.Logger) *server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "tooldeadline-example", Version: "0"}, nil)
+	mcp.AddTool(s, &mcp.Tool{
+		Name:        "run_command",
+		Description: "Runs a program, with progress for each line that it prints, and returns its exit code and output. It is stopped, with all that it has started, when it has been silent for 2 minutes.",
+	}, runCommand)
+	mcp.AddTool(s, &mcp.Tool{
+		Name:        "search",
+		Description: "Searches the text files below a directory for lines that match a regular expression.",
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
+	}, search)
+	mcp.AddTool(s, &mcp.Tool{
+		Name:        "approve",
+		Description: "Asks the person at the client to approve an action, and says what was decided.",
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
+	}, newApprover(o.approval).approve)
+	mcp.AddTool(s, &mcp.Tool{
+		Name:        "hang",
+		Description: "Hangs without a sign of life until it is stopped, to show what stops it.",
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
+	}, hang)
+	mcp.AddTool(s, &mcp.Tool{
+		Name:        "deaf",
+		Description: "Ignores for some seconds that it is to stop, to show that the answer comes all the same.",
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
+	}, deaf)
+
+	mcpsdk.Install(s, p,
+		mcpsdk.WithArgumentTimeout(),
+		mcpsdk.WithInterval(o.interval),
+		mcpsdk.WithAwait(progress.WithLimit(o.approval)),
+		mcpsdk.WithOptions(timeout.WithHooks(timeout.Hooks{
+			Finished: func(_ context.Context, s timeout.Snapshot) {
+				logger.Info("tool call finished", slog.String("tool", s.Tool),
+					slog.Duration("elapsed", s.Elapsed.Round(time.Millisecond)), slog.Int("exit_code", timeout.ExitCode(s.Err)))
+			},
+		})),
+	)
+	out := &server{Server: s}
+	s.AddReceivingMiddleware(out.endsWith(ctx)) // around it: what ends the server is an abort
+	return out
+}
+
+// endsWith aborts calls when ctx ends. The SDK detaches them from the context that the
+// server was started with, and would wait for them.
+func (s *server) endsWith(server context.Context) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "tools/call" {
+				s.calls.RLock()
+				defer s.calls.RUnlock()
+			}
+			ctx, cancel := context.WithCancelCause(ctx)
+			defer cancel(nil)
+			defer context.AfterFunc(server, func() { cancel(context.Cause(server)) })()
+			return next(ctx, method, req)
+		}
+	}
+}
+
+// wait waits until no call is going on any more. It is for the time after the server's
+// context has ended, when each call ends within its grace.
+func (s *server) wait() {
+	s.calls.Lock()
+	defer s.calls.Unlock()
+}
+
+func text(s string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
+}

@@ -1,0 +1,135 @@
+package mcpsdk_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// SPEC 7.4: nothing follows the result, in hundreds of runs, of which some time out and some
+// leave a goroutine behind that goes on reporting.
+func TestNothingAfterTheResult(t *testing.T) {
+	const runs = 400
+	s := newServer()
+	var behind sync.WaitGroup
+	defer behind.Wait()
+	s.AddTool(&mcp.Tool{Name: "busy", InputSchema: anyInput}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		n := int(req.Params.GetProgressToken().(float64))
+		behind.Go(func() {
+			for i := range 300 {
+				progress.Report(ctx, progress.Update{Progress: float64(i)})
+				if i%50 == 0 {
+					time.Sleep(100 * time.Microsecond)
+				}
+			}
+		})
+		if n%4 == 0 {
+			<-ctx.Done()
+		} else {
+			time.Sleep(time.Duration(n%7) * 100 * time.Microsecond)
+		}
+		return textResult("done"), nil
+	})
+	mcpsdk.Install(s, &timeout.Policy{Default: timeout.Config{Total: 3 * time.Millisecond}}, mcpsdk.WithInterval(time.Nanosecond))
+	c := newRawClient(t, s, plain)
+	var before int
+	for n := 1; n <= runs; n++ {
+		c.call(n, "busy", fmt.Sprint(n))
+		for m := c.next(); m.ID == nil; m = c.next() {
+			if string(m.Params.ProgressToken) != fmt.Sprint(n) {
+				t.Fatalf("progress of %s after its result", m.Params.ProgressToken)
+			}
+			before++
+		}
+	}
+	behind.Wait()
+	c.send(`{"jsonrpc":"2.0","id":1000000,"method":"ping"}`)
+	if m := c.next(); m.ID == nil {
+		t.Errorf("progress of %s after all results", m.Params.ProgressToken)
+	}
+	if before < runs {
+		t.Errorf("%d notifications in %d runs: too few to show anything", before, runs)
+	}
+}
+
+// SPEC 7.5: a client that reads nothing delays neither the tool nor its limits, and the
+// result by the 200 ms that a notification in flight has at the most.
+func TestStalledClient(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		idle  time.Duration
+		ended time.Duration
+		code  int
+	}{
+		{"in time", 2 * time.Second, 100 * time.Second, 0},
+		{"idle", time.Second, time.Second, timeout.ExitTimeout},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				s.AddTool(&mcp.Tool{Name: "work", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					for range 100 {
+						heartbeat.Beat(ctx)
+						if err := sleep(ctx, time.Second); err != nil {
+							return nil, err
+						}
+					}
+					return textResult("done"), nil
+				})
+				finished := timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {
+					if s.Elapsed != tt.ended || timeout.ExitCode(s.Err) != tt.code {
+						t.Errorf("ended with %d after %v, want %d after %v", timeout.ExitCode(s.Err), s.Elapsed, tt.code, tt.ended)
+					}
+				}})
+				limits := &timeout.Policy{Default: timeout.Config{Idle: tt.idle}}
+				mcpsdk.Install(s, limits, mcpsdk.WithOptions(finished), mcpsdk.WithInterval(time.Second))
+				answered := make(chan time.Duration)
+				start := time.Now()
+				s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+					return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+						res, err := next(ctx, method, req)
+						if method == "tools/call" {
+							answered <- time.Since(start)
+						}
+						return res, err
+					}
+				})
+				in, out := newStalledClient(t, s)
+				fmt.Fprintln(in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"work","_meta":{"progressToken":1}}}`)
+				if at := <-answered; at > tt.ended+200*time.Millisecond {
+					t.Errorf("answered after %v", at)
+				}
+				// From here on the SDK waits for the client, on a mutex.
+				out.Close()
+				in.Close()
+			})
+		})
+	}
+}
+
+// newStalledClient connects a client that has read the answer to initialize and reads no more.
+func newStalledClient(t *testing.T, s *mcp.Server) (io.WriteCloser, io.Closer) {
+	serverIn, in := io.Pipe()
+	out, serverOut := io.Pipe()
+	if _, err := s.Connect(context.Background(), &mcp.IOTransport{Reader: serverIn, Writer: serverOut}, nil); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`)
+	buf := make([]byte, 64<<10)
+	if _, err := out.Read(buf); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return in, out
+}

@@ -1,0 +1,184 @@
+package mcpsdk_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+const noAnswerText = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
+
+// person answers after a while, and says when the question was taken back.
+func person(h *heard, after time.Duration, takenBack *time.Duration) *mcp.ClientOptions {
+	start := time.Now()
+	opts := h.options()
+	opts.ElicitationHandler = func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		if err := sleep(ctx, after); err != nil {
+			*takenBack = time.Since(start)
+			return nil, err
+		}
+		return &mcp.ElicitResult{Action: "accept"}, nil
+	}
+	return opts
+}
+
+// elicit is a raw handler that asks and returns what comes.
+func elicit(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	res, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "the removal of 3 files"})
+	if err != nil {
+		return nil, err
+	}
+	return textResult(res.Action), nil
+}
+
+// elicitByResult asks in the way of multi-round-trip requests.
+func elicitByResult(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	if r, ok := req.Params.InputResponses["q"].(*mcp.ElicitResult); ok {
+		return textResult(r.Action), nil
+	}
+	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{Message: "the removal of 3 files"}}}, nil
+}
+
+// SPEC 7.9, 4.6: while a person is waited for, the idle check is held, the client is kept
+// informed, and there is a limit for the answer.
+func TestElicitation(t *testing.T) {
+	wrapped := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return progress.Await(ctx, "the removal of 3 files", func(ctx context.Context) (*mcp.CallToolResult, error) {
+			return elicit(ctx, req)
+		}, progress.WithLimit(2*time.Minute))
+	}
+	limited := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return timeout.Do(ctx, func(ctx context.Context) (*mcp.CallToolResult, error) { return elicit(ctx, req) },
+			timeout.Config{Total: 2 * time.Minute, Idle: time.Second})
+	}
+	limits := timeout.Config{Total: 3 * time.Minute, Idle: 5 * time.Second}
+	for _, tt := range []struct {
+		name, version string
+		tool          mcp.ToolHandler
+		limits        timeout.Config
+		opts          []mcpsdk.Option
+		answer        time.Duration
+		want          string
+		after         time.Duration // the answer
+	}{
+		{"answered", protocol2025, elicit, limits, nil, 25 * time.Second, "accept", 25 * time.Second},
+		{"answered late", protocol2025, elicit, limits, nil, 31 * time.Second, noAnswerText, 30 * time.Second},
+		{"longer limit", protocol2025, elicit, limits, []mcpsdk.Option{mcpsdk.WithAwait(progress.WithLimit(2 * time.Minute))},
+			119 * time.Second, "accept", 119 * time.Second},
+		{"longer limit, late", protocol2025, elicit, limits, []mcpsdk.Option{mcpsdk.WithAwait(progress.WithLimit(2 * time.Minute))},
+			121 * time.Second, noAnswerText, 2 * time.Minute},
+		{"limit of the tool's own", protocol2025, wrapped, limits, nil, 119 * time.Second, "accept", 119 * time.Second},
+		{"limit of the tool's own, late", protocol2025, wrapped, limits, nil, 121 * time.Second, noAnswerText, 2 * time.Minute},
+		{"execution of the tool's own", protocol2025, limited, limits, nil, 119 * time.Second, "accept", 119 * time.Second},
+		{"execution of the tool's own, late", protocol2025, limited, limits, nil, 121 * time.Second,
+			"Tool exceeded wall-clock limit of 120s.", 2 * time.Minute},
+		{"total", protocol2025, wrapped, timeout.Config{Total: time.Minute, Idle: 5 * time.Second}, nil, 119 * time.Second,
+			"Tool exceeded wall-clock limit of 60s.", time.Minute},
+		{"by result, bridged by the SDK", protocol2025, elicitByResult, limits, nil, 25 * time.Second, "accept", 25 * time.Second},
+		{"by result, late", protocol2025, elicitByResult, limits, nil, 31 * time.Second, noAnswerText, 30 * time.Second},
+		// Here the client waits between two calls, so no limit of the server runs.
+		{"by result, two calls", protocol2026, elicitByResult, limits, nil, time.Hour, "accept", time.Hour},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				s.AddTool(&mcp.Tool{Name: "remove", InputSchema: anyInput}, tt.tool)
+				mcpsdk.Install(s, &timeout.Policy{Default: tt.limits}, tt.opts...)
+				h, takenBack := new(heard), time.Duration(0)
+				cs := inMemory(tt.version)(t, s, person(h, tt.answer, &takenBack))
+				start := time.Now()
+				res := call(t, cs, "remove", "t")
+				if took := time.Since(start); took != tt.after {
+					t.Errorf("answered after %v, want %v", took, tt.after)
+				}
+				if d := cmp.Diff(tt.want, texts(res)[0]); d != "" || res.IsError == (tt.want == "accept") {
+					t.Error(res.IsError, d)
+				}
+				if res.IsError && outcome(res)["exitCode"] != 124.0 {
+					t.Errorf("outcome: %v", outcome(res))
+				}
+				synctest.Wait()
+				if res.IsError && takenBack != tt.after {
+					t.Errorf("the question was taken back after %v", takenBack)
+				}
+				silent := tt.version == protocol2026 || strings.HasPrefix(tt.name, "execution")
+				all := h.list()
+				increases(t, all)
+				for _, n := range all {
+					if want := "Waiting for approval of the removal of 3 files ("; !silent && !strings.HasPrefix(n.Message, want) {
+						t.Errorf("message %q, want %s...", n.Message, want)
+					}
+				}
+				if !silent && len(all) < int(tt.after/(15*time.Second)) {
+					t.Errorf("%d notifications in %v", len(all), tt.after)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 7.9: inside a host's 60 s without progress the question is over in time; a host that
+// looks at progress waits on.
+func TestElicitationUnderAHost(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		reset bool
+		limit time.Duration
+		want  string
+	}{
+		{"no reset", false, progress.DefaultAwaitLimit, noAnswerText},
+		{"reset on progress", true, 5 * time.Minute, "accept"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				s.AddTool(&mcp.Tool{Name: "remove", InputSchema: anyInput}, elicit)
+				mcpsdk.Install(s, nil, mcpsdk.WithAwait(progress.WithLimit(tt.limit)))
+				ctx, cancel := context.WithCancelCause(context.Background())
+				defer cancel(nil)
+				host := time.AfterFunc(time.Minute, func() { cancel(errors.New("the host has lost patience")) })
+				defer host.Stop()
+				h, takenBack := new(heard), time.Duration(0)
+				opts := person(h, 4*time.Minute, &takenBack)
+				if tt.reset {
+					opts.ProgressNotificationHandler = func(context.Context, *mcp.ProgressNotificationClientRequest) { host.Reset(time.Minute) }
+				}
+				cs := inMemory(protocol2025)(t, s, opts)
+				p := &mcp.CallToolParams{Name: "remove"}
+				p.SetProgressToken("t")
+				res, err := cs.CallTool(ctx, p)
+				if err != nil {
+					t.Fatal(context.Cause(ctx))
+				}
+				if d := cmp.Diff(tt.want, texts(res)[0]); d != "" {
+					t.Error(d)
+				}
+			})
+		})
+	}
+}
+
+// Without the sending half the idle check runs on, and without an execution there is nothing
+// to hold.
+func TestElicitationOutside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.AddTool(&mcp.Tool{Name: "remove", InputSchema: anyInput}, elicit)
+		s.AddSendingMiddleware(mcpsdk.Middleware(nil))
+		h, takenBack := new(heard), time.Duration(0)
+		cs := inMemory(protocol2025)(t, s, person(h, time.Hour, &takenBack))
+		if got := texts(call(t, cs, "remove", "t")); got[0] != "accept" {
+			t.Error(got)
+		}
+	})
+}

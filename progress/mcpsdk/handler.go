@@ -1,0 +1,102 @@
+package mcpsdk
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/internal/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Handler is [Middleware] for one typed tool, under the name with which it is called and
+// the policy of [WithPolicy]:
+//
+//	mcp.AddTool(server, tool, mcpsdk.Handler(search, mcpsdk.WithPolicy(policy)))
+//
+// Where the server has Middleware as well, both limits hold, and progress is sent once. For
+// the idle check to be held in ServerSession.Elicit, Middleware must be installed; without
+// it, ask under [progress.Await].
+//
+// A handler that was stopped and then returns a nil error hands over what it returns as the
+// partial result, its output included. Where it returns an error, or not at all, there is no
+// output to give. Then the SDK takes nothing from a wrapper but an error, so the result says
+// everything in its text, and has an [progress.Outcome] only if Out is any, or if
+// Middleware is installed too, which then adds it.
+func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...Option) mcp.ToolHandlerFor[In, Out] {
+	s := newSettings(opts)
+	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
+		c := s.newCall(ctx, req)
+		ctx, release := untilDisconnect(ctx, req.Session)
+		defer release()
+		r, err := toolcall.Do(ctx, c, func(ctx context.Context) (r returned[Out], _ error) {
+			r.res, r.out, r.err = h(newCallContext(ctx, req), req, in)
+			r.here = true
+			return r, r.err
+		})
+		if stop, ok := err.(*timeout.Error); ok { // this execution's, or the tool's own
+			return r.stopped(stop)
+		}
+		return r.res, r.out, err
+	}
+}
+
+// returned is what a typed handler has returned, if it has.
+type returned[Out any] struct {
+	res  *mcp.CallToolResult
+	out  Out
+	err  error
+	here bool
+}
+
+// stopped gives what Handler returns for an execution that was stopped. A nil error lets the
+// SDK check the output against the tool's schema, and an output that nobody has made may
+// fail that, which would end in a JSON-RPC error. So it is nil only where there is an output
+// or none is needed.
+func (r returned[Out]) stopped(stop *timeout.Error) (*mcp.CallToolResult, Out, error) {
+	var none Out
+	made := r.here && r.err == nil
+	if !made && any(none) != nil {
+		return nil, none, &failure{stop, toolcall.Text(stop, textOf(r.res))}
+	}
+	res := new(mcp.CallToolResult)
+	if r.res != nil && r.res.InputRequests == nil {
+		*res = *r.res
+	}
+	if made && res.Content == nil {
+		// What the SDK would put there if SetResult put nothing.
+		if text, err := json.Marshal(r.out); err == nil && text[0] == '{' {
+			res.Content = []mcp.Content{&mcp.TextContent{Text: string(text)}}
+		}
+	}
+	SetResult(res, stop, "")
+	if made {
+		return res, r.out, nil
+	}
+	return res, none, nil
+}
+
+// textOf gives the texts of a result that cannot be handed over as it is.
+func textOf(res *mcp.CallToolResult) string {
+	if res == nil {
+		return ""
+	}
+	var texts []string
+	for _, c := range res.Content {
+		if t, ok := c.(*mcp.TextContent); ok {
+			texts = append(texts, t.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// A failure is an error that says all that a result would have said.
+type failure struct {
+	stop *timeout.Error
+	text string
+}
+
+func (f *failure) Error() string { return f.text }
+func (f *failure) Unwrap() error { return f.stop }

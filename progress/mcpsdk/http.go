@@ -1,0 +1,113 @@
+package mcpsdk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// WrapHTTP goes around the SDK's handlers for HTTP, and does two things that [Middleware]
+// cannot do alone:
+//
+//   - A tool is aborted when its client disconnects, on SSE and on stateless Streamable
+//     HTTP, where nobody could ever take the result. The SDK lets such a tool run on until
+//     its limits stop it. On stateful Streamable HTTP a tool runs on by design: the client
+//     may come back for the result.
+//   - Progress tokens that are integers above 2^53 are echoed exactly, see [WrapTransport].
+//
+// Since a disconnect is how a client of protocol 2026-07-28 cancels a call, a server
+// without WrapHTTP should set PropagateRequestCancellation in mcp.StreamableHTTPOptions.
+//
+//	http.ListenAndServe(addr, mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(getServer, options)))
+func WrapHTTP(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context()))
+		if r.Method == http.MethodPost && r.Body != nil {
+			keepTokens(r)
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// requestKey is where a context has the HTTP request's own, whose cancellation the SDK hides
+// from tools. Its values it passes on.
+type requestKey struct{}
+
+// untilDisconnect gives a context for a call that ends with the client's connection.
+//
+// The context that the SDK hands on is that of the request which opened the session. That
+// is the right one on SSE, where it lasts as long as the session, and where a session is a
+// single request. Those two have no session ID. Where there is one, the request is the
+// client's first, and long over. Over, or another session's, it is also for a server that a
+// tool runs in memory.
+func untilDisconnect(ctx context.Context, session *mcp.ServerSession) (_ context.Context, release func()) {
+	request, ok := ctx.Value(requestKey{}).(context.Context)
+	if !ok || session.ID() != "" || request.Err() != nil || callOf(ctx) != nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(request, func() { cancel(context.Cause(request)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// keepTokens changes the body of a request as keepToken does. The SDK bounds what it reads
+// of a body; what is larger than its default bound is not looked at here.
+func keepTokens(r *http.Request) {
+	head, err := io.ReadAll(io.LimitReader(r.Body, mcp.DefaultMaxRequestBodyBytes))
+	body := head
+	if len(head) < mcp.DefaultMaxRequestBodyBytes {
+		if out, changed := keepTokensIn(head); changed {
+			body = out
+			r.ContentLength = int64(len(out))
+		}
+	}
+	rest := io.Reader(r.Body)
+	if err != nil {
+		rest = failing{err}
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), rest), r.Body}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// keepTokensIn changes a message, or a batch of them.
+func keepTokensIn(body []byte) (_ []byte, changed bool) {
+	if !bytes.Contains(body, []byte(tokenKey)) {
+		return body, false
+	}
+	var batch []json.RawMessage
+	if json.Unmarshal(body, &batch) == nil {
+		for i, one := range batch {
+			out, ok := keepTokensIn(one)
+			batch[i], changed = out, changed || ok
+		}
+		return remarshal(batch, body, changed)
+	}
+	var message map[string]json.RawMessage
+	if json.Unmarshal(body, &message) != nil {
+		return body, false
+	}
+	message["params"], changed = keepToken(message["params"])
+	return remarshal(message, body, changed)
+}
+
+func remarshal(v any, body []byte, changed bool) ([]byte, bool) {
+	if changed {
+		if out, err := json.Marshal(v); err == nil {
+			return out, true
+		}
+	}
+	return body, false
+}

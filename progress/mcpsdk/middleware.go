@@ -1,0 +1,149 @@
+package mcpsdk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/toolcall"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Install puts [Middleware] into s, as receiving and as sending middleware. It is all that
+// a server needs:
+//
+//	mcpsdk.Install(server, &timeout.Policy{Default: timeout.FastTools()})
+//
+// Middleware that was added before it is supervised too; what is added after it is not.
+func Install(s *mcp.Server, p *timeout.Policy, opts ...Option) {
+	m := Middleware(p, opts...)
+	s.AddReceivingMiddleware(m)
+	s.AddSendingMiddleware(m)
+}
+
+// Middleware runs every tool call of a server as an execution under the limits that p has
+// for the tool; a nil p is a zero one. In the tool's context, package heartbeat and
+// [progress.Report] renew the idle limit, and reach a client whose request has a progress
+// token as notifications.
+//
+// What the client gets as the result:
+//
+//   - of a tool that returns in time, what the tool returned;
+//   - of one that was stopped, what [SetResult] makes of the error and of what the tool
+//     returned when its context was cancelled. A typed handler must return a nil error
+//     along with it, or the SDK drops it;
+//   - of one that panics, or of a mcp.ToolHandler that returns an error, a result whose
+//     IsError is true, with the text of the error. But a *jsonrpc.Error stays one.
+//
+// Added with AddReceivingMiddleware it does all of that. With AddSendingMiddleware it also
+// holds the idle check while a tool waits for a person in ServerSession.Elicit, as
+// [progress.Await] does, with its limit of 30 s, see [WithAwait]. Where the tool has called
+// Await itself, or runs the question under another execution of its own, the limits are
+// that one's. [Install] does both. Methods other than these pass through untouched.
+//
+// It is safe for concurrent use, and may be shared by servers.
+func Middleware(p *timeout.Policy, opts ...Option) mcp.Middleware {
+	s := newSettings(opts)
+	if p != nil {
+		s.policy = p
+	}
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if call, ok := req.(*mcp.CallToolRequest); ok {
+				return s.supervise(ctx, method, call, next)
+			}
+			if question, ok := req.GetParams().(*mcp.ElicitParams); ok && method == methodElicit {
+				return elicit(ctx, question.Message, s.await, func(ctx context.Context) (mcp.Result, error) {
+					return next(ctx, method, req)
+				})
+			}
+			return next(ctx, method, req)
+		}
+	}
+}
+
+func (s *settings) supervise(ctx context.Context, method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
+	c := s.newCall(ctx, req)
+	ctx, release := untilDisconnect(ctx, req.Session)
+	defer release()
+	res, err := toolcall.Do(ctx, c, func(ctx context.Context) (mcp.Result, error) {
+		growStack()
+		res, err := next(newCallContext(ctx, req), method, req)
+		if r, ok := res.(*mcp.CallToolResult); ok && r != nil && err == nil {
+			err = r.GetError() // for hooks and logs
+		}
+		return res, err
+	})
+	if err == nil {
+		return res, nil
+	}
+	return answer(req, res, err)
+}
+
+// newCall is what is the same for Middleware and for Handler.
+func (s *settings) newCall(ctx context.Context, req *mcp.CallToolRequest) toolcall.Call {
+	c := toolcall.Call{
+		Policy: s.policy, Tool: req.Params.Name, Requested: s.requested(req.Params),
+		Token: exactToken(req.Params), Interval: s.interval, Options: s.options,
+		Send: func(ctx context.Context, n progress.Notification) error {
+			return req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+				ProgressToken: n.ProgressToken, Progress: n.Progress, Total: n.Total, Message: n.Message,
+			})
+		},
+	}
+	if around := callOf(ctx); around != nil && around.session == req.Session {
+		c.Token = nil // it is used already, and two could not agree on what increases
+	}
+	return c
+}
+
+// A callContext is the context of a call that is supervised here. The SDK hands contexts on
+// from a tool to a server that the tool runs itself, whose calls are others: the session
+// tells them apart.
+type callContext struct {
+	context.Context
+	session *mcp.ServerSession
+	monitor *heartbeat.Monitor // of the call's execution
+}
+
+type callKey struct{}
+
+func newCallContext(ctx context.Context, req *mcp.CallToolRequest) *callContext {
+	return &callContext{ctx, req.Session, heartbeat.FromContext(ctx)}
+}
+
+func (c *callContext) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// callOf gives the innermost call of ctx, nil where there is none.
+func callOf(ctx context.Context) *callContext {
+	c, _ := ctx.Value(callKey{}).(*callContext)
+	return c
+}
+
+const timeoutKey = "timeoutMs"
+
+// requested gives the request's timeoutMs as it came, nil where there is none or nobody
+// wants to know.
+func (s *settings) requested(p *mcp.CallToolParamsRaw) any {
+	if s.timeoutFromMeta {
+		if v := p.Meta[timeoutKey]; v != nil {
+			return v
+		}
+	}
+	if s.timeoutFromArguments && bytes.Contains(p.Arguments, []byte(timeoutKey)) {
+		var args map[string]json.RawMessage // a struct would match TIMEOUTMS too
+		if json.Unmarshal(p.Arguments, &args) == nil {
+			return args[timeoutKey]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package mcpsdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/internal/toolcall"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// SetResult makes res the result of a tool that failed with err (SPEC 7.7): IsError is
+// true, and the first content is a text with err's message and, where there is any, the
+// partial output. What res has as its content and structured content stays, after the text.
+// If an execution was stopped, its [progress.Outcome] stands in _meta under
+// [progress.OutcomeKey]. GetError of res gives err.
+//
+// Where err is nil it does nothing. Slices and maps that res has are not written to.
+func SetResult(res *mcp.CallToolResult, err error, partial string) {
+	if err == nil {
+		return
+	}
+	text := &mcp.TextContent{Text: toolcall.Text(err, partial)}
+	res.Content = append([]mcp.Content{text}, res.Content...)
+	res.SetError(err)
+	addOutcome(res, err)
+}
+
+func addOutcome(res *mcp.CallToolResult, err error) {
+	outcome, ok := progress.OutcomeOf(err)
+	if !ok {
+		return
+	}
+	meta := maps.Clone(res.Meta)
+	if meta == nil {
+		meta = make(mcp.Meta, 1)
+	}
+	meta[progress.OutcomeKey] = outcome
+	res.Meta = meta
+}
+
+// answer gives the result of a call whose execution ended with err; res is what there is of
+// a result.
+func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, error) {
+	r, _ := res.(*mcp.CallToolResult)
+	stop, stopped := err.(*timeout.Error)
+	if r != nil && r.GetError() != nil {
+		if own, _ := r.GetError().(*timeout.Error); !stopped || stop == own {
+			// The tool's own failure, in its own words. Results may be shared by calls, so
+			// what is added is added to a copy.
+			out := *r
+			addOutcome(&out, err)
+			return &out, nil
+		}
+	}
+	var protocol *jsonrpc.Error
+	var panicked *timeout.PanicError // may hold one
+	if !stopped && !errors.As(err, &panicked) && errors.As(err, &protocol) {
+		return nil, err
+	}
+	out := partialResult(req, r)
+	SetResult(out, noAnswer(err), "")
+	return out, nil
+}
+
+// partialResult gives a result with what r has to show.
+func partialResult(req *mcp.CallToolRequest, r *mcp.CallToolResult) *mcp.CallToolResult {
+	switch {
+	case r == nil, r.InputRequests != nil: // questions that come too late
+		return newResult(req)
+	case echoesCancel(r):
+		out := newResult(req)
+		out.Meta = r.Meta
+		return out
+	}
+	out := *r
+	return &out
+}
+
+// echoesCancel reports whether r only says that its context was cancelled, as the SDK has it
+// of a typed handler that returns ctx.Err().
+func echoesCancel(r *mcp.CallToolResult) bool {
+	err := r.GetError()
+	if err == nil || len(r.Content) != 1 || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	text, ok := r.Content[0].(*mcp.TextContent)
+	return ok && text.Text == err.Error()
+}
+
+// noAnswer takes off what the SDK puts around the error of an elicitation that it makes
+// itself, so that the tool's answer is the text of SPEC 7.9.
+func noAnswer(err error) error {
+	for inner := errors.Unwrap(err); errors.Is(inner, progress.ErrNoAnswer); inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return err
+}
+
+// sinceResultType is the first protocol version whose results name their type.
+const sinceResultType = "2026-07-28"
+
+// newResult gives an empty result. The SDK sets the type of what tools return, before
+// middleware sees it, and there is no other way to set it than this.
+func newResult(req *mcp.CallToolRequest) *mcp.CallToolResult {
+	res := new(mcp.CallToolResult)
+	if req.ProtocolVersion() >= sinceResultType {
+		_ = json.Unmarshal([]byte(`{"resultType":"complete","content":[]}`), res)
+	}
+	return res
+}

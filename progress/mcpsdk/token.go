@@ -1,0 +1,108 @@
+package mcpsdk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The SDK decodes an integer token as a float64, which is exact up to 2^53. The bytes of a
+// larger one are gone before any middleware runs, so WrapTransport and WrapHTTP, which see
+// the message before, put them into _meta beside it. A client that does so itself gains
+// nothing: the copy must round to the token.
+const (
+	tokenKey      = "progressToken"
+	exactTokenKey = "io.github.tooldeadline/progressToken"
+)
+
+// exactToken gives the token of a call as it came. Where it had to be restored, it is put
+// back for the tool too, which may echo it in notifications of its own.
+func exactToken(p *mcp.CallToolParamsRaw) any {
+	token := p.GetProgressToken()
+	digits, ok := p.Meta[exactTokenKey].(string)
+	if !ok {
+		return token
+	}
+	delete(p.Meta, exactTokenKey)
+	if f, ok := token.(float64); ok && isLargeInteger(digits) {
+		if g, _ := strconv.ParseFloat(digits, 64); f == g {
+			token = json.Number(digits)
+			p.Meta[tokenKey] = token
+		}
+	}
+	return token
+}
+
+// isLargeInteger reports whether s is an integer that a float64 does not hold.
+func isLargeInteger(s string) bool {
+	if strings.Trim(strings.TrimPrefix(s, "-"), "0123456789") != "" {
+		return false
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	return err == nil && strconv.FormatFloat(f, 'f', -1, 64) != s && json.Valid([]byte(s))
+}
+
+// keepToken gives the params of a request with a copy of its token, where that is needed.
+// What it cannot read is the SDK's to refuse.
+func keepToken(params json.RawMessage) (_ json.RawMessage, changed bool) {
+	if !bytes.Contains(params, []byte(tokenKey)) {
+		return params, false
+	}
+	var fields, meta map[string]json.RawMessage
+	if json.Unmarshal(params, &fields) != nil || json.Unmarshal(fields["_meta"], &meta) != nil {
+		return params, false
+	}
+	token := string(bytes.TrimSpace(meta[tokenKey]))
+	if !isLargeInteger(token) {
+		return params, false
+	}
+	meta[exactTokenKey] = strconv.AppendQuote(nil, token)
+	var err error
+	if fields["_meta"], err = json.Marshal(meta); err != nil {
+		return params, false
+	}
+	out, err := json.Marshal(fields)
+	if err != nil {
+		return params, false
+	}
+	return out, true
+}
+
+// WrapTransport is for servers on a transport without HTTP whose clients use integers above
+// 2^53 as progress tokens: around it, [Middleware] echoes them exactly. Without it they are
+// rounded by the SDK, and the client does not recognise its own token; strings and smaller
+// integers are exact either way. HTTP servers have [WrapHTTP].
+//
+//	server.Run(ctx, mcpsdk.WrapTransport(&mcp.StdioTransport{}))
+func WrapTransport(t mcp.Transport) mcp.Transport { return &transport{t} }
+
+type transport struct{ mcp.Transport }
+
+func (t *transport) Connect(ctx context.Context) (mcp.Connection, error) {
+	c, err := t.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &connection{c}, nil
+}
+
+// SupportsProtocolVersion asks the transport, which need not have an opinion.
+func (t *transport) SupportsProtocolVersion(version string) bool {
+	s, ok := t.Transport.(mcp.ProtocolVersionSupporter)
+	return !ok || s.SupportsProtocolVersion(version)
+}
+
+type connection struct{ mcp.Connection }
+
+func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	msg, err := c.Connection.Read(ctx)
+	if req, ok := msg.(*jsonrpc.Request); ok && err == nil {
+		req.Params, _ = keepToken(req.Params)
+	}
+	return msg, err
+}
