@@ -121,8 +121,14 @@ func TestConnectHopeless(t *testing.T) {
 			}
 		})
 	}
+	f := &fake{answer: func(context.Context, int) error { return errGone }}
+	_, _, err := mcpgo.Connect(context.Background(), func() (*client.Client, error) { return client.NewClient(f), nil }, hello,
+		&mcpgo.ConnectOptions{Backoff: mcpgo.Backoff{Retries: -1}})
+	if !errors.Is(err, errGone) || f.closed != 1 {
+		t.Errorf("%v, closed %d times", err, f.closed)
+	}
 	opened := 0
-	_, _, err := mcpgo.Connect(context.Background(), func() (*client.Client, error) { opened++; return nil, errGone }, hello,
+	_, _, err = mcpgo.Connect(context.Background(), func() (*client.Client, error) { opened++; return nil, errGone }, hello,
 		&mcpgo.ConnectOptions{Backoff: mcpgo.Backoff{Retries: 1, First: ms}})
 	if !errors.Is(err, errGone) || opened != 2 {
 		t.Errorf("%v, opened %d", err, opened)

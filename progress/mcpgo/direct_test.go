@@ -64,6 +64,15 @@ func TestRequestedInProcess(t *testing.T) {
 			t.Errorf("%s: %v, %v", tc.name, res, err)
 		}
 	}
+	// Without the options a request has no say.
+	h = mcpgo.Handler(func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		_, ok := ctx.Deadline()
+		return nil, map[bool]error{false: errOwn}[ok]
+	}, mcpgo.WithPolicy(&timeout.Policy{Default: timeout.UnboundedTotal()}))
+	r := call{args: map[string]any{"timeoutMs": twoHours}, meta: map[string]any{"timeoutMs": twoHours}}.request()
+	if _, err := h(context.Background(), r); err != errOwn {
+		t.Errorf("a request has lifted a limit: %v", err)
+	}
 }
 
 // The errors to which mcp-go gives a meaning reach it.

@@ -89,7 +89,7 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 		}
 		if request.Params.Task != nil {
 			// mcp-go cancels the context of a task when it has answered with the task's handle
-			// (its issue 897), at which no tool is done, and none could even be started.
+			//, at which no tool is done, and none could even be started.
 			ctx = context.WithoutCancel(ctx)
 		}
 		token := token(request.Params.Meta)

@@ -56,34 +56,37 @@ func TestResults(t *testing.T) {
 	const badTimeout = `timeout: timeoutMs="soon": want milliseconds as a whole number from 1 to 9223372036854, such as 120000`
 	done := result{Texts: []string{"done"}}
 	for _, tc := range []struct {
-		name string
-		call call
-		want result
+		name  string
+		call  call
+		want  result
+		again int
 	}{
-		{"returns", call{tool: "noop"}, done},
-		{"beats longer than its idle limit", call{tool: "alive"}, done},
-		{"total", call{tool: "total"}, stopped("total", "60 60 0", msgTotal)},
-		{"idle", call{tool: "idle"}, stopped("idle", "60 3.6e+06 60", msgIdle)},
-		{"deaf", call{tool: "deaf"}, stopped("total", "60 60 0 abandoned", msgTotal)},
-		{"partial result", call{tool: "partial"}, stopped("total", "60 60 0", msgTotal, "half of it").with(map[string]any{"lines": 3.0})},
-		{"partial result, shared", call{tool: "partial"}, stopped("total", "60 60 0", msgTotal, "half of it").with(map[string]any{"lines": 3.0})},
-		{"a question that comes too late", call{tool: "asks"}, stopped("total", "60 60 0", msgTotal)},
-		{"panic", call{tool: "panic"}, result{Texts: []string{"panic: boom"}, IsError: true}},
-		{"goexit", call{tool: "goexit"}, result{Texts: []string{"timeout: the function called runtime.Goexit"}, IsError: true}},
-		{"timeoutMs in _meta", call{tool: "wait", meta: map[string]any{"timeoutMs": 70}}, stopped("total", "70 70 0", "Tool exceeded wall-clock limit of 0.07s.")},
-		{"timeoutMs in the arguments", call{tool: "wait", args: map[string]any{"timeoutMs": 70}}, stopped("total", "70 70 0", "Tool exceeded wall-clock limit of 0.07s.")},
-		{"_meta goes first", call{tool: "wait", args: map[string]any{"timeoutMs": 80}, meta: map[string]any{"timeoutMs": 70}}, stopped("total", "70 70 0", "Tool exceeded wall-clock limit of 0.07s.")},
-		{"timeoutMs above the ceiling", call{tool: "ceiling", args: map[string]any{"timeoutMs": 9000000}}, stopped("total", "60 60 0", msgTotal)},
-		{"timeoutMs that makes no sense", call{tool: "wait", args: map[string]any{"timeoutMs": "soon"}}, result{Texts: []string{badTimeout}, IsError: true}},
+		{"returns", call{tool: "noop"}, done, 0},
+		{"beats longer than its idle limit", call{tool: "alive"}, done, 0},
+		{"total", call{tool: "total"}, stopped("total", "60 60 0", msgTotal), 0},
+		{"idle", call{tool: "idle"}, stopped("idle", "60 3.6e+06 60", msgIdle), 0},
+		{"deaf", call{tool: "deaf"}, stopped("total", "60 60 0 abandoned", msgTotal), 0},
+		{"partial result, shared", call{tool: "partial"}, stopped("total", "60 60 0", msgTotal, "half of it").with(map[string]any{"lines": 3.0}), 1},
+		{"a question that comes too late", call{tool: "asks"}, stopped("total", "60 60 0", msgTotal), 0},
+		{"panic", call{tool: "panic"}, result{Texts: []string{"panic: boom"}, IsError: true}, 0},
+		{"goexit", call{tool: "goexit"}, result{Texts: []string{"timeout: the function called runtime.Goexit"}, IsError: true}, 0},
+		{"timeoutMs in _meta", call{tool: "wait", meta: map[string]any{"timeoutMs": 70}}, stopped("total", "70 70 0", "Tool exceeded wall-clock limit of 0.07s."), 0},
+		{"timeoutMs in the arguments", call{tool: "wait", args: map[string]any{"timeoutMs": 70}}, stopped("total", "70 70 0", "Tool exceeded wall-clock limit of 0.07s."), 0},
+		{"_meta goes first", call{tool: "wait", args: map[string]any{"timeoutMs": 80}, meta: map[string]any{"timeoutMs": 70}}, stopped("total", "70 70 0", "Tool exceeded wall-clock limit of 0.07s."), 0},
+		{"timeoutMs above the ceiling", call{tool: "ceiling", args: map[string]any{"timeoutMs": 9000000}}, stopped("total", "60 60 0", msgTotal), 0},
+		{"timeoutMs that makes no sense", call{tool: "wait", args: map[string]any{"timeoutMs": "soon"}}, result{Texts: []string{badTimeout}, IsError: true}, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			each(t, named("stdio 2025", "sse 2025", "http 2026"), func(t *testing.T, l link) {
-				res, err := l.connect(t, newServer()).CallTool(soon(t), tc.call.request())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(tc.want, view(t, res)); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
+				c := l.connect(t, newServer())
+				for range 1 + tc.again {
+					res, err := c.CallTool(soon(t), tc.call.request())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if diff := cmp.Diff(tc.want, view(t, res)); diff != "" {
+						t.Errorf("(-want +got):\n%s", diff)
+					}
 				}
 			})
 		})

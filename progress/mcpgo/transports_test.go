@@ -101,6 +101,12 @@ func soon(t *testing.T) context.Context {
 // process, so no two of these may be open at a time.
 func pipes(t *testing.T, s *server.MCPServer) (in io.Reader, out io.WriteCloser) {
 	t.Helper()
+	return pipesWith(t, func(io.Writer) *server.MCPServer { return s })
+}
+
+// pipesWith is pipes for a server that has to know what it writes to.
+func pipesWith(t *testing.T, open func(stdout io.Writer) *server.MCPServer) (in io.Reader, out io.WriteCloser) {
+	t.Helper()
 	fromClient, out, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +115,7 @@ func pipes(t *testing.T, s *server.MCPServer) (in io.Reader, out io.WriteCloser)
 	if err != nil {
 		t.Fatal(err)
 	}
-	std := server.NewStdioServer(s)
+	std := server.NewStdioServer(open(toClient))
 	std.SetErrorLogger(log.New(io.Discard, "", 0))
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = std.Listen(context.Background(), fromClient, toClient) })

@@ -25,10 +25,11 @@ type fake struct {
 	notes   chan mcp.JSONRPCNotification
 	answer  func(ctx context.Context, n int) error
 	session string
+	closed  int
 }
 
 func (f *fake) Start(context.Context) error { return nil }
-func (f *fake) Close() error                { return nil }
+func (f *fake) Close() error                { f.closed++; return nil }
 func (f *fake) GetSessionId() string        { return f.session }
 func (f *fake) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	f.sent = append(f.sent, r)
@@ -317,10 +318,14 @@ func TestSlowHandlers(t *testing.T) {
 			sent <- i
 		}
 	}()
-	for i := range 1000 { // none of them waits for the handler
+	start := time.Now()
+	for i := range 1000 { // none but the first waits for the handler
 		if within(t, sent, "the next") != i {
 			t.Fatal(i)
 		}
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("the reader was held up for %v", took)
 	}
 	time.Sleep(50 * ms)
 	if len(sent) > 2 {
