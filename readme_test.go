@@ -22,6 +22,7 @@ func TestReadmeSnippets(t *testing.T) {
 var (
 	files     []string
 	requested time.Duration
+	transport struct{ HTTPClient *http.Client }
 )
 
 func index(context.Context, string) error             { return nil }
