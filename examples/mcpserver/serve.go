@@ -33,8 +33,9 @@ func serveStdio(ctx context.Context, s *server) error {
 	return err
 }
 
-// serveHTTP serves clients at http://addr/mcp until ctx ends.
-func serveHTTP(ctx context.Context, s *server, addr string, p *timeout.Policy, stderr io.Writer, logger *slog.Logger) error {
+// serveHTTP serves clients at http://addr/mcp until ctx ends. A session outlives calls with
+// these limits.
+func serveHTTP(ctx context.Context, s *server, addr string, limits timeout.Config, stderr io.Writer, logger *slog.Logger) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return err
@@ -49,13 +50,8 @@ func serveHTTP(ctx context.Context, s *server, addr string, p *timeout.Policy, s
 	if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
 		logger.Warn("other machines can connect, and run commands on this one", slog.String("address", a.String()))
 	}
-	session, err := longest(p)
-	if err != nil {
-		l.Close()
-		return err
-	}
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(handler(s.Server, session)))
+	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(handler(s.Server, limits)))
 	// Shutdown would wait for connections on which nothing has been asked yet.
 	var unused sync.Map
 	server := &http.Server{
