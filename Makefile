@@ -44,7 +44,7 @@ WINE     ?= $(firstword $(shell command -v wine64 || command -v wine) /usr/lib/w
 MINGW    ?= x86_64-w64-mingw32-gcc
 WINETEST ?= -v -timeout=4m
 
-.PHONY: help test lint cross wine fuzz bench rehearse release check
+.PHONY: help test lint cross wine fuzz bench interop rehearse release check
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
@@ -89,6 +89,9 @@ fuzz: ## run each fuzz target for FUZZTIME
 
 bench: ## run the benchmarks and compare
 	cd benchmarks && go run ./cmd/compare
+
+interop: ## have the TypeScript MCP clients and the conformance runner drive our servers
+	@scripts/interop
 
 rehearse: ## go through a release in a scratch clone, VERSION=v0.1.0
 	@UNRELEASED="$(UNRELEASED)" scripts/rehearse "$(VERSION)"

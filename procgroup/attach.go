@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"os/exec"
+	"syscall"
 	"time"
 )
 
@@ -23,8 +24,8 @@ import (
 // then. On Windows, Cancel asks with Ctrl-Break, where the command shares the
 // console, and kills the process alone.
 //
-// Of the options it uses [WithKillGrace] and [WithContainment], of which only Auto, Group
-// and Descendants are possible. os/exec knows nothing of limits and heartbeats: what a
+// Of the options it uses [WithKillGrace], [WithStopSignal] and [WithContainment], of which
+// only Auto, Group and Descendants are possible. os/exec knows nothing of limits and heartbeats: what a
 // command leaves running when it ends by itself stays, and output has to be made a
 // heartbeat with heartbeat.Writer. [Run] does more.
 //
@@ -38,6 +39,13 @@ func Attach(cmd *exec.Cmd, opts ...Option) {
 		return
 	}
 	s := newSettings(opts)
+	if s.err != nil {
+		cmd.Err = s.err
+		return
+	}
+	if s.stopSignal == syscall.SIGKILL {
+		s.killGrace = 0
+	}
 	if err := attach(cmd, &s); err != nil {
 		cmd.Err = err
 		return

@@ -22,7 +22,7 @@ func attach(cmd *exec.Cmd, s *settings) error {
 	if err := ownGroup(cmd); err != nil {
 		return err
 	}
-	grace := s.killGrace
+	grace, stop := s.killGrace, s.stopSignal
 	cmd.Cancel = func() error {
 		pid := cmd.Process.Pid
 		if cmd.Process.Signal(syscall.Signal(0)) != nil {
@@ -32,7 +32,7 @@ func attach(cmd *exec.Cmd, s *settings) error {
 			_ = unix.Kill(-pid, unix.SIGKILL)
 			return nil
 		}
-		_ = unix.Kill(-pid, unix.SIGTERM)
+		_ = unix.Kill(-pid, stop)
 		_ = unix.Kill(-pid, unix.SIGCONT)
 		go func() {
 			deadline := time.Now().Add(grace)

@@ -24,7 +24,7 @@ func attach(cmd *exec.Cmd, s *settings) error {
 	} else if s.containment == Descendants {
 		return unavailable(s.containment, unsupported("/proc does not show the processes of this process id namespace"))
 	}
-	grace := s.killGrace
+	grace, stop := s.killGrace, s.stopSignal
 	cmd.Cancel = func() error {
 		a := &attached{leader: &leader{pid: cmd.Process.Pid, fd: openPidfd(cmd.Process.Pid)}}
 		// Asked after the descriptor was opened: if the process has not been reaped now,
@@ -37,10 +37,10 @@ func attach(cmd *exec.Cmd, s *settings) error {
 			a.others = &descendants{leader: a.leader, cookie: cookie, reaped: true}
 		}
 		if grace > 0 {
-			_ = a.leader.signalGroup(unix.SIGTERM)
+			_ = a.leader.signalGroup(stop)
 			_ = a.leader.signalGroup(unix.SIGCONT)
 			if a.others != nil {
-				a.others.ask()
+				a.others.signal(stop, unix.SIGCONT)
 			}
 		} else {
 			_ = a.leader.signalGroup(unix.SIGKILL)
@@ -65,7 +65,7 @@ func (a *attached) gone() bool {
 	}
 	if a.others != nil {
 		found, unsure, ok := a.others.members()
-		return len(found) == 0 && !unsure && ok
+		return len(found) == 0 && len(unsure) == 0 && ok
 	}
 	return true
 }

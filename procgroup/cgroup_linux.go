@@ -39,12 +39,12 @@ func newCgroup() (*cgroup, error) {
 		return nil, h.reason
 	}
 	if h.mount == "" {
-		h.mount, h.root = cgroupMount()
+		h.mount, h.root, err = cgroupMount()
 	}
 	mount, root := h.mount, h.root
 	h.Unlock()
-	if mount == "" {
-		return nil, cgroupsFail(own, errors.New("no cgroup2 file system is mounted"))
+	if err != nil {
+		return nil, cgroupsFail(own, err)
 	}
 	rel, ok := strings.CutPrefix(own, root)
 	if !ok {
@@ -142,8 +142,9 @@ func (c *cgroup) pids() (all []int) {
 	return all
 }
 
-// signal signals everything in c.
-func (c *cgroup) signal(sigs ...unix.Signal) {
+// signal signals everything in c that is not in the process group.
+func (c *cgroup) signal(group int, sigs ...unix.Signal) {
+	var r procReader
 	name := []byte("/" + filepath.Base(c.dir))
 	c.each(func(pid int) {
 		fd, err := unix.PidfdOpen(pid, 0)
@@ -154,6 +155,9 @@ func (c *cgroup) signal(sigs ...unix.Signal) {
 		// Looked at after the descriptor was opened: it must still be in c.
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 		if err != nil || !bytes.Contains(b, name) {
+			return
+		}
+		if p, ok := r.get(pid, ^uint64(0)); !ok || p.pgrp == group {
 			return
 		}
 		for _, sig := range sigs {
@@ -197,8 +201,9 @@ func (c *cgroup) removeBelow() {
 	}
 }
 
-// release moves what is in c to the cgroup of this process and removes c.
-func (c *cgroup) release(deadline time.Time) {
+// release moves what is in c to the cgroup of this process, removes c, and reports
+// whether that was possible before the deadline.
+func (c *cgroup) release(deadline time.Time) bool {
 	to := filepath.Join(c.parent, "cgroup.procs")
 	for b := backoff(0); ; {
 		c.each(func(pid int) {
@@ -207,8 +212,11 @@ func (c *cgroup) release(deadline time.Time) {
 		if !c.populated() {
 			c.removeBelow()
 		}
-		if err := unix.Rmdir(c.dir); err == nil || err == unix.ENOENT || !b.sleep(deadline) {
-			return
+		if err := unix.Rmdir(c.dir); err == nil || err == unix.ENOENT {
+			return true
+		}
+		if !b.sleep(deadline) {
+			return false
 		}
 	}
 }

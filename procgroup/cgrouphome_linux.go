@@ -29,8 +29,13 @@ var cgroupHome struct {
 const retryCgroups = 10 * time.Second
 
 // cgroupsFail remembers that own is no place for cgroups, and forgets the mount: it may
-// have changed.
+// have changed. A want that passes, of descriptors say, is nothing to remember.
 func cgroupsFail(own string, err error) error {
+	for _, passing := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN} {
+		if errors.Is(err, passing) {
+			return err
+		}
+	}
 	h := &cgroupHome
 	h.Lock()
 	defer h.Unlock()
@@ -61,10 +66,10 @@ func ownCgroup() (string, error) {
 }
 
 // cgroupMount finds the mounted hierarchy.
-func cgroupMount() (mount, root string) {
+func cgroupMount() (mount, root string, err error) {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return "", ""
+		return "", "", err
 	}
 	for line := range strings.SplitSeq(string(b), "\n") {
 		front, back, ok := strings.Cut(line, " - ")
@@ -76,9 +81,9 @@ func cgroupMount() (mount, root string) {
 		if root == "/" {
 			root = ""
 		}
-		return mount, root
+		return mount, root, nil
 	}
-	return "", ""
+	return "", "", errors.New("no cgroup2 file system is mounted")
 }
 
 // unescape reads \040 and the like.

@@ -38,12 +38,17 @@ func init() {
 		"bytes":    singleBytes,
 		"print":    printText,
 		"busy":     busy,
+		"count":    count,
 		"echo":     echo,
 		"run":      runModeRun,
 		"many":     runModeMany,
 		"starved":  runModeStarved,
+		"hungry":   runModeHungry,
 		"nonreap":  runModeNonReaping,
 		"ignorant": runModeIgnoringChildren,
+		"reaped":   runModeReaped,
+		"released": runModeReleased,
+		"hidden":   runModeHidden,
 	}
 }
 
@@ -240,6 +245,21 @@ func busy([]string) int {
 	end := time.Now().Add(forever)
 	for time.Now().Before(end) {
 		time.Sleep(time.Millisecond)
+	}
+	return 0
+}
+
+// count says for each SIGUSR1 that it has got it, and so does a child in a session of its
+// own, under another name.
+func count(a []string) int {
+	c := make(chan os.Signal, 100)
+	signal.Notify(c, unix.SIGUSR1)
+	if a[0] == "leader" {
+		child(inherited, true, "count", "daemon")
+	}
+	fmt.Println(a[0], "ready")
+	for range c {
+		fmt.Println(a[0])
 	}
 	return 0
 }

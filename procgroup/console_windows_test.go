@@ -2,6 +2,8 @@ package procgroup_test
 
 import (
 	"context"
+	"errors"
+	"os"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // needCtrlBreak gives this process a console, if it has none, for the time of the test.
@@ -145,5 +148,30 @@ func testAttach(t *testing.T, cases []attachCase) {
 		if err == nil || cmd.ProcessState.ExitCode() != tt.code {
 			t.Errorf("%v: %v, code %d, want %d", tt.mode, err, cmd.ProcessState.ExitCode(), tt.code)
 		}
+	}
+}
+
+// Of the signals, Windows has the request to end, and the kill.
+func TestSignals(t *testing.T) {
+	var bad *timeout.ConfigError
+	for _, sig := range []os.Signal{nil, syscall.SIGHUP, syscall.Signal(0)} {
+		if _, err := procgroup.Start(context.Background(), command("exit", "0"), procgroup.WithStopSignal(sig)); !errors.As(err, &bad) {
+			t.Errorf("%v: %v", sig, err)
+		}
+	}
+	p, err := procgroup.Start(context.Background(), command("sleep"), procgroup.WithStopSignal(os.Interrupt))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Signal(syscall.SIGHUP); !errors.Is(err, errors.ErrUnsupported) {
+		t.Error(err)
+	}
+	if err := p.Signal(os.Kill); err != nil {
+		t.Error(err)
+	}
+	r, err := p.Wait()
+	check(t, r, err, want{code: 1})
+	if err := p.Signal(os.Kill); err != os.ErrProcessDone {
+		t.Error(err)
 	}
 }

@@ -22,7 +22,8 @@ const (
 	// Descendants finds those too, on Linux with /proc: by a variable in the environment
 	// that children inherit, and by their parents. What outlives its parents and has
 	// cleared its environment, overwritten it (as setproctitle does) or made itself
-	// unreadable escapes, and so does what another user runs, unless the host is root.
+	// unreadable escapes, and so does what another user runs, unless the host is root. See
+	// Result.Unidentified.
 	Descendants
 	// Cgroup is a control group (version 2) for each command, where the host may create
 	// one below its own. Nothing escapes but what has the privilege to move itself to
@@ -30,7 +31,8 @@ const (
 	Cgroup
 	// Helper is a process between the host and the command that adopts every descendant,
 	// and kills them all when the host dies, even of SIGKILL. The host's main must call
-	// [HelperMain]. Linux only.
+	// [HelperMain]. A command that stops it, with SIGSTOP, is seen to end only when a limit
+	// or an abort has it continued. Linux only.
 	Helper
 	// Job is a job object, on Windows.
 	Job

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,27 +36,31 @@ type descendants struct {
 	begun  time.Time
 	reaped bool // go by the cookie alone
 	except int  // a process that is not a member: the helper
+	// killed are members that may not look like it any more: they let go of their
+	// environment some time before they are gone.
+	killed map[procKey]bool
 }
 
-// members lists what is alive, the leader too. unsure says that something might have
-// been missed because it was in the middle of an exec. It is not ok if /proc cannot be
-// read now, for want of descriptors, say.
-func (d *descendants) members() (found []proc, unsure, ok bool) {
+// members lists what is alive, the leader too. unsure is what may belong to them too: it
+// shows no environment, which may be because it is in the middle of an exec. It is not
+// ok if /proc cannot be read now, for want of descriptors, say.
+func (d *descendants) members() (found, unsure []proc, ok bool) {
 	all := scan()
 	found, unsure = d.among(all)
-	return found, unsure, len(all) > 0
+	return found, orphans(all, unsure), len(all) > 0
 }
 
-func (d *descendants) among(all []proc) (found []proc, unsure bool) {
+func (d *descendants) among(all []proc) (found, unsure []proc) {
+	byID := !d.reaped && !d.leader.lost()
 	known := make(map[int]bool)
 	var since uint64
 	for i := range all {
 		p := &all[i]
-		ours := !d.reaped && (p.pid == d.leader.pid || p.pgrp == d.leader.pid)
+		ours := byID && (p.pid == d.leader.pid || p.pgrp == d.leader.pid)
 		if ours && p.pid == d.leader.pid {
 			since = p.start
 		}
-		if ours || strings.Contains(p.cookies, d.cookie) {
+		if ours || strings.Contains(p.cookies, d.cookie) || d.killed[p.key()] {
 			known[p.pid] = true
 		}
 	}
@@ -75,23 +80,61 @@ func (d *descendants) among(all []proc) (found []proc, unsure bool) {
 		case p.dead(), p.pid == d.except:
 		case known[p.pid]:
 			found = append(found, *p)
-		case p.blank && p.start >= since:
-			unsure = true
+		case p.start < since:
+		case p.blank, p.hidden && byID && ofSameUser(p.pid):
+			unsure = append(unsure, *p)
 		}
 	}
 	return found, unsure
 }
 
-// ask tells the members outside the leader's group to end. Those in it must not get the
-// request twice: some programs take the second for more than that.
-func (d *descendants) ask() {
-	found, _, _ := d.members()
-	for i := range found {
-		if found[i].pgrp != d.leader.pid {
-			signalProc(&found[i], unix.SIGTERM)
-			signalProc(&found[i], unix.SIGCONT)
+// orphans gives those of unsure that can be what a command has started: a member with a
+// parent that is one is known by it, and one without has been adopted, by process 1 or
+// by a process above this one.
+func orphans(all, unsure []proc) (kept []proc) {
+	if len(unsure) == 0 {
+		return nil
+	}
+	parents := make(map[int]int, len(all))
+	adopts := map[int]bool{0: true, 1: true, os.Getpid(): true}
+	for i := range all {
+		parents[all[i].pid] = all[i].ppid
+	}
+	for pid := os.Getppid(); !adopts[pid]; pid = parents[pid] {
+		adopts[pid] = true
+	}
+	for i := range all {
+		if p := &all[i]; p.dead() || p.exiting {
+			adopts[p.pid] = true // it cannot be told any more whether it was a member
 		}
 	}
+	for n := -1; n != len(kept); { // the children of those that are kept, too
+		n, kept = len(kept), kept[:0]
+		for _, p := range unsure {
+			// A parent that is not there has ended during the look.
+			if _, there := parents[p.ppid]; !there || adopts[p.ppid] {
+				adopts[p.pid] = true
+				kept = append(kept, p)
+			}
+		}
+	}
+	return kept
+}
+
+// signal signals the members outside the leader's group, and reports whether there are
+// any.
+func (d *descendants) signal(sigs ...unix.Signal) (any bool) {
+	found, _, _ := d.members()
+	for i := range found {
+		if found[i].pgrp == d.leader.pid {
+			continue
+		}
+		any = true
+		for _, sig := range sigs {
+			signalProc(&found[i], sig)
+		}
+	}
+	return any
 }
 
 // shortLived is how long a command may have taken for nothingForked to make sense: no
@@ -131,7 +174,7 @@ func (d *descendants) quickly() (found []proc, ok bool) {
 		}
 	}
 	found, unsure := d.among(all)
-	return found, !unsure
+	return found, len(unsure) == 0
 }
 
 // maxUnsure is how often the sweep looks again because of a process without an
@@ -139,32 +182,39 @@ func (d *descendants) quickly() (found []proc, ok bool) {
 const maxUnsure = 4
 
 // sweep kills the members until there are none, or gives those that are left at the
-// deadline.
-func (d *descendants) sweep(deadline time.Time) (survivors []int) {
+// deadline; and, in any case, what may be members.
+func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) {
 	if found, ok := d.quickly(); ok && len(found) == 0 {
-		return nil
+		return nil, nil
 	}
+	d.killed = make(map[procKey]bool)
 	unsureFor, clean := 0, 0
 	for b := backoff(0); ; {
 		found, unsure, ok := d.members()
 		for i := range found {
+			d.killed[found[i].key()] = true
 			signalProc(&found[i], unix.SIGKILL)
 		}
 		switch {
 		case len(found) > 0:
 			clean = -1 // so two looks must find nothing: one alone can be evaded
 		case !ok:
-		case unsure && unsureFor < maxUnsure:
+		case len(unsure) > 0 && unsureFor < maxUnsure:
 			unsureFor++
 		case clean < 0:
 			clean++
 		default:
-			return nil
+			return nil, pids(alive(unsure))
 		}
 		if !b.sleep(deadline) {
-			return pids(found)
+			return pids(found), pids(alive(unsure))
 		}
 	}
+}
+
+// alive leaves out what is about to be gone.
+func alive(all []proc) []proc {
+	return slices.DeleteFunc(all, func(p proc) bool { return p.exiting })
 }
 
 func pids(found []proc) []int {

@@ -21,7 +21,8 @@
 //     root or with delegation. Nothing escapes.
 //   - [Descendants], elsewhere on Linux. What has no living parent, and an environment
 //     that is cleared, overwritten (as by setproctitle) or not to be read, escapes; so
-//     does what another user runs. Survivors does not list it.
+//     does what another user runs. Survivors does not list it; Unidentified lists what
+//     has no environment to show.
 //   - [Helper], on request, on Linux: it also works when the host itself is killed.
 //   - [Job], on Windows. It works when the host is killed too; with all others but these
 //     two the command then goes on.
@@ -60,5 +61,6 @@
 //  9. When the call has returned there is no goroutine, descriptor, process or control
 //     group left of it. The exceptions are a reader, writer or callback of the caller's
 //     that does not return, and a process that the system does not kill: they keep a
-//     goroutine until they do.
+//     goroutine until they do. So does, with WithOrphans, a daemon that cannot be moved
+//     out of the control group of its command.
 package procgroup

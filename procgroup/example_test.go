@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -84,6 +85,34 @@ func ExampleProcess_Pid() {
 	// <nil>
 }
 
+// The command is asked to go on to its next step, and then to end.
+func ExampleProcess_Signal() {
+	script := exec.Command("sh", "-c", "trap 'echo next' USR1; trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done")
+	lines := make(chan string, 2)
+	p, err := procgroup.Start(context.Background(), script,
+		procgroup.WithOutput(procgroup.Lines(func(s procgroup.Stream, line string) {
+			if s == procgroup.Stdout { // the shell says on the other what its sleep died of
+				lines <- line
+			}
+		})))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(<-lines)
+	fmt.Println(p.Signal(syscall.SIGUSR1), <-lines)
+	fmt.Println(p.Signal(syscall.SIGTERM))
+	res, err := p.Wait()
+	fmt.Println(res.Reason, err)
+	fmt.Println(p.Signal(syscall.SIGTERM))
+	// Output:
+	// ready
+	// <nil> next
+	// <nil>
+	// exited <nil>
+	// os: process already finished
+}
+
 func ExampleAttach() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -126,6 +155,21 @@ func ExampleWithKillGrace() {
 		procgroup.WithKillGrace(200*time.Millisecond))
 	fmt.Println(res.ExitCode, res.Escalated, res.State)
 	// Output: 124 true signal: killed
+}
+
+func ExampleWithStopSignal() {
+	script := exec.Command("sh", "-c", "trap 'echo saved; exit' USR1; while :; do sleep 0.1; done")
+	res, _ := procgroup.Run(context.Background(), script,
+		procgroup.WithLimits(timeout.Config{Total: 500 * time.Millisecond}),
+		procgroup.WithStopSignal(syscall.SIGUSR1))
+	fmt.Printf("%d %s", res.ExitCode, res.Stdout)
+
+	_, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithStopSignal(nil))
+	var bad *timeout.ConfigError
+	fmt.Println(errors.As(err, &bad))
+	// Output:
+	// 124 saved
+	// true
 }
 
 func ExampleWithAbortGrace() {

@@ -134,6 +134,20 @@ func TestNested(t *testing.T) {
 			t.Error(outer)
 		}
 	})
+	t.Run("outer total", func(t *testing.T) { // said as it was configured, and not as what was left
+		t.Parallel()
+		var r *procgroup.Result
+		var inner error
+		_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+			time.Sleep(50 * time.Millisecond)
+			r, inner = procgroup.Run(ctx, sleepCommand(), procgroup.WithName("tool"), procgroup.WithLimits(timeout.Config{Idle: longLimit}))
+			return nil
+		}, timeout.Config{Total: shortLimit})
+		check(t, r, inner, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 300ms."})
+		if inner == nil || inner.Error() != "Tool exceeded wall-clock limit of 0.3s." {
+			t.Error(inner)
+		}
+	})
 	t.Run("beats climb", func(t *testing.T) {
 		t.Parallel()
 		err := timeout.Run(context.Background(), func(ctx context.Context) error {

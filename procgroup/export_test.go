@@ -1,5 +1,7 @@
 package procgroup
 
+import "time"
+
 // What the tests of the rings need to see.
 
 type (
@@ -22,3 +24,10 @@ func (o *order) Merge(streams [2][]byte) []byte {
 func Text(b []byte, dropped int64, open bool) string {
 	return Output{Total: int64(len(b)) + dropped, Dropped: dropped, data: func() []byte { return b }, open: open}.String()
 }
+
+// Live is what WithOutput's callback is called by.
+type Live = live
+
+func NewLive(fn func(Chunk)) *Live           { return newLive(fn, func(error) {}) }
+func (l *live) Add(s Stream, p []byte)       { l.add(s, p, false) }
+func (l *live) Finish(until time.Time) error { return l.finish(until) }

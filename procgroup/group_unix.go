@@ -4,6 +4,7 @@ package procgroup
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"syscall"
 )
@@ -25,4 +26,12 @@ func ownGroup(cmd *exec.Cmd) error {
 	}
 	cmd.SysProcAttr = &attr
 	return nil
+}
+
+// signalError is what signalling a group gave, as tree.signal says it.
+func signalError(err error) error {
+	if err == syscall.ESRCH {
+		return os.ErrProcessDone
+	}
+	return os.NewSyscallError("kill", err)
 }

@@ -50,7 +50,7 @@ type helper struct {
 	ended    bool
 }
 
-func startWithHelper(cmd *exec.Cmd) (tree, error) {
+func startWithHelper(ctx context.Context, cmd *exec.Cmd) (tree, error) {
 	if !helperReady.Load() {
 		return nil, unavailable(Helper, unsupported("main has not called procgroup.HelperMain"))
 	}
@@ -94,31 +94,38 @@ func startWithHelper(cmd *exec.Cmd) (tree, error) {
 	cmd.ExtraFiles = append(cmd.ExtraFiles[:n:n], lifeRead, statusWrite)
 	if err := cmd.Start(); err != nil {
 		h.close()
+		if failed := (*os.PathError)(nil); errors.As(err, &failed) && failed.Path == cmd.Path {
+			failed.Path = path // it may well be the command's directory that is missing
+		}
 		return nil, err
 	}
 	statusWrite.Close()
 	l := newLeader(cmd)
-	if err := h.awaitStart(path); err != nil {
-		h.lifeline.Close()
-		_ = l.signalGroup(unix.SIGKILL)
-		l.wait(context.Background(), time.Time{})
-		l.reap()
-		l.close()
-		h.close()
-		return nil, err
-	}
-	return &linuxTree{
+	t := &linuxTree{
 		leader: l, kind: Helper, helper: h,
 		others: &descendants{leader: l, cookie: cookie, begun: begun, except: l.pid},
-	}, nil
+	}
+	if err := h.awaitStart(ctx, path); err != nil {
+		// The command may be there all the same, and only the report late.
+		t.kill(time.Now().Add(killTime))
+		t.close()
+		return nil, err
+	}
+	return t, nil
 }
 
-// awaitStart gives the error of starting the command, in the form of os/exec.
-func (h *helper) awaitStart(path string) error {
+// awaitStart gives the error of starting the command, in the form of os/exec, or that of
+// ctx if it is done first.
+func (h *helper) awaitStart(ctx context.Context, path string) error {
 	var report [5]byte
 	_ = h.status.SetReadDeadline(time.Now().Add(helperStartTime))
+	stop := context.AfterFunc(ctx, func() { _ = h.status.SetReadDeadline(longAgo) })
+	defer stop()
 	for n := 0; n < len(report); {
 		m, err := h.status.Read(report[n:])
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
 			return fmt.Errorf("procgroup: the helper did not start the command: %w", err)
 		}
@@ -164,6 +171,7 @@ func (h *helper) wait(ctx context.Context, deadline time.Time) bool {
 // killTree makes the helper kill everything, and end.
 func (h *helper) killTree(l *leader, deadline time.Time) {
 	h.lifeline.Close()
+	_ = l.signalGroup(unix.SIGCONT) // it may be stopped
 	// The rest of the time is for the case that it cannot.
 	l.wait(context.Background(), time.Now().Add(time.Until(deadline)*2/3))
 }
@@ -172,9 +180,10 @@ func (h *helper) killTree(l *leader, deadline time.Time) {
 func (h *helper) letGo(l *leader, deadline time.Time) {
 	_, _ = h.lifeline.Write([]byte{helperLetGo})
 	h.lifeline.Close()
-	if !l.wait(context.Background(), deadline) {
+	_ = l.signalGroup(unix.SIGCONT) // it may be stopped
+	if !l.wait(context.Background(), time.Now().Add(time.Until(deadline)*2/3)) {
 		_ = l.signalGroup(unix.SIGKILL)
-		l.wait(context.Background(), time.Time{})
+		l.wait(context.Background(), deadline)
 	}
 }
 

@@ -120,14 +120,20 @@ func (s *shim) watchLifeline() {
 	if letGo {
 		s.exit()
 	}
-	for {
-		killBelow(os.Getpid())
-		time.Sleep(time.Millisecond) // until reap has nothing left to wait for
+	// Until reap has nothing left to wait for. What cannot die cannot have children either,
+	// so the longer nobody new is found, the less there is to look for.
+	killed := make(map[procKey]bool)
+	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
+		if killBelow(os.Getpid(), killed) {
+			pause = time.Millisecond
+		}
+		time.Sleep(pause)
 	}
 }
 
-// killBelow kills the descendants of a process.
-func killBelow(root int) {
+// killBelow kills the descendants of a process, and reports whether there are any that
+// were not killed before.
+func killBelow(root int, killed map[procKey]bool) (fresh bool) {
 	all := readAll()
 	below := map[int]bool{root: true}
 	for grown := true; grown; {
@@ -140,9 +146,12 @@ func killBelow(root int) {
 	}
 	for i := range all {
 		if p := &all[i]; below[p.pid] && !p.dead() {
+			fresh = fresh || !killed[p.key()]
+			killed[p.key()] = true
 			signalProc(p, unix.SIGKILL)
 		}
 	}
+	return fresh
 }
 
 // reap reaps whatever ends, and exits when nothing is left and the supervisor has let go.

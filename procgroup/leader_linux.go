@@ -13,7 +13,9 @@ type leader struct {
 	cmd    *exec.Cmd
 	pid    int
 	fd     *pidfd        // nil where there are none
-	gone   chan struct{} // without fd: closed when it has ended
+	gone   chan struct{} // without fd: closed when it has ended and taken is set
+	taken  bool          // somebody else has reaped it
+	ended  bool          // wait has seen it
 	reaped bool
 	err    error // of cmd.Wait, once reaped
 }
@@ -24,19 +26,19 @@ func newLeader(cmd *exec.Cmd) *leader {
 		l.gone = make(chan struct{})
 		go func() {
 			defer close(l.gone)
-			waitUnreaped(l.pid)
+			l.taken = waitUnreaped(l.pid) == unix.ECHILD
 		}()
 	}
 	return l
 }
 
 // waitUnreaped costs a thread.
-func waitUnreaped(pid int) {
+func waitUnreaped(pid int) error {
 	for {
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil)
 		if err != unix.EINTR {
-			return
+			return err
 		}
 	}
 }
@@ -45,14 +47,13 @@ var longAgo = time.Unix(1, 0)
 
 // wait is tree.wait.
 func (l *leader) wait(ctx context.Context, deadline time.Time) bool {
-	if l.reaped {
-		return true
-	}
+	l.ended = l.ended || l.await(ctx, deadline)
+	return l.ended
+}
+
+func (l *leader) await(ctx context.Context, deadline time.Time) bool {
 	if l.fd == nil {
 		return waitFor(ctx, l.gone, deadline)
-	}
-	if ended, _ := l.fd.exited(); ended {
-		return true
 	}
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, func() { _ = l.fd.f.SetReadDeadline(longAgo) })
@@ -74,6 +75,21 @@ func (l *leader) wait(ctx context.Context, deadline time.Time) bool {
 	}
 }
 
+// lost reports whether somebody else has reaped the leader: the kernel, where the host
+// ignores SIGCHLD, or who uses Attach. From then on its id may be another's.
+func (l *leader) lost() bool {
+	if l.fd != nil {
+		_, err := l.fd.exited()
+		return err == unix.ECHILD
+	}
+	select {
+	case <-l.gone:
+		return l.taken
+	default:
+		return false
+	}
+}
+
 // signalGroup signals the group. It gives ESRCH if that is empty; a zombie is a member.
 func (l *leader) signalGroup(sig unix.Signal) error {
 	if l.fd != nil {
@@ -81,7 +97,7 @@ func (l *leader) signalGroup(sig unix.Signal) error {
 			return err
 		}
 	}
-	if l.reaped {
+	if l.reaped || l.lost() {
 		return unix.EINVAL // the id may be another group's
 	}
 	return unix.Kill(-l.pid, sig)

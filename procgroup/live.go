@@ -163,15 +163,23 @@ func (l *live) deliver(b *batch) bool {
 	return true
 }
 
-// finish waits for the callback until the given time, and then for nothing.
+// finish waits for the callback until the given time, and then for nothing. The last
+// call is made some time before: one that has been decided on may need a moment to
+// begin, and must not do so after the end.
 func (l *live) finish(until time.Time) error {
-	timer := time.NewTimer(time.Until(until))
+	timer := time.NewTimer(time.Until(until) - closeTime)
 	defer timer.Stop()
 	select {
 	case <-l.done:
 		return l.err
 	case <-timer.C:
-		l.abandon()
+	}
+	l.abandon()
+	timer.Reset(closeTime)
+	select {
+	case <-l.done:
+		return l.err
+	case <-timer.C:
 		return nil
 	}
 }

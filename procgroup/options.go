@@ -2,6 +2,7 @@ package procgroup
 
 import (
 	"math"
+	"syscall"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -38,10 +39,12 @@ type settings struct {
 	onOutput    func(Chunk)
 	containment Containment
 	orphans     bool
+	stopSignal  syscall.Signal
+	err         error // of an option
 }
 
 func newSettings(opts []Option) settings {
-	s := settings{killGrace: DefaultKillGrace, maxOutput: DefaultMaxOutput}
+	s := settings{killGrace: DefaultKillGrace, maxOutput: DefaultMaxOutput, stopSignal: syscall.SIGTERM}
 	for _, o := range opts {
 		if o != nil {
 			o.apply(&s)

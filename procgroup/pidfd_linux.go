@@ -30,7 +30,8 @@ func openPidfd(pid int) *pidfd {
 		return nil
 	}
 	p := &pidfd{f, conn}
-	// Neither P_PIDFD nor the poller may be missing.
+	// Neither P_PIDFD nor the poller may be missing, and it must be the child: where the
+	// kernel reaps children at once, the id may have become another's before the open.
 	if _, err := p.exited(); err != nil || f.SetReadDeadline(time.Time{}) != nil {
 		f.Close()
 		return nil
@@ -39,7 +40,7 @@ func openPidfd(pid int) *pidfd {
 }
 
 // exited reports whether the child has ended, and leaves it a zombie. If somebody else
-// has reaped it, it has ended too.
+// has reaped it, it has ended too, and the error is ECHILD.
 func (p *pidfd) exited() (ended bool, err error) {
 	cerr := p.conn.Control(func(fd uintptr) { ended, err = exitedFd(fd) })
 	if cerr != nil {
@@ -56,7 +57,7 @@ func exitedFd(fd uintptr) (bool, error) {
 		case nil:
 			return info.Signo != 0, nil
 		case unix.ECHILD:
-			return true, nil
+			return true, err
 		case unix.EINTR:
 		default:
 			return false, err

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -32,6 +33,9 @@ type Process struct {
 	out      *output
 	in       *input
 
+	mu   sync.Mutex // held while the tree is signalled
+	over bool       // it must not be signalled any more
+
 	done   chan struct{} // closed when result and err are set
 	result *Result
 	err    error
@@ -52,14 +56,16 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 // The limits are those of [WithLimits], or of the execution that ctx belongs to. Output
 // on either stream is a heartbeat for every execution around. The command is stopped
 // when ctx is done: if a limit is the cause, everything is asked to end, by SIGTERM and
-// SIGCONT on Unix, and what is still there after the kill grace is killed; otherwise
+// SIGCONT on Unix (see [WithStopSignal]), and what is still there after the kill grace is killed; otherwise
 // everything is killed at once, see [WithAbortGrace].
 //
 // cmd is prepared like any other, with these differences:
 //
 //   - Stdout and Stderr, where they are set, get the output too, and a writer that is
 //     slow slows the command down. One that fails gets no more, and Wait says so if the
-//     command itself succeeded. One that blocks is abandoned at the end.
+//     command itself succeeded. One that blocks is abandoned at the end. That an *os.File
+//     is not handed to the command, as os/exec does, is because output that goes past
+//     this process is no heartbeat.
 //   - Stdin may be any reader, also one that blocks for ever; it is then left behind,
 //     with one goroutine, until it returns. An *os.File is given to the command as it
 //     is. [exec.Cmd.StdinPipe] works too, StdoutPipe and StderrPipe do not: their pipes
@@ -99,6 +105,9 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Process, error)
 		entered:  make(chan context.Context, 1),
 		spawned:  make(chan struct{}),
 		done:     make(chan struct{}),
+	}
+	if p.settings.err != nil {
+		return nil, p.settings.err
 	}
 	if p.name == "" {
 		p.name = strings.TrimSuffix(filepath.Base(cmd.Path), ".exe")
@@ -161,11 +170,14 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		}
 		inner.Stdin = p.in.r
 	}
+	if inner.Path == "" && inner.Err == nil {
+		inner.Err = &exec.Error{Err: exec.ErrNotFound} // os/exec has an error of no type for this
+	}
 	inner.WaitDelay = 0
 	if inner.Cancel != nil {
 		inner.Cancel = func() error { return p.commandContextDone(ctx) }
 	}
-	if p.tree, err = startTree(&inner, p.containment, p.orphans); err != nil {
+	if p.tree, err = startTree(ctx, &inner, p.containment); err != nil {
 		return p.startFailure(ctx, err)
 	}
 	p.cmd.Process = inner.Process

@@ -18,7 +18,17 @@ type proc struct {
 	start           uint64 // in clock ticks since boot; tells two processes with one id apart
 	cookies         string // the value of the variable cookieEnv
 	blank           bool   // it shows no environment: in the middle of an exec, or it has none
+	hidden          bool   // its environment may not be read
+	exiting         bool   // it shows no environment any more, and will be a zombie
 }
+
+// A procKey tells a process from another with the same id.
+type procKey struct {
+	pid   int
+	start uint64
+}
+
+func (p *proc) key() procKey { return procKey{p.pid, p.start} }
 
 // dead reports whether there is nothing left to kill.
 func (p *proc) dead() bool { return p.state == 'Z' || p.state == 'X' || p.state == 'x' }
@@ -44,7 +54,8 @@ func parseStat(b []byte) (p proc, kernel, ok bool) {
 		case 5:
 			p.pgrp = int(number(word))
 		case 9:
-			const kthread = 0x00200000
+			const exiting, kthread = 0x00000004, 0x00200000
+			p.exiting = number(word)&exiting != 0
 			kernel = number(word)&kthread != 0
 		case 22:
 			p.start = number(word)
@@ -118,6 +129,7 @@ func (r *procReader) get(pid int, since uint64) (p proc, ok bool) {
 	env, err := r.read(pid, "/environ", r.env, true)
 	r.env = env[:cap(env)]
 	p.blank = err == nil && len(env) == 0
+	p.hidden = err != nil && err != unix.ENOENT && err != unix.ESRCH // which are its end
 	p.cookies = cookies(env)
 	return p, true
 }
@@ -224,4 +236,20 @@ func signalProc(p *proc, sig unix.Signal) {
 	} else {
 		_ = unix.Kill(p.pid, sig)
 	}
+}
+
+// ofSameUser reports whether a process runs as the user that this one does.
+func ofSameUser(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	_, ids, ok := bytes.Cut(b, []byte("\nUid:"))
+	if err != nil || !ok {
+		return false
+	}
+	ids, _, _ = bytes.Cut(ids, []byte{'\n'})
+	for id := range bytes.FieldsSeq(ids) {
+		if string(id) == strconv.Itoa(os.Geteuid()) {
+			return true
+		}
+	}
+	return false
 }

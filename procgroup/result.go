@@ -67,6 +67,10 @@ type Result struct {
 	// did not kill them in time or not at all. nil is none known. With WithOrphans they
 	// are not looked for.
 	Survivors []int
+	// Unidentified are the ids of processes that may have been started by the command, or
+	// not, and were left alone: they began after it, run as the same user, have lost their
+	// parent, and do not show their environment. Only Descendants and Helper have them.
+	Unidentified []int
 	// Contained is what was in force; never Auto.
 	Contained Containment
 	// Elapsed is from the start to the end of the call, with the grace.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -87,7 +88,7 @@ func TestShortLivedCommand(t *testing.T) {
 		r, err := within(t, time.Second, cmd, procgroup.WithContainment(procgroup.Descendants))
 		check(t, r, err, want{code: 3})
 	}
-	if pids := marked("TOOLDEADLINE_TREE="); len(pids) > 0 {
+	if pids := marked(suiteEnv + "=" + strconv.Itoa(os.Getpid())); len(pids) > 0 { // of which none runs beside this
 		t.Errorf("processes %v are alive", pids)
 	}
 }

@@ -3,6 +3,7 @@ package procgroup
 import (
 	"context"
 	"errors"
+	"syscall"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -139,15 +140,13 @@ func (p *Process) conclude(stop *timeout.Error) {
 		// a writer of the caller's was given time: it must all be over a second after the
 		// grace of a limit that might have fired now.
 		ended := time.Now()
+		p.noMoreSignals()
 		r.PipeHeld = p.drain()
-		over = ended
-		if !r.PipeHeld {
-			over = ended.Add(min(time.Since(ended), p.killGrace))
-		}
+		over = ended.Add(min(max(time.Since(ended)-drainTime, 0), p.killGrace))
 		if p.orphans {
 			p.tree.release()
 		} else {
-			r.Survivors = p.tree.kill(over.Add(killTime))
+			r.Survivors, r.Unidentified = p.tree.kill(over.Add(killTime))
 		}
 	case stop.Timeout():
 		over = p.terminate(r, p.killGrace)
@@ -155,8 +154,12 @@ func (p *Process) conclude(stop *timeout.Error) {
 		over = p.terminate(r, p.abortGrace)
 	}
 
-	p.out.wait(over.Add(outputTime))
-	if p.out.finish(over.Add(outputTime + closeTime)) {
+	until := over.Add(outputTime)
+	if r.PipeHeld && p.orphans {
+		until = time.Now() // who holds it lives on, and was given its time
+	}
+	p.out.wait(until)
+	if p.out.finish(until.Add(closeTime)) {
 		r.PipeHeld = true
 	}
 	err := p.out.failure()
@@ -178,7 +181,7 @@ func (p *Process) conclude(stop *timeout.Error) {
 
 // terminate stops the tree. It gives the instant at which the grace was over.
 func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
-	if grace > 0 && p.tree.ask() {
+	if grace > 0 && p.stopSignal != syscall.SIGKILL && p.tree.ask(p.stopSignal) {
 		deadline := time.Now().Add(grace)
 		left := !p.tree.wait(context.Background(), deadline)
 		// Who handles the request to end is given the time, even if the leader did not
@@ -193,8 +196,9 @@ func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
 		}
 		r.Escalated = left
 	}
+	p.noMoreSignals()
 	over := time.Now()
-	r.Survivors = p.tree.kill(over.Add(killTime))
+	r.Survivors, r.Unidentified = p.tree.kill(over.Add(killTime))
 	return over
 }
 
@@ -230,6 +234,8 @@ func (p *Process) settle(r *Result, stop *timeout.Error, fromCaller error) {
 			stop.Err = errors.Join(err, fromCaller)
 		}
 		p.err = stop
+	case !reaped:
+		p.err = errors.Join(errors.New("procgroup: the command has ended, but its exit status is not known yet"), fromCaller)
 	case err != nil:
 		p.err = err
 	default:

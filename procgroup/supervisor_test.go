@@ -33,6 +33,9 @@ type report struct {
 	Threads   [2]int
 	Errors    []string
 	Leaked    string
+
+	Unidentified []int
+	Contained    string
 }
 
 func say(r report) int {
@@ -44,29 +47,28 @@ func reportOf(r *procgroup.Result, err error, begun time.Time) report {
 	rep := report{Took: time.Since(begun), Err: fmt.Sprint(err)}
 	if r != nil {
 		rep.Code, rep.Reason, rep.Survivors, rep.State = r.ExitCode, r.Reason.String(), r.Survivors, r.State != nil
+		rep.Unidentified, rep.Contained = r.Unidentified, r.Contained.String()
 	}
 	return rep
 }
 
+var containments = map[string]procgroup.Containment{
+	"auto": procgroup.Auto, "group": procgroup.Group, "helper": procgroup.Helper,
+	"cgroup": procgroup.Cgroup, "descendants": procgroup.Descendants,
+}
+
 // runModeRun runs a tree with a containment, and is killed in the middle of it.
 func runModeRun(a []string) int {
-	c := map[string]procgroup.Containment{
-		"helper": procgroup.Helper, "cgroup": procgroup.Cgroup, "descendants": procgroup.Descendants,
-	}[a[0]]
 	begun := time.Now()
-	r, err := procgroup.Run(context.Background(), command(a[1], a[2:]...), procgroup.WithContainment(c))
+	r, err := procgroup.Run(context.Background(), command(a[1], a[2:]...), procgroup.WithContainment(containments[a[0]]))
 	return say(reportOf(r, err, begun))
 }
 
 // runModeNonReaping adopts orphans, as process 1 does, and never reaps one.
 func runModeNonReaping(a []string) int {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-	c := procgroup.Descendants
-	if a[0] == "group" {
-		c = procgroup.Group
-	}
 	begun := time.Now()
-	r, err := procgroup.Run(context.Background(), command("zombie"), procgroup.WithContainment(c))
+	r, err := procgroup.Run(context.Background(), command("zombie"), procgroup.WithContainment(containments[a[0]]))
 	rep := reportOf(r, err, begun)
 	zombies := 0
 	for _, s := range processes() {
@@ -172,4 +174,19 @@ func runModeStarved([]string) int {
 		rep.Leaked = err.Error()
 	}
 	return say(rep)
+}
+
+// runModeHungry starts its first command with few descriptors, and the second with all.
+func runModeHungry(a []string) int {
+	if spare := atoi(a[1]); spare >= 0 {
+		var old unix.Rlimit
+		_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &old)
+		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 100, Max: old.Max})
+		free := starve(spare)
+		_, _ = procgroup.Run(context.Background(), sleepCommand("0"), procgroup.WithContainment(containments[a[0]]))
+		free()
+	}
+	begun := time.Now()
+	r, err := procgroup.Run(context.Background(), sleepCommand("0"), procgroup.WithContainment(containments[a[0]]))
+	return say(reportOf(r, err, begun))
 }

@@ -2,12 +2,14 @@ package procgroup
 
 import (
 	"context"
+	"syscall"
 	"time"
 )
 
 // A tree is a command that runs, and everything that it has started. There is one
 // implementation per family of systems, which its startTree gives:
-// it starts cmd, which nobody else uses, held together as it is told.
+// it starts cmd, which nobody else uses, held together as it is told. Where it has to
+// wait for that, it gives up with the error of its context when that is done.
 //
 // The order is fixed: wait until the leader has ended or has to be stopped; ask, if it
 // has; then either kill or release; then close.
@@ -18,14 +20,19 @@ type tree interface {
 	// deadline has come. It reports whether the leader has ended, and does not reap it:
 	// as long as it is a zombie, its process id and that of its group are nobody else's.
 	wait(ctx context.Context, deadline time.Time) (ended bool)
-	// ask tells everything to end. It reports false where there is no way to do so.
-	ask() bool
+	// signal signals everything. It gives os.ErrProcessDone where nothing is left. It may
+	// be called at any time before kill and release.
+	signal(sig syscall.Signal) error
+	// ask tells everything to end, by a signal where there are such. It reports false where
+	// there is no way to do so.
+	ask(sig syscall.Signal) bool
 	// alive reports whether anything is left that is not a zombie. The leader has ended.
 	alive() bool
 	// kill kills everything, the leader too, reaps the leader, and gives the processes
-	// that are still there when the deadline has come.
-	kill(deadline time.Time) (survivors []int)
-	// release lets go of everything but the leader, which has ended and is reaped.
+	// that are still there when the deadline has come, and those that it left alone
+	// because it could not tell whether they belong to the tree.
+	kill(deadline time.Time) (survivors, unidentified []int)
+	// release lets go of everything but the leader, which has ended, and reaps it.
 	release()
 	// state is the leader's end, once kill or release has returned: the error of its
 	// cmd.Wait, and false where it is still there.

@@ -19,7 +19,7 @@ type groupTree struct {
 	err    error
 }
 
-func startTree(cmd *exec.Cmd, want Containment, _ bool) (tree, error) {
+func startTree(_ context.Context, cmd *exec.Cmd, want Containment) (tree, error) {
 	if want != Auto && want != Group {
 		return nil, unavailable(want, unsupported("not on this system"))
 	}
@@ -49,8 +49,20 @@ func (t *groupTree) wait(ctx context.Context, deadline time.Time) bool {
 	return waitFor(ctx, t.gone, deadline)
 }
 
-func (t *groupTree) ask() bool {
-	_ = unix.Kill(-t.pid, unix.SIGTERM)
+func (t *groupTree) signal(sig unix.Signal) error {
+	err := unix.Kill(-t.pid, sig)
+	select {
+	case <-t.gone: // with a zombie alone in the group, systems differ
+		if err != nil {
+			err = unix.ESRCH
+		}
+	default:
+	}
+	return signalError(err)
+}
+
+func (t *groupTree) ask(sig unix.Signal) bool {
+	_ = unix.Kill(-t.pid, sig)
 	_ = unix.Kill(-t.pid, unix.SIGCONT)
 	return true
 }
@@ -59,13 +71,13 @@ func (t *groupTree) ask() bool {
 // now, may count as a member. There the end of the leader is the end of the grace.
 func (t *groupTree) alive() bool { return canListGroup && len(groupMembers(t.pid)) > 0 }
 
-func (t *groupTree) kill(deadline time.Time) (survivors []int) {
+func (t *groupTree) kill(deadline time.Time) (survivors, _ []int) {
 	_ = unix.Kill(-t.pid, unix.SIGKILL)
 	if !t.wait(context.Background(), deadline) {
 		if survivors = groupMembers(t.pid); len(survivors) == 0 {
 			survivors = []int{t.pid}
 		}
-		return survivors
+		return survivors, nil
 	}
 	// Once more, for what was being forked. The leader is a zombie, so the group's id is
 	// nobody else's; from its reaping on, nothing is signalled any more.
@@ -79,7 +91,7 @@ func (t *groupTree) kill(deadline time.Time) (survivors []int) {
 		}
 	}
 	t.reap()
-	return survivors
+	return survivors, nil
 }
 
 func (t *groupTree) release() { t.reap() }

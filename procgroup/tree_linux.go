@@ -17,10 +17,11 @@ type linuxTree struct {
 	cgroup  *cgroup      // Cgroup
 	others  *descendants // Descendants, Helper
 	helper  *helper      // Helper; it is the leader, as far as the system is concerned
+	freed   bool         // what is left in the cgroup is to live on
 	removed bool         // the cgroup
 }
 
-func startTree(cmd *exec.Cmd, want Containment, orphans bool) (tree, error) {
+func startTree(ctx context.Context, cmd *exec.Cmd, want Containment) (tree, error) {
 	if err := ownGroup(cmd); err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func startTree(cmd *exec.Cmd, want Containment, orphans bool) (tree, error) {
 		}
 		return startIn(cmd, c)
 	case Helper:
-		return startWithHelper(cmd)
+		return startWithHelper(ctx, cmd)
 	}
 	return nil, unavailable(want, unsupported("not on Linux"))
 }
@@ -108,19 +109,41 @@ func (t *linuxTree) wait(ctx context.Context, deadline time.Time) bool {
 	return t.leader.wait(ctx, deadline)
 }
 
-func (t *linuxTree) ask() bool {
-	if t.helper == nil { // which has nobody else in its group
-		// Stopped members act on the request only once they are continued.
-		_ = t.signalGroup(unix.SIGTERM)
+func (t *linuxTree) signal(sig unix.Signal) error {
+	err := t.signalEach(sig)
+	if err == unix.EINVAL && t.lost() {
+		err = unix.ESRCH
+	}
+	return signalError(err)
+}
+
+func (t *linuxTree) ask(sig unix.Signal) bool {
+	// Stopped members act on the request only once they are continued, and a helper that
+	// is stopped does not see them end.
+	_ = t.signalEach(sig, unix.SIGCONT)
+	if t.helper != nil {
 		_ = t.signalGroup(unix.SIGCONT)
 	}
-	switch {
-	case t.cgroup != nil:
-		t.cgroup.signal(unix.SIGTERM, unix.SIGCONT)
-	case t.others != nil:
-		t.others.ask()
-	}
 	return true
+}
+
+// signalEach signals the group and, one by one, what is outside it: some programs take a
+// second request to end for more than that.
+func (t *linuxTree) signalEach(sigs ...unix.Signal) (err error) {
+	if t.helper == nil { // which has nobody else in its group
+		for _, sig := range sigs {
+			err = t.signalGroup(sig)
+		}
+	}
+	if t.cgroup != nil {
+		t.cgroup.signal(t.pid, sigs...)
+	}
+	if t.others != nil {
+		if any := t.others.signal(sigs...); !any && t.helper != nil {
+			err = unix.ESRCH
+		}
+	}
+	return err
 }
 
 func (t *linuxTree) alive() bool {
@@ -144,7 +167,7 @@ func (t *linuxTree) groupMembers() (alive []int) {
 	return alive
 }
 
-func (t *linuxTree) kill(deadline time.Time) (survivors []int) {
+func (t *linuxTree) kill(deadline time.Time) (survivors, unidentified []int) {
 	if t.helper != nil {
 		t.helper.killTree(t.leader, deadline)
 	}
@@ -162,7 +185,7 @@ func (t *linuxTree) kill(deadline time.Time) (survivors []int) {
 			survivors = t.cgroup.pids()
 		}
 	case t.others != nil:
-		survivors = t.others.sweep(deadline)
+		survivors, unidentified = t.others.sweep(deadline)
 	}
 	// The leader's descriptor can tell whether the group is empty, at no cost, but only
 	// once the leader is reaped. Where the system cannot do that, the ids must stay the
@@ -176,7 +199,7 @@ func (t *linuxTree) kill(deadline time.Time) (survivors []int) {
 	if ended {
 		t.reap()
 	}
-	return survivors
+	return survivors, unidentified
 }
 
 // awaitGroup waits until what was killed is gone. /proc is looked at only where there
@@ -197,10 +220,11 @@ func (t *linuxTree) release() {
 		t.helper.letGo(t.leader, time.Now().Add(killTime))
 	}
 	if t.cgroup != nil {
-		t.cgroup.release(time.Now().Add(killTime))
-		t.removed = true
+		t.freed, t.removed = true, t.cgroup.release(time.Now().Add(killTime))
 	}
-	t.reap()
+	if t.leader.wait(context.Background(), longAgo) {
+		t.reap()
+	}
 }
 
 func (t *linuxTree) state() (error, bool) { return t.err, t.reaped }
@@ -214,7 +238,11 @@ func (t *linuxTree) close() {
 		t.leader.wait(context.Background(), time.Time{})
 		t.reap()
 		for t.cgroup != nil && !t.removed {
-			t.removed = t.cgroup.remove(time.Now().Add(time.Minute))
+			if !t.freed {
+				t.removed = t.cgroup.remove(time.Now().Add(time.Minute))
+			} else if t.removed = t.cgroup.release(time.Now()); !t.removed {
+				time.Sleep(time.Second) // it may take as long as a daemon lives
+			}
 		}
 		t.finish()
 	}()

@@ -5,6 +5,7 @@ package procgroup
 import (
 	"context"
 	"os/exec"
+	"syscall"
 	"time"
 )
 
@@ -15,7 +16,7 @@ type leaderTree struct {
 	err  error
 }
 
-func startTree(cmd *exec.Cmd, want Containment, _ bool) (tree, error) {
+func startTree(_ context.Context, cmd *exec.Cmd, want Containment) (tree, error) {
 	if want != Auto && want != Leader {
 		return nil, unavailable(want, unsupported("not on this system"))
 	}
@@ -36,16 +37,18 @@ func (t *leaderTree) wait(ctx context.Context, deadline time.Time) bool {
 	return waitFor(ctx, t.gone, deadline)
 }
 
-func (t *leaderTree) ask() bool { return false }
+func (t *leaderTree) signal(sig syscall.Signal) error { return t.cmd.Process.Signal(sig) }
+
+func (t *leaderTree) ask(syscall.Signal) bool { return false }
 
 func (t *leaderTree) alive() bool { return false }
 
-func (t *leaderTree) kill(deadline time.Time) (survivors []int) {
+func (t *leaderTree) kill(deadline time.Time) (survivors, _ []int) {
 	_ = t.cmd.Process.Kill()
 	if !t.wait(context.Background(), deadline) {
-		return []int{t.cmd.Process.Pid}
+		return []int{t.cmd.Process.Pid}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 func (t *leaderTree) release() {}

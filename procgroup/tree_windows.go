@@ -3,7 +3,10 @@ package procgroup
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/windows"
@@ -21,7 +24,7 @@ type jobTree struct {
 	err     error
 }
 
-func startTree(cmd *exec.Cmd, want Containment, _ bool) (tree, error) {
+func startTree(_ context.Context, cmd *exec.Cmd, want Containment) (tree, error) {
 	t := &jobTree{cmd: cmd, gone: make(chan struct{})}
 	switch want {
 	case Auto, Job:
@@ -75,7 +78,24 @@ func (t *jobTree) wait(ctx context.Context, deadline time.Time) bool {
 	return waitFor(ctx, t.gone, deadline)
 }
 
-func (t *jobTree) ask() bool { return t.console && askGroup(t.pid) }
+func (t *jobTree) signal(sig syscall.Signal) error {
+	select {
+	case <-t.gone:
+		return os.ErrProcessDone
+	default:
+	}
+	switch {
+	case sig != syscall.SIGKILL && t.ask(sig):
+		return nil
+	case sig != syscall.SIGKILL:
+		return fmt.Errorf("procgroup: signal %v: %w", sig, unsupported("there is no console to send Ctrl-Break by"))
+	case t.job != nil:
+		return os.NewSyscallError("TerminateJobObject", windows.TerminateJobObject(t.job.h, killedCode))
+	}
+	return os.NewSyscallError("TerminateProcess", windows.TerminateProcess(t.handle, killedCode))
+}
+
+func (t *jobTree) ask(syscall.Signal) bool { return t.console && askGroup(t.pid) }
 
 // alive knows nothing without a job.
 func (t *jobTree) alive() bool {
@@ -86,7 +106,7 @@ func (t *jobTree) alive() bool {
 	return n > 0 || err != nil
 }
 
-func (t *jobTree) kill(deadline time.Time) (survivors []int) {
+func (t *jobTree) kill(deadline time.Time) (survivors, _ []int) {
 	if t.job != nil {
 		survivors = t.job.kill(deadline)
 	} else {
@@ -95,7 +115,7 @@ func (t *jobTree) kill(deadline time.Time) (survivors []int) {
 	if !t.wait(context.Background(), deadline) && len(survivors) == 0 {
 		survivors = []int{t.pid}
 	}
-	return survivors
+	return survivors, nil
 }
 
 func (t *jobTree) release() {

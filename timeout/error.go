@@ -58,9 +58,11 @@ var ErrGoexit = errors.New("timeout: the function called runtime.Goexit")
 // whoever cancelled it; and an execution that is aborted because one around it timed out
 // has that one's Error for a Cause, and is aborted all the same.
 type Error struct {
-	Kind  Kind
-	Tool  string        // from WithName
-	Limit time.Duration // the limit that fired, as enforced; 0 for an abort
+	Kind Kind
+	Tool string // from WithName
+	// Limit is the limit that fired, as enforced; 0 for an abort. Where the total is that
+	// of an execution around, it is that one's, of which less may have been left.
+	Limit time.Duration
 
 	// Limits are those of the execution as they were enforced: normalised, Total cut to
 	// the caller's deadline, Grace filled in. They are zero where it was never started.

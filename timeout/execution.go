@@ -224,9 +224,27 @@ func (e *execution) newError(kind Kind, now time.Duration) *Error {
 		out.SinceBeat = max(out.SinceBeat, out.Limit) // or a beat has come since it was judged
 		out.LongestGap = max(out.LongestGap, out.Limit)
 	case Total:
-		out.Limit = e.limits.Total
+		out.Limit = e.configuredTotal()
 	}
 	return out
+}
+
+// configuredTotal is the total that a user knows: that of the execution around, where e
+// has taken that one's deadline for its own.
+func (e *execution) configuredTotal() time.Duration {
+	for e.detached {
+		around, ok := pulse.Of(e.caller).Engine().(*engine)
+		if !ok {
+			break
+		}
+		outer := (*execution)(around)
+		mine, _ := e.Deadline()
+		if theirs, ok := outer.Deadline(); !ok || !theirs.Equal(mine) {
+			break // it is a plain context's
+		}
+		e = outer
+	}
+	return e.limits.Total
 }
 
 // conclude gives what Run returns, once the context is done.

@@ -192,6 +192,9 @@ func (m *model) begin(sc *script, around *simulated) *simulated {
 	if deadline <= e.due && deadline != never {
 		e.foreign = true
 		e.due, e.limit = deadline, deadline-e.start
+		if around != nil && around.due == deadline {
+			e.limit = around.limit // what was configured there
+		}
 	}
 	if around != nil {
 		m.beat(around, startCounts)

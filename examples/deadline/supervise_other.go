@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
@@ -18,16 +19,16 @@ import (
 // Where there are no signals, package procgroup does it all: it asks the command to end
 // if the system has a way, and kills it and everything it has started.
 
-type sysSignal int
+type sysSignal = syscall.Signal
 
-const defaultSignal, sigKill sysSignal = 15, 9
+const defaultSignal = syscall.SIGTERM
 
 func parseSignal(s string) (sysSignal, error) {
 	switch strings.TrimPrefix(strings.ToUpper(s), "SIG") {
 	case "TERM", "15":
 		return defaultSignal, nil
 	case "KILL", "9":
-		return sigKill, nil
+		return syscall.SIGKILL, nil
 	}
 	return 0, usageError(quote(s) + ": not supported on this system, which has only TERM and KILL")
 }
@@ -55,13 +56,12 @@ func supervise(o options, r *reporter) ending {
 		cmd.Stdout, cmd.Stderr = s.output(os.Stdout), s.output(os.Stderr)
 	}
 	grace := time.Duration(math.MaxInt64 / 4) // without -k, nothing is ever killed
-	if o.signal == sigKill {
-		grace = 0
-	} else if o.killAfter > 0 {
+	if o.killAfter > 0 {
 		grace = min(o.killAfter, grace)
 	}
 	result, err := procgroup.Run(ctx, cmd,
 		procgroup.WithLimits(timeout.Config{Total: o.total, Idle: o.idle}),
+		procgroup.WithStopSignal(o.signal),
 		procgroup.WithKillGrace(grace),
 		procgroup.WithMaxOutput(0),
 		procgroup.WithOrphans(true))

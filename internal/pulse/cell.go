@@ -48,11 +48,11 @@ type Cell struct {
 	burst   atomic.Int64 // instant at which the count was last a multiple of burstLen
 	detail  atomic.Pointer[any]
 	relays  atomic.Pointer[[]*Relay] // replaced under mu, never changed in place
+	engine  Engine
 
 	mu      sync.Mutex // guards what follows, and every change of state and held
-	engine  Engine
-	holds   int32 // holds not yet released, those of nested executions included
-	refused int32 // those of them that came when the limit had fallen due
+	holds   int32      // holds not yet released, those of nested executions included
+	refused int32      // those of them that came when the limit had fallen due
 }
 
 type key struct{}
@@ -81,6 +81,14 @@ func (c *Cell) Init(parent *Cell, clk Clock, idle time.Duration, e Engine) {
 		c.offset = c.base.Sub(parent.base)
 		parent.Beat()
 	}
+}
+
+// Engine is what judges the cell; nil of none.
+func (c *Cell) Engine() Engine {
+	if c == nil {
+		return nil
+	}
+	return c.engine
 }
 
 // Start is the instant of Init on the clock's own scale.

@@ -20,6 +20,19 @@ func (c *Cell) Hold() (release func()) {
 	}
 }
 
+// Suspend is Hold for one who suspends and resumes in turn, many times: it allocates
+// nothing. Each call needs a Resume, or the end of the cell.
+func (c *Cell) Suspend() {
+	c.mu.Lock()
+	c.climb(1)
+}
+
+// Resume undoes one Suspend.
+func (c *Cell) Resume() {
+	c.mu.Lock()
+	c.climb(-1)
+}
+
 // climb adds n holds to c and to the cells around it, up to the first that has
 // ended; that one has given back its holds, those of the cells within it included.
 //

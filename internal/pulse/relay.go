@@ -36,8 +36,11 @@ type Relay struct {
 	stopped bool
 }
 
-// A mute context hides the cell: a sink that beats, or writes to something that does,
-// would keep a stuck tool alive for ever.
+// Mute gives ctx without its cell, for what must not count as a sign of life there: a
+// sink that beats, or writes to something that does, would keep a stuck tool alive for
+// ever.
+func Mute(ctx context.Context) context.Context { return mute{ctx} }
+
 type mute struct{ context.Context }
 
 func (m mute) Value(k any) any {
@@ -50,7 +53,7 @@ func (m mute) Value(k any) any {
 // Relay starts a relay that ends with the cell, with ctx or when it is stopped.
 func (c *Cell) Relay(ctx context.Context, every time.Duration, deliver func(context.Context)) *Relay {
 	r := &Relay{cell: c, every: every, deliver: deliver}
-	r.ctx, r.cancel = context.WithCancel(mute{ctx})
+	r.ctx, r.cancel = context.WithCancel(Mute(ctx))
 	r.mu.Lock()
 	r.unhook = context.AfterFunc(ctx, r.Stop)
 	r.mu.Unlock()

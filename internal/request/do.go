@@ -48,7 +48,7 @@ type Call struct {
 // and nothing else is done.
 func Do[R any](ctx context.Context, c *Client, call Call, send func(ctx context.Context, token string) (R, error)) (R, error) {
 	l, ctx := c.limits(ctx, call.Method)
-	if l.Timeout == 0 && l.MaxTotal == 0 {
+	if l.Timeout <= 0 && l.MaxTotal <= 0 {
 		return send(ctx, "")
 	}
 	var token string

@@ -112,5 +112,5 @@ func (c *Client) limits(ctx context.Context, method string) (Limits, context.Con
 	if method == "subscriptions/listen" || strings.HasPrefix(method, "notifications/") {
 		l = Limits{}
 	}
-	return Limits{max(l.Timeout, 0), max(l.MaxTotal, 0), l.ResetOnProgress}, ctx
+	return l, ctx
 }

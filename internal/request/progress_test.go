@@ -110,12 +110,12 @@ func TestManyRequests(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range n {
 			wg.Go(func() {
-				_, err := request.Do(t.Context(), c, request.Call{Method: "m", Token: i}, func(ctx context.Context, token string) (int, error) {
+				_, err := request.Do(t.Context(), c, request.Call{Session: "s", Method: "m", Token: i}, func(ctx context.Context, token string) (int, error) {
 					mu.Lock()
 					seen[token] = true
 					mu.Unlock()
 					if i%2 == 0 {
-						time.AfterFunc(900*ms, func() { c.Progress(nil, token) })
+						time.AfterFunc(900*ms, func() { c.Progress("s", token) })
 					}
 					select {
 					case <-ctx.Done():

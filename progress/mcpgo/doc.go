@@ -1,2 +1,64 @@
-// Package mcpgo puts tool execution deadlines into servers and clients of mcp-go.
+// Package mcpgo puts tool execution deadlines into servers and clients of mcp-go,
+// github.com/mark3labs/mcp-go.
+//
+// A server gets limits and progress notifications for all of its tools in one line:
+//
+//	s := server.NewMCPServer("files", "1.0.0")
+//	mcpgo.Install(s, &timeout.Policy{Default: timeout.FastTools()}, mcpgo.WithStdout(os.Stdout))
+//	server.ServeStdio(s)
+//
+// A tool beats, or reports, through its context, and knows nothing of either:
+//
+//	progress.Report(ctx, progress.Update{Progress: done, Total: all, Message: file})
+//
+// A client gets a limit for each request, renewed by progress where that is wanted:
+//
+//	t := transport.NewStdio("files-server", nil)
+//	c := client.NewClient(mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: mcpgo.DefaultTimeout}, mcpgo.ReferenceLimits()))
+//
+// [Connect] starts a client with limits, and tries again; [Retry] sends requests again that
+// only read; [Elicit] asks a person from within a tool.
+//
+// # What mcp-go does not allow
+//
+// These hold for mcp-go v1.2.1.
+//
+//   - Over stdio without [WithStdout], and to a client in the same process, a progress
+//     notification can come after the result. Over stdio that takes a goroutine that is not
+//     scheduled for 5 ms at the wrong moment.
+//   - Over Streamable HTTP with sessions, which protocol 2025-11-25 has, the requests of a
+//     session share one queue of notifications, so one may go out on the stream of another
+//     request of the session, or on the standalone stream, and come earlier or later than what
+//     is on its own. Each has its token, so clients of mcp-go are not confused. Without
+//     sessions, and with protocol 2026-07-28, each request has its own queue.
+//   - That queue has 100 places, and what does not fit is dropped; the next update brings what
+//     is new.
+//   - A notification that is dropped because its call has been answered is an error to mcp-go,
+//     which over stdio and Streamable HTTP it logs.
+//   - A cancelled request is answered all the same.
+//   - RequestElicitation cannot be intercepted. Use [Elicit], or else heartbeat.Hold.
+//   - Over SSE and stdio, the context of a client's handler of elicitations or of sampling is
+//     not that of a request, so heartbeat.Hold in it holds no limit of the client's.
+//
+// # Guarantees
+//
+//  1. A tool call ends at the latest at its limit and the grace after that, whatever the tool
+//     does, and a worker of a stdio server is free again (SPEC 3.9).
+//  2. A call that was stopped is answered with a result whose IsError is true, with the message
+//     of SPEC 3.1 or 3.2, what the tool returned, and a [progress.Outcome] in _meta
+//     (SPEC 7.7). So is a call whose tool has panicked, or whose timeoutMs makes no sense. The
+//     tool's own errors are left as they are.
+//  3. Progress goes out only where the request has a token, which comes back as it came, at
+//     most once per interval, and strictly increases (SPEC 7.1 to 7.3). A token that mcp-go
+//     has not kept exactly is not sent; with [Install] it is.
+//  4. Nothing is written about a call after its result (SPEC 7.4), but for what is said above.
+//  5. A client that does not read delays no tool and no limit, and an answer by 300 ms at the
+//     most (SPEC 7.5).
+//  6. A tool is stopped when its client cancels, or has gone; over SSE with [Install] alone.
+//  7. A client's request ends at its limit, or 250 ms after it where the transport is stuck,
+//     with an error of code -32001, and the server is told (SPEC 8.1, 8.2).
+//  8. Progress renews the Timeout of its own request and of no other; no handler delays that,
+//     until 1000 notifications wait for a slow one (SPEC 8.3).
+//  9. A tools/call is never sent twice (SPEC 8.5).
+//  10. What a wrapped transport can do, the wrapper can, and no more.
 package mcpgo

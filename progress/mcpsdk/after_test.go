@@ -43,7 +43,7 @@ func TestNothingAfterTheResult(t *testing.T) {
 	})
 	mcpsdk.Install(s, &timeout.Policy{Default: timeout.Config{Total: 3 * time.Millisecond}}, mcpsdk.WithInterval(time.Nanosecond))
 	c := newRawClient(t, s, plain)
-	var before, last int
+	var before int
 	for n := 1; n <= runs; n++ {
 		c.call(n, "busy", fmt.Sprint(n))
 		for m := c.next(); m.ID == nil; m = c.next() {
@@ -52,10 +52,14 @@ func TestNothingAfterTheResult(t *testing.T) {
 			}
 			before++
 		}
-		last = n
 	}
-	if last != runs || before < runs {
-		t.Errorf("%d notifications in %d runs: too few to show anything", before, last)
+	behind.Wait()
+	c.send(`{"jsonrpc":"2.0","id":1000000,"method":"ping"}`)
+	if m := c.next(); m.ID == nil {
+		t.Errorf("progress of %s after all results", m.Params.ProgressToken)
+	}
+	if before < runs {
+		t.Errorf("%d notifications in %d runs: too few to show anything", before, runs)
 	}
 }
 

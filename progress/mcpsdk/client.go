@@ -50,7 +50,9 @@ func ReferenceLimits() map[string]ClientLimits {
 // neither has the stream of subscriptions/listen (SPEC 9.1).
 //
 // A request that times out is cancelled at the server, as the SDK does on each
-// transport; initialize is not, as the protocol demands. The error is a [*jsonrpc.Error]
+// transport; initialize is not, as the protocol demands. A stateless server of the SDK
+// over HTTP stops what it does only with the protocol 2026-07-28, and if its
+// PropagateRequestCancellation is set. The error is a [*jsonrpc.Error]
 // with [CodeRequestTimeout], a [*timeout.Error] with the limit, the elapsed time and the
 // method as its Tool, and context.DeadlineExceeded, for errors.As and errors.Is. A
 // deadline of the caller's context is a timeout as well. Its cancellation is

@@ -16,18 +16,18 @@ import (
 
 const ms = time.Millisecond
 
-var versions = []string{"2025-11-25", "2026-07-28"}
+var protocols = []string{"2025-11-25", "2026-07-28"}
 
-func newClient(opts *mcp.ClientOptions) *mcp.Client {
+func newTestClient(opts *mcp.ClientOptions) *mcp.Client {
 	return mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, opts)
 }
 
-func newServer() *mcp.Server {
+func newTestServer() *mcp.Server {
 	return mcp.NewServer(&mcp.Implementation{Name: "server", Version: "v1"}, nil)
 }
 
-// connect connects the two in memory, for as long as the test runs.
-func connect(t testing.TB, c *mcp.Client, s *mcp.Server, version string) *mcp.ClientSession {
+// connectClient connects the two in memory, for as long as the test runs.
+func connectClient(t testing.TB, c *mcp.Client, s *mcp.Server, version string) *mcp.ClientSession {
 	t.Helper()
 	clientSide, serverSide := mcp.NewInMemoryTransports()
 	ss, err := s.Connect(t.Context(), serverSide, nil)
@@ -94,17 +94,7 @@ func timedOut(t testing.TB, err error, method string) *timeout.Error {
 	return e
 }
 
-// soon fails the test if what is waited for takes longer than any machine should.
-func soon(t testing.TB, what string, ch <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-ch:
-	case <-time.After(20 * time.Second):
-		t.Fatalf("waited in vain for %s", what)
-	}
-}
-
-// settled waits for goroutines that are on their way out.
+// settledGoroutines waits for goroutines that are on their way out.
 func settledGoroutines(t testing.TB, want int) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)

@@ -50,7 +50,7 @@ func TestClientOwnToken(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/limited=%v", test.name, limited), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var handler recorder
-					c, s := newClient(&mcp.ClientOptions{ProgressNotificationHandler: handler.handle}), newServer()
+					c, s := newTestClient(&mcp.ClientOptions{ProgressNotificationHandler: handler.handle}), newTestServer()
 					if limited {
 						mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
 					}
@@ -61,7 +61,7 @@ func TestClientOwnToken(t *testing.T) {
 						}
 						return ctx.Err()
 					})
-					cs := connect(t, c, s, "")
+					cs := connectClient(t, c, s, "")
 
 					params := &mcp.CallToolParams{Name: "work"}
 					if test.token != nil {
@@ -95,32 +95,31 @@ func TestClientSlowHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
 		running := 0
-		slow := func(what string) {
+		slow := func(ctx context.Context, what string) {
 			if running++; running != 1 {
 				t.Error("two handlers run at once")
 			}
 			time.Sleep(time.Hour)
+			if ctx.Err() != nil {
+				t.Error("the context of a handler has ended")
+			}
 			got = append(got, what)
 			running--
 		}
-		c, s := newClient(&mcp.ClientOptions{
-			ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { slow(req.Params.Message) },
-			LoggingMessageHandler:       func(_ context.Context, req *mcp.LoggingMessageRequest) { slow(fmt.Sprint(req.Params.Data)) },
-		}), newServer()
+		c, s := newTestClient(&mcp.ClientOptions{
+			ProgressNotificationHandler: func(ctx context.Context, req *mcp.ProgressNotificationClientRequest) { slow(ctx, req.Params.Message) },
+			ToolListChangedHandler:      func(ctx context.Context, _ *mcp.ToolListChangedRequest) { slow(ctx, "tools") },
+		}), newTestServer()
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
 		s.AddTool(&mcp.Tool{Name: "work", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			_ = req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "error", Data: "log"})
+			addHang(s, "new")
 			for i := range 20 {
 				time.Sleep(900 * ms)
 				_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: float64(i), Message: fmt.Sprint(i)})
 			}
 			return &mcp.CallToolResult{}, nil
 		})
-		cs := connect(t, c, s, "2025-11-25")
-		if err := cs.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "debug"}); err != nil {
-			t.Fatal(err)
-		}
-
+		cs := connectClient(t, c, s, "2025-11-25")
 		params := &mcp.CallToolParams{Name: "work"}
 		params.SetProgressToken("mine")
 		start := time.Now()
@@ -129,7 +128,7 @@ func TestClientSlowHandler(t *testing.T) {
 		}
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()
-		want := strings.Fields("log 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19")
+		want := strings.Fields("tools 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19")
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
 		}
@@ -139,10 +138,10 @@ func TestClientSlowHandler(t *testing.T) {
 // SPEC 8.3: a thousand calls in one session, each renewed by its own progress and by no
 // other's.
 func TestClientThousandCalls(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range protocols {
 		synctest.Test(t, func(t *testing.T) {
 			var handler recorder
-			c, s := newClient(&mcp.ClientOptions{ProgressNotificationHandler: handler.handle}), newServer()
+			c, s := newTestClient(&mcp.ClientOptions{ProgressNotificationHandler: handler.handle}), newTestServer()
 			mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
 			addTool(s, "works", func(ctx context.Context, report func(float64, string)) error {
 				time.Sleep(900 * ms)
@@ -154,7 +153,7 @@ func TestClientThousandCalls(t *testing.T) {
 				<-ctx.Done()
 				return ctx.Err()
 			})
-			cs := connect(t, c, s, version)
+			cs := connectClient(t, c, s, version)
 			const n = 1000
 			// The caller may use its params for several requests at a time; with the newer
 			// protocol the SDK itself writes to them.
@@ -210,7 +209,7 @@ func TestClientThousandCalls(t *testing.T) {
 // keep their type.
 func TestClientTokenOfEveryRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newClient(nil), newServer()
+		c, s := newTestClient(nil), newTestServer()
 		addTool(s, "tool", func(context.Context, func(float64, string)) error { return nil })
 		s.AddPrompt(&mcp.Prompt{Name: "p"}, nil)
 		s.AddResource(&mcp.Resource{Name: "r", URI: "file:///r"}, nil)
@@ -242,7 +241,7 @@ func TestClientTokenOfEveryRequest(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		cs := connect(t, c, s, "2025-11-25")
+		cs := connectClient(t, c, s, "2025-11-25")
 		for name, call := range map[string]func() error{
 			"tools":     func() error { _, err := cs.ListTools(t.Context(), nil); return err },
 			"prompts":   func() error { _, err := cs.ListPrompts(t.Context(), nil); return err },

@@ -43,10 +43,10 @@ func TestClientLimits(t *testing.T) {
 		{name: "progress just too late", limits: mcpsdk.ClientLimits{Timeout: 1000 * ms, ResetOnProgress: true}, progress: []time.Duration{1000*ms + 1}, answer: time.Hour,
 			fails: 1000 * ms, kind: timeout.Idle, message: `calling "tools/call": Request timed out: no progress for 1s, 1s after the start`},
 	} {
-		for _, version := range versions {
+		for _, version := range protocols {
 			t.Run(test.name+"/"+version, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					c, s := newClient(nil), newServer()
+					c, s := newTestClient(nil), newTestServer()
 					mcpsdk.Limit(c, test.limits, nil)
 					cancelled := false
 					addTool(s, "work", func(ctx context.Context, report func(float64, string)) error {
@@ -65,7 +65,7 @@ func TestClientLimits(t *testing.T) {
 						}
 						return ctx.Err()
 					})
-					cs := connect(t, c, s, version)
+					cs := connectClient(t, c, s, version)
 
 					start := time.Now()
 					res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "work"})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,8 +20,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A wire is a server that is written by hand, so that it can do what an SDK does not.
-type wire struct {
+// A rawServer is a server that is written by hand, so that it can do what an SDK does not.
+type rawServer struct {
 	t    *testing.T
 	conn mcp.Connection
 
@@ -28,14 +29,14 @@ type wire struct {
 	seen []string // method and id, and of a cancellation the id that it names
 }
 
-// serveWire answers the handshake of the older protocol, and leaves the rest to handle.
-func serveWire(t *testing.T, handle func(w *wire, req *jsonrpc.Request)) (*wire, mcp.Transport) {
+// serveRaw answers the handshake of the older protocol, and leaves the rest to handle.
+func serveRaw(t *testing.T, handle func(w *rawServer, req *jsonrpc.Request)) (*rawServer, mcp.Transport) {
 	clientSide, serverSide := mcp.NewInMemoryTransports()
 	conn, err := serverSide.Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{t: t, conn: conn}
+	w := &rawServer{t: t, conn: conn}
 	t.Cleanup(func() { _ = conn.Close() })
 	go func() {
 		for {
@@ -54,7 +55,7 @@ func serveWire(t *testing.T, handle func(w *wire, req *jsonrpc.Request)) (*wire,
 	return w, clientSide
 }
 
-func (w *wire) note(req *jsonrpc.Request) {
+func (w *rawServer) note(req *jsonrpc.Request) {
 	line := req.Method
 	if req.Method == "notifications/cancelled" {
 		var p struct{ RequestID int }
@@ -68,13 +69,13 @@ func (w *wire) note(req *jsonrpc.Request) {
 	w.seen = append(w.seen, line)
 }
 
-func (w *wire) lines() []string {
+func (w *rawServer) lines() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.seen...)
 }
 
-func (w *wire) send(text string, args ...any) {
+func (w *rawServer) send(text string, args ...any) {
 	msg, err := jsonrpc.DecodeMessage(fmt.Appendf(nil, text, args...))
 	if err != nil {
 		w.t.Errorf("%s: %v", fmt.Sprintf(text, args...), err)
@@ -83,11 +84,11 @@ func (w *wire) send(text string, args ...any) {
 	_ = w.conn.Write(context.Background(), msg)
 }
 
-func (w *wire) answer(id jsonrpc.ID, result string) {
+func (w *rawServer) answer(id jsonrpc.ID, result string) {
 	w.send(`{"jsonrpc":"2.0","id":%v,"result":%s}`, id.Raw(), result)
 }
 
-func (w *wire) initialize(req *jsonrpc.Request) {
+func (w *rawServer) initialize(req *jsonrpc.Request) {
 	w.answer(req.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"wire","version":"v1"}}`)
 }
 
@@ -105,13 +106,13 @@ func TestClientUnrulyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var handler recorder
 		var log bytes.Buffer
-		c := newClient(&mcp.ClientOptions{
+		c := newTestClient(&mcp.ClientOptions{
 			ProgressNotificationHandler: handler.handle,
 			Logger:                      slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
 		calls := 0
-		w, transport := serveWire(t, func(w *wire, req *jsonrpc.Request) {
+		w, transport := serveRaw(t, func(w *rawServer, req *jsonrpc.Request) {
 			switch req.Method {
 			case "initialize":
 				w.initialize(req)
@@ -177,10 +178,10 @@ func TestClientUnrulyServer(t *testing.T) {
 // SPEC 8.2: each request that times out is cancelled by its own id, by the cap, too.
 func TestClientCancelsById(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClient(nil)
+		c := newTestClient(nil)
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second}, map[string]mcpsdk.ClientLimits{
 			"tools/call": {Timeout: time.Hour, MaxTotal: time.Second, ResetOnProgress: true}})
-		w, transport := serveWire(t, func(w *wire, req *jsonrpc.Request) {
+		w, transport := serveRaw(t, func(w *rawServer, req *jsonrpc.Request) {
 			if req.Method == "initialize" {
 				w.initialize(req)
 			}
@@ -198,9 +199,12 @@ func TestClientCancelsById(t *testing.T) {
 		timedOut(t, err, "resources/read")
 		timedOut(t, cs.Ping(t.Context(), nil), "ping")
 		synctest.Wait()
-		if d := cmp.Diff([]string{"initialize #1", "notifications/initialized",
-			"tools/call #2", "notifications/cancelled of 2", "tools/list #3", "notifications/cancelled of 3",
-			"resources/read #4", "notifications/cancelled of 4", "ping #5", "notifications/cancelled of 5"}, w.lines()); d != "" {
+		got := w.lines()
+		slices.Sort(got) // the SDK cancels on another goroutine
+		want := []string{"initialize #1",
+			"notifications/cancelled of 2", "notifications/cancelled of 3", "notifications/cancelled of 4", "notifications/cancelled of 5",
+			"notifications/initialized", "ping #5", "resources/read #4", "tools/call #2", "tools/list #3"}
+		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
 		}
 	})
@@ -209,9 +213,9 @@ func TestClientCancelsById(t *testing.T) {
 // SPEC 8.2, 8.4: the handshake's requests have limits; initialize is not cancelled.
 func TestClientInitializeIsNotCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClient(nil)
+		c := newTestClient(nil)
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{}, mcpsdk.ReferenceLimits())
-		w, transport := serveWire(t, func(*wire, *jsonrpc.Request) {})
+		w, transport := serveRaw(t, func(*rawServer, *jsonrpc.Request) {})
 		start := time.Now()
 		_, err := c.Connect(t.Context(), transport, nil)
 		e := timedOut(t, err, "initialize")
@@ -219,7 +223,9 @@ func TestClientInitializeIsNotCancelled(t *testing.T) {
 			t.Errorf("%v after %v: %+v", err, time.Since(start), e)
 		}
 		synctest.Wait()
-		if d := cmp.Diff([]string{"server/discover #1", "notifications/cancelled of 1", "initialize #2"}, w.lines()); d != "" {
+		got := w.lines()
+		slices.Sort(got) // the SDK cancels on another goroutine
+		if d := cmp.Diff([]string{"initialize #2", "notifications/cancelled of 1", "server/discover #1"}, got); d != "" {
 			t.Error(d)
 		}
 	})
@@ -228,7 +234,7 @@ func TestClientInitializeIsNotCancelled(t *testing.T) {
 // A server that does not read: the SDK is stuck in writing, and the caller is not. In
 // real time, because those who wait for a lock stop the time of a bubble.
 func TestClientStuckInWriting(t *testing.T) {
-	c := newClient(nil)
+	c := newTestClient(nil)
 	mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: 20 * ms}, map[string]mcpsdk.ClientLimits{"initialize": {}})
 	clientSide, serverSide := mcp.NewInMemoryTransports()
 	conn, err := serverSide.Connect(t.Context())
@@ -236,7 +242,7 @@ func TestClientStuckInWriting(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { // the handshake is all that is read
-		w := &wire{t: t, conn: conn}
+		w := &rawServer{t: t, conn: conn}
 		msg, _ := conn.Read(t.Context())
 		w.initialize(msg.(*jsonrpc.Request))
 		_, _ = conn.Read(t.Context())

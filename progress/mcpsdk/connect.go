@@ -78,8 +78,11 @@ func try(ctx context.Context, c *mcp.Client, t mcp.Transport, o ConnectOptions) 
 			return session, nil
 		}
 		a.fail() // the SDK does not close the connection after every failure
+		if err == nil {
+			_ = session.Close() // it came too late
+		}
 		return nil, err
-	}, timeout.Config{Idle: max(o.Timeout, 0), Grace: cleanup}, timeout.WithName("connect"))
+	}, timeout.Config{Idle: o.Timeout, Grace: cleanup}, timeout.WithName("connect"))
 	if stop, ok := err.(*timeout.Error); ok {
 		return nil, asRPC(&request.Error{Doing: "connecting: " + a.phase(), Stop: stop})
 	}

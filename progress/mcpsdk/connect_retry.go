@@ -73,7 +73,7 @@ func retry[T any](ctx context.Context, b Backoff, again func(error) bool, do fun
 	waits := &backoff.ExponentialBackOff{InitialInterval: b.First, Multiplier: 2, MaxInterval: max(b.First, time.Minute)}
 	var last error
 	waiting := false
-	value, err := backoff.Retry(ctx, func() (T, error) {
+	value, _ := backoff.Retry(ctx, func() (T, error) {
 		var value T
 		value, last = do()
 		waiting = last != nil && ctx.Err() == nil && again(last)
@@ -89,8 +89,5 @@ func retry[T any](ctx context.Context, b Backoff, again func(error) bool, do fun
 		}
 		return value, fmt.Errorf("%w, before trying again after: %v", stop, last)
 	}
-	if err != nil {
-		return value, last // without what marks it as final
-	}
-	return value, nil
+	return value, last // err may be marked as final
 }

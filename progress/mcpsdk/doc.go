@@ -1,3 +1,62 @@
 // Package mcpsdk puts tool execution deadlines into servers and clients of the
 // official Go SDK for MCP.
+//
+// # Servers
+//
+// One line gives every tool of a server an idle limit, which progress renews, and a total:
+//
+//	mcpsdk.Install(server, &timeout.Policy{Default: timeout.FastTools()})
+//
+// A tool says that it lives with [progress.Report], or with package heartbeat:
+//
+//	progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
+//
+// [Handler] does the same for one typed tool, and [SetResult] shapes a result by hand.
+//
+// Over HTTP, put [WrapHTTP] around the SDK's handler, and let sessions outlive the tools that
+// they carry. The default limits of a server that nobody has configured are 30 min and 2 min:
+//
+//	limits, err := timeout.FromEnv(nil)
+//	...
+//	options := &mcp.StreamableHTTPOptions{SessionTimeout: limits.SessionTimeout()}
+//	http.ListenAndServe(addr, mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(getServer, options)))
+//
+// # What reaches the server
+//
+// Whether the end of a call at the client also stops the tool is up to the transport. Where it
+// does not, the limits do.
+//
+//	                                 the client cancels   the client goes away
+//	stdio, in-memory                 stops                stops
+//	SSE                              stops                stops, with WrapHTTP
+//	Streamable HTTP, stateful        stops                runs on: it may come back
+//	  stateless, before 2026-07-28   stops, with WrapHTTP, if the client hangs up too
+//	  stateless, 2026-07-28          stops, with WrapHTTP or PropagateRequestCancellation
+//
+// Progress has no way to the client in JSON responses of a stateless server. A call that was
+// cancelled is answered by the SDK all the same, with the result of an abort, which a client
+// ignores.
+//
+// # Guarantees
+//
+// Of a server with [Install]:
+//
+//  1. Every tools/call is answered at the latest a grace after its limit, even if the tool
+//     ignores its context; what is in flight to the client adds 200 ms at the most (SPEC 3.9,
+//     7.5).
+//  2. A tool that was stopped, panicked or failed gives a result whose isError is true, with
+//     the documented text, what the tool had, and an Outcome in _meta if it was stopped; never
+//     a JSON-RPC error, unless the tool itself returns one as a *jsonrpc.Error (SPEC 7.7).
+//  3. A call with a progress token is told of progress by it, exactly as it came; integers
+//     above 2^53 need [WrapTransport] or [WrapHTTP] (SPEC 7.1). Nothing else is ever sent
+//     about it, and nothing after the result (SPEC 7.4).
+//  4. While a tool waits for a person in ServerSession.Elicit, or the SDK does so on behalf of
+//     its InputRequests, the idle check is held, the client hears every 10 s what is being
+//     waited for, and after 30 s the answer is that of SPEC 7.9.
+//  5. A request has a say in its limits only where an option gives it one, and never beyond
+//     the tool's ceiling (SPEC 2.6).
+//  6. Results and params that tools share between calls are not written to, but for a restored
+//     token in a request's own _meta.
+//  7. Nothing is left behind when a call has been answered, but the goroutine of a tool that
+//     has not returned (SPEC 3.15).
 package mcpsdk

@@ -19,8 +19,7 @@ const methodElicit = "elicitation/create"
 // Sampling is left alone: it is a program that answers, and one that does not is what the
 // idle limit is for.
 func elicit(ctx context.Context, what string, opts []progress.AwaitOption, ask func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
-	call, ok := ctx.Value(callKey{}).(*heartbeat.Monitor)
-	if !ok || call != heartbeat.FromContext(ctx) {
+	if call := callOf(ctx); call == nil || call.monitor != heartbeat.FromContext(ctx) {
 		// Somebody nearer to the question has set limits for it.
 		defer heartbeat.Hold(ctx)()
 		return ask(ctx)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/internal/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -29,22 +28,16 @@ import (
 func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...Option) mcp.ToolHandlerFor[In, Out] {
 	s := newSettings(opts)
 	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
-		c := s.newCall(req)
-		if ctx.Value(callKey{}) != nil {
-			c.Token = nil // the execution around has it
-		}
+		c := s.newCall(ctx, req)
 		ctx, release := untilDisconnect(ctx, req.Session)
 		defer release()
 		r, err := toolcall.Do(ctx, c, func(ctx context.Context) (r returned[Out], _ error) {
-			ctx = context.WithValue(ctx, callKey{}, heartbeat.FromContext(ctx))
-			r.res, r.out, r.err = h(ctx, req, in)
+			r.res, r.out, r.err = h(newCallContext(ctx, req), req, in)
 			r.here = true
 			return r, r.err
 		})
-		if stop, ok := err.(*timeout.Error); ok {
-			if own, _ := r.err.(*timeout.Error); own != stop {
-				return r.stopped(stop)
-			}
+		if stop, ok := err.(*timeout.Error); ok { // this execution's, or the tool's own
+			return r.stopped(stop)
 		}
 		return r.res, r.out, err
 	}

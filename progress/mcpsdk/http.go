@@ -42,10 +42,11 @@ type requestKey struct{}
 // The context that the SDK hands on is that of the request which opened the session. That
 // is the right one on SSE, where it lasts as long as the session, and where a session is a
 // single request. Those two have no session ID. Where there is one, the request is the
-// client's first, and long over.
+// client's first, and long over. Over, or another session's, it is also for a server that a
+// tool runs in memory.
 func untilDisconnect(ctx context.Context, session *mcp.ServerSession) (_ context.Context, release func()) {
 	request, ok := ctx.Value(requestKey{}).(context.Context)
-	if !ok || session.ID() != "" {
+	if !ok || session.ID() != "" || request.Err() != nil || callOf(ctx) != nil {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -61,7 +62,7 @@ func untilDisconnect(ctx context.Context, session *mcp.ServerSession) (_ context
 func keepTokens(r *http.Request) {
 	head, err := io.ReadAll(io.LimitReader(r.Body, mcp.DefaultMaxRequestBodyBytes))
 	body := head
-	if err == nil && len(head) < mcp.DefaultMaxRequestBodyBytes {
+	if len(head) < mcp.DefaultMaxRequestBodyBytes {
 		if out, changed := keepTokensIn(head); changed {
 			body = out
 			r.ContentLength = int64(len(out))

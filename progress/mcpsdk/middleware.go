@@ -67,11 +67,12 @@ func Middleware(p *timeout.Policy, opts ...Option) mcp.Middleware {
 }
 
 func (s *settings) supervise(ctx context.Context, method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
-	c := s.newCall(req)
+	c := s.newCall(ctx, req)
 	ctx, release := untilDisconnect(ctx, req.Session)
 	defer release()
 	res, err := toolcall.Do(ctx, c, func(ctx context.Context) (mcp.Result, error) {
-		res, err := next(context.WithValue(ctx, callKey{}, heartbeat.FromContext(ctx)), method, req)
+		growStack()
+		res, err := next(newCallContext(ctx, req), method, req)
 		if r, ok := res.(*mcp.CallToolResult); ok && r != nil && err == nil {
 			err = r.GetError() // for hooks and logs
 		}
@@ -83,13 +84,9 @@ func (s *settings) supervise(ctx context.Context, method string, req *mcp.CallTo
 	return answer(req, res, err)
 }
 
-// callKey is where a call's context has the heartbeat of its execution, so that it can be
-// told from one that the tool has started, and that there is one at all.
-type callKey struct{}
-
 // newCall is what is the same for Middleware and for Handler.
-func (s *settings) newCall(req *mcp.CallToolRequest) toolcall.Call {
-	return toolcall.Call{
+func (s *settings) newCall(ctx context.Context, req *mcp.CallToolRequest) toolcall.Call {
+	c := toolcall.Call{
 		Policy: s.policy, Tool: req.Params.Name, Requested: s.requested(req.Params),
 		Token: exactToken(req.Params), Interval: s.interval, Options: s.options,
 		Send: func(ctx context.Context, n progress.Notification) error {
@@ -98,6 +95,38 @@ func (s *settings) newCall(req *mcp.CallToolRequest) toolcall.Call {
 			})
 		},
 	}
+	if around := callOf(ctx); around != nil && around.session == req.Session {
+		c.Token = nil // it is used already, and two could not agree on what increases
+	}
+	return c
+}
+
+// A callContext is the context of a call that is supervised here. The SDK hands contexts on
+// from a tool to a server that the tool runs itself, whose calls are others: the session
+// tells them apart.
+type callContext struct {
+	context.Context
+	session *mcp.ServerSession
+	monitor *heartbeat.Monitor // of the call's execution
+}
+
+type callKey struct{}
+
+func newCallContext(ctx context.Context, req *mcp.CallToolRequest) *callContext {
+	return &callContext{ctx, req.Session, heartbeat.FromContext(ctx)}
+}
+
+func (c *callContext) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// callOf gives the innermost call of ctx, nil where there is none.
+func callOf(ctx context.Context) *callContext {
+	c, _ := ctx.Value(callKey{}).(*callContext)
+	return c
 }
 
 const timeoutKey = "timeoutMs"

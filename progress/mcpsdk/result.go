@@ -58,7 +58,9 @@ func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, er
 			return &out, nil
 		}
 	}
-	if protocol := (*jsonrpc.Error)(nil); !stopped && errors.As(err, &protocol) {
+	var protocol *jsonrpc.Error
+	var panicked *timeout.PanicError // may hold one
+	if !stopped && !errors.As(err, &panicked) && errors.As(err, &protocol) {
 		return nil, err
 	}
 	out := partialResult(req, r)

@@ -42,7 +42,7 @@ func addTools(s *mcp.Server) {
 	})
 	raw("beat", func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		for range 10 { // longer than the idle limit of the tests
-			if err := sleep(ctx, 30*time.Millisecond); err != nil {
+			if err := sleep(ctx, 80*time.Millisecond); err != nil {
 				return nil, err
 			}
 			heartbeat.Beat(ctx)
@@ -130,12 +130,38 @@ func connect(t testing.TB, s *mcp.Server, opts *mcp.ClientOptions, version strin
 func newClient(t testing.TB, opts *mcp.ClientOptions, version string, transport mcp.Transport) *mcp.ClientSession {
 	t.Helper()
 	c := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, opts)
-	cs, err := c.Connect(context.Background(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	line := &capture{Transport: transport}
+	cs, err := c.Connect(context.Background(), line, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cs.Close() })
+	lines.Store(cs, func() { _ = line.conn.Close() })
+	t.Cleanup(func() { lines.Delete(cs); _ = cs.Close() })
 	return cs
+}
+
+// lines has what cuts the connection of each client's session.
+var lines sync.Map
+
+// hangUp cuts the connection of a client, as its death would.
+func hangUp(t testing.TB, cs *mcp.ClientSession) {
+	t.Helper()
+	cut, ok := lines.Load(cs)
+	if !ok {
+		t.Fatal("no connection")
+	}
+	cut.(func())()
+}
+
+// capture is a transport that remembers its connection.
+type capture struct {
+	mcp.Transport
+	conn mcp.Connection
+}
+
+func (c *capture) Connect(ctx context.Context) (_ mcp.Connection, err error) {
+	c.conn, err = c.Transport.Connect(ctx)
+	return c.conn, err
 }
 
 // call calls a tool, with a progress token unless that is nil.
@@ -186,7 +212,7 @@ func increases(t testing.TB, all []mcp.ProgressNotificationParams) {
 var childServers = map[string]func() error{
 	"tools": func() error {
 		s := newServer()
-		idle := timeout.Config{Idle: 200 * time.Millisecond}
+		idle := timeout.Config{Idle: 600 * time.Millisecond}
 		mcpsdk.Install(s, &timeout.Policy{Default: idle}, mcpsdk.WithInterval(50*time.Millisecond))
 		return s.Run(context.Background(), mcpsdk.WrapTransport(&mcp.StdioTransport{}))
 	},

@@ -2,6 +2,8 @@ package mcpsdk_test
 
 import (
 	"context"
+	"encoding/json"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,6 +69,13 @@ func TestResultOfFailure(t *testing.T) {
 					inexact := cmpopts.IgnoreMapEntries(func(k string, _ any) bool {
 						return k == "elapsedMs" || k == "longestGapMs" || k == "beats"
 					})
+					wire, err := json.Marshal(res)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if typed := strings.Contains(string(wire), `"resultType":"complete"`); typed != (version == protocol2026) {
+						t.Errorf("the result's type: %s", wire)
+					}
 					if d := cmp.Diff(tt.outcome, outcome(res), inexact, cmpopts.EquateEmpty()); d != "" {
 						t.Error(d)
 					}

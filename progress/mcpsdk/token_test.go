@@ -41,6 +41,9 @@ func twiceServer() *mcp.Server {
 	s.AddTool(&mcp.Tool{Name: "twice", InputSchema: anyInput}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		err := req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: -1})
 		heartbeat.Beat(ctx)
+		if len(req.Params.Meta) != 1 {
+			err = fmt.Errorf("_meta is %v", req.Params.Meta)
+		}
 		return textResult("done"), err
 	})
 	mcpsdk.Install(s, nil)
@@ -64,11 +67,15 @@ func TestTokenEchoed(t *testing.T) {
 			t.Run(tt.name+" "+name, func(t *testing.T) {
 				c := newRawClient(t, twiceServer(), wrap)
 				c.call(1, "twice", tt.token)
-				for m := c.next(); m.ID == nil; m = c.next() {
+				m := c.next()
+				for ; m.ID == nil; m = c.next() {
 					got := string(m.Params.ProgressToken)
 					if want := tt.exact || name == "wrapped"; sameJSON(got, tt.token) != want {
 						t.Errorf("echoed as %s", got)
 					}
+				}
+				if strings.Contains(string(m.Result), "isError") {
+					t.Errorf("%s", m.Result)
 				}
 			})
 		}

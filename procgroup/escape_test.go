@@ -1,0 +1,212 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+)
+
+// This file holds what is at the edge of what a containment reaches.
+
+// SPEC 6.6, 6.7: what may be a daemon of the command's, and hides that, is left alone and
+// listed. What certainly is not, is not listed.
+func TestHiddenDaemon(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "procgroup") // not TempDir, where another user cannot look
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	b, err := os.ReadFile("/bin/sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What its user may not read, nobody but root may look into while it runs.
+	if err := os.WriteFile(dir+"/sleep", b, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if os.Chmod(dir, 0o755) != nil || os.Chmod(dir+"/sleep", 0o111) != nil {
+		t.Fatal("chmod")
+	}
+	rep := supervise(t, command("hidden", dir))
+	if rep.Code != 0 || len(rep.Survivors) > 0 {
+		t.Errorf("%+v", rep)
+	}
+}
+
+func runModeHidden(a []string) int {
+	const nobody = 65534
+	if os.Getuid() == 0 {
+		if err := syscall.Setgid(nobody); err != nil {
+			panic(err)
+		}
+		if err := syscall.Setuid(nobody); err != nil {
+			panic(err)
+		}
+	}
+	sleep := filepath.Join(a[0], "sleep")
+	var rep report
+	for _, tt := range []struct {
+		name, script string
+		unidentified bool
+	}{
+		{"plain", `(setsid sleep 60 >/dev/null 2>&1 & echo $!)`, false},
+		{"hidden", `(setsid ` + sleep + ` 60 >/dev/null 2>&1 & echo $!); sleep 0.1`, true},
+		{"cleared", `(setsid env -i sleep 60 >/dev/null 2>&1 & echo $!); sleep 0.1`, true},
+		{"in the group", `(` + sleep + ` 60 >/dev/null 2>&1 & echo $!); sleep 0.1`, false},
+	} {
+		// One that has a parent that is not the command's.
+		other := exec.Command("sh", "-c", sleep+" 60 & wait")
+		other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		p, err := procgroup.Start(context.Background(), exec.Command("sh", "-c", "sleep 0.2; "+tt.script),
+			procgroup.WithContainment(procgroup.Descendants))
+		if err != nil {
+			panic(err)
+		}
+		if err := other.Start(); err != nil {
+			panic(err)
+		}
+		r, err := p.Wait()
+		_ = unix.Kill(-other.Process.Pid, unix.SIGKILL)
+		_ = other.Wait()
+		pid, _ := strconv.Atoi(strings.TrimSpace(r.Stdout.String()))
+		if lives := alive(pid); err != nil || lives != tt.unidentified || slices.Contains(r.Unidentified, pid) != lives ||
+			slices.Contains(r.Unidentified, other.Process.Pid) || len(r.Unidentified) > 1 {
+			rep.Errors = append(rep.Errors, fmt.Sprintf("%s: process %d, alive %v, result %+v, %v", tt.name, pid, lives, r, err))
+		}
+		killPid(pid)
+		rep.Survivors = append(rep.Survivors, r.Survivors...)
+	}
+	return say(rep)
+}
+
+// Case 17, where the kernel reaps the children of a host that ignores SIGCHLD, and has no
+// signal for a group by descriptor: the id of the group may be another's at any time.
+func TestReusedProcessIdOfAHostThatIgnoresChildren(t *testing.T) {
+	needRoot(t)
+	for _, c := range []string{"group", "descendants"} {
+		reused := 0
+		for try := 0; try < 20 && reused < 2; try++ {
+			rep := supervise(t, command("reaped", c))
+			if rep.Code != 0 {
+				reused++
+			}
+		}
+		if reused == 0 {
+			t.Logf("%s: the id was never reused; other processes were faster", c)
+		}
+	}
+}
+
+func runModeReaped(a []string) int {
+	signal.Ignore(unix.SIGCHLD)
+	procgroup.WithoutGroupSignal()
+	// The writer holds up what follows the end of the command.
+	writing, release := make(chan struct{}), make(chan struct{})
+	cmd := exec.Command("echo", "x")
+	cmd.Stdout = writerFunc(func(p []byte) (int, error) {
+		close(writing)
+		<-release
+		return len(p), nil
+	})
+	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithContainment(containments[a[0]]), procgroup.WithKillGrace(longLimit))
+	if err != nil {
+		panic(err)
+	}
+	<-writing
+	for statReaped(p.Pid()) {
+		time.Sleep(time.Millisecond)
+	}
+	var rep report
+	_ = os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(p.Pid()-1)), 0)
+	bystander := exec.Command("sleep", "120")
+	bystander.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := bystander.Start(); err != nil {
+		panic(err)
+	}
+	if bystander.Process.Pid == p.Pid() {
+		rep.Code = 1 // reused
+	}
+	close(release)
+	_, _ = p.Wait()
+	time.Sleep(20 * time.Millisecond)
+	if !alive(bystander.Process.Pid) {
+		rep.Errors = append(rep.Errors, a[0]+": a bystander was killed")
+	}
+	_ = bystander.Process.Kill()
+	return say(rep)
+}
+
+// WithOrphans, where what lives on cannot be taken out of the control group at once: it is
+// not killed, and the control group is removed as soon as it can be.
+func TestOrphansInAControlGroup(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	needCgroup(t)
+	cmd := command("released")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
+	rep := supervise(t, cmd)
+	if rep.Code != 0 || rep.Err != "<nil>" {
+		t.Errorf("%+v", rep)
+	}
+}
+
+func runModeReleased([]string) int {
+	var mount string
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, " - cgroup2 ") {
+			mount = strings.Fields(line)[4]
+		}
+	}
+	remount := func(flags uintptr) {
+		if err := unix.Mount("", mount, "", unix.MS_REMOUNT|unix.MS_BIND|flags, ""); err != nil {
+			panic(err)
+		}
+	}
+	begun := time.Now()
+	cmd := exec.Command("sh", "-c", "read x; setsid sleep 60 >/dev/null 2>&1 & echo $!")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		panic(err)
+	}
+	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithContainment(procgroup.Cgroup), procgroup.WithOrphans(true))
+	if err != nil {
+		panic(err)
+	}
+	remount(unix.MS_RDONLY)
+	in.Close()
+	r, err := p.Wait()
+	rep := reportOf(r, err, begun)
+	if n := len(cgroupDirs(os.Getpid())); n != 1 {
+		rep.Errors = append(rep.Errors, fmt.Sprintf("%d control groups, so this proves nothing", n))
+	}
+	remount(0)
+	for begun := time.Now(); len(cgroupDirs(os.Getpid())) > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begun) > slack {
+			rep.Errors = append(rep.Errors, "the control group is left behind")
+			break
+		}
+	}
+	pid := atoi(strings.TrimSpace(r.Stdout.String()))
+	if !alive(pid) {
+		rep.Errors = append(rep.Errors, "the daemon was killed")
+	}
+	killPid(pid)
+	return say(rep)
+}

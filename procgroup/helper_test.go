@@ -1,0 +1,231 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// hungEnv makes a helper hang before its main, as a program does whose init waits for
+// something.
+const hungEnv = "PROCGROUP_TEST_HUNG_HELPER"
+
+func init() {
+	if os.Getenv(hungEnv) != "" && os.Getenv("TOOLDEADLINE_HELPER") != "" {
+		time.Sleep(forever)
+	}
+}
+
+// SPEC 6.11: a helper that hangs at its start holds up the call no longer than a command
+// that hangs: a limit or an abort ends that too.
+func TestHelperHangsAtItsStart(t *testing.T) {
+	t.Parallel()
+	const bound = 5 * time.Second // half of what the start itself may take
+	hung := func() *exec.Cmd {
+		cmd := command("exit", "0")
+		cmd.Env = append(cmd.Env, hungEnv+"=1")
+		return cmd
+	}
+	limits := timeout.Config{Total: shortLimit}
+	for _, tt := range []struct {
+		name string
+		run  func() (*procgroup.Result, error)
+		is   error
+	}{
+		{"limit", func() (*procgroup.Result, error) {
+			return procgroup.Run(context.Background(), hung(), procgroup.WithContainment(procgroup.Helper), procgroup.WithLimits(limits))
+		}, timeout.ErrTotal},
+		{"abort", func() (*procgroup.Result, error) {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer time.AfterFunc(shortLimit, cancel).Stop()
+			return procgroup.Run(ctx, hung(), procgroup.WithContainment(procgroup.Helper))
+		}, timeout.ErrAborted},
+		{"limit of the execution around", func() (r *procgroup.Result, err error) {
+			_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+				r, err = procgroup.Run(ctx, hung(), procgroup.WithContainment(procgroup.Helper))
+				return err
+			}, limits)
+			return r, err
+		}, timeout.ErrTotal},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			begun := time.Now()
+			r, err := tt.run()
+			if took := time.Since(begun); took > bound {
+				t.Errorf("took %v", took)
+			}
+			if r != nil || !errors.Is(err, tt.is) {
+				t.Errorf("%+v, %v; want %v", r, err, tt.is)
+			}
+		})
+	}
+}
+
+// A command that stops its helper and then waits is asked to end like any other, its own
+// end is seen within the grace, and it does not outlive the call.
+func TestHelperIsStopped(t *testing.T) {
+	t.Parallel()
+	stopHelper := `sleep 0.2; kill -STOP $PPID; trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done`
+	t.Run("stopped", func(t *testing.T) {
+		t.Parallel()
+		r, err := within(t, time.Second, exec.Command("sh", "-c", stopHelper),
+			total(time.Second, procgroup.WithContainment(procgroup.Helper), procgroup.WithKillGrace(longLimit))...)
+		check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 1000ms."})
+		if r.State == nil || r.State.ExitCode() != 3 {
+			t.Errorf("state %v", r.State)
+		}
+	})
+	t.Run("killed", func(t *testing.T) {
+		t.Parallel()
+		deaf := exec.Command("sh", "-c", `sleep 0.2; kill -STOP $PPID; trap "" TERM; echo $$; while :; do sleep 0.05; done`)
+		r, err := within(t, time.Second, deaf, total(time.Second, procgroup.WithContainment(procgroup.Helper))...)
+		check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 1000ms.", escalated: true})
+		mustBeDead(t, []int{atoi(strings.TrimSpace(r.Stdout.String()))})
+	})
+}
+
+// What cannot be started is the same error with a helper as without.
+func TestHelperGivesTheSameErrors(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	for _, tt := range []struct {
+		name string
+		cmd  func() *exec.Cmd
+		code int
+	}{
+		{"no path", func() *exec.Cmd { return &exec.Cmd{} }, 127},
+		{"no name", func() *exec.Cmd { return exec.Command("") }, 127},
+		{"missing", func() *exec.Cmd { return exec.Command(missing) }, 127},
+		{"directory", func() *exec.Cmd { return exec.Command(t.TempDir()) }, 126},
+		{"no such directory to run in", func() *exec.Cmd { c := exec.Command("/bin/true"); c.Dir = missing; return c }, 127},
+		{"a file to run in", func() *exec.Cmd { c := exec.Command("/bin/true"); c.Dir = "/bin/true"; return c }, 126},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, plain := procgroup.Run(context.Background(), tt.cmd(), procgroup.WithContainment(procgroup.Group))
+			_, helped := procgroup.Run(context.Background(), tt.cmd(), procgroup.WithContainment(procgroup.Helper))
+			if plain == nil || helped == nil || numberless(plain) != numberless(helped) {
+				t.Errorf("%v; with a helper %v", plain, helped)
+			}
+			if a, b := timeout.ExitCode(plain), timeout.ExitCode(helped); a != tt.code || b != tt.code {
+				t.Errorf("codes %d, with a helper %d; want %d", a, b, tt.code)
+			}
+		})
+	}
+}
+
+// numberless is the text of an error without the number of the temporary directory.
+func numberless(err error) string {
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, err.Error())
+}
+
+// A helper whose host is gone, and who has killed what can be killed, is quiet while it
+// waits for what cannot.
+func TestHelperWaitsQuietly(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	freeze, thaw := freezer(t)
+	cmd, pids := family(t, "run", "helper", "busy")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); len(pids()) < 2; time.Sleep(5 * time.Millisecond) {
+		if time.Since(begun) > slack {
+			t.Fatalf("the tree has only %d processes", len(pids()))
+		}
+	}
+	helper := 0
+	for _, pid := range pids() {
+		if pid != cmd.Process.Pid {
+			s, _ := statOf(pid)
+			helper = s.ppid
+			freeze(pid)
+		}
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	time.Sleep(2 * time.Second)
+	before := switches(helper)
+	time.Sleep(time.Second)
+	if n := switches(helper) - before; before == 0 || n > 100 {
+		t.Errorf("%d context switches in a second, after %d", n, before)
+	}
+	thaw()
+	for begun := time.Now(); alive(helper); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begun) > slack {
+			t.Fatal("the helper lives on")
+		}
+	}
+	mustBeDead(t, pids())
+}
+
+// SPEC 6.11: a helper that cannot even be killed holds up nothing, with orphans neither.
+// The exit status that it was to give is not made up.
+func TestHelperIsUnkillable(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	for _, orphans := range []bool{false, true} {
+		t.Run(strconv.FormatBool(orphans), func(t *testing.T) {
+			t.Parallel()
+			freeze, thaw := freezer(t)
+			defer thaw()
+			writing, release := make(chan struct{}), make(chan struct{})
+			cmd, pids := family(t, "print", "stdout", "x", "1", "0s")
+			cmd.Stdout = writerFunc(func(p []byte) (int, error) {
+				close(writing)
+				<-release
+				return len(p), nil
+			})
+			p, err := procgroup.Start(context.Background(), cmd, procgroup.WithContainment(procgroup.Helper),
+				procgroup.WithOrphans(orphans), procgroup.WithKillGrace(longLimit))
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-writing
+			for begun := time.Now(); len(pids()) != 1 || statReaped(pids()[0]); time.Sleep(time.Millisecond) {
+				if time.Since(begun) > slack {
+					t.Fatal("the command does not end")
+				}
+			}
+			time.Sleep(50 * time.Millisecond) // for the report of the helper, which has reaped it
+			freeze(p.Pid())
+			begun := time.Now()
+			close(release)
+			r, err := p.Wait()
+			if took := time.Since(begun); took > time.Second+slack {
+				t.Errorf("took %v", took)
+			}
+			if r.State != nil || r.ExitCode != 1 || err == nil || r.Reason != procgroup.Exited || r.Stdout.String() != "x" {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// switches is how often the threads of a process went to sleep.
+func switches(pid int) (n int) {
+	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
+	for _, file := range files {
+		b, _ := os.ReadFile(file)
+		_, rest, _ := strings.Cut(string(b), "\nvoluntary_ctxt_switches:")
+		line, _, _ := strings.Cut(rest, "\n")
+		m, _ := strconv.Atoi(strings.TrimSpace(line))
+		n += m
+	}
+	return n
+}

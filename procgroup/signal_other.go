@@ -1,0 +1,9 @@
+//go:build !windows
+
+package procgroup
+
+import "syscall"
+
+const someSignals = "syscall.Signal from 1 to 64"
+
+func hasSignal(sig syscall.Signal) bool { return sig >= 0 && sig <= 64 }

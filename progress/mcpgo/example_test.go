@@ -1,0 +1,338 @@
+package mcpgo_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// hang is a tool that is stuck, but looks at its context.
+func hang(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	<-ctx.Done()
+	return mcp.NewToolResultText("2 of 3 files"), nil
+}
+
+// dial connects a client to s in this process.
+func dial(s *server.MCPServer, wrap func(transport.Interface) transport.Interface) *client.Client {
+	c := client.NewClient(wrap(transport.NewInProcessTransport(s)))
+	ctx := context.Background()
+	if err := c.Start(ctx); err != nil {
+		panic(err)
+	}
+	if _, err := c.Initialize(ctx, mcp.InitializeRequest{}); err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func plain(t transport.Interface) transport.Interface { return t }
+
+// show calls a tool and prints the result.
+func show(c *client.Client, call mcp.CallToolParams) {
+	res, err := c.CallTool(context.Background(), mcp.CallToolRequest{Params: call})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, content := range res.Content {
+		fmt.Println(content.(mcp.TextContent).Text)
+	}
+}
+
+func ExampleInstall() {
+	s := server.NewMCPServer("files", "1.0.0")
+	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Total: 50 * time.Millisecond}})
+	s.AddTool(mcp.NewTool("search"), hang)
+
+	c := dial(s, plain)
+	defer c.Close()
+	show(c, mcp.CallToolParams{Name: "search"})
+	// Output:
+	// Tool exceeded wall-clock limit of 0.05s.
+	// 2 of 3 files
+}
+
+func ExampleMiddleware() {
+	policy := &timeout.Policy{Default: timeout.FastTools(), Tools: map[string]timeout.Tool{
+		"search": {Config: timeout.Config{Idle: 50 * time.Millisecond}},
+	}}
+	s := server.NewMCPServer("files", "1.0.0", server.WithToolHandlerMiddleware(mcpgo.Middleware(policy)))
+	s.AddTool(mcp.NewTool("search"), hang)
+
+	c := dial(s, plain)
+	defer c.Close()
+	show(c, mcp.CallToolParams{Name: "search"})
+	// Output:
+	// No progress for 0.05s (idle timeout). Tool should call heartbeat() during long work.
+	// 2 of 3 files
+}
+
+func ExampleHandler() {
+	search := func(ctx context.Context, _ mcp.CallToolRequest, args struct{ Pattern string }) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText("looked for " + args.Pattern), nil
+	}
+	s := server.NewMCPServer("files", "1.0.0")
+	s.AddTool(mcp.NewTool("search"), mcpgo.Handler(mcp.NewTypedToolHandler(search)))
+
+	c := dial(s, plain)
+	defer c.Close()
+	show(c, mcp.CallToolParams{Name: "search", Arguments: map[string]any{"pattern": "TODO"}})
+	// Output: looked for TODO
+}
+
+func ExampleWithPolicy() {
+	s := server.NewMCPServer("files", "1.0.0")
+	s.AddTool(mcp.NewTool("search"), mcpgo.Handler(hang, mcpgo.WithPolicy(&timeout.Policy{
+		Tools: map[string]timeout.Tool{"search": {Config: timeout.Config{Total: 50 * time.Millisecond}}},
+	})))
+
+	c := dial(s, plain)
+	defer c.Close()
+	show(c, mcp.CallToolParams{Name: "search"})
+	// Output:
+	// Tool exceeded wall-clock limit of 0.05s.
+	// 2 of 3 files
+}
+
+func ExampleWithOptions() {
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if slices.Contains([]string{"level", "msg"}, a.Key) {
+			return a
+		}
+		return slog.Attr{}
+	}}))
+	s := server.NewMCPServer("files", "1.0.0")
+	s.AddTool(mcp.NewTool("search"), mcpgo.Handler(hang, mcpgo.WithOptions(timeout.Config{Total: 50 * time.Millisecond}, timeout.WithLogger(logger))))
+
+	c := dial(s, plain)
+	defer c.Close()
+	show(c, mcp.CallToolParams{Name: "search"})
+	// Output:
+	// level=WARN msg="tool timed out"
+	// Tool exceeded wall-clock limit of 0.05s.
+	// 2 of 3 files
+}
+
+func ExampleWithInterval() {
+	s := server.NewMCPServer("files", "1.0.0")
+	mcpgo.Install(s, nil, mcpgo.WithInterval(10*time.Millisecond))
+	next := make(chan bool)
+	s.AddTool(mcp.NewTool("search"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for i, file := range []string{"a.go", "b.go"} {
+			progress.Report(ctx, progress.Update{Progress: float64(i + 1), Total: 2, Message: file})
+			<-next
+		}
+		return mcp.NewToolResultText("done"), nil
+	})
+
+	c := dial(s, plain)
+	defer c.Close()
+	c.OnNotification(func(n mcp.JSONRPCNotification) {
+		params, _ := json.Marshal(n.Params)
+		fmt.Println(string(params))
+		next <- true
+	})
+	show(c, mcp.CallToolParams{Name: "search", Meta: &mcp.Meta{ProgressToken: "t1"}})
+	// Output:
+	// {"message":"a.go","progress":1,"progressToken":"t1","total":2}
+	// {"message":"b.go","progress":2,"progressToken":"t1","total":2}
+	// done
+}
+
+func ExampleWithStdout() {
+	fromClient, toServer := io.Pipe()
+	s := server.NewMCPServer("files", "1.0.0")
+	mcpgo.Install(s, nil, mcpgo.WithStdout(os.Stdout))
+	sent := make(chan bool, 1)
+	s.AddTool(mcp.NewTool("search"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		progress.Report(ctx, progress.Update{Progress: 1})
+		time.Sleep(100 * time.Millisecond) // the search
+		return mcp.NewToolResultText("done"), nil
+	})
+	go func() { // what a host does
+		fmt.Fprintln(toServer, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+		time.Sleep(100 * time.Millisecond)
+		fmt.Fprintln(toServer, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"search","_meta":{"progressToken":7}}}`)
+		<-sent
+		toServer.Close()
+	}()
+	time.AfterFunc(time.Second, func() { sent <- true })
+	_ = server.NewStdioServer(s).Listen(context.Background(), fromClient, os.Stdout) // or server.ServeStdio(s)
+	// Output:
+	// {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"files","version":"1.0.0"}}}
+	// {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":7}}
+	// {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}]}}
+}
+
+func ExampleWithMetaTimeout() {
+	s := server.NewMCPServer("files", "1.0.0")
+	mcpgo.Install(s, &timeout.Policy{Tools: map[string]timeout.Tool{"search": {MaxTotal: time.Minute}}}, mcpgo.WithMetaTimeout())
+	s.AddTool(mcp.NewTool("search"), hang)
+
+	c := dial(s, plain)
+	defer c.Close()
+	show(c, mcp.CallToolParams{Name: "search", Meta: &mcp.Meta{AdditionalFields: map[string]any{"timeoutMs": 50}}})
+	// Output:
+	// Tool exceeded wall-clock limit of 0.05s.
+	// 2 of 3 files
+}
+
+func ExampleWithArgumentTimeout() {
+	s := server.NewMCPServer("files", "1.0.0")
+	mcpgo.Install(s, &timeout.Policy{Tools: map[string]timeout.Tool{"search": {MaxTotal: time.Minute}}}, mcpgo.WithArgumentTimeout())
+	s.AddTool(mcp.NewTool("search", mcp.WithNumber("timeoutMs")), hang)
+
+	c := dial(s, plain)
+	defer c.Close()
+	show(c, mcp.CallToolParams{Name: "search", Arguments: map[string]any{"timeoutMs": -1}})
+	// Output: timeout: timeoutMs="-1": want milliseconds as a whole number from 1 to 9223372036854, such as 120000
+}
+
+// A tool that has limits of its own, for a part of its work.
+func ExampleSetResult() {
+	build := func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		output := ""
+		err := timeout.Run(ctx, func(ctx context.Context) error {
+			output = "compiling a.go"
+			<-ctx.Done()
+			return ctx.Err()
+		}, timeout.Config{Total: 50 * time.Millisecond})
+		res := new(mcp.CallToolResult)
+		mcpgo.SetResult(res, err, output)
+		return res, nil
+	}
+	res, err := build(context.Background(), mcp.CallToolRequest{})
+	fmt.Println(res.Content[0].(mcp.TextContent).Text)
+	fmt.Println(res.IsError, res.Meta.AdditionalFields[progress.OutcomeKey].(progress.Outcome).ExitCode, err)
+	// Output:
+	// Tool exceeded wall-clock limit of 0.05s.
+	//
+	// Partial output:
+	// compiling a.go
+	// true 124 <nil>
+}
+
+// A person who says yes, half a second later than the idle limit has it.
+type person struct{}
+
+func (person) Elicit(context.Context, mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+	time.Sleep(500 * time.Millisecond)
+	return &mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionAccept}}, nil
+}
+
+func ExampleElicit() {
+	s := server.NewMCPServer("files", "1.0.0", server.WithElicitation())
+	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Idle: 100 * time.Millisecond}})
+	s.AddTool(mcp.NewTool("delete"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		answer, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{
+			Message: "rm -r build", RequestedSchema: map[string]any{"type": "object"},
+		}}, progress.WithLimit(2*time.Minute))
+		if err != nil {
+			return nil, err
+		}
+		return mcp.NewToolResultText(string(answer.Action)), nil
+	})
+
+	c, err := client.NewInProcessClientWithOptions(s, client.WithElicitationHandler(person{}))
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	_ = c.Start(context.Background())
+	_, _ = c.Initialize(context.Background(), mcp.InitializeRequest{})
+	show(c, mcp.CallToolParams{Name: "delete"})
+	// Output: accept
+}
+
+func ExampleLimit() {
+	s := server.NewMCPServer("files", "1.0.0")
+	s.AddTool(mcp.NewTool("search"), hang)
+
+	c := dial(s, func(t transport.Interface) transport.Interface {
+		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: mcpgo.DefaultTimeout}, map[string]mcpgo.ClientLimits{
+			"tools/call": {Timeout: 50 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
+		})
+	})
+	defer c.Close()
+	_, err := c.CallTool(context.Background(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
+	var stop *mcpgo.RequestTimeout
+	fmt.Println(errors.As(err, &stop), stop.Details.Code, stop.Details.Message)
+	var e *timeout.Error
+	fmt.Println(errors.As(err, &e), e.Kind, e.Limit, e.Tool)
+	// Output:
+	// true -32001 Request timed out
+	// true idle 50ms tools/call
+}
+
+func ExampleWithLimits() {
+	s := server.NewMCPServer("files", "1.0.0")
+	s.AddTool(mcp.NewTool("search"), hang)
+
+	c := dial(s, func(t transport.Interface) transport.Interface {
+		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: mcpgo.DefaultTimeout}, nil)
+	})
+	defer c.Close()
+	ctx := mcpgo.WithLimits(context.Background(), mcpgo.ClientLimits{MaxTotal: 50 * time.Millisecond})
+	_, err := c.CallTool(ctx, mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
+	fmt.Println(err)
+	// Output: transport error: calling "tools/call": Maximum total timeout exceeded: 50ms
+}
+
+func ExampleReferenceLimits() {
+	limits := mcpgo.ReferenceLimits()
+	limits["tools/call"] = mcpgo.ClientLimits{Timeout: time.Minute, ResetOnProgress: true}
+	fmt.Println(limits["tools/call"].Timeout, limits["resources/*"].Timeout, limits["initialize"].Timeout)
+	// Output: 1m0s 10s 5s
+}
+
+func ExampleRetry() {
+	s := server.NewMCPServer("files", "1.0.0")
+	lists := 0
+	s.AddTool(mcp.NewTool("search"), hang)
+	server.WithToolFilter(func(ctx context.Context, tools []mcp.Tool) []mcp.Tool {
+		if lists++; lists == 1 {
+			<-ctx.Done() // lost
+		}
+		return tools
+	})(s)
+
+	c := dial(s, func(t transport.Interface) transport.Interface {
+		t = mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: 100 * time.Millisecond}, nil)
+		return mcpgo.Retry(t, mcpgo.Backoff{First: 10 * time.Millisecond}, "tools/list", "resources/*")
+	})
+	defer c.Close()
+	res, err := c.ListTools(context.Background(), mcp.ListToolsRequest{})
+	fmt.Println(len(res.Tools), err, lists)
+	// Output: 1 <nil> 2
+}
+
+func ExampleConnect() {
+	s := server.NewMCPServer("files", "1.0.0")
+	tries := 0
+	open := func() (*client.Client, error) {
+		if tries++; tries == 1 {
+			return nil, errors.New("the server is not up yet")
+		}
+		return client.NewInProcessClient(s)
+	}
+	c, result, err := mcpgo.Connect(context.Background(), open, mcp.InitializeRequest{},
+		&mcpgo.ConnectOptions{Timeout: 5 * time.Second, Backoff: mcpgo.Backoff{First: 10 * time.Millisecond}})
+	fmt.Println(result.ServerInfo.Name, err, tries)
+	_ = c.Close()
+	// Output: files <nil> 2
+}

@@ -1,0 +1,177 @@
+package mcpgo
+
+import (
+	"context"
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/tooldeadline/tooldeadline/internal/request"
+)
+
+// ClientLimits bound one request of a client (SPEC 8.1). The zero ClientLimits are none:
+// the caller's context alone bounds the request.
+type ClientLimits struct {
+	// Timeout is how long to wait for the answer or, with ResetOnProgress, from one
+	// progress notification for the request to the next. 0 or less is no such limit.
+	Timeout time.Duration
+	// MaxTotal caps the elapsed time. It fires on time whether or not progress arrives.
+	// 0 or less is no cap.
+	MaxTotal time.Duration
+	// ResetOnProgress makes each progress notification for the request restart Timeout.
+	// The request is sent with a progress token for it.
+	ResetOnProgress bool
+}
+
+// DefaultTimeout is the Timeout that SPEC 8.1 gives a request for which nobody has
+// thought of another: 60 s.
+const DefaultTimeout = request.DefaultTimeout
+
+// ReferenceLimits gives limits per method to pass to [Limit], in a map that is the
+// caller's to change (SPEC 8.4): for tools/call 30 s from one sign of progress to the
+// next, and 30 min in all; for list and get calls 10 s; for initialize and
+// server/discover 5 s.
+func ReferenceLimits() map[string]ClientLimits {
+	out := make(map[string]ClientLimits)
+	for method, l := range request.Reference() {
+		out[method] = ClientLimits(l)
+	}
+	return out
+}
+
+// Limit gives every request that goes through t a limit. mcp-go's clients have no
+// middleware, but they are made with a transport, which this wraps:
+//
+//	c := client.NewClient(mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: mcpgo.DefaultTimeout}, mcpgo.ReferenceLimits()))
+//
+// Use what it gives in place of t, for one client, before Start.
+//
+// The limits of a request are those of [WithLimits]; or else those under its method in
+// perMethod; or else those under the longest pattern there that matches, a prefix with a
+// star such as "resources/*"; or else the defaults. Notifications have no limits, and
+// neither has the stream of subscriptions/listen (SPEC 9.1). A call for which a server asks
+// for more input, and the listing of several pages, are several requests.
+//
+// The error of a request that times out is a [*RequestTimeout] with the code
+// [CodeRequestTimeout], a [*timeout.Error] with the limit, the elapsed time and the method
+// as its Tool, mcp.ErrRequestInterrupted, and context.DeadlineExceeded, for errors.As and
+// errors.Is. A deadline of the caller's context is a timeout as well. Its cancellation is
+// context.Canceled, with the context's cause in the tree. A late answer and late progress
+// are ignored. A transport that is stuck, as when a server does not read its input, is given
+// up after another 250 ms.
+//
+// A request that times out is cancelled at the server: over Streamable HTTP by the end of
+// its stream, elsewhere, and where such a server keeps a session, by a
+// notifications/cancelled too. When the caller cancels a request that has limits, the same is
+// done where mcp-go does not do it, which is over SSE and Streamable HTTP. The requests of the handshake are
+// never cancelled, and nor is one for a task.
+//
+// The caller's params are not changed, and its own progress token and the handlers of
+// OnNotification work as they do without Limit. A handler that takes longer than 20 ms stops
+// holding up what comes after it, which in mcp-go would be the answer and every renewal of a
+// limit too: it goes on beside the client, and so may still run when a call has returned.
+// Handlers are called one after the other, in the order of arrival; 1000 notifications may
+// wait.
+//
+// What t can do beyond transport.Interface, the result can: take requests of the server,
+// know the version of the protocol, give the output of a command, and say that the connection
+// is lost. It is of another type than t, which client.GetEndpoint does not take; ask t.
+// transport.SSE has a limit of its own, of 60 s, that no progress renews: see
+// transport.WithResponseTimeout.
+func Limit(t transport.Interface, defaults ClientLimits, perMethod map[string]ClientLimits) transport.Interface {
+	per := make(map[string]request.Limits)
+	for method, l := range perMethod {
+		per[method] = request.Limits(l)
+	}
+	l := &limiter{passing: passing{t}, requests: request.New(request.Limits(defaults), per)}
+	_, l.bidirectional = t.(transport.BidirectionalInterface)
+	_, l.http = t.(transport.HTTPConnection)
+	return complete(l, t, l.setVersion)
+}
+
+// WithLimits gives the limits of the requests made with the context, in place of those that
+// [Limit] was given. It has no effect on a transport without Limit.
+func WithLimits(ctx context.Context, l ClientLimits) context.Context {
+	return request.WithLimits(ctx, request.Limits(l))
+}
+
+// A limiter is a transport that looks at the requests and at the progress that comes for
+// them.
+type limiter struct {
+	passing
+	requests *request.Client
+	handlers queue
+
+	bidirectional, http bool // the transport is
+	modern              atomic.Bool
+}
+
+func (l *limiter) setVersion(version string) { l.modern.Store(mcp.IsModernProtocol(version)) }
+
+func (l *limiter) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	call := request.Call{Method: r.Method, Token: ownToken(r.Params)}
+	resp, err := request.Do(ctx, l.requests, call, func(ctx context.Context, token string) (*transport.JSONRPCResponse, error) {
+		r := r
+		if token != "" {
+			r.Params = withToken(r.Params, token)
+		}
+		return l.Interface.SendRequest(ctx, r)
+	})
+	if stop, ok := err.(*request.Error); ok {
+		l.cancel(ctx, r, stop)
+	}
+	return resp, asTimeout(err)
+}
+
+// cancelWait bounds the sending of a cancellation that a server does not take.
+const cancelWait = 5 * time.Second
+
+// cancel tells the server that nobody waits for the answer any more, where that takes a
+// message and the client does not send it.
+func (l *limiter) cancel(ctx context.Context, r transport.JSONRPCRequest, stop *request.Error) {
+	switch {
+	case r.Method == string(mcp.MethodInitialize), r.Method == string(mcp.MethodServerDiscover), isTask(r.Params):
+		return
+	case l.http && l.bidirectional:
+		// Streamable HTTP. Without a session the server could take the id, which is not
+		// unique among clients, for another's.
+		if l.modern.Load() || l.GetSessionId() == "" {
+			return
+		}
+	case !l.http && ctx.Err() != nil:
+		return // the client does
+	}
+	n := mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{
+		Method: string(mcp.MethodNotificationCancelled),
+		Params: mcp.NotificationParams{AdditionalFields: map[string]any{"requestId": r.ID, "reason": stop.Error()}},
+	}}
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, cancelWait)
+		defer cancel()
+		_ = l.SendNotification(ctx, n)
+	}()
+}
+
+func (l *limiter) SetNotificationHandler(handler func(mcp.JSONRPCNotification)) {
+	if handler == nil {
+		l.Interface.SetNotificationHandler(nil)
+		return
+	}
+	l.Interface.SetNotificationHandler(func(n mcp.JSONRPCNotification) {
+		if n.Method == "notifications/progress" {
+			own, wanted := l.requests.Progress(nil, n.Params.AdditionalFields["progressToken"])
+			if !wanted {
+				return
+			}
+			n.Params.AdditionalFields = maps.Clone(n.Params.AdditionalFields) // in-process it is the server's
+			if own != nil {
+				n.Params.AdditionalFields["progressToken"] = own
+			}
+		}
+		l.handlers.run(func() { handler(n) })
+	})
+}

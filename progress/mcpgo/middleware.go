@@ -1,0 +1,131 @@
+package mcpgo
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/internal/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Install puts [Middleware] into s, and hooks for two things that a middleware of mcp-go
+// cannot know:
+//
+//   - over the SSE transport a call goes on when its client has gone; with Install it is
+//     aborted;
+//   - a progress token above 2^53 has lost its last digits by the time a middleware sees it;
+//     with Install it is echoed as it came.
+//
+// It is all that a server needs:
+//
+//	mcpgo.Install(s, &timeout.Policy{Default: timeout.FastTools()})
+//
+// Call it before s serves, and after server.WithHooks, where that is used: the hooks are
+// added to those that s has.
+func Install(s *server.MCPServer, p *timeout.Policy, opts ...Option) {
+	w := newWatch()
+	hooks := s.GetHooks()
+	if hooks == nil {
+		hooks = new(server.Hooks)
+		server.WithHooks(hooks)(s)
+	}
+	w.observe(hooks)
+	s.Use(Middleware(p, append(opts[:len(opts):len(opts)], func(s *settings) { s.watch = w })...))
+}
+
+// Middleware runs every tool call of a server as an execution under the limits that p has
+// for the tool; a nil p is a zero one. It is for server.WithToolHandlerMiddleware and
+// MCPServer.Use; see [Install] for what it takes along when it can.
+//
+// In the tool's context, package heartbeat and [progress.Report] renew the idle limit, and
+// reach a client whose request has a progress token as notifications.
+//
+// What the client gets:
+//
+//   - of a tool that returns in time, its result or its error as mcp-go has it: an error
+//     becomes a JSON-RPC error with the code -32603;
+//   - of one that was stopped, a result that [SetResult] makes of the error and of what the
+//     tool returned when its context was cancelled; the same goes for a tool that returns an
+//     error in which errors.As finds a [*timeout.Error], such as that of [progress.Await];
+//   - of one that panics, calls [runtime.Goexit] or is called with a timeoutMs that makes no
+//     sense, such a result too.
+//
+// A call as a task runs under its limits to the end. mcp-go cancels the context of a task as
+// soon as the client has the handle, so that cancellation is not looked at; nor can a later
+// tasks/cancel be, which makes the task a cancelled one and leaves the tool running until it
+// returns or is stopped by a limit.
+//
+// Middleware that was added before it is not under the limits, middleware that is added after
+// it is. It is safe for concurrent use, and may be shared by servers.
+func Middleware(p *timeout.Policy, opts ...Option) server.ToolHandlerMiddleware {
+	s := newSettings(opts)
+	if p != nil {
+		s.policy = p
+	}
+	return s.wrap
+}
+
+// Handler is [Middleware] for one tool; use one or the other. The limits are those that
+// [WithPolicy] has for the tool's name, or else the process default. Typed handlers become
+// a ToolHandlerFunc first:
+//
+//	s.AddTool(tool, mcpgo.Handler(mcp.NewTypedToolHandler(search)))
+//
+// mcp.NewStructuredToolHandler makes a text of its handler's error, after a stop too; what
+// the client gets has the limit's message before it all the same.
+func Handler(h server.ToolHandlerFunc, opts ...Option) server.ToolHandlerFunc {
+	return newSettings(opts).wrap(h)
+}
+
+func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
+	return func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if s.watch != nil {
+			var release func()
+			ctx, release = s.watch.follow(ctx)
+			defer release()
+		}
+		if request.Params.Task != nil {
+			// mcp-go cancels the context of a task when it has answered with the task's handle
+			// (its issue 897), at which no tool is done, and none could even be started.
+			ctx = context.WithoutCancel(ctx)
+		}
+		token := token(request.Params.Meta)
+		n := newNotifications(ctx, token, s.stdout)
+		res, err := toolcall.Do(ctx, toolcall.Call{
+			Policy: s.policy, Tool: request.Params.Name, Requested: s.requested(request.Params),
+			Token: token, Send: n.send, Interval: s.interval, Options: s.options,
+		}, func(ctx context.Context) (*mcp.CallToolResult, error) {
+			return next(ctx, request)
+		})
+		n.end()
+		return answer(res, err)
+	}
+}
+
+const timeoutKey = "timeoutMs"
+
+// requested gives the request's timeoutMs as it came, nil where there is none or nobody
+// wants to know.
+func (s *settings) requested(p mcp.CallToolParams) any {
+	if s.timeoutFromMeta {
+		if v := p.Meta.GetMetaField(timeoutKey); v != nil {
+			return v
+		}
+	}
+	if !s.timeoutFromArguments {
+		return nil
+	}
+	switch args := p.Arguments.(type) {
+	case map[string]any:
+		return args[timeoutKey]
+	case json.RawMessage: // a request that was made in this process
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(args, &fields) == nil && fields[timeoutKey] != nil {
+			return fields[timeoutKey]
+		}
+	}
+	return nil
+}

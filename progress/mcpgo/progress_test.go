@@ -1,0 +1,277 @@
+package mcpgo_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A log of progress notifications as a client gets them, by token.
+type notes struct {
+	mu      sync.Mutex
+	byToken map[any][]note
+	over    map[any]bool // the call with the token has its result
+	late    []string
+}
+
+type note struct {
+	Progress, Total float64
+	Message         string
+}
+
+func record(c *client.Client) *notes {
+	n := &notes{byToken: make(map[any][]note), over: make(map[any]bool)}
+	c.OnNotification(func(m mcp.JSONRPCNotification) {
+		if m.Method != "notifications/progress" {
+			return
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		f := m.Params.AdditionalFields
+		p, _ := f["progress"].(float64)
+		total, _ := f["total"].(float64)
+		message, _ := f["message"].(string)
+		token := f["progressToken"]
+		n.byToken[token] = append(n.byToken[token], note{p, total, message})
+		if n.over[token] {
+			n.late = append(n.late, fmt.Sprint(token))
+		}
+	})
+	return n
+}
+
+func (n *notes) of(token any) []note {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.byToken[token])
+}
+
+func (n *notes) finished(token any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.over[token] = true
+}
+
+// SPEC 7.1, 7.2, 7.3: with a token, and only then; the newest update of each interval, with
+// what the tool says; strictly increasing.
+func TestProgress(t *testing.T) {
+	each(t, allLinks, func(t *testing.T, l link) {
+		c := l.connect(t, newServer())
+		got := record(c)
+		args := map[string]any{"n": 5, "everyMs": 20, "message": "main.go"}
+		for _, token := range []any{"abc", 7.0, nil} {
+			if _, err := c.CallTool(soon(t), call{tool: "report", args: args, token: token}.request()); err != nil {
+				t.Fatal(err)
+			}
+			n := got.of(token)
+			if token == nil {
+				if len(n) != 0 {
+					t.Errorf("without a token %v", n)
+				}
+				continue
+			}
+			if len(n) < 2 || n[0] != (note{1, 5, "main.go"}) {
+				t.Errorf("token %v: %v", token, n)
+			}
+			for i, n := range n[1:] {
+				if n.Progress <= got.of(token)[i].Progress {
+					t.Errorf("token %v: %v", token, got.of(token))
+				}
+			}
+		}
+	})
+}
+
+// SPEC 7.2: at most one per interval.
+func TestInterval(t *testing.T) {
+	c := links[0].connect(t, newServer(mcpgo.WithInterval(time.Hour)))
+	got := record(c)
+	if _, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"n": 50, "everyMs": 1}, token: "t"}.request()); err != nil {
+		t.Fatal(err)
+	}
+	if n := got.of("t"); len(n) != 1 {
+		t.Errorf("%v", n)
+	}
+}
+
+// SPEC 7.1: the token as it came, byte for byte, above 2^53 too.
+func TestTokens(t *testing.T) {
+	r := newRaw(t, newServer())
+	for i, token := range []string{`"abc"`, `""`, `"7"`, `0`, `-3`, `9007199254740991`, `9007199254740992`, `9007199254740993`,
+		`18446744073709551617`, `-9007199254740993`} {
+		id := fmt.Sprint("call-", i)
+		r.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":"report","arguments":{"lingerMs":50},"_meta":{"progressToken":%s}}}`, id, token))
+		notes, _ := r.answer(id)
+		want := []string{`{"progress":1,"progressToken":` + token + `,"total":1}`}
+		if diff := cmp.Diff(want, notes); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", token, diff)
+		}
+	}
+}
+
+// Without Install, a token that mcp-go has not kept is not replaced by another's.
+func TestInexactToken(t *testing.T) {
+	s := server.NewMCPServer("test", "1")
+	s.Use(mcpgo.Middleware(policy))
+	s.AddTool(mcp.NewTool("report"), func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		progress.Report(ctx, progress.Update{Progress: 1})
+		time.Sleep(50 * ms)
+		return mcp.NewToolResultText(fmt.Sprintf("%.0f", r.Params.Meta.ProgressToken)), nil
+	})
+	r := newRaw(t, s)
+	for token, want := range map[string]int{`9007199254740991`: 1, `9007199254740993`: 0, `-9007199254740991`: 1, `-9007199254740993`: 0, `true`: 0, `null`: 0} {
+		r.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":"report","_meta":{"progressToken":%s}}}`, token, token))
+		notes, answer := r.answer(token)
+		if len(notes) != want {
+			t.Errorf("%s: %v, %s", token, notes, answer.Result)
+		}
+	}
+}
+
+// SPEC 7.4: over hundreds of runs nothing comes after the result, and what was in flight when
+// the tool returned comes before it.
+func TestNothingAfterTheResult(t *testing.T) {
+	const runs = 300
+	each(t, allLinks, func(t *testing.T, l link) {
+		// See "What mcp-go does not allow" in the package's documentation for these.
+		together, rare := 3, 0
+		switch {
+		case strings.HasPrefix(l.name, "http 2025"):
+			together = 1
+		case strings.HasPrefix(l.name, "stdio"):
+			rare = runs / 100
+		}
+		c := l.connect(t, newServer())
+		got := record(c)
+		var wg sync.WaitGroup
+		for w := range together {
+			wg.Go(func() {
+				for i := range runs / together {
+					token := fmt.Sprint(w, "-", i)
+					_, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"n": 2 + i%3, "everyMs": 0.2, "lingerMs": float64(i%10) / 10}, token: token}.request())
+					got.finished(token)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(100 * ms)
+		got.mu.Lock()
+		defer got.mu.Unlock()
+		if len(got.late) > rare {
+			t.Errorf("%d after the result: %v", len(got.late), got.late)
+		}
+		if len(got.byToken) < runs*9/10 {
+			t.Errorf("only %d of %d calls sent anything", len(got.byToken), runs)
+		}
+	})
+}
+
+// SPEC 7.5: a client that does not read delays neither the tool nor its limits.
+func TestClientThatDoesNotRead(t *testing.T) {
+	ended := make(chan timeout.Snapshot, 10)
+	s := newServer(mcpgo.WithOptions(timeout.WithHooks(timeout.Hooks{
+		Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s },
+	})))
+	long := strings.Repeat("x", 100_000) // more than a pipe holds
+	in, out := pipes(t, s)
+	write := func(method string, id int, params any) {
+		data, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+		if _, err := out.Write(append(data, '\n')); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("initialize", 1, map[string]any{"protocolVersion": "2025-11-25", "clientInfo": map[string]any{"name": "n", "version": "1"}, "capabilities": map[string]any{}})
+	for id := 2; id < 5; id++ {
+		write("tools/call", id, map[string]any{"name": "report", "arguments": map[string]any{"n": 200, "everyMs": 1, "message": long},
+			"_meta": map[string]any{"progressToken": id}})
+	}
+	write("tools/call", 5, map[string]any{"name": "total", "_meta": map[string]any{"progressToken": 5}})
+	for range 4 {
+		s := within(t, ended, "the end of a tool")
+		if (s.Err != nil) != (s.Tool == "total") {
+			t.Errorf("%s: %v", s.Tool, s.Err)
+		}
+		if s.Elapsed > 5*time.Second {
+			t.Errorf("%s took %v", s.Tool, s.Elapsed)
+		}
+	}
+
+	// What is still in the queue when the answers are ready does not come after them.
+	time.Sleep(time.Second)
+	answered := make(map[any]bool)
+	lines := make(chan message, 1000)
+	go func() {
+		for d := json.NewDecoder(in); ; {
+			var m message
+			if d.Decode(&m) != nil {
+				close(lines)
+				return
+			}
+			lines <- m
+		}
+	}()
+	for quiet := time.Duration(patience); ; {
+		select {
+		case m := <-lines:
+			var p struct{ ProgressToken any }
+			_ = json.Unmarshal(m.Params, &p)
+			if m.Method == "notifications/progress" && answered[p.ProgressToken] {
+				t.Errorf("progress of %v after its answer", p.ProgressToken)
+			}
+			if answered[m.ID] = true; len(answered) == 6 { // with the nil of notifications
+				quiet = 300 * ms
+			}
+			continue
+		case <-time.After(quiet):
+			if len(answered) != 6 {
+				t.Errorf("answers to %v", answered)
+			}
+		}
+		break
+	}
+}
+
+// Many calls at once in one session, which share their streams: under each token comes what its own tool says. mcp-go has
+// 100 slots for what is to be sent, and drops the rest.
+func TestManyCallsInOneSession(t *testing.T) {
+	c := named("http 2025")[0].connect(t, newServer())
+	got := record(c)
+	var wg sync.WaitGroup
+	for i := range 300 {
+		wg.Go(func() {
+			token := fmt.Sprint("t", i)
+			if _, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"lingerMs": 100, "message": token}, token: token}.request()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	got.mu.Lock()
+	defer got.mu.Unlock()
+	for token, notes := range got.byToken {
+		if notes[0].Message != token {
+			t.Fatalf("%v: %v", token, notes)
+		}
+	}
+	if len(got.byToken) < 100 {
+		t.Errorf("only %d calls sent anything", len(got.byToken))
+	}
+}

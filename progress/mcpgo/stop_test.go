@@ -1,0 +1,165 @@
+package mcpgo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// watched is a server that says when a tool begins and how it ends.
+func watched() (s *server.MCPServer, started chan string, ended chan error) {
+	started, ended = make(chan string, 10), make(chan error, 10)
+	return newServer(mcpgo.WithOptions(timeout.WithHooks(timeout.Hooks{
+		Started:  func(_ context.Context, s timeout.Snapshot) { started <- s.Tool },
+		Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s.Err },
+	}))), started, ended
+}
+
+func within[T any](t *testing.T, c chan T, what string) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(patience):
+		t.Fatalf("%s did not come", what)
+	}
+	return v
+}
+
+// A client that cancels stops the tool, and so does one that goes.
+func TestAbort(t *testing.T) {
+	for _, l := range links {
+		for _, how := range []string{"cancel", "disconnect"} {
+			if how == "cancel" && strings.HasPrefix(l.name, "sse") {
+				continue // mcp-go's client does not tell the server over SSE; ours does, see TestTimeoutCancelsAtTheServer
+			}
+			t.Run(l.name+" "+how, func(t *testing.T) {
+				s, started, ended := watched()
+				c := l.connect(t, s)
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				go func() { _, _ = c.CallTool(ctx, call{tool: "wait"}.request()) }()
+				within(t, started, "the start")
+				if how == "cancel" {
+					cancel()
+				} else {
+					_ = c.Close()
+				}
+				err := within(t, ended, "the end of the tool")
+				if !errors.Is(err, timeout.ErrAborted) {
+					t.Errorf("%v", err)
+				}
+				if gone := errors.Is(err, mcpgo.ErrDisconnected); gone && how == "cancel" || !gone && strings.HasPrefix(l.name, "sse") {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+	}
+}
+
+// A client that is killed.
+func TestCrash(t *testing.T) {
+	s, started, ended := watched()
+	r := newRaw(t, s)
+	r.write(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}`)
+	within(t, started, "the start")
+	_ = r.out.(interface{ Close() error }).Close() // what the system does with its end of the pipe
+	if err := within(t, ended, "the end of the tool"); !errors.Is(err, timeout.ErrAborted) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A standalone stream that ends takes no call of its session along.
+func TestStreamBesideCalls(t *testing.T) {
+	s, started, ended := watched()
+	ts := httptest.NewServer(server.NewStreamableHTTPServer(s))
+	defer ts.Close()
+	do := func(ctx context.Context, method, body string) *http.Response {
+		req, err := http.NewRequestWithContext(ctx, method, ts.URL, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("Mcp-Session-Id", "mcp-session-6ba7b810-9dad-41d1-80b4-00c04fd430c8")
+		resp, err := ts.Client().Do(req)
+		if err != nil {
+			t.Error(err)
+			return &http.Response{Body: http.NoBody}
+		}
+		return resp
+	}
+	ctx, hangUp := context.WithCancel(soon(t))
+	stream := do(ctx, http.MethodGet, "")
+	answered := make(chan bool)
+	go func() {
+		defer close(answered)
+		_ = do(soon(t), http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{"timeoutMs":500}}}`).Body.Close()
+	}()
+	within(t, started, "the start")
+	hangUp()
+	_ = stream.Body.Close()
+	if err := within(t, ended, "the end of the tool"); !errors.Is(err, timeout.ErrTotal) {
+		t.Errorf("%v", err)
+	}
+	<-answered
+}
+
+// answerer answers elicitations after a while.
+type answerer struct{ after time.Duration }
+
+func (a answerer) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+	select {
+	case <-time.After(a.after):
+	case <-ctx.Done():
+	}
+	return &mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionAccept, Content: map[string]any{}}}, nil
+}
+
+// SPEC 7.9: a person may take longer than the idle limit; what is awaited is said; and the
+// answer of the tool when nobody answers.
+func TestElicit(t *testing.T) {
+	const expired = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
+	for _, l := range named("stdio 2025", "http 2025") {
+		for _, tc := range []struct {
+			name  string
+			after time.Duration
+			limit int
+			want  string
+		}{
+			{"answers", 300 * ms, 20000, "accept"},
+			{"does not answer", 2 * time.Second, 150, expired},
+		} {
+			t.Run(l.name+" "+tc.name, func(t *testing.T) {
+				c := l.connect(t, newServer(), client.WithElicitationHandler(answerer{tc.after}))
+				got := record(c)
+				res, err := c.CallTool(soon(t), call{tool: "elicit", args: map[string]any{"limitMs": tc.limit}, token: "t"}.request())
+				if err != nil {
+					t.Fatal(err)
+				}
+				v := view(t, res)
+				if v.Texts[0] != tc.want || v.IsError != (tc.want == expired) {
+					t.Errorf("%+v", v)
+				}
+				want := fmt.Sprintf("Waiting for approval of rm -r build (up to %v)", time.Duration(tc.limit)*ms)
+				if n := got.of("t"); len(n) == 0 || n[0].Message != want {
+					t.Errorf("%v, want %q", n, want)
+				}
+			})
+		}
+	}
+	if _, err := mcpgo.Elicit(context.Background(), mcp.ElicitationRequest{}); err != server.ErrNoActiveSession {
+		t.Errorf("without a server: %v", err)
+	}
+}

@@ -1,0 +1,122 @@
+package mcpgo_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+const ms = time.Millisecond
+
+// patience is how long a test waits for what must happen, on a busy machine.
+const patience = 20 * time.Second
+
+// never is a limit that must not fire in a test.
+const never = time.Hour
+
+// deafFor is how long the deaf tool does not listen.
+const deafFor = 3 * time.Second
+
+// policy has the limits that the tools of newServer are named for.
+var policy = &timeout.Policy{
+	Default: timeout.Config{Total: never, Grace: 50 * ms},
+	Lookup:  func(string) (string, bool) { return "", false },
+	Tools: map[string]timeout.Tool{
+		"total":   {Config: timeout.Config{Total: 60 * ms, Grace: patience}},
+		"idle":    {Config: timeout.Config{Total: never, Idle: 60 * ms, Grace: patience}},
+		"deaf":    {Config: timeout.Config{Total: 60 * ms, Grace: 40 * ms}},
+		"partial": {Config: timeout.Config{Total: 60 * ms, Grace: patience}},
+		"asks":    {Config: timeout.Config{Total: 60 * ms, Grace: patience}},
+		"alive":   {Config: timeout.Config{Total: never, Idle: 400 * ms, Grace: patience}},
+		"elicit":  {Config: timeout.Config{Total: never, Idle: 100 * ms, Grace: patience}},
+		"ceiling": {MaxTotal: 60 * ms},
+	},
+}
+
+var errOwn = errors.New("no such file")
+
+// until waits for the end of the context, and says why.
+func until(ctx context.Context) (*mcp.CallToolResult, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+// A server with tools that are stopped, or not, each under its own limits.
+func newServer(opts ...mcpgo.Option) *server.MCPServer {
+	s := server.NewMCPServer("test", "1", server.WithToolCapabilities(false), server.WithElicitation(),
+		server.WithTaskCapabilities(true, true, true))
+	mcpgo.Install(s, policy, append([]mcpgo.Option{mcpgo.WithInterval(1), mcpgo.WithMetaTimeout(), mcpgo.WithArgumentTimeout()}, opts...)...)
+	add := func(name string, h server.ToolHandlerFunc) { s.AddTool(mcp.NewTool(name), h) }
+	wait := func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) { return until(ctx) }
+
+	add("noop", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText("done"), nil
+	})
+	add("own", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, errOwn })
+	add("panic", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("boom") })
+	add("goexit", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		runtime.Goexit()
+		return nil, nil
+	})
+	for _, name := range []string{"total", "idle", "ceiling", "wait"} {
+		add(name, wait)
+	}
+	add("deaf", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		time.Sleep(deafFor)
+		return mcp.NewToolResultText("too late"), nil
+	})
+	shared := &mcp.CallToolResult{
+		Result:            mcp.Result{Meta: &mcp.Meta{AdditionalFields: map[string]any{"k": "v"}}},
+		Content:           []mcp.Content{mcp.NewTextContent("half of it")},
+		StructuredContent: map[string]any{"lines": 3},
+	}
+	add("partial", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		<-ctx.Done()
+		return shared, nil
+	})
+	add("asks", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		<-ctx.Done()
+		return server.NewInputRequestBuilder("").Roots("r").ToolResult(), nil
+	})
+	// Beats for longer than its idle limit.
+	add("alive", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for range 25 {
+			time.Sleep(20 * ms)
+			heartbeat.Beat(ctx)
+		}
+		return mcp.NewToolResultText("done"), nil
+	})
+	// Reports n updates, and returns lingerMs after the last.
+	add("report", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		n := r.GetInt("n", 1)
+		every := time.Duration(r.GetFloat("everyMs", 0) * float64(ms))
+		for i := range n {
+			if i > 0 {
+				time.Sleep(every)
+			}
+			progress.Report(ctx, progress.Update{Progress: float64(i + 1), Total: float64(n), Message: r.GetString("message", "")})
+		}
+		time.Sleep(time.Duration(r.GetFloat("lingerMs", 0) * float64(ms)))
+		return mcp.NewToolResultText("done"), nil
+	})
+	add("elicit", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		limit := time.Duration(r.GetFloat("limitMs", 20000) * float64(ms))
+		res, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{
+			Message: "rm -r build", RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}},
+		}}, progress.WithLimit(limit))
+		if err != nil {
+			return nil, err
+		}
+		return mcp.NewToolResultText(string(res.Action)), nil
+	})
+	return s
+}

@@ -1,0 +1,46 @@
+package mcpsdk_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+)
+
+// What Limit adds to a call of a tool that does nothing, in memory, where nothing else
+// takes time.
+func BenchmarkClientCall(b *testing.B) {
+	for _, bench := range []struct {
+		name  string
+		token bool // of the caller: carrying one costs the SDK something, too
+		limit func(*mcp.Client)
+	}{
+		{"without", false, func(*mcp.Client) {}},
+		{"without/token", true, func(*mcp.Client) {}},
+		{"no limits", false, func(c *mcp.Client) { mcpsdk.Limit(c, mcpsdk.ClientLimits{}, nil) }},
+		{"limit", false, func(c *mcp.Client) { mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Minute}, nil) }},
+		{"limit and reset", false, func(c *mcp.Client) {
+			mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Minute, MaxTotal: time.Hour, ResetOnProgress: true}, nil)
+		}},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			c, s := newTestClient(nil), newTestServer()
+			bench.limit(c)
+			addTool(s, "noop", func(context.Context, func(float64, string)) error { return nil })
+			cs := connectClient(b, c, s, "2025-11-25")
+			b.ReportAllocs()
+			for b.Loop() {
+				params := &mcp.CallToolParams{Name: "noop"}
+				if bench.token {
+					params.SetProgressToken("token")
+				}
+				if _, err := cs.CallTool(b.Context(), params); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

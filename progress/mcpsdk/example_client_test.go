@@ -1,0 +1,152 @@
+package mcpsdk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// exampleServer has a tool that works for a while and reports progress, and one that
+// never answers.
+func exampleServer() *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "v1"}, nil)
+	schema := map[string]any{"type": "object"}
+	s.AddTool(&mcp.Tool{Name: "build", InputSchema: schema}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for i := range 5 {
+			time.Sleep(100 * time.Millisecond)
+			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+				ProgressToken: req.Params.GetProgressToken(), Progress: float64(i + 1), Total: 5,
+			})
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "built"}}}, nil
+	})
+	s.AddTool(&mcp.Tool{Name: "hang", InputSchema: schema}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	return s
+}
+
+func dial(s *mcp.Server) (mcp.Transport, error) {
+	client, server := mcp.NewInMemoryTransports()
+	_, err := s.Connect(context.Background(), server, nil)
+	return client, err
+}
+
+// A call may take as long as it likes while it makes progress, and is given up when it
+// goes silent.
+func ExampleLimit() {
+	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
+	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: mcpsdk.DefaultTimeout}, map[string]mcpsdk.ClientLimits{
+		"tools/call":  {Timeout: 300 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
+		"resources/*": {Timeout: 10 * time.Second},
+	})
+	ctx := context.Background()
+	transport, _ := dial(exampleServer())
+	session, err := client.Connect(ctx, transport, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+
+	res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "build"}) // 500 ms
+	fmt.Println(res.Content[0].(*mcp.TextContent).Text, err)
+
+	_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
+	var answer *jsonrpc.Error
+	if errors.As(err, &answer) {
+		fmt.Println(answer.Code, answer.Message)
+	}
+	var stop *timeout.Error
+	if errors.As(err, &stop) {
+		fmt.Println(stop.Tool, stop.Kind, stop.Limit)
+	}
+	// Output:
+	// built <nil>
+	// -32001 Request timed out
+	// tools/call idle 300ms
+}
+
+func ExampleWithLimits() {
+	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
+	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: mcpsdk.DefaultTimeout}, nil)
+	transport, _ := dial(exampleServer())
+	session, err := client.Connect(context.Background(), transport, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+
+	ctx := mcpsdk.WithLimits(context.Background(), mcpsdk.ClientLimits{MaxTotal: 50 * time.Millisecond})
+	_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
+	fmt.Println(err)
+	// Output: calling "tools/call": Maximum total timeout exceeded: 50ms
+}
+
+func ExampleReferenceLimits() {
+	limits := mcpsdk.ReferenceLimits()
+	limits["tools/call"] = mcpsdk.ClientLimits{Timeout: 2 * time.Minute, ResetOnProgress: true}
+	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
+	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: mcpsdk.DefaultTimeout}, limits)
+	fmt.Println(limits["initialize"].Timeout)
+	// Output: 5s
+}
+
+// A server that is not up yet is tried again.
+func ExampleConnect() {
+	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
+	tries := 0
+	session, err := mcpsdk.Connect(context.Background(), client, func() (mcp.Transport, error) {
+		// For a server over stdio:
+		//	return &mcp.CommandTransport{Command: exec.Command("my-server")}, nil
+		if tries++; tries == 1 {
+			return nil, errors.New("not up yet")
+		}
+		return dial(exampleServer())
+	}, &mcpsdk.ConnectOptions{Backoff: mcpsdk.Backoff{First: 10 * time.Millisecond}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	fmt.Println("connected at try", tries)
+	// Output: connected at try 2
+}
+
+func ExampleRetry() {
+	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
+	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 300 * time.Millisecond}, nil)
+	mcpsdk.Retry(client, mcpsdk.Backoff{First: 10 * time.Millisecond}, "tools/list", "resources/*")
+
+	server := exampleServer()
+	tries := 0
+	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "tools/list" {
+				if tries++; tries == 1 {
+					<-ctx.Done() // does not answer the first time
+				}
+			}
+			return next(ctx, method, req)
+		}
+	})
+	transport, _ := dial(server)
+	session, err := client.Connect(context.Background(), transport, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	tools, err := session.ListTools(context.Background(), nil)
+	fmt.Println(len(tools.Tools), err)
+	// Output: 2 <nil>
+}

@@ -1,0 +1,278 @@
+package mcpsdk_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+type indexInput struct {
+	Files     []string `json:"files"`
+	TimeoutMs int      `json:"timeoutMs,omitempty"`
+}
+
+// index is a tool that says how far it is, and hangs when it comes to "hang".
+func index(ctx context.Context, _ *mcp.CallToolRequest, in indexInput) (*mcp.CallToolResult, any, error) {
+	for i, file := range in.Files {
+		progress.Report(ctx, progress.Update{Progress: float64(i), Total: float64(len(in.Files)), Message: file})
+		if file == "hang" {
+			<-ctx.Done()
+			return textResult("indexed " + strings.Join(in.Files[:i], ", ")), nil, nil
+		}
+	}
+	return textResult("indexed " + strings.Join(in.Files, ", ")), nil, nil
+}
+
+// ask connects a client, calls "index" once and prints the result.
+func ask(server *mcp.Server, opts *mcp.ClientOptions, p *mcp.CallToolParams) {
+	serverEnd, clientEnd := mcp.NewInMemoryTransports()
+	askOver(serverEnd, clientEnd, server, opts, p)
+}
+
+func askOver(serverEnd, clientEnd mcp.Transport, server *mcp.Server, opts *mcp.ClientOptions, p *mcp.CallToolParams) {
+	ctx := context.Background()
+	ss, err := server.Connect(ctx, serverEnd, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cs, err := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, opts).
+		Connect(ctx, clientEnd, &mcp.ClientSessionOptions{ProtocolVersion: protocol2025})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ss.Wait()
+	defer cs.Close()
+	p.Name = "index"
+	res, err := cs.CallTool(ctx, p)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("isError:", res.IsError)
+	for _, text := range texts(res) {
+		fmt.Println(text)
+	}
+}
+
+func files(names ...string) *mcp.CallToolParams {
+	return &mcp.CallToolParams{Arguments: map[string]any{"files": names}}
+}
+
+// One line makes every tool of a server safe.
+func ExampleInstall() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
+	mcpsdk.Install(server, &timeout.Policy{Default: timeout.Config{Total: time.Minute, Idle: 100 * time.Millisecond}})
+
+	ask(server, nil, files("a.go", "b.go", "hang"))
+	// Output:
+	// isError: true
+	// No progress for 0.1s (idle timeout). Tool should call heartbeat() during long work.
+	// indexed a.go, b.go
+}
+
+// Limits by tool name, with the receiving half alone.
+func ExampleMiddleware() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
+	server.AddReceivingMiddleware(mcpsdk.Middleware(&timeout.Policy{
+		Default: timeout.FastTools(),
+		Tools:   map[string]timeout.Tool{"index": {Config: timeout.Config{Total: 100 * time.Millisecond}}},
+	}))
+
+	ask(server, nil, files("a.go", "hang"))
+	// Output:
+	// isError: true
+	// Tool exceeded wall-clock limit of 0.1s.
+	// indexed a.go
+}
+
+func ExampleHandler() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "index"}, mcpsdk.Handler(index, mcpsdk.WithOptions(timeout.FastTools())))
+
+	ask(server, nil, files("a.go", "b.go"))
+	// Output:
+	// isError: false
+	// indexed a.go, b.go
+}
+
+func ExampleWithPolicy() {
+	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"index": {Config: timeout.Config{Idle: 50 * time.Millisecond}}}}
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "index"}, mcpsdk.Handler(index, mcpsdk.WithPolicy(policy)))
+
+	ask(server, nil, files("hang"))
+	// Output:
+	// isError: true
+	// No progress for 0.05s (idle timeout). Tool should call heartbeat() during long work.
+	// indexed
+}
+
+// A tool of one's own making answers as one under Middleware does.
+func ExampleSetResult() {
+	res := new(mcp.CallToolResult)
+	err := timeout.Run(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil },
+		timeout.Config{Total: 20 * time.Millisecond})
+	mcpsdk.SetResult(res, err, "page 1 of 3")
+
+	fmt.Println(res.IsError)
+	fmt.Println(texts(res)[0])
+	outcome := res.Meta[progress.OutcomeKey].(progress.Outcome)
+	fmt.Println(outcome.Kind, outcome.ExitCode, outcome.Limit, "ms")
+	// Output:
+	// true
+	// Tool exceeded wall-clock limit of 0.02s.
+	//
+	// Partial output:
+	// page 1 of 3
+	// total 124 20 ms
+}
+
+// Metrics of every call.
+func ExampleWithOptions() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
+	mcpsdk.Install(server, nil, mcpsdk.WithOptions(timeout.WithHooks(timeout.Hooks{
+		Finished: func(_ context.Context, s timeout.Snapshot) {
+			fmt.Println(s.Tool, "ended with", timeout.ExitCode(s.Err), "after", s.Beats, "beats")
+		},
+	})))
+
+	ask(server, nil, files("a.go", "b.go"))
+	// Output:
+	// index ended with 0 after 2 beats
+	// isError: false
+	// indexed a.go, b.go
+}
+
+// A client that shows progress.
+func ExampleWithInterval() {
+	shown := make(chan bool)
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "index", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for i := range 3 {
+			progress.Report(ctx, progress.Update{Progress: float64(i + 1), Total: 3, Message: "indexing"})
+			<-shown
+		}
+		return textResult("done"), nil
+	})
+	mcpsdk.Install(server, nil, mcpsdk.WithInterval(10*time.Millisecond))
+
+	p := &mcp.CallToolParams{}
+	p.SetProgressToken("bar-1")
+	ask(server, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
+		fmt.Printf("%s: %v of %v\n", req.Params.Message, req.Params.Progress, req.Params.Total)
+		shown <- true
+	}}, p)
+	// Output:
+	// indexing: 1 of 3
+	// indexing: 2 of 3
+	// indexing: 3 of 3
+	// isError: false
+	// done
+}
+
+// A person does not answer.
+func ExampleWithAwait() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "index", InputSchema: anyInput}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		answer, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "reading /etc"})
+		if err != nil {
+			return nil, err
+		}
+		return textResult(answer.Action), nil
+	})
+	mcpsdk.Install(server, nil, mcpsdk.WithAwait(progress.WithLimit(50*time.Millisecond)))
+
+	ask(server, &mcp.ClientOptions{ElicitationHandler: func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}, &mcp.CallToolParams{})
+	// Output:
+	// isError: true
+	// Command timed out waiting for approval. Consider approving faster or configuring a longer timeout.
+}
+
+func ExampleWithMetaTimeout() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
+	mcpsdk.Install(server, nil, mcpsdk.WithMetaTimeout())
+
+	p := files("a.go", "hang")
+	p.Meta = mcp.Meta{"timeoutMs": 50}
+	ask(server, nil, p)
+	// Output:
+	// isError: true
+	// Tool exceeded wall-clock limit of 0.05s.
+	// indexed a.go
+}
+
+func ExampleWithArgumentTimeout() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index) // declares timeoutMs
+	mcpsdk.Install(server, nil, mcpsdk.WithArgumentTimeout())
+
+	ask(server, nil, &mcp.CallToolParams{Arguments: indexInput{Files: []string{"a.go", "hang"}, TimeoutMs: 50}})
+	ask(server, nil, &mcp.CallToolParams{Arguments: indexInput{Files: []string{"a.go"}, TimeoutMs: -1}})
+	// Output:
+	// isError: true
+	// Tool exceeded wall-clock limit of 0.05s.
+	// indexed a.go
+	// isError: true
+	// timeout: timeoutMs="-1": want milliseconds as a whole number from 1 to 9223372036854, such as 120000
+}
+
+// A token that a float64 does not hold.
+func ExampleWrapTransport() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "index", InputSchema: anyInput}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return textResult(fmt.Sprint("the token is ", req.Params.GetProgressToken())), nil
+	})
+	mcpsdk.Install(server, nil)
+
+	serverEnd, clientEnd := mcp.NewInMemoryTransports()
+	p := &mcp.CallToolParams{Meta: mcp.Meta{"progressToken": json.Number("9007199254740993")}}
+	askOver(mcpsdk.WrapTransport(serverEnd), clientEnd, server, nil, p)
+	// Output:
+	// isError: false
+	// the token is 9007199254740993
+}
+
+// A server over HTTP whose sessions outlive the tools that they carry (SPEC 2.10).
+func ExampleWrapHTTP() {
+	limits, err := timeout.FromEnv(func(string) (string, bool) { return "", false })
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
+	mcpsdk.Install(server, &timeout.Policy{Default: limits})
+	options := &mcp.StreamableHTTPOptions{SessionTimeout: limits.SessionTimeout()}
+	handler := mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options))
+
+	rec := httptest.NewRecorder()
+	req := httptest.NewRequest("POST", "http://localhost/mcp", strings.NewReader(
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	handler.ServeHTTP(rec, req)
+	fmt.Println(rec.Code, options.SessionTimeout)
+	for session := range server.Sessions() {
+		session.Close()
+	}
+	// Output: 200 30m30s
+}

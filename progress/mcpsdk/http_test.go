@@ -1,0 +1,170 @@
+package mcpsdk_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// What the documentation says of a client that goes away: without WrapHTTP the limits stop
+// the tool, unless the SDK's own option is set; on stateful HTTP they do in any case.
+func TestDisconnectOverHTTP(t *testing.T) {
+	bare := func(h http.Handler) http.Handler { return h }
+	streamable := func(o mcp.StreamableHTTPOptions) func(*mcp.Server) http.Handler {
+		return func(s *mcp.Server) http.Handler {
+			return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &o)
+		}
+	}
+	sse := func(s *mcp.Server) http.Handler {
+		return mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil)
+	}
+	for _, tt := range []struct {
+		name, version string
+		handler       func(*mcp.Server) http.Handler
+		wrap          func(http.Handler) http.Handler
+		code          int
+	}{
+		{"SSE", "", sse, bare, timeout.ExitTimeout},
+		{"SSE, wrapped", "", sse, mcpsdk.WrapHTTP, timeout.ExitAborted},
+		{"stateful, wrapped", protocol2025, streamable(mcp.StreamableHTTPOptions{}), mcpsdk.WrapHTTP, timeout.ExitTimeout},
+		{"stateless", protocol2025, streamable(mcp.StreamableHTTPOptions{Stateless: true}), bare, timeout.ExitTimeout},
+		{"stateless, wrapped", protocol2025, streamable(mcp.StreamableHTTPOptions{Stateless: true}), mcpsdk.WrapHTTP, timeout.ExitAborted},
+		{"2026-07-28", protocol2026, streamable(mcp.StreamableHTTPOptions{Stateless: true}), bare, timeout.ExitTimeout},
+		{"2026-07-28, propagated", protocol2026,
+			streamable(mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}), bare, timeout.ExitAborted},
+		{"2026-07-28, wrapped", protocol2026, streamable(mcp.StreamableHTTPOptions{Stateless: true}), mcpsdk.WrapHTTP, timeout.ExitAborted},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer()
+			st := newStopper(s, timeout.Config{Total: 500 * time.Millisecond})
+			cs := throughHTTP(t, s, tt.wrap(tt.handler(s)), func(url string, c *http.Client) mcp.Transport {
+				if tt.version == "" {
+					return &mcp.SSEClientTransport{Endpoint: url, HTTPClient: c}
+				}
+				return &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: c, MaxRetries: -1}
+			}, nil, tt.version)
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_, _ = cs.CallTool(ctx, &mcp.CallToolParams{Name: "silent"})
+			}()
+			<-st.started
+			hangUp(t, cs)
+			st.endsWith(t, tt.code)
+			cancel()
+			<-done
+		})
+	}
+}
+
+// A tool may be a client of a server in memory, whose calls are others than its own, with
+// progress and an end of their own.
+func TestServerInsideATool(t *testing.T) {
+	for name, connect := range map[string]link{"HTTP": links["HTTP"], "HTTP 2026-07-28": links["HTTP 2026-07-28"], "SSE": links["SSE"]} {
+		t.Run(name, func(t *testing.T) {
+			inner := newServer()
+			mcpsdk.Install(inner, nil)
+			outer := newServer()
+			outer.AddTool(&mcp.Tool{Name: "gateway", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				serverEnd, clientEnd := mcp.NewInMemoryTransports()
+				ss, err := inner.Connect(ctx, serverEnd, nil)
+				if err != nil {
+					return nil, err
+				}
+				defer ss.Wait()
+				told := make(chan any, 100)
+				cs, err := mcp.NewClient(&mcp.Implementation{Name: "gateway", Version: "1"}, &mcp.ClientOptions{
+					ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { told <- req.Params.ProgressToken },
+				}).Connect(ctx, clientEnd, nil)
+				if err != nil {
+					return nil, err
+				}
+				defer cs.Close()
+				p := &mcp.CallToolParams{Name: "report"}
+				p.SetProgressToken("inner")
+				if _, err := cs.CallTool(ctx, p); err != nil {
+					return nil, err
+				}
+				return textResult(fmt.Sprint("heard of ", <-told)), nil
+			})
+			mcpsdk.Install(outer, &timeout.Policy{Default: timeout.Config{Total: slack}})
+			cs := connect(t, outer, nil)
+			if d := cmp.Diff([]string{"heard of inner"}, texts(call(t, cs, "gateway", "outer"))); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// Middleware that is there twice sends progress once.
+func TestInstalledTwice(t *testing.T) {
+	s := newServer()
+	s.AddTool(&mcp.Tool{Name: "beats", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for range 50 {
+			heartbeat.Beat(ctx)
+			time.Sleep(time.Millisecond)
+		}
+		return textResult("done"), nil
+	})
+	mcpsdk.Install(s, nil, mcpsdk.WithInterval(time.Hour))
+	mcpsdk.Install(s, nil, mcpsdk.WithInterval(time.Hour))
+	c := newRawClient(t, s, plain)
+	c.call(1, "beats", `"t"`)
+	if m := c.next(); string(m.Params.ProgressToken) != `"t"` {
+		t.Errorf("got %+v, want progress", m)
+	}
+	if m := c.next(); m.ID == nil {
+		t.Errorf("got %+v, want the result", m)
+	}
+}
+
+// WrapHTTP hands on bodies of any size, and errors of reading one.
+func TestBodies(t *testing.T) {
+	const limit = mcp.DefaultMaxRequestBodyBytes
+	var got []byte
+	var failed error
+	h := mcpsdk.WrapHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got, failed = io.ReadAll(r.Body)
+		if r.ContentLength >= 0 && int(r.ContentLength) != len(got) && failed == nil {
+			t.Errorf("Content-Length %d, body of %d bytes", r.ContentLength, len(got))
+		}
+	}))
+	big := `{"params":{"_meta":{"progressToken":9007199254740993}}}`
+	for name, body := range map[string]string{
+		"empty": "", "no JSON": "progressToken", "a number": `1 "progressToken"`, "no params": `{"x":"progressToken"}`,
+		"small": `{"params":{"_meta":{"progressToken":1}}}`, "at the limit": strings.Repeat("x", limit), "above": strings.Repeat("x", limit+1),
+		"above, with a token": big + strings.Repeat(" ", limit),
+	} {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(body)))
+		if string(got) != body || failed != nil {
+			t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(body), failed)
+		}
+	}
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(big)))
+	want := `{"params":{"_meta":{"io.github.tooldeadline/progressToken":"9007199254740993","progressToken":9007199254740993}}}`
+	if d := cmp.Diff(want, string(got)); d != "" {
+		t.Error(d)
+	}
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader("ab"), brokenReader{})))
+	if string(got) != "ab" || failed != io.ErrNoProgress {
+		t.Errorf("got %q, %v", got, failed)
+	}
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrNoProgress }

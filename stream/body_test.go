@@ -1,0 +1,259 @@
+package stream_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tooldeadline/tooldeadline/stream"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+const limit = 10 * time.Second
+
+// stopped is the error as what it must be.
+func stopped(t *testing.T, err error) *timeout.Error {
+	t.Helper()
+	var e *timeout.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("error is %v (%T), want a *timeout.Error", err, err)
+	}
+	return e
+}
+
+// counted counts how often it is closed.
+type counted struct {
+	io.ReadCloser
+	closed atomic.Int32
+	gone   chan struct{}
+}
+
+func (c *counted) Close() error {
+	if c.closed.Add(1) == 1 {
+		close(c.gone)
+	}
+	return c.ReadCloser.Close()
+}
+
+// says is a body that gives one byte after each of the pauses, and then nothing.
+func says(pauses ...time.Duration) *counted {
+	r, w := io.Pipe()
+	c := &counted{ReadCloser: r, gone: make(chan struct{})}
+	go func() {
+		for _, d := range pauses {
+			select {
+			case <-time.After(d):
+			case <-c.gone:
+				return
+			}
+			if _, err := w.Write([]byte("x")); err != nil {
+				return
+			}
+		}
+	}()
+	return c
+}
+
+// Guarantee 1, SPEC 3.1, 3.5, 9.1: both sides of the limit.
+func TestSilence(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		pauses []time.Duration
+		bytes  int
+		at     time.Duration // of the error
+		gap    time.Duration
+	}{
+		{"nothing ever comes", nil, 0, limit, limit},
+		{"a byte a nanosecond before the limit", []time.Duration{limit - 1}, 1, 2*limit - 1, limit},
+		{"a byte a nanosecond after the limit", []time.Duration{limit + 1}, 0, limit, limit},
+		{"each byte just in time", []time.Duration{limit - 1, limit - 1, limit - 1}, 3, 4*limit - 3, limit},
+		{"the second a nanosecond late", []time.Duration{limit / 2, limit + 1}, 1, limit * 3 / 2, limit},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				rc := says(tc.pauses...)
+				body := stream.Body(context.Background(), rc, limit, timeout.WithName("events"))
+				got, err := io.ReadAll(body)
+				if len(got) != tc.bytes || time.Since(start) != tc.at {
+					t.Errorf("%d bytes, then %v after %v, want %d, %v", len(got), err, time.Since(start), tc.bytes, tc.at)
+				}
+				want := &timeout.Error{
+					Kind: timeout.Idle, Tool: "events", Limit: limit, Elapsed: tc.at,
+					SinceBeat: limit, LongestGap: tc.gap, Beats: uint64(tc.bytes),
+				}
+				e := stopped(t, err)
+				if diff := cmp.Diff(want, e, cmpopts.IgnoreFields(timeout.Error{}, "Stack", "Limits")); diff != "" {
+					t.Error(diff)
+				}
+				if msg := "No progress for 10s (idle timeout). Tool should call heartbeat() during long work."; err.Error() != msg {
+					t.Errorf("message %q, want %q", err, msg)
+				}
+				if _, again := body.Read(make([]byte, 1)); again != err {
+					t.Errorf("the next Read gives %v, want the same", again)
+				}
+				_ = body.Close()
+				if n := rc.closed.Load(); n != 1 {
+					t.Errorf("closed %d times, want once", n)
+				}
+			})
+		})
+	}
+}
+
+// Guarantee 1: at the very instant, the byte is too late, whichever goroutine runs first.
+func TestByteAtTheLimit(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			body := stream.Body(context.Background(), says(limit, limit), limit)
+			got, err := io.ReadAll(body)
+			if !errors.Is(err, timeout.ErrIdle) || len(got) > 1 || time.Since(start) != limit {
+				t.Errorf("%d bytes, then %v after %v", len(got), err, time.Since(start))
+			}
+		})
+	}
+}
+
+// SPEC 9.1: no total. 10 000 chunks, each half a limit after the one before.
+func TestNoTotal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pauses := make([]time.Duration, 10_000)
+		for i := range pauses {
+			pauses[i] = limit / 2
+		}
+		body := stream.Body(context.Background(), says(pauses...), limit)
+		got, err := io.ReadAll(body)
+		if len(got) != len(pauses) || !errors.Is(err, timeout.ErrIdle) {
+			t.Errorf("%d bytes, then %v", len(got), err)
+		}
+	})
+}
+
+// Guarantee 2: a reader that takes its time is not a silent stream, and the limit is
+// whole when it is back.
+func TestSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := stream.Body(context.Background(), says(0, limit-1, 4*limit-1), limit)
+		p := make([]byte, 1)
+		for i := range 2 {
+			if _, err := body.Read(p); err != nil {
+				t.Fatalf("read %d: %v", i, err)
+			}
+			time.Sleep(3 * limit)
+		}
+		// The third byte comes a nanosecond before the limit counted from here.
+		time.Sleep(limit)
+		start := time.Now()
+		if _, err := body.Read(p); err != nil {
+			t.Fatalf("after %v: %v", time.Since(start), err)
+		}
+		time.Sleep(100 * limit)
+		start = time.Now()
+		_, err := body.Read(p)
+		if e := stopped(t, err); e.Kind != timeout.Idle || time.Since(start) != limit || e.LongestGap != limit {
+			t.Errorf("%v after %v, longest gap %v", err, time.Since(start), e.LongestGap)
+		}
+	})
+}
+
+type drip struct{ io.ReadCloser }
+
+func (d drip) Read([]byte) (int, error) {
+	time.Sleep(time.Second)
+	return 0, nil
+}
+
+// Guarantee 3, SPEC 4.4.
+func TestReadsOfNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		body := stream.Body(context.Background(), drip{says()}, limit)
+		_, err := body.Read(make([]byte, 1))
+		if !errors.Is(err, timeout.ErrIdle) || time.Since(start) > limit+time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		body := stream.Body(context.Background(), says(), limit)
+		defer body.Close()
+		if n, err := body.Read(nil); n != 0 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
+}
+
+// SPEC 2.1, and a total where one is asked for.
+func TestOtherLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := stream.Body(context.Background(), says(1000*time.Hour), 0)
+		defer body.Close()
+		if _, err := body.Read(make([]byte, 1)); err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		body := stream.Body(context.Background(), says(limit/2, limit/2, limit/2), 0, timeout.Config{Total: limit + 1, Idle: limit})
+		if _, err := io.ReadAll(body); !errors.Is(err, timeout.ErrTotal) || time.Since(start) != limit+1 {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// A stream that ends or breaks by itself does so as without the limit, and leaves nothing
+// (guarantee 8: the bubble would not end).
+func TestEnds(t *testing.T) {
+	broken := errors.New("broken")
+	for _, tc := range []struct {
+		name string
+		r    io.Reader
+		want string
+		err  error
+	}{
+		{"end", bytes.NewReader([]byte("all")), "all", nil},
+		{"end with the last bytes", iotest.DataErrReader(bytes.NewReader([]byte("all"))), "all", nil},
+		{"error", iotest.ErrReader(broken), "", broken},
+		{"bytes, then an error", io.MultiReader(bytes.NewReader([]byte("some")), iotest.ErrReader(broken)), "some", broken},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				body := stream.Body(context.Background(), io.NopCloser(tc.r), limit)
+				got, err := io.ReadAll(body)
+				if string(got) != tc.want || err != tc.err {
+					t.Errorf("%q, %v, want %q, %v", got, err, tc.want, tc.err)
+				}
+			})
+		})
+	}
+}
+
+// Close comes from another goroutine, while a Read waits.
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rc := says()
+		body := stream.Body(context.Background(), rc, limit)
+		time.AfterFunc(limit/2, func() {
+			_ = body.Close()
+			_ = body.Close()
+		})
+		start := time.Now()
+		_, err := body.Read(make([]byte, 1))
+		if err != io.ErrClosedPipe || time.Since(start) != limit/2 {
+			t.Errorf("%v after %v, want what the body itself says", err, time.Since(start))
+		}
+		synctest.Wait()
+		if n := rc.closed.Load(); n != 1 {
+			t.Errorf("closed %d times, want once", n)
+		}
+	})
+}

@@ -1,0 +1,96 @@
+package stream_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/stream"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+func ExampleBody() {
+	r, w := io.Pipe() // a connection, say
+	go func() { _, _ = io.WriteString(w, "hello") }()
+
+	body := stream.Body(context.Background(), r, 50*time.Millisecond)
+	defer body.Close()
+	got, err := io.ReadAll(body)
+	fmt.Println(string(got))
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, timeout.ErrIdle))
+	// Output:
+	// hello
+	// No progress for 0.05s (idle timeout). Tool should call heartbeat() during long work.
+	// true
+}
+
+// A client for downloads that may take as long as they like, as long as they go on.
+func ExampleTransport() {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done() // accepts, and never answers
+	}))
+	defer server.Close()
+
+	client := &http.Client{Transport: &stream.Transport{Idle: 50 * time.Millisecond}}
+	_, err := client.Get(server.URL)
+	fmt.Println(errors.Is(err, timeout.ErrIdle))
+	// Output: true
+}
+
+// The client that either MCP SDK is given. Here the server is cut off in the middle of an
+// event and goes silent in the next connection; the reader sees one stream.
+func ExampleNotifications() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		switch r.Header.Get("Last-Event-ID") {
+		case "":
+			_, _ = io.WriteString(w, "id: 1\ndata: one\n\nid: 2\ndata: tw")
+		case "1":
+			_, _ = io.WriteString(w, "id: 2\ndata: two\n\n")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		case "2":
+			w.WriteHeader(http.StatusNotFound) // the session is gone
+		}
+	}))
+	defer server.Close()
+
+	client := &http.Client{Transport: &stream.Notifications{Idle: 50 * time.Millisecond}}
+	req, err := http.NewRequest(http.MethodGet, server.URL, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := client.Do(req)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	fmt.Print(string(got))
+	fmt.Println(err)
+	// Output:
+	// id: 1
+	// data: one
+	//
+	// id: 2
+	// data: two
+	//
+	// stream: not reopened: 404 Not Found
+}
+
+func ExampleReopenError() {
+	var err error = &stream.ReopenError{StatusCode: http.StatusNotFound, Err: io.ErrUnexpectedEOF}
+	var gone *stream.ReopenError
+	if errors.As(err, &gone) && gone.StatusCode == http.StatusNotFound {
+		fmt.Println("the session is over:", gone.Err)
+	}
+	// Output: the session is over: unexpected EOF
+}

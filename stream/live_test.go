@@ -1,0 +1,204 @@
+package stream_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/stream"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// These tests use real connections, so no bubble. Limits are short where silence is what
+// happens, and long where it must not be found.
+const (
+	short = 100 * time.Millisecond
+	long  = 30 * time.Second
+)
+
+// serve runs h, and checks that nothing is left when the test is over.
+func serve(t *testing.T, h http.HandlerFunc) (*httptest.Server, *http.Transport) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	srv := httptest.NewServer(h)
+	base := &http.Transport{}
+	t.Cleanup(func() {
+		base.CloseIdleConnections()
+		srv.Close()
+		for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				buf := make([]byte, 1<<20)
+				t.Fatalf("%d goroutines, want %d:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+			}
+		}
+	})
+	return srv, base
+}
+
+func ask(t *testing.T, url string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	return req
+}
+
+func begin(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	say(w, text)
+}
+
+func say(w http.ResponseWriter, text string) {
+	_, _ = io.WriteString(w, text)
+	_ = http.NewResponseController(w).Flush()
+}
+
+// late fails if a silence was found much later than the limit, or early.
+func late(t *testing.T, start time.Time) {
+	t.Helper()
+	if d := time.Since(start); d < short || d > 10*time.Second {
+		t.Errorf("after %v", d)
+	}
+}
+
+func TestServerGoesSilent(t *testing.T) {
+	srv, base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		begin(w, "data: a\n\ndata: b\n\n")
+		<-r.Context().Done()
+	})
+	start := time.Now()
+	got, err := fetch(&http.Client{Transport: &stream.Transport{Base: base, Idle: short}}, ask(t, srv.URL))
+	if got != "data: a\n\ndata: b\n\n" || !errors.Is(err, timeout.ErrIdle) {
+		t.Errorf("%q, %v", got, err)
+	}
+	late(t, start)
+}
+
+func TestServerNeverAnswers(t *testing.T) {
+	srv, base := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	for name, rt := range map[string]http.RoundTripper{
+		"Transport":     &stream.Transport{Base: base, Idle: short},
+		"Notifications": &stream.Notifications{Base: base, Idle: short},
+	} {
+		start := time.Now()
+		_, err := fetch(&http.Client{Transport: rt}, ask(t, srv.URL))
+		var e *url.Error
+		if !errors.Is(err, timeout.ErrIdle) || !errors.As(err, &e) || !e.Timeout() {
+			t.Errorf("%s: %v", name, err)
+		}
+		late(t, start)
+	}
+}
+
+// A byte per half of the limit, for several times the limit.
+func TestServerTrickles(t *testing.T) {
+	const idle = time.Second
+	srv, base := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		for range 5 {
+			say(w, "x")
+			time.Sleep(idle / 2)
+		}
+	})
+	got, err := fetch(&http.Client{Transport: &stream.Transport{Base: base, Idle: idle}}, ask(t, srv.URL))
+	if got != "xxxxx" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A stream that is cut in each of the ways that there are: every event comes once.
+func TestServerDies(t *testing.T) {
+	cut := []func(w http.ResponseWriter, r *http.Request){
+		func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		func(w http.ResponseWriter, _ *http.Request) { say(w, "id: cut\ndata: ha") },
+		func(w http.ResponseWriter, _ *http.Request) { say(w, "data: ha"); panic(http.ErrAbortHandler) },
+		func(w http.ResponseWriter, r *http.Request) { say(w, "data: ha"); <-r.Context().Done() },
+		func(http.ResponseWriter, *http.Request) {},
+	}
+	var n atomic.Int32
+	srv, base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		i := int(n.Add(1)) - 1
+		if i == len(cut) {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		if want := fmt.Sprint("e", i-1); i > 0 && r.Header.Get("Last-Event-ID") != want {
+			t.Errorf("Last-Event-ID is %q, want %q", r.Header.Get("Last-Event-ID"), want)
+		}
+		begin(w, fmt.Sprintf("id: e%d\ndata: %d\n\n", i, i))
+		cut[i](w, r)
+	})
+	got, err := fetch(&http.Client{Transport: &stream.Notifications{Base: base, Idle: short}}, ask(t, srv.URL))
+	var want strings.Builder
+	for i := range cut {
+		fmt.Fprintf(&want, "id: e%d\ndata: %d\n\n", i, i)
+	}
+	var gone *stream.ReopenError
+	if got != want.String() || !errors.As(err, &gone) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A server that is restarted at the same address.
+func TestServerRestarts(t *testing.T) {
+	before := runtime.NumGoroutine()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	run := func(l net.Listener, text string) *http.Server {
+		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			begin(w, text)
+			<-r.Context().Done()
+		})}
+		go func() { _ = srv.Serve(l) }()
+		return srv
+	}
+	srv := run(l, "data: a\n\n")
+	base := &http.Transport{}
+	resp, err := (&http.Client{Transport: &stream.Notifications{Base: base, Idle: long}}).Do(ask(t, "http://"+addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	hear := func(want string) {
+		t.Helper()
+		if !lines.Scan() || lines.Text() != want || !lines.Scan() {
+			t.Fatalf("%q, %v, want %q", lines.Text(), lines.Err(), want)
+		}
+	}
+	hear("data: a")
+	_ = srv.Close()
+	again := make(chan *http.Server, 1)
+	time.AfterFunc(700*time.Millisecond, func() { // so one attempt, at least, finds nobody
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Error(err)
+			_ = resp.Body.Close()
+			return
+		}
+		again <- run(l, "data: b\n\n")
+	})
+	hear("data: b")
+	_ = resp.Body.Close()
+	_ = (<-again).Close()
+	base.CloseIdleConnections()
+	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	if n := runtime.NumGoroutine(); n > before {
+		t.Errorf("%d goroutines, want %d", n, before)
+	}
+}

@@ -1,0 +1,200 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// MaxEvent is how large an event of a stream that [Notifications] keeps open may be, in
+// bytes: 16 MiB.
+const MaxEvent = 16 << 20
+
+// ending is a body that takes its life along.
+type ending struct {
+	io.ReadCloser
+	life *life
+}
+
+func (e *ending) Close() error {
+	err := e.ReadCloser.Close()
+	e.life.end(nil)
+	return err
+}
+
+// events is the body of an event stream that outlives its connections. All of the work
+// is done in Read.
+type events struct {
+	transport *Transport
+	request   *http.Request // the first one, which is sent again
+	life      *life
+
+	split splitter
+	wait  backoff
+	chunk []byte // what is read into
+	out   []byte // whole events ...
+	taken int    // ... and how much of them the reader has had
+	lost  error  // why the connection is over, to be dealt with when the reader is back
+	err   error  // why the stream is over
+
+	mu   sync.Mutex // Close may come at any time
+	conn io.ReadCloser
+}
+
+func newEvents(t *Transport, req *http.Request, l *life, conn io.ReadCloser) *events {
+	e := &events{transport: t, request: req, life: l, conn: conn, chunk: make([]byte, 4<<10)}
+	e.split.max = MaxEvent
+	e.split.connect()
+	return e
+}
+
+func (e *events) Read(p []byte) (int, error) {
+	for len(p) > 0 && e.taken == len(e.out) && e.err == nil {
+		e.fill()
+	}
+	if e.taken < len(e.out) {
+		n := copy(p, e.out[e.taken:])
+		e.taken += n
+		return n, nil
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	return 0, e.err
+}
+
+// fill reads one chunk, or reopens the stream. It does not do both: events that came
+// with the end of a connection would wait for the next one.
+func (e *events) fill() {
+	e.out, e.taken = emptied(e.out), 0
+	if e.lost != nil {
+		e.resume()
+		return
+	}
+	var n int
+	n, e.lost = e.conn.Read(e.chunk)
+	if n == 0 {
+		return
+	}
+	e.wait.reset()
+	var ok bool
+	if e.out, ok = e.split.feed(e.out, e.chunk[:n]); !ok {
+		e.fail(ErrEventTooLarge)
+	} else if e.split.asked {
+		e.wait.ask(e.split.retry)
+	}
+}
+
+// resume reopens the stream, or ends it.
+func (e *events) resume() {
+	lost := e.lost
+	e.lost = nil
+	switch {
+	case e.life.ctx.Err() != nil:
+		e.fail(context.Cause(e.life.ctx))
+		return
+	case e.split.session: // see Notifications
+		e.fail(lost)
+		return
+	case errors.Is(lost, timeout.ErrIdle):
+		e.wait.reset()
+	case lost == io.EOF:
+		lost = io.ErrUnexpectedEOF
+	}
+	_ = e.conn.Close()
+	e.reopen(lost)
+}
+
+func (e *events) fail(err error) {
+	e.err = err
+	_ = e.shut()
+}
+
+func (e *events) Close() error { return e.shut() }
+
+// shut closes the connection before it ends the context, which would abort the exchange.
+// A Read that fails in between waits before it reopens, and a connection that is adopted
+// afterwards is closed by its context.
+func (e *events) shut() error {
+	e.mu.Lock()
+	conn := e.conn
+	e.mu.Unlock()
+	err := conn.Close()
+	e.life.end(http.ErrBodyReadAfterClose)
+	return err
+}
+
+// reopen tries until there is a connection or a reason to give up.
+func (e *events) reopen(lost error) {
+	for {
+		timer := time.NewTimer(e.wait.delay())
+		select {
+		case <-e.life.ctx.Done():
+			timer.Stop()
+			e.fail(context.Cause(e.life.ctx))
+			return
+		case <-timer.C:
+		}
+		req := e.next()
+		resp, err := e.transport.RoundTrip(req)
+		if e.life.ctx.Err() != nil { // which closes the body of an answer that came all the same
+			e.fail(context.Cause(e.life.ctx))
+			return
+		}
+		if err != nil {
+			continue
+		}
+		if isEvents(resp) {
+			e.split.connect()
+			e.mu.Lock()
+			e.conn = resp.Body
+			e.mu.Unlock()
+			return
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusBadRequest && req.Header.Get("Last-Event-ID") != "" {
+			e.split.id = "" // the server may not keep what came after it any more
+			continue
+		}
+		if !invites(resp.StatusCode) {
+			e.fail(&ReopenError{StatusCode: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Err: lost})
+			return
+		}
+	}
+}
+
+// next is the request that takes the stream up where it was lost.
+func (e *events) next() *http.Request {
+	req := e.request.Clone(e.life.ctx)
+	if id := e.split.id; id != "" && isHeaderValue(id) {
+		req.Header.Set("Last-Event-ID", id)
+	}
+	return req
+}
+
+// invites says whether a refusal may be gone at the next attempt. 409 is what a server
+// answers that has not yet noticed the end of the stream before.
+func invites(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	case http.StatusNotImplemented:
+		return false
+	}
+	return status >= 500
+}
+
+// isHeaderValue says whether net/http would send s.
+func isHeaderValue(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {
+			return false
+		}
+	}
+	return true
+}

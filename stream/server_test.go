@@ -1,0 +1,156 @@
+package stream_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/stream"
+)
+
+// A server is an http.RoundTripper that answers by a script, in a bubble, and notes what
+// it was asked and when. When the script is over it answers 204.
+type server struct {
+	script []answer
+
+	mu     sync.Mutex
+	start  time.Time
+	asked  []time.Duration // since the request before
+	lastID []string
+	open   int // bodies not closed
+}
+
+type answer func(s *server, req *http.Request) (*http.Response, error)
+
+func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	if s.start.IsZero() {
+		s.start = time.Now()
+	}
+	s.asked = append(s.asked, time.Since(s.start))
+	s.start = time.Now()
+	s.lastID = append(s.lastID, req.Header.Get("Last-Event-ID"))
+	next := status(http.StatusNoContent)
+	if len(s.script) > 0 {
+		next, s.script = s.script[0], s.script[1:]
+	}
+	s.mu.Unlock()
+	return next(s, req)
+}
+
+var (
+	errRefused = errors.New("connection refused")
+	errGivenUp = errors.New("given up") // whatever a base makes of its context
+)
+
+// refuses is a server that is not there.
+func refuses(*server, *http.Request) (*http.Response, error) { return nil, errRefused }
+
+// deaf never answers.
+func deaf(_ *server, req *http.Request) (*http.Response, error) {
+	<-req.Context().Done()
+	return nil, errGivenUp
+}
+
+func status(code int) answer { return typed(code, "text/plain", "no") }
+
+// silence, as a part of a body, lasts until the body is closed.
+const silence = time.Duration(1<<63 - 1)
+
+// events answers with an event stream of strings, pauses and errors, which then ends.
+func events(parts ...any) answer { return typed(http.StatusOK, "text/event-stream", parts...) }
+
+func typed(code int, kind string, parts ...any) answer {
+	return func(s *server, req *http.Request) (*http.Response, error) {
+		b := &scripted{server: s, parts: slices.Clone(parts), closed: make(chan struct{}), ctx: req.Context()}
+		s.mu.Lock()
+		s.open++
+		s.mu.Unlock()
+		return &http.Response{
+			StatusCode: code, Header: http.Header{"Content-Type": {kind}}, Body: b, Request: req, ContentLength: -1,
+		}, nil
+	}
+}
+
+type scripted struct {
+	server *server
+	parts  []any
+	ctx    context.Context
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (b *scripted) Read(p []byte) (int, error) {
+	for len(b.parts) > 0 {
+		switch part := b.parts[0].(type) {
+		case time.Duration:
+			select {
+			case <-time.After(part):
+			case <-b.closed:
+				return 0, http.ErrBodyReadAfterClose
+			case <-b.ctx.Done():
+				return 0, context.Cause(b.ctx)
+			}
+		case string:
+			n := copy(p, part)
+			if b.parts[0] = part[n:]; n == len(part) {
+				b.parts = b.parts[1:]
+			}
+			return n, nil
+		case error:
+			return 0, part
+		}
+		b.parts = b.parts[1:]
+	}
+	return 0, io.EOF
+}
+
+func (b *scripted) Close() error {
+	b.once.Do(func() {
+		close(b.closed)
+		b.server.mu.Lock()
+		b.server.open--
+		b.server.mu.Unlock()
+	})
+	return nil
+}
+
+// listen opens the stream of s.
+func listen(t *testing.T, ctx context.Context, s *server) io.ReadCloser {
+	t.Helper()
+	resp, err := (&http.Client{Transport: &stream.Notifications{Base: s, Idle: limit}}).Do(get(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.Body
+}
+
+func get(ctx context.Context) *http.Request {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://server.test/mcp", nil)
+	if err != nil {
+		panic(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	return req
+}
+
+// hear reads the stream of s to its end.
+func hear(t *testing.T, s *server) (string, error) {
+	t.Helper()
+	body := listen(t, context.Background(), s)
+	var all strings.Builder
+	_, err := io.Copy(&all, body)
+	_ = body.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open != 0 {
+		t.Errorf("%d bodies left open", s.open)
+	}
+	return all.String(), err
+}

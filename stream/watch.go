@@ -1,0 +1,94 @@
+package stream
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A watch is the execution of one stream: the engine of package timeout with a function
+// that waits for the end of the stream. A chunk is a beat, and the time in which nobody
+// waits for one is a hold.
+//
+// It is not nested in the execution around ctx, although the chunks beat there too: the
+// holds would go up as well, and suspend the idle check of a tool that is stuck between
+// two reads.
+type watch struct {
+	ctx   context.Context // over when the stream is stopped or has ended
+	cell  *pulse.Cell     // nil if ctx was over from the start
+	outer *pulse.Cell     // of the execution around, if there is one
+
+	end  func()        // says that the stream has ended by itself
+	over chan struct{} // closed when err is there
+	err  error         // what stopped the stream, nil if nothing did
+}
+
+// begin starts the watch; the limit runs.
+func begin(ctx context.Context, idle time.Duration, opts []timeout.Option) *watch {
+	w := &watch{outer: pulse.Of(ctx), over: make(chan struct{})}
+	ended := make(chan struct{})
+	w.end = sync.OnceFunc(func() { close(ended) })
+	all := []timeout.Option{timeout.Config{Idle: idle}}
+	if c := w.outer.Clock(); c != nil {
+		all = append(all, timeout.WithClock(c))
+	}
+	all = append(all, opts...)
+
+	started := make(chan struct{})
+	go func() {
+		defer close(w.over)
+		w.err = timeout.Run(pulse.Mute(ctx), func(ctx context.Context) error {
+			w.ctx, w.cell = ctx, pulse.Of(ctx)
+			close(started)
+			select {
+			case <-ended:
+			case <-ctx.Done():
+			}
+			return nil
+		}, all...)
+	}()
+	select {
+	case <-started:
+	case <-w.over:
+		// Both may be ready, so ask the cell whether the function was called.
+		if w.cell == nil {
+			var cancel context.CancelFunc
+			w.ctx, cancel = context.WithCancel(ctx)
+			cancel()
+		}
+	}
+	return w
+}
+
+// stopped gives the *timeout.Error if a limit or the caller has stopped the stream, and
+// nil as long as it runs or when it has ended by itself.
+func (w *watch) stopped() error {
+	if w.ctx.Err() == nil {
+		return nil
+	}
+	<-w.over // at once: the function waits for its context
+	return w.err
+}
+
+// chunk records a sign of life, here and in the execution around.
+func (w *watch) chunk() {
+	w.cell.Beat()
+	w.outer.Beat()
+}
+
+// attend begins the time in which silence counts: somebody waits.
+func (w *watch) attend() {
+	if w.cell != nil {
+		w.cell.Resume()
+	}
+}
+
+// rest ends that time.
+func (w *watch) rest() {
+	if w.cell != nil {
+		w.cell.Suspend()
+	}
+}
