@@ -141,6 +141,7 @@ func eachWay(t *testing.T, test func(t *testing.T, w way)) {
 
 func eachOf(t *testing.T, ways []way, test func(t *testing.T, w way)) {
 	t.Helper()
+	t.Parallel()
 	for _, w := range ways {
 		t.Run(w.String(), func(t *testing.T) {
 			t.Parallel()
