@@ -187,8 +187,11 @@ func TestStopsTheTool(t *testing.T) {
 				t.Parallel()
 				for _, transport := range []string{"stdio", "http"} {
 					args := append([]string{"-protocol", protocol}, tc.flags...)
-					// A client of the older protocol that is killed aborts nothing.
-					url, servers := overHTTP(t, "RUN_COMMAND_TIMEOUT_MS=4000")
+					var env []string
+					if tc.end == os.Kill && protocol == "2025-11-25" {
+						env = []string{"RUN_COMMAND_TIMEOUT_MS=4000"} // over HTTP nobody else stops it
+					}
+					url, servers := overHTTP(t, env...)
 					if transport == "http" {
 						args = append(args, "-url", url, "run_command", sleeper)
 					} else {

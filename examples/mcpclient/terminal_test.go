@@ -85,6 +85,17 @@ func TestAsks(t *testing.T) {
 	}
 }
 
+// The question ends with the call also where the server cannot say so.
+func TestAskingEnds(t *testing.T) {
+	t.Parallel()
+	url, _ := overHTTP(t)
+	begun := time.Now()
+	shown, code := onTerminal(t, []typed{{"(y/n)? ", "\x03", 0}}, "-protocol", "2025-11-25", "-url", url, "approve", `{"action":"x"}`)
+	if took := time.Since(begun); code != 130 || took > 10*time.Second {
+		t.Errorf("exit code %d after %v: %q", code, took, shown)
+	}
+}
+
 // A bar where the total is known, and nothing of what a server says can harm the terminal.
 func TestBar(t *testing.T) {
 	t.Parallel()

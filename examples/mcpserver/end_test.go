@@ -48,30 +48,39 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A client that is gone closes the server's input.
-func TestInputEnds(t *testing.T) {
-	t.Parallel()
-	p := command(t, nil)
+// talk starts the server over stdio and makes calls, the last one of which runs sleep. It
+// returns when that is running.
+func talk(t *testing.T, stdout io.Writer, calls ...string) (p *process, in io.WriteCloser) {
+	t.Helper()
+	p = command(t, nil)
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.cmd.Stderr = p
+	p.cmd.Stdout, p.cmd.Stderr = stdout, p
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{
+	lines := append([]string{
 		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hang","arguments":{}}}`,
-		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"deaf","arguments":{"seconds":600}}}`,
-		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"run_command","arguments":{"command":"sleep","args":["600"]}}}`,
-	} {
+	}, calls...)
+	lines = append(lines, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_command","arguments":{"command":"sleep","args":["600"]}}}`)
+	for _, line := range lines {
 		if _, err := io.WriteString(in, line+"\n"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	eventually(t, func() bool { return len(leftovers.With(p.mark)) > 1 })
+	return p, in
+}
+
+// A client that is gone closes the server's input.
+func TestInputEnds(t *testing.T) {
+	t.Parallel()
+	p, in := talk(t, nil,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hang","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"deaf","arguments":{"seconds":600}}}`)
 	in.Close()
 	if err := p.cmd.Wait(); err != nil {
 		t.Error(err)
@@ -82,18 +91,39 @@ func TestInputEnds(t *testing.T) {
 	}
 }
 
-// SIGKILL gives the server no chance, and its commands die all the same, on Linux.
-func TestKilled(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("commands that outlive their server can be killed on Linux only")
+// One that reads no more is found out with the next answer, and the server lives to clean up.
+func TestOutputEnds(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, in := talk(t, w)
+	w.Close()
+	r.Close()
+	if _, err := io.WriteString(in, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"search","arguments":{"pattern":"("}}}`+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+	leftovers.None(t, p.mark)
+	if !p.cmd.ProcessState.Exited() || !strings.Contains(p.String(), "tool=run_command") {
+		t.Errorf("%v\n%s", p.cmd.ProcessState, p)
+	}
+}
+
+// A write to a client that is gone is an error of that write, and not the end of the server.
+func TestBrokenPipe(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no such signals there")
 	}
 	t.Parallel()
 	c := ways[0].connect(t, nil, nil)
-	busy(t, c)
-	if err := c.server.cmd.Process.Kill(); err != nil {
+	if err := c.server.cmd.Process.Signal(syscall.SIGPIPE); err != nil {
 		t.Fatal(err)
 	}
-	leftovers.None(t, c.server.mark)
+	if res, got := c.must(t, "run_command", sh(t, "sleep .2; echo on")); res.IsError {
+		t.Errorf("%q", got)
+	}
 }
 
 // SPEC 3.11: who disconnects aborts a call of protocol 2026-07-28. One of an older protocol
