@@ -35,7 +35,8 @@
 //  3. A beat outside an execution, or after its end, does nothing (SPEC 4.1, 3.15).
 //  4. A recorded beat is never dated earlier than it was made, so a limit cannot
 //     fire early. It is dated up to 1 ms later where more than a hundred beats
-//     arrive within a millisecond; such a burst is also not counted beat by beat.
+//     arrive within a millisecond, and for one more; such a burst is also not counted beat
+//     by beat.
 //     With a clock of one's own (timeout.WithClock) every beat is exact.
 //  5. A relay calls its sink at most once per interval, one call at a time, newest
 //     detail first, and never on the goroutine that beats (SPEC 4.5).

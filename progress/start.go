@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
 // A Notifier sends one notification to the client. It is called on a goroutine of the
@@ -26,7 +27,11 @@ func (f optionFunc) apply(r *reporter) { f(r) }
 // WithInterval is the shortest time between two notifications. Where it is 0 or negative,
 // and without this option, it is [heartbeat.DefaultInterval], 10 s (SPEC 7.2).
 func WithInterval(d time.Duration) Option {
-	return optionFunc(func(r *reporter) { r.every = d })
+	return optionFunc(func(r *reporter) {
+		if r.every = d; d <= 0 {
+			r.every = heartbeat.DefaultInterval
+		}
+	})
 }
 
 // How long stop waits for a notification in flight: first for it to be finished, then,
@@ -43,8 +48,9 @@ const (
 //
 // Call stop before the answer is sent, and after the execution has ended, also where it
 // has timed out with its function still running: then nothing follows the answer
-// (SPEC 7.4). What was pending is dropped; what is being sent has 100 ms to be finished,
-// and as long again, with its context cancelled, to be given up. Calling stop again does
+// (SPEC 7.4). What waits for an interval to end is dropped; what is being sent, or due to
+// be, has 100 ms to be finished, and as long again, with its context cancelled, to be given
+// up. Calling stop again does
 // nothing more. It is safe for concurrent use.
 //
 // [timeout.Hooks] has the moment to call it: Started, with the function's context.
@@ -59,59 +65,61 @@ func Start(ctx context.Context, token any, send Notifier, opts ...Option) (stop 
 	if _, err := marshalToken(token); err != nil {
 		return func() {}
 	}
-	r := &reporter{token: token, send: send}
+	c := pulse.Of(ctx)
+	if c == nil {
+		return func() {}
+	}
+	r := &reporter{token: token, send: send, cell: c, every: heartbeat.DefaultInterval}
 	for _, o := range opts {
 		if o != nil {
 			o.apply(r)
 		}
 	}
-	unrelay := heartbeat.Relay(ctx, r.every, r)
+	relay := c.Relay(ctx, r.every, r.deliver)
 	return func() {
-		unrelay()
-		r.close()
+		relay.Stop()
+		r.close(relay.Finish())
 	}
 }
 
-// A reporter is the sink of one call of a tool. The relay calls it once at a time.
+// A reporter is one call of a tool as its client sees it. Deliveries come one after the
+// other.
 type reporter struct {
 	token any
 	send  Notifier
+	cell  *pulse.Cell
 	every time.Duration
 
-	// What the client has been told. The relay's calls come one after the other.
+	// What the client has been told.
 	told bool
 	last float64
 
 	mu     sync.Mutex
 	closed bool
-	flight *flight // nil while nothing is being sent
+	cancel context.CancelFunc // of the newest notification
 }
 
-// A flight is a notification that is being sent.
-type flight struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-}
-
-// Beat sends what the heartbeat knows. The relay's own context will not do: it is
-// cancelled the moment the execution ends, and a message that is cut in the middle can
+// deliver sends what the heartbeat knows. The relay's own context will not do for it: that
+// is cancelled the moment the execution ends, and a message that is cut in the middle can
 // cost the session. So the gate is here and not in the context.
-func (r *reporter) Beat(ctx context.Context, e heartbeat.Event) error {
-	u, _ := e.Detail.(*Update)
+func (r *reporter) deliver(ctx context.Context) {
+	u, _ := r.cell.Detail().(*Update)
 	if u == nil {
 		u = &Update{}
 	}
 	progress, ok := r.next(u.Progress)
 	if !ok {
-		return nil
+		return
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	if !r.begin(&flight{cancel, make(chan struct{})}) {
-		return nil
+	r.mu.Lock()
+	closed := r.closed
+	r.cancel = cancel
+	r.mu.Unlock()
+	if !closed {
+		_ = r.send(ctx, Notification{ProgressToken: r.token, Progress: progress, Total: u.Total, Message: u.Message})
 	}
-	defer r.end() // also if send panics, which the relay recovers
-	return r.send(ctx, Notification{ProgressToken: r.token, Progress: progress, Total: u.Total, Message: u.Message})
 }
 
 // next gives the progress to send for p, and reports false where nothing larger than
@@ -138,43 +146,36 @@ func step(p float64) float64 {
 	return max(math.Nextafter(p, math.Inf(1)), p+least)
 }
 
-func (r *reporter) begin(f *flight) bool {
+// close waits for what is being sent, until done is closed, and shuts the gate: whoever has
+// not begun by then sends nothing.
+func (r *reporter) close(done <-chan struct{}) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return false
+	closed := r.closed
+	r.mu.Unlock()
+	if done != nil && !closed {
+		r.wait(done)
 	}
-	r.flight = f
-	return true
-}
-
-func (r *reporter) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	close(r.flight.done)
-	r.flight = nil
-}
-
-// close shuts the gate: whoever has not begun by now sends nothing.
-func (r *reporter) close() {
 	r.mu.Lock()
 	r.closed = true
-	f := r.flight
 	r.mu.Unlock()
-	if f == nil {
-		return
-	}
+}
+
+func (r *reporter) wait(done <-chan struct{}) {
 	timer := time.NewTimer(finishWait)
 	defer timer.Stop()
 	select {
-	case <-f.done:
+	case <-done:
 		return
 	case <-timer.C:
 	}
-	f.cancel()
+	r.mu.Lock()
+	if r.cancel != nil {
+		r.cancel()
+	}
+	r.mu.Unlock()
 	timer.Reset(giveUpWait)
 	select {
-	case <-f.done:
+	case <-done:
 	case <-timer.C:
 	}
 }

@@ -353,6 +353,27 @@ func TestNothingAfterStop(t *testing.T) {
 	}
 }
 
+// SPEC 7.2: the first update goes out, however quick the tool is, and so does one that is
+// due when the tool returns.
+func TestQuickTool(t *testing.T) {
+	for range 2000 {
+		var told []float64
+		stop := func() {}
+		_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+			stop = progress.Start(ctx, "t", func(_ context.Context, n progress.Notification) error {
+				told = append(told, n.Progress)
+				return nil
+			})
+			progress.Report(ctx, progress.Update{Progress: 1})
+			return nil
+		}, timeout.Config{Idle: time.Minute})
+		stop()
+		if diff := cmp.Diff([]float64{1}, told); diff != "" {
+			t.Fatalf("progress (-want +got):\n%s", diff)
+		}
+	}
+}
+
 // A blockingClock holds up the second reading of the time once it is armed: the first is
 // the beat's, the second that of the delivery which has been decided on.
 type blockingClock struct {
@@ -370,7 +391,7 @@ func (c *blockingClock) Now() time.Time {
 	return c.Clock.Now()
 }
 
-// SPEC 7.4: stopped between the decision to send and the sending.
+// SPEC 7.4: the goroutine that is to send gets to it when stop has waited long enough.
 func TestStopBeforeTheNotification(t *testing.T) {
 	c := &blockingClock{Clock: clock.New(), reached: make(chan struct{}), resume: make(chan struct{})}
 	var sent atomic.Int32

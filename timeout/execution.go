@@ -186,12 +186,10 @@ func (e *execution) settle() {
 	finish := false
 	if !e.decided {
 		e.decided, finish = true, true
-		if e.limits.Total > 0 || e.limits.Idle > 0 {
-			now := e.cell.Flush()
-			if kind := e.due(now); kind != 0 {
-				e.cancelWith(e.newError(kind, now))
-				finish = false
-			}
+		now := e.cell.Flush() // also for the stamp of a burst that has not ended
+		if kind := e.due(now); kind != 0 {
+			e.cancelWith(e.newError(kind, now))
+			finish = false
 		}
 		if e.timer != nil {
 			e.timer.Stop()

@@ -40,7 +40,8 @@ func (m *model) beat(e *simulated, counts uint64) {
 		e.last, e.made = m.now, m.now
 		e.crowd = append(e.crowd, m.now)
 		e.high += counts
-		if n := len(e.crowd); n > 100 && m.now-e.crowd[n-101] <= time.Millisecond {
+		// A burst is one for up to 1 ms after its last crowded moment.
+		if n := len(e.crowd); n > 100 && m.now-e.crowd[n-101] <= 2*time.Millisecond {
 			e.fuzzy = true
 		} else {
 			e.low += counts
