@@ -64,7 +64,7 @@ func (a *approver) approve(_ context.Context, req *mcp.CallToolRequest, in appro
 
 func (a *approver) ask(req *mcp.CallToolRequest, action string) (*mcp.CallToolResult, any, error) {
 	if !canElicit(req) {
-		return nil, nil, errors.New("Nobody can be asked for approval: this client does not support elicitation.")
+		return nil, nil, errors.New("nobody can be asked for approval: this client does not support elicitation")
 	}
 	return &mcp.CallToolResult{
 		RequestState: a.state(time.Now(), action),

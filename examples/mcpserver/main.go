@@ -57,13 +57,14 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
 	p := policy(o.approval, logger)
 	// What is wrong in the environment is said now, and not with each call.
-	if _, err := longest(p); err != nil {
+	limits, err := longest(p)
+	if err != nil {
 		fmt.Fprintln(stderr, "mcpserver:", err)
 		return exitUsage
 	}
 	s := newServer(ctx, p, o, logger)
 	if o.http != "" {
-		err = serveHTTP(ctx, s, o.http, p, stderr, logger)
+		err = serveHTTP(ctx, s, o.http, limits, stderr, logger)
 	} else {
 		err = serveStdio(ctx, s)
 	}

@@ -66,7 +66,12 @@ func command(t *testing.T, env []string, args ...string) *process {
 // overHTTP starts it, and at the end of the test has it end.
 func overHTTP(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
-	s := command(t, env, append([]string{"-http", "127.0.0.1:0", "-progress-interval", "20ms"}, args...)...)
+	return overHTTPAt(t, "127.0.0.1:0", env, args...)
+}
+
+func overHTTPAt(t *testing.T, address string, env []string, args ...string) *process {
+	t.Helper()
+	s := command(t, env, append([]string{"-http", address, "-progress-interval", "20ms"}, args...)...)
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -136,6 +141,7 @@ func eachWay(t *testing.T, test func(t *testing.T, w way)) {
 
 func eachOf(t *testing.T, ways []way, test func(t *testing.T, w way)) {
 	t.Helper()
+	t.Parallel()
 	for _, w := range ways {
 		t.Run(w.String(), func(t *testing.T) {
 			t.Parallel()

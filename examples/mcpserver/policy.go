@@ -47,22 +47,23 @@ func policy(approval time.Duration, logger *slog.Logger) *timeout.Policy {
 	}
 }
 
-// longest gives the largest total of any call that may come, as the limits of a session.
+// longest gives limits with the largest total that any call may have, for the sessions that
+// carry them. The error is of a setting in the environment that makes no sense.
 func longest(p *timeout.Policy) (timeout.Config, error) {
+	quiet := *p
+	quiet.Logger = nil // each call logs what concerns it
 	var most timeout.Config
 	for name, t := range p.Tools {
-		c, err := p.Resolve(name, t.MaxTotal)
-		if err != nil {
-			return timeout.Config{}, err
+		for _, request := range []time.Duration{0, t.MaxTotal} {
+			c, err := quiet.Resolve(name, request)
+			if err != nil {
+				return timeout.Config{}, err
+			}
+			if c.Total == 0 { // the operator has switched it off
+				return timeout.Config{}, nil
+			}
+			most.Total = max(most.Total, c.Total)
 		}
-		own, err := p.Resolve(name, 0)
-		if err != nil {
-			return timeout.Config{}, err
-		}
-		if own.Total == 0 { // the operator has switched it off
-			return timeout.Config{}, nil
-		}
-		most.Total = max(most.Total, c.Total, own.Total)
 	}
 	return most, nil
 }

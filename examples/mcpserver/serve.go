@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -33,8 +32,9 @@ func serveStdio(ctx context.Context, s *server) error {
 	return err
 }
 
-// serveHTTP serves clients at http://addr/mcp until ctx ends.
-func serveHTTP(ctx context.Context, s *server, addr string, p *timeout.Policy, stderr io.Writer, logger *slog.Logger) error {
+// serveHTTP serves clients at http://addr/mcp until ctx ends. A session outlives calls with
+// these limits.
+func serveHTTP(ctx context.Context, s *server, addr string, limits timeout.Config, stderr io.Writer, logger *slog.Logger) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return err
@@ -49,25 +49,9 @@ func serveHTTP(ctx context.Context, s *server, addr string, p *timeout.Policy, s
 	if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
 		logger.Warn("other machines can connect, and run commands on this one", slog.String("address", a.String()))
 	}
-	session, err := longest(p)
-	if err != nil {
-		l.Close()
-		return err
-	}
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(handler(s.Server, session)))
-	// Shutdown would wait for connections on which nothing has been asked yet.
-	var unused sync.Map
-	server := &http.Server{
-		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
-		ConnState: func(c net.Conn, state http.ConnState) {
-			if state == http.StateNew {
-				unused.Store(c, nil)
-			} else {
-				unused.Delete(c)
-			}
-		},
-	}
+	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(handler(s.Server, limits)))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	fmt.Fprintf(stderr, "listening on http://%s/mcp\n", l.Addr())
 
 	served := make(chan error, 1)
@@ -81,10 +65,6 @@ func serveHTTP(ctx context.Context, s *server, addr string, p *timeout.Policy, s
 	for session := range s.Sessions() {
 		go session.Close() // ends the stream that it may have
 	}
-	unused.Range(func(c, _ any) bool {
-		c.(net.Conn).Close()
-		return true
-	})
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 	defer cancel()
 	if err := server.Shutdown(bounded); err != nil {
@@ -96,8 +76,9 @@ func serveHTTP(ctx context.Context, s *server, addr string, p *timeout.Policy, s
 	return nil
 }
 
-// shutdownLimit is for clients that do not read their answers.
-const shutdownLimit = 3 * time.Second
+// shutdownLimit is for clients that do not read their answers, and for connections on which
+// nothing has been asked yet.
+const shutdownLimit = time.Second
 
 // handler serves each client in the way of its protocol. From 2026-07-28 on there are no
 // sessions: each request stands alone, and a client that is gone is an abort. Before, there

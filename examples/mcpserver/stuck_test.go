@@ -34,7 +34,7 @@ func TestHangAbort(t *testing.T) {
 		begun := time.Now()
 		c.abort(t, "hang", nil, func() bool { return time.Since(begun) > 300*time.Millisecond })
 		eventually(t, func() bool {
-			return strings.Contains(c.server.String(), "tool=hang") && strings.Contains(c.server.String(), "exit_code=130")
+			return strings.Contains(c.server.String(), "tool=hang") && strings.Contains(c.server.String(), " exit_code=130")
 		})
 	})
 }

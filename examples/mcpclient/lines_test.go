@@ -1,0 +1,31 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+func TestFigures(t *testing.T) {
+	for want, p := range map[string]mcp.ProgressNotificationParams{
+		"3":        {Progress: 3.000000000002},
+		"0":        {Progress: 5e-12},
+		"2.5 of 7": {Progress: 2.5, Total: 7},
+	} {
+		if got := figures(&p); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestHarmless(t *testing.T) {
+	for in, want := range map[string]string{
+		"main.go\tline\n2":      "main.go line 2",
+		"\x1b[31mred\a\u202eé漢": "[31mredé漢",
+		"\xff":                  "\ufffd",
+	} {
+		if got := harmless(in); got != want {
+			t.Errorf("%q gives %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/examples/internal/leftovers"
+)
+
+// Nothing here waits for as long as this unless it fails.
+const generous = time.Minute
+
+const asMain = "MCPCLIENT_TEST_MAIN"
+
+var server string // the path of mcpserver
+
+// The test binary is also the client.
+func TestMain(m *testing.M) {
+	if os.Getenv(asMain) != "" {
+		main()
+	}
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	dir, err := os.MkdirTemp("", "mcpclient")
+	if err != nil {
+		panic(err)
+	}
+	server = filepath.Join(dir, "mcpserver")
+	if runtime.GOOS == "windows" {
+		server += ".exe"
+	}
+	code := 1
+	if out, err := exec.Command("go", "build", "-o", server, "../mcpserver").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+	} else {
+		code = m.Run()
+	}
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// program is the client, with a mark by which it and what it starts are found.
+func program(t *testing.T, env []string, args ...string) (cmd *exec.Cmd, mark string) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), generous)
+	t.Cleanup(cancel)
+	cmd, mark = exec.CommandContext(ctx, exe, args...), leftovers.Mark()
+	cmd.Env = append(cmd.Environ(), asMain+"=1", "GORACE=atexit_sleep_ms=0", mark)
+	cmd.Env = append(cmd.Env, env...)
+	t.Cleanup(func() { leftovers.None(t, mark) })
+	return cmd, mark
+}
+
+// own makes arguments for a server that is started for the call.
+func own(args ...string) []string { return append(args, "--", server, "-progress-interval", "20ms") }
+
+// overHTTP starts a server, gives its URL, and ends it with the test. What it starts has the
+// mark.
+func overHTTP(t *testing.T, env ...string) (url, mark string) {
+	t.Helper()
+	mark = leftovers.Mark()
+	cmd := exec.Command(server, "-http", "127.0.0.1:0", "-progress-interval", "20ms")
+	cmd.Env = append(append(cmd.Environ(), mark), env...)
+	log := filepath.Join(t.TempDir(), "log")
+	f, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cmd.Stderr = f
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+		leftovers.None(t, mark)
+	})
+	eventually(t, func() bool {
+		text, _ := os.ReadFile(log)
+		line, _, whole := strings.Cut(string(text), "\n")
+		url = strings.TrimPrefix(line, "listening on ")
+		return whole
+	})
+	return url, mark
+}
+
+func eventually(t *testing.T, happened func() bool) {
+	t.Helper()
+	for begun := time.Now(); !happened(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begun) > generous/2 {
+			t.Fatal("it does not happen")
+		}
+	}
+}
+
+// SPEC 5.1, 7.7, 8.1, 8.2: what is printed where, and the exit codes.
+func TestCall(t *testing.T) {
+	t.Parallel()
+	const (
+		slow  = `{"command":"sh","args":["-c","for i in 1 2 3 4 5 6 7 8; do echo $i; sleep .3; done"]}`
+		fails = `{"command":"sh","args":["-c","echo out; exit 3"]}`
+	)
+	for _, tc := range []struct {
+		name   string
+		env    []string
+		args   []string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{"success", nil, own("run_command", `{"command":"echo","args":["hello"]}`), 0, "exit code: 0\n\nhello\n", "the tool succeeded after "},
+		{"no arguments", []string{"MCP_IDLE_TIMEOUT=0.5"}, own("hang"), 124, "No progress for 0.5s (idle timeout).",
+			"the server stopped the tool after "},
+		{"what stopped it", []string{"MCP_IDLE_TIMEOUT=0.5"}, own("hang"), 124, "", "idle, exit code 124, limits: total 1m0s, idle 500ms, longest silence "},
+		{"the tool fails", nil, own("run_command", fails), 1, "exit code: 3\n\nout\n", "the tool failed after "},
+		{"no such tool", nil, own("nothing"), 1, "", "unknown tool"},
+		{"nobody to ask", nil, own("approve", `{"action":"x"}`), 1, "does not support elicitation", "failed"},
+		{"patient", nil, append([]string{"-timeout", "1s"}, own("run_command", slow)...), 0, "7\n8\n", "progress: 2 2\n"},
+		{"not patient", nil, append([]string{"-timeout", "1s", "-reset-on-progress=false"}, own("run_command", slow)...), 124, "", "Request timed out"},
+		{"silent", nil, append([]string{"-timeout", "1s"}, own("hang")...), 124, "", "Request timed out: no progress for 1s"},
+		{"no limit", nil, append([]string{"-timeout", "0"}, own("run_command", slow)...), 0, "8\n", "succeeded"},
+		{"cap", nil, append([]string{"-timeout", "1s", "-max-total", "1500ms"}, own("run_command", slow)...), 124, "", "Maximum total timeout exceeded"},
+		{"not found", nil, []string{"hang", "--", "no-such-command"}, 127, "", "not found"},
+		{"no server", nil, []string{"hang", "--", "true"}, 1, "", "connecting"},
+		{"nobody listens", nil, []string{"-url", "http://127.0.0.1:1/mcp", "hang"}, 1, "", "refused"},
+		{"no tool", nil, own(), 2, "", "want TOOL"},
+		{"no server named", nil, []string{"hang"}, 2, "", "want a server"},
+		{"two servers", nil, append([]string{"-url", "http://127.0.0.1:1"}, own("hang")...), 2, "", "want a server"},
+		{"not JSON", nil, own("hang", "{"), 2, "", "want a JSON object"},
+		{"not an object", nil, own("hang", "[]"), 2, "", "want a JSON object"},
+		{"help", nil, []string{"-help"}, 0, "", "usage: mcpclient"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			cmd, _ := program(t, tc.env, tc.args...)
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			err := cmd.Run()
+			if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+				t.Fatal(err)
+			}
+			if code := cmd.ProcessState.ExitCode(); code != tc.code || !strings.Contains(stdout.String(), tc.stdout) || !strings.Contains(stderr.String(), tc.stderr) {
+				t.Errorf("exit code %d, want %d, %q and %q\nstdout: %s\nstderr: %s", code, tc.code, tc.stdout, tc.stderr, &stdout, &stderr)
+			}
+		})
+	}
+}
+
+const sleeper = `{"command":"sh","args":["-c","echo begun; setsid sleep 600 & sleep 600"]}`
+
+// SPEC 3.11: Ctrl-C and the limits of the client stop the tool at the server, at once.
+func TestStopsTheTool(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc, to see what runs")
+	}
+	t.Parallel()
+	for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
+		for _, tc := range []struct {
+			name  string
+			flags []string
+			end   os.Signal
+			code  int
+		}{
+			{"Ctrl-C", nil, os.Interrupt, 130},
+			{"limit", []string{"-timeout", "4s"}, nil, 124},
+			{"killed", nil, os.Kill, -1},
+		} {
+			t.Run(protocol+" "+tc.name, func(t *testing.T) {
+				t.Parallel()
+				for _, transport := range []string{"stdio", "http"} {
+					args := append([]string{"-protocol", protocol}, tc.flags...)
+					var env []string
+					if tc.end == os.Kill && protocol == "2025-11-25" {
+						env = []string{"RUN_COMMAND_TIMEOUT_MS=4000"} // over HTTP nobody else stops it
+					}
+					url, servers := overHTTP(t, env...)
+					if transport == "http" {
+						args = append(args, "-url", url, "run_command", sleeper)
+					} else {
+						args = append(args, own("run_command", sleeper)...)
+					}
+					cmd, mark := program(t, nil, args...)
+					if err := cmd.Start(); err != nil {
+						t.Fatal(err)
+					}
+					tree := func() int {
+						n := 0
+						for _, line := range append(leftovers.With(mark), leftovers.With(servers)...) {
+							if strings.HasPrefix(line, "sleep 600") {
+								n++
+							}
+						}
+						return n
+					}
+					eventually(t, func() bool { return tree() == 2 })
+					if tc.end != nil {
+						if err := cmd.Process.Signal(tc.end); err != nil {
+							t.Error(err)
+						}
+					}
+					_ = cmd.Wait()
+					if code := cmd.ProcessState.ExitCode(); code != tc.code {
+						t.Errorf("%s: exit code %d", transport, code)
+					}
+					eventually(t, func() bool { return tree() == 0 })
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tooldeadline/tooldeadline/examples/internal/leftovers"
+)
+
+// busy has the server run a tree of processes, one that hangs and one that is deaf, without
+// waiting for them.
+func busy(t *testing.T, c *client) {
+	t.Helper()
+	go func() { _, _ = c.call(context.Background(), "hang", nil) }()
+	go func() { _, _ = c.call(context.Background(), "deaf", map[string]any{"seconds": 600}) }()
+	args := sh(t, tree)
+	go func() { _, _ = c.call(context.Background(), "run_command", args) }()
+	eventually(t, func() bool { return len(c.messages(t)) > 0 })
+}
+
+// Whatever ends the server, it ends soon, the deaf tool's grace included, with 0, and no
+// process is left, which connect sees to.
+func TestEnds(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no such signals there")
+	}
+	for name, end := range map[string]func(c *client) error{
+		"SIGTERM": func(c *client) error { return c.server.cmd.Process.Signal(syscall.SIGTERM) },
+		"SIGINT":  func(c *client) error { return c.server.cmd.Process.Signal(os.Interrupt) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachWay(t, func(t *testing.T, w way) {
+				c := w.connect(t, nil, nil)
+				busy(t, c)
+				if err := end(c); err != nil {
+					t.Error(err)
+				}
+				leftovers.None(t, c.server.mark)
+			})
+		})
+	}
+}
+
+// talk starts the server over stdio and makes calls, the last one of which runs sleep. It
+// returns when that is running.
+func talk(t *testing.T, stdout io.Writer, calls ...string) (p *process, in io.WriteCloser) {
+	t.Helper()
+	p = command(t, nil)
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = stdout, p
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := append([]string{
+		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+	}, calls...)
+	lines = append(lines, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_command","arguments":{"command":"sleep","args":["600"]}}}`)
+	for _, line := range lines {
+		if _, err := io.WriteString(in, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, func() bool { return len(leftovers.With(p.mark)) > 1 })
+	return p, in
+}
+
+// A client that is gone closes the server's input.
+func TestInputEnds(t *testing.T) {
+	t.Parallel()
+	p, in := talk(t, nil,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hang","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"deaf","arguments":{"seconds":600}}}`)
+	in.Close()
+	if err := p.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	leftovers.None(t, p.mark)
+	if n := strings.Count(p.String(), " exit_code=130"); n != 3 {
+		t.Errorf("%d calls were aborted\n%s", n, p)
+	}
+}
+
+// One that reads no more is found out with the next answer, and the server lives to clean up.
+func TestOutputEnds(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, in := talk(t, w)
+	w.Close()
+	r.Close()
+	if _, err := io.WriteString(in, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"search","arguments":{"pattern":"("}}}`+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+	leftovers.None(t, p.mark)
+	if !p.cmd.ProcessState.Exited() || !strings.Contains(p.String(), "tool=run_command") {
+		t.Errorf("%v\n%s", p.cmd.ProcessState, p)
+	}
+}
+
+// A write to a client that is gone is an error of that write, and not the end of the server.
+func TestBrokenPipe(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no such signals there")
+	}
+	t.Parallel()
+	c := ways[0].connect(t, nil, nil)
+	if err := c.server.cmd.Process.Signal(syscall.SIGPIPE); err != nil {
+		t.Fatal(err)
+	}
+	if res, got := c.must(t, "run_command", sh(t, "sleep .2; echo on")); res.IsError {
+		t.Errorf("%q", got)
+	}
+}
+
+// SPEC 3.11: who disconnects aborts a call of protocol 2026-07-28. One of an older protocol
+// runs on, until its limits stop it. The server serves others as before.
+func TestDisconnect(t *testing.T) {
+	t.Parallel()
+	s := overHTTP(t, []string{"RUN_COMMAND_TIMEOUT_MS=4000"})
+	running := func() int { return len(leftovers.With(s.mark)) - 1 }
+	headers := map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "run_command"}
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},`
+	const params = `"name":"run_command","arguments":{"command":"sleep","args":["600"]}`
+
+	disconnect := s.post(t, headers, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+meta+params+`}}`)
+	eventually(t, func() bool { return running() > 0 })
+	disconnect()
+	eventually(t, func() bool { return running() == 0 && strings.Contains(s.String(), " exit_code=130") })
+
+	// Now a client of the older protocol.
+	session := s.do(t, nil, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`).Header.Get("Mcp-Session-Id")
+	headers = map[string]string{"Mcp-Protocol-Version": "2025-11-25", "Mcp-Session-Id": session}
+	s.do(t, headers, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	disconnect = s.post(t, headers, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+params+`}}`)
+	eventually(t, func() bool { return running() > 0 })
+	disconnect()
+	eventually(t, func() bool { return running() == 0 && strings.Contains(s.String(), " exit_code=124") })
+	if n := strings.Count(s.String(), " exit_code=130"); n != 1 {
+		t.Errorf("%d calls were aborted\n%s", n, s)
+	}
+}
+
+// post sends a message and does not wait for the answer. Disconnect closes the connection.
+func (s *process) post(t *testing.T, headers map[string]string, body string) (disconnect func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan bool)
+	go func() {
+		defer close(ended)
+		if res, err := http.DefaultClient.Do(s.request(ctx, headers, body)); err == nil {
+			_, _ = io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// do sends a message and gives the head of the answer.
+func (s *process) do(t *testing.T, headers map[string]string, body string) *http.Response {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), generous)
+	defer cancel()
+	res, err := http.DefaultClient.Do(s.request(ctx, headers, body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func (s *process) request(ctx context.Context, headers map[string]string, body string) *http.Request {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader([]byte(body)))
+	if err != nil {
+		panic(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for k, v := range headers {
+		r.Header.Set(k, v)
+	}
+	return r
+}
+
+// Web pages may not call, whatever name they have for this machine.
+func TestWebPages(t *testing.T) {
+	t.Parallel()
+	s := overHTTP(t, nil)
+	const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	for name, tc := range map[string]struct {
+		header, value string
+		want          int
+	}{
+		"a program":       {"X-Any", "thing", http.StatusOK},
+		"a page":          {"Sec-Fetch-Site", "cross-site", http.StatusForbidden},
+		"an old browser":  {"Origin", "http://example.com", http.StatusForbidden},
+		"another name":    {"Host", "example.com", http.StatusForbidden},
+		"its own address": {"Host", strings.Split(s.url, "/")[2], http.StatusOK},
+	} {
+		r := s.request(t.Context(), map[string]string{tc.header: tc.value}, initialize)
+		if tc.header == "Host" {
+			r.Host = tc.value
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != tc.want {
+			t.Errorf("%s: %s", name, res.Status)
+		}
+	}
+}
