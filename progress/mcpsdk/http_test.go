@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -145,7 +146,7 @@ func TestBodies(t *testing.T) {
 	}))
 	big := `{"params":{"_meta":{"progressToken":9007199254740993}}}`
 	for name, body := range map[string]string{
-		"empty": "", "no JSON": "progressToken", "a number": `1 "progressToken"`, "no params": `{"x":"progressToken"}`,
+		"empty": "", "no JSON": "progressToken", "a number": `1 "progressToken"`, "nulls": `[null,{"params":null},"progressToken"]`, "no params": `{"x":"progressToken"}`,
 		"small": `{"params":{"_meta":{"progressToken":1}}}`, "at the limit": strings.Repeat("x", limit), "above": strings.Repeat("x", limit+1),
 		"above, with a token": big + strings.Repeat(" ", limit),
 	} {
@@ -162,6 +163,20 @@ func TestBodies(t *testing.T) {
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader("ab"), brokenReader{})))
 	if string(got) != "ab" || failed != io.ErrNoProgress {
 		t.Errorf("got %q, %v", got, failed)
+	}
+}
+
+// What a body costs is in proportion to its size, whatever is in it: it comes from anybody.
+func TestBodyOfBrackets(t *testing.T) {
+	const depth, size = 500, 100 << 10
+	body := strings.Repeat("[", depth) + `{"progressToken":"` + strings.Repeat("x", size) + `"}` + strings.Repeat("]", depth)
+	h := mcpsdk.WrapHTTP(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(body)))
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 20*size {
+		t.Errorf("%d KiB were allocated for a body of %d KiB", got>>10, len(body)>>10)
 	}
 }
 
