@@ -111,7 +111,7 @@ func (r *reporter) Beat(ctx context.Context, e heartbeat.Event) error {
 		return nil
 	}
 	defer r.end() // also if send panics, which the relay recovers
-	return r.send(ctx, Notification{ProgressToken: r.token, Progress: progress, Total: u.Total, Message: u.Message})
+	return r.send(ctx, Notification{ProgressToken: r.token, Progress: progress, Total: known(u.Total), Message: u.Message})
 }
 
 // next gives the progress to send for p, and reports false where nothing larger than
