@@ -38,13 +38,18 @@ func exactToken(p *mcp.CallToolParamsRaw) any {
 	return token
 }
 
-// isLargeInteger reports whether s is an integer that a float64 does not hold.
+// isLargeInteger reports whether s is an integer that would not come out of a float64 as it
+// went in: because that does not hold it, or because it is written with an exponent.
 func isLargeInteger(s string) bool {
 	if strings.Trim(strings.TrimPrefix(s, "-"), "0123456789") != "" {
 		return false
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	return err == nil && strconv.FormatFloat(f, 'f', -1, 64) != s && json.Valid([]byte(s))
+	if err != nil || !json.Valid([]byte(s)) {
+		return false
+	}
+	out, err := json.Marshal(f)
+	return err == nil && string(out) != s
 }
 
 // keepToken gives the params of a request with a copy of its token, where that is needed.
