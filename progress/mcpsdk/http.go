@@ -63,7 +63,8 @@ func keepTokens(r *http.Request) {
 	head, err := io.ReadAll(io.LimitReader(r.Body, mcp.DefaultMaxRequestBodyBytes))
 	body := head
 	if len(head) < mcp.DefaultMaxRequestBodyBytes {
-		if out, changed := keepTokensIn(head); changed {
+		// The copy may be what makes it too long, and rounded is better than refused.
+		if out, changed := keepTokensIn(head); changed && len(out) <= mcp.DefaultMaxRequestBodyBytes {
 			body = out
 			r.ContentLength = int64(len(out))
 		}
@@ -113,7 +114,7 @@ func keepTokenIn(body []byte) (_ []byte, changed bool) {
 
 func remarshal(v any, body []byte, changed bool) ([]byte, bool) {
 	if changed {
-		if out, err := json.Marshal(v); err == nil {
+		if out, err := encode(v); err == nil {
 			return out, true
 		}
 	}

@@ -166,6 +166,27 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+// A rewritten body is as long as it was, but for the copy of the token: the SDK refuses what is
+// too long.
+func TestBodyGrowth(t *testing.T) {
+	const limit = mcp.DefaultMaxRequestBodyBytes
+	var got int
+	h := mcpsdk.WrapHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = len(body)
+	}))
+	for _, size := range []int{0, 1 << 18, limit - 40} {
+		for _, form := range []string{"%s", "[%s]"} {
+			one := `{"params":{"_meta":{"progressToken":9007199254740993},"arguments":""}}`
+			body := fmt.Sprintf(form, strings.Replace(one, `""`, `"`+strings.Repeat("<", max(size-len(one)-2, 0))+`"`, 1))
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(body)))
+			if got > len(body)+100 || got > limit {
+				t.Errorf("%d bytes have become %d", len(body), got)
+			}
+		}
+	}
+}
+
 // What a body costs is in proportion to its size, whatever is in it: it comes from anybody.
 func TestBodyOfBrackets(t *testing.T) {
 	const depth, size = 500, 100 << 10

@@ -68,14 +68,25 @@ func keepToken(params json.RawMessage) (_ json.RawMessage, changed bool) {
 	}
 	meta[exactTokenKey] = strconv.AppendQuote(nil, token)
 	var err error
-	if fields["_meta"], err = json.Marshal(meta); err != nil {
+	if fields["_meta"], err = encode(meta); err != nil {
 		return params, false
 	}
-	out, err := json.Marshal(fields)
+	out, err := encode(fields)
 	if err != nil {
 		return params, false
 	}
 	return out, true
+}
+
+// encode is json.Marshal, but that each <, > and & stays the one byte that it is.
+func encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
 // WrapTransport is for servers on a transport without HTTP whose clients use integers above
