@@ -94,6 +94,10 @@ func encode(v any) ([]byte, error) {
 // rounded by the SDK, and the client does not recognise its own token; strings and smaller
 // integers are exact either way. HTTP servers have [WrapHTTP].
 //
+// The SDK does not tell a wrapped connection which protocol version was agreed on. So a batch
+// is answered in every version, where the SDK's own connection would end for it from
+// 2025-06-18 on.
+//
 //	server.Run(ctx, mcpsdk.WrapTransport(&mcp.StdioTransport{}))
 func WrapTransport(t mcp.Transport) mcp.Transport { return &transport{t} }
 
