@@ -66,8 +66,8 @@ func Await[T any](ctx context.Context, what string, ask func(context.Context) (T
 		v, err = timeout.Do(ctx, ask, timeout.Config{Total: limit, Grace: awaitGrace})
 		return err
 	})
-	// A smaller limit is what was left of the total around.
-	if e, ok := err.(*timeout.Error); ok && e.Kind == timeout.Total && e.Limit == limit {
+	// A smaller total is what was left of the one around, whose own is in e.Limit.
+	if e, ok := err.(*timeout.Error); ok && e.Kind == timeout.Total && e.Limits.Total == limit {
 		return v, &noAnswer{err}
 	}
 	return v, err

@@ -1,6 +1,7 @@
 package progress_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -136,6 +137,7 @@ func TestAwaitIsStoppedFromOutside(t *testing.T) {
 		kind  timeout.Kind
 	}{
 		{"total", 7 * s, false, timeout.Total},
+		{"total as long as the wait", progress.DefaultAwaitLimit, false, timeout.Total},
 		{"abort", 0, true, timeout.Aborted},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -147,6 +149,7 @@ func TestAwaitIsStoppedFromOutside(t *testing.T) {
 				}
 				start := time.Now()
 				err := timeout.Run(caller, func(ctx context.Context) error {
+					time.Sleep(s)
 					_, err := progress.Await(ctx, "rm", person(time.Hour))
 					if errors.Is(err, progress.ErrNoAnswer) || err == nil {
 						t.Errorf("the tool has %v", err)
@@ -154,7 +157,8 @@ func TestAwaitIsStoppedFromOutside(t *testing.T) {
 					return err
 				}, timeout.Config{Total: tc.total})
 				var e *timeout.Error
-				if !errors.As(err, &e) || e.Kind != tc.kind || time.Since(start) != 7*s {
+				want := cmp.Or(tc.total, 7*s)
+				if !errors.As(err, &e) || e.Kind != tc.kind || time.Since(start) != want {
 					t.Errorf("%v after %v", err, time.Since(start))
 				}
 			})

@@ -27,15 +27,21 @@ func (n Notification) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if math.IsInf(n.Total, 0) || math.IsNaN(n.Total) || n.Total < 0 {
-		n.Total = 0
-	}
 	return json.Marshal(struct {
 		ProgressToken json.RawMessage `json:"progressToken"`
 		Progress      float64         `json:"progress"`
 		Total         float64         `json:"total,omitempty"`
 		Message       string          `json:"message,omitempty"`
-	}{token, n.Progress, n.Total, n.Message})
+	}{token, n.Progress, known(n.Total), n.Message})
+}
+
+// known gives a total, 0 where it is none: an SDK that has no MarshalJSON of ours could not
+// send it, and would drop the whole notification.
+func known(total float64) float64 {
+	if total > 0 && !math.IsInf(total, 0) {
+		return total
+	}
+	return 0
 }
 
 // marshalToken gives the token as it came. encoding/json would write a float64 of 1e21

@@ -11,7 +11,8 @@ type Update struct {
 	// Progress counts in any unit, and should grow. What is not more than what the client
 	// has been told already, NaN and the infinities say no more than that the tool lives.
 	Progress float64
-	// Total is what Progress is on its way to, in the same unit; 0 where that is unknown.
+	// Total is what Progress is on its way to, in the same unit; 0 where that is unknown, and
+	// so is what is negative, NaN or infinite.
 	Total float64
 	// Message is for a person; may be empty.
 	Message string

@@ -118,7 +118,7 @@ func (r *reporter) deliver(ctx context.Context) {
 	r.cancel = cancel
 	r.mu.Unlock()
 	if !closed {
-		_ = r.send(ctx, Notification{ProgressToken: r.token, Progress: progress, Total: u.Total, Message: u.Message})
+		_ = r.send(ctx, Notification{ProgressToken: r.token, Progress: progress, Total: known(u.Total), Message: u.Message})
 	}
 }
 

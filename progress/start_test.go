@@ -155,6 +155,12 @@ func TestStart(t *testing.T) {
 				time.Sleep(tick)
 			}
 		}, []note{{0, -10, 0, ""}, {tick, -10 + 1e-12, 0, ""}, {2 * tick, -5, 0, ""}}},
+		{"a total that is none is left out", []progress.Option{progress.WithInterval(tick)}, func(ctx context.Context) {
+			for i, total := range []float64{math.NaN(), inf, math.Inf(-1), -1, 7} {
+				report(ctx, progress.Update{Progress: float64(i), Total: total})
+				time.Sleep(tick)
+			}
+		}, []note{{0, 0, 0, ""}, {tick, 1, 0, ""}, {2 * tick, 2, 0, ""}, {3 * tick, 3, 0, ""}, {4 * tick, 4, 7, ""}}},
 		{"the largest number is the last", []progress.Option{progress.WithInterval(tick)}, func(ctx context.Context) {
 			for range 3 {
 				report(ctx, progress.Update{Progress: math.MaxFloat64})

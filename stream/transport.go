@@ -46,7 +46,19 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	out := req.WithContext(w.ctx)
 	if req.Body != nil && req.Body != http.NoBody {
-		out.Body = upload{heartbeat.Reader(w.ctx, heartbeat.Reader(req.Context(), req.Body)), req.Body}
+		up := func(body io.ReadCloser) io.ReadCloser {
+			return upload{heartbeat.Reader(w.ctx, heartbeat.Reader(req.Context(), body)), body}
+		}
+		out.Body = up(req.Body)
+		if req.GetBody != nil { // for net/http, which may have to send it again
+			out.GetBody = func() (io.ReadCloser, error) {
+				body, err := req.GetBody()
+				if err != nil {
+					return nil, err
+				}
+				return up(body), nil
+			}
+		}
 	}
 	resp, err := base(t.Base).RoundTrip(out)
 	if err != nil {

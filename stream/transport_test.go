@@ -216,6 +216,26 @@ func TestTransportRequest(t *testing.T) {
 			t.Error("the request has changed")
 		}
 	})
+	synctest.Test(t, func(t *testing.T) { // sent again, as net/http does on a new connection
+		req, _ := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://server.test/", strings.NewReader("x"))
+		req.GetBody = func() (io.ReadCloser, error) { return says(limit-1, limit-1), nil }
+		rt := &stream.Transport{Idle: limit, Base: roundTrip(func(r *http.Request) (*http.Response, error) {
+			again, err := r.GetBody()
+			if err != nil {
+				return nil, err
+			}
+			defer again.Close()
+			_, _ = io.CopyN(io.Discard, again, 2)
+			return nil, errRefused
+		})}
+		if _, err := rt.RoundTrip(req); err != errRefused {
+			t.Errorf("%v, want %v", err, errRefused)
+		}
+		req.GetBody = func() (io.ReadCloser, error) { return nil, io.ErrClosedPipe }
+		if _, err := rt.RoundTrip(req); err != io.ErrClosedPipe {
+			t.Errorf("%v, want %v", err, io.ErrClosedPipe)
+		}
+	})
 	synctest.Test(t, func(t *testing.T) { // over before it has begun
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()

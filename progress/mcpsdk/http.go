@@ -63,7 +63,8 @@ func keepTokens(r *http.Request) {
 	head, err := io.ReadAll(io.LimitReader(r.Body, mcp.DefaultMaxRequestBodyBytes))
 	body := head
 	if len(head) < mcp.DefaultMaxRequestBodyBytes {
-		if out, changed := keepTokensIn(head); changed {
+		// The copy may be what makes it too long, and rounded is better than refused.
+		if out, changed := keepTokensIn(head); changed && len(out) <= mcp.DefaultMaxRequestBodyBytes {
 			body = out
 			r.ContentLength = int64(len(out))
 		}
@@ -82,21 +83,29 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// keepTokensIn changes a message, or a batch of them.
+// keepTokensIn changes a message, or a batch of them. A batch within a batch is no message:
+// to go down into it would cost a copy of the body for each bracket that somebody sends.
 func keepTokensIn(body []byte) (_ []byte, changed bool) {
 	if !bytes.Contains(body, []byte(tokenKey)) {
 		return body, false
 	}
-	var batch []json.RawMessage
-	if json.Unmarshal(body, &batch) == nil {
-		for i, one := range batch {
-			out, ok := keepTokensIn(one)
-			batch[i], changed = out, changed || ok
-		}
-		return remarshal(batch, body, changed)
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
+		return keepTokenIn(body)
 	}
+	var batch []json.RawMessage
+	if json.Unmarshal(body, &batch) != nil {
+		return body, false
+	}
+	for i, one := range batch {
+		out, ok := keepTokenIn(one)
+		batch[i], changed = out, changed || ok
+	}
+	return remarshal(batch, body, changed)
+}
+
+func keepTokenIn(body []byte) (_ []byte, changed bool) {
 	var message map[string]json.RawMessage
-	if json.Unmarshal(body, &message) != nil {
+	if json.Unmarshal(body, &message) != nil || message == nil {
 		return body, false
 	}
 	message["params"], changed = keepToken(message["params"])
@@ -105,7 +114,7 @@ func keepTokensIn(body []byte) (_ []byte, changed bool) {
 
 func remarshal(v any, body []byte, changed bool) ([]byte, bool) {
 	if changed {
-		if out, err := json.Marshal(v); err == nil {
+		if out, err := encode(v); err == nil {
 			return out, true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -145,7 +146,7 @@ func TestBodies(t *testing.T) {
 	}))
 	big := `{"params":{"_meta":{"progressToken":9007199254740993}}}`
 	for name, body := range map[string]string{
-		"empty": "", "no JSON": "progressToken", "a number": `1 "progressToken"`, "no params": `{"x":"progressToken"}`,
+		"empty": "", "no JSON": "progressToken", "a number": `1 "progressToken"`, "nulls": `[null,{"params":null},"progressToken"]`, "no params": `{"x":"progressToken"}`,
 		"small": `{"params":{"_meta":{"progressToken":1}}}`, "at the limit": strings.Repeat("x", limit), "above": strings.Repeat("x", limit+1),
 		"above, with a token": big + strings.Repeat(" ", limit),
 	} {
@@ -162,6 +163,41 @@ func TestBodies(t *testing.T) {
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader("ab"), brokenReader{})))
 	if string(got) != "ab" || failed != io.ErrNoProgress {
 		t.Errorf("got %q, %v", got, failed)
+	}
+}
+
+// A rewritten body is as long as it was, but for the copy of the token: the SDK refuses what is
+// too long.
+func TestBodyGrowth(t *testing.T) {
+	const limit = mcp.DefaultMaxRequestBodyBytes
+	var got int
+	h := mcpsdk.WrapHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = len(body)
+	}))
+	for _, size := range []int{0, 1 << 18, limit - 40} {
+		for _, form := range []string{"%s", "[%s]"} {
+			one := `{"params":{"_meta":{"progressToken":9007199254740993},"arguments":""}}`
+			body := fmt.Sprintf(form, strings.Replace(one, `""`, `"`+strings.Repeat("<", max(size-len(one)-2, 0))+`"`, 1))
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(body)))
+			if got > len(body)+100 || got > limit {
+				t.Errorf("%d bytes have become %d", len(body), got)
+			}
+		}
+	}
+}
+
+// What a body costs is in proportion to its size, whatever is in it: it comes from anybody.
+func TestBodyOfBrackets(t *testing.T) {
+	const depth, size = 500, 100 << 10
+	body := strings.Repeat("[", depth) + `{"progressToken":"` + strings.Repeat("x", size) + `"}` + strings.Repeat("]", depth)
+	h := mcpsdk.WrapHTTP(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(body)))
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 20*size {
+		t.Errorf("%d KiB were allocated for a body of %d KiB", got>>10, len(body)>>10)
 	}
 }
 

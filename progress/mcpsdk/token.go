@@ -38,13 +38,18 @@ func exactToken(p *mcp.CallToolParamsRaw) any {
 	return token
 }
 
-// isLargeInteger reports whether s is an integer that a float64 does not hold.
+// isLargeInteger reports whether s is an integer that would not come out of a float64 as it
+// went in: because that does not hold it, or because it is written with an exponent.
 func isLargeInteger(s string) bool {
 	if strings.Trim(strings.TrimPrefix(s, "-"), "0123456789") != "" {
 		return false
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	return err == nil && strconv.FormatFloat(f, 'f', -1, 64) != s && json.Valid([]byte(s))
+	if err != nil || !json.Valid([]byte(s)) {
+		return false
+	}
+	out, err := json.Marshal(f)
+	return err == nil && string(out) != s
 }
 
 // keepToken gives the params of a request with a copy of its token, where that is needed.
@@ -63,20 +68,35 @@ func keepToken(params json.RawMessage) (_ json.RawMessage, changed bool) {
 	}
 	meta[exactTokenKey] = strconv.AppendQuote(nil, token)
 	var err error
-	if fields["_meta"], err = json.Marshal(meta); err != nil {
+	if fields["_meta"], err = encode(meta); err != nil {
 		return params, false
 	}
-	out, err := json.Marshal(fields)
+	out, err := encode(fields)
 	if err != nil {
 		return params, false
 	}
 	return out, true
 }
 
+// encode is json.Marshal, but that each <, > and & stays the one byte that it is.
+func encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
 // WrapTransport is for servers on a transport without HTTP whose clients use integers above
 // 2^53 as progress tokens: around it, [Middleware] echoes them exactly. Without it they are
 // rounded by the SDK, and the client does not recognise its own token; strings and smaller
 // integers are exact either way. HTTP servers have [WrapHTTP].
+//
+// The SDK does not tell a wrapped connection which protocol version was agreed on. So a batch
+// is answered in every version, where the SDK's own connection would end for it from
+// 2025-06-18 on.
 //
 //	server.Run(ctx, mcpsdk.WrapTransport(&mcp.StdioTransport{}))
 func WrapTransport(t mcp.Transport) mcp.Transport { return &transport{t} }

@@ -32,6 +32,7 @@ var tokens = []struct {
 	{"2^53+1", `9007199254740993`, false},
 	{"-2^53-1", `-9007199254740993`, false},
 	{"largest int64", `9223372036854775807`, false},
+	{"10^21", "1" + strings.Repeat("0", 21), false}, // as a float64 it is exact, and written 1e+21
 	{"100 digits", strings.Repeat("123456789", 11) + "1", false},
 }
 
