@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -83,6 +85,47 @@ func TestDisconnectStopsTheTool(t *testing.T) {
 			cancel() // not every client notices
 			<-done
 		})
+	}
+}
+
+// A client that ends its session stops the tools of that session, and does not wait for
+// them. One that may not end it stops nothing.
+func TestEndOfSessionStopsTheTool(t *testing.T) {
+	s := newServer()
+	st := newStopper(s, timeout.Config{})
+	web := httptest.NewServer(mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)))
+	defer web.Close()
+	end := func(id string) int {
+		req, err := http.NewRequest(http.MethodDelete, web.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Mcp-Session-Id", id)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	call := func() (id string) {
+		cs := newClient(t, nil, protocol2025, &mcp.StreamableClientTransport{Endpoint: web.URL})
+		go func() { _, _ = cs.CallTool(context.Background(), &mcp.CallToolParams{Name: "silent"}) }()
+		<-st.started
+		return cs.ID()
+	}
+	one, other := call(), call()
+	if code := end("nobody's"); code != http.StatusNotFound {
+		t.Errorf("status %d", code)
+	}
+	for _, id := range []string{one, other} {
+		if len(st.ended) != 0 {
+			t.Error("a tool of another session was stopped")
+		}
+		if code := end(id); code != http.StatusNoContent {
+			t.Errorf("status %d", code)
+		}
+		st.endsWith(t, timeout.ExitAborted)
 	}
 }
 

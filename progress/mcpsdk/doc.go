@@ -29,7 +29,8 @@
 //	                                 the client cancels   the client goes away
 //	stdio, in-memory                 stops                stops
 //	SSE                              stops                stops, with WrapHTTP
-//	Streamable HTTP, stateful        stops                runs on: it may come back
+//	Streamable HTTP, stateful        stops                runs on, as it may come back, until
+//	                                                      the session ends, with WrapHTTP
 //	  stateless, before 2026-07-28   stops, with WrapHTTP, if the client hangs up too
 //	  stateless, 2026-07-28          stops, with WrapHTTP or PropagateRequestCancellation
 //

@@ -29,7 +29,7 @@ func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...Option) mcp.Too
 	s := newSettings(opts)
 	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		c := s.newCall(ctx, req)
-		ctx, release := untilDisconnect(ctx, req.Session)
+		ctx, release := untilGone(ctx, req.Session)
 		defer release()
 		r, err := toolcall.Do(ctx, c, func(ctx context.Context) (r returned[Out], _ error) {
 			r.res, r.out, r.err = h(newCallContext(ctx, req), req, in)

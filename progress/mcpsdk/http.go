@@ -15,8 +15,9 @@ import (
 //
 //   - A tool is aborted when its client disconnects, on SSE and on stateless Streamable
 //     HTTP, where nobody could ever take the result. The SDK lets such a tool run on until
-//     its limits stop it. On stateful Streamable HTTP a tool runs on by design: the client
-//     may come back for the result.
+//     its limits stop it. On stateful Streamable HTTP a tool runs on by design, since the
+//     client may come back for the result, until the client ends the session: the SDK would
+//     have it wait for its tools.
 //   - Progress tokens that are integers above 2^53 are echoed exactly, see [WrapTransport].
 //
 // Since a disconnect is how a client of protocol 2026-07-28 cancels a call, a server
@@ -24,10 +25,14 @@ import (
 //
 //	http.ListenAndServe(addr, mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(getServer, options)))
 func WrapHTTP(h http.Handler) http.Handler {
+	calls := newSessionCalls()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context()))
-		if r.Method == http.MethodPost && r.Body != nil {
+		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &httpRequest{r.Context(), calls}))
+		switch {
+		case r.Method == http.MethodPost && r.Body != nil:
 			keepTokens(r)
+		case r.Method == http.MethodDelete:
+			defer calls.ending(r.Header.Get(sessionHeader))()
 		}
 		h.ServeHTTP(w, r)
 	})
@@ -37,22 +42,38 @@ func WrapHTTP(h http.Handler) http.Handler {
 // from tools. Its values it passes on.
 type requestKey struct{}
 
-// untilDisconnect gives a context for a call that ends with the client's connection.
+type httpRequest struct {
+	ctx   context.Context
+	calls *sessionCalls
+}
+
+// untilGone gives a context for a call that ends with the client's connection, or with its
+// session where it has one.
 //
 // The context that the SDK hands on is that of the request which opened the session. That
 // is the right one on SSE, where it lasts as long as the session, and where a session is a
 // single request. Those two have no session ID. Where there is one, the request is the
 // client's first, and long over. Over, or another session's, it is also for a server that a
 // tool runs in memory.
-func untilDisconnect(ctx context.Context, session *mcp.ServerSession) (_ context.Context, release func()) {
-	request, ok := ctx.Value(requestKey{}).(context.Context)
-	if !ok || session.ID() != "" || request.Err() != nil || callOf(ctx) != nil {
+func untilGone(ctx context.Context, session *mcp.ServerSession) (_ context.Context, release func()) {
+	r, ok := ctx.Value(requestKey{}).(*httpRequest)
+	if !ok || callOf(ctx) != nil {
+		return ctx, func() {}
+	}
+	id := session.ID()
+	if id == "" && r.ctx.Err() != nil {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(request, func() { cancel(context.Cause(request)) })
+	var unhook func()
+	if id == "" {
+		stop := context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })
+		unhook = func() { stop() }
+	} else {
+		unhook = r.calls.add(id, cancel)
+	}
 	return ctx, func() {
-		stop()
+		unhook()
 		cancel(nil)
 	}
 }

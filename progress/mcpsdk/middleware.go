@@ -68,7 +68,7 @@ func Middleware(p *timeout.Policy, opts ...Option) mcp.Middleware {
 
 func (s *settings) supervise(ctx context.Context, method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
 	c := s.newCall(ctx, req)
-	ctx, release := untilDisconnect(ctx, req.Session)
+	ctx, release := untilGone(ctx, req.Session)
 	defer release()
 	res, err := toolcall.Do(ctx, c, func(ctx context.Context) (mcp.Result, error) {
 		growStack()
