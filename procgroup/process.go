@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -33,8 +34,8 @@ type Process struct {
 	out      *output
 	in       *input
 
-	mu   sync.Mutex // held while the tree is signalled
-	over bool       // it must not be signalled any more
+	mu   sync.Mutex  // held while the tree is signalled
+	over atomic.Bool // it must not be signalled any more; set before mu is waited for
 
 	done   chan struct{} // closed when result and err are set
 	result *Result
