@@ -5,6 +5,7 @@ package procgroup_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -209,4 +210,37 @@ func runModeReleased([]string) int {
 	}
 	killPid(pid)
 	return say(rep)
+}
+
+// SPEC 6.6, 6.7: a daemon that hands over to a child and ends, time and again, so that it
+// is never the same process, dies all the same.
+func TestRelay(t *testing.T) {
+	t.Parallel()
+	const script = `[ -e "$1" ] || exit; sh "$0" "$1" & exit` // it ends when the file is gone
+	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
+		for range 4 {
+			relay := filepath.Join(t.TempDir(), "relay")
+			file := relay + ".run"
+			if os.WriteFile(file, nil, 0o600) != nil || os.WriteFile(relay, []byte(script), 0o600) != nil {
+				t.Fatal("write")
+			}
+			lives, w, err := os.Pipe() // its end is that of the last of them
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("sh", "-c", `setsid sh "$0" "$1" >/dev/null 2>&1 & sleep 0.15; exit 3`, relay, file)
+			cmd.ExtraFiles = []*os.File{w}
+			r, err := procgroup.Run(context.Background(), cmd, opt)
+			w.Close()
+			check(t, r, err, want{code: 3})
+			_ = lives.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			if _, err := lives.Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("the relay goes on: %v", err)
+			}
+			os.Remove(file)
+			_ = lives.SetReadDeadline(time.Now().Add(slack))
+			_, _ = lives.Read(make([]byte, 1))
+			lives.Close()
+		}
+	})
 }
