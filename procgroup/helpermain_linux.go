@@ -134,23 +134,30 @@ func (s *shim) watchLifeline() {
 // killBelow kills the descendants of a process, and reports whether there are any that
 // were not killed before.
 func killBelow(root int, killed map[procKey]bool) (fresh bool) {
-	all := readAll()
-	below := map[int]bool{root: true}
-	for grown := true; grown; {
-		grown = false
-		for i := range all {
-			if p := &all[i]; below[p.ppid] && !below[p.pid] {
-				below[p.pid], grown = true, true
+	kill := func(all []proc) (below []proc) {
+		known := map[int]bool{root: true}
+		for grown := true; grown; {
+			grown = false
+			for i := range all {
+				if p := &all[i]; known[p.ppid] && !known[p.pid] {
+					known[p.pid], grown = true, true
+				}
 			}
 		}
-	}
-	for i := range all {
-		if p := &all[i]; below[p.pid] && !p.dead() {
-			fresh = fresh || !killed[p.key()]
-			killed[p.key()] = true
-			signalProc(p, unix.SIGKILL)
+		for i := range all {
+			if p := &all[i]; known[p.pid] && !p.dead() {
+				fresh = fresh || !killed[p.key()]
+				killed[p.key()] = true
+				signalProc(p, unix.SIGKILL)
+				below = append(below, *p)
+			}
 		}
+		return below
 	}
+	last := lastPid()
+	kill(readAll())
+	// Without the look at what has begun since, a chain of daemons is never caught up with.
+	newcomers(last, time.Now().Add(killTime), func(all []proc) ([]proc, bool) { return kill(all), true })
 	return fresh
 }
 
