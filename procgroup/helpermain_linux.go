@@ -107,11 +107,12 @@ func (s *shim) dropFiles() {
 // watchLifeline waits until the supervisor closes the lifeline or dies.
 func (s *shim) watchLifeline() {
 	var b [1]byte
-	letGo := false
+	letGo, watched := false, false
 	for {
 		n, err := unix.Read(s.lifeline, b[:])
 		if n == 1 {
 			letGo = letGo || b[0] == helperLetGo
+			watched = watched || b[0] == helperKill
 		} else if err != unix.EINTR {
 			break
 		}
@@ -122,13 +123,26 @@ func (s *shim) watchLifeline() {
 	}
 	// Until reap has nothing left to wait for. What cannot die cannot have children either,
 	// so the longer nobody new is found, the less there is to look for.
-	killed := make(map[procKey]bool)
+	killed, begun := make(map[procKey]bool), time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		if killBelow(os.Getpid(), killed) {
 			pause = time.Millisecond
 		}
+		if watched {
+			if time.Since(begun) > helperKillTime && s.hasEnded() {
+				s.exit()
+			}
+			pause = min(pause, helperKillTime/8)
+		}
 		time.Sleep(pause)
 	}
+}
+
+// hasEnded reports whether the command has ended.
+func (s *shim) hasEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
 }
 
 // killBelow kills the descendants of a process, and reports whether there are any that
