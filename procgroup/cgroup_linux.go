@@ -19,6 +19,7 @@ import (
 type cgroup struct {
 	parent, dir string
 	fd          int
+	killer      int // cgroup.kill, open: when it is needed there may be no descriptor left
 }
 
 // cgroupPrefix begins the names of the directories.
@@ -60,9 +61,10 @@ func newCgroup() (*cgroup, error) {
 		_ = unix.Rmdir(c.dir)
 		return nil, &os.PathError{Op: "open", Path: c.dir, Err: err}
 	}
-	if err := unix.Faccessat(c.fd, "cgroup.kill", unix.W_OK, 0); err != nil {
-		c.discard()
-		return nil, cgroupsFail(own, &os.PathError{Op: "access", Path: c.dir + "/cgroup.kill", Err: err})
+	if c.killer, err = unix.Openat(c.fd, "cgroup.kill", unix.O_WRONLY|unix.O_CLOEXEC, 0); err != nil {
+		unix.Close(c.fd)
+		_ = unix.Rmdir(c.dir)
+		return nil, cgroupsFail(own, &os.PathError{Op: "open", Path: c.dir + "/cgroup.kill", Err: err})
 	}
 	h.Lock()
 	known := h.good == own
@@ -95,26 +97,19 @@ func (c *cgroup) probe() error {
 
 // discard removes a cgroup in which nothing was started.
 func (c *cgroup) discard() {
-	unix.Close(c.fd)
+	c.close()
 	_ = unix.Rmdir(c.dir)
 }
 
-func (c *cgroup) write(name, value string) error {
-	fd, err := unix.Openat(c.fd, name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	_, err = unix.Write(fd, []byte(value))
-	return err
-}
+// kill kills everything in c and below.
+func (c *cgroup) kill() { _, _ = unix.Write(c.killer, []byte("1")) }
 
 // populated reports whether there is anything alive in c or below. Zombies are not.
 func (c *cgroup) populated() bool {
 	var buf [128]byte
 	fd, err := unix.Openat(c.fd, "cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return false // removed
+		return err != unix.ENOENT // which is removed
 	}
 	defer unix.Close(fd)
 	n, _ := unix.Read(fd, buf[:])
@@ -176,7 +171,7 @@ func (c *cgroup) remove(deadline time.Time) bool {
 			return true
 		}
 		if round%8 == 0 {
-			_ = c.write("cgroup.kill", "1")
+			c.kill()
 		}
 		if !c.populated() {
 			c.removeBelow()
@@ -221,4 +216,7 @@ func (c *cgroup) release(deadline time.Time) bool {
 	}
 }
 
-func (c *cgroup) close() { unix.Close(c.fd) }
+func (c *cgroup) close() {
+	unix.Close(c.killer)
+	unix.Close(c.fd)
+}

@@ -44,6 +44,7 @@ func init() {
 		"many":     runModeMany,
 		"starved":  runModeStarved,
 		"hungry":   runModeHungry,
+		"dry":      runModeDry,
 		"nonreap":  runModeNonReaping,
 		"ignorant": runModeIgnoringChildren,
 		"reaped":   runModeReaped,

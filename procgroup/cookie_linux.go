@@ -35,6 +35,7 @@ type descendants struct {
 	begun  time.Time
 	reaped bool // go by the cookie alone
 	except int  // a process that is not a member: the helper
+	blind  bool // the last look of the sweep saw nothing, for want of descriptors, say
 	// killed are members that may not look like it any more: they let go of their
 	// environment some time before they are gone.
 	killed map[procKey]bool
@@ -191,6 +192,7 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 			return nil, pids(alive(unsure))
 		}
 		if !b.sleep(deadline) {
+			d.blind = !ok
 			return pids(lasting(found, more, deadline.Add(closeTime))), pids(alive(unsure))
 		}
 	}
