@@ -52,10 +52,16 @@ func newCgroup() (*cgroup, error) {
 		return nil, cgroupsFail(own, errors.New("this process is outside the mounted part of the cgroup hierarchy"))
 	}
 	parent := filepath.Join(mount, rel)
-	c := &cgroup{parent: parent, dir: filepath.Join(parent,
-		cgroupPrefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(cgroupNumber.Add(1), 10))}
-	if err := unix.Mkdir(c.dir, 0o755); err != nil {
-		return nil, cgroupsFail(own, &os.PathError{Op: "mkdir", Path: c.dir, Err: err})
+	c := &cgroup{parent: parent}
+	for {
+		c.dir = filepath.Join(parent, cgroupPrefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(cgroupNumber.Add(1), 10))
+		err := unix.Mkdir(c.dir, 0o755)
+		if err == nil {
+			break
+		}
+		if err != unix.EEXIST { // that is of another process with this id: killed before, or in another namespace
+			return nil, cgroupsFail(own, &os.PathError{Op: "mkdir", Path: c.dir, Err: err})
+		}
 	}
 	if c.fd, err = unix.Open(c.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
 		_ = unix.Rmdir(c.dir)
@@ -140,7 +146,7 @@ func (c *cgroup) pids() (all []int) {
 // signal signals everything in c that is not in the process group.
 func (c *cgroup) signal(group int, sigs ...unix.Signal) {
 	var r procReader
-	name := []byte("/" + filepath.Base(c.dir))
+	name := "/" + filepath.Base(c.dir)
 	c.each(func(pid int) {
 		fd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
@@ -149,8 +155,8 @@ func (c *cgroup) signal(group int, sigs ...unix.Signal) {
 		defer unix.Close(fd)
 		// Looked at after the descriptor was opened: it must still be in c.
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
-		if err != nil || !bytes.Contains(b, name) {
-			return
+		if err != nil || !(bytes.Contains(b, []byte(name+"/")) || bytes.Contains(b, []byte(name+"\n"))) {
+			return // 1 is not 10
 		}
 		if p, ok := r.get(pid, ^uint64(0)); !ok || p.pgrp == group {
 			return

@@ -50,6 +50,7 @@ func init() {
 		"reaped":   runModeReaped,
 		"released": runModeReleased,
 		"hidden":   runModeHidden,
+		"namesake": runModeNamesake,
 	}
 }
 
