@@ -19,6 +19,7 @@ import (
 type cgroup struct {
 	parent, dir string
 	fd          int
+	killer      int // cgroup.kill, open: when it is needed there may be no descriptor left
 }
 
 // cgroupPrefix begins the names of the directories.
@@ -51,18 +52,25 @@ func newCgroup() (*cgroup, error) {
 		return nil, cgroupsFail(own, errors.New("this process is outside the mounted part of the cgroup hierarchy"))
 	}
 	parent := filepath.Join(mount, rel)
-	c := &cgroup{parent: parent, dir: filepath.Join(parent,
-		cgroupPrefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(cgroupNumber.Add(1), 10))}
-	if err := unix.Mkdir(c.dir, 0o755); err != nil {
-		return nil, cgroupsFail(own, &os.PathError{Op: "mkdir", Path: c.dir, Err: err})
+	c := &cgroup{parent: parent}
+	for {
+		c.dir = filepath.Join(parent, cgroupPrefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(cgroupNumber.Add(1), 10))
+		err := unix.Mkdir(c.dir, 0o755)
+		if err == nil {
+			break
+		}
+		if err != unix.EEXIST { // that is of another process with this id: killed before, or in another namespace
+			return nil, cgroupsFail(own, &os.PathError{Op: "mkdir", Path: c.dir, Err: err})
+		}
 	}
 	if c.fd, err = unix.Open(c.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
 		_ = unix.Rmdir(c.dir)
 		return nil, &os.PathError{Op: "open", Path: c.dir, Err: err}
 	}
-	if err := unix.Faccessat(c.fd, "cgroup.kill", unix.W_OK, 0); err != nil {
-		c.discard()
-		return nil, cgroupsFail(own, &os.PathError{Op: "access", Path: c.dir + "/cgroup.kill", Err: err})
+	if c.killer, err = unix.Openat(c.fd, "cgroup.kill", unix.O_WRONLY|unix.O_CLOEXEC, 0); err != nil {
+		unix.Close(c.fd)
+		_ = unix.Rmdir(c.dir)
+		return nil, cgroupsFail(own, &os.PathError{Op: "open", Path: c.dir + "/cgroup.kill", Err: err})
 	}
 	h.Lock()
 	known := h.good == own
@@ -95,26 +103,19 @@ func (c *cgroup) probe() error {
 
 // discard removes a cgroup in which nothing was started.
 func (c *cgroup) discard() {
-	unix.Close(c.fd)
+	c.close()
 	_ = unix.Rmdir(c.dir)
 }
 
-func (c *cgroup) write(name, value string) error {
-	fd, err := unix.Openat(c.fd, name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	_, err = unix.Write(fd, []byte(value))
-	return err
-}
+// kill kills everything in c and below.
+func (c *cgroup) kill() { _, _ = unix.Write(c.killer, []byte("1")) }
 
 // populated reports whether there is anything alive in c or below. Zombies are not.
 func (c *cgroup) populated() bool {
 	var buf [128]byte
 	fd, err := unix.Openat(c.fd, "cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return false // removed
+		return err != unix.ENOENT // which is removed
 	}
 	defer unix.Close(fd)
 	n, _ := unix.Read(fd, buf[:])
@@ -145,7 +146,7 @@ func (c *cgroup) pids() (all []int) {
 // signal signals everything in c that is not in the process group.
 func (c *cgroup) signal(group int, sigs ...unix.Signal) {
 	var r procReader
-	name := []byte("/" + filepath.Base(c.dir))
+	name := "/" + filepath.Base(c.dir)
 	c.each(func(pid int) {
 		fd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
@@ -154,8 +155,8 @@ func (c *cgroup) signal(group int, sigs ...unix.Signal) {
 		defer unix.Close(fd)
 		// Looked at after the descriptor was opened: it must still be in c.
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
-		if err != nil || !bytes.Contains(b, name) {
-			return
+		if err != nil || !(bytes.Contains(b, []byte(name+"/")) || bytes.Contains(b, []byte(name+"\n"))) {
+			return // 1 is not 10
 		}
 		if p, ok := r.get(pid, ^uint64(0)); !ok || p.pgrp == group {
 			return
@@ -176,7 +177,7 @@ func (c *cgroup) remove(deadline time.Time) bool {
 			return true
 		}
 		if round%8 == 0 {
-			_ = c.write("cgroup.kill", "1")
+			c.kill()
 		}
 		if !c.populated() {
 			c.removeBelow()
@@ -221,4 +222,7 @@ func (c *cgroup) release(deadline time.Time) bool {
 	}
 }
 
-func (c *cgroup) close() { unix.Close(c.fd) }
+func (c *cgroup) close() {
+	unix.Close(c.killer)
+	unix.Close(c.fd)
+}

@@ -44,11 +44,13 @@ func init() {
 		"many":     runModeMany,
 		"starved":  runModeStarved,
 		"hungry":   runModeHungry,
+		"dry":      runModeDry,
 		"nonreap":  runModeNonReaping,
 		"ignorant": runModeIgnoringChildren,
 		"reaped":   runModeReaped,
 		"released": runModeReleased,
 		"hidden":   runModeHidden,
+		"namesake": runModeNamesake,
 	}
 }
 

@@ -1,7 +1,6 @@
 package procgroup
 
 import (
-	"bytes"
 	"crypto/rand"
 	"os"
 	"os/exec"
@@ -36,6 +35,7 @@ type descendants struct {
 	begun  time.Time
 	reaped bool // go by the cookie alone
 	except int  // a process that is not a member: the helper
+	blind  bool // the last look of the sweep saw nothing, for want of descriptors, say
 	// killed are members that may not look like it any more: they let go of their
 	// environment some time before they are gone.
 	killed map[procKey]bool
@@ -137,69 +137,54 @@ func (d *descendants) signal(sigs ...unix.Signal) (any bool) {
 	return any
 }
 
-// shortLived is how long a command may have taken for nothingForked to make sense: no
-// system gives out all its process ids in this time.
+// shortLived is how long a command may have taken for quickly to make sense: no system
+// gives out all its process ids in this time.
 const shortLived = 100 * time.Millisecond
 
-// maxProbes is how many process ids are looked at one by one.
-const maxProbes = 64
-
-// quickly gives the members without a look at all processes, where the command has
-// ended so soon that only a few process ids were given out since it was started:
-// whatever it has started has one of those. It reports false where that is not so.
-func (d *descendants) quickly() (found []proc, ok bool) {
+// quickly reports whether there are no members, without a look at all processes, where
+// the command has ended so soon that only a few process ids were given out since it was
+// started: whatever it has started has one of those. Members that it comes across are
+// killed.
+func (d *descendants) quickly(deadline time.Time) bool {
 	if time.Since(d.begun) > shortLived {
-		return nil, false
+		return false
 	}
-	var buf [64]byte
-	fd, err := unix.Open("/proc/loadavg", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, false
+	found, complete := d.newcomers(d.leader.pid, deadline)
+	return complete && len(found) == 0
+}
+
+// strike kills members.
+func (d *descendants) strike(found []proc) {
+	if len(found) > 0 && d.killed == nil {
+		d.killed = make(map[procKey]bool)
 	}
-	n, err := unix.Read(fd, buf[:])
-	unix.Close(fd)
-	if err != nil || n <= 0 {
-		return nil, false
+	for i := range found {
+		d.killed[found[i].key()] = true
+		signalProc(&found[i], unix.SIGKILL)
 	}
-	line := bytes.TrimSpace(buf[:n])
-	last := int(number(line[bytes.LastIndexByte(line, ' ')+1:]))
-	if last < d.leader.pid || last-d.leader.pid > maxProbes {
-		return nil, false
-	}
-	var r procReader
-	all := make([]proc, 0, last-d.leader.pid)
-	for pid := d.leader.pid + 1; pid <= last; pid++ {
-		if p, ok := r.get(pid, 0); ok {
-			all = append(all, p)
-		}
-	}
-	found, unsure := d.among(all)
-	return found, len(unsure) == 0
 }
 
 // maxUnsure is how often the sweep looks again because of a process without an
-// environment.
+// environment, or of too many new ones.
 const maxUnsure = 4
 
 // sweep kills the members until there are none, or gives those that are left at the
 // deadline; and, in any case, what may be members.
 func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) {
-	if found, ok := d.quickly(); ok && len(found) == 0 {
+	if d.quickly(deadline) {
 		return nil, nil
 	}
-	d.killed = make(map[procKey]bool)
 	unsureFor, clean := 0, 0
 	for b := backoff(0); ; {
+		last := lastPid()
 		found, unsure, ok := d.members()
-		for i := range found {
-			d.killed[found[i].key()] = true
-			signalProc(&found[i], unix.SIGKILL)
-		}
+		d.strike(found)
+		more, complete := d.newcomers(last, deadline)
 		switch {
-		case len(found) > 0:
-			clean = -1 // so two looks must find nothing: one alone can be evaded
+		case len(found) > 0 || len(more) > 0:
+			clean = -1 // so two looks must find nothing
 		case !ok:
-		case len(unsure) > 0 && unsureFor < maxUnsure:
+		case (len(unsure) > 0 || !complete) && unsureFor < maxUnsure:
 			unsureFor++
 		case clean < 0:
 			clean++
@@ -207,7 +192,29 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 			return nil, pids(alive(unsure))
 		}
 		if !b.sleep(deadline) {
-			return pids(found), pids(alive(unsure))
+			d.blind = !ok
+			return pids(lasting(found, more, deadline.Add(closeTime))), pids(alive(unsure))
+		}
+	}
+}
+
+// lasting gives what is still there of what was found and killed, last of all: at the end
+// of a look that took its time a moment has to be left for it to die. Where more, which had
+// just begun, has gone, a child may have taken its place.
+func lasting(found, more []proc, deadline time.Time) []proc {
+	var r procReader
+	for b := backoff(0); ; {
+		var left []proc
+		for _, p := range slices.Concat(found, more) {
+			if now, ok := r.get(p.pid, ^uint64(0)); ok && now.start == p.start && !now.dead() {
+				left = append(left, p)
+			}
+		}
+		if len(left) == 0 {
+			return more
+		}
+		if !b.sleep(deadline) {
+			return left
 		}
 	}
 }

@@ -16,13 +16,17 @@ func (r *ring) Total() int64            { return r.total }
 func NewOrder(max int) *Order           { return &order{max: max} }
 func (o *order) Add(s Stream, p []byte) { o.add(int(s), p) }
 func (o *order) Merge(streams [2][]byte) []byte {
-	o.flush()
+	o.flush([2]bool{})
 	return o.merge(streams)
 }
 
 // Text is what Output.String makes of b.
 func Text(b []byte, dropped int64, open bool) string {
-	return Output{Total: int64(len(b)) + dropped, Dropped: dropped, data: func() []byte { return b }, open: open}.String()
+	o := Output{Total: int64(len(b)) + dropped, Dropped: dropped, data: func() []byte { return b }}
+	if open {
+		o.cut = unfinished(b)
+	}
+	return o.String()
 }
 
 // Live is what WithOutput's callback is called by.

@@ -37,15 +37,22 @@ const (
 	helperEnded   = 'X'
 )
 
-// helperLetGo on the lifeline means that the helper must end without killing anybody.
-const helperLetGo = 'R'
+// What is written to the lifeline before it is closed: that the helper must end without
+// killing anybody; or that this process lives and looks after what the helper cannot kill
+// within helperKillTime, so that the helper ends as the command did all the same.
+const (
+	helperLetGo = 'R'
+	helperKill  = 'K'
+
+	helperKillTime = killTime / 2
+)
 
 // helperStartTime bounds the start: the program may hang before its main.
 const helperStartTime = 10 * time.Second
 
 // A helper is this side of it.
 type helper struct {
-	lifeline *os.File // nobody writes, but for helperLetGo
+	lifeline *os.File // nothing is written until the end
 	status   *os.File
 	ended    bool
 }
@@ -170,6 +177,7 @@ func (h *helper) wait(ctx context.Context, deadline time.Time) bool {
 
 // killTree makes the helper kill everything, and end.
 func (h *helper) killTree(l *leader, deadline time.Time) {
+	_, _ = h.lifeline.Write([]byte{helperKill})
 	h.lifeline.Close()
 	_ = l.signalGroup(unix.SIGCONT) // it may be stopped
 	// The rest of the time is for the case that it cannot.

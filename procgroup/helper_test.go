@@ -229,3 +229,34 @@ func switches(pid int) (n int) {
 	}
 	return n
 }
+
+// SPEC 5.1, 6.6: a descendant that cannot be killed is listed, and the command's own exit
+// code is kept.
+func TestHelperKeepsTheCode(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	freeze, thaw := freezer(t)
+	defer thaw()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd := exec.Command("sh", "-c", "setsid sleep 120 >/dev/null 2>&1 & echo $!; read line; exit 3")
+	cmd.Stdin = r
+	printed := make(chan int, 1)
+	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithContainment(procgroup.Helper),
+		procgroup.WithOutput(procgroup.Lines(func(_ procgroup.Stream, line string) { printed <- atoi(line) })))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := <-printed
+	freeze(pid)
+	w.Close()
+	res, err := p.Wait()
+	if res.ExitCode != 3 || timeout.ExitCode(err) != 3 || len(res.Survivors) != 1 || res.Survivors[0] != pid || res.Elapsed > time.Second+slack {
+		t.Errorf("%+v, %v; want code 3 and survivor %d", res, err, pid)
+	}
+	thaw()
+	killPid(pid)
+}

@@ -107,11 +107,12 @@ func (s *shim) dropFiles() {
 // watchLifeline waits until the supervisor closes the lifeline or dies.
 func (s *shim) watchLifeline() {
 	var b [1]byte
-	letGo := false
+	letGo, watched := false, false
 	for {
 		n, err := unix.Read(s.lifeline, b[:])
 		if n == 1 {
 			letGo = letGo || b[0] == helperLetGo
+			watched = watched || b[0] == helperKill
 		} else if err != unix.EINTR {
 			break
 		}
@@ -122,35 +123,55 @@ func (s *shim) watchLifeline() {
 	}
 	// Until reap has nothing left to wait for. What cannot die cannot have children either,
 	// so the longer nobody new is found, the less there is to look for.
-	killed := make(map[procKey]bool)
+	killed, begun := make(map[procKey]bool), time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		if killBelow(os.Getpid(), killed) {
 			pause = time.Millisecond
+		}
+		if watched {
+			if time.Since(begun) > helperKillTime && s.hasEnded() {
+				s.exit()
+			}
+			pause = min(pause, helperKillTime/8)
 		}
 		time.Sleep(pause)
 	}
 }
 
+// hasEnded reports whether the command has ended.
+func (s *shim) hasEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
 // killBelow kills the descendants of a process, and reports whether there are any that
 // were not killed before.
 func killBelow(root int, killed map[procKey]bool) (fresh bool) {
-	all := readAll()
-	below := map[int]bool{root: true}
-	for grown := true; grown; {
-		grown = false
-		for i := range all {
-			if p := &all[i]; below[p.ppid] && !below[p.pid] {
-				below[p.pid], grown = true, true
+	kill := func(all []proc) (below []proc) {
+		known := map[int]bool{root: true}
+		for grown := true; grown; {
+			grown = false
+			for i := range all {
+				if p := &all[i]; known[p.ppid] && !known[p.pid] {
+					known[p.pid], grown = true, true
+				}
 			}
 		}
-	}
-	for i := range all {
-		if p := &all[i]; below[p.pid] && !p.dead() {
-			fresh = fresh || !killed[p.key()]
-			killed[p.key()] = true
-			signalProc(p, unix.SIGKILL)
+		for i := range all {
+			if p := &all[i]; known[p.pid] && !p.dead() {
+				fresh = fresh || !killed[p.key()]
+				killed[p.key()] = true
+				signalProc(p, unix.SIGKILL)
+				below = append(below, *p)
+			}
 		}
+		return below
 	}
+	last := lastPid()
+	kill(readAll())
+	// Without the look at what has begun since, a chain of daemons is never caught up with.
+	newcomers(last, time.Now().Add(killTime), func(all []proc) ([]proc, bool) { return kill(all), true })
 	return fresh
 }
 

@@ -3,8 +3,14 @@
 package procgroup_test
 
 import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
 // Case 20: with the helper, the tree dies with the supervisor, even if that is killed.
@@ -62,4 +68,33 @@ func TestSupervisorIsKilledWithoutHelper(t *testing.T) {
 		}
 		supervise(t, command("run", "cgroup", "exit", "0"))
 	}
+}
+
+// The control group of a killed process with the same id, or of one in another process id
+// namespace, is in nobody's way.
+func TestNamesake(t *testing.T) {
+	t.Parallel()
+	needCgroup(t)
+	if rep := supervise(t, command("namesake")); rep.Contained != "cgroup" || rep.Err != "<nil>" {
+		t.Errorf("%+v", rep)
+	}
+}
+
+func runModeNamesake([]string) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	p, err := procgroup.Start(ctx, exec.Command("sleep", "60"), procgroup.WithContainment(procgroup.Cgroup))
+	if err != nil {
+		panic(err)
+	}
+	first := cgroupDirs(os.Getpid())[0]
+	cancel()
+	_, _ = p.Wait()
+	next := strings.TrimSuffix(first, "1") + "2"
+	if err := os.Mkdir(next, 0o755); err != nil {
+		panic(err)
+	}
+	defer os.Remove(next)
+	begun := time.Now()
+	r, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithContainment(procgroup.Cgroup))
+	return say(reportOf(r, err, begun))
 }

@@ -35,12 +35,22 @@ func (o *order) add(s int, p []byte) {
 	o.part[s] = append(o.part[s][:0], tail[len(tail)-n:]...)
 }
 
-// flush records what waits.
-func (o *order) flush() {
-	for s := range o.part {
-		o.push(s, len(o.part[s]))
-		o.part[s] = nil
+// flush records what waits, last of all that of streams that are open: whose end is not
+// the writer's, because it was killed or the pipe closed. It gives how much that is.
+func (o *order) flush(open [2]bool) (cut int) {
+	for _, last := range []bool{false, true} {
+		for s := range o.part {
+			if open[s] != last {
+				continue
+			}
+			if last {
+				cut += len(o.part[s])
+			}
+			o.push(s, len(o.part[s]))
+			o.part[s] = nil
+		}
 	}
+	return cut
 }
 
 func (o *order) push(s, n int) {

@@ -11,7 +11,7 @@ type Output struct {
 	Dropped int64 // bytes not kept; always Total - len(Bytes())
 
 	data func() []byte // nil is nothing
-	open bool          // the end is not the writer's: it was killed, or the pipe closed
+	cut  int           // so many bytes at the end begin characters that never ended
 }
 
 // Bytes gives the bytes that were kept. They must not be changed.
@@ -30,10 +30,7 @@ func (o Output) String() string {
 	if o.Dropped > 0 {
 		b = b[continuation(b):]
 	}
-	if o.open {
-		b = b[:len(b)-unfinished(b)]
-	}
-	return string(b)
+	return string(b[:max(len(b)-o.cut, 0)])
 }
 
 // continuation is how many bytes at the start of b may belong to a character that began

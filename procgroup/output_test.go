@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -210,4 +211,23 @@ func TestCallback(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// SPEC 6.3: both streams may end inside a character at once.
+func TestCombinedEndsInsideCharacters(t *testing.T) {
+	for _, script := range []string{
+		`printf 'a\342\202'; printf 'b\360\237' >&2`,
+		`printf 'a\342\202'; printf b >&2`,
+		`printf a; printf 'b\360\237' >&2`,
+	} {
+		var seen atomic.Int64
+		r, err := stopWhen(t, func() bool { return seen.Load() == 2 }, exec.Command("sh", "-c", script+"; exec sleep 60"),
+			procgroup.WithOutput(func(c procgroup.Chunk) {
+				seen.Add(int64(bytes.Count(c.Data, []byte("a")) + bytes.Count(c.Data, []byte("b"))))
+			}))
+		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
+		if got := r.Combined.String(); got != "ab" && got != "ba" { // as they arrived
+			t.Errorf("%s: %q of %q", script, got, r.Combined.Bytes())
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -33,8 +34,8 @@ type Process struct {
 	out      *output
 	in       *input
 
-	mu   sync.Mutex // held while the tree is signalled
-	over bool       // it must not be signalled any more
+	mu   sync.Mutex  // held while the tree is signalled
+	over atomic.Bool // it must not be signalled any more; set before mu is waited for
 
 	done   chan struct{} // closed when result and err are set
 	result *Result
@@ -87,7 +88,7 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 // the calling goroutine.
 //
 // Start panics if ctx or cmd is nil.
-func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Process, error) {
+func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err error) {
 	if ctx == nil {
 		panic("procgroup: nil context")
 	}
@@ -97,6 +98,11 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Process, error)
 	if cmd.Process != nil {
 		return nil, errors.New("procgroup: the command was started already")
 	}
+	defer func() {
+		if err != nil {
+			closeStdinPipe(cmd)
+		}
+	}()
 	p := &Process{
 		settings: newSettings(opts),
 		cmd:      cmd,
@@ -125,6 +131,14 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Process, error)
 	}
 	<-p.done
 	return nil, p.err
+}
+
+// closeStdinPipe closes both ends of [exec.Cmd.StdinPipe], as os/exec does where a command
+// cannot be started. It is the only way to get at them, and without effect for a second time.
+func closeStdinPipe(cmd *exec.Cmd) {
+	unstarted := *cmd
+	unstarted.Err = errors.New("not to be started")
+	_ = unstarted.Start()
 }
 
 // Wait waits for the end and gives the result. The error is nil if the command ended

@@ -71,7 +71,8 @@ type Result struct {
 	// not, and were left alone: they began after it, run as the same user, have lost their
 	// parent, and do not show their environment. Only Descendants and Helper have them.
 	Unidentified []int
-	// Contained is what was in force; never Auto.
+	// Contained is what was in force; never Auto. It is Group in place of Descendants if
+	// /proc could not be read at the end, for want of descriptors, say.
 	Contained Containment
 	// Elapsed is from the start to the end of the call, with the grace.
 	Elapsed time.Duration

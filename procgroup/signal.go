@@ -45,17 +45,19 @@ func (p *Process) Signal(sig os.Signal) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over {
+	if p.over.Load() {
 		return os.ErrProcessDone
 	}
 	return p.tree.signal(number)
 }
 
-// noMoreSignals is for when the ids of the tree may begin to mean others.
+// noMoreSignals is for when the ids of the tree may begin to mean others. Those that wait
+// to signal give up first: each may take as long as a look at all processes, and the end of
+// the call must not wait for all of them.
 func (p *Process) noMoreSignals() {
+	p.over.Store(true)
 	p.mu.Lock()
-	p.over = true
-	p.mu.Unlock()
+	defer p.mu.Unlock()
 }
 
 // signalNumber reports whether there is such a signal here.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -185,4 +186,28 @@ func TestSignalAtTheEnd(t *testing.T) {
 			}
 		}
 	})
+}
+
+// SPEC 6.11: signals that wait for their turn do not hold up the end of the call.
+func TestSignalsDoNotDelayTheEnd(t *testing.T) {
+	const limit = time.Second
+	for _, c := range []procgroup.Containment{procgroup.Descendants, procgroup.Helper} {
+		p, err := procgroup.Start(context.Background(), command("deaf"), total(limit, procgroup.WithContainment(c))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var signals sync.WaitGroup
+		for range 3000 {
+			signals.Go(func() {
+				for p.Signal(syscall.SIGWINCH) == nil {
+				}
+			})
+		}
+		r, err := p.Wait()
+		signals.Wait()
+		check(t, r, err, want{124, procgroup.TotalTimeout, "tool process timed out after 1000ms.", true, false})
+		if r.Elapsed > limit+shortGrace+2*time.Second { // a second more than what is promised
+			t.Errorf("%v: took %v", c, r.Elapsed)
+		}
+	}
 }

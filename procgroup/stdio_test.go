@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -188,3 +190,37 @@ func TestWriters(t *testing.T) {
 type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// Where a command is not started, nothing is left of its StdinPipe, as with os/exec.
+func TestStdinPipeOfNothing(t *testing.T) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, tt := range []struct {
+		name string
+		ctx  context.Context
+		cmd  *exec.Cmd
+		opt  procgroup.Option
+	}{
+		{"context", ended, exec.Command("true"), nil},
+		{"option", context.Background(), exec.Command("true"), procgroup.WithStopSignal(syscall.Signal(0))},
+		{"containment", context.Background(), exec.Command("true"), procgroup.WithContainment(procgroup.Job)},
+		{"command", context.Background(), exec.Command("/no/such/command"), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := openFiles()
+			w, err := tt.cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := procgroup.Start(tt.ctx, tt.cmd, tt.opt); err == nil {
+				t.Error("started")
+			}
+			if n := openFiles(); n > before {
+				t.Errorf("%d open files, %d before", n, before)
+			}
+			if _, err := w.Write([]byte("x")); !errors.Is(err, fs.ErrClosed) {
+				t.Errorf("writing: %v", err)
+			}
+		})
+	}
+}

@@ -216,8 +216,8 @@ func (o *output) results(stopped bool) (stdout, stderr, combined Output) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
-	o.order.flush()
 	var kept [2][]byte
+	var open [2]bool
 	var outs [2]Output
 	for i := range o.streams {
 		s := &o.streams[i]
@@ -225,13 +225,17 @@ func (o *output) results(stopped bool) (stdout, stderr, combined Output) {
 		kept[i] = b
 		outs[i] = Output{
 			Total: s.ring.total, Dropped: s.ring.total - int64(len(b)),
-			data: func() []byte { return b }, open: stopped || !s.ended.Load(),
+			data: func() []byte { return b },
+		}
+		if open[i] = stopped || !s.ended.Load(); open[i] {
+			outs[i].cut = unfinished(b)
 		}
 	}
 	order := &o.order
+	cut := order.flush(open)
 	combined = Output{
 		Total: order.total, Dropped: order.total - int64(order.kept),
-		data: sync.OnceValue(func() []byte { return order.merge(kept) }), open: outs[0].open || outs[1].open,
+		data: sync.OnceValue(func() []byte { return order.merge(kept) }), cut: cut,
 	}
 	return outs[0], outs[1], combined
 }

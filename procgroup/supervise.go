@@ -132,7 +132,7 @@ func outcome(err error) *timeout.Error {
 
 // conclude ends what is left of the tree, collects the output and makes the result.
 func (p *Process) conclude(stop *timeout.Error) {
-	r := &Result{Reason: reason(stop), Contained: p.tree.contained(), Message: message(p.name, stop)}
+	r := &Result{Reason: reason(stop), Message: message(p.name, stop)}
 	var over time.Time // when everything was killed
 	switch {
 	case stop == nil:
@@ -173,6 +173,7 @@ func (p *Process) conclude(stop *timeout.Error) {
 		}
 	}
 	r.Stdout, r.Stderr, r.Combined = p.out.results(stop != nil)
+	r.Contained = p.tree.contained()
 	p.settle(r, stop, err)
 	p.tree.close()
 	r.Elapsed = time.Since(p.begun)

@@ -14,7 +14,7 @@ import (
 // The order is fixed: wait until the leader has ended or has to be stopped; ask, if it
 // has; then either kill or release; then close.
 type tree interface {
-	// contained is what is in force.
+	// contained is what is in force, and after kill what was.
 	contained() Containment
 	// wait waits until the leader has ended, ctx is done or, unless it is zero, the
 	// deadline has come. It reports whether the leader has ended, and does not reap it:

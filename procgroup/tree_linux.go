@@ -99,7 +99,12 @@ func startIn(cmd *exec.Cmd, c *cgroup) (tree, error) {
 	return &linuxTree{leader: newLeader(cmd), kind: Cgroup, cgroup: c}, nil
 }
 
-func (t *linuxTree) contained() Containment { return t.kind }
+func (t *linuxTree) contained() Containment {
+	if t.kind == Descendants && t.others.blind {
+		return Group
+	}
+	return t.kind
+}
 
 // wait is that of the leader, unless the helper stands in its place.
 func (t *linuxTree) wait(ctx context.Context, deadline time.Time) bool {
@@ -154,17 +159,20 @@ func (t *linuxTree) alive() bool {
 		found, _, ok := t.others.members()
 		return len(found) > 0 || !ok
 	}
-	return len(t.groupMembers()) > 0
+	found, _ := t.groupMembers()
+	return len(found) > 0
 }
 
-// groupMembers lists what is alive in the group.
-func (t *linuxTree) groupMembers() (alive []int) {
-	for _, p := range scan() {
+// groupMembers lists what is alive in the group. It is not ok if /proc cannot be read, for
+// want of descriptors, say.
+func (t *linuxTree) groupMembers() (alive []int, ok bool) {
+	all := scan()
+	for _, p := range all {
 		if p.pgrp == t.pid && !p.dead() {
 			alive = append(alive, p.pid)
 		}
 	}
-	return alive
+	return alive, len(all) > 0
 }
 
 func (t *linuxTree) kill(deadline time.Time) (survivors, unidentified []int) {
@@ -175,7 +183,7 @@ func (t *linuxTree) kill(deadline time.Time) (survivors, unidentified []int) {
 	_ = t.signalGroup(unix.SIGKILL)
 	ended := t.leader.wait(context.Background(), longAgo)
 	if !ended && t.cgroup != nil {
-		_ = t.cgroup.write("cgroup.kill", "1")
+		t.cgroup.kill()
 	}
 	ended = ended || t.leader.wait(context.Background(), deadline)
 
@@ -209,7 +217,9 @@ func (t *linuxTree) awaitGroup(deadline time.Time) (survivors []int) {
 		if t.reaped && t.signalGroup(unix.SIGKILL) == unix.ESRCH {
 			return nil
 		}
-		if survivors = t.groupMembers(); len(survivors) == 0 || !b.sleep(deadline) {
+		survivors, ok := t.groupMembers()
+		known := ok || !t.canAskGroup()
+		if (len(survivors) == 0 && known) || !b.sleep(deadline) {
 			return survivors
 		}
 	}
