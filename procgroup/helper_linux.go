@@ -50,9 +50,15 @@ const (
 // helperStartTime bounds the start: the program may hang before its main.
 const helperStartTime = 10 * time.Second
 
+// helperEndTime is how long a helper whose command has ended by itself may take to end,
+// on a machine that is busy with other things, as long as no limit fires: it is the one
+// that has the exit status.
+const helperEndTime = 5 * time.Second
+
 // A helper is this side of it.
 type helper struct {
-	lifeline *os.File // nothing is written until the end
+	ctx      context.Context // the command's
+	lifeline *os.File        // nothing is written until the end
 	status   *os.File
 	ended    bool
 }
@@ -82,7 +88,7 @@ func startWithHelper(ctx context.Context, cmd *exec.Cmd) (tree, error) {
 		return nil, err
 	}
 	defer statusWrite.Close()
-	h := &helper{lifeline: lifeWrite, status: statusRead}
+	h := &helper{ctx: ctx, lifeline: lifeWrite, status: statusRead}
 
 	path, cookie, begun := cmd.Path, setCookie(cmd), time.Now()
 	args := cmd.Args
@@ -180,6 +186,9 @@ func (h *helper) killTree(l *leader, deadline time.Time) {
 	_, _ = h.lifeline.Write([]byte{helperKill})
 	h.lifeline.Close()
 	_ = l.signalGroup(unix.SIGCONT) // it may be stopped
+	if h.ended {
+		l.wait(h.ctx, time.Now().Add(helperEndTime))
+	}
 	// The rest of the time is for the case that it cannot.
 	l.wait(context.Background(), time.Now().Add(time.Until(deadline)*2/3))
 }

@@ -162,7 +162,7 @@ func TestHelperWaitsQuietly(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	before := switches(helper)
 	time.Sleep(time.Second)
-	if n := switches(helper) - before; before == 0 || n > 100 {
+	if n := switches(helper) - before; before == 0 || n > 400 { // it would be thousands
 		t.Errorf("%d context switches in a second, after %d", n, before)
 	}
 	thaw()
