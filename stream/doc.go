@@ -22,7 +22,10 @@
 // sent meanwhile is lost even where the server has kept it. When the server refuses, the
 // refusal is passed on, and the SDK does what it does about that.
 //
-// Calls are not touched: they are POST requests, and have the limits of requests. Nor is
+// Calls are not touched: they are POST requests, and have the limits of requests. A
+// [Transport] under an SDK would touch them: each chunk of an answer, be it a comment, is a
+// heartbeat of the request that is made under mcpsdk.Limit or its like (guarantee 4), whose
+// Timeout a server could then put off for ever without progress. Nor is
 // subscriptions/listen, which takes the place of that stream in protocol 2026-07-28: it
 // is a POST like any other.
 //

@@ -11,8 +11,8 @@ import (
 
 // A Transport is an [http.RoundTripper] that gives each exchange an idle limit and no
 // total: the wait for the response's header is limited, and then its body is as
-// [Body] says. A request body that is being sent renews the limit while the header is
-// waited for.
+// [Body] says. Each chunk of a request body that is being sent renews the limit too, also
+// after the header has come: a server may wait for the end of one before it goes on.
 //
 // The error of a silent exchange is a [*timeout.Error] of Kind Idle, from RoundTrip or
 // from the body's Read; net/http wraps the former. Contexts and http.Client.Timeout

@@ -26,8 +26,8 @@ type Call struct {
 // Do calls h under the limits that the policy has for the tool. It returns when the
 // execution has ended and nothing more will be sent to the client. What h returned comes
 // with the error of a stop as a partial result, as timeout.Do gives it. A panic is a
-// *timeout.PanicError, a request for limits that make no sense a *timeout.ConfigError, for
-// which h is not called.
+// *timeout.PanicError, and so is an error whose Error panics, as that of a nil pointer may; a
+// request for limits that make no sense is a *timeout.ConfigError, for which h is not called.
 func Do[R any](ctx context.Context, c Call, h func(context.Context) (R, error)) (R, error) {
 	var zero R
 	requested, err := timeout.RequestTimeout(c.Requested)
@@ -43,8 +43,15 @@ func Do[R any](ctx context.Context, c Call, h func(context.Context) (R, error)) 
 		opts = append(opts, timeout.WithLogger(c.Policy.Logger))
 	}
 	opts = append(opts, c.Options...)
+	speaks := func(ctx context.Context) (R, error) {
+		value, err := h(ctx)
+		if err != nil {
+			_ = err.Error() // here it is recovered
+		}
+		return value, err
+	}
 	if c.Token == nil {
-		return timeout.Do(ctx, h, opts...)
+		return timeout.Do(ctx, speaks, opts...)
 	}
 	stop := func() {}
 	opts = append(opts, timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
@@ -52,7 +59,7 @@ func Do[R any](ctx context.Context, c Call, h func(context.Context) (R, error)) 
 	}}))
 	// Not in h: one that has been abandoned would never get to its end.
 	defer func() { stop() }()
-	return timeout.Do(ctx, h, opts...)
+	return timeout.Do(ctx, speaks, opts...)
 }
 
 // Text is what a result says about err to the model: its message, and what there is of

@@ -138,6 +138,20 @@ func TestPanic(t *testing.T) {
 	}
 }
 
+type badError struct{ text string }
+
+func (e *badError) Error() string { return e.text }
+
+// An error that cannot be put into words is the tool's panic, and not that of the adapter,
+// which would take the server down with it.
+func TestBadError(t *testing.T) {
+	_, err := toolcall.Do(t.Context(), toolcall.Call{}, func(context.Context) (int, error) { return 0, (*badError)(nil) })
+	var e *timeout.PanicError
+	if !errors.As(err, &e) {
+		t.Errorf("%T", err)
+	}
+}
+
 // SPEC 7.7.
 func TestText(t *testing.T) {
 	err := &timeout.Error{Kind: timeout.Total, Limit: 90250 * time.Millisecond}

@@ -60,7 +60,7 @@ func ReferenceLimits() map[string]ClientLimits {
 // progress are ignored. A call in which the SDK is stuck, as when a server does not read
 // its input, is given up after another 250 ms.
 //
-// The caller's params are not changed, and its own progress token and
+// The caller's params are not changed, but by the SDK itself, and its own progress token and
 // ProgressNotificationHandler work as they do without Limit. Handlers of notifications
 // are called one after the other, in the order of arrival, but on another goroutine than
 // the SDK's, so that a slow one delays no limit: some may still be called when the

@@ -28,18 +28,25 @@ func (q *queue) add(s mcp.Session, run func()) {
 }
 
 func (q *queue) run(s mcp.Session) {
+	done := false
+	defer func() {
+		if !done { // a handler has called runtime.Goexit
+			go q.run(s)
+		}
+	}()
 	for {
 		q.mu.Lock()
 		all := q.waiting[s]
 		if len(all) == 0 {
 			delete(q.waiting, s)
+			done = true
 			q.mu.Unlock()
 			return
 		}
-		q.waiting[s] = nil
+		next := all[0]
+		all[0] = nil // it has the params
+		q.waiting[s] = all[1:]
 		q.mu.Unlock()
-		for _, run := range all {
-			run()
-		}
+		next()
 	}
 }

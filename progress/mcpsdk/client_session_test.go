@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -197,6 +198,37 @@ func TestClientTwoSessions(t *testing.T) {
 		}
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A handler that does not return, as a test's that calls FailNow, is the last of nothing but
+// itself.
+func TestClientHandlerExits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := make(chan string, 2)
+		c, s := newTestClient(&mcp.ClientOptions{
+			ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
+				if got <- req.Params.Message; req.Params.Message == "first" {
+					runtime.Goexit()
+				}
+			},
+		}), newTestServer()
+		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
+		addTool(s, "work", func(_ context.Context, report func(float64, string)) error {
+			report(1, "first")
+			report(2, "second")
+			return nil
+		})
+		cs := connectClient(t, c, s, "2025-11-25")
+		params := &mcp.CallToolParams{Name: "work"}
+		params.SetProgressToken("mine")
+		if _, err := cs.CallTool(t.Context(), params); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(got) != 2 {
+			t.Errorf("the handler was called %d times, want 2", len(got))
 		}
 	})
 }

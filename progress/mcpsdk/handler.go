@@ -21,8 +21,9 @@ import (
 // it, ask under [progress.Await].
 //
 // A handler that was stopped and then returns a nil error hands over what it returns as the
-// partial result, its output included. Where it returns an error, or not at all, there is no
-// output to give. Then the SDK takes nothing from a wrapper but an error, so the result says
+// partial result, its output included. That must be one that the tool's output schema allows:
+// the SDK makes a JSON-RPC error of any other, of which only Middleware around makes the result
+// of a stop again. Where it returns an error, or not at all, there is no output to give. Then the SDK takes nothing from a wrapper but an error, so the result says
 // everything in its text, and has an [progress.Outcome] only if Out is any, or if
 // Middleware is installed too, which then adds it.
 func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...Option) mcp.ToolHandlerFor[In, Out] {

@@ -113,3 +113,20 @@ func TestDeclaredTimeoutArgument(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// Where both fire at once, the message is there once.
+func TestHandlerUnderTheSamePolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		policy := &timeout.Policy{Default: timeout.Config{Total: time.Minute}}
+		mcp.AddTool(s, &mcp.Tool{Name: "search"}, mcpsdk.Handler(search, mcpsdk.WithPolicy(policy)))
+		mcpsdk.Install(s, policy)
+		res, err := inMemory(protocol2025)(t, s, nil).CallTool(t.Context(), &mcp.CallToolParams{Name: "search", Arguments: query{"content"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff([]string{"Tool exceeded wall-clock limit of 60s.", "found two files"}, texts(res)); d != "" || outcome(res)["exitCode"] != 124.0 {
+			t.Error(d, outcome(res))
+		}
+	})
+}

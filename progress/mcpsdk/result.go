@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -50,9 +51,11 @@ func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, er
 	r, _ := res.(*mcp.CallToolResult)
 	stop, stopped := err.(*timeout.Error)
 	if r != nil && r.GetError() != nil {
-		if own, _ := r.GetError().(*timeout.Error); !stopped || stop == own {
-			// The tool's own failure, in its own words. Results may be shared by calls, so
-			// what is added is added to a copy.
+		own, _ := r.GetError().(*timeout.Error)
+		if !stopped || stop == own || says(r, stop) {
+			// The tool's own failure, in its own words; or what Handler has said already, under
+			// the same limits. Results may be shared by calls, so what is added is added to a
+			// copy.
 			out := *r
 			addOutcome(&out, err)
 			return &out, nil
@@ -80,6 +83,15 @@ func partialResult(req *mcp.CallToolRequest, r *mcp.CallToolResult) *mcp.CallToo
 	}
 	out := *r
 	return &out
+}
+
+// says reports whether r begins with what is to be said about err.
+func says(r *mcp.CallToolResult, err error) bool {
+	if len(r.Content) == 0 {
+		return false
+	}
+	text, ok := r.Content[0].(*mcp.TextContent)
+	return ok && strings.HasPrefix(text.Text, err.Error())
 }
 
 // echoesCancel reports whether r only says that its context was cancelled, as the SDK has it

@@ -3,6 +3,7 @@ package mcpsdk_test
 import (
 	"context"
 	"encoding/json"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -42,6 +43,7 @@ func TestResultOfFailure(t *testing.T) {
 			90250*time.Millisecond + timeout.DefaultGrace},
 		{"panic", "panic", idle, []string{"panic: no such index"}, nil, 0},
 		{"error of a raw handler", "fail", idle, []string{"disk is full"}, nil, 0},
+		{"error that is a nil pointer", "nil", idle, []string{"panic: runtime error: invalid memory address or nil pointer dereference"}, nil, 0},
 	} {
 		for _, version := range versions {
 			t.Run(tt.name+" "+version, func(t *testing.T) {
@@ -52,6 +54,10 @@ func TestResultOfFailure(t *testing.T) {
 					s.AddTool(&mcp.Tool{Name: "deaf", InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 						<-release
 						return nil, nil
+					})
+					s.AddTool(&mcp.Tool{Name: "nil", InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+						var none *fs.PathError
+						return nil, none
 					})
 					mcpsdk.Install(s, &timeout.Policy{Default: tt.limits})
 					cs := inMemory(version)(t, s, nil)
