@@ -17,6 +17,9 @@ import (
 // If an execution was stopped, its [progress.Outcome] stands in _meta under
 // [progress.OutcomeKey].
 //
+// A tool that was stopped may call it itself, with [context.Cause] of its context; the
+// middleware then leaves the result as it is.
+//
 // Where err is nil it does nothing. Slices and maps that res has are not written to.
 func SetResult(res *mcp.CallToolResult, err error, partial string) {
 	if err == nil {
@@ -43,6 +46,11 @@ func SetResult(res *mcp.CallToolResult, err error, partial string) {
 func answer(res *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
 	if err == nil || !ours(err) {
 		return res, err
+	}
+	if res != nil && res.IsError && res.Meta != nil {
+		if _, said := res.Meta.AdditionalFields[progress.OutcomeKey]; said {
+			return res, nil // by the tool, with SetResult
+		}
 	}
 	out := new(mcp.CallToolResult)
 	if res != nil && !res.NeedsInput() { // a question would come too late

@@ -21,6 +21,9 @@ import (
 // If an execution was stopped, its [progress.Outcome] stands in _meta under
 // [progress.OutcomeKey]. GetError of res gives err.
 //
+// A tool that was stopped may call it itself, with [context.Cause] of its context; the
+// middleware then leaves the result as it is.
+//
 // Where err is nil it does nothing. Slices and maps that res has are not written to.
 func SetResult(res *mcp.CallToolResult, err error, partial string) {
 	if err == nil {
@@ -49,6 +52,11 @@ func addOutcome(res *mcp.CallToolResult, err error) {
 // a result.
 func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, error) {
 	r, _ := res.(*mcp.CallToolResult)
+	if r != nil && r.IsError {
+		if _, said := r.Meta[progress.OutcomeKey]; said {
+			return r, nil // by the tool, with SetResult
+		}
+	}
 	stop, stopped := err.(*timeout.Error)
 	if r != nil && r.GetError() != nil {
 		own, _ := r.GetError().(*timeout.Error)

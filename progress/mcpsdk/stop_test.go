@@ -41,6 +41,7 @@ func TestResultOfFailure(t *testing.T) {
 		{"deaf", "deaf", idle, []string{idleText},
 			map[string]any{"kind": "idle", "exitCode": 124.0, "limitMs": 90250.0, "idleMs": 90250.0, "totalMs": 0.0, "abandoned": true},
 			90250*time.Millisecond + timeout.DefaultGrace},
+		{"its own words", "own", idle, []string{idleText + "\n\nPartial output:\nhalf of it"}, idleOutcome, 90250 * time.Millisecond},
 		{"panic", "panic", idle, []string{"panic: no such index"}, nil, 0},
 		{"error of a raw handler", "fail", idle, []string{"disk is full"}, nil, 0},
 		{"error that is a nil pointer", "nil", idle, []string{"panic: runtime error: invalid memory address or nil pointer dereference"}, nil, 0},
@@ -58,6 +59,12 @@ func TestResultOfFailure(t *testing.T) {
 					s.AddTool(&mcp.Tool{Name: "nil", InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 						var none *fs.PathError
 						return nil, none
+					})
+					s.AddTool(&mcp.Tool{Name: "own", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+						<-ctx.Done()
+						res := new(mcp.CallToolResult)
+						mcpsdk.SetResult(res, context.Cause(ctx), "half of it")
+						return res, nil
 					})
 					mcpsdk.Install(s, &timeout.Policy{Default: tt.limits})
 					cs := inMemory(version)(t, s, nil)
