@@ -2,6 +2,7 @@ package procgroup
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -72,6 +73,12 @@ func (d *descendants) newcomers(after int, deadline time.Time) (found []proc, co
 	return newcomers(after, deadline, func(all []proc) ([]proc, bool) {
 		found, unsure := d.among(all)
 		d.strike(found)
-		return found, len(alive(unsure)) == 0 // what exits has its children behind it
+		// What has ended since, or is about to, has all of its children behind it.
+		var r procReader
+		unsure = slices.DeleteFunc(unsure, func(p proc) bool {
+			now, ok := r.get(p.pid, ^uint64(0))
+			return !ok || now.start != p.start || now.dead() || now.exiting
+		})
+		return found, len(unsure) == 0
 	})
 }

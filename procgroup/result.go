@@ -58,7 +58,7 @@ type Result struct {
 	Message string
 
 	// Escalated says that something was still alive when the grace was over, and had to
-	// be killed.
+	// be killed. Without a grace it is false.
 	Escalated bool
 	// PipeHeld says that some process still held an output stream open when the
 	// command's output had been collected for as long as there is time for that.
