@@ -18,11 +18,12 @@
 // in the way that [Result.Contained] names:
 //
 //   - [Cgroup], on Linux where the host may create a control group below its own, as
-//     root or with delegation. Nothing escapes.
+//     root or with delegation. What may move itself to another one escapes.
 //   - [Descendants], elsewhere on Linux. What has no living parent, and an environment
 //     that is cleared, overwritten (as by setproctitle) or not to be read, escapes; so
 //     does what another user runs. Survivors does not list it; Unidentified lists what
-//     has no environment to show.
+//     has no environment to show. A chain of processes each of which ends as soon as it
+//     has started the next, every tenth of a millisecond, may outrun the search.
 //   - [Helper], on request, on Linux: it also works when the host itself is killed.
 //   - [Job], on Windows. It works when the host is killed too; with all others but these
 //     two the command then goes on.
