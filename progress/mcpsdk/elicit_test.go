@@ -114,7 +114,10 @@ func TestElicitation(t *testing.T) {
 				silent := tt.version == protocol2026 || strings.HasPrefix(tt.name, "execution")
 				all := h.list()
 				increases(t, all)
-				for _, n := range all {
+				for i, n := range all {
+					if n.Message == "" && i == len(all)-1 {
+						continue // the wait is over, and the message taken back
+					}
 					if want := "Waiting for approval of the removal of 3 files ("; !silent && !strings.HasPrefix(n.Message, want) {
 						t.Errorf("message %q, want %s...", n.Message, want)
 					}
