@@ -17,9 +17,11 @@ import (
 
 var errTool = errors.New("tool failed")
 
-// bubble runs f with a fake clock; it fails the test if f leaves a goroutine behind.
+// bubble runs f with a fake clock; it fails the test if f leaves a goroutine behind. What
+// other tests have left to run on a busy machine would keep f's stacks from being taken.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
+	settled(t, 150)
 	synctest.Test(t, f)
 }
 

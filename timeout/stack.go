@@ -25,6 +25,10 @@ const (
 	maxGoroutines = 10_000
 	// fewGoroutines are too few to ask what a capture costs.
 	fewGoroutines = 200
+	// maxEach is the most that is believed of what a capture takes per goroutine. One on a
+	// machine that stood still meanwhile would otherwise be the last: the next is not
+	// affordable, and nothing else says that things have changed.
+	maxEach = 20 * time.Microsecond
 	// maxTraces bounds the memory of a capture.
 	maxTraces = 128 << 20
 	// A capture before a cancellation delays it, and one after the grace delays Run's
@@ -126,7 +130,7 @@ func capture() {
 	c.last, c.recent = t, weak.Make(t)
 	took := time.Since(began)
 	if n >= fewGoroutines && took > 0 { // enough to tell; a bubble's time stands still
-		c.each = took / time.Duration(n)
+		c.each = min(took/time.Duration(n), maxEach)
 	}
 	c.at = began
 	c.paid = c.paid.Add(capturePrice * took)
