@@ -25,7 +25,7 @@ func newSerial(stderr *os.File) *serial {
 	if isTerminal(stderr) {
 		return &serial{d: &bar{out: stderr}}
 	}
-	return &serial{d: lines{stderr}}
+	return &serial{d: &lines{out: stderr}}
 }
 
 func (s *serial) update(p *mcp.ProgressNotificationParams) {
@@ -56,14 +56,20 @@ func (s *serial) end() {
 	s.d.clear()
 }
 
-// lines shows progress as lines.
-type lines struct{ out *os.File }
-
-func (l lines) update(p *mcp.ProgressNotificationParams) {
-	fmt.Fprintln(l.out, "progress:", figures(p), harmless(p.Message))
+// lines shows progress as lines, without those that only say that the tool lives.
+type lines struct {
+	out  *os.File
+	last string
 }
 
-func (lines) clear() {}
+func (l *lines) update(p *mcp.ProgressNotificationParams) {
+	if line := fmt.Sprintln("progress:", figures(p), harmless(p.Message)); line != l.last {
+		fmt.Fprint(l.out, line)
+		l.last = line
+	}
+}
+
+func (*lines) clear() {}
 
 // figures gives how far it is, without the tiny steps by which progress increases on the
 // wire where there is none.
