@@ -2,7 +2,6 @@ package progress
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,15 +16,20 @@ const DefaultAwaitLimit = 30 * time.Second
 // awaitGrace is for an ask that does not look at its context.
 const awaitGrace = time.Second
 
-// ErrNoAnswer is what errors.Is finds when nobody has answered in time.
-var ErrNoAnswer = errors.New("progress: no answer in time")
+// ErrNoAnswer is what errors.Is finds when nobody has answered in time. Its text is the one
+// that SPEC 7.9 gives the person.
+var ErrNoAnswer error = noAnswerText{}
+
+type noAnswerText struct{}
+
+func (noAnswerText) Error() string {
+	return "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
+}
 
 // A noAnswer is what Await returns then. The timeout under it gives the exit code.
 type noAnswer struct{ err error }
 
-func (*noAnswer) Error() string {
-	return "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
-}
+func (*noAnswer) Error() string { return ErrNoAnswer.Error() }
 
 func (e *noAnswer) Unwrap() []error { return []error{ErrNoAnswer, e.err} }
 

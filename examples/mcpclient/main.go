@@ -8,7 +8,7 @@
 // stdin and stdout, or what listens at URL. With the server beside this program:
 //
 //	go build -o /tmp/ ./examples/mcpserver
-//	go run ./examples/mcpclient search '{"pattern":"TODO"}' -- /tmp/mcpserver -progress-interval 100ms
+//	go run ./examples/mcpclient search '{"pattern":"func main"}' -- /tmp/mcpserver -progress-interval 100ms
 //
 // On a terminal it draws a progress bar, and passes on what the server asks the person;
 // elsewhere it prints lines to stderr, and the server is told that nobody can be asked. What

@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -116,8 +117,6 @@ func (a *approver) sign(at []byte, action string) []byte {
 // same words.
 type expired struct{ err *timeout.Error }
 
-func (*expired) Error() string {
-	return "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
-}
+func (*expired) Error() string { return progress.ErrNoAnswer.Error() }
 
 func (e *expired) Unwrap() error { return e.err }

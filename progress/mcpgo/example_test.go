@@ -91,8 +91,8 @@ func ExampleHandler() {
 
 	c := dial(s, plain)
 	defer c.Close()
-	show(c, mcp.CallToolParams{Name: "search", Arguments: map[string]any{"pattern": "TODO"}})
-	// Output: looked for TODO
+	show(c, mcp.CallToolParams{Name: "search", Arguments: map[string]any{"pattern": "func main"}})
+	// Output: looked for func main
 }
 
 func ExampleWithPolicy() {

@@ -246,27 +246,7 @@ func TestManyLimitedCalls(t *testing.T) {
 	for _, l := range named("http 2026") {
 		t.Run(l.name, func(t *testing.T) {
 			c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: 10 * time.Second, ResetOnProgress: true})
-			got := record(c)
-			var wg sync.WaitGroup
-			for i := range 1000 {
-				wg.Go(func() {
-					token := fmt.Sprint("t", i)
-					if _, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"lingerMs": 100, "message": token}, token: token}.request()); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			wg.Wait()
-			got.mu.Lock()
-			defer got.mu.Unlock()
-			for token, n := range got.byToken {
-				if n[0].Message != token {
-					t.Fatalf("%v: %v", token, n)
-				}
-			}
-			if len(got.byToken) < 100 {
-				t.Errorf("only %d calls sent anything", len(got.byToken))
-			}
+			manyCalls(t, c, 1000)
 		})
 	}
 }

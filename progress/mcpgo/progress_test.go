@@ -252,10 +252,15 @@ func TestClientThatDoesNotRead(t *testing.T) {
 // Many calls at once in one session, which share their streams: under each token comes what its own tool says. mcp-go has
 // 100 slots for what is to be sent, and drops the rest.
 func TestManyCallsInOneSession(t *testing.T) {
-	c := named("http 2025")[0].connect(t, newServer())
+	manyCalls(t, named("http 2025")[0].connect(t, newServer()), 300)
+}
+
+// manyCalls makes n calls at once, each with a token and a message of its own.
+func manyCalls(t *testing.T, c *client.Client, n int) {
+	t.Helper()
 	got := record(c)
 	var wg sync.WaitGroup
-	for i := range 300 {
+	for i := range n {
 		wg.Go(func() {
 			token := fmt.Sprint("t", i)
 			if _, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"lingerMs": 100, "message": token}, token: token}.request()); err != nil {
