@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
 
 // Attach prepares a command of [exec.CommandContext] that the caller goes on to drive
@@ -46,11 +48,12 @@ func Attach(cmd *exec.Cmd, opts ...Option) {
 	if s.stopSignal == syscall.SIGKILL {
 		s.killGrace = 0
 	}
-	if err := attach(cmd, &s); err != nil {
+	grace, err := proctree.Attach(cmd, proctree.Kind(s.containment), s.stopSignal, s.killGrace)
+	if err != nil {
 		cmd.Err = err
 		return
 	}
 	if cmd.WaitDelay == 0 {
-		cmd.WaitDelay = s.killGrace + min(500*time.Millisecond, math.MaxInt64-s.killGrace)
+		cmd.WaitDelay = grace + min(500*time.Millisecond, math.MaxInt64-grace)
 	}
 }

@@ -47,7 +47,6 @@ func init() {
 		"dry":      runModeDry,
 		"nonreap":  runModeNonReaping,
 		"ignorant": runModeIgnoringChildren,
-		"reaped":   runModeReaped,
 		"released": runModeReleased,
 		"hidden":   runModeHidden,
 		"namesake": runModeNamesake,

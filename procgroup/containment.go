@@ -1,10 +1,6 @@
 package procgroup
 
-import (
-	"errors"
-	"fmt"
-	"strconv"
-)
+import "github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 
 // A Containment is a way to find and kill everything that a command has started. Each
 // one includes what Group does.
@@ -38,31 +34,19 @@ const (
 	Job
 )
 
-// String gives "auto", "leader", "group", "descendants", "cgroup", "helper" or "job".
-func (c Containment) String() string {
-	switch c {
-	case Auto:
-		return "auto"
-	case Leader:
-		return "leader"
-	case Group:
-		return "group"
-	case Descendants:
-		return "descendants"
-	case Cgroup:
-		return "cgroup"
-	case Helper:
-		return "helper"
-	case Job:
-		return "job"
-	}
-	return "Containment(" + strconv.Itoa(int(c)) + ")"
-}
+// String returns "auto", "leader", "group", "descendants", "cgroup", "helper" or "job".
+func (c Containment) String() string { return proctree.Kind(c).String() }
 
-// unavailable is the error for a containment that was asked for by name.
-func unavailable(c Containment, why error) error {
-	return fmt.Errorf("procgroup: containment %v: %w", c, why)
-}
-
-// unsupported is a reason for unavailable.
-func unsupported(why string) error { return fmt.Errorf("%s (%w)", why, errors.ErrUnsupported) }
+// HelperMain must be the first thing in main, or in TestMain, of a program that uses the
+// [Helper] containment. In the program itself it does nothing but remember that it was
+// called. For each command the program is started once more; in that process HelperMain
+// starts the command, and does not return.
+//
+//	func main() {
+//		procgroup.HelperMain()
+//		...
+//	}
+//
+// What the program does in init functions and for package variables happens in the helper
+// too. Where the system has no such containment, HelperMain does nothing.
+func HelperMain() { proctree.HelperMain() }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -93,63 +92,6 @@ func runModeHidden(a []string) int {
 		killPid(pid)
 		rep.Survivors = append(rep.Survivors, r.Survivors...)
 	}
-	return say(rep)
-}
-
-// Case 17, where the kernel reaps the children of a host that ignores SIGCHLD, and has no
-// signal for a group by descriptor: the id of the group may be another's at any time.
-func TestReusedProcessIdOfAHostThatIgnoresChildren(t *testing.T) {
-	needRoot(t)
-	for _, c := range []string{"group", "descendants"} {
-		reused := 0
-		for try := 0; try < 20 && reused < 2; try++ {
-			rep := supervise(t, command("reaped", c))
-			if rep.Code != 0 {
-				reused++
-			}
-		}
-		if reused == 0 {
-			t.Logf("%s: the id was never reused; other processes were faster", c)
-		}
-	}
-}
-
-func runModeReaped(a []string) int {
-	signal.Ignore(unix.SIGCHLD)
-	procgroup.WithoutGroupSignal()
-	// The writer holds up what follows the end of the command.
-	writing, release := make(chan struct{}), make(chan struct{})
-	cmd := exec.Command("echo", "x")
-	cmd.Stdout = writerFunc(func(p []byte) (int, error) {
-		close(writing)
-		<-release
-		return len(p), nil
-	})
-	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithContainment(containments[a[0]]), procgroup.WithKillGrace(longLimit))
-	if err != nil {
-		panic(err)
-	}
-	<-writing
-	for statReaped(p.Pid()) {
-		time.Sleep(time.Millisecond)
-	}
-	var rep report
-	_ = os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(p.Pid()-1)), 0)
-	bystander := exec.Command("sleep", "120")
-	bystander.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := bystander.Start(); err != nil {
-		panic(err)
-	}
-	if bystander.Process.Pid == p.Pid() {
-		rep.Code = 1 // reused
-	}
-	close(release)
-	_, _ = p.Wait()
-	time.Sleep(20 * time.Millisecond)
-	if !alive(bystander.Process.Pid) {
-		rep.Errors = append(rep.Errors, a[0]+": a bystander was killed")
-	}
-	_ = bystander.Process.Kill()
 	return say(rep)
 }
 

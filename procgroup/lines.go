@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 )
 
 // MaxLine is how many bytes of a line [Lines] keeps. The rest of a longer one is dropped.
@@ -89,7 +90,7 @@ func (b *lineBuffer) add(p []byte) {
 func (b *lineBuffer) end() (line string, whole bool) {
 	if len(b.line) > MaxLine {
 		cut := b.line[:MaxLine]
-		b.line = cut[:MaxLine-unfinished(cut)]
+		b.line = cut[:MaxLine-capture.Unfinished(cut)]
 	}
 	line, whole = string(b.line), !b.missed
 	b.line, b.missed = b.line[:0], false

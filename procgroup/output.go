@@ -1,8 +1,41 @@
 package procgroup
 
 import (
-	"unicode/utf8"
+	"strconv"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 )
+
+// A Stream is one of a command's output streams.
+type Stream int
+
+const (
+	Stdout Stream = iota
+	Stderr
+)
+
+// String gives "stdout" or "stderr".
+func (s Stream) String() string {
+	switch s {
+	case Stdout:
+		return "stdout"
+	case Stderr:
+		return "stderr"
+	}
+	return "Stream(" + strconv.Itoa(int(s)) + ")"
+}
+
+// A Chunk is a piece of output, see [WithOutput]. Where it begins and ends is chance.
+type Chunk struct {
+	Stream Stream
+	// Data is valid only during the call. It is empty where only Last is news.
+	Data []byte
+	// Skipped is how many bytes of the stream, before Data, the callback did not get
+	// because it was too slow.
+	Skipped int64
+	// Last says that the stream has ended and that this is its last chunk.
+	Last bool
+}
 
 // An Output is what a stream brought: its last bytes, and how many there were. It is
 // safe for concurrent use.
@@ -10,54 +43,15 @@ type Output struct {
 	Total   int64 // bytes written
 	Dropped int64 // bytes not kept; always Total - len(Bytes())
 
-	data func() []byte // nil is nothing
-	cut  int           // so many bytes at the end begin characters that never ended
+	kept capture.Kept
 }
 
-// Bytes gives the bytes that were kept. They must not be changed.
-func (o Output) Bytes() []byte {
-	if o.data == nil {
-		return nil
-	}
-	return o.data()
-}
+func newOutput(k capture.Kept) Output { return Output{Total: k.Total, Dropped: k.Dropped, kept: k} }
 
-// String gives the bytes that were kept as text. A character that lost its beginning
+// Bytes returns the bytes that were kept. They must not be changed.
+func (o Output) Bytes() []byte { return o.kept.Bytes() }
+
+// String returns the bytes that were kept as text. A character that lost its beginning
 // to the limit, or its end because the command was stopped while writing it, is left
 // out. What is not UTF-8 for any other reason is as it came.
-func (o Output) String() string {
-	b := o.Bytes()
-	if o.Dropped > 0 {
-		b = b[continuation(b):]
-	}
-	return string(b[:max(len(b)-o.cut, 0)])
-}
-
-// continuation is how many bytes at the start of b may belong to a character that began
-// before it. If no character begins where it then would have to, b is not UTF-8, and
-// all of it is kept.
-func continuation(b []byte) int {
-	for i := 0; i < len(b) && i < utf8.UTFMax; i++ {
-		if utf8.RuneStart(b[i]) {
-			return i
-		}
-	}
-	if len(b) < utf8.UTFMax {
-		return len(b)
-	}
-	return 0
-}
-
-// unfinished is how many bytes at the end of b begin a character that b does not end.
-func unfinished(b []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
-		tail := b[len(b)-n:]
-		if utf8.RuneStart(tail[0]) {
-			if utf8.FullRune(tail) {
-				return 0
-			}
-			return n
-		}
-	}
-	return 0
-}
+func (o Output) String() string { return o.kept.String() }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
 
 // A Process is a command that was started. Its methods may be called by any number of
@@ -29,10 +31,9 @@ type Process struct {
 	// children inherit; the supervisor's runs the execution. They meet here.
 	entered  chan context.Context // the command's context, once the execution has begun
 	spawned  chan struct{}        // closed when tree or startErr is set
-	tree     tree
+	tree     proctree.Tree
 	startErr error
-	out      *output
-	in       *input
+	out      *capture.Capture
 
 	mu   sync.Mutex  // held while the tree is signalled
 	over atomic.Bool // it must not be signalled any more; set before mu is waited for
@@ -165,25 +166,20 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil && p.out != nil {
-			p.out.closePipes()
+	config := capture.Config{Max: p.maxOutput, Beat: heartbeat.FromContext(ctx).Beat, Fail: p.abort}
+	if fn := p.onOutput; fn != nil {
+		config.Output = func(c capture.Chunk) {
+			fn(Chunk{Stream: Stream(c.Stream), Data: c.Data, Skipped: c.Skipped, Last: c.Last})
 		}
-		if err != nil && p.in != nil {
-			p.in.close()
-		}
-	}()
-	if p.out, err = newOutput(p.maxOutput); err != nil {
+	}
+	if p.out, err = capture.New(&inner, config); err != nil {
 		return err
 	}
-	p.out.monitor = heartbeat.FromContext(ctx)
-	inner.Stdout, inner.Stderr = p.out.streams[Stdout].w, p.out.streams[Stderr].w
-	if _, file := inner.Stdin.(*os.File); inner.Stdin != nil && !file {
-		if p.in, err = newInput(inner.Stdin, p.abort); err != nil {
-			return err
+	defer func() {
+		if err != nil {
+			p.out.Discard()
 		}
-		inner.Stdin = p.in.r
-	}
+	}()
 	if inner.Path == "" && inner.Err == nil {
 		inner.Err = &exec.Error{Err: exec.ErrNotFound} // os/exec has an error of no type for this
 	}
@@ -191,15 +187,11 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if inner.Cancel != nil {
 		inner.Cancel = func() error { return p.commandContextDone(ctx) }
 	}
-	if p.tree, err = startTree(ctx, &inner, p.containment); err != nil {
+	if p.tree, err = proctree.Start(ctx, &inner, proctree.Kind(p.containment)); err != nil {
 		return p.startFailure(ctx, err)
 	}
 	p.cmd.Process = inner.Process
-	p.attachWriters()
-	p.out.start()
-	if p.in != nil {
-		p.in.start()
-	}
+	p.out.Start()
 	return nil
 }
 
@@ -231,35 +223,3 @@ func (p *Process) commandContextDone(ctx context.Context) error {
 
 // abort stops the command with err as the cause.
 func (p *Process) abort(err error) { p.cancel(err) }
-
-// attachWriters makes the caller's writers sinks. One writer for both streams is one
-// sink, so that it is not called concurrently.
-func (p *Process) attachWriters() {
-	o := p.out
-	if p.onOutput != nil {
-		o.live = newLive(p.onOutput, p.abort)
-	}
-	for i, w := range [...]any{p.cmd.Stdout, p.cmd.Stderr} {
-		if w == nil {
-			continue
-		}
-		s := &o.streams[i]
-		s.sunk = make(chan struct{}, 1)
-		if i == 1 && o.streams[0].sink != nil && same(p.cmd.Stdout, p.cmd.Stderr) {
-			s.sink = o.streams[0].sink
-			continue
-		}
-		if i == 0 {
-			s.sink = newSink("cmd.Stdout", p.cmd.Stdout, p.abort)
-		} else {
-			s.sink = newSink("cmd.Stderr", p.cmd.Stderr, p.abort)
-		}
-		o.sinks = append(o.sinks, s.sink)
-	}
-}
-
-// same compares writers. Those of a type that cannot be compared differ.
-func same(a, b any) (equal bool) {
-	defer func() { _ = recover() }()
-	return a == b
-}

@@ -48,7 +48,7 @@ func (p *Process) Signal(sig os.Signal) error {
 	if p.over.Load() {
 		return os.ErrProcessDone
 	}
-	return p.tree.signal(number)
+	return p.tree.Signal(number)
 }
 
 // noMoreSignals is for when the ids of the tree may begin to mean others. Those that wait

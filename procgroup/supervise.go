@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -19,7 +20,6 @@ const (
 	killTime   = 650 * time.Millisecond // until everything that was killed must be gone
 	outputTime = 800 * time.Millisecond // until the output must have been collected
 	finishTime = 900 * time.Millisecond // until callbacks must have returned
-	closeTime  = 50 * time.Millisecond
 )
 
 // patience is the grace of the executions here. The engine must never abandon attend,
@@ -77,7 +77,7 @@ func (p *Process) attend(ctx context.Context) error {
 	if p.startErr != nil {
 		return p.startErr
 	}
-	p.tree.wait(ctx, time.Time{})
+	p.tree.Wait(ctx, time.Time{})
 	return nil
 }
 
@@ -144,9 +144,9 @@ func (p *Process) conclude(stop *timeout.Error) {
 		r.PipeHeld = p.drain()
 		over = ended.Add(min(max(time.Since(ended)-drainTime, 0), p.killGrace))
 		if p.orphans {
-			p.tree.release()
+			p.tree.Release(time.Now().Add(killTime))
 		} else {
-			r.Survivors, r.Unidentified = p.tree.kill(over.Add(killTime))
+			r.Survivors, r.Unidentified = p.tree.Kill(over.Add(killTime))
 		}
 	case stop.Timeout():
 		over = p.terminate(r, p.killGrace)
@@ -158,48 +158,31 @@ func (p *Process) conclude(stop *timeout.Error) {
 	if r.PipeHeld && p.orphans {
 		until = time.Now() // who holds it lives on, and was given its time
 	}
-	p.out.wait(until)
-	if p.out.finish(until.Add(closeTime)) {
-		r.PipeHeld = true
+	held, err, callback := p.out.Finish(until, over.Add(finishTime))
+	r.PipeHeld = r.PipeHeld || held
+	if stop == nil { // otherwise it is the cause
+		err = errors.Join(err, callback)
 	}
-	err := p.out.failure()
-	over = over.Add(finishTime)
-	if p.in != nil {
-		err = errors.Join(err, p.in.finish(over))
-	}
-	if l := p.out.live; l != nil {
-		if lerr := l.finish(over); stop == nil { // otherwise it is the cause
-			err = errors.Join(err, lerr)
-		}
-	}
-	r.Stdout, r.Stderr, r.Combined = p.out.results(stop != nil)
-	r.Contained = p.tree.contained()
+	stdout, stderr, combined := p.out.Kept(stop != nil)
+	r.Stdout, r.Stderr, r.Combined = newOutput(stdout), newOutput(stderr), newOutput(combined)
+	r.Contained = Containment(p.tree.Contained())
 	p.settle(r, stop, err)
-	p.tree.close()
+	p.tree.Close()
 	r.Elapsed = time.Since(p.begun)
 	p.result = r
 }
 
 // terminate stops the tree. It gives the instant at which the grace was over.
 func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
-	if grace > 0 && p.stopSignal != syscall.SIGKILL && p.tree.ask(p.stopSignal) {
+	if grace > 0 && p.stopSignal != syscall.SIGKILL && p.tree.Ask(p.stopSignal) {
 		deadline := time.Now().Add(grace)
-		left := !p.tree.wait(context.Background(), deadline)
 		// Who handles the request to end is given the time, even if the leader did not
 		// wait for it.
-		for b := backoff(0); !left; {
-			begun := time.Now()
-			if !p.tree.alive() {
-				break
-			}
-			b = max(b, backoff(9*time.Since(begun))) // a look at many processes takes its time
-			left = !b.sleep(deadline)
-		}
-		r.Escalated = left
+		r.Escalated = !p.tree.Wait(context.Background(), deadline) || !proctree.AwaitEmpty(p.tree, deadline)
 	}
 	p.noMoreSignals()
 	over := time.Now()
-	r.Survivors, r.Unidentified = p.tree.kill(over.Add(killTime))
+	r.Survivors, r.Unidentified = p.tree.Kill(over.Add(killTime))
 	return over
 }
 
@@ -209,8 +192,8 @@ func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
 func (p *Process) drain() (held bool) {
 	begun := time.Now()
 	until := begun.Add(drainTime)
-	for !p.out.wait(until) {
-		if !p.out.sinking() {
+	for !p.out.Wait(until) {
+		if !p.out.Writing() {
 			return true
 		}
 		if p.ctx.Err() != nil || time.Since(begun) > p.killGrace {
@@ -224,7 +207,7 @@ func (p *Process) drain() (held bool) {
 // settle completes the result and makes the error. fromCaller is what went wrong with
 // the caller's reader and writers.
 func (p *Process) settle(r *Result, stop *timeout.Error, fromCaller error) {
-	err, reaped := p.tree.state()
+	err, reaped := p.tree.State()
 	if reaped {
 		r.State = p.inner.ProcessState
 		p.cmd.ProcessState = r.State

@@ -1,0 +1,178 @@
+package capture
+
+import (
+	"sync"
+	"time"
+)
+
+// liveBacklog is how much output waits for a callback. When more comes, all of it is
+// skipped: who follows the output live wants the newest.
+const liveBacklog = 1 << 20
+
+// live hands the output to the callback, on a goroutine of its own. What
+// comes while the callback is busy is put together, so that many small writes become
+// one chunk.
+type live struct {
+	fn   func(Chunk)
+	fail func(error) // see guard
+
+	mu        sync.Mutex
+	pending   batch
+	closed    bool // no more will come
+	abandoned bool // the call is over
+	wake      chan struct{}
+	done      chan struct{}
+	err       error // once done is closed
+}
+
+// A batch is a number of chunks whose data lies in one piece.
+type batch struct {
+	data   []byte
+	chunks []liveChunk
+}
+
+type liveChunk struct {
+	stream  int
+	n       int
+	skipped int64
+	last    bool
+}
+
+func newLive(fn func(Chunk), fail func(error)) *live {
+	l := &live{fn: fn, fail: fail, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	go l.run()
+	return l
+}
+
+// add queues p. It never waits for the callback.
+func (l *live) add(s int, p []byte, last bool) {
+	l.mu.Lock()
+	l.pending.add(s, p, last)
+	l.mu.Unlock()
+	l.signal()
+}
+
+func (b *batch) add(s int, p []byte, last bool) {
+	if len(b.data) > 0 && len(b.data)+len(p) > liveBacklog {
+		b.skip()
+	}
+	b.data = append(b.data, p...)
+	if n := len(b.chunks) - 1; n >= 0 && b.chunks[n].stream == s {
+		b.chunks[n].n += len(p)
+		b.chunks[n].last = last
+		return
+	}
+	b.chunks = append(b.chunks, liveChunk{stream: s, n: len(p), last: last})
+}
+
+// skip drops the data, and keeps one chunk per stream to say so.
+func (b *batch) skip() {
+	var all [2]liveChunk
+	for _, c := range b.chunks {
+		a := &all[c.stream]
+		a.skipped += int64(c.n) + c.skipped
+		a.last = a.last || c.last
+	}
+	b.data, b.chunks = b.data[:0], b.chunks[:0]
+	for s, a := range all {
+		if a.skipped > 0 || a.last {
+			a.stream = s
+			b.chunks = append(b.chunks, a)
+		}
+	}
+}
+
+// close says that no more will come.
+func (l *live) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.signal()
+}
+
+// abandon makes the call that is under way, if any, the last.
+func (l *live) abandon() {
+	l.mu.Lock()
+	l.abandoned = true
+	l.mu.Unlock()
+	l.signal()
+}
+
+func (l *live) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *live) run() {
+	defer close(l.done)
+	guard(l.deliverAll, func(err error) {
+		l.err = err
+		l.fail(err)
+	})
+}
+
+// deliverAll returns when there is nothing more to deliver, or nobody waits for it.
+func (l *live) deliverAll() {
+	var taken batch
+	for {
+		<-l.wake
+		for l.take(&taken) {
+			if !l.deliver(&taken) {
+				break
+			}
+		}
+		l.mu.Lock()
+		over := l.abandoned || (l.closed && len(l.pending.chunks) == 0)
+		l.mu.Unlock()
+		if over {
+			return
+		}
+	}
+}
+
+// take swaps the pending batch for the one that has been delivered.
+func (l *live) take(b *batch) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b.data, b.chunks = b.data[:0], b.chunks[:0]
+	*b, l.pending = l.pending, *b
+	return len(b.chunks) > 0
+}
+
+func (l *live) deliver(b *batch) bool {
+	data := b.data
+	for _, c := range b.chunks {
+		l.mu.Lock()
+		abandoned := l.abandoned
+		l.mu.Unlock()
+		if abandoned {
+			return false
+		}
+		l.fn(Chunk{Stream: c.stream, Data: data[:c.n:c.n], Skipped: c.skipped, Last: c.last})
+		data = data[c.n:]
+	}
+	return true
+}
+
+// finish waits for the callback until the given time, and then for nothing. The last
+// call is made some time before: one that has been decided on may need a moment to
+// begin, and must not do so after the end.
+func (l *live) finish(until time.Time) error {
+	timer := time.NewTimer(time.Until(until) - closeTime)
+	defer timer.Stop()
+	select {
+	case <-l.done:
+		return l.err
+	case <-timer.C:
+	}
+	l.abandon()
+	timer.Reset(closeTime)
+	select {
+	case <-l.done:
+		return l.err
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,88 @@
+package capture
+
+// A ring keeps the last max bytes that were written to it. Its memory grows with what
+// is written, up to max, so that a silent command costs nothing. Bytes are copied into
+// it once, and once more each time it grows.
+type ring struct {
+	max    int
+	total  int64
+	buf    []byte
+	next   int      // where the oldest byte is, once len(buf) is max
+	blocks [][]byte // all full blocks, where max is Unlimited; buf is the last
+}
+
+const (
+	firstBlock = 4 << 10
+	maxBlock   = 1 << 20
+)
+
+func (r *ring) write(p []byte) {
+	r.total += int64(len(p))
+	switch {
+	case r.max == 0:
+		return
+	case r.max == Unlimited:
+		r.add(p)
+		return
+	case len(p) >= r.max:
+		r.buf = append(r.buf[:0], p[len(p)-r.max:]...)
+		r.next = 0
+		return
+	}
+	if room := r.max - len(r.buf); room > 0 {
+		n := min(room, len(p))
+		r.grow(len(r.buf) + n)
+		r.buf = append(r.buf, p[:n]...)
+		p = p[n:]
+	}
+	for len(p) > 0 {
+		n := copy(r.buf[r.next:], p)
+		p = p[n:]
+		r.next += n
+		if r.next == len(r.buf) {
+			r.next = 0
+		}
+	}
+}
+
+// grow makes room for n bytes, and never for more than max: append would.
+func (r *ring) grow(n int) {
+	if n <= cap(r.buf) {
+		return
+	}
+	bigger := make([]byte, len(r.buf), min(r.max, max(n, 2*cap(r.buf), firstBlock)))
+	copy(bigger, r.buf)
+	r.buf = bigger
+}
+
+// add appends without a limit: in blocks, because to double a gigabyte takes longer
+// than to receive it.
+func (r *ring) add(p []byte) {
+	for len(p) > 0 {
+		if len(r.buf) == cap(r.buf) {
+			if len(r.buf) > 0 {
+				r.blocks = append(r.blocks, r.buf)
+			}
+			r.buf = make([]byte, 0, min(max(2*cap(r.buf), firstBlock), maxBlock))
+		}
+		n := min(len(p), cap(r.buf)-len(r.buf))
+		r.buf = append(r.buf, p[:n]...)
+		p = p[n:]
+	}
+}
+
+// bytes gives what is kept in one piece. Nothing may be written any more.
+func (r *ring) bytes() []byte {
+	switch {
+	case len(r.blocks) > 0:
+		all := make([]byte, 0, r.total)
+		for _, b := range r.blocks {
+			all = append(all, b...)
+		}
+		r.buf, r.blocks = append(all, r.buf...), nil
+	case r.next > 0:
+		r.buf = append(append(make([]byte, 0, len(r.buf)), r.buf[r.next:]...), r.buf[:r.next]...)
+		r.next = 0
+	}
+	return r.buf
+}

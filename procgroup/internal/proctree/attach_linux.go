@@ -1,0 +1,84 @@
+package proctree
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Attach makes Cancel end the tree. Unlike in a linuxTree, the leader is reaped by
+// somebody else, at any time; only its descriptor stays safe.
+func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) (time.Duration, error) {
+	if kind != Auto && kind != Group && kind != Descendants {
+		return 0, unavailable(kind, unsupported("not with Attach"))
+	}
+	if err := ownGroup(cmd); err != nil {
+		return 0, err
+	}
+	var cookie string
+	if kind != Group && procWorks() {
+		cookie = setCookie(cmd)
+	} else if kind == Descendants {
+		return 0, unavailable(kind, unsupported("/proc does not show the processes of this process id namespace"))
+	}
+	cmd.Cancel = func() error {
+		a := &attached{leader: &leader{pid: cmd.Process.Pid, fd: openPidfd(cmd.Process.Pid)}}
+		// Asked after the descriptor was opened: if the process has not been reaped now,
+		// the descriptor is its.
+		if err := cmd.Process.Signal(syscall.Signal(0)); err != nil {
+			a.leader.close()
+			return os.ErrProcessDone
+		}
+		if cookie != "" {
+			a.others = &descendants{leader: a.leader, cookie: cookie, reaped: true}
+		}
+		if grace > 0 {
+			_ = a.leader.signalGroup(stop)
+			_ = a.leader.signalGroup(unix.SIGCONT)
+			if a.others != nil {
+				a.others.signal(stop, unix.SIGCONT)
+			}
+		} else {
+			_ = a.leader.signalGroup(unix.SIGKILL)
+		}
+		a.leader.reaped = a.leader.fd == nil // the group's id was safe only until now
+		go a.finish(time.Now().Add(grace))
+		return nil
+	}
+	return grace, nil
+}
+
+// attached is a tree whose leader os/exec waits for.
+type attached struct {
+	leader *leader
+	others *descendants
+}
+
+// gone reports whether nothing is left.
+func (a *attached) gone() bool {
+	if err := a.leader.signalGroup(0); err != unix.ESRCH && err != unix.EINVAL {
+		return false // zombies count here, so it may take all of the grace
+	}
+	if a.others != nil {
+		found, unsure, ok := a.others.members()
+		return len(found) == 0 && len(unsure) == 0 && ok
+	}
+	return true
+}
+
+// finish kills what is left at the deadline.
+func (a *attached) finish(deadline time.Time) {
+	defer a.leader.close()
+	for b := backoff(0); !a.gone(); {
+		if !b.sleep(deadline) {
+			_ = a.leader.signalGroup(unix.SIGKILL)
+			if a.others != nil {
+				a.others.sweep(time.Now().Add(reapTime))
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package proctree
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A cgroupHome remembers where cgroups can be made, and for a while that they cannot. The
+// control group of this process is read anew each time: it may be moved.
+var cgroupHome struct {
+	sync.Mutex
+	mount  string // where the hierarchy is mounted
+	root   string // which part of it
+	good   string // a process was started below this one
+	bad    string // no cgroup could be made below this one ...
+	reason error  // ... because of this
+	retry  time.Time
+}
+
+// retryCgroups is how long a failure is believed.
+const retryCgroups = 10 * time.Second
+
+// cgroupsFail remembers that own is no place for cgroups, and forgets the mount: it may
+// have changed. A want that passes, of descriptors say, is nothing to remember.
+func cgroupsFail(own string, err error) error {
+	for _, passing := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN} {
+		if errors.Is(err, passing) {
+			return err
+		}
+	}
+	h := &cgroupHome
+	h.Lock()
+	defer h.Unlock()
+	h.bad, h.reason, h.retry = own, err, time.Now().Add(retryCgroups)
+	h.mount, h.good = "", ""
+	return err
+}
+
+// forget makes the next command do without a cgroup.
+func (c *cgroup) forget(err error) {
+	if own, oerr := ownCgroup(); oerr == nil {
+		_ = cgroupsFail(own, err)
+	}
+}
+
+// ownCgroup is the path of this process in the hierarchy.
+func ownCgroup() (string, error) {
+	b, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	for line := range bytes.SplitSeq(b, []byte{'\n'}) {
+		if path, ok := bytes.CutPrefix(line, []byte("0::/")); ok {
+			return "/" + string(path), nil
+		}
+	}
+	return "", errors.New("no cgroup of version 2")
+}
+
+// cgroupMount finds the mounted hierarchy.
+func cgroupMount() (mount, root string, err error) {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", "", err
+	}
+	for line := range strings.SplitSeq(string(b), "\n") {
+		front, back, ok := strings.Cut(line, " - ")
+		fields := strings.Fields(front)
+		if !ok || len(fields) < 5 || !strings.HasPrefix(back, "cgroup2 ") {
+			continue
+		}
+		root, mount = unescape(fields[3]), unescape(fields[4])
+		if root == "/" {
+			root = ""
+		}
+		return mount, root, nil
+	}
+	return "", "", errors.New("no cgroup2 file system is mounted")
+}
+
+// unescape reads \040 and the like.
+func unescape(s string) string {
+	var out []byte
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				out = append(out, byte(n))
+				i += 3
+				continue
+			}
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}
+
+// removeLeftovers removes what a killed process has left: the empty cgroups of those that
+// are no more. One that is in use by a process that cannot be seen from here is safe as
+// long as it is not empty; if it is, that process does without.
+func removeLeftovers(parent string) {
+	dirs, _ := filepath.Glob(filepath.Join(parent, cgroupPrefix+"*-*"))
+	for _, dir := range dirs {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), cgroupPrefix), "-")
+		if n, err := strconv.Atoi(pid); err == nil && unix.Kill(n, 0) == unix.ESRCH {
+			_ = unix.Rmdir(dir)
+		}
+	}
+}

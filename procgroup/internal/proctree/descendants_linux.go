@@ -1,0 +1,236 @@
+package proctree
+
+import (
+	"crypto/rand"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cookieEnv is the variable by which descendants are known: children inherit it, however
+// far they move away. Its value is a list, because a command may be a supervisor itself.
+const cookieEnv = "TOOLDEADLINE_TREE"
+
+// setCookie puts a new cookie into the environment of cmd and gives it.
+func setCookie(cmd *exec.Cmd) string {
+	cookie := rand.Text()
+	value := cookie
+	if outer := os.Getenv(cookieEnv); outer != "" {
+		value = outer + "," + cookie
+	}
+	env := cmd.Environ()
+	cmd.Env = append(env[:len(env):len(env)], cookieEnv+"="+value)
+	return cookie
+}
+
+// descendants finds what a command has started, outside its group too. Unless reaped is
+// set, the leader must not have been reaped: its id, and its group's, are still its own.
+type descendants struct {
+	leader *leader
+	cookie string
+	begun  time.Time
+	reaped bool // go by the cookie alone
+	except int  // a process that is not a member: the helper
+	blind  bool // the last look of the sweep saw nothing, for want of descriptors, say
+	// killed are members that may not look like it any more: they let go of their
+	// environment some time before they are gone.
+	killed map[procKey]bool
+}
+
+// members lists what is alive, the leader too. unsure is what may belong to them too: it
+// shows no environment, which may be because it is in the middle of an exec. It is not
+// ok if /proc cannot be read now, for want of descriptors, say.
+func (d *descendants) members() (found, unsure []proc, ok bool) {
+	all := scan()
+	found, unsure = d.among(all)
+	return found, orphans(all, unsure), len(all) > 0
+}
+
+func (d *descendants) among(all []proc) (found, unsure []proc) {
+	byID := !d.reaped && !d.leader.lost()
+	known := make(map[int]bool)
+	var since uint64
+	for i := range all {
+		p := &all[i]
+		ours := byID && (p.pid == d.leader.pid || p.pgrp == d.leader.pid)
+		if ours && p.pid == d.leader.pid {
+			since = p.start
+		}
+		if ours || strings.Contains(p.cookies, d.cookie) || d.killed[p.key()] {
+			known[p.pid] = true
+		}
+	}
+	// Children of those that are known; their children on the next round.
+	for grown := true; grown; {
+		grown = false
+		for i := range all {
+			if p := &all[i]; known[p.ppid] && !known[p.pid] && p.start >= since {
+				known[p.pid] = true
+				grown = true
+			}
+		}
+	}
+	for i := range all {
+		p := &all[i]
+		switch {
+		case p.dead(), p.pid == d.except:
+		case known[p.pid]:
+			found = append(found, *p)
+		case p.start < since:
+		case p.blank, p.hidden && byID && ofSameUser(p.pid):
+			unsure = append(unsure, *p)
+		}
+	}
+	return found, unsure
+}
+
+// orphans gives those of unsure that can be what a command has started: a member with a
+// parent that is one is known by it, and one without has been adopted, by process 1 or
+// by a process above this one.
+func orphans(all, unsure []proc) (kept []proc) {
+	if len(unsure) == 0 {
+		return nil
+	}
+	parents := make(map[int]int, len(all))
+	adopts := map[int]bool{0: true, 1: true, os.Getpid(): true}
+	for i := range all {
+		parents[all[i].pid] = all[i].ppid
+	}
+	for pid := os.Getppid(); !adopts[pid]; pid = parents[pid] {
+		adopts[pid] = true
+	}
+	for i := range all {
+		if p := &all[i]; p.dead() || p.exiting {
+			adopts[p.pid] = true // it cannot be told any more whether it was a member
+		}
+	}
+	for n := -1; n != len(kept); { // the children of those that are kept, too
+		n, kept = len(kept), kept[:0]
+		for _, p := range unsure {
+			// A parent that is not there has ended during the look.
+			if _, there := parents[p.ppid]; !there || adopts[p.ppid] {
+				adopts[p.pid] = true
+				kept = append(kept, p)
+			}
+		}
+	}
+	return kept
+}
+
+// signal signals the members outside the leader's group, and reports whether there are
+// any.
+func (d *descendants) signal(sigs ...unix.Signal) (any bool) {
+	found, _, _ := d.members()
+	for i := range found {
+		if found[i].pgrp == d.leader.pid {
+			continue
+		}
+		any = true
+		for _, sig := range sigs {
+			signalProc(&found[i], sig)
+		}
+	}
+	return any
+}
+
+// shortLived is how long a command may have taken for quickly to make sense: no system
+// gives out all its process ids in this time.
+const shortLived = 100 * time.Millisecond
+
+// quickly reports whether there are no members, without a look at all processes, where
+// the command has ended so soon that only a few process ids were given out since it was
+// started: whatever it has started has one of those. Members that it comes across are
+// killed.
+func (d *descendants) quickly(deadline time.Time) bool {
+	if time.Since(d.begun) > shortLived {
+		return false
+	}
+	found, complete := d.newcomers(d.leader.pid, deadline)
+	return complete && len(found) == 0
+}
+
+// strike kills members.
+func (d *descendants) strike(found []proc) {
+	if len(found) > 0 && d.killed == nil {
+		d.killed = make(map[procKey]bool)
+	}
+	for i := range found {
+		d.killed[found[i].key()] = true
+		signalProc(&found[i], unix.SIGKILL)
+	}
+}
+
+// lastLookTime is how long after the deadline what was killed last is looked at again.
+const lastLookTime = 50 * time.Millisecond
+
+// maxUnsure is how often the sweep looks again because of a process without an
+// environment, or of too many new ones.
+const maxUnsure = 4
+
+// sweep kills the members until there are none, or gives those that are left at the
+// deadline; and, in any case, what may be members.
+func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) {
+	if d.quickly(deadline) {
+		return nil, nil
+	}
+	unsureFor, clean := 0, 0
+	for b := backoff(0); ; {
+		last := lastPid()
+		found, unsure, ok := d.members()
+		d.strike(found)
+		more, complete := d.newcomers(last, deadline)
+		switch {
+		case len(found) > 0 || len(more) > 0:
+			clean = -1 // so two looks must find nothing
+		case !ok:
+		case (len(unsure) > 0 || !complete) && unsureFor < maxUnsure:
+			unsureFor++
+		case clean < 0:
+			clean++
+		default:
+			return nil, pids(alive(unsure))
+		}
+		if !b.sleep(deadline) {
+			d.blind = !ok
+			return pids(lasting(found, more, deadline.Add(lastLookTime))), pids(alive(unsure))
+		}
+	}
+}
+
+// lasting gives what is still there of what was found and killed, last of all: at the end
+// of a look that took its time a moment has to be left for it to die. Where more, which had
+// just begun, has gone, a child may have taken its place.
+func lasting(found, more []proc, deadline time.Time) []proc {
+	var r procReader
+	for b := backoff(0); ; {
+		var left []proc
+		for _, p := range slices.Concat(found, more) {
+			if now, ok := r.get(p.pid, ^uint64(0)); ok && now.start == p.start && !now.dead() {
+				left = append(left, p)
+			}
+		}
+		if len(left) == 0 {
+			return more
+		}
+		if !b.sleep(deadline) {
+			return left
+		}
+	}
+}
+
+// alive leaves out what is about to be gone.
+func alive(all []proc) []proc {
+	return slices.DeleteFunc(all, func(p proc) bool { return p.exiting })
+}
+
+func pids(found []proc) []int {
+	var ids []int
+	for _, p := range found {
+		ids = append(ids, p.pid)
+	}
+	return ids
+}

@@ -1,0 +1,210 @@
+package proctree
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The Helper containment puts a process between this one and the command: this program,
+// started again. It adopts every descendant (it is a subreaper, which this process must
+// never be), reaps them, and kills them all when its lifeline ends: a pipe of which this
+// process has the other end, and nobody else.
+//
+// Over a second pipe it reports how the start went, and then that the command has ended.
+// It stays, so that what the command has left behind has a parent, until the lifeline is
+// closed; then it ends as the command did. A descendant that kills the helper is still
+// found as with Descendants, as long as this process lives.
+
+// helperEnv tells a helper that it is one. Its value is the number of extra files, and
+// whether the command gets a session of its own.
+const (
+	helperEnv    = "TOOLDEADLINE_HELPER"
+	helperSetsid = ",setsid"
+)
+
+// What the helper reports: a byte and, for the first two, a number of 4 bytes.
+const (
+	helperStarted = 'S' // with the process id
+	helperFailed  = 'E' // with the error number
+	helperEnded   = 'X'
+)
+
+// What is written to the lifeline before it is closed: that the helper must end without
+// killing anybody; or that this process lives and looks after what the helper cannot kill
+// within helperKillTime, so that the helper ends as the command did all the same.
+const (
+	helperLetGo = 'R'
+	helperKill  = 'K'
+
+	helperKillTime = reapTime / 2
+)
+
+// helperStartTime bounds the start: the program may hang before its main.
+const helperStartTime = 10 * time.Second
+
+// helperEndTime is how long a helper whose command has ended by itself may take to end,
+// on a machine that is busy with other things, as long as no limit fires: it is the one
+// that has the exit status.
+const helperEndTime = 5 * time.Second
+
+// A helper is this side of it.
+type helper struct {
+	ctx      context.Context // the command's
+	lifeline *os.File        // nothing is written until the end
+	status   *os.File
+	ended    bool
+}
+
+func startWithHelper(ctx context.Context, cmd *exec.Cmd) (Tree, error) {
+	if !helperReady.Load() {
+		return nil, unavailable(Helper, unsupported("main has not called procgroup.HelperMain"))
+	}
+	if !procWorks() {
+		return nil, unavailable(Helper, unsupported("/proc does not show the processes of this process id namespace"))
+	}
+	a := cmd.SysProcAttr
+	if a.Chroot != "" || a.Foreground || a.Setctty || a.Cloneflags != 0 {
+		return nil, unavailable(Helper, unsupported("SysProcAttr has something that a helper cannot pass on"))
+	}
+	if cmd.Err != nil {
+		return nil, cmd.Err
+	}
+	lifeRead, lifeWrite, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer lifeRead.Close()
+	statusRead, statusWrite, err := os.Pipe()
+	if err != nil {
+		lifeWrite.Close()
+		return nil, err
+	}
+	defer statusWrite.Close()
+	h := &helper{ctx: ctx, lifeline: lifeWrite, status: statusRead}
+
+	path, cookie, begun := cmd.Path, setCookie(cmd), time.Now()
+	args := cmd.Args
+	if len(args) == 0 {
+		args = []string{path}
+	}
+	n := len(cmd.ExtraFiles)
+	mode := strconv.Itoa(n)
+	if a.Setsid {
+		a.Setsid, a.Setpgid = false, true
+		mode += helperSetsid
+	}
+	cmd.Args = append([]string{"procgroup-helper", path}, args...)
+	cmd.Path = "/proc/self/exe"
+	cmd.Env = append(cmd.Env, helperEnv+"="+mode)
+	cmd.ExtraFiles = append(cmd.ExtraFiles[:n:n], lifeRead, statusWrite)
+	if err := cmd.Start(); err != nil {
+		h.close()
+		if failed := (*os.PathError)(nil); errors.As(err, &failed) && failed.Path == cmd.Path {
+			failed.Path = path // it may well be the command's directory that is missing
+		}
+		return nil, err
+	}
+	statusWrite.Close()
+	l := newLeader(cmd)
+	t := &linuxTree{
+		leader: l, kind: Helper, helper: h,
+		others: &descendants{leader: l, cookie: cookie, begun: begun, except: l.pid},
+	}
+	if err := h.awaitStart(ctx, path); err != nil {
+		// The command may be there all the same, and only the report late.
+		t.Kill(time.Now().Add(reapTime))
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// awaitStart gives the error of starting the command, in the form of os/exec, or that of
+// ctx if it is done first.
+func (h *helper) awaitStart(ctx context.Context, path string) error {
+	var report [5]byte
+	_ = h.status.SetReadDeadline(time.Now().Add(helperStartTime))
+	stop := context.AfterFunc(ctx, func() { _ = h.status.SetReadDeadline(longAgo) })
+	defer stop()
+	for n := 0; n < len(report); {
+		m, err := h.status.Read(report[n:])
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("procgroup: the helper did not start the command: %w", err)
+		}
+		n += m
+	}
+	switch report[0] {
+	case helperStarted:
+		return nil
+	case helperFailed:
+		return &os.PathError{Op: "fork/exec", Path: path, Err: unix.Errno(binary.NativeEndian.Uint32(report[1:]))}
+	}
+	return errors.New("procgroup: the helper does not make sense")
+}
+
+// wait is Tree.Wait: it waits for the report, or for the end of the helper.
+func (h *helper) wait(ctx context.Context, deadline time.Time) bool {
+	if h.ended {
+		return true
+	}
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { _ = h.status.SetReadDeadline(longAgo) })
+		defer stop()
+	}
+	for {
+		_ = h.status.SetReadDeadline(deadline)
+		over := ctx.Err() != nil || (!deadline.IsZero() && !time.Now().Before(deadline))
+		if over {
+			// A deadline in the past reads nothing, not even what is there.
+			_ = h.status.SetReadDeadline(time.Now().Add(time.Millisecond))
+		}
+		var report [1]byte
+		_, err := h.status.Read(report[:])
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			h.ended = true
+			return true
+		}
+		if over {
+			return false
+		}
+	}
+}
+
+// killTree makes the helper kill everything, and end.
+func (h *helper) killTree(l *leader, deadline time.Time) {
+	_, _ = h.lifeline.Write([]byte{helperKill})
+	h.lifeline.Close()
+	_ = l.signalGroup(unix.SIGCONT) // it may be stopped
+	if h.ended {
+		l.wait(h.ctx, time.Now().Add(helperEndTime))
+	}
+	// The rest of the time is for the case that it cannot.
+	l.wait(context.Background(), time.Now().Add(time.Until(deadline)*2/3))
+}
+
+// letGo makes the helper end, and leave everything alone.
+func (h *helper) letGo(l *leader, deadline time.Time) {
+	_, _ = h.lifeline.Write([]byte{helperLetGo})
+	h.lifeline.Close()
+	_ = l.signalGroup(unix.SIGCONT) // it may be stopped
+	if !l.wait(context.Background(), time.Now().Add(time.Until(deadline)*2/3)) {
+		_ = l.signalGroup(unix.SIGKILL)
+		l.wait(context.Background(), deadline)
+	}
+}
+
+func (h *helper) close() {
+	h.lifeline.Close()
+	h.status.Close()
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package proctree
+
+// HelperMain does nothing: there is no such containment here.
+func HelperMain() {}

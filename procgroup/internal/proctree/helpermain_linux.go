@@ -1,0 +1,226 @@
+package proctree
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// This file is the helper's side, see helper_linux.go.
+
+// helperReady says that HelperMain was called, so that this program, started again, will
+// be a helper and not itself.
+var helperReady atomic.Bool
+
+// HelperMain does not return in a helper.
+func HelperMain() {
+	helperReady.Store(true)
+	value, ok := os.LookupEnv(helperEnv)
+	if !ok {
+		return
+	}
+	os.Unsetenv(helperEnv)
+	number, setsid := strings.CutSuffix(value, helperSetsid)
+	n, err := strconv.Atoi(number)
+	if err != nil || len(os.Args) < 3 {
+		os.Exit(1)
+	}
+	s := &shim{files: 3 + n, lifeline: 3 + n, status: 4 + n, closed: make(chan struct{})}
+	unix.CloseOnExec(s.lifeline)
+	unix.CloseOnExec(s.status)
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	catchSignals()
+	s.start(os.Args[1], os.Args[2:], setsid)
+	s.dropFiles()
+	go s.watchLifeline()
+	s.reap()
+}
+
+// catchSignals keeps what is meant for the command, and for whoever watches it, from
+// ending the helper. What was ignored stays so, in the command too; to ignore the others
+// would have it ignore them as well.
+func catchSignals() {
+	for _, sig := range []os.Signal{
+		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2,
+		unix.SIGALRM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU,
+	} {
+		if !signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
+}
+
+// A shim is the helper in the helper.
+type shim struct {
+	files            int // the descriptors below are the command's
+	lifeline, status int
+	pid              int           // of the command
+	closed           chan struct{} // closed when the supervisor has let go, or died
+
+	mu    sync.Mutex
+	ended bool
+	end   unix.WaitStatus // of the command, once it has ended
+}
+
+func (s *shim) start(path string, args []string, setsid bool) {
+	fds := make([]uintptr, s.files)
+	for fd := range fds {
+		// Only what was handed over has no close-on-exec flag; the rest is the runtime's.
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if fds[fd] = uintptr(fd); err != nil || flags&unix.FD_CLOEXEC != 0 {
+			fds[fd] = ^uintptr(0)
+		}
+	}
+	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{
+		Env: os.Environ(), Files: fds, Sys: &syscall.SysProcAttr{Setsid: setsid, Setpgid: !setsid},
+	})
+	if err != nil {
+		errno := unix.EINVAL
+		errors.As(err, &errno)
+		s.report(binary.NativeEndian.AppendUint32([]byte{helperFailed}, uint32(errno)))
+		unix.Exit(127)
+	}
+	s.pid = pid
+	s.report(binary.NativeEndian.AppendUint32([]byte{helperStarted}, uint32(pid)))
+}
+
+func (s *shim) report(b []byte) { _, _ = unix.Write(s.status, b) }
+
+// dropFiles lets go of what the command was given: nobody may wait for the helper's end
+// of a pipe.
+func (s *shim) dropFiles() {
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	for fd := range s.files {
+		flags, ferr := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		switch {
+		case ferr != nil || flags&unix.FD_CLOEXEC != 0:
+		case fd > 2 || err != nil || unix.Dup3(null, fd, 0) != nil:
+			unix.Close(fd)
+		}
+	}
+}
+
+// watchLifeline waits until the supervisor closes the lifeline or dies.
+func (s *shim) watchLifeline() {
+	var b [1]byte
+	letGo, watched := false, false
+	for {
+		n, err := unix.Read(s.lifeline, b[:])
+		if n == 1 {
+			letGo = letGo || b[0] == helperLetGo
+			watched = watched || b[0] == helperKill
+		} else if err != unix.EINTR {
+			break
+		}
+	}
+	close(s.closed)
+	if letGo {
+		s.exit()
+	}
+	// Until reap has nothing left to wait for. What cannot die cannot have children either,
+	// so the longer nobody new is found, the less there is to look for.
+	killed, begun := make(map[procKey]bool), time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
+		if killBelow(os.Getpid(), killed) {
+			pause = time.Millisecond
+		}
+		if watched {
+			if time.Since(begun) > helperKillTime && s.hasEnded() {
+				s.exit()
+			}
+			pause = min(pause, helperKillTime/8)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// hasEnded reports whether the command has ended.
+func (s *shim) hasEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// killBelow kills the descendants of a process, and reports whether there are any that
+// were not killed before.
+func killBelow(root int, killed map[procKey]bool) (fresh bool) {
+	kill := func(all []proc) (below []proc) {
+		known := map[int]bool{root: true}
+		for grown := true; grown; {
+			grown = false
+			for i := range all {
+				if p := &all[i]; known[p.ppid] && !known[p.pid] {
+					known[p.pid], grown = true, true
+				}
+			}
+		}
+		for i := range all {
+			if p := &all[i]; known[p.pid] && !p.dead() {
+				fresh = fresh || !killed[p.key()]
+				killed[p.key()] = true
+				signalProc(p, unix.SIGKILL)
+				below = append(below, *p)
+			}
+		}
+		return below
+	}
+	last := lastPid()
+	kill(readAll())
+	// Without the look at what has begun since, a chain of daemons is never caught up with.
+	newcomers(last, time.Now().Add(reapTime), func(all []proc) ([]proc, bool) { return kill(all), true })
+	return fresh
+}
+
+// reap reaps whatever ends, and exits when nothing is left and the supervisor has let go.
+func (s *shim) reap() {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, 0, nil)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			<-s.closed
+			s.exit()
+		case pid == s.pid:
+			s.mu.Lock()
+			s.end, s.ended = status, true
+			s.mu.Unlock()
+			s.report([]byte{helperEnded})
+		}
+	}
+}
+
+// exit ends the helper as the command ended, and without what os.Exit does before: the
+// race detector would wait for a second.
+func (s *shim) exit() {
+	s.mu.Lock() // for ever
+	switch {
+	case !s.ended:
+		unix.Exit(1)
+	case s.end.Signaled():
+		dieOf(s.end.Signal())
+		unix.Exit(128 + int(s.end.Signal()))
+	}
+	unix.Exit(s.end.ExitStatus())
+}
+
+// dieOf ends this process by a signal, without a core: the command has left its own.
+func dieOf(sig syscall.Signal) {
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+	// All zeros is the default action. The runtime has handlers for everything, some of
+	// which print stacks.
+	var action [64]byte
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
+	_ = unix.Kill(os.Getpid(), sig)
+	time.Sleep(time.Second)
+}

@@ -1,0 +1,104 @@
+package proctree
+
+import (
+	"os"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// killedCode is the exit code of what is killed; os.Process.Kill gives the same.
+const killedCode = 1
+
+// A job is a job object: a process in it stays in it, and so does what it starts. Its
+// handle is not inherited, so it is closed when the host dies, however it dies, and what
+// is in the job dies with it.
+type job struct{ h windows.Handle }
+
+func newJob() (*job, error) {
+	h, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return nil, os.NewSyscallError("CreateJobObject", err)
+	}
+	j := &job{h}
+	if err := j.limit(windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE); err != nil {
+		j.close()
+		return nil, err
+	}
+	return j, nil
+}
+
+// limit sets what the job does to its processes. Without a flag that allows it, none can
+// leave.
+func (j *job) limit(flags uint32) error {
+	var info windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	info.BasicLimitInformation.LimitFlags = flags
+	_, err := windows.SetInformationJobObject(j.h, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	return os.NewSyscallError("SetInformationJobObject", err)
+}
+
+func (j *job) assign(process windows.Handle) error {
+	return os.NewSyscallError("AssignProcessToJobObject", windows.AssignProcessToJobObject(j.h, process))
+}
+
+// active is how many processes in the job have not ended.
+func (j *job) active() (int, error) {
+	// JOBOBJECT_BASIC_ACCOUNTING_INFORMATION
+	var info struct {
+		userTime, kernelTime, periodUserTime, periodKernelTime int64
+		pageFaults, total, active, terminated                  uint32
+	}
+	err := windows.QueryInformationJobObject(j.h, windows.JobObjectBasicAccountingInformation,
+		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
+	return int(info.active), os.NewSyscallError("QueryInformationJobObject", err)
+}
+
+// pids lists what is in the job: the first thousand, which is enough to say that they
+// could not be killed.
+func (j *job) pids() (pids []int) {
+	// JOBOBJECT_BASIC_PROCESS_ID_LIST
+	var info struct {
+		assigned, listed uint32
+		ids              [1000]uintptr
+	}
+	err := windows.QueryInformationJobObject(j.h, windows.JobObjectBasicProcessIdList,
+		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
+	if err != nil && err != windows.ERROR_MORE_DATA {
+		return nil
+	}
+	for _, id := range info.ids[:min(int(info.listed), len(info.ids))] {
+		pids = append(pids, int(id))
+	}
+	return pids
+}
+
+// kill kills everything in the job, and waits until it is gone. It gives what is not when
+// the deadline has come.
+func (j *job) kill(deadline time.Time) (survivors []int) {
+	for b := backoff(0); ; {
+		_ = windows.TerminateJobObject(j.h, killedCode)
+		if n, err := j.active(); err == nil && n == 0 {
+			return nil
+		}
+		if !b.sleep(deadline) {
+			return j.pids()
+		}
+	}
+}
+
+// release lets the processes live on when the job is closed. Where that is refused, the
+// handle is kept for as long as the host lives: to close it would kill them.
+func (j *job) release() {
+	if j.limit(0) != nil {
+		j.h = 0
+	}
+}
+
+func (j *job) close() {
+	if j.h != 0 {
+		windows.CloseHandle(j.h)
+		j.h = 0
+	}
+}

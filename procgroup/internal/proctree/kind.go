@@ -1,0 +1,40 @@
+package proctree
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// A Kind is a way to find and kill everything that a command has started. The names and
+// numbers are those of procgroup.Containment, where they are described.
+type Kind int
+
+// The kinds.
+const (
+	Auto Kind = iota
+	Leader
+	Group
+	Descendants
+	Cgroup
+	Helper
+	Job
+)
+
+var kinds = [...]string{"auto", "leader", "group", "descendants", "cgroup", "helper", "job"}
+
+// String returns the name, or, for what is no Kind, "Containment(n)".
+func (k Kind) String() string {
+	if k < 0 || int(k) >= len(kinds) {
+		return "Containment(" + strconv.Itoa(int(k)) + ")"
+	}
+	return kinds[k]
+}
+
+// unavailable is the error for a kind that was asked for by name.
+func unavailable(k Kind, why error) error {
+	return fmt.Errorf("procgroup: containment %v: %w", k, why)
+}
+
+// unsupported is a reason for unavailable.
+func unsupported(why string) error { return fmt.Errorf("%s (%w)", why, errors.ErrUnsupported) }

@@ -1,0 +1,121 @@
+package proctree
+
+import (
+	"context"
+	"os/exec"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A leader is the process that was started, which leads its group.
+type leader struct {
+	cmd    *exec.Cmd
+	pid    int
+	fd     *pidfd        // nil where there are none
+	gone   chan struct{} // without fd: closed when it has ended and taken is set
+	taken  bool          // somebody else has reaped it
+	ended  bool          // wait has seen it
+	reaped bool
+	err    error // of cmd.Wait, once reaped
+}
+
+func newLeader(cmd *exec.Cmd) *leader {
+	l := &leader{cmd: cmd, pid: cmd.Process.Pid}
+	if l.fd = openPidfd(l.pid); l.fd == nil {
+		l.gone = make(chan struct{})
+		go func() {
+			defer close(l.gone)
+			l.taken = waitUnreaped(l.pid) == unix.ECHILD
+		}()
+	}
+	return l
+}
+
+// waitUnreaped costs a thread.
+func waitUnreaped(pid int) error {
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+var longAgo = time.Unix(1, 0)
+
+// wait is Tree.Wait.
+func (l *leader) wait(ctx context.Context, deadline time.Time) bool {
+	l.ended = l.ended || l.await(ctx, deadline)
+	return l.ended
+}
+
+func (l *leader) await(ctx context.Context, deadline time.Time) bool {
+	if l.fd == nil {
+		return waitFor(ctx, l.gone, deadline)
+	}
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { _ = l.fd.f.SetReadDeadline(longAgo) })
+		defer stop()
+	}
+	for {
+		// In this order: if ctx ends in between, its deadline is the one that stays. A late
+		// one of the wait before only costs a round.
+		if err := l.fd.f.SetReadDeadline(deadline); err != nil {
+			return true
+		}
+		if ctx.Err() != nil || (!deadline.IsZero() && !time.Now().Before(deadline)) {
+			ended, _ := l.fd.exited()
+			return ended
+		}
+		if l.fd.wait() == nil {
+			return true
+		}
+	}
+}
+
+// lost reports whether somebody else has reaped the leader: the kernel, where the host
+// ignores SIGCHLD, or who uses Attach. From then on its id may be another's.
+func (l *leader) lost() bool {
+	if l.fd != nil {
+		_, err := l.fd.exited()
+		return err == unix.ECHILD
+	}
+	select {
+	case <-l.gone:
+		return l.taken
+	default:
+		return false
+	}
+}
+
+// signalGroup signals the group. It gives ESRCH if that is empty; a zombie is a member.
+func (l *leader) signalGroup(sig unix.Signal) error {
+	if l.fd != nil {
+		if err := l.fd.signalGroup(sig); err != unix.EINVAL {
+			return err
+		}
+	}
+	if l.reaped || l.lost() {
+		return unix.EINVAL // the id may be another group's
+	}
+	return unix.Kill(-l.pid, sig)
+}
+
+// canAskGroup reports whether signalGroup works once the leader is reaped.
+func (l *leader) canAskGroup() bool { return l.fd != nil && !noGroupSignal.Load() }
+
+// reap takes the exit status of the leader, which has ended.
+func (l *leader) reap() {
+	if !l.reaped {
+		l.err = l.cmd.Wait()
+		l.reaped = true
+	}
+}
+
+func (l *leader) close() {
+	if l.fd != nil {
+		l.fd.close()
+	}
+}

@@ -1,0 +1,84 @@
+package proctree
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A look at all processes can be evaded: what forks and ends while it is under way may be
+// in it neither itself nor with its child. But every child gets a new process id, and the
+// system tells the last one that it gave out. So a look is complete once the processes
+// that have begun since have been looked at too, and there are no more of them.
+
+// maxProbes is how many process ids are looked at one by one, and maxRounds how often in a
+// row there may be new ones, none of which is a member.
+const (
+	maxProbes = 64
+	maxRounds = 16
+)
+
+// lastPid is the process id that was given out last, 0 where that is not known.
+func lastPid() int {
+	var buf [64]byte
+	fd, err := unix.Open("/proc/loadavg", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, buf[:])
+	if err != nil || n <= 0 {
+		return 0
+	}
+	line := bytes.TrimSpace(buf[:n])
+	return int(number(line[bytes.LastIndexByte(line, ' ')+1:]))
+}
+
+// newcomers calls fn with the processes whose ids were given out after the given one, time
+// and again until there are no new ones. fn gives the members, and whether all are known.
+// It is not complete if there may be more. found is what fn gave last.
+func newcomers(after int, deadline time.Time, fn func(all []proc) (found []proc, sure bool)) (found []proc, complete bool) {
+	var r procReader
+	var all []proc
+	for rounds := 0; rounds < maxRounds; rounds++ {
+		last := lastPid()
+		if after == 0 || last < after || last-after > maxProbes {
+			return found, false // the ids have begun anew, or there are too many
+		}
+		if last == after {
+			return found, true
+		}
+		all = all[:0]
+		for after < last {
+			after++
+			if p, ok := r.get(after, 0); ok {
+				all = append(all, p)
+			}
+		}
+		more, sure := fn(all)
+		if len(more) > 0 {
+			found, rounds = more, 0
+		}
+		if !sure || !time.Now().Before(deadline) {
+			return found, false
+		}
+	}
+	return found, false
+}
+
+// newcomers kills the members that have begun after the process with the given id.
+func (d *descendants) newcomers(after int, deadline time.Time) (found []proc, complete bool) {
+	return newcomers(after, deadline, func(all []proc) ([]proc, bool) {
+		found, unsure := d.among(all)
+		d.strike(found)
+		// What has ended since, or is about to, has all of its children behind it.
+		var r procReader
+		unsure = slices.DeleteFunc(unsure, func(p proc) bool {
+			now, ok := r.get(p.pid, ^uint64(0))
+			return !ok || now.start != p.start || now.dead() || now.exiting
+		})
+		return found, len(unsure) == 0
+	})
+}

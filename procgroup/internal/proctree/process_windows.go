@@ -1,0 +1,92 @@
+package proctree
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// ownGroup extends the attributes of cmd, in a copy, so that it leads a process group,
+// which a console's events can be sent to. It reports whether the command shares the
+// console of the host, if that has one.
+func ownGroup(cmd *exec.Cmd) (sameConsole bool) {
+	var attr syscall.SysProcAttr
+	if cmd.SysProcAttr != nil {
+		attr = *cmd.SysProcAttr
+	}
+	attr.CreationFlags |= windows.CREATE_NEW_PROCESS_GROUP
+	cmd.SysProcAttr = &attr
+	const other = windows.CREATE_NEW_CONSOLE | windows.CREATE_NO_WINDOW | windows.DETACHED_PROCESS
+	return attr.CreationFlags&other == 0
+}
+
+// startSuspended starts cmd so that it has not run an instruction before admit, which
+// puts it where it belongs, returns. If there is an error, cmd has ended.
+//
+// Between the start and admit the process is not in a job yet. If the host is killed just
+// then, it stays, suspended. os/exec has no way to start a process in a job.
+func startSuspended(cmd *exec.Cmd, admit func() error) error {
+	flags := &cmd.SysProcAttr.CreationFlags
+	wanted := *flags&windows.CREATE_SUSPENDED != 0 // by the caller, who will resume it
+	*flags |= windows.CREATE_SUSPENDED
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	err := admit()
+	if err == nil && !wanted {
+		err = resume(uint32(cmd.Process.Pid))
+	}
+	if err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	return err
+}
+
+// resume resumes a process that was started suspended. It has one thread, whose handle
+// os/exec has closed.
+func resume(pid uint32) error {
+	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
+	if err != nil {
+		return os.NewSyscallError("CreateToolhelp32Snapshot", err)
+	}
+	defer windows.CloseHandle(snapshot)
+	var e windows.ThreadEntry32
+	e.Size = uint32(unsafe.Sizeof(e))
+	for err = windows.Thread32First(snapshot, &e); err == nil; err = windows.Thread32Next(snapshot, &e) {
+		if e.OwnerProcessID == pid {
+			return resumeThread(e.ThreadID)
+		}
+	}
+	if err == windows.ERROR_NO_MORE_FILES {
+		err = errors.New("the suspended process has no thread")
+	}
+	return os.NewSyscallError("Thread32Next", err)
+}
+
+func resumeThread(id uint32) error {
+	thread, err := windows.OpenThread(windows.THREAD_SUSPEND_RESUME, false, id)
+	if err != nil {
+		return os.NewSyscallError("OpenThread", err)
+	}
+	defer windows.CloseHandle(thread)
+	_, err = windows.ResumeThread(thread)
+	return os.NewSyscallError("ResumeThread", err)
+}
+
+// openProcess gives a handle of a process that os/exec has started and not waited for.
+// As long as it is open, no other process and no group gets the same id.
+func openProcess(pid int) (windows.Handle, error) {
+	h, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE|windows.SYNCHRONIZE, false, uint32(pid))
+	return h, os.NewSyscallError("OpenProcess", err)
+}
+
+// askGroup sends the group Ctrl-Break: a Go program gets it as os.Interrupt, others end.
+// There has to be a console that the host shares with the group.
+func askGroup(pid int) bool {
+	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(pid)) == nil
+}

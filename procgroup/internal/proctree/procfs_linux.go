@@ -1,0 +1,255 @@
+package proctree
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// A proc is a process as /proc shows it.
+type proc struct {
+	pid, ppid, pgrp int
+	state           byte
+	start           uint64 // in clock ticks since boot; tells two processes with one id apart
+	cookies         string // the value of the variable cookieEnv
+	blank           bool   // it shows no environment: in the middle of an exec, or it has none
+	hidden          bool   // its environment may not be read
+	exiting         bool   // it shows no environment any more, and will be a zombie
+}
+
+// A procKey tells a process from another with the same id.
+type procKey struct {
+	pid   int
+	start uint64
+}
+
+func (p *proc) key() procKey { return procKey{p.pid, p.start} }
+
+// dead reports whether there is nothing left to kill.
+func (p *proc) dead() bool { return p.state == 'Z' || p.state == 'X' || p.state == 'x' }
+
+// parseStat reads /proc/<pid>/stat. The name, in parentheses, may hold anything.
+func parseStat(b []byte) (p proc, kernel, ok bool) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 1 || end < open || end+2 > len(b) {
+		return p, false, false
+	}
+	p.pid = int(number(b[:open-1]))
+	rest := b[end+2:]
+	for field := 3; field <= 22; field++ {
+		word, after, _ := bytes.Cut(rest, []byte{' '})
+		switch field {
+		case 3:
+			if len(word) != 1 {
+				return p, false, false
+			}
+			p.state = word[0]
+		case 4:
+			p.ppid = int(number(word))
+		case 5:
+			p.pgrp = int(number(word))
+		case 9:
+			const exiting, kthread = 0x00000004, 0x00200000
+			p.exiting = number(word)&exiting != 0
+			kernel = number(word)&kthread != 0
+		case 22:
+			p.start = number(word)
+			ok = len(word) > 0
+		}
+		rest = after
+	}
+	return p, kernel, ok
+}
+
+func number(b []byte) (n uint64) {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n
+}
+
+// procReader reads files below /proc without allocating for each.
+type procReader struct {
+	path, stat, env []byte
+}
+
+func (r *procReader) read(pid int, name string, buf []byte, all bool) ([]byte, error) {
+	r.path = append(r.path[:0], "/proc/"...)
+	r.path = strconv.AppendInt(r.path, int64(pid), 10)
+	r.path = append(r.path, name...)
+	fd, err := unix.Open(string(r.path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return buf[:0], err
+	}
+	defer unix.Close(fd)
+	buf = buf[:cap(buf)]
+	n := 0
+	for {
+		m, err := unix.Read(fd, buf[n:])
+		if err == unix.EINTR {
+			continue
+		}
+		if m <= 0 || err != nil {
+			return buf[:n], err
+		}
+		n += m
+		if n == len(buf) {
+			if !all {
+				return buf[:n], nil
+			}
+			buf = append(buf, make([]byte, len(buf))...)
+		}
+	}
+}
+
+// get reads one process, with its environment only if it is not older than since.
+func (r *procReader) get(pid int, since uint64) (p proc, ok bool) {
+	if r.stat == nil {
+		r.stat, r.env = make([]byte, 1<<10), make([]byte, 16<<10)
+	}
+	b, err := r.read(pid, "/stat", r.stat, false)
+	if err != nil {
+		return p, false
+	}
+	p, kernel, ok := parseStat(b)
+	if !ok {
+		return p, false
+	}
+	if kernel || p.dead() || p.start < since {
+		return p, true
+	}
+	env, err := r.read(pid, "/environ", r.env, true)
+	r.env = env[:cap(env)]
+	p.blank = err == nil && len(env) == 0
+	p.hidden = err != nil && err != unix.ENOENT && err != unix.ESRCH // which are its end
+	p.cookies = cookies(env)
+	return p, true
+}
+
+// scans makes commands that look at the same time share one look: 200 that end together
+// must not read all of /proc 200 times.
+var scans struct {
+	begun atomic.Uint64
+	mu    sync.Mutex
+	last  []proc // must not be changed
+}
+
+// scan lists the processes. It has begun after the call. nil is that /proc cannot be
+// read.
+func scan() []proc {
+	before := scans.begun.Load()
+	scans.mu.Lock()
+	defer scans.mu.Unlock()
+	if scans.begun.Load() == before {
+		scans.begun.Add(1)
+		scans.last = readAll()
+	}
+	return scans.last
+}
+
+// cookies gives the value of the variable. A variable that is set more than once has all
+// its values looked at.
+func cookies(env []byte) string {
+	var all []string
+	for entry := range bytes.SplitSeq(env, []byte{0}) {
+		if value, ok := bytes.CutPrefix(entry, []byte(cookieEnv+"=")); ok {
+			all = append(all, string(value))
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+var hostStarted atomic.Uint64
+
+// hostStart is when this process began: nothing that it has started is older. It is 0
+// where that cannot be read, which may be for want of a descriptor, and pass.
+func hostStart() uint64 {
+	if start := hostStarted.Load(); start > 0 {
+		return start
+	}
+	var r procReader
+	p, ok := r.get(os.Getpid(), ^uint64(0))
+	if !ok {
+		return 0
+	}
+	hostStarted.Store(p.start)
+	return p.start
+}
+
+func readAll() []proc {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	var r procReader
+	self, since := os.Getpid(), hostStart()
+	all := make([]proc, 0, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == self {
+			continue
+		}
+		if p, ok := r.get(pid, since); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// procWorks reports whether /proc is there and shows the processes under the ids that
+// this process knows them by.
+func procWorks() bool {
+	self, err := os.Readlink("/proc/self")
+	return err == nil && self == strconv.Itoa(os.Getpid()) && hostStart() > 0
+}
+
+// signalProc signals p, if its id still means the same process.
+func signalProc(p *proc, sig unix.Signal) {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if err == unix.ESRCH {
+		return
+	}
+	if err == nil {
+		defer unix.Close(fd)
+	}
+	// Looked at after the descriptor was opened: if it is p now, it was p then.
+	var r procReader
+	now, ok := r.get(p.pid, ^uint64(0))
+	if !ok || now.start != p.start {
+		return
+	}
+	if err == nil {
+		_ = unix.PidfdSendSignal(fd, sig, nil, 0)
+	} else {
+		_ = unix.Kill(p.pid, sig)
+	}
+}
+
+// ofSameUser reports whether a process runs as the user that this one does.
+func ofSameUser(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	_, ids, ok := bytes.Cut(b, []byte("\nUid:"))
+	if err != nil || !ok {
+		return false
+	}
+	ids, _, _ = bytes.Cut(ids, []byte{'\n'})
+	for id := range bytes.FieldsSeq(ids) {
+		if string(id) == strconv.Itoa(os.Geteuid()) {
+			return true
+		}
+	}
+	return false
+}

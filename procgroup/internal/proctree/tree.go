@@ -1,0 +1,118 @@
+// Package proctree starts a command together with what holds its processes together, so
+// that everything that it starts can be signalled, waited for, killed and listed. It
+// knows neither limits nor output: the instants until which something may take are
+// passed in.
+package proctree
+
+import (
+	"context"
+	"syscall"
+	"time"
+)
+
+// A Tree is a command that runs, and everything that it has started. There is one
+// implementation per family of systems, and each has a function
+//
+//	func Start(ctx context.Context, cmd *exec.Cmd, want Kind) (Tree, error)
+//
+// that starts cmd, which nobody else uses, held together as it is told. Where it has to
+// wait for that, it gives up with the error of its context when that is done.
+//
+// For a command that the caller starts and waits for itself there is
+//
+//	func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) (time.Duration, error)
+//
+// which makes cmd.Cancel send stop to the tree, and kill it after the grace. It returns
+// the grace that is possible: 0 where there is no way to ask.
+//
+// The order is fixed: wait until the leader has ended or has to be stopped; ask, if it
+// has; then either kill or release; then close.
+type Tree interface {
+	// Contained is what is in force, and after Kill what was.
+	Contained() Kind
+	// Wait waits until the leader has ended, ctx is done or, unless it is zero, the
+	// deadline has come. It reports whether the leader has ended, and does not reap it:
+	// as long as it is a zombie, its process id and that of its group are nobody else's.
+	Wait(ctx context.Context, deadline time.Time) (ended bool)
+	// Signal signals everything. It returns os.ErrProcessDone where nothing is left. It may
+	// be called at any time before Kill and Release.
+	Signal(sig syscall.Signal) error
+	// Ask tells everything to end, by a signal where there are such. It reports false where
+	// there is no way to do so.
+	Ask(sig syscall.Signal) bool
+	// Alive reports whether anything is left that is not a zombie. The leader has ended.
+	Alive() bool
+	// Kill kills everything, the leader too, reaps the leader, and returns the processes
+	// that are still there when the deadline has come, and those that it left alone
+	// because it could not tell whether they belong to the tree.
+	Kill(deadline time.Time) (survivors, unidentified []int)
+	// Release lets go of everything but the leader, which has ended, and reaps it.
+	Release(deadline time.Time)
+	// State is the leader's end, once Kill or Release has returned: the error of its
+	// cmd.Wait, and false where it is still there.
+	State() (err error, reaped bool)
+	// Close gives back what belongs to the tree. What has to wait for the end of a
+	// process that could not be killed is left to a goroutine.
+	Close()
+}
+
+// reapTime is how long what was killed may take to be gone, where no caller says.
+const reapTime = 650 * time.Millisecond
+
+// A backoff is for waiting on something that gives no sign: often at first, then ever
+// less, so that neither a quick end nor a long wait costs much.
+type backoff time.Duration
+
+const maxBackoff = 20 * time.Millisecond
+
+// sleep waits, until the deadline at the latest. It reports false at the deadline.
+func (b *backoff) sleep(deadline time.Time) bool {
+	left := time.Until(deadline)
+	if left <= 0 {
+		return false
+	}
+	d := time.Duration(*b)
+	if d == 0 {
+		d = 100 * time.Microsecond
+	}
+	time.Sleep(min(d, left))
+	*b = backoff(max(d, min(d*3/2, maxBackoff)))
+	return true
+}
+
+// AwaitEmpty waits until nothing of t is alive, or the deadline has come. The leader has
+// ended.
+func AwaitEmpty(t Tree, deadline time.Time) bool {
+	for b := backoff(0); ; {
+		begun := time.Now()
+		if !t.Alive() {
+			return true
+		}
+		b = max(b, backoff(9*time.Since(begun))) // a look at many processes takes its time
+		if !b.sleep(deadline) {
+			return false
+		}
+	}
+}
+
+// waitFor is Tree.Wait for an end that a channel tells.
+func waitFor(ctx context.Context, gone <-chan struct{}, deadline time.Time) bool {
+	select {
+	case <-gone:
+		return true
+	default:
+	}
+	var over <-chan time.Time
+	if !deadline.IsZero() {
+		timer := time.NewTimer(time.Until(deadline))
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-gone:
+		return true
+	case <-ctx.Done():
+	case <-over:
+	}
+	return false
+}

@@ -1,0 +1,269 @@
+package proctree
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A linuxTree is the group of the leader and, depending on the containment, what else
+// holds the tree together.
+type linuxTree struct {
+	*leader
+	kind    Kind
+	cgroup  *cgroup      // Cgroup
+	others  *descendants // Descendants, Helper
+	helper  *helper      // Helper; it is the leader, as far as the system is concerned
+	freed   bool         // what is left in the cgroup is to live on
+	removed bool         // the cgroup
+}
+
+func Start(ctx context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
+	if err := ownGroup(cmd); err != nil {
+		return nil, err
+	}
+	switch want {
+	case Auto:
+		if t, err := startInCgroup(cmd); t != nil || err != nil {
+			return t, err
+		}
+		if procWorks() {
+			return startWithCookie(cmd)
+		}
+		return startInGroup(cmd)
+	case Group:
+		return startInGroup(cmd)
+	case Descendants:
+		if !procWorks() {
+			return nil, unavailable(want, unsupported("/proc does not show the processes of this process id namespace"))
+		}
+		return startWithCookie(cmd)
+	case Cgroup:
+		if cmd.SysProcAttr.UseCgroupFD {
+			return nil, unavailable(want, unsupported("SysProcAttr.UseCgroupFD is set"))
+		}
+		c, err := newCgroup()
+		if err != nil {
+			return nil, unavailable(want, errors.Join(unsupported("no control group can be made"), err))
+		}
+		return startIn(cmd, c)
+	case Helper:
+		return startWithHelper(ctx, cmd)
+	}
+	return nil, unavailable(want, unsupported("not on Linux"))
+}
+
+func startInGroup(cmd *exec.Cmd) (Tree, error) {
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &linuxTree{leader: newLeader(cmd), kind: Group}, nil
+}
+
+func startWithCookie(cmd *exec.Cmd) (Tree, error) {
+	cookie := setCookie(cmd)
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	l := newLeader(cmd)
+	return &linuxTree{leader: l, kind: Descendants, others: &descendants{leader: l, cookie: cookie, begun: begun}}, nil
+}
+
+// startInCgroup gives neither a tree nor an error where there are no cgroups to be had.
+func startInCgroup(cmd *exec.Cmd) (Tree, error) {
+	if cmd.SysProcAttr.UseCgroupFD {
+		return nil, nil // the caller has a better one
+	}
+	c, err := newCgroup()
+	if err != nil {
+		return nil, nil
+	}
+	return startIn(cmd, c)
+}
+
+func startIn(cmd *exec.Cmd, c *cgroup) (Tree, error) {
+	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, c.fd
+	if err := cmd.Start(); err != nil {
+		// Is it the command, or can no process be started in c any more? Then the next
+		// command will do without; this one cannot be started twice.
+		if broken := c.probe(); broken != nil {
+			c.forget(broken)
+		}
+		c.discard()
+		return nil, err
+	}
+	return &linuxTree{leader: newLeader(cmd), kind: Cgroup, cgroup: c}, nil
+}
+
+func (t *linuxTree) Contained() Kind {
+	if t.kind == Descendants && t.others.blind {
+		return Group
+	}
+	return t.kind
+}
+
+// wait is that of the leader, unless the helper stands in its place.
+func (t *linuxTree) Wait(ctx context.Context, deadline time.Time) bool {
+	if t.helper != nil {
+		return t.helper.wait(ctx, deadline)
+	}
+	return t.leader.wait(ctx, deadline)
+}
+
+func (t *linuxTree) Signal(sig unix.Signal) error {
+	err := t.signalEach(sig)
+	if err == unix.EINVAL && t.lost() {
+		err = unix.ESRCH
+	}
+	return signalError(err)
+}
+
+func (t *linuxTree) Ask(sig unix.Signal) bool {
+	// Stopped members act on the request only once they are continued, and a helper that
+	// is stopped does not see them end.
+	_ = t.signalEach(sig, unix.SIGCONT)
+	if t.helper != nil {
+		_ = t.signalGroup(unix.SIGCONT)
+	}
+	return true
+}
+
+// signalEach signals the group and, one by one, what is outside it: some programs take a
+// second request to end for more than that.
+func (t *linuxTree) signalEach(sigs ...unix.Signal) (err error) {
+	if t.helper == nil { // which has nobody else in its group
+		for _, sig := range sigs {
+			err = t.signalGroup(sig)
+		}
+	}
+	if t.cgroup != nil {
+		t.cgroup.signal(t.pid, sigs...)
+	}
+	if t.others != nil {
+		if any := t.others.signal(sigs...); !any && t.helper != nil {
+			err = unix.ESRCH
+		}
+	}
+	return err
+}
+
+func (t *linuxTree) Alive() bool {
+	switch {
+	case t.cgroup != nil:
+		return t.cgroup.populated()
+	case t.others != nil:
+		found, _, ok := t.others.members()
+		return len(found) > 0 || !ok
+	}
+	found, _ := t.groupMembers()
+	return len(found) > 0
+}
+
+// groupMembers lists what is alive in the group. It is not ok if /proc cannot be read, for
+// want of descriptors, say.
+func (t *linuxTree) groupMembers() (alive []int, ok bool) {
+	all := scan()
+	for _, p := range all {
+		if p.pgrp == t.pid && !p.dead() {
+			alive = append(alive, p.pid)
+		}
+	}
+	return alive, len(all) > 0
+}
+
+func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
+	if t.helper != nil {
+		t.helper.killTree(t.leader, deadline)
+	}
+	// First of all, while the leader's id is still its own.
+	_ = t.signalGroup(unix.SIGKILL)
+	ended := t.leader.wait(context.Background(), longAgo)
+	if !ended && t.cgroup != nil {
+		t.cgroup.kill()
+	}
+	ended = ended || t.leader.wait(context.Background(), deadline)
+
+	switch {
+	case t.cgroup != nil:
+		if t.removed = t.cgroup.remove(deadline); !t.removed {
+			survivors = t.cgroup.pids()
+		}
+	case t.others != nil:
+		survivors, unidentified = t.others.sweep(deadline)
+	}
+	// The leader's descriptor can tell whether the group is empty, at no cost, but only
+	// once the leader is reaped. Where the system cannot do that, the ids must stay the
+	// leader's until nobody else is left.
+	if ended && t.canAskGroup() {
+		t.reap()
+	}
+	if t.kind == Group {
+		survivors = t.awaitGroup(deadline)
+	}
+	if ended {
+		t.reap()
+	}
+	return survivors, unidentified
+}
+
+// awaitGroup waits until what was killed is gone. /proc is looked at only where there
+// still is somebody in the group.
+func (t *linuxTree) awaitGroup(deadline time.Time) (survivors []int) {
+	for b := backoff(0); ; {
+		if t.reaped && t.signalGroup(unix.SIGKILL) == unix.ESRCH {
+			return nil
+		}
+		survivors, ok := t.groupMembers()
+		known := ok || !t.canAskGroup()
+		if (len(survivors) == 0 && known) || !b.sleep(deadline) {
+			return survivors
+		}
+	}
+}
+
+func (t *linuxTree) Release(deadline time.Time) {
+	if t.helper != nil {
+		t.helper.letGo(t.leader, deadline)
+	}
+	if t.cgroup != nil {
+		t.freed, t.removed = true, t.cgroup.release(deadline)
+	}
+	if t.leader.wait(context.Background(), longAgo) {
+		t.reap()
+	}
+}
+
+func (t *linuxTree) State() (error, bool) { return t.err, t.reaped }
+
+func (t *linuxTree) Close() {
+	if t.reaped && (t.cgroup == nil || t.removed) {
+		t.finish()
+		return
+	}
+	go func() {
+		t.leader.wait(context.Background(), time.Time{})
+		t.reap()
+		for t.cgroup != nil && !t.removed {
+			if !t.freed {
+				t.removed = t.cgroup.remove(time.Now().Add(time.Minute))
+			} else if t.removed = t.cgroup.release(time.Now()); !t.removed {
+				time.Sleep(time.Second) // it may take as long as a daemon lives
+			}
+		}
+		t.finish()
+	}()
+}
+
+func (t *linuxTree) finish() {
+	t.leader.close()
+	if t.cgroup != nil {
+		t.cgroup.close()
+	}
+	if t.helper != nil {
+		t.helper.close()
+	}
+}

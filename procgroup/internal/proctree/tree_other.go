@@ -1,0 +1,65 @@
+//go:build !linux && !darwin && !dragonfly && !freebsd && !netbsd && !openbsd && !windows
+
+package proctree
+
+import (
+	"context"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// A leaderTree is the leader alone: what it has started is not known.
+type leaderTree struct {
+	cmd  *exec.Cmd
+	gone chan struct{} // closed when the leader has ended and err is set
+	err  error
+}
+
+func Start(_ context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
+	if want != Auto && want != Leader {
+		return nil, unavailable(want, unsupported("not on this system"))
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	t := &leaderTree{cmd: cmd, gone: make(chan struct{})}
+	go func() {
+		t.err = cmd.Wait()
+		close(t.gone)
+	}()
+	return t, nil
+}
+
+func (t *leaderTree) Contained() Kind { return Leader }
+
+func (t *leaderTree) Wait(ctx context.Context, deadline time.Time) bool {
+	return waitFor(ctx, t.gone, deadline)
+}
+
+func (t *leaderTree) Signal(sig syscall.Signal) error { return t.cmd.Process.Signal(sig) }
+
+func (t *leaderTree) Ask(syscall.Signal) bool { return false }
+
+func (t *leaderTree) Alive() bool { return false }
+
+func (t *leaderTree) Kill(deadline time.Time) (survivors, _ []int) {
+	_ = t.cmd.Process.Kill()
+	if !t.Wait(context.Background(), deadline) {
+		return []int{t.cmd.Process.Pid}, nil
+	}
+	return nil, nil
+}
+
+func (t *leaderTree) Release(time.Time) {}
+
+func (t *leaderTree) State() (error, bool) {
+	select {
+	case <-t.gone:
+		return t.err, true
+	default:
+		return nil, false
+	}
+}
+
+func (t *leaderTree) Close() {}

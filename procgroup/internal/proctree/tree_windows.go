@@ -1,0 +1,145 @@
+package proctree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/windows"
+)
+
+// A jobTree is the job object that the leader was put into before it ran. Where there is
+// none to be had it is the leader alone.
+type jobTree struct {
+	cmd     *exec.Cmd
+	pid     int
+	handle  windows.Handle // of the leader; keeps its id from being given to another
+	console bool           // the leader is on the console of the host, if that has one
+	job     *job           // nil: Leader
+	gone    chan struct{}  // closed when the leader has ended and err is set
+	err     error
+}
+
+func Start(_ context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
+	t := &jobTree{cmd: cmd, gone: make(chan struct{})}
+	switch want {
+	case Auto, Job:
+		var err error
+		if t.job, err = newJob(); err != nil && want == Job {
+			return nil, unavailable(want, errors.Join(unsupported("no job object can be made"), err))
+		}
+	case Leader:
+	default:
+		return nil, unavailable(want, unsupported("not on Windows"))
+	}
+	t.console = ownGroup(cmd)
+	if err := startSuspended(cmd, func() error { return t.admit(want) }); err != nil {
+		t.Close()
+		return nil, err
+	}
+	go func() {
+		defer close(t.gone)
+		t.err = cmd.Wait() // costs a thread
+	}()
+	return t, nil
+}
+
+// admit puts the leader into the job. It is suspended, so it has started nothing yet.
+func (t *jobTree) admit(want Kind) (err error) {
+	t.pid = t.cmd.Process.Pid
+	if t.handle, err = openProcess(t.pid); err != nil {
+		return err
+	}
+	if t.job == nil {
+		return nil
+	}
+	if err := t.job.assign(t.handle); err != nil {
+		if want == Job {
+			return unavailable(want, errors.Join(unsupported("the process cannot be put into a job object"), err))
+		}
+		t.job.close()
+		t.job = nil
+	}
+	return nil
+}
+
+func (t *jobTree) Contained() Kind {
+	if t.job == nil {
+		return Leader
+	}
+	return Job
+}
+
+func (t *jobTree) Wait(ctx context.Context, deadline time.Time) bool {
+	return waitFor(ctx, t.gone, deadline)
+}
+
+func (t *jobTree) Signal(sig syscall.Signal) error {
+	select {
+	case <-t.gone:
+		return os.ErrProcessDone
+	default:
+	}
+	switch {
+	case sig != syscall.SIGKILL && t.Ask(sig):
+		return nil
+	case sig != syscall.SIGKILL:
+		return fmt.Errorf("procgroup: signal %v: %w", sig, unsupported("there is no console to send Ctrl-Break by"))
+	case t.job != nil:
+		return os.NewSyscallError("TerminateJobObject", windows.TerminateJobObject(t.job.h, killedCode))
+	}
+	return os.NewSyscallError("TerminateProcess", windows.TerminateProcess(t.handle, killedCode))
+}
+
+func (t *jobTree) Ask(syscall.Signal) bool { return t.console && askGroup(t.pid) }
+
+// alive knows nothing without a job.
+func (t *jobTree) Alive() bool {
+	if t.job == nil {
+		return false
+	}
+	n, err := t.job.active()
+	return n > 0 || err != nil
+}
+
+func (t *jobTree) Kill(deadline time.Time) (survivors, _ []int) {
+	if t.job != nil {
+		survivors = t.job.kill(deadline)
+	} else {
+		_ = windows.TerminateProcess(t.handle, killedCode)
+	}
+	if !t.Wait(context.Background(), deadline) && len(survivors) == 0 {
+		survivors = []int{t.pid}
+	}
+	return survivors, nil
+}
+
+func (t *jobTree) Release(time.Time) {
+	if t.job != nil {
+		t.job.release()
+	}
+}
+
+func (t *jobTree) State() (error, bool) {
+	select {
+	case <-t.gone:
+		return t.err, true
+	default:
+		return nil, false
+	}
+}
+
+// close leaves a leader that could not be killed to the goroutine that waits for it.
+func (t *jobTree) Close() {
+	if t.job != nil {
+		t.job.close()
+	}
+	if t.handle != 0 {
+		windows.CloseHandle(t.handle)
+		t.handle = 0
+	}
+}
