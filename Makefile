@@ -17,6 +17,8 @@ ifeq ($(MODULES),)
 $(error no go.mod found; this Makefile works in a git clone)
 endif
 
+ROOT := $(shell sed -n 's/^module //p' go.mod)
+
 # Each module is built from its own go.mod, as its users build it. The workspace is
 # for editors and for "go run ./examples/..." from the root.
 export GOWORK := off
@@ -53,13 +55,24 @@ test: ## run the tests of every module
 	@$(if $(findstring -race,$(TESTFLAGS)),:,echo "note: the race detector is off; it needs a C compiler")
 	$(call each,$(MODULES),go test $(TESTFLAGS) ./...)
 
-lint: ## gofmt, go vet, staticcheck, go mod tidy, go.work
+# The imports of a module's packages and tests, one per line.
+IMPORTS := go list -f '{{range .Imports}}{{println .}}{{end}}{{range .TestImports}}{{println .}}{{end}}{{range .XTestImports}}{{println .}}{{end}}' ./...
+
+lint: ## gofmt, go vet, staticcheck, go mod tidy, go.work, no foreign internal/
 	@bad=$$("$$(go env GOROOT)/bin/gofmt" -l .) || exit 1; \
 	test -z "$$bad" || { echo "make $@: FAIL: gofmt would change:" >&2; echo "$$bad" >&2; exit 1; }
 	$(call each,$(MODULES),go vet ./...)
 	$(call each,$(MODULES),go run $(STATICCHECK) ./...)
 	$(call each,$(MODULES),go mod tidy -diff)
 	$(call each,$(MODULES),GOWORK= go list ./... >/dev/null)
+	@# A released module is versioned by itself, and internal/ packages promise nothing from one
+	@# version to the next.
+	@for m in $(filter-out . $(UNRELEASED),$(MODULES)); do \
+		echo "--- $$m: no internal/ package of another module"; \
+		all=$$(cd "$$m" && $(IMPORTS)) && own=$$(cd "$$m" && go list -m) || exit 1; \
+		bad=$$(echo "$$all" | sort -u | grep '^$(ROOT)/.*internal' | grep -v "^$$own/"); \
+		test -z "$$bad" || { echo "make $@: FAIL: $$m imports" >&2; echo "$$bad" >&2; exit 1; }; \
+	done
 
 cross: ## build and vet every released module for other systems
 	@for p in $(PLATFORMS); do \

@@ -1,15 +1,18 @@
 package tooldeadline_test
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"testing"
 
 	"github.com/tooldeadline/tooldeadline/internal/snippet"
 )
 
-// The README's snippets compile, as they stand. Those of the adapters are tested in the
-// adapters' modules.
+const core = "github.com/tooldeadline/tooldeadline/"
+
+// The README's snippets compile, as they stand, each in the module that it is about.
 func TestReadmeSnippets(t *testing.T) {
-	const core = "github.com/tooldeadline/tooldeadline/"
 	snippet.Compile(t, snippet.Set{
 		File: "README.md", Not: []string{"mcpsdk", "mcpgo"}, Least: 5,
 		Imports: map[string]string{
@@ -30,4 +33,35 @@ func analyse(context.Context) (string, error)         { return "", nil }
 func explore(context.Context) error                   { return nil }
 `,
 	})
+}
+
+func TestReadmeSnippetsOfAdapters(t *testing.T) {
+	for _, s := range []snippet.Set{{
+		Module: "progress/mcpsdk", Has: "mcpsdk", Least: 3,
+		Imports: map[string]string{
+			"context": "context", "errors": "errors", "fmt": "fmt", "time": "time",
+			"mcp":    "github.com/modelcontextprotocol/go-sdk/mcp",
+			"mcpsdk": core + "progress/mcpsdk", "request": core + "progress/request", "timeout": core + "timeout",
+		},
+		Stubs: "\nvar session *mcp.ClientSession\n",
+	}, {
+		Module: "progress/mcpgo", Has: "mcpgo", Least: 2,
+		Imports: map[string]string{
+			"client":  "github.com/mark3labs/mcp-go/client",
+			"context": "context", "os": "os", "time": "time",
+			"mcpgo": core + "progress/mcpgo", "request": core + "progress/request",
+			"server":    "github.com/mark3labs/mcp-go/server",
+			"timeout":   core + "timeout",
+			"transport": "github.com/mark3labs/mcp-go/client/transport",
+		},
+		Stubs: "\nvar connection transport.Interface\n",
+	}} {
+		t.Run(s.Module, func(t *testing.T) {
+			if _, err := os.Stat(s.Module); errors.Is(err, fs.ErrNotExist) {
+				t.Skip("not in a clone of the repository: a module that was downloaded is without the ones below it")
+			}
+			s.File = "README.md"
+			snippet.Compile(t, s)
+		})
+	}
 }

@@ -33,14 +33,20 @@ func (*noAnswer) Error() string { return ErrNoAnswer.Error() }
 
 func (e *noAnswer) Unwrap() []error { return []error{ErrNoAnswer, e.err} }
 
-// An AwaitOption changes how [Await] waits.
-type AwaitOption func(limit *time.Duration)
+// An AwaitOption changes how [Await] waits. Where one is given twice, the last counts.
+type AwaitOption interface{ applyAwait(*await) }
+
+type await struct {
+	limit time.Duration
+}
+
+type awaitFunc func(*await)
+
+func (f awaitFunc) applyAwait(a *await) { f(a) }
 
 // WithLimit is how long to wait for the person, in place of [DefaultAwaitLimit]. 0 or less
 // is no limit of its own: the total of the execution around bounds it.
-func WithLimit(d time.Duration) AwaitOption {
-	return func(limit *time.Duration) { *limit = d }
-}
+func WithLimit(d time.Duration) AwaitOption { return awaitFunc(func(a *await) { a.limit = d }) }
 
 // Await calls ask, which waits for a person: for an approval, an answer, an elicitation.
 // what says what for, and reaches the client in the messages of keep-alive updates,
@@ -57,21 +63,21 @@ func WithLimit(d time.Duration) AwaitOption {
 //
 // Outside an execution it waits just the same, and tells nobody.
 func Await[T any](ctx context.Context, what string, ask func(context.Context) (T, error), opts ...AwaitOption) (T, error) {
-	limit := DefaultAwaitLimit
+	a := await{limit: DefaultAwaitLimit}
 	for _, o := range opts {
 		if o != nil {
-			o(&limit)
+			o.applyAwait(&a)
 		}
 	}
 	defer heartbeat.Hold(ctx)()
-	defer announce(ctx, what, limit)()
+	defer announce(ctx, what, a.limit)()
 	var v T
 	err := heartbeat.Keep(ctx, heartbeat.DefaultInterval, func(ctx context.Context) (err error) {
-		v, err = timeout.Do(ctx, ask, timeout.Config{Total: limit, Grace: awaitGrace})
+		v, err = timeout.Do(ctx, ask, timeout.Config{Total: a.limit, Grace: awaitGrace})
 		return err
 	})
 	// A smaller total is what was left of the one around, whose own is in e.Limit.
-	if e, ok := err.(*timeout.Error); ok && e.Kind == timeout.Total && e.Limits.Total == limit {
+	if e, ok := err.(*timeout.Error); ok && e.Kind == timeout.Total && e.Limits.Total == a.limit {
 		return v, &noAnswer{err}
 	}
 	return v, err

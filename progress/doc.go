@@ -12,8 +12,9 @@
 // A server without an adapter starts the notifications of a call where it starts the
 // call, and stops them before it answers; see the example of [Start].
 //
-// [Await] waits for a person and says so to the client meanwhile. [OutcomeOf] gives
-// what a tool's result should say about an execution that was stopped.
+// [Await] waits for a person and says so to the client meanwhile. Package toolcall beneath this
+// one has the rest of a call: its limits, and what its result says when it was stopped; package
+// request has the client's side.
 //
 // # Guarantees
 //

@@ -123,17 +123,3 @@ func ExampleWithLimit() {
 	fmt.Println(answer, err)
 	// Output: go ahead <nil>
 }
-
-func ExampleOutcomeOf() {
-	err := timeout.Run(context.Background(), func(ctx context.Context) error {
-		<-ctx.Done()
-		return ctx.Err()
-	}, timeout.Config{Total: time.Minute, Idle: 50 * time.Millisecond})
-	o, ok := progress.OutcomeOf(err)
-	fmt.Println(ok, o.Kind, o.ExitCode, o.Limit, o.Total, o.Idle)
-	_, ok = progress.OutcomeOf(errors.New("no such file"))
-	fmt.Println(ok)
-	// Output:
-	// true idle 124 50 60000 50
-	// false
-}

@@ -12,8 +12,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/term"
 
-	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -38,14 +39,14 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 
 	// All it takes: the call has the limits that were asked for, and the rest those that
 	// are customary.
-	perMethod := mcpsdk.ReferenceLimits()
+	perMethod := request.Reference()
 	perMethod["tools/call"] = o.limits
-	mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: mcpsdk.DefaultTimeout}, perMethod)
+	mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, perMethod)
 
 	session, err := mcpsdk.Connect(ctx, c, func() (mcp.Transport, error) { return transport(o, stderr), nil },
 		&mcpsdk.ConnectOptions{
 			Session: &mcp.ClientSessionOptions{ProtocolVersion: o.protocol},
-			Backoff: mcpsdk.Backoff{Retries: -1},
+			Backoff: request.Backoff{Retries: -1},
 		})
 	if err != nil {
 		return fail(stderr, err)
@@ -116,8 +117,8 @@ func show(res *mcp.CallToolResult, took time.Duration, stdout, stderr io.Writer)
 }
 
 // outcomeOf gives what the result says for programs about a tool that was stopped.
-func outcomeOf(res *mcp.CallToolResult) (o progress.Outcome, ok bool) {
-	v, ok := res.Meta[progress.OutcomeKey]
+func outcomeOf(res *mcp.CallToolResult) (o toolcall.Outcome, ok bool) {
+	v, ok := res.Meta[toolcall.OutcomeKey]
 	if !ok {
 		return o, false
 	}

@@ -39,6 +39,7 @@ import (
 	"syscall"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
 const exitUsage = 2
@@ -86,7 +87,7 @@ func run(ctx context.Context, args []string) int {
 func parse(args []string, stderr io.Writer) (o options, _ error) {
 	f := flag.NewFlagSet("mcpclient", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.DurationVar(&o.limits.Timeout, "timeout", mcpsdk.DefaultTimeout, "how long to wait for the answer; 0 is no limit")
+	f.DurationVar(&o.limits.Timeout, "timeout", request.DefaultTimeout, "how long to wait for the answer; 0 is no limit")
 	f.BoolVar(&o.limits.ResetOnProgress, "reset-on-progress", true, "start to wait anew with each progress notification")
 	f.DurationVar(&o.limits.MaxTotal, "max-total", 0, "how long to wait in all; 0 is no limit")
 	f.StringVar(&o.protocol, "protocol", "", "the `version` of the protocol to offer; the SDK's latest where it is left out")

@@ -15,7 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/examples/internal/leftovers"
-	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // Nothing here waits for as long as this unless it fails.
@@ -228,7 +228,7 @@ func texts(res *mcp.CallToolResult) (all []string) {
 // outcome gives the kind, the exit code, the limits.
 func outcome(t *testing.T, res *mcp.CallToolResult) []any {
 	t.Helper()
-	o, ok := res.Meta[progress.OutcomeKey].(map[string]any)
+	o, ok := res.Meta[toolcall.OutcomeKey].(map[string]any)
 	if !ok {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // SPEC 3.1, 7.6, 7.7.
@@ -54,7 +54,7 @@ func TestDeaf(t *testing.T) {
 					t.Errorf("%v after %v: %v", err, time.Since(begun), res)
 					return
 				}
-				if o, _ := res.Meta[progress.OutcomeKey].(map[string]any); o["abandoned"] != true {
+				if o, _ := res.Meta[toolcall.OutcomeKey].(map[string]any); o["abandoned"] != true {
 					t.Errorf("%v", o)
 				}
 			}()

@@ -23,6 +23,7 @@ var (
 // A Set is the snippets of a file that one module compiles.
 type Set struct {
 	File    string            // such as README.md, from the test's directory
+	Module  string            // the directory of the module, from the test's; empty is the test's
 	Imports map[string]string // path by the name that snippets use
 	Stubs   string            // declarations that snippets take for granted
 	Has     string            // a package; snippets that do not use it are left out
@@ -30,15 +31,14 @@ type Set struct {
 	Least   int               // how many snippets there must be
 }
 
-// Compile fails the test unless each snippet compiles as a package of the module in the
-// test's directory.
+// Compile fails the test unless each snippet compiles as a package of the module.
 func Compile(t *testing.T, s Set) {
 	t.Helper()
 	text, err := os.ReadFile(s.File)
 	if err != nil {
 		t.Fatal(err)
 	}
-	here, err := os.Getwd()
+	module, err := filepath.Abs(s.Module)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func Compile(t *testing.T, s Set) {
 		if err := os.WriteFile(file, []byte(s.program(m[1])), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		replace[filepath.Join(here, "internal", name, "snippet.go")] = file
+		replace[filepath.Join(module, "internal", name, "snippet.go")] = file
 		args = append(args, "./internal/"+name)
 	}
 	if len(replace) < s.Least {
@@ -70,7 +70,9 @@ func Compile(t *testing.T, s Set) {
 	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+	build := exec.Command("go", args...)
+	build.Dir = module
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("go build: %v\n%s", err, out)
 	}
 }

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os/exec"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/tooldeadline/tooldeadline/internal/request"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -21,11 +19,11 @@ type ConnectOptions struct {
 	// Timeout is the limit of each phase; 0 is 5 s, less is no limit.
 	Timeout time.Duration
 	// Backoff says how often to try again, and when.
-	Backoff Backoff
+	Backoff request.Backoff
 }
 
 // Connect starts and initializes a client, with a limit for each phase, and tries again where
-// that fails (SPEC 8.5). Each try gets a client of its own from open, since one that has
+// that fails. Each try gets a client of its own from open, since one that has
 // failed cannot be used again.
 //
 // The phases are the start of the transport and the handshake. The handshake may be two
@@ -53,7 +51,7 @@ func Connect(ctx context.Context, open func() (*client.Client, error), req mcp.I
 		client *client.Client
 		result *mcp.InitializeResult
 	}
-	c, err := retry(ctx, o.Backoff, worthwhile, func() (connected, error) {
+	c, err := request.Retry(ctx, o.Backoff, worthwhile, func() (connected, error) {
 		c, err := open()
 		if err != nil {
 			return connected{}, fmt.Errorf("connecting: %w", err)
@@ -65,17 +63,16 @@ func Connect(ctx context.Context, open func() (*client.Client, error), req mcp.I
 		}
 		return connected{c, result}, nil
 	})
-	return c.client, c.result, err
+	return c.client, c.result, asTimeout(err)
 }
 
 func worthwhile(err error) bool {
-	for _, final := range []error{exec.ErrNotFound, fs.ErrNotExist, fs.ErrPermission,
-		transport.ErrLegacySSEServer, transport.ErrAuthorizationRequired, transport.ErrOAuthAuthorizationRequired} {
+	for _, final := range []error{transport.ErrLegacySSEServer, transport.ErrAuthorizationRequired, transport.ErrOAuthAuthorizationRequired} {
 		if errors.Is(err, final) {
 			return false
 		}
 	}
-	return true
+	return !request.Permanent(err)
 }
 
 // phaseGrace is for a transport that does not look at its context.

@@ -17,6 +17,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -68,7 +69,7 @@ func TestConnect(t *testing.T) {
 				good, err := transport.NewSSE(ts.URL + "/sse")
 				return client.NewClient(good), err
 			}
-			opts := &mcpgo.ConnectOptions{Timeout: 600 * ms, Backoff: mcpgo.Backoff{First: ms}}
+			opts := &mcpgo.ConnectOptions{Timeout: 600 * ms, Backoff: request.Backoff{First: ms}}
 			ctx, cancel := context.WithCancel(context.Background())
 			c, result, err := mcpgo.Connect(ctx, open, hello, opts)
 			cancel()
@@ -123,13 +124,13 @@ func TestConnectHopeless(t *testing.T) {
 	}
 	f := &fake{answer: func(context.Context, int) error { return errGone }}
 	_, _, err := mcpgo.Connect(context.Background(), func() (*client.Client, error) { return client.NewClient(f), nil }, hello,
-		&mcpgo.ConnectOptions{Backoff: mcpgo.Backoff{Retries: -1}})
+		&mcpgo.ConnectOptions{Backoff: request.Backoff{Retries: -1}})
 	if !errors.Is(err, errGone) || f.closed != 1 {
 		t.Errorf("%v, closed %d times", err, f.closed)
 	}
 	opened := 0
 	_, _, err = mcpgo.Connect(context.Background(), func() (*client.Client, error) { opened++; return nil, errGone }, hello,
-		&mcpgo.ConnectOptions{Backoff: mcpgo.Backoff{Retries: 1, First: ms}})
+		&mcpgo.ConnectOptions{Backoff: request.Backoff{Retries: 1, First: ms}})
 	if !errors.Is(err, errGone) || opened != 2 {
 		t.Errorf("%v, opened %d", err, opened)
 	}
@@ -155,7 +156,7 @@ func TestConnectLater(t *testing.T) {
 		}
 		tr, err := transport.NewStreamableHTTP("http://" + addr)
 		return client.NewClient(tr), err
-	}, hello, &mcpgo.ConnectOptions{Backoff: mcpgo.Backoff{First: ms}})
+	}, hello, &mcpgo.ConnectOptions{Backoff: request.Backoff{First: ms}})
 	if err != nil || opened != 3 {
 		t.Fatalf("%v, opened %d", err, opened)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -34,7 +35,7 @@ func TestHandlerWithoutServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, view(t, res), cmp.Transformer("", func(o progress.Outcome) string { return o.Kind })); diff != "" {
+		if diff := cmp.Diff(want, view(t, res), cmp.Transformer("", func(o toolcall.Outcome) string { return o.Kind })); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}

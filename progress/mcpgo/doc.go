@@ -14,7 +14,7 @@
 // A client gets a limit for each request, renewed by progress where that is wanted:
 //
 //	t := transport.NewStdio("files-server", nil)
-//	c := client.NewClient(mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: mcpgo.DefaultTimeout}, mcpgo.ReferenceLimits()))
+//	c := client.NewClient(mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, request.Reference()))
 //
 // [Connect] starts a client with limits, and tries again; [Retry] sends requests again that
 // only read; [Elicit] asks a person from within a tool.
@@ -45,7 +45,7 @@
 //  1. A tool call ends at the latest at its limit and the grace after that, whatever the tool
 //     does, and a worker of a stdio server is free again (SPEC 3.9).
 //  2. A call that was stopped is answered with a result whose IsError is true, with the message
-//     of SPEC 3.1 or 3.2, what the tool returned, and a [progress.Outcome] in _meta
+//     of SPEC 3.1 or 3.2, what the tool returned, and a [toolcall.Outcome] in _meta
 //     (SPEC 7.7). So is a call whose tool has panicked, or whose timeoutMs makes no sense. The
 //     tool's own errors are left as they are.
 //  3. Progress goes out only where the request has a token, which comes back as it came, at

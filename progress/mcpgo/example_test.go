@@ -18,6 +18,8 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -218,7 +220,7 @@ func ExampleSetResult() {
 	}
 	res, err := build(context.Background(), mcp.CallToolRequest{})
 	fmt.Println(res.Content[0].(mcp.TextContent).Text)
-	fmt.Println(res.IsError, res.Meta.AdditionalFields[progress.OutcomeKey].(progress.Outcome).ExitCode, err)
+	fmt.Println(res.IsError, res.Meta.AdditionalFields[toolcall.OutcomeKey].(toolcall.Outcome).ExitCode, err)
 	// Output:
 	// Tool exceeded wall-clock limit of 0.05s.
 	//
@@ -264,7 +266,7 @@ func ExampleLimit() {
 	s.AddTool(mcp.NewTool("search"), hang)
 
 	c := dial(s, func(t transport.Interface) transport.Interface {
-		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: mcpgo.DefaultTimeout}, map[string]mcpgo.ClientLimits{
+		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, map[string]mcpgo.ClientLimits{
 			"tools/call": {Timeout: 50 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
 		})
 	})
@@ -284,7 +286,7 @@ func ExampleWithLimits() {
 	s.AddTool(mcp.NewTool("search"), hang)
 
 	c := dial(s, func(t transport.Interface) transport.Interface {
-		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: mcpgo.DefaultTimeout}, nil)
+		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, nil)
 	})
 	defer c.Close()
 	ctx := mcpgo.WithLimits(context.Background(), mcpgo.ClientLimits{MaxTotal: 50 * time.Millisecond})
@@ -293,8 +295,8 @@ func ExampleWithLimits() {
 	// Output: transport error: calling "tools/call": Maximum total timeout exceeded: 50ms
 }
 
-func ExampleReferenceLimits() {
-	limits := mcpgo.ReferenceLimits()
+func ExampleLimit_reference() {
+	limits := request.Reference()
 	limits["tools/call"] = mcpgo.ClientLimits{Timeout: time.Minute, ResetOnProgress: true}
 	fmt.Println(limits["tools/call"].Timeout, limits["resources/*"].Timeout, limits["initialize"].Timeout)
 	// Output: 1m0s 10s 5s
@@ -313,7 +315,7 @@ func ExampleRetry() {
 
 	c := dial(s, func(t transport.Interface) transport.Interface {
 		t = mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: 100 * time.Millisecond}, nil)
-		return mcpgo.Retry(t, mcpgo.Backoff{First: 10 * time.Millisecond}, "tools/list", "resources/*")
+		return mcpgo.Retry(t, request.Backoff{First: 10 * time.Millisecond}, "tools/list", "resources/*")
 	})
 	defer c.Close()
 	res, err := c.ListTools(context.Background(), mcp.ListToolsRequest{})
@@ -331,7 +333,7 @@ func ExampleConnect() {
 		return client.NewInProcessClient(s)
 	}
 	c, result, err := mcpgo.Connect(context.Background(), open, mcp.InitializeRequest{},
-		&mcpgo.ConnectOptions{Timeout: 5 * time.Second, Backoff: mcpgo.Backoff{First: 10 * time.Millisecond}})
+		&mcpgo.ConnectOptions{Timeout: 5 * time.Second, Backoff: request.Backoff{First: 10 * time.Millisecond}})
 	fmt.Println(result.ServerInfo.Name, err, tries)
 	_ = c.Close()
 	// Output: files <nil> 2

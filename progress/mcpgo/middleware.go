@@ -2,12 +2,11 @@ package mcpgo
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/tooldeadline/tooldeadline/internal/toolcall"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -26,14 +25,14 @@ import (
 // Call it before s serves, and after server.WithHooks, where that is used: the hooks are
 // added to those that s has.
 func Install(s *server.MCPServer, p *timeout.Policy, opts ...Option) {
-	w := newWatch()
+	w := new(watch)
 	hooks := s.GetHooks()
 	if hooks == nil {
 		hooks = new(server.Hooks)
 		server.WithHooks(hooks)(s)
 	}
 	w.observe(hooks)
-	s.Use(Middleware(p, append(opts[:len(opts):len(opts)], func(s *settings) { s.watch = w })...))
+	s.Use(Middleware(p, append(opts[:len(opts):len(opts)], optionFunc(func(s *settings) { s.watch = w }))...))
 }
 
 // Middleware runs every tool call of a server as an execution under the limits that p has
@@ -63,28 +62,16 @@ func Install(s *server.MCPServer, p *timeout.Policy, opts ...Option) {
 func Middleware(p *timeout.Policy, opts ...Option) server.ToolHandlerMiddleware {
 	s := newSettings(opts)
 	if p != nil {
-		s.policy = p
+		s.calls.Policy = p
 	}
 	return s.wrap
-}
-
-// Handler is [Middleware] for one tool; use one or the other. The limits are those that
-// [WithPolicy] has for the tool's name, or else the process default. Typed handlers become
-// a ToolHandlerFunc first:
-//
-//	s.AddTool(tool, mcpgo.Handler(mcp.NewTypedToolHandler(search)))
-//
-// mcp.NewStructuredToolHandler makes a text of its handler's error, after a stop too; what
-// the client gets has the limit's message before it all the same.
-func Handler(h server.ToolHandlerFunc, opts ...Option) server.ToolHandlerFunc {
-	return newSettings(opts).wrap(h)
 }
 
 func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 	return func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if s.watch != nil {
 			var release func()
-			ctx, release = s.watch.follow(ctx)
+			ctx, release = s.watch.untilGone(ctx)
 			defer release()
 		}
 		if request.Params.Task != nil {
@@ -94,38 +81,17 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 		}
 		token := token(request.Params.Meta)
 		n := newNotifications(ctx, token, s.stdout)
-		res, err := toolcall.Do(ctx, toolcall.Call{
-			Policy: s.policy, Tool: request.Params.Name, Requested: s.requested(request.Params),
-			Token: token, Send: n.send, Interval: s.interval, Options: s.options,
-		}, func(ctx context.Context) (*mcp.CallToolResult, error) {
+		call := toolcall.Call{
+			Tool: request.Params.Name, Session: server.ClientSessionFromContext(ctx), Token: token, Send: n.send,
+			Arguments: request.Params.Arguments,
+		}
+		if request.Params.Meta != nil {
+			call.Meta = request.Params.Meta.AdditionalFields
+		}
+		res, err := toolcall.Do(ctx, &s.calls, call, func(ctx context.Context) (*mcp.CallToolResult, error) {
 			return next(ctx, request)
 		})
 		n.end()
 		return answer(res, err)
 	}
-}
-
-const timeoutKey = "timeoutMs"
-
-// requested gives the request's timeoutMs as it came, nil where there is none or nobody
-// wants to know.
-func (s *settings) requested(p mcp.CallToolParams) any {
-	if s.timeoutFromMeta {
-		if v := p.Meta.GetMetaField(timeoutKey); v != nil {
-			return v
-		}
-	}
-	if !s.timeoutFromArguments {
-		return nil
-	}
-	switch args := p.Arguments.(type) {
-	case map[string]any:
-		return args[timeoutKey]
-	case json.RawMessage: // a request that was made in this process
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(args, &fields) == nil && fields[timeoutKey] != nil {
-			return fields[timeoutKey]
-		}
-	}
-	return nil
 }

@@ -190,16 +190,3 @@ func (f *figure) await(ctx context.Context) {
 	case <-ctx.Done():
 	}
 }
-
-// token gives the request's progress token, nil where there is none or it cannot be echoed.
-// mcp-go decodes numbers to float64: from 2^53 on one may stand for several integers, and
-// another's token is worse than none. A watch has put the exact one in its place.
-func token(m *mcp.Meta) any {
-	if m == nil {
-		return nil
-	}
-	if f, ok := m.ProgressToken.(float64); ok && !exact(f) {
-		return nil
-	}
-	return m.ProgressToken
-}

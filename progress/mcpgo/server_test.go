@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // What a test compares of a result.
@@ -28,9 +28,9 @@ func view(t *testing.T, res *mcp.CallToolResult) result {
 	for _, c := range res.Content {
 		v.Texts = append(v.Texts, c.(mcp.TextContent).Text)
 	}
-	if raw := res.Meta.GetMetaField(progress.OutcomeKey); raw != nil {
+	if raw := res.Meta.GetMetaField(toolcall.OutcomeKey); raw != nil {
 		data, _ := json.Marshal(raw)
-		var o progress.Outcome
+		var o toolcall.Outcome
 		if err := json.Unmarshal(data, &o); err != nil {
 			t.Fatal(err)
 		}

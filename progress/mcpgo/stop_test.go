@@ -15,6 +15,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -60,7 +61,7 @@ func TestAbort(t *testing.T) {
 				if !errors.Is(err, timeout.ErrAborted) {
 					t.Errorf("%v", err)
 				}
-				if gone := errors.Is(err, mcpgo.ErrDisconnected); gone && how == "cancel" || !gone && strings.HasPrefix(l.name, "sse") {
+				if gone := errors.Is(err, toolcall.ErrDisconnected); gone && how == "cancel" || !gone && strings.HasPrefix(l.name, "sse") {
 					t.Errorf("%v", err)
 				}
 			})

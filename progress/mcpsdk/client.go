@@ -3,57 +3,31 @@ package mcpsdk
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
-	"github.com/tooldeadline/tooldeadline/internal/request"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// ClientLimits bound one request of a client (SPEC 8.1). The zero ClientLimits are none:
-// the caller's context alone bounds the request.
-type ClientLimits struct {
-	// Timeout is how long to wait for the answer or, with ResetOnProgress, from one
-	// progress notification for the request to the next. 0 or less is no such limit.
-	Timeout time.Duration
-	// MaxTotal caps the elapsed time. It fires on time whether or not progress arrives.
-	// 0 or less is no cap.
-	MaxTotal time.Duration
-	// ResetOnProgress makes each progress notification for the request restart Timeout.
-	// The request is sent with a progress token for it.
-	ResetOnProgress bool
-}
+// ClientLimits bound one request of a client.
+type ClientLimits = request.Limits
 
-// DefaultTimeout is the Timeout that SPEC 8.1 gives a request for which nobody has
-// thought of another: 60 s.
-const DefaultTimeout = request.DefaultTimeout
-
-// ReferenceLimits gives limits per method to pass to [Limit], in a map that is the
-// caller's to change (SPEC 8.4): for tools/call 30 s from one sign of progress to the
-// next, and 30 min in all; for list and get calls 10 s; for initialize and
-// server/discover 5 s.
-func ReferenceLimits() map[string]ClientLimits {
-	out := make(map[string]ClientLimits)
-	for method, l := range request.Reference() {
-		out[method] = ClientLimits(l)
-	}
-	return out
-}
-
-// Limit gives every request that c sends a limit, by adding a sending and a receiving
+// Limit sets a limit for every request that c sends, by adding a sending and a receiving
 // middleware to it. Call it once for a client, before [Connect] or c.Connect.
+//
+//	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, request.Reference())
 //
 // The limits of a request are those of [WithLimits]; or else those under its method in
 // perMethod; or else those under the longest pattern there that matches, a prefix with a
 // star such as "resources/*"; or else the defaults. Notifications have no limits, and
-// neither has the stream of subscriptions/listen (SPEC 9.1).
+// neither has the stream of subscriptions/listen.
 //
 // A request that times out is cancelled at the server, as the SDK does on each
 // transport; initialize is not, as the protocol demands. A stateless server of the SDK
 // over HTTP stops what it does only with the protocol 2026-07-28, and if its
 // PropagateRequestCancellation is set. The error is a [*jsonrpc.Error]
-// with [CodeRequestTimeout], a [*timeout.Error] with the limit, the elapsed time and the
+// with [request.CodeTimeout], a [*timeout.Error] with the limit, the elapsed time and the
 // method as its Tool, and context.DeadlineExceeded, for errors.As and errors.Is. A
 // deadline of the caller's context is a timeout as well. Its cancellation is
 // context.Canceled, with the context's cause in the tree. A late answer and late
@@ -71,11 +45,7 @@ func ReferenceLimits() map[string]ClientLimits {
 // of the request, whose limits run on. One that asks a person can hold the Timeout
 // meanwhile with heartbeat.Hold.
 func Limit(c *mcp.Client, defaults ClientLimits, perMethod map[string]ClientLimits) {
-	per := make(map[string]request.Limits)
-	for method, l := range perMethod {
-		per[method] = request.Limits(l)
-	}
-	l := &limiter{requests: request.New(request.Limits(defaults), per)}
+	l := &limiter{requests: request.New(defaults, perMethod)}
 	c.AddSendingMiddleware(l.send)
 	c.AddReceivingMiddleware(l.receive)
 }
@@ -83,12 +53,12 @@ func Limit(c *mcp.Client, defaults ClientLimits, perMethod map[string]ClientLimi
 // WithLimits gives the limits of the next request made with the context, in place of
 // those that [Limit] was given. It has no effect on a client without Limit.
 func WithLimits(ctx context.Context, l ClientLimits) context.Context {
-	return request.WithLimits(ctx, request.Limits(l))
+	return request.WithLimits(ctx, l)
 }
 
 type limiter struct {
 	requests *request.Client
-	handlers queue
+	handlers request.Queue // not bounded, as the SDK's own, whose place it takes: the answers come through the same pipe
 }
 
 func (l *limiter) send(next mcp.MethodHandler) mcp.MethodHandler {
@@ -128,7 +98,7 @@ func (l *limiter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			p.ProgressToken = own // they have been decoded for this call alone
 		}
 		// The SDK passes on the next notification when this returns, and cancels ctx.
-		l.handlers.add(req.GetSession(), func() { _, _ = next(context.WithoutCancel(ctx), method, req) })
+		l.handlers.Add(req.GetSession(), func() { _, _ = next(context.WithoutCancel(ctx), method, req) })
 		return nil, nil
 	}
 }

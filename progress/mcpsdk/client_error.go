@@ -3,14 +3,8 @@ package mcpsdk
 import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"github.com/tooldeadline/tooldeadline/internal/request"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 )
-
-// CodeRequestTimeout is the code of the [*jsonrpc.Error] of a request that timed out at
-// the client (SPEC 8.2). No specification assigns one; hosts know this one from the
-// TypeScript SDK, and so are its message and its data, in milliseconds. A server may
-// answer with the same number: only a timeout at the client is a [*timeout.Error] too.
-const CodeRequestTimeout = request.Code
 
 // A requestTimeout is a *request.Error that is a *jsonrpc.Error as well.
 type requestTimeout struct {
@@ -27,5 +21,5 @@ func asRPC(err error) error {
 	if !ok || !stop.Timeout() {
 		return err
 	}
-	return &requestTimeout{stop, &jsonrpc.Error{Code: request.Code, Message: stop.Message(), Data: stop.Data()}}
+	return &requestTimeout{stop, &jsonrpc.Error{Code: request.CodeTimeout, Message: stop.Message(), Data: stop.Data()}}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -81,7 +81,7 @@ func addHang(s *mcp.Server, name string) (cancelled <-chan struct{}) {
 func timedOut(t testing.TB, err error, method string) *timeout.Error {
 	t.Helper()
 	var wire *jsonrpc.Error
-	if !errors.As(err, &wire) || wire.Code != mcpsdk.CodeRequestTimeout {
+	if !errors.As(err, &wire) || wire.Code != request.CodeTimeout {
 		t.Fatalf("%T %v: want a *jsonrpc.Error with code -32001", err, err)
 	}
 	var e *timeout.Error

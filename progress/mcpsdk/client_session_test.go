@@ -16,6 +16,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -57,13 +58,13 @@ func TestClientWhichLimits(t *testing.T) {
 
 // SPEC 8.4.
 func TestReferenceLimits(t *testing.T) {
-	l := mcpsdk.ReferenceLimits()
+	l := request.Reference()
 	want := mcpsdk.ClientLimits{Timeout: 30 * time.Second, MaxTotal: 30 * time.Minute, ResetOnProgress: true}
 	if d := cmp.Diff(want, l["tools/call"]); d != "" {
 		t.Error(d)
 	}
 	delete(l, "tools/call") // the map is the caller's
-	if len(mcpsdk.ReferenceLimits()) != len(l)+1 {
+	if len(request.Reference()) != len(l)+1 {
 		t.Error("the map is shared")
 	}
 }

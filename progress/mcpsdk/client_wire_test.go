@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -214,7 +215,7 @@ func TestClientCancelsById(t *testing.T) {
 func TestClientInitializeIsNotCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTestClient(nil)
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{}, mcpsdk.ReferenceLimits())
+		mcpsdk.Limit(c, mcpsdk.ClientLimits{}, request.Reference())
 		w, transport := serveRaw(t, func(*rawServer, *jsonrpc.Request) {})
 		start := time.Now()
 		_, err := c.Connect(t.Context(), transport, nil)

@@ -2,15 +2,12 @@ package mcpsdk
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os/exec"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/internal/request"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -19,13 +16,13 @@ type ConnectOptions struct {
 	// Timeout is the limit of each phase; 0 is 5 s, less is no limit.
 	Timeout time.Duration
 	// Backoff says how often to try again, and when.
-	Backoff Backoff
+	Backoff request.Backoff
 	// Session goes to the SDK's Connect; it may be nil.
 	Session *mcp.ClientSessionOptions
 }
 
 // Connect connects c to a server, with a limit for each phase, and tries again where that
-// fails (SPEC 8.5). Each try gets a transport of its own from the function, since one
+// fails. Each try gets a transport of its own from the function, since one
 // that has been used cannot be used again.
 //
 // The phases are the connecting of the transport and the handshake. On a client with
@@ -48,17 +45,14 @@ func Connect(ctx context.Context, c *mcp.Client, transport func() (mcp.Transport
 	if o.Timeout == 0 {
 		o.Timeout = request.ConnectTimeout
 	}
-	return retry(ctx, o.Backoff, func(err error) bool { return !hopeless(err) }, func() (*mcp.ClientSession, error) {
+	session, err := request.Retry(ctx, o.Backoff, func(err error) bool { return !request.Permanent(err) }, func() (*mcp.ClientSession, error) {
 		t, err := transport()
 		if err != nil {
 			return nil, fmt.Errorf("connecting: %w", err)
 		}
 		return try(ctx, c, t, o)
 	})
-}
-
-func hopeless(err error) bool {
-	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
+	return session, asRPC(err)
 }
 
 // cleanup is how long closing a connection may take. For a command the SDK needs three

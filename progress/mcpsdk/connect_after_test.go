@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
 // Requests that are made in a handler of the session, with the handler's context, are
@@ -73,7 +74,7 @@ func TestConnectLeavesNoProcess(t *testing.T) {
 		// The SDK waits for so long after each step, the last included: on a busy machine
 		// less is too short for a process that was killed to be gone.
 		return &mcp.CommandTransport{Command: cmd, TerminateDuration: time.Second}, nil
-	}, &mcpsdk.ConnectOptions{Timeout: 200 * ms, Backoff: mcpsdk.Backoff{Retries: 1, First: 10 * ms}})
+	}, &mcpsdk.ConnectOptions{Timeout: 200 * ms, Backoff: request.Backoff{Retries: 1, First: 10 * ms}})
 	timedOut(t, err, "connect")
 	if len(commands) != 2 {
 		t.Errorf("%d commands, want 2", len(commands))

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -36,17 +37,17 @@ func inMemoryTo(t *testing.T, s *mcp.Server) func() (mcp.Transport, error) {
 func TestConnectRetries(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		backoff mcpsdk.Backoff
+		backoff request.Backoff
 		fails   int // how many tries fail
 		want    []time.Duration
 		ok      bool
 	}{
-		{"at once", mcpsdk.Backoff{}, 0, []time.Duration{0}, true},
-		{"third", mcpsdk.Backoff{}, 2, []time.Duration{0, 2 * time.Second, 6 * time.Second}, true},
-		{"never", mcpsdk.Backoff{}, 99, []time.Duration{0, 2 * time.Second, 6 * time.Second, 14 * time.Second}, false},
-		{"no retry", mcpsdk.Backoff{Retries: -1}, 99, []time.Duration{0}, false},
-		{"own", mcpsdk.Backoff{Retries: 1, First: time.Hour}, 99, []time.Duration{0, time.Hour}, false},
-		{"at most a minute", mcpsdk.Backoff{Retries: 4, First: 25 * time.Second}, 99, []time.Duration{0, 25 * time.Second, 75 * time.Second, 135 * time.Second, 195 * time.Second}, false},
+		{"at once", request.Backoff{}, 0, []time.Duration{0}, true},
+		{"third", request.Backoff{}, 2, []time.Duration{0, 2 * time.Second, 6 * time.Second}, true},
+		{"never", request.Backoff{}, 99, []time.Duration{0, 2 * time.Second, 6 * time.Second, 14 * time.Second}, false},
+		{"no retry", request.Backoff{Retries: -1}, 99, []time.Duration{0}, false},
+		{"own", request.Backoff{Retries: 1, First: time.Hour}, 99, []time.Duration{0, time.Hour}, false},
+		{"at most a minute", request.Backoff{Retries: 4, First: 25 * time.Second}, 99, []time.Duration{0, 25 * time.Second, 75 * time.Second, 135 * time.Second, 195 * time.Second}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -139,7 +140,7 @@ func TestConnectPhases(t *testing.T) {
 				}
 				start := time.Now()
 				cs, err := mcpsdk.Connect(t.Context(), c, test.transport(t, test.answers...), &mcpsdk.ConnectOptions{
-					Timeout: test.timeout, Backoff: mcpsdk.Backoff{Retries: -1}, Session: &mcp.ClientSessionOptions{ProtocolVersion: test.version}})
+					Timeout: test.timeout, Backoff: request.Backoff{Retries: -1}, Session: &mcp.ClientSessionOptions{ProtocolVersion: test.version}})
 				took := time.Since(start).Truncate(ms)
 				if test.message == "" {
 					if err != nil || took != test.took {
@@ -171,7 +172,7 @@ func TestConnectTooLate(t *testing.T) {
 				time.Sleep(time.Hour) // deaf
 				return client.Connect(ctx)
 			}), nil
-		}, &mcpsdk.ConnectOptions{Backoff: mcpsdk.Backoff{Retries: -1}})
+		}, &mcpsdk.ConnectOptions{Backoff: request.Backoff{Retries: -1}})
 		if e := timedOut(t, err, "connect"); !e.Abandoned || time.Since(start) != 25*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
@@ -198,9 +199,9 @@ func TestConnectCallerEnds(t *testing.T) {
 		{"in a try", hang, time.Second, context.Canceled, "connecting: transport: context canceled"},
 		{"in a try, with a cause", hang, time.Second, io.ErrNoProgress, "connecting: transport: " + io.ErrNoProgress.Error()},
 		{"in a try, by deadline", hang, time.Second, nil, "connecting: transport: Maximum total timeout exceeded: 1s"},
-		{"between tries", refuse, time.Second, context.Canceled, "context canceled, before trying again after: connecting: refused"},
-		{"between tries, with a cause", refuse, time.Second, io.ErrNoProgress, "context canceled: " + io.ErrNoProgress.Error() + ", before trying again after: connecting: refused"},
-		{"between tries, by deadline", refuse, time.Second, nil, "context deadline exceeded, before trying again after: connecting: refused"},
+		{"between tries", refuse, time.Second, context.Canceled, "waiting to try again (connecting: refused): context canceled"},
+		{"between tries, with a cause", refuse, time.Second, io.ErrNoProgress, "waiting to try again (connecting: refused): " + io.ErrNoProgress.Error()},
+		{"between tries, by deadline", refuse, time.Second, nil, "waiting to try again (connecting: refused): Maximum total timeout exceeded: 1s"},
 		{"before", hang, 0, context.Canceled, "connecting: transport: context canceled"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

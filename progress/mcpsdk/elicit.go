@@ -7,6 +7,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 const methodElicit = "elicitation/create"
@@ -19,7 +20,7 @@ const methodElicit = "elicitation/create"
 // Sampling is left alone: it is a program that answers, and one that does not is what the
 // idle limit is for.
 func elicit(ctx context.Context, what string, opts []progress.AwaitOption, ask func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
-	if call := callOf(ctx); call == nil || call.monitor != heartbeat.FromContext(ctx) {
+	if !toolcall.Direct(ctx) {
 		// Somebody nearer to the question has set limits for it.
 		defer heartbeat.Hold(ctx)()
 		return ask(ctx)

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -44,7 +45,7 @@ func dial(s *mcp.Server) (mcp.Transport, error) {
 // goes silent.
 func ExampleLimit() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: mcpsdk.DefaultTimeout}, map[string]mcpsdk.ClientLimits{
+	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, map[string]mcpsdk.ClientLimits{
 		"tools/call":  {Timeout: 300 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
 		"resources/*": {Timeout: 10 * time.Second},
 	})
@@ -77,7 +78,7 @@ func ExampleLimit() {
 
 func ExampleWithLimits() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: mcpsdk.DefaultTimeout}, nil)
+	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, nil)
 	transport, _ := dial(exampleServer())
 	session, err := client.Connect(context.Background(), transport, nil)
 	if err != nil {
@@ -92,11 +93,11 @@ func ExampleWithLimits() {
 	// Output: calling "tools/call": Maximum total timeout exceeded: 50ms
 }
 
-func ExampleReferenceLimits() {
-	limits := mcpsdk.ReferenceLimits()
+func ExampleLimit_reference() {
+	limits := request.Reference()
 	limits["tools/call"] = mcpsdk.ClientLimits{Timeout: 2 * time.Minute, ResetOnProgress: true}
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: mcpsdk.DefaultTimeout}, limits)
+	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, limits)
 	fmt.Println(limits["initialize"].Timeout)
 	// Output: 5s
 }
@@ -112,7 +113,7 @@ func ExampleConnect() {
 			return nil, errors.New("not up yet")
 		}
 		return dial(exampleServer())
-	}, &mcpsdk.ConnectOptions{Backoff: mcpsdk.Backoff{First: 10 * time.Millisecond}})
+	}, &mcpsdk.ConnectOptions{Backoff: request.Backoff{First: 10 * time.Millisecond}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -125,7 +126,7 @@ func ExampleConnect() {
 func ExampleRetry() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
 	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 300 * time.Millisecond}, nil)
-	mcpsdk.Retry(client, mcpsdk.Backoff{First: 10 * time.Millisecond}, "tools/list", "resources/*")
+	mcpsdk.Retry(client, request.Backoff{First: 10 * time.Millisecond}, "tools/list", "resources/*")
 
 	server := exampleServer()
 	tries := 0

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -130,7 +131,7 @@ func ExampleSetResult() {
 
 	fmt.Println(res.IsError)
 	fmt.Println(texts(res)[0])
-	outcome := res.Meta[progress.OutcomeKey].(progress.Outcome)
+	outcome := res.Meta[toolcall.OutcomeKey].(toolcall.Outcome)
 	fmt.Println(outcome.Kind, outcome.ExitCode, outcome.Limit, "ms")
 	// Output:
 	// true

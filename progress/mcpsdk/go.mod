@@ -3,7 +3,6 @@ module github.com/tooldeadline/tooldeadline/progress/mcpsdk
 go 1.25.0
 
 require (
-	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/google/go-cmp v0.7.0
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/tooldeadline/tooldeadline v0.0.0

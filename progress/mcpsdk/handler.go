@@ -7,7 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/internal/toolcall"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -23,17 +23,17 @@ import (
 // A handler that was stopped and then returns a nil error hands over what it returns as the
 // partial result, its output included. That must be one that the tool's output schema allows:
 // the SDK makes a JSON-RPC error of any other, of which only Middleware around makes the result
-// of a stop again. Where it returns an error, or not at all, there is no output to give. Then the SDK takes nothing from a wrapper but an error, so the result says
-// everything in its text, and has an [progress.Outcome] only if Out is any, or if
+// of a stop again. Where it returns an error, or not at all, there is no output to give. Then
+// the SDK takes nothing from a wrapper but an error, so the result says everything in its text, and
+// has a [toolcall.Outcome] only if Out is any, or if
 // Middleware is installed too, which then adds it.
 func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...Option) mcp.ToolHandlerFor[In, Out] {
 	s := newSettings(opts)
 	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
-		c := s.newCall(ctx, req)
 		ctx, release := untilGone(ctx, req.Session)
 		defer release()
-		r, err := toolcall.Do(ctx, c, func(ctx context.Context) (r returned[Out], _ error) {
-			r.res, r.out, r.err = h(newCallContext(ctx, req), req, in)
+		r, err := toolcall.Do(ctx, &s.calls, newCall(req), func(ctx context.Context) (r returned[Out], _ error) {
+			r.res, r.out, r.err = h(ctx, req, in)
 			r.here = true
 			return r, r.err
 		})

@@ -8,6 +8,8 @@ import (
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // WrapHTTP goes around the SDK's handlers for HTTP, and does two things that [Middleware]
@@ -25,57 +27,17 @@ import (
 //
 //	http.ListenAndServe(addr, mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(getServer, options)))
 func WrapHTTP(h http.Handler) http.Handler {
-	calls := newSessionCalls()
+	calls := new(toolcall.Sessions)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &httpRequest{r.Context(), calls}))
 		switch {
 		case r.Method == http.MethodPost && r.Body != nil:
 			keepTokens(r)
 		case r.Method == http.MethodDelete:
-			defer calls.ending(r.Header.Get(sessionHeader))()
+			defer abortUnlessAnswered(calls, r.Header.Get(sessionHeader))()
 		}
 		h.ServeHTTP(w, r)
 	})
-}
-
-// requestKey is where a context has the HTTP request's own, whose cancellation the SDK hides
-// from tools. Its values it passes on.
-type requestKey struct{}
-
-type httpRequest struct {
-	ctx   context.Context
-	calls *sessionCalls
-}
-
-// untilGone gives a context for a call that ends with the client's connection, or with its
-// session where it has one.
-//
-// The context that the SDK hands on is that of the request which opened the session. That
-// is the right one on SSE, where it lasts as long as the session, and where a session is a
-// single request. Those two have no session ID. Where there is one, the request is the
-// client's first, and long over. Over, or another session's, it is also for a server that a
-// tool runs in memory.
-func untilGone(ctx context.Context, session *mcp.ServerSession) (_ context.Context, release func()) {
-	r, ok := ctx.Value(requestKey{}).(*httpRequest)
-	if !ok || callOf(ctx) != nil {
-		return ctx, func() {}
-	}
-	id := session.ID()
-	if id == "" && r.ctx.Err() != nil {
-		return ctx, func() {}
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	var unhook func()
-	if id == "" {
-		stop := context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })
-		unhook = func() { stop() }
-	} else {
-		unhook = r.calls.add(id, cancel)
-	}
-	return ctx, func() {
-		unhook()
-		cancel(nil)
-	}
 }
 
 // keepTokens changes the body of a request as keepToken does. The SDK bounds what it reads

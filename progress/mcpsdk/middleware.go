@@ -1,15 +1,12 @@
 package mcpsdk
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
-	"github.com/tooldeadline/tooldeadline/internal/toolcall"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -49,7 +46,7 @@ func Install(s *mcp.Server, p *timeout.Policy, opts ...Option) {
 func Middleware(p *timeout.Policy, opts ...Option) mcp.Middleware {
 	s := newSettings(opts)
 	if p != nil {
-		s.policy = p
+		s.calls.Policy = p
 	}
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -67,12 +64,11 @@ func Middleware(p *timeout.Policy, opts ...Option) mcp.Middleware {
 }
 
 func (s *settings) supervise(ctx context.Context, method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
-	c := s.newCall(ctx, req)
 	ctx, release := untilGone(ctx, req.Session)
 	defer release()
-	res, err := toolcall.Do(ctx, c, func(ctx context.Context) (mcp.Result, error) {
+	res, err := toolcall.Do(ctx, &s.calls, newCall(req), func(ctx context.Context) (mcp.Result, error) {
 		growStack()
-		res, err := next(newCallContext(ctx, req), method, req)
+		res, err := next(ctx, method, req)
 		if r, ok := res.(*mcp.CallToolResult); ok && r != nil && err == nil {
 			err = r.GetError() // for hooks and logs
 		}
@@ -85,65 +81,14 @@ func (s *settings) supervise(ctx context.Context, method string, req *mcp.CallTo
 }
 
 // newCall is what is the same for Middleware and for Handler.
-func (s *settings) newCall(ctx context.Context, req *mcp.CallToolRequest) toolcall.Call {
-	c := toolcall.Call{
-		Policy: s.policy, Tool: req.Params.Name, Requested: s.requested(req.Params),
-		Token: exactToken(req.Params), Interval: s.interval, Options: s.options,
+func newCall(req *mcp.CallToolRequest) toolcall.Call {
+	return toolcall.Call{
+		Tool: req.Params.Name, Session: req.Session, Token: exactToken(req.Params),
+		Meta: req.Params.Meta, Arguments: req.Params.Arguments,
 		Send: func(ctx context.Context, n progress.Notification) error {
 			return req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 				ProgressToken: n.ProgressToken, Progress: n.Progress, Total: n.Total, Message: n.Message,
 			})
 		},
 	}
-	if around := callOf(ctx); around != nil && around.session == req.Session {
-		c.Token = nil // it is used already, and two could not agree on what increases
-	}
-	return c
-}
-
-// A callContext is the context of a call that is supervised here. The SDK hands contexts on
-// from a tool to a server that the tool runs itself, whose calls are others: the session
-// tells them apart.
-type callContext struct {
-	context.Context
-	session *mcp.ServerSession
-	monitor *heartbeat.Monitor // of the call's execution
-}
-
-type callKey struct{}
-
-func newCallContext(ctx context.Context, req *mcp.CallToolRequest) *callContext {
-	return &callContext{ctx, req.Session, heartbeat.FromContext(ctx)}
-}
-
-func (c *callContext) Value(key any) any {
-	if key == (callKey{}) {
-		return c
-	}
-	return c.Context.Value(key)
-}
-
-// callOf gives the innermost call of ctx, nil where there is none.
-func callOf(ctx context.Context) *callContext {
-	c, _ := ctx.Value(callKey{}).(*callContext)
-	return c
-}
-
-const timeoutKey = "timeoutMs"
-
-// requested gives the request's timeoutMs as it came, nil where there is none or nobody
-// wants to know.
-func (s *settings) requested(p *mcp.CallToolParamsRaw) any {
-	if s.timeoutFromMeta {
-		if v := p.Meta[timeoutKey]; v != nil {
-			return v
-		}
-	}
-	if s.timeoutFromArguments && bytes.Contains(p.Arguments, []byte(timeoutKey)) {
-		var args map[string]json.RawMessage // a struct would match TIMEOUTMS too
-		if json.Unmarshal(p.Arguments, &args) == nil {
-			return args[timeoutKey]
-		}
-	}
-	return nil
 }

@@ -4,61 +4,68 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // An Option changes how [Middleware], [Install] and [Handler] supervise tool calls.
-type Option func(*settings)
+type Option interface{ apply(*settings) }
+
+type optionFunc func(*settings)
+
+func (f optionFunc) apply(s *settings) { f(s) }
 
 type settings struct {
-	policy   *timeout.Policy
-	options  []timeout.Option
-	interval time.Duration
-	await    []progress.AwaitOption
-
-	timeoutFromMeta, timeoutFromArguments bool
+	calls toolcall.Server
+	await []progress.AwaitOption
 }
 
 func newSettings(opts []Option) *settings {
 	s := new(settings)
 	for _, o := range opts {
 		if o != nil {
-			o(s)
+			o.apply(s)
 		}
 	}
 	return s
 }
 
-// WithPolicy gives the limits by tool name. It is for [Handler]; the policy that is an
+// WithPolicy sets the limits by tool name. It is for [Handler]; the policy that is an
 // argument of [Middleware] goes before it.
-func WithPolicy(p *timeout.Policy) Option { return func(s *settings) { s.policy = p } }
+func WithPolicy(p *timeout.Policy) Option {
+	return optionFunc(func(s *settings) { s.calls.Policy = p })
+}
 
 // WithOptions passes options on to the execution of each call: [timeout.WithLogger],
 // [timeout.WithHooks], [timeout.WithClock]. A [timeout.Config] among them takes the place
 // of what the policy says. Given more than once, all are passed on.
 func WithOptions(opts ...timeout.Option) Option {
-	return func(s *settings) { s.options = append(s.options, opts...) }
+	return optionFunc(func(s *settings) { s.calls.Options = append(s.calls.Options, opts...) })
 }
 
 // WithInterval is the shortest time between two progress notifications of a call; where it
-// is 0 or negative, and without this option, 10 s (SPEC 7.2).
-func WithInterval(d time.Duration) Option { return func(s *settings) { s.interval = d } }
+// is 0 or negative, and without this option, 10 s.
+func WithInterval(d time.Duration) Option {
+	return optionFunc(func(s *settings) { s.calls.Interval = d })
+}
 
 // WithAwait passes options on to [progress.Await], under which elicitations wait:
-// progress.WithLimit(2*time.Minute) gives people more time than 30 s.
+// progress.WithLimit(2*time.Minute) leaves people more time than 30 s.
 func WithAwait(opts ...progress.AwaitOption) Option {
-	return func(s *settings) { s.await = append(s.await, opts...) }
+	return optionFunc(func(s *settings) { s.await = append(s.await, opts...) })
 }
 
 // WithMetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta:
-// a whole number of milliseconds, at most the tool's [timeout.Tool.MaxTotal] (SPEC 2.6).
-// Where it is anything else, the tool is not called and the result says so. Without this
-// option and [WithArgumentTimeout] requests have no say, since with no MaxTotal they could
-// lift every limit. Where both are given, _meta goes first.
-func WithMetaTimeout() Option { return func(s *settings) { s.timeoutFromMeta = true } }
+// a whole number of milliseconds, at most the tool's [timeout.Tool.MaxTotal]. Where it is
+// anything else, the tool is not called and the result says so. Without this option and
+// [WithArgumentTimeout] requests have no say, since with no MaxTotal they could lift every
+// limit. Where both are given, _meta goes first.
+func WithMetaTimeout() Option { return optionFunc(func(s *settings) { s.calls.MetaTimeout = true }) }
 
 // WithArgumentTimeout is [WithMetaTimeout] for timeoutMs among the tool's arguments. It is
 // left there, so declare it in the tool's input schema, as an integer that is not required:
 // that is how a model learns of it, and the schema that the SDK derives from a struct
 // allows no arguments but those of the struct.
-func WithArgumentTimeout() Option { return func(s *settings) { s.timeoutFromArguments = true } }
+func WithArgumentTimeout() Option {
+	return optionFunc(func(s *settings) { s.calls.ArgumentTimeout = true })
+}

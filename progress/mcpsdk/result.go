@@ -10,16 +10,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/internal/toolcall"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SetResult makes res the result of a tool that failed with err (SPEC 7.7): IsError is
+// SetResult makes res the result of a tool that failed with err: IsError is
 // true, and the first content is a text with err's message and, where there is any, the
 // partial output. What res has as its content and structured content stays, after the text.
-// If an execution was stopped, its [progress.Outcome] stands in _meta under
-// [progress.OutcomeKey]. GetError of res gives err.
+// If an execution was stopped, its [toolcall.Outcome] stands in _meta under
+// [toolcall.OutcomeKey]. GetError of res returns err.
 //
 // A tool that was stopped may call it itself, with [context.Cause] of its context; the
 // middleware then leaves the result as it is.
@@ -36,7 +36,7 @@ func SetResult(res *mcp.CallToolResult, err error, partial string) {
 }
 
 func addOutcome(res *mcp.CallToolResult, err error) {
-	outcome, ok := progress.OutcomeOf(err)
+	outcome, ok := toolcall.OutcomeOf(err)
 	if !ok {
 		return
 	}
@@ -44,7 +44,7 @@ func addOutcome(res *mcp.CallToolResult, err error) {
 	if meta == nil {
 		meta = make(mcp.Meta, 1)
 	}
-	meta[progress.OutcomeKey] = outcome
+	meta[toolcall.OutcomeKey] = outcome
 	res.Meta = meta
 }
 
@@ -53,7 +53,7 @@ func addOutcome(res *mcp.CallToolResult, err error) {
 func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, error) {
 	r, _ := res.(*mcp.CallToolResult)
 	if r != nil && r.IsError {
-		if _, said := r.Meta[progress.OutcomeKey]; said {
+		if _, said := r.Meta[toolcall.OutcomeKey]; said {
 			return r, nil // by the tool, with SetResult
 		}
 	}

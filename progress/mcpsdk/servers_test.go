@@ -15,6 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -101,7 +102,7 @@ func texts(res *mcp.CallToolResult) []string {
 
 // outcome gives what stands in _meta as a client sees it.
 func outcome(res *mcp.CallToolResult) map[string]any {
-	o, _ := res.Meta[progress.OutcomeKey].(map[string]any)
+	o, _ := res.Meta[toolcall.OutcomeKey].(map[string]any)
 	return o
 }
 

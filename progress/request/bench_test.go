@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/internal/request"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
 // What a request costs beside sending it.

@@ -9,54 +9,27 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/tooldeadline/tooldeadline/internal/request"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// ClientLimits bound one request of a client (SPEC 8.1). The zero ClientLimits are none:
-// the caller's context alone bounds the request.
-type ClientLimits struct {
-	// Timeout is how long to wait for the answer or, with ResetOnProgress, from one
-	// progress notification for the request to the next. 0 or less is no such limit.
-	Timeout time.Duration
-	// MaxTotal caps the elapsed time. It fires on time whether or not progress arrives.
-	// 0 or less is no cap.
-	MaxTotal time.Duration
-	// ResetOnProgress makes each progress notification for the request restart Timeout.
-	// The request is sent with a progress token for it.
-	ResetOnProgress bool
-}
+// ClientLimits bound one request of a client.
+type ClientLimits = request.Limits
 
-// DefaultTimeout is the Timeout that SPEC 8.1 gives a request for which nobody has
-// thought of another: 60 s.
-const DefaultTimeout = request.DefaultTimeout
-
-// ReferenceLimits gives limits per method to pass to [Limit], in a map that is the
-// caller's to change (SPEC 8.4): for tools/call 30 s from one sign of progress to the
-// next, and 30 min in all; for list and get calls 10 s; for initialize and
-// server/discover 5 s.
-func ReferenceLimits() map[string]ClientLimits {
-	out := make(map[string]ClientLimits)
-	for method, l := range request.Reference() {
-		out[method] = ClientLimits(l)
-	}
-	return out
-}
-
-// Limit gives every request that goes through t a limit. mcp-go's clients have no
+// Limit sets a limit for every request that goes through t. mcp-go's clients have no
 // middleware, but they are made with a transport, which this wraps:
 //
-//	c := client.NewClient(mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: mcpgo.DefaultTimeout}, mcpgo.ReferenceLimits()))
+//	c := client.NewClient(mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, request.Reference()))
 //
-// Use what it gives in place of t, for one client, before Start.
+// Use what it returns in place of t, for one client, before Start.
 //
 // The limits of a request are those of [WithLimits]; or else those under its method in
 // perMethod; or else those under the longest pattern there that matches, a prefix with a
 // star such as "resources/*"; or else the defaults. Notifications have no limits, and
-// neither has the stream of subscriptions/listen (SPEC 9.1). A call for which a server asks
+// neither has the stream of subscriptions/listen. A call for which a server asks
 // for more input, and the listing of several pages, are several requests.
 //
 // The error of a request that times out is a [*RequestTimeout] with the code
-// [CodeRequestTimeout], a [*timeout.Error] with the limit, the elapsed time and the method
+// [request.CodeTimeout], a [*timeout.Error] with the limit, the elapsed time and the method
 // as its Tool, mcp.ErrRequestInterrupted, and context.DeadlineExceeded, for errors.As and
 // errors.Is. A deadline of the caller's context is a timeout as well. Its cancellation is
 // context.Canceled, with the context's cause in the tree. A late answer and late progress
@@ -82,28 +55,36 @@ func ReferenceLimits() map[string]ClientLimits {
 // transport.SSE has a limit of its own, of 60 s, that no progress renews: see
 // transport.WithResponseTimeout.
 func Limit(t transport.Interface, defaults ClientLimits, perMethod map[string]ClientLimits) transport.Interface {
-	per := make(map[string]request.Limits)
-	for method, l := range perMethod {
-		per[method] = request.Limits(l)
+	l := &limiter{
+		passing: passing{t}, requests: request.New(defaults, perMethod),
+		handlers: request.Queue{Wait: handlerWait, Max: maxWaiting},
 	}
-	l := &limiter{passing: passing{t}, requests: request.New(request.Limits(defaults), per)}
 	_, l.bidirectional = t.(transport.BidirectionalInterface)
 	_, l.http = t.(transport.HTTPConnection)
 	return complete(l, t, l.setVersion)
 }
 
-// WithLimits gives the limits of the requests made with the context, in place of those that
-// [Limit] was given. It has no effect on a transport without Limit.
+// WithLimits returns a context whose next request has the limits l, in place of those that
+// [Limit] has for it. It has no effect on a transport without Limit.
 func WithLimits(ctx context.Context, l ClientLimits) context.Context {
-	return request.WithLimits(ctx, request.Limits(l))
+	return request.WithLimits(ctx, l)
 }
+
+// handlerWait is how long the reader of a transport waits for a handler. Most are done long
+// before, and then all is as mcp-go has it: the handlers of what came before an answer have
+// returned when the call does.
+const handlerWait = 20 * time.Millisecond
+
+// maxWaiting is how many notifications wait for a slow handler before the reader does, as
+// it would without us.
+const maxWaiting = 1000
 
 // A limiter is a transport that looks at the requests and at the progress that comes for
 // them.
 type limiter struct {
 	passing
 	requests *request.Client
-	handlers queue
+	handlers request.Queue
 
 	bidirectional, http bool // the transport is
 	modern              atomic.Bool
@@ -172,6 +153,6 @@ func (l *limiter) SetNotificationHandler(handler func(mcp.JSONRPCNotification)) 
 				n.Params.AdditionalFields["progressToken"] = own
 			}
 		}
-		l.handlers.run(func() { handler(n) })
+		l.handlers.Add(nil, func() { handler(n) })
 	})
 }

@@ -22,10 +22,10 @@ const closing = 100 * time.Millisecond
 // A Call is one request as [Do] needs to know it.
 type Call struct {
 	// Session is what the request is sent on, any comparable value: see
-	// [Client.Progress].
+	// [Client.Progress]. A client with one connection may leave it nil.
 	Session any
 	Method  string
-	// Token is the progress token that the caller has given, nil for none.
+	// Token is the progress token that the caller has set, a string or a number; nil for none.
 	Token any
 	// NoCancel is for initialize, which must not be cancelled at the server. The context
 	// of send is cancelled too, but 100 ms after Do has returned.
@@ -38,14 +38,16 @@ type Call struct {
 // a person is asked. token is the progress token to send in place of the caller's own;
 // where it is empty, the request is to be sent with the token that it has.
 //
-// If send returns before a limit fires, Do returns what it gave. Otherwise the error is
+// If send returns before a limit fires, Do returns what it returned. Otherwise the error is
 // an [*Error], and the value is zero: one that comes later is dropped. Do does not wait
 // for a send that ignores its context for longer than 250 ms. The caller's cancellation
 // is an *Error too, one that is context.Canceled; a deadline of the caller's context is
-// a total limit (SPEC 3.12).
+// a total limit.
 //
-// Where no limit applies, and for a stream (SPEC 9.1), send is called with ctx as it is,
-// and nothing else is done.
+// Where no limit applies, and for a notification or the stream of subscriptions/listen, send is
+// called with ctx as it is, and nothing else is done.
+//
+// A panic of send is a panic of Do. Do is safe for concurrent use.
 func Do[R any](ctx context.Context, c *Client, call Call, send func(ctx context.Context, token string) (R, error)) (R, error) {
 	l, ctx := c.limits(ctx, call.Method)
 	if l.Timeout <= 0 && l.MaxTotal <= 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
 // A transport that keeps what it is given, and answers what it is told to.
@@ -111,8 +112,8 @@ func TestNothingIsLostByWrapping(t *testing.T) {
 	} {
 		want := canDo(inner)
 		for name, wrapped := range map[string]transport.Interface{
-			"Limit": mcpgo.Limit(inner, mcpgo.ClientLimits{}, nil), "Retry": mcpgo.Retry(inner, mcpgo.Backoff{}),
-			"both": mcpgo.Retry(mcpgo.Limit(inner, mcpgo.ClientLimits{}, nil), mcpgo.Backoff{}),
+			"Limit": mcpgo.Limit(inner, mcpgo.ClientLimits{}, nil), "Retry": mcpgo.Retry(inner, request.Backoff{}),
+			"both": mcpgo.Retry(mcpgo.Limit(inner, mcpgo.ClientLimits{}, nil), request.Backoff{}),
 		} {
 			if diff := cmp.Diff(want, canDo(wrapped)); diff != "" {
 				t.Errorf("%T in %s (-want +got):\n%s", inner, name, diff)
@@ -363,7 +364,7 @@ func TestRetry(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := &fake{answer: tc.answer, notes: make(chan mcp.JSONRPCNotification, 10)}
-			r := mcpgo.Retry(mcpgo.Limit(f, mcpgo.ClientLimits{Timeout: 30 * ms}, nil), mcpgo.Backoff{First: ms}, "tools/*", "resources/read")
+			r := mcpgo.Retry(mcpgo.Limit(f, mcpgo.ClientLimits{Timeout: 30 * ms}, nil), request.Backoff{First: ms}, "tools/*", "resources/read")
 			_, err := r.SendRequest(context.Background(), transport.JSONRPCRequest{ID: mcp.NewRequestId(int64(1)), Method: tc.method})
 			if !errors.Is(err, tc.err) || len(f.sent) != tc.tries {
 				t.Errorf("%d tries, %v", len(f.sent), err)
@@ -379,7 +380,7 @@ func TestRetry(t *testing.T) {
 	}
 	t.Run("the caller gives up in between", func(t *testing.T) {
 		f := &fake{answer: func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }, notes: make(chan mcp.JSONRPCNotification, 10)}
-		r := mcpgo.Retry(mcpgo.Limit(f, mcpgo.ClientLimits{Timeout: 30 * ms}, nil), mcpgo.Backoff{First: never}, "ping")
+		r := mcpgo.Retry(mcpgo.Limit(f, mcpgo.ClientLimits{Timeout: 30 * ms}, nil), request.Backoff{First: never}, "ping")
 		ctx, cancel := context.WithCancelCause(context.Background())
 		time.AfterFunc(300*ms, func() { cancel(errGone) })
 		_, err := r.SendRequest(ctx, transport.JSONRPCRequest{ID: mcp.NewRequestId(int64(1)), Method: "ping"})

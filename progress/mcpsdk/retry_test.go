@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
 // SPEC 8.5: list and read requests are sent again if they are named, and a tool call is
@@ -41,7 +42,7 @@ func TestRetry(t *testing.T) {
 				var got []time.Duration
 				c := newTestClient(nil)
 				mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: 10 * time.Second}, nil)
-				mcpsdk.Retry(c, mcpsdk.Backoff{}, test.methods...)
+				mcpsdk.Retry(c, request.Backoff{}, test.methods...)
 				_, transport := serveRaw(t, func(w *rawServer, req *jsonrpc.Request) {
 					switch req.Method {
 					case "initialize":
@@ -87,7 +88,7 @@ func TestRetryEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTestClient(nil)
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: 10 * time.Second}, nil)
-		mcpsdk.Retry(c, mcpsdk.Backoff{}, "*")
+		mcpsdk.Retry(c, request.Backoff{}, "*")
 		var tries atomic.Int64
 		_, transport := serveRaw(t, func(w *rawServer, req *jsonrpc.Request) {
 			switch req.Method {
@@ -142,7 +143,7 @@ func TestRetryTransport(t *testing.T) {
 	}))
 	c := newTestClient(nil)
 	mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Minute}, nil)
-	mcpsdk.Retry(c, mcpsdk.Backoff{First: ms}, "tools/*")
+	mcpsdk.Retry(c, request.Backoff{First: ms}, "tools/*")
 	cs, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, DisableStandaloneSSE: true}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		t.Fatal(err)

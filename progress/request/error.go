@@ -10,25 +10,26 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Code is the JSON-RPC code of a request that timed out (SPEC 8.2). No specification
-// assigns one; this is the TypeScript SDK's, which hosts know.
-const Code = -32001
+// CodeTimeout is the JSON-RPC code of a request that timed out at the client. No specification
+// assigns one; hosts know this one from the TypeScript SDK. A server may answer with the same
+// number: only a timeout at the client is an [*Error] too.
+const CodeTimeout = -32001
 
 // An Error is the outcome of a request that was stopped, by a limit or by its caller.
 // errors.As finds the [*timeout.Error] in it, which has the limit and the elapsed time,
 // and whose Tool is the method; so errors.Is tells context.DeadlineExceeded from
 // context.Canceled, and finds the cause of the caller's context.
 type Error struct {
-	Doing string // what was stopped, such as calling "tools/call"
-	Reset bool   // progress would have renewed the limit
-	Stop  *timeout.Error
+	Doing string         // what was stopped, such as calling "tools/call"
+	Reset bool           // progress would have renewed the limit
+	Stop  *timeout.Error // never nil
 }
 
 // Timeout reports whether a limit stopped the request, and not its caller. Only then do
-// Code, Message and Data apply.
+// CodeTimeout, Message and Data apply.
 func (e *Error) Timeout() bool { return e.Stop.Timeout() }
 
-// Message is what the TypeScript SDK says.
+// Message is the message of the JSON-RPC error, which is the TypeScript SDK's.
 func (e *Error) Message() string {
 	if e.Stop.Kind == timeout.Total {
 		return "Maximum total timeout exceeded"
@@ -36,8 +37,8 @@ func (e *Error) Message() string {
 	return "Request timed out"
 }
 
-// Data is what the TypeScript SDK puts beside that, in milliseconds: the limit, as
-// timeout or maxTotalTimeout, and totalElapsed.
+// Data is the data of the JSON-RPC error, which is the TypeScript SDK's: an object with the
+// limit, as timeout or maxTotalTimeout, and totalElapsed, in milliseconds.
 func (e *Error) Data() json.RawMessage {
 	name := "timeout"
 	if e.Stop.Kind == timeout.Total {
@@ -64,5 +65,5 @@ func (e *Error) Error() string {
 	return e.Doing + ": " + why
 }
 
-// Unwrap gives the *timeout.Error.
+// Unwrap returns Stop.
 func (e *Error) Unwrap() error { return e.Stop }

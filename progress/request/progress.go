@@ -36,7 +36,7 @@ type waiter struct {
 	monitor atomic.Pointer[heartbeat.Monitor]
 }
 
-// New makes a Client. The limits of a method are those under its name in perMethod; or
+// New returns a Client. The limits of a method are those under its name in perMethod; or
 // else those under the longest pattern such as "resources/*", a prefix with a star, that
 // matches; or else the defaults. The map is copied.
 func New(defaults Limits, perMethod map[string]Limits) *Client {
@@ -51,10 +51,10 @@ func New(defaults Limits, perMethod map[string]Limits) *Client {
 // Session of the [Call]: it renews the limit of the request that it belongs to. A
 // notification that comes when that has ended renews nothing, and is no error.
 //
-// It gives the token to hand on to the caller's own handler: the caller's, in the form
-// that encoding/json decodes it to, also when the request has ended. wanted is false if
-// the caller gave none, and so never asked for progress of that request. A token that
-// is not one of the Client's own is given back as it is.
+// It returns the token for the caller's own handler: the caller's, in the form that
+// encoding/json decodes it to, also when the request has ended. wanted is false if the
+// caller had set none, and so never asked for progress of that request. A token that is not
+// one of the Client's own is returned as it is.
 func (c *Client) Progress(session, token any) (own any, wanted bool) {
 	text, _ := token.(string)
 	text, ours := strings.CutPrefix(text, c.prefix)
@@ -71,14 +71,7 @@ func (c *Client) Progress(session, token any) (own any, wanted bool) {
 	return decodeOwn(suffix)
 }
 
-// Waiting is how many requests wait for progress at the moment.
-func (c *Client) Waiting() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.waiting)
-}
-
-// await enters a request and gives its token. ok is false if the caller's own token
+// await enters a request and returns its token. ok is false if the caller's own token
 // cannot be carried in it; then the SDK would not have taken it either.
 func (c *Client) await(session, own any) (token string, w *waiter, leave func(), ok bool) {
 	suffix, ok := encodeOwn(own)

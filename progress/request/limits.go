@@ -10,28 +10,30 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Limits bound one request (SPEC 8.1). The zero Limits are none.
+// Limits bound one request. The zero Limits are none: the caller's context alone bounds the
+// request.
 type Limits struct {
-	// Timeout is the longest time to wait for the answer or, with ResetOnProgress, from
-	// one sign of progress to the next. 0 or less is no such limit.
+	// Timeout is how long to wait for the answer or, with ResetOnProgress, from one
+	// progress notification for the request to the next. 0 or less is no such limit.
 	Timeout time.Duration
-	// MaxTotal caps the elapsed time, whatever the progress. 0 or less is no cap.
+	// MaxTotal caps the elapsed time. It fires on time whether or not progress arrives.
+	// 0 or less is no cap.
 	MaxTotal time.Duration
 	// ResetOnProgress makes each progress notification for the request restart Timeout.
+	// The request is sent with a progress token for it.
 	ResetOnProgress bool
 }
 
-// DefaultTimeout is the timeout of a request where nobody has thought of another
-// (SPEC 8.1).
+// DefaultTimeout is the Timeout for a request for which nobody has thought of another.
 const DefaultTimeout = 60 * time.Second
 
-// ConnectTimeout is the limit of each phase of connecting (SPEC 8.4).
+// ConnectTimeout is the limit of each phase of connecting.
 const ConnectTimeout = 5 * time.Second
 
-// Reference gives the limits per method that SPEC 8.4 recommends, in a map that is the
-// caller's: a tool call may take 30 s from one sign of progress to the next, and no
-// longer than an execution with the limits of [timeout.Default]; list and get calls
-// have 10 s, the requests of connecting 5 s.
+// Reference returns limits per method for [New], in a map that is the caller's to change:
+// for tools/call 30 s from one sign of progress to the next, and 30 min in all, which is the
+// total of [timeout.Default]; for list and get calls 10 s; for initialize and server/discover
+// 5 s.
 func Reference() map[string]Limits {
 	return map[string]Limits{
 		"tools/call":      {Timeout: 30 * time.Second, MaxTotal: timeout.Default().Total, ResetOnProgress: true},
@@ -45,9 +47,9 @@ func Reference() map[string]Limits {
 
 type limitsKey struct{}
 
-// WithLimits gives the limits of the next request made with the context; they go before
-// those of its method. What is called on behalf of that request, such as a handler of
-// an elicitation, does not inherit them.
+// WithLimits returns a context whose next request has the limits l, in place of those of its
+// method. What is called on behalf of that request, such as a handler of an elicitation, does
+// not inherit them.
 func WithLimits(ctx context.Context, l Limits) context.Context {
 	return context.WithValue(ctx, limitsKey{}, &l)
 }
@@ -89,18 +91,7 @@ func (t *table) find(method string) Limits {
 	return t.defaults
 }
 
-// Methods reports whether a method is among the given ones, or matches one of them that
-// is a prefix with a star.
-func Methods(methods ...string) func(method string) bool {
-	set := make(map[string]Limits)
-	for _, m := range methods {
-		set[m] = Limits{Timeout: 1}
-	}
-	t := newTable(Limits{}, set)
-	return func(method string) bool { return t.find(method) != Limits{} }
-}
-
-// limits gives what applies to one request, and the context without its WithLimits.
+// limits returns what applies to one request, and the context without its WithLimits.
 func (c *Client) limits(ctx context.Context, method string) (Limits, context.Context) {
 	l := c.table.find(method)
 	if own, _ := ctx.Value(limitsKey{}).(*Limits); own != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -161,7 +162,7 @@ func TestRequestStopsTheTool(t *testing.T) {
 				} else {
 					requestTimeout(t, err, "tools/call")
 				}
-				if err := within(t, ended, "the end of the tool"); !errors.Is(err, timeout.ErrAborted) || errors.Is(err, mcpgo.ErrDisconnected) {
+				if err := within(t, ended, "the end of the tool"); !errors.Is(err, timeout.ErrAborted) || errors.Is(err, toolcall.ErrDisconnected) {
 					t.Errorf("the tool: %v", err)
 				}
 			})

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tooldeadline/tooldeadline/internal/toolcall"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -39,7 +39,7 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				got, err := toolcall.Do(t.Context(), toolcall.Call{Policy: tc.policy, Tool: tc.tool, Requested: tc.requested},
+				got, err := toolcall.Do(t.Context(), &toolcall.Server{Policy: tc.policy, MetaTimeout: true}, toolcall.Call{Tool: tc.tool, Meta: map[string]any{"timeoutMs": tc.requested}},
 					func(ctx context.Context) (time.Duration, error) {
 						deadline, ok := ctx.Deadline()
 						if !ok {
@@ -59,16 +59,17 @@ func TestLimits(t *testing.T) {
 func TestBadLimits(t *testing.T) {
 	bad := &timeout.Policy{Lookup: func(key string) (string, bool) { return "soon", key == "MCP_TIMEOUT" }}
 	for _, tc := range []struct {
-		name string
-		call toolcall.Call
-		key  string
+		name   string
+		policy *timeout.Policy
+		asked  any
+		key    string
 	}{
-		{"request", toolcall.Call{Requested: "soon"}, "timeoutMs"},
-		{"request of 0", toolcall.Call{Requested: 0.0}, "timeoutMs"},
-		{"environment", toolcall.Call{Policy: bad}, "MCP_TIMEOUT"},
+		{"request", nil, "soon", "timeoutMs"},
+		{"request of 0", nil, 0.0, "timeoutMs"},
+		{"environment", bad, nil, "MCP_TIMEOUT"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := toolcall.Do(t.Context(), tc.call, func(context.Context) (int, error) {
+			_, err := toolcall.Do(t.Context(), &toolcall.Server{Policy: tc.policy, MetaTimeout: true}, toolcall.Call{Meta: map[string]any{"timeoutMs": tc.asked}}, func(context.Context) (int, error) {
 				t.Error("the tool was called")
 				return 0, nil
 			})
@@ -86,11 +87,13 @@ func TestAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var sent, finished atomic.Int32
-		_, err := toolcall.Do(t.Context(), toolcall.Call{
-			Policy: &timeout.Policy{Default: timeout.Config{Idle: time.Second, Grace: time.Second}},
-			Tool:   "scan", Token: "t", Interval: time.Millisecond,
-			Send:    func(context.Context, progress.Notification) error { sent.Add(1); return nil },
-			Options: []timeout.Option{timeout.WithHooks(timeout.Hooks{Finished: func(context.Context, timeout.Snapshot) { finished.Add(1) }})},
+		_, err := toolcall.Do(t.Context(), &toolcall.Server{
+			Policy:   &timeout.Policy{Default: timeout.Config{Idle: time.Second, Grace: time.Second}},
+			Interval: time.Millisecond,
+			Options:  []timeout.Option{timeout.WithHooks(timeout.Hooks{Finished: func(context.Context, timeout.Snapshot) { finished.Add(1) }})},
+		}, toolcall.Call{
+			Tool: "scan", Token: "t",
+			Send: func(context.Context, progress.Notification) error { sent.Add(1); return nil },
 		}, func(ctx context.Context) (int, error) {
 			progress.Report(ctx, progress.Update{Progress: 1})
 			time.Sleep(time.Minute)
@@ -112,7 +115,7 @@ func TestAbandoned(t *testing.T) {
 func TestInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var over atomic.Bool
-		v, err := toolcall.Do(t.Context(), toolcall.Call{
+		v, err := toolcall.Do(t.Context(), nil, toolcall.Call{
 			Token: 1.0,
 			Send: func(context.Context, progress.Notification) error {
 				time.Sleep(50 * time.Millisecond)
@@ -131,7 +134,7 @@ func TestInFlight(t *testing.T) {
 }
 
 func TestPanic(t *testing.T) {
-	_, err := toolcall.Do(t.Context(), toolcall.Call{}, func(context.Context) (int, error) { panic("boom") })
+	_, err := toolcall.Do(t.Context(), nil, toolcall.Call{}, func(context.Context) (int, error) { panic("boom") })
 	var e *timeout.PanicError
 	if !errors.As(err, &e) || e.Value != "boom" {
 		t.Errorf("%v", err)
@@ -145,7 +148,7 @@ func (e *badError) Error() string { return e.text }
 // An error that cannot be put into words is the tool's panic, and not that of the adapter,
 // which would take the server down with it.
 func TestBadError(t *testing.T) {
-	_, err := toolcall.Do(t.Context(), toolcall.Call{}, func(context.Context) (int, error) { return 0, (*badError)(nil) })
+	_, err := toolcall.Do(t.Context(), nil, toolcall.Call{}, func(context.Context) (int, error) { return 0, (*badError)(nil) })
 	var e *timeout.PanicError
 	if !errors.As(err, &e) {
 		t.Errorf("%T", err)

@@ -1,4 +1,4 @@
-package progress
+package toolcall
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 const OutcomeKey = "io.github.tooldeadline/outcome"
 
 // An Outcome is what a tool's result says, for programs, about an execution that was
-// stopped (SPEC 7.7). Durations are in milliseconds, with fractions; a limit of 0 is off.
+// stopped. Durations are in milliseconds, with fractions; a limit of 0 is off.
 type Outcome struct {
 	Kind     string `json:"kind"`     // idle, total or aborted
 	ExitCode int    `json:"exitCode"` // 124 or 130
@@ -23,10 +23,10 @@ type Outcome struct {
 	Elapsed    float64 `json:"elapsedMs"`    // to the stop
 	LongestGap float64 `json:"longestGapMs"` // between two heartbeats
 	Beats      uint64  `json:"beats"`
-	Abandoned  bool    `json:"abandoned,omitempty"` // the function had not returned when the result was given
+	Abandoned  bool    `json:"abandoned,omitempty"` // the function had not returned when the call was answered
 }
 
-// OutcomeOf gives the outcome of the execution that err is about, and false where err
+// OutcomeOf returns the outcome of the execution that err is about, and false where err
 // has no [*timeout.Error] in its tree.
 func OutcomeOf(err error) (Outcome, bool) {
 	var e *timeout.Error

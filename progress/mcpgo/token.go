@@ -1,0 +1,92 @@
+package mcpgo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+// token returns the request's progress token, nil where there is none or it cannot be echoed.
+// mcp-go decodes numbers to float64: from 2^53 on one may stand for several integers, and
+// another's token is worse than none. A watch has put the exact one in its place.
+func token(m *mcp.Meta) any {
+	if m == nil {
+		return nil
+	}
+	if f, ok := m.ProgressToken.(float64); ok && !exact(f) {
+		return nil
+	}
+	return m.ProgressToken
+}
+
+// tokens are those that mcp-go is going to lose some digits of, between the arrival of a
+// request and its decoding.
+type tokens struct {
+	mu    sync.Mutex
+	exact map[string]json.Number // by session and request id
+}
+
+// maxTokens bounds what requests can leave here that never get as far as a tool. Those that
+// are forgotten send no notifications.
+const maxTokens = 1000
+
+// arrived keeps the token of a message where mcp-go is going to lose some of it.
+func (t *tokens) arrived(ctx context.Context, id, message any) {
+	raw, _ := message.(json.RawMessage)
+	if !bytes.Contains(raw, []byte(`"progressToken"`)) {
+		return
+	}
+	var m struct {
+		Method string
+		Params struct {
+			Meta struct {
+				ProgressToken json.RawMessage `json:"progressToken"`
+			} `json:"_meta"`
+		}
+	}
+	if json.Unmarshal(raw, &m) != nil || m.Method != string(mcp.MethodToolsCall) {
+		return
+	}
+	number := json.Number(m.Params.Meta.ProgressToken)
+	if f, err := number.Float64(); err != nil || exact(f) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.exact == nil || len(t.exact) >= maxTokens {
+		t.exact = make(map[string]json.Number)
+	}
+	t.exact[callKey(ctx, id)] = number
+}
+
+// decoded puts the token back into the request.
+func (t *tokens) decoded(ctx context.Context, id any, request *mcp.CallToolRequest) {
+	meta := request.Params.Meta
+	if meta == nil || meta.ProgressToken == nil {
+		return
+	}
+	if f, ok := meta.ProgressToken.(float64); !ok || exact(f) {
+		return
+	}
+	key := callKey(ctx, id)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if number, ok := t.exact[key]; ok {
+		meta.ProgressToken = number
+		delete(t.exact, key)
+	}
+}
+
+// exact reports whether f stands for one integer only.
+func exact(f float64) bool { return -1<<53 < f && f < 1<<53 }
+
+// callKey tells requests apart by the session object: without sessions, over stateless
+// HTTP, all have the same id, but each request has an object of its own.
+func callKey(ctx context.Context, id any) string {
+	return fmt.Sprintf("%p %v", server.ClientSessionFromContext(ctx), id)
+}

@@ -1,0 +1,67 @@
+package mcpsdk
+
+import (
+	"context"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// requestKey is where a context has the HTTP request's own, whose cancellation the SDK hides
+// from tools. Its values it passes on.
+type requestKey struct{}
+
+type httpRequest struct {
+	ctx   context.Context
+	calls *toolcall.Sessions
+}
+
+// untilGone returns a context for a call that ends with the client's connection, or with its
+// session where it has one.
+//
+// The context that the SDK hands on is that of the request which opened the session. That
+// is the right one on SSE, where it lasts as long as the session, and where a session is a
+// single request. Those two have no session ID. Where there is one, the request is the
+// client's first, and long over. Over, or another session's, it is also for a server that a
+// tool runs in memory.
+func untilGone(ctx context.Context, session *mcp.ServerSession) (_ context.Context, release func()) {
+	r, ok := ctx.Value(requestKey{}).(*httpRequest)
+	if !ok || toolcall.FromContext(ctx) != nil {
+		return ctx, func() {}
+	}
+	id := session.ID()
+	if id == "" && r.ctx.Err() != nil {
+		return ctx, func() {}
+	}
+	if id != "" {
+		return r.calls.Join(ctx, id)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(r.ctx, func() {
+		cause := context.Cause(r.ctx)
+		if cause == context.Canceled { // net/http says no more
+			cause = toolcall.ErrDisconnected
+		}
+		cancel(cause)
+	})
+	return ctx, func() {
+		unhook()
+		cancel(nil)
+	}
+}
+
+const sessionHeader = "Mcp-Session-Id"
+
+// endWait is how long a request to end a session may take before its calls are aborted. One
+// that the SDK turns away, for another user's session say, is answered at once; one that it
+// accepts waits for the calls.
+const endWait = 50 * time.Millisecond
+
+// abortUnlessAnswered is called when a request has come to end a session, and what it returns
+// when that has been answered.
+func abortUnlessAnswered(calls *toolcall.Sessions, session string) (answered func()) {
+	timer := time.AfterFunc(endWait, func() { calls.Abort(session, toolcall.ErrSessionEnded) })
+	return func() { timer.Stop() }
+}

@@ -1,0 +1,123 @@
+package toolcall
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A Server is what the calls of one server have in common. The zero Server gives every tool
+// what the zero [timeout.Policy] does. It is safe for concurrent use as long as nobody changes
+// it, and a nil *Server is a zero one.
+type Server struct {
+	// Policy has the limits by tool name, and the logger.
+	Policy *timeout.Policy
+	// Options are for the execution of each call: a logger, hooks, a clock. A
+	// [timeout.Config] among them takes the place of what the policy says.
+	Options []timeout.Option
+	// Interval is the shortest time between two notifications of a call; 0 or less is 10 s.
+	Interval time.Duration
+	// MetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta, and
+	// ArgumentTimeout with timeoutMs among its arguments: a whole number of milliseconds, at
+	// most the tool's [timeout.Tool.MaxTotal]. Without them requests have no say, since with no
+	// MaxTotal they could lift every limit. Where both are set, _meta goes first.
+	MetaTimeout, ArgumentTimeout bool
+}
+
+// A Call is one tools/call as it came in.
+type Call struct {
+	Tool string
+	// Session is what the call came in on, any comparable value: see [FromContext]. A server
+	// with one connection may leave it nil.
+	Session any
+	// Token is the request's progress token, and Send sends a notification with it. Without a
+	// token, where it is nil, nothing is sent and Send is not needed.
+	Token any
+	Send  progress.Notifier
+	// Meta is the request's _meta. Arguments are its arguments, as a map[string]any or as JSON
+	// in a json.RawMessage. They are only looked at for timeoutMs, and may be left out.
+	Meta      map[string]any
+	Arguments any
+}
+
+// Do calls h under the limits that the policy has for the tool, and returns when the execution
+// has ended and nothing more will be sent to the client. In h's context, package heartbeat and
+// [progress.Report] renew the idle limit and reach the client.
+//
+// What h returned comes with the error of a stop as a partial result, as [timeout.Do] returns
+// it. A panic is a [*timeout.PanicError], and so is an error whose Error panics, as that of a
+// nil pointer may. A request for limits that make no sense is a [*timeout.ConfigError], for
+// which h is not called. See [Foreign] for which errors are the tool's own.
+//
+// It is safe for concurrent use.
+func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (R, error)) (R, error) {
+	var zero R
+	if s == nil {
+		s = new(Server)
+	}
+	requested, err := timeout.RequestTimeout(s.requested(&c))
+	if err != nil {
+		return zero, err
+	}
+	limits, err := s.Policy.Resolve(c.Tool, requested)
+	if err != nil {
+		return zero, err
+	}
+	opts := append(make([]timeout.Option, 0, len(s.Options)+5), limits, timeout.WithName(c.Tool), timeout.WithRecover())
+	if s.Policy != nil {
+		opts = append(opts, timeout.WithLogger(s.Policy.Logger))
+	}
+	opts = append(opts, s.Options...)
+
+	around := FromContext(ctx)
+	run := func(ctx context.Context) (R, error) {
+		value, err := h(&callContext{ctx, &c, heartbeat.FromContext(ctx)})
+		if err != nil {
+			_ = err.Error() // here it is recovered
+		}
+		return value, err
+	}
+	if c.Token == nil || around != nil && around.Session == c.Session {
+		return timeout.Do(ctx, run, opts...) // two of one token could not agree on what increases
+	}
+	stop := func() {}
+	opts = append(opts, timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
+		stop = progress.Start(ctx, c.Token, c.Send, progress.WithInterval(s.Interval))
+	}}))
+	// Not in h: one that has been abandoned would never get to its end.
+	defer func() { stop() }()
+	return timeout.Do(ctx, run, opts...)
+}
+
+const timeoutKey = "timeoutMs"
+
+// requested returns the request's timeoutMs as it came, nil where there is none or nobody wants
+// to know.
+func (s *Server) requested(c *Call) any {
+	if s.MetaTimeout {
+		if v := c.Meta[timeoutKey]; v != nil {
+			return v
+		}
+	}
+	if !s.ArgumentTimeout {
+		return nil
+	}
+	switch args := c.Arguments.(type) {
+	case map[string]any:
+		return args[timeoutKey]
+	case json.RawMessage:
+		if !bytes.Contains(args, []byte(timeoutKey)) {
+			return nil
+		}
+		var fields map[string]json.RawMessage // a struct would match TIMEOUTMS too
+		if json.Unmarshal(args, &fields) == nil && fields[timeoutKey] != nil {
+			return fields[timeoutKey]
+		}
+	}
+	return nil
+}

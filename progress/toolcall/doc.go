@@ -1,0 +1,40 @@
+// Package toolcall is a tool call as a server sees it: the limits that the policy and the
+// request give it, its progress notifications, what its result says when it was stopped, and
+// its end when its client goes. It knows the rules of MCP servers and no SDK; the packages
+// mcpsdk and mcpgo connect it to one each.
+//
+// A [Server] has what all calls have in common, and [Do] runs one of them:
+//
+//	server := &toolcall.Server{Policy: policy}
+//
+//	// tools/call
+//	result, err := toolcall.Do(ctx, server, toolcall.Call{
+//		Tool: params.Name, Session: conn, Token: params.Meta["progressToken"],
+//		Meta: params.Meta, Arguments: params.Arguments, Send: conn.notifyProgress,
+//	}, tool)
+//	if err != nil {
+//		result.IsError = true
+//		result.Text = toolcall.Text(err, result.Text)
+//		if outcome, ok := toolcall.OutcomeOf(err); ok {
+//			result.Meta[toolcall.OutcomeKey] = outcome
+//		}
+//	}
+//
+// [Sessions] aborts what runs for a client that has gone.
+//
+// What is set once and is plain data is a struct here, whose zero value is useful, and not a
+// list of options.
+//
+// # Guarantees
+//
+//  1. A call ends at the latest a grace after its limit, whatever the tool does, and
+//     notifications in flight add 200 ms at the most.
+//  2. A request has a say in its limits only where the Server gives it one, and never beyond the
+//     tool's ceiling. One that makes no sense is an error that says what does, and the tool is
+//     not called.
+//  3. A panic, a runtime.Goexit and an error that cannot be put into words end the call with an
+//     error, and not the server.
+//  4. Nothing is sent about a call after Do has returned, and nothing for a call within another
+//     of the same session, which has the same token.
+//  5. Nothing is left behind when Do has returned, but the goroutine of a tool that has not.
+package toolcall
