@@ -19,6 +19,12 @@
 // bounded rate, to something that wants to know: a client, a job queue, a
 // watchdog.
 //
+// The workers of an errgroup all beat one execution, if the group's context was made from
+// that of the execution: errgroup.WithContext(ctx) with the ctx that the function was given.
+// The idle limit is then that of the group: it fires when none of them makes progress. To
+// find a single worker that is stuck among others that are not, give each an execution of
+// its own.
+//
 // # Choosing an interval
 //
 // Beat at least three times per idle limit, so that one beat may be lost and another be

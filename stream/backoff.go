@@ -2,7 +2,7 @@ package stream
 
 import "time"
 
-// How long to wait before a stream is reopened (SPEC 9.1).
+// How long to wait before a stream is reopened. SPEC 9.1.
 const (
 	firstDelay = 500 * time.Millisecond
 	maxDelay   = 10 * time.Second

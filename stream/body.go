@@ -11,10 +11,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Body gives rc with an idle limit: a Read that has waited for idle without a byte
+// Body returns rc with an idle limit: a Read that has waited for idle without a byte
 // closes rc and returns a [*timeout.Error] of Kind Idle, as does every Read after it.
-// Each chunk of at least one byte renews the limit. There is no total limit (SPEC 9.1).
-// An idle of 0 is no limit (SPEC 2.1).
+// Each chunk of at least one byte renews the limit. There is no total limit.
+// An idle of 0 is no limit.
 //
 // The limit runs only while a Read is pending, and starts afresh with each Read. What
 // the reader does between two reads is not the stream's silence, and as long as nobody
@@ -23,13 +23,13 @@ import (
 //
 // When ctx is over, rc is closed, and Read returns an error of Kind Aborted, or Total
 // if it was ctx's deadline. If ctx belongs to an execution, each chunk is also a
-// heartbeat there (SPEC 4.2, 4.4). The options are those of [timeout.Run]: a logger,
+// heartbeat there. The options are those of [timeout.Run]: a logger,
 // hooks, a name; a [timeout.Config] among them replaces idle and may set a total.
 //
 // rc.Close must end a blocked Read, as it does for a response body, a connection and a
-// pipe. Body calls it once at the most. Close may be called from any goroutine, at any time and
-// again; Read is for one goroutine at a time. Two goroutines serve the stream, until it
-// has ended, failed or been closed; so close it.
+// pipe. Body calls it once at the most. Close may be called from any goroutine, at any time
+// and more than once; Read is for one goroutine at a time. Two goroutines serve the stream
+// until it has ended, failed or been closed; so close it.
 //
 // If rc is an io.Writer, so is the result; writes renew nothing. Body panics if ctx or
 // rc is nil.
@@ -41,20 +41,20 @@ func Body(ctx context.Context, rc io.ReadCloser, idle time.Duration, opts ...tim
 		panic("stream: nil body")
 	}
 	w := begin(ctx, idle, opts)
-	w.rest()
+	w.suspend()
 	return newBody(w, rc)
 }
 
-type body struct {
+type limitedBody struct {
 	w     *watch
 	rc    io.ReadCloser
 	close func() error // rc.Close, once
 	leave func() bool  // takes back the close on a stop
 }
 
-// newBody needs a watch that rests.
+// newBody needs a watch that is suspended.
 func newBody(w *watch, rc io.ReadCloser) io.ReadCloser {
-	b := &body{w: w, rc: rc, close: sync.OnceValue(rc.Close)}
+	b := &limitedBody{w: w, rc: rc, close: sync.OnceValue(rc.Close)}
 	b.leave = context.AfterFunc(w.ctx, func() { _ = b.close() })
 	if wr, ok := rc.(io.Writer); ok {
 		return &duplex{b, wr}
@@ -62,28 +62,28 @@ func newBody(w *watch, rc io.ReadCloser) io.ReadCloser {
 	return b
 }
 
-func (b *body) Read(p []byte) (int, error) {
+func (b *limitedBody) Read(p []byte) (int, error) {
 	if err := b.w.stopped(); err != nil {
 		return 0, err
 	}
 	if len(p) == 0 {
 		return 0, nil // nothing is waited for
 	}
-	b.w.attend()
+	b.w.resume()
 	n, err := b.rc.Read(p)
-	// No bytes and no error are no chunk (SPEC 4.4), so the wait goes on.
+	// No bytes and no error are no chunk, so the wait goes on. SPEC 4.4.
 	for n == 0 && err == nil && b.w.ctx.Err() == nil {
 		n, err = b.rc.Read(p)
 	}
 	if n > 0 {
 		b.w.chunk()
 	}
-	b.w.rest()
+	b.w.suspend()
 	if err == nil && n > 0 {
 		return n, nil
 	}
-	// The stop goes first, whatever rc makes of being closed (SPEC 3.7). But bytes that
-	// came are given out: the next Read has the error.
+	// The stop goes first, whatever rc makes of being closed. SPEC 3.7. But bytes that came
+	// are returned, and the error is that of the next Read.
 	if stop := b.w.stopped(); stop != nil {
 		if n > 0 {
 			return n, nil
@@ -94,20 +94,20 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *body) Close() error {
+func (b *limitedBody) Close() error {
 	err := b.close() // before the end of the context, which would abort the exchange
 	b.finish()
 	return err
 }
 
-func (b *body) finish() {
+func (b *limitedBody) finish() {
 	b.leave()
 	b.w.end()
 }
 
 // A duplex is the body of an upgraded connection.
 type duplex struct {
-	*body
+	*limitedBody
 	io.Writer
 }
 

@@ -44,7 +44,7 @@ func (c *counted) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// says is a body that gives one byte after each of the pauses, and then nothing.
+// says is a body that yields one byte after each of the pauses, and then nothing.
 func says(pauses ...time.Duration) *counted {
 	r, w := io.Pipe()
 	c := &counted{ReadCloser: r, gone: make(chan struct{})}
@@ -99,7 +99,7 @@ func TestSilence(t *testing.T) {
 					t.Errorf("message %q, want %q", err, msg)
 				}
 				if _, again := body.Read(make([]byte, 1)); again != err {
-					t.Errorf("the next Read gives %v, want the same", again)
+					t.Errorf("the next Read returns %v, want the same", again)
 				}
 				_ = body.Close()
 				if n := rc.closed.Load(); n != 1 {

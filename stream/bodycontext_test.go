@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,5 +199,17 @@ func TestPanics(t *testing.T) {
 			}()
 			f()
 		})
+	}
+}
+
+// Limits that are over before the stream's own goroutine has run.
+func TestOverAtOnce(t *testing.T) {
+	for range 2000 {
+		body := stream.Body(context.Background(), io.NopCloser(strings.NewReader("x")), 0, timeout.Config{Total: 1, Grace: 1})
+		got, err := io.ReadAll(body)
+		if len(got) > 1 || err != nil && !errors.Is(err, timeout.ErrTotal) {
+			t.Fatalf("%q, %v", got, err)
+		}
+		_ = body.Close()
 	}
 }

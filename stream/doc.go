@@ -16,7 +16,7 @@
 // Both SDKs take an http.Client. With a [Notifications] in it, the stream that they open
 // for the server's notifications is one stream to them, whatever becomes of its
 // connections, and their own ways to reopen it stay unused. Those are not enough: the
-// official SDK gives the whole session up after five reopened streams on which no event
+// official SDK closes the whole session after five reopened streams on which no event
 // with an id has come, so an idle limit alone would end the session of a server that has
 // nothing to say; and mcp-go does not say where it was when it listens again, so what was
 // sent meanwhile is lost even where the server has kept it. When the server refuses, the
@@ -32,20 +32,20 @@
 // # Guarantees
 //
 //  1. A Read that waits for the idle limit without a byte closes the stream and returns a
-//     *timeout.Error of Kind Idle, not a nanosecond before (SPEC 3.5, 9.1). Bytes that
+//     *timeout.Error of Kind Idle, not a nanosecond before. Bytes that
 //     come at or after that instant are too late to renew it.
 //  2. Only the wait for bytes counts. Between two reads the limit rests.
-//  3. A read of no bytes is no chunk (SPEC 4.4).
+//  3. A read of no bytes is no chunk.
 //  4. A chunk is also a heartbeat of the execution around, whose own limits are as they
-//     would be without this package (SPEC 4.2).
-//  5. A reopened stream gives each whole event that came, in order, and nothing of one
-//     that was cut off. With a server that keeps events and gives them ids, none after
+//     would be without this package.
+//  5. A reopened stream yields each whole event that came, in order, and nothing of one
+//     that was cut off. With a server that keeps events and assigns ids, none after
 //     the first is lost, and none comes twice.
 //  6. The deadline of a request does not end a notification stream; cancelling the
-//     request does, at any time (SPEC 9.1).
+//     request does, at any time.
 //  7. Only a GET that asked for an event stream and got one is ever sent again.
 //  8. A stream that has ended, failed, been stopped or been closed leaves nothing behind:
-//     no goroutine, no timer (SPEC 3.15). No read starts a goroutine.
+//     no goroutine, no timer. No read starts a goroutine.
 //  9. Requests are not changed; contexts, trailers and upgraded connections work as
 //     without the package.
 package stream

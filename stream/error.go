@@ -26,5 +26,5 @@ func (e *ReopenError) Error() string {
 	return "stream: not reopened: " + strconv.Itoa(e.StatusCode) + " " + http.StatusText(e.StatusCode)
 }
 
-// Unwrap gives Err.
+// Unwrap returns Err.
 func (e *ReopenError) Unwrap() error { return e.Err }

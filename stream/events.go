@@ -12,8 +12,6 @@ import (
 // order mark of a connection. What it does with fields is what the WHATWG's standard
 // says of them, but that an event without data is passed on too: it may have an id.
 type splitter struct {
-	max int // bytes of one event
-
 	buf     []byte // the lines of the event so far, and the line so far
 	line    int    // where in buf the line begins
 	comment bool   // the line is a comment, and not kept
@@ -78,11 +76,11 @@ func (s *splitter) keep(part []byte) bool {
 		s.buf = s.buf[:s.line]
 		return true
 	}
-	return len(s.buf) <= s.max
+	return len(s.buf) <= MaxEvent
 }
 
 // unmark takes the byte order mark from the first line of a connection. It reports
-// false as long as that cannot be told.
+// false as long as it cannot be decided.
 func (s *splitter) unmark() bool {
 	if len(s.buf) < len(mark) && strings.HasPrefix(mark, string(s.buf)) {
 		return false
@@ -136,8 +134,8 @@ func (s *splitter) field(line []byte) {
 	}
 }
 
-// emptied gives p for the next event: one large event is no reason to hold on to its
-// memory.
+// emptied returns p for the next event, or nothing if p is large: one large event is no
+// reason to keep its memory.
 func emptied(p []byte) []byte {
 	if cap(p) > 64<<10 {
 		return nil

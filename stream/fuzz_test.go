@@ -1,12 +1,12 @@
 package stream_test
 
 import (
-	"bytes"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 
-	"github.com/tooldeadline/tooldeadline/stream"
+	"github.com/google/go-cmp/cmp"
 )
 
 var lineEnd = regexp.MustCompile("\r\n|\n|\r")
@@ -36,43 +36,71 @@ func parse(conn, id string) (events []string, _ string) {
 }
 
 // Guarantee 5: whatever is sent, in whatever pieces, and wherever it is cut, what comes
-// out is the whole events of each connection.
+// out is the whole events of each connection, and each request has the id of the last.
 func FuzzEvents(f *testing.F) {
 	f.Add([]byte("id: 1\ndata: a\n\ndata: b\r\n\r\n"), []byte("data: c\r\r"), uint8(1))
 	f.Add([]byte("\xef\xbb\xbf: hi\n\nid: 2\nda"), []byte("\nid: 3\n\n"), uint8(2))
 	f.Add([]byte("data: a\n\r"), []byte("\n\n\xef\xbb\xbfdata\n\n"), uint8(3))
 	f.Add([]byte("id: \x00\nid\n\n"), []byte(":\r\n:\n\n"), uint8(7))
+	f.Add([]byte("event: endpoint\ndata: /\n\n"), []byte("data: a\n\n"), uint8(9))
 	f.Add([]byte("\xef\xbb"), []byte("\xef\xef\xbb\xbf:\n\n"), uint8(1))
 	f.Fuzz(func(t *testing.T, a, b []byte, size uint8) {
 		first, id := parse(string(a), "")
-		second, id := parse(string(b), id)
-		want := strings.Join(append(first, second...), "\n")
+		events, ids := first, []string{"", header(id)}
+		if !isSession(first) { // which ends with its connection
+			second, last := parse(string(b), id)
+			events, ids = append(first, second...), append(ids, header(last))
+			if len(first) == 0 && isSession(second) {
+				ids = ids[:2]
+			}
+		} else {
+			ids = ids[:1]
+		}
+		want := strings.Join(events, "\n")
 		if want != "" {
 			want += "\n"
 		}
-		got, gotID, ok := stream.Split(len(a)+len(b)+2, pieces(a, size), pieces(b, size))
-		if !ok || string(got) != want || gotID != id {
-			t.Errorf("%v, id %q, want %q; %q, want %q", ok, gotID, id, got, want)
-		}
-		// The bound holds, and what went before it is right. Two bytes are kept before it is
-		// known that they are no byte order mark.
-		limit := max(int(size), 2)
-		got, _, _ = stream.Split(limit, pieces(a, size), pieces(b, size))
-		if !strings.HasPrefix(want, string(got)) {
-			t.Errorf("bounded: %q is not the beginning of %q", got, want)
-		}
-		for event := range bytes.SplitSeq(got, []byte("\n\n")) {
-			if len(event) > limit {
-				t.Errorf("bounded: an event of %d bytes, limit %d", len(event), limit)
+		synctest.Test(t, func(t *testing.T) {
+			s := &server{script: []answer{conn(a, size), conn(b, size)}}
+			got, _ := hear(t, s)
+			if got != want {
+				t.Errorf("%q, want %q", got, want)
 			}
-		}
+			if diff := cmp.Diff(ids, s.lastID); diff != "" {
+				t.Error(diff)
+			}
+		})
 	})
 }
 
-// pieces cuts p into pieces of at most size bytes.
-func pieces(p []byte, size uint8) (all [][]byte) {
-	for n := max(int(size), 1); len(p) > n; p = p[n:] {
-		all = append(all, p[:n])
+// isSession says whether the first event is that of a stream that is not reopened.
+func isSession(events []string) bool {
+	name := ""
+	if len(events) > 0 {
+		for line := range strings.Lines(events[0]) {
+			if field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":"); field == "event" {
+				name = strings.TrimPrefix(value, " ")
+			}
+		}
 	}
-	return append(all, p)
+	return name == "endpoint"
+}
+
+// header is what of an id net/http can send.
+func header(id string) string {
+	for _, c := range []byte(id) {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return ""
+		}
+	}
+	return id
+}
+
+// conn answers with an event stream of pieces of at most size bytes.
+func conn(p []byte, size uint8) answer {
+	var parts []any
+	for n := max(int(size), 1); len(p) > 0; p = p[min(n, len(p)):] {
+		parts = append(parts, string(p[:min(n, len(p))]))
+	}
+	return events(parts...)
 }

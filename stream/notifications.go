@@ -15,7 +15,7 @@ import (
 // MCP: the notification stream that they open with GET becomes one long stream. It has
 // an idle limit, is found and closed when it goes silent, and is reopened then and when
 // it ends or breaks, for as long as its reader wants it. Every other exchange is Base's
-// alone, and has the limits that its caller gives it.
+// alone, and has its caller's limits.
 //
 // It takes charge of a GET without a body whose Accept header names text/event-stream and
 // which has no Last-Event-ID: one that has is somebody's own reconnect, and SDKs resume the response
@@ -26,7 +26,7 @@ import (
 //     a stream;
 //   - a response of status 200 and type text/event-stream is reopened when it goes
 //     silent, ends or fails: after 500 ms, then after a fifth longer each time, at most
-//     10 s (SPEC 9.1). It begins afresh after a chunk, and after a silence, because a
+//     10 s. It begins afresh after a chunk, and after a silence, because a
 //     stream that was open for the whole limit is no failed attempt. The server's retry
 //     field sets the first delay, between 100 ms and 10 s;
 //   - the request that reopens it is the first one again, with the id of the last whole
@@ -65,7 +65,7 @@ type Notifications struct {
 	// and well is closed and reopened too, and what the server says in between is lost
 	// if it does not keep events.
 	Idle time.Duration
-	// Options are given to the execution that limits each exchange: a logger, hooks, a
+	// Options are passed to the execution that limits each exchange: a logger, hooks, a
 	// name. A [timeout.Config] among them replaces Idle; a total in it would end each
 	// of the exchanges that make the stream, and so reopen it.
 	Options []timeout.Option

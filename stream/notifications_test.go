@@ -18,7 +18,7 @@ import (
 
 const ms = time.Millisecond
 
-// Guarantee 5: the reader sees each whole event once, and the server is told where to go
+// Guarantee 5: the reader sees each whole event once, and each request says where to go
 // on.
 func TestWholeEvents(t *testing.T) {
 	for _, tc := range []struct {

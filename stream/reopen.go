@@ -48,7 +48,6 @@ type events struct {
 
 func newEvents(t *Transport, req *http.Request, l *life, conn io.ReadCloser) *events {
 	e := &events{transport: t, request: req, life: l, conn: conn, chunk: make([]byte, 4<<10)}
-	e.split.max = MaxEvent
 	e.split.connect()
 	return e
 }

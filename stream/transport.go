@@ -9,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Transport is an [http.RoundTripper] that gives each exchange an idle limit and no
+// A Transport is an [http.RoundTripper] that puts each exchange under an idle limit and no
 // total: the wait for the response's header is limited, and then its body is as
 // [Body] says. Each chunk of a request body that is being sent renews the limit too, also
 // after the header has come: a server may wait for the end of one before it goes on.
@@ -26,8 +26,8 @@ type Transport struct {
 	Base http.RoundTripper
 	// Idle is the limit. 0 is 2 min, as in [timeout.UnboundedTotal].
 	Idle time.Duration
-	// Options are given to the execution that limits each exchange: a logger, hooks, a
-	// name. A [timeout.Config] among them replaces Idle.
+	// Options are passed to the execution that limits each exchange: a logger, hooks, a
+	// name. A [timeout.Config] among them replaces Idle; the zero one is no limit.
 	Options []timeout.Option
 }
 
@@ -69,7 +69,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	w.chunk()
-	w.rest()
+	w.suspend()
 	resp.Request = req
 	if resp.Body == nil || resp.Body == http.NoBody {
 		w.end()

@@ -18,7 +18,7 @@ import (
 // two reads.
 type watch struct {
 	ctx   context.Context // over when the stream is stopped or has ended
-	cell  *pulse.Cell     // nil if ctx was over from the start
+	cell  *pulse.Cell     // nil if it was over from the start
 	outer *pulse.Cell     // of the execution around, if there is one
 
 	end  func()        // says that the stream has ended by itself
@@ -37,12 +37,11 @@ func begin(ctx context.Context, idle time.Duration, opts []timeout.Option) *watc
 	}
 	all = append(all, opts...)
 
-	started := make(chan struct{})
+	started := make(chan context.Context, 1) // nobody may be left to receive it
 	go func() {
 		defer close(w.over)
 		w.err = timeout.Run(pulse.Mute(ctx), func(ctx context.Context) error {
-			w.ctx, w.cell = ctx, pulse.Of(ctx)
-			close(started)
+			started <- ctx
 			select {
 			case <-ended:
 			case <-ctx.Done():
@@ -51,19 +50,24 @@ func begin(ctx context.Context, idle time.Duration, opts []timeout.Option) *watc
 		}, all...)
 	}()
 	select {
-	case <-started:
+	case w.ctx = <-started:
 	case <-w.over:
-		// Both may be ready, so ask the cell whether the function was called.
-		if w.cell == nil {
+		// Both may be ready. And a function that has not come as far as to say that it was
+		// called, before a limit and a grace of next to nothing were over, may do so still.
+		select {
+		case w.ctx = <-started:
+		default:
 			var cancel context.CancelFunc
 			w.ctx, cancel = context.WithCancel(ctx)
 			cancel()
+			return w
 		}
 	}
+	w.cell = pulse.Of(w.ctx)
 	return w
 }
 
-// stopped gives the *timeout.Error if a limit or the caller has stopped the stream, and
+// stopped returns the *timeout.Error if a limit or the caller has stopped the stream, and
 // nil as long as it runs or when it has ended by itself.
 func (w *watch) stopped() error {
 	if w.ctx.Err() == nil {
@@ -79,15 +83,15 @@ func (w *watch) chunk() {
 	w.outer.Beat()
 }
 
-// attend begins the time in which silence counts: somebody waits.
-func (w *watch) attend() {
+// resume begins the time in which silence counts: somebody waits for a chunk.
+func (w *watch) resume() {
 	if w.cell != nil {
 		w.cell.Resume()
 	}
 }
 
-// rest ends that time.
-func (w *watch) rest() {
+// suspend ends that time.
+func (w *watch) suspend() {
 	if w.cell != nil {
 		w.cell.Suspend()
 	}

@@ -34,6 +34,21 @@
 //
 // All functions and methods are safe for concurrent use.
 //
+// # With errgroup
+//
+// A function that works on several goroutines makes their group from the context that it was
+// given, with errgroup.WithContext(ctx) inside the function. That context carries the
+// heartbeat, so each worker's beat renews the execution's limit, and a limit cancels it, and
+// with it the group. A group that was made outside, from the caller's context, has neither.
+// Return the group's Wait, and only then: a function that leaves workers behind has ended
+// while they run on. Group.Wait cancels the group's context, but not the function's.
+//
+// A panic in a worker is not the function's. errgroup does not recover it, and it ends the
+// process.
+//
+// To bound how many executions run at once, take a slot of a semaphore before Run; an
+// Example of Run shows it.
+//
 // # Cost
 //
 // A run costs a goroutine and one to two microseconds over calling the function. That

@@ -31,6 +31,7 @@ type options struct {
 	http     string        // address; empty is stdio
 	interval time.Duration // between progress notifications; 0 is the default
 	approval time.Duration // how long a person may take
+	calls    int64         // how many may run at once
 }
 
 func main() {
@@ -81,11 +82,12 @@ func parse(args []string, stderr io.Writer) (o options, _ error) {
 	f.StringVar(&o.http, "http", "", "serve Streamable HTTP at this `address`, on 127.0.0.1 where it names no host, instead of stdin and stdout")
 	f.DurationVar(&o.interval, "progress-interval", 10*time.Second, "the shortest time between two progress notifications of a call")
 	f.DurationVar(&o.approval, "approval-limit", progress.DefaultAwaitLimit, "how long a person may take to approve")
+	f.Int64Var(&o.calls, "calls", 16, "how many calls may run at once; the others wait")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	if f.NArg() > 0 || o.approval <= 0 || o.interval <= 0 {
-		fmt.Fprintln(stderr, "mcpserver: no arguments are taken, and durations must be above 0")
+	if f.NArg() > 0 || o.approval <= 0 || o.interval <= 0 || o.calls <= 0 {
+		fmt.Fprintln(stderr, "mcpserver: no arguments are taken, and durations and numbers must be above 0")
 		f.Usage()
 		return o, errors.New("usage")
 	}

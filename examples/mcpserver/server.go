@@ -58,6 +58,7 @@ func newServer(ctx context.Context, p *timeout.Policy, o options, logger *slog.L
 			},
 		})),
 	)
+	s.AddReceivingMiddleware(admit(o.calls)) // around the limits
 	out := &server{Server: s}
 	s.AddReceivingMiddleware(out.endsWith(ctx)) // around it: what ends the server is an abort
 	return out

@@ -84,7 +84,7 @@ func cases(root string) []runCase {
 		},
 		{
 			title: "Stuck",
-			about: fmt.Sprintf("After %v s the next file is a pipe that nobody writes to: reading it blocks for ever.", stuckAfter.Seconds()),
+			about: fmt.Sprintf("After %v s the next files are a pipe that nobody writes to: reading it blocks for ever.", stuckAfter.Seconds()),
 			run: func(ctx context.Context, _ *printer) outcome {
 				return runStuck(ctx, limits, fsys)
 			},

@@ -5,10 +5,16 @@ import (
 	"crypto/sha256"
 	"io"
 	"io/fs"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
+
+// width is how many files are hashed at once.
+const width = 4
 
 // hashed is what the tool has done so far.
 type hashed struct {
@@ -20,38 +26,66 @@ type hashed struct {
 	sum     [sha256.Size]byte // and its hash
 }
 
-// hashTree is the tool. It hashes every regular file of fsys and adds it to done, which
-// holds what there is also when ctx is cancelled.
-func hashTree(ctx context.Context, fsys fs.FS, done *hashed) error {
-	return fs.WalkDir(fsys, ".", func(path string, d fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			done.skipped++
-			return nil // WalkDir goes on with what comes after
-		}
-		if !d.Type().IsRegular() {
-			return nil
-		}
-		sum, err := hashFile(ctx, fsys, path, &done.bytes)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			done.skipped++
-			return nil
-		}
-		done.files++
-		done.last, done.sum = path, sum
-
-		heartbeat.Beat(ctx) // one file more: that is progress
-		return nil
-	})
+// A tally is what several workers have done together.
+type tally struct {
+	mu sync.Mutex
+	hashed
 }
 
-// hashFile gives the SHA-256 hash of a file, and adds to size what it has read.
-func hashFile(ctx context.Context, fsys fs.FS, path string, size *int64) (sum [sha256.Size]byte, err error) {
+// add records what change does to it.
+func (t *tally) add(change func(*hashed)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	change(&t.hashed)
+}
+
+// hashTree is the tool. It hashes every regular file of fsys, several at once, and adds it to
+// done, which holds what there is also when ctx is cancelled.
+//
+// The group's context is made from ctx, which is that of the execution: so each worker's beat
+// renews the one idle limit, and when that or another limit fires, all workers are cancelled.
+func hashTree(ctx context.Context, fsys fs.FS, done *tally) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(width)
+	walked := fs.WalkDir(fsys, ".", func(path string, d fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			done.add(func(h *hashed) { h.skipped++ })
+			return nil // WalkDir goes on with what comes after
+		}
+		if d.Type().IsRegular() {
+			group.Go(func() error { return hashOne(ctx, fsys, path, done) }) // waits for a free worker
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil { // always: no worker may run on
+		return err
+	}
+	return walked
+}
+
+// hashOne is a worker's part: one file. The error is that of ctx.
+func hashOne(ctx context.Context, fsys fs.FS, path string, done *tally) error {
+	sum, err := hashFile(ctx, fsys, path, done)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		done.add(func(h *hashed) { h.skipped++ })
+		return nil
+	}
+	done.add(func(h *hashed) {
+		h.files++
+		h.last, h.sum = path, sum
+	})
+	heartbeat.Beat(ctx) // one file more: that is progress
+	return nil
+}
+
+// hashFile returns the SHA-256 hash of a file, and adds to done the bytes that it has read.
+func hashFile(ctx context.Context, fsys fs.FS, path string, done *tally) (sum [sha256.Size]byte, err error) {
 	f, err := fsys.Open(path)
 	if err != nil {
 		return sum, err
@@ -64,7 +98,7 @@ func hashFile(ctx context.Context, fsys fs.FS, path string, size *int64) (sum [s
 	h := sha256.New()
 	for {
 		n, err := io.CopyN(h, f, 1<<20)
-		*size += n
+		done.add(func(h *hashed) { h.bytes += n })
 		if err == io.EOF {
 			h.Sum(sum[:0])
 			return sum, nil
@@ -79,19 +113,19 @@ func hashFile(ctx context.Context, fsys fs.FS, path string, size *int64) (sum [s
 // hashFor hashes the tree again and again for d. It is what makes a run last, whatever
 // the size of the tree and the speed of the machine.
 func hashFor(ctx context.Context, fsys fs.FS, d time.Duration) (hashed, error) {
-	var done hashed
+	var done tally
 	work, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	for {
 		err := hashTree(work, fsys, &done)
 		switch {
 		case ctx.Err() != nil:
-			return done, ctx.Err() // stopped: what is done so far is the partial result
+			return done.hashed, ctx.Err() // stopped: what is done so far is the partial result
 		case work.Err() != nil:
-			return done, nil // d is over
+			return done.hashed, nil // d is over
 		case err != nil:
-			return done, err
+			return done.hashed, err
 		}
-		done.rounds++
+		done.rounds++ // no worker runs between two rounds
 	}
 }

@@ -5,11 +5,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -23,7 +27,7 @@ func TestHashTree(t *testing.T) {
 		"dir/big": {Data: big},
 		"link":    {Mode: os.ModeSymlink},
 	}
-	var done hashed
+	var done tally
 	var beats uint64
 	err := timeout.Run(t.Context(), func(ctx context.Context) error {
 		err := hashTree(ctx, fsys, &done)
@@ -31,8 +35,11 @@ func TestHashTree(t *testing.T) {
 		return err
 	}, timeout.Config{})
 	want := hashed{files: 2, bytes: int64(len(big)) + 5, last: "dir/big", sum: sha256.Sum256(big)}
-	if err != nil || done != want {
-		t.Errorf("got %+v, %v\nwant %+v", done, err, want)
+	if done.last == "a" { // either worker may be the last
+		want.last, want.sum = "a", sha256.Sum256([]byte("hello"))
+	}
+	if err != nil || done.hashed != want {
+		t.Errorf("got %+v, %v\nwant %+v", done.hashed, err, want)
 	}
 	if beats != 4 {
 		t.Errorf("%d heartbeats, want one for each of 2 files and of 2 whole MiB", beats)
@@ -43,11 +50,58 @@ func TestHashTree(t *testing.T) {
 func TestHashTreeCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var done hashed
+	var done tally
 	err := hashTree(ctx, fstest.MapFS{"a": {}}, &done)
 	if !errors.Is(err, context.Canceled) || done.files != 0 {
-		t.Errorf("%+v, %v", done, err)
+		t.Errorf("%+v, %v", done.hashed, err)
 	}
+}
+
+// slowFS takes a second for each file, and counts how many are open at once.
+type slowFS struct {
+	fs.FS
+	mu         sync.Mutex
+	open, most int
+}
+
+func (s *slowFS) Open(name string) (fs.File, error) {
+	f, err := s.FS.Open(name)
+	if name == "." || err != nil {
+		return f, err
+	}
+	s.mu.Lock()
+	s.open++
+	s.most = max(s.most, s.open)
+	s.mu.Unlock()
+	time.Sleep(time.Second)
+	s.mu.Lock()
+	s.open--
+	s.mu.Unlock()
+	return f, err
+}
+
+// As many files as there are workers are hashed at once, and no more, and every worker beats
+// the one execution.
+func TestWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tree := fstest.MapFS{}
+		for i := range 3 * width {
+			tree[fmt.Sprint(i)] = &fstest.MapFile{}
+		}
+		fsys := &slowFS{FS: tree}
+		var done tally
+		start := time.Now()
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			err := hashTree(ctx, fsys, &done)
+			if n := heartbeat.FromContext(ctx).Count(); n != 3*width {
+				t.Errorf("%d heartbeats, want %d", n, 3*width)
+			}
+			return err
+		}, timeout.Config{Idle: time.Second + 1})
+		if err != nil || done.files != 3*width || fsys.most != width || time.Since(start) != 3*time.Second {
+			t.Errorf("%v, %d files, %d at once, in %v", err, done.files, fsys.most, time.Since(start))
+		}
+	})
 }
 
 // A read that blocks ends when the context does, and what was done before is kept.
@@ -68,7 +122,8 @@ func TestHashForStuck(t *testing.T) {
 }
 
 func TestShorten(t *testing.T) {
-	const trace = `goroutine 24 [IO wait]:
+	const (
+		tool = `goroutine 24 [IO wait]:
 internal/poll.runtime_pollWait(0x7f, 0x72)
 	/go/src/runtime/netpoll.go:351 +0x85
 os.(*File).Read(0xc0, {0xc1, 0x8000, 0x8000})
@@ -83,24 +138,49 @@ github.com/tooldeadline/tooldeadline/timeout.(*execution).main(0xc2)
 	/src/execution.go:202 +0x5b
 created by github.com/tooldeadline/tooldeadline/timeout.(*execution).start in goroutine 1
 	/src/execution.go:122 +0x1f
-
+`
+		other = `
 goroutine 25 [select]:
 main.other()
-	/src/other.go:1 +0x1`
-	want := []string{
-		"goroutine 24 [IO wait]",
-		"os.(*File).Read file.go:144",
-		"main.hashFile hash.go:67",
-		"main.hashTree.func1 hash.go:37",
-	}
-	got := shorten([]byte(trace))
-	for i := range got {
-		got[i] = strings.Join(strings.Fields(got[i]), " ")
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
-	if got := shorten(nil); len(got) > 0 {
-		t.Errorf("from nothing: %q", got)
+	/src/other.go:1 +0x1
+`
+		worker = `
+goroutine 26 [chan receive]:
+main.hashOne(0xc1)
+	/src/hash.go:70 +0x2
+main.hashTree.func1.1()
+	/src/hash.go:55 +0x3
+golang.org/x/sync/errgroup.(*Group).Go.func1()
+	/mod/errgroup.go:93 +0x50
+created by golang.org/x/sync/errgroup.(*Group).Go in goroutine 24
+	/mod/errgroup.go:78 +0x9d
+`
+	)
+	for name, tc := range map[string]struct {
+		stack string
+		want  []string
+	}{
+		"the tool alone": {tool + other, []string{
+			"goroutine 24 [IO wait]",
+			"os.(*File).Read file.go:144",
+			"main.hashFile hash.go:67",
+			"main.hashTree.func1 hash.go:37",
+		}},
+		"with a worker": {tool + other + worker, []string{
+			"goroutine 26 [chan receive]",
+			"main.hashOne hash.go:70",
+			"main.hashTree.func1.1 hash.go:55",
+		}},
+		"nothing": {"", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := shorten([]byte(tc.stack))
+			for i := range got {
+				got[i] = strings.Join(strings.Fields(got[i]), " ")
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+		})
 	}
 }

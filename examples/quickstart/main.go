@@ -1,11 +1,11 @@
 // Quickstart shows what an execution under package timeout looks like to its caller.
 //
-// The tool is ordinary: it hashes every file of a directory tree and calls
-// heartbeat.Beat after each. It is run four times:
+// The tool is ordinary: an errgroup of a few workers hashes every file of a directory
+// tree, and each worker calls heartbeat.Beat after each file. It is run four times:
 //
 //  1. It takes several times the idle limit and succeeds, because it keeps beating.
-//  2. It hangs on one file, a pipe that nobody writes to, and the idle limit stops it.
-//     The error shows where it hangs.
+//  2. Its workers hang on a pipe that nobody writes to, and the idle limit stops them.
+//     The error shows where they hang.
 //  3. It keeps beating and would never end, and the total limit stops it.
 //  4. The user stops it with Ctrl-C. Without a terminal the program cancels by itself.
 //

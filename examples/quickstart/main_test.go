@@ -43,7 +43,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, program, args...)
 }
 
-// exitCode gives the code of a command that has ended.
+// exitCode returns the code of a command that has ended.
 func exitCode(t *testing.T, err error) int {
 	t.Helper()
 	var exit *exec.ExitError

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -33,14 +32,14 @@ func (p *printer) intro(root string) {
 
 The tool hashes every file below
    %s
-round after round. It sends a heartbeat after each file, and after each MiB of a big
-one, and knows nothing of the limits that it runs under:
+round after round, %d at once. It sends a heartbeat after each file, and after each MiB
+of a big one, and knows nothing of the limits that it runs under:
    idle limit   %4v s   the longest time without a heartbeat
    total limit  %4v s   the longest time in all, whatever the heartbeats
 (Both are short, so that this is over in seconds. They are usually minutes.)
 
 The exit codes: 0 success, 124 stopped by a limit, 130 aborted.
-`, root, idleLimit.Seconds(), totalLimit.Seconds())
+`, root, width, idleLimit.Seconds(), totalLimit.Seconds())
 }
 
 func (p *printer) title(number int, c runCase) {
@@ -61,7 +60,7 @@ func (p *printer) outcome(o outcome) {
 	p.row("longest silence", "%s", against(o.longestGap, o.limits.Idle, "idle", errors.Is(o.err, timeout.ErrIdle)))
 	p.row("heartbeats", "%d", o.beats)
 	if o.abandoned {
-		p.row("abandoned", "it did not return when it was told to stop, so its partial result is lost")
+		p.row("abandoned", "it did not return when its context was cancelled, so its partial result is lost")
 	}
 	p.row(kept, "%d files hashed, %.1f MiB, %s", o.result.files, float64(o.result.bytes)/(1<<20), rounds(o.result))
 	if o.result.files > 0 {
@@ -106,13 +105,21 @@ func rounds(h hashed) string {
 	return fmt.Sprintf("%d whole rounds and part of another", h.rounds)
 }
 
-// shorten gives the telling lines of a stack trace: what the goroutine waits for, the
+// shorten returns the telling lines of a stack trace: what the goroutine waits for, the
 // call that it is in, and the functions of this program that led there, innermost
-// first. A trace begins with "goroutine 7 [IO wait]:" and has two lines for each call,
-// "os.(*File).Read(0x2a, ...)" and "\t/src/os/file.go:144 +0x4f".
+// first. It is the goroutine of a worker where there is one: that of the tool only waits
+// for its workers. A trace begins with "goroutine 7 [IO wait]:" and has two lines for each
+// call, "os.(*File).Read(0x2a, ...)" and "\t/src/os/file.go:144 +0x4f".
 func shorten(stack []byte) []string {
-	trace, _, _ := bytes.Cut(stack, []byte("\n\n")) // the first goroutine is the tool's
-	lines := strings.Split(string(trace), "\n")
+	traces := strings.Split(string(stack), "\n\n") // the first is the tool's
+	trace := traces[0]
+	for _, t := range traces {
+		if strings.Contains(t, "\ncreated by golang.org/x/sync/errgroup.") {
+			trace = t
+			break
+		}
+	}
+	lines := strings.Split(trace, "\n")
 	var out []string
 	for i := 1; i+1 < len(lines); i += 2 {
 		name := lines[i]

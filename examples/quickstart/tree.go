@@ -14,7 +14,7 @@ import (
 
 const accepted = "PATH is a directory with at least one readable file in it, or left out"
 
-// goSource gives the directory with the source code of the Go installation.
+// goSource returns the directory with the source code of the Go installation.
 func goSource(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -68,8 +68,8 @@ func checkTree(ctx context.Context, root string) error {
 	return fmt.Errorf("\"%s\" has no files; %s", root, accepted)
 }
 
-// stuckFS is a file tree that gets stuck, as one on a dead network share does: the
-// first file that is opened after a certain instant never yields a byte.
+// stuckFS is a file tree that gets stuck, as one on a dead network share does: no file that
+// is opened after a certain instant yields a byte.
 type stuckFS struct {
 	fs.FS
 	after time.Time
