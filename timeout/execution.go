@@ -153,7 +153,7 @@ func (e *execution) callerDone() {
 }
 
 // main is the function's goroutine. It must not be inlined, and its receiver must be
-// alive across the call: that is how traces.find tells whose stack it is.
+// alive across the call: that is how a sample of all stacks tells whose this is.
 //
 //go:noinline
 func (e *execution) main() {
