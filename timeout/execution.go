@@ -81,6 +81,7 @@ func (e *execution) prepare() {
 	if !e.limited {
 		e.limits = currentDefault()
 	}
+	e.logEnvDoubts()
 	if !e.limits.sound() {
 		var warnings []string
 		e.limits, warnings = e.limits.Normalize()
