@@ -9,14 +9,19 @@ import (
 
 // DefaultGrace is how long a cancelled function may take to return where
 // [Config.Grace] is 0. It leaves a subprocess 5 s between SIGTERM and SIGKILL and
-// 1 s to collect its output (SPEC 2.9).
+// 1 s to collect its output.
 const DefaultGrace = 7 * time.Second
 
-// A Config holds the limits of an execution. The zero Config has no limits: only
-// the caller's context bounds the execution (SPEC 2.1).
+// A Config holds the limits of an execution. A limit of 0 is off, and the zero Config
+// has no limits: only the caller's context bounds the execution.
 //
-// A Config is an [Option] of [Run]. It may be any value; [Config.Normalize] says
-// how values that make no sense are read.
+// That is so wherever a Config is an argument: of [Run], whose [Option] it is, of
+// [SetDefault], of procgroup.WithLimits. A field of type Config, in a [Policy] or a [Tool],
+// is another matter: left zero it is not set, and what would apply without it does.
+// [NoLimits] has no limits in both places.
+//
+// A Config may be any value; [Config.Normalize] says how values that make no sense are
+// read.
 type Config struct {
 	// Total caps the elapsed time, whatever the heartbeat. 0 is no cap.
 	Total time.Duration
@@ -27,8 +32,8 @@ type Config struct {
 	Grace time.Duration
 }
 
-// Default has a total of 30 min and an idle limit of 2 min (SPEC 2.4). It is what
-// applies until [SetDefault] is called.
+// Default has a total of 30 min and an idle limit of 2 min. It is what applies until
+// [SetDefault] is called.
 func Default() Config { return Config{Total: 1800 * time.Second, Idle: 120 * time.Second} }
 
 // FastTools has a total of 1 min and an idle limit of 30 s, for tools that answer
@@ -42,10 +47,13 @@ func NoIdleCheck() Config { return Config{Total: 180 * time.Second} }
 // hours as long as they make progress.
 func UnboundedTotal() Config { return Config{Idle: 120 * time.Second} }
 
-// Normalize gives the limits as they are enforced, and a warning for each that had
-// to be changed: a negative value is read as 0 (SPEC 2.2), and an idle limit above
-// the total is clamped to it (SPEC 2.3), since it could never be reached. A Grace of
-// 0 stays 0.
+// NoLimits has neither a total nor an idle limit. It does what the zero Config does, and
+// also where that would mean that nothing was set: in a [Policy] and a [Tool].
+func NoLimits() Config { return Config{Grace: DefaultGrace} }
+
+// Normalize returns the limits as they are enforced, and a warning for each that had
+// to be changed: a negative value is read as 0, and an idle limit above the total is
+// clamped to it, since it could never be reached. A Grace of 0 stays 0.
 func (c Config) Normalize() (Config, []string) {
 	var warnings []string
 	for _, v := range []struct {
@@ -84,7 +92,7 @@ const sessionMargin = 30 * time.Second
 
 // SessionTimeout is the timeout for a transport session that carries executions
 // with these limits, so that it outlives them: total + 30 s, or 0, no timeout, where
-// there is no total (SPEC 2.10).
+// there is no total.
 func (c Config) SessionTimeout() time.Duration {
 	switch {
 	case c.Total <= 0:
@@ -99,9 +107,9 @@ var processDefault atomic.Pointer[Config]
 
 // SetDefault makes c the configuration of every execution that starts from now on
 // without one of its own; those that run keep theirs. It is meant to be called
-// once, by main (SPEC 2.5). It is safe for concurrent use.
+// once, by main. It is safe for concurrent use.
 //
-// SetDefault(Config{}) takes all limits off. Values that make no sense are read as
+// SetDefault(Config{}) takes all limits off, as [NoLimits] does. Values that make no sense are read as
 // [Config.Normalize] says when an execution starts, and the warnings go to the
 // logger of that execution.
 func SetDefault(c Config) { processDefault.Store(&c) }

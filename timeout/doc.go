@@ -11,6 +11,20 @@
 // [WithLogger]; from a [Policy] that has one for each tool; or from [SetDefault]. An
 // error of type [*Error] says what stopped the function and how it stood then.
 //
+// # What zero means
+//
+// In a Config a limit of 0 is off, and the zero Config has no limits. What applies where no
+// Config is given is the default. So one rule tells the two apart, in all packages of this
+// module:
+//
+// An argument is meant. Run(ctx, fn, Config{}), SetDefault(Config{}) and
+// procgroup.WithLimits(Config{}) set no limits.
+//
+// A field that is left zero is not set. Where [Policy].Default is zero, the process default
+// applies; where the Config of a [Tool] is, the policy's default; where the Idle of a
+// stream.Transport is, that package's. A program that wants no limits there says so, with
+// [NoLimits], which has none as an argument too.
+//
 // # Guarantees
 //
 //  1. Idle fires when now − last heartbeat ≥ idle, total when now − start ≥ total; at

@@ -2,9 +2,12 @@ package timeout
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,6 +16,7 @@ const (
 	envTotal      = "MCP_TIMEOUT"
 	envIdle       = "MCP_IDLE_TIMEOUT"
 	envToolSuffix = "_TIMEOUT_MS"
+	envNone       = "-" // in a Policy: no variable
 )
 
 const (
@@ -20,43 +24,107 @@ const (
 	acceptedMillis  = "milliseconds as a whole number from 0 (off) to 9223372036854, such as 120000"
 )
 
-// FromEnv gives [Default] with MCP_TIMEOUT as its total and MCP_IDLE_TIMEOUT as its
-// idle limit, both in seconds, decimals allowed, where they are set (SPEC 2.7). 0
-// switches a limit off. A negative number is kept for [Config.Normalize] to warn
-// about. lookup is [os.LookupEnv] when nil.
+// doubtful is from where on a number of seconds may have been meant as milliseconds: hosts
+// set variables of the same names for purposes of their own.
+const doubtful = 10_000 * time.Second
+
+// FromEnv returns [Default] with MCP_TIMEOUT as its total and MCP_IDLE_TIMEOUT as its
+// idle limit, both in seconds, decimals allowed, where they are set. 0 switches a limit
+// off. A negative number is kept for [Config.Normalize] to warn about. lookup is
+// [os.LookupEnv] when nil.
 //
-// Anything else, the empty string included, is an error that holds a [*ConfigError]
-// for each bad variable, and the Config is zero: do not use it.
+// The result is for [SetDefault] or [Run]. A [Policy] reads these variables by itself, and
+// reads a Default that is zero, as with both limits off this is, as one that is not set.
+//
+// A value of 10 000 or more, which is 2 h 47 min, is taken, and doubted: some hosts set
+// variables of these names in milliseconds. The warning goes to the logger of the first
+// execution with these limits that has one; see [WithLogger].
+//
+// Anything that is not such a number, the empty string included, is an error that holds a
+// [*ConfigError] for each bad variable, and the Config is zero: do not use it.
 func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 	c := Default()
-	if err := c.overlayEnv(lookup); err != nil {
+	d, err := c.overlayEnv(lookup, envTotal, envIdle)
+	if err != nil {
 		return Config{}, err
 	}
+	fromEnvDoubts.Store(&envDoubts{doubts: d})
 	return c, nil
 }
 
-// overlayEnv sets what the two general variables say.
-func (c *Config) overlayEnv(lookup func(string) (string, bool)) error {
-	return errors.Join(
-		fromEnv(lookup, envTotal, parseSeconds, acceptedSeconds, &c.Total),
-		fromEnv(lookup, envIdle, parseSeconds, acceptedSeconds, &c.Idle),
-	)
+// A doubt is a value in the environment that may have been meant in another unit.
+type doubt struct {
+	key, value string        // no key: there is no doubt
+	read       time.Duration // the value as it is taken
 }
 
-func fromEnv(lookup func(string) (string, bool), key string, parse func(string) (time.Duration, bool), accepted string, to *time.Duration) error {
+// doubts are those of the total and of the idle limit.
+type doubts [2]doubt
+
+// String says what the value means and what it would mean in milliseconds.
+func (d doubt) String() string {
+	millis := d.read / 1000
+	return fmt.Sprintf("%s=%s is in seconds, so it means %.1f hours; in milliseconds it would be %v: for that, set %s=%s",
+		d.key, d.value, d.read.Hours(), millis, d.key, seconds(millis))
+}
+
+// fromEnvDoubts are those of the last result of FromEnv, which has no logger, and whose
+// result is a plain Config. An execution with these limits logs them, once.
+var fromEnvDoubts atomic.Pointer[envDoubts]
+
+type envDoubts struct {
+	doubts
+	logged [2]atomic.Bool
+}
+
+func (e *execution) logEnvDoubts() {
+	if e.log == nil {
+		return
+	}
+	d := fromEnvDoubts.Load()
+	if d == nil {
+		return
+	}
+	for i, limit := range [2]time.Duration{e.limits.Total, e.limits.Idle} {
+		if v := d.doubts[i]; v.key != "" && v.read == limit && !d.logged[i].Swap(true) {
+			e.logAttrs(slog.LevelWarn, v.String())
+		}
+	}
+}
+
+// overlayEnv sets what the variables with these names say, both in seconds.
+func (c *Config) overlayEnv(lookup func(string) (string, bool), total, idle string) (d doubts, err error) {
+	var errs [2]error
+	for i, v := range [2]struct {
+		key, hosts string // hosts know the latter
+		limit      *time.Duration
+	}{{total, envTotal, &c.Total}, {idle, envIdle, &c.Idle}} {
+		value, err := fromEnv(lookup, v.key, parseSeconds, acceptedSeconds, v.limit)
+		if errs[i] = err; value != "" && v.key == v.hosts && *v.limit >= doubtful {
+			d[i] = doubt{key: v.key, value: value, read: *v.limit}
+		}
+	}
+	return d, errors.Join(errs[:]...)
+}
+
+// fromEnv sets what one variable says, and returns its value, "" if it is not set.
+func fromEnv(lookup func(string) (string, bool), key string, parse func(string) (time.Duration, bool), accepted string, to *time.Duration) (string, error) {
+	if key == envNone {
+		return "", nil
+	}
 	if lookup == nil {
 		lookup = os.LookupEnv
 	}
 	s, ok := lookup(key)
 	if !ok {
-		return nil
+		return "", nil
 	}
 	d, ok := parse(s)
 	if !ok {
-		return &ConfigError{Key: key, Value: s, Accepted: accepted}
+		return "", &ConfigError{Key: key, Value: s, Accepted: accepted}
 	}
 	*to = d
-	return nil
+	return s, nil
 }
 
 // parseSeconds reads a plain decimal number of seconds without going through a

@@ -119,6 +119,25 @@ func ExampleUnboundedTotal() {
 	// Output: {Total:0s Idle:2m0s Grace:0s}
 }
 
+// A Config that is left out of a Policy is not set; NoLimits is.
+func ExampleNoLimits() {
+	policy := &timeout.Policy{
+		Default: timeout.FastTools(),
+		Tools: map[string]timeout.Tool{
+			"search": {MaxTotal: time.Hour}, // has the policy's default
+			"watch":  {Config: timeout.NoLimits()},
+		},
+		Lookup: func(string) (string, bool) { return "", false },
+	}
+	for _, tool := range []string{"search", "watch"} {
+		limits, err := policy.Resolve(tool, 0)
+		fmt.Println(tool, limits.Total, limits.Idle, err)
+	}
+	// Output:
+	// search 1m0s 30s <nil>
+	// watch 0s 0s <nil>
+}
+
 func ExampleConfig_Normalize() {
 	c, warnings := timeout.Config{Total: time.Minute, Idle: time.Hour, Grace: -1}.Normalize()
 	fmt.Printf("%+v\n", c)
@@ -195,6 +214,76 @@ func ExamplePolicy_Resolve() {
 	// explore 1h0m0s <nil>
 }
 
+// shortLog logs level and message to the standard output.
+func shortLog() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) > 0 || a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+}
+
+// One call of a tool: its limits, its name and the policy's logger, in one line.
+func ExamplePolicy_Run() {
+	policy := &timeout.Policy{
+		Tools: map[string]timeout.Tool{
+			"explore": {
+				Config:   timeout.NoIdleCheck(),
+				MaxTotal: 20 * time.Millisecond,
+			},
+		},
+		Lookup: func(string) (string, bool) { return "", false },
+		Logger: shortLog(),
+	}
+	requested := time.Hour
+	err := policy.Run(context.Background(), "explore", requested, func(ctx context.Context) error {
+		<-ctx.Done() // explores until it is stopped
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	// Output:
+	// level=WARN msg="requested timeout exceeds the tool's ceiling; using the ceiling" tool=explore requested=1h0m0s ceiling=20ms
+	// level=WARN msg="tool timed out" tool=explore
+	// Tool exceeded wall-clock limit of 0.02s.
+}
+
+// What the function returns after the limit is its partial result.
+func ExampleDoPolicy() {
+	policy := &timeout.Policy{
+		Default: timeout.Config{Idle: 20 * time.Millisecond},
+		Lookup:  func(string) (string, bool) { return "", false },
+	}
+	found, err := timeout.DoPolicy(context.Background(), policy, "search", 0, func(ctx context.Context) (found []string, err error) {
+		found = append(found, "a.go")
+		<-ctx.Done() // the second one hangs
+		return found, ctx.Err()
+	})
+	fmt.Println(found, timeout.ExitCode(err))
+	// Output: [a.go] 124
+}
+
+// Some hosts set MCP_TIMEOUT in milliseconds. A value that looks like that is taken, with a
+// warning; a policy may name variables that nobody else sets.
+func ExamplePolicy() {
+	env := map[string]string{"MCP_TIMEOUT": "60000", "TLA_TIMEOUT": "600"}
+	lookup := func(key string) (string, bool) { v, ok := env[key]; return v, ok }
+
+	general := &timeout.Policy{Lookup: lookup, Logger: shortLog()}
+	limits, err := general.Resolve("check", 0)
+	fmt.Println(limits.Total, err)
+
+	own := &timeout.Policy{TotalEnv: "TLA_TIMEOUT", IdleEnv: "-", Lookup: lookup, Logger: shortLog()}
+	limits, err = own.Resolve("check", 0)
+	fmt.Println(limits.Total, err)
+	// Output:
+	// level=WARN msg="MCP_TIMEOUT=60000 is in seconds, so it means 16.7 hours; in milliseconds it would be 1m0s: for that, set MCP_TIMEOUT=60" tool=check
+	// 16h40m0s <nil>
+	// 10m0s <nil>
+}
+
 func ExampleWithName() {
 	err := timeout.Run(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil },
 		timeout.WithName("fetch"), timeout.Config{Total: time.Millisecond})
@@ -220,16 +309,8 @@ func ExampleWithClock() {
 }
 
 func ExampleWithLogger() {
-	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
-		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-			if len(groups) > 0 || a.Key == slog.TimeKey {
-				return slog.Attr{} // keep the example short
-			}
-			return a
-		},
-	}))
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil },
-		timeout.WithLogger(log), timeout.WithName("fetch"), timeout.Config{Total: time.Millisecond})
+		timeout.WithLogger(shortLog()), timeout.WithName("fetch"), timeout.Config{Total: time.Millisecond})
 	// Output: level=WARN msg="tool timed out" tool=fetch
 }
 

@@ -81,6 +81,7 @@ func (e *execution) prepare() {
 	if !e.limited {
 		e.limits = currentDefault()
 	}
+	e.logEnvDoubts()
 	if !e.limits.sound() {
 		var warnings []string
 		e.limits, warnings = e.limits.Normalize()
@@ -153,7 +154,7 @@ func (e *execution) callerDone() {
 }
 
 // main is the function's goroutine. It must not be inlined, and its receiver must be
-// alive across the call: that is how traces.find tells whose stack it is.
+// alive across the call: that is how a sample of all stacks tells whose this is.
 //
 //go:noinline
 func (e *execution) main() {

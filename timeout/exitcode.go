@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// The exit codes of a stopped execution (SPEC 5.1). 124 is what GNU timeout uses,
-// 130 what a shell gives a program that ended by Ctrl-C.
+// The exit codes of a stopped execution. 124 is what GNU timeout uses, 130 what a shell
+// reports of a program that ended by Ctrl-C.
 const (
 	ExitTimeout = 124
 	ExitAborted = 130
@@ -21,13 +21,13 @@ const (
 	exitSignal        = 128
 )
 
-// ExitCode gives the exit code that a program should end with after err (SPEC 5.1):
+// ExitCode returns the exit code that a program should end with after err:
 //
 //   - 0 for nil
 //   - 124 where an execution timed out and 130 where one was aborted, whatever else
 //     is in err's tree
 //   - what an error with an ExitCode() int method says, unless that is negative; an
-//     *exec.ExitError of a process that a signal n ended gives 128+n
+//     *exec.ExitError of a process that a signal n ended has 128+n
 //   - 127 for a command that was not found, 126 for one that cannot be executed
 //   - 1 for anything else
 func ExitCode(err error) int {

@@ -46,7 +46,7 @@ type Snapshot struct {
 	Stack      []byte        // as in Error
 }
 
-// LogValue gives everything but the stack as a group.
+// LogValue returns everything but the stack as a group.
 func (s Snapshot) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("tool", s.Tool),

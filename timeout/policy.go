@@ -1,55 +1,126 @@
 package timeout
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
-// A Policy gives each tool its limits. The zero Policy gives every tool the process
-// default, or what the environment says. It is safe for concurrent use as long as
-// nobody changes it, and a nil *Policy is a zero one.
+// A Policy has the limits of each tool. The zero Policy has the process default for every
+// tool, or what the environment says. It is safe for concurrent use as long as nobody
+// changes or copies it, and a nil *Policy is a zero one.
 type Policy struct {
-	// Default is for tools that are not in Tools. The zero Config means the process
-	// default, see SetDefault.
+	// Default is for tools that are not in Tools. Left zero, it is not set, and the
+	// process default applies, see [SetDefault]; [NoLimits] sets no limits.
 	Default Config
 	// Tools is by tool name.
 	Tools map[string]Tool
+
+	// TotalEnv and IdleEnv name the environment variables that have a total and an idle
+	// limit for every tool, in seconds. Empty is MCP_TIMEOUT and MCP_IDLE_TIMEOUT, and
+	// "-" is none. Hosts set variables of those names for purposes of their own, in
+	// milliseconds; so a value of 10 000 or more is taken, and a warning logged, once for
+	// each value. In a variable that is named here it is taken as it is.
+	TotalEnv, IdleEnv string
 	// Lookup reads the environment; nil is os.LookupEnv.
 	Lookup func(string) (string, bool)
 	// Logger gets the warnings; nil is nobody.
 	Logger *slog.Logger
+
+	doubted [2]uint32 // the doubtful value that was logged last; see firstDoubt
 }
 
 // A Tool is the policy of one tool.
 type Tool struct {
 	// Config takes the place of the policy's default as a whole: a limit that is 0
-	// here is off. Only the zero Config means the policy's default, so that a tool that
-	// has just an Env or a MaxTotal is not left without limits.
+	// here is off. Left zero, it is not set, and the policy's default applies, so that a
+	// tool that has just an Env or a MaxTotal is not left without limits; [NoLimits] sets
+	// no limits.
 	Config Config
 	// Env names the tool's environment variable: TLC_SMOKE stands for
 	// TLC_SMOKE_TIMEOUT_MS, which may also be given in full. Empty is none.
 	Env string
-	// MaxTotal is a ceiling that a request cannot exceed; 0 is none, and so is a
-	// negative value, with a warning. It does not bind the environment or Config, which are the operator's and the author's.
+	// MaxTotal is a ceiling that a request cannot exceed; 0 is none, and so is a negative
+	// value, with a warning. It does not bind the environment or Config, which are the
+	// operator's and the author's.
 	MaxTotal time.Duration
 }
 
-// Resolve gives the limits of one call of a tool, ready to be passed to [Run].
-// requestTimeout is what the request asks for, 0 where it does not.
+// Resolve returns the limits of one call of a tool, ready to be passed to [Run].
+// [Policy.Run] and [DoPolicy] do both. requestTimeout is what the request asks for, 0
+// where it does not.
 //
-// The total is the first of these that is given: the request's, at most
-// [Tool.MaxTotal]; the tool's own environment variable; MCP_TIMEOUT; the tool's
-// Config; the policy's default. The idle limit is the first of MCP_IDLE_TIMEOUT, the
-// tool's Config and the policy's default (SPEC 2.6, 2.7). The result is normalised.
-// What had to be clamped is logged.
+// The total is the first of these that is given: the request's, at most [Tool.MaxTotal];
+// the tool's own environment variable; that of the policy, MCP_TIMEOUT; the tool's Config;
+// the policy's default. The idle limit is the first of the policy's variable,
+// MCP_IDLE_TIMEOUT, the tool's Config and the policy's default.
 //
-// A negative requestTimeout or an environment variable that cannot be read is an
-// error that holds a [*ConfigError]; then the Config is zero: do not use it.
+// The result is normalised, and what had to be changed is logged. An idle limit above the
+// total that the request asks for is clamped without a warning: that is nobody's mistake.
+//
+// A negative requestTimeout or an environment variable that cannot be read is an error that
+// holds a [*ConfigError]; then the Config is zero: do not use it.
 func (p *Policy) Resolve(tool string, requestTimeout time.Duration) (Config, error) {
 	if p == nil {
 		p = &Policy{}
+	}
+	return p.resolve(context.Background(), tool, requestTimeout, func() *slog.Logger { return p.Logger })
+}
+
+// Run is [Run] for one call of a tool: with the limits that [Policy.Resolve] returns for
+// it, the tool's name, and the policy's logger. opts come after these, so a [Config] among
+// them replaces the limits, and a logger the policy's, also for what Resolve logs.
+//
+// An error of Resolve is Run's, and fn is not called.
+func (p *Policy) Run(ctx context.Context, tool string, requested time.Duration, fn func(context.Context) error, opts ...Option) error {
+	all, err := p.options(ctx, tool, requested, opts)
+	if err != nil {
+		return err
+	}
+	return Run(ctx, fn, all...)
+}
+
+// DoPolicy is [Policy.Run] for a function that returns a value, as [Do] is [Run] for one.
+// It would be a method of Policy if methods could have type parameters.
+func DoPolicy[T any](ctx context.Context, p *Policy, tool string, requested time.Duration, fn func(context.Context) (T, error), opts ...Option) (T, error) {
+	all, err := p.options(ctx, tool, requested, opts)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return Do(ctx, fn, all...)
+}
+
+// options returns what a call runs with.
+func (p *Policy) options(ctx context.Context, tool string, requested time.Duration, opts []Option) ([]Option, error) {
+	if p == nil {
+		p = &Policy{}
+	}
+	all := append(make([]Option, 0, len(opts)+3), nil, WithName(tool), WithLogger(p.Logger))
+	all = append(all, opts...)
+	limits, err := p.resolve(ctx, tool, requested, func() *slog.Logger {
+		var s settings
+		for _, o := range all {
+			if o != nil {
+				o.apply(&s)
+			}
+		}
+		return s.log
+	})
+	all[0] = limits
+	return all, err
+}
+
+// resolve asks for the logger only if there is something to log.
+func (p *Policy) resolve(ctx context.Context, tool string, requested time.Duration, logger func() *slog.Logger) (Config, error) {
+	warn := func(msg string, attrs ...slog.Attr) {
+		if l := logger(); l != nil {
+			l.LogAttrs(ctx, slog.LevelWarn, msg, append([]slog.Attr{slog.String("tool", tool)}, attrs...)...)
+		}
 	}
 	c := p.Default
 	if c == (Config{}) {
@@ -59,37 +130,53 @@ func (p *Policy) Resolve(tool string, requestTimeout time.Duration) (Config, err
 	if t.Config != (Config{}) {
 		c = t.Config
 	}
-	if err := c.overlayEnv(p.Lookup); err != nil {
+	doubts, err := c.overlayEnv(p.Lookup, cmp.Or(p.TotalEnv, envTotal), cmp.Or(p.IdleEnv, envIdle))
+	if err != nil {
 		return Config{}, err
 	}
 	if t.Env != "" {
 		key := strings.TrimSuffix(t.Env, envToolSuffix) + envToolSuffix
-		if err := fromEnv(p.Lookup, key, parseMillis, acceptedMillis, &c.Total); err != nil {
+		if _, err := fromEnv(p.Lookup, key, parseMillis, acceptedMillis, &c.Total); err != nil {
 			return Config{}, err
 		}
 	}
-	if t.MaxTotal < 0 {
-		p.warn("the tool's ceiling is negative; using none", slog.String("tool", tool), slog.Duration("ceiling", t.MaxTotal))
+	if requested < 0 {
+		return Config{}, &ConfigError{Key: keyRequest, Value: fmt.Sprint(float64(requested) / 1e6), Accepted: "a positive whole number of milliseconds"}
 	}
-	switch {
-	case requestTimeout < 0:
-		return Config{}, &ConfigError{Key: "timeoutMs", Value: fmt.Sprint(float64(requestTimeout) / 1e6), Accepted: "a positive whole number of milliseconds"}
-	case t.MaxTotal > 0 && requestTimeout > t.MaxTotal:
-		p.warn("requested timeout exceeds the tool's ceiling; using the ceiling",
-			slog.String("tool", tool), slog.Duration("requested", requestTimeout), slog.Duration("ceiling", t.MaxTotal))
-		c.Total = t.MaxTotal
-	case requestTimeout > 0:
-		c.Total = requestTimeout
+
+	for i, d := range doubts {
+		if d.key != "" && logger() != nil && p.firstDoubt(i, d) {
+			warn(d.String())
+		}
+	}
+	if t.MaxTotal < 0 {
+		warn("the tool's ceiling is negative; using none", slog.Duration("ceiling", t.MaxTotal))
+	}
+	if t.MaxTotal > 0 && requested > t.MaxTotal {
+		warn("requested timeout exceeds the tool's ceiling; using the ceiling",
+			slog.Duration("requested", requested), slog.Duration("ceiling", t.MaxTotal))
+		requested = t.MaxTotal
+	}
+	if requested > 0 {
+		c.Total = requested
+		c.Idle = min(c.Idle, requested)
 	}
 	c, warnings := c.Normalize()
 	for _, w := range warnings {
-		p.warn(w, slog.String("tool", tool))
+		warn(w)
 	}
 	return c, nil
 }
 
-func (p *Policy) warn(msg string, attrs ...any) {
-	if p.Logger != nil {
-		p.Logger.Warn(msg, attrs...)
+// firstDoubt reports whether a doubtful value has not been logged yet, and that it is now.
+// (An atomic.Uint32 would have vet complain of a Policy that is copied before its use.)
+func (p *Policy) firstDoubt(i int, d doubt) bool {
+	mark := uint32(d.read/time.Second) | 1<<31 // never 0
+	if atomic.SwapUint32(&p.doubted[i], mark) == mark {
+		return false
 	}
+	if f := fromEnvDoubts.Load(); f != nil && f.doubts[i] == d {
+		f.logged[i].Store(true) // the execution need not say it again
+	}
+	return true
 }

@@ -2,6 +2,7 @@ package timeout_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -163,4 +164,351 @@ func TestResolveLogs(t *testing.T) {
 			t.Errorf("log has no %s:\n%s", want, buf.String())
 		}
 	}
+}
+
+// What a Config of 0 means is one rule: as an argument it is meant, and has no limits; in a
+// field it is not set. NoLimits has none in both places.
+func TestZeroConfig(t *testing.T) {
+	var zero timeout.Config
+	none := func(string) (string, bool) { return "", false }
+	argument := func(c timeout.Config) func(context.Context, func(context.Context) error) error {
+		return func(ctx context.Context, fn func(context.Context) error) error { return timeout.Run(ctx, fn, c) }
+	}
+	field := func(p *timeout.Policy) func(context.Context, func(context.Context) error) error {
+		p.Lookup = none
+		return func(ctx context.Context, fn func(context.Context) error) error { return p.Run(ctx, "a", 0, fn) }
+	}
+	tool := func(c timeout.Config) map[string]timeout.Tool { return map[string]timeout.Tool{"a": {Config: c}} }
+	processDefault, policys := timeout.Config{Total: time.Minute}, timeout.Config{Total: time.Hour}
+	for _, tc := range []struct {
+		name string
+		def  timeout.Config
+		run  func(context.Context, func(context.Context) error) error
+		want time.Duration // the total; 0 is none
+	}{
+		{"no argument", processDefault, func(ctx context.Context, fn func(context.Context) error) error { return timeout.Run(ctx, fn) }, time.Minute},
+		{"zero argument", processDefault, argument(zero), 0},
+		{"NoLimits as an argument", processDefault, argument(timeout.NoLimits()), 0},
+		{"SetDefault of zero", zero, func(ctx context.Context, fn func(context.Context) error) error { return timeout.Run(ctx, fn) }, 0},
+		{"SetDefault of NoLimits", timeout.NoLimits(), func(ctx context.Context, fn func(context.Context) error) error { return timeout.Run(ctx, fn) }, 0},
+		{"SetDefault of zero, under a policy", zero, field(&timeout.Policy{}), 0},
+		{"Policy.Default left zero", processDefault, field(&timeout.Policy{}), time.Minute},
+		{"Policy.Default set", processDefault, field(&timeout.Policy{Default: policys}), time.Hour},
+		{"NoLimits in Policy.Default", processDefault, field(&timeout.Policy{Default: timeout.NoLimits()}), 0},
+		{"Tool.Config left zero", processDefault, field(&timeout.Policy{Default: policys, Tools: tool(zero)}), time.Hour},
+		{"both left zero", processDefault, field(&timeout.Policy{Tools: tool(zero)}), time.Minute},
+		{"NoLimits in Policy.Default, Tool.Config left zero", processDefault, field(&timeout.Policy{Default: timeout.NoLimits(), Tools: tool(zero)}), 0},
+		{"NoLimits in Tool.Config", processDefault, field(&timeout.Policy{Default: policys, Tools: tool(timeout.NoLimits())}), 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			timeout.SetDefault(tc.def)
+			defer timeout.SetDefault(timeout.Default())
+			var got time.Duration
+			err := tc.run(t.Context(), func(ctx context.Context) error {
+				if deadline, ok := ctx.Deadline(); ok {
+					got = time.Until(deadline).Round(time.Second)
+				}
+				return nil
+			})
+			if err != nil || got != tc.want {
+				t.Errorf("total %v, %v, want %v", got, err, tc.want)
+			}
+		})
+	}
+}
+
+// SPEC 2.3, 2.6: an idle limit that a request's total cuts is nobody's mistake; one above
+// the total of the configuration is.
+func TestClampOfARequest(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tc := range []struct {
+		name    string
+		config  timeout.Config
+		vars    map[string]string
+		request time.Duration
+		want    timeout.Config
+		warning string
+	}{
+		{"at the idle limit", timeout.Config{Total: 60 * ms, Idle: 20 * ms}, nil, 20 * ms, timeout.Config{Total: 20 * ms, Idle: 20 * ms}, ""},
+		{"below", timeout.Config{Total: 60 * ms, Idle: 20 * ms}, nil, 20*ms - 1, timeout.Config{Total: 20*ms - 1, Idle: 20*ms - 1}, ""},
+		{"no total otherwise", timeout.Config{Idle: 20 * ms}, nil, 5 * ms, timeout.Config{Total: 5 * ms, Idle: 5 * ms}, ""},
+		{"no idle limit", timeout.Config{Total: 60 * ms}, nil, 5 * ms, timeout.Config{Total: 5 * ms}, ""},
+		{"negative idle limit", timeout.Config{Total: 60 * ms, Idle: -1}, nil, 5 * ms, timeout.Config{Total: 5 * ms}, "idle timeout -1ns is negative; using 0 (no idle check)"},
+		{"the configuration's own", timeout.Config{Total: 60 * ms, Idle: 80 * ms}, nil, 0, timeout.Config{Total: 60 * ms, Idle: 60 * ms}, "idle timeout 80ms exceeds total timeout 60ms; using 60ms"},
+		{"the environment's", timeout.Config{Total: 60 * ms, Idle: 20 * ms}, map[string]string{"MCP_TIMEOUT": "0.01"}, 0, timeout.Config{Total: 10 * ms, Idle: 10 * ms}, "idle timeout 20ms exceeds total timeout 10ms; using 10ms"},
+		{"the request gives it room", timeout.Config{Total: 60 * ms, Idle: 80 * ms}, nil, 90 * ms, timeout.Config{Total: 90 * ms, Idle: 80 * ms}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var buf bytes.Buffer
+			p := timeout.Policy{Default: tc.config, Lookup: env(tc.vars), Logger: slog.New(slog.NewTextHandler(&buf, nil))}
+			got, err := p.Resolve("a", tc.request)
+			if err != nil || got != tc.want {
+				t.Errorf("%+v, %v, want %+v", got, err, tc.want)
+			}
+			// What Run is given needs no correction, so it says nothing either.
+			_ = timeout.Run(t.Context(), func(context.Context) error { return nil }, got, timeout.WithLogger(p.Logger))
+			if lines := strings.Count(buf.String(), "\n"); tc.warning == "" && lines > 0 || tc.warning != "" && (lines != 1 || !strings.Contains(buf.String(), tc.warning)) {
+				t.Errorf("log %q, want %q", buf.String(), tc.warning)
+			}
+		})
+	}
+}
+
+// Resolve, name, run: each part arrives, and what is given in the call comes last.
+func TestPolicyRun(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var buf, other bytes.Buffer
+		p := tlaPolicy(map[string]string{"TLC_SMOKE_TIMEOUT_MS": "90000", "MCP_IDLE_TIMEOUT": "0"})
+		p.Logger = slog.New(slog.NewTextHandler(&buf, nil))
+		wait := func(ctx context.Context) error { <-ctx.Done(); return errTool }
+		for _, tc := range []struct {
+			name    string
+			tool    string
+			request time.Duration
+			opts    []timeout.Option
+			total   time.Duration
+		}{
+			{"environment", "tlc_smoke", 0, nil, 90 * time.Second},
+			{"request", "tlc_smoke", 5 * time.Minute, nil, 5 * time.Minute},
+			{"ceiling", "tlc_explore", 2 * time.Hour, nil, time.Hour},
+			{"an option", "tlc_smoke", 5 * time.Minute, []timeout.Option{nil, timeout.Config{Total: time.Second}}, time.Second},
+		} {
+			err := p.Run(t.Context(), tc.tool, tc.request, wait, tc.opts...)
+			if e := stopped(t, err); e.Kind != timeout.Total || e.Limit != tc.total || e.Elapsed != tc.total || e.Tool != tc.tool || e.Err != errTool {
+				t.Errorf("%s: %v after %v in %q, with %v", tc.name, err, e.Elapsed, e.Tool, e.Err)
+			}
+		}
+		if n := strings.Count(buf.String(), `msg="tool timed out"`); n != 4 {
+			t.Errorf("%d outcomes in the policy's log:\n%s", n, buf.String())
+		}
+
+		buf.Reset()
+		logger := slog.New(slog.NewTextHandler(&other, nil))
+		err := p.Run(t.Context(), "tlc_explore", 2*time.Hour, wait, timeout.WithLogger(logger), timeout.WithName("mine"))
+		if e := stopped(t, err); e.Tool != "mine" {
+			t.Errorf("tool %q", e.Tool)
+		}
+		if buf.Len() > 0 || !strings.Contains(other.String(), "exceeds the tool's ceiling") || !strings.Contains(other.String(), "tool timed out") {
+			t.Errorf("the policy's log:\n%s\nthe call's:\n%s", buf.String(), other.String())
+		}
+	})
+}
+
+// SPEC 2.9: settings that cannot be read are an error, and nothing is run.
+func TestPolicyRunRefuses(t *testing.T) {
+	p := tlaPolicy(map[string]string{"TLC_SMOKE_TIMEOUT_MS": "soon"})
+	for _, tc := range []struct {
+		tool    string
+		request time.Duration
+		key     string
+	}{{"tlc_smoke", 0, "TLC_SMOKE_TIMEOUT_MS"}, {"tlc_smoke", time.Second, "TLC_SMOKE_TIMEOUT_MS"}, {"tlc_check", -1, "timeoutMs"}} {
+		called := false
+		err := p.Run(t.Context(), tc.tool, tc.request, func(context.Context) error { called = true; return nil })
+		var bad *timeout.ConfigError
+		if !errors.As(err, &bad) || bad.Key != tc.key || called {
+			t.Errorf("%s: %v, called %v", tc.tool, err, called)
+		}
+		got, err := timeout.DoPolicy(t.Context(), p, tc.tool, tc.request, func(context.Context) (int, error) { called = true; return 1, nil })
+		if !errors.As(err, &bad) || bad.Key != tc.key || called || got != 0 {
+			t.Errorf("%s: %d, %v, called %v", tc.tool, got, err, called)
+		}
+	}
+}
+
+func TestDoPolicy(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var none *timeout.Policy
+		for name, p := range map[string]*timeout.Policy{"policy": tlaPolicy(nil), "nil": none} {
+			got, err := timeout.DoPolicy(t.Context(), p, "tlc_smoke", time.Second, func(ctx context.Context) (string, error) {
+				<-ctx.Done()
+				return "partial", nil
+			})
+			if e := stopped(t, err); got != "partial" || e.Limit != time.Second || e.Tool != "tlc_smoke" {
+				t.Errorf("%s: %q, %v in %q", name, got, err, e.Tool)
+			}
+			got, err = timeout.DoPolicy(t.Context(), p, "tlc_smoke", 0, func(context.Context) (string, error) { return "all", errTool })
+			if got != "all" || err != errTool {
+				t.Errorf("%s: %q, %v", name, got, err)
+			}
+		}
+	})
+}
+
+// SPEC 2.7: the variables of the policy have the names that it says.
+func TestPolicyNamesVariables(t *testing.T) {
+	vars := map[string]string{"MCP_TIMEOUT": "50", "MCP_IDLE_TIMEOUT": "5", "TLA_TIMEOUT": "70", "TLA_IDLE_TIMEOUT": "7", "-": "soon"}
+	for _, tc := range []struct {
+		total, idle string
+		want        timeout.Config
+	}{
+		{"", "", timeout.Config{Total: 50 * time.Second, Idle: 5 * time.Second}},
+		{"TLA_TIMEOUT", "TLA_IDLE_TIMEOUT", timeout.Config{Total: 70 * time.Second, Idle: 7 * time.Second}},
+		{"TLA_TIMEOUT", "", timeout.Config{Total: 70 * time.Second, Idle: 5 * time.Second}},
+		{"", "-", timeout.Config{Total: 50 * time.Second, Idle: 30 * time.Second}},
+		{"-", "-", timeout.FastTools()},
+		{"UNSET", "UNSET", timeout.FastTools()},
+	} {
+		p := timeout.Policy{Default: timeout.FastTools(), TotalEnv: tc.total, IdleEnv: tc.idle, Lookup: env(vars)}
+		if got, err := p.Resolve("a", 0); err != nil || got != tc.want {
+			t.Errorf("%q, %q: %+v, %v, want %+v", tc.total, tc.idle, got, err, tc.want)
+		}
+	}
+	p := timeout.Policy{TotalEnv: "TLA_TIMEOUT", Lookup: env(map[string]string{"TLA_TIMEOUT": "1h"})}
+	if _, err := p.Resolve("a", 0); err == nil || !strings.HasPrefix(err.Error(), `timeout: TLA_TIMEOUT="1h": want seconds`) {
+		t.Errorf("%v", err)
+	}
+}
+
+const (
+	totalDoubt = `MCP_TIMEOUT=120000 is in seconds, so it means 33.3 hours; in milliseconds it would be 2m0s: for that, set MCP_TIMEOUT=120`
+	idleDoubt  = `MCP_IDLE_TIMEOUT=10000 is in seconds, so it means 2.8 hours; in milliseconds it would be 10s: for that, set MCP_IDLE_TIMEOUT=10`
+)
+
+// SPEC 2.7: a number of seconds that may have been meant as milliseconds is taken, and
+// doubted.
+func TestDoubtfulEnvironment(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		vars     map[string]string
+		policy   timeout.Policy
+		want     timeout.Config
+		warnings []string
+	}{
+		{"just below", map[string]string{"MCP_TIMEOUT": "9999.999999999", "MCP_IDLE_TIMEOUT": "9999.999999999"}, timeout.Policy{},
+			timeout.Config{Total: 10_000*time.Second - 1, Idle: 10_000*time.Second - 1}, nil},
+		{"total", map[string]string{"MCP_TIMEOUT": "120000"}, timeout.Policy{}, timeout.Config{Total: 120_000 * time.Second, Idle: 120 * time.Second}, []string{totalDoubt}},
+		{"idle, the least", map[string]string{"MCP_TIMEOUT": "0", "MCP_IDLE_TIMEOUT": "10000"}, timeout.Policy{}, timeout.Config{Idle: 10_000 * time.Second}, []string{idleDoubt}},
+		{"both", map[string]string{"MCP_TIMEOUT": "120000", "MCP_IDLE_TIMEOUT": "10000"}, timeout.Policy{},
+			timeout.Config{Total: 120_000 * time.Second, Idle: 10_000 * time.Second}, []string{totalDoubt, idleDoubt}},
+		{"negative", map[string]string{"MCP_TIMEOUT": "-120000"}, timeout.Policy{}, timeout.Config{Idle: 120 * time.Second},
+			[]string{"total timeout -33h20m0s is negative; using 0 (no total limit)"}},
+		{"another variable", map[string]string{"T": "120000", "I": "10000"}, timeout.Policy{TotalEnv: "T", IdleEnv: "I"}, timeout.Config{Total: 120_000 * time.Second, Idle: 10_000 * time.Second}, nil},
+		{"no variable", map[string]string{"MCP_TIMEOUT": "120000"}, timeout.Policy{TotalEnv: "-"}, timeout.Default(), nil},
+		{"the program's own", nil, timeout.Policy{Default: timeout.Config{Total: 120_000 * time.Second}}, timeout.Config{Total: 120_000 * time.Second}, nil},
+		{"the tool's variable", map[string]string{"A_TIMEOUT_MS": "120000000"}, timeout.Policy{Tools: map[string]timeout.Tool{"a": {Env: "A"}}},
+			timeout.Config{Total: 120_000 * time.Second, Idle: 120 * time.Second}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var buf bytes.Buffer
+			p := tc.policy
+			p.Lookup, p.Logger = env(tc.vars), slog.New(slog.NewTextHandler(&buf, nil))
+			got, err := p.Resolve("a", 0)
+			if err != nil || got != tc.want {
+				t.Errorf("%+v, %v, want %+v", got, err, tc.want)
+			}
+			var want strings.Builder
+			for _, w := range tc.warnings {
+				want.WriteString(`level=WARN msg="` + w + `" tool=a` + "\n")
+			}
+			if diff := cmp.Diff(want.String(), withoutTime(buf.String())); diff != "" {
+				t.Errorf("log (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// withoutTime cuts the first attribute off each line.
+func withoutTime(log string) string {
+	var b strings.Builder
+	for line := range strings.Lines(log) {
+		_, rest, _ := strings.Cut(line, " ")
+		b.WriteString(rest)
+	}
+	return b.String()
+}
+
+// Each doubtful value is logged once, to the first who listens, and not for every request.
+func TestDoubtIsLoggedOnce(t *testing.T) {
+	var buf bytes.Buffer
+	vars := map[string]string{"MCP_TIMEOUT": "120000"}
+	p := &timeout.Policy{Lookup: env(vars)}
+	for range 3 {
+		_, _ = p.Resolve("a", 0) // nobody listens
+	}
+	p.Logger = slog.New(slog.NewTextHandler(&buf, nil))
+	count := func(key string, want int) {
+		t.Helper()
+		for range 3 {
+			if _, err := p.Resolve("a", time.Second); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Run(t.Context(), "b", 0, func(context.Context) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := strings.Count(buf.String(), key+" is in seconds"); n != want {
+			t.Errorf("%s: logged %d times, want %d:\n%s", key, n, want, buf.String())
+		}
+	}
+	count("MCP_TIMEOUT=120000", 1)
+	vars["MCP_TIMEOUT"] = "4294967296" // which is 0 in 32 bits
+	count("MCP_TIMEOUT=4294967296", 1)
+	vars["MCP_TIMEOUT"] = "7"
+	count("MCP_TIMEOUT=7", 0)
+	vars["MCP_IDLE_TIMEOUT"] = "10000"
+	count("MCP_IDLE_TIMEOUT=10000", 1)
+}
+
+// SPEC 2.7: FromEnv has no logger; the first execution with its limits that has one says
+// what is doubtful.
+func TestDoubtOfFromEnv(t *testing.T) {
+	var buf bytes.Buffer
+	logger := timeout.WithLogger(slog.New(slog.NewTextHandler(&buf, nil)))
+	run := func(want int, opts ...timeout.Option) {
+		t.Helper()
+		if err := timeout.Run(t.Context(), func(context.Context) error { return nil }, opts...); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(buf.String(), " is in seconds"); n != want {
+			t.Errorf("%d warnings, want %d:\n%s", n, want, buf.String())
+		}
+	}
+	read := func(total, idle string) timeout.Config {
+		t.Helper()
+		buf.Reset()
+		c, err := timeout.FromEnv(env(map[string]string{"MCP_TIMEOUT": total, "MCP_IDLE_TIMEOUT": idle}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	defer timeout.SetDefault(timeout.Default())
+	defer read("60", "60") // for the tests that follow
+
+	c := read("120000", "10000")
+	timeout.SetDefault(c)
+	run(0)                              // has no logger
+	run(0, logger, timeout.FastTools()) // has other limits
+	run(2, logger, timeout.WithName("a"))
+	run(2, logger)
+	if want := `level=WARN msg="` + totalDoubt + `" tool=a` + "\n" + `level=WARN msg="` + idleDoubt + `" tool=a` + "\n"; withoutTime(buf.String()) != want {
+		t.Errorf("log:\n%s", buf.String())
+	}
+
+	c = read("120000", "60")
+	c.Grace = time.Second
+	run(1, logger, c)
+	c = read("60", "10000") // also clamped, and both is said
+	run(1, logger, c)
+	if !strings.Contains(buf.String(), "idle timeout 2h46m40s exceeds total timeout 1m0s") {
+		t.Errorf("log:\n%s", buf.String())
+	}
+	c = read("9999", "9999")
+	run(0, logger, c)
+
+	// A policy that has the same to say says it once for both.
+	c = read("120000", "60")
+	timeout.SetDefault(c)
+	p := &timeout.Policy{Lookup: env(map[string]string{"MCP_TIMEOUT": "120000"})}
+	if err := p.Run(t.Context(), "a", 0, func(context.Context) error { return nil }, logger); err != nil {
+		t.Fatal(err)
+	}
+	run(1, logger)
+
+	// What FromEnv refuses leaves everything as it was.
+	c = read("120000", "60")
+	if _, err := timeout.FromEnv(env(map[string]string{"MCP_TIMEOUT": "soon"})); err == nil {
+		t.Fatal("not refused")
+	}
+	run(1, logger, c)
 }

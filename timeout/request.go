@@ -15,10 +15,10 @@ const (
 	acceptedRequest = "milliseconds as a whole number from 1 to 9223372036854, such as 120000"
 )
 
-// RequestTimeout reads what a request asks for as its timeoutMs (SPEC 2.6), in whichever
-// form a JSON decoder left it: a float64, a [json.Number], a [json.RawMessage] or an
-// integer of any type. nil, an empty RawMessage and a JSON null are 0: the request does not ask. The result
-// is what [Policy.Resolve] takes.
+// RequestTimeout reads what a request asks for as its timeoutMs, in whichever form a JSON
+// decoder left it: a float64, a [json.Number], a [json.RawMessage] or an integer of any
+// type. nil, an empty RawMessage and a JSON null are 0: the request does not ask. The result
+// is what [Policy.Resolve], [Policy.Run] and [DoPolicy] take.
 //
 // Anything else, such as a string, a fraction, 0, or more than a Duration holds, is an
 // error that is a [*ConfigError].

@@ -152,10 +152,6 @@ func (dc demoCase) run(ctx context.Context, l limitsOfDemo, out *printer) (findi
 			return finding{}, err
 		}
 	}
-	limits, err := l.policy(out).Resolve(dc.tool.name, dc.request)
-	if err != nil {
-		return finding{}, err
-	}
 	if dc.abort {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
@@ -163,6 +159,6 @@ func (dc demoCase) run(ctx context.Context, l limitsOfDemo, out *printer) (findi
 		out.onProgress(func() { time.AfterFunc(l.abortAfter, cancel) })
 		defer out.onProgress(nil)
 	}
-	out.start(dc.tool.name, m, limits)
-	return dc.tool.call(ctx, dc.checker, m, limits, l.every, out)
+	by := caller{policy: l.policy(out), request: dc.request, every: l.every}
+	return dc.tool.call(ctx, by, dc.checker, m, out)
 }

@@ -124,24 +124,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "tlc:", err)
 		return exitUsage
 	}
-	limits, err := policy(newLogger(stderr)).Resolve(t.name, request)
-	if err != nil {
+	by := caller{policy: policy(newLogger(stderr)), request: request, every: 2 * time.Second}
+	f, err := t.call(ctx, by, newChecker(os.LookupEnv), m, out)
+	if bad := (*timeout.ConfigError)(nil); errors.As(err, &bad) {
 		fmt.Fprintln(stderr, "tlc:", err)
 		return exitUsage
 	}
-	return exitWith(t.show(ctx, newChecker(os.LookupEnv), m, limits, out), out, stderr)
-}
-
-// show runs the tool once and prints how it goes and how it ends.
-func (t tool) show(ctx context.Context, c *checker, m model, limits timeout.Config, out *printer) error {
-	out.start(t.name, m, limits)
-	f, err := t.call(ctx, c, m, limits, 2*time.Second, out)
 	out.finding(f, err)
 	out.output(f, false)
-	return err
+	return exitWith(err, out, stderr)
 }
 
-// exitWith gives the exit code for err, which has been printed, unless printing failed.
+// exitWith returns the exit code for err, which has been printed, unless printing failed.
 func exitWith(err error, out *printer, stderr io.Writer) int {
 	code := timeout.ExitCode(err)
 	if werr := out.writeError(); werr != nil {

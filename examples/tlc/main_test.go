@@ -80,12 +80,20 @@ func mustLoad(t *testing.T, name string) model {
 	return m
 }
 
+// calledWith has these limits, whatever the environment says.
+func calledWith(limits timeout.Config) caller {
+	return caller{
+		policy: &timeout.Policy{Default: limits, Lookup: func(string) (string, bool) { return "", false }},
+		every:  time.Millisecond,
+	}
+}
+
 // call runs a tool and gives what it has found and what it has printed.
 func call(ctx context.Context, t *testing.T, c *checker, s search, m model, limits timeout.Config) (finding, string, error) {
 	t.Helper()
 	var b bytes.Buffer
 	out := &printer{w: &b}
-	f, err := tool{name: "tlc_test", search: s}.call(ctx, c, m, limits, time.Millisecond, out)
+	f, err := tool{name: "tlc_test", search: s}.call(ctx, calledWith(limits), c, m, out)
 	out.finding(f, err)
 	out.output(f, false)
 	if t.Context().Err() != nil {

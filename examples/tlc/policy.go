@@ -53,17 +53,25 @@ func policy(logger *slog.Logger) *timeout.Policy {
 	}
 }
 
-// call runs the tool under limits. This is all it takes: the context that the function
+// A caller says how a tool is called.
+type caller struct {
+	policy  *timeout.Policy
+	request time.Duration // the total that is asked for; 0 is none
+	every   time.Duration // between two lines of progress
+}
+
+// call runs the tool as the policy says. This is all it takes: the context that the function
 // gets carries the limits and the heartbeat to every command that is run under it.
 //
-// The finding is there also when the tool was stopped: it is what was found till then.
-func (t tool) call(ctx context.Context, c *checker, m model, limits timeout.Config, every time.Duration, out *printer) (finding, error) {
+// The finding is there also when the tool was stopped: it is what was found till then. A
+// setting or a request that makes no sense is a *timeout.ConfigError, and nothing is run.
+func (t tool) call(ctx context.Context, by caller, c *checker, m model, out *printer) (finding, error) {
 	begun := time.Now()
-	f, err := timeout.Do(ctx, func(ctx context.Context) (finding, error) {
+	f, err := timeout.DoPolicy(ctx, by.policy, t.name, by.request, func(ctx context.Context) (finding, error) {
 		// What the checker reports as progress is shown, but not more often than this.
 		defer out.beginProgress()()
 		var shown progress
-		defer heartbeat.Relay(ctx, every, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
+		defer heartbeat.Relay(ctx, by.every, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
 			if p, ok := e.Detail.(progress); ok && p != shown { // a beat may have no news
 				out.progress(time.Since(begun), p)
 				shown = p
@@ -71,7 +79,9 @@ func (t tool) call(ctx context.Context, c *checker, m model, limits timeout.Conf
 			return nil
 		}))()
 		return c.check(ctx, m, t.search, out)
-	}, limits, timeout.WithName(t.name))
+	}, timeout.WithHooks(timeout.Hooks{Started: func(_ context.Context, s timeout.Snapshot) {
+		out.start(s.Tool, m, s.Limits)
+	}}))
 	f.elapsed = time.Since(begun)
 	return f, err
 }

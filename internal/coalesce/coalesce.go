@@ -1,0 +1,53 @@
+// Package coalesce lets callers that come at the same time share one result of a call
+// that is dear: a look at all goroutines, or at all processes.
+package coalesce
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// A Call is such a call. The zero Call is ready to use, by any number of goroutines.
+//
+// It differs from a singleflight in what is shared. Whoever finds a call under way does
+// not join it, since it may have passed what they want to see, but waits for it to end;
+// then one of all who wait makes the next call, and the others share that.
+//
+// They wait for a mutex, and not on a channel: a Call is meant to be a global, and a
+// channel there ties testing/synctest bubbles together.
+type Call[T any] struct {
+	attempts atomic.Uint64 // how many have begun
+	waiting  atomic.Int64  // how many callers are in Do
+
+	mu     sync.Mutex
+	newest uint64 // the attempt that brought last
+	last   T      // zero when nobody waits, so that it can be collected
+}
+
+// Do returns a result of f that is fresh: f was called after Do was, here or for another
+// caller who waited at the same time. The result belongs to all of them, and must not be
+// changed.
+//
+// f may decline, with false; then Do returns what f returned, and false. That is not
+// shared: the next caller asks its own f. Calls of f do not overlap.
+func (c *Call[T]) Do(f func() (T, bool)) (result T, fresh bool) {
+	c.waiting.Add(1) // before attempts is read: what is newer than that is kept for us
+	before := c.attempts.Load()
+	c.mu.Lock()
+	defer func() {
+		if c.waiting.Add(-1) == 0 {
+			var none T
+			c.last = none
+		}
+		c.mu.Unlock()
+	}()
+	if c.newest > before {
+		return c.last, true
+	}
+	attempt := c.attempts.Add(1)
+	result, fresh = f()
+	if fresh {
+		c.newest, c.last = attempt, result
+	}
+	return result, fresh
+}

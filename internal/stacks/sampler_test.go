@@ -1,0 +1,322 @@
+package stacks_test
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/stacks"
+)
+
+const (
+	frame  = "/stacks_test.stands("
+	credit = 500 * time.Millisecond // 100 times 5 ms
+)
+
+// A process is what a Sampler runs on: so many goroutines, of which a dump takes so long.
+type process struct {
+	goroutines int
+	cost       time.Duration
+	text       string
+	dumps      []int // the sizes of the buffers
+}
+
+func (p *process) sampler() *stacks.Sampler {
+	return &stacks.Sampler{
+		Frame:      frame,
+		Goroutines: func() int { return p.goroutines },
+		Dump: func(buf []byte) int {
+			p.dumps = append(p.dumps, len(buf))
+			time.Sleep(p.cost)
+			return copy(buf, p.text)
+		},
+	}
+}
+
+// takes reports whether s takes a sample now.
+func takes(t *testing.T, s *stacks.Sampler, most int) bool {
+	t.Helper()
+	_, fresh := s.Take(most)
+	return fresh
+}
+
+// SPEC 3.9: more goroutines than the caller finds affordable are not sampled.
+func TestTooManyGoroutines(t *testing.T) {
+	for _, tc := range []struct {
+		n, most int
+		want    bool
+	}{{1, 2500, true}, {2499, 2500, true}, {2500, 2500, true}, {2501, 2500, false}, {2501, 5000, true}, {5001, 5000, false}, {0, 2500, true}} {
+		p := &process{goroutines: tc.n}
+		if got := takes(t, p.sampler(), tc.most); got != tc.want || len(p.dumps) > 0 != tc.want {
+			t.Errorf("%d goroutines, at most %d: taken %v, %d dumps", tc.n, tc.most, got, len(p.dumps))
+		}
+	}
+}
+
+// SPEC 3.9: however many limits fire one after the other, at most 1 % of the time goes
+// into samples, and 5 ms that come in advance.
+func TestCostBound(t *testing.T) {
+	for _, cost := range []time.Duration{10 * time.Microsecond, 300 * time.Microsecond, time.Millisecond, 20 * time.Millisecond, 250 * time.Millisecond} {
+		t.Run(cost.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &process{goroutines: 100, cost: cost}
+				s := p.sampler()
+				span := min(time.Minute, 20_000*cost)
+				for start := time.Now(); time.Since(start) < span; time.Sleep(time.Millisecond) {
+					s.Take(2500)
+				}
+				spent := time.Duration(len(p.dumps)) * cost
+				most := span/100 + 5*time.Millisecond + cost
+				// A millisecond passes between two tries, and at 10 µs each that is the bound.
+				least := min(span/100-cost, time.Duration(span/(cost+time.Millisecond))*cost)
+				if spent > most || spent < least {
+					t.Errorf("%d samples took %v of %v, want %v to %v", len(p.dumps), spent, span, least, most)
+				}
+			})
+		})
+	}
+}
+
+// The credit: what is owed must be less than the price of 5 ms when the next is taken, to
+// the nanosecond.
+func TestCredit(t *testing.T) {
+	for _, tc := range []struct {
+		cost time.Duration
+		row  int // so many follow on one another
+	}{
+		{time.Millisecond, 6}, // 5 ms have passed by the end of the fifth, so a bit is paid for
+		{5 * time.Millisecond, 2},
+		{6 * time.Millisecond, 1},
+		{20 * time.Millisecond, 1},
+	} {
+		t.Run(tc.cost.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &process{goroutines: 100, cost: tc.cost}
+				s := p.sampler()
+				for round := range 2 {
+					start := time.Now()
+					row := 0
+					for takes(t, s, 2500) {
+						row++
+					}
+					if row != tc.row {
+						t.Fatalf("round %d: %d samples in a row, want %d", round, row, tc.row)
+					}
+					due := start.Add(time.Duration(row)*100*tc.cost - credit)
+					time.Sleep(time.Until(due))
+					if takes(t, s, 2500) {
+						t.Error("taken though the whole credit is used up")
+					}
+					time.Sleep(time.Nanosecond)
+					if !takes(t, s, 2500) {
+						t.Error("refused a nanosecond later")
+					}
+					// What is not used is not saved: after an hour the credit is the same.
+					time.Sleep(time.Hour)
+				}
+			})
+		})
+	}
+}
+
+// A sample that was taken while the machine stood still is not the last for hours.
+func TestOneSlowSample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &process{goroutines: 100, cost: time.Hour}
+		s := p.sampler()
+		start := time.Now()
+		s.Take(2500)
+		p.cost = 0
+		if !takes(t, s, 2500) || time.Since(start) != time.Hour {
+			t.Error("its own hour does not pay for it") // 25 s are owed from its beginning
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		p := &process{goroutines: 100, cost: 400 * time.Millisecond}
+		s := p.sampler()
+		start := time.Now()
+		s.Take(2500)
+		due := start.Add(25*time.Second - credit)
+		time.Sleep(time.Until(due))
+		if takes(t, s, 2500) {
+			t.Error("paid for too early")
+		}
+		time.Sleep(1)
+		if !takes(t, s, 2500) {
+			t.Error("more than 25 s are owed")
+		}
+	})
+}
+
+// SPEC 3.9: limits that fire together share a sample: those that wait while one is taken
+// have the next in common.
+func TestShared(t *testing.T) {
+	var dumps atomic.Int32
+	under, proceed := make(chan struct{}), make(chan struct{})
+	s := &stacks.Sampler{
+		Frame: frame,
+		Now:   func() time.Time { return time.Unix(0, 0) }, // they cost nothing
+		Dump: func(buf []byte) int {
+			if dumps.Add(1) == 1 {
+				close(under)
+				<-proceed
+			}
+			return 0
+		},
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { s.Take(2500) })
+	<-under
+	samples := make(chan *stacks.Sample, 100)
+	for range cap(samples) {
+		wg.Go(func() {
+			sample, fresh := s.Take(2500)
+			if !fresh {
+				t.Error("not fresh")
+			}
+			samples <- sample
+		})
+	}
+	blocked(t, cap(samples))
+	close(proceed)
+	wg.Wait()
+	if dumps.Load() != 2 {
+		t.Errorf("%d dumps, want 2: one that was under way, and one for all who waited", dumps.Load())
+	}
+	first := <-samples
+	for range cap(samples) - 1 {
+		if <-samples != first {
+			t.Fatal("they have different samples")
+		}
+	}
+}
+
+// blocked waits until n goroutines wait for a mutex.
+func blocked(t *testing.T, n int) {
+	t.Helper()
+	buf := make([]byte, 4<<20)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if bytes.Count(buf[:runtime.Stack(buf, true)], []byte("[sync.Mutex.Lock]:")) >= n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not every one of %d goroutines waits", n)
+		}
+	}
+}
+
+// Who comes beyond the ration has the last sample, as long as it is in memory, and is told
+// so.
+func TestLastSample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &process{goroutines: 100, cost: time.Second}
+		s := p.sampler()
+		began := time.Now()
+		first, fresh := s.Take(2500)
+		if !fresh || !first.Begun.Equal(began) {
+			t.Errorf("fresh %v, begun %v after the call", fresh, first.Begun.Sub(began))
+		}
+		again, fresh := s.Take(2500)
+		if fresh || again != first {
+			t.Errorf("fresh %v, the same %v", fresh, again == first)
+		}
+		p.goroutines = 2501
+		if again, fresh := s.Take(2500); fresh || again != first {
+			t.Errorf("too many goroutines: fresh %v, the same %v", fresh, again == first)
+		}
+		runtime.KeepAlive(first)
+	})
+	collected := make(chan struct{})
+	p := &process{goroutines: 100}
+	s := p.sampler()
+	func() {
+		sample, _ := s.Take(2500)
+		runtime.AddCleanup(sample, func(c chan struct{}) { close(c) }, collected)
+	}()
+	for gone := false; !gone; {
+		runtime.GC()
+		select {
+		case <-collected:
+			gone = true
+		case <-time.After(time.Millisecond):
+		}
+	}
+	p.goroutines = 2501
+	if sample, fresh := s.Take(2500); sample != nil || fresh {
+		t.Error("a sample that nobody uses is kept")
+	}
+}
+
+// A Sampler is a global, and each bubble's time begins anew: what was owed or sampled in a
+// time that is still to come says nothing.
+func TestClockGoesBack(t *testing.T) {
+	p := &process{goroutines: 100, cost: 200 * time.Millisecond} // 20 s to pay for
+	s := p.sampler()
+	var kept *stacks.Sample
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Hour)
+		if kept, _ = s.Take(2500); kept == nil || takes(t, s, 2500) {
+			t.Error("the ration does not hold in the first bubble")
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		p.goroutines = 2501
+		if old, _ := s.Take(2500); old != nil {
+			t.Error("a sample of another bubble is handed on")
+		}
+		p.goroutines = 100
+		if !takes(t, s, 2500) {
+			t.Error("the debt of another bubble counts")
+		}
+		if takes(t, s, 2500) {
+			t.Error("the ration does not hold in the second bubble")
+		}
+	})
+	if !takes(t, s, 2500) { // the real time is later than any bubble's
+		t.Error("the debt of a bubble counts outside")
+	}
+	runtime.KeepAlive(kept)
+}
+
+// The buffer grows until it holds all text, and the next is of the right size at once.
+func TestGrowth(t *testing.T) {
+	const n = 1000
+	p := &process{goroutines: n, text: strings.Repeat("x", 3000*n)}
+	s := p.sampler()
+	s.Now = func() time.Time { return time.Unix(0, 0) } // they cost nothing
+	sample := func(want ...int) {
+		t.Helper()
+		p.dumps = nil
+		if !takes(t, s, 2500) {
+			t.Fatal("refused")
+		}
+		if fmt.Sprint(p.dumps) != fmt.Sprint(want) {
+			t.Errorf("buffers of %v, want %v", p.dumps, want)
+		}
+	}
+	const base = 64 << 10
+	sample(base+n<<10, 2*(base+n<<10), 4*(base+n<<10))
+	sample(base + 3750*n) // 3000 and a quarter
+	p.goroutines = 2 * n
+	sample(base + 3750*2*n)
+	p.text = strings.Repeat("x", base+1875*2*n) // 1500 each were seen; and it just fills the buffer
+	sample(base+1875*2*n, 2*(base+1875*2*n))
+}
+
+// Memory is bounded: beyond it, the text is cut.
+func TestMostText(t *testing.T) {
+	var sizes []int
+	s := &stacks.Sampler{Frame: frame, Goroutines: func() int { return 100_000 }, Dump: func(buf []byte) int {
+		sizes = append(sizes, len(buf))
+		return len(buf)
+	}}
+	if _, fresh := s.Take(100_000); !fresh || fmt.Sprint(sizes) != fmt.Sprint([]int{64<<10 + 100_000<<10, 128 << 20}) {
+		t.Errorf("buffers of %v", sizes)
+	}
+}
