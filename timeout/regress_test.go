@@ -93,9 +93,13 @@ func TestAbortDuringTheCapture(t *testing.T) {
 				// fires at the same time as the engine's or later.
 				time.AfterFunc(idle+2*time.Millisecond, func() { cancel(errCaller) })
 				start := time.Now()
-				err := timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil },
+				var cause error
+				err := timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); cause = context.Cause(ctx); return nil },
 					timeout.Config{Idle: idle, Total: time.Minute})
 				e := stopped(t, err)
+				if errors.Is(cause, timeout.ErrIdle) != (e.Kind == timeout.Idle) {
+					t.Errorf("%v, though the function saw %v", err, cause)
+				}
 				if e.Kind == timeout.Aborted && e.Elapsed < idle {
 					t.Errorf("aborted after %v (%v in all)", e.Elapsed, time.Since(start))
 				}
