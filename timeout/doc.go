@@ -30,8 +30,8 @@
 //  1. Idle fires when now − last heartbeat ≥ idle, total when now − start ≥ total; at
 //     the same instant it is total. Neither ever fires early (SPEC 3.1 to 3.5).
 //  2. An execution has exactly one outcome, and the error, the context's Cause, the
-//     hooks and the log all report that one (SPEC 3.4). Only a caller that cancels while
-//     the stack for an idle timeout is taken can put its Cause before it.
+//     hooks and the log all report that one (SPEC 3.4). After a limit the Err of that
+//     context, and of those made from it, is context.DeadlineExceeded (SPEC 3.8).
 //  3. A function that returns before its limit falls due is never reported as timed
 //     out; one that returns later always is, with its value and its error kept
 //     (SPEC 3.7).

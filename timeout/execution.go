@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"runtime/pprof"
+	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
@@ -14,23 +15,20 @@ import (
 // heartbeat cell: one object, so that a run costs few allocations and none of them
 // can outlive the others.
 //
-// The outcome is decided by who cancels the context first: the function that returns,
-// the limit that fires or the caller. A cancelled context has one Cause for ever, and
-// everything that reports reads that. A state of our own beside it would have to agree
-// with it, and could not: the caller's cancellation goes past us.
-//
-// There is one exception. An idle limit takes the function's stack before it cancels,
-// and counts from before that. If the caller cancels meanwhile, the Cause that the
-// function sees is the caller's, and the outcome is the limit's.
+// The outcome is decided under the cell's lock, by whoever sets decided: the function
+// that returns, the limit that fires or the end of the caller's context. The context is
+// cancelled after that, by the same one, so the error, the context's Cause, the hooks and
+// the log report one outcome.
 type execution struct {
 	context.Context // the function's, without what this type adds
-	cancel          context.CancelCauseFunc
 	caller          context.Context
-	detached        bool        // from the caller's, see parent
-	unfollow        func() bool // where detached
+	finish          context.CancelCauseFunc // cancels Context as canceled, ...
+	propagate       func()                  // ... and this as root says
+	ended           atomic.Pointer[ending]
 
 	settings
-	fn func(context.Context) error
+	fn       func(context.Context) error
+	borrowed bool // the total is what was left of the caller's deadline
 
 	// The heartbeat. Its lock guards what follows.
 	cell  pulse.Cell
@@ -39,42 +37,20 @@ type execution struct {
 	// decided says that no limit may fire any more: one has, or the function has
 	// returned, or the caller's end was seen.
 	decided   bool
-	warnedFor time.Duration // the beat for whose gap NearIdle was called last, -1 for none
-	stop      *Error        // the outcome, if it is a limit's
-	told      time.Duration // when the context was cancelled, as far as it was us
 	returned  bool
 	abandoned bool
+	warnedFor time.Duration // the beat for whose gap NearIdle was called last, -1 for none
 	wait      chan struct{} // closed when the function returns, if somebody waits for that
 	reported  chan struct{} // closed when the abandonment has been reported
+
+	// Written by who decides, before the context is cancelled.
+	stop        *Error        // the outcome, nil if the function has returned in time
+	cancelledAt time.Duration // where the grace begins
 
 	// Written by the function's goroutine before returned is set.
 	err      error
 	panicked *PanicError
 }
-
-// finished is the Cause of a context whose function returned in time.
-type finished execution
-
-func (*finished) Error() string { return "timeout: the execution has ended" }
-
-// Value gives the heartbeat, and otherwise what the caller's context does.
-func (e *execution) Value(key any) any {
-	if pulse.IsKey(key) {
-		return &e.cell
-	}
-	return e.Context.Value(key)
-}
-
-// Deadline gives the total limit (SPEC 3.14), which parent has cut to the caller's.
-func (e *execution) Deadline() (time.Time, bool) {
-	if e.limits.Total <= 0 {
-		return time.Time{}, false
-	}
-	return e.cell.Start().Add(e.limits.Total), true
-}
-
-// String keeps fmt from reading the fields of a context that is in use.
-func (e *execution) String() string { return "timeout.Run(" + e.tool + ")" }
 
 // prepare settles the limits and starts the clock.
 func (e *execution) prepare() {
@@ -92,50 +68,53 @@ func (e *execution) prepare() {
 	e.limits.Grace = e.limits.grace()
 	e.armed, e.warnedFor = pulse.Forever, -1
 	e.cell.Init(pulse.Of(e.caller), e.clock, e.limits.Idle, (*engine)(e))
+	if e.tool != "" {
+		e.caller = pprof.WithLabels(e.caller, pprof.Labels("tool", e.tool))
+	}
 }
 
-// parent gives what the function's context is made from, nil if the caller's deadline
-// has passed.
-//
-// It is the caller's context, unless the caller's deadline is the total: then the
-// caller's own timer would race ours and could give the function a bare
-// context.DeadlineExceeded for a Cause. In that case the context is detached, and the
-// caller's end is handled by callerDone. That costs a few allocations, so it is not
-// done always.
-func (e *execution) parent() context.Context {
-	parent := e.caller
-	if deadline, ok := parent.Deadline(); ok {
-		left := deadline.Sub(e.cell.Start())
-		if around := pulse.Of(parent); e.cell.Clock() != nil && around.Clock() == nil {
-			left = time.Until(deadline) // it is on another clock than the execution
-		}
-		if left <= 0 {
-			return nil
-		}
-		if e.limits.Total == 0 || left <= e.limits.Total {
-			e.limits.Total = left
-			e.detached = true
-			parent = context.WithoutCancel(parent)
-		}
+// adopt makes the caller's deadline the total where it comes first (SPEC 3.12). It
+// reports false if that has passed.
+func (e *execution) adopt() bool {
+	deadline, ok := e.caller.Deadline()
+	if !ok {
+		return true
 	}
-	if e.tool != "" {
-		parent = pprof.WithLabels(parent, pprof.Labels("tool", e.tool))
+	left := deadline.Sub(e.cell.Start())
+	if around := pulse.Of(e.caller); e.cell.Clock() != nil && around.Clock() == nil {
+		left = time.Until(deadline) // it is on another clock than the execution
 	}
-	return parent
+	if left > 0 && (e.limits.Total == 0 || left <= e.limits.Total) {
+		e.limits.Total, e.borrowed = left, true
+	}
+	return left > 0
 }
 
 // neverStarted is the outcome where the caller's context was over from the start
 // (SPEC 3.11, 3.12).
 func (e *execution) neverStarted() error {
-	out := &Error{Kind: Aborted, Tool: e.tool, Cause: context.Cause(e.caller)}
-	if err := e.caller.Err(); err == nil || err == context.DeadlineExceeded {
-		out.Kind = Total // with a limit of 0: that was the time left
+	out := &Error{Kind: Total, Tool: e.tool} // with a limit of 0: that was the time left
+	if e.caller.Err() != nil {
+		out.Kind, out.Cause = callersKind(e.caller), context.Cause(e.caller)
 	}
 	e.logAttrs(slog.LevelInfo, "tool was not started", slog.Any("error", out))
 	return out
 }
 
-// callerDone handles the end of the caller's context where ours is detached from it.
+// callersKind is what the end of a caller's context means for what runs under it. A
+// deadline is a total. But an idle limit of an execution around, which its context shows
+// as a deadline too, is an abort.
+func callersKind(caller context.Context) Kind {
+	if caller.Err() != context.DeadlineExceeded {
+		return Aborted
+	}
+	if around, ok := context.Cause(caller).(*Error); ok && around.Kind != Total {
+		return Aborted
+	}
+	return Total
+}
+
+// callerDone handles the end of the caller's context. It may be called more than once.
 func (e *execution) callerDone() {
 	e.cell.Lock()
 	if e.decided {
@@ -143,14 +122,7 @@ func (e *execution) callerDone() {
 		return
 	}
 	now := e.cell.Flush()
-	kind := e.due(now)
-	if kind == 0 {
-		kind = Aborted
-		if e.caller.Err() == context.DeadlineExceeded {
-			kind = Total
-		}
-	}
-	e.fire(kind, now)
+	e.fire(e.due(now), now)
 }
 
 // main is the function's goroutine. It must not be inlined, and its receiver must be
@@ -179,28 +151,26 @@ func (e *execution) main() {
 }
 
 // settle records that the function has returned, and makes that the outcome unless
-// there is one. A limit that has fallen due counts even if its timer is late, so that
-// the outcome at the boundary does not depend on which of two goroutines runs first.
+// there is one. A limit that has fallen due, or the end of the caller's context, counts
+// even if its goroutine is late, so that the outcome does not depend on which of the two
+// runs first.
 func (e *execution) settle() {
 	e.cell.Lock()
 	e.returned = true
-	finish := false
-	if !e.decided {
-		e.decided, finish = true, true
+	first := !e.decided
+	if first {
 		now := e.cell.Flush() // also for the stamp of a burst that has not ended
-		if kind := e.due(now); kind != 0 {
-			e.cancelWith(e.newError(kind, now))
-			finish = false
-		}
-		if e.timer != nil {
-			e.timer.Stop()
+		if kind := e.due(now); kind != 0 || e.caller.Err() != nil {
+			e.decide(e.newError(kind, now))
+		} else {
+			e.decide(nil)
 		}
 	}
 	wait, abandoned := e.wait, e.abandoned
 	e.cell.Unlock()
 
-	if finish {
-		e.cancel((*finished)(e))
+	if first {
+		e.cancel()
 	}
 	if wait != nil {
 		close(wait)
@@ -210,8 +180,25 @@ func (e *execution) settle() {
 	}
 }
 
-// newError is the outcome of a stop at now. The cell is locked.
-func (e *execution) newError(kind Kind, now time.Duration) *Error {
+// decide sets the outcome: nil where the function has returned in time. The cell is
+// locked, and nobody has decided before.
+func (e *execution) decide(stop *Error) {
+	e.decided, e.stop = true, stop
+	if stop != nil {
+		e.cancelledAt = stop.Elapsed
+	}
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+}
+
+// newError is the outcome of a stop at now, by the limit that has fallen due or, where
+// that is 0, by the end of the caller's context. The cell is locked.
+func (e *execution) newError(due Kind, now time.Duration) *Error {
+	kind := due
+	if due == 0 {
+		kind = callersKind(e.caller)
+	}
 	out := &Error{
 		Kind: kind, Tool: e.tool, Limits: e.limits, Elapsed: now,
 		SinceBeat:  max(now-e.cell.Last(), 0), // a beat may have come since now was read
@@ -224,6 +211,15 @@ func (e *execution) newError(kind Kind, now time.Duration) *Error {
 		out.LongestGap = max(out.LongestGap, out.Limit)
 	case Total:
 		out.Limit = e.configuredTotal()
+		if e.borrowed {
+			// Whether the caller's own timer has fired by now is a matter of chance, so its
+			// Cause is not asked for.
+			out.Cause = context.DeadlineExceeded
+		} else if due == 0 {
+			out.Limit, out.Cause = now, context.Cause(e.caller) // a deadline that was not shown
+		}
+	case Aborted:
+		out.Cause = context.Cause(e.caller)
 	}
 	return out
 }
@@ -231,7 +227,7 @@ func (e *execution) newError(kind Kind, now time.Duration) *Error {
 // configuredTotal is the total that a user knows: that of the execution around, where e
 // has taken that one's deadline for its own.
 func (e *execution) configuredTotal() time.Duration {
-	for e.detached {
+	for e.borrowed {
 		around, ok := pulse.Of(e.caller).Engine().(*engine)
 		if !ok {
 			break
@@ -246,17 +242,17 @@ func (e *execution) configuredTotal() time.Duration {
 	return e.limits.Total
 }
 
-// conclude gives what Run returns, once the context is done.
+// conclude is what Run returns, once the context is done.
 func (e *execution) conclude() (returned bool, err error) {
-	defer e.end()
-	cause := context.Cause(e.Context)
-	if cause == error((*finished)(e)) {
+	defer e.cell.End() // leaves nothing behind
+	if e.stop == nil {
 		if len(e.hooks) > 0 {
 			e.observeNow(hookFinished, e.err)
 		}
-		return e.hand(e.err)
+		return e.deliver(e.err)
 	}
-	out := e.stopped(cause)
+	out := new(Error)
+	*out = *e.stop // which is in the function's hands
 	if !e.awaitReturn() {
 		e.abandon(out)
 		return false, out
@@ -264,12 +260,12 @@ func (e *execution) conclude() (returned bool, err error) {
 	out.Err = e.err
 	e.logStop(out)
 	e.observe(hookFinished, e.snapshotOf(out))
-	return e.hand(out)
+	return e.deliver(out)
 }
 
-// hand gives err to the caller, unless the function has panicked and the caller wants
+// deliver returns err to the caller, unless the function has panicked and the caller wants
 // that as a panic.
-func (e *execution) hand(err error) (returned bool, _ error) {
+func (e *execution) deliver(err error) (returned bool, _ error) {
 	if e.panicked == nil {
 		return true, err
 	}
@@ -278,34 +274,6 @@ func (e *execution) hand(err error) (returned bool, _ error) {
 	}
 	e.logAttrs(slog.LevelError, "tool panicked", slog.Any("error", e.panicked), slog.String("stack", string(e.panicked.Stack)))
 	return false, err
-}
-
-// stopped gives a copy of the outcome that Run may go on filling in: the original is
-// in the function's hands.
-func (e *execution) stopped(cause error) *Error {
-	e.cell.Lock()
-	defer e.cell.Unlock()
-	e.decided = true
-	if e.timer != nil {
-		e.timer.Stop()
-	}
-	if e.stop != nil {
-		out := *e.stop
-		return &out
-	}
-	// The caller's end, which went straight to our context; or that of a context
-	// that says DeadlineExceeded without having shown a Deadline.
-	now := e.cell.Flush()
-	kind := Aborted
-	if e.Err() == context.DeadlineExceeded {
-		kind = Total
-	}
-	out := e.newError(kind, now)
-	out.Cause, e.told = cause, now
-	if kind == Total {
-		out.Limit = now
-	}
-	return out
 }
 
 // awaitReturn waits for the function until the grace is over.
@@ -317,7 +285,7 @@ func (e *execution) awaitReturn() bool {
 	}
 	wait := make(chan struct{})
 	e.wait = wait
-	left := e.limits.Grace - (e.cell.Now() - e.told)
+	left := e.limits.Grace - (e.cell.Now() - e.cancelledAt)
 	e.cell.Unlock()
 
 	over := make(chan struct{})
@@ -335,12 +303,4 @@ func (e *execution) awaitReturn() bool {
 		abandonedNow.Add(1)
 	}
 	return e.returned
-}
-
-// end leaves nothing behind.
-func (e *execution) end() {
-	e.cell.End()
-	if e.detached {
-		e.unfollow()
-	}
 }

@@ -138,14 +138,12 @@ func (d *driver) compare(e *simulated, final bool) string {
 	}
 	if o.doneAt >= 0 {
 		cause, ok := o.cause.(*timeout.Error)
-		foreign := o.cause == errModelCaller
-		for c := e.around; c != nil; c = c.around {
-			foreign = foreign || o.cause == d.seen[c.id].ctxCause
+		wantErr := context.DeadlineExceeded
+		if want.kind == timeout.Aborted && (!ok || !cause.Timeout()) {
+			wantErr = context.Canceled
 		}
-		if want.kind == timeout.Idle && foreign {
-			// Both ended at the same instant: while the stack was taken for the idle
-			// limit, the caller's end reached the context.
-		} else if want.kind == timeout.Aborted {
+		differ("Err of the context", o.ctxErr, wantErr)
+		if want.kind == timeout.Aborted {
 			differ("context.Cause", o.cause, err.Cause)
 		} else if !ok {
 			differ("context.Cause", o.cause, err.Kind)

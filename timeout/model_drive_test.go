@@ -33,7 +33,8 @@ type seen struct {
 	deadline time.Duration // that the function's context shows, or never
 
 	doneAt   time.Duration // when an attentive function saw its context done, or -1
-	cause    error         // of the context, then
+	cause    error         // of the context, then ...
+	ctxErr   error         // ... and its Err
 	returned error         // what the function returned, if it did
 	finished bool
 
@@ -185,7 +186,7 @@ func (d *driver) wait(ctx context.Context, sc *script, o *seen, until time.Durat
 		return true
 	case <-ctx.Done():
 	}
-	o.doneAt, o.cause = d.now(), context.Cause(ctx)
+	o.doneAt, o.cause, o.ctxErr = d.now(), context.Cause(ctx), ctx.Err()
 	time.Sleep(sc.linger)
 	for _, st := range sc.late {
 		d.do(ctx, st)

@@ -89,15 +89,20 @@ func TestAbortDuringTheCapture(t *testing.T) {
 			for range 20 {
 				ctx, cancel := caller(context.Background())
 				idle := 20 * time.Millisecond
+				var cause error
 				err := timeout.Run(ctx, func(ctx context.Context) error {
 					// The abort comes when the limit has been due for a while, on a timer that
 					// fires at the same time as the engine's or later. It is set here, because
 					// on a busy machine Run may begin milliseconds after it was called.
 					time.AfterFunc(idle+2*time.Millisecond, func() { cancel(errCaller) })
 					<-ctx.Done()
+					cause = context.Cause(ctx)
 					return nil
 				}, timeout.Config{Idle: idle, Total: time.Minute})
 				e := stopped(t, err)
+				if errors.Is(cause, timeout.ErrIdle) != (e.Kind == timeout.Idle) {
+					t.Errorf("%v, though the function saw %v", err, cause)
+				}
 				if e.Kind == timeout.Aborted && e.Elapsed < idle {
 					t.Errorf("aborted after %v", e.Elapsed)
 				}

@@ -13,8 +13,8 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 }
 
 // Run calls fn under the limits of a [Config] given as an option, or of the process
-// default, and returns when fn has returned or, at the latest, a grace after fn was
-// told to stop.
+// default, and returns when fn has returned or, at the latest, a grace after fn's
+// context was cancelled.
 //
 // fn runs on a goroutine of its own, so that Run can return on time whatever fn
 // does. Its context carries the heartbeat (package heartbeat), shows the total as its
@@ -26,8 +26,13 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 //   - when ctx is cancelled: Kind [Aborted], and the Cause is the caller's;
 //   - when fn has returned.
 //
-// The context's Err is context.Canceled in each case, as is that of contexts made from
-// it; context.Cause tells them apart.
+// After a limit, idle or total, the context's Err is context.DeadlineExceeded, and so is,
+// at once, that of every context made from it, as under context.WithTimeout: database
+// drivers, gRPC and net/http report a timeout, as they should. After the end of ctx it is
+// what ctx has, and after fn's return context.Canceled. context.Cause tells the limits
+// apart. That ctx has ended is seen by who calls Err of fn's context as soon as it has,
+// and by who waits for Done, or has a context made from it, as soon as Run's goroutine
+// gets to it.
 //
 // Exactly one of these is the outcome. If fn returns first, Run returns fn's error as
 // it is. Otherwise Run returns the *Error, whatever fn returns; fn's error is in its
@@ -95,18 +100,14 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 		return false, e.neverStarted()
 	}
 	e.prepare()
-	parent := e.parent()
-	if parent == nil {
+	if !e.adopt() {
 		return false, e.neverStarted()
 	}
 
 	// The context and the timer are made here, and what else there is to do is done by
 	// others, because this is where the caller's stack is lowest: a few hundred bytes
 	// more, and each goroutine that calls Run has to grow its stack from 2 KiB to 4.
-	e.Context, e.cancel = context.WithCancelCause(parent)
-	if e.detached {
-		e.unfollow = context.AfterFunc(ctx, e.callerDone)
-	}
+	e.Context, e.finish = context.WithCancelCause((*root)(e))
 	e.cell.Lock()
 	if first := e.next(); first != pulse.Forever {
 		e.armed, e.timer = first, pulse.AfterFunc(e.cell.Clock(), first, e.onTimer)
@@ -116,6 +117,13 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 		e.observeNow(hookStarted, nil)
 	}
 	go e.main()
-	<-e.Done()
+	// Where both are ready it does not matter which is taken: who decides the outcome is
+	// settled elsewhere.
+	select {
+	case <-e.Done():
+	case <-e.caller.Done():
+		e.callerDone()
+		<-e.Done()
+	}
 	return e.conclude()
 }

@@ -1,7 +1,6 @@
 package timeout
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
@@ -60,7 +59,7 @@ func (e *execution) next() time.Duration {
 	return next
 }
 
-// due gives the limit that has fallen due, or 0. The total goes first (SPEC 3.4).
+// due returns the limit that has fallen due, or 0. The total goes first (SPEC 3.4).
 func (e *execution) due(now time.Duration) Kind {
 	switch {
 	case e.limits.Total > 0 && now >= e.limits.Total:
@@ -109,34 +108,16 @@ func (e *execution) onTimer() {
 	}
 }
 
-// fire stops the execution. The cell is locked, and unlocked on return.
-func (e *execution) fire(kind Kind, now time.Duration) {
-	e.decided = true
-	if kind == Aborted {
-		e.cell.Unlock()
-		e.cancel(context.Cause(e.caller))
-		return
-	}
-	stop := e.newError(kind, now)
-	if kind == Idle && e.Err() == nil {
-		// Before the cancellation: afterwards a function that answers is elsewhere.
-		e.stop, e.told = stop, now
-		e.cell.Unlock()
-		stack := e.stack(budgetBeforeCancel)
-		e.cell.Lock()
-		stop.Stack = stack
-	}
-	e.cancelWith(stop)
+// fire stops the execution, because of the limit that has fallen due or, where that is 0,
+// because the caller's context is done. The cell is locked, and unlocked on return.
+func (e *execution) fire(due Kind, now time.Duration) {
+	stop := e.newError(due, now)
+	e.decide(stop)
 	e.cell.Unlock()
-}
-
-// cancelWith stops the function, unless the caller was first. The cell is locked; nobody
-// else's code runs under it, since what a cancellation calls runs on goroutines of its
-// own.
-func (e *execution) cancelWith(stop *Error) {
-	e.told = e.cell.Now() // the grace begins here
-	e.cancel(stop)
-	if context.Cause(e.Context) == error(stop) {
-		e.stop = stop
+	if due == Idle {
+		// Before the cancellation: afterwards a function that answers is elsewhere.
+		stop.Stack = e.stack(budgetBeforeCancel)
+		e.cancelledAt = e.cell.Now()
 	}
+	e.cancel()
 }

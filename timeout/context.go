@@ -1,0 +1,112 @@
+package timeout
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+)
+
+// This file is the function's context: a cancel context of the standard library's under
+// a root of ours.
+//
+// The standard library cancels a context with an Err of its choice, and with it, at
+// once, all that are made from it, in two cases only: when a deadline of its own passes,
+// and when a parent that has a method AfterFunc calls back. The first was tried: it needs
+// a second timer, knows nothing of another clock, and has to be given the Cause before
+// anybody can know what is in it. A context of ours alone, with a channel of its own, was
+// tried too: it costs a goroutine for each cancel context that is made from it, through
+// a value or a label, and cancels those a moment later. So the root has the method.
+//
+// The root is in no list of the caller's context. Run, which waits anyway, waits for
+// that as well: an execution takes no lock of its caller's, and the end of a caller
+// cannot overtake a limit that is firing. The price is that it reaches the function's
+// context on Run's goroutine, and not before the caller's CancelFunc returns; who asks
+// the function's context itself, by Err, does not have to wait for that.
+
+// A root is what the function's context is made from.
+type root execution
+
+// never is a channel for roots to be cancellable by. Nobody waits for it: see AfterFunc.
+var never = make(chan struct{})
+
+func (r *root) Deadline() (time.Time, bool) { return (*execution)(r).Deadline() }
+
+func (r *root) Done() <-chan struct{} { return never }
+
+// AfterFunc is called once, by the standard library while it makes the context.
+func (r *root) AfterFunc(propagate func()) (stop func() bool) {
+	r.propagate = propagate
+	return func() bool { return false }
+}
+
+// Err is what the context that is made from the root ends with. It is the caller's where
+// nothing else has ended it.
+func (r *root) Err() error {
+	if end := r.ended.Load(); end != nil {
+		return end.Err()
+	}
+	return r.caller.Err()
+}
+
+// Value returns the caller's. But the standard library's way to the Cause leads through
+// here, too, by a key that only it knows; that is what the context in ended is for, which
+// has no other value.
+func (r *root) Value(key any) any {
+	if end := r.ended.Load(); end != nil {
+		if v := end.Value(key); v != nil {
+			return v
+		}
+	}
+	return r.caller.Value(key)
+}
+
+// An ending is a context that is over, for its Err and its Cause.
+type ending struct{ context.Context }
+
+// errReturned is the Cause of a context whose function has returned in time.
+var errReturned = errors.New("timeout: the execution has ended")
+
+// cancel ends the function's context, and those made from it, as the outcome has it. It
+// is called once, by whoever has decided that.
+func (e *execution) cancel() {
+	switch {
+	case e.stop == nil:
+		e.finish(errReturned)
+		return
+	case e.stop.Timeout():
+		ctx, cancel := context.WithDeadlineCause(context.Background(), time.Time{}, e.stop)
+		cancel()
+		e.ended.Store(&ending{ctx})
+	}
+	e.propagate()
+}
+
+// Value returns the heartbeat, and otherwise what the caller's context does.
+func (e *execution) Value(key any) any {
+	if pulse.IsKey(key) {
+		return &e.cell
+	}
+	return e.Context.Value(key)
+}
+
+// Deadline returns the total limit (SPEC 3.14), which adopt has cut to the caller's.
+func (e *execution) Deadline() (time.Time, bool) {
+	if e.limits.Total <= 0 {
+		return time.Time{}, false
+	}
+	return e.cell.Start().Add(e.limits.Total), true
+}
+
+// Err sees the end of the caller's context at once, whether or not Run's goroutine has.
+func (e *execution) Err() error {
+	if err := e.Context.Err(); err != nil || e.caller.Err() == nil {
+		return err
+	}
+	e.callerDone()
+	return e.Context.Err()
+}
+
+// String keeps fmt from reading the fields of a context that is in use.
+func (e *execution) String() string { return "timeout.Run(" + e.tool + ")" }
