@@ -2,11 +2,7 @@
 
 package main
 
-import (
-	"os/signal"
-
-	"golang.org/x/sys/unix"
-)
+import "os/signal"
 
 // Here it is only what package signal offers: SIGSEGV and its like cannot be ignored, so
 // as a limit's signal they end us too.
@@ -17,6 +13,10 @@ func ignore(sig sysSignal) {
 	}
 }
 
-func resetToDefault(sig sysSignal) { signal.Reset(sig) }
+// whileIgnored runs f while we ignore a signal, and from then on.
+func whileIgnored(sig sysSignal, f func()) {
+	ignore(sig)
+	f()
+}
 
-func noCoreDump() bool { return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) == nil }
+func resetToDefault(sig sysSignal) { signal.Reset(sig) }

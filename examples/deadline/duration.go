@@ -15,6 +15,9 @@ var durationSyntax = regexp.MustCompile(`^[ \t\n\v\f\r]*` +
 	`(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?))` +
 	`([smhd]?)$`)
 
+// nonzero matches a number, in lower case, that has a digit other than 0 before its exponent.
+var nonzero = regexp.MustCompile(`^[+-]?(?:0x[0.]*[1-9a-f]|[0.]*[1-9])`)
+
 var suffixes = map[string]float64{"": 1, "s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 
 // parseDuration reads a duration as GNU timeout does: a floating-point number, also a
@@ -29,13 +32,17 @@ func parseDuration(s string) (time.Duration, error) {
 	if strings.Contains(number, "0x") && !strings.Contains(number, "p") {
 		number += "p0" // which Go demands
 	}
-	// Out of range gives ±Inf or 0, which is right.
+	// Out of range gives ±Inf, or a zero of the same sign as what was too small for it.
 	seconds, _ := strconv.ParseFloat(number, 64)
-	if seconds < 0 {
+	underflow := seconds == 0 && nonzero.MatchString(number)
+	if seconds < 0 || underflow && math.Signbit(seconds) {
 		return 0, usageError("invalid time interval " + quote(s))
 	}
 	ns := math.Ceil(seconds * suffixes[m[2]] * float64(time.Second))
-	if ns >= math.MaxInt64 {
+	switch {
+	case underflow:
+		return 1, nil
+	case ns >= math.MaxInt64:
 		return math.MaxInt64, nil
 	}
 	return time.Duration(ns), nil

@@ -62,8 +62,6 @@ var endCases = []gnuCase{
 	{script: "exec timeout --foreground -s KILL .1 sleep 10"},
 	{script: "exec timeout --foreground -v -s9 .1 sleep 10"},
 	{script: "exec timeout --foreground --preserve-status -s9 .1 sleep 10"},
-	{script: "exec timeout -v -s 0 -k .1 .1 sleep 10"},
-	{script: "exec timeout --foreground -v -s 0 -k .1 .1 sleep 10"},
 	{script: "exec timeout -v -k .1 .1 sh -c 'trap \"\" TERM; sleep 10; sleep 10'"},
 	{script: "exec timeout --foreground -v -k .1 .1 sh -c 'trap \"\" TERM; sleep .5; exec sleep 10'"},
 	{script: "exec timeout -v -k 10 .1 sleep 10"},
@@ -93,7 +91,6 @@ var signalCases = []gnuCase{
 	{script: "exec timeout -v -s rtmin+15 .1 sleep 10"},
 	{script: "exec timeout -v -s RTMAX-14 .1 sleep 10"},
 	{script: "exec timeout -v -s 64 .1 sleep 10"},
-	{script: "exec timeout -v -s EXIT .1 sleep .3"},
 	{script: "exec timeout -v -s CONT .1 sleep .3"},
 	{script: "exec timeout -v -s WINCH .1 sleep .3"},
 	{script: "ulimit -c 0; exec timeout -v -s SEGV .1 sleep 10"},
@@ -122,6 +119,8 @@ var inheritCases = []gnuCase{
 	{script: "trap '' INT; exec timeout -s INT .1 sleep 10"},
 	{script: "trap '' PIPE; exec timeout 10 sh -c 'kill -PIPE $$; echo alive'", cgo: true},
 	{script: "trap '' USR1 USR2 WINCH; exec timeout 10 grep SigIgn /proc/self/status", cgo: true},
+	{script: "trap '' ALRM TTIN TTOU CHLD; exec timeout 10 grep SigIgn /proc/self/status"},
+	{script: "trap '' ALRM; exec timeout .1 sleep 10"},
 	{script: "trap '' TSTP; exec timeout 10 grep SigIgn /proc/self/status"},
 	{script: "exec timeout 10 grep -E 'Sig(Ign|Blk|Pnd)' /proc/self/status"},
 	{script: "out=$(sleep .1 & exec timeout .5 sh -c 'sleep 2; echo foo'); echo \"$? $out.\""},
@@ -129,7 +128,6 @@ var inheritCases = []gnuCase{
 	{script: "exec timeout 10 cat <&-", cgo: true},
 	{script: "exec timeout 10 echo hello >&-", cgo: true},
 	{script: "exec timeout 10 sh -c 'echo hello >&2' 2>&-", cgo: true},
-	{script: "exec timeout -v .1 sleep 10 2>&-", cgo: true},
 	{script: "exec timeout 10 ls -l /proc/self/fd/0 /proc/self/fd/1 </dev/null >/dev/null"},
 	{script: "echo in | timeout 10 cat"},
 	{script: "exec timeout 10 sh -c 'echo out; echo err >&2'"},
@@ -146,4 +144,92 @@ var inheritCases = []gnuCase{
 	{script: "exec timeout 10 sh -c 'set -- $(cat /proc/$$/stat); [ $4 = $5 ] && echo own group'"},
 	{script: "exec timeout --foreground 10 sh -c 'set -- $(cat /proc/$$/stat); [ $$ = $5 ] || echo group of the shell'"},
 	{script: "exec setsid timeout .1 sleep 10"},
+}
+
+// A newerCase is what GNU timeout does since a version of coreutils: 910 is 9.10.
+type newerCase struct {
+	since  int
+	script string
+	cgo    bool
+	want   result
+}
+
+var newerCases = []newerCase{
+	{since: 905, script: "exec timeout -s 32 5 true", want: result{"exit status 0", "", ""}},
+	{since: 905, script: "exec timeout -v -s 128 .1 sleep .3",
+		want: result{"exit status 124", "", "timeout: sending signal 0 to command 'sleep'\n"}},
+	{since: 906, script: "exec timeout -p .1 sleep 30", want: result{"exit status 143", "", ""}},
+	{since: 906, script: "exec timeout -f .1 sleep 30", want: result{"exit status 124", "", ""}},
+	{since: 907, script: "exec timeout 1e-10000 sleep 10", want: result{"exit status 124", "", ""}},
+	{since: 907, script: "exec timeout -- -1e-10000 true",
+		want: result{"exit status 125", "", "timeout: invalid time interval '-1e-10000'\nTry 'timeout --help' for more information.\n"}},
+	{since: 907, script: "exec timeout 0x.1p-99999d sleep 10", want: result{"exit status 124", "", ""}},
+	{since: 907, script: "exec timeout -k 1e-10000 .1 sh -c 'trap \"\" TERM; sleep 10; sleep 10'", want: result{"signal: killed", "", ""}},
+	{since: 910, script: "exec timeout -v -s 0 -k .1 .1 sleep 10",
+		want: result{"signal: killed", "", "timeout: sending signal 0 to command 'sleep'\ntimeout: sending signal KILL to command 'sleep'\n"}},
+	{since: 910, script: "exec timeout --foreground -v -s EXIT -k .1 .1 sleep 10",
+		want: result{"exit status 137", "", "timeout: sending signal 0 to command 'sleep'\ntimeout: sending signal KILL to command 'sleep'\n"}},
+
+	// A message that cannot be written.
+	{since: 910, script: "{ timeout -v .1 sleep 10 2>&1; echo $? >code; } | :; while ! [ -s code ]; do sleep .1; done; cat code",
+		want: result{"exit status 0", "124\n", ""}},
+	{since: 910, script: "exec timeout -v .1 sleep 10 2>&-", cgo: true, want: result{"exit status 124", "", ""}},
+	{since: 910, script: "exec timeout -v .1 sleep 10 2>/dev/full", want: result{"exit status 124", "", ""}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"exit 3\" TERM; sleep .2; kill -TERM $PPID; sleep 1 & wait' 2>/dev/full",
+		want: result{"exit status 125", "", ""}},
+
+	// Ignored signals stay ignored, for the command too.
+	{since: 910, script: "trap '' INT; exec timeout 60 sh -c 'kill -INT $$; echo alive'", want: result{"exit status 0", "alive\n", ""}},
+	{since: 910, script: "trap '' HUP; timeout -v 60 sh -c 'kill -HUP $PPID; sleep .2; echo alive'",
+		want: result{"exit status 0", "alive\n", ""}},
+	{since: 910, script: "trap '' USR1 PIPE IO; exec timeout -v 60 sh -c 'kill -USR1 $PPID; kill -PIPE $PPID; kill -IO $PPID; sleep .2; echo alive'", cgo: true,
+		want: result{"exit status 0", "alive\n", ""}},
+	{since: 910, script: "timeout -v 60 sh -c 'sleep .3; exit 5' & sleep .1; kill -INT $!; kill -QUIT $!; wait $!; echo $?", cgo: true,
+		want: result{"exit status 0", "5\n", ""}},
+
+	// Every terminating signal is passed on.
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : PIPE; echo got; exit 7\" PIPE; sleep .2; kill -PIPE $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal PIPE to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : USR1; echo got; exit 7\" USR1; sleep .2; kill -USR1 $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal USR1 to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : USR2; echo got; exit 7\" USR2; sleep .2; kill -USR2 $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal USR2 to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : ILL; echo got; exit 7\" ILL; sleep .2; kill -ILL $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal ILL to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : TRAP; echo got; exit 7\" TRAP; sleep .2; kill -TRAP $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal TRAP to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : ABRT; echo got; exit 7\" ABRT; sleep .2; kill -ABRT $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal ABRT to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : BUS; echo got; exit 7\" BUS; sleep .2; kill -BUS $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal BUS to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : FPE; echo got; exit 7\" FPE; sleep .2; kill -FPE $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal FPE to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : SEGV; echo got; exit 7\" SEGV; sleep .2; kill -SEGV $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal SEGV to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : XCPU; echo got; exit 7\" XCPU; sleep .2; kill -XCPU $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal XCPU to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : XFSZ; echo got; exit 7\" XFSZ; sleep .2; kill -XFSZ $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal XFSZ to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : SYS; echo got; exit 7\" SYS; sleep .2; kill -SYS $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal SYS to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : VTALRM; echo got; exit 7\" VTALRM; sleep .2; kill -VTALRM $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal VTALRM to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : 29; echo got; exit 7\" 29; sleep .2; kill -29 $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal POLL to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : PWR; echo got; exit 7\" PWR; sleep .2; kill -PWR $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal PWR to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : 16; echo got; exit 7\" 16; sleep .2; kill -16 $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal STKFLT to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : RTMIN+1; echo got; exit 7\" RTMIN+1; sleep .2; kill -RTMIN+1 $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal RTMIN+1 to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : RTMAX-3; echo got; exit 7\" RTMAX-3; sleep .2; kill -RTMAX-3 $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal RTMAX-3 to command 'sh'\n"}},
+	{since: 910, script: "exec timeout -v 10 sh -c 'trap \"trap : RTMAX; echo got; exit 7\" RTMAX; sleep .2; kill -RTMAX $PPID; sleep 1 & wait'",
+		want: result{"exit status 7", "got\n", "timeout: sending signal RTMAX to command 'sh'\n"}},
+
+	// Who dies without a word takes the command along.
+	{since: 910, script: "exec 2>/dev/null; timeout 60 sh -c 'trap \"echo got >said; exit\" TERM; echo r >ready; while :; do sleep .1; done' & while ! [ -s ready ]; do sleep .05; done; " +
+		"kill -KILL $!; wait $!; echo $?; while ! [ -s said ]; do sleep .05; done; cat said", want: result{"exit status 0", "137\ngot\n", ""}},
+	{since: 910, script: "exec 2>/dev/null; timeout --foreground -s USR1 60 sh -c 'trap \"echo got >said; exit\" USR1; echo r >ready; while :; do sleep .1; done' & while ! [ -s ready ]; do sleep .05; done; " +
+		"kill -KILL $!; wait $!; echo $?; while ! [ -s said ]; do sleep .05; done; cat said", want: result{"exit status 0", "137\ngot\n", ""}},
 }

@@ -3,10 +3,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
@@ -14,21 +14,27 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// gnu gives a directory in which timeout is the one of GNU coreutils.
-func gnu(t *testing.T) string {
+// gnu returns a directory in which timeout is the one of GNU coreutils: the one that
+// GNU_TIMEOUT names, or the system's. Its version is there too, 9.1 as 901.
+func gnu(t *testing.T) (dir string, version int) {
 	t.Helper()
-	for _, path := range []string{"/usr/bin/timeout", "/bin/timeout"} {
+	for _, path := range []string{os.Getenv("GNU_TIMEOUT"), "/usr/bin/timeout", "/bin/timeout"} {
 		out, err := exec.Command(path, "--version").Output()
-		if err == nil && strings.Contains(string(out), "GNU coreutils") {
-			dir := t.TempDir()
-			if err := os.Symlink(path, filepath.Join(dir, "timeout")); err != nil {
-				t.Fatal(err)
-			}
-			return dir
+		if err != nil {
+			continue
 		}
+		var major, minor int
+		if _, err := fmt.Sscanf(string(out), "timeout (GNU coreutils) %d.%d", &major, &minor); err != nil {
+			continue
+		}
+		dir = t.TempDir()
+		if err := os.Symlink(path, filepath.Join(dir, "timeout")); err != nil {
+			t.Fatal(err)
+		}
+		return dir, 100*major + minor
 	}
 	t.Skip("GNU timeout is not installed")
-	return ""
+	return "", 0
 }
 
 // A gnuCase is a script that does the same with GNU timeout and with ours.
@@ -45,7 +51,8 @@ type gnuCase struct {
 // TestLikeGNU proves SPEC 5 and what the program claims: seen from outside, it is GNU
 // timeout.
 func TestLikeGNU(t *testing.T) {
-	theirs, our := gnu(t), ours(t)
+	theirs, version := gnu(t)
+	our := ours(t)
 	var all []gnuCase
 	for _, cases := range [][]gnuCase{durationCases(), optionCases, startCases, endCases, signalCases, inheritCases} {
 		all = append(all, cases...)
@@ -53,7 +60,7 @@ func TestLikeGNU(t *testing.T) {
 	for _, c := range all {
 		t.Run(c.script, func(t *testing.T) {
 			t.Parallel()
-			if c.cgo && !withCgo {
+			if c.cgo && !knowsInherited {
 				t.Skip("needs cgo")
 			}
 			var want, got result
@@ -70,13 +77,35 @@ func TestLikeGNU(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d command lines", len(all))
+	t.Logf("%d command lines, GNU coreutils %d.%d", len(all), version/100, version%100)
+}
+
+// TestLikeNewerGNU: the same for what GNU timeout has learnt since some version. An older
+// one is not asked.
+func TestLikeNewerGNU(t *testing.T) {
+	our := ours(t)
+	for _, c := range newerCases {
+		t.Run(c.script, func(t *testing.T) {
+			t.Parallel()
+			if c.cgo && !knowsInherited {
+				t.Skip("needs cgo")
+			}
+			if got := runScript(t, our, c.script); got != c.want {
+				t.Errorf("\ngot  %q\nwant %q", got, c.want)
+			}
+			if theirs, version := gnu(t); version >= c.since {
+				if got := runScript(t, theirs, c.script); got != c.want {
+					t.Errorf("\nGNU  %q\nwant %q", got, c.want)
+				}
+			}
+		})
+	}
 }
 
 func durationCases() (cases []gnuCase) {
 	for _, d := range []string{
 		"10", "1d", "0", "0s", "0d", "5.", ".5m", "1e1", "1E1", "0x10", "0X10", "0x1p4", "0x.8p4", "0xah",
-		"inf", "INF", "Infinity", "infd", " 1", "+5", "1e-5000", "1e5000", "9999999999999d", "1e300d",
+		"inf", "INF", "Infinity", "infd", " 1", "+5", "1e5000", "0e-5000", "0x0p-5000", "9999999999999d", "1e300d",
 		"18446744073709551616", "9223372036854775807", "9223372037",
 
 		"nan", "1 ", "0x", "1e", "1e+", "5S", "1ss", "1ms", "", "1_0", "0x1_0", "s", "1,5", "++1", "+", ".", "- 1",
@@ -137,7 +166,8 @@ var optionCases = []gnuCase{
 	{script: "exec timeout -s '' 5 true"},
 	{script: "exec timeout -s 200 5 true"},
 	{script: "exec timeout -s 65 5 true"},
-	{script: "exec timeout -s 32 5 true"},
+	{script: "exec timeout -s 99999999999 5 true"},
+	{script: "exec timeout -s 265 5 true"},
 	{script: "exec timeout -s 9x 5 true"},
 	{script: "exec timeout -s -9 5 true"},
 	{script: "exec timeout -s RTMIN-1 5 true"},

@@ -28,6 +28,9 @@ import "C"
 // The Go runtime installs its handlers and opens standard streams that are closed before
 // any Go code runs, and does not tell what it has found. A constructor in C runs earlier.
 
+// knowsInherited says whether wasIgnored and wasClosed know all.
+const knowsInherited = true
+
 // wasIgnored reports whether a signal was ignored when the program was started.
 func wasIgnored(sig sysSignal) bool {
 	return 0 < sig && sig < 65 && C.deadline_was_ignored(C.int(sig)) != 0

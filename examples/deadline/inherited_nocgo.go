@@ -8,6 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const knowsInherited = false
+
 // wasIgnored reports whether a signal was ignored when the program was started, as far
 // as the Go runtime lets us know, see inherited_cgo.go. Those of job control it leaves
 // alone, so they need not be known.

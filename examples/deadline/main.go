@@ -58,8 +58,9 @@ const (
 
 // An ending is how the program ends.
 type ending struct {
-	code   int
-	signal sysSignal // end by this signal instead, as the command did
+	code    int
+	signal  sysSignal // end by this signal instead, as the command did
+	limited bool      // a limit was reached, so the code stands whatever else fails
 }
 
 // run is main without the end.
@@ -70,6 +71,8 @@ func run(args []string) ending {
 		return ending{code: r.refuse(err)}
 	}
 	e := supervise(opts, r)
-	e.code = r.exitCode(e.code)
+	if r.hasFailed() && !e.limited {
+		e.code = exitFailed
+	}
 	return e
 }

@@ -19,8 +19,9 @@ import (
 const (
 	// lastWords is how long what the command leaves running may still write.
 	lastWords = 300 * time.Millisecond
-	// pipeMost is the most that a pipe can hold unless the system was told otherwise.
-	pipeMost = 1 << 20
+	// pieceSize is how much is written at once: what a pipe takes whole or not at all, so
+	// that it is known how much has not been taken.
+	pieceSize = 4 << 10
 )
 
 // An output passes on what the command writes.
@@ -33,10 +34,18 @@ type output struct {
 
 // A pipe is one that the command writes to.
 type pipe struct {
-	r, w    *os.File
-	to      io.Writer
-	report  func(format string, args ...any)
-	writing atomic.Bool // waiting for whoever takes our output
+	r, w   *os.File
+	to     io.Writer
+	report func(format string, args ...any)
+
+	read, written atomic.Int64 // bytes
+	refused       atomic.Bool  // whoever took our output does not any more
+	abandoned     atomic.Bool  // nothing more is to be written
+
+	mu      sync.Mutex
+	ctx     context.Context // of the execution whose heartbeat the output is
+	waiting bool            // for whoever takes our output
+	release func()          // of the hold that goes with it
 }
 
 // newOutput makes the pipes. Where both streams are the same file, as with 2>&1, they
@@ -55,14 +64,28 @@ func newOutput(streams []*os.File, st *status, rep *reporter) (*output, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := &pipe{r: r, w: w, to: streams[fd], report: rep.say}
+		to, err := duplicate(fd)
+		if err != nil {
+			return nil, err
+		}
+		p := &pipe{r: r, w: w, to: to, report: rep.say}
 		if st != nil {
-			p.to = st.output(streams[fd])
+			p.to = st.output(to)
 		}
 		o.forCommand[fd] = w
 		o.pipes = append(o.pipes, p)
 	}
 	return o, nil
+}
+
+// duplicate returns a standard stream under another number. Where a write to the numbers 1
+// and 2 fails, package os sends us the SIGPIPE that blockSIGPIPE has kept away.
+func duplicate(fd int) (*os.File, error) {
+	other, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return os.NewFile(uintptr(other), "stream"), nil
 }
 
 func same(a, b *os.File) bool {
@@ -81,13 +104,16 @@ func (o *output) closeForCommand() {
 	}
 }
 
-// start begins to pass on. ctx is that of the execution whose heartbeat the output is.
-// Later calls do nothing: what follows a signal has no idle limit.
+// start begins to pass on. ctx is that of the execution whose heartbeat the output is, until
+// the next call.
 func (o *output) start(ctx context.Context) {
+	for _, p := range o.pipes {
+		p.beatFor(ctx)
+	}
 	o.once.Do(func() {
 		var all sync.WaitGroup
 		for _, p := range o.pipes {
-			all.Go(func() { p.copy(ctx) })
+			all.Go(p.copy)
 		}
 		go func() {
 			all.Wait()
@@ -96,18 +122,39 @@ func (o *output) start(ctx context.Context) {
 	})
 }
 
+// commandEnded has done closed soon, as far as it depends on the command and on what it
+// has left running.
+func (o *output) commandEnded() {
+	for _, p := range o.pipes {
+		_ = p.r.SetReadDeadline(time.Now().Add(lastWords))
+	}
+}
+
+// abandon ends the passing on, and returns how many bytes that were written by the command
+// have not been taken.
+func (o *output) abandon() (lost int64) {
+	for _, p := range o.pipes {
+		p.abandoned.Store(true)
+		if !p.refused.Load() {
+			lost += p.read.Load() - p.written.Load() + int64(unread(p.r))
+		}
+	}
+	return lost
+}
+
 // copy passes on until the pipe has no writer any more, or nobody takes the output. In
-// that case the pipe is closed, so that the command is told as if it wrote there itself.
-func (p *pipe) copy(ctx context.Context) {
+// that case the pipe is closed, so that the command notices as if it wrote there itself.
+func (p *pipe) copy() {
+	blockSIGPIPE()
 	defer p.r.Close()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := p.r.Read(buf)
-		if n > 0 && !p.pass(ctx, buf[:n]) {
+		if n > 0 && !p.pass(buf[:n]) {
 			return
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			p.copyRest(ctx, buf)
+			p.copyRest(buf)
 			return
 		}
 		if err != nil {
@@ -116,60 +163,90 @@ func (p *pipe) copy(ctx context.Context) {
 	}
 }
 
-// copyRest passes on what is in the pipe. What the command itself has written is all
+// copyRest passes on what is in the pipe now. What the command itself has written is all
 // there; a bound is needed only against what it has left running.
-func (p *pipe) copyRest(ctx context.Context, buf []byte) {
+func (p *pipe) copyRest(buf []byte) {
 	_ = p.r.SetReadDeadline(time.Time{})
-	for total := 0; total < pipeMost; {
-		n := readNow(p.r, buf)
-		if n == 0 || !p.pass(ctx, buf[:n]) {
+	for rest := unread(p.r); rest > 0; {
+		n := readNow(p.r, buf[:min(rest, len(buf))])
+		if n == 0 || !p.pass(buf[:n]) {
 			return
 		}
-		total += n
+		rest -= n
 	}
 }
 
-// pass writes b. The hold is a heartbeat, and it keeps the idle limit off while nobody
-// takes the output: the command is not to blame for that.
-func (p *pipe) pass(ctx context.Context, b []byte) (ok bool) {
-	release := heartbeat.Hold(ctx)
-	defer release()
-	p.writing.Store(true)
-	defer p.writing.Store(false)
-	_, err := p.to.Write(b)
-	if err != nil && !errors.Is(err, unix.EPIPE) {
-		p.report("write error: %s", reason(err))
-	}
-	return err == nil
-}
-
-// drain waits until all output has been passed on, once the command has ended. It
-// reports false if ctx is done while somebody still has to take it, which is what the
-// limit is for: a command that writes itself would be waiting too. If the command was
-// stopped, nobody is waited for.
-func (o *output) drain(ctx context.Context, stopped bool) bool {
-	for _, p := range o.pipes {
-		_ = p.r.SetReadDeadline(time.Now().Add(lastWords))
-	}
-	if stopped {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 2*lastWords)
-		defer cancel()
-	}
-	select {
-	case <-o.done:
-		return true
-	case <-ctx.Done():
-		return stopped || !o.writing()
-	}
-}
-
-// writing reports whether somebody has to take output.
-func (o *output) writing() bool {
-	for _, p := range o.pipes {
-		if p.writing.Load() {
-			return true
+// pass writes b.
+func (p *pipe) pass(b []byte) (ok bool) {
+	p.read.Add(int64(len(b)))
+	p.wait()
+	defer p.taken()
+	for len(b) > 0 {
+		if p.abandoned.Load() {
+			return false
+		}
+		n, err := p.to.Write(b[:min(len(b), pieceSize)])
+		p.written.Add(int64(n))
+		b = b[n:]
+		if err != nil {
+			p.refused.Store(true)
+			if !errors.Is(err, unix.EPIPE) {
+				p.report("write error: %s", reason(err))
+			}
+			return false
 		}
 	}
-	return false
+	return true
+}
+
+// wait and taken stand around the time in which somebody has to take our output. The hold
+// is a heartbeat at both ends, and it keeps the idle limit off in between: the command is
+// not to blame for that time.
+func (p *pipe) wait() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting = true
+	p.release = heartbeat.Hold(p.ctx)
+}
+
+func (p *pipe) taken() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting = false
+	p.release()
+}
+
+// beatFor makes ctx the execution whose heartbeat the output is.
+func (p *pipe) beatFor(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ctx = ctx
+	if p.waiting {
+		p.release()
+		p.release = heartbeat.Hold(ctx)
+	}
+}
+
+// unread returns how many bytes are in a pipe.
+func unread(f *os.File) (n int) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), fionread) })
+	return n
+}
+
+// readNow reads what is in a pipe, without waiting for more. It returns 0 if there is
+// nothing.
+func readNow(f *os.File, p []byte) (n int) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Read(func(fd uintptr) bool {
+		n, _ = unix.Read(int(fd), p)
+		return true
+	})
+	return max(n, 0)
 }

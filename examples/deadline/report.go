@@ -10,35 +10,73 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
+
+// stuck is how long a terminal or a pipe may take for a message.
+const stuck = time.Second
 
 // A reporter writes the program's messages.
 type reporter struct {
 	name string // as the program was called
 
-	mu     sync.Mutex
-	out    io.Writer
-	failed bool // a message could not be written
+	mu      sync.Mutex
+	out     io.Writer
+	pending chan error // has the result of the last write; nil where it is known
+	failed  bool       // a message could not be written, or the output of the command
 }
 
 func newReporter(name string) *reporter { return &reporter{name: name, out: os.Stderr} }
 
-// say writes one line, in one piece.
+// say writes one line, in one piece. Where nobody takes it, it is lost: what follows a
+// message, such as the signal that it announces, must not wait for long.
 func (r *reporter) say(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, err := fmt.Fprintf(r.out, "%s: %s\n", r.name, fmt.Sprintf(format, args...))
-	r.failed = r.failed || err != nil || wasClosed(2)
+	deadline := time.After(stuck)
+	if !r.written(deadline) {
+		return
+	}
+	line, out, pending := fmt.Sprintf("%s: %s\n", r.name, fmt.Sprintf(format, args...)), r.out, make(chan error, 1)
+	r.pending = pending
+	go func() {
+		blockSIGPIPE()
+		_, err := io.WriteString(out, line)
+		pending <- err
+	}()
+	r.written(deadline)
+	r.failed = r.failed || wasClosed(2)
 }
 
-// exitCode is code, or that of a failure where messages were lost.
-func (r *reporter) exitCode(code int) int {
+// written waits until the last message has been written. It reports false if that takes too
+// long.
+func (r *reporter) written(deadline <-chan time.Time) bool {
+	if r.pending == nil {
+		return true
+	}
+	select {
+	case err := <-r.pending:
+		r.pending = nil
+		r.failed = r.failed || err != nil
+		return true
+	case <-deadline:
+		r.failed = true
+		return false
+	}
+}
+
+// fail says what has failed.
+func (r *reporter) fail(format string, args ...any) {
+	r.say(format, args...)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.failed {
-		return exitFailed
-	}
-	return code
+	r.failed = true
+}
+
+func (r *reporter) hasFailed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
 }
 
 // redirect sends messages to w from now on.
@@ -48,7 +86,7 @@ func (r *reporter) redirect(w io.Writer) {
 	r.out = w
 }
 
-// refuse answers an error of parse and gives the exit code.
+// refuse answers an error of parse and returns the exit code.
 func (r *reporter) refuse(err error) int {
 	switch {
 	case errors.Is(err, errHelp):
@@ -63,7 +101,7 @@ func (r *reporter) refuse(err error) int {
 	return exitFailed
 }
 
-// print writes to the standard output and gives the exit code.
+// print writes to the standard output and returns the exit code.
 func (r *reporter) print(text string) int {
 	_, err := os.Stdout.WriteString(text)
 	if wasClosed(1) {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/cwriter"
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
@@ -23,53 +22,99 @@ const (
 	refresh = 200 * time.Millisecond
 	// rateOver is about how long ago output stops to count for the rate.
 	rateOver = 2 * time.Second
-	// stuck is how long a terminal may take for the last of it.
-	stuck = time.Second
+	// unseen is after how long without a refresh somebody else may have used the terminal.
+	unseen = time.Second
+	// defaultWidth is that of a terminal that does not know its own.
+	defaultWidth = 80
 )
 
 // A status is a live line on the terminal: what the command's limits are, and how far it
-// is from them.
+// is from them. It is drawn only while the terminal is ours, that is, not in the background.
 type status struct {
 	total, idle time.Duration
-	progress    *mpb.Progress
-	line        *mpb.Bar
-	writers     []*lineWriter
-	stopOnce    sync.Once
+	ours        func() bool
+	stopping    sync.Once
+	stopped     chan struct{}
 
 	written atomic.Int64
 	begun   time.Time
 	monitor atomic.Pointer[heartbeat.Monitor] // nil before the start
 
-	rate rate // used by the renderer only
+	mu      sync.Mutex
+	screen  *cwriter.Writer // what is pending in it takes the line off again
+	drawn   time.Time       // when the line last was
+	gone    bool            // for good
+	rate    rate
+	writers []*lineWriter
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// newStatus takes the terminal of the standard error.
-func newStatus(o options) *status {
-	s := &status{total: o.total, idle: o.idle, begun: time.Now()}
+// newStatus takes the terminal of the standard error while ours reports that it may.
+func newStatus(o options, ours func() bool) *status {
+	s := &status{total: o.total, idle: o.idle, ours: ours, stopped: make(chan struct{}), begun: time.Now()}
 	s.rate.at = s.begun
-	var out io.Writer = os.Stderr
-	if width, height, err := term.GetSize(int(os.Stderr.Fd())); err != nil || width == 0 || height == 0 {
-		out = struct{ io.Writer }{out} // of unknown size, so it is treated as 80 columns
-	}
-	s.progress = mpb.New(mpb.WithOutput(out), mpb.WithAutoRefresh(), mpb.WithRefreshRate(refresh))
-	s.line = s.progress.MustAdd(0, mpb.BarFillerFunc(s.fill), mpb.BarRemoveOnComplete())
+	s.screen = cwriter.New(os.Stderr)
+	go func() {
+		tick := time.NewTicker(refresh)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				_ = s.draw(nil)
+			case <-s.stopped:
+				return
+			}
+		}
+	}()
 	return s
 }
 
 // start makes ctx the execution that is shown.
 func (s *status) start(ctx context.Context) { s.monitor.Store(heartbeat.FromContext(ctx)) }
 
+// draw draws the line anew, with the text above it.
+func (s *status) draw(above []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ours := s.ours()
+	if !ours || time.Since(s.drawn) > unseen {
+		s.screen.Reset() // the line, if there is one, is not the last any more
+	}
+	s.screen.Write(above)
+	if !ours || s.gone {
+		return s.screen.Flush(0)
+	}
+	width, _, err := s.screen.GetTermSize()
+	if err != nil || width <= 0 {
+		width = defaultWidth
+	}
+	text := s.text(time.Now())
+	s.screen.WriteString(text[:min(len(text), width-1)] + "\n")
+	err = s.screen.Flush(1)
+	s.drawn = time.Now()
+	return err
+}
+
+// moved is for when somebody else has used the terminal.
+func (s *status) moved() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.screen.Reset()
+}
+
 // stop takes the line away. What was written of a last line is passed on. A terminal that
 // takes nothing, as after Ctrl-S, is not waited for.
 func (s *status) stop() {
-	s.stopOnce.Do(func() {
+	s.stopping.Do(func() {
+		close(s.stopped)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			s.line.Abort(true)
-			s.progress.Wait()
+			s.mu.Lock()
+			s.gone = true
+			s.mu.Unlock()
+			_ = s.draw(nil)
 			for _, w := range s.writers {
 				w.flush()
 			}
@@ -81,13 +126,13 @@ func (s *status) stop() {
 	})
 }
 
-// beside gives a writer for f that does not disturb the line. Where f is a terminal, it is
+// beside returns a writer for f that does not disturb the line. Where f is a terminal, it is
 // the same one, and what is written appears above the line.
 func (s *status) beside(f *os.File) io.Writer {
 	if !isTerminal(f) {
 		return f
 	}
-	w := &lineWriter{progress: s.progress, after: f}
+	w := &lineWriter{above: s.draw}
 	s.writers = append(s.writers, w)
 	return w
 }
@@ -106,19 +151,6 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// fill draws the line.
-func (s *status) fill(w io.Writer, st decor.Statistics) error {
-	if st.Aborted {
-		return nil
-	}
-	text := s.text(time.Now())
-	if len(text) >= st.AvailableWidth {
-		text = text[:max(st.AvailableWidth-1, 0)]
-	}
-	_, err := io.WriteString(w, text)
-	return err
-}
-
 // text is the line, in ASCII: 12s of 1m0s, idle 3s of 10s, 1.2 MiB/s, 34 MiB.
 func (s *status) text(now time.Time) string {
 	var b strings.Builder
@@ -132,7 +164,7 @@ func (s *status) text(now time.Time) string {
 	return b.String()
 }
 
-// size gives bytes as B, which mpb calls b.
+// size is a number of bytes, in B, which mpb calls b.
 func size(n int64) string {
 	return strings.Replace(fmt.Sprintf("% .1f", decor.SizeB1024(n)), " b", " B", 1)
 }
@@ -164,12 +196,14 @@ func (r *rate) next(now time.Time, written int64) int64 {
 // A lineWriter writes whole lines above the live line: the terminal's cursor has to be
 // at the beginning of one when that is drawn. The rest waits for its end.
 type lineWriter struct {
-	progress *mpb.Progress
-	after    io.Writer // once the live line is gone
+	above func([]byte) error
 
 	mu   sync.Mutex
 	rest []byte
 }
+
+// maxLine is how much waits for the end of its line.
+const maxLine = 64 << 10
 
 func (w *lineWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
@@ -186,18 +220,11 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxLine is how much waits for the end of its line.
-const maxLine = 64 << 10
-
 func (w *lineWriter) put(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
-	_, err := w.progress.Write(p)
-	if errors.Is(err, mpb.ErrDone) {
-		_, err = w.after.Write(p)
-	}
-	return err
+	return w.above(p)
 }
 
 func (w *lineWriter) flush() {

@@ -16,6 +16,16 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
+const (
+	// outputGrace is how long whoever takes our output has for the rest, from the signal that
+	// stopped the command, where -k does not say for how long the command may live on.
+	outputGrace = 5 * time.Second
+	// outputLast is the least of it, from the end of the command.
+	outputLast = time.Second
+	// killTime is how long the command may take to die of SIGKILL before we do.
+	killTime = time.Second
+)
+
 // A supervisor runs one command. What it does is a sequence of executions of package
 // timeout, all of which wait for the same command: the first under the limits of the
 // command line; after the first signal that was sent, one under the time that is left
@@ -23,16 +33,20 @@ import (
 type supervisor struct {
 	options
 	*reporter
-	cmd     *command
-	out     *output // nil where the command has our own streams
-	status  *status // nil where there is nothing to show
-	signals chan os.Signal
+	cmd       *command
+	out       *output // nil where the command has our own streams
+	status    *status // nil where there is nothing to show
+	signals   chan os.Signal
+	continued chan os.Signal // SIGCONT
 
-	end       time.Time // when the total is up; zero is never
-	killing   bool      // the next limit sends KILL
-	limited   bool      // a limit has been reached
-	signalled bool      // the command has been sent something
-	over      bool      // the command has ended, and its output is through
+	end         time.Time // when the total is up; zero is never
+	continuedAt time.Time // when SIGCONT was last noticed
+	signalledAt time.Time // when the command was first sent something; zero is never
+	endedAt     time.Time // when the end of the command was noticed
+	killing     bool      // the next limit sends KILL
+	killGroup   bool      // the command was sent KILL, and its group has to be
+	limited     bool      // a limit was reached
+	over        bool      // the command has ended, and its output is through or abandoned
 }
 
 // errNextStage ends an execution whose limits do not hold any more, because the kill has
@@ -40,16 +54,21 @@ type supervisor struct {
 var errNextStage = errors.New("a signal was passed on")
 
 func supervise(o options, r *reporter) ending {
+	before := unix.Getpgrp()
 	if !o.foreground {
 		// It fails where we lead a session, and then there is a group already.
 		_ = unix.Setpgid(0, 0)
 	}
-	s := &supervisor{options: o, reporter: r, signals: make(chan os.Signal, 16)}
+	s := &supervisor{options: o, reporter: r, signals: make(chan os.Signal, maxSignal), continued: make(chan os.Signal, 1)}
 	catch(s.signals, o.signal)
+	catchContinue(s.continued)
 	keepIgnored(o.signal)
 
+	if messages, err := duplicate(2); err == nil {
+		r.redirect(messages)
+	}
 	if o.status && isTerminal(os.Stderr) {
-		s.status = newStatus(o)
+		s.status = newStatus(o, func() bool { return foreground(os.Stderr, before) })
 		r.redirect(s.status.beside(os.Stderr))
 	}
 	streams := stdStreams()
@@ -61,7 +80,7 @@ func supervise(o options, r *reporter) ending {
 		}
 		streams = s.out.forCommand
 	}
-	cmd, err := start(o.command, streams)
+	cmd, err := start(o.command, streams, o.signal)
 	if s.out != nil {
 		s.out.closeForCommand()
 	}
@@ -72,6 +91,10 @@ func supervise(o options, r *reporter) ending {
 	s.cmd = cmd
 	s.wait()
 	s.finish()
+	if s.killGroup {
+		signalGroup(unix.SIGKILL) // our own end, too, unless we are process 1
+		<-s.cmd.ended
+	}
 	return s.ending()
 }
 
@@ -79,7 +102,6 @@ func supervise(o options, r *reporter) ending {
 func (s *supervisor) finish() {
 	if s.status != nil {
 		s.status.stop()
-		s.redirect(os.Stderr)
 	}
 }
 
@@ -98,19 +120,28 @@ func (s *supervisor) cannotStart(err error) ending {
 	}
 }
 
-// wait returns when the command has ended.
+// wait returns when the command has ended, or could not be killed.
 func (s *supervisor) wait() {
 	limits := timeout.Config{Total: s.total, Idle: s.idle, Grace: math.MaxInt64}
 	if s.total > 0 {
 		s.end = time.Now().Add(s.total)
 	}
 	for {
-		err := timeout.Run(context.Background(), s.attend, limits)
+		begun := time.Now()
+		err := timeout.Run(context.Background(), s.watch, limits)
 		if s.over {
 			return
 		}
 		var stop *timeout.Error
 		if errors.As(err, &stop) {
+			if s.killGroup {
+				s.abandon()
+				return
+			}
+			if stop.Kind == timeout.Idle && s.wasStopped(begun, stop) {
+				limits.Total = s.untilEnd()
+				continue
+			}
 			s.limited = true
 			if stop.Kind == timeout.Idle && s.verbose {
 				s.say("no output from command %s for %v", quote(s.command[0]), stop.Limit)
@@ -118,6 +149,33 @@ func (s *supervisor) wait() {
 			s.send(s.next())
 		}
 		limits = s.following(stop)
+	}
+}
+
+// wasStopped reports whether an idle limit fired only because nobody could run, as between
+// Ctrl-Z and fg. SIGCONT is a beat, but the timer that was overdue may be faster.
+func (s *supervisor) wasStopped(begun time.Time, stop *timeout.Error) bool {
+	const late, soon = 10 * time.Millisecond, 100 * time.Millisecond
+	if stop.SinceBeat-stop.Limit < late {
+		return false
+	}
+	if s.continuedAt.After(begun.Add(stop.Elapsed)) {
+		return true
+	}
+	select {
+	case <-s.continued:
+		s.runAgain()
+		return true
+	case <-time.After(soon):
+		return false
+	}
+}
+
+// runAgain is for when we have been stopped and continued.
+func (s *supervisor) runAgain() {
+	s.continuedAt = time.Now()
+	if s.status != nil {
+		s.status.moved()
 	}
 }
 
@@ -129,16 +187,25 @@ func (s *supervisor) next() sysSignal {
 	return s.signal
 }
 
-// following gives the limits of the execution after one that ended with stop: the kill
-// has to come, if one is wanted and not sent yet, and the total still holds.
+// untilEnd is the total limit that is left; 0 is none.
+func (s *supervisor) untilEnd() time.Duration {
+	if s.end.IsZero() {
+		return 0
+	}
+	return max(time.Until(s.end), 1)
+}
+
+// following returns the limits of the execution after one that ended with stop: the kill
+// has to come, if one is wanted and not sent yet, and the total still holds. What follows
+// a signal has no idle limit.
 func (s *supervisor) following(stop *timeout.Error) timeout.Config {
-	next := timeout.Config{Grace: math.MaxInt64}
+	if s.killGroup {
+		return timeout.Config{Total: killTime, Grace: math.MaxInt64}
+	}
 	if stop != nil && stop.Kind == timeout.Total && !time.Now().Before(s.end) {
 		s.end = time.Time{} // that was it
 	}
-	if !s.end.IsZero() {
-		next.Total = max(time.Until(s.end), 1)
-	}
+	next := timeout.Config{Total: s.untilEnd(), Grace: math.MaxInt64}
 	if s.killAfter > 0 && !s.killing {
 		s.killing = true
 		if next.Total == 0 || s.killAfter < next.Total {
@@ -148,9 +215,9 @@ func (s *supervisor) following(stop *timeout.Error) timeout.Config {
 	return next
 }
 
-// attend is the function that is executed: it waits for the command, passes signals on
+// watch is the function that is executed: it waits for the command, passes signals on
 // to it, and takes its output for its heartbeat.
-func (s *supervisor) attend(ctx context.Context) error {
+func (s *supervisor) watch(ctx context.Context) error {
 	if s.out != nil {
 		s.out.start(ctx)
 	}
@@ -160,11 +227,9 @@ func (s *supervisor) attend(ctx context.Context) error {
 	for {
 		select {
 		case <-s.cmd.ended:
+			s.endedAt = time.Now()
 			if s.out != nil {
-				// The command cannot write any more, so silence is no fault of its.
-				heartbeat.Hold(ctx)
-				s.over = s.out.drain(ctx, s.signalled)
-				return nil
+				s.drain(ctx)
 			}
 			s.over = true
 			return nil
@@ -172,10 +237,66 @@ func (s *supervisor) attend(ctx context.Context) error {
 			if s.pass(sig.(syscall.Signal)) {
 				return errNextStage
 			}
+		case <-s.continued:
+			heartbeat.Beat(ctx)
+			s.runAgain()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// drain waits until the output has been passed on, once the command has ended. There is
+// no bound to that unless the command was stopped, or a limit comes now, or a signal: what
+// is not taken within a grace then is lost, and said to be. The next signal ends it at once.
+func (s *supervisor) drain(ctx context.Context) {
+	heartbeat.Hold(ctx) // the command cannot write any more, so silence is no fault of its
+	s.out.commandEnded()
+	grace := outputGrace
+	if s.killAfter > 0 {
+		grace = s.killAfter
+	}
+	limit := ctx.Done()
+	var lost <-chan time.Time
+	if !s.signalledAt.IsZero() {
+		limit = nil // what comes next is only the kill
+		lost = time.After(max(time.Until(s.signalledAt.Add(grace)), outputLast))
+	}
+	reached := false
+	for {
+		select {
+		case <-s.out.done:
+			return
+		case <-lost:
+			s.limited = s.abandon() && reached || s.limited
+			return
+		case <-limit:
+			reached, limit = true, nil
+		case <-s.continued:
+			s.runAgain()
+			continue
+		case <-s.signals:
+			if lost != nil {
+				s.abandon()
+				return
+			}
+			limit = nil
+		}
+		lost = time.After(grace)
+	}
+}
+
+// abandon gives the rest of the output up, and says how much that is. It reports whether
+// it is anything.
+func (s *supervisor) abandon() bool {
+	if s.out == nil {
+		return false
+	}
+	lost := s.out.abandon()
+	if lost > 0 {
+		s.fail("lost %d bytes of output of command %s, which nobody has taken in time", lost, quote(s.command[0]))
+	}
+	return lost > 0
 }
 
 // pass passes a signal on that we have received. It reports whether that changes the
@@ -186,28 +307,30 @@ func (s *supervisor) pass(sig sysSignal) (changes bool) {
 		sig = s.next()
 	}
 	s.send(sig)
-	return s.killAfter > 0 && !s.killing
+	return s.killGroup || s.killAfter > 0 && !s.killing
 }
 
 // send signals the command, and everything in our group. The command gets it directly
 // too, in case it has left the group.
 func (s *supervisor) send(sig sysSignal) {
-	s.signalled = true
+	if s.signalledAt.IsZero() {
+		s.signalledAt = time.Now()
+	}
 	if s.verbose {
 		s.say("sending signal %s to command %s", signalName(sig), quote(s.command[0]))
 	}
-	if sig == unix.SIGKILL && !s.foreground {
-		s.finish() // nobody could later
-	}
 	s.cmd.signal(sig)
-	if s.foreground {
-		return
-	}
-	signalGroup(sig)
-	if sig != unix.SIGKILL && sig != unix.SIGCONT {
+	switch {
+	case s.foreground:
+	case sig == unix.SIGKILL && s.out != nil:
+		s.killGroup = true // once the output is through: it is our own end
+	case sig == unix.SIGKILL, sig == unix.SIGCONT:
+		signalGroup(sig)
+	default:
+		signalGroup(sig)
 		// What is stopped could not act on it.
 		s.cmd.signal(unix.SIGCONT)
-		signalGroup(unix.SIGCONT)
+		continueGroup()
 	}
 }
 
@@ -218,11 +341,11 @@ func (s *supervisor) ending() ending {
 		return ending{code: exitFailed}
 	}
 	status := s.cmd.state.Sys().(syscall.WaitStatus)
-	e := ending{code: status.ExitStatus()}
+	e := ending{code: status.ExitStatus(), limited: s.limited}
 	preserve := s.preserveStatus
 	if status.Signaled() {
 		sig := status.Signal()
-		e = ending{code: 128 + int(sig)}
+		e.code = 128 + int(sig)
 		if status.CoreDump() {
 			s.say("the monitored command dumped core")
 		}

@@ -35,6 +35,8 @@ func parseSignal(s string) (sysSignal, error) {
 
 func raise(sysSignal) {}
 
+func blockSIGPIPE() {}
+
 func wasClosed(int) bool { return false }
 
 func reason(err error) string { return err.Error() }
@@ -49,7 +51,7 @@ func supervise(o options, r *reporter) ending {
 	cmd := exec.Command(o.command[0], o.command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if o.status && isTerminal(os.Stderr) {
-		s := newStatus(o)
+		s := newStatus(o, func() bool { return true })
 		defer s.stop()
 		s.start(ctx)
 		r.redirect(s.beside(os.Stderr))

@@ -59,7 +59,8 @@ func onTerminal(t *testing.T, bin, script string, typed map[string]string) (show
 
 // TestTerminalLikeGNU: on a terminal too, the program is GNU timeout.
 func TestTerminalLikeGNU(t *testing.T) {
-	theirs, our := gnu(t), ours(t)
+	theirs, _ := gnu(t)
+	our := ours(t)
 	for _, c := range []struct {
 		name, script string
 		typed        map[string]string

@@ -15,14 +15,17 @@ type sysSignal = syscall.Signal
 const defaultSignal = unix.SIGTERM
 
 // parseSignal reads the name of a signal, with or without SIG, in upper or lower case, or
-// its number, or the exit status that a shell gives for it. EXIT, or 0, is none.
+// its number, which need not have a name, or the exit status that a shell has for it: 128
+// more, or 256 more in some. EXIT, or 0, is none.
 func parseSignal(s string) (sysSignal, error) {
 	if s != "" && '0' <= s[0] && s[0] <= '9' {
-		n, err := strconv.Atoi(s)
-		if low := n & 0x7f; low != 0 && low != 0x7f {
-			n = low
+		n, err := strconv.ParseInt(s, 10, 32)
+		if n >= 0xff {
+			n &= 0xff
+		} else {
+			n &= 0x7f
 		}
-		if err == nil && signalName(sysSignal(n)) != strconv.Itoa(n) {
+		if err == nil && n <= maxSignal {
 			return sysSignal(n), nil
 		}
 		return 0, usageError(quote(s) + ": invalid signal")
@@ -36,7 +39,7 @@ func parseSignal(s string) (sysSignal, error) {
 	return 0, usageError(quote(s) + ": invalid signal")
 }
 
-// signalNumber gives the signal of a name in upper case, without SIG.
+// signalNumber returns the signal of a name in upper case, without SIG.
 func signalNumber(name string) (sysSignal, bool) {
 	switch alias := aliases[name]; {
 	case name == "EXIT":
@@ -50,11 +53,9 @@ func signalNumber(name string) (sysSignal, bool) {
 	return realTimeNumber(name)
 }
 
-// signalName gives the name of a signal without SIG, or its number where it has none.
+// signalName returns the name of a signal without SIG, or its number where it has none, as
+// 0 has.
 func signalName(sig sysSignal) string {
-	if sig == 0 {
-		return "EXIT"
-	}
 	if name := unix.SignalName(sig); name != "" {
 		name = strings.TrimPrefix(name, "SIG")
 		if alias := preferred[name]; alias != "" {

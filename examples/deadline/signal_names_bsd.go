@@ -2,6 +2,8 @@
 
 package main
 
+const maxSignal = 32
+
 // Real-time signals have no common range here.
 const realTimeMin, realTimeMax sysSignal = 0, 0
 

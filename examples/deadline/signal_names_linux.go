@@ -1,7 +1,9 @@
 package main
 
+const maxSignal = 64
+
 // What the C library leaves of the real-time signals; it keeps two for itself.
-const realTimeMin, realTimeMax sysSignal = 34, 64
+const realTimeMin, realTimeMax sysSignal = 34, maxSignal
 
 // aliases are other names for signals, and preferred the names that are printed where
 // they are not the ones of package unix.

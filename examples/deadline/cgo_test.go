@@ -1,5 +1,0 @@
-//go:build unix && cgo
-
-package main
-
-const withCgo = true

@@ -1,0 +1,32 @@
+//go:build unix && !linux
+
+package main
+
+import (
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Here the command outlives us if we are killed, and SIGPIPE is not passed on.
+
+func onDeath(sysSignal) *syscall.SysProcAttr { return nil }
+
+const fionread = 0x4004667f // package unix has no name for it
+
+const canBlockSIGPIPE = false
+
+func blockSIGPIPE() {}
+
+// raise ends the program by a signal, so that whoever waits for us sees what the command
+// died of. It returns if that does not work. There is no core dump of us.
+func raise(sig sysSignal) {
+	if os.Getpid() == 1 || unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) != nil {
+		return
+	}
+	resetToDefault(sig)
+	_ = unix.Kill(os.Getpid(), sig)
+	time.Sleep(time.Second) // it may be another thread that has it
+}

@@ -1,0 +1,95 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/signal"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminating are the names of the signals whose default action would end us and leave
+// the command alone. The real-time signals are of that kind too.
+var terminating = []string{
+	"ALRM", "HUP", "INT", "QUIT", "TERM", "PIPE", "USR1", "USR2",
+	"ILL", "TRAP", "ABRT", "BUS", "FPE", "SEGV",
+	"XCPU", "XFSZ", "SYS", "VTALRM", "IO", "PWR", "STKFLT", "EMT",
+}
+
+// catch has every terminating signal sent to c, and the one that the limit sends. SIGPROF
+// and, on Linux, RTMIN are missing: package signal does not deliver them.
+func catch(c chan<- os.Signal, limit sysSignal) {
+	wanted := []sysSignal{limit}
+	for _, name := range terminating {
+		if sig, ok := signalNumber(name); ok { // not every system has all of them
+			wanted = append(wanted, sig)
+		}
+	}
+	for sig := realTimeMin; 0 < sig && sig <= realTimeMax; sig++ {
+		wanted = append(wanted, sig)
+	}
+	for _, sig := range wanted {
+		switch {
+		case sig == 0, staysIgnored(sig, limit):
+		case sig == unix.SIGURG: // the Go runtime sends it to itself all the time
+		case sig == unix.SIGPIPE && !canBlockSIGPIPE:
+			// Nothing tells one that somebody sent from one that a write of ours caused.
+			signal.Notify(make(chan os.Signal, 1), sig)
+		default:
+			signal.Notify(c, sig)
+		}
+	}
+	// A command in the background that uses the terminal stops its whole group, and who is
+	// to stop it must not be stopped. They are caught and not yet ignored, because the
+	// command would inherit that.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGTTIN, unix.SIGTTOU)
+}
+
+// catchContinue has c know when we were stopped and run again.
+func catchContinue(c chan<- os.Signal) {
+	if !wasIgnored(unix.SIGCONT) {
+		signal.Notify(c, unix.SIGCONT)
+	}
+}
+
+// ignoreTerminalStops is for when the command has been started. Where the signals are only
+// caught, a write to the terminal would be tried again and again.
+func ignoreTerminalStops() {
+	ignore(unix.SIGTTIN)
+	ignore(unix.SIGTTOU)
+}
+
+// staysIgnored reports whether a signal was ignored when we were started and still is, for
+// us and for the command. The limit has to work whatever was ignored, and so has SIGALRM,
+// which is a limit too. A command that ignores SIGCHLD unawares does not find its
+// children. The others are ours, see catch.
+func staysIgnored(sig, limit sysSignal) bool {
+	switch sig {
+	case limit, unix.SIGALRM, unix.SIGCHLD, unix.SIGTTIN, unix.SIGTTOU:
+		return false
+	}
+	return wasIgnored(sig)
+}
+
+// keepIgnored has the command inherit what stays ignored. The Go runtime has changed it.
+func keepIgnored(limit sysSignal) {
+	for sig := sysSignal(1); sig <= maxSignal; sig++ {
+		if staysIgnored(sig, limit) {
+			signal.Ignore(sig)
+		}
+	}
+}
+
+// signalGroup signals our process group but ourselves. From then on we ignore that
+// signal, as GNU timeout does; KILL and STOP reach us too.
+func signalGroup(sig sysSignal) {
+	ignore(sig)
+	_ = unix.Kill(0, sig)
+}
+
+// continueGroup has what is stopped in our process group run again. It is no sign that we
+// were stopped ourselves.
+func continueGroup() {
+	whileIgnored(unix.SIGCONT, func() { _ = unix.Kill(0, unix.SIGCONT) })
+}
