@@ -9,7 +9,9 @@
 // [Transport] does that to every exchange of an http.Client. [Notifications] also reopens
 // event streams; it is what an MCP client wants:
 //
-//	&http.Client{Transport: &stream.Notifications{Idle: time.Minute}}
+//	&http.Client{Transport: &stream.Notifications{Idle: time.Minute, GiveUp: time.Hour, Logger: logger}}
+//
+// Both are configured by fields, as http.Transport is.
 //
 // # With the MCP SDKs
 //
@@ -19,8 +21,8 @@
 // official SDK closes the whole session after five reopened streams on which no event
 // with an id has come, so an idle limit alone would end the session of a server that has
 // nothing to say; and mcp-go does not say where it was when it listens again, so what was
-// sent meanwhile is lost even where the server has kept it. When the server refuses, the
-// refusal is passed on, and the SDK does what it does about that.
+// sent meanwhile is lost even where the server has kept it. When the server refuses, or
+// the stream is given up, the reader has the error, and the SDK does what it does about that.
 //
 // Calls are not touched: they are POST requests, and have the limits of requests. A
 // [Transport] under an SDK would touch them: each chunk of an answer, be it a comment, is a
@@ -32,8 +34,8 @@
 // # Guarantees
 //
 //  1. A Read that waits for the idle limit without a byte closes the stream and returns a
-//     *timeout.Error of Kind Idle, not a nanosecond before. Bytes that
-//     come at or after that instant are too late to renew it.
+//     *timeout.Error of Kind Idle, not a nanosecond before. Bytes that come at or after
+//     that instant are too late to renew it.
 //  2. Only the wait for bytes counts. Between two reads the limit rests.
 //  3. A read of no bytes is no chunk.
 //  4. A chunk is also a heartbeat of the execution around, whose own limits are as they
@@ -48,4 +50,7 @@
 //     no goroutine, no timer. No read starts a goroutine.
 //  9. Requests are not changed; contexts, trailers and upgraded connections work as
 //     without the package.
+//  10. The loss of an event stream and each attempt to reopen it are reported to the hooks
+//     and the logger. Where GiveUp is set, Read returns an *OutageError after that time
+//     without a connection, or at the end of the attempt that is under way then.
 package stream

@@ -94,3 +94,45 @@ func ExampleReopenError() {
 	}
 	// Output: the session is over: unexpected EOF
 }
+
+// A stream whose server is gone for good. The hooks are where metrics go; Logger says the
+// same in words.
+func ExampleOutageError() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: the last words\n\n")
+	}))
+	client := &http.Client{Transport: &stream.Notifications{
+		Idle:   time.Minute,
+		GiveUp: 700 * time.Millisecond,
+		Hooks: stream.Hooks{
+			Lost:   func(_ context.Context, o stream.Outage) { fmt.Println("lost:", o.Cause); server.Close() },
+			Failed: func(_ context.Context, o stream.Outage) { fmt.Println("failed attempts:", o.Attempts) },
+		},
+	}}
+	req, err := http.NewRequest(http.MethodGet, server.URL, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := client.Do(req)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	fmt.Print(string(got))
+	var gone *stream.OutageError
+	if errors.As(err, &gone) {
+		fmt.Println("given up after", gone.Attempts, "attempts")
+	}
+	// Output:
+	// lost: unexpected EOF
+	// failed attempts: 1
+	// failed attempts: 2
+	// data: the last words
+	//
+	// given up after 2 attempts
+}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"log/slog"
 	"mime"
 	"net/http"
 	"strings"
@@ -36,8 +37,9 @@ import (
 //     next. Comments renew the limit and are left out; lines end in \n;
 //   - it ends with the request's context, with Close, with a [*ReopenError] when the
 //     server answers with a status that does not invite to try again (408, 409, 425, 429
-//     and 5xx but 501 do) or with something else than an event stream, and with
-//     [ErrEventTooLarge].
+//     and 5xx but 501 do) or with something else than an event stream, with an
+//     [*OutageError] when there is a limit to trying and it has passed, and with
+//     [ErrEventTooLarge]. A server that is not there is asked for ever without that limit.
 //
 // The stream that begins with an event named "endpoint" is that of MCP's older transport
 // over HTTP with SSE. It is the session itself, which ends with it: a new stream is a new
@@ -52,7 +54,8 @@ import (
 // in the place of the stream's error, though; leave it 0.
 //
 // Nothing is done between two reads, and no goroutine reads ahead: who does not read does
-// not reopen.
+// not reopen. Back-off and GiveUp are on the standard library's clock, whatever the Options
+// say.
 //
 // The zero value is ready to use. Notifications may be used by any number of goroutines,
 // and must not be changed once it is.
@@ -69,6 +72,18 @@ type Notifications struct {
 	// name. A [timeout.Config] among them replaces Idle; a total in it would end each
 	// of the exchanges that make the stream, and so reopen it.
 	Options []timeout.Option
+
+	// GiveUp is how long to try to reopen a stream, from when it was found lost; then Read
+	// returns an [*OutageError]. The last attempt is begun at that instant, if none is under
+	// way, and is under the idle limit like every other: so it is over an idle limit later at
+	// the latest. A connection on which nothing comes before it is lost again does not count
+	// as reopened. 0 or less is to try for ever.
+	GiveUp time.Duration
+	// Hooks are called as a stream is lost, is not reopened, and is.
+	Hooks Hooks
+	// Logger gets the same in words, and that it was given up. Nil is none. Records are
+	// written by Read, synchronously. They name the server by host and path.
+	Logger *slog.Logger
 }
 
 // RoundTrip does one exchange, or opens a stream. The request is not changed.
@@ -97,7 +112,7 @@ func (n *Notifications) RoundTrip(req *http.Request) (*http.Response, error) {
 	l.opened.Store(true)
 	resp.ContentLength = -1
 	resp.Header.Del("Content-Length")
-	resp.Body = newEvents(t, out, l, resp.Body)
+	resp.Body = newEvents(n, t, out, l, resp.Body)
 	return resp, nil
 }
 

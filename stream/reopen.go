@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ type events struct {
 
 	split splitter
 	wait  backoff
+	gap   *outage
 	chunk []byte // what is read into
 	out   []byte // whole events ...
 	taken int    // ... and how much of them the reader has had
@@ -46,8 +48,8 @@ type events struct {
 	conn io.ReadCloser
 }
 
-func newEvents(t *Transport, req *http.Request, l *life, conn io.ReadCloser) *events {
-	e := &events{transport: t, request: req, life: l, conn: conn, chunk: make([]byte, 4<<10)}
+func newEvents(n *Notifications, t *Transport, req *http.Request, l *life, conn io.ReadCloser) *events {
+	e := &events{transport: t, request: req, life: l, conn: conn, gap: newOutage(n, req), chunk: make([]byte, 4<<10)}
 	e.split.connect()
 	return e
 }
@@ -81,6 +83,7 @@ func (e *events) fill() {
 		return
 	}
 	e.wait.reset()
+	e.gap.over()
 	var ok bool
 	if e.out, ok = e.split.feed(e.out, e.chunk[:n]); !ok {
 		e.fail(ErrEventTooLarge)
@@ -102,11 +105,22 @@ func (e *events) resume() {
 		return
 	case errors.Is(lost, timeout.ErrIdle):
 		e.wait.reset()
+		e.gap.over() // if it had not: the connection stayed open for the whole limit
 	case lost == io.EOF:
 		lost = io.ErrUnexpectedEOF
 	}
 	_ = e.conn.Close()
-	e.reopen(lost)
+	e.gap.lost(lost)
+	if e.gap.spent() {
+		e.giveUp()
+		return
+	}
+	e.reopen()
+}
+
+func (e *events) giveUp() {
+	e.gap.report(e.life.ctx, nil, slog.LevelWarn, "event stream not reopened, given up")
+	e.fail(&OutageError{e.gap.Outage})
 }
 
 func (e *events) fail(err error) {
@@ -129,42 +143,64 @@ func (e *events) shut() error {
 }
 
 // reopen tries until there is a connection or a reason to give up.
-func (e *events) reopen(lost error) {
+func (e *events) reopen() {
+	ctx, gap := e.life.ctx, e.gap
+	hook, level, msg := gap.hooks.Lost, slog.LevelInfo, "event stream lost"
 	for {
-		timer := time.NewTimer(e.wait.delay())
+		gap.Next = gap.wait(e.wait.delay())
+		gap.report(ctx, hook, level, msg)
+		timer := time.NewTimer(gap.Next)
 		select {
-		case <-e.life.ctx.Done():
+		case <-ctx.Done():
 			timer.Stop()
-			e.fail(context.Cause(e.life.ctx))
+			e.fail(context.Cause(ctx))
 			return
-		case <-timer.C:
+		case <-timer.C: // if ctx is over as well, the attempt finds out, and asks nobody
 		}
-		req := e.next()
-		resp, err := e.transport.RoundTrip(req)
-		if e.life.ctx.Err() != nil { // which closes the body of an answer that came all the same
-			e.fail(context.Cause(e.life.ctx))
+		gap.Attempts, gap.Next = gap.Attempts+1, 0
+		again := false
+		again, gap.Err = e.attempt()
+		switch {
+		case ctx.Err() != nil: // which closes the body of an answer that came all the same
+			e.fail(context.Cause(ctx))
 			return
-		}
-		if err != nil {
-			continue
-		}
-		if isEvents(resp) {
-			e.split.connect()
-			e.mu.Lock()
-			e.conn = resp.Body
-			e.mu.Unlock()
+		case gap.Err == nil:
+			gap.report(ctx, gap.hooks.Reopened, slog.LevelInfo, "event stream reopened")
 			return
-		}
-		_ = resp.Body.Close()
-		if resp.StatusCode == http.StatusBadRequest && req.Header.Get("Last-Event-ID") != "" {
-			e.split.id = "" // the server may not keep what came after it any more
-			continue
-		}
-		if !invites(resp.StatusCode) {
-			e.fail(&ReopenError{StatusCode: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Err: lost})
+		case !again:
+			gap.report(ctx, gap.hooks.Failed, slog.LevelWarn, "event stream not reopened, refused")
+			e.fail(gap.Err)
+			return
+		case gap.spent():
+			gap.report(ctx, gap.hooks.Failed, slog.LevelWarn, "event stream not reopened")
+			e.giveUp()
 			return
 		}
+		hook, level, msg = gap.hooks.Failed, slog.LevelWarn, "event stream not reopened"
 	}
+}
+
+// attempt opens a connection, or says why there is none and whether to try again.
+func (e *events) attempt() (again bool, _ error) {
+	req := e.next()
+	resp, err := e.transport.RoundTrip(req)
+	if err != nil {
+		return true, err
+	}
+	if isEvents(resp) {
+		e.split.connect()
+		e.mu.Lock()
+		e.conn = resp.Body
+		e.mu.Unlock()
+		return false, nil
+	}
+	_ = resp.Body.Close()
+	again = invites(resp.StatusCode)
+	if resp.StatusCode == http.StatusBadRequest && req.Header.Get("Last-Event-ID") != "" {
+		e.split.id = "" // the server may not keep what came after it any more
+		again = true
+	}
+	return again, &ReopenError{StatusCode: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Err: e.gap.Cause}
 }
 
 // next is the request that takes the stream up where it was lost.
