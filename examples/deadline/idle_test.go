@@ -236,6 +236,7 @@ func TestStopped(t *testing.T) {
 		{"Ctrl-Z", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 4; echo done'", syscall.SIGTSTP, 3 * time.Second, "exit status 0"},
 		{"SIGSTOP", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 4; echo done'", syscall.SIGSTOP, 3 * time.Second, "exit status 0"},
 		{"the limit was only just passed", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 3; echo done'", syscall.SIGTSTP, 2100 * time.Millisecond, "exit status 0"},
+		{"the limit is not reached", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 3; echo done'", syscall.SIGTSTP, 1500 * time.Millisecond, "exit status 0"},
 		{"twice", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 7; echo done'", syscall.SIGTSTP, 3 * time.Second, "exit status 0"},
 		{"silent", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 60'", syscall.SIGTSTP, 3 * time.Second, "exit status 124"},
 		{"the total does not move", "exec deadline --idle 20 2 sh -c 'echo ready; sleep 60'", syscall.SIGTSTP, 3 * time.Second, "exit status 124"},
