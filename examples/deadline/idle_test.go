@@ -7,7 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -114,10 +117,95 @@ func TestFloodThrough(t *testing.T) {
 	noneLeft(t, leftovers)
 }
 
-// TestNobodyReads: an output that nobody takes holds up neither the total nor the end.
-func TestNobodyReads(t *testing.T) {
+// TestConsumer: what the command has written arrives, or it is said how much does not
+// (SPEC 6.14).
+func TestConsumer(t *testing.T) {
+	const written = 100_000 // more than fits into the pipe that nobody reads, and not more than fits into ours, too
+	bin := ours(t)
+	lost := regexp.MustCompile(`deadline: lost (\d+) bytes of output of command 'sh', which nobody has taken in time\n`)
+	for _, c := range []struct {
+		name, script string
+		after        string        // begin to read when this stands on the standard error
+		pause        time.Duration // and this has passed
+		all          bool
+		exit         string
+	}{
+		{"late after the limit", "exec deadline -v --idle 30 .5 sh -c 'head -c 100000 /dev/zero; sleep 60'",
+			"TERM", 2 * time.Second, true, "exit status 124"},
+		{"late after a signal", "exec deadline -v --idle 30 60 sh -c 'head -c 100000 /dev/zero; kill -HUP $PPID; sleep 60'",
+			"HUP", 2 * time.Second, true, "signal: hangup"},
+		{"late after the kill", "exec deadline -v --idle 30 -k .2 .5 sh -c 'trap \"\" TERM; head -c 100000 /dev/zero; sleep 60; sleep 60'",
+			"KILL", 0, true, "signal: killed"},
+		{"late after the end", "exec deadline --idle 30 .5 sh -c 'head -c 100000 /dev/zero; echo ended >&2'",
+			"ended", 2 * time.Second, true, "exit status 0"},
+		{"never after the limit", "exec deadline -k 1 --idle 30 .5 sh -c 'head -c 100000 /dev/zero; sleep 60'",
+			"lost", 0, false, "exit status 124"},
+		{"never after the kill", "exec deadline -k .2 --idle 30 .5 sh -c 'trap \"\" TERM; head -c 100000 /dev/zero; sleep 60; sleep 60'",
+			"lost", 0, false, "signal: killed"},
+		{"never after the end", "exec deadline -k 1 --idle 30 .5 sh -c 'head -c 100000 /dev/zero'",
+			"lost", 0, false, "exit status 124"},
+		{"never after a signal to us", "exec deadline -k 1 --idle 30 60 sh -c 'head -c 100000 /dev/zero; (sleep .1; kill -HUP $PPID) & exit 3'",
+			"lost", 0, false, "exit status 125"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cmd, leftovers := prepare(t, bin, c.script)
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			cmd.Stdout = w
+			stderr, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			var said strings.Builder
+			for buf := make([]byte, 4096); !strings.Contains(said.String(), c.after); {
+				n, err := stderr.Read(buf)
+				said.Write(buf[:n])
+				if err != nil {
+					t.Fatalf("%v after %q", err, said.String())
+				}
+			}
+			time.Sleep(c.pause)
+			if !c.all {
+				rest, _ := io.ReadAll(stderr)
+				said.Write(rest)
+				_ = cmd.Wait()
+			}
+			got, err := io.Copy(io.Discard, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.all {
+				rest, _ := io.ReadAll(stderr)
+				said.Write(rest)
+				_ = cmd.Wait()
+			}
+			missing := 0
+			if m := lost.FindStringSubmatch(said.String()); m != nil {
+				missing, _ = strconv.Atoi(m[1])
+			}
+			if int(got)+missing != written || c.all != (missing == 0) {
+				t.Errorf("%d bytes came through, and %q", got, said.String())
+			}
+			if exit := cmd.ProcessState.String(); exit != c.exit {
+				t.Errorf("%s, want %s", exit, c.exit)
+			}
+			noneLeft(t, leftovers)
+		})
+	}
+}
+
+// TestStuckMessages: where nobody takes the messages either, the signals still go out.
+func TestStuckMessages(t *testing.T) {
 	t.Parallel()
-	cmd, leftovers := prepare(t, ours(t), "exec deadline --idle 30 1 sh -c 'dd if=/dev/zero bs=1M count=1 2>/dev/null'")
+	cmd, leftovers := prepare(t, ours(t), "exec deadline -v -k .5 --idle 30 .5 sh -c 'trap \"\" TERM; while :; do head -c 100000 /dev/zero; done' 2>&1")
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -129,10 +217,67 @@ func TestNobodyReads(t *testing.T) {
 	}
 	w.Close()
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 124 {
-		t.Errorf("exit code %d, want 124", code)
+	if exit := cmd.ProcessState.String(); exit != "signal: killed" {
+		t.Errorf("%s, want signal: killed", exit)
 	}
 	noneLeft(t, leftovers)
+}
+
+// TestStopped: time in which the program itself was stopped is not the command's silence,
+// and what is really silent is still found (SPEC 3.16).
+func TestStopped(t *testing.T) {
+	bin := ours(t)
+	for _, c := range []struct {
+		name, script string
+		signal       syscall.Signal
+		stopped      time.Duration
+		want         string
+	}{
+		{"Ctrl-Z", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 4; echo done'", syscall.SIGTSTP, 3 * time.Second, "exit status 0"},
+		{"SIGSTOP", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 4; echo done'", syscall.SIGSTOP, 3 * time.Second, "exit status 0"},
+		{"the limit was only just passed", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 3; echo done'", syscall.SIGTSTP, 2100 * time.Millisecond, "exit status 0"},
+		{"the limit is not reached", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 3; echo done'", syscall.SIGTSTP, 1500 * time.Millisecond, "exit status 0"},
+		{"twice", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 7; echo done'", syscall.SIGTSTP, 3 * time.Second, "exit status 0"},
+		{"silent", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 60'", syscall.SIGTSTP, 3 * time.Second, "exit status 124"},
+		{"the total does not move", "exec deadline --idle 20 2 sh -c 'echo ready; sleep 60'", syscall.SIGTSTP, 3 * time.Second, "exit status 124"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cmd, leftovers := prepare(t, bin, c.script)
+			stdout, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(stdout, make([]byte, 6)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(300 * time.Millisecond) // so that sleep(1) sleeps
+			rounds := 1
+			if c.name == "twice" {
+				rounds = 2
+			}
+			for range rounds {
+				for _, sig := range []syscall.Signal{c.signal, syscall.SIGCONT} {
+					if err := syscall.Kill(-cmd.Process.Pid, sig); err != nil {
+						t.Fatal(err)
+					}
+					if sig != syscall.SIGCONT {
+						time.Sleep(c.stopped)
+					}
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			rest, _ := io.ReadAll(stdout)
+			_ = cmd.Wait()
+			if got := cmd.ProcessState.String(); got != c.want || (string(rest) == "done\n") != (got == "exit status 0") {
+				t.Errorf("%s, %q, want %s", got, rest, c.want)
+			}
+			noneLeft(t, leftovers)
+		})
+	}
 }
 
 // TestUnbuffered: a part of a line comes through while the command goes on.

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 // Nothing here waits for as long as this unless it fails.
 const veryLong = time.Minute
 
-// ours gives a directory in which deadline and timeout are the program.
+// ours returns a directory in which deadline and timeout are the program.
 func ours(t *testing.T) string {
 	t.Helper()
 	exe, err := os.Executable()

@@ -156,11 +156,12 @@ func (s *supervisor) wait() {
 // Ctrl-Z and fg. SIGCONT is a beat, but the timer that was overdue may be faster.
 func (s *supervisor) wasStopped(begun time.Time, stop *timeout.Error) bool {
 	const late, soon = 10 * time.Millisecond, 100 * time.Millisecond
-	if stop.SinceBeat-stop.Limit < late {
-		return false
-	}
-	if s.continuedAt.After(begun.Add(stop.Elapsed)) {
+	fired := begun.Add(stop.Elapsed)
+	if s.continuedAt.After(fired.Add(-soon)) {
 		return true
+	}
+	if due := fired.Add(stop.Limit - stop.SinceBeat); time.Since(due) < late {
+		return false
 	}
 	select {
 	case <-s.continued:

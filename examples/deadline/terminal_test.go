@@ -14,7 +14,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// onTerminal runs a script on a terminal of its own and gives everything that it showed.
+// onTerminal runs a script on a terminal of its own and returns everything that it showed.
 // When it shows a prompt, the text of typed with that key is typed.
 func onTerminal(t *testing.T, bin, script string, typed map[string]string) (shown string, exit string) {
 	t.Helper()
@@ -134,7 +134,38 @@ func TestStatusElsewhere(t *testing.T) {
 	}
 }
 
-// render gives the lines that a terminal of enough lines shows in the end. It knows only
+// TestStatusInBackground: what the shell and others write stays, while the command is in the
+// background and after it was.
+func TestStatusInBackground(t *testing.T) {
+	for _, c := range []struct{ name, script, want string }{
+		{"started there", "set -m; deadline --status --idle 30 60 sh -c 'sleep 1.2; echo out; sleep .4' & " +
+			"echo one; sleep .6; echo two; sleep .3; echo three; wait; echo end",
+			"one|two|three|out|end"},
+		{"stopped there", "set -m; deadline --status 60 sh -c 'echo ready; sleep .6; kill -TSTP 0; sleep .6; echo out' 2>&1; " +
+			"echo between; fg >/dev/null; echo end",
+			"ready|STATUS|between|out|end"},
+		{"from a script", "deadline --status 60 sh -c 'sleep 1; echo out'; echo end", "out|end"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			shown, exit := onTerminal(t, ours(t), c.script, nil)
+			lines := render(shown)
+			for i, line := range lines {
+				if strings.Contains(line, "s of 1m0s, idle ") {
+					lines[i] = "STATUS"
+				}
+			}
+			if got := strings.Join(lines, "|"); exit != "exit status 0" || got != c.want {
+				t.Errorf("%s, %q, want %q\n%q", exit, got, c.want, shown)
+			}
+			if c.name == "from a script" && !strings.Contains(shown, "s of 1m0s, idle ") {
+				t.Errorf("no status in %q", shown)
+			}
+		})
+	}
+}
+
+// render returns the lines that a terminal of enough lines shows in the end. It knows only
 // what is written here.
 func render(shown string) []string {
 	control := regexp.MustCompile(`^\x1b\[(\d*)([A-Z])`)
