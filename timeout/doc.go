@@ -13,17 +13,19 @@
 //
 // # What zero means
 //
-// In a Config a limit of 0 is off, and the zero Config has no limits. What applies where no
-// Config is given is the default. So one rule tells the two apart, in all packages of this
-// module:
+// In a [Config] a limit of 0 is off, and the zero Config has no limits. What applies where no
+// Config is given is the default. One rule tells the two apart, for the limits of all
+// packages in this module:
 //
 // An argument is meant. Run(ctx, fn, Config{}), SetDefault(Config{}) and
-// procgroup.WithLimits(Config{}) set no limits.
+// procgroup.WithLimits(Config{}) set no limits, and stream.Body with an idle of 0 has none.
 //
-// A field that is left zero is not set. Where [Policy].Default is zero, the process default
-// applies; where the Config of a [Tool] is, the policy's default; where the Idle of a
-// stream.Transport is, that package's. A program that wants no limits there says so, with
-// [NoLimits], which has none as an argument too.
+// A field that is left zero is not set. Where Default is zero in a [Policy], the process
+// default applies; where Config is in a [Tool], the policy's default; where Idle is in a
+// stream.Transport, 2 min. A policy that wants no limits says so, with [NoLimits], which has
+// none as an argument too.
+//
+// Intervals, as in heartbeat.Keep, are no limits: 0 is the default one.
 //
 // # Guarantees
 //

@@ -5,10 +5,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/internal/coalesce"
 )
 
 // A proc is a process as /proc shows it.
@@ -136,23 +137,13 @@ func (r *procReader) get(pid int, since uint64) (p proc, ok bool) {
 
 // scans makes commands that look at the same time share one look: 200 that end together
 // must not read all of /proc 200 times.
-var scans struct {
-	begun atomic.Uint64
-	mu    sync.Mutex
-	last  []proc // must not be changed
-}
+var scans coalesce.Call[[]proc]
 
 // scan lists the processes. It has begun after the call. nil is that /proc cannot be
-// read.
+// read. The list is others' too, and must not be changed.
 func scan() []proc {
-	before := scans.begun.Load()
-	scans.mu.Lock()
-	defer scans.mu.Unlock()
-	if scans.begun.Load() == before {
-		scans.begun.Add(1)
-		scans.last = readAll()
-	}
-	return scans.last
+	all, _ := scans.Do(func() ([]proc, bool) { return readAll(), true })
+	return all
 }
 
 // cookies gives the value of the variable. A variable that is set more than once has all
