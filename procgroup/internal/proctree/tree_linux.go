@@ -96,6 +96,7 @@ func startIn(cmd *exec.Cmd, c *cgroup) (Tree, error) {
 		c.discard()
 		return nil, err
 	}
+	c.leader = cmd.Process.Pid
 	return &linuxTree{leader: newLeader(cmd), kind: Cgroup, cgroup: c}, nil
 }
 
@@ -206,6 +207,9 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 	}
 	if ended {
 		t.reap()
+	}
+	if t.cgroup != nil {
+		t.cgroup.reapAdopted(deadline)
 	}
 	return survivors, unidentified
 }
