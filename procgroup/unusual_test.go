@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // Processes that the system shows in another way than one would expect.
@@ -27,6 +28,8 @@ func init() {
 	modes["parentOfHeadless"] = parentOfHeadless
 	modes["sibling"] = sibling
 	modes["subgroups"] = runModeSubgroups
+	modes["ordinary"] = runModeOrdinary
+	modes["rooted"] = rooted
 }
 
 // headless goes on without its main thread: it shows as a zombie, and is alive.
@@ -221,4 +224,68 @@ func procsBelow(dir string) (pids []int) {
 		return nil
 	})
 	return pids
+}
+
+// What the helper may not kill, a set-user-ID program that an ordinary user's command runs, is
+// listed (SPEC 6.6).
+func TestHelperListsWhatItMayNotKill(t *testing.T) {
+	needRoot(t)
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "procgroup") // not TempDir, where another user cannot look
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	b, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.WriteFile(dir+"/test", b, 0o755) != nil || os.WriteFile(dir+"/rooted", b, 0o755) != nil ||
+		os.Chmod(dir, 0o777) != nil || os.Chmod(dir+"/rooted", 0o755|os.ModeSetuid) != nil {
+		t.Fatal("no set-user-ID program can be made")
+	}
+	rooted := modeEnv + "=rooted " + dir + "/rooted " // which inherits the rest of the environment
+	for name, script := range map[string]string{
+		"daemon":      `setsid env ` + rooted + `>$d/daemon 2>&1 & until [ -s $d/daemon ]; do sleep 0.02; done; cat $d/daemon`,
+		"grandchild":  `setsid sh -c '` + rooted + `>$d/child 2>&1 & wait' & until [ -s $d/child ]; do sleep 0.02; done; cat $d/child`,
+		"the command": `exec env ` + rooted,
+	} {
+		script = "export d=" + dir + "; " + script
+		t.Run(name, func(t *testing.T) {
+			host := command("ordinary", script)
+			host.Path = dir + "/test"
+			rep := supervise(t, host)
+			pid := atoi(strings.TrimSpace(rep.Stdout))
+			if !alive(pid) {
+				t.Errorf("process %d is dead, so this proves nothing", pid)
+			}
+			killPid(pid)
+			if len(rep.Survivors) != 1 || rep.Survivors[0] != pid {
+				t.Errorf("survivors %v, want %d: %+v", rep.Survivors, pid, rep)
+			}
+		})
+	}
+}
+
+// rooted becomes another user altogether.
+func rooted([]string) int {
+	if err := syscall.Setuid(0); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println(os.Getpid())
+	time.Sleep(forever)
+	return 0
+}
+
+func runModeOrdinary(a []string) int {
+	if err := syscall.Setuid(65534); err != nil {
+		panic(err)
+	}
+	begun := time.Now()
+	r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", a[0]), procgroup.WithContainment(procgroup.Helper),
+		procgroup.WithLimits(timeout.Config{Total: 2 * time.Second}), procgroup.WithKillGrace(shortGrace))
+	rep := reportOf(r, err, begun)
+	rep.Stdout = r.Stdout.String()
+	return say(rep)
 }
