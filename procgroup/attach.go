@@ -27,11 +27,19 @@ import (
 // console, and kills the process alone.
 //
 // Of the options it uses [WithKillGrace], [WithStopSignal] and [WithContainment], of which
-// only Auto, Group and Descendants are possible. os/exec knows nothing of limits and heartbeats: what a
-// command leaves running when it ends by itself stays, and output has to be made a
-// heartbeat with heartbeat.Writer. [Run] does more.
+// only Auto, Group and Descendants are possible. [Run] does more; what is not to be had here,
+// because os/exec decides it:
 //
-// What it cannot do is an error of cmd.Start.
+//   - There is no Result, and there are no limits: cmd's context is the only one.
+//   - A command that ends by itself leaves running what it has started.
+//   - Output is no heartbeat, unless it is written to heartbeat.Writer.
+//   - What Wait leaves behind is killed only if the program goes on for as long as the grace.
+//   - A Cancel of the caller's own is replaced: call Attach first, and call what it has set.
+//   - Change cmd.Env before Attach or append to it. If it is assigned afterwards, descendants
+//     outside the process group are not found; the error of Cancel then says so, which
+//     cmd.Wait returns unless the command has failed anyway.
+//
+// What is wrong with cmd or the options is the error of cmd.Start.
 func Attach(cmd *exec.Cmd, opts ...Option) {
 	if cmd.Err != nil {
 		return

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,5 +86,43 @@ func TestAttachRefuses(t *testing.T) {
 	procgroup.Attach(cmd)
 	if err := cmd.Run(); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// An environment that is assigned after Attach takes away the mark by which descendants are
+// found, and Cancel says so; one that is appended to does not.
+func TestAttachEnvironment(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*exec.Cmd)
+		says   string
+	}{
+		"appended": {change: func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "A=b") }},
+		"assigned": {change: func(cmd *exec.Cmd) { cmd.Env = []string{"A=b"} }, says: "cmd.Env was assigned after Attach"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "sh", "-c", `trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
+			procgroup.Attach(cmd)
+			tt.change(cmd)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := out.Read(make([]byte, 6)); err != nil {
+				t.Error(err)
+			}
+			cancel()
+			err = cmd.Wait()
+			if tt.says == "" && !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v, want that of the context", err)
+			}
+			if tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)) {
+				t.Errorf("error %v, want %q in it", err, tt.says)
+			}
+		})
 	}
 }

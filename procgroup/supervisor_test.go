@@ -37,6 +37,7 @@ type report struct {
 
 	Unidentified []int
 	Contained    string
+	Stdout       string
 }
 
 func say(r report) int {

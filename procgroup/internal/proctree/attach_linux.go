@@ -1,8 +1,11 @@
 package proctree
 
 import (
+	"errors"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,7 +35,11 @@ func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) 
 			a.leader.close()
 			return os.ErrProcessDone
 		}
-		if cookie != "" {
+		var err error
+		switch {
+		case cookie != "" && !slices.ContainsFunc(cmd.Env, func(v string) bool { return strings.Contains(v, cookie) }):
+			err = errors.New("procgroup: cmd.Env was assigned after Attach, so that only the process group is ended")
+		case cookie != "":
 			a.others = &descendants{leader: a.leader, cookie: cookie, reaped: true}
 		}
 		if grace > 0 {
@@ -46,7 +53,7 @@ func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) 
 		}
 		a.leader.reaped = a.leader.fd == nil // the group's id was safe only until now
 		go a.finish(time.Now().Add(grace))
-		return nil
+		return err
 	}
 	return grace, nil
 }

@@ -19,7 +19,9 @@ import (
 type cgroup struct {
 	parent, dir string
 	fd          int
-	killer      int // cgroup.kill, open: when it is needed there may be no descriptor left
+	killer      int  // cgroup.kill, open: when it is needed there may be no descriptor left
+	leader      int  // 0 until it is started
+	adopting    bool // what was killed in it were children of this process, too, not just the leader
 }
 
 // cgroupPrefix begins the names of the directories.
@@ -52,25 +54,9 @@ func newCgroup() (*cgroup, error) {
 		return nil, cgroupsFail(own, errors.New("this process is outside the mounted part of the cgroup hierarchy"))
 	}
 	parent := filepath.Join(mount, rel)
-	c := &cgroup{parent: parent}
-	for {
-		c.dir = filepath.Join(parent, cgroupPrefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(cgroupNumber.Add(1), 10))
-		err := unix.Mkdir(c.dir, 0o755)
-		if err == nil {
-			break
-		}
-		if err != unix.EEXIST { // that is of another process with this id: killed before, or in another namespace
-			return nil, cgroupsFail(own, &os.PathError{Op: "mkdir", Path: c.dir, Err: err})
-		}
-	}
-	if c.fd, err = unix.Open(c.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
-		_ = unix.Rmdir(c.dir)
-		return nil, &os.PathError{Op: "open", Path: c.dir, Err: err}
-	}
-	if c.killer, err = unix.Openat(c.fd, "cgroup.kill", unix.O_WRONLY|unix.O_CLOEXEC, 0); err != nil {
-		unix.Close(c.fd)
-		_ = unix.Rmdir(c.dir)
-		return nil, cgroupsFail(own, &os.PathError{Op: "open", Path: c.dir + "/cgroup.kill", Err: err})
+	c, err := makeCgroup(parent)
+	if err != nil {
+		return nil, cgroupsFail(own, err)
 	}
 	h.Lock()
 	known := h.good == own
@@ -86,6 +72,50 @@ func newCgroup() (*cgroup, error) {
 		h.Unlock()
 	}
 	return c, nil
+}
+
+// makeCgroup makes a directory that nobody else uses, and locks it for as long as this
+// process lives: a host that looks for what others have left behind, in whichever process id
+// namespace, takes what is not locked.
+func makeCgroup(parent string) (*cgroup, error) {
+	for tries := 0; ; {
+		c := &cgroup{parent: parent}
+		c.dir = filepath.Join(parent, cgroupPrefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(cgroupNumber.Add(1), 10))
+		err := unix.Mkdir(c.dir, 0o755)
+		if err == unix.EEXIST { // that is of another process with this id: killed before, or in another namespace
+			continue
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "mkdir", Path: c.dir, Err: err}
+		}
+		if err = c.open(); err == nil {
+			return c, nil
+		}
+		_ = unix.Rmdir(c.dir)
+		// In the moment before it was locked, another host may have taken it for a leftover.
+		if tries++; tries == maxTaken || !(errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EWOULDBLOCK)) {
+			return nil, err
+		}
+	}
+}
+
+// maxTaken is how many directories in a row may be taken away before they are locked.
+const maxTaken = 3
+
+// open opens and locks the directory. After the lock, only this process removes it.
+func (c *cgroup) open() (err error) {
+	if c.fd, err = unix.Open(c.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		return &os.PathError{Op: "open", Path: c.dir, Err: err}
+	}
+	if err = unix.Flock(c.fd, unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		err = &os.PathError{Op: "flock", Path: c.dir, Err: err}
+	} else if c.killer, err = unix.Openat(c.fd, "cgroup.kill", unix.O_WRONLY|unix.O_CLOEXEC, 0); err != nil {
+		err = &os.PathError{Op: "open", Path: c.dir + "/cgroup.kill", Err: err}
+	}
+	if err != nil {
+		unix.Close(c.fd)
+	}
+	return err
 }
 
 // probe finds out whether the system starts processes in c, by starting a program that
@@ -108,7 +138,10 @@ func (c *cgroup) discard() {
 }
 
 // kill kills everything in c and below.
-func (c *cgroup) kill() { _, _ = unix.Write(c.killer, []byte("1")) }
+func (c *cgroup) kill() {
+	c.adopting = c.adopting || c.hasAdopted()
+	_, _ = unix.Write(c.killer, []byte("1"))
+}
 
 // populated reports whether there is anything alive in c or below. Zombies are not.
 func (c *cgroup) populated() bool {
@@ -143,10 +176,13 @@ func (c *cgroup) pids() (all []int) {
 	return all
 }
 
+// killEach kills one by one what kill has left: the kernel passes over a process whose main
+// thread has ended while another runs on.
+func (c *cgroup) killEach() { c.signal(0, unix.SIGKILL) }
+
 // signal signals everything in c that is not in the process group.
 func (c *cgroup) signal(group int, sigs ...unix.Signal) {
 	var r procReader
-	name := "/" + filepath.Base(c.dir)
 	c.each(func(pid int) {
 		fd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
@@ -154,9 +190,8 @@ func (c *cgroup) signal(group int, sigs ...unix.Signal) {
 		}
 		defer unix.Close(fd)
 		// Looked at after the descriptor was opened: it must still be in c.
-		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
-		if err != nil || !(bytes.Contains(b, []byte(name+"/")) || bytes.Contains(b, []byte(name+"\n"))) {
-			return // 1 is not 10
+		if !c.has(pid) {
+			return
 		}
 		if p, ok := r.get(pid, ^uint64(0)); !ok || p.pgrp == group {
 			return
@@ -179,26 +214,15 @@ func (c *cgroup) remove(deadline time.Time) bool {
 		if round%8 == 0 {
 			c.kill()
 		}
+		if round%8 == 4 { // what has not gone by now may be what the kernel passes over
+			c.killEach()
+		}
 		if !c.populated() {
-			c.removeBelow()
+			removeBelow(c.dir)
 		}
 		if !b.sleep(deadline) {
 			return unix.Rmdir(c.dir) == nil
 		}
-	}
-}
-
-// removeBelow removes the cgroups that the command has made, from the leaves.
-func (c *cgroup) removeBelow() {
-	var dirs []string
-	_ = filepath.WalkDir(c.dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() && path != c.dir {
-			dirs = append(dirs, path)
-		}
-		return nil
-	})
-	for i := len(dirs) - 1; i >= 0; i-- {
-		_ = unix.Rmdir(dirs[i])
 	}
 }
 
@@ -211,7 +235,7 @@ func (c *cgroup) release(deadline time.Time) bool {
 			_ = os.WriteFile(to, strconv.AppendInt(nil, int64(pid), 10), 0)
 		})
 		if !c.populated() {
-			c.removeBelow()
+			removeBelow(c.dir)
 		}
 		if err := unix.Rmdir(c.dir); err == nil || err == unix.ENOENT {
 			return true

@@ -102,15 +102,34 @@ func unescape(s string) string {
 	return string(out)
 }
 
-// removeLeftovers removes what a killed process has left: the empty cgroups of those that
-// are no more. One that is in use by a process that cannot be seen from here is safe as
-// long as it is not empty; if it is, that process does without.
+// removeLeftovers removes the cgroups that hosts have left behind when they were killed, with
+// those that their commands have made below. What still runs in one keeps it: that host's
+// users may want it to. One whose host lives is locked.
 func removeLeftovers(parent string) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, cgroupPrefix+"*-*"))
 	for _, dir := range dirs {
-		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), cgroupPrefix), "-")
-		if n, err := strconv.Atoi(pid); err == nil && unix.Kill(n, 0) == unix.ESRCH {
+		fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue
+		}
+		if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
+			removeBelow(dir)
 			_ = unix.Rmdir(dir)
 		}
+		unix.Close(fd)
+	}
+}
+
+// removeBelow removes the empty cgroups below one, from the leaves.
+func removeBelow(dir string) {
+	var dirs []string
+	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path != dir {
+			dirs = append(dirs, path)
+		}
+		return nil
+	})
+	for i := len(dirs) - 1; i >= 0; i-- {
+		_ = unix.Rmdir(dirs[i])
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -30,11 +31,12 @@ const (
 	helperSetsid = ",setsid"
 )
 
-// What the helper reports: a byte and, for the first two, a number of 4 bytes.
+// What the helper reports: a byte and, but for the end, a number of 4 bytes.
 const (
 	helperStarted = 'S' // with the process id
 	helperFailed  = 'E' // with the error number
 	helperEnded   = 'X'
+	helperLeft    = 'L' // with the process id of what it may not kill
 )
 
 // What is written to the lifeline before it is closed: that the helper must end without
@@ -51,14 +53,13 @@ const (
 const helperStartTime = 10 * time.Second
 
 // helperEndTime is how long a helper whose command has ended by itself may take to end,
-// on a machine that is busy with other things, as long as no limit fires: it is the one
-// that has the exit status.
+// on a machine that is busy with other things: it is the one that has the exit status. No
+// limit can fire any more then.
 const helperEndTime = 5 * time.Second
 
 // A helper is this side of it.
 type helper struct {
-	ctx      context.Context // the command's
-	lifeline *os.File        // nothing is written until the end
+	lifeline *os.File // nothing is written until the end
 	status   *os.File
 	ended    bool
 }
@@ -88,7 +89,7 @@ func startWithHelper(ctx context.Context, cmd *exec.Cmd) (Tree, error) {
 		return nil, err
 	}
 	defer statusWrite.Close()
-	h := &helper{ctx: ctx, lifeline: lifeWrite, status: statusRead}
+	h := &helper{lifeline: lifeWrite, status: statusRead}
 
 	path, cookie, begun := cmd.Path, setCookie(cmd), time.Now()
 	args := cmd.Args
@@ -181,16 +182,34 @@ func (h *helper) wait(ctx context.Context, deadline time.Time) bool {
 	}
 }
 
-// killTree makes the helper kill everything, and end.
-func (h *helper) killTree(l *leader, deadline time.Time) {
+// killTree makes the helper kill everything, and end. It returns what the helper may not
+// kill: a set-user-ID program that an ordinary user's command runs.
+func (h *helper) killTree(l *leader, deadline time.Time) (left []int) {
 	_, _ = h.lifeline.Write([]byte{helperKill})
 	h.lifeline.Close()
 	_ = l.signalGroup(unix.SIGCONT) // it may be stopped
 	if h.ended {
-		l.wait(h.ctx, time.Now().Add(helperEndTime))
+		l.wait(context.Background(), time.Now().Add(helperEndTime))
 	}
 	// The rest of the time is for the case that it cannot.
 	l.wait(context.Background(), time.Now().Add(time.Until(deadline)*2/3))
+	return h.left()
+}
+
+// left reads what the helper has reported since its command has ended, or was to be killed.
+// It has nothing more to say.
+func (h *helper) left() (pids []int) {
+	_ = h.status.SetReadDeadline(time.Now().Add(time.Millisecond)) // what has been said is there
+	all, _ := io.ReadAll(h.status)
+	for len(all) > 0 {
+		if all[0] != helperLeft || len(all) < 5 {
+			all = all[1:]
+			continue
+		}
+		pids = append(pids, int(binary.NativeEndian.Uint32(all[1:])))
+		all = all[5:]
+	}
+	return pids
 }
 
 // letGo makes the helper end, and leave everything alone.

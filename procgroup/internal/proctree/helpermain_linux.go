@@ -129,18 +129,34 @@ func (s *shim) watchLifeline() {
 	}
 	// Until reap has nothing left to wait for. What cannot die cannot have children either,
 	// so the longer nobody new is found, the less there is to look for.
-	killed, begun := make(map[procKey]bool), time.Now()
+	killed, begun, reported := make(map[procKey]bool), time.Now(), false
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		if killBelow(os.Getpid(), killed) {
 			pause = time.Millisecond
 		}
 		if watched {
-			if time.Since(begun) > helperKillTime && s.hasEnded() {
-				s.exit()
+			if time.Since(begun) > helperKillTime {
+				if !reported {
+					s.reportLeft(killed)
+				}
+				reported = true
+				if s.hasEnded() {
+					s.exit()
+				}
 			}
 			pause = min(pause, helperKillTime/8)
 		}
 		time.Sleep(pause)
+	}
+}
+
+// reportLeft reports what was killed and lives: what this user may not kill.
+func (s *shim) reportLeft(killed map[procKey]bool) {
+	var r procReader
+	for key := range killed {
+		if p, ok := r.get(key.pid, ^uint64(0)); ok && p.start == key.start && !p.dead() {
+			s.report(binary.NativeEndian.AppendUint32([]byte{helperLeft}, uint32(key.pid)))
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 type proc struct {
 	pid, ppid, pgrp int
 	state           byte
+	threads         int    // those that have not ended; a zombie's main thread counts
 	start           uint64 // in clock ticks since boot; tells two processes with one id apart
 	cookies         string // the value of the variable cookieEnv
 	blank           bool   // it shows no environment: in the middle of an exec, or it has none
@@ -31,8 +32,11 @@ type procKey struct {
 
 func (p *proc) key() procKey { return procKey{p.pid, p.start} }
 
-// dead reports whether there is nothing left to kill.
-func (p *proc) dead() bool { return p.state == 'Z' || p.state == 'X' || p.state == 'x' }
+// dead reports whether there is nothing left to kill. A process whose main thread has ended
+// while another runs on is shown as a zombie, and is alive.
+func (p *proc) dead() bool {
+	return (p.state == 'Z' && p.threads <= 1) || p.state == 'X' || p.state == 'x'
+}
 
 // parseStat reads /proc/<pid>/stat. The name, in parentheses, may hold anything.
 func parseStat(b []byte) (p proc, kernel, ok bool) {
@@ -58,6 +62,8 @@ func parseStat(b []byte) (p proc, kernel, ok bool) {
 			const exiting, kthread = 0x00000004, 0x00200000
 			p.exiting = number(word)&exiting != 0
 			kernel = number(word)&kthread != 0
+		case 20:
+			p.threads = int(number(word))
 		case 22:
 			p.start = number(word)
 			ok = len(word) > 0
@@ -128,11 +134,30 @@ func (r *procReader) get(pid int, since uint64) (p proc, ok bool) {
 		return p, true
 	}
 	env, err := r.read(pid, "/environ", r.env, true)
+	if p.state == 'Z' { // the environment goes with the main thread, as far as that can tell
+		p.exiting = false
+		env, err = r.environOfThreads(pid, env)
+	}
 	r.env = env[:cap(env)]
 	p.blank = err == nil && len(env) == 0
 	p.hidden = err != nil && err != unix.ENOENT && err != unix.ESRCH // which are its end
 	p.cookies = cookies(env)
 	return p, true
+}
+
+// environOfThreads is the environment of a process without a main thread, as its other
+// threads show it.
+func (r *procReader) environOfThreads(pid int, buf []byte) (env []byte, err error) {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task"
+	threads, err := os.ReadDir(dir)
+	env = buf[:0]
+	for _, thread := range threads {
+		env, err = r.read(pid, "/task/"+thread.Name()+"/environ", env, true)
+		if len(env) > 0 {
+			break
+		}
+	}
+	return env, err
 }
 
 // scans makes commands that look at the same time share one look: 200 that end together

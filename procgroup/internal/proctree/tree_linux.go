@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -96,6 +97,7 @@ func startIn(cmd *exec.Cmd, c *cgroup) (Tree, error) {
 		c.discard()
 		return nil, err
 	}
+	c.leader = cmd.Process.Pid
 	return &linuxTree{leader: newLeader(cmd), kind: Cgroup, cgroup: c}, nil
 }
 
@@ -176,8 +178,9 @@ func (t *linuxTree) groupMembers() (alive []int, ok bool) {
 }
 
 func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
+	var left []int
 	if t.helper != nil {
-		t.helper.killTree(t.leader, deadline)
+		left = t.helper.killTree(t.leader, deadline)
 	}
 	// First of all, while the leader's id is still its own.
 	_ = t.signalGroup(unix.SIGKILL)
@@ -194,6 +197,12 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 		}
 	case t.others != nil:
 		survivors, unidentified = t.others.sweep(deadline)
+		for _, pid := range left {
+			if !slices.Contains(survivors, pid) {
+				survivors = append(survivors, pid)
+			}
+		}
+		unidentified = slices.DeleteFunc(unidentified, func(pid int) bool { return slices.Contains(survivors, pid) })
 	}
 	// The leader's descriptor can tell whether the group is empty, at no cost, but only
 	// once the leader is reaped. Where the system cannot do that, the ids must stay the
@@ -206,6 +215,9 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 	}
 	if ended {
 		t.reap()
+	}
+	if t.cgroup != nil {
+		t.cgroup.reapAdopted(deadline)
 	}
 	return survivors, unidentified
 }

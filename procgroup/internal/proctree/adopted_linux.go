@@ -1,0 +1,86 @@
+package proctree
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A process that is made with CLONE_PARENT is a child not of the one that made it but of
+// that one's parent: for what the command makes so, this process. It has to be reaped here,
+// and it alone, because the other children are the caller's. The control group tells them
+// apart, also when they have ended and it is removed.
+
+// reapAdopted reaps the children of this process, but for the leader, that are or were in c.
+// Those of them that have been killed are given until the deadline to be gone.
+func (c *cgroup) reapAdopted(deadline time.Time) {
+	// Nearly always there are none, and it takes a single call to know.
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+	if !c.adopting && (err != nil || info.Signo == 0) {
+		return
+	}
+	var r procReader
+	for b := backoff(0); ; {
+		dying := false
+		for _, pid := range children() {
+			if pid == c.leader || !c.has(pid) {
+				continue
+			}
+			if p, ok := r.get(pid, ^uint64(0)); ok && !p.dead() {
+				dying = true
+				continue
+			}
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		}
+		if !dying || !b.sleep(deadline) {
+			return
+		}
+	}
+}
+
+// hasAdopted reports whether there is a child of this process in c besides the leader.
+func (c *cgroup) hasAdopted() (found bool) {
+	var r procReader
+	c.each(func(pid int) {
+		if p, ok := r.get(pid, ^uint64(0)); ok && p.ppid == os.Getpid() && pid != c.leader {
+			found = true
+		}
+	})
+	return found
+}
+
+// has reports whether a process is or, if it has ended, was in c or below.
+func (c *cgroup) has(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+	name := "/" + filepath.Base(c.dir)
+	for _, end := range []string{"/", "\n", " "} { // 1 is not 10; " (deleted)" follows once c is removed
+		if err == nil && bytes.Contains(b, []byte(name+end)) {
+			return true
+		}
+	}
+	return false
+}
+
+// children lists the children of this process: each belongs to the thread that started it.
+func children() (pids []int) {
+	files, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, file := range files {
+		b, _ := os.ReadFile(file)
+		for word := range bytes.FieldsSeq(b) {
+			pids = append(pids, int(number(word)))
+		}
+	}
+	if len(files) == 0 { // a system without CONFIG_PROC_CHILDREN
+		for _, p := range scan() {
+			if p.ppid == os.Getpid() {
+				pids = append(pids, p.pid)
+			}
+		}
+	}
+	return pids
+}

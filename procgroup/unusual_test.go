@@ -1,0 +1,291 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Processes that the system shows in another way than one would expect.
+
+func init() {
+	modes["headless"] = headless
+	modes["parentOfHeadless"] = parentOfHeadless
+	modes["sibling"] = sibling
+	modes["subgroups"] = runModeSubgroups
+	modes["ordinary"] = runModeOrdinary
+	modes["rooted"] = rooted
+}
+
+// headless goes on without its main thread: it shows as a zombie, and is alive.
+func headless([]string) int {
+	go func() {
+		for !threadGone() {
+			time.Sleep(time.Millisecond)
+		}
+		fmt.Println("ready")
+		time.Sleep(forever)
+		os.Exit(0)
+	}()
+	// modes run on the main goroutine, which initLocked has tied to the main thread.
+	_, _, _ = syscall.Syscall(unix.SYS_EXIT, 0, 0, 0)
+	return 0
+}
+
+func threadGone() bool {
+	b, _ := os.ReadFile("/proc/self/stat")
+	return strings.Contains(string(b), ") Z ")
+}
+
+func init() {
+	if mode := os.Getenv(modeEnv); mode == "headless" {
+		runtime.LockOSThread()
+	}
+}
+
+// parentOfHeadless ends when its child has lost its main thread, in a group of its own.
+func parentOfHeadless(a []string) int {
+	r, w, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	child([]*os.File{nil, w, os.Stderr}, a[0] == "setsid", "headless")
+	w.Close()
+	var b [6]byte
+	_, _ = r.Read(b[:])
+	fmt.Println("ready")
+	time.Sleep(duration(a[1]))
+	return 0
+}
+
+// A process whose main thread has ended while another runs on is killed like any other,
+// wherever it is (SPEC 6.6).
+func TestProcessWithoutMainThread(t *testing.T) {
+	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
+		for _, where := range []string{"group", "setsid"} {
+			t.Run(where, func(t *testing.T) {
+				cmd, pids := family(t, "parentOfHeadless", where, "0s")
+				r, err := within(t, longLimit, cmd, containment)
+				if err != nil || r.ExitCode != 0 || len(r.Survivors)+len(r.Unidentified) > 0 {
+					t.Errorf("error %v, survivors %v, unidentified %v", err, r.Survivors, r.Unidentified)
+				}
+				if n := len(pids()); n != 2 {
+					t.Errorf("%d processes, want 2", n)
+				}
+				for _, pid := range pids() {
+					if _, err := os.Stat(fmt.Sprintf("/proc/%d/task", pid)); err == nil && threadsOf(pid) > 1 {
+						t.Errorf("process %d is alive", pid)
+						_ = unix.Kill(pid, unix.SIGKILL)
+					}
+				}
+			})
+		}
+	})
+}
+
+func threadsOf(pid int) int {
+	list, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	return len(list)
+}
+
+// sibling starts a child that becomes its parent's, as clone with CLONE_PARENT makes it,
+// and ends after it, or before.
+func sibling(a []string) int {
+	cmd := command("exit", "0")
+	if a[1] == "live" {
+		cmd = command("deaf")
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_PARENT, Setsid: a[0] == "setsid"}
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	for begun := time.Now(); a[1] == "ended" && time.Since(begun) < slack; time.Sleep(time.Millisecond) {
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid)); strings.Contains(string(b), ") Z ") {
+			break
+		}
+	}
+	return 0
+}
+
+// What a command makes a child of the host is reaped, and nothing else of the host's is.
+func TestChildOfTheHost(t *testing.T) {
+	needCgroup(t)
+	bystander := exec.Command("true")
+	if err := bystander.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, where := range []string{"group", "setsid"} {
+		for _, state := range []string{"live", "ended"} {
+			t.Run(where+" "+state, func(t *testing.T) {
+				cmd, pids := family(t, "sibling", where, state)
+				r, err := within(t, longLimit, cmd, procgroup.WithContainment(procgroup.Cgroup))
+				if err != nil || len(r.Survivors) > 0 {
+					t.Errorf("error %v, survivors %v", err, r.Survivors)
+				}
+				for _, pid := range pids() {
+					if _, err := os.Stat("/proc/" + strconv.Itoa(pid)); err == nil {
+						t.Errorf("process %d is still there", pid)
+						_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+					}
+				}
+			})
+		}
+	}
+	if err := bystander.Wait(); err != nil {
+		t.Errorf("a command of somebody else's: %v", err)
+	}
+}
+
+// runModeSubgroups is a host whose command makes control groups below its own, and stays.
+func runModeSubgroups([]string) int {
+	cmd := exec.Command("sh", "-c", `
+		g=/sys/fs/cgroup; [ -d $g/unified ] && g=$g/unified
+		g=$g$(sed -n 's/^0:://p' /proc/self/cgroup)
+		mkdir -p $g/a/b && echo ready && exec sleep 120`)
+	_, err := procgroup.Run(context.Background(), cmd, procgroup.WithContainment(procgroup.Cgroup),
+		procgroup.WithOutput(func(c procgroup.Chunk) { os.Stdout.Write(c.Data) }))
+	fmt.Println(err)
+	return 0
+}
+
+// The control group of a host that was killed is removed with all that is below it, once it
+// is empty, by the first command of the next host; one whose host lives is left alone.
+func TestLeftoverSubgroups(t *testing.T) {
+	needCgroup(t)
+	host := command("subgroups")
+	host.Stdout = nil
+	out, err := host.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var ready [6]byte
+	if _, err := out.Read(ready[:]); err != nil || string(ready[:]) != "ready\n" {
+		t.Fatalf("%q, %v", ready, err)
+	}
+	if got := cgroupDirs(host.Process.Pid); len(got) != 1 {
+		t.Fatalf("control groups %v, want one", got)
+	}
+	nextHost := func() {
+		t.Helper()
+		next := command("run", "auto", "exit", "0")
+		if out, err := next.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	nextHost()
+	left := cgroupDirs(host.Process.Pid)
+	if len(left) != 1 {
+		t.Fatalf("control groups %v of a host that lives, want one", left)
+	}
+	for _, pid := range procsBelow(left[0]) {
+		defer func() { _ = unix.Kill(pid, unix.SIGKILL) }()
+	}
+	_ = host.Process.Kill()
+	_ = host.Wait()
+	for _, pid := range procsBelow(left[0]) {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	for begun := time.Now(); len(procsBelow(left[0])) > 0 && time.Since(begun) < slack; {
+		time.Sleep(time.Millisecond)
+	}
+	nextHost()
+	if got := cgroupDirs(host.Process.Pid); len(got) > 0 {
+		t.Errorf("left behind: %v", got)
+	}
+}
+
+func procsBelow(dir string) (pids []int) {
+	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Name() == "cgroup.procs" {
+			b, _ := os.ReadFile(path)
+			for _, word := range strings.Fields(string(b)) {
+				pid, _ := strconv.Atoi(word)
+				pids = append(pids, pid)
+			}
+		}
+		return nil
+	})
+	return pids
+}
+
+// What the helper may not kill, a set-user-ID program that an ordinary user's command runs, is
+// listed (SPEC 6.6).
+func TestHelperListsWhatItMayNotKill(t *testing.T) {
+	needRoot(t)
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "procgroup") // not TempDir, where another user cannot look
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	b, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.WriteFile(dir+"/test", b, 0o755) != nil || os.WriteFile(dir+"/rooted", b, 0o755) != nil ||
+		os.Chmod(dir, 0o777) != nil || os.Chmod(dir+"/rooted", 0o755|os.ModeSetuid) != nil {
+		t.Fatal("no set-user-ID program can be made")
+	}
+	rooted := modeEnv + "=rooted " + dir + "/rooted " // which inherits the rest of the environment
+	for name, script := range map[string]string{
+		"daemon":      `setsid env ` + rooted + `>$d/daemon 2>&1 & until [ -s $d/daemon ]; do sleep 0.02; done; cat $d/daemon`,
+		"grandchild":  `setsid sh -c '` + rooted + `>$d/child 2>&1 & wait' & until [ -s $d/child ]; do sleep 0.02; done; cat $d/child`,
+		"the command": `exec env ` + rooted,
+	} {
+		script = "export d=" + dir + "; " + script
+		t.Run(name, func(t *testing.T) {
+			host := command("ordinary", script)
+			host.Path = dir + "/test"
+			rep := supervise(t, host)
+			pid := atoi(strings.TrimSpace(rep.Stdout))
+			if !alive(pid) {
+				t.Errorf("process %d is dead, so this proves nothing", pid)
+			}
+			killPid(pid)
+			if len(rep.Survivors) != 1 || rep.Survivors[0] != pid {
+				t.Errorf("survivors %v, want %d: %+v", rep.Survivors, pid, rep)
+			}
+		})
+	}
+}
+
+// rooted becomes another user altogether.
+func rooted([]string) int {
+	if err := syscall.Setuid(0); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println(os.Getpid())
+	time.Sleep(forever)
+	return 0
+}
+
+func runModeOrdinary(a []string) int {
+	if err := syscall.Setuid(65534); err != nil {
+		panic(err)
+	}
+	begun := time.Now()
+	r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", a[0]), procgroup.WithContainment(procgroup.Helper),
+		procgroup.WithLimits(timeout.Config{Total: 2 * time.Second}), procgroup.WithKillGrace(shortGrace))
+	rep := reportOf(r, err, begun)
+	rep.Stdout = r.Stdout.String()
+	return say(rep)
+}
