@@ -18,7 +18,7 @@
 // The command runs in the process group of deadline, which deadline makes its own first,
 // as GNU timeout does. A terminal's Ctrl-C and Ctrl-Z then reach both, a pipeline of a
 // shell stays one job, and the command may read from the terminal. Package procgroup
-// gives each command a group of its own, which is right for a server and wrong here, so
+// puts each command into a group of its own, which is right for a server and wrong here, so
 // it is used only on systems without process groups of this kind, see
 // supervise_other.go.
 //
