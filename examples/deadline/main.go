@@ -18,19 +18,35 @@
 // The command runs in the process group of deadline, which deadline makes its own first,
 // as GNU timeout does. A terminal's Ctrl-C and Ctrl-Z then reach both, a pipeline of a
 // shell stays one job, and the command may read from the terminal. Package procgroup
-// gives each command a group of its own, which is right for a server and wrong here, so
+// puts each command into a group of its own, which is right for a server and wrong here, so
 // it is used only on systems without process groups of this kind, see
 // supervise_other.go.
 //
+// Output that goes through deadline is passed on after a limit, too, for as long as -k says
+// that the command may live, or 5 s, and for a second after the command's end in any case.
+// What nobody takes in that time is lost; deadline then says how many bytes that was. A
+// SIGKILL to the process group, which is the end of deadline, waits for it.
+//
+// Time during which deadline itself was stopped, as between Ctrl-Z and fg, does not count
+// for --idle. It does for DURATION, as with GNU timeout.
+//
 // # What differs from GNU timeout
 //
-//   - Signals that were ignored when deadline was started stay ignored for the command,
-//     but for the one that the limit sends. GNU timeout gives the command SIGINT, SIGQUIT,
-//     SIGHUP, SIGALRM and SIGTERM with their default action.
-//   - SIGUSR1 and SIGUSR2 are passed on too, and SIGPIPE does not end deadline; GNU
-//     timeout dies of them and leaves the command unsupervised.
-//   - "-k=5" is read as "-k 5". -p and -f are the short forms that GNU timeout has had
-//     since version 9.6.
+// The model is GNU coreutils 9.11. Where the one on your system is older, deadline differs
+// from it in what has changed since: -p and -f (9.6); a duration that is too small to be
+// represented is a nanosecond and not "no limit" (9.7); signals that are ignored stay so,
+// for the command too; all others that would end deadline are passed on; if deadline is
+// killed, the command gets the signal of the limit (Linux); "-s 0 -v" prints 0; a message that
+// cannot be written does not turn 124 into 125 (9.10).
+//
+// These differences stay:
+//
+//   - SIGPROF is not passed on, and RTMIN, that is 34, ends deadline on Linux: the Go
+//     runtime does not deliver them. SIGPIPE is passed on where it is sent to deadline, not
+//     where a write of deadline's own has caused it, and on Linux only.
+//   - If a message cannot be written, -p and 137 are honoured nevertheless. A message that
+//     nobody takes is lost after a second, and the signal that it announces goes out.
+//   - "-k=5" is read as "-k 5".
 //   - The longest time is 292 years.
 //   - Messages are in English, with the quotation marks of the locale.
 //   - Built without cgo, deadline cannot know all that it inherited: standard streams

@@ -287,7 +287,7 @@ func (s *supervisor) drain(ctx context.Context) {
 	}
 }
 
-// abandon gives the rest of the output up, and says how much that is. It reports whether
+// abandon drops the rest of the output, and says how much that is. It reports whether
 // it is anything.
 func (s *supervisor) abandon() bool {
 	if s.out == nil {
