@@ -70,8 +70,10 @@ type Error struct {
 
 	Elapsed    time.Duration // from the start to the stop, without the grace
 	SinceBeat  time.Duration // from the last heartbeat to the stop
-	LongestGap time.Duration // the longest stretch without a heartbeat, the last one included, holds not
+	LongestGap time.Duration // the longest stretch without a heartbeat, the last one included, holds and stalls not
 	Beats      uint64        // how many there were; see heartbeat.Monitor.Count
+	// Stalls is how many times the process itself was found to have been stopped, see [Run].
+	Stalls int
 
 	// Abandoned says that the function had still not returned when the grace was
 	// over, and that its goroutine lives on.
@@ -169,6 +171,9 @@ func (e *Error) LogValue() slog.Value {
 		slog.Duration("longest_gap", e.LongestGap),
 		slog.Uint64("beats", e.Beats),
 		slog.Bool("abandoned", e.Abandoned),
+	}
+	if e.Stalls > 0 {
+		attrs = append(attrs, slog.Int("stalls", e.Stalls))
 	}
 	if e.Tool != "" {
 		attrs = append(attrs, slog.String("tool", e.Tool))

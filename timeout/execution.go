@@ -36,12 +36,14 @@ type execution struct {
 	armed time.Duration // when the timer fires next; Forever where it is not set
 	// decided says that no limit may fire any more: one has, or the function has
 	// returned, or the caller's end was seen.
-	decided   bool
-	returned  bool
-	abandoned bool
-	warnedFor time.Duration // the beat for whose gap NearIdle was called last, -1 for none
-	wait      chan struct{} // closed when the function returns, if somebody waits for that
-	reported  chan struct{} // closed when the abandonment has been reported
+	decided       bool
+	returned      bool
+	abandoned     bool
+	stalls        int
+	unloggedStall time.Duration // how late the timer was at the newest stall, if that is not logged yet
+	warnedFor     time.Duration // the beat for whose gap NearIdle was called last, -1 for none
+	wait          chan struct{} // closed when the function returns, if somebody waits for that
+	reported      chan struct{} // closed when the abandonment has been reported
 
 	// Written by who decides, before the context is cancelled.
 	stop        *Error        // the outcome, nil if the function has returned in time
@@ -202,7 +204,7 @@ func (e *execution) newError(due Kind, now time.Duration) *Error {
 	out := &Error{
 		Kind: kind, Tool: e.tool, Limits: e.limits, Elapsed: now,
 		SinceBeat:  max(now-e.cell.Last(), 0), // a beat may have come since now was read
-		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(),
+		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Stalls: e.stalls,
 	}
 	switch kind {
 	case Idle:
@@ -245,6 +247,7 @@ func (e *execution) configuredTotal() time.Duration {
 // conclude is what Run returns, once the context is done.
 func (e *execution) conclude() (returned bool, err error) {
 	defer e.cell.End() // leaves nothing behind
+	e.logStall(e.unloggedStall)
 	if e.stop == nil {
 		if len(e.hooks) > 0 {
 			e.observeNow(hookFinished, e.err)

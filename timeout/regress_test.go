@@ -198,9 +198,11 @@ func TestAbandonedIsReportedFirst(t *testing.T) {
 	for range 300 {
 		var r recorder
 		release := make(chan struct{})
-		time.AfterFunc(2*time.Millisecond, func() { close(release) })
-		err := timeout.Run(context.Background(), func(context.Context) error { <-release; return nil },
-			timeout.Config{Total: time.Millisecond, Grace: time.Millisecond}, timeout.WithHooks(r.hooks()))
+		err := timeout.Run(context.Background(), func(context.Context) error {
+			time.AfterFunc(2*time.Millisecond, func() { close(release) })
+			<-release
+			return nil
+		}, timeout.Config{Total: time.Millisecond, Grace: time.Millisecond}, timeout.WithHooks(r.hooks()))
 		e := stopped(t, err)
 		for timeout.Abandoned() > 0 {
 			time.Sleep(100 * time.Microsecond)

@@ -57,7 +57,12 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // runtime.Goexit, Run returns [ErrGoexit].
 //
 // Time is the monotonic clock's: where that stands still while a machine sleeps, as it
-// does on most systems, an execution does not age meanwhile.
+// does on most systems, an execution does not age meanwhile. Where it goes on although
+// nobody can run, because the process is stopped (by SIGSTOP, Ctrl-Z or a debugger), its
+// machine paused or its container starved, the idle limit starts afresh when the process
+// runs again: the stall is logged and counted, and no gap of the tool's. It is told by
+// the execution's own timer, which is overdue by more than a quarter of the idle limit,
+// at least 10 ms and at most 1 s. The total goes on.
 //
 // Run panics if ctx or fn is nil.
 func Run(ctx context.Context, fn func(context.Context) error, opts ...Option) error {

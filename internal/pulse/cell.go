@@ -18,13 +18,16 @@ const (
 	closed               // the execution has ended: beats do nothing
 )
 
-// Engine is what a cell asks of the execution that owns it. Both are called with
-// the cell locked.
+// Engine is what a cell asks of the execution that owns it. All are called with the
+// cell locked.
 type Engine interface {
 	// Wake asks for a flush after at most d.
 	Wake(d time.Duration)
 	// Rearm says that the idle check is on again and its timer must be set.
 	Rearm()
+	// Stalled reports whether the limit fell due while nobody could run. Then it has
+	// called Restart.
+	Stalled(now time.Duration) bool
 }
 
 // A Cell is the heartbeat of one execution. Its address is its identity: it is
