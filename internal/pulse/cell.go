@@ -52,6 +52,7 @@ type Cell struct {
 	detail  atomic.Pointer[any]
 	relays  atomic.Pointer[[]*Relay] // replaced under mu, never changed in place
 	engine  Engine
+	View    atomic.Value // the *heartbeat.Monitor, if somebody has asked for it
 
 	mu      sync.Mutex // guards what follows, and every change of state and held
 	holds   int32      // holds not yet released, those of nested executions included
