@@ -3,7 +3,6 @@ package timeout
 import (
 	"context"
 	"log/slog"
-	"runtime/debug"
 	"runtime/pprof"
 	"sync/atomic"
 	"time"
@@ -52,6 +51,8 @@ type execution struct {
 	// Written by the function's goroutine before returned is set.
 	err      error
 	panicked *PanicError
+
+	passing atomic.Pointer[PanicError] // the last that an execution within this one has raised as it was
 }
 
 // prepare settles the limits and starts the clock.
@@ -137,10 +138,10 @@ func (e *execution) main() {
 	defer func() {
 		if !normal {
 			if v := recover(); v != nil {
-				e.panicked = newPanic(v, debug.Stack)
+				e.panicked = e.newPanic(v)
 				e.err = e.panicked
 			} else {
-				e.err = ErrGoexit
+				e.err = &GoexitError{Tool: e.tool}
 			}
 		}
 		e.settle()
@@ -204,7 +205,7 @@ func (e *execution) newError(due Kind, now time.Duration) *Error {
 	out := &Error{
 		Kind: kind, Tool: e.tool, Limits: e.limits, Elapsed: now,
 		SinceBeat:  max(now-e.cell.Last(), 0), // a beat may have come since now was read
-		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Stalls: e.stalls,
+		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls,
 	}
 	switch kind {
 	case Idle:
@@ -212,12 +213,14 @@ func (e *execution) newError(due Kind, now time.Duration) *Error {
 		out.SinceBeat = max(out.SinceBeat, out.Limit) // or a beat has come since it was judged
 		out.LongestGap = max(out.LongestGap, out.Limit)
 	case Total:
-		out.Limit = e.configuredTotal()
-		if e.borrowed {
+		around := e.totalOf()
+		out.Limit = around.limits.Total
+		switch {
+		case around.borrowed:
 			// Whether the caller's own timer has fired by now is a matter of chance, so its
 			// Cause is not asked for.
 			out.Cause = context.DeadlineExceeded
-		} else if due == 0 {
+		case due == 0:
 			out.Limit, out.Cause = now, context.Cause(e.caller) // a deadline that was not shown
 		}
 	case Aborted:
@@ -226,9 +229,9 @@ func (e *execution) newError(due Kind, now time.Duration) *Error {
 	return out
 }
 
-// configuredTotal is the total that a user knows: that of the execution around, where e
-// has taken that one's deadline for its own.
-func (e *execution) configuredTotal() time.Duration {
+// totalOf is the execution whose total e's is, as a user knows it: one around e, where e has
+// taken that one's deadline for its own.
+func (e *execution) totalOf() *execution {
 	for e.borrowed {
 		around, ok := pulse.Of(e.caller).Engine().(*engine)
 		if !ok {
@@ -241,7 +244,7 @@ func (e *execution) configuredTotal() time.Duration {
 		}
 		e = outer
 	}
-	return e.limits.Total
+	return e
 }
 
 // conclude is what Run returns, once the context is done.
@@ -273,9 +276,9 @@ func (e *execution) deliver(err error) (returned bool, _ error) {
 		return true, err
 	}
 	if !e.recovers {
-		panic(relayedPanic{e.panicked})
+		e.relayPanic()
 	}
-	e.logAttrs(slog.LevelError, "tool panicked", slog.Any("error", e.panicked), slog.String("stack", string(e.panicked.Stack)))
+	e.logAttrs(slog.LevelError, "tool panicked", slog.String("error", e.panicked.Error()), slog.String("stack", string(e.panicked.Stack)))
 	return false, err
 }
 

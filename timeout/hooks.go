@@ -42,6 +42,7 @@ type Snapshot struct {
 	SinceBeat  time.Duration // since the last heartbeat
 	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included, holds and stalls not
 	Beats      uint64        // see heartbeat.Monitor.Count
+	Detail     any           // the newest, see heartbeat.BeatWith; nil if there was none
 	Stalls     int           // as in Error
 	Err        error         // the outcome as Run returns it; with a *PanicError in it where Run panics
 	Stack      []byte        // as in Error
@@ -58,6 +59,9 @@ func (s Snapshot) LogValue() slog.Value {
 		slog.Duration("longest_gap", s.LongestGap),
 		slog.Uint64("beats", s.Beats),
 		slog.Any("error", s.Err),
+	}
+	if s.Detail != nil {
+		attrs = append(attrs, slog.String("last", textOf(s.Detail)))
 	}
 	if s.Stalls > 0 {
 		attrs = append(attrs, slog.Int("stalls", s.Stalls))

@@ -128,11 +128,28 @@ func TestNestedPanic(t *testing.T) {
 	if !strings.Contains(string(p.Stack), "blowsUp") {
 		t.Errorf("stack:\n%s", p.Stack)
 	}
-	v := recovered(func() { _ = timeout.Run(context.Background(), inner) })
-	if err, ok := v.(error); !ok || !errors.As(err, &p) || p.Value != http.ErrAbortHandler || !errors.Is(err, http.ErrAbortHandler) {
+	if v := recovered(func() { _ = timeout.Run(context.Background(), inner) }); v != http.ErrAbortHandler {
 		t.Errorf("recovered %v", v)
 	}
+	err = timeout.Run(context.Background(), func(ctx context.Context) error {
+		return timeout.Run(ctx, func(context.Context) error { blowsUp("boom"); return nil }, timeout.WithName("inner"))
+	}, timeout.WithRecover(), timeout.WithName("outer"))
+	if !errors.As(err, &p) || p.Value != "boom" || p.Tool != "inner" || !strings.Contains(string(p.Stack), "blowsUp") {
+		t.Errorf("%+v", err)
+	}
+	// One that was recovered is not taken for another that comes later.
+	err = timeout.Run(context.Background(), func(ctx context.Context) error {
+		recovered(func() { _ = inner(ctx) })
+		blowsUpElsewhere(uncomparable{})
+		return nil
+	}, timeout.WithRecover(), timeout.WithName("outer"))
+	if !errors.As(err, &p) || p.Tool != "outer" || !strings.Contains(string(p.Stack), "blowsUpElsewhere") {
+		t.Errorf("%+v", err)
+	}
 }
+
+//go:noinline
+func blowsUpElsewhere(v any) { panic(v) }
 
 // The timeout of a tool does not wait for ever because its progress is being reported.
 func TestSinkThatBeats(t *testing.T) {

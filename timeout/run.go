@@ -50,11 +50,12 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 //	stop := context.AfterFunc(ctx, func() { conn.Close() })
 //	defer stop()
 //
-// If ctx is over already, fn is not called. A panic of fn becomes a panic of Run,
-// also after the limit, with an error that prints its value and its stack and in
-// which errors.As finds the [*PanicError]; see [WithRecover]. So compare what recover
-// gives with errors.Is, and not with ==, to find a http.ErrAbortHandler. If fn calls
-// runtime.Goexit, Run returns [ErrGoexit].
+// If ctx is over already, fn is not called. A panic of fn becomes a panic of Run, also
+// after the limit. Where fn panics with an error that is no runtime.Error, Run panics with
+// the same, so that whoever recovers it may compare it, as net/http does with
+// http.ErrAbortHandler. Anything else comes in an error that prints its value and its
+// stack, and in which errors.As finds the [*PanicError]. A crash prints the stack in both
+// cases; see also [WithRecover]. If fn calls runtime.Goexit, Run returns a [*GoexitError].
 //
 // Time is the monotonic clock's: where that stands still while a machine sleeps, as it
 // does on most systems, an execution does not age meanwhile. Where it goes on although

@@ -31,12 +31,14 @@ func TestStall(t *testing.T) {
 			late func(ctx context.Context) // what runs late
 			ends bool                      // and then it returns
 			beat uint64
+
+			detail bool
 		}{
-			{"the timer", func(ctx context.Context) {}, false, 0},
-			{"a beat", func(ctx context.Context) { heartbeat.Beat(ctx) }, false, 1},
-			{"a beat with a detail", func(ctx context.Context) { heartbeat.BeatWith(ctx, "x") }, false, 1},
-			{"a hold", func(ctx context.Context) { heartbeat.Hold(ctx)() }, false, 0},
-			{"the return", func(ctx context.Context) {}, true, 0},
+			{"the timer", func(ctx context.Context) {}, false, 0, false},
+			{"a beat", func(ctx context.Context) { heartbeat.Beat(ctx) }, false, 1, false},
+			{"a beat with a detail", func(ctx context.Context) { heartbeat.BeatWith(ctx, "x") }, false, 1, true},
+			{"a hold", func(ctx context.Context) { heartbeat.Hold(ctx)() }, false, 0, false},
+			{"the return", func(ctx context.Context) {}, true, 0, false},
 		} {
 			for _, over := range []time.Duration{0, 1} {
 				name := by.name + ", an ordinary late timer"
@@ -70,6 +72,9 @@ func TestStall(t *testing.T) {
 						if over > 0 { // afresh from the stall, which is no gap
 							want.Elapsed, want.SinceBeat, want.LongestGap = late+limits.idle, limits.idle, limits.idle
 							want.Beats, want.Stalls = by.beat, 1
+						}
+						if by.detail {
+							want.Detail = "x"
 						}
 						e := stopped(t, err)
 						sameOutcome(t, e, want)
