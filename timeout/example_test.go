@@ -152,14 +152,13 @@ func ExampleNoLimits() {
 }
 
 func ExampleConfig_Normalize() {
-	c, warnings := timeout.Config{Total: time.Minute, Idle: time.Hour, Grace: -1}.Normalize()
+	c, warnings := timeout.Config{Total: time.Minute, Idle: time.Hour, Grace: time.Second}.Normalize()
 	fmt.Printf("%+v\n", c)
 	for _, w := range warnings {
 		fmt.Println(w)
 	}
 	// Output:
-	// {Total:1m0s Idle:1m0s Grace:0s}
-	// grace -1ns is negative; using the default (7s)
+	// {Total:1m0s Idle:1m0s Grace:1s}
 	// idle timeout 1h0m0s exceeds total timeout 1m0s; using 1m0s
 }
 

@@ -289,20 +289,21 @@ func (e *execution) awaitReturn() bool {
 		e.cell.Unlock()
 		return true
 	}
-	wait := make(chan struct{})
-	e.wait = wait
-	left := e.limits.Grace - (e.cell.Now() - e.cancelledAt)
-	e.cell.Unlock()
-
-	over := make(chan struct{})
-	timer := pulse.AfterFunc(e.cell.Clock(), left, func() { close(over) })
-	defer timer.Stop()
-	select {
-	case <-wait:
-	case <-over:
+	// Run itself may be late, by the time that a hook took.
+	if left := e.limits.Grace - (e.cell.Now() - e.cancelledAt); left > 0 {
+		wait := make(chan struct{})
+		e.wait = wait
+		e.cell.Unlock()
+		over := make(chan struct{})
+		timer := pulse.AfterFunc(e.cell.Clock(), left, func() { close(over) })
+		select {
+		case <-wait:
+		case <-over:
+		}
+		timer.Stop()
+		// Both may be ready. A function that is back is not called abandoned.
+		e.cell.Lock()
 	}
-	// Both may be ready. A function that is back is not called abandoned.
-	e.cell.Lock()
 	defer e.cell.Unlock()
 	if !e.returned {
 		e.abandoned, e.reported = true, make(chan struct{})

@@ -183,7 +183,7 @@ func (m *model) begin(sc *script, around *simulated) *simulated {
 	}
 	c := sc.config
 	e.limit, e.idle, e.grace = max(0, c.Total), max(0, c.Idle), max(0, c.Grace)
-	if e.grace == 0 {
+	if c.Grace == 0 {
 		e.grace = timeout.DefaultGrace
 	}
 	if e.limit > 0 {
