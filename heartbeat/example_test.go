@@ -71,6 +71,17 @@ func ExampleFromContext() {
 	// 0
 }
 
+// Where a stuck tool had got to.
+func ExampleMonitor_Detail() {
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		heartbeat.BeatWith(ctx, "file 37 of 100")
+		heartbeat.Beat(ctx)
+		fmt.Println("last:", heartbeat.FromContext(ctx).Detail())
+		return nil
+	})
+	// Output: last: file 37 of 100
+}
+
 func ExampleInterval() {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		fmt.Println(heartbeat.Interval(ctx))

@@ -28,6 +28,16 @@ func ExampleReport() {
 }
 
 // A server that speaks JSON-RPC by hand.
+func ExampleUpdate_String() {
+	fmt.Println(progress.Update{Progress: 37, Total: 100, Message: "file"})
+	fmt.Println(progress.Update{Progress: 37, Message: "37 files"})
+	fmt.Println(progress.Update{Progress: 0.5, Total: 1})
+	// Output:
+	// file 37 of 100
+	// 37 files
+	// 0.5 of 1
+}
+
 func ExampleStart() {
 	var mu sync.Mutex
 	sent := make(chan bool, 10)

@@ -2,6 +2,9 @@ package progress
 
 import (
 	"context"
+	"math"
+	"strconv"
+	"strings"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
@@ -16,6 +19,22 @@ type Update struct {
 	Total float64
 	// Message is for a person; may be empty.
 	Message string
+}
+
+// String returns the message and how far it is, such as "file 37 of 100". A message that
+// says the number itself stands alone.
+func (u Update) String() string {
+	if math.IsNaN(u.Progress) || math.IsInf(u.Progress, 0) || (u.Progress == 0 && !(u.Total > 0)) {
+		return u.Message
+	}
+	at := strconv.FormatFloat(u.Progress, 'f', -1, 64)
+	if strings.Contains(u.Message, at) {
+		return u.Message
+	}
+	if u.Total > 0 && !math.IsInf(u.Total, 0) {
+		at += " of " + strconv.FormatFloat(u.Total, 'f', -1, 64)
+	}
+	return strings.TrimPrefix(u.Message+" "+at, " ")
 }
 
 // Report is a heartbeat that carries u (SPEC 4.5, 7.2): it renews the idle limits of the

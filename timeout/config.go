@@ -28,7 +28,8 @@ type Config struct {
 	// Idle is the longest time allowed without a heartbeat. 0 is no idle check.
 	Idle time.Duration
 	// Grace is how long the function may take to return once its context is
-	// cancelled; then it is abandoned. 0 is DefaultGrace.
+	// cancelled; then it is abandoned. 0 is DefaultGrace. Negative is none: a function
+	// that has not returned when its context is cancelled is abandoned at once.
 	Grace time.Duration
 }
 
@@ -52,8 +53,9 @@ func UnboundedTotal() Config { return Config{Idle: 120 * time.Second} }
 func NoLimits() Config { return Config{Grace: DefaultGrace} }
 
 // Normalize returns the limits as they are enforced, and a warning for each that had
-// to be changed: a negative value is read as 0, and an idle limit above the total is
-// clamped to it, since it could never be reached. A Grace of 0 stays 0.
+// to be changed: a negative limit is read as 0, and an idle limit above the total is
+// clamped to it, since it could never be reached. A Grace of 0 stays 0, and a
+// negative one, which means none, as it is.
 func (c Config) Normalize() (Config, []string) {
 	var warnings []string
 	for _, v := range []struct {
@@ -62,7 +64,6 @@ func (c Config) Normalize() (Config, []string) {
 	}{
 		{"total timeout", "0 (no total limit)", &c.Total},
 		{"idle timeout", "0 (no idle check)", &c.Idle},
-		{"grace", fmt.Sprintf("the default (%v)", DefaultGrace), &c.Grace},
 	} {
 		if *v.value < 0 {
 			warnings = append(warnings, fmt.Sprintf("%s %v is negative; using %s", v.name, *v.value, v.meaning))
@@ -77,11 +78,11 @@ func (c Config) Normalize() (Config, []string) {
 }
 
 func (c Config) sound() bool {
-	return c.Total >= 0 && c.Idle >= 0 && c.Grace >= 0 && (c.Total == 0 || c.Idle <= c.Total)
+	return c.Total >= 0 && c.Idle >= 0 && (c.Total == 0 || c.Idle <= c.Total)
 }
 
 func (c Config) grace() time.Duration {
-	if c.Grace <= 0 {
+	if c.Grace == 0 {
 		return DefaultGrace
 	}
 	return c.Grace

@@ -47,12 +47,10 @@ func TestNormalize(t *testing.T) {
 			[]string{"total timeout -1ns is negative; using 0 (no total limit)"}},
 		{"negative idle", timeout.Config{Total: s, Idle: -s}, timeout.Config{Total: s},
 			[]string{"idle timeout -1s is negative; using 0 (no idle check)"}},
-		{"negative grace", timeout.Config{Grace: -s}, timeout.Config{},
-			[]string{"grace -1s is negative; using the default (7s)"}},
-		{"all of it", timeout.Config{Total: math.MinInt64, Idle: -2, Grace: -3}, timeout.Config{}, []string{
+		{"negative grace", timeout.Config{Grace: -s}, timeout.Config{Grace: -s}, nil},
+		{"all of it", timeout.Config{Total: math.MinInt64, Idle: -2, Grace: -3}, timeout.Config{Grace: -3}, []string{
 			"total timeout -2562047h47m16.854775808s is negative; using 0 (no total limit)",
 			"idle timeout -2ns is negative; using 0 (no idle check)",
-			"grace -3ns is negative; using the default (7s)",
 		}},
 		{"the maximum", timeout.Config{Total: math.MaxInt64, Idle: math.MaxInt64}, timeout.Config{Total: math.MaxInt64, Idle: math.MaxInt64}, nil},
 	} {

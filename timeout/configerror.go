@@ -1,6 +1,9 @@
 package timeout
 
-import "fmt"
+import (
+	"fmt"
+	"log/slog"
+)
 
 // A ConfigError says which setting could not be read, what it was, and what would
 // have been accepted. Whatever was in force stays in force.
@@ -8,9 +11,19 @@ type ConfigError struct {
 	Key      string // such as MCP_TIMEOUT
 	Value    string // as it was given
 	Accepted string // in words
+	Tool     string // whose limits were asked for, see Policy.Resolve; may be empty
 }
 
 // Error returns key, value and what is accepted, in one line.
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("timeout: %s=%q: want %s", e.Key, e.Value, e.Accepted)
 }
+
+// Format adds the tool to the text where the verb is %+v.
+func (e *ConfigError) Format(s fmt.State, verb rune) {
+	type raw ConfigError
+	format(s, verb, e, (*raw)(e), nil, note{"tool ", e.Tool})
+}
+
+// LogValue is a group of the text and the tool.
+func (e *ConfigError) LogValue() slog.Value { return logText(e, e.Tool) }

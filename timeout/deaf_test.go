@@ -3,12 +3,15 @@ package timeout_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/benbjohnson/clock"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -30,6 +33,8 @@ func TestDeafFunction(t *testing.T) {
 		{"the default grace, before", timeout.Config{Total: time.Second}, 8*time.Second - 1, false},
 		{"the default grace, after", timeout.Config{Total: time.Second}, 8*time.Second + 1, true},
 		{"a grace of a nanosecond", timeout.Config{Total: time.Second, Grace: 1}, 2 * time.Second, true},
+		{"no grace", timeout.Config{Total: time.Second, Grace: -1}, 2 * time.Second, true},
+		{"no grace, a nanosecond late", timeout.Config{Idle: time.Second, Grace: -time.Hour}, time.Second + 1, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -71,6 +76,55 @@ func TestDeafFunction(t *testing.T) {
 				if timeout.Abandoned() != before {
 					t.Errorf("still %d abandoned after the function has returned", timeout.Abandoned()-before)
 				}
+			})
+		})
+	}
+}
+
+// SPEC 2.2: without a grace Run waits for nothing, neither on a clock that stands still nor
+// for who answers promptly.
+func TestNoGraceOnAMockClock(t *testing.T) {
+	mock := clock.NewMock()
+	release := make(chan struct{})
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		mock.Add(time.Second)
+		<-release
+		return nil
+	}, timeout.Config{Total: time.Second, Grace: -1}, timeout.WithClock(mock))
+	if e := stopped(t, err); !e.Abandoned || e.Limits.Grace >= 0 {
+		t.Errorf("abandoned %v, grace %v", e.Abandoned, e.Limits.Grace)
+	}
+	close(release)
+	for timeout.Abandoned() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// SPEC 3.9: the grace counts from the cancellation, and not from when Run gets to wait for
+// the function: here it is held up by a hook while a limit fires.
+func TestGraceCountsFromTheCancellation(t *testing.T) {
+	for _, tc := range []struct {
+		hook, back, want time.Duration
+		abandoned        bool
+	}{
+		{hook: 5 * time.Second, back: time.Hour, want: 8 * time.Second, abandoned: true},
+		{hook: 5 * time.Second, back: 3*time.Second - 1, want: 8*time.Second - 1},
+		{hook: 8*time.Second - 1, back: time.Hour, want: 8 * time.Second, abandoned: true},
+		{hook: 20 * time.Second, back: time.Hour, want: 20 * time.Second, abandoned: true},
+	} {
+		t.Run(fmt.Sprintf("%v, %v", tc.hook, tc.back), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				start := time.Now()
+				err := timeout.Run(t.Context(), func(context.Context) error {
+					time.Sleep(tc.back)
+					return nil
+				}, timeout.Config{Total: time.Second, Grace: 7 * time.Second}, timeout.WithHooks(timeout.Hooks{
+					Started: func(context.Context, timeout.Snapshot) { time.Sleep(tc.hook) },
+				}))
+				if e := stopped(t, err); time.Since(start) != tc.want || e.Abandoned != tc.abandoned {
+					t.Errorf("returned after %v, abandoned %v; want %v, %v", time.Since(start), e.Abandoned, tc.want, tc.abandoned)
+				}
+				time.Sleep(2 * time.Hour)
 			})
 		})
 	}

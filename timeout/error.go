@@ -3,6 +3,7 @@ package timeout
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ const (
 	Aborted
 )
 
-// String gives "idle", "total" or "aborted".
+// String returns "idle", "total" or "aborted".
 func (k Kind) String() string {
 	switch k {
 	case Idle:
@@ -43,9 +44,38 @@ var (
 	ErrAborted = errors.New("timeout: aborted")
 )
 
-// ErrGoexit is the error of an execution whose function called [runtime.Goexit],
-// as testing's FailNow does, instead of returning (SPEC 3.13).
+// ErrGoexit is what errors.Is finds in the [*GoexitError] of an execution whose function
+// called [runtime.Goexit], as testing's FailNow does, instead of returning.
 var ErrGoexit = errors.New("timeout: the function called runtime.Goexit")
+
+// A GoexitError is an [ErrGoexit] with the name of the tool.
+type GoexitError struct {
+	Tool string // from WithName
+}
+
+// Error is that of ErrGoexit.
+func (e *GoexitError) Error() string { return ErrGoexit.Error() }
+
+// Unwrap returns ErrGoexit.
+func (e *GoexitError) Unwrap() error { return ErrGoexit }
+
+// Format adds the tool to the text where the verb is %+v.
+func (e *GoexitError) Format(s fmt.State, verb rune) {
+	type raw GoexitError
+	format(s, verb, e, (*raw)(e), nil, note{"tool ", e.Tool})
+}
+
+// LogValue is a group of the text and the tool.
+func (e *GoexitError) LogValue() slog.Value { return logText(e, e.Tool) }
+
+// logText is how an error is logged of which there is little more to say than its text.
+func logText(err error, tool string) slog.Value {
+	attrs := []slog.Attr{slog.String("message", err.Error())}
+	if tool != "" {
+		attrs = append(attrs, slog.String("tool", tool))
+	}
+	return slog.GroupValue(attrs...)
+}
 
 // An Error is the outcome of an execution that was stopped. It comes as a pointer,
 // from [Run] and as the [context.Cause] of the function's context. The latter was
@@ -70,8 +100,11 @@ type Error struct {
 
 	Elapsed    time.Duration // from the start to the stop, without the grace
 	SinceBeat  time.Duration // from the last heartbeat to the stop
-	LongestGap time.Duration // the longest stretch without a heartbeat, the last one included, holds not
+	LongestGap time.Duration // the longest stretch without a heartbeat, the last one included, holds and stalls not
 	Beats      uint64        // how many there were; see heartbeat.Monitor.Count
+	Detail     any           // the newest when it was stopped, see heartbeat.BeatWith; nil if there was none
+	// Stalls is how many times the process itself was found to have been stopped, see [Run].
+	Stalls int
 
 	// Abandoned says that the function had still not returned when the grace was
 	// over, and that its goroutine lives on.
@@ -83,17 +116,25 @@ type Error struct {
 	// fire one after the other: taking stacks stops the world, and is rationed.
 	Stack []byte
 
-	Err   error // what the function returned after the stop, if it did
-	Cause error // of the caller's context, where its end is an abort
+	Err error // what the function returned after the stop, if it did
+	// Cause is that of the caller's context, where its end is the stop. Where that is a
+	// deadline which the context has shown, it is context.DeadlineExceeded: whether the
+	// caller's own timer has fired by then is a matter of chance.
+	Cause error
 }
 
-// Error gives the documented message (SPEC 3.1, 3.2), and nothing but it.
+// Error returns the documented message, and nothing but it. The limit in it is exact, but
+// for what was left of a caller's deadline, which is rounded to a millisecond.
 func (e *Error) Error() string {
 	switch e.Kind {
 	case Idle:
 		return "No progress for " + seconds(e.Limit) + "s (idle timeout). Tool should call heartbeat() during long work."
 	case Total:
-		return "Tool exceeded wall-clock limit of " + seconds(e.Limit) + "s."
+		limit := e.Limit
+		if e.Cause != nil && limit > 0 {
+			limit = max(limit.Round(time.Millisecond), time.Millisecond) // the caller's (SPEC 3.3)
+		}
+		return "Tool exceeded wall-clock limit of " + seconds(limit) + "s."
 	case Aborted:
 		if e.Cause == nil || e.Cause == context.Canceled {
 			return "Tool was aborted."
@@ -143,7 +184,7 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// Unwrap gives the function's own error and the caller's cause, as far as there are any
+// Unwrap returns the function's own error and the caller's cause, as far as there are any
 // and wrapped so that they do not say how the execution ended; Err and Cause have them
 // as they are.
 func (e *Error) Unwrap() []error {
@@ -157,7 +198,31 @@ func (e *Error) Unwrap() []error {
 	return all
 }
 
-// LogValue gives everything but the stack as a group.
+// Format adds to the text, where the verb is %+v, what else there is to say, the tool and
+// the newest detail included, and the stack.
+func (e *Error) Format(s fmt.State, verb rune) {
+	type raw Error
+	stalls, abandoned := "", ""
+	if e.Stalls > 0 {
+		stalls = strconv.Itoa(e.Stalls)
+	}
+	if e.Abandoned {
+		abandoned = "abandoned"
+	}
+	format(s, verb, e, (*raw)(e), e.Stack,
+		note{"tool ", e.Tool},
+		note{"elapsed ", e.Elapsed.String()},
+		note{"since beat ", e.SinceBeat.String()},
+		note{"longest gap ", e.LongestGap.String()},
+		note{"beats ", strconv.FormatUint(e.Beats, 10)},
+		note{"stalls ", stalls},
+		note{"last: ", textOf(e.Detail)},
+		note{"", abandoned},
+		note{"returned: ", textOf(e.Err)},
+		note{"cause: ", textOf(e.Cause)})
+}
+
+// LogValue returns everything but the stack as a group.
 func (e *Error) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("message", e.Error()),
@@ -169,6 +234,12 @@ func (e *Error) LogValue() slog.Value {
 		slog.Duration("longest_gap", e.LongestGap),
 		slog.Uint64("beats", e.Beats),
 		slog.Bool("abandoned", e.Abandoned),
+	}
+	if e.Stalls > 0 {
+		attrs = append(attrs, slog.Int("stalls", e.Stalls))
+	}
+	if e.Detail != nil {
+		attrs = append(attrs, slog.String("last", textOf(e.Detail)))
 	}
 	if e.Tool != "" {
 		attrs = append(attrs, slog.String("tool", e.Tool))

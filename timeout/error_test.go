@@ -9,12 +9,14 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -129,6 +131,174 @@ func TestLogValue(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got.Err); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// position is a detail that can say what it is.
+type position struct{ file, of int }
+
+func (p *position) String() string { return fmt.Sprintf("file %d of %d", p.file, p.of) }
+
+// SPEC 3.17: the newest detail is in the error, in what the hooks learn, in the log and in
+// %+v, also of a function that was abandoned.
+func TestDetail(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		detail any
+		text   string
+	}{
+		{"a string", "file 37 of 100", "file 37 of 100"},
+		{"a Stringer", &position{37, 100}, "file 37 of 100"},
+		{"an error", errTool, "tool failed"},
+		{"a number", 37, "37"},
+		{"a String that panics", (*position)(nil), "<nil>"},
+	} {
+		for _, deaf := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, deaf %v", tc.name, deaf), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					var buf bytes.Buffer
+					var r recorder
+					err := timeout.Run(t.Context(), func(ctx context.Context) error {
+						return timeout.Run(ctx, func(ctx context.Context) error {
+							heartbeat.BeatWith(ctx, "old")
+							heartbeat.BeatWith(ctx, tc.detail)
+							heartbeat.Beat(ctx)
+							if d := heartbeat.FromContext(ctx).Detail(); d != tc.detail {
+								t.Errorf("Monitor.Detail is %v", d)
+							}
+							time.Sleep(time.Minute)
+							return nil
+						}, timeout.Config{})
+					}, timeout.Config{Idle: time.Second, Grace: map[bool]time.Duration{true: time.Second, false: time.Hour}[deaf]},
+						timeout.WithHooks(r.hooks()), timeout.WithLogger(slog.New(slog.NewTextHandler(&buf, nil))))
+					e := stopped(t, err)
+					if e.Detail != tc.detail || e.Abandoned != deaf || r.snapshot("near idle").Detail != tc.detail || r.snapshot("finished").Detail != tc.detail {
+						t.Errorf("Detail %v, abandoned %v, near idle %v, finished %v", e.Detail, e.Abandoned, r.snapshot("near idle").Detail, r.snapshot("finished").Detail)
+					}
+					last := "last=" + tc.text
+					if strings.ContainsAny(tc.text, " <") {
+						last = fmt.Sprintf("last=%q", tc.text)
+					}
+					if text := buf.String(); !strings.Contains(text, "error."+last) && !strings.Contains(text, "error."+strings.ReplaceAll(last, `"`, "")) || !strings.Contains(text, "execution.last=") {
+						t.Errorf("log has no %s:\n%s", last, text)
+					}
+					if text := fmt.Sprintf("%+v", err); !strings.Contains(text, "; last: "+tc.text) {
+						t.Errorf("%%+v is %s", text)
+					}
+					time.Sleep(time.Hour)
+				})
+			})
+		}
+	}
+	bubble(t, func(t *testing.T) {
+		err := timeout.Run(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{Idle: time.Second})
+		if e := stopped(t, err); e.Detail != nil || strings.Contains(fmt.Sprintf("%+v", err), "last") || strings.Contains(e.LogValue().String(), "last") {
+			t.Errorf("%+v", err)
+		}
+	})
+}
+
+// SPEC 3.19: every error names the tool, and no other verb than %+v shows it.
+func TestErrorsNameTheTool(t *testing.T) {
+	canceled, cancel := context.WithCancel(context.Background())
+	cancel()
+	named := timeout.WithName("scan")
+	limit := timeout.Config{Total: time.Millisecond}
+	_, badConfig := (&timeout.Policy{}).Resolve("scan", -time.Second)
+	for _, tc := range []struct {
+		name string
+		err  error
+		tool func(error) string
+		text string
+	}{
+		{"timeout", timeout.Run(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil }, named, limit),
+			func(err error) string { return err.(*timeout.Error).Tool }, "Tool exceeded wall-clock limit of 0.001s."},
+		{"never started", timeout.Run(canceled, func(context.Context) error { return nil }, named),
+			func(err error) string { return err.(*timeout.Error).Tool }, "Tool was aborted."},
+		{"panic", timeout.Run(context.Background(), func(context.Context) error { panic("boom") }, named, timeout.WithRecover()),
+			func(err error) string { return err.(*timeout.PanicError).Tool }, "panic: boom"},
+		{"goexit", timeout.Run(context.Background(), func(context.Context) error { runtime.Goexit(); return nil }, named),
+			func(err error) string { return err.(*timeout.GoexitError).Tool }, "timeout: the function called runtime.Goexit"},
+		{"configuration", badConfig,
+			func(err error) string { return err.(*timeout.ConfigError).Tool }, `timeout: timeoutMs="-1000": want a positive whole number of milliseconds`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := tc.tool(tc.err); got != "scan" {
+				t.Errorf("Tool is %q", got)
+			}
+			long := fmt.Sprintf("%+v", tc.err)
+			if !strings.HasPrefix(long, tc.text+" [tool scan") {
+				t.Errorf("%%+v is %s", long)
+			}
+			for _, format := range []string{"%v", "%s"} {
+				if got := fmt.Sprintf(format, tc.err); got != tc.text {
+					t.Errorf("%s is %s", format, got)
+				}
+			}
+			if got, want := fmt.Sprintf("%q %60s|", tc.err, tc.err), fmt.Sprintf("%q %60s|", tc.text, tc.text); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+			if got := fmt.Sprintf("%#v", tc.err); !strings.Contains(got, `Tool:"scan"`) {
+				t.Errorf("%%#v is %s", got)
+			}
+			var buf bytes.Buffer
+			slog.New(slog.NewTextHandler(&buf, nil)).Info("x", "err", tc.err)
+			if !strings.Contains(buf.String(), " err.tool=scan") || strings.Contains(buf.String(), "goroutine") {
+				t.Errorf("log: %s", buf.String())
+			}
+		})
+	}
+	// Without a name there is nothing to say.
+	if got := fmt.Sprintf("%+v", &timeout.GoexitError{}); got != timeout.ErrGoexit.Error() {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestLongFormat(t *testing.T) {
+	got := fmt.Sprintf("%+v", &timeout.Error{
+		Kind: timeout.Idle, Tool: "scan", Limit: time.Minute, Elapsed: 90 * time.Second, SinceBeat: time.Minute, LongestGap: time.Minute,
+		Beats: 12, Detail: "file 37 of 100", Stalls: 1, Abandoned: true, Stack: []byte("goroutine 7 [select]:"), Err: errTool, Cause: errCaller,
+	})
+	want := "No progress for 60s (idle timeout). Tool should call heartbeat() during long work." +
+		" [tool scan; elapsed 1m30s; since beat 1m0s; longest gap 1m0s; beats 12; stalls 1; last: file 37 of 100; abandoned; returned: tool failed; cause: the caller has had enough]" +
+		"\n\ngoroutine 7 [select]:"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// SPEC 3.3: what was left of a caller's deadline is not shown to the nanosecond.
+func TestWhatWasLeftIsRounded(t *testing.T) {
+	for left, text := range map[time.Duration]string{
+		20*time.Second - 412*time.Nanosecond:   "20",
+		19999400 * time.Microsecond:            "19.999",
+		1500001 * time.Nanosecond:              "0.002",
+		time.Millisecond/2 - time.Nanosecond:   "0.001",
+		time.Nanosecond:                        "0.001",
+		90250*time.Millisecond + 1:             "90.25",
+		time.Minute + 499999*time.Nanosecond:   "60",
+		time.Minute + 500*time.Microsecond + 1: "60.001",
+	} {
+		bubble(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), left)
+			defer cancel()
+			sleeps := func(ctx context.Context) error { <-ctx.Done(); return nil }
+			err := timeout.Run(ctx, sleeps, timeout.Config{Total: time.Hour})
+			if e := stopped(t, err); e.Limit != left || err.Error() != "Tool exceeded wall-clock limit of "+text+"s." {
+				t.Errorf("%v left of %v: %v", e.Limit, left, err)
+			}
+			// What was configured is exact, also for an execution within.
+			var inner error
+			err = timeout.Run(t.Context(), func(ctx context.Context) error {
+				inner = timeout.Run(ctx, sleeps, timeout.Config{})
+				return nil
+			}, timeout.Config{Total: left})
+			for _, err := range []error{err, inner} {
+				if e := stopped(t, err); err.Error() != (&timeout.Error{Kind: timeout.Total, Limit: left}).Error() || e.Cause != nil {
+					t.Errorf("%v configured: %v", left, err)
+				}
+			}
+		})
 	}
 }
 

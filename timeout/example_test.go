@@ -87,6 +87,19 @@ func ExampleError() {
 	// true false
 }
 
+// What a person reads of a tool that was stopped.
+func ExampleError_Format() {
+	err := &timeout.Error{
+		Kind: timeout.Idle, Tool: "hash", Limit: time.Minute, Elapsed: 90 * time.Second,
+		SinceBeat: time.Minute, LongestGap: time.Minute, Beats: 37, Detail: "file 37 of 100",
+	}
+	fmt.Println(err)
+	fmt.Printf("%+v\n", err)
+	// Output:
+	// No progress for 60s (idle timeout). Tool should call heartbeat() during long work.
+	// No progress for 60s (idle timeout). Tool should call heartbeat() during long work. [tool hash; elapsed 1m30s; since beat 1m0s; longest gap 1m0s; beats 37; last: file 37 of 100]
+}
+
 func ExampleExitCode() {
 	fmt.Println(timeout.ExitCode(nil))
 	fmt.Println(timeout.ExitCode(&timeout.Error{Kind: timeout.Total}))
@@ -139,14 +152,13 @@ func ExampleNoLimits() {
 }
 
 func ExampleConfig_Normalize() {
-	c, warnings := timeout.Config{Total: time.Minute, Idle: time.Hour, Grace: -1}.Normalize()
+	c, warnings := timeout.Config{Total: time.Minute, Idle: time.Hour, Grace: time.Second}.Normalize()
 	fmt.Printf("%+v\n", c)
 	for _, w := range warnings {
 		fmt.Println(w)
 	}
 	// Output:
-	// {Total:1m0s Idle:1m0s Grace:0s}
-	// grace -1ns is negative; using the default (7s)
+	// {Total:1m0s Idle:1m0s Grace:1s}
 	// idle timeout 1h0m0s exceeds total timeout 1m0s; using 1m0s
 }
 

@@ -3,7 +3,6 @@ package timeout
 import (
 	"context"
 	"log/slog"
-	"runtime/debug"
 	"runtime/pprof"
 	"sync/atomic"
 	"time"
@@ -36,12 +35,14 @@ type execution struct {
 	armed time.Duration // when the timer fires next; Forever where it is not set
 	// decided says that no limit may fire any more: one has, or the function has
 	// returned, or the caller's end was seen.
-	decided   bool
-	returned  bool
-	abandoned bool
-	warnedFor time.Duration // the beat for whose gap NearIdle was called last, -1 for none
-	wait      chan struct{} // closed when the function returns, if somebody waits for that
-	reported  chan struct{} // closed when the abandonment has been reported
+	decided       bool
+	returned      bool
+	abandoned     bool
+	stalls        int
+	unloggedStall time.Duration // how late the timer was at the newest stall, if that is not logged yet
+	warnedFor     time.Duration // the beat for whose gap NearIdle was called last, -1 for none
+	wait          chan struct{} // closed when the function returns, if somebody waits for that
+	reported      chan struct{} // closed when the abandonment has been reported
 
 	// Written by who decides, before the context is cancelled.
 	stop        *Error        // the outcome, nil if the function has returned in time
@@ -50,6 +51,8 @@ type execution struct {
 	// Written by the function's goroutine before returned is set.
 	err      error
 	panicked *PanicError
+
+	passing atomic.Pointer[PanicError] // the last that an execution within this one has raised as it was
 }
 
 // prepare settles the limits and starts the clock.
@@ -135,10 +138,10 @@ func (e *execution) main() {
 	defer func() {
 		if !normal {
 			if v := recover(); v != nil {
-				e.panicked = newPanic(v, debug.Stack)
+				e.panicked = e.newPanic(v)
 				e.err = e.panicked
 			} else {
-				e.err = ErrGoexit
+				e.err = &GoexitError{Tool: e.tool}
 			}
 		}
 		e.settle()
@@ -202,7 +205,7 @@ func (e *execution) newError(due Kind, now time.Duration) *Error {
 	out := &Error{
 		Kind: kind, Tool: e.tool, Limits: e.limits, Elapsed: now,
 		SinceBeat:  max(now-e.cell.Last(), 0), // a beat may have come since now was read
-		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(),
+		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls,
 	}
 	switch kind {
 	case Idle:
@@ -210,12 +213,14 @@ func (e *execution) newError(due Kind, now time.Duration) *Error {
 		out.SinceBeat = max(out.SinceBeat, out.Limit) // or a beat has come since it was judged
 		out.LongestGap = max(out.LongestGap, out.Limit)
 	case Total:
-		out.Limit = e.configuredTotal()
-		if e.borrowed {
+		around := e.totalOf()
+		out.Limit = around.limits.Total
+		switch {
+		case around.borrowed:
 			// Whether the caller's own timer has fired by now is a matter of chance, so its
 			// Cause is not asked for.
 			out.Cause = context.DeadlineExceeded
-		} else if due == 0 {
+		case due == 0:
 			out.Limit, out.Cause = now, context.Cause(e.caller) // a deadline that was not shown
 		}
 	case Aborted:
@@ -224,9 +229,9 @@ func (e *execution) newError(due Kind, now time.Duration) *Error {
 	return out
 }
 
-// configuredTotal is the total that a user knows: that of the execution around, where e
-// has taken that one's deadline for its own.
-func (e *execution) configuredTotal() time.Duration {
+// totalOf is the execution whose total e's is, as a user knows it: one around e, where e has
+// taken that one's deadline for its own.
+func (e *execution) totalOf() *execution {
 	for e.borrowed {
 		around, ok := pulse.Of(e.caller).Engine().(*engine)
 		if !ok {
@@ -239,12 +244,13 @@ func (e *execution) configuredTotal() time.Duration {
 		}
 		e = outer
 	}
-	return e.limits.Total
+	return e
 }
 
 // conclude is what Run returns, once the context is done.
 func (e *execution) conclude() (returned bool, err error) {
 	defer e.cell.End() // leaves nothing behind
+	e.logStall(e.unloggedStall)
 	if e.stop == nil {
 		if len(e.hooks) > 0 {
 			e.observeNow(hookFinished, e.err)
@@ -270,9 +276,9 @@ func (e *execution) deliver(err error) (returned bool, _ error) {
 		return true, err
 	}
 	if !e.recovers {
-		panic(relayedPanic{e.panicked})
+		e.relayPanic()
 	}
-	e.logAttrs(slog.LevelError, "tool panicked", slog.Any("error", e.panicked), slog.String("stack", string(e.panicked.Stack)))
+	e.logAttrs(slog.LevelError, "tool panicked", slog.String("error", e.panicked.Error()), slog.String("stack", string(e.panicked.Stack)))
 	return false, err
 }
 
@@ -283,20 +289,21 @@ func (e *execution) awaitReturn() bool {
 		e.cell.Unlock()
 		return true
 	}
-	wait := make(chan struct{})
-	e.wait = wait
-	left := e.limits.Grace - (e.cell.Now() - e.cancelledAt)
-	e.cell.Unlock()
-
-	over := make(chan struct{})
-	timer := pulse.AfterFunc(e.cell.Clock(), left, func() { close(over) })
-	defer timer.Stop()
-	select {
-	case <-wait:
-	case <-over:
+	// Run itself may be late, by the time that a hook took.
+	if left := e.limits.Grace - (e.cell.Now() - e.cancelledAt); left > 0 {
+		wait := make(chan struct{})
+		e.wait = wait
+		e.cell.Unlock()
+		over := make(chan struct{})
+		timer := pulse.AfterFunc(e.cell.Clock(), left, func() { close(over) })
+		select {
+		case <-wait:
+		case <-over:
+		}
+		timer.Stop()
+		// Both may be ready. A function that is back is not called abandoned.
+		e.cell.Lock()
 	}
-	// Both may be ready. A function that is back is not called abandoned.
-	e.cell.Lock()
 	defer e.cell.Unlock()
 	if !e.returned {
 		e.abandoned, e.reported = true, make(chan struct{})

@@ -40,15 +40,17 @@ type Snapshot struct {
 	Limits     Config        // as enforced: normalised, Total cut to the caller's deadline, Grace filled in
 	Elapsed    time.Duration // since the start
 	SinceBeat  time.Duration // since the last heartbeat
-	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included, holds not
+	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included, holds and stalls not
 	Beats      uint64        // see heartbeat.Monitor.Count
+	Detail     any           // the newest, see heartbeat.BeatWith; nil if there was none
+	Stalls     int           // as in Error
 	Err        error         // the outcome as Run returns it; with a *PanicError in it where Run panics
 	Stack      []byte        // as in Error
 }
 
 // LogValue returns everything but the stack as a group.
 func (s Snapshot) LogValue() slog.Value {
-	return slog.GroupValue(
+	attrs := []slog.Attr{
 		slog.String("tool", s.Tool),
 		slog.Duration("total", s.Limits.Total),
 		slog.Duration("idle", s.Limits.Idle),
@@ -57,7 +59,14 @@ func (s Snapshot) LogValue() slog.Value {
 		slog.Duration("longest_gap", s.LongestGap),
 		slog.Uint64("beats", s.Beats),
 		slog.Any("error", s.Err),
-	)
+	}
+	if s.Detail != nil {
+		attrs = append(attrs, slog.String("last", textOf(s.Detail)))
+	}
+	if s.Stalls > 0 {
+		attrs = append(attrs, slog.Int("stalls", s.Stalls))
+	}
+	return slog.GroupValue(attrs...)
 }
 
 // WithHooks calls h. Given more than once, all are called, in the order given.

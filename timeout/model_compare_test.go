@@ -114,7 +114,7 @@ func (d *driver) compare(e *simulated, final bool) string {
 	between("Beats", time.Duration(err.Beats), time.Duration(want.low), time.Duration(want.high))
 	differ("Abandoned", err.Abandoned, want.abandoned)
 	differ("Tool", err.Tool, fmt.Sprint("tool", sc.id))
-	differ("Error()", err.Error(), message(err))
+	differ("Error()", err.Error(), message(err, e.cut))
 	differ("Timeout()", err.Timeout(), want.kind != timeout.Aborted)
 	differ("ExitCode", timeout.ExitCode(err), map[bool]int{true: 124, false: 130}[want.kind != timeout.Aborted])
 	for _, s := range sentinels {
@@ -178,9 +178,14 @@ func fields(e *timeout.Error) timeout.Error {
 	return c
 }
 
-// message is what SPEC 3.1 and 3.2 say.
-func message(e *timeout.Error) string {
-	sec := strings.TrimRight(strings.TrimRight(fmt.Sprintf("%d.%09d", e.Limit/time.Second, e.Limit%time.Second), "0"), ".")
+// message is what SPEC 3.1, 3.2 and 3.3 say; left says that the total is what was left of
+// a caller's deadline.
+func message(e *timeout.Error, left bool) string {
+	limit := e.Limit
+	if left && e.Kind == timeout.Total && limit > 0 {
+		limit = max((limit+time.Millisecond/2)/time.Millisecond*time.Millisecond, time.Millisecond)
+	}
+	sec := strings.TrimRight(strings.TrimRight(fmt.Sprintf("%d.%09d", limit/time.Second, limit%time.Second), "0"), ".")
 	switch e.Kind {
 	case timeout.Idle:
 		return "No progress for " + sec + "s (idle timeout). Tool should call heartbeat() during long work."

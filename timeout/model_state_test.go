@@ -66,7 +66,8 @@ type simulated struct {
 
 	start, due         time.Duration // due: when the total is, or never
 	limit, idle, grace time.Duration
-	foreign            bool // due is the deadline of the caller's context
+	foreign            bool // due is the deadline of the caller's context ...
+	cut                bool // ... and not the total of an execution around
 
 	last        time.Duration
 	made        time.Duration   // when the latest beat was made; last is what it is dated
@@ -182,7 +183,7 @@ func (m *model) begin(sc *script, around *simulated) *simulated {
 	}
 	c := sc.config
 	e.limit, e.idle, e.grace = max(0, c.Total), max(0, c.Idle), max(0, c.Grace)
-	if e.grace == 0 {
+	if c.Grace == 0 {
 		e.grace = timeout.DefaultGrace
 	}
 	if e.limit > 0 {
@@ -192,8 +193,9 @@ func (m *model) begin(sc *script, around *simulated) *simulated {
 	if deadline <= e.due && deadline != never {
 		e.foreign = true
 		e.due, e.limit = deadline, deadline-e.start
+		e.cut = true
 		if around != nil && around.due == deadline {
-			e.limit = around.limit // what was configured there
+			e.limit, e.cut = around.limit, around.cut // what was configured there
 		}
 	}
 	if around != nil {

@@ -36,7 +36,8 @@ func WithName(tool string) Option { return optionFunc(func(s *settings) { s.tool
 // or with nil, the clock is that of the execution around, or else the standard
 // library's, which testing/synctest can fake.
 //
-// It is for tests that already have a mock clock. The function's context then shows
+// It is for tests that already have a mock clock. Time on c is taken to be exact, so no
+// stall of the process is looked for. The function's context then shows
 // its Deadline on that clock, so code that compares it with the real time sees a
 // deadline that has long passed.
 func WithClock(c Clock) Option {

@@ -1,36 +1,77 @@
 package timeout
 
-import "fmt"
+import (
+	"fmt"
+	"log/slog"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+)
 
 // A PanicError holds a panic of the function. It is what [Run] returns with
-// [WithRecover], and what errors.As finds in the error that Run panics with otherwise.
-// A panic that comes through nested executions is the innermost's.
+// [WithRecover], and what errors.As finds in the error that Run panics with otherwise,
+// unless the function has panicked with an error. A panic that comes through nested
+// executions is the innermost's.
 type PanicError struct {
 	Value any    // what the function panicked with
 	Stack []byte // where it did, in the form of debug.Stack
+	Tool  string // from WithName
 }
 
-// Error gives the value, without the stack.
+// Error returns the value, without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Unwrap gives the value where it is an error.
+// Unwrap returns the value where it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// newPanic holds what was recovered on the function's goroutine. Panics of an execution
-// within this one have come here once already, with the stack that matters.
-func newPanic(v any, stack func() []byte) *PanicError {
+// Format adds the tool and the stack to the text where the verb is %+v.
+func (e *PanicError) Format(s fmt.State, verb rune) {
+	type raw PanicError
+	format(s, verb, e, (*raw)(e), e.Stack, note{"tool ", e.Tool})
+}
+
+// LogValue is a group of the text and the tool.
+func (e *PanicError) LogValue() slog.Value { return logText(e, e.Tool) }
+
+// newPanic holds what was recovered on the function's goroutine. A panic of an execution
+// within this one has come here once already, with the stack that matters.
+func (e *execution) newPanic(v any) *PanicError {
 	if r, ok := v.(relayedPanic); ok {
 		return r.err
 	}
-	return &PanicError{Value: v, Stack: stack()}
+	if p := e.passing.Load(); p != nil && reflect.ValueOf(v).Comparable() && p.Value == v {
+		return p
+	}
+	return &PanicError{Value: v, Stack: debug.Stack(), Tool: e.tool}
 }
 
-// A relayedPanic is what Run panics with. Panicking with the bare value would lose
-// the stack of the goroutine that did it, which is the only one worth seeing; a
-// crash prints this one's Error, and errors.As finds the *PanicError in it.
+// relayPanic panics, on Run's goroutine, with what the function has panicked with.
+//
+// A bare value would lose the stack of the goroutine that panicked, which is the only one
+// worth seeing; so it is put into an error. But an error is raised as it is: whoever
+// recovers it may compare it, as net/http does with its ErrAbortHandler, by == or by its
+// type. A crash prints it all the same, because the panic that it takes the place of has
+// not been recovered and is printed first. A runtime.Error is never compared.
+func (e *execution) relayPanic() {
+	p := e.panicked
+	err, ok := p.Value.(error)
+	if _, crash := err.(runtime.Error); !ok || crash {
+		panic(relayedPanic{p})
+	}
+	if around, ok := pulse.Of(e.caller).Engine().(*engine); ok {
+		around.passing.Store(p)
+	}
+	defer panic(err)
+	panic(relayedPanic{p})
+}
+
+// A relayedPanic is what Run panics with. A crash prints its Error, and errors.As finds
+// the *PanicError in it.
 type relayedPanic struct{ err *PanicError }
 
 func (p relayedPanic) Error() string {

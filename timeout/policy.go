@@ -3,6 +3,7 @@ package timeout
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -116,7 +117,12 @@ func (p *Policy) options(ctx context.Context, tool string, requested time.Durati
 }
 
 // resolve asks for the logger only if there is something to log.
-func (p *Policy) resolve(ctx context.Context, tool string, requested time.Duration, logger func() *slog.Logger) (Config, error) {
+func (p *Policy) resolve(ctx context.Context, tool string, requested time.Duration, logger func() *slog.Logger) (_ Config, err error) {
+	defer func() {
+		if e := (*ConfigError)(nil); errors.As(err, &e) {
+			e.Tool = tool
+		}
+	}()
 	warn := func(msg string, attrs ...slog.Attr) {
 		if l := logger(); l != nil {
 			l.LogAttrs(ctx, slog.LevelWarn, msg, append([]slog.Attr{slog.String("tool", tool)}, attrs...)...)

@@ -86,7 +86,7 @@ func TestResolveRefuses(t *testing.T) {
 			t.Errorf("%q: %v, want a *ConfigError", value, err)
 			continue
 		}
-		if diff := cmp.Diff(timeout.ConfigError{Key: "TLC_SMOKE_TIMEOUT_MS", Value: value, Accepted: millis}, *bad); diff != "" {
+		if diff := cmp.Diff(timeout.ConfigError{Key: "TLC_SMOKE_TIMEOUT_MS", Value: value, Accepted: millis, Tool: "tlc_smoke"}, *bad); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", value, diff)
 		}
 	}

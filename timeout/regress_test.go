@@ -128,11 +128,28 @@ func TestNestedPanic(t *testing.T) {
 	if !strings.Contains(string(p.Stack), "blowsUp") {
 		t.Errorf("stack:\n%s", p.Stack)
 	}
-	v := recovered(func() { _ = timeout.Run(context.Background(), inner) })
-	if err, ok := v.(error); !ok || !errors.As(err, &p) || p.Value != http.ErrAbortHandler || !errors.Is(err, http.ErrAbortHandler) {
+	if v := recovered(func() { _ = timeout.Run(context.Background(), inner) }); v != http.ErrAbortHandler {
 		t.Errorf("recovered %v", v)
 	}
+	err = timeout.Run(context.Background(), func(ctx context.Context) error {
+		return timeout.Run(ctx, func(context.Context) error { blowsUp("boom"); return nil }, timeout.WithName("inner"))
+	}, timeout.WithRecover(), timeout.WithName("outer"))
+	if !errors.As(err, &p) || p.Value != "boom" || p.Tool != "inner" || !strings.Contains(string(p.Stack), "blowsUp") {
+		t.Errorf("%+v", err)
+	}
+	// One that was recovered is not taken for another that comes later.
+	err = timeout.Run(context.Background(), func(ctx context.Context) error {
+		recovered(func() { _ = inner(ctx) })
+		blowsUpElsewhere(uncomparable{})
+		return nil
+	}, timeout.WithRecover(), timeout.WithName("outer"))
+	if !errors.As(err, &p) || p.Tool != "outer" || !strings.Contains(string(p.Stack), "blowsUpElsewhere") {
+		t.Errorf("%+v", err)
+	}
 }
+
+//go:noinline
+func blowsUpElsewhere(v any) { panic(v) }
 
 // The timeout of a tool does not wait for ever because its progress is being reported.
 func TestSinkThatBeats(t *testing.T) {
@@ -198,9 +215,11 @@ func TestAbandonedIsReportedFirst(t *testing.T) {
 	for range 300 {
 		var r recorder
 		release := make(chan struct{})
-		time.AfterFunc(2*time.Millisecond, func() { close(release) })
-		err := timeout.Run(context.Background(), func(context.Context) error { <-release; return nil },
-			timeout.Config{Total: time.Millisecond, Grace: time.Millisecond}, timeout.WithHooks(r.hooks()))
+		err := timeout.Run(context.Background(), func(context.Context) error {
+			time.AfterFunc(2*time.Millisecond, func() { close(release) })
+			<-release
+			return nil
+		}, timeout.Config{Total: time.Millisecond, Grace: time.Millisecond}, timeout.WithHooks(r.hooks()))
 		e := stopped(t, err)
 		for timeout.Abandoned() > 0 {
 			time.Sleep(100 * time.Microsecond)

@@ -35,7 +35,7 @@ func (e *execution) cameBack() {
 	e.observeNow(hookReturned, e.err)
 	if e.panicked != nil {
 		e.logAttrs(slog.LevelError, "abandoned tool panicked",
-			slog.Any("error", e.err), slog.String("stack", string(e.panicked.Stack)))
+			slog.String("error", e.err.Error()), slog.String("stack", string(e.panicked.Stack)))
 		return
 	}
 	e.logAttrs(slog.LevelWarn, "abandoned tool returned", slog.Any("execution", e.snapshot(e.err)))
@@ -69,10 +69,12 @@ func (e *execution) logAttrs(level slog.Level, msg string, attrs ...slog.Attr) {
 
 // snapshot is the state of the execution as it is now.
 func (e *execution) snapshot(err error) Snapshot {
+	e.cell.Lock()
+	defer e.cell.Unlock()
 	now := e.cell.Now()
 	return Snapshot{
 		Tool: e.tool, Limits: e.limits, Elapsed: now, SinceBeat: max(now-e.cell.Last(), 0),
-		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Err: err,
+		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls, Err: err,
 	}
 }
 
@@ -81,7 +83,7 @@ func (e *execution) snapshot(err error) Snapshot {
 func (e *execution) snapshotOf(out *Error) Snapshot {
 	return Snapshot{
 		Tool: e.tool, Limits: e.limits, Elapsed: out.Elapsed, SinceBeat: out.SinceBeat,
-		LongestGap: out.LongestGap, Beats: out.Beats, Err: out, Stack: out.Stack,
+		LongestGap: out.LongestGap, Beats: out.Beats, Detail: out.Detail, Stalls: out.Stalls, Err: out, Stack: out.Stack,
 	}
 }
 

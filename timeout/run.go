@@ -50,14 +50,20 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 //	stop := context.AfterFunc(ctx, func() { conn.Close() })
 //	defer stop()
 //
-// If ctx is over already, fn is not called. A panic of fn becomes a panic of Run,
-// also after the limit, with an error that prints its value and its stack and in
-// which errors.As finds the [*PanicError]; see [WithRecover]. So compare what recover
-// gives with errors.Is, and not with ==, to find a http.ErrAbortHandler. If fn calls
-// runtime.Goexit, Run returns [ErrGoexit].
+// If ctx is over already, fn is not called. A panic of fn becomes a panic of Run, also
+// after the limit. Where fn panics with an error that is no runtime.Error, Run panics with
+// the same, so that whoever recovers it may compare it, as net/http does with
+// http.ErrAbortHandler. Anything else comes in an error that prints its value and its
+// stack, and in which errors.As finds the [*PanicError]. A crash prints the stack in both
+// cases; see also [WithRecover]. If fn calls runtime.Goexit, Run returns a [*GoexitError].
 //
 // Time is the monotonic clock's: where that stands still while a machine sleeps, as it
-// does on most systems, an execution does not age meanwhile.
+// does on most systems, an execution does not age meanwhile. Where it goes on although
+// nobody can run, because the process is stopped (by SIGSTOP, Ctrl-Z or a debugger), its
+// machine paused or its container starved, the idle limit starts afresh when the process
+// runs again: the stall is logged and counted, and no gap of the tool's. It is told by
+// the execution's own timer, which is overdue by more than a quarter of the idle limit,
+// at least 10 ms and at most 1 s. The total goes on.
 //
 // Run panics if ctx or fn is nil.
 func Run(ctx context.Context, fn func(context.Context) error, opts ...Option) error {

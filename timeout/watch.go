@@ -59,8 +59,10 @@ func (e *execution) next() time.Duration {
 	return next
 }
 
-// due returns the limit that has fallen due, or 0. The total goes first (SPEC 3.4).
+// due returns the limit that has fallen due, or 0. The total goes first (SPEC 3.4), and
+// counts time in which nobody could run (SPEC 3.16); idle does not.
 func (e *execution) due(now time.Duration) Kind {
+	(*engine)(e).Stalled(now)
 	switch {
 	case e.limits.Total > 0 && now >= e.limits.Total:
 		return Total
@@ -88,12 +90,14 @@ func (e *execution) onTimer() {
 		e.cell.Unlock()
 		return
 	}
-	e.armed = pulse.Forever
 	now := e.cell.Flush()
 	if kind := e.due(now); kind != 0 {
 		e.fire(kind, now)
 		return
 	}
+	e.armed = pulse.Forever
+	stall := e.unloggedStall
+	e.unloggedStall = 0
 	idle := e.cell.IdleDue() // once: a beat may come at any time
 	warn := now >= e.warningDue(idle)
 	if warn {
@@ -101,6 +105,7 @@ func (e *execution) onTimer() {
 	}
 	e.armFor(e.next(), now)
 	e.cell.Unlock()
+	e.logStall(stall)
 	if warn {
 		s := e.snapshot(nil)
 		e.observe(hookNearIdle, s)

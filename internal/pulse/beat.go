@@ -58,9 +58,10 @@ func (c *Cell) beat(detail *any) {
 func (c *Cell) record(now time.Duration) {
 	if !c.raise(now) {
 		// Too late, or so it looks: a flush that has ended the burst but not yet
-		// raised the stamp would make any beat look late. It holds the lock.
+		// raised the stamp would make any beat look late. It holds the lock. Or else
+		// nobody could run, and so neither could the beat.
 		c.mu.Lock()
-		ok := c.raise(now)
+		ok := c.raise(now) || c.engine.Stalled(now)
 		c.mu.Unlock()
 		if !ok {
 			return
@@ -128,6 +129,10 @@ func (c *Cell) Flush() (now time.Duration) {
 	c.notify()
 	return now
 }
+
+// Restart makes the idle limit count afresh from now. What was before is no gap of the
+// tool's. The cell is locked.
+func (c *Cell) Restart(now time.Duration) { c.lift(now) }
 
 // lift raises the stamp to now, whatever the limit.
 func (c *Cell) lift(now time.Duration) {

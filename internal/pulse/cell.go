@@ -18,13 +18,16 @@ const (
 	closed               // the execution has ended: beats do nothing
 )
 
-// Engine is what a cell asks of the execution that owns it. Both are called with
-// the cell locked.
+// Engine is what a cell asks of the execution that owns it. All are called with the
+// cell locked.
 type Engine interface {
 	// Wake asks for a flush after at most d.
 	Wake(d time.Duration)
 	// Rearm says that the idle check is on again and its timer must be set.
 	Rearm()
+	// Stalled reports whether the limit fell due while nobody could run. Then it has
+	// called Restart.
+	Stalled(now time.Duration) bool
 }
 
 // A Cell is the heartbeat of one execution. Its address is its identity: it is
@@ -49,6 +52,7 @@ type Cell struct {
 	detail  atomic.Pointer[any]
 	relays  atomic.Pointer[[]*Relay] // replaced under mu, never changed in place
 	engine  Engine
+	View    atomic.Value // the *heartbeat.Monitor, if somebody has asked for it
 
 	mu      sync.Mutex // guards what follows, and every change of state and held
 	holds   int32      // holds not yet released, those of nested executions included

@@ -65,11 +65,13 @@ func (c *Cell) hold(n int32) {
 		}
 	}
 	if gap := now - c.Last(); c.held.Load() == 0 {
-		if c.idle > 0 && gap >= c.idle {
+		switch {
+		case c.idle <= 0 || gap < c.idle:
+			c.lengthen(int64(gap))
+		case !c.engine.Stalled(now):
 			c.refused += n
 			return // too late: the check is not suspended, and the limit fires
 		}
-		c.lengthen(int64(gap))
 	}
 	c.lift(now)
 	if c.held.Add(n) == 0 {

@@ -1,0 +1,55 @@
+package timeout
+
+import (
+	"log/slog"
+	"time"
+)
+
+// This file tells the silence of a tool from time in which nobody could run: the process
+// was stopped (SIGSTOP, a debugger), its machine paused, its container starved (SPEC
+// 3.16). The evidence is the execution's own timer, which is overdue. That is looked at
+// where somebody is late already, in the timer's function, and by a beat, a hold or a
+// return after the limit, whichever of them runs first when the process runs again. What
+// is in time pays nothing.
+//
+// A process that was stopped for less than what was left until its timer was due leaves
+// no such evidence. It has lost part of one idle limit, and no more.
+
+const (
+	// A timer that is overdue by less than a quarter of the idle limit, at most maxSlack,
+	// is an ordinary late one.
+	maxSlack = time.Second
+	// minSlack is what a busy machine takes to run a timer. Without it, limits of a few
+	// milliseconds would see a stall in every timer, and never fire.
+	minSlack = 10 * time.Millisecond
+)
+
+// Stalled reports whether nobody could run when the idle limit fell due at or before now.
+// If so the idle check has started afresh. The cell is locked.
+//
+// On a clock that was given a timer is late because the goroutine that moves the clock was
+// quicker, and says nothing. In a bubble of testing/synctest a timer is never late.
+func (w *engine) Stalled(now time.Duration) bool {
+	e := (*execution)(w)
+	if e.decided || e.limits.Idle <= 0 || e.cell.Clock() != nil {
+		return false
+	}
+	overdue := now - e.armed
+	if overdue <= min(max(e.limits.Idle/4, minSlack), maxSlack) {
+		return false
+	}
+	e.stalls++
+	e.unloggedStall = overdue
+	e.armed = now // the timer's function is about to run, and finds the same stall no more
+	e.cell.Restart(now)
+	return true
+}
+
+// logStall logs the newest stall, once. The caller holds no lock: a beat that has found
+// one leaves this to the timer's function, which is about to run, or to the end.
+func (e *execution) logStall(overdue time.Duration) {
+	if overdue > 0 && e.log != nil {
+		e.logAttrs(slog.LevelWarn, "the process was stalled; the tool's idle check starts afresh",
+			slog.Duration("overdue", overdue), slog.Any("execution", e.snapshot(nil)))
+	}
+}

@@ -1,0 +1,124 @@
+//go:build unix
+
+package timeout_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+const stallChildEnv = "TOOLDEADLINE_STALL_CHILD"
+
+// TestStallChild is no test, but the process that TestRealStall stops: it runs one tool
+// under an idle limit of 1 s and says how that ended.
+func TestStallChild(t *testing.T) {
+	mode := os.Getenv(stallChildEnv)
+	if mode == "" {
+		return // it has not been started as that
+	}
+	started := make(chan struct{})
+	go func() {
+		<-started
+		fmt.Println("running")
+	}()
+	stalls := 0
+	hooks := timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { stalls = s.Stalls }}
+	go func() { time.Sleep(time.Minute); os.Exit(3) }()
+	in := bufio.NewReader(os.Stdin)
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		for range 10 {
+			time.Sleep(50 * time.Millisecond)
+			heartbeat.Beat(ctx)
+		}
+		close(started)
+		switch mode {
+		case "beats":
+			go func() { in.ReadString('\n'); os.Stdin.Close() }()
+			for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && ctx.Err() == nil; {
+				time.Sleep(50 * time.Millisecond)
+				heartbeat.Beat(ctx)
+			}
+		case "returns":
+			in.ReadString('\n') // which comes while nobody runs
+		case "stuck":
+			<-ctx.Done()
+		}
+		return nil
+	}, timeout.Config{Idle: time.Second, Total: time.Hour}, timeout.WithHooks(hooks))
+	switch {
+	case err == nil:
+		fmt.Printf("lived, stalls %d\n", stalls)
+	case errors.Is(err, timeout.ErrIdle):
+		fmt.Printf("idle, stalls %d\n", stalls)
+	default:
+		fmt.Println(err)
+	}
+	os.Exit(0)
+}
+
+// SPEC 3.16, with real signals: a process that is stopped for 3 s under an idle limit of
+// 1 s.
+func TestRealStall(t *testing.T) {
+	for _, tc := range []struct{ mode, want string }{
+		{"beats", "lived, stalls 1"},
+		{"returns", "lived, stalls "}, // 1, unless the line was there before the limit was due
+		{"stuck", "idle, stalls 1"},
+	} {
+		t.Run(tc.mode, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(os.Args[0], "-test.run=^TestStallChild$")
+			cmd.Env = append(os.Environ(), stallChildEnv+"="+tc.mode)
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			stdout, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait()
+			}()
+			lines := bufio.NewScanner(stdout)
+			if !lines.Scan() || lines.Text() != "running" {
+				t.Fatalf("the child says %q, %v", lines.Text(), lines.Err())
+			}
+			signal(t, cmd.Process, syscall.SIGSTOP)
+			time.Sleep(1500 * time.Millisecond)
+			if tc.mode == "returns" {
+				fmt.Fprintln(stdin)
+			}
+			time.Sleep(1500 * time.Millisecond)
+			signal(t, cmd.Process, syscall.SIGCONT)
+			resumed := time.Now()
+			if !lines.Scan() || !strings.HasPrefix(lines.Text(), tc.want) {
+				t.Fatalf("the child says %q, want %q", lines.Text(), tc.want)
+			}
+			if took := time.Since(resumed); tc.mode == "stuck" && (took < 900*time.Millisecond || took > 10*time.Second) {
+				t.Errorf("found %v after the process ran again, want its idle limit of 1s", took)
+			}
+		})
+	}
+}
+
+func signal(t *testing.T, p *os.Process, s os.Signal) {
+	t.Helper()
+	if err := p.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
