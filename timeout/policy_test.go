@@ -156,6 +156,13 @@ func TestResolveLogs(t *testing.T) {
 	if _, err := tlaPolicy(nil).Resolve("other", 1); err != nil { // clamps without a logger
 		t.Fatal(err)
 	}
+	lines := strings.Count(buf.String(), "\n")
+	if _, err := p.Resolve("tlc_explore", time.Hour); err != nil { // at the ceiling
+		t.Fatal(err)
+	}
+	if n := strings.Count(buf.String(), "\n"); n != lines+1 || strings.Count(buf.String(), "ceiling;") != 1 {
+		t.Errorf("a request at the ceiling is warned about:\n%s", buf.String())
+	}
 	for _, want := range []string{
 		`level=WARN msg="requested timeout exceeds the tool's ceiling; using the ceiling" tool=tlc_explore requested=2h0m0s ceiling=1h0m0s`,
 		`level=WARN msg="idle timeout -7s is negative; using 0 (no idle check)" tool=tlc_explore`,
@@ -420,7 +427,7 @@ func withoutTime(log string) string {
 // Each doubtful value is logged once, to the first who listens, and not for every request.
 func TestDoubtIsLoggedOnce(t *testing.T) {
 	var buf bytes.Buffer
-	vars := map[string]string{"MCP_TIMEOUT": "120000"}
+	vars := map[string]string{"MCP_TIMEOUT": "4294967296"} // which is 0 in 32 bits
 	p := &timeout.Policy{Lookup: env(vars)}
 	for range 3 {
 		_, _ = p.Resolve("a", 0) // nobody listens
@@ -440,9 +447,9 @@ func TestDoubtIsLoggedOnce(t *testing.T) {
 			t.Errorf("%s: logged %d times, want %d:\n%s", key, n, want, buf.String())
 		}
 	}
-	count("MCP_TIMEOUT=120000", 1)
-	vars["MCP_TIMEOUT"] = "4294967296" // which is 0 in 32 bits
 	count("MCP_TIMEOUT=4294967296", 1)
+	vars["MCP_TIMEOUT"] = "120000"
+	count("MCP_TIMEOUT=120000", 1)
 	vars["MCP_TIMEOUT"] = "7"
 	count("MCP_TIMEOUT=7", 0)
 	vars["MCP_IDLE_TIMEOUT"] = "10000"

@@ -82,7 +82,7 @@ func (s *Sampler) dump(n int) []byte {
 	}
 	for size := textLeast + n*each; ; size *= 2 {
 		buf := make([]byte, min(size, textMost))
-		used := len(buf)
+		var used int
 		if s.Dump != nil {
 			used = s.Dump(buf)
 		} else {

@@ -147,7 +147,7 @@ func TestOneSlowSample(t *testing.T) {
 		if takes(t, s, 2500) {
 			t.Error("paid for too early")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if !takes(t, s, 2500) {
 			t.Error("more than 25 s are owed")
 		}

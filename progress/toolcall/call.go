@@ -64,14 +64,7 @@ func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (
 	if err != nil {
 		return zero, err
 	}
-	limits, err := s.Policy.Resolve(c.Tool, requested)
-	if err != nil {
-		return zero, err
-	}
-	opts := append(make([]timeout.Option, 0, len(s.Options)+5), limits, timeout.WithName(c.Tool), timeout.WithRecover())
-	if s.Policy != nil {
-		opts = append(opts, timeout.WithLogger(s.Policy.Logger))
-	}
+	opts := append(make([]timeout.Option, 0, len(s.Options)+2), timeout.WithRecover())
 	opts = append(opts, s.Options...)
 
 	around := FromContext(ctx)
@@ -83,7 +76,7 @@ func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (
 		return value, err
 	}
 	if c.Token == nil || around != nil && around.Session == c.Session {
-		return timeout.Do(ctx, run, opts...) // two of one token could not agree on what increases
+		return timeout.DoPolicy(ctx, s.Policy, c.Tool, requested, run, opts...) // two of one token could not agree on what increases
 	}
 	stop := func() {}
 	opts = append(opts, timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
@@ -91,7 +84,7 @@ func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (
 	}}))
 	// Not in h: one that has been abandoned would never get to its end.
 	defer func() { stop() }()
-	return timeout.Do(ctx, run, opts...)
+	return timeout.DoPolicy(ctx, s.Policy, c.Tool, requested, run, opts...)
 }
 
 const timeoutKey = "timeoutMs"
