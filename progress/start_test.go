@@ -289,7 +289,7 @@ func TestNotifierContext(t *testing.T) {
 }
 
 // SPEC 7.4, 7.5: whatever a notifier does, the tool and its limits are on time, stop is
-// bounded, and nothing begins after it.
+// bounded, and nothing begins after it. The answer keeps 5 ms from what has been sent.
 func TestBadNotifiers(t *testing.T) {
 	const ms = time.Millisecond
 	cancelled := func(ctx context.Context, _ int32) { <-ctx.Done() }
@@ -302,13 +302,13 @@ func TestBadNotifiers(t *testing.T) {
 	}{
 		{"panics", func(context.Context, int32) { panic("boom") }, false, 0, 1},
 		{"goexits", func(context.Context, int32) { runtime.Goexit() }, false, 0, 1},
-		{"returns just in time", func(context.Context, int32) { time.Sleep(5*s + 99*ms) }, false, 99 * ms, 1},
+		{"returns just in time", func(context.Context, int32) { time.Sleep(5*s + 99*ms) }, false, 104 * ms, 1},
 		{"returns when it is cancelled", cancelled, false, 100 * ms, 1},
 		{"is slow to be cancelled", func(ctx context.Context, _ int32) { <-ctx.Done(); time.Sleep(50 * ms) }, false, 150 * ms, 1},
 		{"is deaf", func(context.Context, int32) { time.Sleep(time.Hour) }, false, 200 * ms, 1},
 		{"panics, the last too", func(context.Context, int32) { panic("boom") }, true, 0, 2},
 		{"goexits, the last too", func(context.Context, int32) { runtime.Goexit() }, true, 0, 2},
-		{"takes its time, the last too", func(context.Context, int32) { time.Sleep(99 * ms) }, true, 99 * ms, 2},
+		{"takes its time, the last too", func(context.Context, int32) { time.Sleep(99 * ms) }, true, 104 * ms, 2},
 		{"returns just in time, and the last is cancelled", func(ctx context.Context, _ int32) {
 			select {
 			case <-time.After(5*s + 99*ms):
@@ -403,29 +403,68 @@ func TestNothingAfterStop(t *testing.T) {
 
 // SPEC 7.2: the first update goes out, however quick the tool is, and so does the last.
 func TestQuickTool(t *testing.T) {
-	for i := range 4000 {
-		want := []float64{1}
-		var told []float64
+	quick := func(updates int) {
+		var got []float64
 		stop := func() {}
 		_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 			stop = progress.Start(ctx, "t", func(_ context.Context, n progress.Notification) error {
-				told = append(told, n.Progress)
+				got = append(got, n.Progress)
 				return nil
 			})
-			progress.Report(ctx, progress.Update{Progress: 1})
-			if i%2 == 1 {
-				progress.Report(ctx, progress.Update{Progress: 2})
-				want = append(want, 2)
+			for i := range updates {
+				progress.Report(ctx, progress.Update{Progress: float64(i + 1)})
 			}
 			return nil
 		}, timeout.Config{Idle: time.Minute})
 		stop()
-		if len(told) == 1 && i%2 == 1 {
-			want = want[1:] // the first had not been read yet
+		want := []float64{1, 2}[:updates]
+		if len(got) == 1 && updates == 2 {
+			want = want[1:] // there was a newer one before the first had been sent
 		}
-		if diff := cmp.Diff(want, told); diff != "" {
-			t.Fatalf("progress (-want +got):\n%s", diff)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("progress (-want +got):\n%s", diff)
 		}
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range 500 {
+				quick(1 + i%2)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// The answer keeps a distance from a notification right before it, and only from that.
+func TestSettle(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tc := range []struct {
+		name   string
+		linger time.Duration // after the last update
+		err    error         // of the notifier
+		want   time.Duration
+	}{
+		{"at once", 0, nil, 5 * ms},
+		{"after a while", 3 * ms, nil, 2 * ms},
+		{"after long", 5 * ms, nil, 0},
+		{"not sent", 0, errors.New("disconnected"), 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stop := func() {}
+				_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+					stop = progress.Start(ctx, "t", func(context.Context, progress.Notification) error { return tc.err })
+					report(ctx, progress.Update{Progress: 1})
+					time.Sleep(tc.linger)
+					return nil
+				}, timeout.Config{})
+				start := time.Now()
+				if stop(); time.Since(start) != tc.want {
+					t.Errorf("stop took %v, want %v", time.Since(start), tc.want)
+				}
+			})
+		})
 	}
 }
 
