@@ -86,18 +86,19 @@ func Await[T any](ctx context.Context, what string, ask func(context.Context) (T
 // announce makes the wait the message that beats repeat, until takeBack is called. It
 // leaves the tool's own figures as they are: waiting is no progress.
 func announce(ctx context.Context, what string, limit time.Duration) (takeBack func()) {
-	u := newest(ctx)
-	before := u.Message
-	u.Message = "Waiting for approval of " + what
+	before := newest(ctx)
+	said := before
+	said.Waiting = true
+	said.Message = "Waiting for approval of " + what
 	if limit > 0 {
-		u.Message += fmt.Sprintf(" (up to %v)", limit)
+		said.Message += fmt.Sprintf(" (up to %v)", limit)
 	}
-	Report(ctx, u)
-	said := u.Message
+	Report(ctx, said)
 	return func() {
-		if u := newest(ctx); u.Message == said {
-			u.Message = before
-			Report(ctx, u)
+		// The end of the wait is not worth a notification of its own: after an expiry the
+		// answer of the tool is about to follow it.
+		if c := pulse.Of(ctx); c != nil && newest(ctx) == said {
+			c.Remember(detailOf(before))
 		}
 	}
 }

@@ -99,6 +99,38 @@ func TestAwaitTellsTheClient(t *testing.T) {
 	})
 }
 
+// SPEC 7.9: what is due when nobody has answered is the tool's newest update, if it has not
+// been sent, and else nothing.
+func TestAwaitExpires(t *testing.T) {
+	const waiting = "Waiting for approval of rm (up to 5s)"
+	e := 1e-12
+	for _, tc := range []struct {
+		name   string
+		before []progress.Update
+		want   []note
+	}{
+		{"nothing reported", nil, []note{{0, 0, 0, waiting}, {2 * s, e, 0, waiting}}}, // the wait is an execution, and its start a beat
+		{"reported before", []progress.Update{{Progress: 3, Message: "a"}}, []note{{0, 3, 0, "a"}, {2 * s, 3 + e, 0, waiting}}},
+		{"pending before", []progress.Update{{Progress: 3, Message: "a"}, {Progress: 4, Message: "b"}},
+			[]note{{0, 3, 0, "a"}, {2 * s, 4, 0, waiting}, {5 * s, 4 + e, 0, "b"}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				call(t, "t", func(ctx context.Context) {
+					for _, u := range tc.before {
+						report(ctx, u)
+					}
+					_, err := progress.Await(ctx, "rm", person(time.Hour), progress.WithLimit(5*s))
+					synctest.Wait() // the worst case: what can be sent before the answer is
+					if !errors.Is(err, progress.ErrNoAnswer) {
+						t.Error(err)
+					}
+				}, progress.WithInterval(2*s)).want(t, tc.want...)
+			})
+		})
+	}
+}
+
 // What the tool reports meanwhile, from another goroutine, is not taken back.
 func TestAwaitLeavesNewerUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

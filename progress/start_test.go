@@ -118,7 +118,7 @@ func TestStart(t *testing.T) {
 			report(ctx, progress.Update{Progress: 2})
 			time.Sleep(10*s - 1)
 			synctest.Wait()
-		}, []note{{0, 1, 0, ""}}},
+		}, []note{{0, 1, 0, ""}, {10*s - 1, 2, 0, ""}}},
 		{"silence", nil, func(context.Context) { time.Sleep(time.Hour) }, nil},
 		{"plain beats say no more than that it lives", nil, func(ctx context.Context) {
 			for range 3 {
@@ -175,10 +175,31 @@ func TestStart(t *testing.T) {
 				return nil
 			}, timeout.Config{})
 		}, []note{{0, 0, 0, ""}, {10 * s, 4, 0, ""}}},
-		{"what is pending at the end is dropped", nil, func(ctx context.Context) {
-			report(ctx, progress.Update{Progress: 1})
-			report(ctx, progress.Update{Progress: 2})
-		}, []note{{0, 1, 0, ""}}},
+		{"the newest that is pending at the end goes out", nil, func(ctx context.Context) {
+			for i := range 5 {
+				report(ctx, progress.Update{Progress: float64(i), Total: 4})
+			}
+			heartbeat.Beat(ctx)
+			time.Sleep(s)
+		}, []note{{0, 0, 4, ""}, {s, 4, 4, ""}}},
+		{"a beat that is pending at the end does not", nil, func(ctx context.Context) {
+			report(ctx, progress.Update{Progress: 1, Message: "a"})
+			heartbeat.Beat(ctx)
+			time.Sleep(s)
+		}, []note{{0, 1, 0, "a"}}},
+		{"nor does an update that says nothing new", nil, func(ctx context.Context) {
+			for range 2 {
+				report(ctx, progress.Update{Progress: math.NaN(), Total: math.NaN(), Message: "a"})
+			}
+		}, []note{{0, 0, 0, "a"}}},
+		{"a smaller value with a new message does", nil, func(ctx context.Context) {
+			report(ctx, progress.Update{Progress: 2, Message: "a"})
+			report(ctx, progress.Update{Progress: 1, Message: "b"})
+		}, []note{{0, 2, 0, "a"}, {0, 2 + 1e-12, 0, "b"}}},
+		{"what is waited for does not", nil, func(ctx context.Context) {
+			report(ctx, progress.Update{Progress: 1, Message: "a"})
+			report(ctx, progress.Update{Progress: 1, Message: "Waiting", Waiting: true})
+		}, []note{{0, 1, 0, "a"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { call(t, "token", tc.tool, tc.opts...).want(t, tc.want...) })
@@ -268,20 +289,39 @@ func TestNotifierContext(t *testing.T) {
 }
 
 // SPEC 7.4, 7.5: whatever a notifier does, the tool and its limits are on time, stop is
-// bounded, and nothing begins after it.
+// bounded, and nothing begins after it. The answer keeps 5 ms from what has been sent.
 func TestBadNotifiers(t *testing.T) {
 	const ms = time.Millisecond
+	cancelled := func(ctx context.Context, _ int32) { <-ctx.Done() }
 	for _, tc := range []struct {
 		name   string
-		notify func(ctx context.Context)
+		notify func(ctx context.Context, n int32)
+		last   bool          // an update is pending at the end
 		stop   time.Duration // how long stop takes
+		calls  int32
 	}{
-		{"panics", func(context.Context) { panic("boom") }, 0},
-		{"goexits", func(context.Context) { runtime.Goexit() }, 0},
-		{"returns just in time", func(context.Context) { time.Sleep(5*s + 99*ms) }, 99 * ms},
-		{"returns when it is cancelled", func(ctx context.Context) { <-ctx.Done() }, 100 * ms},
-		{"is slow to be cancelled", func(ctx context.Context) { <-ctx.Done(); time.Sleep(50 * ms) }, 150 * ms},
-		{"is deaf", func(context.Context) { time.Sleep(time.Hour) }, 200 * ms},
+		{"panics", func(context.Context, int32) { panic("boom") }, false, 0, 1},
+		{"goexits", func(context.Context, int32) { runtime.Goexit() }, false, 0, 1},
+		{"returns just in time", func(context.Context, int32) { time.Sleep(5*s + 99*ms) }, false, 104 * ms, 1},
+		{"returns when it is cancelled", cancelled, false, 100 * ms, 1},
+		{"is slow to be cancelled", func(ctx context.Context, _ int32) { <-ctx.Done(); time.Sleep(50 * ms) }, false, 150 * ms, 1},
+		{"is deaf", func(context.Context, int32) { time.Sleep(time.Hour) }, false, 200 * ms, 1},
+		{"panics, the last too", func(context.Context, int32) { panic("boom") }, true, 0, 2},
+		{"goexits, the last too", func(context.Context, int32) { runtime.Goexit() }, true, 0, 2},
+		{"takes its time, the last too", func(context.Context, int32) { time.Sleep(99 * ms) }, true, 104 * ms, 2},
+		{"returns just in time, and the last is cancelled", func(ctx context.Context, _ int32) {
+			select {
+			case <-time.After(5*s + 99*ms):
+			case <-ctx.Done():
+			}
+		}, true, 100 * ms, 2},
+		{"has no time left for the last", cancelled, true, 100 * ms, 1},
+		{"is deaf, and never gets to the last", func(context.Context, int32) { time.Sleep(time.Hour) }, true, 200 * ms, 1},
+		{"is quick, and deaf to the last", func(_ context.Context, n int32) {
+			if n > 1 {
+				time.Sleep(time.Hour)
+			}
+		}, true, 200 * ms, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -290,11 +330,13 @@ func TestBadNotifiers(t *testing.T) {
 				start := time.Now()
 				err := timeout.Run(t.Context(), func(ctx context.Context) error {
 					stop = progress.Start(ctx, "t", func(ctx context.Context, _ progress.Notification) error {
-						began.Add(1)
-						tc.notify(ctx)
+						tc.notify(ctx, began.Add(1))
 						return nil
 					}, progress.WithInterval(10*s))
 					progress.Report(ctx, progress.Update{})
+					if synctest.Wait(); tc.last {
+						progress.Report(ctx, progress.Update{Message: "last"})
+					}
 					<-ctx.Done()
 					return nil
 				}, timeout.Config{Idle: 5 * s})
@@ -310,8 +352,8 @@ func TestBadNotifiers(t *testing.T) {
 					t.Errorf("stop took %v, want %v", took, tc.stop)
 				}
 				time.Sleep(2 * time.Hour)
-				if began.Load() != 1 {
-					t.Errorf("called %d times", began.Load())
+				if began.Load() != tc.calls {
+					t.Errorf("called %d times, want %d", began.Load(), tc.calls)
 				}
 			})
 		})
@@ -359,24 +401,70 @@ func TestNothingAfterStop(t *testing.T) {
 	}
 }
 
-// SPEC 7.2: the first update goes out, however quick the tool is, and so does one that is
-// due when the tool returns.
+// SPEC 7.2: the first update goes out, however quick the tool is, and so does the last.
 func TestQuickTool(t *testing.T) {
-	for range 2000 {
-		var told []float64
+	quick := func(updates int) {
+		var got []float64
 		stop := func() {}
 		_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 			stop = progress.Start(ctx, "t", func(_ context.Context, n progress.Notification) error {
-				told = append(told, n.Progress)
+				got = append(got, n.Progress)
 				return nil
 			})
-			progress.Report(ctx, progress.Update{Progress: 1})
+			for i := range updates {
+				progress.Report(ctx, progress.Update{Progress: float64(i + 1)})
+			}
 			return nil
 		}, timeout.Config{Idle: time.Minute})
 		stop()
-		if diff := cmp.Diff([]float64{1}, told); diff != "" {
-			t.Fatalf("progress (-want +got):\n%s", diff)
+		want := []float64{1, 2}[:updates]
+		if len(got) == 1 && updates == 2 {
+			want = want[1:] // there was a newer one before the first had been sent
 		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("progress (-want +got):\n%s", diff)
+		}
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range 500 {
+				quick(1 + i%2)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// The answer keeps a distance from a notification right before it, and only from that.
+func TestSettle(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tc := range []struct {
+		name   string
+		linger time.Duration // after the last update
+		err    error         // of the notifier
+		want   time.Duration
+	}{
+		{"at once", 0, nil, 5 * ms},
+		{"after a while", 3 * ms, nil, 2 * ms},
+		{"after long", 5 * ms, nil, 0},
+		{"not sent", 0, errors.New("disconnected"), 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stop := func() {}
+				_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+					stop = progress.Start(ctx, "t", func(context.Context, progress.Notification) error { return tc.err })
+					report(ctx, progress.Update{Progress: 1})
+					time.Sleep(tc.linger)
+					return nil
+				}, timeout.Config{})
+				start := time.Now()
+				if stop(); time.Since(start) != tc.want {
+					t.Errorf("stop took %v, want %v", time.Since(start), tc.want)
+				}
+			})
+		})
 	}
 }
 

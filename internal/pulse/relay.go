@@ -24,7 +24,6 @@ const (
 // holds up nothing but the deliveries after it.
 type Relay struct {
 	state   atomic.Uint32
-	due     atomic.Bool // a delivery has been decided on and not begun
 	cell    *Cell
 	every   time.Duration
 	deliver func(context.Context)
@@ -97,7 +96,6 @@ func (r *Relay) notify() {
 			}
 		case quiet:
 			if r.state.CompareAndSwap(quiet, open) {
-				r.due.Store(true)
 				go r.run()
 				return
 			}
@@ -109,32 +107,23 @@ func (r *Relay) notify() {
 func (r *Relay) run() {
 	r.mu.Lock()
 	stopped := r.stopped || r.ctx.Err() != nil // the latter before AfterFunc gets to it
-	mine := !stopped && r.due.Swap(false)
-	if mine {
+	if !stopped {
 		r.running = make(chan struct{})
 	}
 	r.mu.Unlock()
-	if !mine {
+	if stopped {
 		return
 	}
 	start := r.cell.Now()
-	r.deliverOne(func() {
-		if !r.stopped {
-			r.timer = AfterFunc(r.cell.clock, r.every-(r.cell.Now()-start), r.elapsed)
-		}
-	})
-}
-
-// deliverOne makes the delivery that running stands for, and then calls after with the
-// relay locked.
-func (r *Relay) deliverOne(after func()) {
 	defer func() {
 		_ = recover() // a delivery that panics must not end the process
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		close(r.running)
 		r.running = nil
-		after()
+		if !r.stopped {
+			r.timer = AfterFunc(r.cell.clock, r.every-(r.cell.Now()-start), r.elapsed)
+		}
 	}()
 	r.deliver(r.ctx)
 }
@@ -144,7 +133,6 @@ func (r *Relay) elapsed() {
 		return
 	}
 	r.state.Store(open) // before the delivery reads: a beat during it is news
-	r.due.Store(true)
 	r.run()
 }
 
@@ -171,15 +159,10 @@ func (r *Relay) Stop() {
 	}
 }
 
-// Finish is for after Stop. What the relay had decided on and not begun to deliver is
-// delivered now, with a context that is over. The channel is closed when that is done, or
-// what was under way; it is nil where there is neither.
-func (r *Relay) Finish() (done <-chan struct{}) {
+// Running is for after Stop: it is closed when the delivery under way has ended, and nil where
+// there is none. No other follows.
+func (r *Relay) Running() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.due.Swap(false) {
-		r.running = make(chan struct{})
-		go r.deliverOne(func() {})
-	}
 	return r.running
 }

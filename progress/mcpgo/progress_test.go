@@ -96,14 +96,14 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// SPEC 7.2: at most one per interval.
+// SPEC 7.2: at most one per interval, and the last.
 func TestInterval(t *testing.T) {
 	c := links[0].connect(t, newServer(mcpgo.WithInterval(time.Hour)))
 	got := record(c)
 	if _, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"n": 50, "everyMs": 1}, token: "t"}.request()); err != nil {
 		t.Fatal(err)
 	}
-	if n := got.of("t"); len(n) != 1 {
+	if n := got.of("t"); len(n) != 2 || n[1].Progress != 50 {
 		t.Errorf("%v", n)
 	}
 }

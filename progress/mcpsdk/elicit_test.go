@@ -98,7 +98,8 @@ func TestElicitation(t *testing.T) {
 				cs := inMemory(tt.version)(t, s, person(h, tt.answer, &takenBack))
 				start := time.Now()
 				res := call(t, cs, "remove", "t")
-				if took := time.Since(start); took != tt.after {
+				// A keep-alive may be due at the same instant, from which the answer keeps 5 ms.
+				if took := time.Since(start); took < tt.after || took > tt.after+5*time.Millisecond {
 					t.Errorf("answered after %v, want %v", took, tt.after)
 				}
 				if d := cmp.Diff(tt.want, texts(res)[0]); d != "" || res.IsError == (tt.want == "accept") {

@@ -202,8 +202,8 @@ func TestHandlerUnderMiddleware(t *testing.T) {
 		synctest.Wait()
 		all := hd.list()
 		increases(t, all)
-		if len(all) != 3 {
-			t.Errorf("%d notifications in 29 s, want 3", len(all))
+		if len(all) != 4 || all[3].Progress != 28 {
+			t.Errorf("%d notifications in 29 s, want 3 and the last", len(all))
 		}
 	})
 }

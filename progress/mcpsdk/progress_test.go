@@ -18,7 +18,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SPEC 7.1, 7.2, 7.3: the first update goes out at once, then the newest every 10 s; progress
+// SPEC 7.1, 7.2, 7.3: the first update goes out at once, then the newest every 10 s and at the end; progress
 // increases although the tool repeats itself; without a token there is nothing.
 func TestProgressReachesTheClient(t *testing.T) {
 	for _, tt := range []struct {
@@ -27,16 +27,16 @@ func TestProgressReachesTheClient(t *testing.T) {
 		interval []mcpsdk.Option
 		want     []string // time, message
 	}{
-		{"every 10 s", "t", nil, []string{"0s step 0", "10s step 10", "20s step 20"}},
+		{"every 10 s", "t", nil, []string{"0s step 0", "10s step 10", "20s step 20", "26s step 25"}},
 		{"every 4 s", "t", []mcpsdk.Option{mcpsdk.WithInterval(4 * time.Second)},
-			[]string{"0s step 0", "4s step 4", "8s step 8", "12s step 12", "16s step 16", "20s step 20", "24s step 24"}},
+			[]string{"0s step 0", "4s step 4", "8s step 8", "12s step 12", "16s step 16", "20s step 20", "24s step 24", "26s step 25"}},
 		{"no token", nil, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()
 				s.AddTool(&mcp.Tool{Name: "count", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-					for i := range 25 {
+					for i := range 26 {
 						progress.Report(ctx, progress.Update{Progress: float64(i / 15), Total: 25, Message: fmt.Sprint("step ", i)})
 						time.Sleep(time.Second)
 					}
