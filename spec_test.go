@@ -1,0 +1,187 @@
+package tooldeadline_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	ruleHead = regexp.MustCompile(`(?m)^(?:## (\d+)\. |\*\*(\d+\.\d+)\*\* )`)
+	ruleRef  = regexp.MustCompile(`\((\d+\.\d+)(?:, (\d+\.\d+))*\)`)
+
+	// A citation is a rule or a section, and then more rules. A comment may break between
+	// any two words of it.
+	gap      = `(?:\s|//|#|\*|>)*`
+	citation = regexp.MustCompile(`\bSPEC` + gap + `(\d+(?:\.\d+)*)((?:` + gap + `(?:,|;|/|-|–|and\b|or\b|to\b)` + gap + `(?:(?:and|or)\b` + gap + `)?\d+\.\d+(?:\.\d+)*)*)`)
+	another  = regexp.MustCompile(`(-|–|\bto\b)?` + gap + `(\d+(?:\.\d+)*)`)
+)
+
+// rules returns the numbers of the rules and of the sections.
+func rules(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile("docs/SPEC.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, m := range ruleHead.FindAllSubmatch(text, -1) {
+		number := string(m[1]) + string(m[2]) // one of them
+		if known[number] {
+			t.Errorf("docs/SPEC.md has %s twice", number)
+		}
+		known[number] = true
+	}
+	if len(known) < 80 {
+		t.Fatalf("docs/SPEC.md has only %d rules and sections", len(known))
+	}
+	return known
+}
+
+// unknown returns what text cites and known does not have, each with the line that the
+// citation begins in.
+func unknown(text string, known map[string]bool) (bad []string) {
+	for _, m := range citation.FindAllStringSubmatchIndex(text, -1) {
+		line := 1 + strings.Count(text[:m[0]], "\n")
+		first := text[m[2]:m[3]]
+		numbers := []string{first}
+		for _, next := range another.FindAllStringSubmatch(text[m[4]:m[5]], -1) {
+			if next[1] != "" {
+				numbers = append(numbers, between(numbers[len(numbers)-1], next[2])...)
+			}
+			numbers = append(numbers, next[2])
+		}
+		for _, n := range numbers {
+			if !known[n] {
+				bad = append(bad, fmt.Sprintf("%d: SPEC %s", line, n))
+			}
+		}
+	}
+	return bad
+}
+
+// between returns the rules of a range but for its ends: 3.2, 3.3 for 3.1 and 3.4. A range
+// that is none, such as 3.4 to 3.1 or 3.1 to 4.2, returns a rule that does not exist.
+func between(first, last string) (numbers []string) {
+	section, from, _ := strings.Cut(first, ".")
+	other, to, _ := strings.Cut(last, ".")
+	i, _ := strconv.Atoi(from)
+	n, _ := strconv.Atoi(to)
+	if section != other || i >= n {
+		return []string{first + " to " + last}
+	}
+	for i++; i < n; i++ {
+		numbers = append(numbers, fmt.Sprintf("%s.%d", section, i))
+	}
+	return numbers
+}
+
+// Each rule that anything in the repository cites stands in docs/SPEC.md.
+func TestCitedRulesExist(t *testing.T) {
+	known := rules(t)
+	files, cited := 0, 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case !d.Type().IsRegular() || !cites(path):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		files++
+		cited += len(citation.FindAll(text, -1))
+		for _, bad := range unknown(string(text), known) {
+			t.Errorf("%s:%s does not exist", path, bad)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 50 || cited < 50 {
+		t.Errorf("only %d citations in %d files: is everything looked at?", cited, files)
+	}
+}
+
+// cites says whether a file is one that a person writes, in which rules may be cited.
+func cites(path string) bool {
+	switch filepath.Ext(path) {
+	case ".go", ".md", ".mjs", ".yml", ".txt":
+		return true
+	case "":
+		dir := filepath.Base(filepath.Dir(path))
+		return dir == "scripts" || dir == ".ci" || filepath.Base(path) == "Makefile"
+	}
+	return false
+}
+
+// The rules refer to each other by number alone: (4.5), (4.3, 4.6).
+func TestRulesReferToRules(t *testing.T) {
+	known := rules(t)
+	text, err := os.ReadFile("docs/SPEC.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := ruleRef.FindAllSubmatch(text, -1)
+	if len(found) == 0 {
+		t.Error("no reference found")
+	}
+	for _, m := range found {
+		for _, n := range m[1:] {
+			if len(n) > 0 && !known[string(n)] {
+				t.Errorf("docs/SPEC.md refers to %s, which does not exist", n)
+			}
+		}
+	}
+}
+
+// A § in a text stands for SPEC, or this file would be full of bad citations.
+func TestUnknownRules(t *testing.T) {
+	known := map[string]bool{"2": true, "2.1": true, "2.2": true, "2.4": true, "3": true, "3.1": true, "3.10": true}
+	for _, tt := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"a rule", "// § 2.1", nil},
+		{"a section", "// (§ 2): how", nil},
+		{"the end of a sentence", "// § 2.1. § 3.10.", nil},
+		{"a rule that does not exist", "x\n// § 2.3: y", []string{"2: § 2.3"}},
+		{"a section that does not exist", "// § 4.", []string{"1: § 4"}},
+		{"a digit too many", "// § 3.100", []string{"1: § 3.100"}},
+		{"a number too many", "// § 2.1.3", []string{"1: § 2.1.3"}},
+		{"a list", "// § 2.1, 2.2, 2.3 and 3.1", []string{"1: § 2.3"}},
+		{"a list with two conjunctions", "// § 2.1, 2.2, and 2.5", []string{"1: § 2.5"}},
+		{"a list that goes on in the next line", "// § 2.1,\n\t//     2.3", []string{"1: § 2.3"}},
+		{"a break before the number", "// as §\n// 2.3 says", []string{"1: § 2.3"}},
+		{"a break in a list of a script", "# § 2.1 or\n# 2.3", []string{"1: § 2.3"}},
+		{"a whole range", "// § 2.1 to 2.2", nil},
+		{"a range with a hole", "// § 2.1 to 2.4", []string{"1: § 2.3"}},
+		{"a range with a dash", "// § 2.2–2.4", []string{"1: § 2.3"}},
+		{"a range beyond the end", "// § 2.2 to 2.5", []string{"1: § 2.3", "1: § 2.5"}},
+		{"a range backwards", "// § 2.4 to 2.1", []string{"1: § 2.4 to 2.1"}},
+		{"a range over sections", "// § 2.4 to 3.1", []string{"1: § 2.4 to 3.1"}},
+		{"a range and more", "// § 2.1 to 2.2, 3.2", []string{"1: § 3.2"}},
+		{"other figures", "// § 2.1, and 10 s, 20 of them", nil},
+		{"another word", "MY§ 9.9, § of all", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := strings.Join(unknown(strings.ReplaceAll(tt.text, "§", "SPEC"), known), "\n")
+			want := strings.ReplaceAll(strings.Join(tt.want, "\n"), "§", "SPEC")
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
