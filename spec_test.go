@@ -87,31 +87,36 @@ func between(first, last string) (numbers []string) {
 func TestCitedRulesExist(t *testing.T) {
 	known := rules(t)
 	files, cited := 0, 0
+	eachFile(t, cites, func(path, text string) {
+		files++
+		cited += len(citation.FindAllString(text, -1))
+		for _, bad := range unknown(text, known) {
+			t.Errorf("%s:%s does not exist", path, bad)
+		}
+	})
+	if files < 50 || cited < 50 {
+		t.Errorf("only %d citations in %d files: is everything looked at?", cited, files)
+	}
+}
+
+// eachFile calls do with each file of the repository that is wanted.
+func eachFile(t *testing.T, wanted func(path string) bool, do func(path, text string)) {
+	t.Helper()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules"):
 			return fs.SkipDir
-		case !d.Type().IsRegular() || !cites(path):
+		case !d.Type().IsRegular() || !wanted(path):
 			return nil
 		}
 		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		files++
-		cited += len(citation.FindAll(text, -1))
-		for _, bad := range unknown(string(text), known) {
-			t.Errorf("%s:%s does not exist", path, bad)
-		}
-		return nil
+		do(path, string(text))
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if files < 50 || cited < 50 {
-		t.Errorf("only %d citations in %d files: is everything looked at?", cited, files)
 	}
 }
 
