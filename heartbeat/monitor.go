@@ -8,11 +8,11 @@ import (
 )
 
 // A Monitor is the heartbeat of one execution. A nil *Monitor is that of no
-// execution: its methods do nothing and give zero values. All methods are safe for
+// execution: its methods do nothing and return zero values. All methods are safe for
 // concurrent use. Monitors come from [FromContext] alone, and must not be copied.
 type Monitor pulse.Cell
 
-// FromContext gives the monitor of the innermost execution of ctx, or nil where
+// FromContext returns the monitor of the innermost execution of ctx, or nil where
 // there is none.
 func FromContext(ctx context.Context) *Monitor { return (*Monitor)(pulse.Of(ctx)) }
 

@@ -18,10 +18,10 @@ type Update struct {
 	Message string
 }
 
-// Report is a heartbeat that carries u (SPEC 4.5, 7.2): it renews the idle limits of the
-// execution of ctx and of those around it, and is what the client is told next, unless a
-// newer update comes first. It does not block. Outside an execution it does nothing. It
-// is safe for concurrent use, and costs one allocation.
+// Report is a heartbeat that carries u: it renews the idle limits of the execution of
+// ctx and of those around it, and is what the client gets next, unless a newer update
+// comes first. It does not block. Outside an execution it does nothing. It is safe for
+// concurrent use, and costs one allocation.
 //
 // Sinks of package heartbeat find it as a *Update, which they must not change.
 func Report(ctx context.Context, u Update) {

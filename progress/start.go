@@ -25,7 +25,7 @@ type optionFunc func(*reporter)
 func (f optionFunc) apply(r *reporter) { f(r) }
 
 // WithInterval is the shortest time between two notifications. Where it is 0 or negative,
-// and without this option, it is [heartbeat.DefaultInterval], 10 s (SPEC 7.2).
+// and without this option, it is [heartbeat.DefaultInterval], 10 s.
 func WithInterval(d time.Duration) Option {
 	return optionFunc(func(r *reporter) {
 		if r.every = d; d <= 0 {
@@ -47,11 +47,10 @@ const (
 // is sent, and so it is where ctx has no execution.
 //
 // Call stop before the answer is sent, and after the execution has ended, also where it
-// has timed out with its function still running: then nothing follows the answer
-// (SPEC 7.4). What waits for an interval to end is dropped; what is being sent, or due to
-// be, has 100 ms to be finished, and as long again, with its context cancelled, to be given
-// up. Calling stop again does
-// nothing more. It is safe for concurrent use.
+// has timed out with its function still running: then nothing follows the answer. What
+// waits for an interval to end is dropped; what is being sent, or due to be, has 100 ms
+// to be finished, and as long again, with its context cancelled, to be given up. Calling
+// stop again does nothing more. It is safe for concurrent use.
 //
 // [timeout.Hooks] has the moment to call it: Started, with the function's context.
 //

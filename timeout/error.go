@@ -44,7 +44,7 @@ var (
 )
 
 // ErrGoexit is the error of an execution whose function called [runtime.Goexit],
-// as testing's FailNow does, instead of returning (SPEC 3.13).
+// as testing's FailNow does, instead of returning.
 var ErrGoexit = errors.New("timeout: the function called runtime.Goexit")
 
 // An Error is the outcome of an execution that was stopped. It comes as a pointer,
@@ -87,7 +87,7 @@ type Error struct {
 	Cause error // of the caller's context, where its end is an abort
 }
 
-// Error gives the documented message (SPEC 3.1, 3.2), and nothing but it.
+// Error returns the documented message, and nothing but it.
 func (e *Error) Error() string {
 	switch e.Kind {
 	case Idle:
@@ -116,7 +116,7 @@ func seconds(d time.Duration) string {
 // Timeout reports whether a limit stopped the execution, and not the caller.
 func (e *Error) Timeout() bool { return e.Kind == Idle || e.Kind == Total }
 
-// ExitCode is 124 for a timeout and 130 for an abort (SPEC 5.1).
+// ExitCode is 124 for a timeout and 130 for an abort.
 func (e *Error) ExitCode() int {
 	switch {
 	case e.Timeout():
