@@ -12,11 +12,13 @@
 //     Outside an execution it does nothing, so tool code runs unchanged anywhere.
 //   - Package procgroup runs commands: their output is the heartbeat, and their whole
 //     process tree is killed at the end.
-//   - Package progress tells an MCP client how far a tool has come, without an SDK. Its
-//     adapters progress/mcpsdk and progress/mcpgo, each a module of its own, put all of
-//     this into the servers and clients of the two Go SDKs with one line.
-//   - Package stream finds out that a stream has gone silent, and reopens the
-//     notification stream of an MCP client.
+//   - Package progress shows an MCP client how far a tool has come. Its adapters
+//     progress/mcpsdk and progress/mcpgo, each a module of its own, put all of this into
+//     the servers and clients of the two Go SDKs with one line. What they share, and what
+//     those without an SDK use, is in progress/toolcall, a call as a server sees it, and
+//     progress/request, a request as a client sees it.
+//   - Package stream finds a stream that has gone silent, and reopens the notification
+//     stream of an MCP client.
 //
 // # Guarantees
 //

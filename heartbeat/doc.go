@@ -28,7 +28,7 @@
 // # Choosing an interval
 //
 // Beat at least three times per idle limit, so that one beat may be lost and another be
-// late without harm. [Interval] gives the longest interval that is reasonable for the
+// late without harm. [Interval] returns the longest interval that is reasonable for the
 // execution at hand. It is hard to beat too often: a beat costs some 40 ns, and 2 in a
 // tight loop.
 //
@@ -36,17 +36,17 @@
 //
 //  1. A beat blocks on nothing: no channel, no sink, no clock but a read of the
 //     time. It may be called from any number of goroutines.
-//  2. A beat counts for the execution it was given and for all those around it, up
-//     to the first that has ended (SPEC 4.2).
-//  3. A beat outside an execution, or after its end, does nothing (SPEC 4.1, 3.15).
+//  2. A beat counts for the execution it was given and for all those around it, up to the
+//     first that has ended.
+//  3. A beat outside an execution, or after its end, does nothing.
 //  4. A recorded beat is never dated earlier than it was made, so a limit cannot
 //     fire early. It is dated up to 1 ms later where more than a hundred beats
 //     arrive within a millisecond, and for one more; such a burst is also not counted beat
 //     by beat.
 //     With a clock of one's own (timeout.WithClock) every beat is exact.
-//  5. A relay calls its sink at most once per interval, one call at a time, newest
-//     detail first, and never on the goroutine that beats (SPEC 4.5).
-//  6. A hold ends with the execution that declared it, at the latest (SPEC 4.6).
+//  5. A relay calls its sink at most once per interval, one call at a time, newest detail
+//     first, and never on the goroutine that beats.
+//  6. A hold ends with the execution that declared it, at the latest.
 //  7. Nothing here starts a goroutine or a timer before it is called, and nothing
 //     is left when it has returned, been stopped, or its execution has ended.
 //     The one exception is a sink that does not return.

@@ -8,12 +8,12 @@ import (
 )
 
 // DefaultInterval is the interval of automatic beats and of relays where none is
-// given (SPEC 2.11, 4.3, 7.2).
+// given.
 const DefaultInterval = 10 * time.Second
 
 // Beat tells the execution of ctx, and every execution around it, that the work is
-// still making progress. It renews their idle limits and never their total
-// (SPEC 3.6). Outside an execution, or after its end, it does nothing.
+// still making progress. It renews their idle limits and never their total.
+// Outside an execution, or after its end, it does nothing.
 //
 // A loop that beats millions of times can look the execution up once, with
 // [FromContext], and call [Monitor.Beat].
@@ -30,8 +30,8 @@ func BeatWith(ctx context.Context, detail any) {
 }
 
 // Interval is how often the handler of ctx should beat: [DefaultInterval], or half
-// of the idle limit where that is less (SPEC 2.11). Nested executions count too:
-// the smallest idle limit decides. It is never 0, so it can feed a ticker.
+// of the idle limit where that is less. Nested executions count too: the smallest
+// idle limit decides. It is never 0, so it can feed a ticker.
 func Interval(ctx context.Context) time.Duration {
 	if idle := pulse.Of(ctx).SmallestIdle(); idle > 0 {
 		return min(DefaultInterval, max(idle/2, 1))
@@ -47,7 +47,7 @@ func Interval(ctx context.Context) time.Duration {
 //
 // Holds nest, and may be declared by several goroutines: the idle check is on again
 // when the last has been released. Calling release again does nothing. A hold that
-// is never released ends with the execution of ctx (SPEC 4.6).
+// is never released ends with the execution of ctx.
 //
 // Outside an execution it does nothing, and so does release.
 func Hold(ctx context.Context) (release func()) {

@@ -9,16 +9,16 @@ import (
 )
 
 // Keep calls fn and beats on its behalf until it returns: at once, and then at the
-// given interval. Where every is 0 or negative it is what [Interval] gives, at most
+// given interval. Where every is 0 or negative it is what [Interval] returns, at most
 // 10 s. It returns fn's error.
 //
 // It is for calls that work without a chance to beat: a query, a compression, a
 // request to a slow service. It vouches for fn blindly, so an idle limit no longer
 // finds it stuck; only the total does. To wait for a person, use [Hold].
 //
-// fn runs on the caller's goroutine with ctx itself, so panics and
-// [runtime.Goexit] pass through. The beats stop when fn has returned, in whichever
-// way, or when ctx is cancelled (SPEC 4.3).
+// fn runs on the caller's goroutine with ctx itself, so panics and [runtime.Goexit]
+// pass through. The beats stop when fn has returned, in whichever way, or when ctx
+// is cancelled.
 func Keep(ctx context.Context, every time.Duration, fn func(context.Context) error) error {
 	c := pulse.Of(ctx)
 	if c == nil {

@@ -30,11 +30,11 @@ type SinkFunc func(ctx context.Context, e Event) error
 // Beat calls f.
 func (f SinkFunc) Beat(ctx context.Context, e Event) error { return f(ctx, e) }
 
-// Relay passes the beats of the execution of ctx, those of nested executions
-// included, on to s, at most once per interval: the first at once, and what has
-// come meanwhile, as one, when the interval ends. Where every is 0 or negative it
-// is [DefaultInterval]. While no beat comes, the sink is not called, so silence
-// stays visible to whoever listens (SPEC 4.5, 7.6).
+// Relay passes the beats of the execution of ctx, those of nested executions included, on
+// to s, at most once per interval: the first at once, and what has come meanwhile, as
+// one, when the interval ends. Where every is 0 or negative it is [DefaultInterval].
+// While no beat comes, the sink is not called, so silence stays visible to whoever
+// listens.
 //
 // The sink runs on a goroutine of its own: however slow it is, it delays no beat,
 // no deadline and no result, only its own next call.

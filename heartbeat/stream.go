@@ -7,9 +7,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// Reader gives a reader that beats, for the execution of ctx, after every read from
+// Reader returns a reader that beats, for the execution of ctx, after every read from
 // r that brought at least one byte, whether or not it also brought an error. A read
-// of no bytes does not beat (SPEC 4.4).
+// of no bytes does not beat.
 //
 // It does not make a blocked read return: cancelling ctx does not interrupt r. It
 // is as safe for concurrent use as r is.
@@ -30,9 +30,9 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Writer gives a writer that beats, for the execution of ctx, after every write to
-// w that took at least one byte, whether or not it also failed (SPEC 4.4). It is as
-// safe for concurrent use as w is.
+// Writer returns a writer that beats, for the execution of ctx, after every write to
+// w that took at least one byte, whether or not it also failed. It is as safe for
+// concurrent use as w is.
 func Writer(ctx context.Context, w io.Writer) io.Writer {
 	return &writer{w: w, cell: pulse.Of(ctx)}
 }

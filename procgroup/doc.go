@@ -39,14 +39,14 @@
 // # Guarantees
 //
 //  1. A command has exactly one outcome: its own end, an idle timeout, a total timeout or
-//     an abort. The first wins, and Result, error and exit code say the same (SPEC 6.9).
+//     an abort. The first wins, and Result, error and exit code say the same.
 //  2. What the command did itself is kept beside it: a timeout is 124 even if the command
-//     then exits 0, and State says so (SPEC 5.2).
-//  3. The call returns at the latest at the limit, plus the kill grace, plus 1 s, whatever
-//     descendants, pipes, the caller's reader, writers or callback do (SPEC 6.11).
+//     then exits 0, and State says so.
+//  3. The call returns at the latest at the limit, plus the kill grace, plus 1 s,
+//     whatever descendants, pipes, the caller's reader, writers or callback do.
 //  4. After the call nothing of the tree is alive, after success too, as far as the
-//     containment reaches; what could not be killed is in Survivors (SPEC 6.6). With
-//     WithOrphans, what outlives a command that ends by itself may stay.
+//     containment reaches; what could not be killed is in Survivors. With WithOrphans,
+//     what outlives a command that ends by itself may stay.
 //  5. No other process is ever signalled, even if it has got the process id of one that
 //     has ended: the leader stays a zombie until its group is empty, or is known by a
 //     descriptor; others are looked at again once a descriptor is open. On BSDs other
@@ -54,9 +54,9 @@
 //     (signal 0) after the leader, and signalled no more.
 //  6. Every byte that the command wrote before it ended, and that a pipe held by nobody
 //     else still has, is counted; the last ones are kept, within the bounds given, also
-//     after a timeout (SPEC 6.3, 6.4). PipeHeld says that there may be more.
+//     after a timeout. PipeHeld says that there may be more.
 //  7. Output is a heartbeat for the execution of ctx and for all around it, before
-//     anybody else sees it (SPEC 6.2).
+//     anybody else sees it.
 //  8. The host process gets no subreaper flag, waits for no process but the command, and
 //     ignores and handles no signal. A command that waits costs no thread on Linux.
 //  9. When the call has returned there is no goroutine, descriptor, process or control

@@ -11,10 +11,10 @@ import (
 // Defaults of the options.
 const (
 	// DefaultKillGrace is the time between the request to end and the kill when a
-	// limit has fired (SPEC 6.1).
+	// limit has fired.
 	DefaultKillGrace = 5 * time.Second
 	// DefaultMaxOutput is how many bytes are kept of each stream, and of both
-	// together (SPEC 6.3).
+	// together.
 	DefaultMaxOutput = 1 << 20
 )
 
@@ -119,7 +119,7 @@ func WithContainment(c Containment) Option {
 
 // WithOrphans with true leaves alone what is still running when the command has ended
 // by itself: a daemon that it started, say. Without it, or with false, everything is
-// killed (SPEC 6.6). After a timeout or an abort everything is killed in any case.
+// killed. After a timeout or an abort everything is killed in any case.
 func WithOrphans(keep bool) Option {
 	return optionFunc(func(s *settings) { s.orphans = keep })
 }

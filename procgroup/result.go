@@ -40,8 +40,8 @@ func (r Reason) String() string {
 // A Result is how a command that was started ended. It does not change any more.
 type Result struct {
 	// ExitCode is timeout.ExitCode of the error that came with the Result: 0, the
-	// command's own code, 128+n for a signal n, 124 for a timeout, 130 for an abort
-	// (SPEC 5.1, 5.2).
+	// command's own code, 128+n for a signal n, 124 for a timeout, 130 for an
+	// abort.
 	ExitCode int
 	Reason   Reason
 	// State is what the command itself really did, also after a timeout. It is nil if
@@ -53,8 +53,8 @@ type Result struct {
 	// which they arrived.
 	Stdout, Stderr, Combined Output
 
-	// Message says in one line why the command was stopped (SPEC 6.8). It is empty if
-	// it ended by itself.
+	// Message says in one line why the command was stopped. It is empty if it ended
+	// by itself.
 	Message string
 
 	// Escalated says that something was still alive when the grace was over, and had to

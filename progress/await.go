@@ -10,14 +10,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// DefaultAwaitLimit is how long [Await] waits where no limit is given (SPEC 7.9).
+// DefaultAwaitLimit is how long [Await] waits where no limit is given.
 const DefaultAwaitLimit = 30 * time.Second
 
 // awaitGrace is for an ask that does not look at its context.
 const awaitGrace = time.Second
 
-// ErrNoAnswer is what errors.Is finds when nobody has answered in time. Its text is the one
-// that SPEC 7.9 gives the person.
+// ErrNoAnswer is what errors.Is finds when nobody has answered in time. Its text is
+// "Command timed out waiting for approval. Consider approving faster or configuring a
+// longer timeout."
 var ErrNoAnswer error = noAnswerText{}
 
 type noAnswerText struct{}
@@ -51,17 +52,18 @@ func WithLimit(d time.Duration) AwaitOption { return awaitFunc(func(a *await) { 
 // Await calls ask, which waits for a person: for an approval, an answer, an elicitation.
 // what says what for, and reaches the client in the messages of keep-alive updates,
 // "Waiting for approval of ...", one at once and one every 10 s, so that a client that
-// looks at progress waits too. The idle check is held meanwhile (SPEC 4.6);
-// the total of the execution around runs on.
+// looks at progress waits too. The idle check is held meanwhile; the total of the
+// execution around runs on.
 //
 // When nobody has answered within the limit, ask's context is cancelled, and the error is
 // one for which errors.Is finds [ErrNoAnswer] and errors.As a [*timeout.Error], so that
-// [timeout.ExitCode] gives 124, and whose text is the one of SPEC 7.9. Return it from the
+// [timeout.ExitCode] gives 124, and whose text is that of ErrNoAnswer. Return it from the
 // tool as it is. An ask that ignores its context is left behind 1 s later. Where the
 // execution around is stopped first, the error is that of ask's own execution, which was
-// stopped along with it; otherwise it is what ask returned. A panic of ask passes through.
+// stopped along with it; otherwise it is what ask returned. A panic of ask passes
+// through.
 //
-// Outside an execution it waits just the same, and tells nobody.
+// Outside an execution it waits just the same, and nothing is sent.
 func Await[T any](ctx context.Context, what string, ask func(context.Context) (T, error), opts ...AwaitOption) (T, error) {
 	a := await{limit: DefaultAwaitLimit}
 	for _, o := range opts {

@@ -18,15 +18,14 @@
 //
 // # Guarantees
 //
-//  1. Without a progress token nothing is sent, and a token is echoed as it came
-//     (SPEC 7.1; MCP, Progress).
-//  2. The first update goes out at once, and then at most one per interval, the newest
-//     (SPEC 7.2).
-//  3. Progress strictly increases on the wire. An update that brings no progress goes
-//     out with the smallest step that does (SPEC 7.3).
+//  1. Without a progress token nothing is sent, and a token is echoed as it came (MCP,
+//     Progress).
+//  2. The first update goes out at once, and then at most one per interval, the newest.
+//  3. Progress strictly increases on the wire. An update that brings no progress goes out
+//     with the smallest step that does.
 //  4. Nothing is sent after stop has returned, and what was being sent is finished or
-//     given up on before it returns (SPEC 7.4).
+//     given up on before it returns.
 //  5. A client that does not read, or a notifier that fails, panics or hangs, delays no
-//     tool and no limit, and stop by 200 ms at the most (SPEC 7.5).
-//  6. A tool that does not beat sends nothing (SPEC 7.6).
+//     tool and no limit, and stop by 200 ms at the most.
+//  6. A tool that does not beat sends nothing.
 package progress

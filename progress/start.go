@@ -26,7 +26,7 @@ type optionFunc func(*reporter)
 func (f optionFunc) apply(r *reporter) { f(r) }
 
 // WithInterval is the shortest time between two notifications. Where it is 0 or negative,
-// and without this option, it is [heartbeat.DefaultInterval], 10 s (SPEC 7.2).
+// and without this option, it is [heartbeat.DefaultInterval], 10 s.
 func WithInterval(d time.Duration) Option {
 	return optionFunc(func(r *reporter) {
 		if r.every = d; d <= 0 {
@@ -59,8 +59,8 @@ const settleWait = 5 * time.Millisecond
 // end; a beat without an update, or one that says only what is being waited for, is dropped.
 // What is being sent has 100 ms to be finished, that last update included, and as long again,
 // with its context cancelled, to be given up; what has been sent is left 5 ms, since clients act
-// on an answer before a notification that they read together with it. Calling stop again does nothing more. It is safe
-// for concurrent use.
+// on an answer before a notification that they read together with it. Calling stop again does
+// nothing more. It is safe for concurrent use.
 //
 // [timeout.Hooks] has the moment to call it: Started, with the function's context.
 //

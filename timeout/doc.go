@@ -29,24 +29,23 @@
 //
 // # Guarantees
 //
-//  1. Idle fires when now − last heartbeat ≥ idle, total when now − start ≥ total; at
-//     the same instant it is total. Neither ever fires early (SPEC 3.1 to 3.5).
-//  2. An execution has exactly one outcome, and the error, the context's Cause, the
-//     hooks and the log all report that one (SPEC 3.4). After a limit the Err of that
-//     context, and of those made from it, is context.DeadlineExceeded (SPEC 3.8).
-//  3. A function that returns before its limit falls due is never reported as timed
-//     out; one that returns later always is, with its value and its error kept
-//     (SPEC 3.7).
-//  4. Run returns at the latest a grace after the limit, even if the function ignores
-//     its context, and at once when the function answers (SPEC 3.9, 3.10).
+//  1. Idle fires when now − last heartbeat ≥ idle, total when now − start ≥ total; at the
+//     same instant it is total. Neither ever fires early.
+//  2. An execution has exactly one outcome, and the error, the context's Cause, the hooks
+//     and the log all report that one. After a limit the Err of that context, and of
+//     those made from it, is context.DeadlineExceeded.
+//  3. A function that returns before its limit falls due is never reported as timed out;
+//     one that returns later always is, with its value and its error kept.
+//  4. Run returns at the latest a grace after the limit, even if the function ignores its
+//     context, and at once when the function answers.
 //  5. An abort is never mistaken for a timeout, nor a timeout for an abort, whatever
-//     error the function makes of its cancelled context (SPEC 3.11).
-//  6. A deadline of the caller's context is a total (SPEC 3.12).
-//  7. A panic of the function reaches Run's caller, and never ends the process on
-//     another goroutine (SPEC 3.13).
-//  8. Heartbeats and holds of nested executions count for those around (SPEC 4.2).
+//     error the function makes of its cancelled context.
+//  6. A deadline of the caller's context is a total.
+//  7. A panic of the function reaches Run's caller, and never ends the process on another
+//     goroutine.
+//  8. Heartbeats and holds of nested executions count for those around.
 //  9. A finished execution leaves nothing behind: no goroutine, no timer. An abandoned
-//     one leaves the function's goroutine, and nothing else (SPEC 3.15).
+//     one leaves the function's goroutine, and nothing else.
 //
 // All functions and methods are safe for concurrent use.
 //

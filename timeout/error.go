@@ -157,7 +157,7 @@ func seconds(d time.Duration) string {
 // Timeout reports whether a limit stopped the execution, and not the caller.
 func (e *Error) Timeout() bool { return e.Kind == Idle || e.Kind == Total }
 
-// ExitCode is 124 for a timeout and 130 for an abort (SPEC 5.1).
+// ExitCode is 124 for a timeout and 130 for an abort.
 func (e *Error) ExitCode() int {
 	switch {
 	case e.Timeout():

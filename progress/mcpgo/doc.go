@@ -42,23 +42,23 @@
 //
 // # Guarantees
 //
-//  1. A tool call ends at the latest at its limit and the grace after that, whatever the tool
-//     does, and a worker of a stdio server is free again (SPEC 3.9).
-//  2. A call that was stopped is answered with a result whose IsError is true, with the message
-//     of SPEC 3.1 or 3.2, what the tool returned, and a [toolcall.Outcome] in _meta
-//     (SPEC 7.7). So is a call whose tool has panicked, or whose timeoutMs makes no sense. The
+//  1. A tool call ends at the latest at its limit and the grace after that, whatever the
+//     tool does, and a worker of a stdio server is free again.
+//  2. A call that was stopped is answered with a result whose IsError is true, with the
+//     message of its [timeout.Error], what the tool returned, and a [toolcall.Outcome] in
+//     _meta. So is a call whose tool has panicked, or whose timeoutMs makes no sense. The
 //     tool's own errors are left as they are.
-//  3. Progress goes out only where the request has a token, which comes back as it came, at
-//     most once per interval, and strictly increases (SPEC 7.1 to 7.3). A token that mcp-go
-//     has not kept exactly is not sent; with [Install] it is.
-//  4. Nothing is written about a call after its result (SPEC 7.4), but for what is said above.
-//  5. A client that does not read delays no tool and no limit, and an answer by 300 ms at the
-//     most (SPEC 7.5).
+//  3. Progress goes out only where the request has a token, which comes back as it came,
+//     at most once per interval, and strictly increases. A token that mcp-go has not kept
+//     exactly is not sent; with [Install] it is.
+//  4. Nothing is written about a call after its result, but for what is said above.
+//  5. A client that does not read delays no tool and no limit, and an answer by 300 ms at
+//     the most.
 //  6. A tool is stopped when its client cancels, or has gone; over SSE with [Install] alone.
-//  7. A client's request ends at its limit, or 250 ms after it where the transport is stuck,
-//     with an error of code -32001, and the server is told (SPEC 8.1, 8.2).
-//  8. Progress renews the Timeout of its own request and of no other; no handler delays that,
-//     until 1000 notifications wait for a slow one (SPEC 8.3).
-//  9. A tools/call is never sent twice (SPEC 8.5).
+//  7. A client's request ends at its limit, or 250 ms after it where the transport is
+//     stuck, with an error of code -32001, and the server gets a cancellation.
+//  8. Progress renews the Timeout of its own request and of no other; no handler delays
+//     that, until 1000 notifications wait for a slow one.
+//  9. A tools/call is never sent twice.
 //  10. What a wrapped transport can do, the wrapper can, and no more.
 package mcpgo

@@ -9,11 +9,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
-// Elicit is MCPServer.RequestElicitation under [progress.Await]: the idle check is held while
-// the person is asked, keep-alive notifications say what for, which is the message of the
-// request, and an answer is waited for no longer than 30 s, or what [progress.WithLimit] says
-// (SPEC 7.9). Return its error from the tool as it is: the client then gets a result with the
-// text that SPEC 7.9 has for it.
+// Elicit is MCPServer.RequestElicitation under [progress.Await]: the idle check is held
+// while the person is asked, keep-alive notifications say what for, which is the message
+// of the request, and an answer is waited for no longer than 30 s, or what
+// [progress.WithLimit] says. Return its error from the tool as it is: the client then
+// gets a result with the text of [progress.ErrNoAnswer].
 //
 // The server is that of ctx. Without one the error is [server.ErrNoActiveSession].
 func Elicit(ctx context.Context, request mcp.ElicitationRequest, opts ...progress.AwaitOption) (*mcp.ElicitationResult, error) {

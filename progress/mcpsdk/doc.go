@@ -42,22 +42,23 @@
 //
 // Of a server with [Install]:
 //
-//  1. Every tools/call is answered at the latest a grace after its limit, even if the tool
-//     ignores its context; what is in flight to the client adds 200 ms at the most (SPEC 3.9,
-//     7.5).
-//  2. A tool that was stopped, panicked or failed gives a result whose isError is true, with
-//     the documented text, what the tool had, and an Outcome in _meta if it was stopped; never
-//     a JSON-RPC error, unless the tool itself returns one as a *jsonrpc.Error (SPEC 7.7).
-//  3. A call with a progress token is told of progress by it, exactly as it came; integers
-//     above 2^53 need [WrapTransport] or [WrapHTTP] (SPEC 7.1). Nothing else is ever sent
-//     about it, and nothing after the result (SPEC 7.4).
-//  4. While a tool waits for a person in ServerSession.Elicit, or the SDK does so on behalf of
-//     its InputRequests, the idle check is held, the client hears every 10 s what is being
-//     waited for, and after 30 s the answer is that of SPEC 7.9.
-//  5. A request has a say in its limits only where an option gives it one, and never beyond
-//     the tool's ceiling (SPEC 2.6).
+//  1. Every tools/call is answered at the latest a grace after its limit, even if the
+//     tool ignores its context; what is in flight to the client adds 200 ms at the most.
+//  2. A tool that was stopped, panicked or failed gives a result whose isError is true,
+//     with the documented text, what the tool had, and an Outcome in _meta if it was
+//     stopped; never a JSON-RPC error, unless the tool itself returns one as a
+//     *jsonrpc.Error.
+//  3. The progress of a call with a progress token is sent with it, exactly as it came;
+//     integers above 2^53 need [WrapTransport] or [WrapHTTP]. Nothing else is ever sent
+//     about it, and nothing after the result.
+//  4. While a tool waits for a person in ServerSession.Elicit, or the SDK does so on
+//     behalf of its InputRequests, the idle check is held, the client hears every 10 s
+//     what is being waited for, and after 30 s the answer is the text of
+//     [progress.ErrNoAnswer].
+//  5. A request has a say in its limits only where an option gives it one, and never
+//     beyond the tool's ceiling.
 //  6. Results and params that tools share between calls are not written to, but for a restored
 //     token in a request's own _meta.
-//  7. Nothing is left behind when a call has been answered, but the goroutine of a tool that
-//     has not returned (SPEC 3.15).
+//  7. Nothing is left behind when a call has been answered, but the goroutine of a tool
+//     that has not returned.
 package mcpsdk
