@@ -66,10 +66,11 @@ func TestPortingWhatTheFunctionSees(t *testing.T) {
 }
 
 // The second table: what the caller sees, and what is said there of 0 and of the grace.
-// SPEC 2.1, 3.7, 3.9.
+// SPEC 2.1, 2.2, 3.7, 3.9.
 func TestPortingWhatTheCallerSees(t *testing.T) {
 	errOwn := errors.New("own")
 	limits := timeout.Config{Total: time.Minute}
+	none := timeout.Config{Total: time.Minute, Grace: -1}
 	late := func(value string, err error) func(context.Context) (string, error) {
 		return func(ctx context.Context) (string, error) { <-ctx.Done(); return value, err }
 	}
@@ -86,6 +87,7 @@ func TestPortingWhatTheCallerSees(t *testing.T) {
 		{"late, with an error", late("partial", errOwn), limits, "partial", []error{timeout.ErrTotal, context.DeadlineExceeded, errOwn}, time.Minute},
 		{"late, without", late("partial", nil), limits, "partial", []error{timeout.ErrTotal, context.DeadlineExceeded}, time.Minute},
 		{"not yet", deaf, limits, "", []error{timeout.ErrTotal, context.DeadlineExceeded}, time.Minute + timeout.DefaultGrace},
+		{"not yet, without grace", deaf, none, "", []error{timeout.ErrTotal, context.DeadlineExceeded}, time.Minute},
 		{"0 is no limit", deaf, timeout.Config{}, "deaf", nil, time.Hour},
 		{"a negative limit is none", deaf, timeout.Config{Total: -1}, "deaf", nil, time.Hour},
 	} {
