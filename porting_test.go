@@ -10,8 +10,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// The first table of docs/porting.md: how the function's context ends, and with it, at
-// once, what is made from it. SPEC 3.8, 3.11, 3.12, 3.14.
+// The first table of docs/porting.md: how the function's context ends, and with it what is
+// derived from it. SPEC 3.8, 3.11, 3.12, 3.14.
 func TestPortingWhatTheFunctionSees(t *testing.T) {
 	errCaller := errors.New("changed my mind")
 	for _, tt := range []struct {
@@ -49,7 +49,10 @@ func TestPortingWhatTheFunctionSees(t *testing.T) {
 					if has != (tt.shown > 0) || has && deadline.Sub(start) != tt.shown {
 						t.Errorf("the deadline is %v, %v", deadline, has)
 					}
+					// As with the standard library's, a derived one is cancelled after the context
+					// and by the same goroutine, so there is a moment between the two.
 					<-ctx.Done()
+					<-derived.Done()
 					for name, c := range map[string]context.Context{"the context": ctx, "a derived one": derived} {
 						if c.Err() != tt.err || !errors.Is(context.Cause(c), tt.cause) {
 							t.Errorf("%s: %v, because of %v", name, c.Err(), context.Cause(c))
@@ -66,10 +69,11 @@ func TestPortingWhatTheFunctionSees(t *testing.T) {
 }
 
 // The second table: what the caller sees, and what is said there of 0 and of the grace.
-// SPEC 2.1, 3.7, 3.9.
+// SPEC 2.1, 2.2, 3.7, 3.9.
 func TestPortingWhatTheCallerSees(t *testing.T) {
 	errOwn := errors.New("own")
 	limits := timeout.Config{Total: time.Minute}
+	none := timeout.Config{Total: time.Minute, Grace: -1}
 	late := func(value string, err error) func(context.Context) (string, error) {
 		return func(ctx context.Context) (string, error) { <-ctx.Done(); return value, err }
 	}
@@ -86,6 +90,7 @@ func TestPortingWhatTheCallerSees(t *testing.T) {
 		{"late, with an error", late("partial", errOwn), limits, "partial", []error{timeout.ErrTotal, context.DeadlineExceeded, errOwn}, time.Minute},
 		{"late, without", late("partial", nil), limits, "partial", []error{timeout.ErrTotal, context.DeadlineExceeded}, time.Minute},
 		{"not yet", deaf, limits, "", []error{timeout.ErrTotal, context.DeadlineExceeded}, time.Minute + timeout.DefaultGrace},
+		{"not yet, without grace", deaf, none, "", []error{timeout.ErrTotal, context.DeadlineExceeded}, time.Minute},
 		{"0 is no limit", deaf, timeout.Config{}, "deaf", nil, time.Hour},
 		{"a negative limit is none", deaf, timeout.Config{Total: -1}, "deaf", nil, time.Hour},
 	} {
