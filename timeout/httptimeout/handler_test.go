@@ -283,24 +283,35 @@ func TestStuckClient(t *testing.T) {
 	}
 }
 
-// The body of a request that waits for nobody is still the handler's after another request's
-// stop: the connection serves on where nothing was under way.
+// A connection on which nothing was under way when the handler was stopped serves the next
+// request.
 func TestConnectionServesOn(t *testing.T) {
-	stop := true
+	from := make(chan string, 2)
 	h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if stop {
+		from <- r.RemoteAddr
+		b, _ := io.ReadAll(r.Body)
+		if string(b) == "stop" {
 			<-r.Context().Done()
 		}
 		io.WriteString(w, "fine")
 	}), timeout.Config{Total: shortLimit})
 	s := serve(t, h)
-	res, _, err := get(t, s.URL)
-	if err != nil || res.StatusCode != 503 || res.Close {
-		t.Fatalf("%v, %v", res, err)
+	for _, tt := range []struct {
+		body string
+		want int
+	}{{"stop", 503}, {"go on", 200}} {
+		res, err := s.Client().Post(s.URL, "text/plain", strings.NewReader(tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		if res.StatusCode != tt.want {
+			t.Errorf("%s: %v", tt.body, res.Status)
+		}
 	}
-	stop = false
-	if _, body, err := get(t, s.URL); err != nil || body != "fine" {
-		t.Errorf("%q, %v", body, err)
+	if first, second := <-from, <-from; first != second {
+		t.Errorf("connections from %s and %s, want one", first, second)
 	}
 }
 
@@ -420,13 +431,14 @@ func TestReadFrom(t *testing.T) {
 					return
 				}
 				defer f.Close()
+				limited := &io.LimitedReader{R: f, N: limit}
 				var src io.Reader = f
 				if limit >= 0 {
-					src = io.LimitReader(f, limit)
+					src = limited
 				}
 				n, err := io.Copy(w, src)
-				if n != int64(want) || err != nil {
-					t.Errorf("%d, %v", n, err)
+				if n != int64(want) || err != nil || (limit >= 0 && limited.N != limit-n) {
+					t.Errorf("%d, %v, %d are left", n, err, limited.N)
 				}
 				if beats := heartbeat.FromContext(r.Context()).Count(); beats < uint64(want>>20) {
 					t.Errorf("%d beats", beats)
@@ -438,15 +450,22 @@ func TestReadFrom(t *testing.T) {
 			}
 		})
 	}
-	t.Run("endless", func(t *testing.T) {
-		r, w := io.Pipe()
-		defer w.Close()
-		h := httptimeout.New(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { io.Copy(rw, r) }),
-			timeout.Config{Idle: shortLimit, Grace: shortGrace})
-		if res, _, err := get(t, serve(t, h).URL); err != nil || res.StatusCode != 503 {
-			t.Errorf("%v, %v", res, err)
-		}
-	})
+	for name, pipe := range map[string]func() (io.Reader, io.Closer){
+		"endless":      func() (io.Reader, io.Closer) { return io.Pipe() },
+		"endless file": func() (io.Reader, io.Closer) { r, w, _ := os.Pipe(); return r, w },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, w := pipe()
+			h := httptimeout.New(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { io.Copy(rw, r) }),
+				timeout.Config{Idle: shortLimit, Grace: shortGrace})
+			time.AfterFunc(3*slack, func() { w.Close() }) // an end for a handler that holds up the server
+			begun := time.Now()
+			if res, _, err := get(t, serve(t, h).URL); err != nil || res.StatusCode != 503 || time.Since(begun) > 2*slack {
+				t.Errorf("%v, %v", res, err)
+			}
+			w.Close()
+		})
+	}
 }
 
 // A client that goes away aborts the handler.

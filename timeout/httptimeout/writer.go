@@ -4,14 +4,15 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -31,7 +32,6 @@ type writer struct {
 	mu       sync.Mutex // held during every call of server's
 	started  bool       // some of the response is out, or the connection is the handler's
 	hijacked bool
-	closed   bool
 
 	broken atomic.Bool // a write under way was interrupted, so that no more can follow
 }
@@ -52,7 +52,7 @@ func (w *writer) Header() http.Header {
 func (w *writer) do(f func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed || w.ctx.Err() != nil {
+	if w.ctx.Err() != nil {
 		return http.ErrHandlerTimeout
 	}
 	err := f()
@@ -133,12 +133,11 @@ func (w *writer) ReadFrom(src io.Reader) (total int64, err error) {
 	if ok {
 		from, left = limited.R, limited.N
 	}
-	file, ok := from.(*os.File)
-	if !ok || !regular(file) {
+	if !regular(from) {
 		return io.Copy(onlyWriter{w}, src)
 	}
 	for left > 0 {
-		part := io.LimitedReader{R: file, N: min(left, piece)}
+		part := io.LimitedReader{R: from, N: min(left, piece)}
 		want := part.N
 		var n int64
 		err = w.do(func() (err error) {
@@ -157,8 +156,17 @@ func (w *writer) ReadFrom(src io.Reader) (total int64, err error) {
 	return total, err
 }
 
-func regular(f *os.File) bool {
-	info, err := f.Stat()
+// regular reports whether r is a file that never has to be waited for. That *os.File has
+// methods more than this is not asked for: its own WriteTo hides them.
+func regular(r io.Reader) bool {
+	file, ok := r.(interface {
+		fs.File
+		syscall.Conn
+	})
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
 	return err == nil && info.Mode().IsRegular()
 }
 
@@ -197,12 +205,11 @@ func (w *writer) interrupt() {
 
 var longAgo = time.Unix(1, 0)
 
-// close keeps the handler from the server's ResponseWriter from now on. It reports whether
-// there can be a response of somebody else's.
+// close waits for a call of the server's ResponseWriter that is under way; the execution is
+// over, so no other follows. It reports whether there can be a response of somebody else's.
 func (w *writer) close() (unused bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.closed = true
 	return !w.started && !w.broken.Load()
 }
 
