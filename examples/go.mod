@@ -12,8 +12,9 @@ require (
 	github.com/tooldeadline/tooldeadline/progress/mcpsdk v0.0.0
 	github.com/vbauerster/mpb/v8 v8.9.3
 	golang.org/x/sync v0.22.0
-	golang.org/x/sys v0.41.0
-	golang.org/x/term v0.39.0
+	golang.org/x/sys v0.42.0
+	golang.org/x/term v0.40.0
+	google.golang.org/grpc v1.81.0
 )
 
 require (
@@ -25,8 +26,12 @@ require (
 	github.com/segmentio/asm v1.1.3 // indirect
 	github.com/segmentio/encoding v0.5.4 // indirect
 	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
-	golang.org/x/oauth2 v0.35.0 // indirect
+	golang.org/x/net v0.51.0 // indirect
+	golang.org/x/oauth2 v0.36.0 // indirect
+	golang.org/x/text v0.34.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260226221140-a57be14db171 // indirect
+	google.golang.org/protobuf v1.36.11 // indirect
 )
 
 replace (

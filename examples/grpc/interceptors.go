@@ -1,0 +1,67 @@
+package grpc
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Unary runs the unary methods of a server under limits, named by their full names.
+func Unary(opts ...timeout.Option) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		res, err := timeout.Do(ctx, func(ctx context.Context) (any, error) {
+			return handler(ctx, req)
+		}, append([]timeout.Option{timeout.WithName(info.FullMethod)}, opts...)...)
+		return res, toStatus(err)
+	}
+}
+
+// Stream runs the streaming methods of a server under limits.
+func Stream(opts ...timeout.Option) grpc.StreamServerInterceptor {
+	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		err := timeout.Run(ss.Context(), func(ctx context.Context) error {
+			return handler(srv, beating{ss, ctx})
+		}, append([]timeout.Option{timeout.WithName(info.FullMethod)}, opts...)...)
+		return toStatus(err)
+	}
+}
+
+// A beating stream has the context of its execution, and every message is a heartbeat.
+type beating struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s beating) Context() context.Context { return s.ctx }
+
+func (s beating) SendMsg(m any) error { return s.do(s.ServerStream.SendMsg, m) }
+func (s beating) RecvMsg(m any) error { return s.do(s.ServerStream.RecvMsg, m) }
+
+func (s beating) do(transfer func(any) error, m any) error {
+	if err := s.ctx.Err(); err != nil {
+		return err // the call may have been answered: an abandoned handler is too late
+	}
+	err := transfer(m)
+	if err == nil {
+		heartbeat.Beat(s.ctx)
+	}
+	return err
+}
+
+// toStatus is the error as the client gets it.
+func toStatus(err error) error {
+	stop := (*timeout.Error)(nil)
+	if !errors.As(err, &stop) {
+		return err
+	}
+	if stop.Timeout() {
+		return status.Error(codes.DeadlineExceeded, stop.Error())
+	}
+	return status.Error(codes.Canceled, stop.Error())
+}

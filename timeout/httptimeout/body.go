@@ -1,0 +1,49 @@
+package httptimeout
+
+import (
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+)
+
+// A body is the request's. What comes of it is a heartbeat, and a read that waits for a client
+// ends with the execution.
+type body struct {
+	io.ReadCloser
+	writer *writer
+
+	mu      sync.Mutex
+	reading int
+	stopped bool
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	if b.stopped {
+		b.mu.Unlock()
+		return 0, http.ErrHandlerTimeout
+	}
+	b.reading++
+	b.mu.Unlock()
+	n, err := b.ReadCloser.Read(p)
+	b.mu.Lock()
+	b.reading--
+	b.mu.Unlock()
+	if n > 0 {
+		heartbeat.Beat(b.writer.ctx)
+	}
+	return n, err
+}
+
+// interrupt ends the reads. Only one that is under way needs the deadline, which costs the
+// connection: without it, the connection can serve the next request.
+func (b *body) interrupt() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stopped = true
+	if b.reading > 0 {
+		_ = b.writer.control.SetReadDeadline(longAgo)
+	}
+}

@@ -1,0 +1,64 @@
+package httptimeout_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
+)
+
+// A handler that streams is left alone for as long as it writes; one that is stuck is stopped.
+func ExampleNew() {
+	export := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/stuck" {
+			<-r.Context().Done()
+			return
+		}
+		for i := range 3 {
+			fmt.Fprintf(w, "row %d\n", i)
+			_ = http.NewResponseController(w).Flush()
+		}
+	})
+	server := httptest.NewServer(httptimeout.New(export, timeout.Config{Total: time.Hour, Idle: 500 * time.Millisecond}))
+	defer server.Close()
+
+	for _, path := range []string{"/rows", "/stuck"} {
+		res, err := http.Get(server.URL + path)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		body, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		fmt.Printf("%s, retry after %q\n%s", res.Status, res.Header.Get("Retry-After"), body)
+	}
+	// Output:
+	// 200 OK, retry after ""
+	// row 0
+	// row 1
+	// row 2
+	// 503 Service Unavailable, retry after "10"
+	// No progress for 0.5s (idle timeout). Tool should call heartbeat() during long work.
+}
+
+// An API that answers everything in JSON answers a timeout so, too.
+func ExampleHandler() {
+	h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+	}), timeout.Config{Total: 200 * time.Millisecond})
+	h.Stopped = func(w http.ResponseWriter, r *http.Request, err *timeout.Error) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusGatewayTimeout)
+		_ = json.NewEncoder(w).Encode(map[string]any{"error": err.Kind.String(), "limit_ms": err.Limit.Milliseconds()})
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	fmt.Print(w.Code, " ", w.Body)
+	// Output:
+	// 504 {"error":"total","limit_ms":200}
+}

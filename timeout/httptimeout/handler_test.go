@@ -1,0 +1,488 @@
+package httptimeout_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
+)
+
+const (
+	shortLimit = 300 * time.Millisecond
+	shortGrace = 100 * time.Millisecond
+	slack      = 10 * time.Second // for a busy machine
+)
+
+// serve is a real server whose log stays empty.
+func serve(t *testing.T, h http.Handler) *httptest.Server {
+	t.Helper()
+	var logged syncBuffer
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ErrorLog = log.New(&logged, "", 0)
+	s.Start()
+	t.Cleanup(func() {
+		s.Close()
+		if text := logged.String(); text != "" {
+			t.Errorf("the server has logged %q", text)
+		}
+	})
+	return s
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func get(t *testing.T, url string) (*http.Response, string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*slack)
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, "", err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	return res, string(b), err
+}
+
+// What the handler does is a heartbeat: limit − 1 ns after the last it lives, at the limit it
+// is stopped. The recorder stands for the server, whose time cannot be faked.
+func TestSignsOfLife(t *testing.T) {
+	const idle = time.Second
+	body := func() io.Reader { return struct{ io.Reader }{strings.NewReader(strings.Repeat("x", 100))} }
+	for name, beat := range map[string]func(w http.ResponseWriter, r *http.Request){
+		"Write":       func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("x")) },
+		"WriteString": func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "x") },
+		"WriteHeader": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusEarlyHints) },
+		"ReadFrom":    func(w http.ResponseWriter, _ *http.Request) { io.Copy(w, strings.NewReader("x")) },
+		"Flush":       func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush() },
+		"controller":  func(w http.ResponseWriter, _ *http.Request) { http.NewResponseController(w).Flush() },
+		"body":        func(_ http.ResponseWriter, r *http.Request) { r.Body.Read(make([]byte, 1)) },
+		"Beat":        func(_ http.ResponseWriter, r *http.Request) { heartbeat.Beat(r.Context()) },
+	} {
+		for _, gap := range []time.Duration{idle - 1, idle} {
+			t.Run(fmt.Sprint(name, " ", gap), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var cause error
+					h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						for range 3 {
+							time.Sleep(gap)
+							beat(w, r)
+						}
+						cause = context.Cause(r.Context())
+					}), timeout.Config{Idle: idle})
+					defer func() {
+						_ = recover() // what was started is cut
+						if stopped := errors.Is(cause, timeout.ErrIdle); stopped != (gap >= idle) {
+							t.Errorf("with gaps of %v the cause is %v", gap, cause)
+						}
+					}()
+					h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", body()))
+				})
+			})
+		}
+	}
+}
+
+// Before anything is out, the answer to a stop is a 503 that says when to come back.
+func TestUnavailable(t *testing.T) {
+	for name, tt := range map[string]struct {
+		limits     timeout.Config
+		retryAfter time.Duration
+		header     string
+		text       string
+	}{
+		"idle":     {timeout.Config{Idle: shortLimit}, 0, "10", "No progress for 0.3s (idle timeout)."},
+		"total":    {timeout.Config{Total: shortLimit}, 1500 * time.Millisecond, "2", "Tool exceeded wall-clock limit of 0.3s."},
+		"no retry": {timeout.Config{Total: shortLimit}, -1, "", "Tool exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "video/mp4")
+				w.Header().Set("X-Secret", "of the handler")
+				w.WriteHeader(http.StatusEarlyHints)
+				<-r.Context().Done()
+				if _, err := w.Write([]byte("too late")); !errors.Is(err, http.ErrHandlerTimeout) {
+					t.Errorf("Write after the stop: %v", err)
+				}
+				w.WriteHeader(http.StatusTeapot)
+			}), tt.limits)
+			h.RetryAfter = tt.retryAfter
+			res, body, err := get(t, serve(t, h).URL)
+			if err != nil || res.StatusCode != 503 || res.Header.Get("Retry-After") != tt.header || !strings.HasPrefix(body, tt.text) {
+				t.Errorf("%v, %v, %q", res, err, body)
+			}
+			if got := res.Header.Get("X-Secret") + res.Header.Get("Content-Type"); got != "text/plain; charset=utf-8" {
+				t.Errorf("header %v", res.Header)
+			}
+		})
+	}
+}
+
+// Once something is out, the connection is cut: the client must not take half for the whole.
+func TestCut(t *testing.T) {
+	h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "half")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}), timeout.Config{Idle: shortLimit})
+	res, body, err := get(t, serve(t, h).URL)
+	if res == nil || res.StatusCode != 200 || body != "half" || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%v, %q, %v", res, body, err)
+	}
+}
+
+// A handler that returns in time has its status, header, body and trailers, as without us.
+func TestUntouched(t *testing.T) {
+	handlers := map[string]http.HandlerFunc{
+		"header alone": func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X", "y"); w.Header().Del("Outer") },
+		"status":       func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(204) },
+		"length":       func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "<html>") },
+		"trailers": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Trailer", "Sum")
+			io.WriteString(w, "x")
+			w.(http.Flusher).Flush()
+			w.Header().Set("Sum", "1")
+			w.Header().Set(http.TrailerPrefix+"More", "2")
+			w.Header().Set("Late", "lost")
+		},
+		"nothing": func(http.ResponseWriter, *http.Request) {},
+		"twice":   func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(103); w.WriteHeader(201) },
+	}
+	for name, h := range handlers {
+		t.Run(name, func(t *testing.T) {
+			var got [2]string
+			for i, h := range []http.Handler{h, httptimeout.New(h, timeout.Default())} {
+				outer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Outer", "1")
+					h.ServeHTTP(w, r)
+				})
+				res, body, err := get(t, serve(t, outer).URL)
+				if err != nil {
+					t.Fatal(err)
+				}
+				res.Header.Del("Date")
+				got[i] = fmt.Sprint(res.Status, res.Header, res.Trailer, res.ContentLength, body)
+			}
+			if got[0] != got[1] {
+				t.Errorf("without: %s\nwith: %s", got[0], got[1])
+			}
+		})
+	}
+}
+
+// An abandoned handler can go on with everything it has, for ever, and races with nobody.
+func TestAbandoned(t *testing.T) {
+	var done sync.WaitGroup
+	h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer done.Done()
+		for begun, i := time.Now(), 0; time.Since(begun) < shortLimit+shortGrace+time.Second; i++ {
+			w.Header().Set("X", fmt.Sprint(i))
+			if i%2 == 0 && r.Context().Err() != nil { // before that, nothing is to be out
+				w.WriteHeader(200)
+				w.Write([]byte("x"))
+				w.(http.Flusher).Flush()
+				http.NewResponseController(w).SetWriteDeadline(time.Time{})
+				if _, _, err := w.(http.Hijacker).Hijack(); err == nil {
+					t.Error("the connection of another request was hijacked")
+				}
+			}
+			r.Body.Read(make([]byte, 1))
+			time.Sleep(time.Millisecond)
+		}
+	}), timeout.Config{Total: shortLimit, Grace: shortGrace})
+	s := serve(t, h)
+	for range 3 { // on one connection, as far as that lives
+		done.Add(1)
+		res, body, err := get(t, s.URL)
+		if err != nil || res.StatusCode != 503 || !strings.HasPrefix(body, "Tool exceeded") {
+			t.Errorf("%v, %q, %v", res, body, err)
+		}
+	}
+	done.Wait()
+}
+
+// A client that takes nothing, or sends nothing, does not hold up a stop: the call under way
+// ends with the limit, and no grace is spent.
+func TestStuckClient(t *testing.T) {
+	for name, tt := range map[string]struct {
+		request string
+		handle  func(w http.ResponseWriter, r *http.Request) error
+	}{
+		"takes nothing": {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", func(w http.ResponseWriter, r *http.Request) (err error) {
+			for big := make([]byte, 1<<20); err == nil; {
+				_, err = w.Write(big)
+			}
+			return err
+		}},
+		"sends nothing": {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n", func(_ http.ResponseWriter, r *http.Request) error {
+			_, err := r.Body.Read(make([]byte, 9))
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := make(chan error, 1)
+			ended := make(chan error, 1)
+			hooks := timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s.Err }})
+			s := serve(t, httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				result <- tt.handle(w, r)
+			}), timeout.Config{Idle: shortLimit, Grace: 10 * slack}, hooks))
+			conn, err := net.Dial("tcp", s.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			io.WriteString(conn, tt.request)
+			for _, c := range []chan error{result, ended} {
+				select {
+				case err := <-c:
+					if err == nil {
+						t.Error("no error")
+					}
+				case <-time.After(3 * slack):
+					t.Fatal("held up")
+				}
+			}
+		})
+	}
+}
+
+// A connection on which nothing was under way when the handler was stopped serves the next
+// request.
+func TestConnectionServesOn(t *testing.T) {
+	from := make(chan string, 2)
+	h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from <- r.RemoteAddr
+		b, _ := io.ReadAll(r.Body)
+		if string(b) == "stop" {
+			<-r.Context().Done()
+		}
+		io.WriteString(w, "fine")
+	}), timeout.Config{Total: shortLimit})
+	s := serve(t, h)
+	for _, tt := range []struct {
+		body string
+		want int
+	}{{"stop", 503}, {"go on", 200}} {
+		res, err := s.Client().Post(s.URL, "text/plain", strings.NewReader(tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		if res.StatusCode != tt.want {
+			t.Errorf("%s: %v", tt.body, res.Status)
+		}
+	}
+	if first, second := <-from, <-from; first != second {
+		t.Errorf("connections from %s and %s, want one", first, second)
+	}
+}
+
+// Panics, and what net/http does with them, are the handler's.
+func TestPanics(t *testing.T) {
+	own := errors.New("mine")
+	for name, tt := range map[string]struct {
+		do   func()
+		want func(v any) bool
+	}{
+		"abort":  {func() { panic(http.ErrAbortHandler) }, func(v any) bool { return v == http.ErrAbortHandler }},
+		"error":  {func() { panic(own) }, func(v any) bool { return v == own }},
+		"value":  {func() { panic("text") }, func(v any) bool { return strings.Contains(fmt.Sprint(v), "text") }},
+		"Goexit": {runtime.Goexit, func(v any) bool { return v == http.ErrAbortHandler }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := httptimeout.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { tt.do() }), timeout.Default())
+			defer func() {
+				if v := recover(); !tt.want(v) {
+					t.Errorf("panic with %v", v)
+				}
+			}()
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+		})
+	}
+}
+
+// The optional interfaces are those that the server's ResponseWriter has.
+func TestInterfaces(t *testing.T) {
+	type names struct{ flush, hijack, push bool }
+	check := func(w http.ResponseWriter) (n names) {
+		_, n.flush = w.(http.Flusher)
+		_, n.hijack = w.(http.Hijacker)
+		_, n.push = w.(http.Pusher)
+		if _, ok := w.(io.ReaderFrom); !ok {
+			t.Error("no ReaderFrom")
+		}
+		return n
+	}
+	seen := make(chan names, 1)
+	h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(w)
+		duplex := error(nil)
+		if r.ProtoMajor == 1 {
+			duplex = rc.EnableFullDuplex()
+		}
+		for i, err := range []error{rc.SetWriteDeadline(time.Now().Add(time.Hour)), rc.SetReadDeadline(time.Now().Add(time.Hour)), duplex, rc.Flush()} {
+			if err != nil {
+				t.Errorf("%s: method %d of the controller: %v", r.Proto, i, err)
+			}
+		}
+		seen <- check(w)
+	}), timeout.Default())
+	for _, http2 := range []bool{false, true} {
+		s := httptest.NewUnstartedServer(h)
+		s.EnableHTTP2 = http2
+		s.StartTLS()
+		res, err := s.Client().Get(s.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		s.Close()
+		if got, want := <-seen, (names{true, !http2, http2}); got != want {
+			t.Errorf("HTTP/2 %v: %+v, want %+v", http2, got, want)
+		}
+	}
+	plain := struct{ http.ResponseWriter }{httptest.NewRecorder()}
+	func() {
+		defer func() { _ = recover() }()
+		httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { seen <- check(w) }), timeout.Default()).
+			ServeHTTP(plain, httptest.NewRequest("GET", "/", nil))
+	}()
+	if got := <-seen; got != (names{}) {
+		t.Errorf("%+v, want none", got)
+	}
+}
+
+// A hijacked connection is the handler's, limits or not.
+func TestHijack(t *testing.T) {
+	h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, rw, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		<-r.Context().Done()
+		rw.WriteString("bye")
+		rw.Flush()
+	}), timeout.Config{Total: shortLimit})
+	conn, err := net.Dial("tcp", serve(t, h).Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	if b, err := io.ReadAll(bufio.NewReader(conn)); err != nil || string(b) != "bye" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// Files go out whole, in pieces, through one LimitedReader too; and a source that is no file
+// and never ends can be taken away from a handler.
+func TestReadFrom(t *testing.T) {
+	content := bytes.Repeat([]byte("0123456789abcdef"), 3<<20/16+1)
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[int64]int{-1: len(content), 0: 0, 1<<20 - 1: 1<<20 - 1, 1 << 20: 1 << 20, 1<<20 + 1: 1<<20 + 1, 1 << 40: len(content)} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				f, err := os.Open(name)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer f.Close()
+				limited := &io.LimitedReader{R: f, N: limit}
+				var src io.Reader = f
+				if limit >= 0 {
+					src = limited
+				}
+				n, err := io.Copy(w, src)
+				if n != int64(want) || err != nil || (limit >= 0 && limited.N != limit-n) {
+					t.Errorf("%d, %v, %d are left", n, err, limited.N)
+				}
+				if beats := heartbeat.FromContext(r.Context()).Count(); beats < uint64(want>>20) {
+					t.Errorf("%d beats", beats)
+				}
+			}), timeout.Default())
+			_, body, err := get(t, serve(t, h).URL)
+			if err != nil || body != string(content[:want]) {
+				t.Errorf("%d bytes, %v", len(body), err)
+			}
+		})
+	}
+	for name, pipe := range map[string]func() (io.Reader, io.Closer){
+		"endless":      func() (io.Reader, io.Closer) { return io.Pipe() },
+		"endless file": func() (io.Reader, io.Closer) { r, w, _ := os.Pipe(); return r, w },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, w := pipe()
+			h := httptimeout.New(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { io.Copy(rw, r) }),
+				timeout.Config{Idle: shortLimit, Grace: shortGrace})
+			time.AfterFunc(3*slack, func() { w.Close() }) // an end for a handler that holds up the server
+			begun := time.Now()
+			if res, _, err := get(t, serve(t, h).URL); err != nil || res.StatusCode != 503 || time.Since(begun) > 2*slack {
+				t.Errorf("%v, %v", res, err)
+			}
+			w.Close()
+		})
+	}
+}
+
+// A client that goes away aborts the handler.
+func TestClientGone(t *testing.T) {
+	outcome := make(chan error, 1)
+	began := make(chan struct{})
+	s := serve(t, httptimeout.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(began)
+		<-r.Context().Done()
+	}), timeout.Default(), timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { outcome <- s.Err }})))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-began; cancel() }()
+	req, _ := http.NewRequestWithContext(ctx, "GET", s.URL, nil)
+	if _, err := http.DefaultClient.Do(req); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := <-outcome; !errors.Is(err, timeout.ErrAborted) {
+		t.Errorf("outcome %v", err)
+	}
+}
