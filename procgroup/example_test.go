@@ -24,7 +24,7 @@ func Example() {
 	fmt.Printf("exit code %d, output so far %q\n", res.ExitCode, res.Stdout)
 	fmt.Println(errors.Is(err, timeout.ErrIdle))
 	// Output:
-	// No progress for 0.5s (idle timeout). Tool should call heartbeat() during long work.
+	// TLC process timed out after 500ms without output.
 	// exit code 124, output so far "working\n"
 	// true
 }

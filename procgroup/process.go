@@ -166,7 +166,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	config := capture.Config{Max: p.maxOutput, Beat: heartbeat.FromContext(ctx).Beat, Fail: p.abort}
+	config := capture.Config{Max: p.maxOutput, Begun: p.begun, Beat: heartbeat.FromContext(ctx).Beat, Fail: p.abort}
 	if fn := p.onOutput; fn != nil {
 		config.Output = func(c capture.Chunk) {
 			fn(Chunk{Stream: Stream(c.Stream), Data: c.Data, Skipped: c.Skipped, Last: c.Last})

@@ -132,36 +132,42 @@ func outcome(err error) *timeout.Error {
 
 // conclude ends what is left of the tree, collects the output and makes the result.
 func (p *Process) conclude(stop *timeout.Error) {
-	r := &Result{Reason: reason(stop), Message: message(p.name, stop)}
+	begun := time.Now()
+	r := &Result{Reason: reason(stop), Message: message(p.name, stop), LongestGap: p.out.LongestSilence(begun)}
+	// The caller's writers get what is left of the grace, even if the tree does not need it.
+	grace, impatient := p.killGrace, context.Background()
 	var over time.Time // when everything was killed
 	switch {
 	case stop == nil:
-		// What follows is counted from the end of the command, and from later only as far as
-		// a writer of the caller's was given time: it must all be over a second after the
-		// grace of a limit that might have fired now.
-		ended := time.Now()
+		// All must be over a second after the grace of a limit that might have fired now. Of
+		// that grace the tree gets something only where the host is so busy that the look at
+		// the pipes takes longer than it should.
+		impatient = p.ctx
 		p.noMoreSignals()
-		r.PipeHeld = p.drain()
-		over = ended.Add(min(max(time.Since(ended)-drainTime, 0), p.killGrace))
+		r.PipeHeld = p.out.Drain(begun.Add(drainTime), begun.Add(grace))
+		over = begun.Add(min(max(time.Since(begun)-drainTime, 0), grace))
 		if p.orphans {
 			p.tree.Release(time.Now().Add(killTime))
 		} else {
 			r.Survivors, r.Unidentified = p.tree.Kill(over.Add(killTime))
 		}
 	case stop.Timeout():
-		over = p.terminate(r, p.killGrace)
+		over = p.terminate(r, grace)
 	default:
-		over = p.terminate(r, p.abortGrace)
+		grace = p.abortGrace
+		over = p.terminate(r, grace)
 	}
-
-	until := over.Add(outputTime)
-	if r.PipeHeld && p.orphans {
-		until = time.Now() // who holds it lives on, and was given its time
+	// What was killed lets go of the pipes; what lives on was given its time.
+	if stop != nil || (r.PipeHeld && !p.orphans) {
+		until := over.Add(outputTime)
+		p.out.Drain(until, until)
 	}
-	held, err, callback := p.out.Finish(until, over.Add(finishTime))
-	r.PipeHeld = r.PipeHeld || held
-	if stop == nil { // otherwise it is the cause
-		err = errors.Join(err, callback)
+	end := p.out.Finish(impatient, begun.Add(grace).Add(outputTime), over.Add(finishTime))
+	r.PipeHeld = r.PipeHeld || end.Held
+	r.Unwritten, r.Skipped = end.Unwritten, end.Skipped
+	err := end.Err
+	if stop == nil || end.Callback != stop.Cause { // which is there already
+		err = errors.Join(err, end.Callback)
 	}
 	stdout, stderr, combined := p.out.Kept(stop != nil)
 	r.Stdout, r.Stderr, r.Combined = newOutput(stdout), newOutput(stderr), newOutput(combined)
@@ -184,24 +190,6 @@ func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
 	over := time.Now()
 	r.Survivors, r.Unidentified = p.tree.Kill(over.Add(killTime))
 	return over
-}
-
-// drain waits for the end of the output once the command has ended by itself. It
-// reports whether something else still holds a pipe. A writer of the caller's that is
-// slow but alive gets as long as the kill grace, unless the caller cancels.
-func (p *Process) drain() (held bool) {
-	begun := time.Now()
-	until := begun.Add(drainTime)
-	for !p.out.Wait(until) {
-		if !p.out.Writing() {
-			return true
-		}
-		if p.ctx.Err() != nil || time.Since(begun) > p.killGrace {
-			return false
-		}
-		until = time.Now().Add(drainTime / 10)
-	}
-	return false
 }
 
 // settle completes the result and makes the error. fromCaller is what went wrong with

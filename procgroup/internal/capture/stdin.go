@@ -76,12 +76,7 @@ func gone(err error) bool {
 func (in *input) finish(until time.Time) error {
 	in.w.Close()
 	if !in.reading.Load() {
-		timer := time.NewTimer(time.Until(until))
-		defer timer.Stop()
-		select {
-		case <-in.done:
-		case <-timer.C:
-		}
+		wait(in.done, until)
 	}
 	select {
 	case <-in.done:
