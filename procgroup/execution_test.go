@@ -282,6 +282,11 @@ func TestGraceOfTheLimits(t *testing.T) {
 	if r == nil || !r.Escalated || r.Elapsed > 4*time.Second {
 		t.Errorf("%+v, %v", r, err)
 	}
+	// SPEC 2.2: a negative one is none.
+	r, err = within(t, shortLimit, sleepCommand(), procgroup.WithLimits(timeout.Config{Total: shortLimit, Grace: -1}))
+	if r == nil || r.State == nil || r.State.String() != "signal: killed" {
+		t.Errorf("%+v, %v", r, err)
+	}
 }
 
 // Progress lines are heartbeats with a detail.

@@ -108,7 +108,7 @@ func TestHelperGivesTheSameErrors(t *testing.T) {
 		{"no name", func() *exec.Cmd { return exec.Command("") }, 127},
 		{"missing", func() *exec.Cmd { return exec.Command(missing) }, 127},
 		{"directory", func() *exec.Cmd { return exec.Command(t.TempDir()) }, 126},
-		{"no such directory to run in", func() *exec.Cmd { c := exec.Command("/bin/true"); c.Dir = missing; return c }, 127},
+		{"no such directory to run in", func() *exec.Cmd { c := exec.Command("/bin/true"); c.Dir = missing; return c }, 1},
 		{"a file to run in", func() *exec.Cmd { c := exec.Command("/bin/true"); c.Dir = "/bin/true"; return c }, 126},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -14,7 +14,7 @@ const liveBacklog = 1 << 20
 // one chunk.
 type live struct {
 	fn   func(Chunk)
-	fail func(error) // see guard
+	fail func(error) // see Guard
 
 	mu        sync.Mutex
 	pending   batch
@@ -110,7 +110,7 @@ func (l *live) signal() {
 
 func (l *live) run() {
 	defer close(l.done)
-	guard(l.deliverAll, func(err error) {
+	Guard(l.deliverAll, func(err error) {
 		l.err = err
 		l.fail(err)
 	})

@@ -20,7 +20,7 @@ var errSlow = errors.New("it did not take all output in time")
 type sink struct {
 	name string // for errors
 	w    io.Writer
-	fail func(error) // see guard
+	fail func(error) // see Guard
 	done chan struct{}
 
 	mu        sync.Mutex
@@ -93,7 +93,7 @@ func (s *sink) run() {
 		if !ok {
 			return
 		}
-		guard(func() { s.write(j) }, func(err error) {
+		Guard(func() { s.write(j) }, func(err error) {
 			s.fail(err)
 			s.failed(j, 0, err)
 			if err == timeout.ErrGoexit {
