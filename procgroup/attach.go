@@ -35,6 +35,7 @@ import (
 //   - Output is no heartbeat, unless it is written to heartbeat.Writer.
 //   - What Wait leaves behind is killed only if the program goes on for as long as the grace.
 //   - A Cancel of the caller's own is replaced: call Attach first, and call what it has set.
+//   - cmd.Dir has to be there already.
 //   - Change cmd.Env before Attach or append to it. If it is assigned afterwards, descendants
 //     outside the process group are not found; the error of Cancel then says so, which
 //     cmd.Wait returns unless the command has failed anyway.
@@ -55,6 +56,9 @@ func Attach(cmd *exec.Cmd, opts ...Option) {
 	}
 	if s.stopSignal == syscall.SIGKILL {
 		s.killGrace = 0
+	}
+	if cmd.Err = checkDir(cmd); cmd.Err != nil {
+		return
 	}
 	grace, err := proctree.Attach(cmd, proctree.Kind(s.containment), s.stopSignal, s.killGrace)
 	if err != nil {

@@ -26,30 +26,31 @@ var modes map[string]func(args []string) int
 
 func init() {
 	modes = map[string]func(args []string) int{
-		"exit":     func(a []string) int { return atoi(a[0]) },
-		"deaf":     deaf,
-		"handler":  handler,
-		"tree":     tree,
-		"fork":     fork,
-		"zombie":   zombie,
-		"stopped":  stopped,
-		"hop":      hop,
-		"flood":    flood,
-		"bytes":    singleBytes,
-		"print":    printText,
-		"busy":     busy,
-		"count":    count,
-		"echo":     echo,
-		"run":      runModeRun,
-		"many":     runModeMany,
-		"starved":  runModeStarved,
-		"hungry":   runModeHungry,
-		"dry":      runModeDry,
-		"nonreap":  runModeNonReaping,
-		"ignorant": runModeIgnoringChildren,
-		"released": runModeReleased,
-		"hidden":   runModeHidden,
-		"namesake": runModeNamesake,
+		"exit":      func(a []string) int { return atoi(a[0]) },
+		"deaf":      deaf,
+		"handler":   handler,
+		"tree":      tree,
+		"fork":      fork,
+		"zombie":    zombie,
+		"stopped":   stopped,
+		"hop":       hop,
+		"flood":     flood,
+		"bytes":     singleBytes,
+		"print":     printText,
+		"busy":      busy,
+		"count":     count,
+		"echo":      echo,
+		"run":       runModeRun,
+		"many":      runModeMany,
+		"starved":   runModeStarved,
+		"hungry":    runModeHungry,
+		"dry":       runModeDry,
+		"nonreap":   runModeNonReaping,
+		"ignorant":  runModeIgnoringChildren,
+		"released":  runModeReleased,
+		"hidden":    runModeHidden,
+		"namesake":  runModeNamesake,
+		"throttled": runModeThrottled,
 	}
 }
 
@@ -207,7 +208,7 @@ func hop(a []string) int {
 	return 0
 }
 
-// flood writes bytes to both streams, in turns where there are two.
+// flood writes bytes, and with a second argument stays after that.
 func flood(a []string) int {
 	n, block := atoi(a[0]), []byte(strings.Repeat("0123456789abcdef", 16<<10))
 	for n > 0 {
@@ -217,6 +218,9 @@ func flood(a []string) int {
 			return 1
 		}
 		n -= w
+	}
+	if len(a) > 1 {
+		time.Sleep(forever)
 	}
 	return 0
 }

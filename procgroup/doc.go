@@ -32,9 +32,17 @@
 // # Output
 //
 // The last MiB of each stream is kept, and of both together in the order of arrival; see
-// [WithMaxOutput]. [WithOutput] gives the output as it comes, [Lines] line by line, and
+// [WithMaxOutput]. [WithOutput] passes it on as it comes, [Lines] line by line, and
 // [Progress] makes progress lines heartbeats that carry a detail. The command's own
 // Stdout and Stderr fields get everything too.
+//
+// # Aborting
+//
+// After a limit the tree is asked to end, and has the kill grace to do so. An abort, which
+// is the end of the caller's context for any other reason, kills at once: nobody waits for
+// the result any more. A tool that must not be killed in the middle of its work, because
+// it holds a lock or writes down what it has changed, as terraform, apt and git do, is
+// given time by [WithAbortGrace].
 //
 // # Guarantees
 //
@@ -52,9 +60,12 @@
 //     descriptor; others are looked at again once a descriptor is open. On BSDs other
 //     than macOS, where a zombie hides that its group is empty, the group is asked
 //     (signal 0) after the leader, and signalled no more.
-//  6. Every byte that the command wrote before it ended, and that a pipe held by nobody
-//     else still has, is counted; the last ones are kept, within the bounds given, also
-//     after a timeout. PipeHeld says that there may be more.
+//  6. Every byte that the command wrote before it ended is counted, however busy the
+//     machine; the last ones are kept, within the bounds given, also after a timeout.
+//     PipeHeld says that something else still held a stream, and may have written more.
+//     The command's own Stdout and Stderr get every byte too, if they take it within the
+//     kill grace of its end, or of the limit; what they did not get is in Unwritten and
+//     in the error.
 //  7. Output is a heartbeat for the execution of ctx and for all around it, before
 //     anybody else sees it.
 //  8. The host process gets no subreaper flag, waits for no process but the command, and

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -24,7 +26,7 @@ func Example() {
 	fmt.Printf("exit code %d, output so far %q\n", res.ExitCode, res.Stdout)
 	fmt.Println(errors.Is(err, timeout.ErrIdle))
 	// Output:
-	// No progress for 0.5s (idle timeout). Tool should call heartbeat() during long work.
+	// TLC process timed out after 500ms without output.
 	// exit code 124, output so far "working\n"
 	// true
 }
@@ -172,18 +174,54 @@ func ExampleWithStopSignal() {
 	// true
 }
 
+// A tool like terraform writes its state and releases its lock when it is asked to end. An
+// abort kills at once, unless there is a grace.
 func ExampleWithAbortGrace() {
+	terraform := exec.Command("sh", "-c", `
+		trap 'echo state written, lock released; exit 1' TERM
+		echo applying; sleep 60 & wait`)
+
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	p, err := procgroup.Start(ctx, exec.Command("sleep", "60"), procgroup.WithAbortGrace(10*time.Second))
-	if err != nil {
-		fmt.Println(err)
-		return
+	res, _ := procgroup.Run(ctx, terraform,
+		procgroup.WithName("terraform"),
+		procgroup.WithAbortGrace(30*time.Second),
+		procgroup.WithOutput(procgroup.Lines(func(_ procgroup.Stream, line string) {
+			if line == "applying" {
+				cancel() // the user changes their mind
+			}
+		})))
+	fmt.Println(res.Message)
+	fmt.Printf("%s", res.Stdout)
+	fmt.Println(res.ExitCode, res.State)
+	// Output:
+	// terraform process was aborted.
+	// applying
+	// state written, lock released
+	// 130 exit status 1
+}
+
+func ExampleWithHooks() {
+	hooks := timeout.Hooks{
+		Finished: func(_ context.Context, s timeout.Snapshot) {
+			fmt.Println(s.Tool, timeout.ExitCode(s.Err), s.Err)
+		},
 	}
-	cancel()
-	res, _ := p.Wait()
-	fmt.Println(res.ExitCode, res.Escalated, res.State)
-	// Output: 130 false signal: terminated
+	_, _ = procgroup.Run(context.Background(), exec.Command("sh", "-c", "exit 3"), procgroup.WithHooks(hooks))
+	// Output: sh 3 exit status 3
+}
+
+func ExampleWithLogger() {
+	plain := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}
+	logger := slog.New(slog.NewTextHandler(os.Stdout, plain))
+	daemon := exec.Command("sh", "-c", "sleep 60 & exit 0") // which holds the streams
+	_, _ = procgroup.Run(context.Background(), daemon, procgroup.WithLogger(logger))
+	// Output: level=WARN msg="command left something behind" tool=sh pipe_held=true error=<nil>
 }
 
 func ExampleWithMaxOutput() {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,7 +18,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-const idleMessage = "No progress for 0.3s (idle timeout). Tool should call heartbeat() during long work."
+// What the results of stopped commands say, and the error of the execution (SPEC 6.8).
+const (
+	idleMessage = "sleep process timed out after 300ms without output."
+	idleError   = "No progress for 0.3s (idle timeout). Tool should call heartbeat() during long work."
+)
 
 // Case 24, SPEC 6.2: output on either stream is a heartbeat, newline or not; work without
 // output is not.
@@ -35,9 +40,9 @@ func TestHeartbeat(t *testing.T) {
 	}
 	t.Run("silent", func(t *testing.T) {
 		t.Parallel()
-		r, err := within(t, shortLimit, command("busy"), procgroup.WithLimits(timeout.Config{Idle: shortLimit}))
+		r, err := within(t, shortLimit, command("busy"), procgroup.WithName("sleep"), procgroup.WithLimits(timeout.Config{Idle: shortLimit}))
 		check(t, r, err, want{code: 124, reason: procgroup.IdleTimeout, message: idleMessage})
-		if !errors.Is(err, timeout.ErrIdle) {
+		if !errors.Is(err, timeout.ErrIdle) || err.Error() != idleError {
 			t.Error(err)
 		}
 	})
@@ -166,7 +171,9 @@ func TestDeadlineInsideAnExecution(t *testing.T) {
 		ctx, cancel := context.WithTimeout(ctx, shortLimit)
 		defer cancel()
 		r, err := procgroup.Run(ctx, sleepCommand())
-		if r.Reason != procgroup.TotalTimeout || r.ExitCode != 124 || !strings.HasPrefix(r.Message, "sleep process timed out after ") {
+		// What was left of the deadline, in whole milliseconds (SPEC 3.3).
+		said := regexp.MustCompile(`^sleep process timed out after \d+ms\.$`)
+		if r.Reason != procgroup.TotalTimeout || r.ExitCode != 124 || !said.MatchString(r.Message) {
 			t.Errorf("%+v, %v", r, err)
 		}
 		return nil
@@ -273,6 +280,11 @@ func TestGraceOfTheLimits(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "trap '' TERM; while :; do sleep 1; done")
 	r, err := within(t, shortLimit+1200*time.Millisecond, cmd, procgroup.WithLimits(timeout.Config{Total: shortLimit, Grace: 1200 * time.Millisecond}))
 	if r == nil || !r.Escalated || r.Elapsed > 4*time.Second {
+		t.Errorf("%+v, %v", r, err)
+	}
+	// SPEC 2.2: a negative one is none.
+	r, err = within(t, shortLimit, sleepCommand(), procgroup.WithLimits(timeout.Config{Total: shortLimit, Grace: -1}))
+	if r == nil || r.State == nil || r.State.String() != "signal: killed" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

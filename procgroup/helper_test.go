@@ -108,7 +108,7 @@ func TestHelperGivesTheSameErrors(t *testing.T) {
 		{"no name", func() *exec.Cmd { return exec.Command("") }, 127},
 		{"missing", func() *exec.Cmd { return exec.Command(missing) }, 127},
 		{"directory", func() *exec.Cmd { return exec.Command(t.TempDir()) }, 126},
-		{"no such directory to run in", func() *exec.Cmd { c := exec.Command("/bin/true"); c.Dir = missing; return c }, 127},
+		{"no such directory to run in", func() *exec.Cmd { c := exec.Command("/bin/true"); c.Dir = missing; return c }, 1},
 		{"a file to run in", func() *exec.Cmd { c := exec.Command("/bin/true"); c.Dir = "/bin/true"; return c }, 126},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -154,7 +154,9 @@ func TestHelperWaitsQuietly(t *testing.T) {
 		if pid != cmd.Process.Pid {
 			s, _ := statOf(pid)
 			helper = s.ppid
-			freeze(pid)
+			if err := freeze(pid); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	_ = cmd.Process.Kill()
@@ -184,37 +186,55 @@ func TestHelperIsUnkillable(t *testing.T) {
 			t.Parallel()
 			freeze, thaw := freezer(t)
 			defer thaw()
-			writing, release := make(chan struct{}), make(chan struct{})
-			cmd, pids := family(t, "print", "stdout", "x", "1", "0s")
-			cmd.Stdout = writerFunc(func(p []byte) (int, error) {
-				close(writing)
-				<-release
-				return len(p), nil
-			})
-			p, err := procgroup.Start(context.Background(), cmd, procgroup.WithContainment(procgroup.Helper),
-				procgroup.WithOrphans(orphans), procgroup.WithKillGrace(longLimit))
-			if err != nil {
-				t.Fatal(err)
-			}
-			<-writing
-			for begun := time.Now(); len(pids()) != 1 || statReaped(pids()[0]); time.Sleep(time.Millisecond) {
-				if time.Since(begun) > slack {
-					t.Fatal("the command does not end")
+			// The helper has to be frozen after it has reported the end of the command, and
+			// before it is told to end itself: while what holds the pipe is waited for.
+			for try := 0; ; try++ {
+				if try == 50 {
+					t.Fatal("the helper is always gone before it can be frozen")
 				}
-			}
-			time.Sleep(50 * time.Millisecond) // for the report of the helper, which has reaped it
-			freeze(p.Pid())
-			begun := time.Now()
-			close(release)
-			r, err := p.Wait()
-			if took := time.Since(begun); took > time.Second+slack {
-				t.Errorf("took %v", took)
-			}
-			if r.State != nil || r.ExitCode != 1 || err == nil || r.Reason != procgroup.Exited || r.Stdout.String() != "x" {
-				t.Errorf("%+v, %v", r, err)
+				cmd, pids := family(t, "tree", "hold", "exit", "0")
+				p, err := procgroup.Start(context.Background(), cmd, procgroup.WithContainment(procgroup.Helper),
+					procgroup.WithOrphans(orphans), procgroup.WithKillGrace(longLimit))
+				if err != nil {
+					t.Fatal(err)
+				}
+				command := helped(p.Pid())
+				for begun := time.Now(); command > 0 && statReaped(command); time.Sleep(time.Millisecond) {
+					if time.Since(begun) > slack {
+						t.Fatal("the command does not end")
+					}
+				}
+				time.Sleep(50 * time.Millisecond) // for the report of the helper, which has reaped it
+				frozen := command > 0 && freeze(p.Pid()) == nil
+				begun := time.Now()
+				r, err := p.Wait()
+				if took := time.Since(begun); took > time.Second+slack {
+					t.Errorf("took %v", took)
+				}
+				thaw()
+				for _, pid := range pids() {
+					killPid(pid) // those that may live on
+				}
+				if !frozen || r.State != nil {
+					continue
+				}
+				if r.ExitCode != 1 || err == nil || r.Reason != procgroup.Exited || !r.PipeHeld || r.Stdout.Total == 0 {
+					t.Errorf("%+v, %v", r, err)
+				}
+				return
 			}
 		})
 	}
+}
+
+// helped is the command of a helper: its first child, 0 if that has gone.
+func helped(helper int) (pid int) {
+	for child, s := range processes() {
+		if s.ppid == helper && (pid == 0 || child < pid) {
+			pid = child
+		}
+	}
+	return pid
 }
 
 // switches is how often the threads of a process went to sleep.
@@ -251,7 +271,9 @@ func TestHelperKeepsTheCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := <-printed
-	freeze(pid)
+	if err := freeze(pid); err != nil {
+		t.Fatal(err)
+	}
 	w.Close()
 	res, err := p.Wait()
 	if res.ExitCode != 3 || timeout.ExitCode(err) != 3 || len(res.Survivors) != 1 || res.Survivors[0] != pid || res.Elapsed > time.Second+slack {

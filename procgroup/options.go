@@ -1,6 +1,7 @@
 package procgroup
 
 import (
+	"log/slog"
 	"math"
 	"syscall"
 	"time"
@@ -40,6 +41,8 @@ type settings struct {
 	containment Containment
 	orphans     bool
 	stopSignal  syscall.Signal
+	log         *slog.Logger
+	hooks       []timeout.Hooks
 	err         error // of an option
 }
 
@@ -50,10 +53,16 @@ func newSettings(opts []Option) settings {
 			o.apply(&s)
 		}
 	}
-	if s.limits != nil && s.limits.Grace > 0 && !s.graceGiven {
+	if s.limits != nil && s.limits.Grace != 0 && !s.graceGiven {
 		s.killGrace = min(s.killGrace, max(s.limits.Grace-collectTime, 0))
 	}
 	return s
+}
+
+// grace is what a limit leaves the call: the kill grace, and the second in which the rest
+// is done.
+func (s *settings) grace() time.Duration {
+	return s.killGrace + min(collectTime, math.MaxInt64-s.killGrace)
 }
 
 // WithLimits runs the command as an execution of its own with these limits. Within an
@@ -62,15 +71,15 @@ func newSettings(opts []Option) settings {
 // execution of the context apply; where there is none, only the context bounds the
 // command. Both limits 0 is the latter, inside an execution too.
 //
-// The Grace of c, where it is set, bounds the kill grace to 1 s less, unless
-// [WithKillGrace] is given.
+// The Grace of c, where it is not 0, bounds the kill grace to 1 s less, unless
+// [WithKillGrace] is given. A negative one is none.
 func WithLimits(c timeout.Config) Option {
 	return optionFunc(func(s *settings) { s.limits = &c })
 }
 
-// WithName names the command in messages, as in "TLC process timed out after
-// 120000ms.", and, with [WithLimits], in errors and profiles. Without it, or empty, it
-// is the base name of the command's path.
+// WithName names the command in messages, as in "TLC process timed out after 120000ms.",
+// in errors, logs, hooks and profiles. Without it, or empty, it is the base name of the
+// command's path.
 func WithName(name string) Option { return optionFunc(func(s *settings) { s.name = name }) }
 
 // WithKillGrace sets how long the tree may take to end by itself when a limit has
@@ -83,7 +92,8 @@ func WithKillGrace(d time.Duration) Option {
 
 // WithAbortGrace is [WithKillGrace] for an abort: when the caller's context is
 // cancelled for another reason than a limit. Without this option it is 0: the tree is
-// killed at once.
+// killed at once, with SIGKILL on Unix. Give it to tools that a kill leaves in disorder:
+// terraform, say, which then neither writes its state nor unlocks it.
 func WithAbortGrace(d time.Duration) Option {
 	return optionFunc(func(s *settings) { s.abortGrace = max(d, 0) })
 }
@@ -101,8 +111,9 @@ func WithMaxOutput(bytes int) Option {
 //
 // A slow fn delays neither the command nor its end: up to 1 MiB waits for it, and where
 // more comes, that is skipped and counted in the next [Chunk]. At the end it gets what
-// is left of the second in which output is collected. Use cmd.Stdout for a consumer
-// that must get every byte and may slow the command down.
+// is left of the second in which output is collected; Result.Skipped counts all that it
+// did not get. Use cmd.Stdout for a consumer that must get every byte and may slow the
+// command down.
 //
 // A panic in fn, or [runtime.Goexit], kills the tree: the command is aborted, and the
 // error holds a [*timeout.PanicError] or [timeout.ErrGoexit]. nil is no callback.

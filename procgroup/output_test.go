@@ -204,6 +204,16 @@ func TestCallback(t *testing.T) {
 			t.Error(err, r)
 		}
 	})
+	t.Run("panics after a limit", func(t *testing.T) {
+		r, err := within(t, time.Second, command("deaf"), total(shortLimit, procgroup.WithOutput(func(c procgroup.Chunk) {
+			if c.Last {
+				panic("callback")
+			}
+		}))...)
+		if p := (*timeout.PanicError)(nil); !errors.As(err, &p) || r.Reason != procgroup.TotalTimeout {
+			t.Error(err, r)
+		}
+	})
 	t.Run("exits its goroutine", func(t *testing.T) {
 		r, err := within(t, time.Second, command("deaf"), procgroup.WithName("tool"), procgroup.WithOutput(func(procgroup.Chunk) { runtime.Goexit() }))
 		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
@@ -229,5 +239,38 @@ func TestCombinedEndsInsideCharacters(t *testing.T) {
 		if got := r.Combined.String(); got != "ab" && got != "ba" { // as they arrived
 			t.Errorf("%s: %q of %q", script, got, r.Combined.Bytes())
 		}
+	}
+}
+
+// SPEC 6.13: the longest silence is known whether or not a limit fired.
+func TestLongestGap(t *testing.T) {
+	t.Parallel()
+	const pause = time.Second
+	const about = pause / 2 // for what was read some time after it was written
+	for _, tt := range []struct {
+		name, script string
+		at           timeout.Config
+		least        time.Duration
+	}{
+		{"before the first", "sleep 1; echo a", timeout.Config{}, pause},
+		{"between two", "echo a; sleep 1; echo b", timeout.Config{}, about},
+		{"after the last", "echo a; sleep 1", timeout.Config{}, about},
+		{"idle limit", "echo a; exec sleep 60", timeout.Config{Idle: pause}, pause},
+		{"total limit", "sleep 1; while :; do echo a; done", timeout.Config{Total: 2 * pause}, pause},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r, err := within(t, time.Second, exec.Command("sh", "-c", tt.script), procgroup.WithLimits(tt.at), procgroup.WithKillGrace(0))
+			if r == nil {
+				t.Fatal(err)
+			}
+			if r.LongestGap < tt.least || r.LongestGap > r.Elapsed {
+				t.Errorf("%v of %v, want %v at least", r.LongestGap, r.Elapsed, tt.least)
+			}
+			var stop *timeout.Error
+			if errors.As(err, &stop) && r.LongestGap < stop.LongestGap {
+				t.Errorf("%v, in the error %v", r.LongestGap, stop.LongestGap)
+			}
+		})
 	}
 }

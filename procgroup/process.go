@@ -38,9 +38,10 @@ type Process struct {
 	mu   sync.Mutex  // held while the tree is signalled
 	over atomic.Bool // it must not be signalled any more; set before mu is waited for
 
-	done   chan struct{} // closed when result and err are set
-	result *Result
-	err    error
+	done     chan struct{} // closed when result and err are set
+	result   *Result
+	err      error
+	finished func() // calls the hooks; nil if there are none, or the command was never to start
 }
 
 // Run is [Start] and then [Process.Wait]. The Result is there whenever the command was
@@ -58,16 +59,17 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 // The limits are those of [WithLimits], or of the execution that ctx belongs to. Output
 // on either stream is a heartbeat for every execution around. The command is stopped
 // when ctx is done: if a limit is the cause, everything is asked to end, by SIGTERM and
-// SIGCONT on Unix (see [WithStopSignal]), and what is still there after the kill grace is killed; otherwise
-// everything is killed at once, see [WithAbortGrace].
+// SIGCONT on Unix (see [WithStopSignal]), and what is still there after the kill grace is
+// killed; otherwise everything is killed at once, see [WithAbortGrace].
 //
 // cmd is prepared like any other, with these differences:
 //
 //   - Stdout and Stderr, where they are set, get the output too, and a writer that is
-//     slow slows the command down. One that fails gets no more, and Wait says so if the
-//     command itself succeeded. One that blocks is abandoned at the end. That an *os.File
-//     is not handed to the command, as os/exec does, is because output that goes past
-//     this process is no heartbeat.
+//     slow slows the command down. One that fails gets no more. When the command has
+//     ended or was stopped, they have the grace to take what is left; a writer that
+//     blocks for longer is left behind. The error of Wait says so, and Result.Unwritten
+//     how much is missing. That an *os.File is not handed to the command, as os/exec
+//     does, is because output that goes past this process is no heartbeat.
 //   - Stdin may be any reader, also one that blocks for ever; it is then left behind,
 //     with one goroutine, until it returns. An *os.File is given to the command as it
 //     is. [exec.Cmd.StdinPipe] works too, StdoutPipe and StderrPipe do not: their pipes
@@ -83,10 +85,10 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 // With the Descendants and Helper containments, and so often with Auto, the command
 // finds a variable more in its environment.
 //
-// A command that cannot be started is an error at once: [timeout.ExitCode] gives 127
-// where it was not found and 126 where it cannot be executed. If ctx is done already,
-// nothing is started, and the error is an [*timeout.Error]. The command is spawned on
-// the calling goroutine.
+// A command that cannot be started is an error at once, the one that os/exec has for it:
+// [timeout.ExitCode] is 127 where it was not found and 126 where it cannot be executed. If
+// ctx is done already, nothing is started, and the error is an [*timeout.Error]. The
+// command is spawned on the calling goroutine.
 //
 // Start panics if ctx or cmd is nil.
 func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err error) {
@@ -142,7 +144,7 @@ func closeStdinPipe(cmd *exec.Cmd) {
 	_ = unstarted.Start()
 }
 
-// Wait waits for the end and gives the result. The error is nil if the command ended
+// Wait waits for the end and returns the result. The error is nil if the command ended
 // by itself with code 0, an [*timeout.Error] if it was stopped, with the command's own
 // end in its Err, and otherwise an [*exec.ExitError]. If it succeeded but cmd.Stdin,
 // cmd.Stdout or cmd.Stderr failed, the error is theirs.
@@ -166,7 +168,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	config := capture.Config{Max: p.maxOutput, Beat: heartbeat.FromContext(ctx).Beat, Fail: p.abort}
+	config := capture.Config{Max: p.maxOutput, Begun: p.begun, Beat: heartbeat.FromContext(ctx).Beat, Fail: p.abort}
 	if fn := p.onOutput; fn != nil {
 		config.Output = func(c capture.Chunk) {
 			fn(Chunk{Stream: Stream(c.Stream), Data: c.Data, Skipped: c.Skipped, Last: c.Last})
@@ -187,12 +189,28 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if inner.Cancel != nil {
 		inner.Cancel = func() error { return p.commandContextDone(ctx) }
 	}
+	if err := checkDir(&inner); err != nil {
+		return err
+	}
 	if p.tree, err = proctree.Start(ctx, &inner, proctree.Kind(p.containment)); err != nil {
 		return p.startFailure(ctx, err)
 	}
 	p.cmd.Process = inner.Process
 	p.out.Start()
 	return nil
+}
+
+// checkDir gives os/exec's error for a directory that is not there, which names it. os/exec
+// itself makes it only where SysProcAttr is not set, and ours is.
+func checkDir(cmd *exec.Cmd) error {
+	if cmd.Dir == "" || cmd.SysProcAttr != nil || cmd.Err != nil {
+		return nil
+	}
+	_, err := os.Stat(cmd.Dir)
+	if failed := (*os.PathError)(nil); errors.As(err, &failed) {
+		return &os.PathError{Op: "chdir", Path: failed.Path, Err: failed.Err}
+	}
+	return err
 }
 
 // startFailure makes an abort of the error that os/exec gives where the context of

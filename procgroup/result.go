@@ -52,6 +52,16 @@ type Result struct {
 	// What was written, as far as it was kept. Combined has both streams in the order in
 	// which they arrived.
 	Stdout, Stderr, Combined Output
+	// LongestGap is the longest time without output, from the start until the command
+	// ended or was stopped.
+	LongestGap time.Duration
+	// Unwritten is how many bytes of output cmd.Stdout and cmd.Stderr did not get: because
+	// they failed, which the error says, or because they did not take it in time, which it
+	// says too.
+	Unwritten int64
+	// Skipped is how many bytes of output the callback of WithOutput did not get because
+	// it was too slow: those that its chunks say, and what was left at the end.
+	Skipped int64
 
 	// Message says in one line why the command was stopped. It is empty if it ended
 	// by itself.
@@ -60,8 +70,9 @@ type Result struct {
 	// Escalated says that something was still alive when the grace was over, and had to
 	// be killed. Without a grace it is false.
 	Escalated bool
-	// PipeHeld says that some process still held an output stream open when the
-	// command's output had been collected for as long as there is time for that.
+	// PipeHeld says that something still held an output stream open, a moment after the
+	// command had ended or when everything had been killed. All that the command itself
+	// wrote is there; what the holder wrote after that may be missing.
 	PipeHeld bool
 	// Survivors are the ids of the processes that were still alive, because the system
 	// did not kill them in time or not at all. nil is none known. With WithOrphans they
@@ -90,12 +101,17 @@ func reason(stop *timeout.Error) Reason {
 	return Aborted
 }
 
+// message is SPEC 6.8: one wording, whichever limit it was and whose.
 func message(name string, stop *timeout.Error) string {
 	switch reason(stop) {
 	case IdleTimeout:
-		return stop.Error()
+		return name + " process timed out after " + millis(stop.Limit) + "ms without output."
 	case TotalTimeout:
-		return name + " process timed out after " + millis(stop.Limit) + "ms."
+		limit := stop.Limit
+		if stop.Cause != nil && limit > 0 { // what was left of a caller's deadline: SPEC 3.3
+			limit = max(limit.Round(time.Millisecond), time.Millisecond)
+		}
+		return name + " process timed out after " + millis(limit) + "ms."
 	case Aborted:
 		return name + " process was aborted."
 	}

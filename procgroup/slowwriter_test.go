@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,13 +48,15 @@ const longerThanCollecting = 1500 * time.Millisecond
 func TestSlowWriterGetsEverything(t *testing.T) {
 	t.Parallel()
 	w := newSlowWriter()
+	begun := time.Now()
 	time.AfterFunc(longerThanCollecting, func() { close(w.release) })
 	cmd := exec.Command("echo", "all of it")
 	cmd.Stdout = w
 	r, err := procgroup.Run(context.Background(), cmd, procgroup.WithKillGrace(longLimit))
+	took := time.Since(begun) // Elapsed may be less: it begins a little after the timer
 	check(t, r, err, want{})
-	if w.got.String() != "all of it\n" || r.Elapsed < longerThanCollecting {
-		t.Errorf("%q after %v", &w.got, r.Elapsed)
+	if w.got.String() != "all of it\n" || took < longerThanCollecting {
+		t.Errorf("%q after %v", &w.got, took)
 	}
 }
 
@@ -74,6 +77,59 @@ func TestSlowWriterAndDescendants(t *testing.T) {
 		}
 		mustBeDead(t, pids())
 	})
+}
+
+// SPEC 6.14: so it does when a limit or the caller has stopped the command, as far as that
+// has a grace, and with orphans kept.
+func TestSlowWriterOfAStoppedCommand(t *testing.T) {
+	t.Parallel()
+	const limit = 3 * time.Second // for the command to have written by then
+	total := procgroup.WithLimits(timeout.Config{Total: limit})
+	for _, tt := range []struct {
+		name string
+		opts []procgroup.Option
+		all  bool
+	}{
+		{"limit", []procgroup.Option{total, procgroup.WithKillGrace(longLimit)}, true},
+		{"limit and orphans", []procgroup.Option{total, procgroup.WithKillGrace(longLimit), procgroup.WithOrphans(true)}, true},
+		{"abort", []procgroup.Option{procgroup.WithAbortGrace(longLimit)}, true},
+		{"limit without a grace", []procgroup.Option{total, procgroup.WithKillGrace(0)}, false},
+		{"abort without a grace", nil, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newSlowWriter()
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			cmd := command("flood", "150000", "stay")
+			cmd.Stdout = w
+			p, err := procgroup.Start(ctx, cmd, tt.opts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-w.writing
+			if strings.HasPrefix(tt.name, "abort") {
+				cancel()
+			}
+			if tt.all {
+				time.AfterFunc(limit+longerThanCollecting, func() { close(w.release) })
+			} else {
+				defer close(w.release)
+			}
+			r, err := p.Wait()
+			var stop *timeout.Error
+			if !errors.As(err, &stop) || r.PipeHeld {
+				t.Fatalf("%v, %+v", err, r)
+			}
+			slow := stop.Err != nil && strings.Contains(stop.Err.Error(), "did not take all output in time")
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			// What it was told before may still be in the command, which was killed.
+			if got := int64(w.got.Len()); got+r.Unwritten != r.Stdout.Total || (r.Unwritten == 0) != tt.all || slow == tt.all {
+				t.Errorf("%d of %d bytes written, %d not, %v", got, r.Stdout.Total, r.Unwritten, stop.Err)
+			}
+		})
+	}
 }
 
 // SPEC 6.11: a writer that never returns holds up the call for the kill grace and a

@@ -3,6 +3,7 @@ package procgroup_test
 import (
 	"bytes"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -51,4 +52,44 @@ func TestStdin(t *testing.T) {
 	cmd.Stdin = reader
 	r, err = within(t, time.Second, cmd)
 	check(t, r, err, want{})
+}
+
+// A slowWriter takes its time for each chunk.
+type slowWriter struct{ bytes.Buffer }
+
+func (w *slowWriter) Write(p []byte) (int, error) {
+	time.Sleep(300 * time.Millisecond)
+	return w.Buffer.Write(p)
+}
+
+// SPEC 6.14: a writer that is slow but alive gets everything, whether or not something
+// still holds the pipe, and whether or not it may go on.
+func TestSlowWriter(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args []string
+		size int64
+		held bool
+		opts []procgroup.Option
+	}{
+		{"flood", []string{"flood", "300000"}, 300_000, false, nil},
+		{"held", []string{"tree", "hold", "exit", "0"}, 6, true, nil},
+		{"held by orphans", []string{"tree", "hold", "exit", "0"}, 6, true, []procgroup.Option{procgroup.WithOrphans(true)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd, pids := family(t, tt.args[0], tt.args[1:]...)
+			var w slowWriter
+			cmd.Stdout = &w
+			r, err := within(t, longLimit, cmd, append(tt.opts, procgroup.WithKillGrace(longLimit))...)
+			check(t, r, err, want{held: tt.held})
+			if r != nil && (r.Stdout.Total != tt.size || w.String() != r.Stdout.String() || r.Unwritten != 0) {
+				t.Errorf("%d bytes kept, %d written, %d not", r.Stdout.Total, w.Len(), r.Unwritten)
+			}
+			for _, pid := range living(pids()) {
+				if p, err := os.FindProcess(pid); err == nil {
+					_ = p.Kill()
+				}
+			}
+		})
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -22,17 +21,18 @@ const (
 	finishTime = 900 * time.Millisecond // until callbacks must have returned
 )
 
-// patience is the grace of the executions here. The engine must never abandon attend,
+// engineGrace is the grace of the executions here. The engine must never abandon await,
 // which may be waiting for a slow start: a command that comes into being after that would
 // have nobody to end it. The bounds of the call are those of conclude.
-const patience = 1000 * time.Hour
+const engineGrace = 1000 * time.Hour
 
 // supervise runs on a goroutine of its own, from before the start to the result.
 func (p *Process) supervise(ctx context.Context) {
 	defer close(p.done)
 	defer p.cancel(nil)
+	p.err = timeout.ErrGoexit // if the Started hook ends this goroutine
 	err := p.execute(ctx)
-	stop := outcome(err)
+	stop := p.outcome(err)
 	switch {
 	case p.tree != nil:
 		p.conclude(stop)
@@ -43,35 +43,25 @@ func (p *Process) supervise(ctx context.Context) {
 	default:
 		p.err = err
 	}
+	p.report()
 }
 
 // execute decides how the command ended: nil is by itself, before any limit. What
 // follows, such as killing and collecting output, happens outside, so that it neither
-// needs the grace of the execution nor can change the outcome.
+// needs the grace of the execution nor can change the outcome. Without limits of its own
+// it still tells a limit around it, or a deadline, from an abort.
 func (p *Process) execute(ctx context.Context) error {
+	var limits timeout.Config
 	if p.limits != nil {
-		limits := *p.limits
-		limits.Grace = patience
-		return timeout.Run(ctx, p.attend, limits, timeout.WithName(p.name))
+		limits = *p.limits
 	}
-	if heartbeat.FromContext(ctx) == nil {
-		// Without limits, the engine still tells a deadline from an abort.
-		return timeout.Run(ctx, p.attend, timeout.Config{Grace: patience}, timeout.WithName(p.name))
-	}
-	// The limits are those of the execution around, so its context is the command's. An
-	// execution within it would see a deadline that is a little less than the limit.
-	if ctx.Err() != nil {
-		return p.stopped(ctx)
-	}
-	err := p.attend(ctx)
-	if contextError(err) || (err == nil && ctx.Err() != nil) {
-		return p.stopped(ctx) // an end that is seen after the limit is too late
-	}
-	return err
+	limits.Grace = engineGrace
+	opts := []timeout.Option{limits, timeout.WithName(p.name), timeout.WithLogger(p.log), timeout.WithHooks(p.engineHooks())}
+	return timeout.Run(ctx, p.await, opts...)
 }
 
-// attend waits until the command has ended or is to be stopped.
-func (p *Process) attend(ctx context.Context) error {
+// await waits until the command has ended or is to be stopped.
+func (p *Process) await(ctx context.Context) error {
 	p.entered <- ctx
 	<-p.spawned
 	if p.startErr != nil {
@@ -87,22 +77,6 @@ func contextError(err error) bool {
 	return err == context.Canceled || err == context.DeadlineExceeded
 }
 
-// stopped is the outcome where the context of the execution around is done.
-func (p *Process) stopped(ctx context.Context) *timeout.Error {
-	cause := context.Cause(ctx)
-	if stop := timedOut(cause); stop != nil {
-		return stop
-	}
-	stop := &timeout.Error{Kind: timeout.Aborted, Tool: p.name, Elapsed: time.Since(p.begun), Cause: cause}
-	if ctx.Err() == context.DeadlineExceeded {
-		stop.Kind, stop.Limit = timeout.Total, stop.Elapsed
-		if deadline, ok := ctx.Deadline(); ok {
-			stop.Limit = max(deadline.Sub(p.begun), 0)
-		}
-	}
-	return stop
-}
-
 // timedOut gives a copy of err if it is the timeout of an execution, and otherwise nil.
 // It is the cause of a context itself, and not something in its tree: code that gives a
 // timeout it got from elsewhere as a reason to cancel means an abort.
@@ -114,10 +88,9 @@ func timedOut(err error) *timeout.Error {
 	return nil
 }
 
-// outcome is how the command was stopped, nil if it was not. To an execution with
-// limits of its own, a limit of one around it is the end of the caller's context; to
-// the command it is a timeout.
-func outcome(err error) *timeout.Error {
+// outcome is how the command was stopped, nil if it was not. To the execution here a limit
+// of one around it is the end of the caller's context; to the command it is a timeout.
+func (p *Process) outcome(err error) *timeout.Error {
 	stop, ok := err.(*timeout.Error)
 	if !ok {
 		return nil
@@ -127,41 +100,48 @@ func outcome(err error) *timeout.Error {
 			return outer
 		}
 	}
+	stop.Limits.Grace = p.grace()
 	return stop
 }
 
 // conclude ends what is left of the tree, collects the output and makes the result.
 func (p *Process) conclude(stop *timeout.Error) {
-	r := &Result{Reason: reason(stop), Message: message(p.name, stop)}
+	begun := time.Now()
+	r := &Result{Reason: reason(stop), Message: message(p.name, stop), LongestGap: p.out.LongestSilence(begun)}
+	// The caller's writers get what is left of the grace, even if the tree does not need it.
+	grace, impatient := p.killGrace, context.Background()
 	var over time.Time // when everything was killed
 	switch {
 	case stop == nil:
-		// What follows is counted from the end of the command, and from later only as far as
-		// a writer of the caller's was given time: it must all be over a second after the
-		// grace of a limit that might have fired now.
-		ended := time.Now()
+		// All must be over a second after the grace of a limit that might have fired now. Of
+		// that grace the tree gets something only where the host is so busy that the look at
+		// the pipes takes longer than it should.
+		impatient = p.ctx
 		p.noMoreSignals()
-		r.PipeHeld = p.drain()
-		over = ended.Add(min(max(time.Since(ended)-drainTime, 0), p.killGrace))
+		r.PipeHeld = p.out.Drain(begun.Add(drainTime), begun.Add(grace))
+		over = begun.Add(min(max(time.Since(begun)-drainTime, 0), grace))
 		if p.orphans {
 			p.tree.Release(time.Now().Add(killTime))
 		} else {
 			r.Survivors, r.Unidentified = p.tree.Kill(over.Add(killTime))
 		}
 	case stop.Timeout():
-		over = p.terminate(r, p.killGrace)
+		over = p.terminate(r, grace)
 	default:
-		over = p.terminate(r, p.abortGrace)
+		grace = p.abortGrace
+		over = p.terminate(r, grace)
 	}
-
-	until := over.Add(outputTime)
-	if r.PipeHeld && p.orphans {
-		until = time.Now() // who holds it lives on, and was given its time
+	// What was killed lets go of the pipes; what lives on was given its time.
+	if stop != nil || (r.PipeHeld && !p.orphans) {
+		until := over.Add(outputTime)
+		p.out.Drain(until, until)
 	}
-	held, err, callback := p.out.Finish(until, over.Add(finishTime))
-	r.PipeHeld = r.PipeHeld || held
-	if stop == nil { // otherwise it is the cause
-		err = errors.Join(err, callback)
+	end := p.out.Finish(impatient, begun.Add(grace).Add(outputTime), over.Add(finishTime))
+	r.PipeHeld = r.PipeHeld || end.Held
+	r.Unwritten, r.Skipped = end.Unwritten, end.Skipped
+	err := end.Err
+	if stop == nil || end.Callback != stop.Cause { // which is there already
+		err = errors.Join(err, end.Callback)
 	}
 	stdout, stderr, combined := p.out.Kept(stop != nil)
 	r.Stdout, r.Stderr, r.Combined = newOutput(stdout), newOutput(stderr), newOutput(combined)
@@ -184,24 +164,6 @@ func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
 	over := time.Now()
 	r.Survivors, r.Unidentified = p.tree.Kill(over.Add(killTime))
 	return over
-}
-
-// drain waits for the end of the output once the command has ended by itself. It
-// reports whether something else still holds a pipe. A writer of the caller's that is
-// slow but alive gets as long as the kill grace, unless the caller cancels.
-func (p *Process) drain() (held bool) {
-	begun := time.Now()
-	until := begun.Add(drainTime)
-	for !p.out.Wait(until) {
-		if !p.out.Writing() {
-			return true
-		}
-		if p.ctx.Err() != nil || time.Since(begun) > p.killGrace {
-			return false
-		}
-		until = time.Now().Add(drainTime / 10)
-	}
-	return false
 }
 
 // settle completes the result and makes the error. fromCaller is what went wrong with

@@ -55,18 +55,20 @@ func TestLeaderEndsGroupLives(t *testing.T) {
 }
 
 // freezer makes processes unkillable for a while.
-func freezer(t *testing.T) (freeze func(pid int), thaw func()) {
+func freezer(t *testing.T) (freeze func(pid int) error, thaw func()) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/sys/fs/cgroup/freezer", "procgroup-test")
 	if err != nil {
 		t.Skip("needs the freezer of cgroup v1, whose members cannot be killed:", err)
 	}
-	write := func(file, text string) {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0); err != nil {
+	write := func(file, text string) error {
+		return os.WriteFile(filepath.Join(dir, file), []byte(text), 0)
+	}
+	thaw = func() {
+		if err := write("freezer.state", "THAWED"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	thaw = func() { write("freezer.state", "THAWED") }
 	t.Cleanup(func() {
 		thaw()
 		for range 200 {
@@ -77,15 +79,19 @@ func freezer(t *testing.T) (freeze func(pid int), thaw func()) {
 		}
 		t.Error("the freezer is not empty")
 	})
-	return func(pid int) {
-		write("cgroup.procs", strconv.Itoa(pid))
-		write("freezer.state", "FROZEN")
+	return func(pid int) error {
+		if err := write("cgroup.procs", strconv.Itoa(pid)); err != nil {
+			return err
+		}
+		if err := write("freezer.state", "FROZEN"); err != nil {
+			return err
+		}
 		for begun := time.Now(); time.Since(begun) < slack; time.Sleep(time.Millisecond) {
 			if b, _ := os.ReadFile(filepath.Join(dir, "freezer.state")); string(b) == "FROZEN\n" {
-				return
+				return nil
 			}
 		}
-		t.Fatal("does not freeze")
+		return errors.New("does not freeze")
 	}, thaw
 }
 
@@ -103,7 +109,9 @@ func TestUnkillable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		freeze(p.Pid())
+		if err := freeze(p.Pid()); err != nil {
+			t.Fatal(err)
+		}
 		begun := time.Now()
 		cancel()
 		r, err := p.Wait()

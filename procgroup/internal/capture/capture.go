@@ -5,13 +5,14 @@
 package capture
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
 	"os/exec"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -22,6 +23,8 @@ const Unlimited = math.MaxInt
 type Config struct {
 	// Max is how many bytes are kept of each stream, and of both together.
 	Max int
+	// Begun is when the call began.
+	Begun time.Time
 	// Beat is called for each chunk of output, before anybody else sees it.
 	Beat func()
 	// Output, unless it is nil, gets the output as it comes.
@@ -40,22 +43,28 @@ type Chunk struct {
 }
 
 // A Capture has the standard streams of one command. It is made by New, and then ended by
-// Discard if the command was not started, and otherwise by Start, Finish and Kept.
+// Discard if the command was not started, and otherwise by Start, Drain and Finish.
 type Capture struct {
 	config  Config
 	to      [2]io.Writer // the caller's
 	in      *input       // nil: the command reads a file, or nothing
+	w       [2]*os.File  // the command's ends of the pipes
+	start   start
 	streams [2]stream
 	live    *live
 	sinks   []*sink
 
-	mu     sync.Mutex // guards the rings and the order
-	order  order
-	closed bool // the result has been made
+	mu      sync.Mutex // guards what follows, and the rings
+	order   order
+	last    time.Time     // when output came last
+	longest time.Duration // silence until then
+	open    int           // how many streams have not ended
+	closing bool          // a read that fails may do so because of that
+	closed  bool          // nothing more is taken
 
-	running atomic.Int32
-	done    chan struct{} // closed when both streams have ended
-	giveUp  chan struct{} // closed when sinks are not waited for any more
+	done       chan struct{} // closed when both streams have ended
+	giveUp     chan struct{} // closed when collectors need not wait for sinks any more
+	collectors sync.WaitGroup
 }
 
 // New makes pipes the standard streams of cmd, which is to be started, and remembers what
@@ -67,18 +76,20 @@ func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 		done:   make(chan struct{}),
 		giveUp: make(chan struct{}),
 	}
+	c.beginStart()
 	defer func() {
 		if err != nil {
 			c.Discard()
 		}
 	}()
-	c.order.max = config.Max
+	c.order.max, c.last = config.Max, config.Begun
+	c.open = len(c.streams)
 	for i := range c.streams {
 		s := &c.streams[i]
-		if s.r, s.w, err = os.Pipe(); err != nil {
+		s.id, s.ring.max = i, config.Max
+		if s.pipe, c.w[i], err = newPipe(); err != nil {
 			return nil, err
 		}
-		s.ring.max = config.Max
 	}
 	if _, file := cmd.Stdin.(*os.File); cmd.Stdin != nil && !file {
 		if c.in, err = newInput(cmd.Stdin, config.Fail); err != nil {
@@ -86,13 +97,14 @@ func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 		}
 		cmd.Stdin = c.in.r
 	}
-	cmd.Stdout, cmd.Stderr = c.streams[0].w, c.streams[1].w
+	cmd.Stdout, cmd.Stderr = c.w[0], c.w[1]
 	return c, nil
 }
 
 // Discard closes everything where the command was not started.
 func (c *Capture) Discard() {
 	c.closeWriters()
+	c.endStart()
 	c.closeReaders()
 	if c.in != nil {
 		c.in.close()
@@ -102,23 +114,24 @@ func (c *Capture) Discard() {
 // Start begins to read and to feed. The command has been started, and so has the other
 // ends of the pipes.
 func (c *Capture) Start() {
-	if c.config.Output != nil {
-		c.live = newLive(c.config.Output, c.config.Fail)
-	}
-	c.startSinks()
+	c.startConsumers()
 	c.closeWriters()
-	c.running.Store(int32(len(c.streams)))
+	c.endStart()
+	c.collectors.Add(len(c.streams))
 	for i := range c.streams {
-		go c.collect(i)
+		go c.collect(&c.streams[i])
 	}
 	if c.in != nil {
 		c.in.start()
 	}
 }
 
-// startSinks makes the caller's writers sinks. One writer for both streams is one sink,
-// so that it is not called concurrently.
-func (c *Capture) startSinks() {
+// startConsumers starts what passes output on to the caller. One writer for both streams
+// is one sink, so that it is not called concurrently.
+func (c *Capture) startConsumers() {
+	if c.config.Output != nil {
+		c.live = newLive(c.config.Output, c.config.Fail)
+	}
 	for i, name := range [...]string{"cmd.Stdout", "cmd.Stderr"} {
 		if c.to[i] == nil {
 			continue
@@ -141,8 +154,8 @@ func same(a, b any) (equal bool) {
 }
 
 func (c *Capture) closeWriters() {
-	for i := range c.streams {
-		if w := c.streams[i].w; w != nil {
+	for _, w := range c.w {
+		if w != nil {
 			w.Close()
 		}
 	}
@@ -150,71 +163,149 @@ func (c *Capture) closeWriters() {
 
 func (c *Capture) closeReaders() {
 	for i := range c.streams {
-		if r := c.streams[i].r; r != nil {
-			r.Close()
+		if p := c.streams[i].pipe; p != nil {
+			p.r.Close()
 		}
 	}
 }
 
-// Wait waits until both streams have ended, or the time has come.
-func (c *Capture) Wait(until time.Time) bool {
+// Drain is called once the command has ended. It waits until both streams have ended, or
+// until the time has come. Then it reads what there is, and reports whether something
+// still holds a stream: it has not ended.
+//
+// It is the pipe that says so, and not that nothing was read for a while: on a busy
+// machine the collectors may not have run since the command wrote, and they may be
+// waiting for a writer. The first look is at once, because a command that nobody has
+// outlived has nothing to be waited for.
+//
+// There is one more who may hold a stream for a moment, see starts. It is waited for before
+// anybody is blamed, until latest if need be.
+func (c *Capture) Drain(until, latest time.Time) (held bool) {
+	for !c.rest() {
+		if !time.Now().Before(until) {
+			c.awaitStarts(latest)
+			return !c.rest()
+		}
+		next := until
+		if restEvery > 0 {
+			next = time.Now().Add(min(restEvery, time.Until(until)))
+		}
+		if wait(c.done, next) {
+			break
+		}
+	}
+	return false
+}
+
+// rest reads what is there of both streams, and reports whether both have ended.
+func (c *Capture) rest() (ended bool) {
+	stdout, stderr := c.readRest(&c.streams[0]), c.readRest(&c.streams[1])
+	return stdout && stderr
+}
+
+// wait waits for done, until the time has come.
+func wait(done <-chan struct{}, until time.Time) bool {
 	select {
-	case <-c.done:
+	case <-done:
 		return true
 	default:
 	}
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
-	case <-c.done:
+	case <-done:
 		return true
 	case <-timer.C:
 		return false
 	}
 }
 
-// Writing reports whether a writer of the caller's is what is waited for.
-func (c *Capture) Writing() bool {
-	return c.streams[0].sinking.Load() || c.streams[1].sinking.Load()
+// LongestSilence is the longest time without output from Config.Begun to end.
+func (c *Capture) LongestSilence(end time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(c.longest, end.Sub(c.last))
 }
 
 // closeTime is how long a goroutine may take to end that has no reason to wait any more.
 const closeTime = 50 * time.Millisecond
 
-// Finish ends the collection: what is in the pipes is read until the first instant, and
-// the caller's reader and callback are given until the second to return. It reports
-// whether some process still had a stream open, what went wrong with the caller's reader
-// and writers, and what with the callback.
-func (c *Capture) Finish(read, returned time.Time) (held bool, err, callback error) {
-	c.Wait(read)
-	close(c.giveUp) // sinks that are still busy get no more
-	c.Wait(read.Add(closeTime))
-	held = !c.streams[0].ended.Load() || !c.streams[1].ended.Load()
+// An End is how a capture ended.
+type End struct {
+	// Held says that a stream had not ended: somebody still held it, and may have written
+	// after the last look.
+	Held bool
+	// Unwritten is how many bytes the caller's writers did not get, Skipped how many the
+	// callback did not.
+	Unwritten, Skipped int64
+	// Err is what went wrong with reading, or with the caller's reader and writers, and
+	// Callback what with the callback.
+	Err, Callback error
+}
+
+// Finish reads what there still is, and closes the streams. The caller's writers get
+// until written to take what is left, unless ctx is done before; the caller's reader and
+// callback until returned to return.
+func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
+	end := End{Held: !c.rest()}
+	c.mu.Lock()
+	c.closing = true
+	c.mu.Unlock()
 	c.closeReaders()
-	// The readers end now; where a system cannot interrupt a read they are left.
-	c.Wait(time.Now().Add(closeTime))
+	close(c.giveUp)
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		c.collectors.Wait()
+	}()
+	wait(left, time.Now().Add(closeTime)) // they stay where the system cannot interrupt a read
 	var errs []error
-	for _, s := range c.sinks {
-		s.close()
-		errs = append(errs, s.failure())
+	c.mu.Lock()
+	c.closed = true
+	for i := range c.streams {
+		s := &c.streams[i]
+		if s.err != nil {
+			errs = append(errs, fmt.Errorf("procgroup: reading the command's output: %w", s.err))
+		}
+		if c.live != nil && !s.ended {
+			c.live.add(i, nil, true)
+		}
 	}
+	c.mu.Unlock()
 	if c.live != nil {
 		c.live.close()
+	}
+	ctx, cancel := context.WithDeadline(ctx, written)
+	defer cancel()
+	for _, s := range c.sinks {
+		s.end()
+	}
+	for _, s := range c.sinks {
+		select {
+		case <-s.done:
+		case <-ctx.Done():
+		}
+	}
+	for _, s := range c.sinks {
+		n, err := s.finish()
+		end.Unwritten += n
+		errs = append(errs, err)
 	}
 	if c.in != nil {
 		errs = append(errs, c.in.finish(returned))
 	}
 	if c.live != nil {
-		callback = c.live.finish(returned)
+		end.Skipped, end.Callback = c.live.finish(returned)
 	}
-	return held, errors.Join(errs...), callback
+	end.Err = errors.Join(errs...)
+	return end
 }
 
-// Kept returns what was collected. stopped says that the command did not end by itself.
+// Kept returns what was collected, after Finish. stopped says that the command did not
+// end by itself.
 func (c *Capture) Kept(stopped bool) (stdout, stderr, combined Kept) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closed = true
 	var bytes [2][]byte
 	var open [2]bool
 	var kept [2]Kept
@@ -226,7 +317,7 @@ func (c *Capture) Kept(stopped bool) (stdout, stderr, combined Kept) {
 			Total: s.ring.total, Dropped: s.ring.total - int64(len(b)),
 			data: func() []byte { return b },
 		}
-		if open[i] = stopped || !s.ended.Load(); open[i] {
+		if open[i] = stopped || !s.ended; open[i] {
 			kept[i].cut = Unfinished(b)
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// guard calls code of the caller's and passes on how it ended where it neither returned
+// Guard calls code of the caller's and passes on how it ended where it neither returned
 // nor failed: failed is called with a [*timeout.PanicError], or with [timeout.ErrGoexit],
 // in which case the goroutine ends after that. failed must not panic.
-func guard(code func(), failed func(error)) {
+func Guard(code func(), failed func(error)) {
 	returned := false
 	defer func() {
 		if v := recover(); v != nil {

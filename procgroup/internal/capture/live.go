@@ -14,10 +14,12 @@ const liveBacklog = 1 << 20
 // one chunk.
 type live struct {
 	fn   func(Chunk)
-	fail func(error) // see guard
+	fail func(error) // see Guard
 
 	mu        sync.Mutex
 	pending   batch
+	added     int64 // bytes
+	delivered int64
 	closed    bool // no more will come
 	abandoned bool // the call is over
 	wake      chan struct{}
@@ -48,6 +50,7 @@ func newLive(fn func(Chunk), fail func(error)) *live {
 func (l *live) add(s int, p []byte, last bool) {
 	l.mu.Lock()
 	l.pending.add(s, p, last)
+	l.added += int64(len(p))
 	l.mu.Unlock()
 	l.signal()
 }
@@ -107,7 +110,7 @@ func (l *live) signal() {
 
 func (l *live) run() {
 	defer close(l.done)
-	guard(l.deliverAll, func(err error) {
+	Guard(l.deliverAll, func(err error) {
 		l.err = err
 		l.fail(err)
 	})
@@ -146,6 +149,9 @@ func (l *live) deliver(b *batch) bool {
 	for _, c := range b.chunks {
 		l.mu.Lock()
 		abandoned := l.abandoned
+		if !abandoned {
+			l.delivered += int64(c.n)
+		}
 		l.mu.Unlock()
 		if abandoned {
 			return false
@@ -158,21 +164,19 @@ func (l *live) deliver(b *batch) bool {
 
 // finish waits for the callback until the given time, and then for nothing. The last
 // call is made some time before: one that has been decided on may need a moment to
-// begin, and must not do so after the end.
-func (l *live) finish(until time.Time) error {
-	timer := time.NewTimer(time.Until(until) - closeTime)
-	defer timer.Stop()
+// begin, and must not do so after the end. It says how many bytes the callback did not
+// get, and how it ended if it did not return.
+func (l *live) finish(until time.Time) (skipped int64, err error) {
+	if !wait(l.done, until.Add(-closeTime)) {
+		l.abandon()
+		wait(l.done, time.Now().Add(closeTime))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	select {
 	case <-l.done:
-		return l.err
-	case <-timer.C:
+		err = l.err
+	default:
 	}
-	l.abandon()
-	timer.Reset(closeTime)
-	select {
-	case <-l.done:
-		return l.err
-	case <-timer.C:
-		return nil
-	}
+	return l.added - l.delivered, err
 }

@@ -26,7 +26,7 @@ func TestNoCallAfterTheEnd(t *testing.T) {
 						l.add(i%2, []byte("x"), false)
 					}
 				})
-				_ = l.finish(time.Now().Add(20 * time.Millisecond))
+				_, _ = l.finish(time.Now().Add(20 * time.Millisecond))
 				over.Store(true)
 				feed.Stop()
 			}

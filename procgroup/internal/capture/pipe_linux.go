@@ -22,3 +22,9 @@ func enlargePipe(f *os.File) {
 		_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize)
 	})
 }
+
+// capacity is how much the pipe holds at the most.
+func capacity(fd uintptr) int {
+	n, _ := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0)
+	return n
+}

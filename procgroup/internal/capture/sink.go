@@ -9,101 +9,161 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// errSlowSink is why a writer did not get all output.
-var errSlowSink = errors.New("it did not take all output in time")
+// errSlow is why a writer did not get all output.
+var errSlow = errors.New("it did not take all output in time")
 
 // A sink writes output to a writer of the caller's, which may block for ever. So that
 // happens on a goroutine of its own; who waits for it can give up.
+//
+// What waits to be written is bounded by who puts it there: the collector of a stream
+// has one chunk here at a time, and what rest adds is about as much as the pipe held.
 type sink struct {
 	name string // for errors
 	w    io.Writer
-	fail func(error) // see guard
-	jobs chan sinkJob
-	quit chan struct{}
+	fail func(error) // see Guard
+	done chan struct{}
 
-	mu  sync.Mutex
-	err error
+	mu        sync.Mutex
+	changed   sync.Cond // of queue and ending
+	queue     []sinkJob
+	ending    bool  // no more will come
+	unwritten int64 // what w did not get
+	err       error // after the first one nothing is written any more
+	over      bool  // the call has its result; err and unwritten stay as they are
 }
 
+// A sinkJob is a chunk to be written.
 type sinkJob struct {
-	data []byte
-	done chan<- struct{} // has room for one
+	buf  *buffer
+	n    int
+	done chan<- struct{} // unless it is nil, gets one afterwards; has room for it
 }
 
 func newSink(name string, w io.Writer, fail func(error)) *sink {
-	s := &sink{name: name, w: w, fail: fail, jobs: make(chan sinkJob), quit: make(chan struct{})}
+	s := &sink{name: name, w: w, fail: fail, done: make(chan struct{})}
+	s.changed.L = &s.mu
 	go s.run()
 	return s
 }
 
+// put queues j.
+func (s *sink) put(j sinkJob) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(s.queue, j)
+	s.changed.Signal()
+}
+
+// end says that no more will come. done is closed when everything has been written, or
+// never will be.
+func (s *sink) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ending = true
+	s.changed.Signal()
+}
+
+// finish says, after end, what the writer did not get and why. It then gets no more.
+func (s *sink) finish() (unwritten int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	for _, j := range s.queue {
+		s.unwritten += int64(j.n)
+	}
+	if s.unwritten > 0 && s.err == nil {
+		s.err = s.wrap(errSlow)
+	}
+	return s.unwritten, s.err
+}
+
+func (s *sink) wrap(err error) error {
+	return fmt.Errorf("procgroup: writing to %s: %w", s.name, err)
+}
+
 func (s *sink) run() {
+	replaced := false
+	defer func() {
+		if !replaced {
+			close(s.done)
+		}
+	}()
 	for {
-		select {
-		case j := <-s.jobs:
-			s.write(j)
-		case <-s.quit:
+		j, ok := s.next()
+		if !ok {
 			return
 		}
+		Guard(func() { s.write(j) }, func(err error) {
+			s.fail(err)
+			s.failed(j, 0, err)
+			if err == timeout.ErrGoexit {
+				replaced = true
+				go s.run() // in place of this goroutine, whose end cannot be stopped
+			}
+			s.written(j)
+		})
 	}
 }
 
-func (s *sink) write(j sinkJob) {
-	defer func() { j.done <- struct{}{} }()
-	if s.failure() != nil {
-		return
+// next waits for the first of the queue, which stays there until it has been written.
+func (s *sink) next() (j sinkJob, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.queue) == 0 && !s.ending {
+		s.changed.Wait()
 	}
-	guard(func() {
-		n, err := s.w.Write(j.data)
-		if err == nil && n != len(j.data) {
+	if s.over {
+		s.queue = nil
+	}
+	if len(s.queue) == 0 {
+		return j, false
+	}
+	return s.queue[0], true
+}
+
+// write writes a chunk, unless there was an error before.
+func (s *sink) write(j sinkJob) {
+	s.mu.Lock()
+	failed := s.err != nil
+	s.mu.Unlock()
+	if failed {
+		s.failed(j, 0, nil)
+	} else {
+		n, err := s.w.Write(j.buf[:j.n])
+		if err == nil && n != j.n {
 			err = io.ErrShortWrite
 		}
 		if err != nil {
-			s.setFailure(err)
+			s.failed(j, n, err)
 		}
-	}, func(err error) {
-		s.fail(err)
-		s.setFailure(err)
-		if err == timeout.ErrGoexit {
-			go s.run() // in place of this goroutine, whose end cannot be stopped
-		}
-	})
+	}
+	s.written(j)
 }
 
-func (s *sink) setFailure(err error) {
+// failed notes that only n bytes of a chunk were written. Of the errors the first counts.
+func (s *sink) failed(j sinkJob, n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	s.unwritten += int64(j.n - min(max(n, 0), j.n))
 	if s.err == nil {
-		s.err = fmt.Errorf("procgroup: writing to %s: %w", s.name, err)
+		s.err = s.wrap(err)
 	}
 }
 
-// failure is the first error. After it nothing is written any more.
-func (s *sink) failure() error {
+// written takes a chunk from the queue.
+func (s *sink) written(j sinkJob) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
-}
-
-// put writes p and waits for that, until giveUp is closed. When it gives up, p may
-// still be read for as long as the writer likes.
-func (s *sink) put(p []byte, done chan struct{}, giveUp <-chan struct{}) (ok bool) {
-	if s.failure() != nil {
-		return true
+	s.queue[0] = sinkJob{}
+	s.queue = s.queue[1:]
+	if len(s.queue) == 0 {
+		s.queue = nil
 	}
-	select {
-	case s.jobs <- sinkJob{p, done}:
-	case <-giveUp:
-		s.setFailure(errSlowSink)
-		return true // it never got p
-	}
-	select {
-	case <-done:
-		return true
-	case <-giveUp:
-		s.setFailure(errSlowSink)
-		return false
+	s.mu.Unlock()
+	buffers.Put(j.buf)
+	if j.done != nil {
+		j.done <- struct{}{}
 	}
 }
-
-// close ends the goroutine, at once or when the writer returns.
-func (s *sink) close() { close(s.quit) }

@@ -13,7 +13,7 @@ import (
 type input struct {
 	r, w    *os.File
 	from    io.Reader
-	fail    func(error) // see guard
+	fail    func(error) // see Guard
 	reading atomic.Bool // in from, and not in the pipe
 	done    chan struct{}
 	err     error // once done is closed
@@ -37,7 +37,7 @@ func (in *input) start() {
 func (in *input) run() {
 	defer close(in.done)
 	defer in.w.Close() // after a failure is known, which the command must not get ahead of
-	guard(func() { in.err = in.copy() }, func(err error) {
+	Guard(func() { in.err = in.copy() }, func(err error) {
 		in.err = err
 		in.fail(err)
 	})
@@ -76,12 +76,7 @@ func gone(err error) bool {
 func (in *input) finish(until time.Time) error {
 	in.w.Close()
 	if !in.reading.Load() {
-		timer := time.NewTimer(time.Until(until))
-		defer timer.Stop()
-		select {
-		case <-in.done:
-		case <-timer.C:
-		}
+		wait(in.done, until)
 	}
 	select {
 	case <-in.done:

@@ -1,9 +1,10 @@
 package capture
 
 import (
+	"errors"
 	"os"
 	"sync"
-	"sync/atomic"
+	"time"
 )
 
 // readSize is how much is read at a time, and pipeSize what the pipe of a command that
@@ -14,79 +15,123 @@ const (
 	pipeSize = 1 << 20
 )
 
+// A buffer is what is read at once.
+type buffer [readSize]byte
+
 // buffers are shared by all commands: one is taken when there is something to read, so
 // that a command that waits has none.
-var buffers = sync.Pool{New: func() any { return new([readSize]byte) }}
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// A stream is read from the pipe to the rings, the sink and the callback.
+// A stream is one of a command's output streams, on its way from the pipe to the ring,
+// the writer and the callback.
+//
+// It is read by its collector, which waits for output and then for the writer, so that a
+// slow writer slows the command down; and once the command has ended by Drain and Finish,
+// which do neither. The pipe lets one of them at a time read and pass on what it got.
 type stream struct {
-	r, w    *os.File
-	ring    ring
-	sink    *sink
-	sunk    chan struct{}
-	sinking atomic.Bool // waiting for the sink, not for the pipe
-	ended   atomic.Bool // the pipe has no writer any more
-	large   bool        // the pipe has been enlarged, as far as possible
+	id   int
+	pipe *pipe
+	sink *sink         // nil: the caller has no writer
+	sunk chan struct{} // gets one when the collector's chunk has been written
+
+	// Guarded by Capture.mu.
+	ring  ring
+	ended bool  // there is no writer any more
+	err   error // of reading
+
+	large bool // the pipe has been enlarged as far as possible; the collector's
 }
 
-// collect reads a stream until it ends or is closed.
-func (c *Capture) collect(id int) {
-	s := &c.streams[id]
-	defer func() {
-		if c.live != nil {
-			c.live.add(id, nil, true)
-		}
-		if c.running.Add(-1) == 0 {
-			close(c.done)
-		}
-	}()
-	reader, err := newPipeReader(s.r)
-	if err != nil {
-		return
+// collect reads until the stream ends or is closed.
+func (c *Capture) collect(s *stream) {
+	defer c.collectors.Done()
+	var n int
+	got := func(buf *buffer, m int) {
+		n = m
+		c.got(s, buf, m, s.sunk)
 	}
 	for {
-		buf, n, err := reader.read()
-		if n > 0 {
-			c.config.Beat()
-			if !s.large && n >= enlargeAt {
-				s.large = true
-				enlargePipe(s.r)
-			}
-			if !c.take(id, buf[:n]) {
-				buf = nil
-			}
-		}
-		if buf != nil {
-			buffers.Put(buf)
+		if err := s.pipe.next(got); err != nil {
+			c.failed(s, err)
+			return
 		}
 		if n == 0 {
-			s.ended.Store(err == nil)
+			return
+		}
+		if !s.large && n >= enlargeAt {
+			s.large = true
+			enlargePipe(s.pipe.r)
+		}
+		if s.sink == nil {
+			continue
+		}
+		select {
+		case <-s.sunk:
+		case <-c.giveUp:
 			return
 		}
 	}
 }
 
-// take hands p on. It reports whether p may be used again.
-func (c *Capture) take(id int, p []byte) (free bool) {
-	s := &c.streams[id]
+// readRest reads what is there, without waiting for more, and reports whether that was the
+// end. What was in the pipe when it began is then taken, but what somebody goes on to
+// write may not be.
+func (c *Capture) readRest(s *stream) (ended bool) {
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return true
+	ended, err := s.ended, s.err
+	c.mu.Unlock()
+	if ended || err != nil {
+		return ended
 	}
-	s.ring.write(p)
-	c.order.add(id, p)
+	err = s.pipe.rest(func(buf *buffer, n int) {
+		ended = n == 0
+		c.got(s, buf, n, nil)
+	})
+	if err != nil {
+		c.failed(s, err)
+	}
+	return ended
+}
+
+// got passes on what was read: n bytes, or the end. The pipe is locked. sunk, unless it is
+// nil, gets one when the writer does not need it any more.
+func (c *Capture) got(s *stream, buf *buffer, n int, sunk chan<- struct{}) {
+	now := time.Now() // before the beat: no idle limit fires after a shorter silence
+	if n > 0 {
+		c.config.Beat()
+	}
+	c.mu.Lock()
+	if s.ended || c.closed {
+		c.mu.Unlock()
+		return
+	}
+	if n > 0 {
+		c.longest, c.last = max(c.longest, now.Sub(c.last)), now
+		s.ring.write(buf[:n])
+		c.order.add(s.id, buf[:n])
+	} else {
+		s.ended = true
+		if c.open--; c.open == 0 {
+			close(c.done)
+		}
+	}
 	c.mu.Unlock()
 	if c.live != nil {
-		c.live.add(id, p, false)
+		c.live.add(s.id, buf[:n], n == 0)
 	}
-	if s.sink == nil {
-		return true
+	switch {
+	case n > 0 && s.sink != nil:
+		s.sink.put(sinkJob{buf, n, sunk})
+	case buf != nil:
+		buffers.Put(buf)
 	}
-	s.sinking.Store(true)
-	defer s.sinking.Store(false)
-	if free = s.sink.put(p, s.sunk, c.giveUp); !free {
-		s.sink = nil
+}
+
+// failed remembers why a stream cannot be read any more.
+func (c *Capture) failed(s *stream, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.err == nil && !c.closing && !errors.Is(err, os.ErrClosed) {
+		s.err = err
 	}
-	return free
 }

@@ -1,0 +1,319 @@
+//go:build unix
+
+package capture
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A command that was never started stands for one: what it writes, the test writes, to a
+// descriptor of its own.
+type command struct {
+	t      *testing.T
+	cmd    exec.Cmd
+	c      *Capture
+	stdout *os.File
+}
+
+func newCommand(t *testing.T, stdout io.Writer, config Config) *command {
+	t.Helper()
+	config.Begun, config.Beat, config.Max = time.Now(), func() {}, Unlimited
+	k := &command{t: t}
+	k.cmd.Stdout = stdout
+	var err error
+	if k.c, err = New(&k.cmd, config); err != nil {
+		t.Fatal(err)
+	}
+	k.stdout = another(t, k.cmd.Stdout.(*os.File))
+	return k
+}
+
+// another is one more descriptor of a pipe.
+func another(t *testing.T, f *os.File) *os.File {
+	t.Helper()
+	fd, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.CloseOnExec(fd)
+	g := os.NewFile(uintptr(fd), f.Name())
+	t.Cleanup(func() { g.Close() })
+	return g
+}
+
+// startWithoutCollectors is Start on a machine so busy that the collectors do not run.
+func (k *command) startWithoutCollectors() {
+	k.c.startConsumers()
+	k.c.closeWriters()
+	k.c.endStart()
+}
+
+func (k *command) write(s string) {
+	k.t.Helper()
+	if _, err := k.stdout.WriteString(s); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func (k *command) finish() (End, string) {
+	k.t.Helper()
+	end := k.c.Finish(context.Background(), time.Now().Add(time.Minute), time.Now().Add(time.Minute))
+	stdout, _, _ := k.c.Kept(false)
+	return end, stdout.String()
+}
+
+var (
+	now = func() time.Time { return time.Now() }
+	// soon is long enough for a goroutine to run, on most machines.
+	soon = 20 * time.Millisecond
+)
+
+// SPEC 6.14: what was written is there, and an end is one, even if nobody has read before.
+func TestDrainNeedsNoCollector(t *testing.T) {
+	var out bytes.Buffer
+	k := newCommand(t, &out, Config{})
+	k.startWithoutCollectors()
+	k.write("all of it")
+	k.stdout.Close()
+	if k.c.Drain(now(), now()) {
+		t.Error("held")
+	}
+	end, kept := k.finish()
+	if end.Held || end.Err != nil || end.Unwritten != 0 || kept != "all of it" || out.String() != kept {
+		t.Errorf("%+v, kept %q, written %q", end, kept, &out)
+	}
+}
+
+// SPEC 6.14: held is what has no end; what it has is there all the same, up to the last
+// look.
+func TestHeldIsWhatThePipeSays(t *testing.T) {
+	var out bytes.Buffer
+	k := newCommand(t, &out, Config{})
+	k.startWithoutCollectors()
+	k.write("first")
+	if !k.c.Drain(now(), now()) {
+		t.Error("not held")
+	}
+	k.write(", last")
+	end, kept := k.finish()
+	if !end.Held || end.Err != nil || kept != "first, last" || out.String() != kept {
+		t.Errorf("%+v, kept %q, written %q", end, kept, &out)
+	}
+}
+
+// A collector that waits for a slow writer keeps nobody from reading the rest.
+func TestDrainWhileTheWriterIsBusy(t *testing.T) {
+	for _, collectors := range []bool{true, false} {
+		writing, release := make(chan struct{}, 10), make(chan struct{})
+		var out bytes.Buffer
+		k := newCommand(t, writerFunc(func(p []byte) (int, error) {
+			writing <- struct{}{}
+			<-release
+			return out.Write(p)
+		}), Config{})
+		if collectors {
+			k.c.Start()
+			k.write("one")
+			<-writing
+			k.write("two")
+		} else {
+			k.startWithoutCollectors()
+			k.write("onetwo")
+		}
+		k.stdout.Close()
+		if k.c.Drain(now(), now()) {
+			t.Error("held")
+		}
+		time.AfterFunc(soon, func() { close(release) })
+		end, kept := k.finish()
+		if end.Held || end.Err != nil || end.Unwritten != 0 || kept != "onetwo" || out.String() != kept {
+			t.Errorf("%+v, kept %q, written %q", end, kept, &out)
+		}
+	}
+}
+
+// Somebody who writes without an end does not keep Drain from coming to one, nor does what
+// a writer has not taken grow without a bound.
+func TestDrainOfAFlood(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	k := newCommand(t, writerFunc(func(p []byte) (int, error) { <-release; return len(p), nil }), Config{})
+	k.c.Start()
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		block := make([]byte, 64<<10)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if _, err := k.stdout.Write(block); err != nil {
+					return
+				}
+			}
+		}
+	}()
+	total := func() int64 {
+		k.c.mu.Lock()
+		defer k.c.mu.Unlock()
+		return k.c.streams[0].ring.total
+	}
+	const most = pipeSize + 2*readSize // what the pipe holds, and one read more of each that reads
+	for total() < 3*most {
+		before := total()
+		if !k.c.Drain(now(), now()) {
+			t.Fatal("not held")
+		}
+		if read := total() - before; read > 2*most {
+			t.Fatalf("read %d bytes at once", read)
+		}
+	}
+	end := k.c.Finish(context.Background(), now(), now())
+	close(stop)
+	<-stopped
+	stdout, _, _ := k.c.Kept(false)
+	if !end.Held || stdout.Total < 3*most || stdout.Total > 8*most || stdout.Total != end.Unwritten {
+		t.Errorf("%+v of %d", end, stdout.Total)
+	}
+}
+
+// SPEC 6.14: what a writer has not taken in time is said, to the byte.
+func TestUnwritten(t *testing.T) {
+	broken := errors.New("broken")
+	release := make(chan struct{})
+	defer close(release)
+	for _, tt := range []struct {
+		name   string
+		writer func(p []byte) (int, error)
+		want   int64
+		err    error
+	}{
+		{"blocks", func(p []byte) (int, error) { <-release; return len(p), nil }, 6, errSlow},
+		{"fails", func(p []byte) (int, error) { return 0, broken }, 6, broken},
+		{"fails in the middle", func(p []byte) (int, error) { return 1, broken }, 5, broken},
+		{"takes less", func(p []byte) (int, error) { return 1, nil }, 5, io.ErrShortWrite},
+		{"is wrong about it", func(p []byte) (int, error) { return 100, nil }, 3, io.ErrShortWrite},
+		{"works", func(p []byte) (int, error) { return len(p), nil }, 0, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := newCommand(t, writerFunc(tt.writer), Config{})
+			k.startWithoutCollectors()
+			k.write("abc")
+			k.c.Drain(now(), now())
+			k.write("def")
+			k.stdout.Close()
+			end := k.c.Finish(context.Background(), now().Add(5*soon), now())
+			if end.Unwritten != tt.want || !errors.Is(end.Err, tt.err) {
+				t.Errorf("%+v, want %d, %v", end, tt.want, tt.err)
+			}
+			if tt.err != nil && !strings.Contains(end.Err.Error(), "cmd.Stdout") {
+				t.Errorf("%v does not name the writer", end.Err)
+			}
+		})
+	}
+}
+
+// A caller that does not wait for its writer any more is told what that did not get.
+func TestFinishOfAnImpatientCaller(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	k := newCommand(t, writerFunc(func(p []byte) (int, error) { <-release; return len(p), nil }), Config{})
+	k.c.Start()
+	k.write("abc")
+	k.stdout.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(soon, cancel)
+	begun := time.Now()
+	end := k.c.Finish(ctx, now().Add(time.Hour), now())
+	if took := time.Since(begun); took > time.Minute || end.Unwritten != 3 || !errors.Is(end.Err, errSlow) {
+		t.Errorf("%+v after %v", end, took)
+	}
+}
+
+// A child that was forked for another command, and has not executed it yet, is nobody who
+// holds a stream.
+func TestStartsInProgress(t *testing.T) {
+	k := newCommand(t, nil, Config{})
+	other := newCommand(t, nil, Config{}) // which has been forked, and so has k's ends too
+	k.startWithoutCollectors()
+	later := newCommand(t, nil, Config{}) // to be forked; it cannot have them
+	defer later.c.Discard()
+	k.write("abc")
+	time.AfterFunc(5*soon, func() {
+		k.stdout.Close()
+		other.c.Discard()
+	})
+	if k.c.Drain(now(), now().Add(time.Hour)) {
+		t.Error("held")
+	}
+	if end, kept := k.finish(); end.Held || kept != "abc" {
+		t.Errorf("%+v, %q", end, kept)
+	}
+}
+
+// What the callback has not got is counted: what came while it was busy, and what was left.
+func TestSkipped(t *testing.T) {
+	calling, release := make(chan struct{}, 10), make(chan struct{})
+	defer close(release)
+	k := newCommand(t, nil, Config{Output: func(c Chunk) {
+		if len(c.Data) > 0 { // and not the end of stderr, which comes at any time
+			calling <- struct{}{}
+			<-release
+		}
+	}})
+	k.c.Start()
+	k.write("abc")
+	<-calling
+	k.write("defgh")
+	k.stdout.Close()
+	if k.c.Drain(now().Add(time.Minute), now().Add(time.Minute)) {
+		t.Error("held")
+	}
+	end := k.c.Finish(context.Background(), now(), now())
+	if end.Skipped != 5 || end.Err != nil || end.Callback != nil {
+		t.Errorf("%+v", end)
+	}
+}
+
+// A stream that cannot be read is no end, and no fault of who holds it.
+func TestReadError(t *testing.T) {
+	k := newCommand(t, nil, Config{})
+	k.startWithoutCollectors()
+	k.stdout.Close()
+	k.c.streams[0].err = syscall.EIO
+	if !k.c.Drain(now(), now()) {
+		t.Error("ended")
+	}
+	if end, _ := k.finish(); !errors.Is(end.Err, syscall.EIO) {
+		t.Errorf("%+v", end)
+	}
+}
+
+// The longest silence is between two chunks, or before the first, or after the last.
+func TestLongestSilence(t *testing.T) {
+	begun := time.Now()
+	c := Capture{last: begun, config: Config{Beat: func() {}, Begun: begun}}
+	if got := c.LongestSilence(begun.Add(3)); got != 3 {
+		t.Error(got)
+	}
+	c.last, c.longest = begun.Add(10), 10
+	for end, want := range map[time.Duration]time.Duration{5: 10, 19: 10, 20: 10, 21: 11} {
+		if got := c.LongestSilence(begun.Add(end)); got != want {
+			t.Errorf("until %d: %d, want %d", end, got, want)
+		}
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

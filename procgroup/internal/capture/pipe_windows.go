@@ -1,0 +1,141 @@
+package capture
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// A pipe is the reading end of one, which two may read: next, which waits, and rest, which
+// does not.
+//
+// The system does one thing at a time with such a pipe, so that to look whether something
+// is there waits for a read that waits. For rest, next is therefore stopped, for good.
+type pipe struct {
+	r    *os.File
+	conn syscall.RawConn
+
+	mu      sync.Mutex // held while got is called
+	reading bool       // next is in a read, or on its way into one
+	stopped bool
+}
+
+// restEvery is how often rest must be called by who waits for the end, once it has been
+// called: next does not see the end any more.
+const restEvery = 5 * time.Millisecond
+
+// stopTime is how long a read may take to be cancelled.
+const stopTime = 500 * time.Millisecond
+
+// newPipe makes a pipe. w is the other end.
+func newPipe() (_ *pipe, w *os.File, err error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := r.SyscallConn()
+	if err != nil {
+		r.Close()
+		w.Close()
+		return nil, nil, err
+	}
+	return &pipe{r: r, conn: conn}, w, nil
+}
+
+// next waits until there is something to read, or the end, and calls got with it. Once it
+// has been stopped it returns [os.ErrClosed].
+func (p *pipe) next(got func(buf *buffer, n int)) error {
+	p.mu.Lock()
+	if p.stopped {
+		p.mu.Unlock()
+		return os.ErrClosed
+	}
+	p.reading = true
+	p.mu.Unlock()
+	buf := buffers.Get().(*buffer)
+	n, err := p.r.Read(buf[:])
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reading = false
+	switch {
+	case n > 0:
+		got(buf, n)
+		return nil
+	case err == nil || err == io.EOF:
+		got(buf, 0)
+		return nil
+	}
+	buffers.Put(buf)
+	if p.stopped {
+		return os.ErrClosed // that it was cancelled is no fault
+	}
+	return err
+}
+
+// stop makes next return. p.mu is held.
+func (p *pipe) stop() error {
+	p.stopped = true
+	for begun := time.Now(); p.reading; {
+		if time.Since(begun) > stopTime {
+			return errors.New("a read of the pipe cannot be cancelled")
+		}
+		// A read that has not begun is not cancelled: hence more than once.
+		_ = p.conn.Control(func(h uintptr) { _ = windows.CancelIoEx(windows.Handle(h), nil) })
+		p.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		p.mu.Lock()
+	}
+	return nil
+}
+
+// rest calls got with everything that is there now, and with the end if that follows.
+func (p *pipe) rest(got func(buf *buffer, n int)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.stop(); err != nil {
+		return err
+	}
+	for total := 0; total < pipeSize; {
+		there, err := p.peek()
+		if errors.Is(err, windows.ERROR_BROKEN_PIPE) {
+			got(nil, 0)
+			return nil
+		}
+		if err != nil || there == 0 {
+			return err
+		}
+		buf := buffers.Get().(*buffer)
+		n, err := p.r.Read(buf[:])
+		if err != nil {
+			buffers.Put(buf)
+			return err
+		}
+		got(buf, n)
+		total += n
+	}
+	return nil
+}
+
+var peekNamedPipe = windows.NewLazySystemDLL("kernel32.dll").NewProc("PeekNamedPipe")
+
+// peek reports how many bytes there are to read.
+func (p *pipe) peek() (there uint32, err error) {
+	cerr := p.conn.Control(func(h uintptr) {
+		ok, _, errno := peekNamedPipe.Call(h, 0, 0, 0, uintptr(unsafe.Pointer(&there)), 0)
+		if ok == 0 {
+			err = os.NewSyscallError("PeekNamedPipe", errno)
+		}
+	})
+	return there, errors.Join(cerr, err)
+}
+
+// noReader reports whether err is that of writing to a pipe that nobody reads any more.
+func noReader(err error) bool {
+	return errors.Is(err, windows.ERROR_BROKEN_PIPE) || errors.Is(err, windows.ERROR_NO_DATA)
+}
