@@ -92,9 +92,10 @@ func TestNeverStarted(t *testing.T) {
 		ctx  context.Context
 		is   []error
 		code int
+		text string
 	}{
-		{"cancelled", canceled, []error{timeout.ErrAborted, context.Canceled, errCaller}, 130},
-		{"expired", expired, []error{timeout.ErrTotal, context.DeadlineExceeded}, 124},
+		{"cancelled", canceled, []error{timeout.ErrAborted, context.Canceled, errCaller}, 130, "Tool was aborted: the caller has had enough"},
+		{"expired", expired, []error{timeout.ErrTotal, context.DeadlineExceeded}, 124, "Tool exceeded wall-clock limit of 0s."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			hooks := timeout.Hooks{
@@ -107,8 +108,8 @@ func TestNeverStarted(t *testing.T) {
 					t.Errorf("errors.Is(%v, %v) is false", err, target)
 				}
 			}
-			if timeout.ExitCode(err) != tc.code {
-				t.Errorf("exit code %d, want %d", timeout.ExitCode(err), tc.code)
+			if timeout.ExitCode(err) != tc.code || err.Error() != tc.text {
+				t.Errorf("%v, exit code %d, want %s, %d", err, timeout.ExitCode(err), tc.text, tc.code)
 			}
 		})
 	}

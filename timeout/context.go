@@ -105,6 +105,7 @@ func (e *execution) Err() error {
 		return err
 	}
 	e.callerDone()
+	<-e.Context.Done() // another goroutine may have decided, and be about to cancel
 	return e.Context.Err()
 }
 

@@ -46,6 +46,8 @@
 //  8. Heartbeats and holds of nested executions count for those around.
 //  9. A finished execution leaves nothing behind: no goroutine, no timer. An abandoned
 //     one leaves the function's goroutine, and nothing else.
+//  10. Time in which the process itself could not run is nobody's silence: the idle limit
+//     starts afresh. The total goes on.
 //
 // All functions and methods are safe for concurrent use.
 //

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -171,6 +172,8 @@ func TestDetail(t *testing.T) {
 						}, timeout.Config{})
 					}, timeout.Config{Idle: time.Second, Grace: map[bool]time.Duration{true: time.Second, false: time.Hour}[deaf]},
 						timeout.WithHooks(r.hooks()), timeout.WithLogger(slog.New(slog.NewTextHandler(&buf, nil))))
+					time.Sleep(time.Hour)
+					synctest.Wait() // what was abandoned has returned, and logged that
 					e := stopped(t, err)
 					if e.Detail != tc.detail || e.Abandoned != deaf || r.snapshot("near idle").Detail != tc.detail || r.snapshot("finished").Detail != tc.detail {
 						t.Errorf("Detail %v, abandoned %v, near idle %v, finished %v", e.Detail, e.Abandoned, r.snapshot("near idle").Detail, r.snapshot("finished").Detail)
@@ -185,7 +188,6 @@ func TestDetail(t *testing.T) {
 					if text := fmt.Sprintf("%+v", err); !strings.Contains(text, "; last: "+tc.text) {
 						t.Errorf("%%+v is %s", text)
 					}
-					time.Sleep(time.Hour)
 				})
 			})
 		}

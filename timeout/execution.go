@@ -179,7 +179,7 @@ func (e *execution) settle() {
 		close(wait)
 	}
 	if abandoned {
-		e.cameBack()
+		e.returnedLate()
 	}
 }
 
@@ -258,7 +258,7 @@ func (e *execution) conclude() (returned bool, err error) {
 		return e.deliver(e.err)
 	}
 	out := new(Error)
-	*out = *e.stop // which is in the function's hands
+	*out = *e.stop // which the function may be reading
 	if !e.awaitReturn() {
 		e.abandon(out)
 		return false, out

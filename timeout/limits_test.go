@@ -25,7 +25,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, f)
 }
 
-// stopped gives err as the outcome of an execution that was stopped.
+// stopped returns err as the outcome of an execution that was stopped.
 func stopped(t *testing.T, err error) *timeout.Error {
 	t.Helper()
 	var e *timeout.Error

@@ -39,7 +39,7 @@ var sentinels = []struct {
 	{context.Canceled, func(k timeout.Kind) bool { return k == timeout.Aborted }},
 }
 
-// compare gives the first difference between what the model says of an execution and
+// compare returns the first difference between what the model says of an execution and
 // what was seen.
 func (d *driver) compare(e *simulated, final bool) string {
 	sc, o := e.script, d.seen[e.id]

@@ -99,12 +99,14 @@ func (d *driver) now() time.Duration { return time.Since(d.base) }
 func (d *driver) run(ctx context.Context, sc *script) {
 	o := d.seen[sc.id]
 	o.start = d.now()
+	begun := make(chan struct{})
 	fn := func(ctx context.Context) (int, error) {
 		d.fns.Add(1)
 		defer d.fns.Done()
 		d.mu.Lock()
 		d.ctxs[sc.id] = ctx
 		d.mu.Unlock()
+		close(begun)
 		o.called = true
 		if t, ok := ctx.Deadline(); ok {
 			o.deadline = t.Sub(d.base)
@@ -126,6 +128,9 @@ func (d *driver) run(ctx context.Context, sc *script) {
 		v, err = timeout.Do(ctx, fn, opts...)
 	} else {
 		err = timeout.Run(ctx, func(ctx context.Context) error { _, err := fn(ctx); return err }, opts...)
+	}
+	if e, ok := err.(*timeout.Error); ok && e.Abandoned {
+		<-begun // without a grace it may have been abandoned before
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

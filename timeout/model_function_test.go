@@ -6,7 +6,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// runnable gives the executions whose functions have something to do now.
+// runnable returns the executions whose functions have something to do now.
 func (m *model) runnable() []*simulated {
 	var out []*simulated
 	for _, e := range m.started {

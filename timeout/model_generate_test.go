@@ -24,7 +24,7 @@ type generator struct {
 
 func pick[T any](g *generator, from ...T) T { return from[g.IntN(len(from))] }
 
-// around gives d, or a nanosecond less or more.
+// around returns d, or a nanosecond less or more.
 func (g *generator) near(d time.Duration) time.Duration {
 	return max(0, d+time.Duration(g.IntN(3)-1))
 }
@@ -120,7 +120,7 @@ func (g *generator) gap() time.Duration {
 	}
 }
 
-// after gives an instant that is not before now.
+// after returns an instant that is not before now.
 func (g *generator) after(now time.Duration) time.Duration {
 	at := now + g.gap()
 	if g.IntN(6) == 0 && len(g.dues) > 0 {

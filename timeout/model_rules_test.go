@@ -135,7 +135,7 @@ func (m *model) stop(e *simulated, k timeout.Kind, limit time.Duration) {
 	o.lastLow, o.countLow = e.last, e.low
 }
 
-// gracesOver gives the executions whose function is to be abandoned.
+// gracesOver returns the executions whose function is to be abandoned.
 func (m *model) gracesOver() []*simulated {
 	var out []*simulated
 	for _, e := range m.started {

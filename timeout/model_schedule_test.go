@@ -57,7 +57,7 @@ const (
 )
 
 func (r result) String() string {
-	return [...]string{"nil", "errModelOwn", "ctx.Err()", "errModelOwn with the cause", "what the last nested one gave"}[r]
+	return [...]string{"nil", "errModelOwn", "ctx.Err()", "errModelOwn with the cause", "what the last nested one returned"}[r]
 }
 
 type op int
@@ -135,7 +135,7 @@ func (st step) String() string {
 	}
 }
 
-// clone gives a deep copy, for shrinking.
+// clone returns a deep copy, for shrinking.
 func (sc *script) clone() *script {
 	c := *sc
 	c.steps, c.late = slices.Clone(sc.steps), slices.Clone(sc.late)
@@ -164,7 +164,7 @@ func (s *schedule) index(n int) *schedule {
 	return s
 }
 
-// simpler gives schedules that are one notch simpler than s.
+// simpler returns schedules that are one notch simpler than s.
 func (s *schedule) simpler() []*schedule {
 	var out []*schedule
 	add := func(change func(c *schedule)) {

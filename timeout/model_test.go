@@ -122,7 +122,7 @@ func TestModelMock(t *testing.T) {
 	}
 }
 
-// mock gives the first difference. It is a model of its own: with one execution, no
+// mock returns the first difference. It is a model of its own: with one execution, no
 // caller and no races, a few lines say what has to happen.
 func mock(s *schedule) string {
 	sc := s.root

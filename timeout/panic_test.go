@@ -93,9 +93,8 @@ func TestPanicReachesTheCaller(t *testing.T) {
 func TestRuntimeErrorHasItsStack(t *testing.T) {
 	v := recovered(func() {
 		_ = timeout.Run(context.Background(), func(context.Context) error {
-			var m map[string]int
-			m["x"] = 1
-			return nil
+			var none []int
+			return fmt.Errorf("%d", none[len(os.Args)])
 		})
 	})
 	err, ok := v.(error)

@@ -27,9 +27,9 @@ func (e *execution) abandon(out *Error) {
 	e.observe(hookFinished, e.snapshotOf(out))
 }
 
-// cameBack reports that an abandoned function has returned. It runs on the
+// returnedLate reports that an abandoned function has returned. It runs on the
 // function's goroutine, and lets the report of the abandonment go first.
-func (e *execution) cameBack() {
+func (e *execution) returnedLate() {
 	abandonedNow.Add(-1)
 	<-e.reported
 	e.observeNow(hookReturned, e.err)

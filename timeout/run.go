@@ -6,7 +6,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// RunWithExecutionTimeout is [Run] under the name that the specification gives it.
+// RunWithExecutionTimeout is [Run] by the name that it has in the specification.
 func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error, opts ...Option) error {
 	_, err := run(ctx, fn, opts)
 	return err
@@ -71,7 +71,7 @@ func Run(ctx context.Context, fn func(context.Context) error, opts ...Option) er
 	return err
 }
 
-// Do is [Run] for a function that gives a value. When the execution was stopped, the
+// Do is [Run] for a function that returns a value. When the execution was stopped, the
 // value is what fn returned all the same, as a partial result; it is zero if fn was
 // abandoned or panicked.
 func Do[T any](ctx context.Context, fn func(context.Context) (T, error), opts ...Option) (T, error) {

@@ -75,7 +75,7 @@ func (e *execution) due(now time.Duration) Kind {
 }
 
 // warningDue is when 80 % of the idle limit will have passed, Forever if nobody wants
-// to know or has been told already.
+// to know or the hook was called already.
 func (e *execution) warningDue(idleDue time.Duration) time.Duration {
 	if idleDue == pulse.Forever || e.warnedFor == idleDue-e.limits.Idle || (e.log == nil && len(e.hooks) == 0) {
 		return pulse.Forever

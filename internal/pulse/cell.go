@@ -61,13 +61,13 @@ type Cell struct {
 
 type key struct{}
 
-// Of gives the innermost cell of ctx, or nil.
+// Of returns the innermost cell of ctx, or nil.
 func Of(ctx context.Context) *Cell {
 	c, _ := ctx.Value(key{}).(*Cell)
 	return c
 }
 
-// IsKey reports whether k is the key under which a context gives its cell. The
+// IsKey reports whether k is the key under which a context has its cell. The
 // execution is itself the context, so that it costs no allocation of its own.
 func IsKey(k any) bool { return k == key{} }
 

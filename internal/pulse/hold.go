@@ -79,7 +79,7 @@ func (c *Cell) hold(n int32) {
 	}
 }
 
-// End makes every later beat do nothing, ends the relays, and gives back the
+// End makes every later beat do nothing, ends the relays, and takes back the
 // holds that the cells around keep on behalf of this one.
 func (c *Cell) End() {
 	c.mu.Lock()

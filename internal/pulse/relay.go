@@ -37,7 +37,7 @@ type Relay struct {
 	stopped bool
 }
 
-// Mute gives ctx without its cell, for what must not count as a sign of life there: a
+// Mute returns ctx without its cell, for what must not count as a sign of life there: a
 // sink that beats, or writes to something that does, would keep a stuck tool alive for
 // ever.
 func Mute(ctx context.Context) context.Context { return mute{ctx} }
