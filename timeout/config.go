@@ -77,8 +77,10 @@ func (c Config) Normalize() (Config, []string) {
 	return c, warnings
 }
 
+// sound reports whether Normalize would change nothing. A negative total is below any idle
+// limit that is not.
 func (c Config) sound() bool {
-	return c.Total >= 0 && c.Idle >= 0 && (c.Total == 0 || c.Idle <= c.Total)
+	return c.Idle >= 0 && (c.Total == 0 || c.Idle <= c.Total)
 }
 
 func (c Config) grace() time.Duration {

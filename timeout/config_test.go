@@ -1,7 +1,11 @@
 package timeout_test
 
 import (
+	"bytes"
+	"context"
+	"log/slog"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,5 +86,41 @@ func TestSessionTimeout(t *testing.T) {
 		if got := (timeout.Config{Total: tc.total}).SessionTimeout(); got != tc.want {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
 		}
+	}
+}
+
+// SPEC 2.2, 2.3: what Run is given is read as Normalize says, and its logger learns of it.
+func TestRunLogsWhatItCorrects(t *testing.T) {
+	for name, c := range map[string]timeout.Config{
+		"nothing to correct": {Total: time.Minute, Idle: time.Minute},
+		"no limits":          {},
+		"negative total":     {Total: -1, Idle: time.Minute},
+		"negative idle":      {Total: time.Minute, Idle: -1},
+		"both negative":      {Total: -1, Idle: -1},
+		"idle above total":   {Total: time.Minute, Idle: time.Minute + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var buf bytes.Buffer
+			var limits timeout.Config
+			err := timeout.Run(t.Context(), func(context.Context) error { return nil }, c,
+				timeout.WithLogger(slog.New(slog.NewTextHandler(&buf, nil))),
+				timeout.WithHooks(timeout.Hooks{Started: func(_ context.Context, s timeout.Snapshot) { limits = s.Limits }}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, warnings := c.Normalize()
+			want.Grace = timeout.DefaultGrace
+			if limits != want {
+				t.Errorf("enforced %+v, want %+v", limits, want)
+			}
+			for _, w := range warnings {
+				if !strings.Contains(buf.String(), `msg="`+w+`"`) {
+					t.Errorf("log has no %q:\n%s", w, buf.String())
+				}
+			}
+			if n := strings.Count(buf.String(), "\n"); n != len(warnings) {
+				t.Errorf("%d lines, want %d:\n%s", n, len(warnings), buf.String())
+			}
+		})
 	}
 }

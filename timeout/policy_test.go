@@ -512,6 +512,14 @@ func TestDoubtOfFromEnv(t *testing.T) {
 	}
 	run(1, logger)
 
+	// One that has something else to say leaves the other to be said.
+	c = read("120000", "60")
+	p = &timeout.Policy{Lookup: env(map[string]string{"MCP_TIMEOUT": "130000"})}
+	if err := p.Run(t.Context(), "a", 0, func(context.Context) error { return nil }, logger); err != nil {
+		t.Fatal(err)
+	}
+	run(2, logger, c)
+
 	// What FromEnv refuses leaves everything as it was.
 	c = read("120000", "60")
 	if _, err := timeout.FromEnv(env(map[string]string{"MCP_TIMEOUT": "soon"})); err == nil {

@@ -43,6 +43,9 @@ func TestRequestTimeout(t *testing.T) {
 		{"raw zero", json.RawMessage("0"), -1},
 		{"negative", -1.0, -1},
 		{"raw negative", json.RawMessage("-5"), -1},
+		{"raw negative zero", json.RawMessage("-0"), -1},
+		{"plus and exponent", json.Number("+1e3"), -1},
+		{"hexadecimal with a point", json.Number("0x1.8p3"), -1},
 		{"fraction", 0.5, -1},
 		{"raw fraction", json.RawMessage("1.5"), -1},
 		{"NaN", math.NaN(), -1},
@@ -78,6 +81,13 @@ func TestRequestTimeoutLongText(t *testing.T) {
 	_, err := timeout.RequestTimeout(strings.Repeat("x", 1<<20))
 	if err == nil || len(err.Error()) > 300 {
 		t.Errorf("%.400v", err)
+	}
+	for n, cut := range map[int]bool{64: false, 65: true} {
+		_, err := timeout.RequestTimeout(strings.Repeat("x", n))
+		var bad *timeout.ConfigError
+		if !errors.As(err, &bad) || strings.HasSuffix(bad.Value, "...") != cut || strings.Count(bad.Value, "x") != 64 {
+			t.Errorf("%d bytes: %v", n, err)
+		}
 	}
 }
 
