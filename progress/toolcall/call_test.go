@@ -2,7 +2,10 @@ package toolcall_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -45,6 +48,51 @@ func TestLimits(t *testing.T) {
 						if !ok {
 							return 0, nil
 						}
+						return time.Until(deadline), nil
+					})
+				if got != tc.want || err != nil {
+					t.Errorf("%v, %v, want %v", got, err, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 2.6: where a request may ask, and how.
+func TestRequested(t *testing.T) {
+	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
+	meta, args := map[string]any{"timeoutMs": 1000.0}, map[string]any{"timeoutMs": 2000.0, "q": "x"}
+	const unasked = 30 * time.Minute
+	for _, tc := range []struct {
+		name      string
+		inMeta    bool
+		inArgs    bool
+		meta      map[string]any
+		arguments any
+		want      time.Duration
+	}{
+		{"nobody looks", false, false, meta, args, unasked},
+		{"_meta", true, false, meta, args, time.Second},
+		{"arguments", false, true, meta, args, 2 * time.Second},
+		{"both, _meta first", true, true, meta, args, time.Second},
+		{"both, only arguments given", true, true, nil, args, 2 * time.Second},
+		{"both, null in _meta", true, true, map[string]any{"timeoutMs": nil}, args, 2 * time.Second},
+		{"neither given", true, true, map[string]any{}, map[string]any{}, unasked},
+		{"no arguments", false, true, nil, nil, unasked},
+		{"JSON", false, true, nil, raw(`{"q":"x","timeoutMs":3000}`), 3 * time.Second},
+		{"JSON, null", false, true, nil, raw(`{"timeoutMs":null}`), unasked},
+		{"JSON without", false, true, nil, raw(`{"q":"timeoutMs"}`), unasked},
+		{"JSON, another case", false, true, nil, raw(`{"TIMEOUTMS":3000}`), unasked},
+		{"JSON, no object", false, true, nil, raw(`["timeoutMs"]`), unasked},
+		{"JSON, empty", false, true, nil, raw(``), unasked},
+		{"of another type", false, true, nil, struct{ TimeoutMs int }{1}, unasked},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &toolcall.Server{MetaTimeout: tc.inMeta, ArgumentTimeout: tc.inArgs}
+				got, err := toolcall.Do(t.Context(), s, toolcall.Call{Meta: tc.meta, Arguments: tc.arguments},
+					func(ctx context.Context) (time.Duration, error) {
+						deadline, _ := ctx.Deadline()
 						return time.Until(deadline), nil
 					})
 				if got != tc.want || err != nil {
@@ -155,11 +203,42 @@ func TestBadError(t *testing.T) {
 	}
 }
 
+// SPEC 3.13.
+func TestGoexit(t *testing.T) {
+	_, err := toolcall.Do(t.Context(), nil, toolcall.Call{}, func(context.Context) (int, error) { runtime.Goexit(); return 0, nil })
+	if !errors.Is(err, timeout.ErrGoexit) {
+		t.Errorf("%v", err)
+	}
+}
+
+// What is the tool's own error, and what is not.
+func TestForeign(t *testing.T) {
+	_, bad := timeout.RequestTimeout("soon")
+	for _, tc := range []struct {
+		err  error
+		want bool
+	}{
+		{&timeout.Error{Kind: timeout.Idle}, true},
+		{fmt.Errorf("the tool: %w", &timeout.Error{Kind: timeout.Aborted}), true},
+		{&timeout.PanicError{Value: "boom"}, true},
+		{bad, true},
+		{timeout.ErrGoexit, true},
+		{errors.New("no such file"), false},
+		{context.Canceled, false},
+		{nil, false},
+	} {
+		if got := toolcall.Foreign(tc.err); got != tc.want {
+			t.Errorf("%v: %v", tc.err, got)
+		}
+	}
+}
+
 // SPEC 7.7.
 func TestText(t *testing.T) {
 	err := &timeout.Error{Kind: timeout.Total, Limit: 90250 * time.Millisecond}
 	for partial, want := range map[string]string{
 		"":            "Tool exceeded wall-clock limit of 90.25s.",
+		" \r\n\t":     "Tool exceeded wall-clock limit of 90.25s.",
 		"State 17\n1": "Tool exceeded wall-clock limit of 90.25s.\n\nPartial output:\nState 17\n1",
 	} {
 		if diff := cmp.Diff(want, toolcall.Text(err, partial)); diff != "" {

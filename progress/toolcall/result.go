@@ -2,14 +2,15 @@ package toolcall
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Text is what a result says about err to the model: its message, and what there is of the
-// output.
+// Text is what a result says about err to the model: its message and, unless that is empty or
+// white space, the partial output.
 func Text(err error, partial string) string {
-	if partial == "" {
+	if strings.TrimSpace(partial) == "" {
 		return err.Error()
 	}
 	return err.Error() + "\n\nPartial output:\n" + partial
