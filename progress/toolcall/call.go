@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -62,6 +63,9 @@ func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (
 	}
 	requested, err := timeout.RequestTimeout(s.requested(&c))
 	if err != nil {
+		if bad := (*timeout.ConfigError)(nil); errors.As(err, &bad) {
+			bad.Tool = c.Tool
+		}
 		return zero, err
 	}
 	opts := append(make([]timeout.Option, 0, len(s.Options)+2), timeout.WithRecover())

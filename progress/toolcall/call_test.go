@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -117,13 +118,13 @@ func TestBadLimits(t *testing.T) {
 		{"environment", bad, nil, "MCP_TIMEOUT"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := toolcall.Do(t.Context(), &toolcall.Server{Policy: tc.policy, MetaTimeout: true}, toolcall.Call{Meta: map[string]any{"timeoutMs": tc.asked}}, func(context.Context) (int, error) {
+			_, err := toolcall.Do(t.Context(), &toolcall.Server{Policy: tc.policy, MetaTimeout: true}, toolcall.Call{Tool: "scan", Meta: map[string]any{"timeoutMs": tc.asked}}, func(context.Context) (int, error) {
 				t.Error("the tool was called")
 				return 0, nil
 			})
 			var e *timeout.ConfigError
-			if !errors.As(err, &e) || e.Key != tc.key {
-				t.Errorf("%v", err)
+			if !errors.As(err, &e) || e.Key != tc.key || e.Tool != "scan" {
+				t.Errorf("%+v", err)
 			}
 		})
 	}
@@ -233,16 +234,54 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// SPEC 7.7.
+type panicking struct{}
+
+func (panicking) String() string { panic("boom") }
+
+// SPEC 7.7, 3.17.
 func TestText(t *testing.T) {
-	err := &timeout.Error{Kind: timeout.Total, Limit: 90250 * time.Millisecond}
-	for partial, want := range map[string]string{
-		"":            "Tool exceeded wall-clock limit of 90.25s.",
-		" \r\n\t":     "Tool exceeded wall-clock limit of 90.25s.",
-		"State 17\n1": "Tool exceeded wall-clock limit of 90.25s.\n\nPartial output:\nState 17\n1",
+	const stopped = "Tool exceeded wall-clock limit of 90.25s."
+	long := strings.Repeat("ä", 200)
+	var await error
+	synctest.Test(t, func(t *testing.T) {
+		_, await = progress.Await(t.Context(), "rm", func(ctx context.Context) (int, error) {
+			progress.Report(ctx, progress.Update{Message: "asked"})
+			<-ctx.Done()
+			return 0, nil
+		})
+	})
+	of := func(detail any) error {
+		return fmt.Errorf("%w", &timeout.Error{Kind: timeout.Total, Limit: 90250 * time.Millisecond, Detail: detail})
+	}
+	for _, tc := range []struct {
+		name    string
+		err     error
+		partial string
+		want    string
+		last    string
+	}{
+		{"nothing to show", of(nil), "", stopped, ""},
+		{"white space", of(nil), " \r\n\t", stopped, ""},
+		{"output", of(nil), "State 17\n1", stopped + "\n\nPartial output:\nState 17\n1", ""},
+		{"an update", of(&progress.Update{Progress: 37, Total: 100, Message: "file"}), "", stopped + "\nlast: file 37 of 100", "file 37 of 100"},
+		{"both", of(&progress.Update{Message: "main.go"}), "x", stopped + "\nlast: main.go\n\nPartial output:\nx", "main.go"},
+		{"an update that says nothing", of(&progress.Update{}), "", stopped, ""},
+		{"a text", of(" half\n"), "", stopped + "\nlast: half", "half"},
+		{"a long text", of(long), "", stopped + "\nlast: " + long[:256] + "...", long[:256] + "..."},
+		{"a long text, cut within a character", of("x" + long), "", stopped + "\nlast: x" + long[:254] + "...", "x" + long[:254] + "..."},
+		{"what has no text", of(struct{ Secret string }{"s"}), "", stopped, ""},
+		{"a nil update", of((*progress.Update)(nil)), "", stopped, ""},
+		{"a text that panics", of(panicking{}), "", stopped + "\nlast: %!v(PANIC=String method: boom)", "%!v(PANIC=String method: boom)"},
+		{"nobody's answer", await, "", "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout.", ""},
+		{"another error", errors.New("no such file"), "half", "no such file\n\nPartial output:\nhalf", ""},
 	} {
-		if diff := cmp.Diff(want, toolcall.Text(err, partial)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, toolcall.Text(tc.err, tc.partial)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if o, _ := toolcall.OutcomeOf(tc.err); o.Last != tc.last {
+				t.Errorf("outcome: %q", o.Last)
+			}
+		})
 	}
 }

@@ -55,6 +55,7 @@ func Example() {
 	// {"method":"notifications/progress","params":{"progressToken":"t1","progress":2,"total":10,"message":"b.go"}}
 	// isError: true
 	// No progress for 0.05s (idle timeout). Tool should call heartbeat() during long work.
+	// last: b.go 2 of 10
 	//
 	// Partial output:
 	// a.go
