@@ -27,7 +27,7 @@ func (noAnswerText) Error() string {
 	return "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
 }
 
-// A noAnswer is what Await returns then. The timeout under it gives the exit code.
+// A noAnswer is what Await returns then. The timeout under it has the exit code.
 type noAnswer struct{ err error }
 
 func (*noAnswer) Error() string { return ErrNoAnswer.Error() }
@@ -57,7 +57,7 @@ func WithLimit(d time.Duration) AwaitOption { return awaitFunc(func(a *await) { 
 //
 // When nobody has answered within the limit, ask's context is cancelled, and the error is
 // one for which errors.Is finds [ErrNoAnswer] and errors.As a [*timeout.Error], so that
-// [timeout.ExitCode] gives 124, and whose text is that of ErrNoAnswer. Return it from the
+// [timeout.ExitCode] of it is 124, and whose text is that of ErrNoAnswer. Return it from the
 // tool as it is. An ask that ignores its context is left behind 1 s later. Where the
 // execution around is stopped first, the error is that of ask's own execution, which was
 // stopped along with it; otherwise it is what ask returned. A panic of ask passes

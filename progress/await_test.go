@@ -17,7 +17,7 @@ const expired = "Command timed out waiting for approval. Consider approving fast
 
 var errDenied = errors.New("denied")
 
-// person answers after d, and ends when it is told to.
+// person answers after d, and stops when its context does.
 func person(d time.Duration) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		select {
