@@ -91,7 +91,7 @@ func Start(ctx context.Context, token any, send Notifier, opts ...Option) (stop 
 			o.apply(r)
 		}
 	}
-	relay := c.Relay(ctx, r.every, func(context.Context) { r.deliver() })
+	relay := c.Relay(ctx, r.every, func(_ context.Context, detail any) { r.deliver(detail) })
 	var stopping atomic.Bool
 	stopped := make(chan struct{}) // not a sync.Once, for which a synctest bubble does not wait
 	return func() {
@@ -124,9 +124,9 @@ type reporter struct {
 	cancel context.CancelFunc // of the newest notification
 }
 
-// deliver sends what the heartbeat knows.
-func (r *reporter) deliver() {
-	u, _ := r.cell.Detail().(*Update)
+// deliver sends an update, or a beat where the detail is none.
+func (r *reporter) deliver(detail any) {
+	u, _ := detail.(*Update)
 	if u == nil {
 		u = &Update{}
 	}
@@ -151,10 +151,13 @@ func (r *reporter) deliver() {
 	}
 }
 
-// pending reports whether the newest update is news that has not been sent.
-func (r *reporter) pending() bool {
+// pending returns the newest update where it is news that has not been sent, and else nil.
+func (r *reporter) pending() *Update {
 	u, _ := r.cell.Detail().(*Update)
-	return u != nil && !u.Waiting && !same(*u, r.news)
+	if u == nil || u.Waiting || same(*u, r.news) {
+		return nil
+	}
+	return u
 }
 
 // same is ==, but that NaN is NaN.
@@ -198,7 +201,7 @@ func (r *reporter) finish(running <-chan struct{}) {
 
 // flush reports false where something that is being sent has been given up.
 func (r *reporter) flush(running <-chan struct{}) bool {
-	if running == nil && !r.pending() {
+	if running == nil && r.pending() == nil {
 		return true
 	}
 	timer := time.NewTimer(finishWait)
@@ -206,14 +209,15 @@ func (r *reporter) flush(running <-chan struct{}) bool {
 	if running != nil && !r.wait(running, timer) {
 		return false
 	}
-	if !r.pending() {
+	last := r.pending()
+	if last == nil {
 		return true
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer func() { _ = recover() }()
-		r.deliver()
+		r.deliver(last)
 	}()
 	return r.wait(done, timer)
 }
