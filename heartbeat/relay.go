@@ -56,8 +56,8 @@ func Relay(ctx context.Context, every time.Duration, s Sink) (stop func()) {
 	if every <= 0 {
 		every = DefaultInterval
 	}
-	r := c.Relay(ctx, every, func(ctx context.Context) {
-		e := Event{Time: c.LastTime(), Count: c.Count(), Detail: c.Detail()}
+	r := c.Relay(ctx, every, func(ctx context.Context, detail any) {
+		e := Event{Time: c.LastTime(), Count: c.Count(), Detail: detail}
 		_ = s.Beat(ctx, e)
 	})
 	return r.Stop

@@ -27,7 +27,7 @@ func (noAnswerText) Error() string {
 	return "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
 }
 
-// A noAnswer is what Await returns then. The timeout under it gives the exit code.
+// A noAnswer is what Await returns then. The timeout under it has the exit code.
 type noAnswer struct{ err error }
 
 func (*noAnswer) Error() string { return ErrNoAnswer.Error() }
@@ -57,7 +57,7 @@ func WithLimit(d time.Duration) AwaitOption { return awaitFunc(func(a *await) { 
 //
 // When nobody has answered within the limit, ask's context is cancelled, and the error is
 // one for which errors.Is finds [ErrNoAnswer] and errors.As a [*timeout.Error], so that
-// [timeout.ExitCode] gives 124, and whose text is that of ErrNoAnswer. Return it from the
+// [timeout.ExitCode] of it is 124, and whose text is that of ErrNoAnswer. Return it from the
 // tool as it is. An ask that ignores its context is left behind 1 s later. Where the
 // execution around is stopped first, the error is that of ask's own execution, which was
 // stopped along with it; otherwise it is what ask returned. A panic of ask passes
@@ -86,31 +86,20 @@ func Await[T any](ctx context.Context, what string, ask func(context.Context) (T
 }
 
 // announce makes the wait the message that beats repeat, until takeBack is called. It
-// leaves the tool's own figures as they are: waiting is no progress.
+// leaves the tool's own figures as they are: waiting is no progress. The end of the wait makes no
+// notification, since after an expiry the answer of the tool is about to follow.
 func announce(ctx context.Context, what string, limit time.Duration) (takeBack func()) {
-	before := newest(ctx)
-	said := before
-	said.Waiting = true
-	said.Message = "Waiting for approval of " + what
+	c := pulse.Of(ctx)
+	if c == nil {
+		return func() {}
+	}
+	u := Update{Waiting: true}
+	if before, ok := c.Detail().(*Update); ok && before != nil {
+		u.Progress, u.Total = before.Progress, before.Total
+	}
+	u.Message = "Waiting for approval of " + what
 	if limit > 0 {
-		said.Message += fmt.Sprintf(" (up to %v)", limit)
+		u.Message += fmt.Sprintf(" (up to %v)", limit)
 	}
-	Report(ctx, said)
-	return func() {
-		// The end of the wait is not worth a notification of its own: after an expiry the
-		// answer of the tool is about to follow it.
-		if c := pulse.Of(ctx); c != nil && newest(ctx) == said {
-			c.Remember(detailOf(before))
-		}
-	}
-}
-
-// newest is a copy of the newest update of the execution of ctx.
-func newest(ctx context.Context) Update {
-	if c := pulse.Of(ctx); c != nil {
-		if u, ok := c.Detail().(*Update); ok {
-			return *u
-		}
-	}
-	return Update{}
+	return c.Interlude(detailOf(u))
 }

@@ -17,7 +17,7 @@ const expired = "Command timed out waiting for approval. Consider approving fast
 
 var errDenied = errors.New("denied")
 
-// person answers after d, and ends when it is told to.
+// person answers after d, and stops when its context does.
 func person(d time.Duration) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		select {
@@ -129,6 +129,63 @@ func TestAwaitExpires(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where a keep-alive falls due at the very instant at which the wait expires, as it does with
+// the defaults, it may go out, but then it says what was being waited for.
+func TestAwaitExpiresWithTheInterval(t *testing.T) {
+	const waiting = "Waiting for approval of rm (up to 30s)"
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			c := call(t, "t", func(ctx context.Context) {
+				if _, err := progress.Await(ctx, "rm", person(time.Hour)); !errors.Is(err, progress.ErrNoAnswer) {
+					t.Error(err)
+				}
+				synctest.Wait() // the worst case
+			})
+			if n := len(c.notes); n < 3 || n > 4 {
+				t.Errorf("%d notifications", n)
+			}
+			for _, n := range c.notes {
+				if n.Message != waiting {
+					t.Errorf("%+v", n)
+				}
+			}
+		})
+	}
+}
+
+// The end of the wait brings back what was the newest, also where that is no update and where
+// an execution around has one of its own.
+func TestAwaitBringsBack(t *testing.T) {
+	_ = timeout.Run(t.Context(), func(outer context.Context) error {
+		progress.Report(outer, progress.Update{Progress: 3, Message: "outer"})
+		return timeout.Run(outer, func(ctx context.Context) error {
+			await := func() {
+				_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) {
+					for _, c := range []context.Context{ctx, outer} {
+						if u, _ := heartbeat.FromContext(c).Detail().(*progress.Update); u == nil || !u.Waiting {
+							t.Errorf("meanwhile: %v", heartbeat.FromContext(c).Detail())
+						}
+					}
+					return 0, nil
+				})
+			}
+			await()
+			if d := heartbeat.FromContext(ctx).Detail(); d != nil {
+				t.Errorf("inner: %v", d)
+			}
+			if u, _ := heartbeat.FromContext(outer).Detail().(*progress.Update); u == nil || u.Message != "outer" || u.Waiting {
+				t.Errorf("outer: %v", u)
+			}
+			heartbeat.BeatWith(ctx, "a text")
+			await()
+			if d := heartbeat.FromContext(ctx).Detail(); d != "a text" {
+				t.Errorf("inner: %v", d)
+			}
+			return nil
+		}, timeout.Config{Total: time.Hour})
+	}, timeout.Config{Total: time.Hour})
 }
 
 // What the tool reports meanwhile, from another goroutine, is not taken back.

@@ -20,12 +20,14 @@
 //
 //  1. Without a progress token nothing is sent, and a token is echoed as it came (MCP,
 //     Progress).
-//  2. The first update goes out at once, and then at most one per interval, the newest.
+//  2. The first update goes out at once, and then at most one per interval, the newest. The
+//     newest that is left at the end goes out before stop returns.
 //  3. Progress strictly increases on the wire. An update that brings no progress goes out
 //     with the smallest step that does.
 //  4. Nothing is sent after stop has returned, and what was being sent is finished or
 //     given up on before it returns.
 //  5. A client that does not read, or a notifier that fails, panics or hangs, delays no
-//     tool and no limit, and stop by 200 ms at the most.
+//     tool and no limit, and stop by 200 ms at the most. A notification that has just been sent
+//     delays it by 5 ms, so that the client takes it before the answer.
 //  6. A tool that does not beat sends nothing.
 package progress

@@ -20,7 +20,7 @@ type Notification struct {
 	Message       string  // left out where it is empty
 }
 
-// MarshalJSON gives the wire form. A token that is neither a string nor a number, and a
+// MarshalJSON returns the wire form. A token that is neither a string nor a number, and a
 // progress that is no finite number, are errors.
 func (n Notification) MarshalJSON() ([]byte, error) {
 	token, err := marshalToken(n.ProgressToken)
@@ -35,7 +35,7 @@ func (n Notification) MarshalJSON() ([]byte, error) {
 	}{token, n.Progress, known(n.Total), n.Message})
 }
 
-// known gives a total, 0 where it is none: an SDK that has no MarshalJSON of ours could not
+// known returns a total, 0 where it is none: an SDK that has no MarshalJSON of ours could not
 // send it, and would drop the whole notification.
 func known(total float64) float64 {
 	if total > 0 && !math.IsInf(total, 0) {
@@ -44,7 +44,7 @@ func known(total float64) float64 {
 	return 0
 }
 
-// marshalToken gives the token as it came. encoding/json would write a float64 of 1e21
+// marshalToken returns the token as it came. encoding/json would write a float64 of 1e21
 // with an exponent, which is no integer any more for many a parser.
 func marshalToken(token any) (json.RawMessage, error) {
 	if f, ok := token.(float64); ok && f == math.Trunc(f) && !math.IsInf(f, 0) {

@@ -33,7 +33,7 @@ type note struct {
 	Message         string
 }
 
-// A client notes what it is told, and fails, which must stop nothing.
+// A client notes what it gets, and fails, which must stop nothing.
 type client struct {
 	start time.Time
 	mu    sync.Mutex
@@ -62,7 +62,7 @@ func (c *client) len() int {
 	return len(c.notes)
 }
 
-// call runs a tool in a bubble as a server would, and gives what the client was told.
+// call runs a tool in a bubble as a server would, and returns the client with what it got.
 func call(t *testing.T, token any, tool func(ctx context.Context), opts ...progress.Option) *client {
 	t.Helper()
 	c := &client{start: time.Now()}
@@ -73,10 +73,10 @@ func call(t *testing.T, token any, tool func(ctx context.Context), opts ...progr
 		}}))
 	stop()
 	stop()
-	told := c.len()
+	before := c.len()
 	time.Sleep(time.Hour)
-	if err != nil || c.len() != told {
-		t.Errorf("%v, %d notifications after the end", err, c.len()-told)
+	if err != nil || c.len() != before {
+		t.Errorf("%v, %d notifications after the end", err, c.len()-before)
 	}
 	return c
 }

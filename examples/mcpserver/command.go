@@ -51,7 +51,11 @@ func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.
 		return nil, nil, fmt.Errorf("%w (exit code: %d)", err, timeout.ExitCode(err))
 	}
 	if r.Reason != procgroup.Exited {
-		return text("Partial output:\n" + output(r)), nil, nil // the middleware says why, before it
+		// The middleware says why, before it.
+		if out := output(r); strings.TrimSpace(out) != "" {
+			return text("Partial output:\n" + out), nil, nil
+		}
+		return new(mcp.CallToolResult), nil, nil
 	}
 	res := text(fmt.Sprintf("exit code: %d\n\n%s", r.ExitCode, output(r)))
 	if err != nil {

@@ -82,7 +82,7 @@ func TestRunCommandLimit(t *testing.T) {
 		c := w.connect(t, nil, []string{"MCP_IDLE_TIMEOUT=5"})
 		args := sh(t, tree)
 		res, got := c.must(t, "run_command", args)
-		want := []string{"No progress for 5s (idle timeout). Tool should call heartbeat() during long work.", "Partial output:\nbegun\n"}
+		want := []string{"No progress for 5s (idle timeout). Tool should call heartbeat() during long work.\nlast: begun 1", "Partial output:\nbegun\n"}
 		if d := cmp.Diff(want, got); d != "" || !res.IsError {
 			t.Errorf("isError %v\n%s", res.IsError, d)
 		}
@@ -94,11 +94,20 @@ func TestRunCommandLimit(t *testing.T) {
 		args = sh(t, "while echo again; do sleep .1; done")
 		args["timeoutMs"] = 4000
 		res, got = c.must(t, "run_command", args)
-		if len(got) != 2 || got[0] != "Tool exceeded wall-clock limit of 4s." || !strings.HasPrefix(got[1], "Partial output:\nagain\n") || !res.IsError {
+		if len(got) != 2 || !strings.HasPrefix(got[0], "Tool exceeded wall-clock limit of 4s.\nlast: again ") || !strings.HasPrefix(got[1], "Partial output:\nagain\n") || !res.IsError {
 			t.Errorf("isError %v: %q", res.IsError, got)
 		}
 		if d := cmp.Diff([]any{"total", 124.0, 4000.0, 4000.0}, outcome(t, res)); d != "" {
 			t.Error(d)
+		}
+		noCommand(t, c)
+
+		// Of a command that has printed nothing there is no partial output.
+		args = sh(t, "echo; sleep 600")
+		args["timeoutMs"] = 1000
+		res, got = c.must(t, "run_command", args)
+		if d := cmp.Diff([]string{"Tool exceeded wall-clock limit of 1s.\nlast: 1"}, got); d != "" || !res.IsError {
+			t.Errorf("isError %v\n%s", res.IsError, d)
 		}
 		noCommand(t, c)
 	})

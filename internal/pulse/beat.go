@@ -28,14 +28,6 @@ func (c *Cell) BeatWith(detail *any) {
 	}
 }
 
-// Remember is BeatWith without the beat: it is no sign of life, and relays learn of it with the
-// next one.
-func (c *Cell) Remember(detail *any) {
-	for ; c != nil && c.state.Load() != closed; c = c.parent {
-		c.detail.Store(detail)
-	}
-}
-
 func (c *Cell) beat(detail *any) {
 	var now time.Duration
 	read := false // now is the present instant on c's scale

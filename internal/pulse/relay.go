@@ -24,9 +24,10 @@ const (
 // holds up nothing but the deliveries after it.
 type Relay struct {
 	state   atomic.Uint32
+	due     atomic.Bool // a delivery has been decided on and not begun
 	cell    *Cell
 	every   time.Duration
-	deliver func(context.Context)
+	deliver func(ctx context.Context, detail any)
 	ctx     context.Context
 	cancel  context.CancelFunc
 
@@ -51,8 +52,9 @@ func (m mute) Value(k any) any {
 	return m.Context.Value(k)
 }
 
-// Relay starts a relay that ends with the cell, with ctx or when it is stopped.
-func (c *Cell) Relay(ctx context.Context, every time.Duration, deliver func(context.Context)) *Relay {
+// Relay starts a relay that ends with the cell, with ctx or when it is stopped. A delivery gets
+// the newest detail, nil where there is none.
+func (c *Cell) Relay(ctx context.Context, every time.Duration, deliver func(ctx context.Context, detail any)) *Relay {
 	r := &Relay{cell: c, every: every, deliver: deliver}
 	r.ctx, r.cancel = context.WithCancel(Mute(ctx))
 	r.mu.Lock()
@@ -96,6 +98,7 @@ func (r *Relay) notify() {
 			}
 		case quiet:
 			if r.state.CompareAndSwap(quiet, open) {
+				r.due.Store(true)
 				go r.run()
 				return
 			}
@@ -103,37 +106,55 @@ func (r *Relay) notify() {
 	}
 }
 
-// run delivers, and sets the timer for what is left of the interval.
+// run delivers what is due, and sets the timer for what is left of the interval.
 func (r *Relay) run() {
 	r.mu.Lock()
-	stopped := r.stopped || r.ctx.Err() != nil // the latter before AfterFunc gets to it
-	if !stopped {
+	if r.stopped || r.ctx.Err() != nil { // the latter before AfterFunc gets to it
+		r.mu.Unlock()
+		return
+	}
+	due, detail := r.due.Swap(false), r.cell.Detail()
+	if due {
 		r.running = make(chan struct{})
 	}
 	r.mu.Unlock()
-	if stopped {
-		return
-	}
 	start := r.cell.Now()
 	defer func() {
 		_ = recover() // a delivery that panics must not end the process
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		close(r.running)
-		r.running = nil
+		if due {
+			close(r.running)
+			r.running = nil
+		}
 		if !r.stopped {
 			r.timer = AfterFunc(r.cell.clock, r.every-(r.cell.Now()-start), r.elapsed)
 		}
 	}()
-	r.deliver(r.ctx)
+	if due {
+		r.deliver(r.ctx, detail)
+	}
 }
 
 func (r *Relay) elapsed() {
-	if r.state.CompareAndSwap(open, quiet) {
-		return
+	r.mu.Lock()
+	again := !r.state.CompareAndSwap(open, quiet)
+	if again {
+		r.state.Store(open) // before the delivery reads: a beat during it is news
+		r.due.Store(true)
 	}
-	r.state.Store(open) // before the delivery reads: a beat during it is news
-	r.run()
+	r.mu.Unlock()
+	if again {
+		r.run()
+	}
+}
+
+// forget drops what is pending.
+func (r *Relay) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.due.Store(false)
+	r.state.CompareAndSwap(dirty, open)
 }
 
 // Stop ends the relay: no delivery is decided on after it, and the context of one

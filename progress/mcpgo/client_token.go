@@ -17,7 +17,7 @@ const (
 	tokenKey = "progressToken" // in _meta
 )
 
-// ownToken gives the caller's own progress token, nil where there is none.
+// ownToken returns the caller's own progress token, nil where there is none.
 func ownToken(params any) any {
 	if p, ok := params.(mcp.CallToolParams); ok {
 		if p.Meta == nil {
@@ -39,7 +39,7 @@ func ownToken(params any) any {
 	return nil
 }
 
-// withToken gives a copy of the params with another token. Those that cannot take one are
+// withToken returns a copy of the params with another token. Those that cannot take one are
 // given back as they are, and so are without a reset.
 func withToken(params any, token string) any {
 	if p, ok := params.(mcp.CallToolParams); ok {
@@ -61,7 +61,7 @@ func withToken(params any, token string) any {
 	return fields
 }
 
-// fieldsOf gives a copy of the params as an object, nil where they are none.
+// fieldsOf returns a copy of the params as an object, nil where they are none.
 func fieldsOf(params any) map[string]json.RawMessage {
 	if fields, ok := params.(map[string]json.RawMessage); ok && fields != nil {
 		return maps.Clone(fields)

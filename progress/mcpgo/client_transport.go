@@ -57,7 +57,7 @@ type wrapper interface {
 	SetConnectionLostHandler(func(error))
 }
 
-// complete gives w with what else inner can do. observe may be nil.
+// complete returns w with what else inner can do. observe may be nil.
 func complete(w wrapper, inner transport.Interface, observe func(version string)) transport.Interface {
 	if observe == nil {
 		observe = func(string) {}

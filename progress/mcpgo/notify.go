@@ -80,7 +80,7 @@ type notifications struct {
 	taken time.Time // the last one, by the transport
 }
 
-// newNotifications gives nil where there is no token.
+// newNotifications returns nil where there is no token.
 func newNotifications(ctx context.Context, token any, stdout io.Writer) *notifications {
 	if token == nil {
 		return nil

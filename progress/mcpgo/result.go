@@ -39,7 +39,7 @@ func SetResult(res *mcp.CallToolResult, err error, partial string) {
 }
 
 // answer returns what the client gets of a call that ended with err; res is what there is of
-// a result. The tool's own error is the tool's: mcp-go gives some of them a meaning.
+// a result. The tool's own error is the tool's: some of them mean something to mcp-go.
 func answer(res *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
 	if err == nil || !toolcall.Foreign(err) {
 		return res, err

@@ -44,7 +44,7 @@ var process = link{"process", true, openProcess}
 
 var allLinks = append([]link{process}, links...)
 
-// named gives some of the links.
+// named returns some of the links.
 func named(names ...string) (some []link) {
 	for _, l := range allLinks {
 		if slices.Contains(names, l.name) {
@@ -230,7 +230,7 @@ func (r *raw) read() message {
 	return m
 }
 
-// answer gives the params of the notifications before the answer with the id, and the answer.
+// answer returns the params of the notifications before the answer with the id, and the answer.
 func (r *raw) answer(id any) (notes []string, answer message) {
 	r.t.Helper()
 	for {

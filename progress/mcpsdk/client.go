@@ -50,8 +50,8 @@ func Limit(c *mcp.Client, defaults ClientLimits, perMethod map[string]ClientLimi
 	c.AddReceivingMiddleware(l.receive)
 }
 
-// WithLimits gives the limits of the next request made with the context, in place of
-// those that [Limit] was given. It has no effect on a client without Limit.
+// WithLimits returns a context whose next request has the limits l, in place of those that
+// [Limit] has for it. It has no effect on a client without Limit.
 func WithLimits(ctx context.Context, l ClientLimits) context.Context {
 	return request.WithLimits(ctx, l)
 }

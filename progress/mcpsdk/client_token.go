@@ -25,7 +25,7 @@ func progressToken(req mcp.Request) any {
 	return p.GetMeta()[progressTokenKey]
 }
 
-// withProgressToken gives the request with another token. What the middleware sees are
+// withProgressToken returns the request with another token. What the middleware sees are
 // the caller's own params, which it may use again, at the same time even, so they are
 // copied, as far down as they are changed. A request that cannot take a token is given
 // back as it is, and so is without a reset.
@@ -55,7 +55,7 @@ func withProgressToken(method string, req mcp.Request, token string) mcp.Request
 	return c.Interface().(mcp.Request)
 }
 
-// emptyParams gives the params of a method for which the SDK takes nil.
+// emptyParams returns the params of a method for which the SDK takes nil.
 func emptyParams(method string) mcp.Params {
 	switch method {
 	case "tools/list":

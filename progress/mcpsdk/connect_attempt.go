@@ -26,7 +26,7 @@ type attempt struct {
 
 type attemptKey struct{}
 
-// attemptOf gives the attempt that a request is part of. The context of an attempt is
+// attemptOf returns the attempt that a request is part of. The context of an attempt is
 // that of its session, too, and so of the requests that are made in its handlers.
 func attemptOf(ctx context.Context) *attempt {
 	a, _ := ctx.Value(attemptKey{}).(*attempt)

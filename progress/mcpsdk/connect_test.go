@@ -24,7 +24,7 @@ type connector func(context.Context) (mcp.Connection, error)
 
 func (f connector) Connect(ctx context.Context) (mcp.Connection, error) { return f(ctx) }
 
-// inMemoryTo gives transports to s.
+// inMemoryTo returns transports to s.
 func inMemoryTo(t *testing.T, s *mcp.Server) func() (mcp.Transport, error) {
 	return func() (mcp.Transport, error) {
 		clientSide, serverSide := mcp.NewInMemoryTransports()

@@ -3,7 +3,7 @@
 //
 // # Servers
 //
-// One line gives every tool of a server an idle limit, which progress renews, and a total:
+// One line sets for every tool of a server an idle limit, which progress renews, and a total:
 //
 //	mcpsdk.Install(server, &timeout.Policy{Default: timeout.FastTools()})
 //
@@ -44,7 +44,7 @@
 //
 //  1. Every tools/call is answered at the latest a grace after its limit, even if the
 //     tool ignores its context; what is in flight to the client adds 200 ms at the most.
-//  2. A tool that was stopped, panicked or failed gives a result whose isError is true,
+//  2. A tool that was stopped, panicked or failed has a result whose isError is true,
 //     with the documented text, what the tool had, and an Outcome in _meta if it was
 //     stopped; never a JSON-RPC error, unless the tool itself returns one as a
 //     *jsonrpc.Error.
@@ -55,7 +55,7 @@
 //     behalf of its InputRequests, the idle check is held, the client hears every 10 s
 //     what is being waited for, and after 30 s the answer is the text of
 //     [progress.ErrNoAnswer].
-//  5. A request has a say in its limits only where an option gives it one, and never
+//  5. A request has a say in its limits only where an option allows it, and never
 //     beyond the tool's ceiling.
 //  6. Results and params that tools share between calls are not written to, but for a restored
 //     token in a request's own _meta.

@@ -81,6 +81,7 @@ func ExampleInstall() {
 	// Output:
 	// isError: true
 	// No progress for 0.1s (idle timeout). Tool should call heartbeat() during long work.
+	// last: hang 2 of 3
 	// indexed a.go, b.go
 }
 
@@ -97,6 +98,7 @@ func ExampleMiddleware() {
 	// Output:
 	// isError: true
 	// Tool exceeded wall-clock limit of 0.1s.
+	// last: hang 1 of 2
 	// indexed a.go
 }
 
@@ -119,6 +121,7 @@ func ExampleWithPolicy() {
 	// Output:
 	// isError: true
 	// No progress for 0.05s (idle timeout). Tool should call heartbeat() during long work.
+	// last: hang 0 of 1
 	// indexed
 }
 
@@ -218,6 +221,7 @@ func ExampleWithMetaTimeout() {
 	// Output:
 	// isError: true
 	// Tool exceeded wall-clock limit of 0.05s.
+	// last: hang 1 of 2
 	// indexed a.go
 }
 
@@ -231,6 +235,7 @@ func ExampleWithArgumentTimeout() {
 	// Output:
 	// isError: true
 	// Tool exceeded wall-clock limit of 0.05s.
+	// last: hang 1 of 2
 	// indexed a.go
 	// isError: true
 	// timeout: timeoutMs="-1": want milliseconds as a whole number from 1 to 9223372036854, such as 120000

@@ -52,7 +52,7 @@ type returned[Out any] struct {
 	here bool
 }
 
-// stopped gives what Handler returns for an execution that was stopped. A nil error lets the
+// stopped returns what Handler returns for an execution that was stopped. A nil error lets the
 // SDK check the output against the tool's schema, and an output that nobody has made may
 // fail that, which would end in a JSON-RPC error. So it is nil only where there is an output
 // or none is needed.
@@ -79,7 +79,7 @@ func (r returned[Out]) stopped(stop *timeout.Error) (*mcp.CallToolResult, Out, e
 	return res, none, nil
 }
 
-// textOf gives the texts of a result that cannot be handed over as it is.
+// textOf returns the texts of a result that cannot be handed over as it is.
 func textOf(res *mcp.CallToolResult) string {
 	if res == nil {
 		return ""

@@ -48,7 +48,7 @@ func addOutcome(res *mcp.CallToolResult, err error) {
 	res.Meta = meta
 }
 
-// answer gives the result of a call whose execution ended with err; res is what there is of
+// answer returns the result of a call whose execution ended with err; res is what there is of
 // a result.
 func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, error) {
 	r, _ := res.(*mcp.CallToolResult)
@@ -79,7 +79,7 @@ func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, er
 	return out, nil
 }
 
-// partialResult gives a result with what r has to show.
+// partialResult returns a result with what r has to show.
 func partialResult(req *mcp.CallToolRequest, r *mcp.CallToolResult) *mcp.CallToolResult {
 	switch {
 	case r == nil, r.InputRequests != nil: // questions that come too late
@@ -125,7 +125,7 @@ func noAnswer(err error) error {
 // sinceResultType is the first protocol version whose results name their type.
 const sinceResultType = "2026-07-28"
 
-// newResult gives an empty result. The SDK sets the type of what tools return, before
+// newResult returns an empty result. The SDK sets the type of what tools return, before
 // middleware sees it, and there is no other way to set it than this.
 func newResult(req *mcp.CallToolRequest) *mcp.CallToolResult {
 	res := new(mcp.CallToolResult)

@@ -28,7 +28,7 @@ const (
 // anyInput is the schema of a tool that takes what it gets.
 var anyInput = map[string]any{"type": "object"}
 
-// newServer gives a server with the tools of this file.
+// newServer returns a server with the tools of this file.
 func newServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	addTools(s)
@@ -89,7 +89,7 @@ func textResult(s string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
 }
 
-// texts gives the text contents of a result.
+// texts returns the text contents of a result.
 func texts(res *mcp.CallToolResult) []string {
 	var all []string
 	for _, c := range res.Content {
@@ -100,7 +100,7 @@ func texts(res *mcp.CallToolResult) []string {
 	return all
 }
 
-// outcome gives what stands in _meta as a client sees it.
+// outcome returns what stands in _meta as a client sees it.
 func outcome(res *mcp.CallToolResult) map[string]any {
 	o, _ := res.Meta[toolcall.OutcomeKey].(map[string]any)
 	return o

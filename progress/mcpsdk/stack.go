@@ -4,7 +4,7 @@ package mcpsdk
 // a call goes through reflection and schemas.
 const stackFrame = 12 << 10
 
-// growStack gives the goroutine of a call its full stack at once. It is a new one, with 2 KiB,
+// growStack makes the stack of a call's goroutine as large as it gets, at once. It is a new one, with 2 KiB,
 // and would otherwise grow, and be copied, four times in a row, each time with more frames to
 // adjust: more than half of what a call under Middleware costs (BenchmarkOverhead).
 //

@@ -20,7 +20,7 @@ const (
 	exactTokenKey = "io.github.tooldeadline/progressToken"
 )
 
-// exactToken gives the token of a call as it came. Where it had to be restored, it is put
+// exactToken returns the token of a call as it came. Where it had to be restored, it is put
 // back for the tool too, which may echo it in notifications of its own.
 func exactToken(p *mcp.CallToolParamsRaw) any {
 	token := p.GetProgressToken()
@@ -52,7 +52,7 @@ func isLargeInteger(s string) bool {
 	return err == nil && string(out) != s
 }
 
-// keepToken gives the params of a request with a copy of its token, where that is needed.
+// keepToken returns the params of a request with a copy of its token, where that is needed.
 // What it cannot read is the SDK's to refuse.
 func keepToken(params json.RawMessage) (_ json.RawMessage, changed bool) {
 	if !bytes.Contains(params, []byte(tokenKey)) {

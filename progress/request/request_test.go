@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -225,14 +224,4 @@ func TestWithLimits(t *testing.T) {
 			t.Errorf("limits taken off: %v after %v", err, time.Since(start))
 		}
 	})
-}
-
-func ExampleDo() {
-	c := request.New(request.Limits{Timeout: 10 * ms}, nil)
-	_, err := request.Do(context.Background(), c, request.Call{Method: "tools/call"}, func(ctx context.Context, _ string) (string, error) {
-		<-ctx.Done() // the server does not answer
-		return "", ctx.Err()
-	})
-	fmt.Println(err)
-	// Output: calling "tools/call": Request timed out: no answer for 10ms
 }

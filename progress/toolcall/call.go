@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -11,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Server is what the calls of one server have in common. The zero Server gives every tool
-// what the zero [timeout.Policy] does. It is safe for concurrent use as long as nobody changes
+// A Server is what the calls of one server have in common. With the zero Server
+// each tool has the limits that the zero [timeout.Policy] has for it. It is safe for concurrent use as long as nobody changes
 // it, and a nil *Server is a zero one.
 type Server struct {
 	// Policy has the limits by tool name, and the logger.
@@ -62,6 +63,9 @@ func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (
 	}
 	requested, err := timeout.RequestTimeout(s.requested(&c))
 	if err != nil {
+		if bad := (*timeout.ConfigError)(nil); errors.As(err, &bad) {
+			bad.Tool = c.Tool
+		}
 		return zero, err
 	}
 	opts := append(make([]timeout.Option, 0, len(s.Options)+2), timeout.WithRecover())

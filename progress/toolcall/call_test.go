@@ -2,7 +2,11 @@ package toolcall_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -55,6 +59,51 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// SPEC 2.6: where a request may ask, and how.
+func TestRequested(t *testing.T) {
+	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
+	meta, args := map[string]any{"timeoutMs": 1000.0}, map[string]any{"timeoutMs": 2000.0, "q": "x"}
+	const unasked = 30 * time.Minute
+	for _, tc := range []struct {
+		name      string
+		inMeta    bool
+		inArgs    bool
+		meta      map[string]any
+		arguments any
+		want      time.Duration
+	}{
+		{"nobody looks", false, false, meta, args, unasked},
+		{"_meta", true, false, meta, args, time.Second},
+		{"arguments", false, true, meta, args, 2 * time.Second},
+		{"both, _meta first", true, true, meta, args, time.Second},
+		{"both, only arguments given", true, true, nil, args, 2 * time.Second},
+		{"both, null in _meta", true, true, map[string]any{"timeoutMs": nil}, args, 2 * time.Second},
+		{"neither given", true, true, map[string]any{}, map[string]any{}, unasked},
+		{"no arguments", false, true, nil, nil, unasked},
+		{"JSON", false, true, nil, raw(`{"q":"x","timeoutMs":3000}`), 3 * time.Second},
+		{"JSON, null", false, true, nil, raw(`{"timeoutMs":null}`), unasked},
+		{"JSON without", false, true, nil, raw(`{"q":"timeoutMs"}`), unasked},
+		{"JSON, another case", false, true, nil, raw(`{"TIMEOUTMS":3000}`), unasked},
+		{"JSON, no object", false, true, nil, raw(`["timeoutMs"]`), unasked},
+		{"JSON, empty", false, true, nil, raw(``), unasked},
+		{"of another type", false, true, nil, struct{ TimeoutMs int }{1}, unasked},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &toolcall.Server{MetaTimeout: tc.inMeta, ArgumentTimeout: tc.inArgs}
+				got, err := toolcall.Do(t.Context(), s, toolcall.Call{Meta: tc.meta, Arguments: tc.arguments},
+					func(ctx context.Context) (time.Duration, error) {
+						deadline, _ := ctx.Deadline()
+						return time.Until(deadline), nil
+					})
+				if got != tc.want || err != nil {
+					t.Errorf("%v, %v, want %v", got, err, tc.want)
+				}
+			})
+		})
+	}
+}
+
 // SPEC 2.9: what cannot be read is an error, and the tool is not called.
 func TestBadLimits(t *testing.T) {
 	bad := &timeout.Policy{Lookup: func(key string) (string, bool) { return "soon", key == "MCP_TIMEOUT" }}
@@ -69,13 +118,13 @@ func TestBadLimits(t *testing.T) {
 		{"environment", bad, nil, "MCP_TIMEOUT"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := toolcall.Do(t.Context(), &toolcall.Server{Policy: tc.policy, MetaTimeout: true}, toolcall.Call{Meta: map[string]any{"timeoutMs": tc.asked}}, func(context.Context) (int, error) {
+			_, err := toolcall.Do(t.Context(), &toolcall.Server{Policy: tc.policy, MetaTimeout: true}, toolcall.Call{Tool: "scan", Meta: map[string]any{"timeoutMs": tc.asked}}, func(context.Context) (int, error) {
 				t.Error("the tool was called")
 				return 0, nil
 			})
 			var e *timeout.ConfigError
-			if !errors.As(err, &e) || e.Key != tc.key {
-				t.Errorf("%v", err)
+			if !errors.As(err, &e) || e.Key != tc.key || e.Tool != "scan" {
+				t.Errorf("%+v", err)
 			}
 		})
 	}
@@ -155,15 +204,84 @@ func TestBadError(t *testing.T) {
 	}
 }
 
-// SPEC 7.7.
-func TestText(t *testing.T) {
-	err := &timeout.Error{Kind: timeout.Total, Limit: 90250 * time.Millisecond}
-	for partial, want := range map[string]string{
-		"":            "Tool exceeded wall-clock limit of 90.25s.",
-		"State 17\n1": "Tool exceeded wall-clock limit of 90.25s.\n\nPartial output:\nState 17\n1",
+// SPEC 3.13.
+func TestGoexit(t *testing.T) {
+	_, err := toolcall.Do(t.Context(), nil, toolcall.Call{}, func(context.Context) (int, error) { runtime.Goexit(); return 0, nil })
+	if !errors.Is(err, timeout.ErrGoexit) {
+		t.Errorf("%v", err)
+	}
+}
+
+// What is the tool's own error, and what is not.
+func TestForeign(t *testing.T) {
+	_, bad := timeout.RequestTimeout("soon")
+	for _, tc := range []struct {
+		err  error
+		want bool
+	}{
+		{&timeout.Error{Kind: timeout.Idle}, true},
+		{fmt.Errorf("the tool: %w", &timeout.Error{Kind: timeout.Aborted}), true},
+		{&timeout.PanicError{Value: "boom"}, true},
+		{bad, true},
+		{timeout.ErrGoexit, true},
+		{errors.New("no such file"), false},
+		{context.Canceled, false},
+		{nil, false},
 	} {
-		if diff := cmp.Diff(want, toolcall.Text(err, partial)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
+		if got := toolcall.Foreign(tc.err); got != tc.want {
+			t.Errorf("%v: %v", tc.err, got)
 		}
+	}
+}
+
+type panicking struct{}
+
+func (panicking) String() string { panic("boom") }
+
+// SPEC 7.7, 3.17.
+func TestText(t *testing.T) {
+	const stopped = "Tool exceeded wall-clock limit of 90.25s."
+	long := strings.Repeat("ä", 200)
+	var await error
+	synctest.Test(t, func(t *testing.T) {
+		_, await = progress.Await(t.Context(), "rm", func(ctx context.Context) (int, error) {
+			progress.Report(ctx, progress.Update{Message: "asked"})
+			<-ctx.Done()
+			return 0, nil
+		})
+	})
+	of := func(detail any) error {
+		return fmt.Errorf("%w", &timeout.Error{Kind: timeout.Total, Limit: 90250 * time.Millisecond, Detail: detail})
+	}
+	for _, tc := range []struct {
+		name    string
+		err     error
+		partial string
+		want    string
+		last    string
+	}{
+		{"nothing to show", of(nil), "", stopped, ""},
+		{"white space", of(nil), " \r\n\t", stopped, ""},
+		{"output", of(nil), "State 17\n1", stopped + "\n\nPartial output:\nState 17\n1", ""},
+		{"an update", of(&progress.Update{Progress: 37, Total: 100, Message: "file"}), "", stopped + "\nlast: file 37 of 100", "file 37 of 100"},
+		{"both", of(&progress.Update{Message: "main.go"}), "x", stopped + "\nlast: main.go\n\nPartial output:\nx", "main.go"},
+		{"an update that says nothing", of(&progress.Update{}), "", stopped, ""},
+		{"a text", of(" half\n"), "", stopped + "\nlast: half", "half"},
+		{"a long text", of(long), "", stopped + "\nlast: " + long[:256] + "...", long[:256] + "..."},
+		{"a long text, cut within a character", of("x" + long), "", stopped + "\nlast: x" + long[:254] + "...", "x" + long[:254] + "..."},
+		{"what has no text", of(struct{ Secret string }{"s"}), "", stopped, ""},
+		{"a nil update", of((*progress.Update)(nil)), "", stopped, ""},
+		{"a text that panics", of(panicking{}), "", stopped + "\nlast: %!v(PANIC=String method: boom)", "%!v(PANIC=String method: boom)"},
+		{"nobody's answer", await, "", "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout.", ""},
+		{"another error", errors.New("no such file"), "half", "no such file\n\nPartial output:\nhalf", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, toolcall.Text(tc.err, tc.partial)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if o, _ := toolcall.OutcomeOf(tc.err); o.Last != tc.last {
+				t.Errorf("outcome: %q", o.Last)
+			}
+		})
 	}
 }

@@ -29,7 +29,7 @@
 //
 //  1. A call ends at the latest a grace after its limit, whatever the tool does, and
 //     notifications in flight add 200 ms at the most.
-//  2. A request has a say in its limits only where the Server gives it one, and never beyond the
+//  2. A request has a say in its limits only where the Server allows it, and never beyond the
 //     tool's ceiling. One that makes no sense is an error that says what does, and the tool is
 //     not called.
 //  3. A panic, a runtime.Goexit and an error that cannot be put into words end the call with an

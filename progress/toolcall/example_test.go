@@ -2,13 +2,93 @@ package toolcall_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
+
+// search is a tool that finds two files and then hangs.
+func search(ctx context.Context) (string, error) {
+	progress.Report(ctx, progress.Update{Progress: 2, Total: 10, Message: "b.go"})
+	<-ctx.Done()
+	return "a.go\nb.go", ctx.Err()
+}
+
+// A server without an SDK: this is what it does with a tools/call.
+func Example() {
+	server := &toolcall.Server{
+		Policy:      &timeout.Policy{Default: timeout.Config{Total: time.Minute, Idle: 50 * time.Millisecond}},
+		MetaTimeout: true,
+	}
+	write := func(message any) error {
+		line, err := json.Marshal(message)
+		fmt.Println(string(line))
+		return err
+	}
+	request := []byte(`{"name":"search","_meta":{"progressToken":"t1"},"arguments":{"pattern":"^$"}}`)
+
+	var params struct {
+		Name      string
+		Meta      map[string]any `json:"_meta"`
+		Arguments json.RawMessage
+	}
+	if err := json.Unmarshal(request, &params); err != nil {
+		fmt.Println(err)
+	}
+	text, err := toolcall.Do(context.Background(), server, toolcall.Call{
+		Tool: params.Name, Token: params.Meta["progressToken"], Meta: params.Meta, Arguments: params.Arguments,
+		Send: func(_ context.Context, n progress.Notification) error {
+			return write(map[string]any{"method": "notifications/progress", "params": n})
+		},
+	}, search)
+	if err != nil {
+		text = toolcall.Text(err, text)
+	}
+	fmt.Println("isError:", err != nil)
+	fmt.Println(text)
+	// Output:
+	// {"method":"notifications/progress","params":{"progressToken":"t1","progress":2,"total":10,"message":"b.go"}}
+	// isError: true
+	// No progress for 0.05s (idle timeout). Tool should call heartbeat() during long work.
+	// last: b.go 2 of 10
+	//
+	// Partial output:
+	// a.go
+	// b.go
+}
+
+// A request may ask for a total of its own, up to the tool's ceiling.
+func ExampleDo() {
+	server := &toolcall.Server{
+		MetaTimeout: true,
+		Policy:      &timeout.Policy{Tools: map[string]timeout.Tool{"search": {MaxTotal: time.Minute}}},
+	}
+	for _, asked := range []any{50.0, "soon"} {
+		call := toolcall.Call{Tool: "search", Meta: map[string]any{"timeoutMs": asked}}
+		_, err := toolcall.Do(context.Background(), server, call, search)
+		fmt.Println(err)
+	}
+	// Output:
+	// Tool exceeded wall-clock limit of 0.05s.
+	// timeout: timeoutMs="soon": want milliseconds as a whole number from 1 to 9223372036854, such as 120000
+}
+
+func ExampleText() {
+	err := &timeout.Error{Kind: timeout.Total, Limit: 90 * time.Second}
+	fmt.Println(toolcall.Text(err, "a.go"))
+	fmt.Println(toolcall.Text(err, ""))
+	// Output:
+	// Tool exceeded wall-clock limit of 90s.
+	//
+	// Partial output:
+	// a.go
+	// Tool exceeded wall-clock limit of 90s.
+}
 
 func ExampleOutcomeOf() {
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
@@ -22,4 +102,54 @@ func ExampleOutcomeOf() {
 	// Output:
 	// true idle 124 50 60000 50
 	// false
+}
+
+// A server that answers the tool's own errors in its own way asks whose an error is.
+func ExampleForeign() {
+	for _, tool := range []func(context.Context) (string, error){
+		func(context.Context) (string, error) { return "", errors.New("no such file") },
+		func(context.Context) (string, error) { panic("boom") },
+	} {
+		_, err := toolcall.Do(context.Background(), nil, toolcall.Call{Tool: "read"}, tool)
+		fmt.Println(toolcall.Foreign(err))
+	}
+	// Output:
+	// false
+	// true
+}
+
+func ExampleFromContext() {
+	_, _ = toolcall.Do(context.Background(), nil, toolcall.Call{Tool: "search", Session: "s1"}, func(ctx context.Context) (string, error) {
+		c := toolcall.FromContext(ctx)
+		fmt.Println(c.Tool, c.Session)
+		return "", nil
+	})
+	fmt.Println(toolcall.FromContext(context.Background()))
+	// Output:
+	// search s1
+	// <nil>
+}
+
+func ExampleDirect() {
+	_, _ = toolcall.Do(context.Background(), nil, toolcall.Call{Tool: "search"}, func(ctx context.Context) (string, error) {
+		fmt.Println(toolcall.Direct(ctx))
+		return timeout.Do(ctx, func(ctx context.Context) (string, error) {
+			fmt.Println(toolcall.Direct(ctx))
+			return "", nil
+		}, timeout.Config{Total: time.Minute})
+	})
+	// Output:
+	// true
+	// false
+}
+
+func ExampleSessions() {
+	var sessions toolcall.Sessions
+	ctx, release := sessions.Join(context.Background(), "session 1")
+	defer release()
+
+	go sessions.Abort("session 1", toolcall.ErrDisconnected) // where the server learns of it
+	_, err := toolcall.Do(ctx, nil, toolcall.Call{Tool: "search"}, search)
+	fmt.Println(err)
+	// Output: Tool was aborted: the client has disconnected
 }

@@ -23,6 +23,7 @@ type Outcome struct {
 	Elapsed    float64 `json:"elapsedMs"`    // to the stop
 	LongestGap float64 `json:"longestGapMs"` // between two heartbeats
 	Beats      uint64  `json:"beats"`
+	Last       string  `json:"last,omitempty"`      // where it had got to, such as file 37 of 100
 	Abandoned  bool    `json:"abandoned,omitempty"` // the function had not returned when the call was answered
 }
 
@@ -37,7 +38,7 @@ func OutcomeOf(err error) (Outcome, bool) {
 		Kind: e.Kind.String(), ExitCode: e.ExitCode(),
 		Limit: millis(e.Limit), Total: millis(e.Limits.Total), Idle: millis(e.Limits.Idle),
 		Elapsed: millis(e.Elapsed), LongestGap: millis(e.LongestGap),
-		Beats: e.Beats, Abandoned: e.Abandoned,
+		Beats: e.Beats, Last: lastOf(err), Abandoned: e.Abandoned,
 	}, true
 }
 

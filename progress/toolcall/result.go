@@ -2,24 +2,58 @@ package toolcall
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Text is what a result says about err to the model: its message, and what there is of the
-// output.
+// Text is what a result says about err to the model: its message; where the tool had got to,
+// such as "last: file 37 of 100", if it was stopped and has reported; and, unless that is empty
+// or white space, the partial output.
 func Text(err error, partial string) string {
-	if partial == "" {
-		return err.Error()
+	text := err.Error()
+	if last := lastOf(err); last != "" {
+		text += "\nlast: " + last
 	}
-	return err.Error() + "\n\nPartial output:\n" + partial
+	if strings.TrimSpace(partial) != "" {
+		text += "\n\nPartial output:\n" + partial
+	}
+	return text
+}
+
+// maxLast is how many bytes of the newest detail a result has room for.
+const maxLast = 256
+
+// lastOf returns the newest detail of the execution that err is about, as far as it is meant for
+// others: anything may be a detail, and only what is a text, or has one, is no secret of the tool.
+func lastOf(err error) string {
+	var e *timeout.Error
+	if !errors.As(err, &e) || errors.Is(err, progress.ErrNoAnswer) { // that is about the wait
+		return ""
+	}
+	var last string
+	switch d := e.Detail.(type) {
+	case string:
+		last = d
+	case *progress.Update:
+		if d != nil {
+			last = d.String()
+		}
+	case fmt.Stringer:
+		last = fmt.Sprint(d) // survives one that panics
+	}
+	last = strings.TrimSpace(last)
+	if len(last) > maxLast {
+		last = strings.ToValidUTF8(last[:maxLast], "") + "..."
+	}
+	return last
 }
 
 // Foreign reports whether err is not the tool's own: the tool was stopped, has panicked or
 // called runtime.Goexit, or was not called since its limits make no sense. A tool may return
 // such an error too, as that of [progress.Await], and it is answered alike.
-//
-// [progress.Await]: https://pkg.go.dev/github.com/tooldeadline/tooldeadline/progress#Await
 func Foreign(err error) bool {
 	var stopped *timeout.Error
 	var panicked *timeout.PanicError

@@ -1,0 +1,215 @@
+package request_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A client without an SDK, which speaks JSON-RPC over a pair of pipes: the server reports
+// progress five times, each time later than the Timeout allows for the answer.
+func Example() {
+	fromServer, toServer := slowServer()
+	client := request.New(request.Limits{Timeout: request.DefaultTimeout}, map[string]request.Limits{
+		"tools/call": {Timeout: 500 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
+	})
+
+	answers := make(chan string, 1)
+	go func() { // the reader
+		for lines := bufio.NewScanner(fromServer); lines.Scan(); {
+			var message struct {
+				Method, Result string
+				Params         struct{ ProgressToken any }
+			}
+			_ = json.Unmarshal(lines.Bytes(), &message)
+			if message.Method == "notifications/progress" {
+				client.Progress(nil, message.Params.ProgressToken)
+			} else {
+				answers <- message.Result
+			}
+		}
+	}()
+
+	answer, err := request.Do(context.Background(), client, request.Call{Method: "tools/call"},
+		func(ctx context.Context, token string) (string, error) {
+			fmt.Fprintf(toServer, `{"method":"tools/call","params":{"_meta":{"progressToken":%q}}}`+"\n", token)
+			select {
+			case answer := <-answers:
+				return answer, nil
+			case <-ctx.Done():
+				fmt.Fprintln(toServer, `{"method":"notifications/cancelled"}`)
+				return "", ctx.Err()
+			}
+		})
+	fmt.Println(answer, err)
+	// Output: done <nil>
+}
+
+// slowServer answers one request after 1 s, and reports progress every 200 ms before that.
+func slowServer() (output io.Reader, input io.Writer) {
+	in, input := io.Pipe()
+	output, out := io.Pipe()
+	go func() {
+		lines := bufio.NewScanner(in)
+		lines.Scan()
+		var call struct {
+			Params struct {
+				Meta struct{ ProgressToken string } `json:"_meta"`
+			}
+		}
+		_ = json.Unmarshal(lines.Bytes(), &call)
+		for i := range 5 {
+			time.Sleep(200 * time.Millisecond)
+			fmt.Fprintf(out, `{"method":"notifications/progress","params":{"progressToken":%q,"progress":%d}}`+"\n", call.Params.Meta.ProgressToken, i)
+		}
+		fmt.Fprintln(out, `{"result":"done"}`)
+		_ = out.Close()
+	}()
+	return output, input
+}
+
+// silent is a server that does not answer.
+func silent(ctx context.Context, _ string) (string, error) {
+	<-ctx.Done()
+	return "", ctx.Err()
+}
+
+func ExampleDo() {
+	c := request.New(request.Limits{Timeout: 10 * time.Millisecond}, nil)
+	_, err := request.Do(context.Background(), c, request.Call{Method: "tools/call"}, silent)
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, context.DeadlineExceeded), timeout.ExitCode(err))
+	// Output:
+	// calling "tools/call": Request timed out: no answer for 10ms
+	// true 124
+}
+
+func ExampleError() {
+	c := request.New(request.Limits{MaxTotal: 10 * time.Millisecond}, nil)
+	_, err := request.Do(context.Background(), c, request.Call{Method: "tools/list"}, silent)
+	var stop *request.Error
+	if errors.As(err, &stop) && stop.Timeout() {
+		fmt.Println(request.CodeTimeout, stop.Message(), stop.Stop.Limit)
+	}
+	// Output: -32001 Maximum total timeout exceeded 10ms
+}
+
+// The limits of a method are its own, or those of the longest pattern, or the defaults.
+func ExampleNew() {
+	c := request.New(request.Limits{Timeout: 30 * time.Millisecond}, map[string]request.Limits{
+		"resources/read": {Timeout: 10 * time.Millisecond},
+		"resources/*":    {Timeout: 20 * time.Millisecond},
+	})
+	for _, method := range []string{"resources/read", "resources/list", "tools/call"} {
+		_, err := request.Do(context.Background(), c, request.Call{Method: method}, silent)
+		fmt.Println(err)
+	}
+	// Output:
+	// calling "resources/read": Request timed out: no answer for 10ms
+	// calling "resources/list": Request timed out: no answer for 20ms
+	// calling "tools/call": Request timed out: no answer for 30ms
+}
+
+func ExampleReference() {
+	limits := request.Reference()
+	limits["tools/call"] = request.Limits{Timeout: 2 * time.Minute, ResetOnProgress: true}
+	for _, method := range []string{"tools/call", "tools/list", "initialize"} {
+		fmt.Println(method, limits[method].Timeout)
+	}
+	// Output:
+	// tools/call 2m0s
+	// tools/list 10s
+	// initialize 5s
+}
+
+func ExampleWithLimits() {
+	c := request.New(request.Limits{Timeout: request.DefaultTimeout}, nil)
+	ctx := request.WithLimits(context.Background(), request.Limits{Timeout: 10 * time.Millisecond})
+	_, err := request.Do(ctx, c, request.Call{Method: "ping"}, silent)
+	fmt.Println(err)
+	// Output: calling "ping": Request timed out: no answer for 10ms
+}
+
+// The caller's own token travels inside the one that is sent, and comes back to its handler.
+func ExampleClient_Progress() {
+	c := request.New(request.Limits{Timeout: time.Minute, ResetOnProgress: true}, nil)
+	call := request.Call{Session: "server 1", Method: "tools/call", Token: 7}
+	_, _ = request.Do(context.Background(), c, call, func(_ context.Context, token string) (string, error) {
+		fmt.Println(c.Progress("server 1", token)) // as the reader would
+		fmt.Println(c.Progress("server 1", "another's"))
+		return "", nil
+	})
+	// Output:
+	// 7 true
+	// another's true
+}
+
+func ExampleRetry() {
+	c := request.New(request.Limits{Timeout: 10 * time.Millisecond}, nil)
+	repeatable := request.Repeatable("tools/list", "resources/*")
+	tries := 0
+	list := func() (string, error) {
+		return request.Do(context.Background(), c, request.Call{Method: "tools/list"}, func(ctx context.Context, token string) (string, error) {
+			if tries++; tries < 3 {
+				return silent(ctx, token)
+			}
+			return "three tools", nil
+		})
+	}
+	again := func(err error) bool { return repeatable("tools/list") && request.TimedOut(err) }
+	answer, err := request.Retry(context.Background(), request.Backoff{First: time.Millisecond}, again, list)
+	fmt.Println(answer, err, tries)
+	// Output: three tools <nil> 3
+}
+
+func ExampleRepeatable() {
+	repeatable := request.Repeatable("resources/*", "tools/*")
+	fmt.Println(repeatable("resources/read"), repeatable("tools/list"), repeatable("prompts/get"))
+	fmt.Println(repeatable("tools/call")) // never
+	// Output:
+	// true true false
+	// false
+}
+
+func ExampleTimedOut() {
+	c := request.New(request.Limits{Timeout: 10 * time.Millisecond}, nil)
+	_, err := request.Do(context.Background(), c, request.Call{Method: "tools/list"}, silent)
+	fmt.Println(request.TimedOut(err), request.TimedOut(errors.New("no such tool")))
+	// Output: true false
+}
+
+func ExamplePermanent() {
+	_, err := exec.LookPath("a server that is not installed")
+	fmt.Println(request.Permanent(err), request.Permanent(errors.New("connection refused")))
+	// Output: true false
+}
+
+// The reader of a connection goes on while a handler is slow.
+func ExampleQueue() {
+	var handlers request.Queue
+	done := make(chan struct{})
+	for i := range 3 {
+		handlers.Add("session", func() {
+			time.Sleep(10 * time.Millisecond)
+			fmt.Println("progress", i)
+			if i == 2 {
+				close(done)
+			}
+		})
+	}
+	fmt.Println("read")
+	<-done
+	// Output:
+	// read
+	// progress 0
+	// progress 1
+	// progress 2
+}

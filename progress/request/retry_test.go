@@ -1,0 +1,192 @@
+package request_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os/exec"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+const s = time.Second
+
+var errRefused = errors.New("refused")
+
+// SPEC 8.5: 3 more tries, after 2 s, 4 s and 8 s, unless said otherwise.
+func TestRetry(t *testing.T) {
+	always := func(error) bool { return true }
+	forever := time.Duration(math.MaxInt64)
+	for _, tc := range []struct {
+		name    string
+		backoff request.Backoff
+		again   func(error) bool
+		fails   int // how many tries do
+		want    []time.Duration
+	}{
+		{"the first succeeds", request.Backoff{}, always, 0, []time.Duration{0}},
+		{"the second", request.Backoff{}, always, 1, []time.Duration{0, 2 * s}},
+		{"the last", request.Backoff{}, always, 3, []time.Duration{0, 2 * s, 6 * s, 14 * s}},
+		{"in vain", request.Backoff{}, always, 99, []time.Duration{0, 2 * s, 6 * s, 14 * s}},
+		{"a final error", request.Backoff{}, func(error) bool { return false }, 99, []time.Duration{0}},
+		{"not at all", request.Backoff{Retries: -1}, always, 99, []time.Duration{0}},
+		{"once", request.Backoff{Retries: 1, First: ms}, always, 99, []time.Duration{0, ms}},
+		{"no longer than a minute", request.Backoff{Retries: 4, First: 20 * s}, always, 99, []time.Duration{0, 20 * s, 60 * s, 120 * s, 180 * s}},
+		{"no longer than the first", request.Backoff{Retries: 2, First: 90 * s}, always, 99, []time.Duration{0, 90 * s, 180 * s}},
+		{"as long as there is", request.Backoff{Retries: 1, First: forever / 2}, always, 99, []time.Duration{0, forever / 2}},
+		{"a negative wait is the default", request.Backoff{Retries: 1, First: -1}, always, 99, []time.Duration{0, 2 * s}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				var got []time.Duration
+				n, err := request.Retry(t.Context(), tc.backoff, tc.again, func() (int, error) {
+					got = append(got, time.Since(start))
+					if len(got) <= tc.fails {
+						return len(got), errRefused
+					}
+					return len(got), nil
+				})
+				if diff := cmp.Diff(tc.want, got); diff != "" || n != len(got) || (err == nil) != (len(got) > tc.fails) || err != nil && err != errRefused {
+					t.Errorf("%d, %v, tries (-want +got):\n%s", n, err, diff)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 3.11, 3.12, 8.2: the caller's end is the same in a try, between two and before the first.
+func TestRetryCallerEnds(t *testing.T) {
+	type end struct {
+		name        string
+		context     func(context.Context) (context.Context, context.CancelFunc)
+		is, isNot   error
+		exit        int
+		timeout     bool
+		alsoInTheIs error
+	}
+	ends := []end{
+		{"cancel", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(s, cancel)
+			return ctx, cancel
+		}, context.Canceled, context.DeadlineExceeded, 130, false, timeout.ErrAborted},
+		{"cause", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			time.AfterFunc(s, func() { cancel(errGone) })
+			return ctx, func() { cancel(nil) }
+		}, context.Canceled, context.DeadlineExceeded, 130, false, errGone},
+		{"deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, s)
+		}, context.DeadlineExceeded, context.Canceled, 124, true, timeout.ErrTotal},
+	}
+	for _, tc := range []struct {
+		name  string
+		limit time.Duration // of a try
+	}{{"in a try", time.Hour}, {"between two", 500 * ms}} {
+		for _, e := range ends {
+			t.Run(tc.name+", "+e.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := request.New(request.Limits{Timeout: tc.limit}, nil)
+					ctx, cancel := e.context(t.Context())
+					defer cancel()
+					start := time.Now()
+					tries := 0
+					_, err := request.Retry(ctx, request.Backoff{}, request.TimedOut, func() (string, error) {
+						tries++
+						return request.Do(ctx, c, request.Call{Method: "m"}, server(c, nil, 2*time.Hour))
+					})
+					stopped(t, err)
+					if time.Since(start) != s || tries != 1 || !errors.Is(err, e.is) || errors.Is(err, e.isNot) || !errors.Is(err, e.alsoInTheIs) ||
+						timeout.ExitCode(err) != e.exit || request.TimedOut(err) != e.timeout {
+						t.Errorf("%v after %v and %d tries", err, time.Since(start), tries)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestRetryMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(s, func() { cancel(errGone) })
+		_, err := request.Retry(ctx, request.Backoff{}, func(error) bool { return true }, func() (int, error) { return 0, errRefused })
+		if want := "waiting to try again (refused): the user has gone"; err == nil || err.Error() != want || errors.Is(err, errRefused) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	})
+}
+
+// SPEC 8.5.
+func TestRepeatable(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		methods []string
+		want    []string
+	}{
+		{"none", nil, nil},
+		{"named", []string{"tools/list", "ping"}, []string{"tools/list", "ping"}},
+		{"pattern", []string{"tools/*"}, []string{"tools/list"}},
+		{"all", []string{"*"}, []string{"tools/list", "ping", "resources/read", ""}},
+		{"what never is", []string{"tools/call", "initialize", "server/discover", "subscriptions/listen"}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			match := request.Repeatable(tc.methods...)
+			var got []string
+			for _, m := range []string{"tools/list", "ping", "resources/read", "", "tools/call", "initialize", "server/discover", "subscriptions/listen"} {
+				if match(m) {
+					got = append(got, m)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPermanent(t *testing.T) {
+	_, notFound := exec.LookPath("no such command")
+	for _, tc := range []struct {
+		err  error
+		want bool
+	}{
+		{fmt.Errorf("connecting: %w", notFound), true},
+		{&exec.Error{Name: "x", Err: fs.ErrPermission}, true},
+		{&fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}, true},
+		{errRefused, false},
+		{context.DeadlineExceeded, false},
+		{nil, false},
+	} {
+		if got := request.Permanent(tc.err); got != tc.want {
+			t.Errorf("%v: %v", tc.err, got)
+		}
+	}
+}
+
+func TestTimedOut(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want bool
+	}{
+		{&request.Error{Stop: &timeout.Error{Kind: timeout.Idle}}, true},
+		{fmt.Errorf("transport: %w", &request.Error{Stop: &timeout.Error{Kind: timeout.Total}}), true},
+		{&request.Error{Stop: &timeout.Error{Kind: timeout.Aborted}}, false},
+		{&timeout.Error{Kind: timeout.Idle}, false}, // the server's or the tool's
+		{context.DeadlineExceeded, false},
+		{nil, false},
+	} {
+		if got := request.TimedOut(tc.err); got != tc.want {
+			t.Errorf("%v: %v", tc.err, got)
+		}
+	}
+}
