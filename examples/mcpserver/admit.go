@@ -3,24 +3,33 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/semaphore"
+
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // admit lets at most n calls run at once; the others wait for their turn, or until they are
 // cancelled. It goes around the middleware that puts the limits around a tool, so that the
 // time before the turn comes counts neither as silence nor towards the total. A tool that was
-// abandoned has no turn any more, though it may still run.
-func admit(n int64) mcp.Middleware {
+// abandoned has no turn any more, though it may still run. When the server ends, no turn comes.
+func admit(n int64, logger *slog.Logger) mcp.Middleware {
 	turns := semaphore.NewWeighted(n)
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			if method != "tools/call" {
+			call, ok := req.(*mcp.CallToolRequest)
+			if !ok {
 				return next(ctx, method, req)
 			}
-			if err := turns.Acquire(ctx, 1); err != nil {
-				return nil, fmt.Errorf("the call ended before its turn: %w", err)
+			joined, leave := toolcall.Join(ctx)
+			defer context.AfterFunc(ctx, leave) // when the answer is out, see mcpsdk.Serve
+			if !turns.TryAcquire(1) {
+				logger.Info("tool call waits for its turn", slog.String("tool", call.Params.Name))
+				if turns.Acquire(joined, 1) != nil {
+					return nil, fmt.Errorf("the call ended before its turn: %w", context.Cause(joined))
+				}
 			}
 			defer turns.Release(1)
 			return next(ctx, method, req)

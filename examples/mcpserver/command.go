@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
@@ -26,6 +27,19 @@ type runInput struct {
 	Args      []string `json:"args,omitempty" jsonschema:"its arguments"`
 	Dir       string   `json:"dir,omitempty" jsonschema:"the directory to run it in; that of the server where it is left out"`
 	TimeoutMs int64    `json:"timeoutMs,omitempty" jsonschema:"stop it after this many milliseconds, up to an hour"`
+}
+
+// runSchema is what the SDK makes of runInput, but that args is an array and nothing else. A
+// slice may be null in Go, so the SDK has it be null or an array, and there are clients whose
+// model then sends a string.
+func runSchema() *jsonschema.Schema {
+	s, err := jsonschema.For[runInput](nil)
+	if err != nil {
+		panic(err)
+	}
+	args := s.Properties["args"]
+	args.Type, args.Types = "array", nil
+	return s
 }
 
 // runCommand runs a command with everything that it starts. All output renews the idle

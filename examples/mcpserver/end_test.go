@@ -3,13 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/examples/internal/leftovers"
 )
@@ -45,6 +50,75 @@ func TestEnds(t *testing.T) {
 				leftovers.None(t, c.server.mark)
 			})
 		})
+	}
+}
+
+// Each call that runs has its answer when the server is told to end, one that waits for its turn
+// too.
+func TestAnswersAtShutdown(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no such signals there")
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		t.Run(signal.String(), func(t *testing.T) {
+			eachWay(t, func(t *testing.T, w way) {
+				for range 3 {
+					c := w.connect(t, nil, nil, "-calls", "2")
+					dir, answers := t.TempDir(), make(chan string, 3)
+					call := func(i int) {
+						p := &mcp.CallToolParams{Name: "run_command", Arguments: sh(t, fmt.Sprintf("touch %s/%d; sleep 600", dir, i))}
+						go func() {
+							if res, err := c.CallTool(context.Background(), p); err != nil {
+								answers <- err.Error()
+							} else {
+								answers <- texts(res)[0]
+							}
+						}()
+					}
+					call(0)
+					call(1)
+					eventually(t, func() bool {
+						files, err := os.ReadDir(dir)
+						return err == nil && len(files) == 2
+					})
+					call(2)
+					eventually(t, func() bool { return strings.Contains(c.server.String(), "waits for its turn") })
+					if err := c.server.cmd.Process.Signal(signal); err != nil {
+						t.Fatal(err)
+					}
+					aborted := 0
+					for range 3 {
+						if got := <-answers; got == "Tool was aborted: the server is shutting down" {
+							aborted++
+						} else if !strings.Contains(got, "the call ended before its turn: the server is shutting down") {
+							t.Errorf("answered with %q\n%s", got, c.server)
+						}
+					}
+					if aborted != 2 {
+						t.Errorf("%d were aborted", aborted)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A client that does not go on with its request does not hold up anything for long.
+func TestHalfSentBody(t *testing.T) {
+	t.Parallel()
+	s := overHTTP(t, nil)
+	conn, err := net.Dial("tcp", strings.Split(s.url, "/")[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(generous / 2))
+	if _, err := io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: "+strings.Split(s.url, "/")[2]+"\r\nContent-Type: application/json\r\n"+
+		"Accept: application/json, text/event-stream\r\nContent-Length: 1000\r\n\r\n{"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, conn); err != nil {
+		t.Error("the server waits on:", err)
 	}
 }
 

@@ -21,8 +21,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 )
 
 const exitUsage = 2
@@ -63,11 +66,11 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "mcpserver:", err)
 		return exitUsage
 	}
-	s := newServer(ctx, p, o, logger)
+	s := newServer(p, o, logger)
 	if o.http != "" {
 		err = serveHTTP(ctx, s, o.http, limits, stderr, logger)
 	} else {
-		err = serveStdio(ctx, s)
+		err = mcpsdk.Serve(ctx, s, &mcp.StdioTransport{}, 0)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "mcpserver:", err)

@@ -13,28 +13,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// serveStdio serves one client until it closes our input, or ctx ends.
-func serveStdio(ctx context.Context, s *server) error {
-	// The calls first: their answers should still go out.
-	served, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	defer context.AfterFunc(ctx, func() {
-		s.wait()
-		end()
-	})()
-	err := s.Run(served, mcpsdk.WrapTransport(&mcp.StdioTransport{}))
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
-}
-
 // serveHTTP serves clients at http://addr/mcp until ctx ends. A session outlives calls with
 // these limits.
-func serveHTTP(ctx context.Context, s *server, addr string, limits timeout.Config, stderr io.Writer, logger *slog.Logger) error {
+func serveHTTP(ctx context.Context, s *mcp.Server, addr string, limits timeout.Config, stderr io.Writer, logger *slog.Logger) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return err
@@ -50,8 +35,9 @@ func serveHTTP(ctx context.Context, s *server, addr string, limits timeout.Confi
 		logger.Warn("other machines can connect, and run commands on this one", slog.String("address", a.String()))
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(handler(s.Server, limits)))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(handler(s, limits)))
+	var drain toolcall.Drain
+	server := webServer(drain.Handler(mux))
 	fmt.Fprintf(stderr, "listening on http://%s/mcp\n", l.Addr())
 
 	served := make(chan error, 1)
@@ -61,11 +47,12 @@ func serveHTTP(ctx context.Context, s *server, addr string, limits timeout.Confi
 		return err
 	case <-ctx.Done():
 	}
-	s.wait()
-	for session := range s.Sessions() {
-		go session.Close() // ends the stream that it may have
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), toolcall.ShutdownLimit)
+	defer cancel()
+	if err := drain.Shutdown(bounded); err != nil { // the answers first
+		logger.Warn("shutdown", slog.Any("error", err))
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
+	bounded, cancel = context.WithTimeout(bounded, shutdownLimit)
 	defer cancel()
 	if err := server.Shutdown(bounded); err != nil {
 		server.Close()
@@ -79,6 +66,17 @@ func serveHTTP(ctx context.Context, s *server, addr string, limits timeout.Confi
 // shutdownLimit is for clients that do not read their answers, and for connections on which
 // nothing has been asked yet.
 const shutdownLimit = time.Second
+
+// webServer bounds what a client costs that does not go on: a request must be here soon, with
+// its body, and a connection without one is closed. There is no WriteTimeout, which would count
+// from the request: how long an answer may take is up to the limits of the tool.
+func webServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:     h,
+		ReadTimeout: 10 * time.Second, // the header's too
+		IdleTimeout: 2 * time.Minute,
+	}
+}
 
 // handler serves each client in the way of its protocol. From 2026-07-28 on there are no
 // sessions: each request stands alone, and a client that is gone is an abort. Before, there

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -13,18 +12,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A server has the tools, each call of which is supervised.
-type server struct {
-	*mcp.Server
-	calls sync.RWMutex // each call holds it for reading
-}
-
-// newServer gives a server whose calls end with ctx.
-func newServer(ctx context.Context, p *timeout.Policy, o options, logger *slog.Logger) *server {
+// newServer returns a server each call of which is supervised.
+func newServer(p *timeout.Policy, o options, logger *slog.Logger) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "tooldeadline-example", Version: "0"}, nil)
 	mcp.AddTool(s, &mcp.Tool{
 		Name:        "run_command",
 		Description: "Runs a program, with progress for each line that it prints, and returns its exit code and output. It is stopped, with all that it has started, when it has been silent for 2 minutes.",
+		InputSchema: runSchema(),
 	}, runCommand)
 	mcp.AddTool(s, &mcp.Tool{
 		Name:        "search",
@@ -58,34 +52,8 @@ func newServer(ctx context.Context, p *timeout.Policy, o options, logger *slog.L
 			},
 		})),
 	)
-	s.AddReceivingMiddleware(admit(o.calls)) // around the limits
-	out := &server{Server: s}
-	s.AddReceivingMiddleware(out.endsWith(ctx)) // around it: what ends the server is an abort
-	return out
-}
-
-// endsWith aborts calls when ctx ends. The SDK detaches them from the context that the
-// server was started with, and would wait for them.
-func (s *server) endsWith(server context.Context) mcp.Middleware {
-	return func(next mcp.MethodHandler) mcp.MethodHandler {
-		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			if method == "tools/call" {
-				s.calls.RLock()
-				defer s.calls.RUnlock()
-			}
-			ctx, cancel := context.WithCancelCause(ctx)
-			defer cancel(nil)
-			defer context.AfterFunc(server, func() { cancel(context.Cause(server)) })()
-			return next(ctx, method, req)
-		}
-	}
-}
-
-// wait waits until no call is going on any more. It is for the time after the server's
-// context has ended, when each call ends within its grace.
-func (s *server) wait() {
-	s.calls.Lock()
-	defer s.calls.Unlock()
+	s.AddReceivingMiddleware(admit(o.calls, logger), new(sessions).bound(s)) // around the limits
+	return s
 }
 
 func text(s string) *mcp.CallToolResult {

@@ -2,7 +2,11 @@ package mcpsdk_test
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,6 +84,24 @@ func BenchmarkOverhead(b *testing.B) {
 			b.ReportMetric(median[1], "middleware-ns")
 			b.ReportMetric(median[1]/median[0], "ratio")
 			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkWrapHTTPBody is what a body of 4 MiB costs above its reading: a batch of tokens, and
+// one long string.
+func BenchmarkWrapHTTPBody(b *testing.B) {
+	const one = `{"params":{"_meta":{"progressToken":9007199254740993}}},`
+	for name, body := range map[string]string{
+		"tokens": "[" + strings.Repeat(one, mcp.DefaultMaxRequestBodyBytes/len(one)-1) + "1]",
+		"string": `{"params":{"arguments":"` + strings.Repeat("x", mcp.DefaultMaxRequestBodyBytes-100) + `"}}`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			h := mcpsdk.WrapHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				h.ServeHTTP(nil, httptest.NewRequest("POST", "/", strings.NewReader(body)))
+			}
 		})
 	}
 }

@@ -11,7 +11,9 @@
 //
 //	progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
 //
-// [Handler] does the same for one typed tool, and [SetResult] shapes a result by hand.
+// [Handler] does the same for one typed tool, and [SetResult] shapes a result by hand. [Serve]
+// takes the place of server.Run, and ends in order: the client has its answers before the
+// connection is closed.
 //
 // Over HTTP, put [WrapHTTP] around the SDK's handler, and let sessions outlive the tools that
 // they carry. The default limits of a server that nobody has configured are 30 min and 2 min:
@@ -20,6 +22,8 @@
 //	...
 //	options := &mcp.StreamableHTTPOptions{SessionTimeout: limits.SessionTimeout()}
 //	http.ListenAndServe(addr, mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(getServer, options)))
+//
+// A [toolcall.Drain] ends such a server in order.
 //
 // # What reaches the server
 //
@@ -59,6 +63,8 @@
 //     beyond the tool's ceiling.
 //  6. Results and params that tools share between calls are not written to, but for a restored
 //     token in a request's own _meta.
-//  7. Nothing is left behind when a call has been answered, but the goroutine of a tool
+//  7. When the server ends by [Serve] or [toolcall.Drain], calls are answered before their
+//     connections are closed, within the bound.
+//  8. Nothing is left behind when a call has been answered, but the goroutine of a tool
 //     that has not returned.
 package mcpsdk

@@ -282,3 +282,37 @@ func ExampleWrapHTTP() {
 	}
 	// Output: 200 30m30s
 }
+
+// The end of a server, here because its context ends, elsewhere with signal.NotifyContext: the
+// client has its answer before the connection is closed.
+func ExampleServe() {
+	ctx, end := context.WithCancel(context.Background())
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "index", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		end()
+		<-ctx.Done()
+		return textResult("indexed a.go"), nil
+	})
+	mcpsdk.Install(server, nil)
+
+	serverEnd, clientEnd := mcp.NewInMemoryTransports()
+	served := make(chan error)
+	go func() { served <- mcpsdk.Serve(ctx, server, serverEnd, 0) }()
+
+	client, err := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil).Connect(context.Background(), clientEnd, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	res, err := client.CallTool(context.Background(), &mcp.CallToolParams{Name: "index"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(texts(res))
+	fmt.Println(<-served)
+	// Output:
+	// [Tool was aborted: the server is shutting down indexed a.go]
+	// <nil>
+}

@@ -30,9 +30,10 @@ import (
 func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...Option) mcp.ToolHandlerFor[In, Out] {
 	s := newSettings(opts)
 	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
+		call := newCall(ctx, req)
 		ctx, release := untilGone(ctx, req.Session)
 		defer release()
-		r, err := toolcall.Do(ctx, &s.calls, newCall(req), func(ctx context.Context) (r returned[Out], _ error) {
+		r, err := toolcall.Do(ctx, &s.calls, call, func(ctx context.Context) (r returned[Out], _ error) {
 			r.res, r.out, r.err = h(ctx, req, in)
 			r.here = true
 			return r, r.err

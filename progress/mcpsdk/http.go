@@ -1,13 +1,9 @@
 package mcpsdk
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"io"
 	"net/http"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"strings"
 
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
@@ -20,7 +16,16 @@ import (
 //     its limits stop it. On stateful Streamable HTTP a tool runs on by design, since the
 //     client may come back for the result, until the client ends the session: the SDK would
 //     have it wait for its tools.
-//   - Progress tokens that are integers above 2^53 are echoed exactly, see [WrapTransport].
+//   - Progress tokens that are integers above 2^53 are echoed exactly, see [WrapTransport]; of
+//     a batch, the first 100.
+//
+// It reads no body by itself: a body is looked at as the SDK reads it, and only where it can be
+// a tools/call, whose ContentLength is then -1. So a handler within can refuse a request at
+// once. Yet these go around WrapHTTP: what authorises requests, since who may not end a
+// session must not get as far as the DELETE that does; what turns away web pages; and what
+// looks at ContentLength. A [toolcall.Drain] goes around all. Between WrapHTTP and the SDK's
+// handler there should be nothing but what chooses among several of those.
+// http.TimeoutHandler must not be there at all: it cuts calls off without an answer.
 //
 // Since a disconnect is how a client of protocol 2026-07-28 cancels a call, a server
 // without WrapHTTP should set PropagateRequestCancellation in mcp.StreamableHTTPOptions.
@@ -31,8 +36,9 @@ func WrapHTTP(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &httpRequest{r.Context(), calls}))
 		switch {
-		case r.Method == http.MethodPost && r.Body != nil:
-			keepTokens(r)
+		case mayHaveToken(r):
+			r.Body = &tokenBody{ReadCloser: r.Body}
+			r.ContentLength = -1 // may change
 		case r.Method == http.MethodDelete:
 			defer abortUnlessAnswered(calls, r.Header.Get(sessionHeader))()
 		}
@@ -40,66 +46,16 @@ func WrapHTTP(h http.Handler) http.Handler {
 	})
 }
 
-// keepTokens changes the body of a request as keepToken does. The SDK bounds what it reads
-// of a body; what is larger than its default bound is not looked at here.
-func keepTokens(r *http.Request) {
-	head, err := io.ReadAll(io.LimitReader(r.Body, mcp.DefaultMaxRequestBodyBytes))
-	body := head
-	if len(head) < mcp.DefaultMaxRequestBodyBytes {
-		// The copy may be what makes it too long, and rounded is better than refused.
-		if out, changed := keepTokensIn(head); changed && len(out) <= mcp.DefaultMaxRequestBodyBytes {
-			body = out
-			r.ContentLength = int64(len(out))
-		}
+// mayHaveToken reports whether the body of a request can be one of tools/call. A client of
+// protocol 2026-07-28 says in a header what it asks for.
+func mayHaveToken(r *http.Request) bool {
+	if r.Method != http.MethodPost || r.Body == nil || r.Body == http.NoBody {
+		return false
 	}
-	rest := io.Reader(r.Body)
-	if err != nil {
-		rest = failing{err}
+	if m := r.Header.Get("Mcp-Method"); m != "" && m != "tools/call" {
+		return false
 	}
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(body), rest), r.Body}
-}
-
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-// keepTokensIn changes a message, or a batch of them. A batch within a batch is no message:
-// to go down into it would cost a copy of the body for each bracket that somebody sends.
-func keepTokensIn(body []byte) (_ []byte, changed bool) {
-	if !bytes.Contains(body, []byte(tokenKey)) {
-		return body, false
-	}
-	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
-		return keepTokenIn(body)
-	}
-	var batch []json.RawMessage
-	if json.Unmarshal(body, &batch) != nil {
-		return body, false
-	}
-	for i, one := range batch {
-		out, ok := keepTokenIn(one)
-		batch[i], changed = out, changed || ok
-	}
-	return remarshal(batch, body, changed)
-}
-
-func keepTokenIn(body []byte) (_ []byte, changed bool) {
-	var message map[string]json.RawMessage
-	if json.Unmarshal(body, &message) != nil || message == nil {
-		return body, false
-	}
-	message["params"], changed = keepToken(message["params"])
-	return remarshal(message, body, changed)
-}
-
-func remarshal(v any, body []byte, changed bool) ([]byte, bool) {
-	if changed {
-		if out, err := encode(v); err == nil {
-			return out, true
-		}
-	}
-	return body, false
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	kind = strings.TrimSpace(kind)
+	return kind == "" || strings.EqualFold(kind, "application/json")
 }

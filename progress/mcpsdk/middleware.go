@@ -64,9 +64,10 @@ func Middleware(p *timeout.Policy, opts ...Option) mcp.Middleware {
 }
 
 func (s *settings) supervise(ctx context.Context, method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
+	call := newCall(ctx, req)
 	ctx, release := untilGone(ctx, req.Session)
 	defer release()
-	res, err := toolcall.Do(ctx, &s.calls, newCall(req), func(ctx context.Context) (mcp.Result, error) {
+	res, err := toolcall.Do(ctx, &s.calls, call, func(ctx context.Context) (mcp.Result, error) {
 		growStack()
 		res, err := next(ctx, method, req)
 		if r, ok := res.(*mcp.CallToolResult); ok && r != nil && err == nil {
@@ -80,11 +81,13 @@ func (s *settings) supervise(ctx context.Context, method string, req *mcp.CallTo
 	return answer(req, res, err)
 }
 
-// newCall is what is the same for Middleware and for Handler.
-func newCall(req *mcp.CallToolRequest) toolcall.Call {
+// newCall is what is the same for Middleware and for Handler. The context is the SDK's own, which
+// it cancels as soon as it has written the answer.
+func newCall(ctx context.Context, req *mcp.CallToolRequest) toolcall.Call {
 	return toolcall.Call{
 		Tool: req.Params.Name, Session: req.Session, Token: exactToken(req.Params),
 		Meta: req.Params.Meta, Arguments: req.Params.Arguments,
+		Answered: func(leave func()) { context.AfterFunc(ctx, leave) },
 		Send: func(ctx context.Context, n progress.Notification) error {
 			return req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 				ProgressToken: n.ProgressToken, Progress: n.Progress, Total: n.Total, Message: n.Message,

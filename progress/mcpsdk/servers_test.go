@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -216,6 +218,15 @@ var childServers = map[string]func() error{
 		idle := timeout.Config{Idle: 600 * time.Millisecond}
 		mcpsdk.Install(s, &timeout.Policy{Default: idle}, mcpsdk.WithInterval(50*time.Millisecond))
 		return s.Run(context.Background(), mcpsdk.WrapTransport(&mcp.StdioTransport{}))
+	},
+	// long ends in order when it is told to.
+	"long": func() error {
+		s := newServer()
+		s.AddTool(&mcp.Tool{Name: "long", InputSchema: anyInput}, longTool)
+		mcpsdk.Install(s, nil)
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		return mcpsdk.Serve(ctx, s, &mcp.StdioTransport{}, 0)
 	},
 	// unlimited says on stderr how each call ends.
 	"unlimited": func() error {

@@ -1,7 +1,6 @@
 package mcpsdk
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"strconv"
@@ -52,43 +51,6 @@ func isLargeInteger(s string) bool {
 	return err == nil && string(out) != s
 }
 
-// keepToken returns the params of a request with a copy of its token, where that is needed.
-// What it cannot read is the SDK's to refuse.
-func keepToken(params json.RawMessage) (_ json.RawMessage, changed bool) {
-	if !bytes.Contains(params, []byte(tokenKey)) {
-		return params, false
-	}
-	var fields, meta map[string]json.RawMessage
-	if json.Unmarshal(params, &fields) != nil || json.Unmarshal(fields["_meta"], &meta) != nil {
-		return params, false
-	}
-	token := string(bytes.TrimSpace(meta[tokenKey]))
-	if !isLargeInteger(token) {
-		return params, false
-	}
-	meta[exactTokenKey] = strconv.AppendQuote(nil, token)
-	var err error
-	if fields["_meta"], err = encode(meta); err != nil {
-		return params, false
-	}
-	out, err := encode(fields)
-	if err != nil {
-		return params, false
-	}
-	return out, true
-}
-
-// encode is json.Marshal, but that each <, > and & stays the one byte that it is.
-func encode(v any) ([]byte, error) {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
-}
-
 // WrapTransport is for servers on a transport without HTTP whose clients use integers above
 // 2^53 as progress tokens: around it, [Middleware] echoes them exactly. Without it they are
 // rounded by the SDK, and the client does not recognise its own token; strings and smaller
@@ -122,7 +84,7 @@ type connection struct{ mcp.Connection }
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.Connection.Read(ctx)
 	if req, ok := msg.(*jsonrpc.Request); ok && err == nil {
-		req.Params, _ = keepToken(req.Params)
+		req.Params = keepToken(req.Params)
 	}
 	return msg, err
 }

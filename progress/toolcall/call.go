@@ -44,6 +44,10 @@ type Call struct {
 	// in a json.RawMessage. They are only looked at for timeoutMs, and may be left out.
 	Meta      map[string]any
 	Arguments any
+	// Answered is called when Do returns, with a function to be called once the answer has been
+	// written to the client, or never will be: a [Drain] waits for that. Where it is nil, the
+	// call counts as answered when Do returns.
+	Answered func(leave func())
 }
 
 // Do calls h under the limits that the policy has for the tool, and returns when the execution
@@ -55,9 +59,18 @@ type Call struct {
 // nil pointer may. A request for limits that make no sense is a [*timeout.ConfigError], for
 // which h is not called. See [Foreign] for which errors are the tool's own.
 //
+// When the server is shut down, see [Drain], the call is aborted with [ErrShutdown] as the
+// cause; one that comes later is not started.
+//
 // It is safe for concurrent use.
 func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (R, error)) (R, error) {
 	var zero R
+	ctx, leave := Join(ctx)
+	if c.Answered != nil {
+		defer c.Answered(leave)
+	} else {
+		defer leave()
+	}
 	if s == nil {
 		s = new(Server)
 	}

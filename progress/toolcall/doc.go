@@ -20,7 +20,8 @@
 //		}
 //	}
 //
-// [Sessions] aborts what runs for a client that has gone.
+// [Sessions] aborts what runs for a client that has gone, and [Drain] ends what runs when the
+// server does, so that each call has its answer.
 //
 // What is set once and is plain data is a struct here, whose zero value is useful, and not a
 // list of options.
@@ -37,4 +38,6 @@
 //  4. Nothing is sent about a call after Do has returned, and nothing for a call within another
 //     of the same session, which has the same token.
 //  5. Nothing is left behind when Do has returned, but the goroutine of a tool that has not.
+//  6. When [Drain.Shutdown] has returned nil, every call that had begun before it has been
+//     answered, and none has begun since.
 package toolcall

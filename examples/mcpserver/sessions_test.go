@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Clients that open sessions and leave take the place of each other, and of nobody who goes on.
+func TestSessionsAreBounded(t *testing.T) {
+	quiet := slog.New(slog.DiscardHandler)
+	s := newServer(policy(time.Second, quiet), options{calls: 16, approval: time.Second}, quiet)
+	web := httptest.NewServer(handler(s, timeout.Config{Total: time.Hour}))
+	t.Cleanup(web.Close)
+	t.Cleanup(func() {
+		for ss := range s.Sessions() {
+			ss.Close()
+		}
+	})
+	connect := func() *mcp.ClientSession {
+		c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
+			&mcp.StreamableClientTransport{Endpoint: web.URL, HTTPClient: web.Client()}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	busy, idle := connect(), connect()
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error)
+	go func() {
+		_, err := busy.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
+		stopped <- err
+	}()
+
+	const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	open := func() {
+		r, _ := http.NewRequest(http.MethodPost, web.URL, strings.NewReader(initialize))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		res, err := web.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+	}
+	for range 3 * maxSessions {
+		open()
+	}
+	count := func() (n int) {
+		for range s.Sessions() {
+			n++
+		}
+		return n
+	}
+	eventually(t, func() bool { return count() <= maxSessions })
+	if n := count(); n < maxSessions {
+		t.Errorf("%d sessions", n)
+	}
+	for name, c := range map[string]*mcp.ClientSession{"busy": busy, "idle": idle} {
+		if _, err := c.ListTools(t.Context(), nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	select {
+	case err := <-stopped:
+		t.Error("the call has ended:", err)
+	default:
+	}
+	stop()
+	<-stopped
+}
+
+// Where nobody leaves room, whoever comes is turned away; when one is idle again, it goes.
+func TestSessionsInUse(t *testing.T) {
+	var b sessions
+	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	t.Cleanup(web.Close)
+	var all []*mcp.ServerSession
+	for range maxSessions + 1 {
+		c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
+			&mcp.StreamableClientTransport{Endpoint: web.URL, HTTPClient: web.Client(), DisableStandaloneSSE: true}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+	}
+	for ss := range s.Sessions() {
+		all = append(all, ss)
+	}
+	var leave []func()
+	for _, ss := range all[:maxSessions] {
+		l, ok := b.use(s, ss, "tools/call")
+		if !ok {
+			t.Fatal("no room")
+		}
+		leave = append(leave, l)
+	}
+	last := all[maxSessions]
+	if _, ok := b.use(s, last, "initialize"); ok {
+		t.Error("there is room")
+	}
+	leave[7]()
+	if _, ok := b.use(s, last, "initialize"); !ok {
+		t.Error("there is no room")
+	}
+	closed := make(chan bool)
+	go func() { _ = all[7].Wait(); close(closed) }()
+	select {
+	case <-closed:
+	case <-time.After(generous):
+		t.Error("it is still there")
+	}
+}
+
+// Clients make up arguments from the schemas, and some take no list of types.
+func TestSchemas(t *testing.T) {
+	quiet := slog.New(slog.DiscardHandler)
+	serverEnd, clientEnd := mcp.NewInMemoryTransports()
+	if _, err := newServer(policy(time.Second, quiet), options{calls: 1}, quiet).Connect(t.Context(), serverEnd, nil); err != nil {
+		t.Fatal(err)
+	}
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), clientEnd, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	list, err := c.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]any)
+	for _, tool := range list.Tools {
+		raw, _ := json.Marshal(tool.InputSchema)
+		var schema struct{ Properties map[string]struct{ Type any } }
+		if err := json.Unmarshal(raw, &schema); err != nil {
+			t.Fatal(err)
+		}
+		for name, p := range schema.Properties {
+			got[tool.Name+"."+name] = p.Type
+		}
+	}
+	want := map[string]any{
+		"run_command.command": "string", "run_command.args": "array", "run_command.dir": "string", "run_command.timeoutMs": "integer",
+		"search.root": "string", "search.pattern": "string", "search.timeoutMs": "integer",
+		"approve.action": "string", "deaf.seconds": "number",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,183 @@
+package mcpsdk
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+)
+
+// maxCopies bounds how many tokens of one body are copied, and with that how much longer it
+// gets. A batch of more has the rest of its tokens rounded.
+const maxCopies = 100
+
+// maxToken is as long as an integer can be that a float64 stands for, with its sign.
+const maxToken = 310
+
+// A tokenScanner finds where the copy of a large token belongs in a message, or in a batch of
+// them, as its bytes go by: behind the value of params._meta.progressToken. It keeps no more of
+// the message than that value, and looks at each byte once. It refuses nothing: what is not
+// JSON is the SDK's to refuse, and wherever a copy has got to, exactToken checks it.
+type tokenScanner struct {
+	depth  int  // of objects and arrays
+	base   int  // the depth around a message: 1 in a batch
+	level  int  // how much of tokenPath the objects around have matched
+	begun  bool // the first byte that is no space has been seen
+	copies int
+
+	quoted, escaped bool
+	key             bool // what comes next in the object is a key
+	matching        bool // the string so far is a prefix of the key that is looked for
+	matched         int  // how long it is
+	hit             bool // the value that comes next is that key's
+	number          []byte
+}
+
+var tokenPath = [...]string{"params", "_meta", tokenKey}
+
+// next scans b until there is something to put before b[n], and returns that. Where there is
+// nothing, n is len(b). With something, b[n] has been scanned as well.
+func (s *tokenScanner) next(b []byte) (n int, put string) {
+	for i, c := range b {
+		if s.quoted {
+			s.inString(c)
+			continue
+		}
+		if len(s.number) > 0 {
+			if !isNumber(c) {
+				put = s.copyOf(string(s.number))
+			} else if len(s.number) < maxToken {
+				s.number = append(s.number, c)
+				continue
+			}
+			s.number, s.hit = s.number[:0], false
+		}
+		s.outside(c)
+		if put != "" {
+			return i, put
+		}
+	}
+	return len(b), ""
+}
+
+func (s *tokenScanner) copyOf(token string) string {
+	if s.copies == maxCopies || !isLargeInteger(token) {
+		return ""
+	}
+	s.copies++
+	return `,"` + exactTokenKey + `":` + strconv.Quote(token)
+}
+
+func (s *tokenScanner) inString(c byte) {
+	switch {
+	case s.escaped:
+		s.escaped = false
+	case c == '\\':
+		s.escaped, s.matching = true, false
+	case c == '"':
+		s.quoted = false
+		s.matching = s.matching && s.matched == len(tokenPath[s.level])
+	case s.matching:
+		want := tokenPath[s.level]
+		s.matching = s.matched < len(want) && want[s.matched] == c
+		s.matched++
+	}
+}
+
+func (s *tokenScanner) outside(c byte) {
+	if !s.begun && c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+		s.begun = true
+		if c == '[' {
+			s.base++
+		}
+	}
+	here := s.depth == s.base+s.level+1 // in the object whose keys are looked at
+	switch c {
+	case '"':
+		s.quoted, s.matching, s.matched = true, here && s.key, 0
+		s.hit = false
+	case ':':
+		s.hit, s.key = here && s.key && s.matching, s.key && !here
+	case ',':
+		s.hit, s.key, s.matching = false, here, false
+	case '{', '[':
+		if s.hit && c == '{' && s.level < len(tokenPath)-1 {
+			s.level++
+		}
+		s.depth++
+		s.hit, s.matching = false, false
+		s.key = c == '{' && s.depth == s.base+s.level+1
+	case '}', ']':
+		s.depth--
+		if s.level > 0 && s.depth < s.base+s.level+1 {
+			s.level--
+		}
+		s.hit, s.key, s.matching = false, false, false
+	default:
+		if s.hit && s.level == len(tokenPath)-1 && isNumber(c) {
+			s.number = append(s.number, c)
+		}
+	}
+}
+
+func isNumber(c byte) bool {
+	return '0' <= c && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
+}
+
+// keepToken returns the params of a request with a copy of its token, where that is needed.
+func keepToken(params []byte) []byte {
+	if !bytes.Contains(params, []byte(tokenKey)) {
+		return params
+	}
+	s := tokenScanner{base: -1, level: 1, begun: true} // the message is around them
+	if n, put := s.next(params); put != "" {
+		return append(append(append(make([]byte, 0, len(params)+len(put)), params[:n]...), put...), params[n:]...)
+	}
+	return params
+}
+
+// A tokenBody is the body of a request with copies of its tokens, made as it is read.
+type tokenBody struct {
+	io.ReadCloser
+	scan tokenScanner
+	put  []byte // goes out next
+	rest []byte // has been read and not scanned
+	err  error  // comes after rest
+}
+
+func (t *tokenBody) Read(p []byte) (n int, err error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if len(t.put) > 0 {
+		n = copy(p, t.put)
+		t.put = t.put[n:]
+		return n, nil
+	}
+	held := len(t.rest) > 0
+	if held {
+		n = copy(p, t.rest)
+	} else if t.err != nil {
+		return 0, t.err
+	} else if n, err = t.ReadCloser.Read(p); n < 0 || n > len(p) {
+		return 0, errors.New("mcpsdk: the body has returned an impossible count")
+	}
+	at, put := t.scan.next(p[:n])
+	if put == "" {
+		if held {
+			t.rest = t.rest[n:]
+		}
+		return n, err
+	}
+	// The byte at which the copy was found to be due has been scanned, so it goes with it.
+	t.put = append(append(t.put[:0], put...), p[at])
+	if held {
+		t.rest = t.rest[at+1:]
+	} else {
+		t.rest, t.err = bytes.Clone(p[at+1:n]), err
+	}
+	if at == 0 {
+		return t.Read(p)
+	}
+	return at, nil
+}

@@ -1,0 +1,150 @@
+package toolcall_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// stopped is what the test's calls return: the text of their error, and when.
+type stopped struct {
+	Text  string
+	After time.Duration
+}
+
+// SPEC 3.11, 11.7: what runs is aborted, what comes is refused, and Shutdown returns when the last
+// answer is out.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var drain toolcall.Drain
+		start := time.Now()
+		call := func(answerTakes time.Duration, tool func(context.Context) (int, error)) (result <-chan stopped) {
+			ended := make(chan stopped, 1)
+			go func() {
+				_, err := toolcall.Do(drain.Context(t.Context()), nil, toolcall.Call{Answered: func(leave func()) { time.AfterFunc(answerTakes, leave) }}, tool)
+				ended <- stopped{err.Error(), time.Since(start)}
+				if !errors.Is(err, toolcall.ErrShutdown) || timeout.ExitCode(err) != timeout.ExitAborted {
+					t.Errorf("%v is %d", err, timeout.ExitCode(err))
+				}
+			}()
+			return ended
+		}
+		slow := call(3*time.Second, func(ctx context.Context) (int, error) {
+			<-ctx.Done()
+			time.Sleep(time.Second) // cleans up
+			return 0, nil
+		})
+		prompt := call(0, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil })
+		synctest.Wait()
+		time.Sleep(time.Minute)
+
+		done := make(chan time.Duration, 2)
+		for range 2 { // both wait
+			go func() {
+				if err := drain.Shutdown(t.Context()); err != nil {
+					t.Error(err)
+				}
+				done <- time.Since(start)
+			}()
+		}
+		synctest.Wait()
+		late := call(time.Second, func(context.Context) (int, error) { t.Error("a call was taken"); return 0, nil })
+		const text = "Tool was aborted: the server is shutting down"
+		want := []stopped{{text, time.Minute + time.Second}, {text, time.Minute}, {text, time.Minute}}
+		if diff := cmp.Diff(want, []stopped{<-slow, <-prompt, <-late}); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		for range 2 {
+			if after := <-done; after != time.Minute+4*time.Second {
+				t.Errorf("Shutdown has returned after %v", after)
+			}
+		}
+		if err := drain.Shutdown(t.Context()); err != nil || time.Since(start) != time.Minute+4*time.Second {
+			t.Errorf("once more: %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+func TestDrainNothing(t *testing.T) {
+	var drain toolcall.Drain
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 2 {
+		if err := drain.Shutdown(over); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A call that is not answered is waited for as long as the caller wants to, and counted.
+func TestDrainIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var drain toolcall.Drain
+		start := time.Now()
+		ctx := drain.Context(t.Context())
+		_, leave := toolcall.Join(ctx)
+		_, other := toolcall.Join(ctx)
+		other()
+		bounded, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("enough"))
+		defer cancel()
+		err := drain.Shutdown(bounded)
+		if err == nil || err.Error() != "toolcall: calls without an answer: 1: enough" || time.Since(start) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		leave()
+		if err := drain.Shutdown(bounded); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Without a drain, and with that of another server, a call goes on.
+func TestJoinAlone(t *testing.T) {
+	var other toolcall.Drain
+	if err := other.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, ctx := range map[string]context.Context{"none": t.Context(), "another": new(toolcall.Drain).Context(other.Context(t.Context()))} {
+		joined, leave := toolcall.Join(ctx)
+		if joined.Err() != nil {
+			t.Errorf("%s: %v", name, context.Cause(joined))
+		}
+		leave()
+	}
+}
+
+// What is no call ends when the calls have been answered, and not before.
+func TestDrainStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var drain toolcall.Drain
+		start := time.Now()
+		stream := func() (ended <-chan stopped) {
+			all := make(chan stopped, 1)
+			go drain.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				<-r.Context().Done()
+				all <- stopped{context.Cause(r.Context()).Error(), time.Since(start)}
+			})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+			return all
+		}
+		first := stream()
+		_, leave := toolcall.Join(drain.Context(t.Context()))
+		time.AfterFunc(time.Second, leave)
+		synctest.Wait()
+		if err := drain.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		want := []stopped{{"the server is shutting down", time.Second}, {"the server is shutting down", time.Second}}
+		if diff := cmp.Diff(want, []stopped{<-first, <-stream()}); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
