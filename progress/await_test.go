@@ -250,9 +250,27 @@ func TestAwaitIsStoppedFromOutside(t *testing.T) {
 				if !errors.As(err, &e) || e.Kind != tc.kind || time.Since(start) != want {
 					t.Errorf("%v after %v", err, time.Since(start))
 				}
+				// SPEC 3.17: that is where the tool had got to.
+				if u, _ := e.Detail.(*progress.Update); u == nil || !u.Waiting {
+					t.Errorf("last: %v", e.Detail)
+				}
 			})
 		})
 	}
+}
+
+// What ask returns is its own, be it a timeout of the same length; its late error is in the tree.
+func TestAwaitErrors(t *testing.T) {
+	own := &timeout.Error{Kind: timeout.Total, Limits: timeout.Config{Total: progress.DefaultAwaitLimit}}
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := progress.Await(t.Context(), "rm", func(context.Context) (int, error) { return 0, own }); err != own {
+			t.Errorf("%v", err)
+		}
+		_, err := progress.Await(t.Context(), "rm", func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, errDenied })
+		if !errors.Is(err, progress.ErrNoAnswer) || !errors.Is(err, errDenied) {
+			t.Errorf("%v", err)
+		}
+	})
 }
 
 // An ask that ignores its context is left behind, and a panic passes through.
