@@ -155,6 +155,29 @@ func TestAwaitExpiresWithTheInterval(t *testing.T) {
 	}
 }
 
+// What the wait has left pending goes with it, whatever of it has been decided on.
+func TestAwaitLeavesNothingPending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		call(t, "t", func(ctx context.Context) {
+			_, _ = progress.Await(ctx, "rm", person(3*s))
+			time.Sleep(time.Minute)
+		}).want(t, note{0, 0, 0, "Waiting for approval of rm (up to 30s)"})
+	})
+	for range 2000 {
+		synctest.Test(t, func(t *testing.T) {
+			c := call(t, "t", func(ctx context.Context) {
+				_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) { return 0, nil })
+				synctest.Wait()
+			})
+			for _, n := range c.notes {
+				if n.Message == "" {
+					t.Errorf("%+v", n)
+				}
+			}
+		})
+	}
+}
+
 // The end of the wait brings back what was the newest, also where that is no update and where
 // an execution around has one of its own.
 func TestAwaitBringsBack(t *testing.T) {
@@ -242,6 +265,9 @@ func TestAwaitIsStoppedFromOutside(t *testing.T) {
 					_, err := progress.Await(ctx, "rm", person(time.Hour))
 					if errors.Is(err, progress.ErrNoAnswer) || err == nil {
 						t.Errorf("the tool has %v", err)
+					}
+					if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); u == nil || !u.Waiting {
+						t.Errorf("newest: %v", u)
 					}
 					return err
 				}, timeout.Config{Total: tc.total})
