@@ -72,18 +72,42 @@ func Await[T any](ctx context.Context, what string, ask func(context.Context) (T
 		}
 	}
 	defer heartbeat.Hold(ctx)()
-	defer announce(ctx, what, a.limit)()
+	takeBack := announce(ctx, what, a.limit)
+	stopped := false // from outside; then what was waited for is where the tool had got to
+	defer func() {
+		if !stopped {
+			takeBack()
+		}
+	}()
 	var v T
 	err := heartbeat.Keep(ctx, heartbeat.DefaultInterval, func(ctx context.Context) (err error) {
-		v, err = timeout.Do(ctx, ask, timeout.Config{Total: a.limit, Grace: awaitGrace})
+		v, err = timeout.Do(ctx, func(ctx context.Context) (T, error) {
+			v, err := ask(ctx)
+			if err != nil {
+				err = &answered{err}
+			}
+			return v, err
+		}, timeout.Config{Total: a.limit, Grace: awaitGrace})
 		return err
 	})
-	// A smaller total is what was left of the one around, whose own is in e.Limit.
-	if e, ok := err.(*timeout.Error); ok && e.Kind == timeout.Total && e.Limits.Total == a.limit {
-		return v, &noAnswer{err}
+	switch e := err.(type) {
+	case *answered:
+		return v, e.error
+	case *timeout.Error:
+		if late, ok := e.Err.(*answered); ok {
+			e.Err = late.error
+		}
+		// A smaller total is what was left of the one around, whose own is in e.Limit.
+		if e.Kind == timeout.Total && e.Limits.Total == a.limit {
+			return v, &noAnswer{e}
+		}
+		stopped = true
 	}
 	return v, err
 }
+
+// answered tells an error of ask, which may itself be a *timeout.Error, from one of the wait.
+type answered struct{ error }
 
 // announce makes the wait the message that beats repeat, until takeBack is called. It
 // leaves the tool's own figures as they are: waiting is no progress. The end of the wait makes no

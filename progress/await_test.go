@@ -155,6 +155,29 @@ func TestAwaitExpiresWithTheInterval(t *testing.T) {
 	}
 }
 
+// What the wait has left pending goes with it, whatever of it has been decided on.
+func TestAwaitLeavesNothingPending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		call(t, "t", func(ctx context.Context) {
+			_, _ = progress.Await(ctx, "rm", person(3*s))
+			time.Sleep(time.Minute)
+		}).want(t, note{0, 0, 0, "Waiting for approval of rm (up to 30s)"})
+	})
+	for range 2000 {
+		synctest.Test(t, func(t *testing.T) {
+			c := call(t, "t", func(ctx context.Context) {
+				_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) { return 0, nil })
+				synctest.Wait()
+			})
+			for _, n := range c.notes {
+				if n.Message == "" {
+					t.Errorf("%+v", n)
+				}
+			}
+		})
+	}
+}
+
 // The end of the wait brings back what was the newest, also where that is no update and where
 // an execution around has one of its own.
 func TestAwaitBringsBack(t *testing.T) {
@@ -243,6 +266,9 @@ func TestAwaitIsStoppedFromOutside(t *testing.T) {
 					if errors.Is(err, progress.ErrNoAnswer) || err == nil {
 						t.Errorf("the tool has %v", err)
 					}
+					if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); u == nil || !u.Waiting {
+						t.Errorf("newest: %v", u)
+					}
 					return err
 				}, timeout.Config{Total: tc.total})
 				var e *timeout.Error
@@ -250,9 +276,27 @@ func TestAwaitIsStoppedFromOutside(t *testing.T) {
 				if !errors.As(err, &e) || e.Kind != tc.kind || time.Since(start) != want {
 					t.Errorf("%v after %v", err, time.Since(start))
 				}
+				// SPEC 3.17: that is where the tool had got to.
+				if u, _ := e.Detail.(*progress.Update); u == nil || !u.Waiting {
+					t.Errorf("last: %v", e.Detail)
+				}
 			})
 		})
 	}
+}
+
+// What ask returns is its own, be it a timeout of the same length; its late error is in the tree.
+func TestAwaitErrors(t *testing.T) {
+	own := &timeout.Error{Kind: timeout.Total, Limits: timeout.Config{Total: progress.DefaultAwaitLimit}}
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := progress.Await(t.Context(), "rm", func(context.Context) (int, error) { return 0, own }); err != own {
+			t.Errorf("%v", err)
+		}
+		_, err := progress.Await(t.Context(), "rm", func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, errDenied })
+		if !errors.Is(err, progress.ErrNoAnswer) || !errors.Is(err, errDenied) {
+			t.Errorf("%v", err)
+		}
+	})
 }
 
 // An ask that ignores its context is left behind, and a panic passes through.

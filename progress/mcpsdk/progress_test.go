@@ -154,7 +154,7 @@ func TestThousandCalls(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	for token, times := range heard {
-		if times != 1 { // the interval is 10 s
+		if times < 1 || times > 2 { // the interval is 10 s, and the last may go out at the end
 			t.Errorf("%s: %d notifications", token, times)
 		}
 	}

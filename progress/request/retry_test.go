@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"os/exec"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,7 +92,8 @@ func TestRetryCallerEnds(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		limit time.Duration // of a try
-	}{{"in a try", time.Hour}, {"between two", 500 * ms}} {
+		text  string        // begins with
+	}{{"in a try", time.Hour, `calling "m": `}, {"between two", 500 * ms, `waiting to try again (calling "m": `}} {
 		for _, e := range ends {
 			t.Run(tc.name+", "+e.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -105,7 +107,7 @@ func TestRetryCallerEnds(t *testing.T) {
 						return request.Do(ctx, c, request.Call{Method: "m"}, server(c, nil, 2*time.Hour))
 					})
 					stopped(t, err)
-					if time.Since(start) != s || tries != 1 || !errors.Is(err, e.is) || errors.Is(err, e.isNot) || !errors.Is(err, e.alsoInTheIs) ||
+					if time.Since(start) != s || tries != 1 || !strings.HasPrefix(err.Error(), tc.text) || !errors.Is(err, e.is) || errors.Is(err, e.isNot) || !errors.Is(err, e.alsoInTheIs) ||
 						timeout.ExitCode(err) != e.exit || request.TimedOut(err) != e.timeout {
 						t.Errorf("%v after %v and %d tries", err, time.Since(start), tries)
 					}
