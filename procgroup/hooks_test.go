@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -161,6 +162,14 @@ func TestNoSuchDirectory(t *testing.T) {
 		if err == nil || err.Error() != want.Error() || !errors.Is(err, fs.ErrNotExist) || timeout.ExitCode(err) != timeout.ExitCode(want) {
 			t.Errorf("%s: %v, with code %d; of os/exec %v, with code %d", name, err, timeout.ExitCode(err), want, timeout.ExitCode(want))
 		}
+	}
+	own := missing()
+	own.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	want = own.Run() // does not name it
+	own = missing()
+	own.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if _, err := procgroup.Run(context.Background(), own); err == nil || err.Error() != want.Error() {
+		t.Errorf("with attributes %v, of os/exec %v", err, want)
 	}
 	nowhere := missing()
 	nowhere.Path, nowhere.Err = "no-such-command", exec.ErrNotFound

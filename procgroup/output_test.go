@@ -30,6 +30,14 @@ func TestDaemonHoldsStreams(t *testing.T) {
 		}
 		mustBeDead(t, pids())
 	})
+	t.Run("escaped, limit", func(t *testing.T) {
+		cmd, pids := family(t, "tree", "hold", "deaf")
+		r, err := stopWhen(t, func() bool { return len(pids()) == 5 }, cmd, procgroup.WithContainment(procgroup.Group))
+		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted, escalated: true, held: true})
+		for _, pid := range pids() {
+			killPid(pid)
+		}
+	})
 	t.Run("escaped", func(t *testing.T) {
 		cmd, pids := family(t, "tree", "hold", "exit", "3")
 		r, err := within(t, time.Second, cmd, procgroup.WithContainment(procgroup.Group))

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -124,6 +125,17 @@ func TestWriters(t *testing.T) {
 		check(t, r, err, want{})
 		if stdout.String() != "out\n" || stderr.String() != "err\n" || r.Stdout.String() != "out\n" {
 			t.Errorf("%q, %q, %q", &stdout, &stderr, r.Stdout)
+		}
+	})
+	t.Run("a lot", func(t *testing.T) {
+		const size = 20 << 20
+		cmd := command("flood", strconv.Itoa(size))
+		var stdout bytes.Buffer
+		cmd.Stdout = &stdout
+		r, err := within(t, longLimit, cmd, total(longLimit)...)
+		check(t, r, err, want{})
+		if stdout.Len() != size || r.Unwritten != 0 || !bytes.HasSuffix(stdout.Bytes(), r.Stdout.Bytes()) {
+			t.Errorf("%d bytes, %d not written", stdout.Len(), r.Unwritten)
 		}
 	})
 	t.Run("the same", func(t *testing.T) {

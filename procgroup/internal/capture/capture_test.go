@@ -9,10 +9,15 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A command that was never started stands for one: what it writes, the test writes, to a
@@ -97,7 +102,8 @@ func TestDrainNeedsNoCollector(t *testing.T) {
 // look.
 func TestHeldIsWhatThePipeSays(t *testing.T) {
 	var out bytes.Buffer
-	k := newCommand(t, &out, Config{})
+	var ends [2]atomic.Int64
+	k := newCommand(t, &out, Config{Output: countEnds(&ends)})
 	k.startWithoutCollectors()
 	k.write("first")
 	if !k.c.Drain(now(), now()) {
@@ -105,6 +111,9 @@ func TestHeldIsWhatThePipeSays(t *testing.T) {
 	}
 	k.write(", last")
 	end, kept := k.finish()
+	if ends[0].Load() != 1 || ends[1].Load() != 1 {
+		t.Errorf("the callback got %d and %d ends", ends[0].Load(), ends[1].Load())
+	}
 	if !end.Held || end.Err != nil || kept != "first, last" || out.String() != kept {
 		t.Errorf("%+v, kept %q, written %q", end, kept, &out)
 	}
@@ -115,11 +124,12 @@ func TestDrainWhileTheWriterIsBusy(t *testing.T) {
 	for _, collectors := range []bool{true, false} {
 		writing, release := make(chan struct{}, 10), make(chan struct{})
 		var out bytes.Buffer
+		var ends [2]atomic.Int64
 		k := newCommand(t, writerFunc(func(p []byte) (int, error) {
 			writing <- struct{}{}
 			<-release
 			return out.Write(p)
-		}), Config{})
+		}), Config{Output: countEnds(&ends)})
 		if collectors {
 			k.c.Start()
 			k.write("one")
@@ -133,8 +143,13 @@ func TestDrainWhileTheWriterIsBusy(t *testing.T) {
 		if k.c.Drain(now(), now()) {
 			t.Error("held")
 		}
-		time.AfterFunc(soon, func() { close(release) })
+		time.Sleep(soon) // in which the callback gets the end
+		close(release)
+		time.Sleep(soon) // in which the collector sees it as well
 		end, kept := k.finish()
+		if ends[0].Load() != 1 || ends[1].Load() != 1 {
+			t.Errorf("the callback got %d and %d ends", ends[0].Load(), ends[1].Load())
+		}
 		if end.Held || end.Err != nil || end.Unwritten != 0 || kept != "onetwo" || out.String() != kept {
 			t.Errorf("%+v, kept %q, written %q", end, kept, &out)
 		}
@@ -203,16 +218,29 @@ func TestUnwritten(t *testing.T) {
 		{"fails in the middle", func(p []byte) (int, error) { return 1, broken }, 5, broken},
 		{"takes less", func(p []byte) (int, error) { return 1, nil }, 5, io.ErrShortWrite},
 		{"is wrong about it", func(p []byte) (int, error) { return 100, nil }, 3, io.ErrShortWrite},
+		{"panics", func(p []byte) (int, error) { panic(broken) }, 6, broken},
+		{"exits its goroutine", func(p []byte) (int, error) { runtime.Goexit(); return 0, nil }, 6, timeout.ErrGoexit},
 		{"works", func(p []byte) (int, error) { return len(p), nil }, 0, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			k := newCommand(t, writerFunc(tt.writer), Config{})
+			var failed error
+			k := newCommand(t, writerFunc(tt.writer), Config{Fail: func(err error) { failed = err }})
+			wait, begun := time.Minute, now()
+			if tt.err == errSlow {
+				wait = 5 * soon
+			}
 			k.startWithoutCollectors()
 			k.write("abc")
 			k.c.Drain(now(), now())
 			k.write("def")
 			k.stdout.Close()
-			end := k.c.Finish(context.Background(), now().Add(5*soon), now())
+			end := k.c.Finish(context.Background(), now().Add(wait), now())
+			if took := time.Since(begun); took > wait/2+5*time.Second {
+				t.Errorf("took %v", took)
+			}
+			if own := tt.err == broken && strings.Contains(tt.name, "panics") || tt.err == timeout.ErrGoexit; own != (failed != nil) {
+				t.Errorf("Fail was called with %v", failed)
+			}
 			if end.Unwritten != tt.want || !errors.Is(end.Err, tt.err) {
 				t.Errorf("%+v, want %d, %v", end, tt.want, tt.err)
 			}
@@ -285,17 +313,56 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
+// Whoever reads passes on what it got before anybody else reads.
+func TestNothingOvertakes(t *testing.T) {
+	var out bytes.Buffer
+	k := newCommand(t, &out, Config{})
+	k.c.Start()
+	var text strings.Builder
+	go func() {
+		defer k.stdout.Close()
+		for i := range 50_000 {
+			line := strconv.Itoa(i) + "\n"
+			text.WriteString(line)
+			if _, err := k.stdout.WriteString(line); err != nil {
+				return
+			}
+		}
+	}()
+	for k.c.Drain(now(), now()) {
+	}
+	end, kept := k.finish()
+	if want := text.String(); end.Err != nil || kept != want || out.String() != want {
+		t.Errorf("%+v, kept %d bytes and wrote %d, want %d", end, len(kept), out.Len(), len(want))
+	}
+}
+
 // A stream that cannot be read is no end, and no fault of who holds it.
 func TestReadError(t *testing.T) {
-	k := newCommand(t, nil, Config{})
-	k.startWithoutCollectors()
-	k.stdout.Close()
-	k.c.streams[0].err = syscall.EIO
-	if !k.c.Drain(now(), now()) {
-		t.Error("ended")
-	}
-	if end, _ := k.finish(); !errors.Is(end.Err, syscall.EIO) {
-		t.Errorf("%+v", end)
+	for _, collectors := range []bool{true, false} {
+		k := newCommand(t, nil, Config{})
+		p := k.c.streams[0].pipe
+		p.r.Close()
+		var err error
+		if p.r, err = os.Open("/"); err != nil { // a directory cannot be read
+			t.Fatal(err)
+		}
+		if p.conn, err = p.r.SyscallConn(); err != nil {
+			t.Fatal(err)
+		}
+		if collectors {
+			k.c.Start()
+		} else {
+			k.startWithoutCollectors()
+		}
+		for range 2 {
+			if !k.c.Drain(now(), now()) {
+				t.Error("ended")
+			}
+		}
+		if end, _ := k.finish(); !errors.Is(end.Err, syscall.EISDIR) {
+			t.Errorf("%+v", end)
+		}
 	}
 }
 
@@ -310,6 +377,15 @@ func TestLongestSilence(t *testing.T) {
 	for end, want := range map[time.Duration]time.Duration{5: 10, 19: 10, 20: 10, 21: 11} {
 		if got := c.LongestSilence(begun.Add(end)); got != want {
 			t.Errorf("until %d: %d, want %d", end, got, want)
+		}
+	}
+}
+
+// countEnds makes a callback that counts the last chunks of both streams.
+func countEnds(ends *[2]atomic.Int64) func(Chunk) {
+	return func(c Chunk) {
+		if c.Last {
+			ends[c.Stream].Add(1)
 		}
 	}
 }

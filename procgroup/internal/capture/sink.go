@@ -29,7 +29,7 @@ type sink struct {
 	ending    bool  // no more will come
 	unwritten int64 // what w did not get
 	err       error // after the first one nothing is written any more
-	over      bool  // the call has its result; err and unwritten stay as they are
+	over      bool  // nobody asks any more
 }
 
 // A sinkJob is a chunk to be written.
@@ -144,9 +144,6 @@ func (s *sink) write(j sinkJob) {
 func (s *sink) failed(j sinkJob, n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
-		return
-	}
 	s.unwritten += int64(j.n - min(max(n, 0), j.n))
 	if s.err == nil {
 		s.err = s.wrap(err)
