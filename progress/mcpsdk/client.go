@@ -43,7 +43,10 @@ type ClientLimits = request.Limits
 //
 // Handlers that the client calls in answer to an input-required result get the context
 // of the request, whose limits run on. One that asks a person can hold the Timeout
-// meanwhile with heartbeat.Hold.
+// meanwhile with heartbeat.Hold. Before protocol 2026-07-28 it is the server that asks, and
+// nothing says on behalf of which request: the handler's context is that of the connection,
+// and Hold in it has no effect. There the progress that the server sends while it waits
+// renews the Timeout, if ResetOnProgress is set.
 func Limit(c *mcp.Client, defaults ClientLimits, perMethod map[string]ClientLimits) {
 	l := &limiter{requests: request.New(defaults, perMethod)}
 	c.AddSendingMiddleware(l.send)

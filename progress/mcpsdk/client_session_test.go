@@ -145,6 +145,42 @@ func TestClientInputRequired(t *testing.T) {
 	}
 }
 
+// SPEC 7.9, 8.1: before 2026-07-28 the handler is not called within a request. Hold has nothing
+// to hold there, and the server's keep-alive renews the limit.
+func TestClientElicitationBefore2026(t *testing.T) {
+	for name, tt := range map[string]struct {
+		limits mcpsdk.ClientLimits
+		ends   time.Duration
+	}{
+		"progress renews": {mcpsdk.ClientLimits{Timeout: 15 * time.Second, ResetOnProgress: true}, 25 * time.Second},
+		"no renewal":      {mcpsdk.ClientLimits{Timeout: 15 * time.Second}, 15 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newTestClient(&mcp.ClientOptions{
+					ElicitationHandler: func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+						defer heartbeat.Hold(ctx)()
+						if err := sleep(ctx, 25*time.Second); err != nil {
+							return nil, err
+						}
+						return &mcp.ElicitResult{Action: "accept"}, nil
+					},
+				})
+				mcpsdk.Limit(c, tt.limits, nil)
+				s := newTestServer()
+				s.AddTool(&mcp.Tool{Name: "ask", InputSchema: anyInput}, elicitByResult)
+				mcpsdk.Install(s, nil)
+				cs := connectClient(t, c, s, protocol2025)
+				start := time.Now()
+				_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask"})
+				if took := time.Since(start); took != tt.ends || (err == nil) != tt.limits.ResetOnProgress {
+					t.Errorf("%v after %v", err, took)
+				}
+			})
+		})
+	}
+}
+
 // SPEC 9.1: a stream of notifications has no limit.
 func TestClientStreamHasNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

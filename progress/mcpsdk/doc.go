@@ -42,6 +42,35 @@
 // cancelled is answered by the SDK all the same, with the result of an abort, which a client
 // ignores.
 //
+// # Asking a person
+//
+// A tool that returns its question works with every protocol:
+//
+//	answer, ok := req.Params.InputResponses["approve"].(*mcp.ElicitResult)
+//	if !ok {
+//		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"approve": question}}, nil, nil
+//	}
+//
+// With a client of 2026-07-28 the call is over with the question, and the client calls again
+// with the answer: no server waits, and no limit of the server runs while the person thinks. With
+// an older client the SDK asks while the call goes on and then calls the tool again, once: the
+// idle check is held meanwhile, there is keep-alive progress, and [WithAwait] has the limit for
+// the answer. ServerSession.Elicit is for servers whose clients are all older; from
+// 2026-07-28 on it fails at once.
+//
+// At the client, heartbeat.Hold in an ElicitationHandler holds the Timeout of the call that asks
+// with 2026-07-28 alone, see [Limit]. Before that, the keep-alive progress of the server renews it
+// where ResetOnProgress is on.
+//
+// # Clients that do not go on
+//
+// Limits bound tools, and not what a client leaves behind over HTTP. Set a ReadTimeout in
+// http.Server, so that a request which never arrives whole is given up, and an IdleTimeout, but
+// no WriteTimeout, which would cut long calls off. A session lasts for the SDK's SessionTimeout
+// after its last request, so who opens many and leaves costs as much memory as there are:
+// where clients cannot be trusted, bound their number in a middleware, as sessions.go of
+// examples/mcpserver does, or be stateless.
+//
 // # Guarantees
 //
 // Of a server with [Install]:

@@ -183,3 +183,18 @@ func TestElicitationOutside(t *testing.T) {
 		}
 	})
 }
+
+// What the documentation says of ServerSession.Elicit.
+func TestElicitFailsSince2026(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.AddTool(&mcp.Tool{Name: "remove", InputSchema: anyInput}, elicit)
+		mcpsdk.Install(s, nil)
+		h, takenBack := new(heard), time.Duration(0)
+		cs := inMemory(protocol2026)(t, s, person(h, 0, &takenBack))
+		start := time.Now()
+		if res := call(t, cs, "remove", nil); !res.IsError || time.Since(start) != 0 {
+			t.Errorf("%v after %v", texts(res), time.Since(start))
+		}
+	})
+}

@@ -316,3 +316,42 @@ func ExampleServe() {
 	// [Tool was aborted: the server is shutting down indexed a.go]
 	// <nil>
 }
+
+// A tool that asks a person, whatever protocol the client speaks.
+func ExampleInstall_askAPerson() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "files", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "remove", InputSchema: anyInput}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		answer, ok := req.Params.InputResponses["approve"].(*mcp.ElicitResult)
+		if !ok {
+			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"approve": &mcp.ElicitParams{Message: "the removal of 3 files"}}}, nil
+		}
+		return textResult(answer.Action), nil
+	})
+	mcpsdk.Install(server, nil)
+
+	ctx := context.Background()
+	for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
+		serverEnd, clientEnd := mcp.NewInMemoryTransports()
+		go server.Run(ctx, serverEnd)
+		client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, &mcp.ClientOptions{
+			ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				return &mcp.ElicitResult{Action: "accept"}, nil
+			},
+		})
+		session, err := client.Connect(ctx, clientEnd, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "remove"})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(protocol, texts(res))
+		session.Close()
+	}
+	// Output:
+	// 2025-11-25 [accept]
+	// 2026-07-28 [accept]
+}

@@ -206,6 +206,71 @@ func wrapped(got *string) http.Handler {
 	}))
 }
 
+// The token is where it belongs, and what looks like one elsewhere is not.
+func TestBodyPaths(t *testing.T) {
+	for body, copies := range map[string]int{
+		`{"a":"\"","params":{"a":[{}],"_meta":{"a":{"b":{}},"progressToken":N}}}`:    1,
+		` {"params" : {"_meta" : {"progressToken" : N } } }`:                         1,
+		`{"params":{"_meta":{}},"params":{"_meta":{"progressToken":N}}}`:             1,
+		`[{"params":{"_meta":{}}},{"params":{"_meta":{"progressToken":N}}}]`:         1,
+		`[1,[],{"params":{"_meta":{"progressToken":N}}}]`:                            1,
+		`[{"params":null},{"params":{"_meta":{"progressToken":N}}}]`:                 1,
+		`[{"params":null},{"x":{"_meta":{"progressToken":N}}}]`:                      0,
+		`{"params":{"_meta":{},"a":{"progressToken":N}}}`:                            0,
+		`{"PARAMS":{"_meta":{"progressToken":N}}}`:                                   0,
+		`{"a":{"params":{"_meta":{"progressToken":N}}}}`:                             0,
+		`{"params":{"a":{"_meta":{"progressToken":N}}}}`:                             0,
+		`{"params":{"_meta":{"a":{"progressToken":N}}}}`:                             0,
+		`{"params":{"_meta":{},"progressToken":N}}`:                                  0,
+		`{"params":{"a":1},"_meta":{"progressToken":N}}`:                             0,
+		`{"params":{"_meta":{}},"progressToken":N}`:                                  0,
+		`[{"params":null},{"_meta":{"progressToken":N}}]`:                            0,
+		`[{"params":{"_meta":null}},{"progressToken":N}]`:                            0,
+		`{"params":[{"_meta":{"progressToken":N}}]}`:                                 0,
+		`{"params":{"_meta":[{"progressToken":N}]}}`:                                 0,
+		`{"params":{"_meta":{"progressToken":[N]}}}`:                                 0,
+		`{"params":{"_meta":{"progressToken":"N"}}}`:                                 0,
+		`{"params":{"_meta":{"progressToken":null,"a":N}}}`:                          0,
+		`{"params":{"_meta":{"progress":N,"progressTokens":N,"progressToken\n":N}}}`: 0,
+		`{"params":N}`:                               0,
+		`{"params":{"_meta":N}}`:                     0,
+		`{"params":{"_meta":{"progressToken":N.5}}}`: 0,
+	} {
+		body = strings.ReplaceAll(body, "N", "9007199254740993")
+		if !json.Valid([]byte(body)) {
+			t.Fatal(body)
+		}
+		var got string
+		wrapped(&got).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(body)))
+		if n := strings.Count(got, `"io.github.tooldeadline/progressToken":"9007199254740993"`); n != copies || !json.Valid([]byte(got)) {
+			t.Errorf("%d copies, want %d: %s", n, copies, got)
+		}
+	}
+}
+
+// An error that comes with the last bytes is not lost where a copy comes between.
+func TestBodyError(t *testing.T) {
+	const body = `{"params":{"_meta":{"progressToken":9007199254740993}}}`
+	r := httptest.NewRequest("POST", "/", &onceReader{body, io.ErrNoProgress})
+	mcpsdk.WrapHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); err != io.ErrNoProgress || !strings.HasSuffix(string(body), `993"}}}`) {
+			t.Errorf("%s, %v", body, err)
+		}
+	})).ServeHTTP(httptest.NewRecorder(), r)
+}
+
+// A onceReader returns all it has along with an error, which it does not repeat.
+type onceReader struct {
+	body string
+	err  error
+}
+
+func (o *onceReader) Read(p []byte) (int, error) {
+	n, err := copy(p, o.body), o.err
+	o.body, o.err = o.body[n:], io.EOF
+	return n, err
+}
+
 // Whatever the chunks in which a body comes, and in which it is read, it is the same.
 func TestBodyInPieces(t *testing.T) {
 	const body = `[{"params":{"_meta":{"progressToken":9007199254740993,"x":[{"progressToken":9007199254740995}]}}},{"params":{"_meta":{"progressToken": -9007199254740995 }}}]`

@@ -26,7 +26,6 @@ type tokenScanner struct {
 	copies int
 
 	quoted, escaped bool
-	key             bool // what comes next in the object is a key
 	matching        bool // the string so far is a prefix of the key that is looked for
 	matched         int  // how long it is
 	hit             bool // the value that comes next is that key's
@@ -91,28 +90,25 @@ func (s *tokenScanner) outside(c byte) {
 			s.base++
 		}
 	}
-	here := s.depth == s.base+s.level+1 // in the object whose keys are looked at
 	switch c {
 	case '"':
-		s.quoted, s.matching, s.matched = true, here && s.key, 0
-		s.hit = false
-	case ':':
-		s.hit, s.key = here && s.key && s.matching, s.key && !here
+		here := s.depth == s.base+s.level+1 // in the object whose keys are looked at
+		s.quoted, s.matching, s.matched = true, here, 0
+	case ':': // only behind a key
+		s.hit = s.matching
 	case ',':
-		s.hit, s.key, s.matching = false, here, false
+		s.hit = false
 	case '{', '[':
-		if s.hit && c == '{' && s.level < len(tokenPath)-1 {
-			s.level++
+		if s.hit && s.level < len(tokenPath)-1 {
+			s.level++ // in an array no key comes
 		}
 		s.depth++
-		s.hit, s.matching = false, false
-		s.key = c == '{' && s.depth == s.base+s.level+1
+		s.hit = false
 	case '}', ']':
 		s.depth--
 		if s.level > 0 && s.depth < s.base+s.level+1 {
 			s.level--
 		}
-		s.hit, s.key, s.matching = false, false, false
 	default:
 		if s.hit && s.level == len(tokenPath)-1 && isNumber(c) {
 			s.number = append(s.number, c)
