@@ -66,8 +66,9 @@ func runModeHidden(a []string) int {
 		unidentified bool
 	}{
 		{"plain", `(setsid sleep 60 >/dev/null 2>&1 & echo $!)`, false},
-		{"hidden", `(setsid ` + sleep + ` 60 >/dev/null 2>&1 & echo $!); sleep 0.1`, true},
-		{"cleared", `(setsid env -i sleep 60 >/dev/null 2>&1 & echo $!); sleep 0.1`, true},
+		// They are what they are only once the last of their programs runs.
+		{"hidden", `setsid ` + sleep + ` 60 >/dev/null 2>&1 & echo $!; while [ -r /proc/$!/environ ] && cat /proc/$!/environ >/dev/null 2>&1; do sleep 0.01; done`, true},
+		{"cleared", `setsid env -i sleep 60 >/dev/null 2>&1 & echo $!; while grep -q . /proc/$!/environ; do sleep 0.01; done`, true},
 		{"in the group", `(` + sleep + ` 60 >/dev/null 2>&1 & echo $!); sleep 0.1`, false},
 	} {
 		// One that has a parent that is not the command's.
