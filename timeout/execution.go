@@ -10,24 +10,24 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// An execution is one supervised run, and the context of its function, and its
-// heartbeat cell: one object, so that a run costs few allocations and none of them
-// can outlive the others.
+// An Execution is one call of [Run] or [Do]. [FromContext] returns the one that a function
+// runs in, and [Running] those that run now, as [Watch] says. A nil *Execution is none: its
+// methods return zero values. It must not be copied.
 //
-// The outcome is decided under the cell's lock, by whoever sets decided: the function
-// that returns, the limit that fires or the end of the caller's context. The context is
-// cancelled after that, by the same one, so the error, the context's Cause, the hooks and
-// the log report one outcome.
-type execution struct {
-	context.Context // the function's, without what this type adds
-	caller          context.Context
-	finish          context.CancelCauseFunc // cancels Context as canceled, ...
-	propagate       func()                  // ... and this as root says
-	ended           atomic.Pointer[ending]
+// It can be asked when it has ended, too, but keeps all that it worked on in memory. Who
+// wants to remember an execution keeps its [Snapshot].
+type Execution struct {
+	inner     context.Context         // the function's, without what this type adds
+	caller    context.Context         // an *enriched if a hook has added values
+	finish    context.CancelCauseFunc // cancels inner as canceled, ...
+	propagate func()                  // ... and this as root says
+	ended     atomic.Pointer[ending]
 
 	settings
-	fn       func(context.Context) error
-	borrowed bool // the total is what was left of the caller's deadline
+	fn        func(context.Context) error
+	watch     *watchers             // those of the process, when it began
+	observing *observation          // where limits are only observed
+	entry     atomic.Pointer[entry] // if it is listed, or has an id
 
 	// The heartbeat. Its lock guards what follows.
 	cell  pulse.Cell
@@ -38,15 +38,19 @@ type execution struct {
 	decided       bool
 	returned      bool
 	abandoned     bool
+	borrowed      bool // the total that is enforced is what was left of the caller's deadline
+	byHand        bool // it was aborted by Abort
 	stalls        int
+	stalled       time.Duration // how late the timer was, at all stalls together
+	stalledAt     time.Duration // when the newest stall was found
 	unloggedStall time.Duration // how late the timer was at the newest stall, if that is not logged yet
 	warnedFor     time.Duration // the beat for whose gap NearIdle was called last, -1 for none
 	wait          chan struct{} // closed when the function returns, if somebody waits for that
-	reported      chan struct{} // closed when the abandonment has been reported
+	cancelledAt   time.Duration // where the grace begins
+	returnedAt    time.Duration
 
 	// Written by who decides, before the context is cancelled.
-	stop        *Error        // the outcome, nil if the function has returned in time
-	cancelledAt time.Duration // where the grace begins
+	stop *Error // the outcome, nil if the function has returned in time
 
 	// Written by the function's goroutine before returned is set.
 	err      error
@@ -54,6 +58,16 @@ type execution struct {
 
 	passing atomic.Pointer[PanicError] // the last that an execution within this one has raised as it was
 }
+
+// An execution is an Execution as this package sees it: also the context of its function,
+// and its heartbeat cell. It is one object, so that a run costs few allocations and none
+// of them can outlive the others.
+//
+// The outcome is decided under the cell's lock, by whoever sets decided: the function
+// that returns, the limit that fires or the end of the caller's context. The context is
+// cancelled after that, by the same one, so the error, the context's Cause, the hooks and
+// the log report one outcome.
+type execution Execution
 
 // prepare settles the limits and starts the clock.
 func (e *execution) prepare() {
@@ -71,6 +85,9 @@ func (e *execution) prepare() {
 	e.limits.Grace = e.limits.grace()
 	e.armed, e.warnedFor = pulse.Forever, -1
 	e.cell.Init(pulse.Of(e.caller), e.clock, e.limits.Idle, (*engine)(e))
+	if e.observe {
+		e.observing = new(observation)
+	}
 	if e.tool != "" {
 		e.caller = pprof.WithLabels(e.caller, pprof.Labels("tool", e.tool))
 	}
@@ -87,8 +104,12 @@ func (e *execution) adopt() bool {
 	if around := pulse.Of(e.caller); e.cell.Clock() != nil && around.Clock() == nil {
 		left = time.Until(deadline) // it is on another clock than the execution
 	}
-	if left > 0 && (e.limits.Total == 0 || left <= e.limits.Total) {
+	first := e.limits.Total == 0 || left <= e.limits.Total
+	if left > 0 && first {
 		e.limits.Total, e.borrowed = left, true
+	}
+	if o := e.observing; o != nil {
+		o.cap, e.borrowed = left, true // also where the total, which is not enforced, comes first
 	}
 	return left > 0
 }
@@ -125,7 +146,7 @@ func (e *execution) callerDone() {
 		return
 	}
 	now := e.cell.Flush()
-	e.fire(e.due(now), now)
+	e.fire(e.newError(e.due(now), now))
 }
 
 // main is the function's goroutine. It must not be inlined, and its receiver must be
@@ -161,8 +182,9 @@ func (e *execution) settle() {
 	e.cell.Lock()
 	e.returned = true
 	first := !e.decided
+	now := e.cell.Flush() // also for the stamp of a burst that has not ended
+	e.returnedAt = now
 	if first {
-		now := e.cell.Flush() // also for the stamp of a burst that has not ended
 		if kind := e.due(now); kind != 0 || e.caller.Err() != nil {
 			e.decide(e.newError(kind, now))
 		} else {
@@ -170,6 +192,9 @@ func (e *execution) settle() {
 		}
 	}
 	wait, abandoned := e.wait, e.abandoned
+	if abandoned {
+		abandonedNow.Add(-1)
+	}
 	e.cell.Unlock()
 
 	if first {
@@ -202,6 +227,28 @@ func (e *execution) newError(due Kind, now time.Duration) *Error {
 	if due == 0 {
 		kind = callersKind(e.caller)
 	}
+	out := e.errorAt(kind, now)
+	switch kind {
+	case Total:
+		around := e.totalOf()
+		out.Limit = around.cap()
+		switch {
+		case around.borrowed:
+			// Whether the caller's own timer has fired by now is a matter of chance, so its
+			// Cause is not asked for.
+			out.Cause = context.DeadlineExceeded
+		case due == 0:
+			out.Limit, out.Cause = now, e.callersCause() // a deadline that was not shown
+		}
+	case Aborted:
+		out.Cause = e.callersCause()
+	}
+	return out
+}
+
+// errorAt is an outcome at now with the execution's own limit, if it is one. The cell is
+// locked.
+func (e *execution) errorAt(kind Kind, now time.Duration) *Error {
 	out := &Error{
 		Kind: kind, Tool: e.tool, Limits: e.limits, Elapsed: now,
 		SinceBeat:  max(now-e.cell.Last(), 0), // a beat may have come since now was read
@@ -213,31 +260,27 @@ func (e *execution) newError(due Kind, now time.Duration) *Error {
 		out.SinceBeat = max(out.SinceBeat, out.Limit) // or a beat has come since it was judged
 		out.LongestGap = max(out.LongestGap, out.Limit)
 	case Total:
-		around := e.totalOf()
-		out.Limit = around.limits.Total
-		switch {
-		case around.borrowed:
-			// Whether the caller's own timer has fired by now is a matter of chance, so its
-			// Cause is not asked for.
-			out.Cause = context.DeadlineExceeded
-		case due == 0:
-			out.Limit, out.Cause = now, context.Cause(e.caller) // a deadline that was not shown
-		}
-	case Aborted:
-		out.Cause = context.Cause(e.caller)
+		out.Limit = e.limits.Total
 	}
 	return out
+}
+
+// cap is the total that is enforced, 0 if none is.
+func (e *execution) cap() time.Duration {
+	if e.observing != nil {
+		return e.observing.cap
+	}
+	return e.limits.Total
 }
 
 // totalOf is the execution whose total e's is, as a user knows it: one around e, where e has
 // taken that one's deadline for its own.
 func (e *execution) totalOf() *execution {
 	for e.borrowed {
-		around, ok := pulse.Of(e.caller).Engine().(*engine)
-		if !ok {
+		outer := e.around()
+		if outer == nil {
 			break
 		}
-		outer := (*execution)(around)
 		mine, _ := e.Deadline()
 		if theirs, ok := outer.Deadline(); !ok || !theirs.Equal(mine) {
 			break // it is a plain context's
@@ -247,26 +290,44 @@ func (e *execution) totalOf() *execution {
 	return e
 }
 
+// around is the execution around, or nil.
+func (e *execution) around() *execution {
+	around, _ := e.cell.Around().Engine().(*engine)
+	return (*execution)(around)
+}
+
 // conclude is what Run returns, once the context is done.
 func (e *execution) conclude() (returned bool, err error) {
-	defer e.cell.End() // leaves nothing behind
-	e.logStall(e.unloggedStall)
+	defer e.end()
+	e.reportStall(e.unloggedStall)
+	e.reportExceeded()
 	if e.stop == nil {
-		if len(e.hooks) > 0 {
-			e.observeNow(hookFinished, e.err)
+		if e.observing != nil || e.wants(hookFinished) {
+			e.finished(e.snapshot(e.err))
 		}
 		return e.deliver(e.err)
 	}
 	out := new(Error)
 	*out = *e.stop // which the function may be reading
+	if out.Timeout() {
+		e.call(hookExceeded, e.snapshotOf(out, StateStopping))
+	}
 	if !e.awaitReturn() {
 		e.abandon(out)
 		return false, out
 	}
 	out.Err = e.err
 	e.logStop(out)
-	e.observe(hookFinished, e.snapshotOf(out))
+	e.finished(e.snapshotOf(out, StateEnded))
 	return e.deliver(out)
+}
+
+// end leaves nothing behind but what was abandoned.
+func (e *execution) end() {
+	e.cell.End()
+	if n := e.entry.Load(); n != nil && !e.abandoned {
+		n.remove()
+	}
 }
 
 // deliver returns err to the caller, unless the function has panicked and the caller wants
@@ -306,8 +367,11 @@ func (e *execution) awaitReturn() bool {
 	}
 	defer e.cell.Unlock()
 	if !e.returned {
-		e.abandoned, e.reported = true, make(chan struct{})
+		e.abandoned = true
 		abandonedNow.Add(1)
+		n := e.identity()
+		n.reported = make(chan struct{})
+		n.insert() // before it can return, and be removed
 	}
 	return e.returned
 }

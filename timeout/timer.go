@@ -48,11 +48,11 @@ func (e *execution) armFor(at, now time.Duration) {
 // everywhere here, and no burst is on: one that begins after this cannot be overlooked,
 // because it takes the lock to set the timer for its own end.
 func (e *execution) next() time.Duration {
-	idle := e.cell.IdleDue()
-	next := idle
-	if at := e.warningDue(idle); at < next {
-		next = at
+	if e.observing != nil {
+		return e.nextToObserve()
 	}
+	idle := e.cell.IdleDue()
+	next := min(idle, e.warningDue(idle))
 	if e.limits.Total > 0 {
 		next = min(next, e.limits.Total)
 	}
@@ -62,7 +62,10 @@ func (e *execution) next() time.Duration {
 // due returns the limit that has fallen due, or 0. The total goes first (SPEC 3.4), and
 // counts time in which nobody could run (SPEC 3.16); idle does not.
 func (e *execution) due(now time.Duration) Kind {
-	(*engine)(e).Stalled(now)
+	e.stalledUntil(now)
+	if e.observing != nil {
+		return e.observeDue(now)
+	}
 	switch {
 	case e.limits.Total > 0 && now >= e.limits.Total:
 		return Total
@@ -77,7 +80,7 @@ func (e *execution) due(now time.Duration) Kind {
 // warningDue is when 80 % of the idle limit will have passed, Forever if nobody wants
 // to know or the hook was called already.
 func (e *execution) warningDue(idleDue time.Duration) time.Duration {
-	if idleDue == pulse.Forever || e.warnedFor == idleDue-e.limits.Idle || (e.log == nil && len(e.hooks) == 0) {
+	if idleDue == pulse.Forever || e.warnedFor == idleDue-e.limits.Idle || (e.log == nil && !e.wants(hookNearIdle)) {
 		return pulse.Forever
 	}
 	return idleDue - e.limits.Idle/5
@@ -92,7 +95,7 @@ func (e *execution) onTimer() {
 	}
 	now := e.cell.Flush()
 	if kind := e.due(now); kind != 0 {
-		e.fire(kind, now)
+		e.fire(e.newError(kind, now))
 		return
 	}
 	e.armed = pulse.Forever
@@ -105,23 +108,22 @@ func (e *execution) onTimer() {
 	}
 	e.armFor(e.next(), now)
 	e.cell.Unlock()
-	e.logStall(stall)
+	e.reportStall(stall)
+	e.reportExceeded()
 	if warn {
 		s := e.snapshot(nil)
-		e.observe(hookNearIdle, s)
+		e.call(hookNearIdle, s)
 		e.logAttrs(slog.LevelWarn, "tool is close to its idle limit", slog.Any("execution", s))
 	}
 }
 
-// fire stops the execution, because of the limit that has fallen due or, where that is 0,
-// because the caller's context is done. The cell is locked, and unlocked on return.
-func (e *execution) fire(due Kind, now time.Duration) {
-	stop := e.newError(due, now)
+// fire stops the execution. The cell is locked, and unlocked on return.
+func (e *execution) fire(stop *Error) {
 	e.decide(stop)
 	e.cell.Unlock()
-	if due == Idle {
+	if stop.Kind == Idle {
 		// Before the cancellation: afterwards a function that answers is elsewhere.
-		stop.Stack = e.stack(budgetBeforeCancel)
+		stop.Stack = e.stack(&sampler, budgetBeforeCancel)
 		e.cancelledAt = e.cell.Now()
 	}
 	e.cancel()

@@ -1,0 +1,159 @@
+package timeout
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// watchers is a set of hooks that is never changed, only replaced.
+type watchers struct {
+	hooks []Hooks
+	who   []*byte // whose each of them is
+}
+
+var (
+	watching    atomic.Pointer[watchers] // nil where nobody watches
+	watchChange sync.Mutex
+)
+
+// Watch calls h for every execution of the process that begins from now on, until stop is
+// called, and makes [Running] list them. It is for what looks at all tools of a program
+// without a part in any: metrics, traces, a page that shows what runs. [Hooks] may be empty
+// for the list's sake. Any number of watchers may be there at once; they are called in the
+// order in which they came.
+//
+// An execution reports to the watchers that were there when it began, for as long as it
+// lasts: each Started has its Finished, also after stop. One that began before is neither
+// reported nor listed, unless it is abandoned. Where nobody watches, that costs an execution
+// one atomic load.
+//
+// Calling stop again does nothing. Both are safe for concurrent use.
+func Watch(h Hooks) (stop func()) {
+	me := new(byte)
+	changeWatchers(func(w *watchers) {
+		w.hooks, w.who = append(w.hooks, h), append(w.who, me)
+	})
+	return func() {
+		changeWatchers(func(w *watchers) {
+			if i := slices.Index(w.who, me); i >= 0 {
+				w.hooks, w.who = slices.Delete(w.hooks, i, i+1), slices.Delete(w.who, i, i+1)
+			}
+		})
+	}
+}
+
+func changeWatchers(change func(*watchers)) {
+	watchChange.Lock()
+	defer watchChange.Unlock()
+	next := new(watchers)
+	if old := watching.Load(); old != nil {
+		next.hooks, next.who = slices.Clone(old.hooks), slices.Clone(old.who)
+	}
+	if change(next); len(next.who) == 0 {
+		next = nil
+	}
+	watching.Store(next)
+}
+
+// Running returns the executions that are listed, in the order of their ids, the oldest
+// first: those that have begun while somebody watched, see [Watch], from after Started to
+// after Finished, and all that were abandoned and have not returned yet.
+func Running() []*Execution {
+	var found []*entry
+	for i := range listed {
+		s := &listed[i]
+		s.mu.Lock()
+		for n := s.first; n != nil; n = n.next {
+			found = append(found, n)
+		}
+		s.mu.Unlock()
+	}
+	slices.SortFunc(found, func(a, b *entry) int { return cmp.Compare(a.id, b.id) })
+	all := make([]*Execution, len(found))
+	for i, n := range found {
+		all[i] = (*Execution)(n.of)
+	}
+	return all
+}
+
+// Lookup returns the execution that [Running] lists with this id, or nil.
+func Lookup(id uint64) *Execution {
+	s := &listed[id%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := s.first; n != nil; n = n.next {
+		if n.id == id {
+			return (*Execution)(n.of)
+		}
+	}
+	return nil
+}
+
+// The list of executions is a few lists, each with a lock, which ids go round: one lock would
+// be what all runs of a busy process wait for. Rejected: a map, which is twice the price
+// and keeps the memory of the busiest moment. Lookup, for a person who has clicked, reads
+// one of the lists.
+const shards = 64
+
+var listed [shards]struct {
+	mu    sync.Mutex
+	first *entry
+	_     [48]byte // a cache line
+}
+
+// An entry is an execution's place in the list, and its id.
+type entry struct {
+	id         uint64
+	of         *execution
+	on         bool // and what follows: under the lock of the list
+	prev, next *entry
+
+	reported chan struct{} // closed when the abandonment has been reported
+}
+
+var lastID atomic.Uint64
+
+// identity makes the entry where there is none.
+func (e *execution) identity() *entry {
+	if n := e.entry.Load(); n != nil {
+		return n
+	}
+	e.entry.CompareAndSwap(nil, &entry{id: lastID.Add(1), of: e})
+	return e.entry.Load()
+}
+
+// insert lists the execution, unless it is.
+func (n *entry) insert() {
+	s := &listed[n.id%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.on {
+		return
+	}
+	if n.on, n.next = true, s.first; n.next != nil {
+		n.next.prev = n
+	}
+	s.first = n
+}
+
+// remove undoes insert. It leaves no way from this entry to another, which would keep that
+// in memory.
+func (n *entry) remove() {
+	s := &listed[n.id%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !n.on {
+		return
+	}
+	if n.prev != nil {
+		n.prev.next = n.next
+	} else {
+		s.first = n.next
+	}
+	if n.next != nil {
+		n.next.prev = n.prev
+	}
+	n.on, n.prev, n.next = false, nil, nil
+}
