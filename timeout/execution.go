@@ -27,7 +27,7 @@ type Execution struct {
 	fn        func(context.Context) error
 	watch     *watchers             // those of the process, when it began
 	observing *observation          // where limits are only observed
-	entry     atomic.Pointer[entry] // if it is listed, or has an id
+	entry     atomic.Pointer[entry] // nil for most
 
 	// The heartbeat. Its lock guards what follows.
 	cell  pulse.Cell
@@ -35,19 +35,15 @@ type Execution struct {
 	armed time.Duration // when the timer fires next; Forever where it is not set
 	// decided says that no limit may fire any more: one has, or the function has
 	// returned, or the caller's end was seen.
-	decided       bool
-	returned      bool
-	abandoned     bool
-	borrowed      bool // the total that is enforced is what was left of the caller's deadline
-	byHand        bool // it was aborted by Abort
-	stalls        int
-	stalled       time.Duration // how late the timer was, at all stalls together
-	stalledAt     time.Duration // when the newest stall was found
-	unloggedStall time.Duration // how late the timer was at the newest stall, if that is not logged yet
-	warnedFor     time.Duration // the beat for whose gap NearIdle was called last, -1 for none
-	wait          chan struct{} // closed when the function returns, if somebody waits for that
-	cancelledAt   time.Duration // where the grace begins
-	returnedAt    time.Duration
+	decided     bool
+	returned    bool
+	abandoned   bool
+	borrowed    bool          // the total that is enforced is what was left of the caller's deadline
+	byHand      bool          // it was aborted by Abort
+	stalls      *stalls       // nil where there were none
+	warnedFor   time.Duration // the beat for whose gap NearIdle was called last, -1 for none
+	cancelledAt time.Duration // where the grace begins
+	returnedAt  time.Duration
 
 	// Written by who decides, before the context is cancelled.
 	stop *Error // the outcome, nil if the function has returned in time
@@ -191,7 +187,11 @@ func (e *execution) settle() {
 			e.decide(nil)
 		}
 	}
-	wait, abandoned := e.wait, e.abandoned
+	var wait chan struct{}
+	if n := e.entry.Load(); n != nil {
+		wait = n.wait
+	}
+	abandoned := e.abandoned
 	if abandoned {
 		abandonedNow.Add(-1)
 	}
@@ -252,7 +252,7 @@ func (e *execution) errorAt(kind Kind, now time.Duration) *Error {
 	out := &Error{
 		Kind: kind, Tool: e.tool, Limits: e.limits, Elapsed: now,
 		SinceBeat:  max(now-e.cell.Last(), 0), // a beat may have come since now was read
-		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls,
+		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls.sum().count,
 	}
 	switch kind {
 	case Idle:
@@ -299,18 +299,22 @@ func (e *execution) around() *execution {
 // conclude is what Run returns, once the context is done.
 func (e *execution) conclude() (returned bool, err error) {
 	defer e.end()
-	e.reportStall(e.unloggedStall)
-	e.reportExceeded()
+	if e.stalls != nil {
+		e.reportStall(e.stalls.unreported)
+	}
+	if e.observing != nil {
+		e.reportExceeded()
+	}
 	if e.stop == nil {
 		if e.observing != nil || e.wants(hookFinished) {
-			e.finished(e.snapshot(e.err))
+			e.finished(nil)
 		}
 		return e.deliver(e.err)
 	}
 	out := new(Error)
 	*out = *e.stop // which the function may be reading
 	if out.Timeout() {
-		e.call(hookExceeded, e.snapshotOf(out, StateStopping))
+		e.exceeded(out)
 	}
 	if !e.awaitReturn() {
 		e.abandon(out)
@@ -318,7 +322,7 @@ func (e *execution) conclude() (returned bool, err error) {
 	}
 	out.Err = e.err
 	e.logStop(out)
-	e.finished(e.snapshotOf(out, StateEnded))
+	e.finished(out)
 	return e.deliver(out)
 }
 
@@ -353,7 +357,7 @@ func (e *execution) awaitReturn() bool {
 	// Run itself may be late, by the time that a hook took.
 	if left := e.limits.Grace - (e.cell.Now() - e.cancelledAt); left > 0 {
 		wait := make(chan struct{})
-		e.wait = wait
+		e.identity().wait = wait
 		e.cell.Unlock()
 		over := make(chan struct{})
 		timer := pulse.AfterFunc(e.cell.Clock(), left, func() { close(over) })

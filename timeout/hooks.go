@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"time"
 )
 
@@ -72,38 +71,45 @@ var (
 )
 
 // wants reports whether anybody has set the hook.
-func (e *execution) wants(h hook) bool {
-	has := func(all []Hooks) bool {
-		return slices.ContainsFunc(all, func(one Hooks) bool { return h(&one) != nil })
+func (e *execution) wants(h hook) bool { return e.watched() && e.anybodyWants(h) }
+
+// watched reports whether there are any hooks.
+func (e *execution) watched() bool { return e.watch != nil || len(e.hooks) > 0 }
+
+func (e *execution) anybodyWants(h hook) bool {
+	return isSet(h, e.hooks) || e.watch != nil && isSet(h, e.watch.hooks)
+}
+
+func isSet(h hook, in []Hooks) bool {
+	for i := range in { // by its address: a copy would be an allocation
+		if h(&in[i]) != nil {
+			return true
+		}
 	}
-	return len(e.hooks) > 0 && has(e.hooks) || e.watch != nil && has(e.watch.hooks)
+	return false
 }
 
 // enrich calls the Context hooks, and returns the present instant if it has.
 func (e *execution) enrich() (now time.Duration) {
-	var s Snapshot
-	each := func(all []Hooks) {
-		for i := range all {
-			if all[i].Context == nil {
-				continue
-			}
-			if s.ID == 0 {
-				s = e.snapshot(nil)
-			}
-			e.enrichBy(all[i].Context, s)
+	if e.watch != nil {
+		now = e.enrichByAll(e.watch.hooks, now)
+	}
+	return e.enrichByAll(e.hooks, now)
+}
+
+func (e *execution) enrichByAll(all []Hooks, now time.Duration) time.Duration {
+	for i := range all {
+		if f := all[i].Context; f != nil {
+			e.enrichBy(f)
 			now = e.cell.Now()
 		}
 	}
-	if e.watch != nil {
-		each(e.watch.hooks)
-	}
-	each(e.hooks)
 	return now
 }
 
-func (e *execution) enrichBy(f func(context.Context, Snapshot) context.Context, s Snapshot) {
+func (e *execution) enrichBy(f func(context.Context, Snapshot) context.Context) {
 	defer e.survive()
-	ctx := f(e.caller, s)
+	ctx := f(e.caller, e.snapshot(nil))
 	switch c, again := e.caller.(*enriched); {
 	case ctx == nil:
 	case again:
@@ -118,9 +124,9 @@ func (e *execution) begin() {
 	if e.wants(hookStarted) {
 		s := e.snapshot(nil)
 		if e.watch != nil {
-			e.callAll(e.watch.hooks, hookStarted, s)
+			e.callAll(e.watch.hooks, hookStarted, &s)
 		}
-		e.callAll(e.hooks, hookStarted, s)
+		e.callAll(e.hooks, hookStarted, &s)
 	}
 	if e.watch != nil {
 		e.identity().insert() // last: a hook that calls runtime.Goexit leaves nothing in the list
@@ -128,14 +134,14 @@ func (e *execution) begin() {
 }
 
 // call calls any hook but those of the start.
-func (e *execution) call(h hook, s Snapshot) {
+func (e *execution) call(h hook, s *Snapshot) {
 	e.callAll(e.hooks, h, s)
 	if e.watch != nil {
 		e.callAll(e.watch.hooks, h, s)
 	}
 }
 
-func (e *execution) callAll(all []Hooks, h hook, s Snapshot) {
+func (e *execution) callAll(all []Hooks, h hook, s *Snapshot) {
 	for i := range all {
 		if f := h(&all[i]); f != nil {
 			e.callOne(f, s)
@@ -143,9 +149,9 @@ func (e *execution) callAll(all []Hooks, h hook, s Snapshot) {
 	}
 }
 
-func (e *execution) callOne(f func(context.Context, Snapshot), s Snapshot) {
+func (e *execution) callOne(f func(context.Context, Snapshot), s *Snapshot) {
 	defer e.survive()
-	f(e, s)
+	f(e, *s)
 }
 
 // survive is deferred where a hook is called.

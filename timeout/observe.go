@@ -87,9 +87,6 @@ func (e *execution) admit(now time.Duration) bool {
 // reportExceeded reports what has been exceeded and not been reported yet. The caller holds
 // no lock.
 func (e *execution) reportExceeded() {
-	if e.observing == nil {
-		return
-	}
 	e.cell.Lock()
 	all := e.observing.unreported
 	e.observing.unreported = nil
@@ -107,12 +104,12 @@ func (e *execution) reportExceeded() {
 		e.logAttrs(slog.LevelWarn, "tool would have been stopped: its limits are only observed", attrs...)
 		s := e.snapshot(out)
 		s.Stack = out.Stack
-		e.call(hookExceeded, s)
+		e.call(hookExceeded, &s)
 	}
 }
 
 // logObserved sums up at the end.
-func (e *execution) logObserved(s Snapshot) {
+func (e *execution) logObserved(s *Snapshot) {
 	if s.Observed == nil {
 		return
 	}

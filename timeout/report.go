@@ -20,15 +20,37 @@ func (e *execution) abandon(out *Error) {
 		out.Stack = s
 	}
 	e.logStop(out)
-	s := e.snapshotOf(out, StateAbandoned)
-	e.call(hookAbandoned, s)
-	e.finished(s)
+	if e.wants(hookAbandoned) {
+		s := e.snapshotOf(out, StateAbandoned)
+		e.call(hookAbandoned, &s)
+	}
+	e.finished(out)
 }
 
-// finished reports that Run is about to return.
-func (e *execution) finished(s Snapshot) {
-	e.logObserved(s)
-	e.call(hookFinished, s)
+// exceeded reports that a limit has stopped the execution.
+func (e *execution) exceeded(out *Error) {
+	if e.wants(hookExceeded) {
+		s := e.snapshotOf(out, StateStopping)
+		e.call(hookExceeded, &s)
+	}
+}
+
+// finished reports that Run is about to return out, or, where that is nil, what the function
+// has returned. It must not be inlined: Run is where the stack should be small.
+//
+//go:noinline
+func (e *execution) finished(out *Error) {
+	var s Snapshot
+	switch {
+	case out == nil:
+		s = e.snapshot(e.err)
+	case out.Abandoned:
+		s = e.snapshotOf(out, StateAbandoned)
+	default:
+		s = e.snapshotOf(out, StateEnded)
+	}
+	e.logObserved(&s)
+	e.call(hookFinished, &s)
 }
 
 // returnedLate reports that an abandoned function has returned. It runs on the
@@ -37,13 +59,14 @@ func (e *execution) returnedLate() {
 	n := e.identity()
 	<-n.reported
 	n.remove()
-	e.call(hookReturned, e.snapshot(e.err))
+	s := e.snapshot(e.err)
+	e.call(hookReturned, &s)
 	if e.panicked != nil {
 		e.logAttrs(slog.LevelError, "abandoned tool panicked",
 			slog.String("error", e.err.Error()), slog.String("stack", string(e.panicked.Stack)))
 		return
 	}
-	e.logAttrs(slog.LevelWarn, "abandoned tool returned", slog.Any("execution", e.snapshot(e.err)))
+	e.logAttrs(slog.LevelWarn, "abandoned tool returned", slog.Any("execution", s))
 }
 
 func (e *execution) logStop(out *Error) {

@@ -115,7 +115,7 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	// others, because this is where the caller's stack is lowest: a few hundred bytes
 	// more, and each goroutine that calls Run has to grow its stack from 2 KiB to 4.
 	var late time.Duration
-	if e.watch = watching.Load(); e.watch != nil || len(e.hooks) > 0 {
+	if e.watch = watching.Load(); e.watched() {
 		late = e.enrich()
 	}
 	e.inner, e.finish = context.WithCancelCause((*root)(e))
@@ -124,7 +124,7 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 		e.armed, e.timer = first, pulse.AfterFunc(e.cell.Clock(), first-late, e.onTimer)
 	}
 	e.cell.Unlock()
-	if e.watch != nil || len(e.hooks) > 0 {
+	if e.watched() {
 		e.begin()
 	}
 	go e.main()

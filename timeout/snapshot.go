@@ -108,7 +108,7 @@ func (e *execution) snapshot(err error) Snapshot {
 	}
 	s := Snapshot{
 		State: e.state(now), Elapsed: now, SinceBeat: max(now-e.cell.Last(), 0), LongestGap: e.cell.Longest(now),
-		Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls, Err: err,
+		Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls.sum().count, Err: err,
 	}
 	e.complete(&s)
 	return s
@@ -133,7 +133,7 @@ func (e *execution) complete(s *Snapshot) {
 	if around := e.around(); around != nil {
 		s.Around = around.identity().id
 	}
-	s.Tool, s.Limits, s.Start, s.Stalled = e.tool, e.limits, e.cell.Start(), e.stalled
+	s.Tool, s.Limits, s.Start, s.Stalled = e.tool, e.limits, e.cell.Start(), e.stalls.sum().total
 	_, s.Hold, s.Held = e.cell.Held(s.Elapsed)
 	if e.observing != nil {
 		s.ObserveOnly, s.Observed = true, e.observing.first
@@ -156,7 +156,7 @@ func (e *execution) state(now time.Duration) State {
 		return StateHeld
 	case !stalled && e.limits.Idle > 0 && now-last >= e.limits.Idle-e.limits.Idle/5:
 		return StateNearIdle
-	case stalled || e.stalls > 0 && last == e.stalledAt:
+	case stalled || e.stalls != nil && last == e.stalls.at:
 		return StateStalled
 	}
 	return StateRunning

@@ -24,6 +24,21 @@ const (
 	minSlack = 10 * time.Millisecond
 )
 
+// A stalls is what stalls there were. It is not changed, but replaced, under the cell's lock.
+type stalls struct {
+	count      int
+	total      time.Duration // how late the timer was, at all of them together
+	at         time.Duration // when the newest was found
+	unreported time.Duration // how late the timer was at that, if it is not reported yet
+}
+
+func (s *stalls) sum() stalls {
+	if s == nil {
+		return stalls{}
+	}
+	return *s
+}
+
 // overdue is how late the timer is at now, 0 where that is no evidence of a stall. The cell
 // is locked.
 //
@@ -47,9 +62,8 @@ func (e *execution) stalledUntil(now time.Duration) bool {
 	if overdue == 0 {
 		return false
 	}
-	e.stalls++
-	e.stalled += overdue
-	e.stalledAt, e.unloggedStall = now, overdue
+	s := e.stalls.sum()
+	e.stalls = &stalls{s.count + 1, s.total + overdue, now, overdue}
 	e.armed = now // the timer's function is about to run, and finds the same stall no more
 	e.cell.Restart(now)
 	return true
@@ -69,7 +83,7 @@ func (e *execution) reportStall(overdue time.Duration) {
 		return
 	}
 	s := e.snapshot(nil)
-	e.call(hookStalled, s)
+	e.call(hookStalled, &s)
 	e.logAttrs(slog.LevelWarn, "the process was stalled; the tool's idle check starts afresh",
 		slog.Duration("overdue", overdue), slog.Any("execution", s))
 }

@@ -99,8 +99,11 @@ func (e *execution) onTimer() {
 		return
 	}
 	e.armed = pulse.Forever
-	stall := e.unloggedStall
-	e.unloggedStall = 0
+	var stall time.Duration
+	if s := e.stalls.sum(); s.unreported > 0 {
+		stall = s.unreported
+		e.stalls = &stalls{s.count, s.total, s.at, 0}
+	}
 	idle := e.cell.IdleDue() // once: a beat may come at any time
 	warn := now >= e.warningDue(idle)
 	if warn {
@@ -109,10 +112,12 @@ func (e *execution) onTimer() {
 	e.armFor(e.next(), now)
 	e.cell.Unlock()
 	e.reportStall(stall)
-	e.reportExceeded()
+	if e.observing != nil {
+		e.reportExceeded()
+	}
 	if warn {
 		s := e.snapshot(nil)
-		e.call(hookNearIdle, s)
+		e.call(hookNearIdle, &s)
 		e.logAttrs(slog.LevelWarn, "tool is close to its idle limit", slog.Any("execution", s))
 	}
 }

@@ -103,13 +103,18 @@ var listed [shards]struct {
 	_     [48]byte // a cache line
 }
 
-// An entry is an execution's place in the list, and its id.
+// An entry is what few executions have: an id, a place in the list, and who waits for the
+// function after a stop.
 type entry struct {
-	id         uint64
-	of         *execution
-	on         bool // and what follows: under the lock of the list
+	id uint64
+	of *execution
+
+	// Under the lock of the list.
+	on         bool
 	prev, next *entry
 
+	// Under the cell's lock.
+	wait     chan struct{} // closed when the function returns, if somebody waits for that
 	reported chan struct{} // closed when the abandonment has been reported
 }
 
