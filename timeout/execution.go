@@ -115,7 +115,8 @@ func (e *execution) adopt() bool {
 func (e *execution) neverStarted() error {
 	out := &Error{Kind: Total, Tool: e.tool} // with a limit of 0: that was the time left
 	if e.caller.Err() != nil {
-		out.Kind, out.Cause = callersKind(e.caller), context.Cause(e.caller)
+		out.Cause = context.Cause(e.caller)
+		out.Kind = callersKind(e.caller.Err(), out.Cause)
 	}
 	e.logAttrs(slog.LevelInfo, "tool was not started", slog.Any("error", out))
 	return out
@@ -124,11 +125,11 @@ func (e *execution) neverStarted() error {
 // callersKind is what the end of a caller's context means for what runs under it. A
 // deadline is a total. But an idle limit of an execution around, which its context shows
 // as a deadline too, is an abort.
-func callersKind(caller context.Context) Kind {
-	if caller.Err() != context.DeadlineExceeded {
+func callersKind(err, cause error) Kind {
+	if err != context.DeadlineExceeded {
 		return Aborted
 	}
-	if around, ok := context.Cause(caller).(*Error); ok && around.Kind != Total {
+	if around, ok := cause.(*Error); ok && around.Kind != Total {
 		return Aborted
 	}
 	return Total
@@ -178,14 +179,16 @@ func (e *execution) settle() {
 	e.cell.Lock()
 	e.returned = true
 	first := !e.decided
-	now := e.cell.Flush() // also for the stamp of a burst that has not ended
-	e.returnedAt = now
 	if first {
+		now := e.cell.Flush() // also for the stamp of a burst that has not ended
+		e.returnedAt = now
 		if kind := e.due(now); kind != 0 || e.caller.Err() != nil {
 			e.decide(e.newError(kind, now))
 		} else {
 			e.decide(nil)
 		}
+	} else {
+		e.returnedAt = e.cell.Now()
 	}
 	var wait chan struct{}
 	if n := e.entry.Load(); n != nil {
@@ -225,7 +228,7 @@ func (e *execution) decide(stop *Error) {
 func (e *execution) newError(due Kind, now time.Duration) *Error {
 	kind := due
 	if due == 0 {
-		kind = callersKind(e.caller)
+		kind = callersKind(e.caller.Err(), e.callersCause())
 	}
 	out := e.errorAt(kind, now)
 	switch kind {
@@ -313,7 +316,7 @@ func (e *execution) conclude() (returned bool, err error) {
 	}
 	out := new(Error)
 	*out = *e.stop // which the function may be reading
-	if out.Timeout() {
+	if out.Timeout() && e.observing == nil {
 		e.exceeded(out)
 	}
 	if !e.awaitReturn() {

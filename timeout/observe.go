@@ -67,9 +67,9 @@ func (e *execution) nextToObserve() time.Duration {
 	idle := e.cell.IdleDue()
 	next = min(next, e.warningDue(idle))
 	if now := e.cell.Now(); o.idle && idle <= now {
-		// Nothing is left to be judged, but a timer that is not set finds no stall, and
-		// that would become the longest gap.
-		idle = now + e.limits.Idle
+		// Nothing is left to be judged. But a timer that is not set finds no stall, which
+		// would then be taken for a gap. So it is set for when the gap has doubled.
+		idle = now + (now - e.cell.Last())
 	}
 	return min(next, idle)
 }
@@ -81,6 +81,7 @@ func (e *execution) admit(now time.Duration) bool {
 		return false
 	}
 	e.cell.Admit(now)
+	e.armFor(e.next(), now)
 	return true
 }
 
