@@ -62,8 +62,30 @@ func (r *root) Value(key any) any {
 	return r.caller.Value(key)
 }
 
-// An ending is a context that is over, for its Err and its Cause.
-type ending struct{ context.Context }
+// An ending is a context that is over, for its Cause, with the Err that is wanted.
+type ending struct {
+	context.Context
+	err error
+}
+
+func (e *ending) Err() error { return e.err }
+
+// An enriched is the caller's context with the values of the one that a hook has made from
+// it. What ends it, and with which Err and Cause, is the caller's matter.
+type enriched struct {
+	context.Context
+	values context.Context
+}
+
+func (c *enriched) Value(key any) any { return c.values.Value(key) }
+
+// callersCause is the Cause of the caller's context, whatever a hook has made of that.
+func (e *execution) callersCause() error {
+	if c, ok := e.caller.(*enriched); ok {
+		return context.Cause(c.Context)
+	}
+	return context.Cause(e.caller)
+}
 
 // errReturned is the Cause of a context whose function has returned in time.
 var errReturned = errors.New("timeout: the execution has ended")
@@ -76,11 +98,21 @@ func (e *execution) cancel() {
 		e.finish(errReturned)
 		return
 	case e.stop.Timeout():
-		ctx, cancel := context.WithDeadlineCause(context.Background(), time.Time{}, e.stop)
-		cancel()
-		e.ended.Store(&ending{ctx})
+		e.endWith(context.DeadlineExceeded, e.stop)
+	case e.byHand:
+		e.endWith(context.Canceled, e.stop.Cause)
+	default:
+		if _, ok := e.caller.(*enriched); ok {
+			e.endWith(e.caller.Err(), e.stop.Cause) // which the values may not lead to
+		}
 	}
 	e.propagate()
+}
+
+func (e *execution) endWith(err, cause error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(cause)
+	e.ended.Store(&ending{ctx, err})
 }
 
 // Value returns the heartbeat, and otherwise what the caller's context does.
@@ -88,25 +120,30 @@ func (e *execution) Value(key any) any {
 	if pulse.IsKey(key) {
 		return &e.cell
 	}
-	return e.Context.Value(key)
+	return e.inner.Value(key)
 }
 
-// Deadline returns the total limit (SPEC 3.14), which adopt has cut to the caller's.
+// Done is closed when the execution is stopped, or its function has returned.
+func (e *execution) Done() <-chan struct{} { return e.inner.Done() }
+
+// Deadline returns the total limit (SPEC 3.14), which adopt has cut to the caller's. Where
+// limits are only observed, it is the caller's.
 func (e *execution) Deadline() (time.Time, bool) {
-	if e.limits.Total <= 0 {
+	total := e.cap()
+	if total <= 0 {
 		return time.Time{}, false
 	}
-	return e.cell.Start().Add(e.limits.Total), true
+	return e.cell.Start().Add(total), true
 }
 
 // Err sees the end of the caller's context at once, whether or not Run's goroutine has.
 func (e *execution) Err() error {
-	if err := e.Context.Err(); err != nil || e.caller.Err() == nil {
+	if err := e.inner.Err(); err != nil || e.caller.Err() == nil {
 		return err
 	}
 	e.callerDone()
-	<-e.Context.Done() // another goroutine may have decided, and be about to cancel
-	return e.Context.Err()
+	<-e.inner.Done() // another goroutine may have decided, and be about to cancel
+	return e.inner.Err()
 }
 
 // String keeps fmt from reading the fields of a context that is in use.

@@ -239,9 +239,9 @@ func TestLateReturn(t *testing.T) {
 				if e := stopped(t, err); !e.Abandoned {
 					t.Fatal("not abandoned")
 				}
-				r.want(t, "started", "abandoned", "finished")
+				r.want(t, "started", "exceeded", "abandoned", "finished")
 				time.Sleep(time.Hour)
-				r.want(t, "started", "abandoned", "finished", "returned")
+				r.want(t, "started", "exceeded", "abandoned", "finished", "returned")
 				s := r.snapshot("returned")
 				var p *timeout.PanicError
 				if !errors.Is(s.Err, tc.err) || s.Elapsed != time.Minute || errors.As(s.Err, &p) != (tc.name == "panic") {

@@ -10,24 +10,24 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// An execution is one supervised run, and the context of its function, and its
-// heartbeat cell: one object, so that a run costs few allocations and none of them
-// can outlive the others.
+// An Execution is one call of [Run] or [Do]. [FromContext] returns the one that a function
+// runs in, and [Running] those that run now, as [Watch] says. A nil *Execution is none: its
+// methods return zero values. It must not be copied.
 //
-// The outcome is decided under the cell's lock, by whoever sets decided: the function
-// that returns, the limit that fires or the end of the caller's context. The context is
-// cancelled after that, by the same one, so the error, the context's Cause, the hooks and
-// the log report one outcome.
-type execution struct {
-	context.Context // the function's, without what this type adds
-	caller          context.Context
-	finish          context.CancelCauseFunc // cancels Context as canceled, ...
-	propagate       func()                  // ... and this as root says
-	ended           atomic.Pointer[ending]
+// It can be asked when it has ended, too, but keeps all that it worked on in memory. Who
+// wants to remember an execution keeps its [Snapshot].
+type Execution struct {
+	inner     context.Context         // the function's, without what this type adds
+	caller    context.Context         // an *enriched if a hook has added values
+	finish    context.CancelCauseFunc // cancels inner as canceled, ...
+	propagate func()                  // ... and this as root says
+	ended     atomic.Pointer[ending]
 
 	settings
-	fn       func(context.Context) error
-	borrowed bool // the total is what was left of the caller's deadline
+	fn        func(context.Context) error
+	watch     *watchers             // those of the process, when it began
+	observing *observation          // where limits are only observed
+	entry     atomic.Pointer[entry] // nil for most
 
 	// The heartbeat. Its lock guards what follows.
 	cell  pulse.Cell
@@ -35,18 +35,18 @@ type execution struct {
 	armed time.Duration // when the timer fires next; Forever where it is not set
 	// decided says that no limit may fire any more: one has, or the function has
 	// returned, or the caller's end was seen.
-	decided       bool
-	returned      bool
-	abandoned     bool
-	stalls        int
-	unloggedStall time.Duration // how late the timer was at the newest stall, if that is not logged yet
-	warnedFor     time.Duration // the beat for whose gap NearIdle was called last, -1 for none
-	wait          chan struct{} // closed when the function returns, if somebody waits for that
-	reported      chan struct{} // closed when the abandonment has been reported
+	decided     bool
+	returned    bool
+	abandoned   bool
+	borrowed    bool          // the total that is enforced is what was left of the caller's deadline
+	byHand      bool          // it was aborted by Abort
+	stalls      *stalls       // nil where there were none
+	warnedFor   time.Duration // the beat for whose gap NearIdle was called last, -1 for none
+	cancelledAt time.Duration // where the grace begins
+	returnedAt  time.Duration
 
 	// Written by who decides, before the context is cancelled.
-	stop        *Error        // the outcome, nil if the function has returned in time
-	cancelledAt time.Duration // where the grace begins
+	stop *Error // the outcome, nil if the function has returned in time
 
 	// Written by the function's goroutine before returned is set.
 	err      error
@@ -54,6 +54,16 @@ type execution struct {
 
 	passing atomic.Pointer[PanicError] // the last that an execution within this one has raised as it was
 }
+
+// An execution is an Execution as this package sees it: also the context of its function,
+// and its heartbeat cell. It is one object, so that a run costs few allocations and none
+// of them can outlive the others.
+//
+// The outcome is decided under the cell's lock, by whoever sets decided: the function
+// that returns, the limit that fires or the end of the caller's context. The context is
+// cancelled after that, by the same one, so the error, the context's Cause, the hooks and
+// the log report one outcome.
+type execution Execution
 
 // prepare settles the limits and starts the clock.
 func (e *execution) prepare() {
@@ -71,6 +81,9 @@ func (e *execution) prepare() {
 	e.limits.Grace = e.limits.grace()
 	e.armed, e.warnedFor = pulse.Forever, -1
 	e.cell.Init(pulse.Of(e.caller), e.clock, e.limits.Idle, (*engine)(e))
+	if e.observe {
+		e.observing = new(observation)
+	}
 	if e.tool != "" {
 		e.caller = pprof.WithLabels(e.caller, pprof.Labels("tool", e.tool))
 	}
@@ -87,8 +100,12 @@ func (e *execution) adopt() bool {
 	if around := pulse.Of(e.caller); e.cell.Clock() != nil && around.Clock() == nil {
 		left = time.Until(deadline) // it is on another clock than the execution
 	}
-	if left > 0 && (e.limits.Total == 0 || left <= e.limits.Total) {
+	first := e.limits.Total == 0 || left <= e.limits.Total
+	if left > 0 && first {
 		e.limits.Total, e.borrowed = left, true
+	}
+	if o := e.observing; o != nil {
+		o.cap, e.borrowed = left, true // also where the total, which is not enforced, comes first
 	}
 	return left > 0
 }
@@ -98,7 +115,8 @@ func (e *execution) adopt() bool {
 func (e *execution) neverStarted() error {
 	out := &Error{Kind: Total, Tool: e.tool} // with a limit of 0: that was the time left
 	if e.caller.Err() != nil {
-		out.Kind, out.Cause = callersKind(e.caller), context.Cause(e.caller)
+		out.Cause = context.Cause(e.caller)
+		out.Kind = callersKind(e.caller.Err(), out.Cause)
 	}
 	e.logAttrs(slog.LevelInfo, "tool was not started", slog.Any("error", out))
 	return out
@@ -107,11 +125,11 @@ func (e *execution) neverStarted() error {
 // callersKind is what the end of a caller's context means for what runs under it. A
 // deadline is a total. But an idle limit of an execution around, which its context shows
 // as a deadline too, is an abort.
-func callersKind(caller context.Context) Kind {
-	if caller.Err() != context.DeadlineExceeded {
+func callersKind(err, cause error) Kind {
+	if err != context.DeadlineExceeded {
 		return Aborted
 	}
-	if around, ok := context.Cause(caller).(*Error); ok && around.Kind != Total {
+	if around, ok := cause.(*Error); ok && around.Kind != Total {
 		return Aborted
 	}
 	return Total
@@ -125,7 +143,7 @@ func (e *execution) callerDone() {
 		return
 	}
 	now := e.cell.Flush()
-	e.fire(e.due(now), now)
+	e.fire(e.newError(e.due(now), now))
 }
 
 // main is the function's goroutine. It must not be inlined, and its receiver must be
@@ -163,13 +181,23 @@ func (e *execution) settle() {
 	first := !e.decided
 	if first {
 		now := e.cell.Flush() // also for the stamp of a burst that has not ended
+		e.returnedAt = now
 		if kind := e.due(now); kind != 0 || e.caller.Err() != nil {
 			e.decide(e.newError(kind, now))
 		} else {
 			e.decide(nil)
 		}
+	} else {
+		e.returnedAt = e.cell.Now()
 	}
-	wait, abandoned := e.wait, e.abandoned
+	var wait chan struct{}
+	if n := e.entry.Load(); n != nil {
+		wait = n.wait
+	}
+	abandoned := e.abandoned
+	if abandoned {
+		abandonedNow.Add(-1)
+	}
 	e.cell.Unlock()
 
 	if first {
@@ -200,12 +228,34 @@ func (e *execution) decide(stop *Error) {
 func (e *execution) newError(due Kind, now time.Duration) *Error {
 	kind := due
 	if due == 0 {
-		kind = callersKind(e.caller)
+		kind = callersKind(e.caller.Err(), e.callersCause())
 	}
+	out := e.errorAt(kind, now)
+	switch kind {
+	case Total:
+		around := e.totalOf()
+		out.Limit = around.cap()
+		switch {
+		case around.borrowed:
+			// Whether the caller's own timer has fired by now is a matter of chance, so its
+			// Cause is not asked for.
+			out.Cause = context.DeadlineExceeded
+		case due == 0:
+			out.Limit, out.Cause = now, e.callersCause() // a deadline that was not shown
+		}
+	case Aborted:
+		out.Cause = e.callersCause()
+	}
+	return out
+}
+
+// errorAt is an outcome at now with the execution's own limit, if it is one. The cell is
+// locked.
+func (e *execution) errorAt(kind Kind, now time.Duration) *Error {
 	out := &Error{
 		Kind: kind, Tool: e.tool, Limits: e.limits, Elapsed: now,
 		SinceBeat:  max(now-e.cell.Last(), 0), // a beat may have come since now was read
-		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls,
+		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls.sum().count,
 	}
 	switch kind {
 	case Idle:
@@ -213,31 +263,27 @@ func (e *execution) newError(due Kind, now time.Duration) *Error {
 		out.SinceBeat = max(out.SinceBeat, out.Limit) // or a beat has come since it was judged
 		out.LongestGap = max(out.LongestGap, out.Limit)
 	case Total:
-		around := e.totalOf()
-		out.Limit = around.limits.Total
-		switch {
-		case around.borrowed:
-			// Whether the caller's own timer has fired by now is a matter of chance, so its
-			// Cause is not asked for.
-			out.Cause = context.DeadlineExceeded
-		case due == 0:
-			out.Limit, out.Cause = now, context.Cause(e.caller) // a deadline that was not shown
-		}
-	case Aborted:
-		out.Cause = context.Cause(e.caller)
+		out.Limit = e.limits.Total
 	}
 	return out
+}
+
+// cap is the total that is enforced, 0 if none is.
+func (e *execution) cap() time.Duration {
+	if e.observing != nil {
+		return e.observing.cap
+	}
+	return e.limits.Total
 }
 
 // totalOf is the execution whose total e's is, as a user knows it: one around e, where e has
 // taken that one's deadline for its own.
 func (e *execution) totalOf() *execution {
 	for e.borrowed {
-		around, ok := pulse.Of(e.caller).Engine().(*engine)
-		if !ok {
+		outer := e.around()
+		if outer == nil {
 			break
 		}
-		outer := (*execution)(around)
 		mine, _ := e.Deadline()
 		if theirs, ok := outer.Deadline(); !ok || !theirs.Equal(mine) {
 			break // it is a plain context's
@@ -247,26 +293,48 @@ func (e *execution) totalOf() *execution {
 	return e
 }
 
+// around is the execution around, or nil.
+func (e *execution) around() *execution {
+	around, _ := e.cell.Around().Engine().(*engine)
+	return (*execution)(around)
+}
+
 // conclude is what Run returns, once the context is done.
 func (e *execution) conclude() (returned bool, err error) {
-	defer e.cell.End() // leaves nothing behind
-	e.logStall(e.unloggedStall)
+	defer e.end()
+	if e.stalls != nil {
+		e.reportStall(e.stalls.unreported)
+	}
+	if e.observing != nil {
+		e.reportExceeded()
+	}
 	if e.stop == nil {
-		if len(e.hooks) > 0 {
-			e.observeNow(hookFinished, e.err)
+		if e.observing != nil || e.wants(hookFinished) {
+			e.finished(nil)
 		}
 		return e.deliver(e.err)
 	}
 	out := new(Error)
 	*out = *e.stop // which the function may be reading
+	if out.Timeout() && e.observing == nil {
+		e.exceeded(out)
+	}
 	if !e.awaitReturn() {
 		e.abandon(out)
 		return false, out
 	}
 	out.Err = e.err
 	e.logStop(out)
-	e.observe(hookFinished, e.snapshotOf(out))
+	e.finished(out)
 	return e.deliver(out)
+}
+
+// end leaves nothing behind but what was abandoned.
+func (e *execution) end() {
+	e.cell.End()
+	if n := e.entry.Load(); n != nil && !e.abandoned {
+		n.remove()
+	}
 }
 
 // deliver returns err to the caller, unless the function has panicked and the caller wants
@@ -292,7 +360,7 @@ func (e *execution) awaitReturn() bool {
 	// Run itself may be late, by the time that a hook took.
 	if left := e.limits.Grace - (e.cell.Now() - e.cancelledAt); left > 0 {
 		wait := make(chan struct{})
-		e.wait = wait
+		e.identity().wait = wait
 		e.cell.Unlock()
 		over := make(chan struct{})
 		timer := pulse.AfterFunc(e.cell.Clock(), left, func() { close(over) })
@@ -306,8 +374,11 @@ func (e *execution) awaitReturn() bool {
 	}
 	defer e.cell.Unlock()
 	if !e.returned {
-		e.abandoned, e.reported = true, make(chan struct{})
+		e.abandoned = true
 		abandonedNow.Add(1)
+		n := e.identity()
+		n.reported = make(chan struct{})
+		n.insert() // before it can return, and be removed
 	}
 	return e.returned
 }

@@ -2,74 +2,163 @@ package timeout
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 )
 
-// Hooks are called as an execution goes on, for metrics and traces. Any of them may
-// be nil.
+// Hooks are called as an execution goes on, for metrics and traces. Any of them may be nil.
+// [WithHooks] sets those of one execution, and [Watch] those of all.
 //
-// They are called synchronously, with the function's context, which Finished, Abandoned
-// and Returned find cancelled, and should return quickly: Started, Abandoned and
-// Finished hold up the caller, Returned the goroutine that was abandoned. A panic in a
-// hook is recovered and logged. What a hook beats counts as the function's.
+// All but Context are called with the function's context, which Exceeded (unless limits are
+// only observed), Finished, Abandoned and Returned find cancelled; [FromContext] returns
+// the execution there. They are called synchronously and should return quickly: Context,
+// Started, Exceeded, Abandoned and Finished hold up the caller, Returned the goroutine that
+// was abandoned. A panic in a hook is recovered and logged. What a hook beats counts as the
+// function's.
 type Hooks struct {
+	// Context returns the context that the function's is made from, for a trace that
+	// begins a span here. It gets the caller's, or what the hook before has returned, and is
+	// called before Started; the time that it takes counts. Only the values of what it
+	// returns matter: what ends the function's context, how, and when is not up to it. nil
+	// adds nothing.
+	Context func(context.Context, Snapshot) context.Context
 	// Started is called before the function. An execution whose context was over from
-	// the start has no Started and no Finished.
+	// the start has no Context, no Started and no Finished.
 	Started func(context.Context, Snapshot)
 	// NearIdle is called when 80 % of the idle limit has passed without a heartbeat,
 	// once for each such gap. It runs on a goroutine of its own, and so may still run
 	// beside Finished, or after Run has returned.
 	NearIdle func(context.Context, Snapshot)
+	// Stalled is called when the process is found to have been stopped, see [Run]. It may
+	// run on a goroutine of its own, as NearIdle does.
+	Stalled func(context.Context, Snapshot)
+	// Exceeded is called when a limit has fired, with the [*Error] as Err. That stops the
+	// execution, and Exceeded is called once, before the grace. Under [WithObserveOnly] it
+	// is called for what would have stopped it, once for each limit, may run on a goroutine of
+	// its own, as NearIdle does, and is not called for the caller's deadline.
+	Exceeded func(context.Context, Snapshot)
+	// Abandoned is called before Finished when the function has not returned within
+	// the grace.
+	Abandoned func(context.Context, Snapshot)
 	// Finished is called when the outcome is known, right before Run returns or
 	// panics, exactly once for each Started. It is also how to get the figures of a
 	// run that succeeded.
 	Finished func(context.Context, Snapshot)
-	// Abandoned is called before Finished when the function has not returned within
-	// the grace.
-	Abandoned func(context.Context, Snapshot)
 	// Returned is called when a function that was abandoned returns after all, with what
 	// it returned as Err. If it panicked, that is a *PanicError.
 	Returned func(context.Context, Snapshot)
 }
 
-// A Snapshot is what a hook learns: the state of the execution when the hook is called,
-// or, in Abandoned and Finished, when the execution was stopped.
-type Snapshot struct {
-	Tool       string
-	Limits     Config        // as enforced: normalised, Total cut to the caller's deadline, Grace filled in
-	Elapsed    time.Duration // since the start
-	SinceBeat  time.Duration // since the last heartbeat
-	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included, holds and stalls not
-	Beats      uint64        // see heartbeat.Monitor.Count
-	Detail     any           // the newest, see heartbeat.BeatWith; nil if there was none
-	Stalls     int           // as in Error
-	Err        error         // the outcome as Run returns it; with a *PanicError in it where Run panics
-	Stack      []byte        // as in Error
-}
-
-// LogValue returns everything but the stack as a group.
-func (s Snapshot) LogValue() slog.Value {
-	attrs := []slog.Attr{
-		slog.String("tool", s.Tool),
-		slog.Duration("total", s.Limits.Total),
-		slog.Duration("idle", s.Limits.Idle),
-		slog.Duration("elapsed", s.Elapsed),
-		slog.Duration("since_beat", s.SinceBeat),
-		slog.Duration("longest_gap", s.LongestGap),
-		slog.Uint64("beats", s.Beats),
-		slog.Any("error", s.Err),
-	}
-	if s.Detail != nil {
-		attrs = append(attrs, slog.String("last", textOf(s.Detail)))
-	}
-	if s.Stalls > 0 {
-		attrs = append(attrs, slog.Int("stalls", s.Stalls))
-	}
-	return slog.GroupValue(attrs...)
-}
-
-// WithHooks calls h. Given more than once, all are called, in the order given.
+// WithHooks calls h. Given more than once, all are called, in the order given. Those of
+// [Watch] are called before them in Context and Started, and after them in all others: what
+// began first ends last.
 func WithHooks(h Hooks) Option {
 	return optionFunc(func(s *settings) { s.hooks = append(s.hooks, h) })
+}
+
+// The hooks by name, so that there is one place that calls them.
+type hook func(*Hooks) func(context.Context, Snapshot)
+
+var (
+	hookStarted   hook = func(h *Hooks) func(context.Context, Snapshot) { return h.Started }
+	hookNearIdle  hook = func(h *Hooks) func(context.Context, Snapshot) { return h.NearIdle }
+	hookStalled   hook = func(h *Hooks) func(context.Context, Snapshot) { return h.Stalled }
+	hookExceeded  hook = func(h *Hooks) func(context.Context, Snapshot) { return h.Exceeded }
+	hookAbandoned hook = func(h *Hooks) func(context.Context, Snapshot) { return h.Abandoned }
+	hookFinished  hook = func(h *Hooks) func(context.Context, Snapshot) { return h.Finished }
+	hookReturned  hook = func(h *Hooks) func(context.Context, Snapshot) { return h.Returned }
+)
+
+// wants reports whether anybody has set the hook.
+func (e *execution) wants(h hook) bool { return e.watched() && e.anybodyWants(h) }
+
+// watched reports whether there are any hooks.
+func (e *execution) watched() bool { return e.watch != nil || len(e.hooks) > 0 }
+
+func (e *execution) anybodyWants(h hook) bool {
+	return isSet(h, e.hooks) || e.watch != nil && isSet(h, e.watch.hooks)
+}
+
+func isSet(h hook, in []Hooks) bool {
+	for i := range in { // by its address: a copy would be an allocation
+		if h(&in[i]) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// enrich calls the Context hooks, and returns the present instant if it has.
+func (e *execution) enrich() (now time.Duration) {
+	if e.watch != nil {
+		now = e.enrichByAll(e.watch.hooks, now)
+	}
+	return e.enrichByAll(e.hooks, now)
+}
+
+func (e *execution) enrichByAll(all []Hooks, now time.Duration) time.Duration {
+	for i := range all {
+		if f := all[i].Context; f != nil {
+			e.enrichBy(f)
+			now = e.cell.Now()
+		}
+	}
+	return now
+}
+
+func (e *execution) enrichBy(f func(context.Context, Snapshot) context.Context) {
+	defer e.survive()
+	ctx := f(e.caller, e.snapshot(nil))
+	switch c, again := e.caller.(*enriched); {
+	case ctx == nil:
+	case again:
+		e.caller = &enriched{c.Context, ctx}
+	default:
+		e.caller = &enriched{e.caller, ctx}
+	}
+}
+
+// begin reports the start.
+func (e *execution) begin() {
+	if e.wants(hookStarted) {
+		s := e.snapshot(nil)
+		if e.watch != nil {
+			e.callAll(e.watch.hooks, hookStarted, &s)
+		}
+		e.callAll(e.hooks, hookStarted, &s)
+	}
+	if e.watch != nil {
+		e.identity().insert() // last: a hook that calls runtime.Goexit leaves nothing in the list
+	}
+}
+
+// call calls any hook but those of the start.
+func (e *execution) call(h hook, s *Snapshot) {
+	e.callAll(e.hooks, h, s)
+	if e.watch != nil {
+		e.callAll(e.watch.hooks, h, s)
+	}
+}
+
+func (e *execution) callAll(all []Hooks, h hook, s *Snapshot) {
+	for i := range all {
+		if f := h(&all[i]); f != nil {
+			e.callOne(f, s)
+		}
+	}
+}
+
+func (e *execution) callOne(f func(context.Context, Snapshot), s *Snapshot) {
+	defer e.survive()
+	f(e, *s)
+}
+
+// survive is deferred where a hook is called.
+func (e *execution) survive() {
+	if v := recover(); v != nil {
+		e.logAttrs(slog.LevelError, "hook panicked",
+			slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))
+	}
 }

@@ -40,7 +40,7 @@ func (r *recorder) hooks() timeout.Hooks {
 	}
 	return timeout.Hooks{
 		Started: note("started"), NearIdle: note("near idle"), Finished: note("finished"),
-		Abandoned: note("abandoned"), Returned: note("returned"),
+		Exceeded: note("exceeded"), Stalled: note("stalled"), Abandoned: note("abandoned"), Returned: note("returned"),
 	}
 }
 
@@ -71,24 +71,26 @@ func TestHooks(t *testing.T) {
 			time.Sleep(time.Minute) // close to it again, and deaf
 			return errTool
 		}, timeout.Config{Total: time.Hour, Idle: 10 * time.Second, Grace: 5 * time.Second}, timeout.WithName("scan"), timeout.WithHooks(r.hooks()))
-		r.want(t, "started", "near idle", "near idle", "abandoned", "finished")
+		r.want(t, "started", "near idle", "near idle", "exceeded", "abandoned", "finished")
 		if got := stopped(t, err).Limits; got != r.snapshot("finished").Limits {
 			t.Errorf("the error has the limits %v", got)
 		}
 
 		limits := timeout.Config{Total: time.Hour, Idle: 10 * time.Second, Grace: 5 * time.Second}
 		const last = 17*time.Second - 1
-		snapshot := func(at time.Duration, err error) timeout.Snapshot {
+		id, start := r.snapshot("started").ID, time.Now().Add(-last-15*time.Second)
+		snapshot := func(state timeout.State, at time.Duration, err error) timeout.Snapshot {
 			return timeout.Snapshot{
-				Tool: "scan", Limits: limits, Elapsed: at, SinceBeat: at - last,
+				ID: id, Tool: "scan", State: state, Limits: limits, Start: start, Elapsed: at, SinceBeat: at - last,
 				LongestGap: max(9*time.Second, at-last), Beats: 2, Err: err,
 			}
 		}
 		for name, want := range map[string]timeout.Snapshot{
-			"started":   {Tool: "scan", Limits: limits},
-			"near idle": snapshot(last+8*time.Second, nil),
-			"abandoned": snapshot(last+10*time.Second, err), // when it was stopped, without the grace
-			"finished":  snapshot(last+10*time.Second, err),
+			"started":   {ID: id, Tool: "scan", State: timeout.StateRunning, Limits: limits, Start: start},
+			"near idle": snapshot(timeout.StateNearIdle, last+8*time.Second, nil),
+			"exceeded":  snapshot(timeout.StateStopping, last+10*time.Second, err),
+			"abandoned": snapshot(timeout.StateAbandoned, last+10*time.Second, err), // when it was stopped, without the grace
+			"finished":  snapshot(timeout.StateAbandoned, last+10*time.Second, err),
 		} {
 			if diff := cmp.Diff(want, r.snapshot(name), cmpopts.IgnoreFields(timeout.Snapshot{}, "Stack"), cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -99,7 +101,7 @@ func TestHooks(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		r.want(t, "started", "near idle", "near idle", "abandoned", "finished", "returned")
+		r.want(t, "started", "near idle", "near idle", "exceeded", "abandoned", "finished", "returned")
 		if s := r.snapshot("returned"); s.Err != errTool || s.Elapsed != last+time.Minute {
 			t.Errorf("returned: %v after %v", s.Err, s.Elapsed)
 		}
@@ -167,7 +169,7 @@ func TestBadHooks(t *testing.T) {
 		if e := stopped(t, err); e.Kind != timeout.Idle || time.Since(start) != 10*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
-		r.want(t, "started", "finished") // the slow one keeps the one after it waiting
+		r.want(t, "started", "exceeded", "finished") // the slow one keeps the one after it waiting
 		if n := strings.Count(buf.String(), `level=ERROR msg="hook panicked" panic="bad hook"`); n != 2 {
 			t.Errorf("%d panics logged:\n%s", n, buf.String())
 		}

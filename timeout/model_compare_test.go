@@ -18,6 +18,9 @@ func (d *driver) dates() (dates []time.Duration) {
 			continue
 		}
 		dates = append(dates, o.last)
+		for _, e := range o.exceeded {
+			dates = append(dates, o.start+e.Elapsed-e.SinceBeat)
+		}
 		for _, err := range []error{o.err, o.cause} {
 			var e *timeout.Error
 			if errors.As(err, &e) {
@@ -75,6 +78,21 @@ func (d *driver) compare(e *simulated, final bool) string {
 		}
 		if want.abandoned {
 			calls.abandoned, calls.returned = 1, 1
+		}
+		if want.stopped && want.called && (want.kind == timeout.Total || want.kind == timeout.Idle) {
+			calls.exceeded = 1
+		}
+		if e.observe {
+			calls.exceeded = 0
+			differ("number of limits exceeded", len(o.exceeded), len(e.exceeded))
+			for i, x := range e.exceeded {
+				if i < len(o.exceeded) {
+					differ("limit exceeded", o.exceeded[i].Kind, x.kind)
+					differ("instant at which it was", o.start+o.exceeded[i].Elapsed, x.at)
+					differ("instant at which that was reported", o.exceededAt[i], x.at)
+				}
+			}
+			differ("Observed", o.observed != nil, len(e.exceeded) > 0)
 		}
 		differ("hooks", o.calls, calls)
 		if len(e.crowd) <= 100 && e.idle%5 == 0 && !near(o.near, e.mustWarn, e.mayWarn) {

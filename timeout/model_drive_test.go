@@ -48,6 +48,10 @@ type seen struct {
 
 	calls hookCalls
 	near  []time.Duration // instants of NearIdle
+	// What would have stopped it, where limits are only observed, and the instants.
+	exceeded   []*timeout.Error
+	exceededAt []time.Duration
+	observed   *timeout.Error // what Finished says of it
 
 	ctxCause   error // in the end
 	finalCount uint64
@@ -92,7 +96,7 @@ func drive(s *schedule) *driver {
 	return d
 }
 
-type hookCalls struct{ started, finished, abandoned, returned int }
+type hookCalls struct{ started, exceeded, finished, abandoned, returned int }
 
 func (d *driver) now() time.Duration { return time.Since(d.base) }
 
@@ -124,6 +128,9 @@ func (d *driver) run(ctx context.Context, sc *script) {
 	if sc.hooks {
 		opts = append(opts, timeout.WithHooks(d.hooks(o)))
 	}
+	if sc.observe {
+		opts = append(opts, timeout.WithObserveOnly())
+	}
 	if sc.do {
 		v, err = timeout.Do(ctx, fn, opts...)
 	} else {
@@ -149,7 +156,23 @@ func (d *driver) hooks(o *seen) timeout.Hooks {
 		}
 	}
 	return timeout.Hooks{
-		Started: count(&o.calls.started), Finished: count(&o.calls.finished),
+		Started: count(&o.calls.started),
+		Finished: func(_ context.Context, s timeout.Snapshot) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			o.calls.finished++
+			o.observed = s.Observed
+		},
+		Exceeded: func(_ context.Context, s timeout.Snapshot) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if !s.ObserveOnly {
+				o.calls.exceeded++
+				return
+			}
+			o.exceeded = append(o.exceeded, s.Err.(*timeout.Error))
+			o.exceededAt = append(o.exceededAt, d.now())
+		},
 		Abandoned: count(&o.calls.abandoned), Returned: count(&o.calls.returned),
 		NearIdle: func(context.Context, timeout.Snapshot) {
 			d.mu.Lock()

@@ -130,7 +130,7 @@ func (g *generator) after(now time.Duration) time.Duration {
 }
 
 func (g *generator) script(c timeout.Config, start time.Duration) *script {
-	sc := &script{id: g.scripts, config: c, do: g.IntN(2) == 0, hooks: g.IntN(2) == 0, attentive: g.IntN(4) > 0, result: result(g.IntN(int(results)))}
+	sc := &script{id: g.scripts, config: c, do: g.IntN(2) == 0, hooks: g.IntN(2) == 0, observe: g.IntN(5) == 0, attentive: g.IntN(4) > 0, result: result(g.IntN(int(results)))}
 	g.scripts++
 	g.around = append(g.around, sc.id)
 	g.idles = append(g.idles, c.Idle)

@@ -97,6 +97,9 @@ func (m *model) limits() {
 			continue
 		}
 		aborted := m.doneAt(e) == m.now
+		if e.observe && e.due > m.now {
+			m.observe(e)
+		}
 		switch {
 		case e.due <= m.now:
 			// The deadline of the context around is e's total, and not an abort,
@@ -106,7 +109,7 @@ func (m *model) limits() {
 			} else {
 				m.stop(e, timeout.Total, e.limit)
 			}
-		case e.idleDue() <= m.now:
+		case e.idleDue() <= m.now && !e.observe:
 			if aborted && m.perhaps() {
 				m.stop(e, timeout.Aborted, 0)
 			} else {
@@ -116,6 +119,22 @@ func (m *model) limits() {
 			m.stop(e, timeout.Aborted, 0)
 		}
 	}
+}
+
+// observe notes what would have stopped e, once for each limit, the total first.
+func (m *model) observe(e *simulated) {
+	note := func(k timeout.Kind, due time.Duration) {
+		if due > m.now || e.hasExceeded(k) {
+			return
+		}
+		e.exceeded = append(e.exceeded, exceeding{k, m.now})
+		n, o := len(e.exceeded), m.seen[e.id]
+		if e.hooks && (len(o.exceeded) < n || o.exceeded[n-1].Kind != k || o.exceeded[n-1].Elapsed != m.now-e.start) {
+			m.expect(fmt.Sprintf("execution %d: %v is not said to be exceeded at %v", e.id, k, m.now))
+		}
+	}
+	note(timeout.Total, e.total)
+	note(timeout.Idle, e.idleDue())
 }
 
 func (m *model) stop(e *simulated, k timeout.Kind, limit time.Duration) {

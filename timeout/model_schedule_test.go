@@ -33,9 +33,11 @@ type script struct {
 	config timeout.Config
 	do     bool // Do instead of Run
 	hooks  bool
-	steps  []step
-	end    time.Duration // when it returns, if it is not busy then
-	result result
+	// observe says that limits are only observed.
+	observe bool
+	steps   []step
+	end     time.Duration // when it returns, if it is not busy then
+	result  result
 
 	// An attentive function also waits for its context. When that is done it lingers,
 	// deaf, takes the late steps, whose instants do not count, and returns.
@@ -100,7 +102,11 @@ func (s *schedule) String() string {
 }
 
 func (sc *script) print(b *strings.Builder, indent string) {
-	fmt.Fprintf(b, "%sexecution %d: total %v, idle %v, grace %v\n", indent, sc.id, sc.config.Total, sc.config.Idle, sc.config.Grace)
+	fmt.Fprintf(b, "%sexecution %d: total %v, idle %v, grace %v", indent, sc.id, sc.config.Total, sc.config.Idle, sc.config.Grace)
+	if sc.observe {
+		b.WriteString(", only observed")
+	}
+	b.WriteByte('\n')
 	indent += "    "
 	for _, st := range sc.steps {
 		fmt.Fprintf(b, "%sat %v %v\n", indent, st.at, st)
@@ -185,6 +191,9 @@ func (s *schedule) simpler() []*schedule {
 		}
 		if len(sc.late) > 0 {
 			add(func(c *schedule) { c.scripts[sc.id].late = nil })
+		}
+		if sc.observe {
+			add(func(c *schedule) { c.scripts[sc.id].observe = false })
 		}
 		if sc.linger > 0 {
 			add(func(c *schedule) { c.scripts[sc.id].linger = 0 })

@@ -2,6 +2,7 @@ package timeout_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -68,6 +69,9 @@ type simulated struct {
 	limit, idle, grace time.Duration
 	foreign            bool // due is the deadline of the caller's context ...
 	cut                bool // ... and not the total of an execution around
+	// Where limits are only observed: when the total is, or never, and what was exceeded.
+	total    time.Duration
+	exceeded []exceeding
 
 	last        time.Duration
 	made        time.Duration   // when the latest beat was made; last is what it is dated
@@ -117,6 +121,16 @@ type outcome struct {
 	at, lastLow, lastHigh                        time.Duration // Monitor.Last
 	finished                                     bool
 	doneAt                                       time.Duration
+}
+
+// An exceeding is a limit that would have fired.
+type exceeding struct {
+	kind timeout.Kind
+	at   time.Duration
+}
+
+func (e *simulated) hasExceeded(k timeout.Kind) bool {
+	return slices.ContainsFunc(e.exceeded, func(x exceeding) bool { return x.kind == k })
 }
 
 // A hold is in force in some executions, the innermost first.
@@ -189,6 +203,13 @@ func (m *model) begin(sc *script, around *simulated) *simulated {
 	if e.limit > 0 {
 		e.idle = min(e.idle, e.limit)
 		e.due = later(e.start, e.limit)
+	}
+	e.total = never
+	if e.observe {
+		e.total, e.due = e.due, never
+		if deadline <= e.total {
+			e.total = never
+		}
 	}
 	if deadline <= e.due && deadline != never {
 		e.foreign = true
@@ -280,7 +301,8 @@ func (m *model) nextInstant() time.Duration {
 			continue
 		}
 		at(e.nearDue())
-		if e.idleDue() <= next {
+		at(e.total)
+		if e.idleDue() <= next && !e.hasExceeded(timeout.Idle) {
 			m.settle(e, m.dates...)
 		}
 		at(e.idleDue())

@@ -12,12 +12,13 @@ type Option interface{ apply(*settings) }
 
 type settings struct {
 	limits   Config
-	limited  bool // limits were given; otherwise the process default applies
 	tool     string
 	clock    pulse.Clock
 	log      *slog.Logger
 	hooks    []Hooks
+	limited  bool // limits were given; otherwise the process default applies
 	recovers bool
+	observe  bool // and do not enforce
 }
 
 type optionFunc func(*settings)

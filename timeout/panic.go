@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
-
-	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
 // A PanicError holds a panic of the function. It is what [Run] returns with
@@ -63,7 +61,7 @@ func (e *execution) relayPanic() {
 	if _, crash := err.(runtime.Error); !ok || crash {
 		panic(relayedPanic{p})
 	}
-	if around, ok := pulse.Of(e.caller).Engine().(*engine); ok {
+	if around := e.around(); around != nil {
 		around.passing.Store(p)
 	}
 	defer panic(err)

@@ -31,6 +31,9 @@ type Policy struct {
 	Lookup func(string) (string, bool)
 	// Logger gets the warnings; nil is nobody.
 	Logger *slog.Logger
+	// ObserveOnly judges and reports the limits of every tool, and enforces none, as
+	// [WithObserveOnly] does: a server can be watched for a week first.
+	ObserveOnly bool
 
 	doubted [2]uint32 // the doubtful value that was logged last; see firstDoubt
 }
@@ -49,6 +52,8 @@ type Tool struct {
 	// value, with a warning. It does not bind the environment or Config, which are the
 	// operator's and the author's.
 	MaxTotal time.Duration
+	// ObserveOnly is that of the policy for this tool alone; that of the policy is for all.
+	ObserveOnly bool
 }
 
 // Resolve returns the limits of one call of a tool, ready to be passed to [Run].
@@ -65,6 +70,8 @@ type Tool struct {
 //
 // A negative requestTimeout or an environment variable that cannot be read is an error that
 // holds a [*ConfigError]; then the Config is zero: do not use it.
+//
+// A Config does not say whether its limits are enforced; Run and DoPolicy look at ObserveOnly.
 func (p *Policy) Resolve(tool string, requestTimeout time.Duration) (Config, error) {
 	if p == nil {
 		p = &Policy{}
@@ -101,7 +108,10 @@ func (p *Policy) options(ctx context.Context, tool string, requested time.Durati
 	if p == nil {
 		p = &Policy{}
 	}
-	all := append(make([]Option, 0, len(opts)+3), nil, WithName(tool), WithLogger(p.Logger))
+	all := append(make([]Option, 0, len(opts)+4), nil, WithName(tool), WithLogger(p.Logger))
+	if p.ObserveOnly || p.Tools[tool].ObserveOnly {
+		all = append(all, WithObserveOnly())
+	}
 	all = append(all, opts...)
 	limits, err := p.resolve(ctx, tool, requested, func() *slog.Logger {
 		var s settings

@@ -227,7 +227,7 @@ func TestAbandonedIsReportedFirst(t *testing.T) {
 		r.mu.Lock()
 		names := strings.Join(r.names, " ")
 		r.mu.Unlock()
-		if want := "started abandoned finished"; e.Abandoned && !strings.HasPrefix(names, want) {
+		if want := "started exceeded abandoned finished"; e.Abandoned && !strings.HasPrefix(names, want) {
 			t.Fatalf("hooks %q, want %q first", names, want)
 		}
 	}

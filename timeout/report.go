@@ -1,10 +1,7 @@
 package timeout
 
 import (
-	"context"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync/atomic"
 )
 
@@ -12,33 +9,64 @@ var abandonedNow atomic.Int64
 
 // Abandoned is how many functions have been abandoned in this process and have not
 // returned since. Each of them holds a goroutine and whatever it works on. A server
-// whose number keeps growing is best restarted.
+// whose number keeps growing is best restarted. [Running] lists them, whoever watches.
 func Abandoned() int { return int(abandonedNow.Load()) }
 
 // abandon reports that the function did not return within the grace.
 func (e *execution) abandon(out *Error) {
-	defer close(e.reported)
+	defer close(e.identity().reported)
 	out.Abandoned = true
-	if s := e.stack(budgetAfterGrace); s != nil {
+	if s := e.stack(&sampler, budgetAfterGrace); s != nil {
 		out.Stack = s
 	}
 	e.logStop(out)
-	e.observe(hookAbandoned, e.snapshotOf(out))
-	e.observe(hookFinished, e.snapshotOf(out))
+	if e.wants(hookAbandoned) {
+		s := e.snapshotOf(out, StateAbandoned)
+		e.call(hookAbandoned, &s)
+	}
+	e.finished(out)
+}
+
+// exceeded reports that a limit has stopped the execution.
+func (e *execution) exceeded(out *Error) {
+	if e.wants(hookExceeded) {
+		s := e.snapshotOf(out, StateStopping)
+		e.call(hookExceeded, &s)
+	}
+}
+
+// finished reports that Run is about to return out, or, where that is nil, what the function
+// has returned. It must not be inlined: Run is where the stack should be small.
+//
+//go:noinline
+func (e *execution) finished(out *Error) {
+	var s Snapshot
+	switch {
+	case out == nil:
+		s = e.snapshot(e.err)
+	case out.Abandoned:
+		s = e.snapshotOf(out, StateAbandoned)
+	default:
+		s = e.snapshotOf(out, StateEnded)
+	}
+	e.logObserved(&s)
+	e.call(hookFinished, &s)
 }
 
 // returnedLate reports that an abandoned function has returned. It runs on the
 // function's goroutine, and lets the report of the abandonment go first.
 func (e *execution) returnedLate() {
-	abandonedNow.Add(-1)
-	<-e.reported
-	e.observeNow(hookReturned, e.err)
+	n := e.identity()
+	<-n.reported
+	n.remove()
+	s := e.snapshot(e.err)
+	e.call(hookReturned, &s)
 	if e.panicked != nil {
 		e.logAttrs(slog.LevelError, "abandoned tool panicked",
 			slog.String("error", e.err.Error()), slog.String("stack", string(e.panicked.Stack)))
 		return
 	}
-	e.logAttrs(slog.LevelWarn, "abandoned tool returned", slog.Any("execution", e.snapshot(e.err)))
+	e.logAttrs(slog.LevelWarn, "abandoned tool returned", slog.Any("execution", s))
 }
 
 func (e *execution) logStop(out *Error) {
@@ -65,56 +93,4 @@ func (e *execution) logAttrs(level slog.Level, msg string, attrs ...slog.Attr) {
 		attrs = append([]slog.Attr{slog.String("tool", e.tool)}, attrs...)
 	}
 	e.log.LogAttrs(e.caller, level, msg, attrs...)
-}
-
-// snapshot is the state of the execution as it is now.
-func (e *execution) snapshot(err error) Snapshot {
-	e.cell.Lock()
-	defer e.cell.Unlock()
-	now := e.cell.Now()
-	return Snapshot{
-		Tool: e.tool, Limits: e.limits, Elapsed: now, SinceBeat: max(now-e.cell.Last(), 0),
-		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls, Err: err,
-	}
-}
-
-// snapshotOf is the state of the execution when it was stopped: the grace that came
-// after would make the longest gap, by which limits are chosen, longer than it was.
-func (e *execution) snapshotOf(out *Error) Snapshot {
-	return Snapshot{
-		Tool: e.tool, Limits: e.limits, Elapsed: out.Elapsed, SinceBeat: out.SinceBeat,
-		LongestGap: out.LongestGap, Beats: out.Beats, Detail: out.Detail, Stalls: out.Stalls, Err: out, Stack: out.Stack,
-	}
-}
-
-// The hooks by name, so that there is one place that calls them.
-var (
-	hookStarted   = func(h *Hooks) func(context.Context, Snapshot) { return h.Started }
-	hookNearIdle  = func(h *Hooks) func(context.Context, Snapshot) { return h.NearIdle }
-	hookFinished  = func(h *Hooks) func(context.Context, Snapshot) { return h.Finished }
-	hookAbandoned = func(h *Hooks) func(context.Context, Snapshot) { return h.Abandoned }
-	hookReturned  = func(h *Hooks) func(context.Context, Snapshot) { return h.Returned }
-)
-
-// observeNow calls a hook with the present state.
-func (e *execution) observeNow(which func(*Hooks) func(context.Context, Snapshot), err error) {
-	e.observe(which, e.snapshot(err))
-}
-
-func (e *execution) observe(which func(*Hooks) func(context.Context, Snapshot), s Snapshot) {
-	for i := range e.hooks {
-		if f := which(&e.hooks[i]); f != nil {
-			e.call(f, s)
-		}
-	}
-}
-
-func (e *execution) call(f func(context.Context, Snapshot), s Snapshot) {
-	defer func() {
-		if v := recover(); v != nil {
-			e.logAttrs(slog.LevelError, "hook panicked",
-				slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))
-		}
-	}()
-	f(e, s)
 }

@@ -2,6 +2,7 @@ package timeout
 
 import (
 	"context"
+	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
@@ -113,14 +114,18 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	// The context and the timer are made here, and what else there is to do is done by
 	// others, because this is where the caller's stack is lowest: a few hundred bytes
 	// more, and each goroutine that calls Run has to grow its stack from 2 KiB to 4.
-	e.Context, e.finish = context.WithCancelCause((*root)(e))
+	var late time.Duration
+	if e.watch = watching.Load(); e.watched() {
+		late = e.enrich()
+	}
+	e.inner, e.finish = context.WithCancelCause((*root)(e))
 	e.cell.Lock()
 	if first := e.next(); first != pulse.Forever {
-		e.armed, e.timer = first, pulse.AfterFunc(e.cell.Clock(), first, e.onTimer)
+		e.armed, e.timer = first, pulse.AfterFunc(e.cell.Clock(), first-late, e.onTimer)
 	}
 	e.cell.Unlock()
-	if len(e.hooks) > 0 {
-		e.observeNow(hookStarted, nil)
+	if e.watched() {
+		e.begin()
 	}
 	go e.main()
 	// Where both are ready it does not matter which is taken: who decides the outcome is

@@ -14,13 +14,16 @@ const (
 	budgetAfterGrace   = 5000
 )
 
-// sampler finds the goroutine of an execution by the receiver of execution.main.
-var sampler = stacks.Sampler{Frame: "/timeout.(*execution).main("}
+// A sampler finds the goroutine of an execution by the receiver of execution.main. Who asks
+// for a stack has a ration of his own, and takes nothing away from the errors'.
+const frame = "/timeout.(*execution).main("
+
+var sampler, onRequest = stacks.Sampler{Frame: frame}, stacks.Sampler{Frame: frame}
 
 // stack returns the stack of the function's goroutine, with those of the goroutines it
 // has started, nil where it cannot be had within the budget.
-func (e *execution) stack(budget int) []byte {
-	all, fresh := sampler.Take(budget)
+func (e *execution) stack(from *stacks.Sampler, budget int) []byte {
+	all, fresh := from.Take(budget)
 	// An older sample may show where the function was before its last beat, or, with a
 	// clock of one's own, nobody knows when.
 	if all == nil || (!fresh && (e.cell.Clock() != nil || all.Begun.Before(e.cell.LastTime()))) {

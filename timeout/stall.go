@@ -24,32 +24,66 @@ const (
 	minSlack = 10 * time.Millisecond
 )
 
-// Stalled reports whether nobody could run when the idle limit fell due at or before now.
-// If so the idle check has started afresh. The cell is locked.
+// A stalls is what stalls there were. It is not changed, but replaced, under the cell's lock.
+type stalls struct {
+	count      int
+	total      time.Duration // how late the timer was, at all of them together
+	at         time.Duration // when the newest was found
+	unreported time.Duration // how late the timer was at that, if it is not reported yet
+}
+
+func (s *stalls) sum() stalls {
+	if s == nil {
+		return stalls{}
+	}
+	return *s
+}
+
+// overdue is how late the timer is at now, 0 where that is no evidence of a stall. The cell
+// is locked.
 //
 // On a clock that was given a timer is late because the goroutine that moves the clock was
 // quicker, and says nothing. In a bubble of testing/synctest a timer is never late.
-func (w *engine) Stalled(now time.Duration) bool {
-	e := (*execution)(w)
+func (e *execution) overdue(now time.Duration) time.Duration {
 	if e.decided || e.limits.Idle <= 0 || e.cell.Clock() != nil {
-		return false
+		return 0
 	}
 	overdue := now - e.armed
 	if overdue <= min(max(e.limits.Idle/4, minSlack), maxSlack) {
+		return 0
+	}
+	return overdue
+}
+
+// stalledUntil reports whether nobody could run when the idle limit fell due at or before
+// now. If so the idle check has started afresh. The cell is locked.
+func (e *execution) stalledUntil(now time.Duration) bool {
+	overdue := e.overdue(now)
+	if overdue == 0 {
 		return false
 	}
-	e.stalls++
-	e.unloggedStall = overdue
+	s := e.stalls.sum()
+	e.stalls = &stalls{s.count + 1, s.total + overdue, now, overdue}
 	e.armed = now // the timer's function is about to run, and finds the same stall no more
 	e.cell.Restart(now)
 	return true
 }
 
-// logStall logs the newest stall, once. The caller holds no lock: a beat that has found
-// one leaves this to the timer's function, which is about to run, or to the end.
-func (e *execution) logStall(overdue time.Duration) {
-	if overdue > 0 && e.log != nil {
-		e.logAttrs(slog.LevelWarn, "the process was stalled; the tool's idle check starts afresh",
-			slog.Duration("overdue", overdue), slog.Any("execution", e.snapshot(nil)))
+// Excuses reports whether what comes at now, after the limit, counts all the same. The cell
+// is locked.
+func (w *engine) Excuses(now time.Duration) bool {
+	e := (*execution)(w)
+	return e.stalledUntil(now) || e.observing != nil && e.admit(now)
+}
+
+// reportStall reports the newest stall, once. The caller holds no lock: a beat that has
+// found one leaves this to the timer's function, which is about to run, or to the end.
+func (e *execution) reportStall(overdue time.Duration) {
+	if overdue == 0 {
+		return
 	}
+	s := e.snapshot(nil)
+	e.call(hookStalled, &s)
+	e.logAttrs(slog.LevelWarn, "the process was stalled; the tool's idle check starts afresh",
+		slog.Duration("overdue", overdue), slog.Any("execution", s))
 }

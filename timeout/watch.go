@@ -1,128 +1,164 @@
 package timeout
 
 import (
-	"log/slog"
-	"time"
-
-	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
 )
 
-// This file is the one timer of an execution. It is set for the earliest thing that
-// can happen, and where a heartbeat has meanwhile moved that, it fires early, looks,
-// and is set again: a beat touches no timer. A timer per limit, or one that each beat
-// resets, costs more at every rate of beats; polling is late.
-
-// engine is what the heartbeat cell may ask of an execution, see pulse.Engine.
-type engine execution
-
-func (w *engine) Wake(d time.Duration) {
-	e := (*execution)(w)
-	if e.decided {
-		return // nothing is left to judge, so nothing is gained by exact stamps
-	}
-	now := e.cell.Now()
-	e.armFor(now+d, now)
+// watchers is a set of hooks that is never changed, only replaced.
+type watchers struct {
+	hooks []Hooks
+	who   []*byte // whose each of them is
 }
 
-func (w *engine) Rearm() {
-	if e := (*execution)(w); !e.decided {
-		now := e.cell.Now()
-		e.armFor(e.next(), now)
+var (
+	watching    atomic.Pointer[watchers] // nil where nobody watches
+	watchChange sync.Mutex
+)
+
+// Watch calls h for every execution of the process that begins from now on, until stop is
+// called, and makes [Running] list them. It is for what looks at all tools of a program
+// without a part in any: metrics, traces, a page that shows what runs. [Hooks] may be empty
+// for the list's sake. Any number of watchers may be there at once; they are called in the
+// order in which they came.
+//
+// An execution reports to the watchers that were there when it began, for as long as it
+// lasts: each Started has its Finished, also after stop. One that began before is neither
+// reported nor listed, unless it is abandoned. Where nobody watches, that costs an execution
+// one atomic load.
+//
+// Calling stop again does nothing. Both are safe for concurrent use.
+func Watch(h Hooks) (stop func()) {
+	me := new(byte)
+	changeWatchers(func(w *watchers) {
+		w.hooks, w.who = append(w.hooks, h), append(w.who, me)
+	})
+	return func() {
+		changeWatchers(func(w *watchers) {
+			if i := slices.Index(w.who, me); i >= 0 {
+				w.hooks, w.who = slices.Delete(w.hooks, i, i+1), slices.Delete(w.who, i, i+1)
+			}
+		})
 	}
 }
 
-// armFor sees to it that the timer fires at the instant at, or before.
-func (e *execution) armFor(at, now time.Duration) {
-	if at >= e.armed {
-		return
+func changeWatchers(change func(*watchers)) {
+	watchChange.Lock()
+	defer watchChange.Unlock()
+	next := new(watchers)
+	if old := watching.Load(); old != nil {
+		next.hooks, next.who = slices.Clone(old.hooks), slices.Clone(old.who)
 	}
-	e.armed = at
-	if e.timer == nil {
-		e.timer = pulse.AfterFunc(e.cell.Clock(), at-now, e.onTimer)
-		return
+	if change(next); len(next.who) == 0 {
+		next = nil
 	}
-	e.timer.Reset(max(at-now, 0))
+	watching.Store(next)
 }
 
-// next is when the next thing can happen, Forever if nothing can. The cell is locked, as
-// everywhere here, and no burst is on: one that begins after this cannot be overlooked,
-// because it takes the lock to set the timer for its own end.
-func (e *execution) next() time.Duration {
-	idle := e.cell.IdleDue()
-	next := idle
-	if at := e.warningDue(idle); at < next {
-		next = at
+// Running returns the executions that are listed, in the order of their ids, the oldest
+// first: those that have begun while somebody watched, see [Watch], from after Started to
+// after Finished, and all that were abandoned and have not returned yet.
+func Running() []*Execution {
+	var found []*entry
+	for i := range listed {
+		s := &listed[i]
+		s.mu.Lock()
+		for n := s.first; n != nil; n = n.next {
+			found = append(found, n)
+		}
+		s.mu.Unlock()
 	}
-	if e.limits.Total > 0 {
-		next = min(next, e.limits.Total)
+	slices.SortFunc(found, func(a, b *entry) int { return cmp.Compare(a.id, b.id) })
+	all := make([]*Execution, len(found))
+	for i, n := range found {
+		all[i] = (*Execution)(n.of)
 	}
-	return next
+	return all
 }
 
-// due returns the limit that has fallen due, or 0. The total goes first (SPEC 3.4), and
-// counts time in which nobody could run (SPEC 3.16); idle does not.
-func (e *execution) due(now time.Duration) Kind {
-	(*engine)(e).Stalled(now)
-	switch {
-	case e.limits.Total > 0 && now >= e.limits.Total:
-		return Total
-	case e.limits.Idle > 0:
-		if at := e.cell.IdleDue(); now >= at && at != pulse.Forever {
-			return Idle
+// Lookup returns the execution that [Running] lists with this id, or nil.
+func Lookup(id uint64) *Execution {
+	s := &listed[id%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := s.first; n != nil; n = n.next {
+		if n.id == id {
+			return (*Execution)(n.of)
 		}
 	}
-	return 0
+	return nil
 }
 
-// warningDue is when 80 % of the idle limit will have passed, Forever if nobody wants
-// to know or the hook was called already.
-func (e *execution) warningDue(idleDue time.Duration) time.Duration {
-	if idleDue == pulse.Forever || e.warnedFor == idleDue-e.limits.Idle || (e.log == nil && len(e.hooks) == 0) {
-		return pulse.Forever
+// The list of executions is a few lists, each with a lock, which ids go round: one lock would
+// be what all runs of a busy process wait for. Rejected: a map, which is twice the price
+// and keeps the memory of the busiest moment. Lookup, for a person who has clicked, reads
+// one of the lists.
+const shards = 64
+
+var listed [shards]struct {
+	mu    sync.Mutex
+	first *entry
+	_     [48]byte // a cache line
+}
+
+// An entry is what few executions have: an id, a place in the list, and who waits for the
+// function after a stop.
+type entry struct {
+	id uint64
+	of *execution
+
+	// Under the lock of the list.
+	on         bool
+	prev, next *entry
+
+	// Under the cell's lock.
+	wait     chan struct{} // closed when the function returns, if somebody waits for that
+	reported chan struct{} // closed when the abandonment has been reported
+}
+
+var lastID atomic.Uint64
+
+// identity makes the entry where there is none.
+func (e *execution) identity() *entry {
+	if n := e.entry.Load(); n != nil {
+		return n
 	}
-	return idleDue - e.limits.Idle/5
+	e.entry.CompareAndSwap(nil, &entry{id: lastID.Add(1), of: e})
+	return e.entry.Load()
 }
 
-// onTimer looks whether a limit has fallen due.
-func (e *execution) onTimer() {
-	e.cell.Lock()
-	if e.decided {
-		e.cell.Unlock()
+// insert lists the execution, unless it is.
+func (n *entry) insert() {
+	s := &listed[n.id%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.on {
 		return
 	}
-	now := e.cell.Flush()
-	if kind := e.due(now); kind != 0 {
-		e.fire(kind, now)
-		return
+	if n.on, n.next = true, s.first; n.next != nil {
+		n.next.prev = n
 	}
-	e.armed = pulse.Forever
-	stall := e.unloggedStall
-	e.unloggedStall = 0
-	idle := e.cell.IdleDue() // once: a beat may come at any time
-	warn := now >= e.warningDue(idle)
-	if warn {
-		e.warnedFor = idle - e.limits.Idle
-	}
-	e.armFor(e.next(), now)
-	e.cell.Unlock()
-	e.logStall(stall)
-	if warn {
-		s := e.snapshot(nil)
-		e.observe(hookNearIdle, s)
-		e.logAttrs(slog.LevelWarn, "tool is close to its idle limit", slog.Any("execution", s))
-	}
+	s.first = n
 }
 
-// fire stops the execution, because of the limit that has fallen due or, where that is 0,
-// because the caller's context is done. The cell is locked, and unlocked on return.
-func (e *execution) fire(due Kind, now time.Duration) {
-	stop := e.newError(due, now)
-	e.decide(stop)
-	e.cell.Unlock()
-	if due == Idle {
-		// Before the cancellation: afterwards a function that answers is elsewhere.
-		stop.Stack = e.stack(budgetBeforeCancel)
-		e.cancelledAt = e.cell.Now()
+// remove undoes insert. It leaves no way from this entry to another, which would keep that
+// in memory.
+func (n *entry) remove() {
+	s := &listed[n.id%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !n.on {
+		return
 	}
-	e.cancel()
+	if n.prev != nil {
+		n.prev.next = n.next
+	} else {
+		s.first = n.next
+	}
+	if n.next != nil {
+		n.next.prev = n.prev
+	}
+	n.on, n.prev, n.next = false, nil, nil
 }

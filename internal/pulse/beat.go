@@ -59,9 +59,9 @@ func (c *Cell) record(now time.Duration) {
 	if !c.raise(now) {
 		// Too late, or so it looks: a flush that has ended the burst but not yet
 		// raised the stamp would make any beat look late. It holds the lock. Or else
-		// nobody could run, and so neither could the beat.
+		// the engine may have an excuse for it.
 		c.mu.Lock()
-		ok := c.raise(now) || c.engine.Stalled(now)
+		ok := c.raise(now) || c.engine.Excuses(now)
 		c.mu.Unlock()
 		if !ok {
 			return
@@ -133,6 +133,15 @@ func (c *Cell) Flush() (now time.Duration) {
 // Restart makes the idle limit count afresh from now. What was before is no gap of the
 // tool's. The cell is locked.
 func (c *Cell) Restart(now time.Duration) { c.lift(now) }
+
+// Admit makes the idle limit count afresh from now, as a beat in time does. The cell is
+// locked.
+func (c *Cell) Admit(now time.Duration) {
+	if gap := now - c.Last(); gap > 0 {
+		c.lengthen(int64(gap))
+	}
+	c.lift(now)
+}
 
 // lift raises the stamp to now, whatever the limit.
 func (c *Cell) lift(now time.Duration) {

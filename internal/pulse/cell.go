@@ -25,9 +25,10 @@ type Engine interface {
 	Wake(d time.Duration)
 	// Rearm says that the idle check is on again and its timer must be set.
 	Rearm()
-	// Stalled reports whether the limit fell due while nobody could run. Then it has
-	// called Restart.
-	Stalled(now time.Duration) bool
+	// Excuses reports whether a beat or a hold at now counts although the idle limit has
+	// fallen due: nobody could run, or the limit is only observed. Then it has called
+	// Restart or Admit.
+	Excuses(now time.Duration) bool
 }
 
 // A Cell is the heartbeat of one execution. Its address is its identity: it is
@@ -57,6 +58,8 @@ type Cell struct {
 	mu      sync.Mutex // guards what follows, and every change of state and held
 	holds   int32      // holds not yet released, those of nested executions included
 	refused int32      // those of them that came when the limit had fallen due
+	// When the check was suspended, if it is, and for how long it has been before.
+	heldSince, heldBefore time.Duration
 }
 
 type key struct{}
@@ -86,6 +89,9 @@ func (c *Cell) Init(parent *Cell, clk Clock, idle time.Duration, e Engine) {
 		parent.Beat()
 	}
 }
+
+// Around is the cell of the execution around, or nil.
+func (c *Cell) Around() *Cell { return c.parent }
 
 // Engine is what judges the cell; nil of none.
 func (c *Cell) Engine() Engine {
@@ -165,6 +171,15 @@ func (c *Cell) IdleDue() time.Duration {
 		return Forever
 	}
 	return last + c.idle
+}
+
+// Held reports whether the idle check is suspended, and for how long it has been at now:
+// the present time, and all of them together. The cell is locked.
+func (c *Cell) Held(now time.Duration) (yes bool, present, all time.Duration) {
+	if yes = c.held.Load() > 0; yes {
+		present = max(now-c.heldSince, 0)
+	}
+	return yes, present, c.heldBefore + present
 }
 
 // Detail is the newest detail, nil where no beat has carried one.

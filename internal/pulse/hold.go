@@ -68,13 +68,17 @@ func (c *Cell) hold(n int32) {
 		switch {
 		case c.idle <= 0 || gap < c.idle:
 			c.lengthen(int64(gap))
-		case !c.engine.Stalled(now):
+		case !c.engine.Excuses(now):
 			c.refused += n
 			return // too late: the check is not suspended, and the limit fires
 		}
 	}
 	c.lift(now)
-	if c.held.Add(n) == 0 {
+	switch is := c.held.Add(n); is {
+	case n: // it was not held
+		c.heldSince = now
+	case 0:
+		c.heldBefore += now - c.heldSince
 		c.engine.Rearm()
 	}
 }
@@ -86,7 +90,9 @@ func (c *Cell) End() {
 	c.state.Store(closed)
 	relays := c.relays.Swap(nil)
 	n := c.holds
-	c.held.Store(0)
+	if c.held.Swap(0) > 0 {
+		c.heldBefore += c.Now() - c.heldSince
+	}
 	if p := c.parent; p != nil && n > 0 {
 		p.mu.Lock()
 		c.mu.Unlock()

@@ -1,0 +1,140 @@
+package timeout
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+)
+
+// This file is for executions whose limits are judged and reported, and not enforced
+// (SPEC 3.18).
+
+// WithObserveOnly judges the limits, and stops nothing: it is for tools of which nobody
+// knows yet how they beat. Where a limit would have fired, once for each of the two, the
+// logger has a line and Exceeded of [Hooks] is called, both with the [*Error] that Run would
+// have returned; at the end there is a line with the idle limit, or the total, that would
+// have let the execution live. Each limit is judged by itself, whether or not the other
+// has been exceeded.
+//
+// The function's context is not cancelled by its limits, and does not show the total as its
+// Deadline. What ends the caller's context, a deadline of its own included, ends it as always,
+// with a grace; so does [Execution.Abort]. Executions within have limits of their own, which
+// are enforced.
+func WithObserveOnly() Option { return optionFunc(func(s *settings) { s.observe = true }) }
+
+// An observation is what has been observed. It is guarded by the cell's lock.
+type observation struct {
+	cap         time.Duration // what was left of the caller's deadline, which is enforced; 0 is none
+	idle, total bool          // whether they have been exceeded
+	first       *Error
+	unreported  []*Error
+}
+
+// observeDue is due for an execution that is only observed.
+func (e *execution) observeDue(now time.Duration) Kind {
+	o := e.observing
+	if o.cap > 0 && now >= o.cap {
+		return Total
+	}
+	if !o.total && e.limits.Total > 0 && now >= e.limits.Total {
+		o.total = true
+		o.note(e.errorAt(Total, now))
+	}
+	if at := e.cell.IdleDue(); !o.idle && now >= at && at != pulse.Forever {
+		o.idle = true
+		o.note(e.errorAt(Idle, now))
+	}
+	return 0
+}
+
+func (o *observation) note(out *Error) {
+	if o.first == nil {
+		o.first = out
+	}
+	o.unreported = append(o.unreported, out)
+}
+
+// nextToObserve is next for an execution that is only observed.
+func (e *execution) nextToObserve() time.Duration {
+	o, next := e.observing, pulse.Forever
+	if o.cap > 0 {
+		next = o.cap
+	}
+	if !o.total && e.limits.Total > 0 {
+		next = min(next, e.limits.Total)
+	}
+	idle := e.cell.IdleDue()
+	next = min(next, e.warningDue(idle))
+	if now := e.cell.Now(); o.idle && idle <= now {
+		// Nothing is left to be judged. But a timer that is not set finds no stall, which
+		// would then be taken for a gap. So it is set for when the gap has doubled.
+		idle = now + (now - e.cell.Last())
+	}
+	return min(next, idle)
+}
+
+// admit is what becomes of a beat or a hold after the limit: it counts. If it is the first,
+// the timer's function, which is about to run, reports it.
+func (e *execution) admit(now time.Duration) bool {
+	if e.decided || e.observeDue(now) != 0 {
+		return false
+	}
+	e.cell.Admit(now)
+	e.armFor(e.next(), now)
+	return true
+}
+
+// reportExceeded reports what has been exceeded and not been reported yet. The caller holds
+// no lock.
+func (e *execution) reportExceeded() {
+	e.cell.Lock()
+	all := e.observing.unreported
+	e.observing.unreported = nil
+	e.cell.Unlock()
+	for _, seen := range all {
+		out := new(Error)
+		*out = *seen // which is in the snapshots
+		if out.Kind == Idle {
+			out.Stack = e.stack(&sampler, budgetBeforeCancel)
+		}
+		attrs := []slog.Attr{slog.Any("error", out)}
+		if out.Stack != nil {
+			attrs = append(attrs, slog.String("stack", string(out.Stack)))
+		}
+		e.logAttrs(slog.LevelWarn, "tool would have been stopped: its limits are only observed", attrs...)
+		s := e.snapshot(out)
+		s.Stack = out.Stack
+		e.call(hookExceeded, &s)
+	}
+}
+
+// logObserved sums up at the end.
+func (e *execution) logObserved(s *Snapshot) {
+	if s.Observed == nil {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.Any("observed", s.Observed),
+		slog.Duration("elapsed", s.Elapsed),
+		slog.Duration("longest_gap", s.LongestGap),
+		slog.Any("error", s.Err),
+	}
+	if e.observing.idle {
+		attrs = append(attrs, slog.Duration("idle_needed", above(s.LongestGap)))
+	}
+	if e.observing.total {
+		attrs = append(attrs, slog.Duration("total_needed", above(s.Elapsed)))
+	}
+	e.logAttrs(slog.LevelWarn, "tool that would have been stopped has ended", attrs...)
+}
+
+// above is the smallest limit, in whole seconds, or in milliseconds below one, that does not
+// fire after d.
+func above(d time.Duration) time.Duration {
+	unit := time.Second
+	if d < unit {
+		unit = time.Millisecond
+	}
+	return (d/unit + 1) * unit
+}

@@ -1,0 +1,163 @@
+package timeout
+
+import (
+	"log/slog"
+	"strconv"
+	"time"
+)
+
+// A State says what an execution is doing.
+type State int
+
+const (
+	// StateRunning: the function runs, and has beaten not long ago.
+	StateRunning State = iota + 1
+	// StateNearIdle: 80 % of the idle limit has passed without a heartbeat, or more.
+	StateNearIdle
+	// StateHeld: the idle check is held, see heartbeat.Hold.
+	StateHeld
+	// StateStalled: the process has been stopped, see [Run], and no heartbeat has come since.
+	StateStalled
+	// StateStopping: a limit has fired, or the execution was aborted, and the function has
+	// not returned yet.
+	StateStopping
+	// StateAbandoned: it has not returned within the grace either.
+	StateAbandoned
+	// StateEnded: the function has returned.
+	StateEnded
+)
+
+var states = [...]string{"", "running", "near idle", "held", "stalled", "stopping", "abandoned", "ended"}
+
+// String returns "running", "near idle", "held", "stalled", "stopping", "abandoned" or
+// "ended".
+func (s State) String() string {
+	if s > 0 && int(s) < len(states) {
+		return states[s]
+	}
+	return "State(" + strconv.Itoa(int(s)) + ")"
+}
+
+// A Snapshot is the state of an execution when [Execution.Snapshot] or a hook is called; or,
+// in Exceeded, Abandoned and Finished, when the execution was stopped.
+type Snapshot struct {
+	ID     uint64 // see Execution.ID
+	Around uint64 // the ID of the execution around, 0 if there is none
+	Tool   string
+	State  State
+	Limits Config // as enforced: normalised, Total cut to the caller's deadline, Grace filled in
+
+	Start      time.Time     // on the execution's clock
+	Elapsed    time.Duration // since the start, to the function's return at most
+	SinceBeat  time.Duration // since the last heartbeat
+	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included, holds and stalls not
+	Beats      uint64        // see heartbeat.Monitor.Count
+	Detail     any           // the newest, see heartbeat.BeatWith; nil if there was none
+	Hold       time.Duration // how long the idle check has been held by now; 0 where it is not
+	Held       time.Duration // how long it has been in all, Hold included
+	Stalls     int           // as in Error
+	Stalled    time.Duration // how long the process was stopped in all, as far as the limit noticed
+
+	// ObserveOnly says that nothing is stopped by a limit, see WithObserveOnly, and Observed
+	// which would have been the first to do that, and when. It is nil if none would have.
+	ObserveOnly bool
+	Observed    *Error
+
+	// Err is the outcome as Run returns it; with a *PanicError in it where Run panics. It is
+	// nil as long as there is none.
+	Err   error
+	Stack []byte // as in Error
+}
+
+// LogValue returns everything but the stack as a group.
+func (s Snapshot) LogValue() slog.Value {
+	attrs := []slog.Attr{
+		slog.String("tool", s.Tool),
+		slog.Uint64("id", s.ID),
+		slog.String("state", s.State.String()),
+		slog.Duration("total", s.Limits.Total),
+		slog.Duration("idle", s.Limits.Idle),
+		slog.Duration("elapsed", s.Elapsed),
+		slog.Duration("since_beat", s.SinceBeat),
+		slog.Duration("longest_gap", s.LongestGap),
+		slog.Uint64("beats", s.Beats),
+		slog.Any("error", s.Err),
+	}
+	if s.Detail != nil {
+		attrs = append(attrs, slog.String("last", textOf(s.Detail)))
+	}
+	if s.Stalls > 0 {
+		attrs = append(attrs, slog.Int("stalls", s.Stalls))
+	}
+	if s.Held > 0 {
+		attrs = append(attrs, slog.Duration("held", s.Held))
+	}
+	if s.Observed != nil {
+		attrs = append(attrs, slog.Any("observed", s.Observed))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// snapshot is the state of the execution as it is now.
+func (e *execution) snapshot(err error) Snapshot {
+	e.cell.Lock()
+	defer e.cell.Unlock()
+	now := e.cell.Now()
+	if e.returned {
+		now = e.returnedAt
+	}
+	s := Snapshot{
+		State: e.state(now), Elapsed: now, SinceBeat: max(now-e.cell.Last(), 0), LongestGap: e.cell.Longest(now),
+		Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls.sum().count, Err: err,
+	}
+	e.complete(&s)
+	return s
+}
+
+// snapshotOf is the state of the execution when it was stopped: the grace that came
+// after would make the longest gap, by which limits are chosen, longer than it was.
+func (e *execution) snapshotOf(out *Error, state State) Snapshot {
+	e.cell.Lock()
+	defer e.cell.Unlock()
+	s := Snapshot{
+		State: state, Elapsed: out.Elapsed, SinceBeat: out.SinceBeat, LongestGap: out.LongestGap,
+		Beats: out.Beats, Detail: out.Detail, Stalls: out.Stalls, Err: out, Stack: out.Stack,
+	}
+	e.complete(&s)
+	return s
+}
+
+// complete adds what does not depend on the moment, or not much. The cell is locked.
+func (e *execution) complete(s *Snapshot) {
+	s.ID = e.identity().id
+	if around := e.around(); around != nil {
+		s.Around = around.identity().id
+	}
+	s.Tool, s.Limits, s.Start, s.Stalled = e.tool, e.limits, e.cell.Start(), e.stalls.sum().total
+	_, s.Hold, s.Held = e.cell.Held(s.Elapsed)
+	if e.observing != nil {
+		s.ObserveOnly, s.Observed = true, e.observing.first
+	}
+}
+
+// state is what the execution is doing at now. The cell is locked.
+func (e *execution) state(now time.Duration) State {
+	held, _, _ := e.cell.Held(now)
+	last := e.cell.Last()
+	stalled := e.overdue(now) > 0 // which nobody has noticed yet
+	switch {
+	case e.returned:
+		return StateEnded
+	case e.abandoned:
+		return StateAbandoned
+	case e.decided:
+		return StateStopping
+	case held:
+		return StateHeld
+	case !stalled && e.limits.Idle > 0 && now-last >= e.limits.Idle-e.limits.Idle/5:
+		return StateNearIdle
+	case stalled || e.stalls != nil && last == e.stalls.at:
+		return StateStalled
+	}
+	return StateRunning
+}

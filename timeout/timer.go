@@ -1,0 +1,135 @@
+package timeout
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+)
+
+// This file is the one timer of an execution. It is set for the earliest thing that
+// can happen, and where a heartbeat has meanwhile moved that, it fires early, looks,
+// and is set again: a beat touches no timer. A timer per limit, or one that each beat
+// resets, costs more at every rate of beats; polling is late.
+
+// engine is what the heartbeat cell may ask of an execution, see pulse.Engine.
+type engine execution
+
+func (w *engine) Wake(d time.Duration) {
+	e := (*execution)(w)
+	if e.decided {
+		return // nothing is left to judge, so nothing is gained by exact stamps
+	}
+	now := e.cell.Now()
+	e.armFor(now+d, now)
+}
+
+func (w *engine) Rearm() {
+	if e := (*execution)(w); !e.decided {
+		now := e.cell.Now()
+		e.armFor(e.next(), now)
+	}
+}
+
+// armFor sees to it that the timer fires at the instant at, or before.
+func (e *execution) armFor(at, now time.Duration) {
+	if at >= e.armed {
+		return
+	}
+	e.armed = at
+	if e.timer == nil {
+		e.timer = pulse.AfterFunc(e.cell.Clock(), at-now, e.onTimer)
+		return
+	}
+	e.timer.Reset(max(at-now, 0))
+}
+
+// next is when the next thing can happen, Forever if nothing can. The cell is locked, as
+// everywhere here, and no burst is on: one that begins after this cannot be overlooked,
+// because it takes the lock to set the timer for its own end.
+func (e *execution) next() time.Duration {
+	if e.observing != nil {
+		return e.nextToObserve()
+	}
+	idle := e.cell.IdleDue()
+	next := min(idle, e.warningDue(idle))
+	if e.limits.Total > 0 {
+		next = min(next, e.limits.Total)
+	}
+	return next
+}
+
+// due returns the limit that has fallen due, or 0. The total goes first (SPEC 3.4), and
+// counts time in which nobody could run (SPEC 3.16); idle does not.
+func (e *execution) due(now time.Duration) Kind {
+	e.stalledUntil(now)
+	if e.observing != nil {
+		return e.observeDue(now)
+	}
+	switch {
+	case e.limits.Total > 0 && now >= e.limits.Total:
+		return Total
+	case e.limits.Idle > 0:
+		if at := e.cell.IdleDue(); now >= at && at != pulse.Forever {
+			return Idle
+		}
+	}
+	return 0
+}
+
+// warningDue is when 80 % of the idle limit will have passed, Forever if nobody wants
+// to know or the hook was called already.
+func (e *execution) warningDue(idleDue time.Duration) time.Duration {
+	if idleDue == pulse.Forever || e.warnedFor == idleDue-e.limits.Idle || (e.log == nil && !e.wants(hookNearIdle)) {
+		return pulse.Forever
+	}
+	return idleDue - e.limits.Idle/5
+}
+
+// onTimer looks whether a limit has fallen due.
+func (e *execution) onTimer() {
+	e.cell.Lock()
+	if e.decided {
+		e.cell.Unlock()
+		return
+	}
+	now := e.cell.Flush()
+	if kind := e.due(now); kind != 0 {
+		e.fire(e.newError(kind, now))
+		return
+	}
+	e.armed = pulse.Forever
+	var stall time.Duration
+	if s := e.stalls.sum(); s.unreported > 0 {
+		stall = s.unreported
+		e.stalls = &stalls{s.count, s.total, s.at, 0}
+	}
+	idle := e.cell.IdleDue() // once: a beat may come at any time
+	warn := now >= e.warningDue(idle)
+	if warn {
+		e.warnedFor = idle - e.limits.Idle
+	}
+	e.armFor(e.next(), now)
+	e.cell.Unlock()
+	e.reportStall(stall)
+	if e.observing != nil {
+		e.reportExceeded()
+	}
+	if warn {
+		s := e.snapshot(nil)
+		e.call(hookNearIdle, &s)
+		e.logAttrs(slog.LevelWarn, "tool is close to its idle limit", slog.Any("execution", s))
+	}
+}
+
+// fire stops the execution. The cell is locked, and unlocked on return.
+func (e *execution) fire(stop *Error) {
+	e.decide(stop)
+	e.cell.Unlock()
+	if stop.Kind == Idle {
+		// Before the cancellation: afterwards a function that answers is elsewhere.
+		stop.Stack = e.stack(&sampler, budgetBeforeCancel)
+		e.cancelledAt = e.cell.Now()
+	}
+	e.cancel()
+}
