@@ -14,8 +14,8 @@ const restEvery = 0
 
 func newPipe() (*pipe, *os.File, error) { return nil, nil, errors.ErrUnsupported }
 
-func (p *pipe) next(func(buf *buffer, n int)) error { return errors.ErrUnsupported }
+func (p *pipe) next(taker) error { return errors.ErrUnsupported }
 
-func (p *pipe) rest(func(buf *buffer, n int)) error { return errors.ErrUnsupported }
+func (p *pipe) rest(taker) error { return errors.ErrUnsupported }
 
 func noReader(error) bool { return false }

@@ -21,7 +21,7 @@ type pipe struct {
 	mu sync.Mutex // held from a read until got has returned, so that nothing overtakes
 
 	// For next and try.
-	got func(*buffer, int)
+	got taker
 	err error
 }
 
@@ -49,7 +49,7 @@ func newPipe() (_ *pipe, w *os.File, err error) {
 }
 
 // next waits until there is something to read, or the end, and calls got with it.
-func (p *pipe) next(got func(buf *buffer, n int)) error {
+func (p *pipe) next(got taker) error {
 	p.got, p.err = got, nil
 	if err := p.conn.Read(p.ready); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (p *pipe) try(fd uintptr) bool {
 }
 
 // rest calls got with everything that is there now, and with the end if that follows.
-func (p *pipe) rest(got func(buf *buffer, n int)) (err error) {
+func (p *pipe) rest(got taker) (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	cerr := p.conn.Control(func(fd uintptr) {
@@ -95,7 +95,7 @@ func (p *pipe) rest(got func(buf *buffer, n int)) (err error) {
 }
 
 // readOnce reads once, and calls got unless there is an error. At the end n is 0.
-func readOnce(fd uintptr, got func(buf *buffer, n int)) (n int, err error) {
+func readOnce(fd uintptr, got taker) (n int, err error) {
 	buf := buffers.Get().(*buffer)
 	for {
 		n, err = syscall.Read(int(fd), buf[:])
@@ -103,11 +103,12 @@ func readOnce(fd uintptr, got func(buf *buffer, n int)) (n int, err error) {
 			break
 		}
 	}
-	if err != nil {
+	if err != nil || !got(buf, n) {
 		buffers.Put(buf)
+	}
+	if err != nil {
 		return 0, err
 	}
-	got(buf, n)
 	return n, nil
 }
 

@@ -50,7 +50,7 @@ func newPipe() (_ *pipe, w *os.File, err error) {
 
 // next waits until there is something to read, or the end, and calls got with it. Once it
 // has been stopped it returns [os.ErrClosed].
-func (p *pipe) next(got func(buf *buffer, n int)) error {
+func (p *pipe) next(got taker) error {
 	p.mu.Lock()
 	if p.stopped {
 		p.mu.Unlock()
@@ -63,16 +63,13 @@ func (p *pipe) next(got func(buf *buffer, n int)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reading = false
-	switch {
-	case n > 0:
-		got(buf, n)
-		return nil
-	case err == nil || err == io.EOF:
-		got(buf, 0)
-		return nil
+	if err == io.EOF {
+		err = nil
 	}
-	buffers.Put(buf)
-	if p.stopped {
+	if err != nil || !got(buf, n) {
+		buffers.Put(buf)
+	}
+	if err != nil && p.stopped {
 		return os.ErrClosed // that it was cancelled is no fault
 	}
 	return err
@@ -95,7 +92,7 @@ func (p *pipe) stop() error {
 }
 
 // rest calls got with everything that is there now, and with the end if that follows.
-func (p *pipe) rest(got func(buf *buffer, n int)) error {
+func (p *pipe) rest(got taker) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.stop(); err != nil {
@@ -112,11 +109,12 @@ func (p *pipe) rest(got func(buf *buffer, n int)) error {
 		}
 		buf := buffers.Get().(*buffer)
 		n, err := p.r.Read(buf[:])
-		if err != nil {
+		if err != nil || !got(buf, n) {
 			buffers.Put(buf)
+		}
+		if err != nil {
 			return err
 		}
-		got(buf, n)
 		total += n
 	}
 	return nil

@@ -22,6 +22,10 @@ type buffer [readSize]byte
 // that a command that waits has none.
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
+// A taker gets what a pipe had: n bytes, or, with 0, the end. It reports whether it keeps
+// buf, which otherwise goes back to the others; with the end buf may be nil.
+type taker func(buf *buffer, n int) (kept bool)
+
 // A stream is one of a command's output streams, on its way from the pipe to the ring,
 // the writer and the callback.
 //
@@ -46,9 +50,9 @@ type stream struct {
 func (c *Capture) collect(s *stream) {
 	defer c.collectors.Done()
 	var n int
-	got := func(buf *buffer, m int) {
+	got := func(buf *buffer, m int) (kept bool) {
 		n = m
-		c.got(s, buf, m, s.sunk)
+		return c.got(s, buf, m, s.sunk)
 	}
 	for {
 		if err := s.pipe.next(got); err != nil {
@@ -83,9 +87,9 @@ func (c *Capture) readRest(s *stream) (ended bool) {
 	if ended || err != nil {
 		return ended
 	}
-	err = s.pipe.rest(func(buf *buffer, n int) {
+	err = s.pipe.rest(func(buf *buffer, n int) (kept bool) {
 		ended = n == 0
-		c.got(s, buf, n, nil)
+		return c.got(s, buf, n, nil)
 	})
 	if err != nil {
 		c.failed(s, err)
@@ -94,21 +98,23 @@ func (c *Capture) readRest(s *stream) (ended bool) {
 }
 
 // got passes on what was read: n bytes, or the end. The pipe is locked. sunk, unless it is
-// nil, gets one when the writer does not need it any more.
-func (c *Capture) got(s *stream, buf *buffer, n int, sunk chan<- struct{}) {
+// nil, gets one when the writer has written it. It reports whether buf is still used.
+func (c *Capture) got(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept bool) {
 	now := time.Now() // before the beat: no idle limit fires after a shorter silence
+	var data []byte
 	if n > 0 {
+		data = buf[:n]
 		c.config.Beat()
 	}
 	c.mu.Lock()
 	if s.ended || c.closed {
 		c.mu.Unlock()
-		return
+		return false
 	}
 	if n > 0 {
 		c.longest, c.last = max(c.longest, now.Sub(c.last)), now
-		s.ring.write(buf[:n])
-		c.order.add(s.id, buf[:n])
+		s.ring.write(data)
+		c.order.add(s.id, data)
 	} else {
 		s.ended = true
 		if c.open--; c.open == 0 {
@@ -117,14 +123,13 @@ func (c *Capture) got(s *stream, buf *buffer, n int, sunk chan<- struct{}) {
 	}
 	c.mu.Unlock()
 	if c.live != nil {
-		c.live.add(s.id, buf[:n], n == 0)
+		c.live.add(s.id, data, n == 0)
 	}
-	switch {
-	case n > 0 && s.sink != nil:
+	if n > 0 && s.sink != nil {
 		s.sink.put(sinkJob{buf, n, sunk})
-	case buf != nil:
-		buffers.Put(buf)
+		return true
 	}
+	return false
 }
 
 // failed remembers why a stream cannot be read any more.
