@@ -3,8 +3,8 @@ package timeout_test
 import (
 	"context"
 	"errors"
-	"math"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"sync"

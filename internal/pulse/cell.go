@@ -28,6 +28,9 @@ type Engine interface {
 	// Stalled reports whether the limit fell due while nobody could run. Then it has
 	// called Restart.
 	Stalled(now time.Duration) bool
+	// Stopped reports whether the execution has been stopped, or is about to be: a limit has
+	// fallen due at or before now, or the caller's context is over.
+	Stopped(now time.Duration) bool
 }
 
 // A Cell is the heartbeat of one execution. Its address is its identity: it is
@@ -57,6 +60,8 @@ type Cell struct {
 	mu      sync.Mutex // guards what follows, and every change of state and held
 	holds   int32      // holds not yet released, those of nested executions included
 	refused int32      // those of them that came when the limit had fallen due
+
+	interludes []*interlude // that have not ended
 }
 
 type key struct{}
