@@ -15,7 +15,7 @@ import (
 // forever is a limit that no benchmark reaches.
 const forever = time.Hour
 
-// execution starts an execution that lasts until the benchmark ends, and gives its
+// execution starts an execution that lasts until the benchmark ends, and returns its
 // context.
 func execution(b *testing.B) context.Context {
 	b.Helper()

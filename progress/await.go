@@ -72,13 +72,7 @@ func Await[T any](ctx context.Context, what string, ask func(context.Context) (T
 		}
 	}
 	defer heartbeat.Hold(ctx)()
-	takeBack := announce(ctx, what, a.limit)
-	stopped := false // from outside; then what was waited for is where the tool had got to
-	defer func() {
-		if !stopped {
-			takeBack()
-		}
-	}()
+	defer announce(ctx, what, a.limit)()
 	var v T
 	err := heartbeat.Keep(ctx, heartbeat.DefaultInterval, func(ctx context.Context) (err error) {
 		v, err = timeout.Do(ctx, func(ctx context.Context) (T, error) {
@@ -97,11 +91,11 @@ func Await[T any](ctx context.Context, what string, ask func(context.Context) (T
 		if late, ok := e.Err.(*answered); ok {
 			e.Err = late.error
 		}
-		// A smaller total is what was left of the one around, whose own is in e.Limit.
-		if e.Kind == timeout.Total && e.Limits.Total == a.limit {
+		// A smaller total is what was left of the one around, whose own is in e.Limit. And a
+		// deadline that was not shown has come before the limit.
+		if e.Kind == timeout.Total && e.Limits.Total == a.limit && a.limit > 0 && e.Elapsed >= a.limit {
 			return v, &noAnswer{e}
 		}
-		stopped = true
 	}
 	return v, err
 }

@@ -64,7 +64,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// A stop stands, whatever the body could still give.
+// A stop stands, whatever the body could still have.
 func TestStopStands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())

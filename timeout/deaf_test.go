@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -250,4 +252,25 @@ func TestLateReturn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// SPEC 2.2: a negative grace is none, however negative, and also where Run is late.
+func TestMostNegativeGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		release := make(chan struct{})
+		defer close(release)
+		late := timeout.Hooks{Started: func(context.Context, timeout.Snapshot) { time.Sleep(2 * time.Second) }}
+		err := timeout.Run(t.Context(), func(context.Context) error {
+			select {
+			case <-release:
+			case <-time.After(time.Hour):
+			}
+			return nil
+		}, timeout.Config{Total: time.Second, Grace: math.MinInt64}, timeout.WithHooks(late))
+		var e *timeout.Error
+		if took := time.Since(start); took != 2*time.Second || !errors.As(err, &e) || !e.Abandoned {
+			t.Errorf("%v after %v", err, took)
+		}
+	})
 }

@@ -116,7 +116,7 @@ func FuzzFromEnv(f *testing.F) {
 		exact, ok := new(big.Rat).SetString(s)
 		if !plain || !ok {
 			if err == nil {
-				t.Fatalf("%q gives %v", s, got.Total)
+				t.Fatalf("%q: %v", s, got.Total)
 			}
 			return
 		}
@@ -124,7 +124,7 @@ func FuzzFromEnv(f *testing.F) {
 		fits := exact.IsInt() && exact.Num().IsInt64() && exact.Num().Int64() != math.MinInt64
 		switch {
 		case err == nil && (!fits || exact.Num().Int64() != int64(got.Total)):
-			t.Fatalf("%q gives %d ns, want %s", s, got.Total, exact)
+			t.Fatalf("%q: %d ns, want %s", s, got.Total, exact)
 		case err != nil && fits && s[len(s)-1] != '.' && s[0] != '.' && !strings.HasPrefix(s, "-."):
 			t.Fatalf("%q is refused: %v", s, err)
 		}
@@ -145,7 +145,7 @@ func FuzzToolEnv(f *testing.F) {
 		exact, ok := new(big.Int).SetString(s, 10)
 		if !ok || strings.HasPrefix(s, "+") {
 			if err == nil {
-				t.Fatalf("%q gives %v", s, got.Total)
+				t.Fatalf("%q: %v", s, got.Total)
 			}
 			return
 		}
@@ -154,7 +154,7 @@ func FuzzToolEnv(f *testing.F) {
 			t.Fatalf("%q: %v", s, err)
 		}
 		if err == nil && max(exact.Int64(), 0) != int64(got.Total) {
-			t.Fatalf("%q gives %d ns, want %s", s, got.Total, exact)
+			t.Fatalf("%q: %d ns, want %s", s, got.Total, exact)
 		}
 	})
 }

@@ -358,7 +358,7 @@ func (e *execution) awaitReturn() bool {
 		return true
 	}
 	// Run itself may be late, by the time that a hook took.
-	if left := e.limits.Grace - (e.cell.Now() - e.cancelledAt); left > 0 {
+	if left := max(e.limits.Grace, 0) - (e.cell.Now() - e.cancelledAt); left > 0 {
 		wait := make(chan struct{})
 		e.identity().wait = wait
 		e.cell.Unlock()

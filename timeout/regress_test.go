@@ -192,16 +192,16 @@ func TestRelaysEndWithTheirContext(t *testing.T) {
 				t.Errorf("%d of them were called", len(calls))
 			}
 			// Stopping tells the sink that is under way.
-			told := make(chan struct{})
+			cancelled := make(chan struct{})
 			stop := heartbeat.Relay(ctx, time.Second, heartbeat.SinkFunc(func(ctx context.Context, _ heartbeat.Event) error {
 				<-ctx.Done()
-				close(told)
+				close(cancelled)
 				return nil
 			}))
 			heartbeat.Beat(ctx)
 			synctest.Wait()
 			stop()
-			<-told
+			<-cancelled
 			return nil
 		})
 		if err != nil {

@@ -31,6 +31,14 @@ func (w *engine) Rearm() {
 	}
 }
 
+func (w *engine) Stopped(now time.Duration) bool {
+	e := (*execution)(w)
+	if e.decided {
+		return e.stop != nil
+	}
+	return (e.observing == nil && e.due(now) != 0) || e.caller.Err() != nil
+}
+
 // armFor sees to it that the timer fires at the instant at, or before.
 func (e *execution) armFor(at, now time.Duration) {
 	if at >= e.armed {

@@ -32,7 +32,7 @@ func parseDuration(s string) (time.Duration, error) {
 	if strings.Contains(number, "0x") && !strings.Contains(number, "p") {
 		number += "p0" // which Go demands
 	}
-	// Out of range gives ±Inf, or a zero of the same sign as what was too small for it.
+	// Out of range is ±Inf, or a zero of the same sign as what was too small for it.
 	seconds, _ := strconv.ParseFloat(number, 64)
 	underflow := seconds == 0 && nonzero.MatchString(number)
 	if seconds < 0 || underflow && math.Signbit(seconds) {

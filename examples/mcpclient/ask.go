@@ -110,7 +110,7 @@ func parseAnswer(line string, s *jsonschema.Schema) (any, bool) {
 	return line, s.Enum == nil || slices.Contains(s.Enum, any(line))
 }
 
-// line gives the next line that is typed from now on. Reading a terminal cannot be called
+// line returns the next line that is typed from now on. Reading a terminal cannot be called
 // off, so one goroutine does it for all questions, and is left at the program's end.
 func (p *person) line(ctx context.Context) (string, error) {
 	p.read.Do(func() {

@@ -116,7 +116,7 @@ func show(res *mcp.CallToolResult, took time.Duration, stdout, stderr io.Writer)
 	return 0
 }
 
-// outcomeOf gives what the result says for programs about a tool that was stopped.
+// outcomeOf returns what the result says for programs about a tool that was stopped.
 func outcomeOf(res *mcp.CallToolResult) (o toolcall.Outcome, ok bool) {
 	v, ok := res.Meta[toolcall.OutcomeKey]
 	if !ok {

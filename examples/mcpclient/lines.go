@@ -20,7 +20,7 @@ type serial struct {
 	ended bool
 }
 
-// newSerial gives a bar where stderr is a terminal, and lines elsewhere.
+// newSerial returns a bar where stderr is a terminal, and lines elsewhere.
 func newSerial(stderr *os.File) *serial {
 	if isTerminal(stderr) {
 		return &serial{d: &bar{out: stderr}}
@@ -71,7 +71,7 @@ func (l *lines) update(p *mcp.ProgressNotificationParams) {
 
 func (*lines) clear() {}
 
-// figures gives how far it is, without the tiny steps by which progress increases on the
+// figures returns how far it is, without the tiny steps by which progress increases on the
 // wire where there is none.
 func figures(p *mcp.ProgressNotificationParams) string {
 	done := math.Round(p.Progress*1e3) / 1e3

@@ -25,7 +25,7 @@ func TestHarmless(t *testing.T) {
 		"\xff":                  "\ufffd",
 	} {
 		if got := harmless(in); got != want {
-			t.Errorf("%q gives %q, want %q", in, got, want)
+			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Mcpclient calls one tool of an MCP server, and is as patient as it is told to be: it waits
+// Mcpclient calls one tool of an MCP server. Its limits are those that its flags set: it waits
 // for as long as there is progress, up to a limit, and then cancels the call.
 //
 //	go run ./examples/mcpclient [flags] TOOL [ARGUMENTS] -- COMMAND [ARG...]
@@ -11,7 +11,7 @@
 //	go run ./examples/mcpclient search '{"pattern":"func main"}' -- /tmp/mcpserver -progress-interval 100ms
 //
 // On a terminal it draws a progress bar, and passes on what the server asks the person;
-// elsewhere it prints lines to stderr, and the server is told that nobody can be asked. What
+// elsewhere it prints lines to stderr, and the server learns that nobody can be asked. What
 // the tool returns goes to stdout, and what became of the call to stderr. It ends with
 //
 //	0    the tool succeeded

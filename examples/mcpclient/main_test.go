@@ -69,7 +69,7 @@ func program(t *testing.T, env []string, args ...string) (cmd *exec.Cmd, mark st
 // own makes arguments for a server that is started for the call.
 func own(args ...string) []string { return append(args, "--", server, "-progress-interval", "20ms") }
 
-// overHTTP starts a server, gives its URL, and ends it with the test. What it starts has the
+// overHTTP starts a server, returns its URL, and ends it with the test. What it starts has the
 // mark.
 func overHTTP(t *testing.T, env ...string) (url, mark string) {
 	t.Helper()

@@ -17,7 +17,7 @@ type typed struct {
 	after      time.Duration
 }
 
-// onTerminal runs the client on a terminal of its own, and gives all that it showed.
+// onTerminal runs the client on a terminal of its own, and returns all that it showed.
 func onTerminal(t *testing.T, keys []typed, args ...string) (shown string, code int) {
 	t.Helper()
 	cmd, _ := program(t, nil, args...)

@@ -13,7 +13,7 @@ import (
 
 const tooLate = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
 
-// answers gives a person who answers after d, unless nobody waits any more.
+// answers returns a person who answers after d, unless nobody waits any more.
 func answers(d time.Duration, action string, content map[string]any) elicitation {
 	return func(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		select {

@@ -100,7 +100,7 @@ func output(r *procgroup.Result) string {
 	return b.String()
 }
 
-// cut gives the first n bytes of s, or less so as not to split a character.
+// cut returns the first n bytes of s, or less so as not to split a character.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s

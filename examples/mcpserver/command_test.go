@@ -13,7 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/examples/internal/leftovers"
 )
 
-// sh gives the arguments to run a script.
+// sh returns the arguments to run a script.
 func sh(t *testing.T, script string) map[string]any {
 	t.Helper()
 	if _, err := exec.LookPath("sh"); err != nil {
@@ -145,7 +145,7 @@ func TestCut(t *testing.T) {
 		{"", ""}, {"abcd", "abcd"}, {"abcde", "abcd..."}, {"abcé", "abc..."}, {"abé", "abé"},
 	} {
 		if got := cut(tc.in, 4); got != tc.want {
-			t.Errorf("%q gives %q, want %q", tc.in, got, tc.want)
+			t.Errorf("%q: %q, want %q", tc.in, got, tc.want)
 		}
 	}
 }

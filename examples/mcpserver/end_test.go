@@ -246,7 +246,7 @@ func (s *process) post(t *testing.T, headers map[string]string, body string) (di
 	}
 }
 
-// do sends a message and gives the head of the answer.
+// do sends a message and returns the head of the answer.
 func (s *process) do(t *testing.T, headers map[string]string, body string) *http.Response {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), generous)

@@ -206,7 +206,7 @@ func (c *client) call(ctx context.Context, tool string, args map[string]any) (*m
 	return c.CallTool(ctx, p)
 }
 
-// must is call where there has to be a result. It gives its texts too.
+// must is call where there has to be a result. It returns its texts too.
 func (c *client) must(t *testing.T, tool string, args map[string]any) (*mcp.CallToolResult, []string) {
 	t.Helper()
 	res, err := c.call(context.Background(), tool, args)
@@ -225,7 +225,7 @@ func texts(res *mcp.CallToolResult) (all []string) {
 	return all
 }
 
-// outcome gives the kind, the exit code, the limits.
+// outcome returns the kind, the exit code, the limits.
 func outcome(t *testing.T, res *mcp.CallToolResult) []any {
 	t.Helper()
 	o, ok := res.Meta[toolcall.OutcomeKey].(map[string]any)
@@ -235,7 +235,7 @@ func outcome(t *testing.T, res *mcp.CallToolResult) []any {
 	return []any{o["kind"], o["exitCode"], o["totalMs"], o["idleMs"]}
 }
 
-// messages gives the messages of the progress heard, which must increase strictly.
+// messages returns the messages of the progress heard, which must increase strictly.
 func (c *client) messages(t *testing.T) (all []string) {
 	t.Helper()
 	c.mu.Lock()

@@ -47,7 +47,7 @@ func policy(approval time.Duration, logger *slog.Logger) *timeout.Policy {
 	}
 }
 
-// longest gives limits with the largest total that any call may have, for the sessions that
+// longest returns limits with the largest total that any call may have, for the sessions that
 // carry them. The error is of a setting in the environment that makes no sense.
 func longest(p *timeout.Policy) (timeout.Config, error) {
 	quiet := *p

@@ -77,7 +77,7 @@ type searcher struct {
 
 func (s *searcher) full() bool { return len(s.matches) == maxMatches }
 
-// list gives the files to search, or those found when ctx ended. What cannot be read, other
+// list returns the files to search, or those found when ctx ended. What cannot be read, other
 // than the root itself, is left out.
 func (s *searcher) list(ctx context.Context) (files []string, _ error) {
 	err := fs.WalkDir(s.root.FS(), ".", func(path string, d fs.DirEntry, err error) error {

@@ -176,7 +176,7 @@ type modelError struct{ what string }
 
 func (e *modelError) Error() string { return "the model is wrong: " + e.what }
 
-// ExitCode is what timeout.ExitCode gives for it, and the one that TLC has for an
+// ExitCode is what timeout.ExitCode returns for it, and the one that TLC has for an
 // error in a model.
 func (e *modelError) ExitCode() int { return 12 }
 

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// workshop gives a checker whose temporary files are below a directory of its own. At
+// workshop returns a checker whose temporary files are below a directory of its own. At
 // the end of the test no file must be left there, and no process that works there.
 func workshop(t *testing.T) *checker {
 	t.Helper()
@@ -88,7 +88,7 @@ func calledWith(limits timeout.Config) caller {
 	}
 }
 
-// call runs a tool and gives what it has found and what it has printed.
+// call runs a tool and returns what it has found and what it has printed.
 func call(ctx context.Context, t *testing.T, c *checker, s search, m model, limits timeout.Config) (finding, string, error) {
 	t.Helper()
 	var b bytes.Buffer

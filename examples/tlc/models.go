@@ -22,7 +22,7 @@ type model struct {
 	source []byte
 }
 
-// loadModel gives the model that args name, or else the one of that name that is built
+// loadModel returns the model that args name, or else the one of that name that is built
 // in. A file is copied, so it cannot include others that lie beside it.
 func loadModel(args []string, name string) (model, error) {
 	if len(args) > 1 {

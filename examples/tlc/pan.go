@@ -34,7 +34,7 @@ type progress struct {
 	memory float64 // MiB
 }
 
-// parseProgress gives the progress in a line of output, or nil where it is none.
+// parseProgress returns the progress in a line of output, or nil where it is none.
 func parseProgress(s procgroup.Stream, line string) any {
 	m := progressLine.FindStringSubmatch(line)
 	if m == nil || s != procgroup.Stdout {

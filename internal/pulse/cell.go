@@ -29,6 +29,9 @@ type Engine interface {
 	// fallen due: nobody could run, or the limit is only observed. Then it has called
 	// Restart or Admit.
 	Excuses(now time.Duration) bool
+	// Stopped reports whether the execution has been stopped, or is about to be: a limit has
+	// fallen due at or before now, or the caller's context is over.
+	Stopped(now time.Duration) bool
 }
 
 // A Cell is the heartbeat of one execution. Its address is its identity: it is
@@ -60,6 +63,8 @@ type Cell struct {
 	refused int32      // those of them that came when the limit had fallen due
 	// When the check was suspended, if it is, and for how long it has been before.
 	heldSince, heldBefore time.Duration
+
+	interludes []*interlude // that have not ended
 }
 
 type key struct{}

@@ -15,7 +15,7 @@ import (
 )
 
 // SPEC 8.3: the caller's own token comes back to its handler, in the form in which JSON
-// gives it, and also when the request has ended long ago.
+// has it, and also when the request has ended long ago.
 func TestOwnToken(t *testing.T) {
 	type back struct {
 		Token  any

@@ -182,7 +182,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// A stream is handed the caller's own context, which goes on after the request.
+// A stream gets the caller's own context, which goes on after the request.
 func TestStreamIsLeftAlone(t *testing.T) {
 	c := request.New(request.Limits{Timeout: ms, ResetOnProgress: true}, nil)
 	var inner context.Context

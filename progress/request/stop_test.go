@@ -59,7 +59,7 @@ func TestCallerEnds(t *testing.T) {
 	}
 }
 
-// What send gives in time is handed on as it is, a timeout of something else included.
+// What send returns in time is passed on as it is, a timeout of something else included.
 func TestReturned(t *testing.T) {
 	c := request.New(request.Limits{Timeout: time.Minute}, nil)
 	for _, want := range []error{errGone, &timeout.Error{Kind: timeout.Idle}, &request.Error{Stop: &timeout.Error{}}} {

@@ -131,7 +131,7 @@ func TestBadLimits(t *testing.T) {
 }
 
 // SPEC 7.4, 3.9: a tool that has been left behind sends nothing after the answer; options
-// that the server gives hold beside the policy's.
+// of the server hold beside the policy's.
 func TestAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

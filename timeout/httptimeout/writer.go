@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -33,7 +32,11 @@ type writer struct {
 	started  bool       // some of the response is out, or the connection is the handler's
 	hijacked bool
 
-	broken atomic.Bool // a write under way was interrupted, so that no more can follow
+	// What interrupt asks, which cannot wait for the call that it is to end. It may come late,
+	// when the response is somebody else's already.
+	calling sync.Mutex // guards what follows
+	called  bool       // a call of server's is under way, for the handler
+	broken  bool       // and was interrupted, so that no more can follow
 }
 
 func newWriter(server http.ResponseWriter) *writer {
@@ -55,11 +58,19 @@ func (w *writer) do(f func() error) error {
 	if w.ctx.Err() != nil {
 		return http.ErrHandlerTimeout
 	}
+	w.call(true)
+	defer w.call(false)
 	err := f()
 	if err == nil {
 		heartbeat.Beat(w.ctx)
 	}
 	return err
+}
+
+func (w *writer) call(begins bool) {
+	w.calling.Lock()
+	defer w.calling.Unlock()
+	w.called = begins
 }
 
 // start makes the handler's header that of the response. The lock is held, as in what follows.
@@ -195,12 +206,12 @@ func (w *writer) EnableFullDuplex() error {
 // interrupt ends a write that is under way when the handler is stopped, perhaps to a client
 // that takes nothing: the response is cut anyway.
 func (w *writer) interrupt() {
-	if w.mu.TryLock() {
-		w.mu.Unlock()
-		return
+	w.calling.Lock()
+	defer w.calling.Unlock()
+	if w.called {
+		w.broken = true
+		_ = w.control.SetWriteDeadline(longAgo)
 	}
-	w.broken.Store(true)
-	_ = w.control.SetWriteDeadline(longAgo)
 }
 
 var longAgo = time.Unix(1, 0)
@@ -210,7 +221,9 @@ var longAgo = time.Unix(1, 0)
 func (w *writer) close() (unused bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.started && !w.broken.Load()
+	w.calling.Lock()
+	defer w.calling.Unlock()
+	return !w.started && !w.broken
 }
 
 // finish completes the server's header when the handler has returned: where there is no body,

@@ -80,7 +80,7 @@ var targets = []target{
 	{"10 000 limits at once, stacks per run", 0, "stacks/run", mass + library, "", ""},
 }
 
-// measure gives the value of t in each round.
+// measure returns the value of t in each round.
 func (t target) measure(r *results) (all []float64) {
 	us, peer, bare := r.values[figure{t.library, t.unit}], r.values[figure{t.peer, t.unit}], r.values[figure{t.bare, t.unit}]
 	for i := range us {

@@ -32,7 +32,7 @@ type Run func(ctx context.Context, l Limits, fn Func) error
 // without it.
 const Grace = timeout.DefaultGrace
 
-// What a peer gives as the cause and as the error.
+// What a peer has as the cause and as the error.
 var (
 	ErrIdle  = errors.New("peer: idle limit")
 	ErrTotal = errors.New("peer: total limit")
@@ -58,7 +58,7 @@ type panicked struct{ value any }
 
 func (p *panicked) Error() string { return "panic" }
 
-// call calls fn and gives its panic as an error, because nothing else gets from one
+// call calls fn and returns its panic as an error, because nothing else gets from one
 // goroutine to another.
 func call(ctx context.Context, fn Func, b Beater) (err error) {
 	defer func() {
@@ -69,7 +69,7 @@ func call(ctx context.Context, fn Func, b Beater) (err error) {
 	return fn(ctx, b)
 }
 
-// finish gives the function's error, or its panic.
+// finish returns the function's error, or its panic.
 func finish(err error) error {
 	if p, ok := err.(*panicked); ok {
 		panic(p.value)
@@ -77,7 +77,7 @@ func finish(err error) error {
 	return err
 }
 
-// afterStop waits for a function whose context is over, for the grace, and gives the
+// afterStop waits for a function whose context is over, for the grace, and returns the
 // reason.
 func afterStop(ctx context.Context, done <-chan error) error {
 	grace := time.NewTimer(Grace)

@@ -79,7 +79,7 @@ func TestTotal(t *testing.T) {
 			return // its error is its own
 		}
 		// At the same instant as an idle limit the peers written by hand may give
-		// either; the library gives the total.
+		// either; the library has the total.
 		if !isTotal(err) && !isIdle(err) {
 			t.Errorf("error is %v", err)
 		}

@@ -14,7 +14,7 @@ import (
 
 var marks atomic.Int64
 
-// Mark gives a variable for the environment of a process, by which None finds it and what
+// Mark returns a variable for the environment of a process, by which None finds it and what
 // it has started.
 func Mark() string {
 	return fmt.Sprintf("LEFTOVERS_OF=%d.%d", os.Getpid(), marks.Add(1))
@@ -32,7 +32,7 @@ func None(t testing.TB, mark string) {
 	t.Errorf("left behind: %q", left)
 }
 
-// With gives the command lines of the processes that have this in their environment.
+// With returns the command lines of the processes that have this in their environment.
 func With(mark string) (found []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {

@@ -9,7 +9,7 @@ import (
 // skipped: who follows the output live wants the newest.
 const liveBacklog = 1 << 20
 
-// live hands the output to the callback, on a goroutine of its own. What
+// live passes the output to the callback, on a goroutine of its own. What
 // comes while the callback is busy is put together, so that many small writes become
 // one chunk.
 type live struct {

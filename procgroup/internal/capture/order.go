@@ -36,7 +36,7 @@ func (o *order) add(s int, p []byte) {
 }
 
 // flush records what waits, last of all that of streams that are open: whose end is not
-// the writer's, because it was killed or the pipe closed. It gives how much that is.
+// the writer's, because it was killed or the pipe closed. It returns how much that is.
 func (o *order) flush(open [2]bool) (cut int) {
 	for _, last := range []bool{false, true} {
 		for s := range o.part {

@@ -71,7 +71,7 @@ func (r *ring) add(p []byte) {
 	}
 }
 
-// bytes gives what is kept in one piece. Nothing may be written any more.
+// bytes returns what is kept in one piece. Nothing may be written any more.
 func (r *ring) bytes() []byte {
 	switch {
 	case len(r.blocks) > 0:

@@ -1,0 +1,120 @@
+package progress_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// SPEC 7.9: waits that overlap leave no message of a wait behind, whichever ends first.
+func TestAwaitsOverlap(t *testing.T) {
+	for _, tc := range []struct {
+		name          string
+		first, second time.Duration // when they end; the second begins at 1 s
+		between, last string
+	}{
+		{"the first ends first", 2 * s, 3 * s, "Waiting for approval of second (up to 30s)", "working"},
+		{"the second ends first", 3 * s, 2 * s, "Waiting for approval of first (up to 30s)", "working"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				err := timeout.Run(t.Context(), func(ctx context.Context) error {
+					newest := func() string {
+						u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update)
+						if u == nil {
+							return ""
+						}
+						return u.Message
+					}
+					progress.Report(ctx, progress.Update{Message: "working"})
+					go func() { _, _ = progress.Await(ctx, "first", person(tc.first)) }()
+					time.Sleep(1 * s)
+					go func() { _, _ = progress.Await(ctx, "second", person(tc.second-1*s)) }()
+					time.Sleep(1500 * time.Millisecond)
+					if got := newest(); got != tc.between {
+						t.Errorf("while one waits: %q", got)
+					}
+					time.Sleep(1 * s)
+					if got := newest(); got != tc.last {
+						t.Errorf("when none waits: %q", got)
+					}
+					return nil
+				}, timeout.NoLimits())
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// hidden is a context that has a deadline and does not show it.
+type hidden struct{ context.Context }
+
+func (hidden) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// A wait that the end of its caller has cut short is not one that nobody has answered.
+func TestAwaitCutShort(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		ctx  func(context.Context) (context.Context, context.CancelFunc)
+		opts []progress.AwaitOption
+	}{
+		{"over from the start, no limit", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithDeadline(ctx, time.Now().Add(-1))
+		}, []progress.AwaitOption{progress.WithLimit(0)}},
+		{"a deadline that is not shown", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithTimeout(ctx, s)
+			return hidden{ctx}, cancel
+		}, nil},
+		{"a deadline that is not shown, no limit", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithTimeout(ctx, s)
+			return hidden{ctx}, cancel
+		}, []progress.AwaitOption{progress.WithLimit(0)}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := tc.ctx(t.Context())
+				defer cancel()
+				_, err := progress.Await(ctx, "rm", person(time.Minute), tc.opts...)
+				if errors.Is(err, progress.ErrNoAnswer) || !errors.Is(err, timeout.ErrTotal) {
+					t.Errorf("%v", err)
+				}
+			})
+		})
+	}
+}
+
+// A wait that is stopped with an execution within that of a tool which goes on is not where
+// that tool has got to.
+func TestAwaitStoppedWithin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			progress.Report(ctx, progress.Update{Message: "working"})
+			err := timeout.Run(ctx, func(ctx context.Context) error {
+				_, err := progress.Await(ctx, "rm", person(time.Minute))
+				return err
+			}, timeout.Config{Total: s})
+			var e *timeout.Error
+			if !errors.As(err, &e) {
+				t.Fatalf("%v", err)
+			}
+			if u, _ := e.Detail.(*progress.Update); u == nil || !u.Waiting {
+				t.Errorf("within: %v", e.Detail)
+			}
+			if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); u == nil || u.Message != "working" {
+				t.Errorf("around: %v", u)
+			}
+			return nil
+		}, timeout.NoLimits())
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
