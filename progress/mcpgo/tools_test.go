@@ -63,7 +63,9 @@ func newServer(opts ...mcpgo.Option) *server.MCPServer {
 	})
 	add("own", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, errOwn })
 	add("panic", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("boom") })
-	add("goexit", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	add("goexit", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		progress.Report(ctx, progress.Update{Progress: 1})
+		time.Sleep(time.Duration(r.GetFloat("lingerMs", 0) * float64(ms)))
 		runtime.Goexit()
 		return nil, nil
 	})
