@@ -247,7 +247,7 @@ func TestManyLimitedCalls(t *testing.T) {
 	for _, l := range named("http 2026") {
 		t.Run(l.name, func(t *testing.T) {
 			c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: 10 * time.Second, ResetOnProgress: true})
-			manyCalls(t, c, 1000)
+			manyCalls(t, c, 1000, 100)
 		})
 	}
 }

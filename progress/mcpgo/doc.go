@@ -4,8 +4,14 @@
 // A server gets limits and progress notifications for all of its tools in one line:
 //
 //	s := server.NewMCPServer("files", "1.0.0")
-//	mcpgo.Install(s, &timeout.Policy{Default: timeout.FastTools()}, mcpgo.WithStdout(os.Stdout))
-//	server.ServeStdio(s)
+//	mcpgo.Install(s, &timeout.Policy{Default: timeout.FastTools()})
+//	mcpgo.Serve(ctx, server.NewStdioServer(s), os.Stdin, os.Stdout, 0)
+//
+// [Serve] takes the place of server.ServeStdio, and ends in order: the client has its answers
+// before it returns. Over HTTP, put [WrapHTTP] around mcp-go's handler; a [toolcall.Drain] ends
+// such a server in order:
+//
+//	http.ListenAndServe(addr, mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
 //
 // A tool beats, or reports, through its context, and knows nothing of either:
 //
@@ -23,20 +29,22 @@
 //
 // These hold for mcp-go v1.2.1.
 //
-//   - Over stdio without [WithStdout], and to a client in the same process, a progress
-//     notification can come after the result. Over stdio that takes a goroutine that is not
-//     scheduled for 5 ms at the wrong moment.
-//   - Over Streamable HTTP with sessions, which protocol 2025-11-25 has, the requests of a
-//     session share one queue of notifications, so one may go out on the stream of another
-//     request of the session, or on the standalone stream, and come earlier or later than what
-//     is on its own. Each has its token, so clients of mcp-go are not confused. Without
-//     sessions, and with protocol 2026-07-28, each request has its own queue.
-//   - That queue has 100 places, and what does not fit is dropped; the next update brings what
-//     is new.
+//   - Over stdio without [Serve], and to a client in the same process, a progress notification
+//     can come after the result. Over stdio that takes a goroutine that is not scheduled for
+//     5 ms at the wrong moment.
+//   - Over Streamable HTTP without [WrapHTTP], and with server.WithEventStore, the requests of a
+//     session, which protocol 2025-11-25 has, share one queue of notifications. One may go out on
+//     the stream of another request of the session, or on the standalone stream, and so after its
+//     result, or after one that was sent later. Each has its token, so clients of mcp-go are not
+//     confused.
+//   - Without Serve or WrapHTTP that queue has 100 places, and what does not fit is dropped; the
+//     next update brings what is new.
 //   - A notification that is dropped because its call has been answered is an error to mcp-go,
 //     which over stdio and Streamable HTTP it logs.
 //   - A cancelled request is answered all the same.
-//   - RequestElicitation cannot be intercepted. Use [Elicit], or else heartbeat.Hold.
+//   - RequestElicitation cannot be intercepted. Use [Elicit], or else heartbeat.Hold. Without
+//     Serve or WrapHTTP, its question stays open at the client when nobody waits any more.
+//   - Over SSE, an answer that has not been written when a [toolcall.Drain] ends is lost.
 //   - Over SSE and stdio, the context of a client's handler of elicitations or of sampling is
 //     not that of a request, so heartbeat.Hold in it holds no limit of the client's.
 //
@@ -51,7 +59,8 @@
 //  3. Progress goes out only where the request has a token, which comes back as it came,
 //     at most once per interval, and strictly increases. A token that mcp-go has not kept
 //     exactly is not sent; with [Install] it is.
-//  4. Nothing is written about a call after its result, but for what is said above.
+//  4. Nothing is written about a call after its result, with [Serve] and [WrapHTTP]; and
+//     otherwise but for what is said above.
 //  5. A client that does not read delays no tool and no limit, and an answer by 300 ms at
 //     the most.
 //  6. A tool is stopped when its client cancels, or has gone; over SSE with [Install] alone.
@@ -61,4 +70,6 @@
 //     that, until 1000 notifications wait for a slow one.
 //  9. A tools/call is never sent twice.
 //  10. What a wrapped transport can do, the wrapper can, and no more.
+//  11. When the server ends by Serve, or by a toolcall.Drain around WrapHTTP, every call that has
+//     come is answered before the connection is closed, within the bound.
 package mcpgo

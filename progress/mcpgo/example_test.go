@@ -1,13 +1,16 @@
 package mcpgo_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http/httptest"
 	"os"
+	"regexp"
 	"slices"
 	"time"
 
@@ -156,29 +159,56 @@ func ExampleWithInterval() {
 	// done
 }
 
-func ExampleWithStdout() {
-	fromClient, toServer := io.Pipe()
+func ExampleServe() {
+	fromHost, toServer := io.Pipe()
+	defer toServer.Close()
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, nil, mcpgo.WithStdout(os.Stdout))
-	sent := make(chan bool, 1)
+	mcpgo.Install(s, nil)
+	ctx, end := context.WithCancel(context.Background()) // with signal.NotifyContext, when the process is told to end
+	defer end()
 	s.AddTool(mcp.NewTool("search"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		progress.Report(ctx, progress.Update{Progress: 1})
-		time.Sleep(100 * time.Millisecond) // the search
-		return mcp.NewToolResultText("done"), nil
+		time.AfterFunc(100*time.Millisecond, end)
+		<-ctx.Done()
+		return mcp.NewToolResultText("found in a.go"), nil
 	})
 	go func() { // what a host does
 		fmt.Fprintln(toServer, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
 		time.Sleep(100 * time.Millisecond)
 		fmt.Fprintln(toServer, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"search","_meta":{"progressToken":7}}}`)
-		<-sent
-		toServer.Close()
 	}()
-	time.AfterFunc(time.Second, func() { sent <- true })
-	_ = server.NewStdioServer(s).Listen(context.Background(), fromClient, os.Stdout) // or server.ServeStdio(s)
+	lines := regexp.MustCompile(`"_meta":\{.*?\}\},`)
+	var out bytes.Buffer
+	err := mcpgo.Serve(ctx, server.NewStdioServer(s), fromHost, &out, 0)
+	fmt.Print(lines.ReplaceAllString(out.String(), ""))
+	fmt.Println(err)
 	// Output:
 	// {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"files","version":"1.0.0"}}}
 	// {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":7}}
-	// {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}]}}
+	// {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"Tool was aborted: the server is shutting down\nlast: 1"},{"type":"text","text":"found in a.go"}],"isError":true}}
+	// <nil>
+}
+
+func ExampleWrapHTTP() {
+	s := server.NewMCPServer("files", "1.0.0")
+	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Total: 50 * time.Millisecond}})
+	s.AddTool(mcp.NewTool("search"), hang)
+	var drain toolcall.Drain                                                                   // see there for the end
+	hs := httptest.NewServer(drain.Handler(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))) // or http.Server
+	defer hs.Close()
+
+	t, err := transport.NewStreamableHTTP(hs.URL)
+	if err != nil {
+		panic(err)
+	}
+	c := client.NewClient(t)
+	defer c.Close()
+	_ = c.Start(context.Background())
+	_, _ = c.Initialize(context.Background(), mcp.InitializeRequest{})
+	show(c, mcp.CallToolParams{Name: "search"})
+	// Output:
+	// Tool exceeded wall-clock limit of 0.05s.
+	// 2 of 3 files
 }
 
 func ExampleWithMetaTimeout() {

@@ -32,7 +32,7 @@ func (w *watch) observe(h *server.Hooks) {
 func (w *watch) untilGone(ctx context.Context) (_ context.Context, release func()) {
 	session := server.ClientSessionFromContext(ctx)
 	_, inProcess := session.(*server.InProcessSession)
-	if o := orderOf(session, nil); inProcess || o == locked || o == settled || session == nil {
+	if o := orderOf(session); inProcess || o == locked || o == settled || session == nil {
 		return ctx, func() {}
 	}
 	return w.calls.Join(ctx, session.SessionID())

@@ -1,9 +1,12 @@
 package mcpgo_test
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,7 +20,9 @@ const serverEnv = "MCPGO_TEST_SERVER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(serverEnv) != "" {
-		if err := server.ServeStdio(newServer(mcpgo.WithStdout(os.Stdout))); err != nil {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		if err := mcpgo.Serve(ctx, server.NewStdioServer(newServer()), os.Stdin, os.Stdout, 0); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -75,15 +75,18 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 			defer release()
 		}
 		if request.Params.Task != nil {
-			// mcp-go cancels the context of a task when it has answered with the task's handle
-			//, at which no tool is done, and none could even be started.
+			// mcp-go cancels the context of a task when it has answered with the task's handle,
+			// at which no tool is done, and none could even be started. What it says is no part
+			// of that answer.
 			ctx = context.WithoutCancel(ctx)
+			if orderOf(server.ClientSessionFromContext(ctx)) == locked {
+				ctx = context.WithValue(ctx, wireKey{}, nil)
+			}
 		}
-		token := token(request.Params.Meta)
-		n := newNotifications(ctx, token, s.stdout)
+		n := newNotifications(ctx)
 		call := toolcall.Call{
-			Tool: request.Params.Name, Session: server.ClientSessionFromContext(ctx), Token: token, Send: n.send,
-			Arguments: request.Params.Arguments,
+			Tool: request.Params.Name, Session: n.session, Token: token(request.Params.Meta), Send: n.send,
+			Arguments: request.Params.Arguments, Answered: n.answered(),
 		}
 		if request.Params.Meta != nil {
 			call.Meta = request.Params.Meta.AdditionalFields

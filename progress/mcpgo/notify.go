@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"reflect"
 	"sync"
 	"time"
@@ -17,10 +16,10 @@ import (
 
 const methodProgress = "notifications/progress"
 
-// mcp-go puts a notification into a channel of the session, from which a goroutine of the
-// transport takes it, marshals it and writes it. The response goes another way and can
-// overtake it. There is no way to learn that it has been written. But its marshalling can
-// be seen, from a value that marshals itself, and that is what orders the two (SPEC 7.4):
+// Without a wire, mcp-go puts a notification into a channel of the session, from which a
+// goroutine of the transport takes it, marshals it and writes it. The response goes another way
+// and can overtake it. There is no way to learn that it has been written. But its marshalling
+// can be seen, from a value that marshals itself, and that is what orders the two (SPEC 7.4):
 // the sending waits until the notification is being marshalled, which is what progress.Start
 // waits for before the call is answered, and what has not been marshalled by then never is:
 // that is an error to mcp-go, which drops it. What is left is the time between the
@@ -31,15 +30,14 @@ const (
 	// unordered: whoever takes the notifications does not marshal them. The handlers of a
 	// client in this process, and the session of somebody's test, get them as they are.
 	unordered order = iota
-	// locked: Streamable HTTP marshals under the lock that the response takes.
+	// locked: Streamable HTTP marshals under the lock that the response takes. Where a session
+	// has several streams, it may be the lock of another's response.
 	locked
 	// flushed: over SSE, a second notification is taken after the first has been queued, and
 	// one that cannot be marshalled is dropped without a word.
 	flushed
 	// settled: over stdio that would be logged, so all there is to do is to wait.
 	settled
-	// written: over stdio, by us.
-	written
 )
 
 // settle is how long an answer waits after the marshalling of a notification, over stdio.
@@ -48,7 +46,7 @@ const settle = 5 * time.Millisecond
 // takeWait is how long one notification may hold up the next of the same call.
 const takeWait = 100 * time.Millisecond
 
-func orderOf(session server.ClientSession, stdout io.Writer) order {
+func orderOf(session server.ClientSession) order {
 	t := reflect.TypeOf(session)
 	if t == nil || t.Kind() != reflect.Pointer || t.Elem().PkgPath() != reflect.TypeFor[server.MCPServer]().PkgPath() {
 		return unordered
@@ -60,9 +58,6 @@ func orderOf(session server.ClientSession, stdout io.Writer) order {
 	case "sseSession":
 		return flushed
 	case "stdioSession":
-		if stdout != nil {
-			return written
-		}
 		return settled
 	}
 	return unordered
@@ -73,20 +68,20 @@ type notifications struct {
 	server  *server.MCPServer
 	session server.ClientSession
 	order   order
-	stdout  io.Writer
+	wire    *wire // nil where there is none
 
 	mu    sync.Mutex
 	ended bool
 	taken time.Time // the last one, by the transport
 }
 
-// newNotifications returns nil where there is no token.
-func newNotifications(ctx context.Context, token any, stdout io.Writer) *notifications {
-	if token == nil {
-		return nil
-	}
+func newNotifications(ctx context.Context) *notifications {
 	session := server.ClientSessionFromContext(ctx)
-	return &notifications{server: server.ServerFromContext(ctx), session: session, order: orderOf(session, stdout), stdout: stdout}
+	n := &notifications{server: server.ServerFromContext(ctx), session: session, order: orderOf(session)}
+	if n.order == locked || n.order == settled {
+		n.wire = wireOf(ctx, session)
+	}
+	return n
 }
 
 var errNoServer = errors.New("mcpgo: the context has no server")
@@ -103,11 +98,11 @@ func (n *notifications) send(ctx context.Context, p progress.Notification) error
 	if p.Message != "" {
 		params["message"] = p.Message
 	}
-	switch n.order {
-	case unordered:
+	if err := n.write(params); err != errNoWire {
+		return err
+	}
+	if n.order == unordered {
 		return n.server.SendNotificationToClient(ctx, methodProgress, params)
-	case written:
-		return n.write(params)
 	}
 	f := &figure{of: n, value: p.Progress, taken: make(chan struct{})}
 	params["progress"] = f
@@ -118,25 +113,34 @@ func (n *notifications) send(ctx context.Context, p progress.Notification) error
 	return nil
 }
 
+// write sends a notification over the wire.
 func (n *notifications) write(params map[string]any) error {
+	if n.wire == nil {
+		return errNoWire
+	}
 	if !n.session.Initialized() {
 		return server.ErrNotificationNotInitialized
 	}
-	line, err := json.Marshal(mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{
-		Method: methodProgress, Params: mcp.NotificationParams{AdditionalFields: params},
-	}})
-	if err != nil {
-		return err
+	if s, ok := n.session.(server.SessionWithStreamableHTTPConfig); ok {
+		s.UpgradeToSSEWhenReceiveNotification() // the answer must be an event too
 	}
-	_, err = n.stdout.Write(append(line, '\n'))
-	return err
+	return n.wire.notify(methodProgress, params, func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.ended
+	})
+}
+
+// answered is what the call has as Answered.
+func (n *notifications) answered() func(leave func()) {
+	if n.wire == nil {
+		return nil
+	}
+	return n.wire.answered
 }
 
 // end is called when the execution has ended, before the answer.
 func (n *notifications) end() {
-	if n == nil {
-		return
-	}
 	n.mu.Lock()
 	n.ended = true
 	taken := n.taken

@@ -1,7 +1,6 @@
 package mcpgo
 
 import (
-	"io"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
@@ -16,9 +15,8 @@ type optionFunc func(*settings)
 func (f optionFunc) apply(s *settings) { f(s) }
 
 type settings struct {
-	calls  toolcall.Server
-	stdout io.Writer
-	watch  *watch // nil without Install
+	calls toolcall.Server
+	watch *watch // nil without Install
 }
 
 func newSettings(opts []Option) *settings {
@@ -49,13 +47,6 @@ func WithOptions(opts ...timeout.Option) Option {
 func WithInterval(d time.Duration) Option {
 	return optionFunc(func(s *settings) { s.calls.Interval = d })
 }
-
-// WithStdout is for a server over stdio, and names what it writes to: os.Stdout with
-// server.ServeStdio. Progress notifications are then written to it as they are sent, each with
-// one Write that may run beside mcp-go's, as those of an os.File may. mcp-go itself keeps them
-// in a queue from which one can come out after the result, and which is full at
-// 100; without this option the adapter makes that rare, and cannot rule it out.
-func WithStdout(w io.Writer) Option { return optionFunc(func(s *settings) { s.stdout = w }) }
 
 // WithMetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta:
 // a whole number of milliseconds, at most the tool's [timeout.Tool.MaxTotal].

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -19,6 +20,8 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 )
 
 // A link is a way in which a client reaches a server, and the protocol it speaks there.
@@ -37,6 +40,12 @@ var links = []link{
 	{"http 2025 stateless", false, openHTTP(server.WithStateLess(true))},
 	{"http 2025 event store", false, openHTTP(server.WithEventStore(server.NewInMemoryEventStore()))},
 	{"http 2026", true, openHTTP()},
+	{"serve 2025", false, openServe},
+	{"serve 2026", true, openServe},
+	{"wrapped 2025", false, openWrapped()},
+	{"wrapped 2025 stateless", false, openWrapped(server.WithStateLess(true))},
+	{"wrapped 2025 event store", false, openWrapped(server.WithEventStore(server.NewInMemoryEventStore()))},
+	{"wrapped 2026", true, openWrapped()},
 }
 
 // process is a server of its own, with the tools of newServer; it takes a while to start.
@@ -58,7 +67,7 @@ func named(names ...string) (some []link) {
 func each(t *testing.T, links []link, test func(*testing.T, link)) {
 	for _, l := range links {
 		t.Run(l.name, func(t *testing.T) {
-			if !strings.HasPrefix(l.name, "stdio") {
+			if !strings.HasPrefix(l.name, "stdio") && !strings.HasPrefix(l.name, "serve") {
 				t.Parallel()
 			}
 			test(t, l)
@@ -101,11 +110,18 @@ func soon(t *testing.T) context.Context {
 // process, so no two of these may be open at a time.
 func pipes(t *testing.T, s *server.MCPServer) (in io.Reader, out io.WriteCloser) {
 	t.Helper()
-	return pipesWith(t, func(io.Writer) *server.MCPServer { return s })
+	return pipesTo(t, s, (*server.StdioServer).Listen)
 }
 
-// pipesWith is pipes for a server that has to know what it writes to.
-func pipesWith(t *testing.T, open func(stdout io.Writer) *server.MCPServer) (in io.Reader, out io.WriteCloser) {
+// servePipes is pipes with Serve.
+func servePipes(t *testing.T, s *server.MCPServer) (in io.Reader, out io.WriteCloser) {
+	t.Helper()
+	return pipesTo(t, s, func(std *server.StdioServer, ctx context.Context, in io.Reader, out io.Writer) error {
+		return mcpgo.Serve(ctx, std, in, out, 0)
+	})
+}
+
+func pipesTo(t *testing.T, s *server.MCPServer, serve func(*server.StdioServer, context.Context, io.Reader, io.Writer) error) (in io.Reader, out io.WriteCloser) {
 	t.Helper()
 	fromClient, out, err := os.Pipe()
 	if err != nil {
@@ -115,10 +131,10 @@ func pipesWith(t *testing.T, open func(stdout io.Writer) *server.MCPServer) (in 
 	if err != nil {
 		t.Fatal(err)
 	}
-	std := server.NewStdioServer(open(toClient))
+	std := server.NewStdioServer(s)
 	std.SetErrorLogger(log.New(io.Discard, "", 0))
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = std.Listen(context.Background(), fromClient, toClient) })
+	wg.Go(func() { _ = serve(std, context.Background(), fromClient, toClient) })
 	t.Cleanup(func() {
 		for _, f := range []io.Closer{out, in.(io.Closer)} {
 			_ = f.Close()
@@ -127,6 +143,11 @@ func pipesWith(t *testing.T, open func(stdout io.Writer) *server.MCPServer) (in 
 		_, _ = fromClient.Close(), toClient.Close()
 	})
 	return in, out
+}
+
+func openServe(t *testing.T, s *server.MCPServer) transport.Interface {
+	in, out := servePipes(t, s)
+	return transport.NewIO(in, out, io.NopCloser(nil))
 }
 
 func openStdio(t *testing.T, s *server.MCPServer) transport.Interface {
@@ -151,9 +172,18 @@ func openSSE(t *testing.T, s *server.MCPServer) transport.Interface {
 }
 
 func openHTTP(opts ...server.StreamableHTTPOption) func(*testing.T, *server.MCPServer) transport.Interface {
+	return openHandler(func(h http.Handler) http.Handler { return h }, opts)
+}
+
+func openWrapped(opts ...server.StreamableHTTPOption) func(*testing.T, *server.MCPServer) transport.Interface {
+	return openHandler(mcpgo.WrapHTTP, opts)
+}
+
+func openHandler(wrap func(http.Handler) http.Handler, opts []server.StreamableHTTPOption) func(*testing.T, *server.MCPServer) transport.Interface {
 	return func(t *testing.T, s *server.MCPServer) transport.Interface {
 		t.Helper()
-		ts := httptest.NewServer(server.NewStreamableHTTPServer(s, append(opts[:len(opts):len(opts)], server.WithStreamableHTTPLogger(slog.New(slog.DiscardHandler)))...))
+		h := server.NewStreamableHTTPServer(s, append(opts[:len(opts):len(opts)], server.WithStreamableHTTPLogger(slog.New(slog.DiscardHandler)))...)
+		ts := httptest.NewServer(wrap(h))
 		t.Cleanup(ts.Close)
 		t.Cleanup(ts.CloseClientConnections)
 		tr, err := transport.NewStreamableHTTP(ts.URL, transport.WithHTTPBasicClient(ts.Client()))
@@ -188,7 +218,7 @@ type raw struct {
 }
 
 func newRaw(t *testing.T, s *server.MCPServer) *raw {
-	in, out := pipes(t, s)
+	in, out := servePipes(t, s)
 	r := &raw{t, out, make(chan []byte, 1000)}
 	go func() {
 		defer close(r.lines)

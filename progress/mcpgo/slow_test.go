@@ -3,15 +3,11 @@ package mcpgo_test
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"testing"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
-
-	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 )
 
 // A token that takes long to marshal widens the gap, in mcp-go, between the taking and the
@@ -38,11 +34,7 @@ func slow(s *server.MCPServer) *server.MCPServer {
 // SPEC 7.4: however slow the transport is to write a notification, the result comes after it;
 // and one that waits behind it still comes, before its own result.
 func TestSlowNotification(t *testing.T) {
-	written := link{"stdio written", false, func(t *testing.T, _ *server.MCPServer) transport.Interface {
-		in, out := pipesWith(t, func(stdout io.Writer) *server.MCPServer { return slow(newServer(mcpgo.WithStdout(stdout))) })
-		return transport.NewIO(in, out, io.NopCloser(nil))
-	}}
-	each(t, append(named("sse 2025", "sse 2026", "http 2026"), written), func(t *testing.T, l link) {
+	each(t, named("sse 2025", "sse 2026", "http 2026", "serve 2025", "wrapped 2025", "wrapped 2026"), func(t *testing.T, l link) {
 		c := l.connect(t, slow(newServer()))
 		got := record(c)
 		first := make(chan bool)

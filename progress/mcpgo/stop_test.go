@@ -3,15 +3,12 @@ package mcpgo_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client"
-	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
@@ -115,52 +112,4 @@ func TestStreamBesideCalls(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	<-answered
-}
-
-// answerer answers elicitations after a while.
-type answerer struct{ after time.Duration }
-
-func (a answerer) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
-	select {
-	case <-time.After(a.after):
-	case <-ctx.Done():
-	}
-	return &mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionAccept, Content: map[string]any{}}}, nil
-}
-
-// SPEC 7.9: a person may take longer than the idle limit; what is awaited is said; and the
-// answer of the tool when nobody answers.
-func TestElicit(t *testing.T) {
-	const expired = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
-	for _, l := range named("stdio 2025", "http 2025") {
-		for _, tc := range []struct {
-			name  string
-			after time.Duration
-			limit int
-			want  string
-		}{
-			{"answers", 300 * ms, 20000, "accept"},
-			{"does not answer", 2 * time.Second, 150, expired},
-		} {
-			t.Run(l.name+" "+tc.name, func(t *testing.T) {
-				c := l.connect(t, newServer(), client.WithElicitationHandler(answerer{tc.after}))
-				got := record(c)
-				res, err := c.CallTool(soon(t), call{tool: "elicit", args: map[string]any{"limitMs": tc.limit}, token: "t"}.request())
-				if err != nil {
-					t.Fatal(err)
-				}
-				v := view(t, res)
-				if v.Texts[0] != tc.want || v.IsError != (tc.want == expired) {
-					t.Errorf("%+v", v)
-				}
-				want := fmt.Sprintf("Waiting for approval of rm -r build (up to %v)", time.Duration(tc.limit)*ms)
-				if n := got.of("t"); len(n) == 0 || n[0].Message != want {
-					t.Errorf("%v, want %q", n, want)
-				}
-			})
-		}
-	}
-	if _, err := mcpgo.Elicit(context.Background(), mcp.ElicitationRequest{}); err != server.ErrNoActiveSession {
-		t.Errorf("without a server: %v", err)
-	}
 }

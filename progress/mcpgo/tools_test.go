@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -63,7 +64,9 @@ func newServer(opts ...mcpgo.Option) *server.MCPServer {
 	})
 	add("own", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, errOwn })
 	add("panic", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("boom") })
-	add("goexit", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	add("goexit", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		progress.Report(ctx, progress.Update{Progress: 1})
+		time.Sleep(time.Duration(r.GetFloat("lingerMs", 0) * float64(ms)))
 		runtime.Goexit()
 		return nil, nil
 	})
@@ -94,6 +97,12 @@ func newServer(opts ...mcpgo.Option) *server.MCPServer {
 			heartbeat.Beat(ctx)
 		}
 		return mcp.NewToolResultText("done"), nil
+	})
+	// Says that it runs, and has more to say at its end than a pipe holds.
+	add("long", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		progress.Report(ctx, progress.Update{Progress: 1})
+		<-ctx.Done()
+		return mcp.NewToolResultText(strings.Repeat("x", 100_000)), nil
 	})
 	// Reports n updates, and returns lingerMs after the last.
 	add("report", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {

@@ -1,0 +1,175 @@
+package mcpgo
+
+import (
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"sync/atomic"
+)
+
+// WrapHTTP goes around a server.StreamableHTTPServer, and does two things that [Middleware]
+// cannot do alone:
+//
+//   - The progress of a call goes out on the stream of that call, before its result or not at
+//     all. Of a session, which protocol 2025-11-25 has, mcp-go sends it on the stream of any
+//     request that is open then, or on the standalone stream, and drops it where 100 wait.
+//   - The question of an [Elicit] is cancelled at the client when nobody waits for the answer
+//     any more.
+//
+// It also tells a [toolcall.Drain] when an answer has been written.
+//
+//	http.ListenAndServe(addr, mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
+//
+// Put it right around mcp-go's handler: headers that a handler in between sets when the body
+// has been read do not reach a client that gets progress. With server.WithEventStore, progress
+// goes mcp-go's way, where it is recorded, from the first recorded event that WrapHTTP has seen.
+// Other handlers, such as a server.SSEServer, are not changed.
+func WrapHTTP(h http.Handler) http.Handler {
+	recorded := new(atomic.Bool)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		flusher, ok := w.(http.Flusher)
+		if !ok || r.Method != http.MethodPost || r.Body == nil {
+			h.ServeHTTP(w, r) // mcp-go does not stream either
+			return
+		}
+		s := &stream{ResponseWriter: w, flusher: flusher, header: w.Header().Clone(), recorded: recorded}
+		s.wire.frame, s.wire.answered = s.frame, s.answered
+		r = r.WithContext(context.WithValue(r.Context(), wireKey{}, &s.wire))
+		r.Body = &body{r.Body, s}
+		defer s.end()
+		h.ServeHTTP(s, r)
+	})
+}
+
+// A stream is the response to one POST.
+type stream struct {
+	http.ResponseWriter
+	wire
+	flusher http.Flusher
+
+	// The handler has a header of its own, since it may write to it at any time, from goroutines
+	// that know nothing of ours.
+	header http.Header
+	// read is what that was when the body had been read. Until then there is one goroutine.
+	read http.Header
+
+	begun, events, over bool         // written to; as a stream of events; the handler has returned
+	recorded            *atomic.Bool // the server records its events
+
+	left  bool     // by the handler; under state
+	leave []func() // to be called then
+}
+
+func (s *stream) Header() http.Header { return s.header }
+
+// Unwrap is for http.ResponseController.
+func (s *stream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+func (s *stream) WriteHeader(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(status, s.header)
+}
+
+// begin is called with the lock held.
+func (s *stream) begin(status int, header http.Header) {
+	if s.begun {
+		return // by us, and mcp-go's header says the same
+	}
+	real := s.ResponseWriter.Header()
+	clear(real)
+	maps.Copy(real, header)
+	s.begun = status >= 200 || status == http.StatusSwitchingProtocols
+	s.events = strings.HasPrefix(header.Get("Content-Type"), "text/event-stream")
+	s.ResponseWriter.WriteHeader(status)
+}
+
+func (s *stream) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(http.StatusOK, s.header)
+	n, err := s.ResponseWriter.Write(p)
+	if s.events {
+		if strings.HasPrefix(string(p[:min(len(p), 3)]), "id:") {
+			s.recorded.Store(true) // and what is written next belongs to this line
+		}
+		s.observe(p)
+	}
+	return n, err
+}
+
+func (s *stream) Flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(http.StatusOK, s.header)
+	s.flusher.Flush()
+}
+
+// frame sends an event of ours, with the lock held.
+func (s *stream) frame(message []byte) error {
+	if s.over || s.recorded.Load() || s.begun && !s.events || s.read == nil {
+		return errNoWire
+	}
+	if !s.begun {
+		s.read.Set("Content-Type", "text/event-stream")
+		s.read.Set("Cache-Control", "no-cache")
+		s.read.Set("Connection", "keep-alive")
+		s.begin(http.StatusOK, s.read)
+	}
+	event := make([]byte, 0, len(message)+32)
+	event = append(event, "event: message\ndata: "...)
+	event = append(event, message...)
+	event = append(event, "\n\n"...)
+	if _, err := s.ResponseWriter.Write(event); err != nil {
+		return err
+	}
+	s.flusher.Flush()
+	return nil
+}
+
+// answered calls leave when the answer has been written: until the handler has returned, there is
+// no other sign of it.
+func (s *stream) answered(leave func()) {
+	s.state.Lock()
+	defer s.state.Unlock()
+	if s.left {
+		leave()
+		return
+	}
+	s.leave = append(s.leave, leave)
+}
+
+// end is called when the handler has returned.
+func (s *stream) end() {
+	s.mu.Lock()
+	if s.over = true; !s.begun {
+		maps.Copy(s.ResponseWriter.Header(), s.header)
+	}
+	s.mu.Unlock()
+	s.state.Lock()
+	defer s.state.Unlock()
+	s.left = true
+	for _, leave := range s.leave {
+		leave()
+	}
+}
+
+// A body tells its stream when it has been read.
+type body struct {
+	io.ReadCloser
+	stream *stream
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.stream.mu.Lock()
+		defer b.stream.mu.Unlock()
+		if b.stream.read == nil {
+			b.stream.read = b.stream.header.Clone()
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,197 @@
+package mcpgo
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// Serve serves one client over in and out, as s.Listen does, until the client leaves or ctx
+// ends. In place of server.ServeStdio:
+//
+//	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+//	defer stop()
+//	mcpgo.Install(s, policy)
+//	err := mcpgo.Serve(ctx, server.NewStdioServer(s), os.Stdin, os.Stdout, 0)
+//
+// Three things are then so that mcp-go alone has otherwise:
+//
+//   - Where ctx ends, Serve ends in order: tools that run are aborted with
+//     [toolcall.ErrShutdown] as the cause, those that wait for a worker or come later are not
+//     called, all of these calls are answered, and then Serve returns. With ServeStdio, calls
+//     that wait for a worker are never answered.
+//   - The progress of a call goes out before its result or not at all, and none is dropped
+//     for want of a place in mcp-go's queue.
+//   - The question of an [Elicit] is cancelled at the client when nobody waits for the answer
+//     any more.
+//
+// The server must have [Install], [Middleware] or, for its tools, [Handler]: that is where calls
+// are aborted. A read of in that waits then is left behind until in is closed, as with mcp-go.
+//
+// The end takes no longer than limit, whatever the tools and the client do;
+// [toolcall.ShutdownLimit] where it is 0 or less. The error is nil if ctx ended and all calls
+// were answered, that of [toolcall.Drain.Shutdown] if they were not, and that of s.Listen where
+// the client has left.
+//
+// Over HTTP use a [toolcall.Drain] and [WrapHTTP].
+func Serve(ctx context.Context, s *server.StdioServer, in io.Reader, out io.Writer, limit time.Duration) error {
+	if limit <= 0 {
+		limit = toolcall.ShutdownLimit
+	}
+	var drain toolcall.Drain
+	listening, stop := context.WithCancel(drain.Context(context.WithoutCancel(ctx)))
+	defer stop()
+	l := &line{out: out, ctx: listening, calls: make(map[any][]func())}
+	l.wire.frame = func(message []byte) error {
+		_, err := out.Write(append(message, '\n'))
+		return err
+	}
+	left := make(chan error, 1)
+	go func() {
+		err := s.Listen(context.WithValue(listening, wireKey{}, &l.wire), &lines{r: bufio.NewReader(in), each: l.arrived}, l)
+		l.close()
+		left <- err
+	}()
+	select {
+	case err := <-left:
+		return err
+	case <-ctx.Done():
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	err := drain.Shutdown(bounded)
+	stop()
+	select {
+	case <-left:
+	case <-bounded.Done():
+	}
+	return err
+}
+
+// A line is the connection to the client of a stdio server. It sees the calls come and their
+// answers go, which nobody else does: mcp-go has a queue before its workers.
+type line struct {
+	wire
+	out io.Writer
+	ctx context.Context // has the drain
+
+	callsMu sync.Mutex // the other one is held while a client does not read
+	calls   map[any][]func()
+	closed  bool
+}
+
+// arrived is called with each line from the client.
+func (l *line) arrived(text []byte) {
+	var m struct {
+		ID     any
+		Method string
+	}
+	if json.Unmarshal(text, &m) != nil || m.Method != string(mcp.MethodToolsCall) {
+		return
+	}
+	switch m.ID.(type) {
+	case string, float64:
+	default: // no id: no answer
+		return
+	}
+	_, leave := toolcall.Join(l.ctx)
+	l.callsMu.Lock()
+	defer l.callsMu.Unlock()
+	if l.closed {
+		leave()
+		return
+	}
+	l.calls[m.ID] = append(l.calls[m.ID], leave)
+}
+
+// Write is called by mcp-go with one message, and by its questions beside that.
+func (l *line) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	n, err := l.out.Write(p)
+	l.observe(p)
+	l.mu.Unlock()
+	if id, ok := answered(p); ok {
+		l.leave(id)
+	}
+	return n, err
+}
+
+// answered returns the id of a response. mcp-go writes that before the result, which is not read.
+func answered(message []byte) (id any, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(message))
+	if _, err := d.Token(); err != nil {
+		return nil, false
+	}
+	for {
+		key, err := d.Token()
+		switch {
+		case err != nil:
+			return nil, false
+		case key == "result", key == "error":
+			return id, id != nil
+		case key != "jsonrpc" && key != "id":
+			return nil, false
+		}
+		value, err := d.Token()
+		if err != nil {
+			return nil, false
+		}
+		if key == "id" {
+			id = value
+		}
+	}
+}
+
+func (l *line) leave(id any) {
+	l.callsMu.Lock()
+	defer l.callsMu.Unlock()
+	if all := l.calls[id]; len(all) > 0 {
+		all[0]()
+		if l.calls[id] = all[1:]; len(all) == 1 {
+			delete(l.calls, id)
+		}
+	}
+}
+
+// lines is a reader that looks at each line before anybody else does.
+type lines struct {
+	r    *bufio.Reader
+	each func(line []byte)
+	rest []byte
+	err  error
+}
+
+func (l *lines) Read(p []byte) (int, error) {
+	if len(l.rest) == 0 {
+		if l.err != nil {
+			return 0, l.err
+		}
+		l.rest, l.err = l.r.ReadBytes('\n')
+		l.each(l.rest)
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+// close lets the calls go that will not be answered any more.
+func (l *line) close() {
+	l.callsMu.Lock()
+	defer l.callsMu.Unlock()
+	l.closed = true
+	for _, all := range l.calls {
+		for _, leave := range all {
+			leave()
+		}
+	}
+	clear(l.calls)
+}

@@ -1,0 +1,262 @@
+package mcpgo_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+const (
+	shutdownText = "Tool was aborted: the server is shutting down"
+	initialize   = `{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+)
+
+// Each call that has come when the process is told to end has its answer, over stdio, however
+// often one tries, and the process ends with 0: those that run, and those that wait for one of
+// the 5 workers.
+func TestAnswersAtShutdownStdio(t *testing.T) {
+	tries := 40
+	if testing.Short() {
+		tries = 8
+	}
+	turns := make(chan bool, 4)
+	var all sync.WaitGroup
+	for range tries {
+		turns <- true
+		all.Go(func() {
+			defer func() { <-turns }()
+			if err := shutdownOnce(t); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// shutdownOnce has a server over stdio run five calls and three wait, tells it to end, and
+// returns what is wrong with what it says after that.
+func shutdownOnce(t *testing.T) error {
+	const calls, workers = 8, 5
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(cmd.Environ(), serverEnv+"=1", "GORACE=atexit_sleep_ms=0")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	defer func() { in.Close(); _ = cmd.Wait() }()
+	if _, err := io.WriteString(in, initialize+"\n"); err != nil {
+		return err
+	}
+	r := bufio.NewReader(out)
+	if _, err := r.ReadBytes('\n'); err != nil { // mcp-go takes the next line while it initializes
+		return err
+	}
+	lines := []string{`{"jsonrpc":"2.0","method":"notifications/initialized"}`}
+	for id := range calls {
+		lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"long","_meta":{"progressToken":%[1]d}}}`, id))
+	}
+	lines = append(lines, `{"jsonrpc":"2.0","id":"ping","method":"ping"}`) // what is before it has arrived
+	if _, err := io.WriteString(in, strings.Join(lines, "\n")+"\n"); err != nil {
+		return err
+	}
+	running, ready, answered := 0, 0, 0
+	for {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return err
+		}
+		var m struct {
+			ID     any
+			Method string
+			Result struct {
+				IsError bool
+				Content []struct{ Text string }
+			}
+		}
+		if err := json.Unmarshal(line, &m); err != nil {
+			return err
+		}
+		switch m.ID.(type) {
+		case float64:
+			answered++
+			if !m.Result.IsError || !strings.HasPrefix(m.Result.Content[0].Text, shutdownText) {
+				return fmt.Errorf("answered with %.300s", line)
+			}
+		case nil:
+			running++
+			ready++
+		case string:
+			if m.ID == "ping" {
+				ready++
+			}
+		}
+		if ready == workers+1 {
+			ready = 0
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				return err
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil || running != workers || answered != calls {
+		return fmt.Errorf("%v; %d ran, and of %d calls %d were answered", err, running, calls, answered)
+	}
+	return nil
+}
+
+// The same over HTTP, whatever the protocol.
+func TestAnswersAtShutdownHTTP(t *testing.T) {
+	tries := 10
+	if testing.Short() {
+		tries = 5
+	}
+	for _, tc := range []struct {
+		name   string
+		modern bool
+		token  any
+		opts   []server.StreamableHTTPOption
+	}{
+		{"sessions", false, "t", nil},
+		{"sessions, JSON", false, nil, nil},
+		{"event store", false, "t", []server.StreamableHTTPOption{server.WithEventStore(server.NewInMemoryEventStore())}},
+		{"stateless", false, "t", []server.StreamableHTTPOption{server.WithStateLess(true)}},
+		{"2026-07-28", true, "t", nil},
+		{"2026-07-28, JSON", true, nil, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for range tries {
+				shutdownOverHTTP(t, tc.modern, tc.token, tc.opts)
+			}
+		})
+	}
+}
+
+func shutdownOverHTTP(t *testing.T, modern bool, token any, opts []server.StreamableHTTPOption) {
+	t.Helper()
+	s, started, _ := watched()
+	var drain toolcall.Drain
+	hs := httptest.NewServer(drain.Handler(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s, opts...))))
+	defer hs.Close()
+	tr, err := transport.NewStreamableHTTP(hs.URL, transport.WithHTTPBasicClient(hs.Client()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, tr, modern)
+	answers := make(chan string, 3)
+	for range 3 {
+		go func() {
+			res, err := c.CallTool(soon(t), call{tool: "long", token: token}.request())
+			if err != nil {
+				answers <- err.Error()
+				return
+			}
+			text, _, _ := strings.Cut(view(t, res).Texts[0], "\n") // the next line is where it had got to
+			answers <- text
+		}()
+	}
+	for range 3 {
+		within(t, started, "the start")
+	}
+	limited, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := drain.Shutdown(limited); err != nil {
+		t.Error(err)
+	}
+	hs.Client().CloseIdleConnections() // for one that has not been used yet, Shutdown waits 5 s
+	if err := hs.Config.Shutdown(limited); err != nil {
+		t.Error(err)
+	}
+	got := []string{<-answers, <-answers, <-answers}
+	if diff := cmp.Diff([]string{shutdownText, shutdownText, shutdownText}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A client that does not read its answers holds up the end no longer than the limit, and one
+// that leaves ends it at once.
+func TestServeIsBounded(t *testing.T) {
+	s, started, _ := watched()
+	fromClient, in := io.Pipe()
+	out, toClient := io.Pipe()
+	ctx, end := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- mcpgo.Serve(ctx, server.NewStdioServer(s), fromClient, toClient, 100*ms) }()
+	_, _ = io.WriteString(in, initialize+"\n")
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"long"}}`+"\n")
+	within(t, started, "the start")
+	end()
+	if err := within(t, served, "the end"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "calls without an answer: 1") {
+		t.Error(err)
+	}
+	out.Close() // releases mcp-go
+	in.Close()
+}
+
+func TestServeUntilTheClientLeaves(t *testing.T) {
+	s, started, ended := watched()
+	fromClient, in := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- mcpgo.Serve(t.Context(), server.NewStdioServer(s), fromClient, io.Discard, 0) }()
+	_, _ = io.WriteString(in, initialize+"\n"+`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"long"}}`+"\n")
+	within(t, started, "the start")
+	in.Close()
+	within(t, ended, "the end of the tool")
+	if err := within(t, served, "the end"); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a client may write that is no call of a tool, or has an odd id, is mcp-go's to answer.
+func TestServeOddRequests(t *testing.T) {
+	r := newRaw(t, newServer())
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":{"a":1},"method":"tools/call","params":{"name":"noop"}}`,
+		`{"jsonrpc":"2.0","id":[1],"method":"tools/call","params":{"name":"noop"}}`,
+		`{"jsonrpc":"2.0","id":true,"method":"tools/call","params":{"name":"noop"}}`,
+		`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"noop"}}`,
+		`{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"noop"}}`,
+		`[1]`, `nonsense`, ``, `null`,
+	} {
+		r.write(line)
+	}
+	for _, id := range []any{"a", 7.0} { // the same id again, too
+		for range 2 {
+			data, _ := json.Marshal(id)
+			r.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"noop"}}`, data))
+			if _, m := r.answer(id); !strings.Contains(string(m.Result), "done") {
+				t.Errorf("%v: %s %s", id, m.Result, m.Error)
+			}
+		}
+	}
+}
