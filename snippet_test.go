@@ -32,9 +32,9 @@ const core = "github.com/tooldeadline/tooldeadline/"
 
 var snippetImports = map[string]string{
 	"context": "context", "errgroup": "golang.org/x/sync/errgroup", "errors": "errors", "exec": "os/exec", "fmt": "fmt", "http": "net/http", "log": "log",
-	"os": "os", "synctest": "testing/synctest", "testing": "testing", "time": "time",
+	"os": "os", "signal": "os/signal", "syscall": "syscall", "synctest": "testing/synctest", "testing": "testing", "time": "time",
 	"heartbeat": core + "heartbeat", "procgroup": core + "procgroup", "progress": core + "progress",
-	"request": core + "progress/request", "stream": core + "stream", "timeout": core + "timeout",
+	"request": core + "progress/request", "stream": core + "stream", "timeout": core + "timeout", "toolcall": core + "progress/toolcall",
 	"mcpgo": core + "progress/mcpgo", "mcpsdk": core + "progress/mcpsdk",
 }
 
@@ -42,7 +42,7 @@ var snippetModules = []snippetModule{
 	{
 		dir: "progress/mcpsdk", pkg: "mcpsdk",
 		imports: map[string]string{"mcp": "github.com/modelcontextprotocol/go-sdk/mcp"},
-		stubs:   "var session *mcp.ClientSession\n",
+		stubs:   "var session *mcp.ClientSession\nvar server *mcp.Server\n",
 	},
 	{
 		dir: "progress/mcpgo", pkg: "mcpgo",
