@@ -114,7 +114,7 @@ func runs(b *testing.B, l peer.Limits, parent func(*testing.B) context.Context, 
 	}
 }
 
-// parallelRuns returns each goroutine a caller of its own: requests have one each, and
+// parallelRuns has a caller for each goroutine: requests have one each, and
 // children of the same one would wait for its lock.
 func parallelRuns(b *testing.B, l peer.Limits, all []contender) {
 	for _, c := range all {

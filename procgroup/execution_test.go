@@ -5,6 +5,7 @@ package procgroup_test
 import (
 	"context"
 	"errors"
+	"math"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -283,9 +284,11 @@ func TestGraceOfTheLimits(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	// SPEC 2.2: a negative one is none.
-	r, err = within(t, shortLimit, sleepCommand(), procgroup.WithLimits(timeout.Config{Total: shortLimit, Grace: -1}))
-	if r == nil || r.State == nil || r.State.String() != "signal: killed" {
-		t.Errorf("%+v, %v", r, err)
+	for _, none := range []time.Duration{-1, math.MinInt64} {
+		r, err = within(t, shortLimit, sleepCommand(), procgroup.WithLimits(timeout.Config{Total: shortLimit, Grace: none}))
+		if r == nil || r.State == nil || r.State.String() != "signal: killed" {
+			t.Errorf("%v: %+v, %v", none, r, err)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func newSettings(opts []Option) settings {
 		}
 	}
 	if s.limits != nil && s.limits.Grace != 0 && !s.graceGiven {
-		s.killGrace = min(s.killGrace, max(s.limits.Grace-collectTime, 0))
+		s.killGrace = min(s.killGrace, max(max(s.limits.Grace, 0)-collectTime, 0))
 	}
 	return s
 }

@@ -118,3 +118,26 @@ func TestAwaitStoppedWithin(t *testing.T) {
 		}
 	})
 }
+
+// SPEC 3.18, 3.17: the deadline of the caller holds for a tool that is only observed, too, and
+// finds it waiting.
+func TestAwaitInObserved(t *testing.T) {
+	for range 100 { // which of the timers fires first is a matter of chance
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), s)
+			defer cancel()
+			err := timeout.Run(ctx, func(ctx context.Context) error {
+				progress.Report(ctx, progress.Update{Message: "working"})
+				_, err := progress.Await(ctx, "rm", person(time.Minute))
+				return err
+			}, timeout.Config{Idle: 10 * s}, timeout.WithObserveOnly())
+			var e *timeout.Error
+			if !errors.As(err, &e) {
+				t.Fatalf("%v", err)
+			}
+			if u, _ := e.Detail.(*progress.Update); u == nil || !u.Waiting {
+				t.Errorf("last: %v", e.Detail)
+			}
+		})
+	}
+}

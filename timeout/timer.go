@@ -36,7 +36,10 @@ func (w *engine) Stopped(now time.Duration) bool {
 	if e.decided {
 		return e.stop != nil
 	}
-	return (e.observing == nil && e.due(now) != 0) || e.caller.Err() != nil
+	if o := e.observing; o != nil {
+		return (o.cap > 0 && now >= o.cap) || e.caller.Err() != nil
+	}
+	return e.due(now) != 0 || e.caller.Err() != nil
 }
 
 // armFor sees to it that the timer fires at the instant at, or before.

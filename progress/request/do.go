@@ -64,7 +64,7 @@ func Do[R any](ctx context.Context, c *Client, call Call, send func(ctx context.
 	config := timeout.Config{Idle: l.Timeout, Total: l.MaxTotal, Grace: grace}
 	uncancelled := func(ctx context.Context) context.Context { return ctx }
 	if call.NoCancel {
-		config.Grace = 1
+		config.Grace = -1
 		late, cancel := context.WithCancel(context.Background())
 		defer time.AfterFunc(closing, cancel)
 		uncancelled = func(ctx context.Context) context.Context {
