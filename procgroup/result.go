@@ -14,7 +14,8 @@ type Reason int
 const (
 	// Exited: it ended by itself, or by a signal that was not sent from here.
 	Exited Reason = iota
-	// IdleTimeout: it was stopped because no output came for the idle limit.
+	// IdleTimeout: it was stopped because for the idle limit no output came, and, with
+	// WithActivity, no work was seen.
 	IdleTimeout
 	// TotalTimeout: it was stopped at the total limit, or the deadline of the context.
 	TotalTimeout
@@ -102,10 +103,15 @@ func reason(stop *timeout.Error) Reason {
 }
 
 // message is SPEC 6.8: one wording, whichever limit it was and whose.
-func message(name string, stop *timeout.Error) string {
+func (p *Process) message(stop *timeout.Error) string {
+	name := p.name
 	switch reason(stop) {
 	case IdleTimeout:
-		return name + " process timed out after " + millis(stop.Limit) + "ms without output."
+		signs := "output."
+		if p.activity.wanted() {
+			signs = "output or work."
+		}
+		return name + " process timed out after " + millis(stop.Limit) + "ms without " + signs
 	case TotalTimeout:
 		limit := stop.Limit
 		if stop.Cause != nil && limit > 0 { // what was left of a caller's deadline: SPEC 3.3

@@ -67,6 +67,7 @@ func (p *Process) await(ctx context.Context) error {
 	if p.startErr != nil {
 		return p.startErr
 	}
+	p.watchWork(ctx)
 	p.tree.Wait(ctx, time.Time{})
 	return nil
 }
@@ -107,7 +108,8 @@ func (p *Process) outcome(err error) *timeout.Error {
 // conclude ends what is left of the tree, collects the output and makes the result.
 func (p *Process) conclude(stop *timeout.Error) {
 	begun := time.Now()
-	r := &Result{Reason: reason(stop), Message: message(p.name, stop), LongestGap: p.out.LongestSilence(begun)}
+	p.work.stop()
+	r := &Result{Reason: reason(stop), Message: p.message(stop), LongestGap: p.out.LongestSilence(begun)}
 	// The caller's writers get what is left of the grace, even if the tree does not need it.
 	grace, impatient := p.killGrace, context.Background()
 	var over time.Time // when everything was killed

@@ -1,0 +1,197 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// What must live through an idle limit: with output alone, with processor time, with bytes.
+type lives struct{ output, cpu, io bool }
+
+var (
+	never  = lives{}
+	always = lives{true, true, true}
+	byCPU  = lives{cpu: true}
+	byIO   = lives{io: true}
+)
+
+// activities are the commands of TestActivity.
+func activities(t *testing.T) map[string]struct {
+	cmd  func() *exec.Cmd
+	want lives
+} {
+	shell := func(script string) func() *exec.Cmd {
+		return func() *exec.Cmd { return exec.Command("sh", "-c", script) }
+	}
+	perl := func(script string) func() *exec.Cmd {
+		return func() *exec.Cmd { return exec.Command("perl", "-e", script) }
+	}
+	dir := t.TempDir()
+	lock, fifo := filepath.Join(dir, "lock"), filepath.Join(dir, "fifo")
+	held, err := os.Create(lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { held.Close() })
+	if err := errors.Join(unix.Flock(int(held.Fd()), unix.LOCK_EX), unix.Mkfifo(fifo, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	type row = struct {
+		cmd  func() *exec.Cmd
+		want lives
+	}
+	all := map[string]row{
+		"asleep":                    {shell("sleep 120"), never},
+		"prints":                    {shell("while :; do echo .; sleep 0.1; done"), always},
+		"busy loop":                 {shell("while :; do :; done"), byCPU},
+		"block-buffered output":     {perl(`while (1) { $i++; print "$i\n" if $i % 1000000 == 0 }`), byCPU},
+		"short-lived children":      {shell("while :; do (i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done); done"), byCPU},
+		"busy child, in the group":  {shell("sh -c 'while :; do :; done' & wait"), byCPU},
+		"busy and not waited for":   {shell("(while :; do :; done) & exec sleep 120"), byCPU},
+		"reads a little at a time":  {perl(`open F, "/dev/zero"; while (1) { sysread F, $b, 20000; select undef, undef, undef, .1 }`), byIO},
+		"writes a little at a time": {perl(`open F, ">/dev/null"; while (1) { syswrite F, "x" x 20000; select undef, undef, undef, .1 }`), byIO},
+		"polls every 10 ms":         {perl(`select undef, undef, undef, .01 while 1`), never},
+		"polls a file":              {perl(`while (1) { open F, "/proc/loadavg"; <F>; select undef, undef, undef, .1 }`), never},
+		"waits for a lock":          {func() *exec.Cmd { return exec.Command("flock", lock, "true") }, never},
+		"waits for a pipe":          {func() *exec.Cmd { return exec.Command("cat", fifo) }, never},
+		"zombie":                    {shell("true & exec sleep 120"), never},
+		"stopped":                   {shell("(kill -STOP $$; kill -STOP 0) & while :; do :; done"), never},
+		"worked, and is stuck":      {perl(`$i++ while $i < 3000000; sleep 120`), never},
+	}
+	if _, err := exec.LookPath("python3"); err == nil {
+		all["python3, block-buffered output"] = row{func() *exec.Cmd {
+			return exec.Command("python3", "-c", "i = 0\nwhile True:\n  i += 1\n  if i % 1000000 == 0: print(i)")
+		}, byCPU}
+	}
+	if cc, err := exec.LookPath("cc"); err == nil {
+		file := filepath.Join(dir, "large.c")
+		var source strings.Builder
+		for i := range 4000 {
+			fmt.Fprintf(&source, "int f%d(int *a, int n) { int s = 0; for (int i = 0; i < n; i++) for (int j = 0; j < i; j++) s += a[i] * a[j] ^ %d; return s; }\n", i, i)
+		}
+		if err := os.WriteFile(file, []byte(source.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all["compiler"] = row{func() *exec.Cmd { return exec.Command(cc, "-O3", "-c", "-o", os.DevNull, file) }, byCPU}
+	}
+	return all
+}
+
+// SPEC 6.12: work is a sign of life where it is asked for, and nothing else is.
+func TestActivity(t *testing.T) {
+	const idle = time.Second
+	commands := activities(t)
+	// One containment after the other: with hundreds of busy processes on two cores, each has
+	// less than 1 % of one.
+	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
+		if c == procgroup.Cgroup {
+			if _, err := procgroup.Run(t.Context(), exec.Command("true"), procgroup.WithContainment(c)); err != nil {
+				t.Log("needs root or a delegated cgroup v2:", err)
+				continue
+			}
+		}
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		for name, command := range commands {
+			for _, alive := range []struct {
+				by       string
+				activity procgroup.Activity
+				want     bool
+				signs    string
+			}{
+				{"output", procgroup.Activity{}, command.want.output, "output"},
+				{"cpu", procgroup.Activity{CPU: true}, command.want.cpu, "output or work"},
+				{"io", procgroup.Activity{IO: true}, command.want.io, "output or work"},
+			} {
+				if name == "compiler" && alive.by == "io" {
+					continue // how it writes is its own business
+				}
+				if alive.by == "output" && c != procgroup.Descendants {
+					continue // it is the same for all
+				}
+				all.Go(func() {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					if alive.want {
+						defer time.AfterFunc(2*idle, cancel).Stop()
+					}
+					r, err := procgroup.Run(ctx, command.cmd(), procgroup.WithContainment(c), procgroup.WithActivity(alive.activity),
+						procgroup.WithLimits(timeout.Config{Total: 30 * time.Second, Idle: idle}), procgroup.WithKillGrace(0), procgroup.WithName("tool"))
+					mu.Lock()
+					defer mu.Unlock()
+					reason, message := procgroup.IdleTimeout, "tool process timed out after 1000ms without "+alive.signs+"."
+					if alive.want {
+						reason, message = procgroup.Aborted, aborted
+					}
+					if r == nil || r.Reason != reason || r.Message != message {
+						t.Errorf("%v, %s, alive by %s: %v\n%+v", c, name, alive.by, err, r)
+					}
+				})
+			}
+		}
+		all.Wait()
+	}
+}
+
+// What has left the group counts as far as the containment finds it.
+func TestActivityOutsideTheGroup(t *testing.T) {
+	t.Parallel()
+	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		r, err := procgroup.Run(ctx, exec.Command("sh", "-c", "setsid sh -c 'while :; do :; done' & exec sleep 120"), containment,
+			procgroup.WithActivity(procgroup.Activity{CPU: true}), procgroup.WithLimits(timeout.Config{Idle: 600 * time.Millisecond}),
+			procgroup.WithKillGrace(0))
+		if r == nil || r.Reason != procgroup.TotalTimeout {
+			t.Errorf("%v, %+v", err, r)
+		}
+	})
+}
+
+// A tool's idle limit is renewed by the work of the command that it runs, and so are all
+// around.
+func TestActivityBeatsForTheExecutionAround(t *testing.T) {
+	t.Parallel()
+	var r *procgroup.Result
+	err := timeout.Run(t.Context(), func(ctx context.Context) (err error) {
+		r, err = procgroup.Run(ctx, exec.Command("sh", "-c", "while :; do :; done"),
+			procgroup.WithActivity(procgroup.Activity{CPU: true}), procgroup.WithKillGrace(0))
+		return err
+	}, timeout.Config{Idle: 500 * time.Millisecond, Total: 1500 * time.Millisecond})
+	if !errors.Is(err, timeout.ErrTotal) || r.Reason != procgroup.TotalTimeout {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
+func TestActivityRefused(t *testing.T) {
+	for _, tt := range []struct {
+		activity procgroup.Activity
+		want     string
+	}{
+		{procgroup.Activity{CPU: true, CPURate: -1}, "WithActivity: CPURate"},
+		{procgroup.Activity{IO: true, IORate: math.NaN()}, "WithActivity: IORate"},
+		{procgroup.Activity{CPU: true, CPURate: math.Inf(1)}, "WithActivity: CPURate"},
+	} {
+		r, err := procgroup.Run(t.Context(), exec.Command("true"), procgroup.WithActivity(tt.activity))
+		var bad *timeout.ConfigError
+		if r != nil || !errors.As(err, &bad) || bad.Key != tt.want {
+			t.Errorf("%+v: %v", tt.activity, err)
+		}
+	}
+}
