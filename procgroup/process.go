@@ -36,6 +36,9 @@ type Process struct {
 	out      *capture.Capture
 	work     *workWatch // nil where work is no sign of life
 
+	viewing sync.Mutex // held while the tree is looked at for view; never for long
+	view    Tree       // the newest
+
 	mu   sync.Mutex  // held while the tree is signalled
 	over atomic.Bool // it must not be signalled any more; set before mu is waited for
 

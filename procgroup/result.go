@@ -68,6 +68,10 @@ type Result struct {
 	// by itself.
 	Message string
 
+	// Tree is what the processes were doing when a limit fired, before they were asked to end.
+	// It is empty if none did, and on systems other than Linux and Windows.
+	Tree Tree
+
 	// Escalated says that something was still alive when the grace was over, and had to
 	// be killed. Without a grace it is false.
 	Escalated bool

@@ -233,4 +233,3 @@ func (c *cgroup) read(name string, buf []byte) ([]byte, bool) {
 	n, err := unix.Read(fd, buf)
 	return buf[:max(n, 0)], err == nil
 }
-

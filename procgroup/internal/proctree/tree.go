@@ -49,6 +49,9 @@ type Tree interface {
 	// Meter returns what tells how much the tree works. It and what it returns may be called
 	// at any time before Kill and Release.
 	Meter(io bool) Meter
+	// Snapshot lists what is there, zombies included, in no order. Once until has come it
+	// soon ends, and reports that there may be more. It may be called when Meter may.
+	Snapshot(until time.Time) (all []Process, more bool)
 	// Kill kills everything, the leader too, reaps the leader, and returns the processes
 	// that are still there when the deadline has come, and those that it left alone
 	// because it could not tell whether they belong to the tree.
