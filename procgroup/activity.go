@@ -16,9 +16,9 @@ import (
 const (
 	// DefaultCPURate is 1 % of one core.
 	DefaultCPURate = 0.01
-	// DefaultIORate is 16 KiB per second, which a download over a slow line exceeds, and a
-	// process that looks at a few small files again and again does not.
-	DefaultIORate = 16 << 10
+	// DefaultIORate is 64 KiB per second. A copy or a download exceeds that, and a shell that
+	// starts a small program every second to look whether something has changed does not.
+	DefaultIORate = 64 << 10
 )
 
 // An Activity says what work of a command's processes is a sign of life, and from which
@@ -61,7 +61,11 @@ func WithActivity(a Activity) Option {
 // wanted reports whether work counts at all.
 func (a *Activity) wanted() bool { return a.CPU || a.IO }
 
-// check returns what is wrong with a, and fills in the defaults.
+// Check returns the error that Start and [Observe] would have for a: a rate that makes no
+// sense, or a system that cannot tell.
+func (a Activity) Check() error { return a.check() }
+
+// check is Check, and fills in the defaults.
 func (a *Activity) check() error {
 	for _, rate := range []struct {
 		name  string
@@ -117,16 +121,21 @@ type workWatch struct {
 // watchWork begins to look at the work of the tree, if that is wanted. ctx is the command's
 // execution's.
 func (p *Process) watchWork(ctx context.Context) {
+	p.work = startWatch(ctx, p.activity, p.tree.Meter)
+}
+
+// startWatch gives nil where there is nothing to look for.
+func startWatch(ctx context.Context, a Activity, meter func(io bool) proctree.Meter) *workWatch {
 	cell := pulse.Of(ctx)
 	idle := cell.SmallestIdle()
-	if !p.activity.wanted() || idle == 0 {
-		return
+	if !a.wanted() || idle == 0 {
+		return nil
 	}
-	w := &workWatch{activity: p.activity, cell: cell, step: max(idle/looksPerLimit, time.Millisecond), meter: p.tree.Meter(p.activity.IO)}
+	w := &workWatch{activity: a, cell: cell, step: max(idle/looksPerLimit, time.Millisecond), meter: meter(a.IO)}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.timer = pulse.AfterFunc(cell.Clock(), w.untilNext(), w.look)
-	p.work = w
+	return w
 }
 
 // stop returns when no look is under way, and none will be. It is safe on nil.
