@@ -95,12 +95,10 @@ func activities(t *testing.T) map[string]struct {
 
 // SPEC 6.12: work is a sign of life where it is asked for, and nothing else is.
 func TestActivity(t *testing.T) {
-	const idle = 3 * time.Second
+	const idle = 2 * time.Second
 	commands := activities(t)
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	// They are started one after the other, and most of what is busy takes pauses, so that
-	// each gets 1 % of a core also where there are only two.
+	// One containment at a time, the commands started one after the other, and most of what is
+	// busy with pauses: so each gets 1 % of a core also where there are only two.
 	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
 		if c == procgroup.Cgroup {
 			if _, err := procgroup.Run(t.Context(), exec.Command("true"), procgroup.WithContainment(c)); err != nil {
@@ -108,6 +106,9 @@ func TestActivity(t *testing.T) {
 				continue
 			}
 		}
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		var again []func() func() string
 		for name, command := range commands {
 			for _, alive := range []struct {
 				by       string
@@ -125,32 +126,50 @@ func TestActivity(t *testing.T) {
 				if alive.by == "output" && c != procgroup.Descendants {
 					continue // it is the same for all
 				}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				p, err := procgroup.Start(ctx, command.cmd(), procgroup.WithContainment(c), procgroup.WithActivity(alive.activity),
-					procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: idle}), procgroup.WithKillGrace(0), procgroup.WithName("tool"))
-				if err != nil {
-					t.Fatal(err)
+				start := func() (wait func() string) {
+					ctx, cancel := context.WithCancel(t.Context())
+					p, err := procgroup.Start(ctx, command.cmd(), procgroup.WithContainment(c), procgroup.WithActivity(alive.activity),
+						procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: idle}), procgroup.WithKillGrace(0), procgroup.WithName("tool"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if alive.want {
+						time.AfterFunc(idle*8/5, cancel)
+					}
+					return func() string {
+						defer cancel()
+						r, err := p.Wait()
+						reason, message := procgroup.IdleTimeout, "tool process timed out after 2000ms without "+alive.signs+"."
+						if alive.want {
+							reason, message = procgroup.Aborted, aborted
+						}
+						if r.Reason == reason && r.Message == message {
+							return ""
+						}
+						return fmt.Sprintf("%v, %s, alive by %s: %v\n%+v", c, name, alive.by, err, r)
+					}
 				}
+				wait := start()
 				all.Go(func() {
-					if alive.want {
-						defer time.AfterFunc(idle*5/3, cancel).Stop()
-					}
-					r, err := p.Wait()
-					mu.Lock()
-					defer mu.Unlock()
-					reason, message := procgroup.IdleTimeout, "tool process timed out after 3000ms without "+alive.signs+"."
-					if alive.want {
-						reason, message = procgroup.Aborted, aborted
-					}
-					if r.Reason != reason || r.Message != message {
-						t.Errorf("%v, %s, alive by %s: %v\n%+v", c, name, alive.by, err, r)
+					if wait() != "" {
+						mu.Lock()
+						defer mu.Unlock()
+						again = append(again, start)
 					}
 				})
 			}
 		}
+		all.Wait()
+		// Where many share a busy machine, one may not get its 1 % after all. Alone it does.
+		for _, start := range again {
+			if failure := start()(); failure != "" {
+				t.Error(failure)
+			}
+		}
+		if len(again) > 0 {
+			t.Logf("%v: %d had to be run alone", c, len(again))
+		}
 	}
-	all.Wait()
 }
 
 // What has left the group counts as far as the containment finds it.
