@@ -36,6 +36,13 @@
 // [Progress] makes progress lines heartbeats that carry a detail. The command's own
 // Stdout and Stderr fields get everything too.
 //
+// # Busy or stuck
+//
+// Output is the heartbeat. With [WithActivity] so is work, processor time or bytes read and
+// written by the whole tree, for commands that say nothing while they compute. What the
+// processes were doing when a limit fired is in [Result.Tree], in the log, and in the
+// error, as its Stack.
+//
 // # Aborting
 //
 // After a limit the tree is asked to end, and has the kill grace to do so. An abort, which
@@ -68,6 +75,9 @@
 //     in the error.
 //  7. Output is a heartbeat for the execution of ctx and for all around it, before
 //     anybody else sees it.
+//     With WithActivity, so is work. It is looked for only where there is an idle limit,
+//     and only while there is no output; who does none is stopped when the idle limit has
+//     passed, and at the latest a quarter of it later.
 //  8. The host process gets no subreaper flag, waits for no process but the command, and
 //     ignores and handles no signal. A command that waits costs no thread on Linux.
 //  9. When the call has returned there is no goroutine, descriptor, process or control

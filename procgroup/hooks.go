@@ -19,9 +19,10 @@ func WithHooks(h timeout.Hooks) Option {
 }
 
 // WithLogger logs to l what [timeout.WithLogger] does for an execution, such as a timeout
-// or an abort, and, as a warning, what the end of the command left to be desired:
-// survivors, a stream that somebody still holds, output that cmd.Stdout or cmd.Stderr did
-// not get. Without this option, or with nil, nothing is logged.
+// or an abort, what the processes were doing when a limit fired, and, as a warning, what
+// the end of the command left to be desired: survivors, a stream that somebody still holds,
+// output that cmd.Stdout or cmd.Stderr did not get. Without this option, or with nil,
+// nothing is logged.
 func WithLogger(l *slog.Logger) Option {
 	return optionFunc(func(s *settings) { s.log = l })
 }

@@ -41,6 +41,7 @@ type settings struct {
 	containment Containment
 	orphans     bool
 	stopSignal  syscall.Signal
+	activity    Activity
 	log         *slog.Logger
 	hooks       []timeout.Hooks
 	err         error // of an option

@@ -34,6 +34,10 @@ type Process struct {
 	tree     proctree.Tree
 	startErr error
 	out      *capture.Capture
+	work     *workWatch // nil where work is no sign of life
+
+	viewing sync.Mutex // held while the tree is looked at for view; never for long
+	view    Tree       // the newest
 
 	mu   sync.Mutex  // held while the tree is signalled
 	over atomic.Bool // it must not be signalled any more; set before mu is waited for
@@ -117,6 +121,9 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err 
 	}
 	if p.settings.err != nil {
 		return nil, p.settings.err
+	}
+	if err := p.activity.check(); err != nil {
+		return nil, err
 	}
 	if p.name == "" {
 		p.name = strings.TrimSuffix(filepath.Base(cmd.Path), ".exe")

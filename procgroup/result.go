@@ -14,7 +14,8 @@ type Reason int
 const (
 	// Exited: it ended by itself, or by a signal that was not sent from here.
 	Exited Reason = iota
-	// IdleTimeout: it was stopped because no output came for the idle limit.
+	// IdleTimeout: it was stopped because for the idle limit no output came, and, with
+	// WithActivity, no work was seen.
 	IdleTimeout
 	// TotalTimeout: it was stopped at the total limit, or the deadline of the context.
 	TotalTimeout
@@ -67,6 +68,10 @@ type Result struct {
 	// by itself.
 	Message string
 
+	// Tree is what the processes were doing when a limit fired, before they were asked to end.
+	// It is empty if none did, and on systems other than Linux and Windows.
+	Tree Tree
+
 	// Escalated says that something was still alive when the grace was over, and had to
 	// be killed. Without a grace it is false.
 	Escalated bool
@@ -102,10 +107,15 @@ func reason(stop *timeout.Error) Reason {
 }
 
 // message is SPEC 6.8: one wording, whichever limit it was and whose.
-func message(name string, stop *timeout.Error) string {
+func (p *Process) message(stop *timeout.Error) string {
+	name := p.name
 	switch reason(stop) {
 	case IdleTimeout:
-		return name + " process timed out after " + millis(stop.Limit) + "ms without output."
+		signs := "output."
+		if p.activity.wanted() {
+			signs = "output or work."
+		}
+		return name + " process timed out after " + millis(stop.Limit) + "ms without " + signs
 	case TotalTimeout:
 		limit := stop.Limit
 		if stop.Cause != nil && limit > 0 { // what was left of a caller's deadline: SPEC 3.3

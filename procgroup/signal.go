@@ -58,6 +58,8 @@ func (p *Process) noMoreSignals() {
 	p.over.Store(true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.viewing.Lock()
+	defer p.viewing.Unlock()
 }
 
 // signalNumber reports whether there is such a signal here.

@@ -3,9 +3,11 @@ package procgroup
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/stacks"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -57,7 +59,7 @@ func (p *Process) execute(ctx context.Context) error {
 	}
 	limits.Grace = engineGrace
 	opts := []timeout.Option{limits, timeout.WithName(p.name), timeout.WithLogger(p.log), timeout.WithHooks(p.engineHooks())}
-	return timeout.Run(ctx, p.await, opts...)
+	return timeout.Run(stacks.Replace(ctx, p.describe), p.await, opts...)
 }
 
 // await waits until the command has ended or is to be stopped.
@@ -67,6 +69,7 @@ func (p *Process) await(ctx context.Context) error {
 	if p.startErr != nil {
 		return p.startErr
 	}
+	p.watchWork(ctx)
 	p.tree.Wait(ctx, time.Time{})
 	return nil
 }
@@ -97,6 +100,7 @@ func (p *Process) outcome(err error) *timeout.Error {
 	}
 	if stop.Kind == timeout.Aborted {
 		if outer := timedOut(stop.Cause); outer != nil {
+			outer.Stack = nil // where the goroutines of its function were
 			return outer
 		}
 	}
@@ -107,7 +111,13 @@ func (p *Process) outcome(err error) *timeout.Error {
 // conclude ends what is left of the tree, collects the output and makes the result.
 func (p *Process) conclude(stop *timeout.Error) {
 	begun := time.Now()
-	r := &Result{Reason: reason(stop), Message: message(p.name, stop), LongestGap: p.out.LongestSilence(begun)}
+	if stop != nil && stop.Timeout() && stop.Stack == nil {
+		if stop.Stack = p.describe(); stop.Stack != nil {
+			p.logAttrs(slog.LevelWarn, "what the command was doing", slog.String("tree", string(stop.Stack)))
+		}
+	}
+	p.work.stop()
+	r := &Result{Reason: reason(stop), Message: p.message(stop), LongestGap: p.out.LongestSilence(begun)}
 	// The caller's writers get what is left of the grace, even if the tree does not need it.
 	grace, impatient := p.killGrace, context.Background()
 	var over time.Time // when everything was killed
@@ -146,6 +156,11 @@ func (p *Process) conclude(stop *timeout.Error) {
 	stdout, stderr, combined := p.out.Kept(stop != nil)
 	r.Stdout, r.Stderr, r.Combined = newOutput(stdout), newOutput(stderr), newOutput(combined)
 	r.Contained = Containment(p.tree.Contained())
+	if stop != nil && stop.Timeout() {
+		p.viewing.Lock()
+		r.Tree = p.view
+		p.viewing.Unlock()
+	}
 	p.settle(r, stop, err)
 	p.tree.Close()
 	r.Elapsed = time.Since(p.begun)

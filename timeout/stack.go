@@ -23,6 +23,9 @@ var sampler, onRequest = stacks.Sampler{Frame: frame}, stacks.Sampler{Frame: fra
 // stack returns the stack of the function's goroutine, with those of the goroutines it
 // has started, nil where it cannot be had within the budget.
 func (e *execution) stack(from *stacks.Sampler, budget int) []byte {
+	if describe := stacks.Replacement(e.caller); describe != nil {
+		return describe()
+	}
 	all, fresh := from.Take(budget)
 	// An older sample may show where the function was before its last beat, or, with a
 	// clock of one's own, nobody knows when.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -82,10 +83,58 @@ func TestIdle(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if got := runScript(t, bin, c.script); got != c.want {
+			got := runScript(t, bin, c.script)
+			got.Stderr = treeLines.ReplaceAllString(got.Stderr, "")
+			if got != c.want {
 				t.Errorf("%s\ngot  %q\nwant %q", c.script, got, c.want)
 			}
 		})
+	}
+}
+
+// treeLines are what -v says of the command's processes: TestAlive has them.
+var treeLines = regexp.MustCompile(`(?m)^deadline:   .*\n`)
+
+// TestAlive proves that --alive decides what renews the idle limit, and that -v shows what
+// the command was doing (SPEC 6.12).
+func TestAlive(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("this system cannot tell how much a command works; it is refused")
+	}
+	bin := ours(t)
+	const busy, prints = " 2 sh -c 'while :; do :; done'", " 2 sh -c 'while :; do echo .; sleep .1; done' >/dev/null"
+	for _, c := range []struct {
+		name, script string
+		idle         string // what it is stopped for as idle, or ""
+	}{
+		{"busy, output", "exec deadline -v --idle 1 --alive=output" + busy, "output"},
+		{"busy, cpu", "exec deadline -v --idle 1 --alive=cpu" + busy, ""},
+		{"busy, all", "exec deadline -v --idle 1 --alive=output,cpu,io" + busy, ""},
+		{"busy, io", "exec deadline -v --idle 1 --alive io" + busy, "work"},
+		{"prints, output", "exec deadline -v --idle 1 --alive=output,io" + prints, ""},
+		{"prints, io", "exec deadline -v --idle 1 --alive=io 3 sh -c 'while :; do echo .; sleep .9; done' >/dev/null", "work"},
+		{"asleep, all", "exec deadline -v --idle 1 --alive=cpu,io,output 4 sleep 30", "output or work"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := runScript(t, bin, c.script)
+			idle := strings.Contains(got.Stderr, "deadline: no "+c.idle+" from command")
+			if got.Exit != "exit status 124" || idle != (c.idle != "") || strings.Contains(got.Stderr, "deadline: no ") != idle {
+				t.Errorf("%s\n%+v", c.script, got)
+			}
+			if !regexp.MustCompile(`(?m)^deadline:   PID .*COMMAND\ndeadline:   \d+ .*(sh -c|sleep 30)`).MatchString(got.Stderr) {
+				t.Errorf("no tree in %q", got.Stderr)
+			}
+		})
+	}
+	for script, want := range map[string]string{
+		"exec deadline --idle 1 --alive=output,disk 2 true": "deadline: invalid argument 'output,disk' for '--alive': accepted are output, cpu and io, separated by commas\n",
+		"exec deadline --idle 1 --alive= 2 true":            "deadline: invalid argument '' for '--alive': accepted are output, cpu and io, separated by commas\n",
+		"exec deadline --alive=cpu 2 true":                  "deadline: option '--alive' needs '--idle'\n",
+	} {
+		if got := runScript(t, bin, script); got != (result{"exit status 125", "", want + "Try 'deadline --help' for more information.\n"}) {
+			t.Errorf("%s\n%+v", script, got)
+		}
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
 // options are what the command line says.
@@ -19,6 +21,7 @@ type options struct {
 	preserveStatus         bool
 	verbose                bool
 	status                 bool
+	alive                  signs    // what keeps the idle limit from firing
 	command                []string // with its arguments; never empty
 }
 
@@ -84,6 +87,10 @@ func newFlags(o *options) *pflag.FlagSet {
 	without("help", "", func() error { return errHelp })
 	without("version", "", func() error { return errVersion })
 	with("idle", "", duration(&o.idle))
+	with("alive", "", func(s string) (err error) {
+		o.alive, err = parseSigns(s)
+		return err
+	})
 	without("status", "", on(&o.status))
 
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -99,7 +106,7 @@ func newFlags(o *options) *pflag.FlagSet {
 // list them.
 var (
 	gnuOptions = []string{"foreground", "kill-after", "preserve-status", "signal", "verbose", "help", "version"}
-	ourOptions = []string{"idle", "status"}
+	ourOptions = []string{"idle", "alive", "status"}
 )
 
 // candidates are the long options that name may stand for: it may be shortened as long
@@ -127,7 +134,7 @@ func candidates(name string) []string {
 
 // parse reads the command line, without the program's name.
 func parse(args []string) (options, error) {
-	o := options{signal: defaultSignal}
+	o := options{signal: defaultSignal, alive: signs{output: true}}
 	f := newFlags(&o)
 	if err := f.Parse(args); err != nil {
 		return o, asGNU(err, args)
@@ -138,8 +145,42 @@ func parse(args []string) (options, error) {
 	}
 	o.command = rest[1:]
 	var err error
-	o.total, err = parseDuration(rest[0])
+	if o.total, err = parseDuration(rest[0]); err == nil && f.Changed("alive") && o.idle == 0 {
+		err = usageError("option '--alive' needs '--idle'")
+	}
 	return o, err
+}
+
+// signs are the signs of life that --alive has.
+type signs struct{ output, cpu, io bool }
+
+func parseSigns(s string) (all signs, err error) {
+	for word := range strings.SplitSeq(s, ",") {
+		switch word {
+		case "output":
+			all.output = true
+		case "cpu":
+			all.cpu = true
+		case "io":
+			all.io = true
+		default:
+			return all, usageError("invalid argument " + quote(s) + " for '--alive': accepted are output, cpu and io, separated by commas")
+		}
+	}
+	return all, nil
+}
+
+func (s signs) activity() procgroup.Activity { return procgroup.Activity{CPU: s.cpu, IO: s.io} }
+
+// String is what a command that is stopped as idle has done none of.
+func (s signs) String() string {
+	switch work := s.cpu || s.io; {
+	case !s.output:
+		return "work"
+	case work:
+		return "output or work"
+	}
+	return "output"
 }
 
 // asGNU says what pflag found wrong in the words of getopt.

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"math"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -39,14 +41,15 @@ type supervisor struct {
 	signals   chan os.Signal
 	continued chan os.Signal // SIGCONT
 
-	end         time.Time // when the total is up; zero is never
-	continuedAt time.Time // when SIGCONT was last noticed
-	signalledAt time.Time // when the command was first sent something; zero is never
-	endedAt     time.Time // when the end of the command was noticed
-	killing     bool      // the next limit sends KILL
-	killGroup   bool      // the command was sent KILL, and its group has to be
-	limited     bool      // a limit was reached
-	over        bool      // the command has ended, and its output is through or abandoned
+	end         time.Time      // when the total is up; zero is never
+	continuedAt time.Time      // when SIGCONT was last noticed
+	signalledAt time.Time      // when the command was first sent something; zero is never
+	endedAt     time.Time      // when the end of the command was noticed
+	killing     bool           // the next limit sends KILL
+	killGroup   bool           // the command was sent KILL, and its group has to be
+	limited     bool           // a limit was reached
+	tree        procgroup.Tree // what the command was doing when the limit fired
+	over        bool           // the command has ended, and its output is through or abandoned
 }
 
 // errNextStage ends an execution whose limits do not hold any more, because the kill has
@@ -54,6 +57,10 @@ type supervisor struct {
 var errNextStage = errors.New("a signal was passed on")
 
 func supervise(o options, r *reporter) ending {
+	if err := o.alive.activity().Check(); err != nil {
+		r.say("option '--alive': %v", err)
+		return ending{code: exitFailed}
+	}
 	before := unix.Getpgrp()
 	if !o.foreground {
 		// It fails where we lead a session, and then there is a group already.
@@ -144,9 +151,10 @@ func (s *supervisor) wait() {
 			}
 			s.limited = true
 			if stop.Kind == timeout.Idle && s.verbose {
-				s.say("no output from command %s for %v", quote(s.command[0]), stop.Limit)
+				s.say("no %v from command %s for %v", s.alive, quote(s.command[0]), stop.Limit)
 			}
 			s.send(s.next())
+			s.showTree() // which must not hold up the signal
 		}
 		limits = s.following(stop)
 	}
@@ -220,10 +228,28 @@ func (s *supervisor) following(stop *timeout.Error) timeout.Config {
 // to it, and takes its output for its heartbeat.
 func (s *supervisor) watch(ctx context.Context) error {
 	if s.out != nil {
-		s.out.start(ctx)
+		beats := ctx
+		if !s.alive.output {
+			beats = context.Background()
+		}
+		s.out.start(beats)
 	}
 	if s.status != nil {
 		s.status.start(ctx)
+	}
+	if work := s.alive.cpu || s.alive.io; s.idle > 0 && (work || s.verbose) {
+		o, err := procgroup.Observe(ctx, s.cmd.process, s.alive.activity())
+		switch {
+		case err == nil:
+			defer func() {
+				if s.verbose && ctx.Err() != nil {
+					s.tree = o.Tree()
+				}
+				o.Stop()
+			}()
+		case work:
+			s.fail("option '--alive': %v", err)
+		}
 	}
 	for {
 		select {
@@ -245,6 +271,19 @@ func (s *supervisor) watch(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// showTree says what the command was doing, in one message. GNU timeout does not, so it is
+// for --idle only.
+func (s *supervisor) showTree() {
+	var lines []string
+	for line := range strings.Lines(s.tree.String()) {
+		lines = append(lines, "  "+strings.TrimRight(line, " \n"))
+	}
+	if len(lines) > 0 {
+		s.say("%s", strings.Join(lines, "\n"+s.name+": "))
+	}
+	s.tree = procgroup.Tree{}
 }
 
 // drain waits until the output has been passed on, once the command has ended. There is

@@ -46,6 +46,14 @@ func supervise(o options, r *reporter) ending {
 		r.say("--foreground is not supported on this system")
 		return ending{code: exitFailed}
 	}
+	if !o.alive.output {
+		r.say("option '--alive': on this system, output is always a sign of life; give it too")
+		return ending{code: exitFailed}
+	}
+	if err := o.alive.activity().Check(); err != nil {
+		r.say("option '--alive': %v", err)
+		return ending{code: exitFailed}
+	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
 	cmd := exec.Command(o.command[0], o.command[1:]...)
@@ -63,6 +71,7 @@ func supervise(o options, r *reporter) ending {
 	}
 	result, err := procgroup.Run(ctx, cmd,
 		procgroup.WithLimits(timeout.Config{Total: o.total, Idle: o.idle}),
+		procgroup.WithActivity(o.alive.activity()),
 		procgroup.WithStopSignal(o.signal),
 		procgroup.WithKillGrace(grace),
 		procgroup.WithMaxOutput(0),
@@ -76,6 +85,9 @@ func supervise(o options, r *reporter) ending {
 	}
 	if result.Message != "" && o.verbose {
 		r.say("stopped command %s: %s", quote(o.command[0]), result.Message)
+		for line := range strings.Lines(result.Tree.String()) {
+			r.say("  %s", strings.TrimRight(line, " \n"))
+		}
 	}
 	if result.Reason != procgroup.Exited && result.State != nil && (o.preserveStatus || result.Escalated) {
 		return ending{code: result.State.ExitCode()}

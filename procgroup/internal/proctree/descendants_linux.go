@@ -52,8 +52,25 @@ func (d *descendants) members() (found, unsure []proc, ok bool) {
 
 func (d *descendants) among(all []proc) (found, unsure []proc) {
 	byID := !d.reaped && !d.leader.lost()
-	known := make(map[int]bool)
-	var since uint64
+	known, since := d.known(all, byID)
+	for i := range all {
+		p := &all[i]
+		switch {
+		case p.dead(), p.pid == d.except:
+		case known[p.pid]:
+			found = append(found, *p)
+		case p.start < since:
+		case p.blank, p.hidden && byID && ofSameUser(p.pid):
+			unsure = append(unsure, *p)
+		}
+	}
+	return found, unsure
+}
+
+// known gives the ids of the members, zombies and the helper included, and when the
+// leader began.
+func (d *descendants) known(all []proc, byID bool) (known map[int]bool, since uint64) {
+	known = make(map[int]bool)
 	for i := range all {
 		p := &all[i]
 		ours := byID && (p.pid == d.leader.pid || p.pgrp == d.leader.pid)
@@ -74,18 +91,7 @@ func (d *descendants) among(all []proc) (found, unsure []proc) {
 			}
 		}
 	}
-	for i := range all {
-		p := &all[i]
-		switch {
-		case p.dead(), p.pid == d.except:
-		case known[p.pid]:
-			found = append(found, *p)
-		case p.start < since:
-		case p.blank, p.hidden && byID && ofSameUser(p.pid):
-			unsure = append(unsure, *p)
-		}
-	}
-	return found, unsure
+	return known, since
 }
 
 // orphans gives those of unsure that can be what a command has started: a member with a

@@ -43,16 +43,24 @@ func (j *job) assign(process windows.Handle) error {
 	return os.NewSyscallError("AssignProcessToJobObject", windows.AssignProcessToJobObject(j.h, process))
 }
 
+// An accounting is JOBOBJECT_BASIC_AND_IO_ACCOUNTING_INFORMATION.
+type accounting struct {
+	userTime, kernelTime, periodUserTime, periodKernelTime int64 // in units of 100 ns
+	pageFaults, total, active, terminated                  uint32
+	io                                                     windows.IO_COUNTERS
+}
+
+// account is what the processes in the job have used, those that have ended included.
+func (j *job) account() (info accounting, err error) {
+	err = windows.QueryInformationJobObject(j.h, windows.JobObjectBasicAndIoAccountingInformation,
+		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
+	return info, os.NewSyscallError("QueryInformationJobObject", err)
+}
+
 // active is how many processes in the job have not ended.
 func (j *job) active() (int, error) {
-	// JOBOBJECT_BASIC_ACCOUNTING_INFORMATION
-	var info struct {
-		userTime, kernelTime, periodUserTime, periodKernelTime int64
-		pageFaults, total, active, terminated                  uint32
-	}
-	err := windows.QueryInformationJobObject(j.h, windows.JobObjectBasicAccountingInformation,
-		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
-	return int(info.active), os.NewSyscallError("QueryInformationJobObject", err)
+	info, err := j.account()
+	return int(info.active), err
 }
 
 // pids lists what is in the job: the first thousand, which is enough to say that they

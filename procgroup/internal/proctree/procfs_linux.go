@@ -18,6 +18,7 @@ type proc struct {
 	state           byte
 	threads         int    // those that have not ended; a zombie's main thread counts
 	start           uint64 // in clock ticks since boot; tells two processes with one id apart
+	own, children   uint64 // processor time in clock ticks, and that of the children that were reaped
 	cookies         string // the value of the variable cookieEnv
 	blank           bool   // it shows no environment: in the middle of an exec, or it has none
 	hidden          bool   // its environment may not be read
@@ -62,6 +63,10 @@ func parseStat(b []byte) (p proc, kernel, ok bool) {
 			const exiting, kthread = 0x00000004, 0x00200000
 			p.exiting = number(word)&exiting != 0
 			kernel = number(word)&kthread != 0
+		case 14, 15:
+			p.own += number(word)
+		case 16, 17:
+			p.children += number(word)
 		case 20:
 			p.threads = int(number(word))
 		case 22:

@@ -25,6 +25,10 @@ import (
 // which makes cmd.Cancel send stop to the tree, and kill it after the grace. It returns
 // the grace that is possible: 0 where there is no way to ask.
 //
+// Whether a tree's Meter can tell what it is asked for is known before the start, by
+//
+//	func CanMeter(io bool) error
+//
 // The order is fixed: wait until the leader has ended or has to be stopped; ask, if it
 // has; then either kill or release; then close.
 type Tree interface {
@@ -42,6 +46,12 @@ type Tree interface {
 	Ask(sig syscall.Signal) bool
 	// Alive reports whether anything is left that is not a zombie. The leader has ended.
 	Alive() bool
+	// Meter returns what tells how much the tree works. It and what it returns may be called
+	// at any time before Kill and Release.
+	Meter(io bool) Meter
+	// Snapshot lists what is there, zombies included, in no order. Once until has come it
+	// soon ends, and reports that there may be more. It may be called when Meter may.
+	Snapshot(until time.Time) (all []Process, more bool)
 	// Kill kills everything, the leader too, reaps the leader, and returns the processes
 	// that are still there when the deadline has come, and those that it left alone
 	// because it could not tell whether they belong to the tree.
@@ -54,6 +64,17 @@ type Tree interface {
 	// Close gives back what belongs to the tree. What has to wait for the end of a
 	// process that could not be killed is left to a goroutine.
 	Close()
+}
+
+// A Meter returns what the tree has used since it was last asked; the first time, since the
+// start. It is not ok where nothing can be read now; the next call then covers that, too. It
+// is for one goroutine at a time.
+type Meter func() (used Usage, ok bool)
+
+// A Usage is what processes have used.
+type Usage struct {
+	CPU time.Duration
+	IO  uint64 // bytes read and written; 0 unless the Meter was asked for it
 }
 
 // reapTime is how long what was killed may take to be gone, where no caller says.

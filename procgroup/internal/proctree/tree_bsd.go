@@ -12,6 +12,7 @@ import (
 
 // A groupTree is the process group of the leader. What has left it is not known here.
 type groupTree struct {
+	blind
 	cmd    *exec.Cmd
 	pid    int
 	gone   chan struct{} // closed when the leader has ended

@@ -11,6 +11,7 @@ import (
 
 // A leaderTree is the leader alone: what it has started is not known.
 type leaderTree struct {
+	blind
 	cmd  *exec.Cmd
 	gone chan struct{} // closed when the leader has ended and err is set
 	err  error

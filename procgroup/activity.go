@@ -1,0 +1,181 @@
+package procgroup
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// The rates from which work counts, unless an [Activity] says otherwise.
+const (
+	// DefaultCPURate is 1 % of one core.
+	DefaultCPURate = 0.01
+	// DefaultIORate is 64 KiB per second. A copy or a download exceeds that, and a shell that
+	// starts a small program every second to look whether something has changed does not.
+	DefaultIORate = 64 << 10
+)
+
+// An Activity says what work of a command's processes is a sign of life, and from which
+// rate on. The zero Activity is none: only output is.
+type Activity struct {
+	CPU bool // processor time
+	IO  bool // bytes read and written
+
+	CPURate float64 // of one core; 0 is DefaultCPURate
+	IORate  float64 // bytes per second, read and written together; 0 is DefaultIORate
+}
+
+// WithActivity makes work of the whole tree a heartbeat, as output is, so that a compiler
+// that says nothing is not taken for stuck: processor time, bytes read and written, or
+// both, each from a rate on.
+//
+// It is looked at six times per idle limit, the smallest one of the executions around, and
+// only while there is no output; without an idle limit never. A tree that works all the
+// time is never stopped by the idle limit, and one that does nothing is stopped when
+// neither output nor work was seen for the idle limit. As the last work may be noticed late,
+// that is up to a quarter of the idle limit after it was due, and never before.
+//
+// Bytes are those of reads and writes by system calls, pipes and files in memory included,
+// or from and to disks, as with files that are mapped, whichever is more. What is sent or
+// received by recv(2) and its like does not count on Linux. The same byte may count for
+// each process that it passes through.
+//
+// On Linux, processor time comes from the control group, where [Result.Contained] is
+// Cgroup, and bytes from the members, in /proc, and the group. With the other containments
+// both come from the members as far as they are found; what has ended counts once its
+// parent has waited for it. The bytes of what runs as another user are not seen. On Windows
+// the job object tells. Other systems do not: there Start returns an error in whose tree
+// [errors.ErrUnsupported] is found.
+//
+// A rate that is negative or not a number is an error of Start, a [*timeout.ConfigError].
+func WithActivity(a Activity) Option {
+	return optionFunc(func(s *settings) { s.activity = a })
+}
+
+// wanted reports whether work counts at all.
+func (a *Activity) wanted() bool { return a.CPU || a.IO }
+
+// Check returns the error that Start and [Observe] would have for a: a rate that makes no
+// sense, or a system that cannot tell.
+func (a Activity) Check() error { return a.check() }
+
+// check is Check, and fills in the defaults.
+func (a *Activity) check() error {
+	for _, rate := range []struct {
+		name  string
+		value *float64
+		least float64
+	}{
+		{"CPURate", &a.CPURate, DefaultCPURate},
+		{"IORate", &a.IORate, DefaultIORate},
+	} {
+		if v := *rate.value; v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+			return &timeout.ConfigError{Key: "WithActivity: " + rate.name, Value: fmt.Sprint(v), Accepted: "a number above 0, or 0 for the default"}
+		}
+		if *rate.value == 0 {
+			*rate.value = rate.least
+		}
+	}
+	if !a.wanted() {
+		return nil
+	}
+	if err := proctree.CanMeter(a.IO); err != nil {
+		return fmt.Errorf("procgroup: WithActivity: %w", err)
+	}
+	return nil
+}
+
+// enough reports whether what was used in a stretch of time is a sign of life.
+func (a *Activity) enough(used proctree.Usage, in time.Duration) bool {
+	return (a.CPU && used.CPU > 0 && float64(used.CPU) >= a.CPURate*float64(in)) ||
+		(a.IO && used.IO > 0 && float64(used.IO) >= a.IORate*in.Seconds())
+}
+
+// looksPerLimit is how often per idle limit work is looked at. A look falls on the next
+// instant of a grid that is half a step away: so the first one of a silence is 1½ steps
+// after its beginning at the latest, which is the quarter that WithActivity promises.
+const looksPerLimit = 6
+
+// A workWatch looks at the work of a tree while there is no output.
+//
+// It looks at the instants of a grid that all watches with the same idle limit share, so
+// that their looks at /proc are one.
+type workWatch struct {
+	activity Activity
+	cell     *pulse.Cell // that of the command's execution
+	step     time.Duration
+	meter    proctree.Meter
+
+	mu     sync.Mutex // held during a look
+	timer  pulse.Timer
+	looked time.Duration // when meter was last asked
+	over   bool
+}
+
+// watchWork begins to look at the work of the tree, if that is wanted. ctx is the command's
+// execution's.
+func (p *Process) watchWork(ctx context.Context) {
+	p.work = startWatch(ctx, p.activity, p.tree.Meter)
+}
+
+// startWatch gives nil where there is nothing to look for.
+func startWatch(ctx context.Context, a Activity, meter func(io bool) proctree.Meter) *workWatch {
+	cell := pulse.Of(ctx)
+	idle := cell.SmallestIdle()
+	if !a.wanted() || idle == 0 {
+		return nil
+	}
+	w := &workWatch{activity: a, cell: cell, step: max(idle/looksPerLimit, time.Millisecond), meter: meter(a.IO)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = pulse.AfterFunc(cell.Clock(), w.untilNext(), w.look)
+	return w
+}
+
+// stop returns when no look is under way, and none will be. It is safe on nil.
+func (w *workWatch) stop() {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	w.timer.Stop()
+}
+
+func (w *workWatch) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	now := w.cell.Now()
+	silence := now - w.cell.Last()
+	if silence >= w.step/2 {
+		// Work before the last sign of life may be among what was used. It counts all the
+		// same: as it cannot be told from what came after, the tree gets the benefit.
+		if used, ok := w.meter(); ok {
+			if w.activity.enough(used, min(silence, now-w.looked)) {
+				w.cell.Beat()
+			}
+			w.looked = now
+		}
+	}
+	w.timer.Reset(w.untilNext())
+}
+
+// untilNext is the time to the next instant of the grid, at least half a step.
+func (w *workWatch) untilNext() time.Duration {
+	now := pulse.Now(w.cell.Clock()).Round(0)
+	left := w.step - now.Sub(now.Truncate(w.step))
+	if left < w.step/2 {
+		left += w.step
+	}
+	return left
+}

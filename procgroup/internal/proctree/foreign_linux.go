@@ -1,0 +1,30 @@
+package proctree
+
+import (
+	"crypto/rand"
+	"os"
+	"time"
+)
+
+// A Foreign is a child of this process that somebody else has started and waits for, with
+// its descendants. It can be looked at, and nothing more.
+type Foreign struct{ tree *linuxTree }
+
+// Watch finds the descendants of a child by their parents. It must be closed.
+func Watch(p *os.Process) (*Foreign, error) {
+	fd := openPidfd(p.Pid)
+	if fd == nil {
+		return nil, unsupported("there is no descriptor of the process to be had")
+	}
+	l := &leader{pid: p.Pid, fd: fd}
+	return &Foreign{&linuxTree{leader: l, kind: Descendants, others: &descendants{leader: l, cookie: rand.Text()}}}, nil
+}
+
+// Meter is that of a Tree.
+func (f *Foreign) Meter(io bool) Meter { return f.tree.Meter(io) }
+
+// Snapshot is that of a Tree.
+func (f *Foreign) Snapshot(until time.Time) ([]Process, bool) { return f.tree.Snapshot(until) }
+
+// Close gives back what it takes to look.
+func (f *Foreign) Close() { f.tree.close() }

@@ -1,0 +1,235 @@
+package proctree
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// CanMeter returns why the work of a tree cannot be told here, if it cannot.
+func CanMeter(io bool) error {
+	if !procWorks() {
+		return unsupported("/proc does not show the processes of this process id namespace")
+	}
+	if _, err := os.ReadFile("/proc/self/io"); io && err != nil {
+		return fmt.Errorf("%w: %w", unsupported("this kernel does not count bytes by process"), err)
+	}
+	return nil
+}
+
+// A meter is what a linuxTree had used when it was last looked at.
+//
+// The control group counts the processor time of all that is or was in it. It counts bytes
+// too, if its parent has enabled that, which is rare: so these come from the members, and
+// in addition from the group where it has them. Without a group everything comes from the
+// members.
+type meter struct {
+	tree    *linuxTree
+	io      bool
+	reader  procReader
+	members map[procKey]spent
+	cpu     time.Duration // of the control group
+	bytes   uint64        // of the control group
+}
+
+// Meter counts, of what has ended, what its parent has waited for, or the control group has
+// kept. What a process that nobody waits for has used between the last look and its end is
+// missed where there is no group.
+func (t *linuxTree) Meter(io bool) Meter { return (&meter{tree: t, io: io}).look }
+
+func (m *meter) look() (used Usage, ok bool) {
+	c := m.tree.cgroup
+	var cpu time.Duration
+	counted := false // by the control group
+	if c != nil {
+		cpu, counted = c.cpuTime()
+	}
+	if !counted || m.io {
+		now := m.membersNow()
+		if len(now) == 0 && !counted {
+			return used, false
+		}
+		used = growth(m.members, now)
+		m.members = now
+	}
+	if counted {
+		used.CPU = max(cpu-m.cpu, 0)
+		m.cpu = cpu
+	}
+	if bytes, ok := uint64(0), false; c != nil && m.io {
+		if bytes, ok = c.ioBytes(); ok && bytes > m.bytes {
+			// The two overlap: what is read from a disk is read by a process, as a rule.
+			used.IO = max(used.IO, bytes-m.bytes)
+			m.bytes = bytes
+		}
+	}
+	return used, true
+}
+
+// membersNow is what each member has used. Zombies are members: what they have used is not
+// their parent's yet.
+func (m *meter) membersNow() map[procKey]spent {
+	t, now := m.tree, make(map[procKey]spent)
+	if t.cgroup != nil {
+		t.cgroup.each(func(pid int) {
+			if p, ok := m.reader.get(pid, ^uint64(0)); ok {
+				now[p.key()] = m.spentBy(&p)
+			}
+		})
+		return now
+	}
+	for _, p := range t.list(scan()) {
+		now[p.key()] = m.spentBy(&p)
+	}
+	return now
+}
+
+// list gives the members among all where there is no control group, zombies and the helper
+// included.
+func (t *linuxTree) list(all []proc) (members []proc) {
+	byID := !t.lost()
+	var known map[int]bool
+	if t.others != nil {
+		known, _ = t.others.known(all, byID)
+	}
+	for _, p := range all {
+		if known[p.pid] || (byID && t.others == nil && p.pgrp == t.pid) {
+			members = append(members, p)
+		}
+	}
+	return members
+}
+
+func (m *meter) spentBy(p *proc) spent {
+	s := spent{parent: p.ppid, children: ticks(p.children)}
+	if m.tree.helper == nil || p.pid != m.tree.pid { // what the helper itself does is not the command's work
+		s.own = p.cpuTime()
+	}
+	if m.io {
+		var ok bool
+		if s.bytes, ok = m.reader.bytes(p.pid); !ok {
+			s.bytes = m.members[p.key()].bytes // it ends, or may not be read
+		}
+	}
+	return s
+}
+
+// tick is the unit of times in /proc, on all systems that Go runs on.
+const tick = 10 * time.Millisecond
+
+func ticks(n uint64) time.Duration { return time.Duration(n) * tick }
+
+// cpuTime asks the clock of the process, made as clock_getcpuclockid(3) does: it is exact,
+// and 1 % of a core is less than a tick where the idle limit is short.
+func (p *proc) cpuTime() time.Duration {
+	const cpuclockSched = 2
+	var ts unix.Timespec
+	if unix.ClockGettime(int32(^p.pid<<3|cpuclockSched), &ts) != nil {
+		return ticks(p.own)
+	}
+	return time.Duration(ts.Nano())
+}
+
+// bytes is what a process has read and written, with its children that were reaped: by
+// system calls, or from and to a disk, as with a file that is mapped, whichever is more.
+func (r *procReader) bytes(pid int) (n uint64, ok bool) {
+	var buf [512]byte
+	b, err := r.read(pid, "/io", buf[:], false)
+	if err != nil {
+		return 0, false
+	}
+	field := func(name string) uint64 {
+		_, rest, _ := bytes.Cut(b, []byte(name+": "))
+		word, _, _ := bytes.Cut(rest, []byte{'\n'})
+		return number(word)
+	}
+	return max(field("rchar"), field("\nread_bytes")) + max(field("wchar"), field("\nwrite_bytes")), true
+}
+
+// A spent is what a process has used until now.
+type spent struct {
+	parent   int
+	own      time.Duration
+	children time.Duration // those that it has waited for
+	bytes    uint64        // own and children's
+}
+
+// growth is what was used from one look to the next. What a process had used that has ended
+// meanwhile was counted, and is counted again as its parent's, once that has waited for it:
+// so it is taken off there.
+func growth(before, now map[procKey]spent) (used Usage) {
+	owed := make(map[procKey]spent)
+	var byID map[int]procKey
+	for key, s := range before {
+		if _, there := now[key]; there {
+			continue
+		}
+		if byID == nil {
+			byID = make(map[int]procKey, len(before))
+			for k := range before {
+				byID[k.pid] = k
+			}
+		}
+		heir, ok := byID[s.parent]
+		for steps := 0; ok && steps < len(before); steps++ { // the parent may have ended too
+			if _, there := now[heir]; there {
+				o := owed[heir]
+				o.children += s.own + s.children
+				o.bytes += s.bytes
+				owed[heir] = o
+				break
+			}
+			heir, ok = byID[before[heir].parent]
+		}
+	}
+	for key, s := range now {
+		b, o := before[key], owed[key]
+		used.CPU += max(s.own-b.own, 0) + max(s.children-b.children-o.children, 0)
+		if known := b.bytes + o.bytes; s.bytes > known {
+			used.IO += s.bytes - known
+		}
+	}
+	return used
+}
+
+// cpuTime is the processor time of everything that is or was in c or below.
+func (c *cgroup) cpuTime() (time.Duration, bool) {
+	var buf [512]byte
+	text, ok := c.read("cpu.stat", buf[:])
+	_, rest, found := bytes.Cut(text, []byte("usage_usec "))
+	word, _, _ := bytes.Cut(rest, []byte{'\n'})
+	return time.Duration(number(word)) * time.Microsecond, ok && found
+}
+
+// ioBytes is what went from and to disks. It is not ok where that is not enabled.
+func (c *cgroup) ioBytes() (n uint64, ok bool) {
+	var buf [16 << 10]byte
+	text, ok := c.read("io.stat", buf[:])
+	return parseIOStat(text), ok
+}
+
+// parseIOStat adds up the devices: 8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6.
+func parseIOStat(text []byte) (n uint64) {
+	for word := range bytes.FieldsSeq(text) {
+		for _, name := range []string{"rbytes=", "wbytes="} {
+			if value, ok := bytes.CutPrefix(word, []byte(name)); ok {
+				n += number(value)
+			}
+		}
+	}
+	return n
+}
+
+// read reads the beginning of a file of c.
+func (c *cgroup) read(name string, buf []byte) ([]byte, bool) {
+	fd, err := unix.Openat(c.fd, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, false
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, buf)
+	return buf[:max(n, 0)], err == nil
+}

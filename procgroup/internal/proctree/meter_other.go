@@ -1,0 +1,21 @@
+//go:build !linux && !windows
+
+package proctree
+
+import (
+	"runtime"
+	"time"
+)
+
+// CanMeter returns why the work of a tree cannot be told here, if it cannot.
+func CanMeter(bool) error {
+	return unsupported("on " + runtime.GOOS + " there is no way to tell how much a tree of processes works")
+}
+
+// blind is the part of a Tree that looks at its processes, where that is not implemented.
+type blind struct{}
+
+func (blind) Meter(bool) Meter { return func() (Usage, bool) { return Usage{}, false } }
+
+// Snapshot knows nothing here.
+func (blind) Snapshot(time.Time) ([]Process, bool) { return nil, false }

@@ -1,0 +1,53 @@
+package proctree
+
+import (
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// CanMeter returns nil: the system tells.
+func CanMeter(bool) error { return nil }
+
+// Meter asks the job object, which counts what has ended, too, or, without one, the leader.
+// Of the bytes those of devices and pipes count as well.
+func (t *jobTree) Meter(io bool) Meter {
+	var last Usage
+	return func() (used Usage, ok bool) {
+		now, ok := t.usage()
+		if !ok {
+			return used, false
+		}
+		used.CPU = max(now.CPU-last.CPU, 0)
+		if io {
+			used.IO = now.IO - min(last.IO, now.IO)
+		}
+		last = now
+		return used, true
+	}
+}
+
+// usage is what was used since the start.
+func (t *jobTree) usage() (Usage, bool) {
+	if t.job != nil {
+		info, err := t.job.account()
+		return Usage{CPU: hundreds(info.userTime + info.kernelTime), IO: info.io.ReadTransferCount + info.io.WriteTransferCount}, err == nil
+	}
+	var created, exited, kernel, user windows.Filetime
+	if windows.GetProcessTimes(t.handle, &created, &exited, &kernel, &user) != nil {
+		return Usage{}, false
+	}
+	total := hundreds(fileticks(kernel) + fileticks(user))
+	var io windows.IO_COUNTERS
+	ok, _, _ := procGetProcessIoCounters.Call(uintptr(t.handle), uintptr(unsafe.Pointer(&io)))
+	return Usage{CPU: total, IO: io.ReadTransferCount + io.WriteTransferCount}, ok != 0
+}
+
+// procGetProcessIoCounters is not in x/sys.
+var procGetProcessIoCounters = windows.NewLazySystemDLL("kernel32.dll").NewProc("GetProcessIoCounters")
+
+func fileticks(t windows.Filetime) int64 { return int64(t.HighDateTime)<<32 | int64(t.LowDateTime) }
+
+// hundreds is a time in units of 100 ns.
+func hundreds(n int64) time.Duration { return time.Duration(n) * 100 }

@@ -1,0 +1,142 @@
+package proctree
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Snapshot finds the members anew, and not with scan, which takes as long as there are
+// processes: this one stands between a limit and the signal.
+func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
+	b := &budget{until: until}
+	var r procReader
+	var members []proc
+	if t.cgroup != nil {
+		members, more = r.each(t.cgroup.pids(), ^uint64(0), b)
+		members = append(members, r.zombies(members, b)...)
+	} else {
+		members, more = t.find(&r, b)
+	}
+	if t.helper != nil {
+		members = slices.DeleteFunc(members, func(p proc) bool { return p.pid == t.pid })
+	}
+	if len(members) > maxListed {
+		members, more = members[:maxListed], true
+	}
+	for i := range members {
+		all = append(all, r.describe(&members[i]))
+	}
+	return all, more
+}
+
+// find gives the members where there is no control group. They have ids above the leader's,
+// unless the ids have begun anew since.
+func (t *linuxTree) find(r *procReader, b *budget) (members []proc, more bool) {
+	leader, ok := r.get(t.pid, ^uint64(0))
+	dir, err := os.Open("/proc")
+	if !ok || err != nil {
+		return nil, true
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, true
+	}
+	var above, below []int
+	anew := lastPid() < t.pid
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		switch {
+		case err != nil || pid == os.Getpid():
+		case pid >= t.pid:
+			above = append(above, pid)
+		case anew:
+			below = append(below, pid)
+		}
+	}
+	slices.Sort(above)
+	all, more := r.each(append(above, below...), leader.start, b)
+	return t.list(all), more
+}
+
+// each reads processes, with the environment of those that are not older than since.
+func (r *procReader) each(pids []int, since uint64, b *budget) (all []proc, more bool) {
+	for _, pid := range pids {
+		if !b.next() {
+			return all, true
+		}
+		if p, ok := r.get(pid, since); ok {
+			all = append(all, p)
+		}
+	}
+	return all, false
+}
+
+// zombies gives the children of members that have ended: a control group does not list them.
+// Those of a main thread are enough for a picture.
+func (r *procReader) zombies(members []proc, b *budget) (all []proc) {
+	var buf [4 << 10]byte
+	for i := range members {
+		id := strconv.Itoa(members[i].pid)
+		text, _ := r.read(members[i].pid, "/task/"+id+"/children", buf[:], false)
+		for word := range bytes.FieldsSeq(text) {
+			pid := int(number(word))
+			if slices.ContainsFunc(members, func(p proc) bool { return p.pid == pid }) {
+				continue
+			}
+			if p, ok := r.get(pid, ^uint64(0)); ok && p.dead() && b.next() {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+var states = map[byte]string{
+	'R': "running", 'S': "sleeping", 'D': "uninterruptible", 'T': "stopped", 't': "traced",
+	'Z': "zombie", 'X': "dead", 'x': "dead", 'I': "idle", 'P': "parked",
+}
+
+// describe reads what else there is to know of a process.
+func (r *procReader) describe(p *proc) Process {
+	d := Process{Pid: p.pid, Parent: p.ppid, State: states[p.state], CPU: p.cpuTime()}
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) == nil {
+		d.Age = max(time.Duration(now.Nano())-ticks(p.start), 0)
+	}
+	var buf [4 << 10]byte
+	text, _ := r.read(p.pid, "/cmdline", buf[:], false)
+	if d.Args = splitArgs(text); d.Args == nil { // a zombie
+		text, _ = r.read(p.pid, "/comm", buf[:], false)
+		d.Args = []string{"[" + strings.TrimSuffix(string(text), "\n") + "]"}
+	}
+	if p.state != 'R' && !p.dead() {
+		text, _ = r.read(p.pid, "/wchan", buf[:], false)
+		if d.Wait = string(text); d.Wait == "0" || d.Wait == "" {
+			text, _ = r.read(p.pid, "/stack", buf[:], false)
+			d.Wait = topFrames(text)
+		}
+	}
+	return d
+}
+
+// maxFrames is how many functions of the kernel are shown.
+const maxFrames = 3
+
+// topFrames gives the innermost functions of /proc/<pid>/stack, which only root may read.
+func topFrames(stack []byte) string {
+	var names []string
+	for line := range bytes.Lines(stack) {
+		_, name, ok := bytes.Cut(line, []byte("] "))
+		if name, _, _ = bytes.Cut(name, []byte{'+'}); ok && len(names) < maxFrames {
+			names = append(names, string(bytes.TrimSpace(name)))
+		}
+	}
+	return strings.Join(names, " < ")
+}

@@ -1,0 +1,108 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A program that starts and waits for its command itself lets its work count.
+func ExampleObserve() {
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		cmd := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		o, err := procgroup.Observe(ctx, cmd.Process, procgroup.Activity{CPU: true})
+		if err != nil {
+			return err
+		}
+		defer o.Stop()
+		return cmd.Wait()
+	}, timeout.Config{Idle: time.Second, Total: 2 * time.Second})
+	fmt.Println(err)
+	// Output:
+	// Tool exceeded wall-clock limit of 2s.
+}
+
+func ExampleObserver_Tree() {
+	cmd := exec.Command("sleep", "60")
+	_ = cmd.Start()
+	o, err := procgroup.Observe(context.Background(), cmd.Process, procgroup.Activity{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer o.Stop()
+	fmt.Println(len(o.Tree().Processes))
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	fmt.Println(len(o.Tree().Processes))
+	// Output:
+	// 1
+	// 0
+}
+
+func ExampleActivity_Check() {
+	fmt.Println(procgroup.Activity{CPU: true, IO: true}.Check())
+	fmt.Println(procgroup.Activity{CPU: true, CPURate: -1}.Check() != nil)
+	// Output:
+	// <nil>
+	// true
+}
+
+// What is stuck is stopped although it is observed, and a descendant's work counts.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]error{
+		"exec sleep 120": timeout.ErrIdle,
+		"(while :; do :; done) & b=$!; sleep 2; kill $b": nil,
+	} {
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			cmd := exec.CommandContext(ctx, "sh", "-c", script)
+			if err := cmd.Start(); err != nil {
+				return err
+			}
+			o, err := procgroup.Observe(ctx, cmd.Process, procgroup.Activity{CPU: true})
+			if err != nil {
+				return err
+			}
+			defer o.Stop()
+			return cmd.Wait()
+		}, timeout.Config{Idle: time.Second})
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", script, err, want)
+		}
+	}
+	cmd := exec.Command("sleep", "120")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var bad *timeout.ConfigError
+	if _, err := procgroup.Observe(t.Context(), cmd.Process, procgroup.Activity{IO: true, IORate: math.Inf(1)}); !errors.As(err, &bad) {
+		t.Error(err)
+	}
+	o, err := procgroup.Observe(t.Context(), cmd.Process, procgroup.Activity{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	o.Stop()
+	o.Stop()
+	if tree := o.Tree(); tree.Processes != nil {
+		t.Errorf("after Stop\n%v", tree)
+	}
+	if _, err := procgroup.Observe(t.Context(), cmd.Process, procgroup.Activity{}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("of what has been waited for: %v", err)
+	}
+}

@@ -1,0 +1,115 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// family3 is a shell that waits for another, which waits for a sleep; and a zombie.
+const family3 = `sh -c 'sleep 121; :' & sh -c : & exec sleep 120`
+
+// SPEC 6.12: what the tree of a stopped command looked like is in the result, in the error
+// in place of a stack, and in the log, whichever limit it was and whose.
+func TestTree(t *testing.T) {
+	t.Parallel()
+	const limit = time.Second
+	inner := func(ctx context.Context, opts ...procgroup.Option) (*procgroup.Result, error) {
+		return procgroup.Run(ctx, exec.Command("sh", "-c", family3), opts...)
+	}
+	for name, run := range map[string]func(...procgroup.Option) (*procgroup.Result, error){
+		"idle": func(o ...procgroup.Option) (*procgroup.Result, error) {
+			return inner(t.Context(), append(o, procgroup.WithLimits(timeout.Config{Idle: limit}))...)
+		},
+		"total": func(o ...procgroup.Option) (*procgroup.Result, error) {
+			return inner(t.Context(), append(o, procgroup.WithLimits(timeout.Config{Total: limit}))...)
+		},
+		"idle of the execution around": func(o ...procgroup.Option) (r *procgroup.Result, err error) {
+			_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+				r, err = inner(ctx, append(o, procgroup.WithLimits(timeout.Config{Total: longLimit}))...)
+				return err
+			}, timeout.Config{Idle: limit})
+			return r, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachContainment(t, func(t *testing.T, containment procgroup.Option) {
+				var log bytes.Buffer
+				r, err := run(containment, procgroup.WithKillGrace(0), procgroup.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				var stop *timeout.Error
+				if !errors.As(err, &stop) {
+					t.Fatal(err)
+				}
+				tree := r.Tree
+				index := func(state, command string) int {
+					return slices.IndexFunc(tree.Processes, func(p procgroup.ProcessInfo) bool {
+						return p.State == state && strings.Join(p.Args, " ") == command
+					})
+				}
+				leader, shell, child, zombie := index("sleeping", "sleep 120"), index("sleeping", "sh -c sleep 121; :"), index("sleeping", "sleep 121"), index("zombie", "[sh]")
+				if tree.Truncated || len(tree.Processes) != 4 || min(leader, shell, child, zombie) < 0 {
+					t.Fatalf("got\n%+v", tree)
+				}
+				if all := tree.Processes; all[shell].Parent != all[leader].Pid || all[child].Parent != all[shell].Pid || child != shell+1 || leader != 0 {
+					t.Errorf("parents\n%v", tree)
+				}
+				if p := tree.Processes[leader]; p.Age <= 0 || p.Age > limit+slack || p.CPU <= 0 || p.CPU > p.Age {
+					t.Errorf("age %v, processor time %v", p.Age, p.CPU)
+				}
+				text := tree.String()
+				if string(stop.Stack) != text || !strings.HasSuffix(fmt.Sprintf("%+v", err), text) || fmt.Sprintf("%+v", tree) != text {
+					t.Errorf("stack\n%s\nin place of\n%s", stop.Stack, text)
+				}
+				if !strings.Contains(text, "    sleep 121\n") {
+					t.Errorf("not indented\n%s", text)
+				}
+				if n := strings.Count(log.String(), "PID"); n != 1 {
+					t.Errorf("the log has the tree %d times\n%s", n, &log)
+				}
+			})
+		})
+	}
+}
+
+func TestNoTree(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(shortLimit, cancel)
+	r, err := procgroup.Run(ctx, exec.Command("sleep", "120"))
+	var stop *timeout.Error
+	if !errors.As(err, &stop) || stop.Stack != nil || r.Tree.Processes != nil || r.Tree.String() != "" {
+		t.Errorf("after an abort: %+v\n%v", err, r.Tree)
+	}
+	if r, err = procgroup.Run(t.Context(), exec.Command("true")); err != nil || r.Tree.Processes != nil {
+		t.Errorf("%v, %v", err, r.Tree)
+	}
+}
+
+// A tree of any size, and arguments of any length, are cut.
+func TestTreeIsBounded(t *testing.T) {
+	t.Parallel()
+	script := "i=0; while [ $i -lt 99 ]; do sleep 120 & i=$((i+1)); done; exec perl -e 'sleep 120' " + strings.Repeat("ä", 10000)
+	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
+		r, err := procgroup.Run(t.Context(), exec.Command("sh", "-c", script), containment, procgroup.WithKillGrace(0),
+			procgroup.WithLimits(timeout.Config{Total: 3 * time.Second}))
+		if r == nil || !r.Tree.Truncated || len(r.Tree.Processes) != 64 {
+			t.Fatalf("%v\n%v", err, r.Tree)
+		}
+		args := strings.Join(r.Tree.Processes[0].Args, "")
+		if len(args) > 260 || !strings.HasSuffix(args, "ää…") {
+			t.Errorf("%q", args)
+		}
+	})
+}

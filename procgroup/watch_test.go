@@ -1,0 +1,70 @@
+package procgroup
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// SPEC 6.12: work is looked at while there is no output, six times per idle limit, and what
+// is stuck is stopped no earlier than the limit after its last work, and a quarter of it
+// later at the latest. The tree is a fake here, so that the clock can be one.
+func TestWorkIsLookedFor(t *testing.T) {
+	const idle = 12 * time.Second
+	for name, tt := range map[string]struct {
+		output, work          time.Duration // until then, every 100 ms; all the time, at full rate
+		earliest, latest      time.Duration // of the idle timeout
+		leastLooks, mostLooks int
+	}{
+		"neither":                   {0, 0, idle, idle, 5, 6},
+		"work for a while":          {0, 61 * time.Second, 61*time.Second + idle, 61*time.Second + idle + idle/4, 30, 45},
+		"output for a while":        {61 * time.Second, 0, 60*time.Second + idle, 61*time.Second + idle, 5, 6},
+		"work, and then output too": {61 * time.Second, 30 * time.Second, 60*time.Second + idle, 61*time.Second + idle + idle/4, 5, 8},
+		"output, and work for longer": {61 * time.Second, 83500 * time.Millisecond,
+			83500*time.Millisecond + idle, 83500*time.Millisecond + idle + idle/4, 10, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun, looks := time.Now(), 0
+				var counted time.Duration
+				err := timeout.Run(t.Context(), func(ctx context.Context) error {
+					w := startWatch(ctx, Activity{CPU: true, CPURate: DefaultCPURate}, func(bool) proctree.Meter {
+						return func() (used proctree.Usage, ok bool) {
+							looks++
+							now := min(time.Since(begun), tt.work)
+							used.CPU, counted = now-counted, now
+							return used, true
+						}
+					})
+					defer w.stop()
+					for time.Since(begun) < tt.output {
+						heartbeat.Beat(ctx)
+						time.Sleep(100 * time.Millisecond)
+					}
+					<-ctx.Done()
+					return nil
+				}, timeout.Config{Idle: idle})
+				if took := time.Since(begun); !errors.Is(err, timeout.ErrIdle) || took < tt.earliest || took > tt.latest {
+					t.Errorf("%v after %v; want %v to %v", err, took, tt.earliest, tt.latest)
+				}
+				if looks < tt.leastLooks || looks > tt.mostLooks {
+					t.Errorf("%d looks; want %d to %d", looks, tt.leastLooks, tt.mostLooks)
+				}
+			})
+		})
+	}
+	if err := timeout.Run(t.Context(), func(ctx context.Context) error {
+		if w := startWatch(ctx, Activity{CPU: true}, nil); w != nil {
+			t.Error("looks without an idle limit")
+		}
+		return nil
+	}, timeout.Config{Total: time.Hour}); err != nil {
+		t.Error(err)
+	}
+}
