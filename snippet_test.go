@@ -56,7 +56,7 @@ var snippetModules = []snippetModule{
 	{
 		dir: "timeout/oteltimeout", pkg: "oteltimeout",
 		imports: map[string]string{"oteltimeout": core + "timeout/oteltimeout"},
-		stubs:   "var params struct{ Meta map[string]any }\n",
+		stubs:   "var params struct{ Meta map[string]any }\nfunc serve(context.Context) error { return nil }\n",
 	},
 	{
 		dir: ".",
