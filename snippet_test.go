@@ -54,6 +54,11 @@ var snippetModules = []snippetModule{
 		stubs: "var connection transport.Interface\n",
 	},
 	{
+		dir: "timeout/oteltimeout", pkg: "oteltimeout",
+		imports: map[string]string{"oteltimeout": core + "timeout/oteltimeout"},
+		stubs:   "var params struct{ Meta map[string]any }\nfunc serve(context.Context) error { return nil }\n",
+	},
+	{
 		dir: ".",
 		stubs: `
 var (

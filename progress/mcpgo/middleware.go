@@ -92,9 +92,16 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 			call.Meta = request.Params.Meta.AdditionalFields
 		}
 		res, err := toolcall.Do(ctx, &s.calls, call, func(ctx context.Context) (*mcp.CallToolResult, error) {
-			return next(ctx, request)
+			res, err := next(ctx, request)
+			if err == nil && res != nil && res.IsError {
+				err = toolcall.ErrResult
+			}
+			return res, err
 		})
 		n.end()
+		if err == toolcall.ErrResult {
+			return res, nil
+		}
 		return answer(res, err)
 	}
 }

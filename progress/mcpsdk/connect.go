@@ -61,7 +61,7 @@ const cleanup = 20 * time.Second
 
 func try(ctx context.Context, c *mcp.Client, t mcp.Transport, o ConnectOptions) (*mcp.ClientSession, error) {
 	a := &attempt{transport: t, limits: request.Limits{Timeout: o.Timeout}}
-	session, err := timeout.Do(ctx, func(limited context.Context) (*mcp.ClientSession, error) {
+	session, err := timeout.Do(request.Outgoing(ctx), func(limited context.Context) (*mcp.ClientSession, error) {
 		a.ctx = limited
 		unhook := context.AfterFunc(limited, a.fail)
 		// What the SDK gets is not cancelled: the session outlives this, a server must not

@@ -71,11 +71,13 @@ func (s *settings) supervise(ctx context.Context, method string, req *mcp.CallTo
 		growStack()
 		res, err := next(ctx, method, req)
 		if r, ok := res.(*mcp.CallToolResult); ok && r != nil && err == nil {
-			err = r.GetError() // for hooks and logs
+			if err = r.GetError(); err == nil && r.IsError {
+				err = toolcall.ErrResult
+			}
 		}
 		return res, err
 	})
-	if err == nil {
+	if err == nil || err == toolcall.ErrResult {
 		return res, nil
 	}
 	return answer(req, res, err)

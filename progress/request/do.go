@@ -74,7 +74,7 @@ func Do[R any](ctx context.Context, c *Client, call Call, send func(ctx context.
 		}
 	}
 
-	value, err := timeout.Do(ctx, func(ctx context.Context) (R, error) {
+	value, err := timeout.Do(Outgoing(ctx), func(ctx context.Context) (R, error) {
 		if wait != nil {
 			wait.monitor.Store(heartbeat.FromContext(ctx))
 		}

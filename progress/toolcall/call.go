@@ -41,7 +41,7 @@ type Call struct {
 	Token any
 	Send  progress.Notifier
 	// Meta is the request's _meta. Arguments are its arguments, as a map[string]any or as JSON
-	// in a json.RawMessage. They are only looked at for timeoutMs, and may be left out.
+	// in a json.RawMessage. Do looks at them for timeoutMs only, and they may be left out.
 	Meta      map[string]any
 	Arguments any
 	// Answered is called when Do returns, with a function to be called once the answer has been
@@ -85,6 +85,7 @@ func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (
 	opts = append(opts, s.Options...)
 
 	around := FromContext(ctx)
+	ctx = &starting{ctx, &c, heartbeat.FromContext(ctx)}
 	run := func(ctx context.Context) (R, error) {
 		value, err := h(&callContext{ctx, &c, heartbeat.FromContext(ctx)})
 		if err != nil {

@@ -41,3 +41,29 @@ func Direct(ctx context.Context) bool {
 	c, _ := ctx.Value(callKey{}).(*callContext)
 	return c != nil && c.monitor == heartbeat.FromContext(ctx)
 }
+
+// A starting context is what the execution of a call begins with.
+type starting struct {
+	context.Context
+	call   *Call
+	around *heartbeat.Monitor // of the execution around the call, if there is one
+}
+
+type startingKey struct{}
+
+func (s *starting) Value(key any) any {
+	if key == (startingKey{}) {
+		return s
+	}
+	return s.Context.Value(key)
+}
+
+// Starting returns, in the Context hook of [timeout.Hooks], the call whose execution begins,
+// which must not be changed; nil where it is another execution's, such as one that a tool
+// begins itself. It is for a trace that goes on from what the client has put into Meta.
+func Starting(ctx context.Context) *Call {
+	if s, _ := ctx.Value(startingKey{}).(*starting); s != nil && s.around == heartbeat.FromContext(ctx) {
+		return s.call
+	}
+	return nil
+}

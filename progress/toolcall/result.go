@@ -9,6 +9,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
+// ErrResult is what an adapter returns from the function of [Do] for a tool that has returned a
+// result whose isError is true, and no error: so hooks and logs know that it has failed. The
+// client gets the result as it is.
+var ErrResult = errors.New("the tool's result is an error")
+
 // Text is what a result says about err to the model: its message; where the tool had got to,
 // such as "last: file 37 of 100", if it was stopped and has reported; and, unless that is empty
 // or white space, the partial output.

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/timeout/oteltimeout"
+)
+
+func TestMain(m *testing.M) {
+	before := runtime.NumGoroutine()
+	code := m.Run()
+	for begun := time.Now(); code == 0 && runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begun) > 10*time.Second {
+			buf := make([]byte, 1<<20)
+			os.Stderr.Write(buf[:runtime.Stack(buf, true)])
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func Example() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		panic(err)
+	}
+	// Output:
+	// ask for search (client)
+	//   tools/call search (server)
+	//     query the index (internal)
+	// ask for stuck (client)
+	//   tools/call stuck (server) idle_timeout
+	//     wait for a lock (internal)
+	// gen_ai_execute_tool_duration_seconds_count{gen_ai_tool_name="search"} 1
+	// gen_ai_execute_tool_duration_seconds_count{error_type="idle_timeout",gen_ai_tool_name="stuck"} 1
+	// mcp_server_operation_duration_seconds_count{gen_ai_operation_name="execute_tool",gen_ai_tool_name="search",mcp_method_name="tools/call"} 1
+	// mcp_server_operation_duration_seconds_count{error_type="idle_timeout",gen_ai_operation_name="execute_tool",gen_ai_tool_name="stuck",mcp_method_name="tools/call"} 1
+	// tooldeadline_tool_longest_silence_seconds_count{gen_ai_tool_name="search"} 1
+	// tooldeadline_tool_longest_silence_seconds_count{error_type="idle_timeout",gen_ai_tool_name="stuck"} 1
+	// tooldeadline_tool_running{gen_ai_tool_name="search"} 0
+	// tooldeadline_tool_running{gen_ai_tool_name="stuck"} 0
+}
+
+// One trace runs from the client to what the tool does, over HTTP as well, where the server's
+// span links the one of the request that it came in.
+func TestOneTraceOverHTTP(t *testing.T) {
+	spans := tracetest.NewInMemoryExporter()
+	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
+	stop, err := oteltimeout.Watch(oteltimeout.WithTracerProvider(tracers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	s := newServer(tracers.Tracer("server"))
+	handler := mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	web := httptest.NewServer(handler)
+	defer web.Close()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: web.URL, HTTPClient: &http.Client{Transport: transport}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := call(t.Context(), tracers.Tracer("client"), session, "search")
+	if err != nil || res.IsError {
+		t.Fatalf("%v, %v", res, err)
+	}
+	if err := session.Close(); err != nil {
+		t.Error(err)
+	}
+
+	ids, parents := map[trace.SpanID]string{}, map[string]string{}
+	traces := map[trace.TraceID]bool{}
+	for _, s := range spans.GetSpans() {
+		ids[s.SpanContext.SpanID()], traces[s.SpanContext.TraceID()] = s.Name, true
+	}
+	for _, s := range spans.GetSpans() {
+		parents[s.Name] = ids[s.Parent.SpanID()]
+	}
+	if diff := cmp.Diff(map[string]string{
+		"ask for search": "", "tools/call search": "ask for search", "query the index": "tools/call search",
+	}, parents); diff != "" || len(traces) != 1 {
+		t.Errorf("%d traces (-want +got):\n%s", len(traces), diff)
+	}
+}

@@ -1,0 +1,38 @@
+package oteltimeout
+
+import (
+	"context"
+	"maps"
+)
+
+// Inject returns meta, the _meta of a request, with the trace context of ctx added, by which
+// the span of the tool at the server becomes a child of the one in ctx:
+//
+//	params := &mcp.CallToolParams{Name: "search", Meta: oteltimeout.Inject(ctx, nil)}
+//
+// It does not change meta, which may be nil. Of the options only [WithPropagator] matters.
+func Inject(ctx context.Context, meta map[string]any, opts ...Option) map[string]any {
+	s := newSettings(opts)
+	c := carrier{}
+	maps.Copy(c, meta)
+	s.propagation().Inject(ctx, c)
+	return c
+}
+
+// A carrier is a _meta. What is no string in it is none of a propagator's.
+type carrier map[string]any
+
+func (c carrier) Get(key string) string {
+	value, _ := c[key].(string)
+	return value
+}
+
+func (c carrier) Set(key, value string) { c[key] = value }
+
+func (c carrier) Keys() []string {
+	keys := make([]string, 0, len(c))
+	for key := range c {
+		keys = append(keys, key)
+	}
+	return keys
+}

@@ -1,0 +1,74 @@
+package oteltimeout
+
+import (
+	"errors"
+
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+const scope = "github.com/tooldeadline/tooldeadline/timeout/oteltimeout"
+
+// Watch reports every tool of the process that begins from now on, until stop is called, see
+// [timeout.Watch]. Call it once. Global providers may be set before or after.
+//
+// The error is one of the meter provider's, which does not take an instrument. Then nothing is
+// watched, and stop does nothing.
+func Watch(opts ...Option) (stop func(), err error) {
+	h, err := Hooks(opts...)
+	if err != nil {
+		return func() {}, err
+	}
+	return timeout.Watch(h), nil
+}
+
+// Hooks is what [Watch] watches with, for [timeout.WithHooks] or [timeout.Watch]. Give them to
+// an execution once; two Hooks are reported to separately. The error is that of Watch.
+func Hooks(opts ...Option) (timeout.Hooks, error) {
+	w := &watcher{settings: newSettings(opts), names: names{known: make(map[string]struct{})}}
+	w.tracer = w.tracers.Tracer(scope)
+	if err := w.instruments(); err != nil {
+		return timeout.Hooks{}, err
+	}
+	return timeout.Hooks{
+		Context:   w.begin,
+		NearIdle:  w.nearIdle,
+		Stalled:   w.stalled,
+		Exceeded:  w.exceeded,
+		Abandoned: w.abandoned,
+		Finished:  w.finished,
+	}, nil
+}
+
+// A watcher is what one Hooks reports to.
+type watcher struct {
+	settings
+	names  names
+	tracer trace.Tracer
+
+	toolDuration, mcpDuration, silence metric.Float64Histogram
+
+	running    metric.Int64UpDownCounter
+	abandonedN metric.Int64Counter
+}
+
+func (w *watcher) instruments() error {
+	m := w.meters.Meter(scope)
+	var err [5]error
+	w.toolDuration, err[0] = m.Float64Histogram("gen_ai.execute_tool.duration", metric.WithUnit("s"),
+		metric.WithDescription("The duration of a single tool execution."),
+		metric.WithExplicitBucketBoundaries(toolBuckets...))
+	w.mcpDuration, err[1] = m.Float64Histogram("mcp.server.operation.duration", metric.WithUnit("s"),
+		metric.WithDescription("The duration of an MCP request as the server sees it."),
+		metric.WithExplicitBucketBoundaries(mcpBuckets...))
+	w.silence, err[2] = m.Float64Histogram("tooldeadline.tool.longest_silence", metric.WithUnit("s"),
+		metric.WithDescription("The longest stretch without a heartbeat in a tool execution."),
+		metric.WithExplicitBucketBoundaries(mcpBuckets...))
+	w.running, err[3] = m.Int64UpDownCounter("tooldeadline.tool.running", metric.WithUnit("{execution}"),
+		metric.WithDescription("Tool executions that have begun and have no outcome yet."))
+	w.abandonedN, err[4] = m.Int64Counter("tooldeadline.tool.abandoned", metric.WithUnit("{execution}"),
+		metric.WithDescription("Tool executions whose function did not return when it was stopped."))
+	return errors.Join(err[:]...)
+}
