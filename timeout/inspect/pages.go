@@ -20,8 +20,8 @@ var (
 	scriptText string
 )
 
-// contentPolicy allows the page its own style and script, and nothing else.
-var contentPolicy = "default-src 'none'; style-src " + hashOf(styleText) + " 'unsafe-hashes'; script-src " + hashOf(scriptText) +
+// contentPolicy allows the page its own styles and script, and nothing else.
+var contentPolicy = "default-src 'none'; style-src " + hashOf(styleText) + " " + hashOf(pictureStyle) + "; script-src " + hashOf(scriptText) +
 	"; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 func hashOf(text string) string {

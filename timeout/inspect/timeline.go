@@ -66,6 +66,11 @@ const (
 	lane, laneEnd = 26, 50
 )
 
+// pictureStyle is on its own because the policy of the page names it.
+const pictureStyle = `text{font:12px system-ui,sans-serif;fill:#333}.lane{fill:#e8edf2}.work{fill:#2f6fab}.beat{stroke:#123;stroke-width:1}` +
+	`.held{fill:#c9a227}.limit{stroke:#c22;stroke-width:1.5;stroke-dasharray:4 3}.end{stroke:#333;stroke-width:2}` +
+	`@media(prefers-color-scheme:dark){text{fill:#ddd}.lane{fill:#2b333b}.work{fill:#5b9bd5}.beat{stroke:#eef}.limit{stroke:#ff6b6b}.end{stroke:#ddd}}`
+
 // WriteSVG draws the timeline, to scale, as an SVG document that needs nothing else: dark
 // where heartbeats have come, light where none did, striped where the idle check was held, a
 // line at each limit. It fits a page that is light or dark.
@@ -77,9 +82,7 @@ func (t Timeline) WriteSVG(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`,
 		width, height, width, height, escape(t.describe()))
-	b.WriteString(`<style>text{font:12px system-ui,sans-serif;fill:#333}.lane{fill:#e8edf2}.work{fill:#2f6fab}.beat{stroke:#123;stroke-width:1}` +
-		`.held{fill:#b08900;fill-opacity:.55}.limit{stroke:#c22;stroke-width:1.5;stroke-dasharray:4 3}.end{stroke:#333;stroke-width:2}` +
-		`@media(prefers-color-scheme:dark){text{fill:#ddd}.lane{fill:#2b333b}.work{fill:#5b9bd5}.beat{stroke:#eef}.limit{stroke:#ff6b6b}.end{stroke:#ddd}}</style>`)
+	fmt.Fprintf(&b, "<style>%s</style>", pictureStyle)
 	fmt.Fprintf(&b, `<text x="%d" y="16">%s</text>`, left, escape(t.title()))
 	rect := func(class string, from, to time.Duration) {
 		if x(to) > x(from) {
@@ -97,10 +100,12 @@ func (t Timeline) WriteSVG(w io.Writer) error {
 		}
 		last = m
 	}
-	for _, m := range t.Marks {
-		fmt.Fprintf(&b, `<path class="beat" d="M%.1f %dV%d"/>`, x(m.LastBeat), lane, laneEnd)
+	for i, m := range t.Marks {
+		if i == 0 || m.LastBeat > t.Marks[i-1].LastBeat {
+			fmt.Fprintf(&b, `<path class="beat" d="M%.1f %dV%d"/>`, x(m.LastBeat), lane, laneEnd)
+		}
 	}
-	line := func(class string, at time.Duration, text string) {
+	line := func(class string, at time.Duration, y int, text string) {
 		if at > span {
 			return
 		}
@@ -111,14 +116,14 @@ func (t Timeline) WriteSVG(w io.Writer) error {
 			anchor = "start"
 		}
 		fmt.Fprintf(&b, `<path class="%s" d="M%.1f %dV%d"/><text x="%.1f" y="%d" text-anchor="%s">%s</text>`,
-			class, x(at), lane-4, laneEnd+4, x(at), height-8, anchor, text)
+			class, x(at), lane-4, laneEnd+4, x(at), y, anchor, text)
 	}
-	line("end", t.Elapsed, short(t.Elapsed))
+	line("end", t.Elapsed, height-8, short(t.Elapsed))
 	if t.Limits.Idle > 0 && (t.Outcome == "" || t.Outcome == idle) {
-		line("limit", last.LastBeat+t.Limits.Idle, "idle limit")
+		line("limit", last.LastBeat+t.Limits.Idle, 16, "idle limit")
 	}
 	if t.Limits.Total > 0 {
-		line("limit", t.Limits.Total, "total limit")
+		line("limit", t.Limits.Total, 16, "total limit")
 	}
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(w, b.String())

@@ -143,6 +143,14 @@ type toolRow struct {
 	Suggested   millis            `json:"suggestedIdleMs,omitempty"` // 0: too few runs have succeeded
 }
 
+// Or is a figure of the runs that have ended, or a dash while there are none.
+func (t toolRow) Or(m millis) string {
+	if t.Runs == 0 {
+		return "–"
+	}
+	return m.String()
+}
+
 // Stopped is how many runs a limit has stopped.
 func (t toolRow) Stopped() uint64 { return t.Outcomes[idle] + t.Outcomes[total] }
 
