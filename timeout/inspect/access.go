@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -17,8 +18,8 @@ func fromHere(r *http.Request) bool {
 	if err != nil || !from.Addr().Unmap().IsLoopback() {
 		return false
 	}
-	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
-		if r.Header.Get(header) != "" {
+	for header := range r.Header {
+		if strings.HasPrefix(header, "X-Forwarded") || slices.Contains([]string{"Forwarded", "Via", "X-Real-Ip"}, header) {
 			return false
 		}
 	}

@@ -56,7 +56,7 @@ func TestSuggestion(t *testing.T) {
 		{20 * time.Second, time.Minute}, {20*time.Second + 1, 2 * time.Minute}, {10 * time.Minute, 30 * time.Minute},
 		{10*time.Minute + 1, time.Hour}, {20 * time.Minute, time.Hour}, {20*time.Minute + 1, 2 * time.Hour},
 	} {
-		stats := toolStats{outcomes: make(map[string]uint64)}
+		var stats toolStats
 		for n := range 21 {
 			if got := stats.suggested(); n < 20 && got != 0 || n == 20 && got != tt.want {
 				t.Errorf("silence %v after %d runs: %v, want %v", tt.silence, n, got, tt.want)
@@ -73,15 +73,15 @@ func TestBounds(t *testing.T) {
 	const n = 5000
 	long := strings.Repeat("ä", 10_000)
 	for i := range n {
-		r.finished(context.Background(), timeout.Snapshot{ID: uint64(i + 1), Tool: fmt.Sprint("tool ", i), Detail: long,
+		r.finished(context.Background(), timeout.Snapshot{ID: uint64(i + 1), Tool: fmt.Sprint("tool ", i, long), Detail: long,
 			Err: fmt.Errorf("%s %w", long, errors.New(long)), Stack: []byte(strings.Repeat("x", 64<<10))})
 	}
-	recent := r.recent()
+	recent := r.recent(2*maxEnded, func(*ended) bool { return true })
 	if len(recent) != maxEnded || recent[0].ID != n || recent[maxEnded-1].ID != n-maxEnded+1 {
 		t.Errorf("%d remembered, from %d to %d", len(recent), recent[0].ID, recent[len(recent)-1].ID)
 	}
 	for _, e := range recent {
-		if len(e.err)+len(e.detail) > 2*(maxText+len("…")) || len(e.stack) > maxStack+len("…") || e.Err != nil || e.Detail != nil || e.Stack != nil {
+		if len(e.Tool)+len(e.err)+len(e.detail) > 3*(maxText+len("…")) || len(e.stack) > maxStack+len("…") || e.Err != nil || e.Detail != nil || e.Stack != nil {
 			t.Fatalf("%d bytes of error, %d of detail, %d of stack", len(e.err), len(e.detail), len(e.stack))
 		}
 	}

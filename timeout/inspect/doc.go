@@ -17,7 +17,9 @@
 //     the timelines of 2000 executions at a time. What is beyond is counted, and not kept.
 //  3. Only requests of this machine are answered, and only under one of its own names, so that
 //     no page of another site can reach it by a name that it makes resolve to this machine; see
-//     [WithAllow]. A request that was forwarded is not one of this machine.
+//     [WithAllow]. A request that was forwarded is not one of this machine, where it says so:
+//     a proxy on this machine that adds no header and sends this server's name cannot be told
+//     from a browser.
 //  4. Nothing can be changed unless [WithAbort] is given, and then only by a request from the
 //     page itself.
 //  5. The page needs nothing from elsewhere: no script, style, font or picture of another

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -31,11 +32,17 @@ func (f optionFunc) apply(h *handler) { f(h) }
 // cause is [ErrAborted].
 func WithAbort() Option { return optionFunc(func(h *handler) { h.abort = true }) }
 
-// WithAllow answers the requests that allow says, instead of those of this machine. What is
+// WithAllow answers the requests that allow accepts, instead of those of this machine. What is
 // shown is not for everybody: the names of tools, details, errors and stacks. Requests that a
-// page of another site makes are refused all the same.
+// page of another site makes are refused all the same; but where allow goes by the address
+// that a request comes from, it must check its Host too, or another site's name may be made
+// to resolve to this server. nil changes nothing.
 func WithAllow(allow func(*http.Request) bool) Option {
-	return optionFunc(func(h *handler) { h.allow = allow })
+	return optionFunc(func(h *handler) {
+		if allow != nil {
+			h.allow = allow
+		}
+	})
 }
 
 type handler struct {
@@ -53,7 +60,7 @@ type handler struct {
 //	?page=2                     100 on each
 //	?id=7                       one execution, with &stack its stack
 //	?id=7&format=svg            its timeline
-//	?format=events              the page again and again, as server-sent events
+//	?format=events              the page again and again, as server-sent events; 100 at once
 //
 // With [WithAbort], a POST with id and abort aborts an execution. The first call of Handler in
 // a process is where the recording begins; the import of the package makes it.
@@ -192,42 +199,80 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("inspect: execution %d had been stopped or had ended before", q.ID), http.StatusConflict)
 		return
 	}
-	http.Redirect(w, r, q.Link("id", fmt.Sprint(q.ID)), http.StatusSeeOther)
+	// Not http.Redirect: that resolves the query against the directory of the path.
+	w.Header().Set("Location", q.Link("id", fmt.Sprint(q.ID)))
+	w.WriteHeader(http.StatusSeeOther)
 }
 
-// liveEvery is how often a page that is looked at is drawn anew.
-const liveEvery = time.Second
+const (
+	// liveEvery is how often a page that is looked at is drawn anew.
+	liveEvery = time.Second
+	// liveShare is which part of the time may go into drawing, over all the pages.
+	liveShare  = 10
+	maxStreams = 100
+	// quietFor is how long a stream may have nothing to say: a client that is gone shows
+	// when something is written.
+	quietFor = 15 * time.Second
+	// writeWithin is how long a client may take to read what is sent to it.
+	writeWithin = 10 * time.Second
+)
+
+var streams atomic.Int64
 
 // events sends what is in the page's main element, whenever it has changed.
 func (h *handler) events(w http.ResponseWriter, r *http.Request, q query) {
+	defer streams.Add(-1)
+	if streams.Add(1) > maxStreams {
+		http.Error(w, fmt.Sprintf("inspect: %d pages are looked at, which is the most", maxStreams), http.StatusServiceUnavailable)
+		return
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead {
+		return
+	}
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Time{}) // a server's limit on responses is not for this one
+	_ = control.SetReadDeadline(time.Time{}) // a server's limits on requests are not for this one
 	var last []byte
+	var sent time.Time
 	for {
 		begun := time.Now()
 		var body bytes.Buffer
 		if err := pages.ExecuteTemplate(&body, "main", h.view(q)); err != nil {
 			return
 		}
-		if !bytes.Equal(body.Bytes(), last) {
+		var message []byte
+		switch {
+		case !bytes.Equal(body.Bytes(), last):
 			last = body.Bytes()
-			for line := range bytes.Lines(bytes.TrimRight(last, "\n")) {
-				if _, err := fmt.Fprintf(w, "data: %s\n", bytes.TrimRight(line, "\r\n")); err != nil {
-					return
-				}
-			}
-			if _, err := fmt.Fprint(w, "\n"); err != nil {
-				return
-			}
-			if control.Flush() != nil {
-				return
-			}
+			message = event(last)
+		case time.Since(sent) >= quietFor:
+			message = []byte(":\n\n")
 		}
+		took := time.Since(begun)
+		if message != nil {
+			sent = time.Now()
+			_ = control.SetWriteDeadline(sent.Add(writeWithin))
+			if _, err := w.Write(message); err != nil || control.Flush() != nil {
+				return
+			}
+			_ = control.SetWriteDeadline(time.Time{}) // HTTP/2 ends a stream whose deadline passes, also a quiet one
+		}
+		pause := time.NewTimer(max(liveEvery, liveShare*took*time.Duration(streams.Load())))
 		select {
 		case <-r.Context().Done():
+			pause.Stop()
 			return
-		case <-time.After(max(liveEvery, 10*time.Since(begun))):
+		case <-pause.C:
 		}
 	}
+}
+
+// event is text as a server-sent event. A carriage return would end a line there.
+func event(text []byte) []byte {
+	var b bytes.Buffer
+	for line := range bytes.Lines(bytes.TrimRight(text, "\n")) {
+		fmt.Fprintf(&b, "data: %s\n", bytes.ReplaceAll(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"), []byte(" ")))
+	}
+	b.WriteByte('\n')
+	return b.Bytes()
 }

@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"encoding/xml"
@@ -11,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -121,6 +123,7 @@ func TestAccess(t *testing.T) {
 		"another, over IPv6":        {func(r *http.Request) { r.RemoteAddr = "[2001:db8::1]:4000" }, 403},
 		"no address":                {func(r *http.Request) { r.RemoteAddr = "@" }, 403},
 		"forwarded":                 {func(r *http.Request) { r.Header.Set("X-Forwarded-For", "192.0.2.7") }, 403},
+		"forwarded, by the scheme":  {func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") }, 403},
 		"forwarded, by the RFC":     {func(r *http.Request) { r.Header.Set("Forwarded", "for=192.0.2.7") }, 403},
 		"a name that was rebound":   {func(r *http.Request) { r.Host = "evil.example:6060" }, 403},
 		"one that looks like ours":  {func(r *http.Request) { r.Host = "localhost.evil.example" }, 403},
@@ -180,7 +183,7 @@ func TestAbort(t *testing.T) {
 			form := url.Values{"id": {fmt.Sprint(id)}}
 			key, value, _ := strings.Cut(tt.form, "=")
 			form.Set(key, value)
-			target := "/"
+			target := inspect.Path
 			if tt.method == "GET" {
 				target += "?" + form.Encode()
 			}
@@ -194,6 +197,9 @@ func TestAbort(t *testing.T) {
 			err := letGo()
 			if aborted := errors.Is(err, inspect.ErrAborted); got.code != tt.want || aborted != (tt.want == 303) {
 				t.Errorf("%d, want %d; the execution: %v", got.code, tt.want, err)
+			}
+			if location := got.head.Get("Location"); tt.want == 303 && location != "?id="+fmt.Sprint(id) {
+				t.Errorf("Location %q leads away from the page", location) // relative to the page, wherever that is
 			}
 			if tt.want == 303 && timeout.ExitCode(err) != timeout.ExitAborted {
 				t.Errorf("exit code %d", timeout.ExitCode(err))
@@ -365,4 +371,135 @@ func TestRegistered(t *testing.T) {
 	if got := ask(http.DefaultServeMux, "GET", inspect.Path, nil); got.code != 200 {
 		t.Errorf("%d", got.code)
 	}
+}
+
+// What a tool says cannot end an event, nor a line of one.
+func TestEventIsWhole(t *testing.T) {
+	run(t, "lines", "before\r\rdata: after\r\n\ndata: end")
+	got := ask(inspect.Handler(), "GET", "/?tool=lines&format=events", func(r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), 200*time.Millisecond)
+		t.Cleanup(cancel)
+		*r = *r.WithContext(ctx)
+	})
+	first, _, _ := strings.Cut(got.body, "\n\n")
+	for _, line := range strings.Split(first, "\n") {
+		if !strings.HasPrefix(line, "data: ") || strings.Contains(line, "\r") {
+			t.Errorf("%q", line)
+		}
+	}
+	if !strings.Contains(first, "before  data: after") || !strings.Contains(first, "data: end") {
+		t.Errorf("%s", first)
+	}
+}
+
+// A stream is not cut by a server's limits on requests and responses; and there are so many
+// at most.
+func TestStreams(t *testing.T) {
+	server := httptest.NewUnstartedServer(inspect.Handler())
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 500*time.Millisecond, 500*time.Millisecond
+	server.Start()
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	open := func() *http.Response {
+		r, _ := http.NewRequestWithContext(ctx, "GET", server.URL+"/?format=events", nil)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	run(t, "streams", nil) // so that the page changes
+	first := open()
+	defer first.Body.Close()
+	lines := bufio.NewScanner(first.Body)
+	lines.Buffer(nil, 1<<20)
+	for events := 0; events < 3; { // 2 s apart at least
+		if !lines.Scan() {
+			t.Fatalf("cut after %d events: %v", events, lines.Err())
+		}
+		if lines.Text() == "" {
+			events++
+		}
+	}
+	for range 99 {
+		res := open()
+		defer res.Body.Close()
+		if res.StatusCode != 200 {
+			t.Fatalf("%s", res.Status)
+		}
+	}
+	if res := open(); res.StatusCode != 503 {
+		t.Errorf("the 101st: %s", res.Status)
+	}
+	if got := ask(inspect.Handler(), "HEAD", "/", nil); got.code != 200 {
+		t.Errorf("HEAD: %d", got.code)
+	}
+}
+
+// An execution that was abandoned still runs: it is listed, its stack can be had, and it
+// cannot be aborted.
+func TestAbandoned(t *testing.T) {
+	end, ids := make(chan struct{}), make(chan uint64, 1)
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		ids <- timeout.FromContext(ctx).ID()
+		<-end
+		return nil
+	}, timeout.WithName("deaf"), timeout.Config{Idle: time.Millisecond, Grace: time.Millisecond})
+	if !errors.Is(err, timeout.ErrIdle) {
+		t.Fatal(err)
+	}
+	id := <-ids
+	p := see(t, "/?tool=deaf")
+	if len(p.Runs) != 1 || p.Runs[0].State != "abandoned" || p.Runs[0].Outcome != "idle timeout" || len(p.Recent) != 1 || p.Recent[0].Outcome != "idle timeout" {
+		t.Errorf("%+v, %+v", p.Runs, p.Recent)
+	}
+	got := ask(inspect.Handler(inspect.WithAbort()), "GET", fmt.Sprintf("/?id=%d", id), func(r *http.Request) { r.Header.Set("Accept", "text/html") })
+	if strings.Contains(got.body, `name="abort"`) || !strings.Contains(got.body, "Where it is now") || !strings.Contains(got.body, "<svg") {
+		t.Errorf("%s", got.body)
+	}
+	close(end)
+	for deadline := time.Now().Add(20 * time.Second); len(see(t, "/?tool=deaf").Runs) > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it has returned, and is still listed")
+		}
+	}
+}
+
+// One that runs within another says so.
+func TestNested(t *testing.T) {
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		return timeout.Run(ctx, func(inner context.Context) error {
+			got := ask(inspect.Handler(), "GET", fmt.Sprintf("/?format=json&id=%d", timeout.FromContext(inner).ID()), nil)
+			if want := fmt.Sprintf(`"around": %d,`, timeout.FromContext(ctx).ID()); !strings.Contains(got.body, want) {
+				t.Errorf("%s, want %s in it", got.body, want)
+			}
+			return nil
+		}, timeout.WithName("inner"))
+	}, timeout.WithName("outer"))
+}
+
+// SPEC 14.1 at size: 10 000 that run are shown in under a second.
+func TestTenThousand(t *testing.T) {
+	const n = 10_000
+	end := make(chan struct{})
+	var started, ended sync.WaitGroup
+	started.Add(n)
+	for range n {
+		ended.Go(func() {
+			_ = timeout.Run(context.Background(), func(context.Context) error {
+				started.Done()
+				<-end
+				return nil
+			}, timeout.WithName("ten-thousand"))
+		})
+	}
+	started.Wait()
+	begun := time.Now()
+	p := see(t, "/?tool=ten-thousand&page=100")
+	if took := time.Since(begun); p.Matched != n || len(p.Runs) != 100 || took > time.Second {
+		t.Errorf("%d matched, %d shown, in %v", p.Matched, len(p.Runs), took)
+	}
+	close(end)
+	ended.Wait()
 }

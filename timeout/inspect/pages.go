@@ -9,6 +9,8 @@ import (
 	"html/template"
 	"io"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 var (
@@ -32,7 +34,7 @@ func hashOf(text string) string {
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"style":  func() template.CSS { return template.CSS(styleText) },
 	"script": func() template.JS { return template.JS(scriptText) },
-	"since":  func(from, to time.Time) string { return short(to.Sub(from).Round(time.Second)) },
+	"since":  since,
 	"name": func(tool string) string {
 		if tool == "" {
 			return "(no name)"
@@ -60,8 +62,17 @@ func (h *handler) writeOne(w io.Writer, one *row, q query) error {
 			return err
 		}
 	}
-	running := one.Outcome == ""
 	return pages.ExecuteTemplate(w, "one", onePage{
-		Row: one, Timeline: template.HTML(picture.String()), Abort: h.abort && running, Stack: running && one.Stack == "", Query: q,
+		Row: one, Timeline: template.HTML(picture.String()), Abort: h.abort && one.state < timeout.StateStopping,
+		Stack: one.state < timeout.StateEnded && one.Stack == "", Query: q,
 	})
+}
+
+// since is coarse, so that a page where nothing happens does not change.
+func since(from, to time.Time) string {
+	d := to.Sub(from)
+	if d < time.Minute {
+		return "less than a minute"
+	}
+	return short(d.Truncate(time.Minute))
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +31,6 @@ type ended struct {
 	timeout.Snapshot
 	outcome   string
 	abandoned bool
-	at        time.Time
 	err       string
 	detail    string
 	stack     string
@@ -36,14 +38,14 @@ type ended struct {
 }
 
 const (
-	maxText  = 500      // of an error or a detail
+	maxText  = 500      // of a name, an error or a detail
 	maxStack = 16 << 10 // of the stack of one that was stopped
 )
 
 func newEnded(s timeout.Snapshot) ended {
-	e := ended{outcome: outcomeOf(s.Err), at: time.Now(), detail: detailText(s.Detail), stack: cut(string(s.Stack), maxStack)}
+	e := ended{outcome: outcomeOf(s.Err), detail: detailText(s.Detail), stack: string(s.Stack[:min(len(s.Stack), maxStack)])}
 	if s.Err != nil {
-		e.err = cut(s.Err.Error(), maxText)
+		e.err = strings.Clone(cut(s.Err.Error(), maxText)) // it may be part of something large
 	}
 	if stop := (*timeout.Error)(nil); errors.As(s.Err, &stop) {
 		e.abandoned = stop.Abandoned
@@ -79,7 +81,9 @@ func cut(s string, most int) string {
 
 // A recorder remembers what the executions of the process have done, within bounds.
 type recorder struct {
-	sampling atomic.Bool // a goroutine looks at what runs
+	sampling atomic.Bool  // a timer is set to look at what runs
+	due      atomic.Int64 // when it fires, in Unix nanoseconds
+	stop     func()       // ends the recording
 
 	mu     sync.Mutex
 	since  time.Time
@@ -97,34 +101,45 @@ func newRecorder() *recorder {
 // theRecorder is that of the process. It begins with the first use.
 var theRecorder = sync.OnceValue(func() *recorder {
 	r := newRecorder()
-	timeout.Watch(timeout.Hooks{Started: r.started, Finished: r.finished})
+	r.stop = timeout.Watch(timeout.Hooks{Started: r.started, Finished: r.finished})
 	return r
 })
 
 // started is all that a run costs while it goes on.
 func (r *recorder) started(context.Context, timeout.Snapshot) {
 	if !r.sampling.Load() && r.sampling.CompareAndSwap(false, true) {
-		go r.sample()
+		r.sampleIn(sampleEvery)
 	}
 }
 
-// sample looks at what runs, once a second, until nothing does: so a program that is idle
-// has no goroutine of ours.
+// sampleIn sets the timer. Rejected: a goroutine that sleeps, which would be left over, and
+// so a deadlock, at the end of every testing/synctest bubble of a program that has the page.
+func (r *recorder) sampleIn(d time.Duration) {
+	r.due.Store(time.Now().Add(d).UnixNano())
+	time.AfterFunc(d, r.sample)
+}
+
+// sample looks at what runs, once a second, until nothing does.
 func (r *recorder) sample() {
-	for pause := sampleEvery; ; {
-		time.Sleep(pause)
-		begun := time.Now()
-		running := timeout.Running()
-		if len(running) == 0 {
-			r.sampling.Store(false)
-			// What has started before that has seen it set, and nobody looks at it.
-			if len(timeout.Running()) == 0 || !r.sampling.CompareAndSwap(false, true) {
-				return
-			}
-			continue
+	begun := time.Now()
+	running := timeout.Running()
+	if len(running) == 0 {
+		r.sampling.Store(false)
+		// What has started before that has seen it set, and nobody looks at it.
+		if len(timeout.Running()) > 0 && r.sampling.CompareAndSwap(false, true) {
+			r.sampleIn(sampleEvery)
 		}
-		r.look(running)
-		pause = max(sampleEvery, sampleShare*time.Since(begun))
+		return
+	}
+	r.look(running)
+	r.sampleIn(max(sampleEvery, sampleShare*time.Since(begun)))
+}
+
+// revive sets the timer anew if it has gone with the bubble of a test in which it was set.
+func (r *recorder) revive() {
+	due := r.due.Load()
+	if late := time.Since(time.Unix(0, due)); r.sampling.Load() && late > time.Minute && r.due.CompareAndSwap(due, time.Now().UnixNano()) {
+		r.sampleIn(sampleEvery)
 	}
 }
 
@@ -133,10 +148,10 @@ func (r *recorder) look(running []*timeout.Execution) {
 	alive := make(map[uint64]bool, len(running))
 	for _, x := range running {
 		s := x.Snapshot()
-		alive[s.ID] = true
 		if s.State == timeout.StateAbandoned || s.State == timeout.StateEnded {
-			continue // finished has taken its timeline
+			continue // finished has taken its timeline, or will
 		}
+		alive[s.ID] = true
 		r.mu.Lock()
 		t := r.tracks[s.ID]
 		if t == nil && len(r.tracks) < maxTracked {
@@ -159,20 +174,25 @@ func (r *recorder) look(running []*timeout.Execution) {
 
 func (r *recorder) finished(_ context.Context, s timeout.Snapshot) {
 	e := newEnded(s)
+	e.Tool = cut(e.Tool, maxText)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t := r.tracks[s.ID]; t != nil {
+	if t := r.tracks[e.ID]; t != nil {
 		e.marks = t.marks
-		delete(r.tracks, s.ID)
+		delete(r.tracks, e.ID)
 	}
-	stats := r.tools[s.Tool]
-	if stats == nil && len(r.tools) < maxTools {
-		stats = &toolStats{outcomes: make(map[string]uint64)}
-		r.tools[s.Tool] = stats
+	stats := r.tools[e.Tool]
+	if stats == nil {
+		e.Tool = strings.Clone(e.Tool) // it may be part of something large
+		if len(r.tools) < maxTools {
+			stats = &toolStats{name: e.Tool}
+			r.tools[e.Tool] = stats
+		}
 	}
 	if stats == nil {
 		r.others++
 	} else {
+		e.Tool = stats.name
 		stats.add(&e)
 	}
 	if len(r.ended) < maxEnded {
@@ -183,15 +203,42 @@ func (r *recorder) finished(_ context.Context, s timeout.Snapshot) {
 	r.next = (r.next + 1) % maxEnded
 }
 
-// recent are the last executions that have ended, the newest first.
-func (r *recorder) recent() []ended {
+// recent are the last executions that have ended and that which accepts, at most so many, the
+// newest first. Every run that ends waits for it, so that it copies nothing else.
+func (r *recorder) recent(most int, which func(*ended) bool) []ended {
+	var all []ended
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make([]ended, 0, len(r.ended))
 	for i := range r.ended {
-		all = append(all, r.ended[(r.next+len(r.ended)-1-i)%len(r.ended)])
+		if e := &r.ended[(r.next+len(r.ended)-1-i)%len(r.ended)]; len(all) < most && which(e) {
+			all = append(all, *e)
+		}
 	}
 	return all
+}
+
+// withID is the execution that has ended with an id, or nil.
+func (r *recorder) withID(id uint64) *ended {
+	if found := r.recent(1, func(e *ended) bool { return e.ID == id }); len(found) > 0 {
+		return &found[0]
+	}
+	return nil
+}
+
+// figures returns the figures of all tools, and how many runs were of tools beyond maxTools.
+// Each is copied on its own, so that the runs that end meanwhile wait for one copy at most.
+func (r *recorder) figures() (all []toolStats, others uint64) {
+	r.mu.Lock()
+	names := slices.Collect(maps.Keys(r.tools))
+	others = r.others
+	r.mu.Unlock()
+	all = make([]toolStats, len(names))
+	for i, name := range names {
+		r.mu.Lock()
+		all[i] = *r.tools[name]
+		r.mu.Unlock()
+	}
+	return all, others
 }
 
 func (e *ended) timeline() Timeline {
@@ -209,7 +256,7 @@ func TimelineOf(id uint64) (Timeline, bool) {
 		if s.State < timeout.StateAbandoned {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			t := Timeline{Tool: s.Tool, ID: s.ID, Elapsed: s.Elapsed, Limits: s.Limits}
+			t := Timeline{Tool: cut(s.Tool, maxText), ID: s.ID, Elapsed: s.Elapsed, Limits: s.Limits}
 			if recorded := r.tracks[id]; recorded != nil {
 				t.Marks = append(t.Marks, recorded.marks...)
 			}
@@ -217,10 +264,8 @@ func TimelineOf(id uint64) (Timeline, bool) {
 			return t, true
 		}
 	}
-	for _, e := range r.recent() {
-		if e.ID == id {
-			return e.timeline(), true
-		}
+	if e := r.withID(id); e != nil {
+		return e.timeline(), true
 	}
 	return Timeline{}, false
 }

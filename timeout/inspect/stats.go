@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -16,6 +17,8 @@ const (
 	aborted   = "aborted"
 	panicked  = "panic"
 )
+
+var outcomes = [...]string{succeeded, failed, idle, total, aborted, panicked}
 
 func outcomeOf(err error) string {
 	switch {
@@ -36,7 +39,8 @@ func outcomeOf(err error) string {
 
 // toolStats are the figures of one tool since the program began.
 type toolStats struct {
-	outcomes  map[string]uint64
+	name      string
+	outcomes  [len(outcomes)]uint64
 	abandoned uint64
 	durations histogram
 	silences  histogram
@@ -46,7 +50,7 @@ type toolStats struct {
 }
 
 func (t *toolStats) add(e *ended) {
-	t.outcomes[e.outcome]++
+	t.outcomes[slices.Index(outcomes[:], e.outcome)]++
 	t.durations.add(e.Elapsed)
 	t.silences.add(e.LongestGap)
 	if e.abandoned {

@@ -10,7 +10,7 @@ import (
 // writeText is the page for a terminal.
 func writeText(w io.Writer, v *view) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "%d running, watched for %s\n", v.Total, short(v.Now.Sub(v.Since)))
+	fmt.Fprintf(t, "%d running, watched for %s\n", v.Total, since(v.Since, v.Now))
 	if len(v.Tools) > 0 {
 		fmt.Fprint(t, "\nTOOL\tRUNNING\tRUNS\tFAILED\tTIMED OUT\tABORTED\tDURATION 50%\t95%\tSILENCE 50%\t95%\tMAX\tSUGGESTED IDLE\n")
 		for _, tool := range v.Tools {

@@ -185,5 +185,6 @@ func short(d time.Duration) string {
 
 // escape is s as text of an XML document, which can hold no control characters.
 func escape(s string) string {
-	return template.HTMLEscapeString(oneLine(strings.ToValidUTF8(s, "�")))
+	s = strings.NewReplacer("\ufffe", "�", "\uffff", "�").Replace(strings.ToValidUTF8(s, "�"))
+	return template.HTMLEscapeString(oneLine(s))
 }

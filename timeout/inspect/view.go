@@ -23,13 +23,13 @@ type query struct {
 	Stack             bool
 }
 
-// The columns by which the executions can be sorted. Those of time go down at first.
-var sorts = map[string]func(a, b *row) int{
-	"id":      func(a, b *row) int { return cmp.Compare(a.ID, b.ID) },
-	"tool":    func(a, b *row) int { return strings.Compare(a.Tool, b.Tool) },
-	"elapsed": func(a, b *row) int { return cmp.Compare(a.Elapsed, b.Elapsed) },
-	"silent":  func(a, b *row) int { return cmp.Compare(a.Silent, b.Silent) },
-	"beats":   func(a, b *row) int { return cmp.Compare(a.Beats, b.Beats) },
+// The columns by which the executions can be sorted. All go down at first.
+var sorts = map[string]func(a, b *timeout.Snapshot) int{
+	"id":      func(a, b *timeout.Snapshot) int { return cmp.Compare(a.ID, b.ID) },
+	"tool":    func(a, b *timeout.Snapshot) int { return strings.Compare(a.Tool, b.Tool) },
+	"elapsed": func(a, b *timeout.Snapshot) int { return cmp.Compare(a.Elapsed, b.Elapsed) },
+	"silent":  func(a, b *timeout.Snapshot) int { return cmp.Compare(a.SinceBeat, b.SinceBeat) },
+	"beats":   func(a, b *timeout.Snapshot) int { return cmp.Compare(a.Beats, b.Beats) },
 }
 
 // parse reads a query. What makes no sense is as if it were not there: nobody types these.
@@ -91,6 +91,7 @@ type row struct {
 	Error      string  `json:"error,omitempty"`
 	Stack      string  `json:"stack,omitempty"`
 	Near       float64 `json:"-"` // which part of its idle limit has passed
+	state      timeout.State
 }
 
 // millis is a duration that JSON has in milliseconds, to the microsecond.
@@ -104,7 +105,7 @@ func (m millis) String() string { return short(time.Duration(m)) }
 
 func newRow(s *timeout.Snapshot) row {
 	w := row{
-		ID: s.ID, Around: s.Around, Tool: s.Tool, State: s.State.String(), Start: s.Start.Format(time.RFC3339),
+		ID: s.ID, Around: s.Around, Tool: cut(s.Tool, maxText), state: s.State, State: s.State.String(), Start: s.Start.Format(time.RFC3339),
 		Elapsed: millis(s.Elapsed), Silent: millis(s.SinceBeat), LongestGap: millis(s.LongestGap), Beats: s.Beats,
 		Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle), Held: millis(s.Held), Stalls: s.Stalls, Observed: s.ObserveOnly,
 		Detail: detailText(s.Detail),
@@ -112,15 +113,16 @@ func newRow(s *timeout.Snapshot) row {
 	if s.Limits.Idle > 0 && s.State < timeout.StateStopping && s.Hold == 0 {
 		w.Near = min(float64(s.SinceBeat)/float64(s.Limits.Idle), 1)
 	}
-	if s.Err != nil {
-		w.Error = cut(s.Err.Error(), maxText)
+	if s.Err != nil { // which one that was abandoned has too
+		w.Outcome, w.Error, w.Abandoned = outcomeOf(s.Err), cut(s.Err.Error(), maxText), s.State == timeout.StateAbandoned
 	}
 	return w
 }
 
 func (e *ended) row() row {
 	w := newRow(&e.Snapshot)
-	w.State, w.Outcome, w.Error, w.Detail = timeout.StateEnded.String(), e.outcome, e.err, e.detail
+	w.state, w.State = timeout.StateEnded, timeout.StateEnded.String()
+	w.Outcome, w.Error, w.Detail = e.outcome, e.err, e.detail
 	w.Abandoned = e.abandoned
 	w.Stack = e.stack
 	return w
@@ -174,7 +176,8 @@ type view struct {
 
 // look takes the picture that q asks for.
 func look(r *recorder, q query) *view {
-	v := &view{Now: time.Now(), States: make(map[string]int), Query: q, Runs: []row{}, Recent: []row{}, Tools: []toolRow{}}
+	r.revive()
+	v := &view{Since: r.since, Now: time.Now(), States: make(map[string]int), Query: q, Runs: []row{}, Recent: []row{}, Tools: []toolRow{}}
 	tools := make(map[string]*toolRow)
 	toolOf := func(name string) *toolRow {
 		if tools[name] == nil {
@@ -182,54 +185,58 @@ func look(r *recorder, q query) *view {
 		}
 		return tools[name]
 	}
+	// What is shown is made of the snapshots of one page only: there may be many thousands.
+	var runs []*timeout.Snapshot
 	for _, x := range timeout.Running() {
 		s := x.Snapshot()
 		if s.State == timeout.StateEnded {
 			continue
 		}
-		w := newRow(&s)
+		s.Tool = cut(s.Tool, maxText)
 		v.Total++
-		v.States[w.State]++
-		t := toolOf(w.Tool)
+		v.States[s.State.String()]++
+		t := toolOf(s.Tool)
 		t.Running++
 		if s.State == timeout.StateNearIdle {
 			t.Near++
 		}
-		if (q.Tool == "" || q.Tool == w.Tool) && (q.State == "" || q.State == w.State) {
-			v.Runs = append(v.Runs, w)
+		if (q.Tool == "" || q.Tool == s.Tool) && (q.State == "" || q.State == s.State.String()) {
+			runs = append(runs, &s)
 		}
 	}
 	order := sorts[q.Sort]
-	slices.SortFunc(v.Runs, func(a, b row) int {
-		c := order(&a, &b)
+	slices.SortFunc(runs, func(a, b *timeout.Snapshot) int {
+		c := order(a, b)
 		if q.Down {
 			c = -c
 		}
 		return cmp.Or(c, cmp.Compare(a.ID, b.ID))
 	})
-	v.Matched = len(v.Runs)
+	v.Matched = len(runs)
 	v.Pages = max((v.Matched+pageSize-1)/pageSize, 1)
 	v.Page = min(q.Page, v.Pages)
-	v.Runs = v.Runs[(v.Page-1)*pageSize : min(v.Page*pageSize, v.Matched)]
-
-	for _, e := range r.recent() {
-		if len(v.Recent) < pageSize && (q.Tool == "" || q.Tool == e.Tool) {
-			v.Recent = append(v.Recent, e.row())
-		}
+	for _, s := range runs[(v.Page-1)*pageSize : min(v.Page*pageSize, v.Matched)] {
+		v.Runs = append(v.Runs, newRow(s))
 	}
-	r.mu.Lock()
-	v.Since, v.Others = r.since, r.others
-	for name, stats := range r.tools {
-		t := toolOf(name)
+	for _, e := range r.recent(pageSize, func(e *ended) bool { return q.Tool == "" || q.Tool == e.Tool }) {
+		v.Recent = append(v.Recent, e.row())
+	}
+
+	figures, others := r.figures()
+	v.Others = others
+	for i := range figures {
+		stats := &figures[i]
+		t := toolOf(stats.name)
 		t.Runs, t.Abandoned, t.Outcomes = stats.durations.count, stats.abandoned, make(map[string]uint64)
 		for o, n := range stats.outcomes {
-			t.Outcomes[o] = n
+			if n > 0 {
+				t.Outcomes[outcomes[o]] = n
+			}
 		}
 		t.Duration50, t.Duration95, t.DurationMax = percentiles(&stats.durations)
 		t.Silence50, t.Silence95, t.SilenceMax = percentiles(&stats.silences)
 		t.Suggested = millis(stats.suggested())
 	}
-	r.mu.Unlock()
 	for _, t := range tools {
 		v.Tools = append(v.Tools, *t)
 	}
@@ -255,11 +262,9 @@ func find(r *recorder, q query) *row {
 			return &w
 		}
 	}
-	for _, e := range r.recent() {
-		if e.ID == q.ID {
-			w := e.row()
-			return &w
-		}
+	if e := r.withID(q.ID); e != nil {
+		w := e.row()
+		return &w
 	}
 	return nil
 }
