@@ -79,7 +79,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("Cache-Control", "no-store")
 	head.Set("Content-Security-Policy", contentPolicy)
-	head.Set("Referrer-Policy", "no-referrer")
+	head.Set("Referrer-Policy", "same-origin") // with no-referrer the page's own POST would have the Origin null
 	head.Set("Cross-Origin-Resource-Policy", "same-origin")
 	switch {
 	case !h.allow(r):

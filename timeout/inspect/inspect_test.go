@@ -194,6 +194,9 @@ func TestAbort(t *testing.T) {
 					tt.change(r)
 				}
 			})
+			if policy := got.head.Get("Referrer-Policy"); policy != "same-origin" {
+				t.Errorf("under %q the page's own POST has the Origin null", policy)
+			}
 			err := letGo()
 			if aborted := errors.Is(err, inspect.ErrAborted); got.code != tt.want || aborted != (tt.want == 303) {
 				t.Errorf("%d, want %d; the execution: %v", got.code, tt.want, err)

@@ -24,7 +24,7 @@ var (
 
 // contentPolicy allows the page its own styles and script, and nothing else.
 var contentPolicy = "default-src 'none'; style-src " + hashOf(styleText) + " " + hashOf(pictureStyle) + "; script-src " + hashOf(scriptText) +
-	"; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	"; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
