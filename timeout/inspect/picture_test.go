@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,14 @@ func TestPictureOfTheDocs(t *testing.T) {
 	var got bytes.Buffer
 	if err := timeline.WriteSVG(&got); err != nil {
 		t.Fatal(err)
+	}
+	for _, want := range []string{`class="work"`, `class="held"`, "idle limit", "total limit"} {
+		if !strings.Contains(got.String(), want) {
+			t.Errorf("no %s in it", want)
+		}
+	}
+	if strings.LastIndex(got.String(), `class="held"`) < strings.LastIndex(got.String(), `class="work"`) {
+		t.Error("work is drawn over a hold")
 	}
 	const file = "../../docs/timeline.svg"
 	if *update {

@@ -61,9 +61,11 @@ func (t *track) add(m Mark) {
 
 // The size of the picture, in pixels.
 const (
-	width, height = 720, 74
+	width, height = 720, 104
 	left, right   = 10, 10
 	lane, laneEnd = 26, 50
+	under         = 66 // the first line of text under the lane; each label has its own
+	textLine      = 16
 )
 
 // pictureStyle is on its own because the policy of the page names it.
@@ -72,7 +74,7 @@ const pictureStyle = `text{font:12px system-ui,sans-serif;fill:#333}.lane{fill:#
 	`@media(prefers-color-scheme:dark){text{fill:#ddd}.lane{fill:#2b333b}.work{fill:#5b9bd5}.beat{stroke:#eef}.limit{stroke:#ff6b6b}.end{stroke:#ddd}}`
 
 // WriteSVG draws the timeline, to scale, as an SVG document that needs nothing else: dark
-// where heartbeats have come, light where none did, striped where the idle check was held, a
+// where heartbeats have come, light where none did, amber where the idle check was held, a
 // line at each limit. It fits a page that is light or dark.
 func (t Timeline) WriteSVG(w io.Writer) error {
 	span := t.span()
@@ -92,13 +94,19 @@ func (t Timeline) WriteSVG(w io.Writer) error {
 	rect("lane", 0, t.Elapsed)
 	var last Mark
 	for _, m := range t.Marks {
-		if m.Beats > last.Beats {
-			rect("work", last.LastBeat, m.LastBeat)
-		}
-		if held := m.Held - last.Held; held > 0 {
-			rect("held", max(m.At-held, last.At), m.At)
+		if m.Beats > last.Beats { // since the mark before: up to that it is known when the last came
+			rect("work", max(last.LastBeat, last.At), m.LastBeat)
 		}
 		last = m
+	}
+	for i, m := range t.Marks {
+		var before Mark
+		if i > 0 {
+			before = t.Marks[i-1]
+		}
+		if held := m.Held - before.Held; held > 0 {
+			rect("held", max(m.At-held, before.At), m.At)
+		}
 	}
 	for i, m := range t.Marks {
 		if i == 0 || m.LastBeat > t.Marks[i-1].LastBeat {
@@ -118,12 +126,12 @@ func (t Timeline) WriteSVG(w io.Writer) error {
 		fmt.Fprintf(&b, `<path class="%s" d="M%.1f %dV%d"/><text x="%.1f" y="%d" text-anchor="%s">%s</text>`,
 			class, x(at), lane-4, laneEnd+4, x(at), y, anchor, text)
 	}
-	line("end", t.Elapsed, height-8, short(t.Elapsed))
+	line("end", t.Elapsed, under, short(t.Elapsed))
 	if t.Limits.Idle > 0 && (t.Outcome == "" || t.Outcome == idle) {
-		line("limit", last.LastBeat+t.Limits.Idle, 16, "idle limit")
+		line("limit", last.LastBeat+t.Limits.Idle, under+textLine, "idle limit")
 	}
 	if t.Limits.Total > 0 {
-		line("limit", t.Limits.Total, 16, "total limit")
+		line("limit", t.Limits.Total, under+2*textLine, "total limit")
 	}
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(w, b.String())
