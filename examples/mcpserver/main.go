@@ -35,6 +35,7 @@ type options struct {
 	interval time.Duration // between progress notifications; 0 is the default
 	approval time.Duration // how long a person may take
 	calls    int64         // how many may run at once
+	inspect  string        // address of the page that shows what runs; empty is none
 }
 
 func main() {
@@ -66,6 +67,14 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "mcpserver:", err)
 		return exitUsage
 	}
+	if o.inspect != "" {
+		stop, err := servePage(o.inspect, stderr, logger)
+		if err != nil {
+			fmt.Fprintln(stderr, "mcpserver: -inspect:", err)
+			return exitUsage
+		}
+		defer stop()
+	}
 	s := newServer(p, o, logger)
 	if o.http != "" {
 		err = serveHTTP(ctx, s, o.http, limits, stderr, logger)
@@ -86,6 +95,7 @@ func parse(args []string, stderr io.Writer) (o options, _ error) {
 	f.DurationVar(&o.interval, "progress-interval", 10*time.Second, "the shortest time between two progress notifications of a call")
 	f.DurationVar(&o.approval, "approval-limit", progress.DefaultAwaitLimit, "how long a person may take to approve")
 	f.Int64Var(&o.calls, "calls", 16, "how many calls may run at once; the others wait")
+	f.StringVar(&o.inspect, "inspect", "", "show what runs, to browsers of this machine, at http://`address`/debug/tools")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}

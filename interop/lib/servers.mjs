@@ -23,8 +23,20 @@ export const exampleOverHTTP = (env = {}, args = []) =>
 // conformance starts the server with the tools that the conformance runner calls.
 export const conformance = (...args) => serve(binary('conformance'), args);
 
-async function serve(command, args, env = {}) {
-  const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe'] });
+// pageServer starts the server of the page; tell has it start executions, or end them.
+export async function pageServer() {
+  const server = await serve(binary('pageserver'), [], {}, 'pipe');
+  return {
+    ...server,
+    async tell(line) {
+      server.stdin.write(`${line}\n`);
+      await until(`the server to ${line}`, () => server.lines.includes(`done: ${line}`));
+    },
+  };
+}
+
+async function serve(command, args, env = {}, stdin = 'ignore') {
+  const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: [stdin, 'ignore', 'pipe'] });
   const lines = [];
   createInterface({ input: child.stderr }).on('line', (line) => lines.push(line));
   const ended = new Promise((resolve) => child.once('exit', resolve));
@@ -35,6 +47,7 @@ async function serve(command, args, env = {}) {
   return {
     url,
     pid: child.pid,
+    stdin: child.stdin,
     lines,
     async stop() {
       child.kill('SIGTERM');

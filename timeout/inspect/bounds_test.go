@@ -1,0 +1,128 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A percentile is never too low and at most an eighth too high.
+func TestPercentiles(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for _, most := range []time.Duration{20 * time.Microsecond, time.Second, 1000 * time.Hour, 1<<63 - 1} {
+		var h histogram
+		var all []time.Duration
+		for range 1000 {
+			d := time.Duration(rnd.Int64N(int64(most)))
+			h.add(d)
+			all = append(all, d)
+		}
+		slices.Sort(all)
+		for _, percent := range []uint64{1, 50, 95, 99, 100} {
+			exact, got := all[percent*10-1], h.percentile(percent)
+			if limit := exact + exact/8 + time.Microsecond; got < exact || (got > limit && most < 1<<63-1) {
+				t.Errorf("up to %v, %d %%: %v, exact is %v", most, percent, got, exact)
+			}
+		}
+	}
+	if got := (&histogram{}).percentile(50); got != 0 {
+		t.Errorf("%v of nothing", got)
+	}
+}
+
+// The bounds of the buckets meet, and every duration is in its own.
+func TestBuckets(t *testing.T) {
+	for b := range len(histogram{}.buckets) - 1 {
+		if end := top(b); bucketOf(end-time.Microsecond) != b || bucketOf(end) != b+1 {
+			t.Fatalf("bucket %d ends at %v, which is in %d, and what is before it in %d", b, end, bucketOf(end), bucketOf(end-time.Microsecond))
+		}
+	}
+}
+
+// SPEC 14.1: the smallest round value that is at least three times the longest silence of the
+// runs that succeeded, once there are 20.
+func TestSuggestion(t *testing.T) {
+	for _, tt := range []struct{ silence, want time.Duration }{
+		{0, time.Second}, {time.Second / 3, time.Second}, {time.Second/3 + 1, 2 * time.Second}, {time.Second, 5 * time.Second},
+		{20 * time.Second, time.Minute}, {20*time.Second + 1, 2 * time.Minute}, {10 * time.Minute, 30 * time.Minute},
+		{10*time.Minute + 1, time.Hour}, {20 * time.Minute, time.Hour}, {20*time.Minute + 1, 2 * time.Hour},
+	} {
+		var stats toolStats
+		for n := range 21 {
+			if got := stats.suggested(); n < 20 && got != 0 || n == 20 && got != tt.want {
+				t.Errorf("silence %v after %d runs: %v, want %v", tt.silence, n, got, tt.want)
+			}
+			stats.add(&ended{outcome: succeeded, Snapshot: timeout.Snapshot{LongestGap: tt.silence * time.Duration(n) / 19}})
+			stats.add(&ended{outcome: failed, Snapshot: timeout.Snapshot{LongestGap: time.Hour}}) // does not count
+		}
+	}
+}
+
+// SPEC 14.4: memory is bounded, whatever runs.
+func TestBounds(t *testing.T) {
+	r := newRecorder()
+	const n = 5000
+	long := strings.Repeat("ä", 10_000)
+	for i := range n {
+		r.finished(context.Background(), timeout.Snapshot{ID: uint64(i + 1), Tool: fmt.Sprint("tool ", i, long), Detail: long,
+			Err: fmt.Errorf("%s %w", long, errors.New(long)), Stack: []byte(strings.Repeat("x", 64<<10))})
+	}
+	recent := r.recent(2*maxEnded, func(*ended) bool { return true })
+	if len(recent) != maxEnded || recent[0].ID != n || recent[maxEnded-1].ID != n-maxEnded+1 {
+		t.Errorf("%d remembered, from %d to %d", len(recent), recent[0].ID, recent[len(recent)-1].ID)
+	}
+	for _, e := range recent {
+		if len(e.Tool)+len(e.err)+len(e.detail) > 3*(maxText+len("…")) || len(e.stack) > maxStack+len("…") || e.Err != nil || e.Detail != nil || e.Stack != nil {
+			t.Fatalf("%d bytes of error, %d of detail, %d of stack", len(e.err), len(e.detail), len(e.stack))
+		}
+	}
+	if len(r.tools) != maxTools || r.others != n-maxTools {
+		t.Errorf("%d tools and %d runs of others", len(r.tools), r.others)
+	}
+}
+
+// However long an execution takes, its timeline has so many marks, from its beginning to its
+// end, and says how much there was in all.
+func TestMarks(t *testing.T) {
+	var tr track
+	const n = 100_000
+	for i := range n {
+		tr.add(Mark{At: time.Duration(i) * time.Second, LastBeat: time.Duration(i) * time.Second, Beats: uint64(i)})
+	}
+	if len(tr.marks) > maxMarks || len(tr.marks) < maxMarks/4 {
+		t.Errorf("%d marks", len(tr.marks))
+	}
+	for i := 1; i < len(tr.marks); i++ {
+		if gap := tr.marks[i].At - tr.marks[i-1].At; gap <= 0 || gap > n*time.Second/8 {
+			t.Errorf("mark %d is %v after the one before", i, gap)
+		}
+	}
+	if first, last := tr.marks[0].At, tr.marks[len(tr.marks)-1].At; first > n*time.Second/8 || last < n*time.Second*7/8 {
+		t.Errorf("marks from %v to %v", first, last)
+	}
+}
+
+// A detail whose String panics does not take the page with it.
+type angry struct{}
+
+func (angry) String() string { panic("no") }
+
+func TestDetails(t *testing.T) {
+	for _, tt := range []struct {
+		detail any
+		want   string
+	}{{nil, ""}, {"x", "x"}, {angry{}, "PANIC"}, {strings.Repeat("ä", 300), "…"}} {
+		if got := detailText(tt.detail); !strings.Contains(got, tt.want) || strings.ContainsRune(got, '�') {
+			t.Errorf("%q, want %q in it", got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package inspect_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/inspect"
+)
+
+// The page, on a port of its own and with a way to abort what runs. A blank import alone has
+// it at /debug/tools of http.DefaultServeMux, without that way.
+func ExampleHandler() {
+	server := httptest.NewServer(inspect.Handler(inspect.WithAbort()))
+	defer server.Close()
+
+	_ = timeout.Run(context.Background(), func(context.Context) error { return nil }, timeout.WithName("backup"))
+
+	request, _ := http.NewRequest("GET", server.URL+"?format=json", nil)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer response.Body.Close()
+	fmt.Println(response.Status, response.Header.Get("Content-Type"))
+	// Output: 200 OK application/json
+}
+
+// Only an operator with a password sees the page, from any machine.
+func ExampleWithAllow() {
+	h := inspect.Handler(inspect.WithAllow(func(r *http.Request) bool {
+		user, password, _ := r.BasicAuth()
+		return user == "operator" && password == os.Getenv("OPERATOR_PASSWORD") && password != ""
+	}))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "https://tools.example/", nil))
+	fmt.Println(w.Code)
+	// Output: 403
+}
+
+// An execution is aborted by hand, by a request as the page makes it.
+func ExampleWithAbort() {
+	server := httptest.NewServer(inspect.Handler(inspect.WithAbort()))
+	defer server.Close()
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		form := strings.NewReader(fmt.Sprintf("id=%d&abort=1", timeout.FromContext(ctx).ID()))
+		request, _ := http.NewRequest("POST", server.URL, form)
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Header.Set("Origin", server.URL)
+		if response, err := http.DefaultClient.Do(request); err == nil {
+			response.Body.Close()
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	// Output: Tool was aborted: inspect: aborted by hand
+}
+
+// The timeline of an execution that has ended, as a picture.
+func ExampleTimelineOf() {
+	var id uint64
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		id = timeout.FromContext(ctx).ID()
+		return nil
+	}, timeout.WithName("backup"))
+
+	timeline, ok := inspect.TimelineOf(id)
+	var picture strings.Builder
+	err := timeline.WriteSVG(&picture)
+	fmt.Println(timeline.Tool, timeline.Outcome, ok, err, strings.HasPrefix(picture.String(), "<svg "))
+	// Output: backup ok true <nil> true
+}
+
+// A picture of what a program knows itself.
+func ExampleTimeline_WriteSVG() {
+	timeline := inspect.Timeline{
+		Tool: "index", ID: 7, Elapsed: 90 * time.Second, Outcome: "idle timeout",
+		Limits: timeout.Config{Total: 10 * time.Minute, Idle: 30 * time.Second},
+		Marks: []inspect.Mark{
+			{At: 20 * time.Second, LastBeat: 20 * time.Second, Beats: 200},
+			{At: 40 * time.Second, LastBeat: 20 * time.Second, Beats: 200, Held: 15 * time.Second},
+			{At: 60 * time.Second, LastBeat: 60 * time.Second, Beats: 650, Held: 15 * time.Second},
+		},
+	}
+	var picture strings.Builder
+	_ = timeline.WriteSVG(&picture)
+	fmt.Println(strings.Contains(picture.String(), "index #7, idle timeout after 1m30s, 650 heartbeats"))
+	// Output: true
+}

@@ -1,0 +1,515 @@
+package inspect_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/inspect"
+)
+
+// run starts an execution that runs until it is let go.
+func run(t *testing.T, tool string, detail any, opts ...timeout.Option) (id uint64, letGo func() error) {
+	t.Helper()
+	ids, end, result := make(chan uint64), make(chan struct{}), make(chan error, 1)
+	go func() {
+		result <- timeout.Run(context.Background(), func(ctx context.Context) error {
+			heartbeat.BeatWith(ctx, detail)
+			ids <- timeout.FromContext(ctx).ID()
+			select {
+			case <-end:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}, append([]timeout.Option{timeout.WithName(tool), timeout.Config{Total: time.Hour, Idle: time.Minute}}, opts...)...)
+	}()
+	id = <-ids
+	done := false
+	letGo = func() error {
+		if done {
+			return nil
+		}
+		done = true
+		close(end)
+		return <-result
+	}
+	t.Cleanup(func() { _ = letGo() })
+	return id, letGo
+}
+
+type answer struct {
+	code int
+	kind string
+	body string
+	head http.Header
+}
+
+func ask(h http.Handler, method, target string, change func(*http.Request)) answer {
+	r := httptest.NewRequest(method, "http://127.0.0.1:6060"+target, nil)
+	r.RemoteAddr = "127.0.0.1:40000"
+	if change != nil {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return answer{w.Code, w.Header().Get("Content-Type"), w.Body.String(), w.Header()}
+}
+
+// The three forms, by what is asked for or by what the client takes.
+func TestForms(t *testing.T) {
+	id, _ := run(t, "forms", "file 37 of 100 <b>")
+	h := inspect.Handler()
+	html := func(r *http.Request) { r.Header.Set("Accept", "text/html,application/xhtml+xml") }
+	for name, tt := range map[string]struct {
+		target string
+		change func(*http.Request)
+		kind   string
+		has    string
+	}{
+		"curl":           {"/", func(r *http.Request) { r.Header.Set("Accept", "*/*") }, "text/plain", "forms"},
+		"a browser":      {"/", html, "text/html", "file 37 of 100 &lt;b&gt;"},
+		"a program":      {"/", func(r *http.Request) { r.Header.Set("Accept", "application/json") }, "application/json", `"tool": "forms"`},
+		"asked for":      {"/?format=json", html, "application/json", `"detail": "file 37 of 100`},
+		"one":            {fmt.Sprintf("/?id=%d", id), html, "text/html", "<svg"},
+		"one as text":    {fmt.Sprintf("/?id=%d", id), nil, "text/plain", "file 37 of 100 <b>"},
+		"one as JSON":    {fmt.Sprintf("/?format=json&id=%d", id), nil, "application/json", fmt.Sprintf(`"id": %d`, id)},
+		"with its stack": {fmt.Sprintf("/?stack&id=%d", id), nil, "text/plain", "inspect_test.run"},
+		"its picture":    {fmt.Sprintf("/?format=svg&id=%d", id), nil, "image/svg+xml", "forms #"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ask(h, "GET", tt.target, tt.change)
+			if got.code != 200 || !strings.HasPrefix(got.kind, tt.kind) || !strings.Contains(got.body, tt.has) {
+				t.Errorf("%d, %s, want %s and %q in it:\n%s", got.code, got.kind, tt.kind, tt.has, got.body)
+			}
+		})
+	}
+	for target, code := range map[string]int{"/?format=pdf": 400, "/?format=svg": 400, "/?id=999999999": 404, "/?id=x": 404} {
+		if got := ask(h, "GET", target, nil); got.code != code || !strings.Contains(got.body, "inspect: ") {
+			t.Errorf("%s: %d, want %d: %s", target, got.code, code, got.body)
+		}
+	}
+	if got := ask(h, "DELETE", "/", nil); got.code != 405 {
+		t.Errorf("DELETE: %d", got.code)
+	}
+}
+
+// SPEC 14.3: only this machine is answered, and nobody who speaks for another.
+func TestAccess(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*http.Request)
+		want   int
+	}{
+		"this machine":              {func(*http.Request) {}, 200},
+		"IPv6":                      {func(r *http.Request) { r.RemoteAddr, r.Host = "[::1]:4000", "[::1]:6060" }, 200},
+		"IPv4 in IPv6":              {func(r *http.Request) { r.RemoteAddr = "[::ffff:127.0.0.1]:4000" }, 200},
+		"localhost":                 {func(r *http.Request) { r.Host = "LocalHost:6060" }, 200},
+		"without a port":            {func(r *http.Request) { r.Host = "127.0.0.1" }, 200},
+		"IPv6 without a port":       {func(r *http.Request) { r.Host = "[::1]" }, 200},
+		"another machine":           {func(r *http.Request) { r.RemoteAddr = "192.0.2.7:4000" }, 403},
+		"another, over IPv6":        {func(r *http.Request) { r.RemoteAddr = "[2001:db8::1]:4000" }, 403},
+		"no address":                {func(r *http.Request) { r.RemoteAddr = "@" }, 403},
+		"forwarded":                 {func(r *http.Request) { r.Header.Set("X-Forwarded-For", "192.0.2.7") }, 403},
+		"forwarded, by the scheme":  {func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") }, 403},
+		"forwarded, by the RFC":     {func(r *http.Request) { r.Header.Set("Forwarded", "for=192.0.2.7") }, 403},
+		"a name that was rebound":   {func(r *http.Request) { r.Host = "evil.example:6060" }, 403},
+		"one that looks like ours":  {func(r *http.Request) { r.Host = "localhost.evil.example" }, 403},
+		"no name":                   {func(r *http.Request) { r.Host = "" }, 403},
+		"another site's script":     {func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, 403},
+		"another port's script":     {func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:9") }, 403},
+		"a sandbox":                 {func(r *http.Request) { r.Header.Set("Origin", "null") }, 403},
+		"its own script":            {func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:6060") }, 200},
+		"another site's picture":    {func(r *http.Request) { fetch(r, "cross-site", "no-cors", "image") }, 403},
+		"another site's frame":      {func(r *http.Request) { fetch(r, "cross-site", "navigate", "iframe") }, 403},
+		"a link on another site":    {func(r *http.Request) { fetch(r, "cross-site", "navigate", "document") }, 200},
+		"the page's own connection": {func(r *http.Request) { fetch(r, "same-origin", "cors", "empty") }, 200},
+		"typed":                     {func(r *http.Request) { fetch(r, "none", "navigate", "document") }, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ask(inspect.Handler(), "GET", "/", tt.change); got.code != tt.want {
+				t.Errorf("%d, want %d", got.code, tt.want)
+			}
+		})
+	}
+	remote := func(r *http.Request) { r.RemoteAddr, r.Host = "192.0.2.7:4000", "tools.example" }
+	open := inspect.Handler(inspect.WithAllow(func(r *http.Request) bool { return r.Host == "tools.example" }))
+	if got := ask(open, "GET", "/", remote); got.code != 200 {
+		t.Errorf("a machine that is allowed: %d", got.code)
+	}
+	if got := ask(open, "GET", "/", func(r *http.Request) { remote(r); r.Header.Set("Origin", "https://evil.example") }); got.code != 403 {
+		t.Errorf("another site's script, on a machine that is allowed: %d", got.code)
+	}
+}
+
+func fetch(r *http.Request, site, mode, dest string) {
+	r.Header.Set("Sec-Fetch-Site", site)
+	r.Header.Set("Sec-Fetch-Mode", mode)
+	r.Header.Set("Sec-Fetch-Dest", dest)
+}
+
+// Aborting is off unless it is switched on, and then for the page alone.
+func TestAbort(t *testing.T) {
+	page := func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:6060") }
+	for name, tt := range map[string]struct {
+		opts   []inspect.Option
+		method string
+		form   string
+		change func(*http.Request)
+		want   int
+	}{
+		"off":               {nil, "POST", "abort=1", page, 403},
+		"by GET":            {[]inspect.Option{inspect.WithAbort()}, "GET", "abort=1", page, 200},
+		"by nobody's page":  {[]inspect.Option{inspect.WithAbort()}, "POST", "abort=1", nil, 403},
+		"by another's page": {[]inspect.Option{inspect.WithAbort()}, "POST", "abort=1", func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, 403},
+		"by a link":         {[]inspect.Option{inspect.WithAbort()}, "POST", "abort=1", func(r *http.Request) { fetch(r, "cross-site", "navigate", "document") }, 403},
+		"something else":    {[]inspect.Option{inspect.WithAbort()}, "POST", "x=1", page, 400},
+		"on":                {[]inspect.Option{inspect.WithAbort()}, "POST", "abort=1", page, 303},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id, letGo := run(t, "abort", nil)
+			form := url.Values{"id": {fmt.Sprint(id)}}
+			key, value, _ := strings.Cut(tt.form, "=")
+			form.Set(key, value)
+			target := inspect.Path
+			if tt.method == "GET" {
+				target += "?" + form.Encode()
+			}
+			got := ask(inspect.Handler(tt.opts...), tt.method, target, func(r *http.Request) {
+				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+				r.Body = io.NopCloser(strings.NewReader(form.Encode()))
+				if tt.change != nil {
+					tt.change(r)
+				}
+			})
+			if policy := got.head.Get("Referrer-Policy"); policy != "same-origin" {
+				t.Errorf("under %q the page's own POST has the Origin null", policy)
+			}
+			err := letGo()
+			if aborted := errors.Is(err, inspect.ErrAborted); got.code != tt.want || aborted != (tt.want == 303) {
+				t.Errorf("%d, want %d; the execution: %v", got.code, tt.want, err)
+			}
+			if location := got.head.Get("Location"); tt.want == 303 && location != "?id="+fmt.Sprint(id) {
+				t.Errorf("Location %q leads away from the page", location) // relative to the page, wherever that is
+			}
+			if tt.want == 303 && timeout.ExitCode(err) != timeout.ExitAborted {
+				t.Errorf("exit code %d", timeout.ExitCode(err))
+			}
+		})
+	}
+}
+
+type page struct {
+	Running int
+	States  map[string]int
+	Matched int
+	Pages   int
+	Tools   []struct {
+		Tool            string
+		Running         int
+		Runs            int
+		Outcomes        map[string]int
+		SuggestedIdleMs float64
+		SilenceMaxMs    float64
+	}
+	Runs, Recent []struct {
+		ID      uint64
+		Tool    string
+		State   string
+		Outcome string
+		Error   string
+		Detail  string
+	}
+}
+
+func see(t *testing.T, target string) (p page) {
+	t.Helper()
+	got := ask(inspect.Handler(), "GET", target, func(r *http.Request) { r.Header.Set("Accept", "application/json") })
+	if err := json.Unmarshal([]byte(got.body), &p); err != nil {
+		t.Fatalf("%v: %s", err, got.body)
+	}
+	return p
+}
+
+// Many executions come in pages, sorted and filtered.
+func TestMany(t *testing.T) {
+	const n = 250
+	var letGo []func() error
+	for i := range n {
+		_, end := run(t, fmt.Sprintf("many-%d", i%2), nil)
+		letGo = append(letGo, end)
+	}
+	p := see(t, "/?tool=many-1&sort=id&dir=up")
+	if p.Matched != n/2 || p.Pages != 2 || len(p.Runs) != 100 {
+		t.Errorf("%d matched, %d pages, %d shown", p.Matched, p.Pages, len(p.Runs))
+	}
+	for i := 1; i < len(p.Runs); i++ {
+		if p.Runs[i-1].ID >= p.Runs[i].ID || p.Runs[i].Tool != "many-1" {
+			t.Fatalf("%+v", p.Runs[i])
+		}
+	}
+	last := see(t, "/?tool=many-1&sort=id&dir=up&page=2")
+	if len(last.Runs) != 25 || last.Runs[0].ID <= p.Runs[99].ID {
+		t.Errorf("%d on the last page", len(last.Runs))
+	}
+	if down := see(t, "/?tool=many-1&sort=id"); down.Runs[0].ID != last.Runs[24].ID {
+		t.Errorf("the first, the other way round, is %d", down.Runs[0].ID)
+	}
+	if none := see(t, "/?tool=many-1&state=held&page=7"); none.Matched != 0 || none.Pages != 1 {
+		t.Errorf("%+v", none)
+	}
+	for _, end := range letGo {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	}
+	if p := see(t, "/?tool=many-1"); p.Matched != 0 || len(p.Recent) != 100 {
+		t.Errorf("%d run, %d shown of those that have ended", p.Matched, len(p.Recent))
+	}
+}
+
+// SPEC 14.1: outcomes are counted, and runs that succeed suggest an idle limit once there are
+// 20 of them.
+func TestFigures(t *testing.T) {
+	ended := map[string]int{"ok": 19, "error": 1, "idle timeout": 1, "total timeout": 1, "aborted": 1, "panic": 1}
+	do := func(fn func(context.Context) error, limits timeout.Config) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		_ = timeout.Run(context.WithValue(ctx, cancelKey{}, cancel), fn, limits, timeout.WithName("figures"), timeout.WithRecover())
+	}
+	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	for range 19 {
+		do(func(context.Context) error { return nil }, timeout.Config{})
+	}
+	do(func(context.Context) error { return errors.New("no such file") }, timeout.Config{})
+	do(wait, timeout.Config{Idle: time.Millisecond})
+	do(wait, timeout.Config{Total: time.Millisecond})
+	do(func(ctx context.Context) error {
+		ctx.Value(cancelKey{}).(context.CancelFunc)()
+		return wait(ctx)
+	}, timeout.Config{})
+	do(func(context.Context) error { panic("boom") }, timeout.Config{})
+	for _, want := range []float64{0, 1000} {
+		for _, tool := range see(t, "/").Tools {
+			if tool.Tool != "figures" {
+				continue
+			}
+			if fmt.Sprint(tool.Outcomes) != fmt.Sprint(ended) || tool.SuggestedIdleMs != want {
+				t.Errorf("%+v, want %v and %v ms suggested", tool, ended, want)
+			}
+		}
+		do(func(context.Context) error { return nil }, timeout.Config{})
+		ended["ok"]++
+	}
+}
+
+type cancelKey struct{}
+
+// The page without a script has everything; with it, the same comes as events.
+func TestLive(t *testing.T) {
+	server := httptest.NewServer(inspect.Handler())
+	defer server.Close()
+	res, err := http.Get(server.URL + "/?format=events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	id, _ := run(t, "live-tool", nil)
+	var got strings.Builder
+	deadline := time.AfterFunc(30*time.Second, func() { res.Body.Close() })
+	defer deadline.Stop()
+	for buf := make([]byte, 4096); !strings.Contains(got.String(), fmt.Sprintf("?id=%d", id)); {
+		n, err := res.Body.Read(buf)
+		got.Write(buf[:n])
+		if err != nil {
+			t.Fatalf("%v after %s", err, &got)
+		}
+	}
+	if res.Header.Get("Content-Type") != "text/event-stream" || !strings.HasPrefix(got.String(), "data: ") {
+		t.Errorf("%v, %.100s", res.Header, &got)
+	}
+}
+
+// Nothing that a tool says can be more than text on the page, and the picture is XML.
+func TestHostileNames(t *testing.T) {
+	const name = `"><script>alert(1)</script>&'` + "\x1b[2J"
+	id, _ := run(t, name, name)
+	h := inspect.Handler()
+	for _, target := range []string{"/", fmt.Sprintf("/?id=%d", id), "/?tool=" + url.QueryEscape(name)} {
+		got := ask(h, "GET", target, func(r *http.Request) { r.Header.Set("Accept", "text/html") })
+		if strings.Contains(got.body, "<script>alert") || strings.Contains(got.body, `"><script`) {
+			t.Errorf("%s: %s", target, got.body)
+		}
+		if policy := got.head.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") {
+			t.Errorf("policy %q", policy)
+		}
+		if text := ask(h, "GET", target, nil); strings.Contains(text.body, "\x1b") {
+			t.Errorf("%q", text.body)
+		}
+	}
+	picture := ask(h, "GET", fmt.Sprintf("/?format=svg&id=%d", id), nil)
+	for d := xml.NewDecoder(strings.NewReader(picture.body)); ; {
+		if _, err := d.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatalf("%v: %s", err, picture.body)
+		}
+	}
+}
+
+// What is served by a blank import.
+func TestRegistered(t *testing.T) {
+	if got := ask(http.DefaultServeMux, "GET", inspect.Path, nil); got.code != 200 {
+		t.Errorf("%d", got.code)
+	}
+}
+
+// What a tool says cannot end an event, nor a line of one.
+func TestEventIsWhole(t *testing.T) {
+	run(t, "lines", "before\r\rdata: after\r\n\ndata: end")
+	got := ask(inspect.Handler(), "GET", "/?tool=lines&format=events", func(r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), 200*time.Millisecond)
+		t.Cleanup(cancel)
+		*r = *r.WithContext(ctx)
+	})
+	first, _, _ := strings.Cut(got.body, "\n\n")
+	for _, line := range strings.Split(first, "\n") {
+		if !strings.HasPrefix(line, "data: ") || strings.Contains(line, "\r") {
+			t.Errorf("%q", line)
+		}
+	}
+	if !strings.Contains(first, "before  data: after") || !strings.Contains(first, "data: end") {
+		t.Errorf("%s", first)
+	}
+}
+
+// A stream is not cut by a server's limits on requests and responses; and there are so many
+// at most.
+func TestStreams(t *testing.T) {
+	server := httptest.NewUnstartedServer(inspect.Handler())
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 500*time.Millisecond, 500*time.Millisecond
+	server.Start()
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	open := func() *http.Response {
+		r, _ := http.NewRequestWithContext(ctx, "GET", server.URL+"/?format=events", nil)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	run(t, "streams", nil) // so that the page changes
+	first := open()
+	defer first.Body.Close()
+	lines := bufio.NewScanner(first.Body)
+	lines.Buffer(nil, 1<<20)
+	for events := 0; events < 3; { // 2 s apart at least
+		if !lines.Scan() {
+			t.Fatalf("cut after %d events: %v", events, lines.Err())
+		}
+		if lines.Text() == "" {
+			events++
+		}
+	}
+	for range 99 {
+		res := open()
+		defer res.Body.Close()
+		if res.StatusCode != 200 {
+			t.Fatalf("%s", res.Status)
+		}
+	}
+	if res := open(); res.StatusCode != 503 {
+		t.Errorf("the 101st: %s", res.Status)
+	}
+	if got := ask(inspect.Handler(), "HEAD", "/", nil); got.code != 200 {
+		t.Errorf("HEAD: %d", got.code)
+	}
+}
+
+// An execution that was abandoned still runs: it is listed, its stack can be had, and it
+// cannot be aborted.
+func TestAbandoned(t *testing.T) {
+	end, ids := make(chan struct{}), make(chan uint64, 1)
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		ids <- timeout.FromContext(ctx).ID()
+		<-end
+		return nil
+	}, timeout.WithName("deaf"), timeout.Config{Idle: time.Millisecond, Grace: time.Millisecond})
+	if !errors.Is(err, timeout.ErrIdle) {
+		t.Fatal(err)
+	}
+	id := <-ids
+	p := see(t, "/?tool=deaf")
+	if len(p.Runs) != 1 || p.Runs[0].State != "abandoned" || p.Runs[0].Outcome != "idle timeout" || len(p.Recent) != 1 || p.Recent[0].Outcome != "idle timeout" {
+		t.Errorf("%+v, %+v", p.Runs, p.Recent)
+	}
+	got := ask(inspect.Handler(inspect.WithAbort()), "GET", fmt.Sprintf("/?id=%d", id), func(r *http.Request) { r.Header.Set("Accept", "text/html") })
+	if strings.Contains(got.body, `name="abort"`) || !strings.Contains(got.body, "Where it is now") || !strings.Contains(got.body, "<svg") {
+		t.Errorf("%s", got.body)
+	}
+	close(end)
+	for deadline := time.Now().Add(20 * time.Second); len(see(t, "/?tool=deaf").Runs) > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it has returned, and is still listed")
+		}
+	}
+}
+
+// One that runs within another says so.
+func TestNested(t *testing.T) {
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		return timeout.Run(ctx, func(inner context.Context) error {
+			got := ask(inspect.Handler(), "GET", fmt.Sprintf("/?format=json&id=%d", timeout.FromContext(inner).ID()), nil)
+			if want := fmt.Sprintf(`"around": %d,`, timeout.FromContext(ctx).ID()); !strings.Contains(got.body, want) {
+				t.Errorf("%s, want %s in it", got.body, want)
+			}
+			return nil
+		}, timeout.WithName("inner"))
+	}, timeout.WithName("outer"))
+}
+
+// SPEC 14.1 at size: 10 000 that run are shown in under a second.
+func TestTenThousand(t *testing.T) {
+	const n = 10_000
+	end := make(chan struct{})
+	var started, ended sync.WaitGroup
+	started.Add(n)
+	for range n {
+		ended.Go(func() {
+			_ = timeout.Run(context.Background(), func(context.Context) error {
+				started.Done()
+				<-end
+				return nil
+			}, timeout.WithName("ten-thousand"))
+		})
+	}
+	started.Wait()
+	best := time.Hour
+	for range 5 { // the best of them: others are busy on the machine too
+		begun := time.Now()
+		p := see(t, "/?tool=ten-thousand&page=100")
+		best = min(best, time.Since(begun))
+		if p.Matched != n || len(p.Runs) != 100 {
+			t.Errorf("%d matched, %d shown", p.Matched, len(p.Runs))
+		}
+	}
+	if t.Log(best); best > time.Second {
+		t.Errorf("took %v", best)
+	}
+	close(end)
+	ended.Wait()
+}

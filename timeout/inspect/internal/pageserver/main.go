@@ -1,0 +1,90 @@
+// Pageserver serves the page of package inspect to a test that drives a browser: without a way
+// to abort at /debug/tools, with one at /abort. It reads what is to run from its standard
+// input, a line for each, and ends with it:
+//
+//	start NAME N IDLE   N executions beat once and then are silent, under an idle limit
+//	end NAME            those return
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/inspect"
+)
+
+func main() {
+	if err := serve(); err != nil {
+		fmt.Fprintln(os.Stderr, "pageserver:", err)
+		os.Exit(1)
+	}
+}
+
+func serve() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	http.Handle("/abort", inspect.Handler(inspect.WithAbort()))
+	server := &http.Server{ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
+	go server.Serve(l)
+	fmt.Fprintf(os.Stderr, "listening on http://%s\n", l.Addr())
+
+	ends := make(map[string]chan struct{})
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var what, name, idle string
+		var n int
+		switch fmt.Sscan(lines.Text(), &what, &name, &n, &idle); what {
+		case "start":
+			limit, err := time.ParseDuration(idle)
+			if err != nil {
+				return err
+			}
+			ends[name] = make(chan struct{})
+			start(name, n, limit, ends[name])
+		case "end":
+			close(ends[name])
+		default:
+			return fmt.Errorf("%q: want start or end", lines.Text())
+		}
+		fmt.Fprintf(os.Stderr, "done: %s\n", lines.Text())
+	}
+	return lines.Err()
+}
+
+// start returns when all of them run.
+func start(name string, n int, idle time.Duration, end <-chan struct{}) {
+	var started sync.WaitGroup
+	started.Add(n)
+	for i := range n {
+		go func() {
+			_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+				heartbeat.BeatWith(ctx, fmt.Sprintf("<i>step</i> %d of %d", i+1, n))
+				started.Done()
+				return waitForIt(ctx, end)
+			}, timeout.WithName(name), timeout.Config{Idle: idle, Total: time.Hour})
+		}()
+	}
+	started.Wait()
+}
+
+// waitForIt is what the test looks for in the stack.
+//
+//go:noinline
+func waitForIt(ctx context.Context, end <-chan struct{}) error {
+	select {
+	case <-end:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

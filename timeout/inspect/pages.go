@@ -1,0 +1,78 @@
+package inspect
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+var (
+	//go:embed page.html
+	pageText string
+	//go:embed page.css
+	styleText string
+	//go:embed page.js
+	scriptText string
+)
+
+// contentPolicy allows the page its own styles and script, and nothing else.
+var contentPolicy = "default-src 'none'; style-src " + hashOf(styleText) + " " + hashOf(pictureStyle) + "; script-src " + hashOf(scriptText) +
+	"; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+var pages = template.Must(template.New("").Funcs(template.FuncMap{
+	"style":  func() template.CSS { return template.CSS(styleText) },
+	"script": func() template.JS { return template.JS(scriptText) },
+	"since":  since,
+	"name": func(tool string) string {
+		if tool == "" {
+			return "(no name)"
+		}
+		return tool
+	},
+	"percent": func(part float64) string { return fmt.Sprintf("%.0f", part*100) },
+	"add":     func(a, b int) int { return a + b },
+	"text":    func(n any) string { return fmt.Sprint(n) },
+}).Parse(pageText))
+
+// A onePage is the page of one execution.
+type onePage struct {
+	Row      *row
+	Timeline template.HTML
+	Abort    bool
+	Stack    bool // it can be asked for
+	Query    query
+}
+
+func (h *handler) writeOne(w io.Writer, one *row, q query) error {
+	var picture bytes.Buffer
+	if t, ok := TimelineOf(one.ID); ok {
+		if err := t.WriteSVG(&picture); err != nil {
+			return err
+		}
+	}
+	return pages.ExecuteTemplate(w, "one", onePage{
+		Row: one, Timeline: template.HTML(picture.String()), Abort: h.abort && one.state < timeout.StateStopping,
+		Stack: one.state < timeout.StateEnded && one.Stack == "", Query: q,
+	})
+}
+
+// since is coarse, so that a page where nothing happens does not change.
+func since(from, to time.Time) string {
+	d := to.Sub(from)
+	if d < time.Minute {
+		return "less than a minute"
+	}
+	return short(d.Truncate(time.Minute))
+}

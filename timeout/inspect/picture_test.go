@@ -1,0 +1,60 @@
+package inspect_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/inspect"
+)
+
+var update = flag.Bool("update", false, "write docs/timeline.svg")
+
+// docs/timeline.svg is what the code draws (SPEC 14.2): one that worked, waited for a person,
+// worked again, and got stuck.
+func TestPictureOfTheDocs(t *testing.T) {
+	timeline := inspect.Timeline{
+		Tool: "index", ID: 7, Elapsed: 280 * time.Second, Outcome: "idle timeout",
+		Limits: timeout.Config{Total: 5 * time.Minute, Idle: time.Minute},
+	}
+	var m inspect.Mark
+	for at := time.Duration(0); at <= timeline.Elapsed; at += 4 * time.Second {
+		m.At = at
+		switch {
+		case at > 80*time.Second && at <= 140*time.Second:
+			m.Held += 4 * time.Second
+		case at <= 220*time.Second:
+			m.LastBeat, m.Beats = at, m.Beats+20
+		}
+		timeline.Marks = append(timeline.Marks, m)
+	}
+	var got bytes.Buffer
+	if err := timeline.WriteSVG(&got); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`class="work"`, `class="held"`, "idle limit", "total limit"} {
+		if !strings.Contains(got.String(), want) {
+			t.Errorf("no %s in it", want)
+		}
+	}
+	if strings.LastIndex(got.String(), `class="held"`) < strings.LastIndex(got.String(), `class="work"`) {
+		t.Error("work is drawn over a hold")
+	}
+	const file = "../../docs/timeline.svg"
+	if *update {
+		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("docs/timeline.svg is not what is drawn; go test ./timeout/inspect -run Picture -update writes it")
+	}
+}

@@ -1,0 +1,89 @@
+package inspect
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// How an execution has ended, as the page calls it.
+const (
+	succeeded = "ok"
+	failed    = "error"
+	idle      = "idle timeout"
+	total     = "total timeout"
+	aborted   = "aborted"
+	panicked  = "panic"
+)
+
+var outcomes = [...]string{succeeded, failed, idle, total, aborted, panicked}
+
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return succeeded
+	case errors.Is(err, timeout.ErrIdle):
+		return idle
+	case errors.Is(err, timeout.ErrTotal):
+		return total
+	case errors.Is(err, timeout.ErrAborted):
+		return aborted
+	}
+	if errors.As(err, new(*timeout.PanicError)) {
+		return panicked
+	}
+	return failed
+}
+
+// toolStats are the figures of one tool since the program began.
+type toolStats struct {
+	name      string
+	outcomes  [len(outcomes)]uint64
+	abandoned uint64
+	durations histogram
+	silences  histogram
+	// Of the runs that succeeded: how many, and their longest silence.
+	good        uint64
+	goodSilence time.Duration
+}
+
+func (t *toolStats) add(e *ended) {
+	t.outcomes[slices.Index(outcomes[:], e.outcome)]++
+	t.durations.add(e.Elapsed)
+	t.silences.add(e.LongestGap)
+	if e.abandoned {
+		t.abandoned++
+	}
+	if e.outcome == succeeded {
+		t.good++
+		t.goodSilence = max(t.goodSilence, e.LongestGap)
+	}
+}
+
+// enoughRuns is how many runs must have succeeded before they suggest a limit.
+const enoughRuns = 20
+
+// suggested is the idle limit that the runs suggest (SPEC 14.1), 0 while there are too few.
+func (t *toolStats) suggested() time.Duration {
+	if t.good < enoughRuns {
+		return 0
+	}
+	return roundUp(3 * t.goodSilence)
+}
+
+var roundLimits = []time.Duration{
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 20 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 20 * time.Minute, 30 * time.Minute,
+}
+
+// roundUp is the smallest round value that is at least d: whole hours above half of one.
+func roundUp(d time.Duration) time.Duration {
+	for _, r := range roundLimits {
+		if r >= d {
+			return r
+		}
+	}
+	return (d + time.Hour - 1) / time.Hour * time.Hour
+}

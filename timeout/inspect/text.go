@@ -1,0 +1,87 @@
+package inspect
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// writeText is the page for a terminal.
+func writeText(w io.Writer, v *view) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "%d running, watched for %s\n", v.Total, since(v.Since, v.Now))
+	if len(v.Tools) > 0 {
+		fmt.Fprint(t, "\nTOOL\tRUNNING\tRUNS\tFAILED\tTIMED OUT\tABORTED\tDURATION 50%\t95%\tSILENCE 50%\t95%\tMAX\tSUGGESTED IDLE\n")
+		for _, tool := range v.Tools {
+			suggested := "-"
+			if tool.Suggested > 0 {
+				suggested = tool.Suggested.String()
+			}
+			fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", nameText(tool.Tool), tool.Running, tool.Runs,
+				tool.Outcomes[failed]+tool.Outcomes[panicked], tool.Stopped(), tool.Outcomes[aborted],
+				tool.Duration50, tool.Duration95, tool.Silence50, tool.Silence95, tool.SilenceMax, suggested)
+		}
+	}
+	if len(v.Runs) > 0 {
+		fmt.Fprint(t, "\nRUNNING\tTOOL\tSTATE\tELAPSED\tSILENT\tIDLE\tTOTAL\tBEATS\tDETAIL\n")
+		for _, r := range v.Runs {
+			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, nameText(r.Tool), r.State, r.Elapsed, r.Silent,
+				limitText(r.Idle), limitText(r.Total), r.Beats, oneLine(r.Detail))
+		}
+		if v.Pages > 1 {
+			fmt.Fprintf(t, "page %d of %d, %d executions; the next is ?page=%d\n", v.Page, v.Pages, v.Matched, v.Page%v.Pages+1)
+		}
+	}
+	if len(v.Recent) > 0 {
+		fmt.Fprint(t, "\nENDED\tTOOL\tOUTCOME\tELAPSED\tLONGEST SILENCE\tBEATS\tERROR\n")
+		for _, r := range v.Recent {
+			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, nameText(r.Tool), r.Outcome, r.Elapsed, r.LongestGap, r.Beats, oneLine(r.Error))
+		}
+	}
+	return t.Flush()
+}
+
+// writeOneText is the page of one execution for a terminal.
+func writeOneText(w io.Writer, r *row) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, line := range [][2]string{
+		{"id", fmt.Sprint(r.ID)}, {"tool", nameText(r.Tool)}, {"state", r.State}, {"outcome", r.Outcome}, {"started", r.Start},
+		{"elapsed", r.Elapsed.String()}, {"total limit", limitText(r.Total)}, {"silent", r.Silent.String()}, {"idle limit", limitText(r.Idle)},
+		{"longest silence", r.LongestGap.String()}, {"heartbeats", fmt.Sprint(r.Beats)}, {"detail", oneLine(r.Detail)}, {"error", oneLine(r.Error)},
+	} {
+		if line[1] != "" {
+			fmt.Fprintf(t, "%s\t%s\n", line[0], line[1])
+		}
+	}
+	if err := t.Flush(); err != nil || r.Stack == "" {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", r.Stack)
+	return err
+}
+
+func nameText(tool string) string {
+	if tool == "" {
+		return "(no name)"
+	}
+	return oneLine(tool)
+}
+
+func limitText(limit millis) string {
+	if limit == 0 {
+		return "none"
+	}
+	return limit.String()
+}
+
+// oneLine keeps what a tool says from looking like a line of ours, or from being a command to
+// the terminal.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || (r >= 0x7f && r < 0xa0) {
+			return ' '
+		}
+		return r
+	}, s)
+}

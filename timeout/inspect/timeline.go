@@ -1,0 +1,198 @@
+package inspect
+
+import (
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A Timeline is what is known of the course of one execution: when it has beaten, how long it
+// was silent, when its idle check was held. [TimelineOf] returns that of an execution; one can
+// also be made by hand. Its instants are counted from the start.
+type Timeline struct {
+	Tool    string
+	ID      uint64
+	Elapsed time.Duration
+	Limits  timeout.Config // a limit that is 0 is not drawn
+	Marks   []Mark         // in the order of time
+	Outcome string         // such as "ok" or "idle timeout"; "" while it runs
+}
+
+// A Mark is the state of an execution when somebody looked.
+type Mark struct {
+	At       time.Duration
+	LastBeat time.Duration // when the last heartbeat had come
+	Beats    uint64        // how many there had been
+	Held     time.Duration // how long the idle check had been held
+}
+
+// maxMarks is how many marks a timeline has; then every second one goes, and they are taken
+// half as often. That loses when, and never how much: what they count is what was so far.
+const maxMarks = 128
+
+// A track is the timeline of an execution that is being recorded.
+type track struct {
+	marks []Mark
+	step  time.Duration // least distance of two marks
+}
+
+func markOf(s *timeout.Snapshot) Mark {
+	return Mark{At: s.Elapsed, LastBeat: s.Elapsed - s.SinceBeat, Beats: s.Beats, Held: s.Held}
+}
+
+func (t *track) add(m Mark) {
+	if n := len(t.marks); n > 0 && m.At-t.marks[n-1].At < t.step {
+		return
+	}
+	if len(t.marks) >= maxMarks {
+		half := t.marks[:0]
+		for i := 1; i < len(t.marks); i += 2 {
+			half = append(half, t.marks[i])
+		}
+		t.marks = half
+		t.step = max(2*t.step, m.At/maxMarks)
+	}
+	t.marks = append(t.marks, m)
+}
+
+// The size of the picture, in pixels.
+const (
+	width, height = 720, 104
+	left, right   = 10, 10
+	lane, laneEnd = 26, 50
+	under         = 66 // the first line of text under the lane; each label has its own
+	textLine      = 16
+)
+
+// pictureStyle is on its own because the policy of the page names it.
+const pictureStyle = `text{font:12px system-ui,sans-serif;fill:#333}.lane{fill:#e8edf2}.work{fill:#2f6fab}.beat{stroke:#123;stroke-width:1}` +
+	`.held{fill:#c9a227}.limit{stroke:#c22;stroke-width:1.5;stroke-dasharray:4 3}.end{stroke:#333;stroke-width:2}` +
+	`@media(prefers-color-scheme:dark){text{fill:#ddd}.lane{fill:#2b333b}.work{fill:#5b9bd5}.beat{stroke:#eef}.limit{stroke:#ff6b6b}.end{stroke:#ddd}}`
+
+// WriteSVG draws the timeline, to scale, as an SVG document that needs nothing else: dark
+// where heartbeats have come, light where none did, amber where the idle check was held, a
+// line at each limit. It fits a page that is light or dark.
+func (t Timeline) WriteSVG(w io.Writer) error {
+	span := t.span()
+	x := func(d time.Duration) float64 {
+		return left + float64(min(max(d, 0), span))/float64(span)*(width-left-right)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`,
+		width, height, width, height, escape(t.describe()))
+	fmt.Fprintf(&b, "<style>%s</style>", pictureStyle)
+	fmt.Fprintf(&b, `<text x="%d" y="16">%s</text>`, left, escape(t.title()))
+	rect := func(class string, from, to time.Duration) {
+		if x(to) > x(from) {
+			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%d" width="%.1f" height="%d"/>`, class, x(from), lane, x(to)-x(from), laneEnd-lane)
+		}
+	}
+	rect("lane", 0, t.Elapsed)
+	var last Mark
+	for _, m := range t.Marks {
+		if m.Beats > last.Beats { // since the mark before: up to that it is known when the last came
+			rect("work", max(last.LastBeat, last.At), m.LastBeat)
+		}
+		last = m
+	}
+	for i, m := range t.Marks {
+		var before Mark
+		if i > 0 {
+			before = t.Marks[i-1]
+		}
+		if held := m.Held - before.Held; held > 0 {
+			rect("held", max(m.At-held, before.At), m.At)
+		}
+	}
+	for i, m := range t.Marks {
+		if i == 0 || m.LastBeat > t.Marks[i-1].LastBeat {
+			fmt.Fprintf(&b, `<path class="beat" d="M%.1f %dV%d"/>`, x(m.LastBeat), lane, laneEnd)
+		}
+	}
+	line := func(class string, at time.Duration, y int, text string) {
+		if at > span {
+			return
+		}
+		anchor := "middle"
+		if x(at) > width-60 {
+			anchor = "end"
+		} else if x(at) < 60 {
+			anchor = "start"
+		}
+		fmt.Fprintf(&b, `<path class="%s" d="M%.1f %dV%d"/><text x="%.1f" y="%d" text-anchor="%s">%s</text>`,
+			class, x(at), lane-4, laneEnd+4, x(at), y, anchor, text)
+	}
+	line("end", t.Elapsed, under, short(t.Elapsed))
+	if t.Limits.Idle > 0 && (t.Outcome == "" || t.Outcome == idle) {
+		line("limit", last.LastBeat+t.Limits.Idle, under+textLine, "idle limit")
+	}
+	if t.Limits.Total > 0 {
+		line("limit", t.Limits.Total, under+2*textLine, "total limit")
+	}
+	b.WriteString("</svg>\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// span is how much time the picture shows: all that has passed and, where they are near, the
+// limits to come.
+func (t Timeline) span() time.Duration {
+	span := t.Elapsed
+	near := []time.Duration{t.Limits.Total}
+	if n := len(t.Marks); n > 0 && t.Limits.Idle > 0 {
+		near = append(near, t.Marks[n-1].LastBeat+t.Limits.Idle)
+	}
+	for _, at := range near {
+		if at <= t.Elapsed+t.Elapsed/4 {
+			span = max(span, at)
+		}
+	}
+	return max(span, 1)
+}
+
+func (t Timeline) title() string {
+	name := t.Tool
+	if name == "" {
+		name = "(no name)"
+	}
+	if t.Outcome == "" {
+		return fmt.Sprintf("%s #%d, running for %s", name, t.ID, short(t.Elapsed))
+	}
+	return fmt.Sprintf("%s #%d, %s after %s", name, t.ID, t.Outcome, short(t.Elapsed))
+}
+
+// describe is for those who cannot see the picture.
+func (t Timeline) describe() string {
+	var beats uint64
+	if n := len(t.Marks); n > 0 {
+		beats = t.Marks[n-1].Beats
+	}
+	return fmt.Sprintf("%s, %d heartbeats", t.title(), beats)
+}
+
+// short is a duration with three digits or so.
+func short(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "-" + short(-d)
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < 10*time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}
+
+// escape is s as text of an XML document, which can hold no control characters.
+func escape(s string) string {
+	s = strings.NewReplacer("\ufffe", "�", "\uffff", "�").Replace(strings.ToValidUTF8(s, "�"))
+	return template.HTMLEscapeString(oneLine(s))
+}

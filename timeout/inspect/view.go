@@ -1,0 +1,296 @@
+package inspect
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// pageSize is how many executions one page shows.
+const pageSize = 100
+
+// A query is what a request asks for.
+type query struct {
+	Tool, State, Sort string
+	Down              bool // the largest first
+	Page              int  // from 1
+	ID                uint64
+	Stack             bool
+}
+
+// The columns by which the executions can be sorted. All go down at first.
+var sorts = map[string]func(a, b *timeout.Snapshot) int{
+	"id":      func(a, b *timeout.Snapshot) int { return cmp.Compare(a.ID, b.ID) },
+	"tool":    func(a, b *timeout.Snapshot) int { return strings.Compare(a.Tool, b.Tool) },
+	"elapsed": func(a, b *timeout.Snapshot) int { return cmp.Compare(a.Elapsed, b.Elapsed) },
+	"silent":  func(a, b *timeout.Snapshot) int { return cmp.Compare(a.SinceBeat, b.SinceBeat) },
+	"beats":   func(a, b *timeout.Snapshot) int { return cmp.Compare(a.Beats, b.Beats) },
+}
+
+// parse reads a query. What makes no sense is as if it were not there: nobody types these.
+func parse(v url.Values) query {
+	q := query{Tool: v.Get("tool"), State: v.Get("state"), Sort: v.Get("sort"), Down: v.Get("dir") != "up", Page: 1}
+	if sorts[q.Sort] == nil {
+		q.Sort = "elapsed"
+	}
+	if n, err := strconv.Atoi(v.Get("page")); err == nil && n > 0 {
+		q.Page = n
+	}
+	q.ID, _ = strconv.ParseUint(v.Get("id"), 10, 64)
+	q.Stack = v.Has("stack")
+	return q
+}
+
+// Link is the query with a change, such as "page", "2", as the end of an address.
+func (q query) Link(change ...string) string {
+	v := url.Values{}
+	set := func(key, value string) {
+		if v.Del(key); value != "" {
+			v.Set(key, value)
+		}
+	}
+	set("tool", q.Tool)
+	set("state", q.State)
+	if q.Sort != "elapsed" {
+		set("sort", q.Sort)
+	}
+	if !q.Down {
+		set("dir", "up")
+	}
+	for i := 0; i+1 < len(change); i += 2 {
+		set(change[i], change[i+1])
+	}
+	return "?" + v.Encode()
+}
+
+// A row is an execution as it is shown. Its fields are those of the JSON form; durations are
+// in milliseconds there.
+type row struct {
+	ID         uint64  `json:"id"`
+	Around     uint64  `json:"around,omitempty"`
+	Tool       string  `json:"tool"`
+	State      string  `json:"state"`
+	Outcome    string  `json:"outcome,omitempty"`
+	Start      string  `json:"start"`
+	Elapsed    millis  `json:"elapsedMs"`
+	Silent     millis  `json:"silentMs"`
+	LongestGap millis  `json:"longestGapMs"`
+	Beats      uint64  `json:"beats"`
+	Total      millis  `json:"totalMs"` // 0 is none
+	Idle       millis  `json:"idleMs"`  // 0 is none
+	Held       millis  `json:"heldMs,omitempty"`
+	Stalls     int     `json:"stalls,omitempty"`
+	Observed   bool    `json:"observeOnly,omitempty"`
+	Abandoned  bool    `json:"abandoned,omitempty"`
+	Detail     string  `json:"detail,omitempty"`
+	Error      string  `json:"error,omitempty"`
+	Stack      string  `json:"stack,omitempty"`
+	Near       float64 `json:"-"` // which part of its idle limit has passed
+	state      timeout.State
+}
+
+// millis is a duration that JSON has in milliseconds, to the microsecond.
+type millis time.Duration
+
+func (m millis) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, float64(time.Duration(m).Microseconds())/1000, 'f', -1, 64), nil
+}
+
+func (m millis) String() string { return short(time.Duration(m)) }
+
+func newRow(s *timeout.Snapshot) row {
+	w := row{
+		ID: s.ID, Around: s.Around, Tool: cut(s.Tool, maxText), state: s.State, State: s.State.String(), Start: s.Start.Format(time.RFC3339),
+		Elapsed: millis(s.Elapsed), Silent: millis(s.SinceBeat), LongestGap: millis(s.LongestGap), Beats: s.Beats,
+		Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle), Held: millis(s.Held), Stalls: s.Stalls, Observed: s.ObserveOnly,
+		Detail: detailText(s.Detail),
+	}
+	if s.Limits.Idle > 0 && s.State < timeout.StateStopping && s.Hold == 0 {
+		w.Near = min(float64(s.SinceBeat)/float64(s.Limits.Idle), 1)
+	}
+	if s.Err != nil { // which one that was abandoned has too
+		w.Outcome, w.Error, w.Abandoned = outcomeOf(s.Err), cut(s.Err.Error(), maxText), s.State == timeout.StateAbandoned
+	}
+	return w
+}
+
+func (e *ended) row() row {
+	w := newRow(&e.Snapshot)
+	w.state, w.State = timeout.StateEnded, timeout.StateEnded.String()
+	w.Outcome, w.Error, w.Detail = e.outcome, e.err, e.detail
+	w.Abandoned = e.abandoned
+	w.Stack = e.stack
+	return w
+}
+
+// A toolRow is a tool as it is shown.
+type toolRow struct {
+	Tool        string            `json:"tool"`
+	Running     int               `json:"running"`
+	Near        int               `json:"nearIdle"`
+	Runs        uint64            `json:"runs"`
+	Outcomes    map[string]uint64 `json:"outcomes,omitempty"`
+	Abandoned   uint64            `json:"abandoned,omitempty"`
+	Duration50  millis            `json:"durationP50Ms"`
+	Duration95  millis            `json:"durationP95Ms"`
+	DurationMax millis            `json:"durationMaxMs"`
+	Silence50   millis            `json:"silenceP50Ms"`
+	Silence95   millis            `json:"silenceP95Ms"`
+	SilenceMax  millis            `json:"silenceMaxMs"`
+	Suggested   millis            `json:"suggestedIdleMs,omitempty"` // 0: too few runs have succeeded
+}
+
+// Or is a figure of the runs that have ended, or a dash while there are none.
+func (t toolRow) Or(m millis) string {
+	if t.Runs == 0 {
+		return "–"
+	}
+	return m.String()
+}
+
+// Stopped is how many runs a limit has stopped.
+func (t toolRow) Stopped() uint64 { return t.Outcomes[idle] + t.Outcomes[total] }
+
+// A view is the whole picture at one instant.
+type view struct {
+	Since   time.Time      `json:"since"`
+	Now     time.Time      `json:"now"`
+	Total   int            `json:"running"` // before the filters
+	States  map[string]int `json:"states"`
+	Tools   []toolRow      `json:"tools"`
+	Others  uint64         `json:"runsOfOtherTools,omitempty"`
+	Matched int            `json:"matched"` // by the filters
+	Page    int            `json:"page"`
+	Pages   int            `json:"pages"`
+	Runs    []row          `json:"runs"`
+	Recent  []row          `json:"recent"`
+
+	Query query `json:"-"`
+	Abort bool  `json:"-"` // can be done from the page
+}
+
+// look takes the picture that q asks for.
+func look(r *recorder, q query) *view {
+	r.revive()
+	v := &view{Since: r.since, Now: time.Now(), States: make(map[string]int), Query: q, Runs: []row{}, Recent: []row{}, Tools: []toolRow{}}
+	tools := make(map[string]*toolRow)
+	toolOf := func(name string) *toolRow {
+		if tools[name] == nil {
+			tools[name] = &toolRow{Tool: name}
+		}
+		return tools[name]
+	}
+	// What is shown is made of the snapshots of one page only: there may be many thousands.
+	var runs []*timeout.Snapshot
+	for _, x := range timeout.Running() {
+		s := x.Snapshot()
+		if s.State == timeout.StateEnded {
+			continue
+		}
+		s.Tool = cut(s.Tool, maxText)
+		v.Total++
+		v.States[s.State.String()]++
+		t := toolOf(s.Tool)
+		t.Running++
+		if s.State == timeout.StateNearIdle {
+			t.Near++
+		}
+		if (q.Tool == "" || q.Tool == s.Tool) && (q.State == "" || q.State == s.State.String()) {
+			runs = append(runs, &s)
+		}
+	}
+	order := sorts[q.Sort]
+	slices.SortFunc(runs, func(a, b *timeout.Snapshot) int {
+		c := order(a, b)
+		if q.Down {
+			c = -c
+		}
+		return cmp.Or(c, cmp.Compare(a.ID, b.ID))
+	})
+	v.Matched = len(runs)
+	v.Pages = max((v.Matched+pageSize-1)/pageSize, 1)
+	v.Page = min(q.Page, v.Pages)
+	for _, s := range runs[(v.Page-1)*pageSize : min(v.Page*pageSize, v.Matched)] {
+		v.Runs = append(v.Runs, newRow(s))
+	}
+	for _, e := range r.recent(pageSize, func(e *ended) bool { return q.Tool == "" || q.Tool == e.Tool }) {
+		v.Recent = append(v.Recent, e.row())
+	}
+
+	figures, others := r.figures()
+	v.Others = others
+	for i := range figures {
+		stats := &figures[i]
+		t := toolOf(stats.name)
+		t.Runs, t.Abandoned, t.Outcomes = stats.durations.count, stats.abandoned, make(map[string]uint64)
+		for o, n := range stats.outcomes {
+			if n > 0 {
+				t.Outcomes[outcomes[o]] = n
+			}
+		}
+		t.Duration50, t.Duration95, t.DurationMax = percentiles(&stats.durations)
+		t.Silence50, t.Silence95, t.SilenceMax = percentiles(&stats.silences)
+		t.Suggested = millis(stats.suggested())
+	}
+	for _, t := range tools {
+		v.Tools = append(v.Tools, *t)
+	}
+	slices.SortFunc(v.Tools, func(a, b toolRow) int {
+		return cmp.Or(cmp.Compare(b.Running, a.Running), cmp.Compare(b.Runs, a.Runs), strings.Compare(a.Tool, b.Tool))
+	})
+	return v
+}
+
+func percentiles(h *histogram) (p50, p95, most millis) {
+	return millis(h.percentile(50)), millis(h.percentile(95)), millis(h.max)
+}
+
+// find is one execution, with its stack where that is asked for; nil if it is not known.
+func find(r *recorder, q query) *row {
+	if x := timeout.Lookup(q.ID); x != nil {
+		s := x.Snapshot()
+		if s.State != timeout.StateEnded {
+			w := newRow(&s)
+			if q.Stack {
+				w.Stack = string(x.Stack())
+			}
+			return &w
+		}
+	}
+	if e := r.withID(q.ID); e != nil {
+		w := e.row()
+		return &w
+	}
+	return nil
+}
+
+// AllStates are those that the page can be filtered by.
+func (v *view) AllStates() []string {
+	var all []string
+	for s := timeout.StateRunning; s < timeout.StateEnded; s++ {
+		all = append(all, s.String())
+	}
+	return all
+}
+
+// A column is the head of a column by which the executions can be sorted.
+type column struct {
+	Title, Link string
+	Is, Down    bool // they are sorted by it
+}
+
+// Column is the head of the column with a key of sorts. Followed again, it turns the order.
+func (v *view) Column(key, title string) column {
+	c := column{Title: title, Is: v.Query.Sort == key, Down: v.Query.Down}
+	dir := ""
+	if c.Is && c.Down {
+		dir = "up"
+	}
+	c.Link = v.Query.Link("sort", key, "dir", dir)
+	return c
+}
