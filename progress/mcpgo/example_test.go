@@ -291,6 +291,34 @@ func ExampleElicit() {
 	// Output: accept
 }
 
+// A tool that returns its question works with clients of all protocols.
+func ExampleWithAwait() {
+	s := server.NewMCPServer("files", "1.0.0", server.WithElicitation())
+	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Idle: 100 * time.Millisecond}}, mcpgo.WithAwait(progress.WithLimit(2*time.Minute)))
+	s.AddTool(mcp.NewTool("delete"), func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		answer := server.ElicitationResponse(r.Params.InputResponses, "sure")
+		if answer == nil {
+			return server.NewInputRequestBuilder("").Elicit("sure", mcp.ElicitationParams{
+				Message: "rm -r build", RequestedSchema: map[string]any{"type": "object"},
+			}).ToolResult(), nil
+		}
+		return mcp.NewToolResultText(string(answer.Action)), nil
+	})
+	for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
+		c, err := client.NewInProcessClientWithOptions(s, client.WithElicitationHandler(person{}), client.WithProtocolVersion(protocol))
+		if err != nil {
+			panic(err)
+		}
+		_ = c.Start(context.Background())
+		_, _ = c.Initialize(context.Background(), mcp.InitializeRequest{})
+		show(c, mcp.CallToolParams{Name: "delete"})
+		_ = c.Close()
+	}
+	// Output:
+	// accept
+	// accept
+}
+
 func ExampleLimit() {
 	s := server.NewMCPServer("files", "1.0.0")
 	s.AddTool(mcp.NewTool("search"), hang)

@@ -14,9 +14,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
@@ -70,7 +72,7 @@ func shutdownOnce(t *testing.T) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	defer func() { in.Close(); _ = cmd.Wait() }()
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }() // where the test has failed
 	if _, err := io.WriteString(in, initialize+"\n"); err != nil {
 		return err
 	}
@@ -162,6 +164,9 @@ func TestAnswersAtShutdownHTTP(t *testing.T) {
 func shutdownOverHTTP(t *testing.T, modern bool, token any, opts []server.StreamableHTTPOption) {
 	t.Helper()
 	s, started, _ := watched()
+	s.GetHooks().AddAfterCallTool(func(context.Context, any, *mcp.CallToolRequest, any) {
+		time.Sleep(20 * ms) // the tool has returned, and the answer has not been written
+	})
 	var drain toolcall.Drain
 	hs := httptest.NewServer(drain.Handler(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s, opts...))))
 	defer hs.Close()
