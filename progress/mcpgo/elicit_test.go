@@ -221,10 +221,10 @@ func TestQuestionIsCancelled(t *testing.T) {
 // back right behind it.
 func TestLateQuestionIsCancelled(t *testing.T) {
 	s := newServer()
-	expired, end := make(chan bool), make(chan bool)
+	begun, expired, end := make(chan bool), make(chan bool), make(chan bool)
 	s.AddTool(mcp.NewTool("late"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		progress.Report(ctx, progress.Update{Message: strings.Repeat("x", 1<<25)}) // more than all buffers on the way hold
-		time.Sleep(300 * ms)
+		<-begun
 		_, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{Message: "?", RequestedSchema: map[string]any{"type": "object"}}},
 			progress.WithLimit(60*ms))
 		close(expired)
@@ -234,6 +234,7 @@ func TestLateQuestionIsCancelled(t *testing.T) {
 	ts := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
 	defer ts.Close()
 	resp := post(t, ts.URL, `{"jsonrpc":"2.0","id":"ask","method":"tools/call","params":{"name":"late","_meta":{"progressToken":1}}}`)
+	close(begun) // the progress is on its way, and nobody reads it
 	within(t, expired, "the expiry")
 	time.AfterFunc(time.Second, func() { close(end) })
 	var what []string

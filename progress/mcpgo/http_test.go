@@ -1,16 +1,23 @@
 package mcpgo_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 )
 
@@ -36,11 +43,18 @@ func TestWrapHTTPKeepsTheResponse(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, wrap := range []func(http.Handler) http.Handler{mcpgo.WrapHTTP, func(h http.Handler) http.Handler { return h }} {
 				h := wrap(server.NewStreamableHTTPServer(newServer(), server.WithStreamableHTTPCORS(server.WithCORSAllowedOrigins("https://example.com"))))
-				ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				ts := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					w.Header().Set("From-Outside", "yes")
 					h.ServeHTTP(w, r)
 				}))
-				defer ts.Close()
+				var complaints bytes.Buffer
+				ts.Config.ErrorLog = log.New(&complaints, "", 0)
+				ts.Start()
+				defer func() {
+					if ts.Close(); complaints.Len() > 0 {
+						t.Error(complaints.String())
+					}
+				}()
 				req, err := http.NewRequestWithContext(soon(t), tc.method, ts.URL, strings.NewReader(tc.body))
 				if err != nil {
 					t.Fatal(err)
@@ -85,5 +99,74 @@ func TestWrapHTTPLeavesOthersAlone(t *testing.T) {
 	h.ServeHTTP(plain, r)
 	if plain.Header().Get("X") != "y" {
 		t.Errorf("%v", plain.Header())
+	}
+}
+
+// With an event store, progress is recorded as ever, so that a client can ask for what comes after
+// it, once WrapHTTP has seen that there is one.
+func TestWrapHTTPRecordedEvents(t *testing.T) {
+	ts := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(newServer(), server.WithEventStore(server.NewInMemoryEventStore()))))
+	defer ts.Close()
+	for i := range 3 {
+		resp := post(t, ts.URL, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"report","arguments":{"n":3,"everyMs":20,"lingerMs":20},"_meta":{"progressToken":1}}}`)
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids, all := bytes.Count(body, []byte("id: ")), bytes.Count(body, []byte("event: ")); i > 0 && ids != all || all < 3 {
+			t.Errorf("%d events, %d of them recorded:\n%s", all, ids, body)
+		}
+	}
+}
+
+// The wire is not that of a server which a tool runs with its own context.
+func TestWrapHTTPNested(t *testing.T) {
+	inner := server.NewStreamableHTTPServer(newServer())
+	s := newServer()
+	s.AddTool(mcp.NewTool("outer"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		r := httptest.NewRequestWithContext(ctx, "POST", "/", strings.NewReader(
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"report","arguments":{"lingerMs":50},"_meta":{"progressToken":"inner"}}}`))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Mcp-Session-Id", "mcp-session-6ba7b810-9dad-41d1-80b4-00c04fd430c8")
+		w := httptest.NewRecorder()
+		r.Host = "localhost"
+		inner.ServeHTTP(w, r)
+		if body := w.Body.String(); !strings.Contains(body, `"progressToken":"inner"`) || !strings.Contains(body, "done") {
+			t.Errorf("inner stream: %s", body)
+		}
+		return mcp.NewToolResultText("done"), nil
+	})
+	ts := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
+	defer ts.Close()
+	for _, m := range events(t, ts.URL, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"outer","_meta":{"progressToken":"outer"}}}`) {
+		if strings.Contains(string(m.Params), "inner") {
+			t.Errorf("outer stream: %s", m.Params)
+		}
+	}
+}
+
+// What a task says does not begin a stream of events into the answer with its handle.
+func TestWrapHTTPTask(t *testing.T) {
+	s := newServer()
+	s.AddTool(mcp.NewTool("task", mcp.WithTaskSupport(mcp.TaskSupportOptional)), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for i := range 20 {
+			progress.Report(ctx, progress.Update{Progress: float64(i + 1)})
+			time.Sleep(ms)
+		}
+		return mcp.NewToolResultText("done"), nil
+	})
+	ts := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s, server.WithStateLess(true))))
+	defer ts.Close()
+	for i := range 20 {
+		resp := post(t, ts.URL, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"task","task":{},"_meta":{"progressToken":1}}}`, i))
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(body, []byte("taskId")) || json.Valid(body) != (resp.Header.Get("Content-Type") == "application/json") {
+			t.Fatalf("try %d, %s: %s", i, resp.Header.Get("Content-Type"), body)
+		}
 	}
 }

@@ -242,6 +242,37 @@ func TestServeUntilTheClientLeaves(t *testing.T) {
 	}
 }
 
+// A client that leaves while the server ends is not waited for: nobody reads what is left to say.
+func TestServeClientLeavesAtTheEnd(t *testing.T) {
+	for range 6 { // mcp-go calls or drops what waits, as it happens
+		s, started, _ := watched()
+		release := make(chan bool)
+		s.AddTool(mcp.NewTool("total"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			<-release
+			return mcp.NewToolResultText("done"), nil
+		})
+		std := server.NewStdioServer(s)
+		server.WithWorkerPoolSize(1)(std)
+		fromClient, in := io.Pipe()
+		ctx, end := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- mcpgo.Serve(ctx, std, fromClient, io.Discard, time.Hour) }()
+		_, _ = io.WriteString(in, initialize+"\n")
+		for id := range 2 {
+			_, _ = fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"total"}}`+"\n", id)
+		}
+		_, _ = io.WriteString(in, "\n") // what is before it has arrived
+		within(t, started, "the start")
+		end()
+		in.Close()
+		time.Sleep(20 * ms) // mcp-go has seen it
+		close(release)
+		if err := within(t, served, "the end"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // What a client may write that is no call of a tool, or has an odd id, is mcp-go's to answer.
 func TestServeOddRequests(t *testing.T) {
 	r := newRaw(t, newServer())
