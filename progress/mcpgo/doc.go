@@ -23,7 +23,18 @@
 //	c := client.NewClient(mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, request.Reference()))
 //
 // [Connect] starts a client with limits, and tries again; [Retry] sends requests again that
-// only read; [Elicit] asks a person from within a tool.
+// only read.
+//
+// # Asking a person
+//
+// A tool that needs an answer returns the question, with server.InputRequestBuilder, and is
+// called again with the answer, which server.ElicitationResponse finds. That works with clients
+// of all protocols. Before 2026-07-28 the adapter asks while the call runs: the idle check is
+// held, the client hears every 10 s what is being waited for, and after 30 s ([WithAwait]) the
+// answer is the text of [progress.ErrNoAnswer]. From then on the client asks between two calls of
+// the tool, and no limit of the server runs.
+//
+// [Elicit] asks from within a tool, and works with clients before 2026-07-28 only.
 //
 // # What mcp-go does not allow
 //
@@ -44,6 +55,8 @@
 //   - A cancelled request is answered all the same.
 //   - RequestElicitation cannot be intercepted. Use [Elicit], or else heartbeat.Hold. Without
 //     Serve or WrapHTTP, its question stays open at the client when nobody waits any more.
+//   - What a tool asks for along with sampling or roots is asked by mcp-go, when the execution
+//     has ended, under no limit.
 //   - Over SSE, an answer that has not been written when a [toolcall.Drain] ends is lost.
 //   - Over SSE and stdio, the context of a client's handler of elicitations or of sampling is
 //     not that of a request, so heartbeat.Hold in it holds no limit of the client's.

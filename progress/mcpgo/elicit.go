@@ -2,6 +2,10 @@ package mcpgo
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -15,6 +19,11 @@ import (
 // Return its error from the tool as it is: the client then has a result with the text of
 // [progress.ErrNoAnswer]. With [Serve] or [WrapHTTP], a question for whose answer nobody waits
 // any more is cancelled at the client.
+//
+// It works with clients before protocol 2026-07-28 only, from which on a server cannot ask while
+// a tool runs, and the error is at once one in which errors.Is finds
+// [server.ErrServerInitiatedRequestUnsupported]. A tool that returns its question works with
+// all, see "Asking a person" in the documentation of the package.
 //
 // The server is that of ctx. Without one the error is [server.ErrNoActiveSession].
 func Elicit(ctx context.Context, request mcp.ElicitationRequest, opts ...progress.AwaitOption) (*mcp.ElicitationResult, error) {
@@ -43,4 +52,85 @@ func elicit(ctx context.Context, s *server.MCPServer, request mcp.ElicitationReq
 		end("")
 	}
 	return res, err
+}
+
+// maxRounds is how often a tool may ask in one call, as with mcp-go.
+const maxRounds = 10
+
+var errRounds = fmt.Errorf("mcpgo: the tool asks for input more than %d times", maxRounds)
+
+// callWithAnswers calls a tool, and again with the answers where it returns questions to a
+// person and the client is one that has to be asked while the call runs. mcp-go would do that
+// when the execution has ended, with no limit at all. From 2026-07-28 on the client asks, between
+// two calls.
+func (s *settings) callWithAnswers(ctx context.Context, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
+	for range maxRounds {
+		res, err := next(ctx, request)
+		if err != nil || ctx.Err() != nil || !asksPerson(res) || mcp.IsModernProtocol(server.RequestProtocolVersion(ctx)) {
+			return res, err
+		}
+		of := server.ServerFromContext(ctx)
+		if of == nil {
+			return res, nil
+		}
+		answers, err := s.answers(ctx, of, res.InputRequests)
+		if err != nil {
+			return nil, err
+		}
+		request.Params.MultiRoundTripParams = mcp.MultiRoundTripParams{InputResponses: answers, RequestState: res.RequestState}
+	}
+	return nil, errRounds
+}
+
+// asksPerson reports whether all that a result asks for comes from a person. Sampling is left to
+// mcp-go, and so is what comes along with it: it is a program that answers.
+func asksPerson(res *mcp.CallToolResult) bool {
+	if res == nil || !res.NeedsInput() || len(res.InputRequests) == 0 {
+		return false
+	}
+	for _, r := range res.InputRequests {
+		if r.Elicitation == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// answers asks all at once.
+func (s *settings) answers(ctx context.Context, of *server.MCPServer, requests mcp.InputRequests) (mcp.InputResponses, error) {
+	var what []string
+	for _, r := range requests {
+		what = append(what, r.Elicitation.Message)
+	}
+	slices.Sort(what)
+	return progress.Await(ctx, strings.Join(what, "; "), func(ctx context.Context) (mcp.InputResponses, error) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(errors.New("another question has failed"))
+		type answer struct {
+			id  string
+			res *mcp.ElicitationResult
+			err error
+		}
+		all := make(chan answer, len(requests))
+		for id, r := range requests {
+			go func() {
+				res, err := elicit(ctx, of, mcp.ElicitationRequest{
+					Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)}, Params: *r.Elicitation,
+				})
+				all <- answer{id, res, err}
+			}()
+		}
+		responses := make(mcp.InputResponses, len(requests))
+		for range requests {
+			a := <-all
+			switch {
+			case a.err != nil:
+				return nil, fmt.Errorf("asking %q: %w", a.id, a.err)
+			case a.res == nil:
+				return nil, fmt.Errorf("asking %q: no answer", a.id)
+			}
+			responses[a.id] = mcp.NewElicitationInputResponse(*a.res)
+		}
+		return responses, nil
+	}, s.await...)
 }

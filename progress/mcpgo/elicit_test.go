@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 )
 
@@ -67,8 +68,71 @@ func TestElicit(t *testing.T) {
 	}
 }
 
+// SPEC 7.9: a tool that returns its questions is called again with the answers, whatever the
+// protocol. Where the server has to ask, the person may take longer than the idle limit, and no
+// longer than the limit of the wait; the client hears what is awaited.
+func TestReturnedQuestions(t *testing.T) {
+	const expired = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
+	for _, tc := range []struct {
+		name  string
+		after time.Duration
+		limit time.Duration
+		n     int
+		want  string
+		said  string
+	}{
+		{"answered", 300 * ms, patience, 1, "1 accept asked", "Waiting for approval of rm -r build (up to 20s)"},
+		{"two, answered", 300 * ms, patience, 2, "2 accept asked", "Waiting for approval of git push; rm -r build (up to 20s)"},
+		{"not answered", 2 * time.Second, 150 * ms, 1, expired, "Waiting for approval of rm -r build (up to 150ms)"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			links := named("stdio 2025", "serve 2025", "http 2025", "wrapped 2025")
+			if tc.want != expired { // since 2026-07-28 the client asks, and no limit of the server runs
+				links = append(links, named("serve 2026", "wrapped 2026")...)
+			}
+			each(t, links, func(t *testing.T, l link) {
+				c := l.connect(t, newServer(mcpgo.WithAwait(progress.WithLimit(tc.limit))), client.WithElicitationHandler(answerer{tc.after}))
+				got := record(c)
+				res, err := c.CallTool(soon(t), call{tool: "question", args: map[string]any{"n": tc.n}, token: "t"}.request())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if v := view(t, res); v.Texts[0] != tc.want || v.IsError != (tc.want == expired) {
+					t.Errorf("%+v", v)
+				}
+				if n := got.of("t"); !l.modern && (len(n) == 0 || n[0].Message != tc.said) {
+					t.Errorf("%v, want %q", n, tc.said)
+				}
+			})
+		})
+	}
+}
+
+// A tool that is never content with the answers comes to an end.
+func TestEndlessQuestions(t *testing.T) {
+	c := named("serve 2025")[0].connect(t, newServer(), client.WithElicitationHandler(answerer{}))
+	_, err := c.CallTool(soon(t), call{tool: "endless"}.request())
+	if err == nil || err.Error() != "internal error: mcpgo: the tool asks for input more than 10 times" {
+		t.Errorf("%v", err)
+	}
+}
+
+// From 2026-07-28 on Elicit fails at once, with an error that says why.
+func TestElicitSince2026(t *testing.T) {
+	c := named("serve 2026")[0].connect(t, newServer(), client.WithElicitationHandler(answerer{}))
+	_, err := c.CallTool(soon(t), call{tool: "elicit"}.request())
+	if err == nil || !strings.Contains(err.Error(), server.ErrServerInitiatedRequestUnsupported.Error()) {
+		t.Errorf("%v", err)
+	}
+}
+
 // events posts a message and returns the messages that come in answer.
-func events(t *testing.T, url, body string) (all []message) {
+func events(t *testing.T, url, body string) []message {
+	t.Helper()
+	return read(t, post(t, url, body))
+}
+
+func post(t *testing.T, url, body string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(soon(t), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
@@ -80,8 +144,14 @@ func events(t *testing.T, url, body string) (all []message) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return resp
+}
+
+func read(t *testing.T, resp *http.Response) (all []message) {
+	t.Helper()
 	defer resp.Body.Close()
-	for sc := bufio.NewScanner(resp.Body); sc.Scan(); {
+	sc := bufio.NewScanner(resp.Body)
+	for sc.Buffer(nil, 1<<26); sc.Scan(); {
 		if data, ok := strings.CutPrefix(sc.Text(), "data: "); ok {
 			var m message
 			if err := json.Unmarshal([]byte(data), &m); err != nil {
@@ -144,5 +214,36 @@ func TestQuestionIsCancelled(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A question that a client which does not read keeps from going out until it has expired is taken
+// back right behind it.
+func TestLateQuestionIsCancelled(t *testing.T) {
+	s := newServer()
+	begun, expired, end := make(chan bool), make(chan bool), make(chan bool)
+	s.AddTool(mcp.NewTool("late"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		progress.Report(ctx, progress.Update{Message: strings.Repeat("x", 1<<25)}) // more than all buffers on the way hold
+		<-begun
+		_, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{Message: "?", RequestedSchema: map[string]any{"type": "object"}}},
+			progress.WithLimit(60*ms))
+		close(expired)
+		<-end
+		return nil, err
+	})
+	ts := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
+	defer ts.Close()
+	resp := post(t, ts.URL, `{"jsonrpc":"2.0","id":"ask","method":"tools/call","params":{"name":"late","_meta":{"progressToken":1}}}`)
+	close(begun) // the progress is on its way, and nobody reads it
+	within(t, expired, "the expiry")
+	time.AfterFunc(time.Second, func() { close(end) })
+	var what []string
+	for _, m := range read(t, resp) {
+		if m.Method != "notifications/progress" {
+			what = append(what, m.Method)
+		}
+	}
+	if diff := cmp.Diff([]string{"elicitation/create", "notifications/cancelled", ""}, what); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -42,6 +42,10 @@ func Install(s *server.MCPServer, p *timeout.Policy, opts ...Option) {
 // In the tool's context, package heartbeat and [progress.Report] renew the idle limit, and
 // reach a client whose request has a progress token as notifications.
 //
+// Where a tool returns questions to a person as InputRequests, a client before 2026-07-28 is asked
+// while the call runs, as [progress.Await] does it, with its limit of 30 s, see [WithAwait]; then
+// the tool is called again, with the answers, in the same execution.
+//
 // What the client gets:
 //
 //   - of a tool that returns in time, its result or its error as mcp-go has it: an error
@@ -92,7 +96,7 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 			call.Meta = request.Params.Meta.AdditionalFields
 		}
 		res, err := toolcall.Do(ctx, &s.calls, call, func(ctx context.Context) (*mcp.CallToolResult, error) {
-			res, err := next(ctx, request)
+			res, err := s.callWithAnswers(ctx, request, next)
 			if err == nil && res != nil && res.IsError {
 				err = toolcall.ErrResult
 			}

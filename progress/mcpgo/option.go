@@ -3,6 +3,7 @@ package mcpgo
 import (
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -16,6 +17,7 @@ func (f optionFunc) apply(s *settings) { f(s) }
 
 type settings struct {
 	calls toolcall.Server
+	await []progress.AwaitOption
 	watch *watch // nil without Install
 }
 
@@ -46,6 +48,13 @@ func WithOptions(opts ...timeout.Option) Option {
 // is 0 or negative, and without this option, 10 s.
 func WithInterval(d time.Duration) Option {
 	return optionFunc(func(s *settings) { s.calls.Interval = d })
+}
+
+// WithAwait passes options on to [progress.Await], under which the questions wait that tools
+// return: progress.WithLimit(2*time.Minute) leaves people more time than 30 s. [Elicit] has
+// options of its own.
+func WithAwait(opts ...progress.AwaitOption) Option {
+	return optionFunc(func(s *settings) { s.await = append(s.await, opts...) })
 }
 
 // WithMetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta:

@@ -27,8 +27,8 @@ import (
 //
 //   - Where ctx ends, Serve ends in order: tools that run are aborted with
 //     [toolcall.ErrShutdown] as the cause, those that wait for a worker or come later are not
-//     called, all of these calls are answered, and then Serve returns. With ServeStdio, calls
-//     that wait for a worker are never answered.
+//     called, all of these calls are answered, and then Serve returns. With ServeStdio, some of
+//     those that wait for a worker are not.
 //   - The progress of a call goes out before its result or not at all, and none is dropped
 //     for want of a place in mcp-go's queue.
 //   - The question of an [Elicit] is cancelled at the client when nobody waits for the answer

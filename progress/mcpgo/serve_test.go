@@ -14,9 +14,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
@@ -70,7 +72,7 @@ func shutdownOnce(t *testing.T) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	defer func() { in.Close(); _ = cmd.Wait() }()
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }() // where the test has failed
 	if _, err := io.WriteString(in, initialize+"\n"); err != nil {
 		return err
 	}
@@ -162,6 +164,9 @@ func TestAnswersAtShutdownHTTP(t *testing.T) {
 func shutdownOverHTTP(t *testing.T, modern bool, token any, opts []server.StreamableHTTPOption) {
 	t.Helper()
 	s, started, _ := watched()
+	s.GetHooks().AddAfterCallTool(func(context.Context, any, *mcp.CallToolRequest, any) {
+		time.Sleep(20 * ms) // the tool has returned, and the answer has not been written
+	})
 	var drain toolcall.Drain
 	hs := httptest.NewServer(drain.Handler(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s, opts...))))
 	defer hs.Close()
@@ -234,6 +239,37 @@ func TestServeUntilTheClientLeaves(t *testing.T) {
 	within(t, ended, "the end of the tool")
 	if err := within(t, served, "the end"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A client that leaves while the server ends is not waited for: nobody reads what is left to say.
+func TestServeClientLeavesAtTheEnd(t *testing.T) {
+	for range 6 { // mcp-go calls or drops what waits, as it happens
+		s, started, _ := watched()
+		release := make(chan bool)
+		s.AddTool(mcp.NewTool("total"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			<-release
+			return mcp.NewToolResultText("done"), nil
+		})
+		std := server.NewStdioServer(s)
+		server.WithWorkerPoolSize(1)(std)
+		fromClient, in := io.Pipe()
+		ctx, end := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- mcpgo.Serve(ctx, std, fromClient, io.Discard, time.Hour) }()
+		_, _ = io.WriteString(in, initialize+"\n")
+		for id := range 2 {
+			_, _ = fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"total"}}`+"\n", id)
+		}
+		_, _ = io.WriteString(in, "\n") // what is before it has arrived
+		within(t, started, "the start")
+		end()
+		in.Close()
+		time.Sleep(20 * ms) // mcp-go has seen it
+		close(release)
+		if err := within(t, served, "the end"); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package mcpgo_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"time"
@@ -32,14 +33,15 @@ var policy = &timeout.Policy{
 	Default: timeout.Config{Total: never, Grace: 50 * ms},
 	Lookup:  func(string) (string, bool) { return "", false },
 	Tools: map[string]timeout.Tool{
-		"total":   {Config: timeout.Config{Total: 60 * ms, Grace: patience}},
-		"idle":    {Config: timeout.Config{Total: never, Idle: 60 * ms, Grace: patience}},
-		"deaf":    {Config: timeout.Config{Total: 60 * ms, Grace: 40 * ms}},
-		"partial": {Config: timeout.Config{Total: 60 * ms, Grace: patience}},
-		"asks":    {Config: timeout.Config{Total: 60 * ms, Grace: patience}},
-		"alive":   {Config: timeout.Config{Total: never, Idle: 400 * ms, Grace: patience}},
-		"elicit":  {Config: timeout.Config{Total: never, Idle: 100 * ms, Grace: patience}},
-		"ceiling": {MaxTotal: 60 * ms},
+		"total":    {Config: timeout.Config{Total: 60 * ms, Grace: patience}},
+		"idle":     {Config: timeout.Config{Total: never, Idle: 60 * ms, Grace: patience}},
+		"deaf":     {Config: timeout.Config{Total: 60 * ms, Grace: 40 * ms}},
+		"partial":  {Config: timeout.Config{Total: 60 * ms, Grace: patience}},
+		"asks":     {Config: timeout.Config{Total: 60 * ms, Grace: patience}},
+		"alive":    {Config: timeout.Config{Total: never, Idle: 400 * ms, Grace: patience}},
+		"elicit":   {Config: timeout.Config{Total: never, Idle: 100 * ms, Grace: patience}},
+		"question": {Config: timeout.Config{Total: never, Idle: 100 * ms, Grace: patience}},
+		"ceiling":  {MaxTotal: 60 * ms},
 	},
 }
 
@@ -126,6 +128,23 @@ func newServer(opts ...mcpgo.Option) *server.MCPServer {
 			return nil, err
 		}
 		return mcp.NewToolResultText(string(res.Action)), nil
+	})
+	// Returns its questions, one or two, instead.
+	add("question", func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		first := server.ElicitationResponse(r.Params.InputResponses, "first")
+		if first == nil {
+			ask := server.NewInputRequestBuilder("asked")
+			for i, id := range []string{"first", "second"}[:r.GetInt("n", 1)] {
+				ask.Elicit(id, mcp.ElicitationParams{
+					Message: []string{"rm -r build", "git push"}[i], RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}},
+				})
+			}
+			return ask.ToolResult(), nil
+		}
+		return mcp.NewToolResultText(fmt.Sprint(len(r.Params.InputResponses), " ", first.Action, " ", r.Params.RequestState)), nil
+	})
+	add("endless", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return server.NewInputRequestBuilder("").Elicit("q", mcp.ElicitationParams{Message: "again", RequestedSchema: map[string]any{"type": "object"}}).ToolResult(), nil
 	})
 	return s
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
-	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -291,80 +289,30 @@ func ExampleElicit() {
 	// Output: accept
 }
 
-func ExampleLimit() {
-	s := server.NewMCPServer("files", "1.0.0")
-	s.AddTool(mcp.NewTool("search"), hang)
-
-	c := dial(s, func(t transport.Interface) transport.Interface {
-		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, map[string]mcpgo.ClientLimits{
-			"tools/call": {Timeout: 50 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
-		})
-	})
-	defer c.Close()
-	_, err := c.CallTool(context.Background(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
-	var stop *mcpgo.RequestTimeout
-	fmt.Println(errors.As(err, &stop), stop.Details.Code, stop.Details.Message)
-	var e *timeout.Error
-	fmt.Println(errors.As(err, &e), e.Kind, e.Limit, e.Tool)
-	// Output:
-	// true -32001 Request timed out
-	// true idle 50ms tools/call
-}
-
-func ExampleWithLimits() {
-	s := server.NewMCPServer("files", "1.0.0")
-	s.AddTool(mcp.NewTool("search"), hang)
-
-	c := dial(s, func(t transport.Interface) transport.Interface {
-		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, nil)
-	})
-	defer c.Close()
-	ctx := mcpgo.WithLimits(context.Background(), mcpgo.ClientLimits{MaxTotal: 50 * time.Millisecond})
-	_, err := c.CallTool(ctx, mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
-	fmt.Println(err)
-	// Output: transport error: calling "tools/call": Maximum total timeout exceeded: 50ms
-}
-
-func ExampleLimit_reference() {
-	limits := request.Reference()
-	limits["tools/call"] = mcpgo.ClientLimits{Timeout: time.Minute, ResetOnProgress: true}
-	fmt.Println(limits["tools/call"].Timeout, limits["resources/*"].Timeout, limits["initialize"].Timeout)
-	// Output: 1m0s 10s 5s
-}
-
-func ExampleRetry() {
-	s := server.NewMCPServer("files", "1.0.0")
-	lists := 0
-	s.AddTool(mcp.NewTool("search"), hang)
-	server.WithToolFilter(func(ctx context.Context, tools []mcp.Tool) []mcp.Tool {
-		if lists++; lists == 1 {
-			<-ctx.Done() // lost
+// A tool that returns its question works with clients of all protocols.
+func ExampleWithAwait() {
+	s := server.NewMCPServer("files", "1.0.0", server.WithElicitation())
+	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Idle: 100 * time.Millisecond}}, mcpgo.WithAwait(progress.WithLimit(2*time.Minute)))
+	s.AddTool(mcp.NewTool("delete"), func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		answer := server.ElicitationResponse(r.Params.InputResponses, "sure")
+		if answer == nil {
+			return server.NewInputRequestBuilder("").Elicit("sure", mcp.ElicitationParams{
+				Message: "rm -r build", RequestedSchema: map[string]any{"type": "object"},
+			}).ToolResult(), nil
 		}
-		return tools
-	})(s)
-
-	c := dial(s, func(t transport.Interface) transport.Interface {
-		t = mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: 100 * time.Millisecond}, nil)
-		return mcpgo.Retry(t, request.Backoff{First: 10 * time.Millisecond}, "tools/list", "resources/*")
+		return mcp.NewToolResultText(string(answer.Action)), nil
 	})
-	defer c.Close()
-	res, err := c.ListTools(context.Background(), mcp.ListToolsRequest{})
-	fmt.Println(len(res.Tools), err, lists)
-	// Output: 1 <nil> 2
-}
-
-func ExampleConnect() {
-	s := server.NewMCPServer("files", "1.0.0")
-	tries := 0
-	open := func() (*client.Client, error) {
-		if tries++; tries == 1 {
-			return nil, errors.New("the server is not up yet")
+	for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
+		c, err := client.NewInProcessClientWithOptions(s, client.WithElicitationHandler(person{}), client.WithProtocolVersion(protocol))
+		if err != nil {
+			panic(err)
 		}
-		return client.NewInProcessClient(s)
+		_ = c.Start(context.Background())
+		_, _ = c.Initialize(context.Background(), mcp.InitializeRequest{})
+		show(c, mcp.CallToolParams{Name: "delete"})
+		_ = c.Close()
 	}
-	c, result, err := mcpgo.Connect(context.Background(), open, mcp.InitializeRequest{},
-		&mcpgo.ConnectOptions{Timeout: 5 * time.Second, Backoff: request.Backoff{First: 10 * time.Millisecond}})
-	fmt.Println(result.ServerInfo.Name, err, tries)
-	_ = c.Close()
-	// Output: files <nil> 2
+	// Output:
+	// accept
+	// accept
 }

@@ -1,0 +1,95 @@
+package mcpgo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+func ExampleLimit() {
+	s := server.NewMCPServer("files", "1.0.0")
+	s.AddTool(mcp.NewTool("search"), hang)
+
+	c := dial(s, func(t transport.Interface) transport.Interface {
+		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, map[string]mcpgo.ClientLimits{
+			"tools/call": {Timeout: 50 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
+		})
+	})
+	defer c.Close()
+	_, err := c.CallTool(context.Background(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
+	var stop *mcpgo.RequestTimeout
+	fmt.Println(errors.As(err, &stop), stop.Details.Code, stop.Details.Message)
+	var e *timeout.Error
+	fmt.Println(errors.As(err, &e), e.Kind, e.Limit, e.Tool)
+	// Output:
+	// true -32001 Request timed out
+	// true idle 50ms tools/call
+}
+
+func ExampleWithLimits() {
+	s := server.NewMCPServer("files", "1.0.0")
+	s.AddTool(mcp.NewTool("search"), hang)
+
+	c := dial(s, func(t transport.Interface) transport.Interface {
+		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, nil)
+	})
+	defer c.Close()
+	ctx := mcpgo.WithLimits(context.Background(), mcpgo.ClientLimits{MaxTotal: 50 * time.Millisecond})
+	_, err := c.CallTool(ctx, mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
+	fmt.Println(err)
+	// Output: transport error: calling "tools/call": Maximum total timeout exceeded: 50ms
+}
+
+func ExampleLimit_reference() {
+	limits := request.Reference()
+	limits["tools/call"] = mcpgo.ClientLimits{Timeout: time.Minute, ResetOnProgress: true}
+	fmt.Println(limits["tools/call"].Timeout, limits["resources/*"].Timeout, limits["initialize"].Timeout)
+	// Output: 1m0s 10s 5s
+}
+
+func ExampleRetry() {
+	s := server.NewMCPServer("files", "1.0.0")
+	lists := 0
+	s.AddTool(mcp.NewTool("search"), hang)
+	server.WithToolFilter(func(ctx context.Context, tools []mcp.Tool) []mcp.Tool {
+		if lists++; lists == 1 {
+			<-ctx.Done() // lost
+		}
+		return tools
+	})(s)
+
+	c := dial(s, func(t transport.Interface) transport.Interface {
+		t = mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: 100 * time.Millisecond}, nil)
+		return mcpgo.Retry(t, request.Backoff{First: 10 * time.Millisecond}, "tools/list", "resources/*")
+	})
+	defer c.Close()
+	res, err := c.ListTools(context.Background(), mcp.ListToolsRequest{})
+	fmt.Println(len(res.Tools), err, lists)
+	// Output: 1 <nil> 2
+}
+
+func ExampleConnect() {
+	s := server.NewMCPServer("files", "1.0.0")
+	tries := 0
+	open := func() (*client.Client, error) {
+		if tries++; tries == 1 {
+			return nil, errors.New("the server is not up yet")
+		}
+		return client.NewInProcessClient(s)
+	}
+	c, result, err := mcpgo.Connect(context.Background(), open, mcp.InitializeRequest{},
+		&mcpgo.ConnectOptions{Timeout: 5 * time.Second, Backoff: request.Backoff{First: 10 * time.Millisecond}})
+	fmt.Println(result.ServerInfo.Name, err, tries)
+	_ = c.Close()
+	// Output: files <nil> 2
+}
