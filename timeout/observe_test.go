@@ -1,0 +1,383 @@
+package timeout_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/benbjohnson/clock"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// An observer notes what would have been stopped, and the log.
+type observer struct {
+	journal
+	log      bytes.Buffer
+	finished timeout.Snapshot
+}
+
+func (o *observer) options() timeout.Option {
+	return timeout.WithHooks(timeout.Hooks{
+		Exceeded: func(ctx context.Context, s timeout.Snapshot) {
+			e := s.Err.(*timeout.Error)
+			o.add("%v of %v after %v", e.Kind, e.Limit, e.Elapsed)
+			if ctx.Err() != nil && s.State < timeout.StateStopping || !s.ObserveOnly || s.Observed == nil {
+				o.add("%v, %+v", ctx.Err(), s)
+			}
+		},
+		Finished: func(_ context.Context, s timeout.Snapshot) { o.finished = s },
+	})
+}
+
+func (o *observer) logger() timeout.Option {
+	return timeout.WithLogger(slog.New(slog.NewTextHandler(&o.log, nil)))
+}
+
+// SPEC 3.18: limits are judged to the nanosecond and reported once each, and nothing is
+// cancelled.
+func TestObserveOnly(t *testing.T) {
+	const s = time.Second
+	work := func(steps ...time.Duration) func(context.Context) {
+		return func(ctx context.Context) {
+			for i, d := range steps {
+				if i > 0 {
+					heart(ctx)
+				}
+				time.Sleep(d)
+			}
+		}
+	}
+	both := timeout.Config{Idle: 10 * s, Total: 60 * s}
+	for _, tc := range []struct {
+		name   string
+		limits timeout.Config
+		fn     func(context.Context)
+		want   []string
+		gap    time.Duration
+		needed string // in the log
+	}{
+		{"in time", both, work(10*s-1, 10*s-1), nil, 10*s - 1, ""},
+		{"a beat at the idle limit", both, work(10*s, s), []string{"idle of 10s after 10s"}, 10 * s, "idle_needed=11s"},
+		{"a beat after it", both, work(10*s+1, s), []string{"idle of 10s after 10s"}, 10*s + 1, "idle_needed=11s"},
+		{"a return at it", both, work(s, 10*s), []string{"idle of 10s after 11s"}, 10 * s, "idle_needed=11s"},
+		{"a return before it", both, work(s, 10*s-1), nil, 10*s - 1, ""},
+		{"once for all gaps", both, work(11*s, 12*s, 13*s, s), []string{"idle of 10s after 10s"}, 13 * s, "idle_needed=14s"},
+		{"a return before the total", timeout.Config{Total: 60 * s}, work(60*s - 1), nil, 60*s - 1, ""},
+		{"a return at the total", timeout.Config{Total: 60 * s}, work(60 * s), []string{"total of 60s after 1m0s"}, 60 * s, "total_needed=1m1s"},
+		{"a total, once", timeout.Config{Total: 60 * s}, work(100*s, 100*s), []string{"total of 60s after 1m0s"}, 100 * s, "total_needed=3m21s"},
+		{"both", both, work(9*s, 9*s, 9*s, 9*s, 9*s, 9*s, 9*s, 30*s), []string{"total of 60s after 1m0s", "idle of 10s after 1m13s"}, 30 * s, "idle_needed=31s total_needed=1m34s"},
+		{"the other way round", both, work(20*s, 50*s), []string{"idle of 10s after 10s", "total of 60s after 1m0s"}, 50 * s, "idle_needed=51s total_needed=1m11s"},
+		{"both at once", timeout.Config{Idle: 10 * s, Total: 10 * s}, work(20 * s), []string{"total of 10s after 10s", "idle of 10s after 10s"}, 20 * s, "idle_needed=21s total_needed=21s"},
+		{"below a second", timeout.Config{Idle: 50 * time.Millisecond}, work(100 * time.Millisecond), []string{"idle of 0.05s after 50ms"}, 100 * time.Millisecond, "idle_needed=101ms"},
+		{"a hold in time", both, func(ctx context.Context) {
+			time.Sleep(10*s - 1)
+			release := heartbeat.Hold(ctx)
+			time.Sleep(30 * s)
+			release()
+			time.Sleep(10*s - 1)
+		}, nil, 10*s - 1, ""},
+		{"a hold at the limit", both, func(ctx context.Context) {
+			time.Sleep(10 * s)
+			release := heartbeat.Hold(ctx)
+			time.Sleep(30 * s)
+			release()
+			time.Sleep(11 * s)
+		}, []string{"idle of 10s after 10s"}, 11 * s, "idle_needed=12s"},
+		{"no limits", timeout.Config{}, work(time.Hour), nil, time.Hour, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var o observer
+				value, err := timeout.Do(t.Context(), func(ctx context.Context) (int, error) {
+					if d, ok := ctx.Deadline(); ok {
+						t.Errorf("has the deadline %v", d)
+					}
+					tc.fn(ctx)
+					if ctx.Err() != nil {
+						t.Error(context.Cause(ctx))
+					}
+					return 7, errTool
+				}, tc.limits, timeout.WithName("scan"), timeout.WithObserveOnly(), o.options(), o.logger())
+				if err != errTool || value != 7 {
+					t.Errorf("%v, value %d", err, value)
+				}
+				synctest.Wait() // the timer may report, too
+				o.want(t, replaceSeconds(tc.want)...)
+				f, log := o.finished, o.log.String()
+				if f.LongestGap != tc.gap || f.Err != errTool || f.State != timeout.StateEnded || !f.ObserveOnly || (f.Observed != nil) != (len(tc.want) > 0) {
+					t.Errorf("%+v", f)
+				}
+				if n := strings.Count(log, `level=WARN msg="tool would have been stopped: its limits are only observed" tool=scan error.message=`); n != len(tc.want) {
+					t.Errorf("%d lines, want %d:\n%s", n, len(tc.want), log)
+				}
+				end := strings.Contains(log, `level=WARN msg="tool that would have been stopped has ended" tool=scan observed.message=`)
+				if end != (len(tc.want) > 0) || !strings.Contains(log, tc.needed+"\n") && end || strings.Contains(log, "msg=\"tool timed out") {
+					t.Errorf("the log has no %s:\n%s", tc.needed, log)
+				}
+				if end && !strings.Contains(log, fmt.Sprintf("longest_gap=%v error=\"tool failed\"", tc.gap)) {
+					t.Errorf("the log has not the gap of %v:\n%s", tc.gap, log)
+				}
+			})
+		})
+	}
+}
+
+// replaceSeconds writes a limit as a Duration does.
+func replaceSeconds(in []string) (out []string) {
+	for _, s := range in {
+		out = append(out, strings.NewReplacer("of 60s", "of 1m0s", "of 0.05s", "of 50ms").Replace(s))
+	}
+	return out
+}
+
+// The first that would have stopped it is in the snapshots, as it would have been returned,
+// with the stack in the hook.
+func TestObservedError(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var seen timeout.Snapshot
+		var live *timeout.Error
+		enforced := timeout.Run(t.Context(), func(ctx context.Context) error { heartbeat.BeatWith(ctx, "file 1"); <-ctx.Done(); return nil },
+			timeout.Config{Idle: time.Second, Total: time.Minute}, timeout.WithName("scan"))
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			heartbeat.BeatWith(ctx, "file 1")
+			time.Sleep(time.Hour)
+			live = timeout.FromContext(ctx).Snapshot().Observed
+			return nil
+		}, timeout.Config{Idle: time.Second, Total: time.Minute}, timeout.WithName("scan"), timeout.WithObserveOnly(), timeout.WithHooks(timeout.Hooks{
+			Exceeded: func(_ context.Context, s timeout.Snapshot) {
+				if seen.Err == nil {
+					seen = s
+				}
+			},
+		}))
+		want := stopped(t, enforced)
+		if err != nil || live == nil {
+			t.Fatal(err, live)
+		}
+		for _, got := range []error{seen.Err, live} {
+			sameOutcome(t, got, want)
+		}
+		if !bytes.Contains(seen.Stack, []byte("time.Sleep")) || !bytes.Equal(stopped(t, seen.Err).Stack, seen.Stack) {
+			t.Errorf("stack:\n%s", seen.Stack)
+		}
+	})
+}
+
+// What ends the caller's context ends the execution, with a grace, and so does Abort.
+func TestObserveOnlyStillEnds(t *testing.T) {
+	limits := timeout.Config{Idle: 2 * time.Second, Total: 5 * time.Second, Grace: time.Second}
+	for _, tc := range []struct {
+		name     string
+		deadline time.Duration
+		cancel   time.Duration
+		want     timeout.Error
+		exceeded []string
+	}{
+		{"a deadline after the total", 20 * time.Second, 0, timeout.Error{Kind: timeout.Total, Limit: 20 * time.Second, Elapsed: 20 * time.Second},
+			[]string{"idle of 2s after 2s", "total of 5s after 5s"}},
+		{"a deadline before the total", 4 * time.Second, 0, timeout.Error{Kind: timeout.Total, Limit: 4 * time.Second, Elapsed: 4 * time.Second},
+			[]string{"idle of 2s after 2s"}},
+		{"a deadline with the total", 5 * time.Second, 0, timeout.Error{Kind: timeout.Total, Limit: 5 * time.Second, Elapsed: 5 * time.Second},
+			[]string{"idle of 2s after 2s"}},
+		{"a deadline before everything", time.Second, 0, timeout.Error{Kind: timeout.Total, Limit: time.Second, Elapsed: time.Second}, nil},
+		{"a cancel", 0, 30 * time.Second, timeout.Error{Kind: timeout.Aborted, Elapsed: 30 * time.Second},
+			[]string{"idle of 2s after 2s", "total of 5s after 5s"}},
+		{"a cancel before the deadline", time.Hour, 3 * time.Second, timeout.Error{Kind: timeout.Aborted, Elapsed: 3 * time.Second},
+			[]string{"idle of 2s after 2s"}},
+		{"by hand", -1, 3 * time.Second, timeout.Error{Kind: timeout.Aborted, Elapsed: 3 * time.Second},
+			[]string{"idle of 2s after 2s"}},
+	} {
+		for _, deaf := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/deaf=%v", tc.name, deaf), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					ctx, cancel := context.WithCancelCause(t.Context())
+					defer cancel(nil)
+					if tc.deadline > 0 {
+						var stop func()
+						ctx, stop = context.WithTimeout(ctx, tc.deadline)
+						defer stop()
+					}
+					start := time.Now()
+					var o observer
+					err := timeout.Run(ctx, func(ctx context.Context) error {
+						d, ok := ctx.Deadline()
+						if ok != (tc.deadline > 0) || ok && d.Sub(start) != tc.deadline {
+							t.Errorf("the function sees the deadline %v", d.Sub(start))
+						}
+						switch x := timeout.FromContext(ctx); {
+						case tc.deadline < 0:
+							time.AfterFunc(tc.cancel, func() { x.Abort(errTool) })
+						case tc.cancel > 0:
+							time.AfterFunc(tc.cancel, func() { cancel(errTool) })
+						}
+						if deaf {
+							time.Sleep(time.Hour)
+						}
+						<-ctx.Done()
+						return nil
+					}, limits, timeout.WithObserveOnly(), o.options())
+					e := stopped(t, err)
+					if e.Kind != tc.want.Kind || e.Limit != tc.want.Limit || e.Elapsed != tc.want.Elapsed || e.Abandoned != deaf {
+						t.Errorf("%+v", e)
+					}
+					if want := map[timeout.Kind]error{timeout.Total: context.DeadlineExceeded, timeout.Aborted: errTool}[e.Kind]; e.Cause != want {
+						t.Errorf("cause %v, want %v", e.Cause, want)
+					}
+					wait := tc.want.Elapsed
+					if deaf {
+						wait += limits.Grace
+					}
+					if took := time.Since(start); took != wait {
+						t.Errorf("Run returned after %v, want %v", took, wait)
+					}
+					synctest.Wait()
+					o.want(t, tc.exceeded...)
+					if f := o.finished; f.Err != err || f.Elapsed != tc.want.Elapsed {
+						t.Errorf("%+v", f)
+					}
+					time.Sleep(2 * time.Hour)
+				})
+			})
+		}
+	}
+}
+
+// Executions within have limits of their own; one around is enforced.
+func TestObserveOnlyNested(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var o observer
+		limits := timeout.Config{Idle: time.Second, Total: time.Minute}
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			if got := heartbeat.Interval(ctx); got != 500*time.Millisecond {
+				t.Errorf("beats every %v, as if there were no limit", got)
+			}
+			err := timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{Total: 10 * time.Second})
+			if e := stopped(t, err); e.Kind != timeout.Total || e.Elapsed != 10*time.Second || e.Limit != 10*time.Second {
+				t.Errorf("within: %+v", e)
+			}
+			return nil
+		}, limits, timeout.WithObserveOnly(), o.options())
+		if err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		o.want(t, "idle of 1s after 1s")
+
+		err = timeout.Run(t.Context(), func(ctx context.Context) error {
+			return timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }, limits, timeout.WithObserveOnly(), o.options())
+		}, timeout.Config{Total: 2 * time.Second})
+		if e := stopped(t, err); e.Kind != timeout.Total || e.Limit != 2*time.Second || e.Elapsed != 2*time.Second {
+			t.Errorf("around: %+v", e)
+		}
+		synctest.Wait()
+		o.want(t, "idle of 1s after 1s")
+	})
+}
+
+// SPEC 3.16 holds: a stall is nobody's gap, also after the limit has been exceeded.
+func TestObserveOnlyStall(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var o observer
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			timeout.DelayTimer(ctx, time.Minute)
+			time.Sleep(30 * time.Second)
+			heart(ctx) // late, as the timer is
+			timeout.DelayTimer(ctx, 0)
+			synctest.Wait()
+			time.Sleep(15 * time.Second) // exceeds it
+			heart(ctx)
+			timeout.DelayTimer(ctx, time.Hour)
+			time.Sleep(30 * time.Minute)
+			heart(ctx)
+			return nil
+		}, timeout.Config{Idle: 10 * time.Second}, timeout.WithObserveOnly(), o.options())
+		if f := o.finished; err != nil || f.Stalls != 2 || f.LongestGap != 15*time.Second {
+			t.Errorf("%v, %+v", err, f)
+		}
+		o.want(t, "idle of 10s after 40s")
+	})
+}
+
+// A clock that was given judges too.
+func TestObserveOnlyClock(t *testing.T) {
+	mock := clock.NewMock()
+	exceeded := make(chan error, 9)
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		mock.Add(time.Second - 1)
+		heart(ctx)
+		mock.Add(time.Second)
+		if e := stopped(t, <-exceeded); e.Kind != timeout.Idle || e.Elapsed != 2*time.Second-1 {
+			t.Errorf("%+v", e)
+		}
+		mock.Add(time.Minute)
+		return ctx.Err()
+	}, timeout.Config{Idle: time.Second}, timeout.WithObserveOnly(), timeout.WithClock(mock), timeout.WithHooks(timeout.Hooks{
+		Exceeded: func(_ context.Context, s timeout.Snapshot) { exceeded <- s.Err },
+	}))
+	if err != nil || len(exceeded) != 0 {
+		t.Errorf("%v, and %d more", err, len(exceeded))
+	}
+}
+
+// A tool that is silent for years costs a timer now and then, not one per idle limit.
+func TestObserveOnlyDoesNotPoll(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		err := timeout.Run(t.Context(), func(context.Context) error { time.Sleep(10 * 365 * 24 * time.Hour); return nil },
+			timeout.Config{Idle: time.Nanosecond}, timeout.WithObserveOnly())
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// SPEC 3.18: a policy has it for every tool, or for one.
+func TestPolicyObserveOnly(t *testing.T) {
+	limits := timeout.Config{Total: time.Second}
+	none := func(string) (string, bool) { return "", false }
+	for _, tc := range []struct {
+		name   string
+		policy *timeout.Policy
+		opts   []timeout.Option
+		want   map[string]bool // observed only
+	}{
+		{"none", &timeout.Policy{Default: limits}, nil, map[string]bool{"a": false, "b": false}},
+		{"the policy", &timeout.Policy{Default: limits, ObserveOnly: true, Tools: map[string]timeout.Tool{"a": {Config: limits}}}, nil, map[string]bool{"a": true, "b": true}},
+		{"a tool", &timeout.Policy{Default: limits, Tools: map[string]timeout.Tool{"a": {ObserveOnly: true}}}, nil, map[string]bool{"a": true, "b": false}},
+		{"an option", &timeout.Policy{Default: limits}, []timeout.Option{timeout.WithObserveOnly()}, map[string]bool{"a": true}},
+	} {
+		tc.policy.Lookup = none
+		for tool, observed := range tc.want {
+			t.Run(tc.name+"/"+tool, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					work := func(ctx context.Context) (string, error) {
+						select {
+						case <-ctx.Done():
+							return "", ctx.Err()
+						case <-time.After(time.Minute):
+							return "done", nil
+						}
+					}
+					err := tc.policy.Run(t.Context(), tool, 0, func(ctx context.Context) error { _, err := work(ctx); return err }, tc.opts...)
+					value, err2 := timeout.DoPolicy(t.Context(), tc.policy, tool, 0, work, tc.opts...)
+					for _, err := range []error{err, err2} {
+						if errors.Is(err, timeout.ErrTotal) == observed || observed && (err != nil || value != "done") {
+							t.Errorf("%v, %q", err, value)
+						}
+					}
+				})
+			})
+		}
+	}
+	if got, err := (&timeout.Policy{ObserveOnly: true, Lookup: none, Default: limits}).Resolve("a", 0); err != nil || cmp.Diff(limits, got) != "" {
+		t.Errorf("%v, %v", got, err)
+	}
+}

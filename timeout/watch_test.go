@@ -1,0 +1,501 @@
+package timeout_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// watch registers h until the test ends.
+func watch(t *testing.T, h timeout.Hooks) {
+	t.Helper()
+	t.Cleanup(timeout.Watch(h))
+}
+
+// A journal notes who was called, in order.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) add(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, fmt.Sprintf(format, args...))
+}
+
+func (j *journal) want(t *testing.T, lines ...string) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if diff := cmp.Diff(lines, j.lines); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	j.lines = nil
+}
+
+// hooks note each call with the name.
+func (j *journal) hooks(who string) timeout.Hooks {
+	note := func(what string) func(context.Context, timeout.Snapshot) {
+		return func(_ context.Context, s timeout.Snapshot) { j.add("%s: %s %s", who, s.Tool, what) }
+	}
+	return timeout.Hooks{
+		Context: func(ctx context.Context, s timeout.Snapshot) context.Context {
+			j.add("%s: %s context", who, s.Tool)
+			return ctx
+		},
+		Started: note("started"), NearIdle: note("near idle"), Stalled: note("stalled"), Exceeded: note("exceeded"),
+		Abandoned: note("abandoned"), Finished: note("finished"), Returned: note("returned"),
+	}
+}
+
+// SPEC 4.8: a watcher sees every execution that begins while it is there, to the end.
+func TestWatch(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var j journal
+		run := func(tool string, fn func(context.Context) error, opts ...timeout.Option) {
+			_ = timeout.Run(t.Context(), fn, append(opts, timeout.WithName(tool), timeout.Config{Idle: time.Second, Grace: time.Second})...)
+		}
+		nothing := func(context.Context) error { return nil }
+		run("before", nothing)
+		j.want(t)
+
+		stop := timeout.Watch(j.hooks("1st"))
+		second := timeout.Watch(j.hooks("2nd"))
+		run("hash", nothing, timeout.WithHooks(j.hooks("own")))
+		j.want(t, "1st: hash context", "2nd: hash context", "own: hash context",
+			"1st: hash started", "2nd: hash started", "own: hash started",
+			"own: hash finished", "1st: hash finished", "2nd: hash finished")
+
+		second()
+		second() // again
+		run("outer", func(context.Context) error {
+			stop()
+			run("inner", nothing)
+			time.Sleep(time.Minute)
+			return nil
+		})
+		stop() // again
+		time.Sleep(time.Hour)
+		j.want(t, "1st: outer context", "1st: outer started", "1st: outer near idle", "1st: outer exceeded",
+			"1st: outer abandoned", "1st: outer finished", "1st: outer returned")
+		run("after", nothing)
+		j.want(t)
+	})
+}
+
+// One that began before anybody watched stays as it is.
+func TestWatchLater(t *testing.T) {
+	var j journal
+	err := timeout.Run(t.Context(), func(context.Context) error {
+		watch(t, j.hooks("late"))
+		if all := timeout.Running(); len(all) != 0 {
+			t.Errorf("listed: %v", all)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	j.want(t)
+}
+
+type spanKey struct{}
+
+// span is what a trace would do.
+func span(name string) timeout.Hooks {
+	return timeout.Hooks{Context: func(ctx context.Context, _ timeout.Snapshot) context.Context {
+		around, _ := ctx.Value(spanKey{}).(string)
+		return context.WithValue(ctx, spanKey{}, around+"/"+name)
+	}}
+}
+
+// The values of the context that a hook has returned are the function's, and those of what
+// it calls, of the hooks and of the log.
+func TestContextHook(t *testing.T) {
+	watch(t, span("w"))
+	seen := func(ctx context.Context) string { s, _ := ctx.Value(spanKey{}).(string); return s }
+	var finished string
+	caller := context.WithValue(t.Context(), spanKey{}, "client")
+	log := slog.New(&contextHandler{seen: seen})
+	err := timeout.Run(caller, func(ctx context.Context) error {
+		if got := seen(ctx); got != "client/w/a/b" {
+			t.Errorf("the function has %q", got)
+		}
+		return timeout.Run(ctx, func(ctx context.Context) error {
+			if got := seen(ctx); got != "client/w/a/b/w" {
+				t.Errorf("one within has %q", got)
+			}
+			return nil
+		})
+	}, timeout.WithHooks(span("a")), timeout.WithHooks(span("b")), timeout.WithName("scan"), timeout.WithLogger(log),
+		timeout.WithHooks(timeout.Hooks{Finished: func(ctx context.Context, s timeout.Snapshot) { finished = seen(ctx) }}))
+	if err != nil || finished != "client/w/a/b" {
+		t.Errorf("%v, Finished has %q", err, finished)
+	}
+	_ = timeout.Run(caller, func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{Total: time.Millisecond}, timeout.WithLogger(log))
+	if got := log.Handler().(*contextHandler).got; got != "client/w" {
+		t.Errorf("the log has %q", got)
+	}
+}
+
+type contextHandler struct {
+	slog.Handler
+	seen func(context.Context) string
+	got  string
+}
+
+func (h *contextHandler) Enabled(context.Context, slog.Level) bool { return true }
+func (h *contextHandler) Handle(ctx context.Context, _ slog.Record) error {
+	h.got = h.seen(ctx)
+	return nil
+}
+
+// Whatever context a hook returns: what ends the function's, when and how, is as without it.
+func TestContextHookDoesNoHarm(t *testing.T) {
+	type world struct {
+		Err, Cause, Child, ChildCause, Out string
+		Deadline, Elapsed                  time.Duration
+	}
+	errCaller := errors.New("the caller's reason")
+	limits := timeout.Config{Idle: 3 * time.Second, Total: 10 * time.Second}
+	beats := func(ctx context.Context) error {
+		for ctx.Err() == nil {
+			heart(ctx)
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+		return nil
+	}
+	idles := func(ctx context.Context) error { <-ctx.Done(); return nil }
+	for _, tc := range []struct {
+		name string
+		fn   func(context.Context) error
+		end  func(context.Context) (context.Context, context.CancelFunc)
+	}{
+		{"returns", func(context.Context) error { return nil }, context.WithCancel},
+		{"idle", idles, context.WithCancel},
+		{"total", beats, context.WithCancel},
+		{"caller cancels", idles, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			time.AfterFunc(time.Second, func() { cancel(errCaller) })
+			return ctx, func() { cancel(nil) }
+		}},
+		{"caller has a deadline", idles, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Second)
+		}},
+	} {
+		run := func(t *testing.T, opts ...timeout.Option) (w world) {
+			ctx, cancel := tc.end(t.Context())
+			defer cancel()
+			start := time.Now()
+			var inner, child context.Context
+			err := timeout.Run(ctx, func(ctx context.Context) error {
+				inner = ctx
+				var cancel func()
+				child, cancel = context.WithCancel(ctx)
+				defer context.AfterFunc(child, cancel)
+				if d, ok := ctx.Deadline(); ok {
+					w.Deadline = d.Sub(start)
+				}
+				return tc.fn(ctx)
+			}, append(opts, limits)...)
+			text := func(err error) string { return fmt.Sprintf("%T: %v", err, err) }
+			w.Err, w.Cause, w.Child, w.ChildCause = text(inner.Err()), text(context.Cause(inner)), text(child.Err()), text(context.Cause(child))
+			w.Out, w.Elapsed = text(err), time.Since(start)
+			return w
+		}
+		cancelled, cancel := context.WithCancel(context.Background())
+		cancel()
+		for name, hook := range map[string]func(context.Context, timeout.Snapshot) context.Context{
+			"a value": func(ctx context.Context, _ timeout.Snapshot) context.Context {
+				return context.WithValue(ctx, spanKey{}, 1)
+			},
+			"nil":              func(context.Context, timeout.Snapshot) context.Context { return nil },
+			"a panic":          func(context.Context, timeout.Snapshot) context.Context { panic("bad hook") },
+			"another context":  func(context.Context, timeout.Snapshot) context.Context { return context.Background() },
+			"one that is over": func(context.Context, timeout.Snapshot) context.Context { return cancelled },
+			"one that is stopped": func(ctx context.Context, _ timeout.Snapshot) context.Context {
+				ctx, cancel := context.WithCancelCause(ctx)
+				cancel(errors.New("mine"))
+				return ctx
+			},
+			"an earlier deadline": func(ctx context.Context, _ timeout.Snapshot) context.Context {
+				ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+				context.AfterFunc(ctx, cancel)
+				return ctx
+			},
+		} {
+			t.Run(tc.name+"/"+name, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					want, got := run(t), run(t, timeout.WithHooks(timeout.Hooks{Context: hook}))
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Errorf("(-without the hook +with it):\n%s", diff)
+					}
+					time.Sleep(time.Minute)
+				})
+			})
+		}
+	}
+}
+
+// The time that Context takes is the tool's, and moves no limit.
+func TestSlowContextHook(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		work   time.Duration
+		limits timeout.Config
+		want   timeout.Kind
+	}{
+		{"in time", 7*time.Second - 1, timeout.Config{Total: 10 * time.Second}, 0},
+		{"at the total", 7 * time.Second, timeout.Config{Total: 10 * time.Second}, timeout.Total},
+		{"before the idle limit", 7*time.Second - 1, timeout.Config{Idle: 10 * time.Second}, 0},
+		{"at the idle limit", 7 * time.Second, timeout.Config{Idle: 10 * time.Second}, timeout.Idle},
+		{"longer than the limit", 0, timeout.Config{Total: 2 * time.Second}, timeout.Total},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				err := timeout.Run(t.Context(), func(context.Context) error { time.Sleep(tc.work); return nil }, tc.limits,
+					timeout.WithHooks(timeout.Hooks{Context: func(ctx context.Context, s timeout.Snapshot) context.Context {
+						if s.Limits.Total != tc.limits.Total || s.State != timeout.StateRunning || timeout.FromContext(ctx) != nil {
+							t.Errorf("%+v", s)
+						}
+						time.Sleep(3 * time.Second)
+						return nil
+					}}))
+				if tc.want == 0 && err != nil || tc.want != 0 && stopped(t, err).Kind != tc.want {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 4.8: the list has what runs, each with the one around it, and is empty in the end.
+func TestRunning(t *testing.T) {
+	watch(t, timeout.Hooks{})
+	tools := func() (names []string) {
+		for _, x := range timeout.Running() {
+			names = append(names, x.Snapshot().Tool)
+		}
+		return names
+	}
+	err := timeout.Run(t.Context(), func(ctx context.Context) error {
+		outer := timeout.FromContext(ctx)
+		return timeout.Run(ctx, func(ctx context.Context) error {
+			inner := timeout.FromContext(ctx)
+			if diff := cmp.Diff([]string{"outer", "inner"}, tools()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if inner.Around() != outer || outer.Around() != nil || inner.Snapshot().Around != outer.ID() || outer.Snapshot().Around != 0 {
+				t.Error("which is around which?")
+			}
+			if timeout.Lookup(inner.ID()) != inner || timeout.Lookup(outer.ID()) != outer || inner.ID() <= outer.ID() {
+				t.Errorf("ids %d and %d", outer.ID(), inner.ID())
+			}
+			return nil
+		}, timeout.WithName("inner"))
+	}, timeout.WithName("outer"))
+	if err != nil || len(timeout.Running()) != 0 || timeout.Lookup(1<<40) != nil {
+		t.Errorf("%v, left: %v", err, tools())
+	}
+}
+
+// What was abandoned is listed until it returns, whoever watches.
+func TestAbandonedIsListed(t *testing.T) {
+	for _, watched := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			if watched {
+				defer timeout.Watch(timeout.Hooks{})()
+			}
+			var x *timeout.Execution
+			err := timeout.Run(t.Context(), func(ctx context.Context) error {
+				x = timeout.FromContext(ctx)
+				time.Sleep(time.Hour)
+				return errTool
+			}, timeout.Config{Total: time.Second, Grace: time.Second}, timeout.WithName("stuck"))
+			if e := stopped(t, err); !e.Abandoned {
+				t.Error(err)
+			}
+			if all := timeout.Running(); !slices.Equal(all, []*timeout.Execution{x}) || timeout.Abandoned() != 1 {
+				t.Errorf("listed: %v, abandoned: %d", all, timeout.Abandoned())
+			}
+			s := x.Snapshot()
+			if s.State != timeout.StateAbandoned || s.Elapsed != 2*time.Second || stopped(t, s.Err).Kind != timeout.Total {
+				t.Errorf("%+v", s)
+			}
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if all := timeout.Running(); len(all) != 0 || timeout.Abandoned() != 0 {
+				t.Errorf("listed: %v, abandoned: %d", all, timeout.Abandoned())
+			}
+			if s := x.Snapshot(); s.State != timeout.StateEnded || s.Elapsed != time.Hour || x.Abort(nil) {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// However Run ends, nothing stays in the list.
+func TestListIsEmptyInTheEnd(t *testing.T) {
+	goexit := func(context.Context, timeout.Snapshot) { runtime.Goexit() }
+	for name, tc := range map[string]struct {
+		hooks timeout.Hooks
+		fn    func()
+	}{
+		"a panic":           {timeout.Hooks{}, func() { panic("boom") }},
+		"Goexit":            {timeout.Hooks{}, runtime.Goexit},
+		"Goexit, Started":   {timeout.Hooks{Started: goexit}, func() {}},
+		"Goexit, Finished":  {timeout.Hooks{Finished: goexit}, func() {}},
+		"a panic, Finished": {timeout.Hooks{Finished: func(context.Context, timeout.Snapshot) { panic("bad hook") }}, func() {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				defer timeout.Watch(tc.hooks)()
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					defer func() { _ = recover() }()
+					_ = timeout.Run(context.Background(), func(context.Context) error { tc.fn(); return nil }, timeout.Config{})
+				}()
+				<-done
+				if all := timeout.Running(); len(all) != 0 {
+					t.Errorf("left: %v", all)
+				}
+			})
+		})
+	}
+}
+
+// Thousands begin, end, are looked at and aborted at once: each is listed once and reported
+// once, and nothing is left.
+func TestWatchConcurrently(t *testing.T) {
+	var mu sync.Mutex
+	open := map[uint64]bool{}
+	var started, finished, aborted int
+	watch(t, timeout.Hooks{
+		Started: func(_ context.Context, s timeout.Snapshot) {
+			mu.Lock()
+			defer mu.Unlock()
+			if open[s.ID] {
+				t.Errorf("%d twice", s.ID)
+			}
+			open[s.ID] = true
+			started++
+		},
+		Finished: func(_ context.Context, s timeout.Snapshot) {
+			mu.Lock()
+			defer mu.Unlock()
+			delete(open, s.ID)
+			finished++
+		},
+	})
+	const workers, each = 8, 300
+	stop, looked := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(looked)
+		for {
+			all := timeout.Running()
+			for i, x := range all {
+				if i > 0 && all[i-1].ID() >= x.ID() {
+					t.Errorf("%d after %d", x.ID(), all[i-1].ID())
+				}
+				_ = fmt.Sprintf("%+v %v", x.Snapshot(), x)
+				if x.ID()%7 == 0 && x.Abort(errTool) {
+					mu.Lock()
+					aborted++
+					mu.Unlock()
+				}
+			}
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	}()
+	var wg sync.WaitGroup
+	var ended int
+	for range workers {
+		wg.Go(func() {
+			for i := range each {
+				stopNested := timeout.Watch(timeout.Hooks{})
+				err := timeout.Run(context.Background(), func(ctx context.Context) error {
+					heart(ctx)
+					if i%5 == 0 {
+						return timeout.Run(ctx, func(ctx context.Context) error { runtime.Gosched(); return ctx.Err() })
+					}
+					runtime.Gosched()
+					return nil
+				}, timeout.WithName("tool"))
+				stopNested()
+				if errors.Is(err, timeout.ErrAborted) {
+					mu.Lock()
+					ended++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(stop)
+	<-looked
+	if want := workers * each * 6 / 5; started > want || started < workers*each || started != finished || len(open) != 0 {
+		t.Errorf("%d started of %d, %d finished, %d open", started, want, finished, len(open))
+	}
+	if ended > aborted {
+		t.Errorf("%d ended as aborted, %d were", ended, aborted)
+	}
+	if all := timeout.Running(); len(all) != 0 {
+		t.Errorf("left: %v", all)
+	}
+}
+
+// SPEC 3.15, with somebody who watches: neither the list nor what was in it stays in memory.
+func TestNothingIsLeftOfTheList(t *testing.T) {
+	watch(t, timeout.Hooks{})
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapInuse)
+	}
+	start := heap()
+	for range 20_000 {
+		data := make([]byte, 4<<10)
+		_ = timeout.Run(context.Background(), func(context.Context) error { data[0] = 1; return nil })
+	}
+	if grown := heap() - start; grown > 16<<20 {
+		t.Errorf("the heap has grown by %d bytes", grown)
+	}
+}
+
+// A hook that panics is survived, in Context and for a watcher too.
+func TestWatcherPanics(t *testing.T) {
+	watch(t, timeout.Hooks{
+		Context:  func(context.Context, timeout.Snapshot) context.Context { panic("bad context") },
+		Started:  func(context.Context, timeout.Snapshot) { panic("bad start") },
+		Finished: func(context.Context, timeout.Snapshot) { panic("bad end") },
+	})
+	var buf bytes.Buffer
+	err := timeout.Run(t.Context(), func(context.Context) error { return nil }, timeout.WithLogger(slog.New(slog.NewTextHandler(&buf, nil))))
+	if n := strings.Count(buf.String(), `msg="hook panicked"`); err != nil || n != 3 {
+		t.Errorf("%v, %d panics logged:\n%s", err, n, buf.String())
+	}
+}
