@@ -24,7 +24,6 @@ var ErrLeaseLost = errors.New("hbjetstream: the message may be another worker's 
 type delivery struct {
 	jetstream.Msg
 	w       *worker
-	meta    *jetstream.MsgMetadata
 	monitor *heartbeat.Monitor
 	lose    context.CancelCauseFunc // of the function's context
 
@@ -38,8 +37,8 @@ type delivery struct {
 	loss    *time.Timer // from the first renewal on; most messages are done before
 }
 
-func (w *worker) deliver(msg jetstream.Msg, meta *jetstream.MsgMetadata, lose context.CancelCauseFunc) *delivery {
-	d := &delivery{Msg: msg, w: w, meta: meta, lose: lose, wire: make(chan struct{}, 1)}
+func (w *worker) deliver(msg jetstream.Msg, lose context.CancelCauseFunc) *delivery {
+	d := &delivery{Msg: msg, w: w, lose: lose, wire: make(chan struct{}, 1)}
 	// The server's time began when it sent the message. What there is of it on the way is
 	// covered by what is left of the lease when until comes.
 	d.until = time.Now().Add(w.sure())
@@ -47,6 +46,15 @@ func (w *worker) deliver(msg jetstream.Msg, meta *jetstream.MsgMetadata, lose co
 	d.renewal = time.AfterFunc(w.lease/3, d.renew)
 	d.mu.Unlock()
 	return d
+}
+
+// meta is zero where the message is not of JetStream. It is read out of the message each
+// time, which most messages need not pay for.
+func (d *delivery) meta() *jetstream.MsgMetadata {
+	if meta, err := d.Metadata(); err == nil {
+		return meta
+	}
+	return new(jetstream.MsgMetadata)
 }
 
 // sure is for how long a renewal is relied upon. The rest is for the function to stop in,
@@ -147,8 +155,41 @@ func (d *delivery) settle(work context.Context, o outcome) error {
 	if d.hush != nil {
 		d.hush()
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), d.until)
+	until := d.until
 	d.mu.Unlock()
+
+	err := d.ackQuickly(until, o)
+	if err != nil {
+		err = d.tell(work, until, o)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.over == nil {
+		d.end(jetstream.ErrMsgAlreadyAckd)
+	}
+	return err
+}
+
+var errNotQuickly = errors.New("not an ack, or not connected")
+
+// ackQuickly is for nearly all messages. It does not look first whether the server can be
+// reached, where looking costs as much as an ack: should an ack arrive late, it still says
+// what is true, that the work is done.
+func (d *delivery) ackQuickly(until time.Time, o outcome) error {
+	if o.verb != ack || d.w.conn != nil && !d.w.conn.IsConnected() {
+		return errNotQuickly
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), min(d.w.attempt(), time.Until(until)))
+	defer cancel()
+	if err := d.take(ctx); err != nil {
+		return err
+	}
+	defer d.release()
+	return d.Msg.DoubleAck(ctx)
+}
+
+func (d *delivery) tell(work context.Context, until time.Time, o outcome) error {
+	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	defer context.AfterFunc(work, func() {
 		select {
@@ -157,19 +198,13 @@ func (d *delivery) settle(work context.Context, o outcome) error {
 			cancel()
 		}
 	})()
-
 	// What else may hold the wire is an ack of the function itself that has been abandoned
 	// in it. Then it is the last word.
-	err := d.take(ctx)
-	if err == nil {
-		_, err = d.w.tell(ctx, d.Msg, o.verb, o.delay, o.reason)
-		d.release()
+	if err := d.take(ctx); err != nil {
+		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.over == nil {
-		d.end(jetstream.ErrMsgAlreadyAckd)
-	}
+	defer d.release()
+	_, err := d.w.tell(ctx, d.Msg, o.verb, o.delay, o.reason)
 	return err
 }
 

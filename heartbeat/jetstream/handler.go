@@ -92,19 +92,20 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 }
 
 // handle runs the function on one message and has the server know the outcome. The work ends
-// with ctx. Where the function was abandoned, returned is closed when it does return.
+// with ctx. Where the function was abandoned, and this is for Run, returned is closed when it
+// does return.
 func (w *worker) handle(ctx context.Context, msg jetstream.Msg) (returned <-chan struct{}) {
-	meta, err := msg.Metadata()
-	if err != nil {
-		w.log.Error("a message that is not of JetStream", "subject", msg.Subject(), "error", err)
-		return nil
-	}
 	work, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	d := w.deliver(msg, meta, lose)
-	done := make(chan struct{})
-	err = timeout.Run(work, func(ctx context.Context) error {
-		defer close(done)
+	d := w.deliver(msg, lose)
+	var done chan struct{}
+	if w.take != nil {
+		done = make(chan struct{})
+	}
+	err := timeout.Run(work, func(ctx context.Context) error {
+		if done != nil {
+			defer close(done)
+		}
 		d.monitor = heartbeat.FromContext(ctx)
 		return w.fn(ctx, d)
 	}, w.run...)
@@ -118,7 +119,10 @@ func (w *worker) handle(ctx context.Context, msg jetstream.Msg) (returned <-chan
 // conclude has the server know the outcome, and the log what became of the message where
 // that is not simply done. What stopped the function is logged by timeout.Run.
 func (w *worker) conclude(ctx context.Context, d *delivery, err error) {
-	o := w.judge(ctx, err, d.meta.NumDelivered)
+	o := outcome{verb: ack}
+	if err != nil {
+		o = w.judge(ctx, err, d.meta().NumDelivered)
+	}
 	if o.verb == nak {
 		w.hush()
 	}

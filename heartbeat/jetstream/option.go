@@ -108,7 +108,8 @@ func (s *settings) backoff(n uint64) time.Duration {
 }
 
 func (s *settings) warn(what string, d *delivery, args ...any) {
+	meta := d.meta()
 	s.log.Warn(what, append([]any{
-		"stream", d.meta.Stream, "consumer", d.meta.Consumer, "subject", d.Subject(),
-		"sequence", d.meta.Sequence.Stream, "delivery", d.meta.NumDelivered}, args...)...)
+		"stream", meta.Stream, "consumer", meta.Consumer, "subject", d.Subject(),
+		"sequence", meta.Sequence.Stream, "delivery", meta.NumDelivered}, args...)...)
 }

@@ -63,12 +63,9 @@ const (
 	inProgress
 )
 
-// judge decides what an execution that returned err means for its message. ctx is what the
+// judge decides what the error of an execution means for its message. ctx is what the
 // execution ran under, without the part that ends with the lease.
 func (w *worker) judge(ctx context.Context, err error, delivery uint64) outcome {
-	if err == nil {
-		return outcome{verb: ack}
-	}
 	// Not errors.As: executions within this one may have left theirs anywhere in the tree.
 	stopped, _ := err.(*timeout.Error)
 	var rejected *rejectError

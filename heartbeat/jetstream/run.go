@@ -176,11 +176,7 @@ func (w *worker) hush() {
 
 // giveBack is for a message that arrives when the worker stops.
 func (w *worker) giveBack(work context.Context, msg jetstream.Msg) {
-	meta, err := msg.Metadata()
-	if err != nil {
-		return
-	}
-	d := w.deliver(msg, meta, func(error) {})
+	d := w.deliver(msg, func(error) {})
 	w.hush()
 	if err := d.settle(work, outcome{verb: nak}); err != nil {
 		w.warn("the worker stops, and the message waits for AckWait", d, "error", err)

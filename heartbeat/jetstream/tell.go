@@ -17,10 +17,8 @@ import (
 // first was heard and only its answer was lost, the second would be about the next delivery.
 // Then AckWait does what is left to do.
 func (w *worker) tell(ctx context.Context, msg jetstream.Msg, v verb, delay time.Duration, reason string) (sent time.Time, err error) {
-	for try := 0; ; try++ {
-		// An ack goes out blindly at first, since looking costs as much as an ack. Should it
-		// arrive late, it still says what is true: that the work is done.
-		if err = w.reach(ctx); err == nil || v == ack && try == 0 {
+	for {
+		if err = w.reach(ctx); err == nil {
 			attempt, cancel := context.WithTimeout(ctx, w.attempt())
 			sent = time.Now()
 			err = w.send(attempt, msg, v, delay, reason)
