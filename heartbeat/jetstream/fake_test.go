@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -15,6 +17,31 @@ import (
 type fakeConsumer struct {
 	jetstream.Consumer
 	config jetstream.ConsumerConfig
+
+	// For Run:
+	messages chan jetstream.Msg
+	silent   atomic.Bool // Info has no answer
+	asking   atomic.Int32
+}
+
+// Next is a request that stays with the server for a second.
+func (c *fakeConsumer) Next(...jetstream.FetchOpt) (jetstream.Msg, error) {
+	c.asking.Add(1)
+	defer c.asking.Add(-1)
+	select {
+	case m := <-c.messages:
+		return m, nil
+	case <-time.After(time.Second):
+		return nil, nats.ErrTimeout
+	}
+}
+
+func (c *fakeConsumer) Info(ctx context.Context) (*jetstream.ConsumerInfo, error) {
+	if c.silent.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return c.CachedInfo(), nil
 }
 
 func (c *fakeConsumer) CachedInfo() *jetstream.ConsumerInfo {
@@ -22,7 +49,7 @@ func (c *fakeConsumer) CachedInfo() *jetstream.ConsumerInfo {
 }
 
 func consumerWith(change func(*jetstream.ConsumerConfig)) *fakeConsumer {
-	c := &fakeConsumer{config: jetstream.ConsumerConfig{
+	c := &fakeConsumer{messages: make(chan jetstream.Msg, 100), config: jetstream.ConsumerConfig{
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: 30 * time.Second, MaxDeliver: -1,
 	}}
 	if change != nil {

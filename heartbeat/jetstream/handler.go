@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -50,13 +49,7 @@ type worker struct {
 	lease      time.Duration
 	maxDeliver int
 
-	// owner says that nobody else uses c, and so c.Info, which writes what the rest of c reads
-	// without a lock, may be called: by one at a time.
-	owner  bool
-	asking sync.Mutex
-
-	take context.Context // of Run: when it ends, no more messages are asked for
-	asks sync.RWMutex    // of Run: read-locked while one is being asked for
+	*owner // of Run
 }
 
 // defaultAckWait is the server's.
@@ -99,7 +92,7 @@ func (w *worker) handle(ctx context.Context, msg jetstream.Msg) (returned <-chan
 	defer lose(nil)
 	d := w.deliver(msg, lose)
 	var done chan struct{}
-	if w.take != nil {
+	if w.owner != nil {
 		done = make(chan struct{})
 	}
 	err := timeout.Run(work, func(ctx context.Context) error {

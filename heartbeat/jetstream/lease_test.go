@@ -142,6 +142,29 @@ func TestRenewalIsRepeated(t *testing.T) {
 	})
 }
 
+// The lease counts from when a renewal was sent, not from its answer: the server may have had
+// it at any moment between.
+func TestLeaseCountsFromTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := consumerWith(nil)
+		m := newFakeMsg(1)
+		m.fail = func(string) error {
+			if at := time.Since(m.begun); at > 10*time.Second {
+				return errBroken
+			}
+			time.Sleep(4 * time.Second)
+			return nil
+		}
+		hbjetstream.Handler(c, func(ctx context.Context, _ jetstream.Msg) error {
+			<-ctx.Done()
+			if at := time.Since(m.begun); at != 35*time.Second {
+				t.Errorf("lost at %v, want 25 s after the renewal at 10 s was sent", at)
+			}
+			return nil
+		}, noLimits)(m)
+	})
+}
+
 // Guarantee 2: a verdict that comes after the lease, here because no renewal could be sent,
 // is not sent, even if the function has not heeded its context.
 func TestNothingIsSaidAfterTheLease(t *testing.T) {

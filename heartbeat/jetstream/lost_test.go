@@ -71,6 +71,15 @@ func TestLostConnectionStopsTheWork(t *testing.T) {
 // delivery of somebody else.
 func TestVerdictIsNotSaidLate(t *testing.T) {
 	t.Parallel()
+	for name, result := range map[string]error{"done": nil, "failed": errBroken, "rejected": hbjetstream.Reject(errBroken)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testVerdictIsNotSaidLate(t, result)
+		})
+	}
+}
+
+func testVerdictIsNotSaidLate(t *testing.T, result error) {
 	b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 2 * time.Second })
 	heard := b.advisories()
 	b.publish(1)
@@ -84,7 +93,7 @@ func TestVerdictIsNotSaidLate(t *testing.T) {
 			for nc.IsConnected() {
 				time.Sleep(time.Millisecond)
 			}
-			return errBroken
+			return result
 		}, hbjetstream.WithConn(nc), hbjetstream.WithBackoff(0, 0))(m)
 	}, jetstream.StopAfter(1), jetstream.PullMaxMessages(1))
 	if err != nil {
@@ -105,6 +114,9 @@ func TestVerdictIsNotSaidLate(t *testing.T) {
 	}
 	if third, err := other.Next(jetstream.FetchMaxWait(time.Second)); err == nil {
 		t.Errorf("delivery %d while the other is at work", delivery(third))
+	}
+	if left, pending := b.state(); left != 1 || pending != 1 {
+		t.Errorf("%d messages left, %d unacknowledged, while the other is at work", left, pending)
 	}
 	if err := m.DoubleAck(t.Context()); err != nil {
 		t.Error(err)

@@ -47,7 +47,7 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 	}
 	take, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	w.owner, w.take = true, take
+	w.owner = &owner{take: take, asking: make(chan struct{}, 1)}
 	// The work does not end with ctx, but when this says so.
 	work, abort := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
@@ -151,27 +151,15 @@ func (w *worker) next() (jetstream.Msg, error) {
 }
 
 func (w *worker) request() (jetstream.Msg, error) {
-	w.asks.RLock()
-	defer w.asks.RUnlock()
-	if w.take.Err() != nil { // see hush
+	if !w.mayAsk() {
 		return nil, nil
 	}
+	defer w.asks.Done()
 	wait := poll
 	if most := w.info.Config.MaxRequestExpires; most > 0 {
 		wait = min(wait, most)
 	}
 	return w.c.Next(jetstream.FetchMaxWait(wait))
-}
-
-// hush waits, when the worker stops, until nothing is asked for any more. What is given back
-// before would come to the next slot, and from there to the one after, and each time be a
-// delivery more towards MaxDeliver. A request that is made after the lock was had here finds
-// that take has ended.
-func (w *worker) hush() {
-	if w.take != nil && w.take.Err() != nil {
-		w.asks.Lock()
-		defer w.asks.Unlock()
-	}
 }
 
 // giveBack is for a message that arrives when the worker stops.

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -200,6 +203,95 @@ func TestRunDrains(t *testing.T) {
 	if left, pending := b.state(); left != 2 || pending > 1 {
 		t.Errorf("%d left, %d unacknowledged; want 2, and at most the one given back", left, pending)
 	}
+}
+
+// Guarantee 7, without a server that answers: Run gives it up after a few seconds, long before
+// AckWait.
+func TestRunStopsWithoutAServer(t *testing.T) {
+	for name, test := range map[string]struct {
+		result func(context.Context) error
+		drain  time.Duration
+		want   time.Duration
+	}{
+		// A second for what was being asked for, then 5 s.
+		"aborted":             {func(ctx context.Context) error { <-ctx.Done(); return nil }, 0, 6 * time.Second},
+		"failed in the drain": {func(context.Context) error { time.Sleep(3 * time.Second); return errBroken }, 10 * time.Second, 15 * time.Second},
+		"done in the drain":   {func(context.Context) error { time.Sleep(3 * time.Second); return nil }, 10 * time.Second, 15 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := consumerWith(func(c *jetstream.ConsumerConfig) { c.AckWait = time.Minute })
+				m := newFakeMsg(1)
+				m.fail = func(what string) error {
+					if what == "double ack" {
+						return errNoAnswer
+					}
+					return nil
+				}
+				c.messages <- m
+				ctx, stop := context.WithCancel(t.Context())
+				var stopped time.Time
+				err := hbjetstream.Run(ctx, c, 2, func(ctx context.Context, _ jetstream.Msg) error {
+					time.Sleep(500 * time.Millisecond)
+					c.silent.Store(true)
+					// Right after the other slot has begun to ask.
+					time.Sleep(500 * time.Millisecond)
+					synctest.Wait()
+					stopped = time.Now()
+					stop()
+					return test.result(ctx)
+				}, noLimits, hbjetstream.WithDrain(test.drain))
+				if took := time.Since(stopped); err != nil || took != test.want {
+					t.Errorf("%v after %v, want %v", err, took, test.want)
+				}
+				if len(m.heard()) != 0 {
+					t.Errorf("said %q", m.heard())
+				}
+			})
+		})
+	}
+}
+
+// What is given back when the worker stops is given back when nothing is asked for any more:
+// it would come straight back, as one more delivery.
+func TestRunGivesBackWhenItHasStoppedAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := consumerWith(nil)
+		m, late := newFakeMsg(1), newFakeMsg(1)
+		for _, m := range []*fakeMsg{m, late} {
+			m.fail = func(what string) error {
+				if n := c.asking.Load(); n > 0 {
+					t.Errorf("%q while %d ask", what, n)
+				}
+				return nil
+			}
+		}
+		c.messages <- m
+		ctx, stop := context.WithCancel(t.Context())
+		if err := hbjetstream.Run(ctx, c, 5, func(ctx context.Context, _ jetstream.Msg) error {
+			time.Sleep(1500 * time.Millisecond)
+			stop()
+			c.messages <- late
+			<-ctx.Done()
+			return ctx.Err()
+		}, noLimits); err != nil {
+			t.Error(err)
+		}
+		for _, m := range []*fakeMsg{m, late} {
+			if diff := cmp.Diff([]string{"nak"}, trim(m.heard())); diff != "" {
+				t.Error(diff)
+			}
+		}
+	})
+}
+
+// trim leaves the times out.
+func trim(heard []string) (what []string) {
+	for _, s := range heard {
+		_, s, _ = strings.Cut(s, " ")
+		what = append(what, s)
+	}
+	return what
 }
 
 // What ends by itself within the drain is not waited for any longer.

@@ -23,7 +23,7 @@ func (w *worker) tell(ctx context.Context, msg jetstream.Msg, v verb, delay time
 			sent = time.Now()
 			err = w.send(attempt, msg, v, delay, reason)
 			cancel()
-			if err == nil || v == nak && !errors.Is(err, nats.ErrNoResponders) {
+			if err == nil || v == nak && !(w.conn != nil && errors.Is(err, nats.ErrNoResponders)) {
 				return sent, err
 			}
 		}
@@ -46,20 +46,10 @@ func (w *worker) reach(ctx context.Context) error {
 		return nats.ErrConnectionClosed
 	case w.conn != nil && !w.conn.IsConnected():
 		return nats.ErrDisconnected
-	case w.conn == nil && w.owner:
+	case w.conn == nil && w.owner != nil:
 		return w.ask(ctx)
 	}
 	return nil
-}
-
-// ask has the server answer a question about the consumer.
-func (w *worker) ask(ctx context.Context) error {
-	w.asking.Lock()
-	defer w.asking.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, w.attempt())
-	defer cancel()
-	_, err := w.c.Info(ctx)
-	return err
 }
 
 // attempt is how long one answer is waited for: three fit into what is left of the lease
@@ -89,7 +79,7 @@ func (w *worker) send(ctx context.Context, msg jetstream.Msg, v verb, delay time
 		return msg.DoubleAck(ctx)
 	}
 	if w.conn == nil {
-		if err := publish(msg, v, delay, reason); err != nil || !w.owner {
+		if err := publish(msg, v, delay, reason); err != nil || w.owner == nil {
 			return err
 		}
 		return w.ask(ctx)
