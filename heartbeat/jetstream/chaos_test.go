@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -52,9 +53,6 @@ const (
 	poisons plan = "is toxic" // fails or panics in every delivery
 )
 
-// again says that the plan alone has the message delivered again.
-func (p plan) again() bool { return p != works && p != long && p != rejects }
-
 func planFor(seed, message, delivery uint64) plan {
 	switch of := rand.New(rand.NewPCG(seed, message)).IntN(100); {
 	case of < 1:
@@ -79,12 +77,12 @@ func planFor(seed, message, delivery uint64) plan {
 
 // An entry is what a worker says to the ledger about an execution.
 type entry struct {
-	Op       string // begin, apply, end
+	Op       string // begin, apply, log
 	Worker   int    // number of the process, each has its own
 	Message  uint64
 	Delivery uint64
 	Plan     plan
-	End      string // "" is done
+	Text     string // of log
 }
 
 // A ledger is the outside world: what has been begun, and the effects, which are fenced.
@@ -102,9 +100,8 @@ type account struct {
 
 type execution struct {
 	entry
-	at    time.Time
-	ended bool
-	how   string
+	at  time.Time
+	log string // what the worker has logged about the message, which is nothing if it was done
 }
 
 // The answers to apply.
@@ -138,10 +135,10 @@ func (l *ledger) take(e entry) string {
 		}
 		a.applied = e.Delivery
 		return applied
-	case "end":
+	case "log":
 		for i := range a.begun {
 			if a.begun[i].Delivery == e.Delivery {
-				a.begun[i].ended, a.begun[i].how = true, e.End
+				a.begun[i].log = e.Text
 			}
 		}
 	}
@@ -191,7 +188,8 @@ func chaosWorker() error {
 			return nil
 		}
 	}
-	opts := []hbjetstream.Option{chaosLimits, hbjetstream.WithBackoff(20*time.Millisecond, 100*time.Millisecond)}
+	opts := []hbjetstream.Option{chaosLimits, hbjetstream.WithBackoff(20*time.Millisecond, 100*time.Millisecond),
+		hbjetstream.WithLogger(slog.New(&teller{tell}))}
 	if number%2 == 0 {
 		opts = append(opts, hbjetstream.WithConn(nc))
 	}
@@ -202,65 +200,78 @@ func chaosWorker() error {
 		}
 		e := entry{Message: meta.Sequence.Stream, Delivery: meta.NumDelivered}
 		e.Plan = planFor(seed, e.Message, e.Delivery)
-		say := func(op, end string) string {
+		say := func(op string) string {
+			heartbeat.Beat(ctx)
 			e := e
-			e.Op, e.End = op, end
+			e.Op = op
 			return tell(e)
 		}
-		end := func(err error) error {
-			if err == nil {
-				say("end", "")
-			} else {
-				say("end", err.Error())
-			}
-			return err
-		}
 		random := rand.New(rand.NewPCG(seed, e.Message<<8|e.Delivery))
-		say("begin", "")
+		say("begin")
 		switch e.Plan {
 		case errs:
-			return end(errBroken)
+			return errBroken
 		case panics:
-			end(errors.New("panic"))
 			panic("chaos")
 		case rejects:
-			return end(hbjetstream.Reject(fmt.Errorf("message %d makes no sense", e.Message)))
+			return hbjetstream.Reject(fmt.Errorf("message %d makes no sense", e.Message))
 		case poisons:
-			end(fmt.Errorf("message %d is toxic", e.Message))
 			if e.Delivery%2 == 0 {
 				panic(fmt.Sprintf("message %d is toxic", e.Message))
 			}
 			return fmt.Errorf("message %d is toxic", e.Message)
 		case stalls:
 			<-ctx.Done()
-			say("end", context.Cause(ctx).Error())
 			time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond) // beyond the grace, or not
-			say("apply", "")
+			say("apply")
 			return nil // it does not matter any more
 		case ignores:
-			say("end", "deaf")
 			time.Sleep(chaosLimits.Idle + chaosLimits.Grace + 300*time.Millisecond)
-			say("apply", "")
+			say("apply")
 			return nil
 		case long:
 			for begun := time.Now(); time.Since(begun) < chaosAckWait*4/3; heartbeat.Beat(ctx) {
 				select {
 				case <-ctx.Done():
-					return end(context.Cause(ctx))
+					return context.Cause(ctx)
 				case <-time.After(50 * time.Millisecond):
 				}
 			}
 		default:
 			time.Sleep(time.Duration(random.IntN(80)) * time.Millisecond)
 		}
-		if say("apply", "") == refused {
-			return end(errors.New("another has begun"))
+		if say("apply") == refused {
+			return errors.New("another has begun")
 		}
-		return end(context.Cause(ctx)) // nil if all is well
+		return nil
 	}, opts...)
 }
 
 func init() { children["chaos"] = chaosWorker }
+
+// A teller has the ledger know what is logged about messages.
+type teller struct{ tell func(entry) string }
+
+func (*teller) Enabled(context.Context, slog.Level) bool { return true }
+func (t *teller) WithAttrs([]slog.Attr) slog.Handler     { return t }
+func (t *teller) WithGroup(string) slog.Handler          { return t }
+
+func (t *teller) Handle(_ context.Context, r slog.Record) error {
+	e := entry{Op: "log", Text: r.Message}
+	r.Attrs(func(a slog.Attr) bool {
+		switch a.Key {
+		case "sequence":
+			e.Message = a.Value.Uint64()
+		case "delivery":
+			e.Delivery = a.Value.Uint64()
+		}
+		return true
+	})
+	if e.Message > 0 {
+		t.tell(e)
+	}
+	return nil
+}
 
 // 1000 messages, 4 processes, of which some are killed with SIGKILL, some stopped, and some
 // lose their connection; functions that stall, are deaf, fail and panic. Every message is done
@@ -413,6 +424,7 @@ func TestChaos(t *testing.T) {
 	book.mu.Lock()
 	defer book.mu.Unlock()
 	executions, byBlow, done := 0, 0, 0
+	why := map[string]int{} // redeliveries by what was logged
 	for m := uint64(1); m <= chaosMessages; m++ {
 		a := book.messages[m]
 		if a == nil {
@@ -438,13 +450,24 @@ func TestChaos(t *testing.T) {
 			} else if i == 0 && x.Delivery > 1 {
 				byBlow += int(x.Delivery - 1)
 			}
-			if number == 0 || x.Plan.again() || x.ended && x.how != "" && x.Plan != rejects {
+			if number == 0 {
 				continue
 			}
-			// It worked, or would have, and was delivered again all the same.
-			byBlow++
-			if !explained(x.Worker, x.at, next) {
-				t.Errorf("message %d: delivery %d (%s, %q) was followed by another without a reason", m, x.Delivery, x.Plan, x.how)
+			if x.log == "" { // its worker was killed, or the connection lost
+				byBlow++
+				if !explained(x.Worker, x.at, next) {
+					t.Errorf("message %d: delivery %d (%s) was followed by another without a reason", m, x.Delivery, x.Plan)
+				}
+			}
+			if x.log == "terminated" {
+				t.Errorf("message %d: delivery %d was followed by another, after it had been terminated", m, x.Delivery)
+			}
+			why[x.log]++
+		}
+		if last.log != "" && last.log != "terminated" && !given[m] {
+			// Settled by another delivery, of which nothing is known.
+			if !explained(0, last.at, time.Now()) {
+				t.Errorf("message %d: %q in its last delivery, %d (%s)", m, last.log, last.Delivery, last.Plan)
 			}
 		}
 		switch plan := last.Plan; {
@@ -477,6 +500,7 @@ func TestChaos(t *testing.T) {
 	if book.refused+book.late == 0 {
 		t.Error("no zombie has tried its effect")
 	}
+	t.Logf("redelivered, by what was logged: %v", why)
 	t.Logf("%d executions of %d messages: %d done, %d terminated, %d beyond MaxDeliver; %d lost to %d blows; effects of zombies: %d refused, %d there before; %d messages were left after the last blow",
 		executions, chaosMessages, done, len(terms), len(given), byBlow, len(blows), book.refused, book.late, leftAfterBlows)
 }
