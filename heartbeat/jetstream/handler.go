@@ -137,11 +137,3 @@ func (w *worker) conclude(ctx context.Context, d *delivery, err error) {
 		w.warn("given back", d, "delay", o.delay, "error", text(err))
 	}
 }
-
-// text is for errors that would come as a group of attributes.
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}

@@ -87,7 +87,7 @@ func TestOutcomeReachesTheServer(t *testing.T) {
 			deliveries int
 			apart      time.Duration // at the least, the first two
 		}{
-			"jobs.1": {1, 0}, "jobs.2": {1, 0}, "jobs.3": {2, time.Second},
+			"jobs.1": {1, 0}, "jobs.2": {1, 0}, "jobs.3": {2, time.Second / 2},
 			"jobs.4": {2, delay}, "jobs.5": {3, delay}, "jobs.6": {2, 2 * delay},
 		} {
 			got := seen[subject]
@@ -149,7 +149,8 @@ func TestStalledMessageGoesToAnother(t *testing.T) {
 		if len(turns) > 0 {
 			t.Errorf("%d deliveries too many", len(turns))
 		}
-		if got := first.ended.Sub(first.begun); got < idle {
+		// The execution has begun a little before its function.
+		if got := first.ended.Sub(first.begun); got < idle/2 {
 			t.Errorf("the first was stopped after %v", got)
 		}
 		if second.begun.Before(first.ended) {

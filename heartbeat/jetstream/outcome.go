@@ -74,7 +74,7 @@ func (w *worker) judge(ctx context.Context, err error, delivery uint64) outcome 
 	}
 	if w.maxDeliver > 0 && delivery >= uint64(w.maxDeliver) {
 		// The server would keep it in the stream and deliver it to nobody, without a reason.
-		return outcome{verb: term, reason: reason(fmt.Sprintf("delivery %d of %d: %v", delivery, w.maxDeliver, err))}
+		return outcome{verb: term, reason: reason(fmt.Sprintf("delivery %d of %d: %s", delivery, w.maxDeliver, text(err)))}
 	}
 	o := outcome{verb: nak, delay: w.backoff(delivery)}
 	var after *afterError
@@ -93,6 +93,18 @@ func (w *worker) judge(ctx context.Context, err error, delivery uint64) outcome 
 		o.delay = max(o.delay, stopped.Limits.Grace)
 	}
 	return o
+}
+
+// text is what there is to say of an execution in one line: how it ended and, where it was
+// stopped, how far it had got.
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	if stopped, ok := err.(*timeout.Error); ok && stopped.Detail != nil {
+		return fmt.Sprintf("%v; last: %v", err, stopped.Detail)
+	}
+	return err.Error()
 }
 
 // maxReason keeps a reason, which goes into an advisory, from exceeding what the server

@@ -45,6 +45,13 @@ func beats(ctx context.Context, _ jetstream.Msg) error {
 	}
 }
 
+// detail says how far it is, and hangs.
+func detail(ctx context.Context, _ jetstream.Msg) error {
+	heartbeat.BeatWith(ctx, "3 of 7")
+	<-ctx.Done()
+	return nil
+}
+
 // deaf goes on for a minute, whatever it is told.
 func deaf(context.Context, jetstream.Msg) error {
 	time.Sleep(time.Minute)
@@ -76,6 +83,7 @@ func TestOutcome(t *testing.T) {
 		"idle":                               {fn: hangs(nil), want: "5s nak"},
 		"idle again":                         {fn: hangs(nil), delivery: 2, want: "5s nak 2s"},
 		"idle on the last delivery":          {fn: hangs(nil), delivery: 2, maxDeliver: 2, want: "5s term delivery 2 of 2: " + idle},
+		"idle after a detail, the last time": {fn: detail, delivery: 2, maxDeliver: 2, want: "5s term delivery 2 of 2: " + idle + "; last: 3 of 7"},
 		"total":                              {fn: beats, want: "8s nak"},
 		"total on the last delivery":         {fn: beats, delivery: 1, maxDeliver: 1, want: "8s term delivery 1 of 1: " + total},
 		"abandoned":                          {fn: deaf, want: "8s nak 3s"},
