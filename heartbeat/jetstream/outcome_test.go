@@ -103,6 +103,7 @@ func TestOutcome(t *testing.T) {
 		"panicked":                           {fn: func(context.Context, jetstream.Msg) error { panic("oh") }, delivery: 2, want: "0s nak 2s"},
 		"ended its goroutine":                {fn: func(context.Context, jetstream.Msg) error { runtime.Goexit(); return nil }, want: "0s nak 1s"},
 		"rejected an inner timeout":          {fn: fails(hbjetstream.Reject(&timeout.Error{Kind: timeout.Idle})), want: "0s term " + (&timeout.Error{Kind: timeout.Idle}).Error()},
+		"an inner abort":                     {fn: fails(&timeout.Error{Kind: timeout.Aborted}), want: "0s nak 1s"},
 		"back-off of one's own":              {fn: fails(errBroken), delivery: 3, opts: []hbjetstream.Option{hbjetstream.WithBackoff(10*time.Millisecond, time.Second)}, want: "0s nak 40ms"},
 		"back-off up to its end":             {fn: fails(errBroken), delivery: 3, opts: []hbjetstream.Option{hbjetstream.WithBackoff(10*time.Second, 35*time.Second)}, want: "0s nak 35s"},
 		"back-off longer than its end":       {fn: fails(errBroken), opts: []hbjetstream.Option{hbjetstream.WithBackoff(time.Minute, time.Second)}, want: "0s nak 1s"},
