@@ -11,16 +11,16 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// ErrLeaseLost is the cause of a function's context, and is in the tree of the error of its
-// execution, when the server could not be told in time that the message is still being
-// worked on: it may be given to another worker from now on.
-var ErrLeaseLost = errors.New("hbjetstream: the message may be another worker's by now")
+// ErrLeaseLost is the cause of a function's context when no renewal has reached the server in
+// time: from now on the message may be redelivered to another worker. It is in the tree of the
+// execution's error.
+var ErrLeaseLost = errors.New("hbjetstream: lease lost: the message may have been redelivered")
 
-// A delivery is a message as the function gets it, for as long as it is ours.
+// A delivery is a message as the function receives it, for as long as its lease lasts.
 //
-// The server tells deliveries of a message apart by nothing: an ack, nak or in-progress of
-// this one acts on the one that is out when it arrives. So there is one way out, wire, and
-// one word that closes it, over.
+// The server does not distinguish deliveries of a message: an ack, nak or renewal of this one
+// acts on whichever is outstanding when it arrives. So all that is sent passes through wire,
+// and nothing is sent once over is set.
 type delivery struct {
 	jetstream.Msg
 	w       *worker
@@ -29,20 +29,20 @@ type delivery struct {
 
 	wire chan struct{} // full while something is being sent
 
-	mu      sync.Mutex
-	over    error     // nil while it is ours, then ErrMsgAlreadyAckd or ErrLeaseLost
-	until   time.Time // it is certainly ours before
-	hush    func()    // ends the renewal that is being sent
-	renewal *time.Timer
-	loss    *time.Timer // from the first renewal on; most messages are done before
+	mu            sync.Mutex
+	over          error     // nil during the lease, then ErrMsgAlreadyAckd or ErrLeaseLost
+	until         time.Time // the lease is relied upon until then
+	cancelRenewal func()    // of the one that is being sent
+	renewal       *time.Timer
+	loss          *time.Timer // from the first renewal on; most messages are done before
 }
 
-func (w *worker) deliver(msg jetstream.Msg, lose context.CancelCauseFunc) *delivery {
+func (w *worker) newDelivery(msg jetstream.Msg, lose context.CancelCauseFunc) *delivery {
 	d := &delivery{Msg: msg, w: w, lose: lose, wire: make(chan struct{}, 1)}
-	// The server's time began when it sent the message. What there is of it on the way is
-	// covered by what is left of the lease when until comes.
+	// AckWait began when the server sent the message. The sixth of the lease that is not relied
+	// upon covers the time that the message has been on its way.
 	d.until = time.Now().Add(w.sure())
-	d.mu.Lock() // renew reads renewal
+	d.mu.Lock() // renew reads d.renewal
 	d.renewal = time.AfterFunc(w.lease/3, d.renew)
 	d.mu.Unlock()
 	return d
@@ -57,52 +57,52 @@ func (d *delivery) meta() *jetstream.MsgMetadata {
 	return new(jetstream.MsgMetadata)
 }
 
-// sure is for how long a renewal is relied upon. The rest is for the function to stop in,
-// before the message is somebody else's.
+// sure is how long a renewal is relied upon. The rest of the lease is for the function to stop
+// in, before the message is redelivered.
 func (w *worker) sure() time.Duration { return w.lease - w.lease/6 }
 
-// renew runs on the timer's goroutine, and is never running twice.
+// renew runs on the timer's goroutine, one call at a time: only its end sets the timer again.
 func (d *delivery) renew() {
 	d.mu.Lock()
-	if d.ended() {
+	if d.isOver() {
 		d.mu.Unlock()
 		return
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), d.until)
 	defer cancel()
-	d.hush = cancel
+	d.cancelRenewal = cancel
 	if d.loss == nil {
-		// On its own, since what is sent may block in the connection.
+		// A timer of its own, since sending may block in the connection.
 		d.loss = time.AfterFunc(time.Until(d.until), d.expire)
 	}
 	d.mu.Unlock()
 
-	if d.take(ctx) != nil {
+	if d.acquire(ctx) != nil {
 		return
 	}
-	sent, err := d.w.tell(ctx, d.Msg, inProgress, 0, "")
+	sent, err := d.w.send(ctx, d.Msg, inProgress, 0, "")
 	d.release()
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil || d.over != nil {
-		return // expire will be called, or need not be
+		return // in the first case expire follows
 	}
 	d.until = sent.Add(d.w.sure())
 	d.loss.Reset(time.Until(d.until))
 	d.renewal.Reset(time.Until(sent.Add(d.w.lease / 3)))
 }
 
-// expire is the end if no renewal has come between.
+// expire ends the lease, unless it has been renewed meanwhile.
 func (d *delivery) expire() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.ended()
+	d.isOver()
 }
 
-// ended says whether nothing may be sent any more, and notices when that is so because time
-// has run out. It is called with the lock held.
-func (d *delivery) ended() bool {
+// isOver reports whether nothing may be sent any more. If the lease has run out, it ends it. It
+// is called with the lock held.
+func (d *delivery) isOver() bool {
 	if d.over == nil && !time.Now().Before(d.until) {
 		d.end(ErrLeaseLost)
 		d.lose(ErrLeaseLost)
@@ -117,13 +117,13 @@ func (d *delivery) end(why error) {
 	if d.loss != nil {
 		d.loss.Stop()
 	}
-	if d.hush != nil {
-		d.hush()
+	if d.cancelRenewal != nil {
+		d.cancelRenewal()
 	}
 }
 
-// take gets hold of the wire, if there is still something to be sent.
-func (d *delivery) take(ctx context.Context) error {
+// acquire takes the wire, unless nothing may be sent any more.
+func (d *delivery) acquire(ctx context.Context) error {
 	select {
 	case d.wire <- struct{}{}:
 	case <-ctx.Done():
@@ -131,7 +131,7 @@ func (d *delivery) take(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.ended() {
+	if d.isOver() {
 		d.release()
 		return d.over
 	}
@@ -140,27 +140,27 @@ func (d *delivery) take(ctx context.Context) error {
 
 func (d *delivery) release() { <-d.wire }
 
-// stopTime is for how long a worker that stops tries to have an outcome stored.
+// stopTime bounds how long a worker that stops tries to have an outcome confirmed.
 const stopTime = 5 * time.Second
 
-// settle sends the last word. It tries for as long as the message is ours and, where the
-// work has ended, not much longer.
+// settle sends the outcome. It retries until the lease ends, and for stopTime at most once work
+// has ended.
 func (d *delivery) settle(work context.Context, o outcome) error {
 	d.mu.Lock()
-	if d.ended() {
+	if d.isOver() {
 		defer d.mu.Unlock()
 		return d.over
 	}
 	d.renewal.Stop()
-	if d.hush != nil {
-		d.hush()
+	if d.cancelRenewal != nil {
+		d.cancelRenewal()
 	}
 	until := d.until
 	d.mu.Unlock()
 
-	err := d.ackQuickly(until, o)
+	err := d.ackFast(until, o)
 	if err != nil {
-		err = d.tell(work, until, o)
+		err = d.sendOutcome(work, until, o)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,25 +170,24 @@ func (d *delivery) settle(work context.Context, o outcome) error {
 	return err
 }
 
-var errNotQuickly = errors.New("not an ack, or not connected")
+var errNotFast = errors.New("not an ack, or not connected")
 
-// ackQuickly is for nearly all messages. It does not look first whether the server can be
-// reached, where looking costs as much as an ack: should an ack arrive late, it still says
-// what is true, that the work is done.
-func (d *delivery) ackQuickly(until time.Time, o outcome) error {
+// ackFast is for nearly all messages. It does not probe for the server first, since a probe
+// costs as much as the ack. Should the ack arrive late, it is still true: the work is done.
+func (d *delivery) ackFast(until time.Time, o outcome) error {
 	if o.verb != ack || d.w.conn != nil && !d.w.conn.IsConnected() {
-		return errNotQuickly
+		return errNotFast
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), min(d.w.attempt(), time.Until(until)))
 	defer cancel()
-	if err := d.take(ctx); err != nil {
+	if err := d.acquire(ctx); err != nil {
 		return err
 	}
 	defer d.release()
 	return d.Msg.DoubleAck(ctx)
 }
 
-func (d *delivery) tell(work context.Context, until time.Time, o outcome) error {
+func (d *delivery) sendOutcome(work context.Context, until time.Time, o outcome) error {
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	defer context.AfterFunc(work, func() {
@@ -198,19 +197,19 @@ func (d *delivery) tell(work context.Context, until time.Time, o outcome) error 
 			cancel()
 		}
 	})()
-	// What else may hold the wire is an ack of the function itself that has been abandoned
-	// in it. Then it is the last word.
-	if err := d.take(ctx); err != nil {
+	// The wire may be held by an acknowledgement of the function's own, in which it was
+	// abandoned. Then that one counts, if it arrives.
+	if err := d.acquire(ctx); err != nil {
 		return err
 	}
 	defer d.release()
-	_, err := d.w.tell(ctx, d.Msg, o.verb, o.delay, o.reason)
+	_, err := d.w.send(ctx, d.Msg, o.verb, o.delay, o.reason)
 	return err
 }
 
-// own sends an ack of the function itself.
-func (d *delivery) own(ctx context.Context, send func() error) error {
-	if err := d.take(ctx); err != nil {
+// ownAck sends an acknowledgement of the function itself.
+func (d *delivery) ownAck(ctx context.Context, send func() error) error {
+	if err := d.acquire(ctx); err != nil {
 		return err
 	}
 	defer d.release()
@@ -225,29 +224,29 @@ func (d *delivery) own(ctx context.Context, send func() error) error {
 	return err
 }
 
-func (d *delivery) Ack() error { return d.own(context.Background(), d.Msg.Ack) }
+func (d *delivery) Ack() error { return d.ownAck(context.Background(), d.Msg.Ack) }
 
 func (d *delivery) DoubleAck(ctx context.Context) error {
-	return d.own(ctx, func() error { return d.Msg.DoubleAck(ctx) })
+	return d.ownAck(ctx, func() error { return d.Msg.DoubleAck(ctx) })
 }
 
-func (d *delivery) Nak() error { return d.own(context.Background(), d.Msg.Nak) }
+func (d *delivery) Nak() error { return d.ownAck(context.Background(), d.Msg.Nak) }
 
 func (d *delivery) NakWithDelay(delay time.Duration) error {
-	return d.own(context.Background(), func() error { return d.Msg.NakWithDelay(delay) })
+	return d.ownAck(context.Background(), func() error { return d.Msg.NakWithDelay(delay) })
 }
 
-func (d *delivery) Term() error { return d.own(context.Background(), d.Msg.Term) }
+func (d *delivery) Term() error { return d.ownAck(context.Background(), d.Msg.Term) }
 
 func (d *delivery) TermWithReason(reason string) error {
-	return d.own(context.Background(), func() error { return d.Msg.TermWithReason(reason) })
+	return d.ownAck(context.Background(), func() error { return d.Msg.TermWithReason(reason) })
 }
 
-// InProgress is a heartbeat. The server hears of it by the renewals.
+// InProgress is a heartbeat. Renewals are sent anyway.
 func (d *delivery) InProgress() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.ended() {
+	if d.isOver() {
 		return d.over
 	}
 	d.monitor.Beat()

@@ -63,6 +63,7 @@ type fakeMsg struct {
 	jetstream.Msg
 	delivery uint64
 	begun    time.Time
+	data     string
 	fail     func(what string) error // nil never fails
 
 	mu   sync.Mutex
@@ -96,7 +97,7 @@ func (m *fakeMsg) Metadata() (*jetstream.MsgMetadata, error) {
 
 func (m *fakeMsg) Subject() string { return "jobs" }
 func (m *fakeMsg) Reply() string   { return "$JS.ACK" }
-func (m *fakeMsg) Data() []byte    { return []byte("data") }
+func (m *fakeMsg) Data() []byte    { return []byte(m.data) }
 
 func (m *fakeMsg) Ack() error                         { return m.say("ack") }
 func (m *fakeMsg) Nak() error                         { return m.say("nak") }

@@ -12,26 +12,26 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Handler gives a handler for c.Consume, whose options must have
-// [jetstream.PullMaxMessages](1), that calls fn for each message under the limits of opts.
-// fn's context carries the heartbeat, and calling InProgress on the message is one.
+// Handler returns a handler for c.Consume that calls fn for each message under the limits of
+// opts. fn's context carries the heartbeat; calling InProgress on the message is a heartbeat
+// too. Consume must have the option [jetstream.PullMaxMessages](1): messages that wait in its
+// buffer are not renewed.
 //
-// Until fn has returned or been abandoned, the message is kept: the server is told that it
-// is in progress every third of the consumer's AckWait, or of its shortest BackOff. The
-// limits alone decide that fn is stuck. What becomes of the message then is in the table
-// that opens this package. An acknowledgement that fn itself sends through the message
-// decides instead; after that, what fn returns is only logged.
+// Until fn has returned or been abandoned, the message is kept: a renewal is sent every third of
+// the consumer's AckWait, or of its shortest BackOff. Only the limits decide that fn is stuck.
+// The table in the package documentation has what is sent then. If fn itself acknowledges the
+// message, that counts, and what fn returns is only logged.
 //
-// The handler returns when the server has the outcome, or when it is known that it cannot be
-// told; it is safe for concurrent use. To work on n messages at a time, call c.Consume n
-// times. The settings of the consumer are those that c knows when Handler is called.
+// The handler returns when the outcome is confirmed or cannot be, at the latest when the lease
+// ends. It is safe for concurrent use: to work on n messages at a time, call c.Consume n times.
+// The consumer's settings are those of c.CachedInfo when Handler is called.
 //
-// Prefer [Run] where messages may take longer than AckWait. Once the connection has been
-// lost, Consume asks for a message while another is being worked on, and goes on doing so
-// whatever PullMaxMessages says; the one that waits is delivered a second time after AckWait.
+// Prefer [Run] where a message may take longer than AckWait. After a reconnect, Consume pulls a
+// message while another is being worked on, and keeps doing so whatever PullMaxMessages says.
+// The one in the buffer is not renewed, so each message is delivered twice.
 //
-// Handler panics if c or fn is nil, or if c does not have the AckExplicit policy: under the
-// others an outcome is lost, or is that of other messages too.
+// Handler panics if c or fn is nil, or if c does not have the AckExplicit policy: with the
+// others outcomes are lost, or apply to other messages too.
 func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts ...Option) jetstream.MessageHandler {
 	w, err := newWorker(c, fn, opts)
 	if err != nil {
@@ -44,12 +44,12 @@ func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error
 type worker struct {
 	settings
 	c          jetstream.Consumer
-	info       *jetstream.ConsumerInfo // as it was when the worker was made
+	info       *jetstream.ConsumerInfo // as of newWorker
 	fn         func(context.Context, jetstream.Msg) error
 	lease      time.Duration
 	maxDeliver int
 
-	*owner // of Run
+	*owner // nil in a Handler
 }
 
 // defaultAckWait is the server's.
@@ -74,23 +74,23 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 	if w.lease <= 0 {
 		w.lease = defaultAckWait
 	}
-	for _, d := range info.Config.BackOff { // AckWait is not looked at where there are any
+	for _, d := range info.Config.BackOff { // the server ignores AckWait where there are any
 		w.lease = min(w.lease, d)
 	}
 	if len(info.Config.BackOff) > 0 {
-		w.log.Warn("with a BackOff, the server redelivers messages that failed later than they were to be",
+		w.log.Warn("the consumer has a BackOff: naks are delayed for longer than they say",
 			"stream", info.Stream, "consumer", info.Name)
 	}
 	return w, nil
 }
 
-// handle runs the function on one message and has the server know the outcome. The work ends
-// with ctx. Where the function was abandoned, and this is for Run, returned is closed when it
-// does return.
+// handle runs the function on one message and sends the outcome. The function is aborted when
+// ctx ends. In Run, where the function was abandoned, returned is closed when it returns after
+// all; otherwise returned is nil.
 func (w *worker) handle(ctx context.Context, msg jetstream.Msg) (returned <-chan struct{}) {
 	work, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	d := w.deliver(msg, lose)
+	d := w.newDelivery(msg, lose)
 	var done chan struct{}
 	if w.owner != nil {
 		done = make(chan struct{})
@@ -109,28 +109,28 @@ func (w *worker) handle(ctx context.Context, msg jetstream.Msg) (returned <-chan
 	return nil
 }
 
-// conclude has the server know the outcome, and the log what became of the message where
-// that is not simply done. What stopped the function is logged by timeout.Run.
+// conclude sends the outcome, and logs it unless the message is simply done. timeout.Run has
+// logged what stopped the function.
 func (w *worker) conclude(ctx context.Context, d *delivery, err error) {
 	o := outcome{verb: ack}
 	if err != nil {
-		o = w.judge(ctx, err, d.meta().NumDelivered)
+		o = w.decide(ctx, err, d.meta().NumDelivered)
 	}
 	if o.verb == nak {
-		w.hush()
+		w.waitForPulls()
 	}
 	failed := d.settle(ctx, o)
 	switch {
 	case errors.Is(failed, ErrLeaseLost):
-		w.warn("the message was lost: the server may have given it to another worker", d, "error", text(err))
+		w.warn("lease lost: the message may have been redelivered", d, "error", text(err))
 	case errors.Is(failed, jetstream.ErrMsgAlreadyAckd):
 		if err != nil {
-			w.warn("the function failed after it had settled its message itself", d, "error", text(err))
+			w.warn("the function failed after acknowledging the message itself", d, "error", text(err))
 		}
 	case failed != nil && o.verb == ack:
-		w.warn("done, but the server may not know: the message may be delivered again", d, "error", failed)
+		w.warn("ack unconfirmed: the message is done but may be redelivered", d, "error", failed)
 	case failed != nil:
-		w.warn("the server may not know the outcome: the message waits for AckWait", d, "outcome", text(err), "error", failed)
+		w.warn("outcome unconfirmed: the message may wait for AckWait", d, "outcome", text(err), "error", failed)
 	case o.verb == term:
 		w.warn("terminated", d, "reason", o.reason)
 	case o.verb == nak:

@@ -208,7 +208,7 @@ func TestLog(t *testing.T) {
 		`level=WARN msg="given back"` + of(3, 1) + `delay=0s error="panic: oh`,
 		`level=WARN msg="given back"` + of(4, 1) + `delay=0s error="No progress for 1s`,
 		`msg="tool timed out" tool=workers`, // by timeout.Run
-		`level=WARN msg="the function failed after it had settled its message itself"` + of(5, 1) + `error=broken`,
+		`level=WARN msg="the function failed after acknowledging the message itself"` + of(5, 1) + `error=broken`,
 	} {
 		if eventually(t, slack, func() bool { return strings.Contains(log.String(), want) },
 			func() string { return fmt.Sprintf("no line with\n%s\nin\n%s", want, log.String()) }); t.Failed() {

@@ -10,12 +10,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Reject is what a function returns for a message that will never succeed: it is terminated
-// with the text of err as the reason, and not delivered again. Of a nil err it is nil.
+// Reject returns the error for a message that will never succeed: it is terminated, with the
+// text of err as the reason (up to 1 KiB), and not redelivered. Reject(nil) is nil.
 //
-// A function that was stopped, by a limit or at shutdown, has no say: its message is
-// delivered again although it returns a Reject, since errors of a cancelled context are
-// easily taken for those of the message.
+// It does not count where the function was stopped, by a limit or at shutdown: an error of a
+// cancelled context is easily mistaken for one of the message.
 func Reject(err error) error {
 	if err == nil {
 		return nil
@@ -28,9 +27,9 @@ type rejectError struct{ err error }
 func (e *rejectError) Error() string { return e.err.Error() }
 func (e *rejectError) Unwrap() error { return e.err }
 
-// After is what a function returns to have its message delivered again in d, and not after
-// the back-off; at once if d is not positive. It is an error even where err is nil, for a
-// message whose time has not come. [Reject] in err's tree goes before it.
+// After returns the error for a message to be redelivered in d instead of after the back-off; at
+// once if d is not positive. After(d, nil) is an error too, for a message whose time has not
+// come. A [Reject] in err's tree takes precedence.
 func After(d time.Duration, err error) error { return &afterError{d, err} }
 
 type afterError struct {
@@ -47,7 +46,7 @@ func (e *afterError) Error() string {
 
 func (e *afterError) Unwrap() error { return e.err }
 
-// An outcome is what the server is to hear of an execution.
+// An outcome is what is sent to the server about an execution.
 type outcome struct {
 	verb   verb
 	delay  time.Duration // of a nak
@@ -63,17 +62,17 @@ const (
 	inProgress
 )
 
-// judge decides what the error of an execution means for its message. ctx is what the
-// execution ran under, without the part that ends with the lease.
-func (w *worker) judge(ctx context.Context, err error, delivery uint64) outcome {
-	// Not errors.As: executions within this one may have left theirs anywhere in the tree.
+// decide returns the outcome for the error of an execution. ctx is that which ends with the
+// worker, not with the lease.
+func (w *worker) decide(ctx context.Context, err error, delivery uint64) outcome {
+	// Not errors.As, which would also find those of executions within this one.
 	stopped, _ := err.(*timeout.Error)
 	var rejected *rejectError
 	if stopped == nil && errors.As(err, &rejected) {
 		return outcome{verb: term, reason: reason(err.Error())}
 	}
 	if w.maxDeliver > 0 && delivery >= uint64(w.maxDeliver) {
-		// The server would keep it in the stream and deliver it to nobody, without a reason.
+		// After a nak the server would keep it in the stream, undelivered, without a reason.
 		return outcome{verb: term, reason: reason(fmt.Sprintf("delivery %d of %d: %s", delivery, w.maxDeliver, text(err)))}
 	}
 	o := outcome{verb: nak, delay: w.backoff(delivery)}
@@ -85,18 +84,17 @@ func (w *worker) judge(ctx context.Context, err error, delivery uint64) outcome 
 		}
 	case stopped.Kind == timeout.Aborted && ctx.Err() != nil: // this worker stops
 		o.delay = 0
-	case stopped.Timeout() && delivery == 1: // it may have been the worker's fault
+	case stopped.Timeout() && delivery == 1: // the cause may lie with this worker
 		o.delay = 0
 	}
 	if stopped != nil && stopped.Abandoned {
-		// The function works on. Whoever is next should not find it at work.
+		// The function works on. Avoid that the next delivery runs beside it, if possible.
 		o.delay = max(o.delay, stopped.Limits.Grace)
 	}
 	return o
 }
 
-// text is what there is to say of an execution in one line: how it ended and, where it was
-// stopped, how far it had got.
+// text returns the error in one line, with the newest detail of an execution that was stopped.
 func text(err error) string {
 	if err == nil {
 		return ""
@@ -107,8 +105,8 @@ func text(err error) string {
 	return err.Error()
 }
 
-// maxReason keeps a reason, which goes into an advisory, from exceeding what the server
-// takes as a message: then the message would not be terminated at all.
+// maxReason bounds a reason. One above the server's limit for a payload could not be sent, and
+// the message would not be terminated at all.
 const maxReason = 1024
 
 func reason(text string) string {

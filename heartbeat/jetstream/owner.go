@@ -5,52 +5,52 @@ import (
 	"sync"
 )
 
-// An owner is what a worker has that has its consumer to itself, as that of Run does.
+// An owner is the part of a worker that only Run has, which has the consumer to itself.
 type owner struct {
-	take context.Context // when it ends, no more messages are asked for
+	pulling context.Context // when it ends, no more messages are pulled
 
-	// c.Info writes what the rest of c reads without a lock. Nobody else uses c, so it may be
-	// called, by one at a time.
-	asking chan struct{}
+	// c.Info writes a field that other methods read without a lock. Only Run uses c, and calls
+	// c.Info while probing is full.
+	probing chan struct{}
 
-	mu   sync.Mutex
-	shut bool           // asks grows no more
-	asks sync.WaitGroup // requests that are out
+	mu    sync.Mutex
+	shut  bool           // no more pulls begin
+	pulls sync.WaitGroup // those that are outstanding
 }
 
-// ask has the server answer a question about the consumer.
-func (w *worker) ask(ctx context.Context) error {
+// probe makes a round trip to the server.
+func (w *worker) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, w.attempt())
 	defer cancel()
 	select {
-	case w.asking <- struct{}{}:
+	case w.probing <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-w.asking }()
+	defer func() { <-w.probing }()
 	_, err := w.c.Info(ctx)
 	return err
 }
 
-func (o *owner) mayAsk() bool {
+func (o *owner) beginPull() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.shut || o.take.Err() != nil {
+	if o.shut || o.pulling.Err() != nil {
 		return false
 	}
-	o.asks.Add(1)
+	o.pulls.Add(1)
 	return true
 }
 
-// hush waits, when the worker stops, until nothing is asked for any more. What is given back
-// before would come to the next slot, and from there to the one after, and each time be a
-// delivery more towards MaxDeliver.
-func (o *owner) hush() {
-	if o == nil || o.take.Err() == nil {
+// waitForPulls waits, if the worker stops, until no pull request is outstanding. A message that
+// is given back earlier would be delivered to the next slot, which gives it back too, and each of
+// these deliveries counts towards MaxDeliver.
+func (o *owner) waitForPulls() {
+	if o == nil || o.pulling.Err() == nil {
 		return
 	}
 	o.mu.Lock()
 	o.shut = true
 	o.mu.Unlock()
-	o.asks.Wait()
+	o.pulls.Wait()
 }

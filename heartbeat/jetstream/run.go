@@ -12,28 +12,27 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrStuck is what [Run] returns when all of its functions have been abandoned and none has
-// returned since: the process is best restarted.
-var ErrStuck = errors.New("hbjetstream: every function has been abandoned and still runs")
+// ErrStuck is returned by [Run] when all of its functions have been abandoned and none has
+// returned since. The process is best restarted.
+var ErrStuck = errors.New("hbjetstream: all functions have been abandoned and are still running")
 
-// Run calls fn, for up to n messages of c at a time, as [Handler] does, until ctx ends or
-// taking messages makes no sense any more. A message is asked for when there is a function
-// free to take it, never before, so that none waits here while its AckWait runs. A function
-// that was abandoned is free when it has returned.
+// Run calls fn for the messages of c, up to n at a time, as a [Handler] does. It pulls a message
+// only when there is room for it, so that none waits in a buffer while its AckWait runs. A
+// function that was abandoned occupies its place until it returns.
 //
-// When ctx ends, no more messages are taken. What runs is aborted, with the cause of ctx, or
-// goes on for as long as [WithDrain] says and is aborted then; its messages are given back
-// and may be delivered to another worker at once. Run returns when all of that is done and
-// known to be: at the latest a second for what was being asked for, or the drain, the grace
-// and 5 s after ctx has ended. Then the result is nil.
+// Run ends when ctx does, and then returns nil. No more messages are pulled. Functions that run
+// are aborted, with the cause of ctx: at once, or after the time of [WithDrain]. Their messages
+// are given back, and redelivered at once. Run returns when that is confirmed, at the latest the
+// drain, the grace and 10 s after the end of ctx, and 2 s after it if no function runs.
 //
-// It is an error if n is less than 1, if c does not have the AckExplicit policy, if the
-// consumer or its stream are deleted, if the connection is closed, or if all n functions are
-// abandoned and none returns within AckWait ([ErrStuck]). What runs then is ended as above.
-// While the connection is lost, or the server away, Run waits. Panics if c or fn is nil.
+// Run ends in the same way, and returns an error, if the consumer or its stream is deleted, if
+// the connection is closed, or if all n functions are abandoned and none returns within AckWait
+// ([ErrStuck]). While the connection is lost or the server unavailable, it waits. If n is less
+// than 1, or c does not have the AckExplicit policy, nothing is started and the error says so.
 //
-// Until Run returns, c must be used for nothing else, since Run calls c.Info, which is not
-// safe for concurrent use.
+// Nothing else may use c until Run returns, since c.Info is not safe for concurrent use.
+//
+// Run panics if c or fn is nil.
 func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Context, jetstream.Msg) error, opts ...Option) error {
 	w, err := newWorker(c, fn, opts)
 	if err != nil {
@@ -45,16 +44,16 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 	if ctx.Err() != nil {
 		return nil
 	}
-	take, stop := context.WithCancelCause(ctx)
+	pulling, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	w.owner = &owner{take: take, asking: make(chan struct{}, 1)}
-	// The work does not end with ctx, but when this says so.
+	w.owner = &owner{pulling: pulling, probing: make(chan struct{}, 1)}
+	// The functions are aborted when this is, which may be later than the end of ctx.
 	work, abort := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
 
 	var failure atomic.Pointer[error]
 	fail := func(err error) {
-		if take.Err() == nil { // or it is a consequence of the end, and not its reason
+		if pulling.Err() == nil { // an error after the end is a consequence of it
 			failure.CompareAndSwap(nil, &err)
 			stop(err)
 		}
@@ -71,7 +70,7 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 	ended := make(chan struct{})
 	drain.Go(func() {
 		select {
-		case <-take.Done():
+		case <-pulling.Done():
 		case <-ended:
 			return
 		}
@@ -81,7 +80,7 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 			case <-ended:
 			}
 		}
-		abort(context.Cause(take))
+		abort(context.Cause(pulling))
 	})
 	slots.Wait()
 	close(ended)
@@ -94,9 +93,9 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 	return nil
 }
 
-// slot works on one message after the other. A nil error means that take has ended.
+// slot handles one message after the other, until pulling ends or there is an error.
 func (w *worker) slot(work context.Context, stuck *stuck) error {
-	for w.take.Err() == nil {
+	for w.pulling.Err() == nil {
 		msg, err := w.next()
 		if err != nil {
 			return err
@@ -104,7 +103,7 @@ func (w *worker) slot(work context.Context, stuck *stuck) error {
 		if msg == nil {
 			continue
 		}
-		if w.take.Err() != nil {
+		if w.pulling.Err() != nil {
 			w.giveBack(work, msg)
 			return nil
 		}
@@ -116,23 +115,22 @@ func (w *worker) slot(work context.Context, stuck *stuck) error {
 		select {
 		case <-returned:
 			stuck.release()
-		case <-w.take.Done():
+		case <-w.pulling.Done():
 		}
 	}
 	return nil
 }
 
-// poll is how long a request for a message stays with the server. One that is taken back
-// earlier may have been answered with a message that then nobody has, until AckWait.
+// poll is how long a pull request stays with the server. Cancelling one earlier is no
+// alternative: a message that is on its way then would be with nobody until AckWait.
 const poll = time.Second
 
-// next gives a message, nil if there is none or the server is away for now, and an error if
-// there will be none any more.
+// next returns a message, or nil if there is none for now, or an error if there will be no more.
 func (w *worker) next() (jetstream.Msg, error) {
 	msg, err := w.request()
 	if errors.Is(err, nats.ErrNoResponders) {
-		// The server, or only what would answer for this consumer: for good, or for now.
-		if e := w.ask(w.take); e != nil {
+		// The server is unavailable, or the consumer, or that one has been deleted.
+		if e := w.probe(w.pulling); e != nil {
 			err = e
 		}
 	}
@@ -140,21 +138,21 @@ func (w *worker) next() (jetstream.Msg, error) {
 	case err == nil, errors.Is(err, nats.ErrTimeout):
 		return msg, nil
 	case gone(err), hopeless(err):
-		return nil, fmt.Errorf("hbjetstream: no more messages: %w", err)
+		return nil, fmt.Errorf("hbjetstream: cannot consume: %w", err)
 	}
-	w.log.Warn("no message can be asked for", "stream", w.info.Stream, "consumer", w.info.Name, "error", err)
+	w.log.Warn("pull request failed", "stream", w.info.Stream, "consumer", w.info.Name, "error", err)
 	select {
-	case <-w.take.Done():
+	case <-w.pulling.Done():
 	case <-time.After(poll):
 	}
 	return nil, nil
 }
 
 func (w *worker) request() (jetstream.Msg, error) {
-	if !w.mayAsk() {
+	if !w.beginPull() {
 		return nil, nil
 	}
-	defer w.asks.Done()
+	defer w.pulls.Done()
 	wait := poll
 	if most := w.info.Config.MaxRequestExpires; most > 0 {
 		wait = min(wait, most)
@@ -162,12 +160,12 @@ func (w *worker) request() (jetstream.Msg, error) {
 	return w.c.Next(jetstream.FetchMaxWait(wait))
 }
 
-// giveBack is for a message that arrives when the worker stops.
+// giveBack is for a message that arrives while the worker stops.
 func (w *worker) giveBack(work context.Context, msg jetstream.Msg) {
-	d := w.deliver(msg, func(error) {})
-	w.hush()
+	d := w.newDelivery(msg, func(error) {})
+	w.waitForPulls()
 	if err := d.settle(work, outcome{verb: nak}); err != nil {
-		w.warn("the worker stops, and the message waits for AckWait", d, "error", err)
+		w.warn("outcome unconfirmed: the message may wait for AckWait", d, "outcome", "the worker stops", "error", err)
 	}
 }
 
@@ -181,7 +179,7 @@ func gone(err error) bool {
 	return false
 }
 
-// A stuck stops a Run of which nothing is left but abandoned functions.
+// stuck ends a Run in which all functions have been abandoned.
 type stuck struct {
 	of    int
 	after time.Duration

@@ -373,6 +373,59 @@ func TestRunOfAbandonedFunctions(t *testing.T) {
 	close(release)
 }
 
+// Guarantee 6: Run ends AckWait after the last of its functions was abandoned, unless one of
+// them returns before.
+func TestStuck(t *testing.T) {
+	const ackWait = time.Minute
+	limits := timeout.Config{Total: time.Second, Grace: time.Second} // abandoned after 2 s
+	const forever = 1000 * time.Hour
+	for name, test := range map[string]struct {
+		take []time.Duration // how long the functions take, two at a time
+		want time.Duration   // when Run ends with ErrStuck; 0 is never
+	}{
+		"none":                   {[]time.Duration{0, 0, 0}, 0},
+		"one of two":             {[]time.Duration{forever, 0, 0}, 0},
+		"both":                   {[]time.Duration{forever, forever}, 2*time.Second + ackWait},
+		"both, one just returns": {[]time.Duration{forever, 2*time.Second + ackWait - 1}, 0},
+		"both, one is too late":  {[]time.Duration{forever, 2*time.Second + ackWait + 1}, 2*time.Second + ackWait},
+		"both, one later":        {[]time.Duration{forever, time.Second - 1, forever}, 3*time.Second - 1 + ackWait},
+		"again after a return":   {[]time.Duration{forever, 10 * time.Second, forever}, 12*time.Second + ackWait},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := consumerWith(func(c *jetstream.ConsumerConfig) { c.AckWait = ackWait })
+				for _, d := range test.take {
+					m := newFakeMsg(1)
+					m.data = d.String()
+					c.messages <- m
+				}
+				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+				defer stop()
+				begun := time.Now()
+				err := hbjetstream.Run(ctx, c, 2, func(_ context.Context, m jetstream.Msg) error {
+					d, err := time.ParseDuration(string(m.Data()))
+					if err != nil {
+						t.Error(err)
+					}
+					time.Sleep(d)
+					return nil
+				}, limits)
+				// A slot without a function may be asking for a message when Run ends.
+				took := time.Since(begun)
+				switch {
+				case test.want == 0:
+					if err != nil || took < time.Hour {
+						t.Errorf("%v after %v", err, took)
+					}
+				case !errors.Is(err, hbjetstream.ErrStuck) || took != test.want:
+					t.Errorf("%v after %v, want %v", err, took, test.want)
+				}
+				time.Sleep(forever)
+			})
+		})
+	}
+}
+
 // One that returns after all makes place again.
 func TestRunGoesOnAfterAnAbandonedFunction(t *testing.T) {
 	t.Parallel()

@@ -10,18 +10,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// tell has the server hear something about a message, and gives the time at which that was
-// sent which got through.
+// send sends something about a message until it is confirmed or ctx ends, and returns when the
+// attempt was made that succeeded.
 //
-// What can be said twice without harm is said again until ctx ends. A nak cannot: if the
-// first was heard and only its answer was lost, the second would be about the next delivery.
-// Then AckWait does what is left to do.
-func (w *worker) tell(ctx context.Context, msg jetstream.Msg, v verb, delay time.Duration, reason string) (sent time.Time, err error) {
+// A nak is attempted once: if it has arrived and only its answer was lost, a second one would
+// apply to the next delivery. If it has not, the message is redelivered after AckWait.
+func (w *worker) send(ctx context.Context, msg jetstream.Msg, v verb, delay time.Duration, reason string) (sent time.Time, err error) {
 	for {
-		if err = w.reach(ctx); err == nil {
+		if err = w.reachable(ctx); err == nil {
 			attempt, cancel := context.WithTimeout(ctx, w.attempt())
 			sent = time.Now()
-			err = w.send(attempt, msg, v, delay, reason)
+			err = w.sendOnce(attempt, msg, v, delay, reason)
 			cancel()
 			if err == nil || v == nak && !(w.conn != nil && errors.Is(err, nats.ErrNoResponders)) {
 				return sent, err
@@ -38,25 +37,25 @@ func (w *worker) tell(ctx context.Context, msg jetstream.Msg, v verb, delay time
 	}
 }
 
-// reach says whether the server can be reached, as far as that can be known. What is sent
-// while it cannot would be kept by nats.go, and sent when it is too late.
-func (w *worker) reach(ctx context.Context) error {
+// reachable returns nil if the server can be reached, as far as is known. What is published
+// while it cannot, nats.go keeps and sends when it may be too late.
+func (w *worker) reachable(ctx context.Context) error {
 	switch {
 	case w.conn != nil && w.conn.IsClosed():
 		return nats.ErrConnectionClosed
 	case w.conn != nil && !w.conn.IsConnected():
 		return nats.ErrDisconnected
 	case w.conn == nil && w.owner != nil:
-		return w.ask(ctx)
+		return w.probe(ctx)
 	}
 	return nil
 }
 
-// attempt is how long one answer is waited for: three fit into what is left of the lease
-// when a renewal is due.
+// attempt bounds the wait for one answer: three fit between a renewal that is due and the end
+// of what the lease is relied upon.
 func (w *worker) attempt() time.Duration { return min(w.lease/6, 5*time.Second) }
 
-// pause is the time between two attempts, and between two looks at a lost connection.
+// pause is the time between two attempts, or two checks of a lost connection.
 func (w *worker) pause() time.Duration { return min(w.lease/30, 250*time.Millisecond) }
 
 func hopeless(err error) bool {
@@ -69,12 +68,12 @@ func hopeless(err error) bool {
 	return false
 }
 
-// send is one attempt, and nil means that the server has it. Only DoubleAck of nats.go waits
-// for the server's answer, but the server answers the others too if they are sent as requests.
-// Without a connection to do that on, an answer to something that is sent afterwards will do,
-// since the server takes things in order. Where there is not even that, nil means no more than
-// that it is on its way.
-func (w *worker) send(ctx context.Context, msg jetstream.Msg, v verb, delay time.Duration, reason string) error {
+// sendOnce is one attempt; nil means that the server has it. Of nats.go only DoubleAck waits for
+// the server's answer, but the server answers the others too if they are sent as requests.
+// Without a connection for that, Run waits for the answer to a probe that is sent afterwards,
+// since the server processes a connection in order. In a Handler without one, nil means only
+// that it was published.
+func (w *worker) sendOnce(ctx context.Context, msg jetstream.Msg, v verb, delay time.Duration, reason string) error {
 	if v == ack {
 		return msg.DoubleAck(ctx)
 	}
@@ -82,7 +81,7 @@ func (w *worker) send(ctx context.Context, msg jetstream.Msg, v verb, delay time
 		if err := publish(msg, v, delay, reason); err != nil || w.owner == nil {
 			return err
 		}
-		return w.ask(ctx)
+		return w.probe(ctx)
 	}
 	var body string
 	switch {
