@@ -22,6 +22,7 @@ type fakeConsumer struct {
 	messages chan jetstream.Msg
 	silent   atomic.Bool // Info has no answer
 	asking   atomic.Int32
+	failing  atomic.Pointer[error] // what Next returns
 }
 
 // Next is a request that stays with the server for a second.
@@ -32,6 +33,9 @@ func (c *fakeConsumer) Next(...jetstream.FetchOpt) (jetstream.Msg, error) {
 	case m := <-c.messages:
 		return m, nil
 	case <-time.After(time.Second):
+		if err := c.failing.Load(); err != nil {
+			return nil, *err
+		}
 		return nil, nats.ErrTimeout
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -252,37 +251,69 @@ func TestRunStopsWithoutAServer(t *testing.T) {
 	}
 }
 
-// What is given back when the worker stops is given back when nothing is asked for any more:
-// it would come straight back, as one more delivery.
-func TestRunGivesBackWhenItHasStoppedAsking(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := consumerWith(nil)
-		m, late := newFakeMsg(1), newFakeMsg(1)
-		for _, m := range []*fakeMsg{m, late} {
-			m.fail = func(what string) error {
-				if n := c.asking.Load(); n > 0 {
-					t.Errorf("%q while %d ask", what, n)
+// What is given back when the worker stops is given back when no pull request is outstanding:
+// it would come straight back, as one more delivery. A message that arrives meanwhile is not
+// run, even if there is time to drain.
+func TestRunGivesBackWhenItHasStoppedPulling(t *testing.T) {
+	for _, drain := range []time.Duration{0, 10 * time.Second} {
+		t.Run(drain.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := consumerWith(nil)
+				m, late := newFakeMsg(1), newFakeMsg(1)
+				for _, m := range []*fakeMsg{m, late} {
+					m.fail = func(what string) error {
+						if n := c.asking.Load(); n > 0 {
+							t.Errorf("%q while %d ask", what, n)
+						}
+						return nil
+					}
 				}
-				return nil
+				c.messages <- m
+				ctx, stop := context.WithCancel(t.Context())
+				runs := 0
+				if err := hbjetstream.Run(ctx, c, 5, func(ctx context.Context, _ jetstream.Msg) error {
+					if runs++; runs > 1 {
+						t.Error("the late message is run")
+						return nil
+					}
+					time.Sleep(1500 * time.Millisecond)
+					stop()
+					c.messages <- late
+					<-ctx.Done()
+					return ctx.Err()
+				}, noLimits, hbjetstream.WithDrain(drain)); err != nil {
+					t.Error(err)
+				}
+				for _, m := range []*fakeMsg{m, late} {
+					if got := trim(m.heard()); len(got) == 0 || got[len(got)-1] != "nak" {
+						t.Errorf("sent: %q", got)
+					}
+				}
+			})
+		})
+	}
+}
+
+// An error that follows from the end is none of Run's.
+func TestRunErrorAfterTheEnd(t *testing.T) {
+	for _, stopped := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			c := consumerWith(nil)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			go func() {
+				time.Sleep(1500 * time.Millisecond)
+				if stopped {
+					stop()
+				}
+				c.failing.Store(&nats.ErrConnectionClosed)
+			}()
+			err := hbjetstream.Run(ctx, c, 2, fails(nil))
+			if stopped && err != nil || !stopped && !errors.Is(err, nats.ErrConnectionClosed) {
+				t.Errorf("stopped %v: %v", stopped, err)
 			}
-		}
-		c.messages <- m
-		ctx, stop := context.WithCancel(t.Context())
-		if err := hbjetstream.Run(ctx, c, 5, func(ctx context.Context, _ jetstream.Msg) error {
-			time.Sleep(1500 * time.Millisecond)
-			stop()
-			c.messages <- late
-			<-ctx.Done()
-			return ctx.Err()
-		}, noLimits); err != nil {
-			t.Error(err)
-		}
-		for _, m := range []*fakeMsg{m, late} {
-			if diff := cmp.Diff([]string{"nak"}, trim(m.heard())); diff != "" {
-				t.Error(diff)
-			}
-		}
-	})
+		})
+	}
 }
 
 // trim leaves the times out.
