@@ -108,7 +108,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		defer os.RemoveAll(d.to)
 	}
 
-	// Should something in here not be as it is thought to be, this does not hang either.
+	// The demo itself runs under an idle limit too: each event of a worker is a heartbeat.
 	err = timeout.Run(ctx, d.run, timeout.UnboundedTotal(), timeout.WithName("jetstream"))
 	if err != nil {
 		fmt.Fprintln(stderr, "jetstream:", err)
@@ -121,7 +121,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// goCompiler gives the directory with the source code of the Go compiler.
+// goCompiler returns the directory with the source code of the Go compiler.
 func goCompiler(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {

@@ -57,7 +57,7 @@ func nothingLeft(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// exitCode gives the code of a command that has ended.
+// exitCode returns the code of a command that has ended.
 func exitCode(t *testing.T, err error) int {
 	t.Helper()
 	var exit *exec.ExitError
@@ -70,7 +70,7 @@ func exitCode(t *testing.T, err error) int {
 	return 0
 }
 
-// tree gives a directory with so many files, of all sizes.
+// tree returns a directory with so many files, of all sizes.
 func tree(t *testing.T, files int) string {
 	t.Helper()
 	dir := t.TempDir()

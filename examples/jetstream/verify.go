@@ -18,7 +18,7 @@ import (
 // unfinishedDir is where workers have what is not complete, below the output.
 const unfinishedDir = ".unfinished"
 
-// filesBelow gives the regular files of a tree, by slash-separated paths.
+// filesBelow returns the regular files of a tree, by slash-separated paths.
 func filesBelow(dir string) (files []string, err error) {
 	err = fs.WalkDir(os.DirFS(dir), ".", func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {

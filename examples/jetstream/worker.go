@@ -28,7 +28,7 @@ const workerCommand = "worker"
 // What the queue and the workers agree on.
 const (
 	consumerName = "workers"
-	ackWait      = 2 * time.Second // a worker that says nothing for as long is dead
+	ackWait      = 2 * time.Second // a worker that sends nothing for as long is dead
 	idleLimit    = time.Second     // a file from which nothing comes for as long is stuck
 	atATime      = 2
 )
@@ -45,14 +45,14 @@ type worker struct {
 	events *json.Encoder
 }
 
-// say tells the parent. It does not matter any more if there is none.
+// say sends an event to the parent. If that is gone, so will be this process.
 func (w *worker) say(e event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_ = w.events.Encode(e)
 }
 
-// An event is what a worker tells its parent, one line of JSON each.
+// An event is what a worker reports to its parent, one line of JSON each.
 type event struct {
 	What     string
 	File     string `json:",omitempty"`
@@ -173,7 +173,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hanging gives a reader from which nothing comes. Its Read takes no context, as those of
+// hanging returns a reader from which nothing comes. Its Read takes no context, as those of
 // files and connections do not; what ends it is that the other end is closed.
 func hanging(ctx context.Context) io.Reader {
 	r, w := io.Pipe()

@@ -19,26 +19,26 @@ var ErrLeaseLost = errors.New("hbjetstream: lease lost: the message may have bee
 // A delivery is a message as the function receives it, for as long as its lease lasts.
 //
 // The server does not distinguish deliveries of a message: an ack, nak or renewal of this one
-// acts on whichever is outstanding when it arrives. So all that is sent passes through wire,
-// and nothing is sent once over is set.
+// acts on whichever is outstanding when it arrives. So one thing is sent at a time, by whoever
+// has acquired the delivery, and nothing once over is set.
 type delivery struct {
 	jetstream.Msg
 	w       *worker
 	monitor *heartbeat.Monitor
 	lose    context.CancelCauseFunc // of the function's context
 
-	wire chan struct{} // full while something is being sent
-
 	mu            sync.Mutex
-	over          error     // nil during the lease, then ErrMsgAlreadyAckd or ErrLeaseLost
-	until         time.Time // the lease is relied upon until then
-	cancelRenewal func()    // of the one that is being sent
+	busy          bool          // something is being sent
+	freed         chan struct{} // closed when busy ends; made by who waits for that
+	over          error         // nil during the lease, then ErrMsgAlreadyAckd or ErrLeaseLost
+	until         time.Time     // the lease is relied upon until then
+	cancelRenewal func()        // of the one that is being sent
 	renewal       *time.Timer
 	loss          *time.Timer // from the first renewal on; most messages are done before
 }
 
 func (w *worker) newDelivery(msg jetstream.Msg, lose context.CancelCauseFunc) *delivery {
-	d := &delivery{Msg: msg, w: w, lose: lose, wire: make(chan struct{}, 1)}
+	d := &delivery{Msg: msg, w: w, lose: lose}
 	// AckWait began when the server sent the message. The sixth of the lease that is not relied
 	// upon covers the time that the message has been on its way.
 	d.until = time.Now().Add(w.sure())
@@ -122,23 +122,40 @@ func (d *delivery) end(why error) {
 	}
 }
 
-// acquire takes the wire, unless nothing may be sent any more.
+// acquire waits until nothing else is being sent. It fails if nothing may be sent any more.
 func (d *delivery) acquire(ctx context.Context) error {
-	select {
-	case d.wire <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for d.busy && !d.isOver() {
+		if d.freed == nil {
+			d.freed = make(chan struct{})
+		}
+		freed := d.freed
+		d.mu.Unlock()
+		select {
+		case <-freed:
+			d.mu.Lock()
+		case <-ctx.Done():
+			d.mu.Lock()
+			return context.Cause(ctx)
+		}
+	}
 	if d.isOver() {
-		d.release()
 		return d.over
 	}
+	d.busy = true
 	return nil
 }
 
-func (d *delivery) release() { <-d.wire }
+func (d *delivery) release() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy = false
+	if d.freed != nil {
+		close(d.freed)
+		d.freed = nil
+	}
+}
 
 // stopTime bounds how long a worker that stops tries to have an outcome confirmed.
 const stopTime = 5 * time.Second
@@ -146,6 +163,7 @@ const stopTime = 5 * time.Second
 // settle sends the outcome. It retries until the lease ends, and for stopTime at most once work
 // has ended.
 func (d *delivery) settle(work context.Context, o outcome) error {
+	connected := d.w.conn == nil || d.w.conn.IsConnected()
 	d.mu.Lock()
 	if d.isOver() {
 		defer d.mu.Unlock()
@@ -156,10 +174,17 @@ func (d *delivery) settle(work context.Context, o outcome) error {
 		d.cancelRenewal()
 	}
 	until := d.until
+	fast := o.verb == ack && connected && !d.busy
+	if fast {
+		d.busy = true
+	}
 	d.mu.Unlock()
 
-	err := d.ackFast(until, o)
-	if err != nil {
+	var err error
+	if fast {
+		err = d.ackFast(until)
+	}
+	if !fast || err != nil {
 		err = d.sendOutcome(work, until, o)
 	}
 	d.mu.Lock()
@@ -170,20 +195,13 @@ func (d *delivery) settle(work context.Context, o outcome) error {
 	return err
 }
 
-var errNotFast = errors.New("not an ack, or not connected")
-
 // ackFast is for nearly all messages. It does not probe for the server first, since a probe
 // costs as much as the ack. Should the ack arrive late, it is still true: the work is done.
-func (d *delivery) ackFast(until time.Time, o outcome) error {
-	if o.verb != ack || d.w.conn != nil && !d.w.conn.IsConnected() {
-		return errNotFast
-	}
+// It is called by who has acquired the delivery, and releases it.
+func (d *delivery) ackFast(until time.Time) error {
+	defer d.release()
 	ctx, cancel := context.WithTimeout(context.Background(), min(d.w.attempt(), time.Until(until)))
 	defer cancel()
-	if err := d.acquire(ctx); err != nil {
-		return err
-	}
-	defer d.release()
 	return d.Msg.DoubleAck(ctx)
 }
 
@@ -197,7 +215,7 @@ func (d *delivery) sendOutcome(work context.Context, until time.Time, o outcome)
 			cancel()
 		}
 	})()
-	// The wire may be held by an acknowledgement of the function's own, in which it was
+	// What is being sent may be an acknowledgement of the function's own, in which it was
 	// abandoned. Then that one counts, if it arrives.
 	if err := d.acquire(ctx); err != nil {
 		return err

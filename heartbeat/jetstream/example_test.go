@@ -18,7 +18,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// queue gives a work queue with these messages on a server of its own, which done ends.
+// queue returns a work queue with these messages on a server of its own, which done ends.
 func queue(config jetstream.ConsumerConfig, messages ...string) (nc *nats.Conn, consumer jetstream.Consumer, done func()) {
 	dir, err := os.MkdirTemp("", "jetstream")
 	check(err)

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leaked gives the stacks of all goroutines if there are still more than before.
+// leaked returns the stacks of all goroutines if there are still more than before.
 func leaked(before int) string {
 	for begun := time.Now(); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
 		if time.Since(begun) > slack {

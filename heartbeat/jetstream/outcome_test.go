@@ -25,7 +25,7 @@ func fails(err error) func(context.Context, jetstream.Msg) error {
 	return func(context.Context, jetstream.Msg) error { return err }
 }
 
-// hangs until it is told to stop, and returns err then.
+// hangs until its context ends, and returns err then.
 func hangs(err error) func(context.Context, jetstream.Msg) error {
 	return func(ctx context.Context, _ jetstream.Msg) error {
 		<-ctx.Done()
@@ -52,7 +52,7 @@ func detail(ctx context.Context, _ jetstream.Msg) error {
 	return nil
 }
 
-// deaf goes on for a minute, whatever it is told.
+// deaf goes on for a minute, whatever its context says.
 func deaf(context.Context, jetstream.Msg) error {
 	time.Sleep(time.Minute)
 	return nil
@@ -158,7 +158,7 @@ func TestReasonIsBounded(t *testing.T) {
 func TestErrorsKeepTheirTree(t *testing.T) {
 	for name, err := range map[string]error{"Reject": hbjetstream.Reject(errBroken), "After": hbjetstream.After(time.Second, errBroken)} {
 		if !errors.Is(err, errBroken) || err.Error() != "broken" {
-			t.Errorf("%s gives %v", name, err)
+			t.Errorf("%s returns %v", name, err)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func (b *bench) run(url string, n int, work func(context.Context, jetstream.Msg)
 	return r
 }
 
-// ends gives what Run returned, and how long after it was asked for.
+// ends returns what Run returned, and how long after it was asked for.
 func (r *running) ends() (time.Duration, error) {
 	r.b.Helper()
 	begun := time.Now()
@@ -204,7 +204,7 @@ func TestRunDrains(t *testing.T) {
 	}
 }
 
-// Guarantee 7, without a server that answers: Run gives it up after a few seconds, long before
+// Guarantee 7, without a server that answers: Run gives up after a few seconds, long before
 // AckWait.
 func TestRunStopsWithoutAServer(t *testing.T) {
 	for name, test := range map[string]struct {

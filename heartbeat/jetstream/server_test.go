@@ -82,7 +82,7 @@ func (b *bench) connect(url string) *nats.Conn {
 	return nc
 }
 
-// consumer gives a handle on a connection of its own, straight or through a proxy.
+// consumer returns a handle on a connection of its own, straight or through a proxy.
 func (b *bench) consumer(url string) (jetstream.Consumer, *nats.Conn) {
 	b.Helper()
 	nc := b.connect(url)
@@ -146,7 +146,7 @@ type advisory struct {
 	Reason     string `json:"reason"`
 }
 
-// advisories gives what has come so far. A round trip goes before, so that what the server
+// advisories returns what has come so far. A round trip goes before, so that what the server
 // has sent is here.
 func (b *bench) advisories() (get func(kind string) []advisory) {
 	b.Helper()
