@@ -218,6 +218,26 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
+// An attempt of an ack ends with the lease too.
+func TestAckEndsWithTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newFakeMsg(1)
+		m.fail = func(what string) error {
+			if what == "in progress" {
+				return errBroken
+			}
+			return errNoAnswer
+		}
+		hbjetstream.Handler(consumerWith(nil), func(context.Context, jetstream.Msg) error {
+			time.Sleep(24 * time.Second)
+			return nil
+		}, noLimits)(m)
+		if took := time.Since(m.begun); took != 25*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
 // Guarantee 4: what the function says through its message counts, once; then, and when the
 // function has been stopped, nothing goes out any more.
 func TestFunctionSettlesItsMessage(t *testing.T) {

@@ -158,3 +158,28 @@ func TestConnectionComesBack(t *testing.T) {
 		t.Errorf("%d executions", n)
 	}
 }
+
+// A connection that is closed does not come back, and is not waited for.
+func TestClosedConnection(t *testing.T) {
+	t.Parallel()
+	for name, result := range map[string]error{"done": nil, "failed": errBroken} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 5 * time.Minute })
+			b.publish(1)
+			c, nc := b.consumer(b.server.ClientURL())
+			m, err := c.Next(jetstream.FetchMaxWait(slack))
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			hbjetstream.Handler(c, func(context.Context, jetstream.Msg) error {
+				nc.Close()
+				return result
+			}, hbjetstream.WithConn(nc))(m)
+			if took := time.Since(begun); took > slack {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}

@@ -97,6 +97,15 @@ func TestRunTakesAsManyAsItWorksOn(t *testing.T) {
 	})
 }
 
+// Run pulls within what the consumer allows.
+func TestRunWithMaxRequestExpires(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *jetstream.ConsumerConfig) { c.MaxRequestExpires = 300 * time.Millisecond })
+	b.publish(1)
+	b.run(b.server.ClientURL(), 1, fails(nil), hbjetstream.WithConn)
+	b.empty()
+}
+
 // After a lost connection too none waits, so messages that take longer than AckWait are done
 // once.
 func TestRunTakesNoMoreAfterAReconnect(t *testing.T) {
