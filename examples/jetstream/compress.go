@@ -1,0 +1,55 @@
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+)
+
+// compress reads src and puts it, compressed, where to says. Until it is complete it is the
+// file unfinished, which must be nobody else's. Putting it there is one step that only the
+// first to do it succeeds in, so however many try, at once or one after the other, it is done
+// once. It reports whether this was the one.
+//
+// Each block that is read is a heartbeat.
+func compress(ctx context.Context, src io.Reader, unfinished, to string) (first bool, err error) {
+	for _, name := range []string{unfinished, to} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			return false, err
+		}
+	}
+	f, err := os.Create(unfinished)
+	if err != nil {
+		return false, err
+	}
+	defer os.Remove(unfinished)
+	z := gzip.NewWriter(f)
+	_, err = io.Copy(z, heartbeat.Reader(ctx, &untilDone{ctx, src}))
+	if err = errors.Join(err, z.Close(), f.Close()); err != nil {
+		return false, err
+	}
+	err = os.Link(unfinished, to)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// untilDone reads until its context ends.
+type untilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (u *untilDone) Read(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	return u.r.Read(p)
+}

@@ -1,0 +1,79 @@
+// Package hbjetstream runs the messages of a NATS JetStream consumer under limits: a message
+// is kept for as long as its function makes progress, and redelivered to another worker when
+// the function is stuck.
+//
+//	err := hbjetstream.Run(ctx, consumer, 4, func(ctx context.Context, msg jetstream.Msg) error {
+//		return compress(ctx, string(msg.Data())) // calls heartbeat.Beat(ctx) after each block
+//	}, timeout.Config{Idle: 2 * time.Minute}, hbjetstream.WithConn(nc))
+//
+// JetStream by itself has one limit, AckWait: a message that is not acknowledged within it is
+// delivered again, while the function that has it works on. A short AckWait makes healthy long
+// work run twice; a long one makes the messages of a dead worker wait. Here two limits answer
+// two questions:
+//
+//   - AckWait finds out whether the worker is alive. It may be seconds, since renewals are sent
+//     three times as often, whatever the function does.
+//   - The idle limit finds out whether the work is stuck. It may be minutes. A function that
+//     has gone without a heartbeat for that long is stopped where it runs.
+//
+// [Run] pulls and handles messages; [Handler] is for those who call Consume themselves.
+//
+// # Outcomes
+//
+//	the function                       is sent to the server
+//	returned nil                       ack, and its answer is waited for
+//	timed out, first delivery          nak: redelivery at once
+//	timed out again, was aborted,
+//	  failed or panicked               nak with a delay, see WithBackoff
+//	  and has not returned yet         the delay is at least the grace
+//	returned After(d, err)             nak with that delay
+//	returned Reject(err)               term, with err as the reason
+//	anything but nil, last delivery    term, with "delivery 5 of 5: …" as the reason
+//	was aborted, since Run ends        nak
+//	lost its lease                     nothing
+//
+// The last delivery is that of the consumer's MaxDeliver. After it the server keeps a message in
+// the stream and delivers it no more. That is also how a message ends whose worker was killed,
+// or lost its lease, in the last delivery. Every delivery counts towards MaxDeliver, including
+// those that a restart of the worker has cut short: leave room for them. Terminations are
+// published by the server, with the reason, under
+// $JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED. Servers before 2.10.4 ignore a term with a reason,
+// and deliver the message again.
+//
+// # The consumer
+//
+// It needs the AckExplicit policy, and should have no BackOff, which replaces AckWait and
+// falsifies the delays of naks. AckWait is how long an outage of the network or of the server may
+// last before work is given up, and how long the messages of a killed worker wait.
+// MaxAckPending bounds the messages in progress over all workers, including those that wait for
+// the delay of a nak.
+//
+// # Effects
+//
+// A message can be delivered more than once: a worker may be killed between the effect and the
+// ack. And two functions can be at work on one message: one that ignores its context, and that
+// of the next delivery. So either let the effect be idempotent, or fence it: store with it the
+// stream sequence of the message and the highest NumDelivered that has begun, and refuse a change
+// by a lower one. Both are in msg.Metadata. NumDelivered belongs to one consumer, and starts over
+// with another.
+//
+// # Guarantees
+//
+//  1. A message is kept, by renewals every third of AckWait, until its function has returned or
+//     been abandoned, however silent it is. Only the limits decide that it is stuck.
+//  2. A function whose lease can no longer be renewed is stopped, with [ErrLeaseLost] as the
+//     cause, when five sixths of AckWait have passed since the last renewal was sent. From then
+//     on nothing is sent about the delivery. A lost connection is noticed by Run, and by a Handler
+//     with [WithConn]; a process that was suspended for that long, by both. Only the ack of
+//     finished work may arrive late.
+//  3. The outcome above is sent, once, and nothing after it. With Run or WithConn it is confirmed
+//     by the server, or logged as unconfirmed.
+//  4. Of the acknowledgements that the function itself sends through its message, the first
+//     counts. After the outcome they return jetstream.ErrMsgAlreadyAckd, or ErrLeaseLost.
+//  5. A stalled message is redelivered at the idle limit, and not before.
+//  6. Run has no more than n messages at a time, and no more than n functions running, including
+//     those that were abandoned.
+//  7. When Run has returned, every message that it had is settled or was given back. Where the
+//     server could not be reached, it is redelivered after AckWait.
+//  8. Nothing is left but the goroutines of abandoned functions.
+package hbjetstream

@@ -1,0 +1,185 @@
+package hbjetstream_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	hbjetstream "github.com/tooldeadline/tooldeadline/heartbeat/jetstream"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Guarantee 2: a worker that has lost its connection stops what it does before another
+// worker begins.
+func TestLostConnectionStopsTheWork(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 3 * time.Second })
+	heard := b.advisories()
+	b.publish(1)
+	p := newProxy(t, b.server)
+	c, nc := b.consumer(p.url())
+	stopped := make(chan time.Time, 1)
+	work := func(ctx context.Context, m jetstream.Msg) error {
+		if delivery(m) > 1 {
+			return nil // the worker's that is lost, if the other's is not in time
+		}
+		p.lose()
+		<-ctx.Done()
+		stopped <- time.Now()
+		if !errors.Is(context.Cause(ctx), hbjetstream.ErrLeaseLost) {
+			t.Errorf("the cause is %v", context.Cause(ctx))
+		}
+		return context.Cause(ctx)
+	}
+	cc, err := c.Consume(hbjetstream.Handler(c, work, noLimits, hbjetstream.WithConn(nc)), jetstream.PullMaxMessages(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cc.Stop(); <-cc.Closed() }()
+
+	eventually(t, slack, func() bool { _, pending := b.state(); return pending == 1 }, func() string { return "not delivered" })
+	other, _ := b.consumer(b.server.ClientURL())
+	m, err := other.Next(jetstream.FetchMaxWait(2 * slack))
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	p.find()
+	if at := <-stopped; at.After(began) {
+		t.Errorf("it was stopped %v after the other had begun", at.Sub(began))
+	}
+	eventually(t, slack, nc.IsConnected, func() string { return "not connected again" })
+	if err := nc.FlushTimeout(slack); err != nil {
+		t.Error(err)
+	}
+	if n := delivery(m); n != 2 {
+		t.Errorf("delivery %d", n)
+	}
+	if err := m.DoubleAck(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := heard("MSG_NAKED"); len(got) != 0 {
+		t.Errorf("said after it was lost: %v", got)
+	}
+}
+
+// Guarantee 2: what could not be said in time is not said later, when it would be about the
+// delivery of somebody else.
+func TestVerdictIsNotSaidLate(t *testing.T) {
+	t.Parallel()
+	for name, result := range map[string]error{"done": nil, "failed": errBroken, "rejected": hbjetstream.Reject(errBroken)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testVerdictIsNotSaidLate(t, result)
+		})
+	}
+}
+
+func testVerdictIsNotSaidLate(t *testing.T, result error) {
+	b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 2 * time.Second })
+	heard := b.advisories()
+	b.publish(1)
+	p := newProxy(t, b.server)
+	c, nc := b.consumer(p.url())
+	failed := make(chan struct{})
+	cc, err := c.Consume(func(m jetstream.Msg) {
+		defer close(failed)
+		hbjetstream.Handler(c, func(context.Context, jetstream.Msg) error {
+			p.lose()
+			for nc.IsConnected() {
+				time.Sleep(time.Millisecond)
+			}
+			return result
+		}, hbjetstream.WithConn(nc), hbjetstream.WithBackoff(0, 0))(m)
+	}, jetstream.StopAfter(1), jetstream.PullMaxMessages(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cc.Stop(); <-cc.Closed() }()
+	<-failed
+
+	other, _ := b.consumer(b.server.ClientURL())
+	m, err := other.Next(jetstream.FetchMaxWait(2 * slack))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.find()
+	eventually(t, slack, nc.IsConnected, func() string { return "not connected again" })
+	if err := nc.FlushTimeout(slack); err != nil {
+		t.Error(err)
+	}
+	if third, err := other.Next(jetstream.FetchMaxWait(time.Second)); err == nil {
+		t.Errorf("delivery %d while the other is at work", delivery(third))
+	}
+	if left, pending := b.state(); left != 1 || pending != 1 {
+		t.Errorf("%d messages left, %d unacknowledged, while the other is at work", left, pending)
+	}
+	if err := m.DoubleAck(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := heard("MSG_NAKED"); len(got) != 0 {
+		t.Errorf("said after it was lost: %v", got)
+	}
+}
+
+// A loss that is shorter than the lease is no reason to stop, nor to do something twice.
+func TestConnectionComesBack(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 6 * time.Second })
+	b.publish(1)
+	p := newProxy(t, b.server)
+	c, nc := b.consumer(p.url())
+	var runs atomic.Int32
+	cc, err := c.Consume(hbjetstream.Handler(c, func(ctx context.Context, _ jetstream.Msg) error {
+		runs.Add(1)
+		time.Sleep(1500 * time.Millisecond)
+		p.lose() // over the renewal at 2 s
+		time.Sleep(1500 * time.Millisecond)
+		p.find()
+		select {
+		case <-ctx.Done():
+			t.Errorf("stopped: %v", context.Cause(ctx))
+		case <-time.After(5 * time.Second): // beyond the first lease
+		}
+		p.lose() // over the ack
+		time.AfterFunc(time.Second, p.find)
+		return nil
+	}, hbjetstream.WithConn(nc), timeout.Config{Total: time.Minute}), jetstream.PullMaxMessages(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cc.Stop(); <-cc.Closed() }()
+	b.empty()
+	if n := runs.Load(); n != 1 {
+		t.Errorf("%d executions", n)
+	}
+}
+
+// A connection that is closed does not come back, and is not waited for.
+func TestClosedConnection(t *testing.T) {
+	t.Parallel()
+	for name, result := range map[string]error{"done": nil, "failed": errBroken} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 5 * time.Minute })
+			b.publish(1)
+			c, nc := b.consumer(b.server.ClientURL())
+			m, err := c.Next(jetstream.FetchMaxWait(slack))
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			hbjetstream.Handler(c, func(context.Context, jetstream.Msg) error {
+				nc.Close()
+				return result
+			}, hbjetstream.WithConn(nc))(m)
+			if took := time.Since(begun); took > slack {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}

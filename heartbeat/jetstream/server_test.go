@@ -1,0 +1,279 @@
+package hbjetstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	streamName   = "JOBS"
+	consumerName = "workers"
+)
+
+// A bench is a server with a work queue and a consumer, for one test.
+type bench struct {
+	testing.TB
+	server *server.Server
+	nc     *nats.Conn // straight to the server
+	js     jetstream.JetStream
+	sent   int
+}
+
+func newBench(t testing.TB, change func(*jetstream.ConsumerConfig)) *bench {
+	t.Helper()
+	b := &bench{TB: t, server: startServer(t, -1, t.TempDir())}
+	b.nc = b.connect(b.server.ClientURL())
+	js, err := jetstream.New(b.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.js = js
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: streamName, Subjects: []string{"jobs.*"}, Retention: jetstream.WorkQueuePolicy,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c := jetstream.ConsumerConfig{Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy}
+	if change != nil {
+		change(&c)
+	}
+	if _, err := js.CreateConsumer(t.Context(), streamName, c); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func startServer(t testing.TB, port int, dir string) *server.Server {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(slack) {
+		t.Fatal("the server is not ready")
+	}
+	return s
+}
+
+func (b *bench) connect(url string) *nats.Conn {
+	b.Helper()
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(slack))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(nc.Close)
+	return nc
+}
+
+// consumer returns a handle on a connection of its own, straight or through a proxy.
+func (b *bench) consumer(url string) (jetstream.Consumer, *nats.Conn) {
+	b.Helper()
+	nc := b.connect(url)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := js.Consumer(b.Context(), streamName, consumerName)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return c, nc
+}
+
+func (b *bench) publish(n int) {
+	b.Helper()
+	for range n {
+		b.sent++
+		if _, err := b.js.Publish(b.Context(), fmt.Sprintf("jobs.%d", b.sent), []byte{byte(b.sent)}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func (b *bench) state() (left uint64, pending int) {
+	b.Helper()
+	s, err := b.js.Stream(b.Context(), streamName)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := b.js.Consumer(b.Context(), streamName, consumerName)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s.CachedInfo().State.Msgs, c.CachedInfo().NumAckPending
+}
+
+// empty waits until the queue is.
+func (b *bench) empty() {
+	b.Helper()
+	var left uint64
+	var pending int
+	eventually(b, 3*slack, func() bool { left, pending = b.state(); return left == 0 && pending == 0 },
+		func() string { return fmt.Sprintf("%d messages left, %d unacknowledged", left, pending) })
+}
+
+func eventually(t testing.TB, within time.Duration, ok func() bool, what func() string) {
+	t.Helper()
+	for begun := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begun) > within {
+			t.Fatal(what())
+		}
+	}
+}
+
+// An advisory is what the server tells everybody about a delivery.
+type advisory struct {
+	Kind       string `json:"-"`
+	Sequence   uint64 `json:"stream_seq"`
+	Deliveries uint64 `json:"deliveries"`
+	Reason     string `json:"reason"`
+}
+
+// advisories returns what has come so far. A round trip goes before, so that what the server
+// has sent is here.
+func (b *bench) advisories() (get func(kind string) []advisory) {
+	b.Helper()
+	var mu sync.Mutex
+	var got []advisory
+	for _, kind := range []string{"MSG_NAKED", "MSG_TERMINATED", "MAX_DELIVERIES"} {
+		if _, err := b.nc.Subscribe(fmt.Sprintf("$JS.EVENT.ADVISORY.CONSUMER.%s.%s.%s", kind, streamName, consumerName), func(m *nats.Msg) {
+			a := advisory{Kind: kind}
+			if err := json.Unmarshal(m.Data, &a); err != nil {
+				b.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, a)
+		}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := b.nc.FlushTimeout(slack); err != nil {
+		b.Fatal(err)
+	}
+	return func(kind string) (found []advisory) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, a := range got {
+			if a.Kind == kind {
+				found = append(found, a)
+			}
+		}
+		return found
+	}
+}
+
+func delivery(m jetstream.Msg) uint64 {
+	meta, err := m.Metadata()
+	if err != nil {
+		panic(err)
+	}
+	return meta.NumDelivered
+}
+
+// A proxy is a connection that can be lost.
+type proxy struct {
+	listener net.Listener
+	server   string
+
+	mu   sync.Mutex
+	lost bool
+	open map[net.Conn]bool
+	wg   sync.WaitGroup
+}
+
+func newProxy(t testing.TB, s *server.Server) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{listener: l, server: s.Addr().String(), open: map[net.Conn]bool{}}
+	p.wg.Go(p.accept)
+	t.Cleanup(func() {
+		l.Close()
+		p.lose()
+		p.wg.Wait()
+	})
+	return p
+}
+
+func (p *proxy) url() string { return "nats://" + p.listener.Addr().String() }
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		upstream, err := (&net.Dialer{Timeout: slack}).DialContext(context.Background(), "tcp", p.server)
+		if err != nil || !p.keep(client, upstream) {
+			client.Close()
+			if err == nil {
+				upstream.Close()
+			}
+			continue
+		}
+		pipe := func(to, from net.Conn) {
+			io.Copy(to, from)
+			p.drop(to, from)
+		}
+		p.wg.Go(func() { pipe(upstream, client) })
+		p.wg.Go(func() { pipe(client, upstream) })
+	}
+}
+
+func (p *proxy) keep(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost {
+		return false
+	}
+	for _, c := range conns {
+		p.open[c] = true
+	}
+	return true
+}
+
+func (p *proxy) drop(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		c.Close()
+		delete(p.open, c)
+	}
+}
+
+// lose cuts the connection, and keeps new ones away until find.
+func (p *proxy) lose() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost = true
+	for c := range p.open {
+		c.Close()
+		delete(p.open, c)
+	}
+}
+
+func (p *proxy) find() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost = false
+}
