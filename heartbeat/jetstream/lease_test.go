@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -80,18 +81,20 @@ func TestLeaseIsLost(t *testing.T) {
 		failFrom time.Duration // InProgress fails from then on
 		lostAt   time.Duration
 		said     []string
+		err      error
 	}{
-		"from the start":      {0, 25 * time.Second, nil},
-		"after the first":     {15 * time.Second, 35 * time.Second, []string{"10s in progress"}},
-		"after the second":    {25 * time.Second, 45 * time.Second, []string{"10s in progress", "20s in progress"}},
-		"at the first moment": {10 * time.Second, 25 * time.Second, nil},
+		"from the start":             {0, 25 * time.Second, nil, errBroken},
+		"after the first":            {15 * time.Second, 35 * time.Second, []string{"10s in progress"}, errBroken},
+		"after the second":           {25 * time.Second, 45 * time.Second, []string{"10s in progress", "20s in progress"}, errBroken},
+		"at the first moment":        {10 * time.Second, 25 * time.Second, nil, errBroken},
+		"for good, not worth trying": {15 * time.Second, 35 * time.Second, []string{"10s in progress"}, nats.ErrConnectionClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newFakeMsg(1)
 				m.fail = func(string) error {
 					if time.Since(m.begun) >= test.failFrom {
-						return errBroken
+						return test.err
 					}
 					return nil
 				}
@@ -101,7 +104,10 @@ func TestLeaseIsLost(t *testing.T) {
 					time.Sleep(test.lostAt - 1)
 					synctest.Wait()
 					alive = ctx.Err() == nil
-					<-ctx.Done()
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Hour):
+					}
 					if at := time.Since(m.begun); at != test.lostAt {
 						t.Errorf("lost at %v, want %v", at, test.lostAt)
 					}
@@ -339,6 +345,37 @@ func TestAbandonedWithinItsAck(t *testing.T) {
 			t.Errorf("took %v, said %q", took, m.heard())
 		}
 		<-ctx.Done()
+	})
+}
+
+// While an ack of the function itself is on its way, no other is sent.
+func TestOneAckAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newFakeMsg(1)
+		tries := 0
+		m.fail = func(string) error {
+			if tries++; tries == 1 {
+				return errNoAnswer
+			}
+			return nil
+		}
+		begun := make(chan struct{})
+		hbjetstream.Handler(consumerWith(nil), func(_ context.Context, m jetstream.Msg) error {
+			go func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+				defer cancel()
+				close(begun)
+				if err := m.DoubleAck(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+			}()
+			<-begun
+			synctest.Wait()
+			return nil
+		}, noLimits)(m)
+		if diff := cmp.Diff([]string{"8s double ack"}, m.heard()); diff != "" || tries != 2 {
+			t.Errorf("%d tries: %s", tries, diff)
+		}
 	})
 }
 
