@@ -242,12 +242,12 @@ func TestOwnToken(t *testing.T) {
 	})
 }
 
-// 1000 calls at once, each kept alive by its own progress alone.
+// 300 calls at once, each kept alive by its own progress alone.
 func TestManyLimitedCalls(t *testing.T) {
 	for _, l := range named("http 2026") {
 		t.Run(l.name, func(t *testing.T) {
 			c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: 10 * time.Second, ResetOnProgress: true})
-			manyCalls(t, c, 1000, 100)
+			manyCalls(t, c, 300, 100)
 		})
 	}
 }
