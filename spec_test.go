@@ -144,7 +144,7 @@ func cites(path string) bool {
 	return false
 }
 
-var notBuilt = regexp.MustCompile(`(?m)^Not built yet: (.*) sections (\d+) to (\d+)\.$`)
+var notBuilt = regexp.MustCompile(`(?m)^Not built yet: (.*)sections (\d+) to (\d+)\.$`)
 
 // Each rule has a test that names it, or docs/SPEC.md says that it is not built yet.
 func TestRulesAreProved(t *testing.T) {
