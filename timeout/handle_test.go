@@ -95,6 +95,7 @@ func TestStateStalled(t *testing.T) {
 			is(timeout.StateStalled)
 			time.Sleep(1)
 			is(timeout.StateNearIdle)
+			synctest.Wait() // for the hook
 			heart(ctx)
 			is(timeout.StateRunning)
 			return nil
