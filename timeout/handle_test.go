@@ -261,6 +261,21 @@ func TestStackOnRequest(t *testing.T) {
 	})
 }
 
+// Nor does an old sample, where none can be had, show what has ended.
+func TestStackOfWhatHasEnded(t *testing.T) {
+	var x *timeout.Execution
+	err := timeout.Run(t.Context(), func(ctx context.Context) error {
+		x = timeout.FromContext(ctx)
+		for range 300 { // until the ration is used up
+			x.Stack()
+		}
+		return nil
+	}, timeout.Config{})
+	if stack := x.Stack(); err != nil || stack != nil {
+		t.Errorf("%v, %s", err, stack)
+	}
+}
+
 // No execution is safe to ask.
 func TestNoExecution(t *testing.T) {
 	x := timeout.FromContext(context.Background())
