@@ -281,12 +281,12 @@ func TestSlowContextHook(t *testing.T) {
 					}
 					return nil
 				}, tc.limits, timeout.WithHooks(timeout.Hooks{Context: func(ctx context.Context, s timeout.Snapshot) context.Context {
-						if s.Limits.Total != tc.limits.Total || s.State != timeout.StateRunning || timeout.FromContext(ctx) != nil {
-							t.Errorf("%+v", s)
-						}
-						time.Sleep(3 * time.Second)
-						return nil
-					}}))
+					if s.Limits.Total != tc.limits.Total || s.State != timeout.StateRunning || timeout.FromContext(ctx) != nil {
+						t.Errorf("%+v", s)
+					}
+					time.Sleep(3 * time.Second)
+					return nil
+				}}))
 				if tc.want == 0 && err != nil || tc.want != 0 && stopped(t, err).Kind != tc.want {
 					t.Error(err)
 				}
@@ -513,8 +513,11 @@ func TestNeighboursAreNotKept(t *testing.T) {
 	var first *timeout.Execution
 	var release []chan struct{}
 	var wg sync.WaitGroup
-	for range 4000 { // each ends when many have begun after it
-		data, begun, end := make([]byte, 16<<10), make(chan struct{}), make(chan struct{})
+	for i := range 64 * 40 { // each ends when many have begun after it
+		data, begun, end := make([]byte, 1), make(chan struct{}), make(chan struct{})
+		if i%64 == 0 { // the ids of these go to the same list
+			data = make([]byte, 1<<20)
+		}
 		wg.Go(func() {
 			_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 				if first == nil {
