@@ -95,6 +95,7 @@ func TestStateStalled(t *testing.T) {
 			is(timeout.StateStalled)
 			time.Sleep(1)
 			is(timeout.StateNearIdle)
+			synctest.Wait() // for the hook
 			heart(ctx)
 			is(timeout.StateRunning)
 			return nil
@@ -258,6 +259,21 @@ func TestStackOnRequest(t *testing.T) {
 			t.Errorf("%v, and after the end: %s", err, stack)
 		}
 	})
+}
+
+// Nor does an old sample, where none can be had, show what has ended.
+func TestStackOfWhatHasEnded(t *testing.T) {
+	var x *timeout.Execution
+	err := timeout.Run(t.Context(), func(ctx context.Context) error {
+		x = timeout.FromContext(ctx)
+		for range 300 { // until the ration is used up
+			x.Stack()
+		}
+		return nil
+	}, timeout.Config{})
+	if stack := x.Stack(); err != nil || stack != nil {
+		t.Errorf("%v, %s", err, stack)
+	}
 }
 
 // No execution is safe to ask.

@@ -36,8 +36,8 @@ type Hooks struct {
 	Stalled func(context.Context, Snapshot)
 	// Exceeded is called when a limit has fired, with the [*Error] as Err. That stops the
 	// execution, and Exceeded is called once, before the grace. Under [WithObserveOnly] it
-	// is called for what would have stopped it, once for each limit, may run on a goroutine of
-	// its own, as NearIdle does, and is not called for the caller's deadline.
+	// is called for what would have stopped it, once for each limit, on a goroutine of its own
+	// but before Finished, and is not called for the caller's deadline.
 	Exceeded func(context.Context, Snapshot)
 	// Abandoned is called before Finished when the function has not returned within
 	// the grace.

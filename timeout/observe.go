@@ -2,6 +2,7 @@ package timeout
 
 import (
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
@@ -25,6 +26,8 @@ func WithObserveOnly() Option { return optionFunc(func(s *settings) { s.observe 
 
 // An observation is what has been observed. It is guarded by the cell's lock.
 type observation struct {
+	reporting sync.Mutex // held while something is reported, and taken before the cell's
+
 	cap         time.Duration // what was left of the caller's deadline, which is enforced; 0 is none
 	idle, total bool          // whether they have been exceeded
 	first       *Error
@@ -86,11 +89,14 @@ func (e *execution) admit(now time.Duration) bool {
 }
 
 // reportExceeded reports what has been exceeded and not been reported yet. The caller holds
-// no lock.
+// no lock. At the end, whoever else reports is waited for, so that this goes before Finished.
 func (e *execution) reportExceeded() {
+	o := e.observing
+	o.reporting.Lock()
+	defer o.reporting.Unlock()
 	e.cell.Lock()
-	all := e.observing.unreported
-	e.observing.unreported = nil
+	all := o.unreported
+	o.unreported = nil
 	e.cell.Unlock()
 	for _, seen := range all {
 		out := new(Error)

@@ -110,8 +110,8 @@ func TestObserveOnly(t *testing.T) {
 				if err != errTool || value != 7 {
 					t.Errorf("%v, value %d", err, value)
 				}
-				synctest.Wait() // the timer may report, too
 				o.want(t, replaceSeconds(tc.want)...)
+				synctest.Wait() // for the line of what is close to the limit
 				f, log := o.finished, o.log.String()
 				if f.LongestGap != tc.gap || f.Err != errTool || f.State != timeout.StateEnded || !f.ObserveOnly || (f.Observed != nil) != (len(tc.want) > 0) {
 					t.Errorf("%+v", f)
@@ -239,7 +239,6 @@ func TestObserveOnlyStillEnds(t *testing.T) {
 					if took := time.Since(start); took != wait {
 						t.Errorf("Run returned after %v, want %v", took, wait)
 					}
-					synctest.Wait()
 					o.want(t, tc.exceeded...)
 					if f := o.finished; f.Err != err || f.Elapsed != tc.want.Elapsed {
 						t.Errorf("%+v", f)
@@ -269,7 +268,6 @@ func TestObserveOnlyNested(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		synctest.Wait()
 		o.want(t, "idle of 1s after 1s")
 
 		err = timeout.Run(t.Context(), func(ctx context.Context) error {
@@ -278,7 +276,6 @@ func TestObserveOnlyNested(t *testing.T) {
 		if e := stopped(t, err); e.Kind != timeout.Total || e.Limit != 2*time.Second || e.Elapsed != 2*time.Second {
 			t.Errorf("around: %+v", e)
 		}
-		synctest.Wait()
 		o.want(t, "idle of 1s after 1s")
 	})
 }

@@ -261,25 +261,38 @@ func TestSlowContextHook(t *testing.T) {
 		work   time.Duration
 		limits timeout.Config
 		want   timeout.Kind
+		stuck  bool
 	}{
-		{"in time", 7*time.Second - 1, timeout.Config{Total: 10 * time.Second}, 0},
-		{"at the total", 7 * time.Second, timeout.Config{Total: 10 * time.Second}, timeout.Total},
-		{"before the idle limit", 7*time.Second - 1, timeout.Config{Idle: 10 * time.Second}, 0},
-		{"at the idle limit", 7 * time.Second, timeout.Config{Idle: 10 * time.Second}, timeout.Idle},
-		{"longer than the limit", 0, timeout.Config{Total: 2 * time.Second}, timeout.Total},
+		{"in time", 7*time.Second - 1, timeout.Config{Total: 10 * time.Second}, 0, false},
+		{"at the total", 7 * time.Second, timeout.Config{Total: 10 * time.Second}, timeout.Total, false},
+		{"before the idle limit", 7*time.Second - 1, timeout.Config{Idle: 10 * time.Second}, 0, false},
+		{"at the idle limit", 7 * time.Second, timeout.Config{Idle: 10 * time.Second}, timeout.Idle, false},
+		{"longer than the limit", 0, timeout.Config{Total: 2 * time.Second}, timeout.Total, false},
+		{"stuck until the total", time.Hour, timeout.Config{Total: 10 * time.Second}, timeout.Total, true},
+		{"stuck until the idle limit", time.Hour, timeout.Config{Idle: 10 * time.Second}, timeout.Idle, true},
+		{"stuck, and the limit is over", time.Hour, timeout.Config{Total: 2 * time.Second}, timeout.Total, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				err := timeout.Run(t.Context(), func(context.Context) error { time.Sleep(tc.work); return nil }, tc.limits,
-					timeout.WithHooks(timeout.Hooks{Context: func(ctx context.Context, s timeout.Snapshot) context.Context {
-						if s.Limits.Total != tc.limits.Total || s.State != timeout.StateRunning || timeout.FromContext(ctx) != nil {
-							t.Errorf("%+v", s)
-						}
-						time.Sleep(3 * time.Second)
-						return nil
-					}}))
+				err := timeout.Run(t.Context(), func(ctx context.Context) error {
+					select {
+					case <-ctx.Done():
+					case <-time.After(tc.work):
+					}
+					return nil
+				}, tc.limits, timeout.WithHooks(timeout.Hooks{Context: func(ctx context.Context, s timeout.Snapshot) context.Context {
+					if s.Limits.Total != tc.limits.Total || s.State != timeout.StateRunning || timeout.FromContext(ctx) != nil {
+						t.Errorf("%+v", s)
+					}
+					time.Sleep(3 * time.Second)
+					return nil
+				}}))
 				if tc.want == 0 && err != nil || tc.want != 0 && stopped(t, err).Kind != tc.want {
 					t.Error(err)
+				}
+				limit := max(tc.limits.Total, tc.limits.Idle, 3*time.Second)
+				if e := (*timeout.Error)(nil); tc.stuck && (!errors.As(err, &e) || e.Elapsed != limit) {
+					t.Errorf("%v, after %v, want %v", err, e.Elapsed, limit)
 				}
 			})
 		})
@@ -484,6 +497,52 @@ func TestNothingIsLeftOfTheList(t *testing.T) {
 	if grown := heap() - start; grown > 16<<20 {
 		t.Errorf("the heap has grown by %d bytes", grown)
 	}
+}
+
+// Who keeps one that has ended keeps no other, although they have been neighbours in the list.
+func TestNeighboursAreNotKept(t *testing.T) {
+	watch(t, timeout.Hooks{})
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapInuse)
+	}
+	start := heap()
+	var first *timeout.Execution
+	var release []chan struct{}
+	var wg sync.WaitGroup
+	for i := range 64 * 40 { // each ends when many have begun after it
+		data, begun, end := make([]byte, 1), make(chan struct{}), make(chan struct{})
+		if i%64 == 0 { // the ids of these go to the same list
+			data = make([]byte, 1<<20)
+		}
+		wg.Go(func() {
+			_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+				if first == nil {
+					first = timeout.FromContext(ctx)
+				}
+				close(begun)
+				<-end
+				data[0] = 1
+				return nil
+			}, timeout.Config{})
+		})
+		<-begun
+		if release = append(release, end); len(release) > 200 {
+			close(release[0])
+			release = release[1:]
+		}
+	}
+	for _, end := range release {
+		close(end)
+	}
+	wg.Wait()
+	if grown := heap() - start; grown > 16<<20 {
+		t.Errorf("the heap has grown by %d bytes", grown)
+	}
+	runtime.KeepAlive(first)
 }
 
 // A hook that panics is survived, in Context and for a watcher too.
