@@ -336,12 +336,13 @@ func TestAbandonedIsListed(t *testing.T) {
 			if watched {
 				defer timeout.Watch(timeout.Hooks{})()
 			}
-			var x *timeout.Execution
+			began := make(chan *timeout.Execution, 1)
 			err := timeout.Run(t.Context(), func(ctx context.Context) error {
-				x = timeout.FromContext(ctx)
+				began <- timeout.FromContext(ctx)
 				time.Sleep(time.Hour)
 				return errTool
 			}, timeout.Config{Total: time.Second, Grace: time.Second}, timeout.WithName("stuck"))
+			x := <-began
 			if e := stopped(t, err); !e.Abandoned {
 				t.Error(err)
 			}
