@@ -28,7 +28,7 @@ export GOWORK := off
 ifeq ($(shell go env CGO_ENABLED),1)
 RACE := -race
 endif
-TESTFLAGS ?= $(RACE) -shuffle=on -timeout=4m
+TESTFLAGS ?= $(RACE) -shuffle=on -timeout=10m
 FUZZTIME  ?= 30s
 VERSION   ?= v0.1.0
 
@@ -44,7 +44,7 @@ endef
 # What "make wine" runs, and what for.
 WINE     ?= $(firstword $(shell command -v wine64 || command -v wine) /usr/lib/wine/wine64)
 MINGW    ?= x86_64-w64-mingw32-gcc
-WINETEST ?= -v -timeout=4m
+WINETEST ?= -v -timeout=10m
 
 .PHONY: help test lint cross wine fuzz bench interop rehearse release check
 

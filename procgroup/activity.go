@@ -124,7 +124,7 @@ func (p *Process) watchWork(ctx context.Context) {
 	p.work = startWatch(ctx, p.activity, p.tree.Meter)
 }
 
-// startWatch gives nil where there is nothing to look for.
+// startWatch returns nil where there is nothing to look for.
 func startWatch(ctx context.Context, a Activity, meter func(io bool) proctree.Meter) *workWatch {
 	cell := pulse.Of(ctx)
 	idle := cell.SmallestIdle()

@@ -86,7 +86,7 @@ func (b *lineBuffer) add(p []byte) {
 	b.line = append(b.line, p...)
 }
 
-// end gives the line and begins the next.
+// end returns the line and begins the next.
 func (b *lineBuffer) end() (line string, whole bool) {
 	if len(b.line) > MaxLine {
 		cut := b.line[:MaxLine]

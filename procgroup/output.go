@@ -14,7 +14,7 @@ const (
 	Stderr
 )
 
-// String gives "stdout" or "stderr".
+// String returns "stdout" or "stderr".
 func (s Stream) String() string {
 	switch s {
 	case Stdout:

@@ -207,7 +207,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	return nil
 }
 
-// checkDir gives os/exec's error for a directory that is not there, which names it. os/exec
+// checkDir returns os/exec's error for a directory that is not there, which names it. os/exec
 // itself makes it only where SysProcAttr is not set, and ours is.
 func checkDir(cmd *exec.Cmd) error {
 	if cmd.Dir == "" || cmd.SysProcAttr != nil || cmd.Err != nil {
@@ -220,7 +220,7 @@ func checkDir(cmd *exec.Cmd) error {
 	return err
 }
 
-// startFailure makes an abort of the error that os/exec gives where the context of
+// startFailure makes an abort of the error that os/exec returns where the context of
 // exec.CommandContext is done already.
 func (p *Process) startFailure(ctx context.Context, err error) error {
 	if contextError(err) {

@@ -23,7 +23,7 @@ const (
 	Aborted
 )
 
-// String gives "exited", "idle timeout", "total timeout" or "aborted".
+// String returns "exited", "idle timeout", "total timeout" or "aborted".
 func (r Reason) String() string {
 	switch r {
 	case Exited:

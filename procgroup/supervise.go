@@ -75,12 +75,12 @@ func (p *Process) await(ctx context.Context) error {
 }
 
 // contextError reports whether os/exec refused to start because of the context of
-// exec.CommandContext. It gives the bare error.
+// exec.CommandContext. It returns the bare error.
 func contextError(err error) bool {
 	return err == context.Canceled || err == context.DeadlineExceeded
 }
 
-// timedOut gives a copy of err if it is the timeout of an execution, and otherwise nil.
+// timedOut returns a copy of err if it is the timeout of an execution, and otherwise nil.
 // It is the cause of a context itself, and not something in its tree: code that gives a
 // timeout it got from elsewhere as a reason to cancel means an abort.
 func timedOut(err error) *timeout.Error {

@@ -70,24 +70,6 @@ func (e *execution) next() time.Duration {
 	return next
 }
 
-// due returns the limit that has fallen due, or 0. The total goes first (SPEC 3.4), and
-// counts time in which nobody could run (SPEC 3.16); idle does not.
-func (e *execution) due(now time.Duration) Kind {
-	e.stalledUntil(now)
-	if e.observing != nil {
-		return e.observeDue(now)
-	}
-	switch {
-	case e.limits.Total > 0 && now >= e.limits.Total:
-		return Total
-	case e.limits.Idle > 0:
-		if at := e.cell.IdleDue(); now >= at && at != pulse.Forever {
-			return Idle
-		}
-	}
-	return 0
-}
-
 // warningDue is when 80 % of the idle limit will have passed, Forever if nobody wants
 // to know or the hook was called already.
 func (e *execution) warningDue(idleDue time.Duration) time.Duration {

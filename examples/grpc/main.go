@@ -4,7 +4,7 @@
 // The messages that a stream sends and receives are heartbeats. A call that is stopped by a
 // limit has the code DeadlineExceeded, one that its client has cancelled has Canceled.
 //
-// The program is a server that is stuck, and a client that is told so.
+// The program is a server that is stuck, and a client that gets its error.
 package main
 
 import (

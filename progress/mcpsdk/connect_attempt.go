@@ -57,7 +57,7 @@ func (a *attempt) Connect(ctx context.Context) (mcp.Connection, error) {
 	a.conn = conn
 	failed := a.failed
 	a.mu.Unlock()
-	if failed { // or it was abandoned, and nobody will look at what it gives
+	if failed { // or it was abandoned, and nobody will look at what it returns
 		_ = conn.Close()
 	}
 	return conn, nil

@@ -19,7 +19,7 @@ import (
 // Unlimited as Config.Max keeps everything.
 const Unlimited = math.MaxInt
 
-// A Config is what a Capture is told about the call.
+// A Config is what a Capture knows of the call.
 type Config struct {
 	// Max is how many bytes are kept of each stream, and of both together.
 	Max int

@@ -15,7 +15,7 @@ import (
 // far they move away. Its value is a list, because a command may be a supervisor itself.
 const cookieEnv = "TOOLDEADLINE_TREE"
 
-// setCookie puts a new cookie into the environment of cmd and gives it.
+// setCookie puts a new cookie into the environment of cmd and returns it.
 func setCookie(cmd *exec.Cmd) string {
 	cookie := rand.Text()
 	value := cookie
@@ -67,7 +67,7 @@ func (d *descendants) among(all []proc) (found, unsure []proc) {
 	return found, unsure
 }
 
-// known gives the ids of the members, zombies and the helper included, and when the
+// known returns the ids of the members, zombies and the helper included, and when the
 // leader began.
 func (d *descendants) known(all []proc, byID bool) (known map[int]bool, since uint64) {
 	known = make(map[int]bool)
@@ -94,7 +94,7 @@ func (d *descendants) known(all []proc, byID bool) (known map[int]bool, since ui
 	return known, since
 }
 
-// orphans gives those of unsure that can be what a command has started: a member with a
+// orphans returns those of unsure that can be what a command has started: a member with a
 // parent that is one is known by it, and one without has been adopted, by process 1 or
 // by a process above this one.
 func orphans(all, unsure []proc) (kept []proc) {
@@ -177,7 +177,7 @@ const lastLookTime = 50 * time.Millisecond
 // environment, or of too many new ones.
 const maxUnsure = 4
 
-// sweep kills the members until there are none, or gives those that are left at the
+// sweep kills the members until there are none, or returns those that are left at the
 // deadline; and, in any case, what may be members.
 func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) {
 	if d.quickly(deadline) {
@@ -207,7 +207,7 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 	}
 }
 
-// lasting gives what is still there of what was found and killed, last of all: at the end
+// lasting returns what is still there of what was found and killed, last of all: at the end
 // of a look that took its time a moment has to be left for it to die. Where more, which had
 // just begun, has gone, a child may have taken its place.
 func lasting(found, more []proc, deadline time.Time) []proc {

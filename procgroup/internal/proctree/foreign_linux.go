@@ -26,5 +26,5 @@ func (f *Foreign) Meter(io bool) Meter { return f.tree.Meter(io) }
 // Snapshot is that of a Tree.
 func (f *Foreign) Snapshot(until time.Time) ([]Process, bool) { return f.tree.Snapshot(until) }
 
-// Close gives back what it takes to look.
+// Close returns back what it takes to look.
 func (f *Foreign) Close() { f.tree.close() }

@@ -128,7 +128,7 @@ func startWithHelper(ctx context.Context, cmd *exec.Cmd) (Tree, error) {
 	return t, nil
 }
 
-// awaitStart gives the error of starting the command, in the form of os/exec, or that of
+// awaitStart returns the error of starting the command, in the form of os/exec, or that of
 // ctx if it is done first.
 func (h *helper) awaitStart(ctx context.Context, path string) error {
 	var report [5]byte

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// killedCode is the exit code of what is killed; os.Process.Kill gives the same.
+// killedCode is the exit code of what is killed; os.Process.Kill returns the same.
 const killedCode = 1
 
 // A job is a job object: a process in it stays in it, and so does what it starts. Its
@@ -82,7 +82,7 @@ func (j *job) pids() (pids []int) {
 	return pids
 }
 
-// kill kills everything in the job, and waits until it is gone. It gives what is not when
+// kill kills everything in the job, and waits until it is gone. It returns what is not when
 // the deadline has come.
 func (j *job) kill(deadline time.Time) (survivors []int) {
 	for b := backoff(0); ; {

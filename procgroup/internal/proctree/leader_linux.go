@@ -90,7 +90,7 @@ func (l *leader) lost() bool {
 	}
 }
 
-// signalGroup signals the group. It gives ESRCH if that is empty; a zombie is a member.
+// signalGroup signals the group. It returns ESRCH if that is empty; a zombie is a member.
 func (l *leader) signalGroup(sig unix.Signal) error {
 	if l.fd != nil {
 		if err := l.fd.signalGroup(sig); err != unix.EINVAL {

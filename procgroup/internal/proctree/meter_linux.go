@@ -87,7 +87,7 @@ func (m *meter) membersNow() map[procKey]spent {
 	return now
 }
 
-// list gives the members among all where there is no control group, zombies and the helper
+// list returns the members among all where there is no control group, zombies and the helper
 // included.
 func (t *linuxTree) list(all []proc) (members []proc) {
 	byID := !t.lost()

@@ -37,7 +37,7 @@ func lastPid() int {
 }
 
 // newcomers calls fn with the processes whose ids were given out after the given one, time
-// and again until there are no new ones. fn gives the members, and whether all are known.
+// and again until there are no new ones. fn returns the members, and whether all are known.
 // It is not complete if there may be more. found is what fn gave last.
 func newcomers(after int, deadline time.Time, fn func(all []proc) (found []proc, sure bool)) (found []proc, complete bool) {
 	var r procReader

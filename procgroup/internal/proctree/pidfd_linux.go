@@ -16,7 +16,7 @@ type pidfd struct {
 	conn syscall.RawConn
 }
 
-// openPidfd gives nil where the system has no pidfds (before Linux 5.4), or no
+// openPidfd returns nil where the system has no pidfds (before Linux 5.4), or no
 // descriptors left.
 func openPidfd(pid int) *pidfd {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
@@ -79,7 +79,7 @@ const pidfdSignalGroup = 1 << 2
 
 var noGroupSignal atomic.Bool // the system does not know that flag
 
-// signalGroup gives ESRCH if the group is empty, and EINVAL where the system does not
+// signalGroup returns ESRCH if the group is empty, and EINVAL where the system does not
 // know how to.
 func (p *pidfd) signalGroup(sig unix.Signal) (err error) {
 	if noGroupSignal.Load() {

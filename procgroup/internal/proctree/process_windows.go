@@ -78,7 +78,7 @@ func resumeThread(id uint32) error {
 	return os.NewSyscallError("ResumeThread", err)
 }
 
-// openProcess gives a handle of a process that os/exec has started and not waited for.
+// openProcess returns a handle of a process that os/exec has started and not waited for.
 // As long as it is open, no other process and no group gets the same id.
 func openProcess(pid int) (windows.Handle, error) {
 	h, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE|windows.SYNCHRONIZE, false, uint32(pid))

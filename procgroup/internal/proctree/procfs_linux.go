@@ -176,7 +176,7 @@ func scan() []proc {
 	return all
 }
 
-// cookies gives the value of the variable. A variable that is set more than once has all
+// cookies returns the value of the variable. A variable that is set more than once has all
 // its values looked at.
 func cookies(env []byte) string {
 	var all []string

@@ -37,7 +37,7 @@ func (b *budget) next() bool {
 	return b.spent <= maxFree || time.Now().Before(b.until)
 }
 
-// splitArgs gives the arguments as far as they are kept.
+// splitArgs returns the arguments as far as they are kept.
 func splitArgs(text []byte) (args []string) {
 	cut := len(text) > maxArgs
 	if cut {

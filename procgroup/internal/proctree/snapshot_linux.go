@@ -35,7 +35,7 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 	return all, more
 }
 
-// find gives the members where there is no control group. They have ids above the leader's,
+// find returns the members where there is no control group. They have ids above the leader's,
 // unless the ids have begun anew since.
 func (t *linuxTree) find(r *procReader, b *budget) (members []proc, more bool) {
 	leader, ok := r.get(t.pid, ^uint64(0))
@@ -78,7 +78,7 @@ func (r *procReader) each(pids []int, since uint64, b *budget) (all []proc, more
 	return all, false
 }
 
-// zombies gives the children of members that have ended: a control group does not list them.
+// zombies returns the children of members that have ended: a control group does not list them.
 // Those of a main thread are enough for a picture.
 func (r *procReader) zombies(members []proc, b *budget) (all []proc) {
 	var buf [4 << 10]byte
@@ -129,7 +129,7 @@ func (r *procReader) describe(p *proc) Process {
 // maxFrames is how many functions of the kernel are shown.
 const maxFrames = 3
 
-// topFrames gives the innermost functions of /proc/<pid>/stack, which only root may read.
+// topFrames returns the innermost functions of /proc/<pid>/stack, which only root may read.
 func topFrames(stack []byte) string {
 	var names []string
 	for line := range bytes.Lines(stack) {

@@ -61,7 +61,7 @@ type Tree interface {
 	// State is the leader's end, once Kill or Release has returned: the error of its
 	// cmd.Wait, and false where it is still there.
 	State() (err error, reaped bool)
-	// Close gives back what belongs to the tree. What has to wait for the end of a
+	// Close returns back what belongs to the tree. What has to wait for the end of a
 	// process that could not be killed is left to a goroutine.
 	Close()
 }

@@ -74,7 +74,7 @@ func startWithCookie(cmd *exec.Cmd) (Tree, error) {
 	return &linuxTree{leader: l, kind: Descendants, others: &descendants{leader: l, cookie: cookie, begun: begun}}, nil
 }
 
-// startInCgroup gives neither a tree nor an error where there are no cgroups to be had.
+// startInCgroup returns neither a tree nor an error where there are no cgroups to be had.
 func startInCgroup(cmd *exec.Cmd) (Tree, error) {
 	if cmd.SysProcAttr.UseCgroupFD {
 		return nil, nil // the caller has a better one
