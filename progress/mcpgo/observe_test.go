@@ -42,6 +42,9 @@ func TestPolicyObserveOnly(t *testing.T) {
 					case <-ctx.Done():
 						return nil, ctx.Err()
 					case <-exceeded:
+						if ctx.Err() != nil {
+							return nil, ctx.Err()
+						}
 					}
 					return mcp.NewToolResultText("done"), nil
 				})
