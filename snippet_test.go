@@ -31,7 +31,7 @@ type snippetModule struct {
 const core = "github.com/tooldeadline/tooldeadline/"
 
 var snippetImports = map[string]string{
-	"context": "context", "errgroup": "golang.org/x/sync/errgroup", "errors": "errors", "exec": "os/exec", "fmt": "fmt", "http": "net/http", "log": "log",
+	"context": "context", "errgroup": "golang.org/x/sync/errgroup", "errors": "errors", "exec": "os/exec", "fmt": "fmt", "http": "net/http", "log": "log", "slog": "log/slog",
 	"os": "os", "signal": "os/signal", "syscall": "syscall", "synctest": "testing/synctest", "testing": "testing", "time": "time",
 	"heartbeat": core + "heartbeat", "procgroup": core + "procgroup", "progress": core + "progress",
 	"request": core + "progress/request", "stream": core + "stream", "timeout": core + "timeout", "toolcall": core + "progress/toolcall",

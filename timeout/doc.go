@@ -48,6 +48,11 @@
 //     one leaves the function's goroutine, and nothing else.
 //  10. Time in which the process itself could not run is nobody's silence: the idle limit
 //     starts afresh. The total goes on.
+//  11. No hook changes what ends the function's context, when, or with which Err and Cause,
+//     except by calling [Execution.Abort].
+//  12. An execution reports to the watchers that were there when it began, and to them until
+//     it has ended. What runs under [WithObserveOnly] is stopped by its caller or by Abort,
+//     and by no limit.
 //
 // All functions and methods are safe for concurrent use.
 //
@@ -70,6 +75,9 @@
 //
 // A run costs a goroutine and one to two microseconds over calling the function. That
 // goroutine is what lets Run return on time when the function does not.
+//
+// A watcher, see [Watch], adds less than a tenth to that, and hooks at the start and at the
+// end about a fifth. While nobody watches, a run pays one atomic load.
 //
 // # Stuck tools
 //

@@ -274,6 +274,17 @@ func TestStackOfWhatHasEnded(t *testing.T) {
 	if stack := x.Stack(); err != nil || stack != nil {
 		t.Errorf("%v, %s", err, stack)
 	}
+	err = timeout.Run(t.Context(), func(ctx context.Context) error {
+		for deadline := time.Now().Add(time.Minute); timeout.FromContext(ctx).Stack() == nil; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				return errors.New("no stack can be had any more")
+			}
+		}
+		return nil
+	}, timeout.Config{})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // No execution is safe to ask.
