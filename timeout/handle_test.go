@@ -31,7 +31,7 @@ func TestState(t *testing.T) {
 			is(timeout.StateRunning, 0)
 			time.Sleep(8*time.Second - 1)
 			is(timeout.StateRunning, 8*time.Second-1)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			is(timeout.StateNearIdle, 8*time.Second)
 			heart(ctx)
 			is(timeout.StateRunning, 8*time.Second)
@@ -93,7 +93,7 @@ func TestStateStalled(t *testing.T) {
 			}
 			time.Sleep(8*time.Second - 1)
 			is(timeout.StateStalled)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			is(timeout.StateNearIdle)
 			synctest.Wait() // for the hook
 			heart(ctx)
