@@ -346,7 +346,7 @@ func FuzzBody(f *testing.F) {
 	copied := regexp.MustCompile(`,"io\.github\.tooldeadline/progressToken":"-?[0-9]+"`)
 	f.Fuzz(func(t *testing.T, body string) {
 		if copied.MatchString(body) {
-			t.Skip()
+			return // it could not be told from what was added
 		}
 		var got string
 		wrapped(&got).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(body)))
