@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,10 +24,16 @@ import (
 
 // This file holds what is at the edge of what a containment reaches.
 
+// asNobody is held by a test that runs something as the user nobody: to such a command,
+// another's process of that user is one that may be its own.
+var asNobody sync.Mutex
+
 // SPEC 6.6, 6.7: what may be a daemon of the command's, and hides that, is left alone and
 // listed. What certainly is not, is not listed.
 func TestHiddenDaemon(t *testing.T) {
 	t.Parallel()
+	asNobody.Lock()
+	defer asNobody.Unlock()
 	dir, err := os.MkdirTemp("", "procgroup") // not TempDir, where another user cannot look
 	if err != nil {
 		t.Fatal(err)

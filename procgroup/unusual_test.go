@@ -3,6 +3,7 @@
 package procgroup_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -18,7 +19,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // Processes that the system shows in another way than one would expect.
@@ -231,6 +231,8 @@ func procsBelow(dir string) (pids []int) {
 func TestHelperListsWhatItMayNotKill(t *testing.T) {
 	needRoot(t)
 	t.Parallel()
+	asNobody.Lock()
+	defer asNobody.Unlock()
 	dir, err := os.MkdirTemp("", "procgroup") // not TempDir, where another user cannot look
 	if err != nil {
 		t.Fatal(err)
@@ -283,9 +285,30 @@ func runModeOrdinary(a []string) int {
 		panic(err)
 	}
 	begun := time.Now()
-	r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", a[0]), procgroup.WithContainment(procgroup.Helper),
-		procgroup.WithLimits(timeout.Config{Total: 2 * time.Second}), procgroup.WithKillGrace(shortGrace))
+	// Stopped as soon as it has said its id: it may be killed until it is another user's.
+	ctx, stop := context.WithTimeout(context.Background(), forever)
+	defer stop()
+	var out stopAtLine
+	out.stop = stop
+	cmd := exec.Command("sh", "-c", a[0])
+	cmd.Stdout = &out
+	r, err := procgroup.Run(ctx, cmd, procgroup.WithContainment(procgroup.Helper), procgroup.WithKillGrace(shortGrace))
 	rep := reportOf(r, err, begun)
-	rep.Stdout = r.Stdout.String()
+	rep.Stdout = out.String()
 	return say(rep)
+}
+
+// stopAtLine keeps what is written, and calls stop at the end of a line.
+type stopAtLine struct {
+	bytes.Buffer
+	stop func()
+}
+
+func (w *stopAtLine) Write(b []byte) (int, error) {
+	defer func() {
+		if bytes.IndexByte(b, '\n') >= 0 {
+			w.stop()
+		}
+	}()
+	return w.Buffer.Write(b)
 }

@@ -108,7 +108,7 @@ var signalCases = []gnuCase{
 	{script: "exec timeout -v -k .1 10 sh -c 'trap \"\" TERM; sleep .2; kill -TERM $PPID; sleep 20; sleep 20'"},
 	{script: "exec timeout -v -k .1 --foreground 10 sh -c 'trap \"\" HUP; sleep .2; kill -HUP $PPID; exec sleep 20'"},
 	{script: "exec timeout -v -k 10 .5 sh -c 'trap \"\" TERM; sleep .2; kill -TERM $PPID; sleep 20; sleep 20'"},
-	{script: "timeout -v 10 sleep 20 & sleep .5; kill -TERM $!; wait $! 2>/dev/null; echo $?"},
+	{script: "timeout -v 60 sh -c 'echo >up; exec sleep 120' & until [ -e up ]; do sleep .02; done; kill -TERM $!; wait $! 2>/dev/null; echo $?"},
 }
 
 var inheritCases = []gnuCase{
@@ -184,7 +184,8 @@ var newerCases = []newerCase{
 		want: result{"exit status 0", "alive\n", ""}},
 	{since: 910, script: "trap '' USR1 PIPE IO; exec timeout -v 60 sh -c 'kill -USR1 $PPID; kill -PIPE $PPID; kill -IO $PPID; sleep .2; echo alive'", cgo: true,
 		want: result{"exit status 0", "alive\n", ""}},
-	{since: 910, script: "timeout -v 60 sh -c 'sleep .3; exit 5' & sleep .1; kill -INT $!; kill -QUIT $!; wait $!; echo $?", cgo: true,
+	{since: 910, script: "timeout -v 60 sh -c 'echo >up; until [ -e sent ]; do sleep .02; done; exit 5' & until [ -e up ]; do sleep .02; done; " +
+		"kill -INT $!; kill -QUIT $!; echo >sent; wait $!; echo $?", cgo: true,
 		want: result{"exit status 0", "5\n", ""}},
 
 	// Every terminating signal is passed on.

@@ -198,11 +198,11 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 		case clean < 0:
 			clean++
 		default:
-			return nil, pids(alive(unsure))
+			return nil, pids(here(unsure))
 		}
 		if !b.sleep(deadline) {
 			d.blind = !ok
-			return pids(lasting(found, more, deadline.Add(lastLookTime))), pids(alive(unsure))
+			return pids(lasting(found, more, deadline.Add(lastLookTime))), pids(here(unsure))
 		}
 	}
 }
@@ -228,9 +228,15 @@ func lasting(found, more []proc, deadline time.Time) []proc {
 	}
 }
 
-// alive leaves out what is about to be gone.
-func alive(all []proc) []proc {
-	return slices.DeleteFunc(all, func(p proc) bool { return p.exiting })
+// here leaves out what a second look at each shows to be gone, or about to be: what ends
+// between the two reads that make one look is alive in the first and shows no environment
+// in the second, whoever's it is.
+func here(unsure []proc) []proc {
+	var r procReader
+	return slices.DeleteFunc(unsure, func(p proc) bool {
+		now, ok := r.get(p.pid, ^uint64(0))
+		return !ok || now.start != p.start || now.dead() || now.exiting
+	})
 }
 
 func pids(found []proc) []int {

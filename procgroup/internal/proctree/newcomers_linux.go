@@ -2,7 +2,6 @@ package proctree
 
 import (
 	"bytes"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -74,11 +73,6 @@ func (d *descendants) newcomers(after int, deadline time.Time) (found []proc, co
 		found, unsure := d.among(all)
 		d.strike(found)
 		// What has ended since, or is about to, has all of its children behind it.
-		var r procReader
-		unsure = slices.DeleteFunc(unsure, func(p proc) bool {
-			now, ok := r.get(p.pid, ^uint64(0))
-			return !ok || now.start != p.start || now.dead() || now.exiting
-		})
-		return found, len(unsure) == 0
+		return found, len(here(unsure)) == 0
 	})
 }
