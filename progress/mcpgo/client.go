@@ -24,7 +24,8 @@ type ClientLimits = request.Limits
 //
 // The limits of a request are those of [WithLimits]; or else those under its method in
 // perMethod; or else those under the longest pattern there that matches, a prefix with a
-// star such as "resources/*"; or else the defaults. Notifications have no limits, and
+// star such as "resources/*"; or else, with [UseDeclared], what the server has declared for the
+// tool; or else the defaults. Notifications have no limits, and
 // neither has the stream of subscriptions/listen. A call for which a server asks
 // for more input, and the listing of several pages, are several requests.
 //
@@ -54,10 +55,15 @@ type ClientLimits = request.Limits
 // is lost. It is of another type than t, which client.GetEndpoint does not take; ask t.
 // transport.SSE has a limit of its own, of 60 s, that no progress renews: see
 // transport.WithResponseTimeout.
-func Limit(t transport.Interface, defaults ClientLimits, perMethod map[string]ClientLimits) transport.Interface {
+func Limit(t transport.Interface, defaults ClientLimits, perMethod map[string]ClientLimits, opts ...LimitOption) transport.Interface {
 	l := &limiter{
 		passing: passing{t}, requests: request.New(defaults, perMethod),
 		handlers: request.Queue{Wait: handlerWait, Max: maxWaiting},
+	}
+	for _, o := range opts {
+		if o != nil {
+			o.applyLimit(l)
+		}
 	}
 	_, l.bidirectional = t.(transport.BidirectionalInterface)
 	_, l.http = t.(transport.HTTPConnection)
@@ -84,6 +90,7 @@ const maxWaiting = 1000
 type limiter struct {
 	passing
 	requests *request.Client
+	declared *declarations // nil without UseDeclared
 	handlers request.Queue
 
 	bidirectional, http bool // the transport is
@@ -93,7 +100,7 @@ type limiter struct {
 func (l *limiter) setVersion(version string) { l.modern.Store(mcp.IsModernProtocol(version)) }
 
 func (l *limiter) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	call := request.Call{Method: r.Method, Token: ownToken(r.Params)}
+	call := request.Call{Method: r.Method, Token: ownToken(r.Params), Declared: l.declared.limits(r)}
 	resp, err := request.Do(ctx, l.requests, call, func(ctx context.Context, token string) (*transport.JSONRPCResponse, error) {
 		r := r
 		if token != "" {
@@ -103,6 +110,8 @@ func (l *limiter) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (
 	})
 	if stop, ok := err.(*request.Error); ok {
 		l.cancel(ctx, r, stop)
+	} else if err == nil {
+		l.declared.hear(r.Method, resp)
 	}
 	return resp, asTimeout(err)
 }

@@ -23,7 +23,8 @@
 //	c := client.NewClient(mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, request.Reference()))
 //
 // [Connect] starts a client with limits, and tries again; [Retry] sends requests again that
-// only read.
+// only read. With [WithDeclaredLimits] a server says how long its tools may take, and with
+// [UseDeclared] a client waits that long.
 //
 // # Asking a person
 //

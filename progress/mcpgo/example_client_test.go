@@ -93,3 +93,18 @@ func ExampleConnect() {
 	_ = c.Close()
 	// Output: files <nil> 2
 }
+
+func ExampleUseDeclared() {
+	s := server.NewMCPServer("files", "1.0.0")
+	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Total: 10 * time.Minute}}, mcpgo.WithDeclaredLimits())
+	s.AddTool(mcp.NewTool("search"), hang)
+
+	c := dial(s, func(t transport.Interface) transport.Interface {
+		ceiling := mcpgo.ClientLimits{Timeout: 50 * time.Millisecond} // or 30 min: what the user would ever wait
+		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, nil, mcpgo.UseDeclared(ceiling))
+	})
+	defer c.Close()
+	_, err := c.CallTool(context.Background(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
+	fmt.Println(err)
+	// Output: transport error: calling "tools/call": Request timed out: no answer for 50ms
+}

@@ -316,3 +316,18 @@ func ExampleWithAwait() {
 	// accept
 	// accept
 }
+
+func ExampleWithDeclaredLimits() {
+	s := server.NewMCPServer("files", "1.0.0")
+	mcpgo.Install(s, &timeout.Policy{Tools: map[string]timeout.Tool{
+		"search": {Config: timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute}},
+	}}, mcpgo.WithDeclaredLimits())
+	s.AddTool(mcp.NewTool("search"), hang)
+
+	c := dial(s, plain)
+	defer c.Close()
+	tools, _ := c.ListTools(context.Background(), mcp.ListToolsRequest{})
+	limits, _ := toolcall.ReadLimits(tools.Tools[0].Meta.AdditionalFields)
+	fmt.Println(limits.Total, limits.Idle)
+	// Output: 10m0s 2m0s
+}

@@ -32,7 +32,15 @@ func Install(s *server.MCPServer, p *timeout.Policy, opts ...Option) {
 		server.WithHooks(hooks)(s)
 	}
 	w.observe(hooks)
-	s.Use(Middleware(p, append(opts[:len(opts):len(opts)], optionFunc(func(s *settings) { s.watch = w }))...))
+	all := newSettings(opts)
+	if p != nil {
+		all.calls.Policy = p
+	}
+	all.watch = w
+	if all.declare {
+		all.declareIn(hooks)
+	}
+	s.Use(all.wrap)
 }
 
 // Middleware runs every tool call of a server as an execution under the limits that p has

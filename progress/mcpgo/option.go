@@ -19,6 +19,8 @@ type settings struct {
 	calls toolcall.Server
 	await []progress.AwaitOption
 	watch *watch // nil without Install
+
+	declare bool // what the limits are
 }
 
 func newSettings(opts []Option) *settings {

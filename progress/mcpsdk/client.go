@@ -20,7 +20,8 @@ type ClientLimits = request.Limits
 //
 // The limits of a request are those of [WithLimits]; or else those under its method in
 // perMethod; or else those under the longest pattern there that matches, a prefix with a
-// star such as "resources/*"; or else the defaults. Notifications have no limits, and
+// star such as "resources/*"; or else, with [UseDeclared], what the server has declared for the
+// tool; or else the defaults. Notifications have no limits, and
 // neither has the stream of subscriptions/listen.
 //
 // A request that times out is cancelled at the server, as the SDK does on each
@@ -47,8 +48,13 @@ type ClientLimits = request.Limits
 // nothing says on behalf of which request: the handler's context is that of the connection,
 // and Hold in it has no effect. There the progress that the server sends while it waits
 // renews the Timeout, if ResetOnProgress is set.
-func Limit(c *mcp.Client, defaults ClientLimits, perMethod map[string]ClientLimits) {
+func Limit(c *mcp.Client, defaults ClientLimits, perMethod map[string]ClientLimits, opts ...LimitOption) {
 	l := &limiter{requests: request.New(defaults, perMethod)}
+	for _, o := range opts {
+		if o != nil {
+			o.applyLimit(l)
+		}
+	}
 	c.AddSendingMiddleware(l.send)
 	c.AddReceivingMiddleware(l.receive)
 }
@@ -61,6 +67,7 @@ func WithLimits(ctx context.Context, l ClientLimits) context.Context {
 
 type limiter struct {
 	requests *request.Client
+	declared *declarations // nil without UseDeclared
 	handlers request.Queue // not bounded, as the SDK's own, whose place it takes: the answers come through the same pipe
 }
 
@@ -77,6 +84,7 @@ func (l *limiter) send(next mcp.MethodHandler) mcp.MethodHandler {
 		call := request.Call{
 			Session: req.GetSession(), Method: method,
 			Token: progressToken(req), NoCancel: method == "initialize",
+			Declared: l.declared.limits(req),
 		}
 		res, err := request.Do(ctx, l.requests, call, func(ctx context.Context, token string) (mcp.Result, error) {
 			if token == "" {
@@ -84,6 +92,9 @@ func (l *limiter) send(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 			return next(ctx, method, withProgressToken(method, req, token))
 		})
+		if err == nil {
+			l.declared.hear(req.GetSession(), res)
+		}
 		return res, asRPC(err)
 	}
 }

@@ -151,3 +151,37 @@ func ExampleRetry() {
 	fmt.Println(len(tools.Tools), err)
 	// Output: 2 <nil>
 }
+
+// A client that waits for each tool as long as its server says, and never longer than it wants to.
+func ExampleUseDeclared() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "v1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "index", InputSchema: map[string]any{"type": "object"}},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			time.Sleep(300 * time.Millisecond)
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "indexed"}}}, nil
+		})
+	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"index": {Config: timeout.Config{Total: 10 * time.Minute}}}}
+	mcpsdk.Install(server, policy, mcpsdk.WithDeclaredLimits())
+
+	limits := request.Reference()
+	delete(limits, "tools/call") // or it would go before what is declared
+	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
+	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 100 * time.Millisecond}, limits,
+		mcpsdk.UseDeclared(mcpsdk.ClientLimits{Timeout: 5 * time.Minute, MaxTotal: time.Hour}))
+
+	ctx := context.Background()
+	transport, _ := dial(server)
+	session, err := client.Connect(ctx, transport, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	if _, err := session.ListTools(ctx, nil); err != nil {
+		fmt.Println(err)
+		return
+	}
+	res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "index"})
+	fmt.Println(res.Content[0].(*mcp.TextContent).Text, err)
+	// Output: indexed <nil>
+}

@@ -355,3 +355,28 @@ func ExampleInstall_askAPerson() {
 	// 2025-11-25 [accept]
 	// 2026-07-28 [accept]
 }
+
+// Clients that look at it learn from tools/list how long a call may take.
+func ExampleWithDeclaredLimits() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
+	policy := &timeout.Policy{Default: timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute}}
+	mcpsdk.Install(server, policy, mcpsdk.WithDeclaredLimits())
+
+	ctx := context.Background()
+	transport, _ := dial(server)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil).Connect(ctx, transport, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	tools, err := session.ListTools(ctx, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	declared, _ := json.Marshal(tools.Tools[0].Meta)
+	fmt.Println(string(declared))
+	// Output: {"io.github.tooldeadline/limits":{"graceMs":7000,"idleMs":120000,"progressMs":10000,"totalMs":600000}}
+}

@@ -58,7 +58,11 @@ func Middleware(p *timeout.Policy, opts ...Option) mcp.Middleware {
 					return next(ctx, method, req)
 				})
 			}
-			return next(ctx, method, req)
+			res, err := next(ctx, method, req)
+			if s.declare && err == nil {
+				res = s.declared(res)
+			}
+			return res, err
 		}
 	}
 }

@@ -18,6 +18,8 @@ func (f optionFunc) apply(s *settings) { f(s) }
 type settings struct {
 	calls toolcall.Server
 	await []progress.AwaitOption
+
+	declare bool // what the limits are
 }
 
 func newSettings(opts []Option) *settings {

@@ -30,10 +30,13 @@ type Call struct {
 	// NoCancel is for initialize, which must not be cancelled at the server. The context
 	// of send is cancelled too, but 100 ms after Do has returned.
 	NoCancel bool
+	// Declared are the limits that the server has declared for the tool that is called, as
+	// [Declarations.Limits] returns them; nil for none.
+	Declared *Limits
 }
 
-// Do sends one request under its limits: those of [WithLimits], or else those of the
-// method. The context of send ends when a limit fires, and carries the heartbeat of the
+// Do sends one request under its limits: those of [WithLimits], or else those that the Client has
+// for the method, or else those of call.Declared, or else the Client's defaults. The context of send ends when a limit fires, and carries the heartbeat of the
 // request, so that a handler called on its behalf can beat, or hold the idle check while
 // a person is asked. token is the progress token to send in place of the caller's own;
 // where it is empty, the request is to be sent with the token that it has.
@@ -49,7 +52,7 @@ type Call struct {
 //
 // A panic of send is a panic of Do. Do is safe for concurrent use.
 func Do[R any](ctx context.Context, c *Client, call Call, send func(ctx context.Context, token string) (R, error)) (R, error) {
-	l, ctx := c.limits(ctx, call.Method)
+	l, ctx := c.limits(ctx, call.Method, call.Declared)
 	if l.Timeout <= 0 && l.MaxTotal <= 0 {
 		return send(ctx, "")
 	}

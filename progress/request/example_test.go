@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -212,4 +213,30 @@ func ExampleQueue() {
 	// progress 0
 	// progress 1
 	// progress 2
+}
+
+func ExampleDeclared() {
+	declared := toolcall.Limits{Total: 10 * time.Minute, Idle: 2 * time.Minute, Grace: 7 * time.Second, Progress: 10 * time.Second}
+	fmt.Printf("%+v\n", request.Declared(declared, request.Limits{}))
+	fmt.Printf("%+v\n", request.Declared(declared, request.Limits{Timeout: time.Minute, MaxTotal: 5 * time.Minute}))
+	// Output:
+	// {Timeout:2m8s MaxTotal:10m8s ResetOnProgress:true}
+	// {Timeout:1m0s MaxTotal:5m0s ResetOnProgress:true}
+}
+
+func ExampleDeclarations() {
+	c := request.New(request.Limits{Timeout: request.DefaultTimeout}, nil)
+	ceiling := request.Limits{Timeout: 10 * time.Minute, MaxTotal: time.Hour}
+
+	var server request.Declarations
+	// The result of tools/list.
+	server.Tool("index", map[string]any{toolcall.LimitsKey: map[string]any{"totalMs": 20.0, "idleMs": 0.0}})
+
+	call := request.Call{Method: "tools/call", Declared: server.Limits("index", ceiling)}
+	fmt.Println(call.Declared.MaxTotal)
+	answer, err := request.Do(context.Background(), c, call, func(context.Context, string) (string, error) { return "done", nil })
+	fmt.Println(answer, err)
+	// Output:
+	// 1.02s
+	// done <nil>
 }

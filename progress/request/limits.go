@@ -79,21 +79,25 @@ func newTable(defaults Limits, perMethod map[string]Limits) table {
 	return t
 }
 
-func (t *table) find(method string) Limits {
+// find returns the limits of a method, and whether they are its own or the defaults.
+func (t *table) find(method string) (_ Limits, own bool) {
 	if l, ok := t.exact[method]; ok {
-		return l
+		return l, true
 	}
 	for _, p := range t.prefixes {
 		if strings.HasPrefix(method, p.text) {
-			return p.Limits
+			return p.Limits, true
 		}
 	}
-	return t.defaults
+	return t.defaults, false
 }
 
 // limits returns what applies to one request, and the context without its WithLimits.
-func (c *Client) limits(ctx context.Context, method string) (Limits, context.Context) {
-	l := c.table.find(method)
+func (c *Client) limits(ctx context.Context, method string, declared *Limits) (Limits, context.Context) {
+	l, ok := c.table.find(method)
+	if !ok && declared != nil {
+		l = *declared
+	}
 	if own, _ := ctx.Value(limitsKey{}).(*Limits); own != nil {
 		l = *own
 		ctx = context.WithValue(ctx, limitsKey{}, (*Limits)(nil))

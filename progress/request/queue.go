@@ -18,7 +18,8 @@ type Queue struct {
 	// have then returned when the answer after them is looked at. 0 is not at all.
 	Wait time.Duration
 	// Max is how many handlers of a session may be ahead of one before Add waits for it
-	// without a bound. 0 is any number.
+	// without a bound. 0 is any number. With a Max, a handler must not call Add for its own
+	// session: where that is full it would wait for itself.
 	Max int
 
 	mu      sync.Mutex

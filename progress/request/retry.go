@@ -95,5 +95,8 @@ func Repeatable(methods ...string) func(method string) bool {
 		set[m] = Limits{}
 	}
 	t := newTable(Limits{}, set)
-	return func(method string) bool { return t.find(method) != Limits{} }
+	return func(method string) bool {
+		l, _ := t.find(method)
+		return l != Limits{}
+	}
 }

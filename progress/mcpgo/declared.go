@@ -1,0 +1,138 @@
+package mcpgo
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// WithDeclaredLimits has the server declare the limits of its tools, so that a client knows
+// before a call how long it may take: each tool's stand in its _meta, and those of the policy as a
+// whole in capabilities.extensions, both under [toolcall.LimitsKey]. They are those that the
+// policy and the environment have when the tools are listed. A tool whose limits cannot be read
+// has none there; its calls say why.
+//
+// It is for [Install]. What [Middleware] and [Handler] add is not declared.
+func WithDeclaredLimits() Option { return optionFunc(func(s *settings) { s.declare = true }) }
+
+// declareIn adds the hooks that declare limits. mcp-go calls them with results that are the
+// request's own; what is behind the pointers in them is the server's, and copied.
+func (s *settings) declareIn(h *server.Hooks) {
+	h.AddAfterListTools(func(_ context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
+		for i, t := range res.Tools {
+			if limits, err := s.calls.Limits(t.Name); err == nil {
+				res.Tools[i].Meta = stamped(t.Meta, limits)
+			}
+		}
+	})
+	h.AddAfterInitialize(func(_ context.Context, _ any, _ *mcp.InitializeRequest, res *mcp.InitializeResult) {
+		s.declareFor(&res.Capabilities)
+	})
+	h.AddAfterDiscover(func(_ context.Context, _ any, _ *mcp.DiscoverRequest, res *mcp.DiscoverResult) {
+		s.declareFor(&res.Capabilities)
+	})
+}
+
+func stamped(meta *mcp.Meta, limits toolcall.Limits) *mcp.Meta {
+	out := new(mcp.Meta)
+	if meta != nil {
+		*out = *meta
+		out.AdditionalFields = maps.Clone(meta.AdditionalFields)
+	}
+	out.SetMetaField(toolcall.LimitsKey, limits)
+	return out
+}
+
+func (s *settings) declareFor(c *mcp.ServerCapabilities) {
+	if limits, err := s.calls.Limits(""); err == nil {
+		c.Extensions = withExtension(c.Extensions, toolcall.LimitsKey, limits)
+	}
+}
+
+func withExtension(extensions map[string]any, name string, value any) map[string]any {
+	out := make(map[string]any, len(extensions)+1)
+	maps.Copy(out, extensions)
+	out[name] = value
+	return out
+}
+
+// A LimitOption changes what [Limit] does.
+type LimitOption interface{ applyLimit(*limiter) }
+
+type limitFunc func(*limiter)
+
+func (f limitFunc) applyLimit(l *limiter) { f(l) }
+
+// UseDeclared has [Limit] take the limits that the server has declared for a tool, see
+// [WithDeclaredLimits], for calls that have no others: those of [WithLimits] go before them, and
+// those under "tools/call", or a pattern that matches it, in perMethod; the defaults come after
+// them. So a perMethod that is [request.Reference] leaves them no say, unless its "tools/call" is
+// deleted or made the defaults.
+//
+// What is declared is known from the handshake, for the server as a whole, and from each
+// ListTools, for the tools. [request.Declared] says what becomes of it, and of the ceiling, which
+// bounds it since servers may declare anything. A zero ceiling is none.
+func UseDeclared(ceiling ClientLimits) LimitOption {
+	return limitFunc(func(l *limiter) { l.declared = &declarations{ceiling: ceiling} })
+}
+
+// declarations has what the server has declared. A nil *declarations takes in nothing.
+type declarations struct {
+	ceiling request.Limits
+	known   request.Declarations
+}
+
+// limits returns the limits of a request, nil where nothing has been declared for it.
+func (d *declarations) limits(r transport.JSONRPCRequest) *request.Limits {
+	if d == nil || r.Method != string(mcp.MethodToolsCall) {
+		return nil
+	}
+	name, ok := "", false
+	switch p := r.Params.(type) {
+	case mcp.CallToolParams:
+		name, ok = p.Name, true
+	default:
+		ok = json.Unmarshal(fieldsOf(p)["name"], &name) == nil
+	}
+	if !ok {
+		return nil
+	}
+	return d.known.Limits(name, d.ceiling)
+}
+
+// hear takes in what the server has answered.
+func (d *declarations) hear(method string, resp *transport.JSONRPCResponse) {
+	if d == nil || resp == nil || resp.Error != nil {
+		return
+	}
+	switch mcp.MCPMethod(method) {
+	case mcp.MethodToolsList:
+		var list struct {
+			Tools []struct {
+				Name string         `json:"name"`
+				Meta map[string]any `json:"_meta"`
+			} `json:"tools"`
+		}
+		if json.Unmarshal(resp.Result, &list) == nil {
+			for _, t := range list.Tools {
+				d.known.Tool(t.Name, t.Meta)
+			}
+		}
+	case mcp.MethodInitialize, mcp.MethodServerDiscover:
+		var res struct {
+			Capabilities struct {
+				Extensions map[string]any `json:"extensions"`
+			} `json:"capabilities"`
+		}
+		if json.Unmarshal(resp.Result, &res) == nil {
+			d.known.Server(res.Capabilities.Extensions)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package mcpsdk
+
+import (
+	"maps"
+	"runtime"
+	"sync"
+	"weak"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// WithDeclaredLimits has the server declare the limits of its tools, so that a client knows
+// before a call how long it may take: each tool's stand in its _meta, and those of the policy as a
+// whole in capabilities.extensions, both under [toolcall.LimitsKey]. They are those that the
+// policy and the environment have when the tools are listed. A tool whose limits cannot be read
+// has none there; its calls say why.
+//
+// It is for [Install] and [Middleware]. What [Handler] adds for one tool is not declared.
+func WithDeclaredLimits() Option { return optionFunc(func(s *settings) { s.declare = true }) }
+
+// declared adds to a result what is declared in it. Results may be shared by calls, and tools are
+// the server's own, so both are copied.
+func (s *settings) declared(res mcp.Result) mcp.Result {
+	switch r := res.(type) {
+	case *mcp.ListToolsResult:
+		if r == nil {
+			break
+		}
+		out := *r
+		out.Tools = make([]*mcp.Tool, len(r.Tools))
+		for i, t := range r.Tools {
+			out.Tools[i] = s.stamped(t)
+		}
+		return &out
+	case *mcp.InitializeResult:
+		if r == nil {
+			break
+		}
+		out := *r
+		out.Capabilities = s.stampedCapabilities(r.Capabilities)
+		return &out
+	case *mcp.DiscoverResult:
+		if r == nil {
+			break
+		}
+		out := *r
+		out.Capabilities = s.stampedCapabilities(r.Capabilities)
+		return &out
+	}
+	return res
+}
+
+func (s *settings) stamped(t *mcp.Tool) *mcp.Tool {
+	if t == nil {
+		return t
+	}
+	limits, err := s.calls.Limits(t.Name)
+	if err != nil {
+		return t
+	}
+	out := *t
+	if out.Meta = maps.Clone(t.Meta); out.Meta == nil {
+		out.Meta = make(mcp.Meta, 1)
+	}
+	out.Meta[toolcall.LimitsKey] = limits
+	return &out
+}
+
+func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCapabilities {
+	limits, err := s.calls.Limits("")
+	if err != nil {
+		return c
+	}
+	var out mcp.ServerCapabilities
+	if c != nil {
+		out = *c
+	}
+	out.Extensions = maps.Clone(out.Extensions)
+	out.AddExtension(toolcall.LimitsKey, limits.Object())
+	return &out
+}
+
+// A LimitOption changes what [Limit] does.
+type LimitOption interface{ applyLimit(*limiter) }
+
+type limitFunc func(*limiter)
+
+func (f limitFunc) applyLimit(l *limiter) { f(l) }
+
+// UseDeclared has [Limit] take the limits that the server has declared for a tool, see
+// [WithDeclaredLimits], for calls that have no others: those of [WithLimits] go before them, and
+// those under "tools/call", or a pattern that matches it, in perMethod; the defaults come after
+// them. So a perMethod that is [request.Reference] leaves them no say, unless its "tools/call" is
+// deleted or made the defaults.
+//
+// What is declared is known from the handshake, for the server as a whole, and from each
+// ListTools, for the tools. [request.Declared] says what becomes of it, and of the ceiling, which
+// bounds it since servers may declare anything. A zero ceiling is none.
+func UseDeclared(ceiling ClientLimits) LimitOption {
+	return limitFunc(func(l *limiter) { l.declared = &declarations{ceiling: ceiling} })
+}
+
+// declarations has what each server has declared. A nil *declarations takes in nothing.
+type declarations struct {
+	ceiling  request.Limits
+	sessions sync.Map // weak.Pointer[mcp.ClientSession] to *request.Declarations
+}
+
+// of returns those of a session. They go when the session does: nothing says when it is closed.
+func (d *declarations) of(session mcp.Session) *request.Declarations {
+	cs, _ := session.(*mcp.ClientSession)
+	if cs == nil {
+		return new(request.Declarations)
+	}
+	key := weak.Make(cs)
+	if known, ok := d.sessions.Load(key); ok {
+		return known.(*request.Declarations)
+	}
+	known, loaded := d.sessions.LoadOrStore(key, new(request.Declarations))
+	if !loaded {
+		runtime.AddCleanup(cs, func(key weak.Pointer[mcp.ClientSession]) { d.sessions.Delete(key) }, key)
+	}
+	return known.(*request.Declarations)
+}
+
+// limits returns the limits of a request, nil where nothing has been declared for it.
+func (d *declarations) limits(req mcp.Request) *request.Limits {
+	if d == nil {
+		return nil
+	}
+	p, ok := req.GetParams().(*mcp.CallToolParams)
+	if !ok || p == nil {
+		return nil
+	}
+	return d.of(req.GetSession()).Limits(p.Name, d.ceiling)
+}
+
+// hear takes in what a server has answered.
+func (d *declarations) hear(session mcp.Session, res mcp.Result) {
+	if d == nil {
+		return
+	}
+	switch r := res.(type) {
+	case *mcp.ListToolsResult:
+		for _, t := range r.Tools {
+			if t != nil {
+				d.of(session).Tool(t.Name, t.Meta)
+			}
+		}
+	case *mcp.InitializeResult:
+		if r.Capabilities != nil {
+			d.of(session).Server(r.Capabilities.Extensions)
+		}
+	case *mcp.DiscoverResult:
+		if r.Capabilities != nil {
+			d.of(session).Server(r.Capabilities.Extensions)
+		}
+	}
+}

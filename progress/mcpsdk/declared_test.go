@@ -1,0 +1,236 @@
+package mcpsdk_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// SPEC 10.1: what clients see of the limits, on every transport.
+func TestWithDeclaredLimits(t *testing.T) {
+	t.Parallel()
+	for name, connect := range links {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer()
+			own := mcp.Meta{"own": "kept"}
+			s.AddTool(&mcp.Tool{Name: "explore", InputSchema: anyInput, Meta: own}, longTool)
+			env := map[string]string{}
+			mcpsdk.Install(s, &timeout.Policy{
+				Default: timeout.FastTools(),
+				Tools: map[string]timeout.Tool{
+					"explore": {Config: timeout.Config{Total: 10 * time.Minute}, Env: "EXPLORE"},
+					"noop":    {Env: "NOOP"},
+				},
+				Lookup: func(key string) (string, bool) { v, ok := env[key]; return v, ok },
+			}, mcpsdk.WithDeclaredLimits())
+			cs := connect(t, s, nil)
+
+			fast := map[string]any{"totalMs": 60000.0, "idleMs": 30000.0, "graceMs": 7000.0, "progressMs": 10000.0}
+			explore := map[string]any{"totalMs": 600000.0, "idleMs": 0.0, "graceMs": 7000.0, "progressMs": 10000.0}
+			if d := cmp.Diff(fast, cs.InitializeResult().Capabilities.Extensions[toolcall.LimitsKey]); d != "" {
+				t.Error("capabilities:", d)
+			}
+			list := func() map[string]mcp.Meta {
+				t.Helper()
+				res, err := cs.ListTools(context.Background(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all := make(map[string]mcp.Meta)
+				for _, tool := range res.Tools {
+					all[tool.Name] = tool.Meta
+				}
+				return all
+			}
+			all := list()
+			if d := cmp.Diff(mcp.Meta{"own": "kept", toolcall.LimitsKey: explore}, all["explore"]); d != "" {
+				t.Error("explore:", d)
+			}
+			if d := cmp.Diff(mcp.Meta{toolcall.LimitsKey: fast}, all["silent"]); d != "" {
+				t.Error("silent:", d)
+			}
+			if len(own) != 1 {
+				t.Errorf("the tool's own _meta has become %v", own)
+			}
+
+			if strings.Contains(name, protocol2026) {
+				return // there the client may keep the list
+			}
+			env["EXPLORE_TIMEOUT_MS"] = "1500"
+			env["NOOP_TIMEOUT_MS"] = "soon"
+			all = list()
+			explore["totalMs"] = 1500.0
+			if d := cmp.Diff(explore, all["explore"][toolcall.LimitsKey]); d != "" {
+				t.Error("explore:", d)
+			}
+			if got, ok := all["noop"][toolcall.LimitsKey]; ok {
+				t.Errorf("limits that cannot be read: %v", got)
+			}
+		})
+	}
+}
+
+// Without the option nothing is declared.
+func TestNothingDeclared(t *testing.T) {
+	s := newServer()
+	mcpsdk.Install(s, nil)
+	cs := inMemory(protocol2026)(t, s, nil)
+	res, err := cs.ListTools(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range res.Tools {
+		if len(tool.Meta) > 0 {
+			t.Errorf("%s: %v", tool.Name, tool.Meta)
+		}
+	}
+	if got := cs.InitializeResult().Capabilities.Extensions; len(got) > 0 {
+		t.Error(got)
+	}
+}
+
+// SPEC 10.2: the client of a server that declares its limits waits as long as the server does, and
+// no longer.
+func TestUseDeclared(t *testing.T) {
+	const grace, margin = time.Second, time.Second
+	for _, version := range protocols {
+		for _, tt := range []struct {
+			name      string
+			ceiling   mcpsdk.ClientLimits
+			perMethod map[string]mcpsdk.ClientLimits
+			own       *mcpsdk.ClientLimits
+			list      bool
+			tool      string
+			after     time.Duration // 0: the answer comes
+			kind      timeout.Kind
+		}{
+			{"a tool that beats, beyond the default", mcpsdk.ClientLimits{}, nil, nil, true, "beats", 0, 0},
+			{"an answer in the grace", mcpsdk.ClientLimits{}, nil, nil, true, "late", 0, 0},
+			{"not listed, so the server's", mcpsdk.ClientLimits{}, nil, nil, false, "deaf", 20*time.Second + grace + margin, timeout.Idle},
+			{"idle", mcpsdk.ClientLimits{}, nil, nil, true, "deaf", 3*time.Minute + grace + margin, timeout.Idle},
+			{"the ceiling", mcpsdk.ClientLimits{Timeout: time.Minute}, nil, nil, true, "deaf", time.Minute, timeout.Idle},
+			{"the ceiling's cap", mcpsdk.ClientLimits{MaxTotal: 2 * time.Minute}, nil, nil, true, "deaf", 2 * time.Minute, timeout.Total},
+			{"the user's own", mcpsdk.ClientLimits{}, map[string]mcpsdk.ClientLimits{"tools/*": {Timeout: 7 * time.Second}}, nil, true, "deaf", 7 * time.Second, timeout.Idle},
+			{"the request's own", mcpsdk.ClientLimits{}, map[string]mcpsdk.ClientLimits{"tools/*": {Timeout: 7 * time.Second}},
+				&mcpsdk.ClientLimits{Timeout: 3 * time.Second}, true, "deaf", 3 * time.Second, timeout.Idle},
+		} {
+			t.Run(version+"/"+tt.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newTestServer()
+					addTool(s, "beats", func(ctx context.Context, _ func(float64, string)) error {
+						for range 20 {
+							time.Sleep(30 * time.Second)
+							progress.Report(ctx, progress.Update{})
+						}
+						return nil
+					})
+					// Answers at the end of its grace.
+					addTool(s, "late", func(ctx context.Context, _ func(float64, string)) error {
+						<-ctx.Done()
+						time.Sleep(grace - 1)
+						return nil
+					})
+					addTool(s, "deaf", func(context.Context, func(float64, string)) error {
+						time.Sleep(time.Hour)
+						return nil
+					})
+					policy := &timeout.Policy{
+						Default: timeout.Config{Idle: 20 * time.Second, Grace: grace},
+						Tools: map[string]timeout.Tool{
+							"beats": {Config: timeout.Config{Idle: 40 * time.Second, Grace: grace}},
+							"late":  {Config: timeout.Config{Total: 2 * time.Minute, Grace: grace}},
+							"deaf":  {Config: timeout.Config{Idle: 3 * time.Minute, Total: time.Hour, Grace: grace}},
+						},
+					}
+					mcpsdk.Install(s, policy, mcpsdk.WithDeclaredLimits())
+					if tt.after != 0 { // a server that declares and does not keep its word
+						s = newTestServer()
+						addTool(s, "deaf", func(ctx context.Context, _ func(float64, string)) error {
+							<-ctx.Done()
+							return nil
+						})
+						declare := new(timeout.Policy)
+						*declare = timeout.Policy{Default: policy.Default, Tools: policy.Tools}
+						s.AddReceivingMiddleware(onlyDeclares(mcpsdk.Middleware(declare, mcpsdk.WithDeclaredLimits())))
+					}
+
+					c := newTestClient(nil)
+					mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: 5 * time.Second}, tt.perMethod, nil, mcpsdk.UseDeclared(tt.ceiling))
+					cs := connectClient(t, c, s, version)
+					if tt.list {
+						if _, err := cs.ListTools(t.Context(), nil); err != nil {
+							t.Fatal(err)
+						}
+					}
+					ctx := t.Context()
+					if tt.own != nil {
+						ctx = mcpsdk.WithLimits(ctx, *tt.own)
+					}
+					start := time.Now()
+					_, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: tt.tool})
+					if tt.after == 0 {
+						if err != nil {
+							t.Errorf("%v after %v", err, time.Since(start))
+						}
+						return
+					}
+					if e := timedOut(t, err, "tools/call"); e.Kind != tt.kind || time.Since(start) != tt.after {
+						t.Errorf("%v after %v, want %v after %v", e.Kind, time.Since(start), tt.kind, tt.after)
+					}
+				})
+			})
+		}
+	}
+}
+
+// onlyDeclares has a middleware see everything but the calls.
+func onlyDeclares(m mcp.Middleware) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		inside := m(next)
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "tools/call" {
+				return next(ctx, method, req)
+			}
+			return inside(ctx, method, req)
+		}
+	}
+}
+
+// What one server declares is nothing to another's calls, and goes with its session.
+func TestDeclarationsOfASession(t *testing.T) {
+	c := newTestClient(nil)
+	mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Minute}, nil, mcpsdk.UseDeclared(mcpsdk.ClientLimits{}))
+	limited := func(cs *mcp.ClientSession) error {
+		if _, err := cs.ListTools(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
+		return err
+	}
+	declaring, silent := newTestServer(), newTestServer()
+	addHang(declaring, "hang")
+	addHang(silent, "hang")
+	declaring.AddReceivingMiddleware(onlyDeclares(mcpsdk.Middleware(
+		&timeout.Policy{Default: timeout.Config{Total: time.Millisecond, Grace: -1}}, mcpsdk.WithDeclaredLimits())))
+	var stop *timeout.Error
+	if err := limited(connectClient(t, c, declaring, protocol2025)); !errors.As(err, &stop) || stop.Limit != time.Second+time.Millisecond {
+		t.Error(err)
+	}
+	if err := limited(connectClient(t, c, silent, protocol2025)); !errors.As(err, &stop) || stop.Limit < 2*time.Second {
+		t.Error(err)
+	}
+}

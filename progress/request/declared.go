@@ -1,0 +1,118 @@
+package request
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// margin is for what a client waits beyond the server's last word: the way of a message.
+const margin = time.Second
+
+// Declared returns the limits for a call of a tool whose server has declared d.
+//
+// Where d has an idle limit, the Timeout is the longer of that and of how far notifications are
+// apart, and progress renews it; where it has none, the Timeout is the total. MaxTotal is the
+// total, or none. Each is longer by the grace and 1 s, so that it is the server that stops the tool,
+// and its answer arrives.
+//
+// Servers may declare anything, so Timeout and MaxTotal are at most those of the ceiling, where it
+// has any, also where the server has none. Its ResetOnProgress has progress renew the Timeout in any
+// case: that matters where the ceiling has made a Timeout out of nothing, or shorter than the
+// total.
+func Declared(d toolcall.Limits, ceiling Limits) Limits {
+	l := Limits{ResetOnProgress: d.Idle > 0 || ceiling.ResetOnProgress}
+	if d.Total > 0 {
+		l.MaxTotal = add(d.Total, d.Grace)
+		l.Timeout = l.MaxTotal
+	}
+	if d.Idle > 0 {
+		l.Timeout = add(max(d.Idle, d.Progress), d.Grace)
+	}
+	l.Timeout = atMost(l.Timeout, ceiling.Timeout)
+	l.MaxTotal = atMost(l.MaxTotal, ceiling.MaxTotal)
+	return l
+}
+
+func add(limit, grace time.Duration) time.Duration {
+	rest := max(grace, 0) + margin
+	if rest < margin || limit > math.MaxInt64-rest {
+		return math.MaxInt64
+	}
+	return limit + rest
+}
+
+// atMost treats 0 as no limit, on both sides.
+func atMost(limit, ceiling time.Duration) time.Duration {
+	switch {
+	case ceiling <= 0:
+		return limit
+	case limit <= 0:
+		return ceiling
+	}
+	return min(limit, ceiling)
+}
+
+// maxDeclarations bounds what a server can have a client remember.
+const maxDeclarations = 10_000
+
+// Declarations are what one server has declared, as far as its client has heard. The zero
+// Declarations are ready to use, and safe for concurrent use.
+type Declarations struct {
+	mu     sync.Mutex
+	server *toolcall.Limits
+	tools  map[string]toolcall.Limits
+}
+
+// Server takes the extensions among the capabilities of the server, from the result of initialize
+// or server/discover.
+func (d *Declarations) Server(extensions map[string]any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.server = nil
+	if l, ok := toolcall.ReadLimits(extensions); ok {
+		d.server = &l
+	}
+}
+
+// Tool takes the _meta of a tool, from the result of tools/list. What the tool declared before is
+// forgotten. Of more than 10 000 tools some are forgotten.
+func (d *Declarations) Tool(name string, meta map[string]any) {
+	l, ok := toolcall.ReadLimits(meta)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case !ok:
+		delete(d.tools, name)
+		return
+	case d.tools == nil:
+		d.tools = make(map[string]toolcall.Limits)
+	case len(d.tools) >= maxDeclarations:
+		for any := range d.tools {
+			delete(d.tools, any)
+			break
+		}
+	}
+	d.tools[name] = l
+}
+
+// Limits returns what [Declared] makes of what the server has declared for the tool, or else for
+// all, under the ceiling; nil where it has declared nothing, or it is a nil *Declarations.
+func (d *Declarations) Limits(tool string, ceiling Limits) *Limits {
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l, ok := d.tools[tool]
+	if !ok {
+		if d.server == nil {
+			return nil
+		}
+		l = *d.server
+	}
+	limits := Declared(l, ceiling)
+	return &limits
+}

@@ -1,0 +1,159 @@
+package request_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// SPEC 10.2
+func TestDeclared(t *testing.T) {
+	const s, m = time.Second, time.Minute
+	const forever = time.Duration(math.MaxInt64)
+	for _, tt := range []struct {
+		name     string
+		declared toolcall.Limits
+		ceiling  request.Limits
+		want     request.Limits
+	}{
+		{"idle and total", toolcall.Limits{Total: 10 * m, Idle: 2 * m, Grace: 7 * s, Progress: 10 * s}, request.Limits{},
+			request.Limits{Timeout: 128 * s, MaxTotal: 608 * s, ResetOnProgress: true}},
+		{"notifications are farther apart", toolcall.Limits{Total: 10 * m, Idle: 5 * s, Grace: 7 * s, Progress: 10 * s}, request.Limits{},
+			request.Limits{Timeout: 18 * s, MaxTotal: 608 * s, ResetOnProgress: true}},
+		{"idle", toolcall.Limits{Idle: 2 * m}, request.Limits{}, request.Limits{Timeout: 121 * s, ResetOnProgress: true}},
+		{"total", toolcall.Limits{Total: m, Grace: 7 * s, Progress: 10 * s}, request.Limits{}, request.Limits{Timeout: 68 * s, MaxTotal: 68 * s}},
+		{"none", toolcall.Limits{Grace: 7 * s, Progress: 10 * s}, request.Limits{}, request.Limits{}},
+		{"no grace", toolcall.Limits{Total: m, Grace: -1}, request.Limits{}, request.Limits{Timeout: 61 * s, MaxTotal: 61 * s}},
+		{"below the ceiling", toolcall.Limits{Total: m, Idle: s}, request.Limits{Timeout: m, MaxTotal: 2 * m},
+			request.Limits{Timeout: 2 * s, MaxTotal: 61 * s, ResetOnProgress: true}},
+		{"above the ceiling", toolcall.Limits{Total: 10 * m, Idle: 5 * m}, request.Limits{Timeout: m, MaxTotal: 2 * m},
+			request.Limits{Timeout: m, MaxTotal: 2 * m, ResetOnProgress: true}},
+		{"nothing, under a ceiling", toolcall.Limits{}, request.Limits{Timeout: m, MaxTotal: 2 * m}, request.Limits{Timeout: m, MaxTotal: 2 * m}},
+		{"nothing, under a ceiling that progress renews", toolcall.Limits{}, request.Limits{Timeout: m, MaxTotal: 2 * m, ResetOnProgress: true},
+			request.Limits{Timeout: m, MaxTotal: 2 * m, ResetOnProgress: true}},
+		{"half a ceiling", toolcall.Limits{Total: 10 * m}, request.Limits{Timeout: m, MaxTotal: -1}, request.Limits{Timeout: m, MaxTotal: 601 * s}},
+		{"as long as can be", toolcall.Limits{Total: forever, Idle: forever - 8*s, Grace: 7 * s}, request.Limits{},
+			request.Limits{Timeout: forever, MaxTotal: forever, ResetOnProgress: true}},
+		{"a grace as long as can be", toolcall.Limits{Total: 1, Idle: 1, Grace: forever}, request.Limits{},
+			request.Limits{Timeout: forever, MaxTotal: forever, ResetOnProgress: true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if d := cmp.Diff(tt.want, request.Declared(tt.declared, tt.ceiling)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func declaring(total time.Duration) map[string]any {
+	return map[string]any{toolcall.LimitsKey: toolcall.Limits{Total: total}}
+}
+
+func TestDeclarations(t *testing.T) {
+	const margin = time.Second
+	var d request.Declarations
+	want := func(tool string, timeout time.Duration) {
+		t.Helper()
+		var got time.Duration
+		if l := d.Limits(tool, request.Limits{}); l != nil {
+			got = l.Timeout
+		}
+		if got != timeout {
+			t.Errorf("%s: %v, want %v", tool, got, timeout)
+		}
+	}
+	want("a", 0)
+	d.Tool("a", declaring(1))
+	d.Tool("b", nil)
+	want("a", margin+1)
+	want("b", 0)
+	d.Server(declaring(2))
+	want("a", margin+1)
+	want("b", margin+2)
+	d.Tool("a", declaring(3))
+	want("a", margin+3)
+	d.Tool("a", map[string]any{toolcall.LimitsKey: "void"})
+	want("a", margin+2)
+	d.Server(map[string]any{toolcall.LimitsKey: map[string]any{"totalMs": -1}})
+	want("a", 0)
+	if l := (*request.Declarations)(nil).Limits("a", request.Limits{Timeout: 1}); l != nil {
+		t.Errorf("nil: %+v", l)
+	}
+
+	// A server cannot fill its client's memory.
+	const many = 20_000
+	for i := range many {
+		d.Tool(fmt.Sprint(i), declaring(1))
+	}
+	known := 0
+	for i := range many {
+		if d.Limits(fmt.Sprint(i), request.Limits{}) != nil {
+			known++
+		}
+	}
+	if known != 10_000 {
+		t.Errorf("%d are known", known)
+	}
+	want(fmt.Sprint(many-1), margin+1)
+}
+
+// SPEC 10.2: the order.
+func TestOrderOfLimits(t *testing.T) {
+	const method = "tools/call"
+	of := func(d time.Duration) request.Limits { return request.Limits{Timeout: d} }
+	for _, tt := range []struct {
+		name      string
+		own       bool
+		perMethod map[string]request.Limits
+		declared  bool
+		want      time.Duration
+	}{
+		{"the request's own", true, map[string]request.Limits{method: of(2)}, true, 1},
+		{"the method's", false, map[string]request.Limits{method: of(2)}, true, 2},
+		{"the pattern's", false, map[string]request.Limits{"tools/*": of(2)}, true, 2},
+		{"the declared", false, map[string]request.Limits{"tools/list": of(2)}, true, 3},
+		{"the default", false, map[string]request.Limits{"tools/list": of(2)}, false, 4},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := request.New(of(4*time.Hour), scaled(tt.perMethod))
+				ctx := t.Context()
+				if tt.own {
+					ctx = request.WithLimits(ctx, of(time.Hour))
+				}
+				call := request.Call{Method: method}
+				if tt.declared {
+					l := of(3 * time.Hour)
+					call.Declared = &l
+				}
+				_, err := request.Do(ctx, c, call, func(ctx context.Context, _ string) (int, error) {
+					<-ctx.Done()
+					return 0, ctx.Err()
+				})
+				var stop *timeout.Error
+				if !errors.As(err, &stop) || stop.Limit != tt.want*time.Hour {
+					t.Errorf("%v, want %v", err, tt.want*time.Hour)
+				}
+			})
+		})
+	}
+}
+
+// scaled has nanoseconds become hours.
+func scaled(all map[string]request.Limits) map[string]request.Limits {
+	out := make(map[string]request.Limits)
+	for method, l := range all {
+		out[method] = request.Limits{Timeout: l.Timeout * time.Hour}
+	}
+	return out
+}
