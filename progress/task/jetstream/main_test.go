@@ -87,7 +87,8 @@ func stopServer(s *server.Server) {
 func port(s *server.Server) int { return s.Addr().(*net.TCPAddr).Port }
 
 func dial(url string) (jetstream.JetStream, error) {
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(slack))
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(slack),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // outages are meant
 	if err != nil {
 		return nil, err
 	}
