@@ -54,6 +54,15 @@ type Tool struct {
 	MaxTotal time.Duration
 	// ObserveOnly is that of the policy for this tool alone; that of the policy is for all.
 	ObserveOnly bool
+	// Soft is after how long a call may be answered with a task, from which its result is
+	// fetched later, while it runs on under its limits. 0 is never, and negative is at once. It
+	// stops nothing, and neither a request nor the environment has a say in it. One that is not
+	// below the total is never reached, and logged. See package progress/task, and
+	// [Policy.Soft].
+	Soft time.Duration
+	// TaskOnly refuses calls from clients that can take no task. With a Soft of 0 the others get
+	// theirs at once.
+	TaskOnly bool
 }
 
 // Resolve returns the limits of one call of a tool, ready to be passed to [Run].
@@ -77,6 +86,20 @@ func (p *Policy) Resolve(tool string, requestTimeout time.Duration) (Config, err
 		p = &Policy{}
 	}
 	return p.resolve(context.Background(), tool, requestTimeout, func() *slog.Logger { return p.Logger })
+}
+
+// Soft returns the soft limit of a tool, see [Tool.Soft]: 0 for never, -1 for at once; and
+// whether calls that cannot become a task are refused.
+func (p *Policy) Soft(tool string) (soft time.Duration, taskOnly bool) {
+	if p == nil {
+		return 0, false
+	}
+	t := p.Tools[tool]
+	soft = max(t.Soft, -1)
+	if t.TaskOnly && soft == 0 {
+		soft = -1
+	}
+	return soft, t.TaskOnly
 }
 
 // Run is [Run] for one call of a tool: with the limits that [Policy.Resolve] returns for
@@ -180,6 +203,10 @@ func (p *Policy) resolve(ctx context.Context, tool string, requested time.Durati
 	c, warnings := c.Normalize()
 	for _, w := range warnings {
 		warn(w)
+	}
+	if t.Soft > 0 && requested == 0 && c.Total > 0 && t.Soft >= c.Total {
+		warn("the tool's soft limit is not below its total; no call becomes a task",
+			slog.Duration("soft", t.Soft), slog.Duration("total", c.Total))
 	}
 	return c, nil
 }

@@ -84,6 +84,10 @@ func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (
 	opts := append(make([]timeout.Option, 0, len(s.Options)+2), timeout.WithRecover())
 	opts = append(opts, s.Options...)
 
+	if h, _ := ctx.Value(hooksKey{}).(*timeout.Hooks); h != nil {
+		opts = append(opts, timeout.WithHooks(*h))
+	}
+
 	around := FromContext(ctx)
 	ctx = &starting{ctx, &c, heartbeat.FromContext(ctx)}
 	run := func(ctx context.Context) (R, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A callContext is the context of a tool.
@@ -52,8 +53,11 @@ type starting struct {
 type startingKey struct{}
 
 func (s *starting) Value(key any) any {
-	if key == (startingKey{}) {
+	switch key {
+	case startingKey{}:
 		return s
+	case hooksKey{}: // they are this call's
+		return nil
 	}
 	return s.Context.Value(key)
 }
@@ -66,4 +70,13 @@ func Starting(ctx context.Context) *Call {
 		return s.call
 	}
 	return nil
+}
+
+type hooksKey struct{}
+
+// WithHooks returns a context for one call: the execution that [Do] makes for it has h among its
+// hooks, those of calls within it do not. It is for what goes around a call and is not the
+// server's, such as a task that the call may become.
+func WithHooks(ctx context.Context, h timeout.Hooks) context.Context {
+	return context.WithValue(ctx, hooksKey{}, &h)
 }

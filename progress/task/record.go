@@ -1,0 +1,146 @@
+package task
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A Status is how a task stands, in the words of both protocols.
+type Status string
+
+// A task begins as working, goes from working to input_required and back, and ends as one of
+// the other three, once.
+const (
+	Working       Status = "working"
+	InputRequired Status = "input_required"
+	Completed     Status = "completed"
+	Failed        Status = "failed"
+	Cancelled     Status = "cancelled"
+)
+
+// Final reports whether the status never changes again.
+func (s Status) Final() bool { return s == Completed || s == Failed || s == Cancelled }
+
+// A Form is what a client can take in place of a result that is not there yet.
+type Form string
+
+const (
+	// Plain is nothing: the client waits for the result.
+	Plain Form = ""
+	// Legacy is a task of protocol 2025-11-25, which the client asks for with "task" in the
+	// params of the call.
+	Legacy Form = "2025-11-25"
+	// Extension is a task of the extension io.modelcontextprotocol/tasks, which the client
+	// declares with each request of protocol 2026-07-28.
+	Extension Form = "2026-07-28"
+	// Continued is an ordinary result that says how to wait for the other one, for clients
+	// that know no tasks. See [Continuation].
+	Continued Form = "continuation"
+)
+
+// A Client is who sends a request, and what it knows of tasks.
+type Client struct {
+	// Version is the protocol version of the request or, before 2026-07-28, of its connection.
+	Version string
+	// Declared is whether the request's own capabilities have [ExtensionID] among their
+	// extensions. Before 2026-07-28 it is ignored, as the protocol wants it.
+	Declared bool
+	// Principal is who the client was authenticated as, "" where there is no authentication, and
+	// Session is the connection or session that the request came in on, "" where there is none,
+	// as on stateless HTTP. A task belongs to the principal, or else to the session; a continuation
+	// to the session, or else to the principal. Where both are "", the id alone decides. On
+	// stdio, any constant will do for Session.
+	Principal, Session string
+}
+
+func (c *Client) legacy() bool { return c.Version == string(Legacy) }
+func (c *Client) modern() bool { return c.Version >= string(Extension) }
+
+// owner returns whose the client's tasks are, or its continuations. The two are kept apart, so
+// that neither is found, listed or cancelled as the other.
+func (c *Client) owner(f Form) string {
+	kind, first, second := "task", "principal:"+c.Principal, "session:"+c.Session
+	switch {
+	case f == Continued && c.Session != "", c.Principal == "":
+		first = second
+	}
+	if c.Principal == "" && c.Session == "" {
+		first = ""
+	}
+	if f == Continued {
+		kind = "continuation"
+	}
+	return kind + "/" + first
+}
+
+// A Record is one task as a [Store] keeps it: plain data, which encoding/json writes and reads.
+// Slices and maps in it must not be changed.
+type Record struct {
+	ID    string `json:"id"`    // 128 random bits or more
+	Owner string `json:"owner"` // whose it is, made of Client.Principal or Client.Session; any text, also ""
+	Form  Form   `json:"form"`
+	Tool  string `json:"tool"`
+	// Version is the protocol version of the call.
+	Version string `json:"version,omitempty"`
+
+	Status  Status `json:"status"`
+	Message string `json:"message,omitempty"` // the newest of the heartbeat, or why the task has failed
+
+	// Progress and Total are those of the newest [progress.Update]; 0 where there is none.
+	Progress float64 `json:"progress,omitempty"`
+	Total    float64 `json:"total,omitempty"`
+
+	Started time.Time `json:"started"` // the call
+	Created time.Time `json:"created"` // the task
+	Updated time.Time `json:"updated"` // status or message
+
+	Soft     time.Duration `json:"soft,omitempty"`     // the limit that the call has reached, in nanoseconds
+	WaitTool string        `json:"waitTool,omitempty"` // of a continuation
+
+	Poll      time.Duration `json:"poll"`      // how often a client should ask
+	Retention time.Duration `json:"retention"` // from the end to Expires
+
+	// Round counts the questions that the tool has returned, Questions has those that wait for an
+	// answer, and Answers those answers that the process of the tool has not taken yet. The
+	// keys are unique in the life of the task.
+	Round     int                        `json:"round,omitempty"`
+	Questions map[string]json.RawMessage `json:"questions,omitempty"`
+	Answers   map[string]json.RawMessage `json:"answers,omitempty"`
+
+	Answer  *Answer   `json:"answer,omitempty"` // of a task that has completed or failed
+	Expires time.Time `json:"expires,omitzero"` // from then on it is unknown; zero until Status is final
+
+	// Abort asks the process of the tool to abort the call, whose outcome then is what it leaves.
+	Abort bool `json:"abort,omitempty"`
+
+	// Revision is the store's, and another after each Update. It is not part of the JSON.
+	Revision uint64 `json:"-"`
+}
+
+// An Answer is what a call was answered with, or would have been: Error if it is set, Questions
+// if there are any, else Result.
+type Answer struct {
+	Result json.RawMessage `json:"result,omitempty"` // a CallToolResult
+	Error  *Error          `json:"error,omitempty"`  // a JSON-RPC error
+	// Questions are the inputRequests of a result that is not the last one, by key: the tool is to
+	// be called again with the answers. They are never stored in an Answer.
+	Questions map[string]json.RawMessage `json:"-"`
+}
+
+// An Error is a JSON-RPC error. It is what a call or a request is to be answered with.
+type Error struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// The codes of this package's errors.
+const (
+	CodeMethodNotFound    = -32601
+	CodeInvalidParams     = -32602 // an unknown task, among others
+	CodeInternal          = -32603
+	CodeMissingCapability = -32021 // the client has not declared what the call needs
+)

@@ -1,0 +1,57 @@
+package task
+
+import (
+	"context"
+	"errors"
+)
+
+// What errors.Is finds in the errors of a [Store]. Any other error says that the store could
+// not be asked, and nothing about the task.
+var (
+	// ErrUnknown: there is no such record for this owner, or it has expired.
+	ErrUnknown = errors.New("unknown task")
+	// ErrConflict: the record has another revision by now.
+	ErrConflict = errors.New("the task has changed meanwhile")
+	// ErrFull: there is no room for another record.
+	ErrFull = errors.New("no room for another task")
+	// ErrTooLarge: the record is larger than the store takes.
+	ErrTooLarge = errors.New("the task is too large to be stored")
+	// ErrCursor: the cursor is not one of this store's.
+	ErrCursor = errors.New("bad cursor")
+)
+
+// A Store keeps tasks. [Memory] is one for a single process; one that is shared lets any
+// replica of a server answer for tasks of another. Package tasktest has the tests that every
+// store must pass.
+//
+// All that happens to a task goes through its record, by compare-and-set: the process that runs
+// the tool writes status, message and result; a tasks/cancel writes a final status and a
+// tasks/update answers, wherever they arrive, and the running process learns of it from Wait. A
+// store has nothing else to route. A store that finds the process of a task gone makes it
+// [Record.Lost].
+//
+// A store removes records when they expire. It may remove records with a final status earlier to
+// keep within its bounds, the oldest first, and removes no others. Records that it returns are
+// not changed later, by either side.
+//
+// All methods are safe for concurrent use, and return when ctx ends.
+type Store interface {
+	// Create stores a new record, and returns it as stored, with its revision. The store may
+	// put something in front of the ID, such as the name of the process. From then on Get
+	// finds it. Errors: ErrFull, ErrTooLarge, ErrConflict where there is such a record.
+	Create(ctx context.Context, r Record) (Record, error)
+	// Get returns a record of an owner. Errors: ErrUnknown.
+	Get(ctx context.Context, owner, id string) (Record, error)
+	// Update stores r in place of the revision that it has, and returns it with the new one.
+	// Where another is stored, nothing changes. Errors: ErrConflict, ErrUnknown, ErrTooLarge.
+	Update(ctx context.Context, r Record) (Record, error)
+	// List returns the tasks of an owner, at most limit of them, from a cursor that it has
+	// returned before, "" for the first. next is "" at the end. A task that exists for as long as
+	// the listing goes on is in it exactly once; the order is the store's. Records may lack
+	// their Answer. Errors: ErrCursor.
+	List(ctx context.Context, owner, cursor string, limit int) (page []Record, next string, err error)
+	// Wait returns the record as soon as its revision is not after, at once if it is not
+	// already. Revisions in between may be skipped. Errors: ErrUnknown, also when the record
+	// expires meanwhile.
+	Wait(ctx context.Context, owner, id string, after uint64) (Record, error)
+}
