@@ -159,7 +159,6 @@ func TestLog(t *testing.T) {
 	h.call("3", "hang", `{}`)
 	h.start("4", "hang", `{}`, "")
 	h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}`)
-	time.Sleep(0)
 	eventually(t, "four lines", func() bool { return strings.Count(read(t, name), "\n") == 4 })
 	h.call("5", "exit", `{}`)
 	eventually(t, "five lines", func() bool { return strings.Count(read(t, name), "\n") == 5 })

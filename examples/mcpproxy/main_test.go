@@ -18,7 +18,7 @@ import (
 )
 
 // Nothing here waits for as long as this unless it fails.
-const generous = 40 * time.Second
+const generous = 20 * time.Second
 
 const asMain = "MCPPROXY_TEST_MAIN"
 

@@ -238,6 +238,8 @@ func (s *session) serverAnswers(m *message) {
 	}
 	s.mu.Unlock()
 	switch {
+	case id == "null": // to what the server could not read
+		s.deliver(m)
 	case in == nil: // cancelled, or stopped: nobody waits for it
 	case in.call != nil:
 		select {
