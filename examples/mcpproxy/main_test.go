@@ -18,7 +18,7 @@ import (
 )
 
 // Nothing here waits for as long as this unless it fails.
-const generous = 20 * time.Second
+const generous = 60 * time.Second
 
 const asMain = "MCPPROXY_TEST_MAIN"
 
@@ -234,9 +234,9 @@ func (h *host) await(c <-chan wire, what string) wire {
 			return w
 		default:
 		}
-		h.t.Fatalf("%s: the proxy has ended\n%s", what, h.stderr())
+		h.t.Fatalf("%s: the proxy has ended\n%.2000s", what, h.stderr())
 	case <-time.After(generous):
-		h.t.Fatalf("%s: no answer\n%s", what, h.stderr())
+		h.t.Fatalf("%s: no answer\n%.2000s", what, h.stderr())
 	}
 	panic("unreachable")
 }

@@ -117,7 +117,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	h := connect(t)
-	const lines = 20000
+	const lines = 5000
 	if w := h.call("1", "flood", fmt.Sprintf(`{"lines":%d}`, lines)); w.text() != "done" {
 		t.Error(w.raw)
 	}
