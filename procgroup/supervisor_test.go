@@ -209,7 +209,9 @@ func runModeDry(a []string) int {
 		panic(err)
 	}
 	daemon, member := <-ids, <-ids
-	time.Sleep(50 * time.Millisecond) // for setsid
+	for sid := 0; sid != daemon; sid, _ = unix.Getsid(daemon) { // it has left the group
+		time.Sleep(time.Millisecond)
+	}
 	var limit unix.Rlimit
 	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
 	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max})

@@ -2,6 +2,7 @@ package progress
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -51,6 +52,33 @@ func Report(ctx context.Context, u Update) {
 		c.BeatWith(detailOf(u))
 	}
 }
+
+// UpdateOf returns what may be said to others of a detail of the heartbeat: a *Update as it is, and
+// a text, or what has a String method, as the Message. Anything else is the tool's own business,
+// and the zero Update. A message is cut to 256 bytes.
+func UpdateOf(detail any) (u Update) {
+	switch d := detail.(type) {
+	case string:
+		u.Message = d
+	case *Update:
+		if d != nil {
+			u = *d
+		}
+	case fmt.Stringer:
+		u.Message = fmt.Sprint(d) // survives one that panics
+	}
+	u.Message = strings.TrimSpace(u.Message)
+	if len(u.Message) > maxMessage {
+		u.Message = strings.ToValidUTF8(u.Message[:maxMessage], "") + "..."
+	}
+	if math.IsNaN(u.Progress) || math.IsInf(u.Progress, 0) {
+		u.Progress = 0
+	}
+	u.Total = known(u.Total)
+	return u
+}
+
+const maxMessage = 256
 
 func detailOf(u Update) *any {
 	// One object for the update and for the interface that points to it, which

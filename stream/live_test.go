@@ -20,9 +20,9 @@ import (
 )
 
 // These tests use real connections, so no bubble. Limits are short where silence is what
-// happens, and long where it must not be found.
+// happens, but leave a busy machine time to connect, and long where it must not be found.
 const (
-	short = 100 * time.Millisecond
+	short = 500 * time.Millisecond
 	long  = 30 * time.Second
 )
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -253,7 +254,9 @@ func TestClampOfARequest(t *testing.T) {
 				t.Errorf("%+v, %v, want %+v", got, err, tc.want)
 			}
 			// What Run is given needs no correction, so it says nothing either.
-			_ = timeout.Run(t.Context(), func(context.Context) error { return nil }, got, timeout.WithLogger(p.Logger))
+			synctest.Test(t, func(t *testing.T) {
+				_ = timeout.Run(t.Context(), func(context.Context) error { return nil }, got, timeout.WithLogger(p.Logger))
+			})
 			if lines := strings.Count(buf.String(), "\n"); tc.warning == "" && lines > 0 || tc.warning != "" && (lines != 1 || !strings.Contains(buf.String(), tc.warning)) {
 				t.Errorf("log %q, want %q", buf.String(), tc.warning)
 			}

@@ -2,10 +2,16 @@ package task
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A Call is one tools/call.
@@ -15,7 +21,7 @@ type Call struct {
 	// Asked is whether the params have "task". From 2026-07-28 on it is ignored, as the protocol
 	// wants it.
 	Asked bool
-	// Soft and TaskOnly are what timeout.Policy.Soft returns for the tool: after how long
+	// Soft and TaskOnly are what [timeout.Policy.Soft] returns for the tool: after how long
 	// the call may become a task, 0 for never and less for at once; and that it may be called as a
 	// task or a continuation only.
 	Soft     time.Duration
@@ -32,13 +38,20 @@ type Call struct {
 	Await []progress.AwaitOption
 }
 
+// How long a call waits that has reached its soft limit: for the store, and for the answer of a
+// tool that has returned already.
+const (
+	createWait = 5 * time.Second
+	answerWait = time.Second
+)
+
 // Do runs one call, and returns what run has returned or, where the call becomes a task or a
 // continuation, the record, whose [Record.Handle] is the answer. It never returns both: err
 // is nil then, and the value is zero. A nil t, and a call that can become neither, is run(ctx, nil).
 //
 // run is the whole supervised call: toolcall.Do, and what makes a result of a call that was
-// stopped. It is called once, and encode is what turns what it returns into JSON, when the
-// call has become a task and not before. Where that has Questions, they are put to the client, and
+// stopped. It is called once, on a goroutine of its own where the call may become a
+// task. encode turns what it returns into JSON, when the call has become one and not before. Where that has Questions, they are put to the client, and
 // run is called again, with the answers by the keys of the tool. If nobody answers in time, encode
 // is called with the error of [progress.Await].
 //
@@ -58,10 +71,247 @@ type Call struct {
 //
 // The error is an [*Error] where the call does not go with what the client can take: a tool that
 // is never a task and was called as one, or one that can only be called as one and was not.
-// A panic of run is a panic of Do, and after the handle the task fails with it.
+// A panic of run is a panic of Do, with a [*timeout.PanicError]; after the handle encode gets it.
 func Do[R any](ctx context.Context, t *Tasks, c Call,
 	run func(ctx context.Context, answers map[string]json.RawMessage) (R, error),
 	encode func(R, error) Answer,
 ) (R, *Record, error) {
-	panic("not yet")
+	var none R
+	form, soft, err := c.plan()
+	if err != nil {
+		return none, nil, err
+	}
+	if t == nil || form == Plain || endsBefore(ctx, soft) {
+		value, err := run(ctx, nil)
+		return value, nil, err
+	}
+	r := &Run{tasks: t, call: c, form: form, soft: max(soft, 0), began: time.Now(), owner: c.Client.owner(form), seen: make(chan struct{})}
+	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	r.cancel = cancel
+	r.ctx = r.Context(detached)
+	done := make(chan outcome[R], 1)
+	start := func() {
+		go guard(func() (R, error) { return run(r.ctx, nil) }, func(o outcome[R]) { done <- o })
+	}
+
+	if soft < 0 {
+		record := r.hand(ctx, func() bool { return false })
+		if record == nil {
+			cancel(nil)
+			value, err := run(ctx, nil)
+			return value, nil, err
+		}
+		start()
+		go follow(r, run, encode, done)
+		return none, record, nil
+	}
+
+	unlink := link(ctx, cancel)
+	start()
+	due, stop := after(soft)
+	defer stop()
+	select {
+	case o := <-done:
+		return plain(o, unlink, cancel)
+	case <-due:
+	}
+	// What is ready together with the limit wins, and select chooses either. A tool that has
+	// returned is answered too: it is only that its last notification is on its way.
+	if r.returned() {
+		wait := time.NewTimer(answerWait)
+		defer wait.Stop()
+		select {
+		case o := <-done:
+			return plain(o, unlink, cancel)
+		case <-wait.C:
+		}
+	}
+	answered := func() bool { return len(done) > 0 }
+	if !answered() && unlink() { // else the client has gone
+		if record := r.hand(ctx, answered); record != nil {
+			go follow(r, run, encode, done)
+			return none, record, nil
+		}
+		unlink = link(ctx, cancel)
+	}
+	return plain(<-done, unlink, cancel)
 }
+
+// follow sees a run that has become a task through to its end.
+func follow[R any](r *Run,
+	run func(ctx context.Context, answers map[string]json.RawMessage) (R, error),
+	encode func(R, error) Answer, done chan outcome[R],
+) {
+	defer r.over()
+	for o := range done {
+		a := answer(encode, o)
+		if len(a.Questions) == 0 {
+			r.complete(a)
+			return
+		}
+		answers, err := r.ask(a.Questions)
+		if err != nil {
+			done <- outcome[R]{err: err}
+			continue
+		}
+		go guard(func() (R, error) { return run(r.ctx, answers) }, func(o outcome[R]) { done <- o })
+	}
+}
+
+// plain returns what run has returned.
+func plain[R any](o outcome[R], unlink func() bool, cancel context.CancelCauseFunc) (R, *Record, error) {
+	unlink()
+	cancel(nil)
+	if o.panicked != nil {
+		panic(o.panicked)
+	}
+	return o.value, nil, o.err
+}
+
+// link ends a run with the request that it came with, until unlink is called. That reports false
+// where the request has ended.
+func link(ctx context.Context, cancel context.CancelCauseFunc) (unlink func() bool) {
+	return context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+}
+
+// endsBefore reports whether ctx ends by itself when the soft limit is reached, or earlier. Such a
+// deadline is a total of the execution, which it would not be through a link.
+func endsBefore(ctx context.Context, soft time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && soft >= 0 && time.Until(deadline) <= soft
+}
+
+// after returns a channel that is closed when d has passed and what falls due at the same
+// instant has had its turn.
+//
+// Timers of one instant fire in any order. On a fake clock, which stands still until nothing is
+// left to do, one that is set when another has fired comes after all that are due with it, but if
+// its goroutine has overtaken the loop that fires them. To be last here it would have to win that
+// race each time. Such a timer must be in the heap before, or it fires where it is set: hence the
+// Reset. Rejected: a nanosecond more, which is a nanosecond late.
+func after(d time.Duration) (due <-chan struct{}, stop func()) {
+	const turns = 8
+	passed := make(chan struct{})
+	var turn func(left int)
+	turn = func(left int) {
+		if left == 0 {
+			close(passed)
+			return
+		}
+		time.AfterFunc(time.Hour, func() { turn(left - 1) }).Reset(0)
+	}
+	first := time.AfterFunc(d, func() { turn(turns) })
+	return passed, func() { first.Stop() }
+}
+
+// plan returns what the call is answered with when soft has passed and it has not ended: at once
+// where soft is negative.
+func (c *Call) plan() (form Form, soft time.Duration, _ error) {
+	isTask := c.Soft != 0 || c.TaskOnly
+	soft = c.Soft
+	if soft == 0 {
+		soft = -1
+	}
+	switch {
+	case c.Client.legacy() && c.Asked && !isTask:
+		return "", 0, &Error{Code: CodeMethodNotFound, Message: fmt.Sprintf("tool %q cannot be called as a task", c.Tool)}
+	case c.Client.legacy() && c.Asked:
+		return Legacy, -1, nil
+	case c.Client.modern() && c.Client.Declared && isTask:
+		return Extension, soft, nil
+	}
+	if c.Continuation != nil {
+		if soft := c.Continuation.Soft(c.Soft); soft > 0 {
+			return Continued, soft, nil
+		}
+	}
+	switch {
+	case c.TaskOnly && c.Client.modern():
+		return "", 0, missingCapability()
+	case c.TaskOnly:
+		return "", 0, &Error{Code: CodeMethodNotFound, Message: fmt.Sprintf("tool %q can only be called as a task", c.Tool)}
+	}
+	return Plain, 0, nil
+}
+
+// An outcome is how a run has ended.
+type outcome[R any] struct {
+	value    R
+	err      error
+	panicked *timeout.PanicError
+}
+
+// guard calls f, which may panic or call runtime.Goexit, and then deliver.
+func guard[R any](f func() (R, error), deliver func(outcome[R])) {
+	o := outcome[R]{err: timeout.ErrGoexit}
+	defer func() {
+		if v := recover(); v != nil {
+			o.panicked = &timeout.PanicError{Value: v, Stack: debug.Stack()}
+			o.err = o.panicked
+		}
+		deliver(o)
+	}()
+	value, err := f()
+	o = outcome[R]{value: value, err: err}
+}
+
+// answer encodes an outcome.
+func answer[R any](encode func(R, error) Answer, o outcome[R]) (a Answer) {
+	encoded := make(chan outcome[Answer], 1)
+	go guard(func() (Answer, error) { return encode(o.value, o.err), nil }, func(o outcome[Answer]) { encoded <- o })
+	e := <-encoded
+	if e.err != nil {
+		return Answer{Error: &Error{Code: CodeInternal, Message: "the result cannot be encoded: " + e.err.Error()}}
+	}
+	return e.value
+}
+
+// hand makes a task of the run, and returns nil where it stays plain. answered reports whether
+// there is a result meanwhile.
+func (r *Run) hand(ctx context.Context, answered func() bool) *Record {
+	t := r.tasks
+	if !t.permits.TryAcquire(1) {
+		return nil
+	}
+	r.mute()
+	if answered() || t.isClosed() {
+		t.permits.Release(1)
+		r.unmute()
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createWait)
+	defer cancel()
+	record, err := t.store.Create(ctx, r.record())
+	if err != nil {
+		t.permits.Release(1)
+		r.unmute()
+		return nil
+	}
+	r.handed(record)
+	if !t.add(r) {
+		r.cancel(toolcall.ErrShutdown)
+	}
+	return &record
+}
+
+// record is that of a task that begins now.
+func (r *Run) record() Record {
+	now := time.Now()
+	record := Record{
+		ID: rand.Text(), Owner: r.owner, Form: r.form, Tool: r.call.Tool, Version: r.call.Client.Version,
+		Status: Working, Started: r.began, Created: now, Updated: now, Soft: r.soft,
+		Poll: r.tasks.poll, Retention: r.tasks.retention,
+	}
+	if r.form == Continued {
+		record.WaitTool = r.call.Continuation.Name()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asking > 0 {
+		record.Status = InputRequired
+	}
+	r.describe(&record)
+	return record
+}
+
+func isConflict(err error) bool { return errors.Is(err, ErrConflict) }

@@ -1,5 +1,24 @@
 package task
 
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	defaultMaxTasks = 1000
+	defaultMaxBytes = 64 << 20
+
+	// recordSize is what a record takes beside its texts.
+	recordSize = 1 << 10
+)
+
 // Memory is a [Store] in the memory of the process, bounded in number and bytes. Tasks end with
 // the process. The zero Memory is ready to use; set its fields before.
 //
@@ -11,4 +30,271 @@ type Memory struct {
 	// MaxBytes bounds what they take: their results, messages and questions, and 1 KiB each; 0
 	// or less is 64 MiB.
 	MaxBytes int64
+
+	mu       sync.Mutex
+	tasks    map[memoryKey]*memoryTask
+	final    memoryHeap // those that are final, the first to expire on top
+	bytes    int64      // of all
+	running  int64      // of those that are not final
+	created  uint64     // how many there ever were
+	revision uint64
+	timer    *time.Timer // for the first to expire
+}
+
+type memoryKey struct{ owner, id string }
+
+type memoryTask struct {
+	Record
+	size    int64
+	number  uint64        // in the order of creation
+	index   int           // in final, -1 where it is not
+	changed chan struct{} // closed by the next change
+}
+
+// Create returns ErrFull where all tasks that it keeps are running.
+func (m *Memory) Create(ctx context.Context, r Record) (Record, error) {
+	if err := ctx.Err(); err != nil {
+		return Record{}, context.Cause(ctx)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.purge()
+	n := &memoryTask{Record: r, size: sizeOf(&r), index: -1, changed: make(chan struct{})}
+	if n.size > m.maxBytes() {
+		return Record{}, ErrTooLarge
+	}
+	key := memoryKey{r.Owner, r.ID}
+	if m.tasks[key] != nil {
+		return Record{}, ErrConflict
+	}
+	if len(m.tasks)-len(m.final) >= m.maxTasks() || m.running+n.size > m.maxBytes() {
+		return Record{}, ErrFull
+	}
+	for len(m.tasks) >= m.maxTasks() || m.bytes+n.size > m.maxBytes() {
+		m.remove(m.final[0])
+	}
+	if m.tasks == nil {
+		m.tasks = make(map[memoryKey]*memoryTask)
+	}
+	m.tasks[key] = n
+	m.bytes += n.size
+	m.running += n.size
+	m.created++
+	n.number = m.created
+	m.stamp(n)
+	m.settle(n)
+	return n.Record, nil
+}
+
+// Get returns the record.
+func (m *Memory) Get(ctx context.Context, owner, id string) (Record, error) {
+	if err := ctx.Err(); err != nil {
+		return Record{}, context.Cause(ctx)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.purge()
+	if n := m.tasks[memoryKey{owner, id}]; n != nil {
+		return n.Record, nil
+	}
+	return Record{}, ErrUnknown
+}
+
+// Update returns ErrTooLarge where the record would not fit if all finished tasks went.
+func (m *Memory) Update(ctx context.Context, r Record) (Record, error) {
+	if err := ctx.Err(); err != nil {
+		return Record{}, context.Cause(ctx)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.purge()
+	n := m.tasks[memoryKey{r.Owner, r.ID}]
+	switch {
+	case n == nil:
+		return Record{}, ErrUnknown
+	case n.Revision != r.Revision:
+		return Record{}, ErrConflict
+	}
+	size, others := sizeOf(&r), m.running
+	if n.index < 0 {
+		others -= n.size
+	}
+	if others+size > m.maxBytes() {
+		return Record{}, ErrTooLarge
+	}
+	// Not n itself, which may be final too.
+	m.unsettle(n)
+	for m.bytes-n.size+size > m.maxBytes() {
+		m.remove(m.final[0])
+	}
+	m.bytes += size - n.size
+	m.running += size - n.size
+	n.Record, n.size = r, size
+	m.stamp(n)
+	close(n.changed)
+	n.changed = make(chan struct{})
+	m.settle(n)
+	return n.Record, nil
+}
+
+// List returns the tasks in the order in which they were created.
+func (m *Memory) List(ctx context.Context, owner, cursor string, limit int) (page []Record, next string, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, "", context.Cause(ctx)
+	}
+	var after uint64
+	if cursor != "" {
+		if after, err = strconv.ParseUint(cursor, 10, 64); err != nil {
+			return nil, "", ErrCursor
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.purge()
+	var all []*memoryTask
+	for key, n := range m.tasks {
+		if key.owner == owner && n.number > after {
+			all = append(all, n)
+		}
+	}
+	slices.SortFunc(all, func(a, b *memoryTask) int { return cmp.Compare(a.number, b.number) })
+	if limit = max(limit, 1); len(all) > limit {
+		all = all[:limit]
+		next = strconv.FormatUint(all[limit-1].number, 10)
+	}
+	for _, n := range all {
+		page = append(page, n.Record)
+	}
+	return page, next, nil
+}
+
+// Wait returns the record when it has changed.
+func (m *Memory) Wait(ctx context.Context, owner, id string, after uint64) (Record, error) {
+	for {
+		m.mu.Lock()
+		m.purge()
+		n := m.tasks[memoryKey{owner, id}]
+		if n == nil {
+			m.mu.Unlock()
+			return Record{}, ErrUnknown
+		}
+		r, changed := n.Record, n.changed
+		m.mu.Unlock()
+		if r.Revision != after {
+			return r, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Record{}, context.Cause(ctx)
+		}
+	}
+}
+
+func (m *Memory) maxTasks() int {
+	if m.MaxTasks <= 0 {
+		return defaultMaxTasks
+	}
+	return m.MaxTasks
+}
+
+func (m *Memory) maxBytes() int64 {
+	if m.MaxBytes <= 0 {
+		return defaultMaxBytes
+	}
+	return m.MaxBytes
+}
+
+func (m *Memory) stamp(n *memoryTask) {
+	m.revision++
+	n.Revision = m.revision
+}
+
+// settle puts a task that is final among those that may go.
+func (m *Memory) settle(n *memoryTask) {
+	if n.Status.Final() {
+		m.running -= n.size
+		heap.Push(&m.final, n)
+	}
+	m.arm()
+}
+
+// unsettle undoes settle.
+func (m *Memory) unsettle(n *memoryTask) {
+	if n.index >= 0 {
+		heap.Remove(&m.final, n.index)
+		m.running += n.size
+	}
+}
+
+// remove removes a task that is final.
+func (m *Memory) remove(n *memoryTask) {
+	heap.Remove(&m.final, n.index)
+	delete(m.tasks, memoryKey{n.Owner, n.ID})
+	m.bytes -= n.size
+	close(n.changed)
+}
+
+// purge removes what has expired. The timer may be late, so every method begins with it.
+func (m *Memory) purge() {
+	for len(m.final) > 0 && !time.Now().Before(m.final[0].Expires) {
+		m.remove(m.final[0])
+	}
+}
+
+// arm sets the timer for the first that expires.
+func (m *Memory) arm() {
+	if len(m.final) == 0 {
+		return
+	}
+	d := time.Until(m.final[0].Expires)
+	if m.timer == nil {
+		m.timer = time.AfterFunc(d, func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.purge()
+			m.arm()
+		})
+		return
+	}
+	m.timer.Reset(d)
+}
+
+func sizeOf(r *Record) int64 {
+	n := recordSize + len(r.ID) + len(r.Owner) + len(r.Tool) + len(r.Message)
+	for _, all := range []map[string]json.RawMessage{r.Questions, r.Answers} {
+		for key, text := range all {
+			n += len(key) + len(text)
+		}
+	}
+	if a := r.Answer; a != nil {
+		n += len(a.Result)
+		if a.Error != nil {
+			n += len(a.Error.Message) + len(a.Error.Data)
+		}
+	}
+	return int64(n)
+}
+
+// A memoryHeap has the task that expires first on top.
+type memoryHeap []*memoryTask
+
+func (h memoryHeap) Len() int           { return len(h) }
+func (h memoryHeap) Less(i, j int) bool { return h[i].Expires.Before(h[j].Expires) }
+func (h memoryHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+func (h *memoryHeap) Push(x any) {
+	n := x.(*memoryTask)
+	n.index = len(*h)
+	*h = append(*h, n)
+}
+func (h *memoryHeap) Pop() any {
+	old := *h
+	n := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	n.index = -1
+	return n
 }

@@ -53,6 +53,26 @@ type Client struct {
 	Principal, Session string
 }
 
+func (c *Client) legacy() bool { return c.Version == string(Legacy) }
+func (c *Client) modern() bool { return c.Version >= string(Extension) }
+
+// owner returns whose the client's tasks are, or its continuations. The two are kept apart, so
+// that neither is found, listed or cancelled as the other.
+func (c *Client) owner(f Form) string {
+	kind, first, second := "task", "principal:"+c.Principal, "session:"+c.Session
+	switch {
+	case f == Continued && c.Session != "", c.Principal == "":
+		first = second
+	}
+	if c.Principal == "" && c.Session == "" {
+		first = ""
+	}
+	if f == Continued {
+		kind = "continuation"
+	}
+	return kind + "/" + first
+}
+
 // A Record is one task as a [Store] keeps it: plain data, which encoding/json writes and reads.
 // Slices and maps in it must not be changed.
 type Record struct {
@@ -60,9 +80,11 @@ type Record struct {
 	Owner string `json:"owner"` // whose it is, made of Client.Principal or Client.Session; any text, also ""
 	Form  Form   `json:"form"`
 	Tool  string `json:"tool"`
+	// Version is the protocol version of the call.
+	Version string `json:"version,omitempty"`
 
 	Status  Status `json:"status"`
-	Message string `json:"message,omitempty"` // the newest detail of the heartbeat, or why it has ended
+	Message string `json:"message,omitempty"` // the newest of the heartbeat, or why the task has failed
 
 	// Progress and Total are those of the newest [progress.Update]; 0 where there is none.
 	Progress float64 `json:"progress,omitempty"`
@@ -72,7 +94,10 @@ type Record struct {
 	Created time.Time `json:"created"` // the task
 	Updated time.Time `json:"updated"` // status or message
 
-	Poll      time.Duration `json:"poll"`      // how often a client should ask, in nanoseconds
+	Soft     time.Duration `json:"soft,omitempty"`     // the limit that the call has reached, in nanoseconds
+	WaitTool string        `json:"waitTool,omitempty"` // of a continuation
+
+	Poll      time.Duration `json:"poll"`      // how often a client should ask
 	Retention time.Duration `json:"retention"` // from the end to Expires
 
 	// Round counts the questions that the tool has returned, Questions has those that wait for an
@@ -85,7 +110,10 @@ type Record struct {
 	Answer  *Answer   `json:"answer,omitempty"` // of a task that has completed or failed
 	Expires time.Time `json:"expires,omitzero"` // from then on it is unknown; zero until Status is final
 
-	// Revision is the store's, and grows with each Update. It is not part of the JSON.
+	// Abort asks the process of the tool to abort the call, whose outcome then is what it leaves.
+	Abort bool `json:"abort,omitempty"`
+
+	// Revision is the store's, and another after each Update. It is not part of the JSON.
 	Revision uint64 `json:"-"`
 }
 

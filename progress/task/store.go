@@ -10,7 +10,7 @@ import (
 var (
 	// ErrUnknown: there is no such record for this owner, or it has expired.
 	ErrUnknown = errors.New("unknown task")
-	// ErrConflict: the record has another revision by now, or has been deleted.
+	// ErrConflict: the record has another revision by now.
 	ErrConflict = errors.New("the task has changed meanwhile")
 	// ErrFull: there is no room for another record.
 	ErrFull = errors.New("no room for another task")
@@ -38,7 +38,7 @@ var (
 type Store interface {
 	// Create stores a new record, and returns it as stored, with its revision. The store may
 	// put something in front of the ID, such as the name of the process. From then on Get
-	// finds it. Errors: ErrFull, ErrTooLarge.
+	// finds it. Errors: ErrFull, ErrTooLarge, ErrConflict where there is such a record.
 	Create(ctx context.Context, r Record) (Record, error)
 	// Get returns a record of an owner. Errors: ErrUnknown.
 	Get(ctx context.Context, owner, id string) (Record, error)

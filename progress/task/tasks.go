@@ -2,7 +2,13 @@ package task
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // What applies where an [Option] does not say otherwise.
@@ -20,6 +26,13 @@ type Tasks struct {
 	poll       time.Duration
 	retention  time.Duration
 	maxRunning int64
+	permits    *semaphore.Weighted
+
+	mu        sync.Mutex
+	live      map[string]*Run // what runs here and has a handle, by id
+	closed    bool
+	idle      chan struct{} // made by Shutdown, closed when nothing is live
+	continued continued
 }
 
 // An Option changes what [New] returns. Where one is given twice, the last counts.
@@ -46,17 +59,138 @@ func WithRetention(d time.Duration) Option { return optionFunc(func(t *Tasks) { 
 func WithMaxRunning(n int) Option { return optionFunc(func(t *Tasks) { t.maxRunning = int64(n) }) }
 
 // New returns tasks that are kept in memory unless [WithStore] is given. It starts nothing.
-func New(opts ...Option) *Tasks { panic("not yet") }
+func New(opts ...Option) *Tasks {
+	t := &Tasks{live: make(map[string]*Run)}
+	for _, o := range opts {
+		if o != nil {
+			o.apply(t)
+		}
+	}
+	if t.store == nil {
+		t.store = new(Memory)
+	}
+	if t.poll <= 0 {
+		t.poll = DefaultPoll
+	}
+	if t.retention <= 0 {
+		t.retention = DefaultRetention
+	}
+	if t.maxRunning <= 0 {
+		t.maxRunning = DefaultMaxRunning
+	}
+	t.permits = semaphore.NewWeighted(t.maxRunning)
+	return t
+}
 
 // Shutdown aborts what runs as a task or a continuation, with [toolcall.ErrShutdown] as the cause,
 // and waits until the outcomes are stored, or ctx ends; then the error says how many are not, and
 // errors.Is finds the cause of ctx in it. Calls that come later stay plain. What is stored can
 // still be read.
-func (t *Tasks) Shutdown(ctx context.Context) error { panic("not yet") }
+func (t *Tasks) Shutdown(ctx context.Context) error {
+	t.mu.Lock()
+	t.closed = true
+	if t.idle == nil {
+		t.idle = make(chan struct{})
+		t.settle()
+	}
+	idle := t.idle
+	for _, r := range t.live {
+		r.cancel(toolcall.ErrShutdown)
+	}
+	t.mu.Unlock()
+
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.live) == 0 {
+		return nil // also where ctx has ended at the same time
+	}
+	return fmt.Errorf("task: outcomes that are not stored: %d: %w", len(t.live), context.Cause(ctx))
+}
 
 // Close is [Tasks.Shutdown], bounded by [toolcall.ShutdownLimit].
-func (t *Tasks) Close() error { panic("not yet") }
+func (t *Tasks) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), toolcall.ShutdownLimit)
+	defer cancel()
+	return t.Shutdown(ctx)
+}
 
 // EndSession aborts the continuations of a session, with [toolcall.ErrSessionEnded] as the cause:
-// nobody else can fetch them. Tasks run on. session is that of [Client].
-func (t *Tasks) EndSession(session string) { panic("not yet") }
+// nobody else can fetch them. Tasks run on. session is that of [Client]; "" is none.
+func (t *Tasks) EndSession(session string) {
+	if session == "" {
+		return
+	}
+	owner := (&Client{Session: session}).owner(Continued)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.live {
+		if r.owner == owner {
+			r.cancel(toolcall.ErrSessionEnded)
+		}
+	}
+}
+
+// add makes r known by the id that the store has given it. It reports false where the tasks have
+// been shut down meanwhile.
+func (t *Tasks) add(r *Run) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.live[r.id] = r
+	if r.form == Continued {
+		t.continued.add(r.id, r.owner)
+	}
+	return !t.closed
+}
+
+func (t *Tasks) isClosed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed
+}
+
+func (t *Tasks) drop(r *Run) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.live, r.id)
+	t.settle()
+}
+
+// settle closes idle when nothing is live. The caller has the lock.
+func (t *Tasks) settle() {
+	if t.idle != nil && len(t.live) == 0 {
+		select {
+		case <-t.idle:
+		default:
+			close(t.idle)
+		}
+	}
+}
+
+// here returns the run of a task, or nil where it runs elsewhere or no more.
+func (t *Tasks) here(owner, id string) *Run {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.live[id]; r != nil && r.owner == owner {
+		return r
+	}
+	return nil
+}
+
+// change applies f to a record until what it makes of it is stored, or f reports that there is
+// nothing to change.
+func (t *Tasks) change(ctx context.Context, owner, id string, f func(*Record) bool) (Record, error) {
+	for {
+		r, err := t.store.Get(ctx, owner, id)
+		if err != nil || !f(&r) {
+			return r, err
+		}
+		stored, err := t.store.Update(ctx, r)
+		if !isConflict(err) {
+			return stored, err
+		}
+	}
+}

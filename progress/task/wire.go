@@ -1,9 +1,11 @@
 package task
 
 import (
+	"encoding/json"
+	"strings"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/progress"
 )
 
 // ExtensionID is the extension of 2026-07-28, in the capabilities of client and server. Its value
@@ -14,24 +16,224 @@ const ExtensionID = "io.modelcontextprotocol/tasks"
 // client, has {"taskId": id}.
 const RelatedKey = "io.modelcontextprotocol/related-task"
 
-// Methods returns the tasks/* methods of a form.
-func Methods(f Form) []string { panic("not yet") }
+// Methods returns the tasks/* methods of a protocol version, none before 2025-11-25.
+func Methods(version string) []string {
+	switch {
+	case version >= string(Extension):
+		return []string{"tasks/get", "tasks/update", "tasks/cancel"}
+	case version == string(Legacy):
+		return []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel"}
+	}
+	return nil
+}
 
 // LegacyCapability is the value of "tasks" in the server's capabilities, for the result of
 // initialize where the protocol is 2025-11-25. list is whether callers can be told apart.
-func LegacyCapability(list bool) map[string]any { panic("not yet") }
+func LegacyCapability(list bool) map[string]any {
+	c := map[string]any{
+		"cancel":   map[string]any{},
+		"requests": map[string]any{"tools": map[string]any{"call": map[string]any{}}},
+	}
+	if list {
+		c["list"] = map[string]any{}
+	}
+	return c
+}
 
 // LegacySupport is the value of "taskSupport" in the "execution" of a tool in tools/list, for
 // protocol 2025-11-25: "optional" for a tool with a soft limit, "required" for one that is
 // TaskOnly, and "" for any other, which means to leave it out.
-func LegacySupport(soft time.Duration, taskOnly bool) string { panic("not yet") }
+func LegacySupport(soft time.Duration, taskOnly bool) string {
+	switch {
+	case taskOnly:
+		return "required"
+	case soft != 0:
+		return "optional"
+	}
+	return ""
+}
 
 // Handle returns the fields of the result that a call is answered with which has become this task
 // or continuation, see Form.
-func (r *Record) Handle() map[string]any { panic("not yet") }
+func (r *Record) Handle() map[string]any {
+	switch r.Form {
+	case Legacy:
+		return map[string]any{"task": r.task(Legacy)}
+	case Continued:
+		return r.still(r.Soft)
+	}
+	fields := r.taskOf(Extension)
+	fields["resultType"] = "task"
+	return fields
+}
 
-// Lost returns the record as that of a task whose process is gone: failed, with an error that says
-// so. It is for a [Store].
-func (r Record) Lost(now time.Time) Record { panic("not yet") }
+// maxStatus is how many bytes a status message has that is the text of a result.
+const maxStatus = 16 << 10
 
-var _ timeout.Config
+// taskOf returns the fields of a Task, which are those of a handle.
+func (r *Record) taskOf(f Form) map[string]any {
+	fields := map[string]any{
+		"taskId":        r.ID,
+		"status":        r.Status,
+		"createdAt":     timestamp(r.Created),
+		"lastUpdatedAt": timestamp(r.Updated),
+	}
+	// While the task runs nobody knows how long it will be kept, only that it will; a client may
+	// take a number for the time that the task has.
+	var ttl any
+	if r.Status.Final() {
+		ttl = r.Expires.Sub(r.Created).Milliseconds()
+	}
+	message := r.message()
+	if f == Legacy {
+		fields["status"] = r.legacyStatus()
+		fields["ttl"], fields["pollInterval"] = ttl, r.Poll.Milliseconds()
+		if text := r.failure(); text != "" {
+			message = text
+		}
+	} else {
+		fields["ttlMs"], fields["pollIntervalMs"] = ttl, r.Poll.Milliseconds()
+	}
+	if message != "" {
+		fields["statusMessage"] = message
+	}
+	return fields
+}
+
+// task returns the fields of the answer to tasks/get.
+func (r *Record) task(f Form) map[string]any {
+	fields := r.taskOf(f)
+	if f == Legacy {
+		return fields
+	}
+	fields["resultType"] = "complete"
+	switch {
+	case r.Status == InputRequired:
+		questions := r.Questions
+		if questions == nil {
+			questions = map[string]json.RawMessage{}
+		}
+		fields["inputRequests"] = questions
+	case r.Status == Completed && r.Answer != nil:
+		fields["result"] = complete(r.Answer.Result)
+	case r.Status == Failed && r.Answer != nil:
+		fields["error"] = r.Answer.Error
+	}
+	return fields
+}
+
+// complete returns a result with a resultType.
+func complete(result json.RawMessage) any {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(result, &fields) != nil || fields == nil || fields["resultType"] != nil {
+		return result
+	}
+	fields["resultType"] = json.RawMessage(`"complete"`)
+	return fields
+}
+
+// result returns the fields of the answer to tasks/result.
+func (r *Record) result() (map[string]any, error) {
+	fields, err := r.answer()
+	if err != nil {
+		return nil, err
+	}
+	meta := map[string]any{RelatedKey: map[string]any{"taskId": r.ID}}
+	if has, ok := fields["_meta"].(json.RawMessage); ok {
+		var own map[string]json.RawMessage
+		_ = json.Unmarshal(has, &own)
+		for key, value := range own {
+			if key != RelatedKey {
+				meta[key] = value
+			}
+		}
+	}
+	fields["_meta"] = meta
+	return fields, nil
+}
+
+// answer returns the fields of the result that the call has ended with, or the error.
+func (r *Record) answer() (map[string]any, error) {
+	switch {
+	case r.Answer == nil:
+		return nil, &Error{Code: CodeInternal, Message: ErrCancelled.Error()}
+	case r.Answer.Error != nil:
+		return nil, r.Answer.Error
+	}
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(r.Answer.Result, &raw); err != nil {
+		return nil, &Error{Code: CodeInternal, Message: "the result is no JSON object: " + err.Error()}
+	}
+	fields := make(map[string]any, len(raw)+1)
+	for key, value := range raw {
+		fields[key] = value
+	}
+	return fields, nil
+}
+
+// notification returns the notification of a change.
+func (r *Record) notification(f Form) (method string, params map[string]any) {
+	if f == Legacy {
+		return "notifications/tasks/status", r.task(Legacy)
+	}
+	fields := r.task(Extension)
+	delete(fields, "resultType")
+	return "notifications/tasks", fields
+}
+
+// message is the status message.
+func (r *Record) message() string {
+	if r.Status == Failed || r.Status == Cancelled {
+		return r.Message
+	}
+	return r.update().String()
+}
+
+// update is how far the tool was.
+func (r *Record) update() progress.Update {
+	return progress.Update{Progress: r.Progress, Total: r.Total, Message: r.Message}
+}
+
+// legacyStatus is the status for protocol 2025-11-25, to which a result whose isError is true is
+// a failure. To the extension only a JSON-RPC error is one.
+func (r *Record) legacyStatus() Status {
+	if r.Status == Completed && r.Answer != nil && isError(r.Answer.Result) {
+		return Failed
+	}
+	return r.Status
+}
+
+// failure is the text of a result whose isError is true: many clients of 2025-11-25 show nothing
+// but the status message of a task that has failed.
+func (r *Record) failure() string {
+	if r.legacyStatus() != Failed || r.Status == Failed {
+		return ""
+	}
+	var result struct {
+		Content []struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		} `json:"content"`
+	}
+	_ = json.Unmarshal(r.Answer.Result, &result)
+	var texts []string
+	for _, c := range result.Content {
+		if c.Type == "text" {
+			texts = append(texts, c.Text)
+		}
+	}
+	text := strings.Join(texts, "\n")
+	if len(text) > maxStatus {
+		text = strings.ToValidUTF8(text[:maxStatus], "") + "..."
+	}
+	return text
+}
+
+func isError(result json.RawMessage) bool {
+	var fields struct {
+		IsError bool `json:"isError"`
+	}
+	return json.Unmarshal(result, &fields) == nil && fields.IsError
+}
+
+func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

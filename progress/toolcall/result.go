@@ -2,7 +2,6 @@ package toolcall
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -28,9 +27,6 @@ func Text(err error, partial string) string {
 	return text
 }
 
-// maxLast is how many bytes of the newest detail a result has room for.
-const maxLast = 256
-
 // lastOf returns the newest detail of the execution that err is about, as far as it is meant for
 // others: anything may be a detail, and only what is a text, or has one, is no secret of the tool.
 func lastOf(err error) string {
@@ -38,22 +34,7 @@ func lastOf(err error) string {
 	if !errors.As(err, &e) || errors.Is(err, progress.ErrNoAnswer) { // that is about the wait
 		return ""
 	}
-	var last string
-	switch d := e.Detail.(type) {
-	case string:
-		last = d
-	case *progress.Update:
-		if d != nil {
-			last = d.String()
-		}
-	case fmt.Stringer:
-		last = fmt.Sprint(d) // survives one that panics
-	}
-	last = strings.TrimSpace(last)
-	if len(last) > maxLast {
-		last = strings.ToValidUTF8(last[:maxLast], "") + "..."
-	}
-	return last
+	return progress.UpdateOf(e.Detail).String()
 }
 
 // Foreign reports whether err is not the tool's own: the tool was stopped, has panicked or

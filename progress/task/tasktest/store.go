@@ -1,0 +1,485 @@
+// Package tasktest tests implementations of [task.Store]:
+//
+//	func TestStore(t *testing.T) {
+//		tasktest.TestStore(t, func(t *testing.T) task.Store { return open(t) })
+//	}
+//
+// The tests take a few seconds of real time, since a store may keep time by a server's clock.
+package tasktest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+// patience bounds what a store does as soon as it can; only a failure takes as long.
+const patience = 20 * time.Second
+
+// TestStore runs the tests that every store must pass. open returns an empty store with room for
+// 200 tasks and 2 MiB of results; what it has to close it closes with t.Cleanup. It is called for
+// each test.
+func TestStore(t *testing.T, open func(t *testing.T) task.Store) {
+	for _, tc := range []struct {
+		name string
+		test func(*testing.T, task.Store)
+	}{
+		{"what was created is found", testCreate},
+		{"by its owner alone", testOwners},
+		{"an update needs the newest revision", testUpdate},
+		{"every update counts", testConcurrentUpdates},
+		{"of two ends there is one", testRacingEnds},
+		{"a large result", testLarge},
+		{"what was returned does not change", testAliases},
+		{"pages", testList},
+		{"pages while tasks come and go", testListMeanwhile},
+		{"a wait", testWait},
+		{"waits end with the context", testWaitContext},
+		{"no method outlives its context", testContext},
+		{"what has expired is unknown", testExpiry},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			tc.test(t, open(t))
+		})
+	}
+}
+
+// record is a task that has just begun.
+func record(owner, id string) task.Record {
+	now := time.Now().Round(0).UTC()
+	return task.Record{
+		ID: id, Owner: owner, Form: task.Extension, Tool: "build", Version: "2026-07-28",
+		Status: task.Working, Message: "main.go", Progress: 3, Total: 10,
+		Started: now, Created: now, Updated: now, Poll: time.Second, Retention: time.Minute,
+	}
+}
+
+func ended(r task.Record, status task.Status, result string) task.Record {
+	r.Status, r.Expires = status, time.Now().Round(0).UTC().Add(r.Retention)
+	r.Answer = &task.Answer{Result: json.RawMessage(result)}
+	return r
+}
+
+func mustCreate(t *testing.T, s task.Store, r task.Record) task.Record {
+	t.Helper()
+	stored, err := s.Create(t.Context(), r)
+	if err != nil {
+		t.Fatalf("Create: %v", err)
+	}
+	return stored
+}
+
+// same fails the test where two records differ, but for their revision.
+func same(t *testing.T, got, want task.Record) {
+	t.Helper()
+	a, err := json.Marshal(got)
+	b, err2 := json.Marshal(want)
+	if err != nil || err2 != nil || string(a) != string(b) {
+		t.Errorf("got  %.2000s\nwant %.2000s %v %v", a, b, err, err2)
+	}
+}
+
+func wantError(t *testing.T, what string, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("%s: %v, want an error that is %q", what, err, target)
+	}
+}
+
+func testCreate(t *testing.T, s task.Store) {
+	r := record("ann", "one")
+	r.Questions = map[string]json.RawMessage{"1.ok": json.RawMessage(`{"method":"elicitation/create"}`)}
+	r.Answers = map[string]json.RawMessage{"1.name": json.RawMessage(`"Bob"`)}
+	r.Status, r.Round, r.Soft, r.WaitTool, r.Abort = task.InputRequired, 1, time.Second, "wait_for_result", true
+	stored := mustCreate(t, s, r)
+	if !strings.HasSuffix(stored.ID, r.ID) {
+		t.Errorf("the id %q was made %q", r.ID, stored.ID)
+	}
+	r.ID = stored.ID
+	same(t, stored, r)
+	got, err := s.Get(t.Context(), "ann", stored.ID)
+	if err != nil || got.Revision != stored.Revision {
+		t.Errorf("Get: revision %d, %v; Create: %d", got.Revision, err, stored.Revision)
+	}
+	same(t, got, r)
+	again := record("ann", "one")
+	_, err = s.Create(t.Context(), again)
+	wantError(t, "the same again", err, task.ErrConflict)
+	_, err = s.Get(t.Context(), "ann", "two")
+	wantError(t, "another id", err, task.ErrUnknown)
+	for _, id := range []string{"", ".", "*", ">", "a b", "../x", "\x00", "日本", strings.Repeat("x", 4000)} {
+		if _, err = s.Get(t.Context(), "ann", id); !errors.Is(err, task.ErrUnknown) {
+			t.Errorf("Get of %.20q: %v", id, err)
+		}
+		if _, err = s.Wait(t.Context(), "ann", id, 0); !errors.Is(err, task.ErrUnknown) {
+			t.Errorf("Wait for %.20q: %v", id, err)
+		}
+	}
+}
+
+func testOwners(t *testing.T, s task.Store) {
+	owners := []string{"", "ann", "ann.", "ann/x", "Ann", "*", ">", "a b", "\x00", "日本", strings.Repeat("x", 4000)}
+	ids := map[string]string{}
+	for i, o := range owners {
+		ids[o] = mustCreate(t, s, record(o, fmt.Sprint("id", i))).ID
+	}
+	for _, o := range owners {
+		page, next, err := s.List(t.Context(), o, "", 100)
+		if err != nil || next != "" || len(page) != 1 || page[0].ID != ids[o] || page[0].Owner != o {
+			t.Errorf("%.20q lists %d tasks, next %q, %v", o, len(page), next, err)
+		}
+		for other, id := range ids {
+			r, err := s.Get(t.Context(), o, id)
+			if other == o {
+				if err != nil || r.Owner != o {
+					t.Errorf("%.20q: %v", o, err)
+				}
+				continue
+			}
+			wantError(t, fmt.Sprintf("Get of %.20q for %.20q", other, o), err, task.ErrUnknown)
+			_, err = s.Wait(t.Context(), o, id, 0)
+			wantError(t, fmt.Sprintf("Wait of %.20q for %.20q", other, o), err, task.ErrUnknown)
+			r = record(o, id)
+			r.Revision = 1
+			_, err = s.Update(t.Context(), r)
+			wantError(t, fmt.Sprintf("Update of %.20q for %.20q", other, o), err, task.ErrUnknown)
+		}
+	}
+}
+
+func testUpdate(t *testing.T, s task.Store) {
+	first := mustCreate(t, s, record("ann", "one"))
+	second := first
+	second.Message = "second"
+	second, err := s.Update(t.Context(), second)
+	if err != nil || second.Revision == first.Revision || second.Message != "second" {
+		t.Fatalf("%+v, %v", second, err)
+	}
+	stale := first
+	stale.Message = "stale"
+	_, err = s.Update(t.Context(), stale)
+	wantError(t, "an old revision", err, task.ErrConflict)
+	got, err := s.Get(t.Context(), "ann", first.ID)
+	if err != nil || got.Revision != second.Revision {
+		t.Errorf("after it: %d, %v", got.Revision, err)
+	}
+	same(t, got, second)
+	third := ended(second, task.Completed, `{"content":[]}`)
+	if third, err = s.Update(t.Context(), third); err != nil {
+		t.Fatal(err)
+	}
+	got, err = s.Get(t.Context(), "ann", first.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, got, third)
+	unknown := record("ann", "two")
+	unknown.Revision = third.Revision
+	_, err = s.Update(t.Context(), unknown)
+	wantError(t, "an unknown task", err, task.ErrUnknown)
+}
+
+// change applies f by compare-and-set.
+func change(ctx context.Context, s task.Store, owner, id string, f func(*task.Record) bool) (task.Record, error) {
+	for {
+		r, err := s.Get(ctx, owner, id)
+		if err != nil || !f(&r) {
+			return r, err
+		}
+		if stored, err := s.Update(ctx, r); !errors.Is(err, task.ErrConflict) {
+			return stored, err
+		}
+	}
+}
+
+func testConcurrentUpdates(t *testing.T, s task.Store) {
+	const writers, each = 8, 25
+	r := record("ann", "one")
+	r.Progress = 0
+	id := mustCreate(t, s, r).ID
+	var all sync.WaitGroup
+	for range writers {
+		all.Go(func() {
+			for range each {
+				if _, err := change(t.Context(), s, "ann", id, func(r *task.Record) bool { r.Progress++; return true }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if r, err := s.Get(t.Context(), "ann", id); err != nil || r.Progress != writers*each {
+		t.Errorf("%v of %d updates counted, %v", r.Progress, writers*each, err)
+	}
+}
+
+func testRacingEnds(t *testing.T, s task.Store) {
+	for i := range 50 {
+		id := mustCreate(t, s, record("ann", fmt.Sprint("t", i))).ID
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		var won []task.Status
+		for _, status := range []task.Status{task.Completed, task.Cancelled, task.Failed} {
+			all.Go(func() {
+				var mine bool
+				_, err := change(t.Context(), s, "ann", id, func(r *task.Record) bool {
+					if mine = !r.Status.Final(); mine {
+						*r = ended(*r, status, `{}`)
+					}
+					return mine
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				if mine {
+					mu.Lock()
+					defer mu.Unlock()
+					won = append(won, status)
+				}
+			})
+		}
+		all.Wait()
+		if r, err := s.Get(t.Context(), "ann", id); err != nil || len(won) != 1 || r.Status != won[0] {
+			t.Errorf("won: %v; stored: %v, %v", won, r.Status, err)
+		}
+	}
+}
+
+func testLarge(t *testing.T, s task.Store) {
+	r := mustCreate(t, s, record("ann", "one"))
+	result := `{"content":[{"type":"text","text":"` + strings.Repeat("x", 1500<<10) + `"}]}`
+	want, err := s.Update(t.Context(), ended(r, task.Completed, result))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Get(t.Context(), "ann", r.ID)
+	if err != nil || got.Answer == nil || string(got.Answer.Result) != result {
+		t.Errorf("it is not as it was: %v", err)
+	}
+	same(t, got, want)
+	if got, err = s.Wait(t.Context(), "ann", r.ID, r.Revision); err != nil || string(got.Answer.Result) != result {
+		t.Errorf("Wait: it is not as it was: %v", err)
+	}
+}
+
+func testAliases(t *testing.T, s task.Store) {
+	first := mustCreate(t, s, record("ann", "one"))
+	second := first
+	second.Message, second.Questions = "second", map[string]json.RawMessage{"1.ok": json.RawMessage(`{}`)}
+	if _, err := s.Update(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	want := record("ann", first.ID)
+	want.Started, want.Created, want.Updated = first.Started, first.Created, first.Updated
+	same(t, first, want)
+}
+
+func listAll(t *testing.T, s task.Store, owner string, limit int, between func()) map[string]int {
+	t.Helper()
+	seen := map[string]int{}
+	for cursor, pages := "", 0; ; pages++ {
+		page, next, err := s.List(t.Context(), owner, cursor, limit)
+		if err != nil || len(page) > limit || pages > 1000 {
+			t.Fatalf("page %d has %d tasks, %v", pages, len(page), err)
+		}
+		for _, r := range page {
+			seen[r.ID]++
+			if r.Owner != owner || r.Status == "" || r.Created.IsZero() {
+				t.Errorf("%+v", r)
+			}
+		}
+		if cursor = next; next == "" {
+			return seen
+		}
+		between()
+	}
+}
+
+func testList(t *testing.T, s task.Store) {
+	if page, next, err := s.List(t.Context(), "ann", "", 10); err != nil || len(page) != 0 || next != "" {
+		t.Errorf("none: %v %q %v", page, next, err)
+	}
+	ids := map[string]bool{}
+	for i := range 7 {
+		r := mustCreate(t, s, record("ann", fmt.Sprint("t", i)))
+		ids[r.ID] = true
+		mustCreate(t, s, record("bob", fmt.Sprint("t", i)))
+		if i%2 == 0 {
+			if _, err := s.Update(t.Context(), ended(r, task.Completed, `{}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, limit := range []int{1, 3, 6, 7, 8, 100} {
+		seen := listAll(t, s, "ann", limit, func() {})
+		if len(seen) != len(ids) {
+			t.Errorf("limit %d: %v", limit, seen)
+		}
+		for id, n := range seen {
+			if !ids[id] || n != 1 {
+				t.Errorf("limit %d: %s %d times", limit, id, n)
+			}
+		}
+	}
+	for _, cursor := range []string{"nonsense", "*", "-1", "1e3", "\x00"} {
+		_, _, err := s.List(t.Context(), "ann", cursor, 10)
+		wantError(t, fmt.Sprintf("cursor %q", cursor), err, task.ErrCursor)
+	}
+}
+
+func testListMeanwhile(t *testing.T, s task.Store) {
+	var stay []string
+	for i := range 9 {
+		stay = append(stay, mustCreate(t, s, record("ann", fmt.Sprint("stay", i))).ID)
+	}
+	n := 0
+	seen := listAll(t, s, "ann", 2, func() {
+		if n++; n > 20 {
+			return
+		}
+		mustCreate(t, s, record("ann", fmt.Sprint("new", n)))
+		_, err := change(t.Context(), s, "ann", stay[n%len(stay)], func(r *task.Record) bool { r.Message = fmt.Sprint(n); return true })
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	for _, id := range stay {
+		if seen[id] != 1 {
+			t.Errorf("%s was listed %d times", id, seen[id])
+		}
+	}
+}
+
+type waited struct {
+	task.Record
+	err error
+}
+
+func waiting(ctx context.Context, s task.Store, owner, id string, after uint64) <-chan waited {
+	c := make(chan waited, 1)
+	go func() {
+		r, err := s.Wait(ctx, owner, id, after)
+		c <- waited{r, err}
+	}()
+	return c
+}
+
+func receive(t *testing.T, c <-chan waited) waited {
+	t.Helper()
+	select {
+	case w := <-c:
+		return w
+	case <-time.After(patience):
+		t.Fatal("Wait does not return")
+		return waited{}
+	}
+}
+
+func testWait(t *testing.T, s task.Store) {
+	first := mustCreate(t, s, record("ann", "one"))
+	if w := receive(t, waiting(t.Context(), s, "ann", first.ID, first.Revision+1)); w.err != nil || w.Revision != first.Revision {
+		t.Errorf("another revision: %+v", w)
+	}
+	var waits []<-chan waited
+	for range 3 {
+		waits = append(waits, waiting(t.Context(), s, "ann", first.ID, first.Revision))
+	}
+	other := mustCreate(t, s, record("ann", "two"))
+	if _, err := s.Update(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case w := <-waits[0]:
+		t.Errorf("it has returned without a change: %+v", w)
+	case <-time.After(100 * time.Millisecond):
+	}
+	second := first
+	second.Message = "second"
+	second, err := s.Update(t.Context(), second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range waits {
+		w := receive(t, c)
+		if w.err != nil || w.Revision != second.Revision {
+			t.Errorf("%+v", w)
+		}
+		same(t, w.Record, second)
+	}
+	last := waiting(t.Context(), s, "ann", first.ID, second.Revision)
+	if _, err := s.Update(t.Context(), ended(second, task.Completed, `{"content":[]}`)); err != nil {
+		t.Fatal(err)
+	}
+	if w := receive(t, last); w.err != nil || w.Status != task.Completed || w.Answer == nil || string(w.Answer.Result) != `{"content":[]}` {
+		t.Errorf("%+v", w)
+	}
+}
+
+func testWaitContext(t *testing.T, s task.Store) {
+	r := mustCreate(t, s, record("ann", "one"))
+	ctx, cancel := context.WithCancel(t.Context())
+	w := waiting(ctx, s, "ann", r.ID, r.Revision)
+	cancel()
+	if w := receive(t, w); w.err == nil || errors.Is(w.err, task.ErrUnknown) {
+		t.Errorf("%+v", w)
+	}
+}
+
+func testContext(t *testing.T, s task.Store) {
+	r := mustCreate(t, s, record("ann", "one"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, create := s.Create(ctx, record("ann", "two"))
+	_, get := s.Get(ctx, "ann", r.ID)
+	_, update := s.Update(ctx, r)
+	_, _, list := s.List(ctx, "ann", "", 10)
+	for name, err := range map[string]error{"Create": create, "Get": get, "Update": update, "List": list} {
+		if err == nil || errors.Is(err, task.ErrUnknown) || errors.Is(err, task.ErrConflict) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func testExpiry(t *testing.T, s task.Store) {
+	short := record("ann", "short")
+	short.Retention = 3 * time.Second
+	short = mustCreate(t, s, short)
+	long := mustCreate(t, s, record("ann", "long"))
+	runs := record("ann", "runs")
+	runs.Retention = time.Second // of what has not ended, it says nothing
+	runs = mustCreate(t, s, runs)
+
+	short, err := s.Update(t.Context(), ended(short, task.Completed, `{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Update(t.Context(), ended(long, task.Completed, `{}`)); err != nil {
+		t.Fatal(err)
+	}
+	w := waiting(t.Context(), s, "ann", short.ID, short.Revision)
+	if _, err := s.Get(t.Context(), "ann", short.ID); err != nil && time.Now().Before(short.Expires) {
+		t.Errorf("before it expires: %v", err)
+	}
+	time.Sleep(time.Until(short.Expires))
+	_, err = s.Get(t.Context(), "ann", short.ID)
+	wantError(t, "Get when it has expired", err, task.ErrUnknown)
+	if seen := listAll(t, s, "ann", 10, func() {}); len(seen) != 2 {
+		t.Errorf("listed: %v", seen)
+	}
+	_, err = s.Update(t.Context(), short)
+	wantError(t, "Update when it has expired", err, task.ErrUnknown)
+	wantError(t, "Wait when it expires", receive(t, w).err, task.ErrUnknown)
+	for _, id := range []string{long.ID, runs.ID} {
+		if _, err := s.Get(t.Context(), "ann", id); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
