@@ -413,6 +413,14 @@ func (p *peer) streamable(url string, client *http.Client) {
 	}
 	p.notify = func(method string, params map[string]any) { post(encodeMessage(nil, method, params)) }
 	p.answer = func(id, result any) { post(encodeAnswer(id, result)) }
+	p.t.Cleanup(func() { // without it mcp-go keeps what a session has recorded
+		if p.modern {
+			return
+		}
+		if resp := request(context.Background(), http.MethodDelete, nil, nil); resp != nil {
+			_ = resp.Body.Close()
+		}
+	})
 	p.listen = func() {
 		resp := request(context.Background(), http.MethodGet, nil, nil)
 		if resp == nil || resp.StatusCode != http.StatusOK {

@@ -473,16 +473,20 @@ func TestTaskProgress(t *testing.T) {
 }
 
 // SPEC 11.4: a question in a task. From 2026-07-28 on the task has it, and the tool is called again;
-// before that it is a request to the client, over whatever stream there is.
+// before that it is a request to the client, over whatever stream there is. Over SSE mcp-go cannot ask,
+// and without sessions it takes no answer.
 func TestTaskAsks(t *testing.T) {
 	answer := map[string]any{"action": "accept", "content": map[string]any{"name": "Alice"}}
 	over(t, func(t *testing.T, w way) {
+		if w.name == "sse 2025" || w.name == "http 2025 stateless" {
+			return
+		}
 		for _, tool := range []string{"asks", "elicits"} {
 			if w.modern && tool == "elicits" {
 				continue // a server cannot ask there
 			}
 			for _, listening := range []bool{true, false} {
-				if listening && (w.modern || strings.HasSuffix(w.name, "stateless")) {
+				if listening && !strings.HasPrefix(w.name, "http 2025") {
 					continue
 				}
 				t.Run(fmt.Sprint(tool, " listening=", listening), func(t *testing.T) {
@@ -658,7 +662,7 @@ func TestOwnTasksOfTheSDK(t *testing.T) {
 	})
 	p := ways[0].connect(t, s.MCPServer)
 	for _, tool := range []string{"theirs", "required"} {
-		id := p.handle(tool, nil)
+		id := p.handle(tool, map[string]any{"task": map[string]any{}})
 		p.get(id, "completed")
 		res, fault := p.result(id)
 		if d := cmp.Diff([]string{tool}, textsOf(res)); d != "" || fault != nil {
