@@ -21,14 +21,15 @@ import (
 //   - The question of an [Elicit] is cancelled at the client when nobody waits for the answer
 //     any more.
 //
-// It also tells a [toolcall.Drain] when an answer has been written.
+// It also tells a [toolcall.Drain] when an answer has been written, and lets [WithTasks] answer with
+// tasks.
 //
 //	http.ListenAndServe(addr, mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
 //
 // Put it right around mcp-go's handler: headers that a handler in between sets when the body
 // has been read do not reach a client that gets progress. With server.WithEventStore, progress
 // goes mcp-go's way, where it is recorded, from the first recorded event that WrapHTTP has seen.
-// Other handlers, such as a server.SSEServer, are not changed.
+// Around a server.SSEServer it is for tasks alone. Other handlers are not changed.
 func WrapHTTP(h http.Handler) http.Handler {
 	recorded, streams := new(atomic.Bool), new(streams)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

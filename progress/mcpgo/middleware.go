@@ -75,10 +75,10 @@ func Install(s *server.MCPServer, p *timeout.Policy, opts ...Option) {
 //   - of one that panics, calls [runtime.Goexit] or is called with a timeoutMs that makes no
 //     sense, such a result too.
 //
-// A call as a task runs under its limits to the end. mcp-go cancels the context of a task as
-// soon as the client has the handle, so that cancellation is not looked at; nor can a later
-// tasks/cancel be, which makes the task a cancelled one and leaves the tool running until it
-// returns or is stopped by a limit.
+// A call that mcp-go makes one of its own tasks runs under its limits to the end. mcp-go cancels
+// the context of a task as soon as the client has the handle, so that cancellation is not looked
+// at; nor can a later tasks/cancel be, which makes the task a cancelled one and leaves the tool
+// running until it returns or is stopped by a limit. The tasks of [WithTasks] have none of this.
 //
 // Middleware that was added before it is not under the limits, middleware that is added after
 // it is. It is safe for concurrent use, and may be shared by servers.
