@@ -7,7 +7,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 PLATFORMS := linux/amd64 linux/arm64 linux/386 darwin/arm64 windows/amd64 freebsd/amd64
 
 # Nested modules that are never tagged, so never released.
-UNRELEASED := benchmarks
+UNRELEASED := benchmarks examples/queues
 
 # Every directory with a go.mod, the root first. A new module needs no edit here.
 MODULES := $(shell git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod' | \

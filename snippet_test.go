@@ -20,10 +20,10 @@ var (
 	topReturn = regexp.MustCompile(`(?m)^return [^\n]`)
 )
 
-// A snippetModule compiles the snippets that use its package.
+// A snippetModule compiles the snippets that use one of its packages.
 type snippetModule struct {
 	dir     string
-	pkg     string            // "" has the snippets that no other module has
+	pkgs    []string          // the last module has none, and the snippets that no other has
 	imports map[string]string // path by the name that snippets use, beside snippetImports
 	stubs   string            // declarations that snippets take for granted
 }
@@ -40,12 +40,12 @@ var snippetImports = map[string]string{
 
 var snippetModules = []snippetModule{
 	{
-		dir: "progress/mcpsdk", pkg: "mcpsdk",
+		dir: "progress/mcpsdk", pkgs: []string{"mcpsdk"},
 		imports: map[string]string{"mcp": "github.com/modelcontextprotocol/go-sdk/mcp"},
 		stubs:   "var session *mcp.ClientSession\nvar server *mcp.Server\n",
 	},
 	{
-		dir: "progress/mcpgo", pkg: "mcpgo",
+		dir: "progress/mcpgo", pkgs: []string{"mcpgo"},
 		imports: map[string]string{
 			"client":    "github.com/mark3labs/mcp-go/client",
 			"server":    "github.com/mark3labs/mcp-go/server",
@@ -54,9 +54,20 @@ var snippetModules = []snippetModule{
 		stubs: "var connection transport.Interface\n",
 	},
 	{
-		dir: "timeout/oteltimeout", pkg: "oteltimeout",
+		dir: "timeout/oteltimeout", pkgs: []string{"oteltimeout"},
 		imports: map[string]string{"oteltimeout": core + "timeout/oteltimeout"},
 		stubs:   "var params struct{ Meta map[string]any }\nfunc serve(context.Context) error { return nil }\n",
+	},
+	{
+		dir: "examples/queues", pkgs: []string{"river", "asynq", "message"},
+		imports: map[string]string{
+			"asynq":     "github.com/hibiken/asynq",
+			"json":      "encoding/json",
+			"message":   "github.com/ThreeDotsLabs/watermill/message",
+			"pgx":       "github.com/jackc/pgx/v5",
+			"river":     "github.com/riverqueue/river",
+			"rivertype": "github.com/riverqueue/river/rivertype",
+		},
 	},
 	{
 		dir: ".",
@@ -151,7 +162,7 @@ func buildSnippets(t *testing.T, dir string, programs map[string]string) {
 
 func moduleOf(code string) snippetModule {
 	for _, m := range snippetModules {
-		if m.pkg == "" || slices.Contains(packagesIn(code), m.pkg) {
+		if m.pkgs == nil || slices.ContainsFunc(packagesIn(code), func(p string) bool { return slices.Contains(m.pkgs, p) }) {
 			return m
 		}
 	}

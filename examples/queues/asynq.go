@@ -1,0 +1,25 @@
+package queues
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+func limitAsynq(limits timeout.Config) asynq.MiddlewareFunc {
+	return func(next asynq.Handler) asynq.Handler {
+		return asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
+			return timeout.Run(ctx, func(ctx context.Context) error {
+				heartbeat.Relay(ctx, 10*time.Second, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
+					return json.NewEncoder(task.ResultWriter()).Encode(e.Detail)
+				}))
+				return next.ProcessTask(ctx, task)
+			}, limits, timeout.WithName(task.Type()))
+		})
+	}
+}

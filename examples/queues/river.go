@@ -1,0 +1,25 @@
+package queues
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+func limitRiver(limits timeout.Config) river.WorkerMiddlewareFunc {
+	return func(ctx context.Context, job *rivertype.JobRow, work func(context.Context) error) error {
+		return timeout.Run(ctx, func(ctx context.Context) error {
+			heartbeat.Relay(ctx, 10*time.Second, heartbeat.SinkFunc(func(ctx context.Context, e heartbeat.Event) error {
+				_, err := river.ClientFromContext[pgx.Tx](ctx).JobUpdate(ctx, job.ID, &river.JobUpdateParams{Output: e.Detail})
+				return err
+			}))
+			return work(ctx)
+		}, limits, timeout.WithName(job.Kind))
+	}
+}

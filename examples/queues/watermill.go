@@ -1,0 +1,32 @@
+package queues
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+func limitWatermill(limits timeout.Config, updates message.Publisher) message.HandlerMiddleware {
+	return func(next message.HandlerFunc) message.HandlerFunc {
+		return func(msg *message.Message) ([]*message.Message, error) {
+			return timeout.Do(msg.Context(), func(ctx context.Context) ([]*message.Message, error) {
+				heartbeat.Relay(ctx, 10*time.Second, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
+					detail, err := json.Marshal(e.Detail)
+					if err != nil {
+						return err
+					}
+					return updates.Publish("progress", message.NewMessage(msg.UUID, detail))
+				}))
+				// A copy, since an abandoned handler still has it when the original is redelivered.
+				mine := msg.Copy()
+				mine.SetContext(ctx)
+				return next(mine)
+			}, limits, timeout.WithName(message.HandlerNameFromCtx(msg.Context())))
+		}
+	}
+}
