@@ -80,7 +80,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	} else {
 		p.dial = startCommand(o.command, maxMessage, stderr)
 	}
-	err = serveStdio(ctx, p, stdin, stdout)
+	if o.http != "" {
+		err = serveHTTP(ctx, p, o.http, stderr)
+	} else {
+		err = serveStdio(ctx, p, stdin, stdout)
+	}
 	if err != nil {
 		fmt.Fprintln(stderr, "mcpproxy:", err)
 		return timeout.ExitCode(err)

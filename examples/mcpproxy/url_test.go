@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A web is a server of the SDK's over HTTP.
-type web struct {
+// A webServer is a server of the SDK's over HTTP.
+type webServer struct {
 	*httptest.Server
 	mcp     *mcp.Server
 	refuse  atomic.Bool // everything, as a server that is going down
@@ -27,8 +27,8 @@ type toolInput struct {
 	Ms int `json:"ms,omitempty"`
 }
 
-func newWeb(t *testing.T, options *mcp.StreamableHTTPOptions) *web {
-	w := &web{mcp: mcp.NewServer(&mcp.Implementation{Name: "web", Version: "1"}, nil)}
+func newWebServer(t *testing.T, options *mcp.StreamableHTTPOptions) *webServer {
+	w := &webServer{mcp: mcp.NewServer(&mcp.Implementation{Name: "web", Version: "1"}, nil)}
 	tool := func(name string, fn func(context.Context, *mcp.CallToolRequest, toolInput) string) {
 		mcp.AddTool(w.mcp, &mcp.Tool{Name: name}, func(ctx context.Context, req *mcp.CallToolRequest, in toolInput) (*mcp.CallToolResult, any, error) {
 			w.running.Add(1)
@@ -76,7 +76,7 @@ func TestURL(t *testing.T) {
 	for name, options := range map[string]*mcp.StreamableHTTPOptions{"events": nil, "JSON": {JSONResponse: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWeb(t, options)
+			w := newWebServer(t, options)
 			h := startProxy(t, []string{"TOKEN=secret"}, "-url", w.URL, "-idle", "1s", "-header", "Authorization: Bearer $TOKEN", "-keep-alive", "400ms")
 			h.await(h.ask("0", "initialize", strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)), "initialize")
 			h.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -119,7 +119,7 @@ func TestURL(t *testing.T) {
 // Requests of 2026-07-28 stand alone: no session, and the end of the stream is the cancellation.
 func TestURLWithoutSessions(t *testing.T) {
 	t.Parallel()
-	w := newWeb(t, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
+	w := newWebServer(t, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
 	h := startProxy(t, nil, "-url", w.URL, "-idle", "1s")
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	if got := h.await(h.ask("1", "tools/call", `{"name":"echo","arguments":{},`+meta+`}`), "echo"); got.text() != "done" || got.Result.ResultType != "complete" {
@@ -145,7 +145,7 @@ func TestURLWithoutSessions(t *testing.T) {
 // is an error for each request, until it is back.
 func TestURLSessionLost(t *testing.T) {
 	t.Parallel()
-	w := newWeb(t, nil)
+	w := newWebServer(t, nil)
 	h := startProxy(t, nil, "-url", w.URL).initialized()
 	h.call("1", "echo", `{}`)
 	w.refuse.Store(true)
