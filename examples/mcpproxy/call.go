@@ -107,7 +107,7 @@ func (c *call) supervise(ctx context.Context) {
 	}
 	answered()
 	s.log.write(c, m, err, snapshot, begun)
-	if err != nil && !errors.Is(err, toolcall.ErrResult) || toolcall.Foreign(err) {
+	if reply != nil && reply != m { // one of ours
 		attrs := []any{"tool", c.tool, "error", err.Error(), "elapsed", snapshot.Elapsed.Round(time.Millisecond)}
 		if tree := c.tree.String(); tree != "" {
 			attrs = append(attrs, "tree", tree)

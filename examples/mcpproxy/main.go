@@ -74,9 +74,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	p := &proxy{
 		options: o, calls: &toolcall.Server{Policy: policy}, drain: new(toolcall.Drain),
 		logger: logger, log: log, max: maxMessage,
-		dial: startCommand(o.command, maxMessage, stderr),
 	}
-	err = serveStdio(ctx, p, stdin, stdout)
+	if o.url != nil {
+		p.dial = dialURL(o.url, o.header, maxMessage)
+	} else {
+		p.dial = startCommand(o.command, maxMessage, stderr)
+	}
+	if o.http != "" {
+		err = serveHTTP(ctx, p, o.http, stderr)
+	} else {
+		err = serveStdio(ctx, p, stdin, stdout)
+	}
 	if err != nil {
 		fmt.Fprintln(stderr, "mcpproxy:", err)
 		return timeout.ExitCode(err)

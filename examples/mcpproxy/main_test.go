@@ -20,6 +20,9 @@ import (
 // Nothing here waits for as long as this unless it fails.
 const generous = 60 * time.Second
 
+// interrupt ends a program in order.
+var interrupt os.Signal = os.Interrupt
+
 const asMain = "MCPPROXY_TEST_MAIN"
 
 // The test binary is also the proxy and the server.

@@ -105,7 +105,7 @@ func (s *session) serve(ctx context.Context) error {
 				return s.finish(&startError{err})
 			}
 			s.lose("the server has ended: "+err.Error(), true)
-		} else if failed++; s.first() || failed == mostTries {
+		} else if failed++; s.first() || failed == mostTries && s.url == nil {
 			return s.finish(&startError{err})
 		}
 		s.logger.Warn("the server has ended", "error", err)
@@ -248,7 +248,7 @@ func (s *session) watch(ctx context.Context, up upstream) error {
 // suspect is called with a server that has answered neither a call that was cancelled, for all
 // of the grace, nor a ping. It asks once more, and has the last word.
 func (s *session) suspect(up upstream, alive <-chan *message) {
-	if s.ping == 0 {
+	if s.ping == 0 || up.process() == nil { // there is nothing to be killed
 		return
 	}
 	again, forget := s.request(up, "ping", nil)
