@@ -143,7 +143,7 @@ func runModeThrottled(a []string) int {
 	var rep report
 	switch a[1] {
 	case "chunk":
-		rep.Errors = runMany(200, "echo $1; sleep 1", "", 0, false)
+		rep.Errors = runMany(80, "echo $1; sleep 1", "", 0, false)
 	case "slow":
 		rep.Errors = runMany(5, "echo $1; head -c 150000 /dev/zero", strings.Repeat("\x00", 150000), 40*time.Millisecond, false)
 	case "orphans":

@@ -51,7 +51,7 @@ func TestDaemonHoldsStreams(t *testing.T) {
 // Cases 10 and 11, SPEC 6.3: a flood without a newline is counted exactly and kept in
 // bounded memory, and every chunk of it is a heartbeat.
 func TestFlood(t *testing.T) {
-	const size = int64(4 << 30)
+	const size = int64(1 << 30)
 	peak := make(chan uint64)
 	stop := make(chan struct{})
 	runtime.GC()

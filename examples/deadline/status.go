@@ -96,7 +96,9 @@ func (s *status) draw(above []byte) error {
 	return err
 }
 
-// moved is for when somebody else has used the terminal.
+// moved is for when somebody else has used the terminal, which SIGCONT tells. A refresh that falls
+// due in the milliseconds before that is noticed takes one line of theirs: nothing else tells a
+// process that it was stopped.
 func (s *status) moved() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

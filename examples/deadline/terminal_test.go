@@ -142,7 +142,8 @@ func TestStatusInBackground(t *testing.T) {
 		{"started there", "set -m; deadline --status --idle 30 60 sh -c 'sleep 1.2; echo out; sleep .4' & " +
 			"echo one; sleep .6; echo two; sleep .3; echo three; wait; echo end",
 			"one|two|three|out|end"},
-		{"stopped there", "set -m; deadline --status 60 sh -c 'echo ready; sleep .6; kill -TSTP 0; sleep .6; echo out' 2>&1; " +
+		// Stopped between two refreshes, see moved.
+		{"stopped there", "set -m; deadline --status 60 sh -c 'echo ready; sleep .7; kill -TSTP 0; sleep .6; echo out' 2>&1; " +
 			"echo between; fg >/dev/null; echo end",
 			"ready|STATUS|between|out|end"},
 		{"from a script", "deadline --status 60 sh -c 'sleep 1; echo out'; echo end", "out|end"},

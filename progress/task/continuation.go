@@ -106,6 +106,11 @@ type Wait struct {
 	Client  Client
 }
 
+type waitArguments struct {
+	ID     *string `json:"id"`
+	Cancel bool    `json:"cancel"`
+}
+
 // Wait is the wait tool: it waits for the call until that ends, After has passed or ctx ends, and
 // returns the fields of the result. That is the call's own, exactly; or says that it is still
 // running; or, for an id that is unknown, has expired or belongs to another session, is one whose
@@ -127,10 +132,7 @@ func (t *Tasks) Wait(ctx context.Context, c *Continuation, w Wait) (map[string]a
 		}
 		return fields
 	}
-	var args struct {
-		ID     *string `json:"id"`
-		Cancel bool    `json:"cancel"`
-	}
+	var args waitArguments
 	if len(w.Arguments) > 0 {
 		if err := json.Unmarshal(w.Arguments, &args); err != nil {
 			return finish(failed(fmt.Sprintf("%s: arguments: %v", c.Name(), err))), nil

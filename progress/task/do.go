@@ -81,6 +81,9 @@ func Do[R any](ctx context.Context, t *Tasks, c Call,
 	if err != nil {
 		return none, nil, err
 	}
+	if FromContext(ctx) != nil {
+		ctx = context.WithValue(ctx, runKey{}, (*Run)(nil)) // a server that a tool runs itself
+	}
 	if t == nil || form == Plain || endsBefore(ctx, soft) {
 		value, err := run(ctx, nil)
 		return value, nil, err

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,6 +149,410 @@ func TestSoftLimit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// begin calls a tool, and fails the test where it does not become a task.
+func begin(t testing.TB, ctx context.Context, tasks *task.Tasks, c task.Call, run func(context.Context, map[string]json.RawMessage) (string, error)) *task.Record {
+	t.Helper()
+	c.Tool = "build"
+	value, record, err := task.Do(ctx, tasks, c, run, encode)
+	if err != nil || record == nil || value != "" {
+		t.Fatalf("no task: %q, %v, %v", value, record, err)
+	}
+	return record
+}
+
+// SPEC 11.1, 11.2: what the client can take decides, and who has not declared tasks never gets one.
+func TestForms(t *testing.T) {
+	old, older := task.Client{Version: "2025-11-25"}, task.Client{Version: "2025-06-18", Declared: true}
+	on := &task.Continuation{After: 5 * s}
+	for _, tc := range []struct {
+		name   string
+		client task.Client
+		asked  bool
+		soft   time.Duration
+		only   bool
+		c      *task.Continuation
+		form   task.Form
+		after  time.Duration
+		code   int
+	}{
+		{"declared", declared, false, 3 * s, false, on, task.Extension, 3 * s, 0},
+		{"declared, asked", declared, true, 3 * s, false, on, task.Extension, 3 * s, 0},
+		{"declared, at once", declared, false, -5, false, nil, task.Extension, 0, 0},
+		{"declared, task only", declared, false, 0, true, nil, task.Extension, 0, 0},
+		{"declared, task only, later", declared, false, 3 * s, true, nil, task.Extension, 3 * s, 0},
+		{"declared, never", declared, false, 0, false, nil, task.Plain, 10 * s, 0},
+		{"declared, never a task", declared, false, 0, false, on, task.Continued, 5 * s, 0},
+		{"not declared", knowing, false, 3 * s, false, nil, task.Plain, 10 * s, 0},
+		{"not declared, asked", knowing, true, 3 * s, false, nil, task.Plain, 10 * s, 0},
+		{"not declared, at once", knowing, false, -1, false, nil, task.Plain, 10 * s, 0},
+		{"not declared, task only", knowing, false, 0, true, nil, "", 0, task.CodeMissingCapability},
+		{"not declared, continued", knowing, false, 3 * s, false, on, task.Continued, 3 * s, 0},
+		{"not declared, continued, at once", knowing, false, -1, true, on, task.Continued, 5 * s, 0},
+		{"not declared, continued, no soft limit", knowing, false, 0, false, on, task.Continued, 5 * s, 0},
+		{"not declared, continued, its own limit later", knowing, false, 7 * s, false, on, task.Continued, 5 * s, 0},
+		{"continued by the tool's own limit", knowing, false, 7 * s, false, &task.Continuation{}, task.Continued, 7 * s, 0},
+		{"continued by nobody's", knowing, false, -1, false, &task.Continuation{}, task.Plain, 10 * s, 0},
+		{"asked", old, true, 3 * s, false, on, task.Legacy, 0, 0},
+		{"asked, declared", task.Client{Version: "2025-11-25", Declared: true}, true, 3 * s, false, nil, task.Legacy, 0, 0},
+		{"asked, task only", old, true, 0, true, nil, task.Legacy, 0, 0},
+		{"asked, never", old, true, 0, false, on, "", 0, task.CodeMethodNotFound},
+		{"not asked", old, false, 3 * s, false, nil, task.Plain, 10 * s, 0},
+		{"not asked, declared", task.Client{Version: "2025-11-25", Declared: true}, false, 3 * s, false, nil, task.Plain, 10 * s, 0},
+		{"not asked, continued", old, false, 3 * s, false, on, task.Continued, 3 * s, 0},
+		{"not asked, task only", old, false, 3 * s, true, nil, "", 0, task.CodeMethodNotFound},
+		{"before tasks", older, true, 3 * s, false, nil, task.Plain, 10 * s, 0},
+		{"before tasks, continued", older, true, 3 * s, false, on, task.Continued, 3 * s, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start, called := time.Now(), false
+				_, record, err := task.Do(t.Context(), task.New(), task.Call{
+					Tool: "build", Client: tc.client, Asked: tc.asked, Soft: tc.soft, TaskOnly: tc.only, Continuation: tc.c,
+				}, func(ctx context.Context, _ map[string]json.RawMessage) (string, error) {
+					called = true
+					return lasting(10 * s)(ctx)
+				}, encode)
+				var e *task.Error
+				if errors.As(err, &e); tc.code != 0 {
+					if e == nil || e.Code != tc.code || called || record != nil {
+						t.Errorf("%+v, %v, called: %v", err, record, called)
+					}
+					return
+				}
+				form := task.Plain
+				if record != nil {
+					form = record.Form
+				}
+				if err != nil || form != tc.form || time.Since(start) != tc.after {
+					t.Errorf("%q, %v after %v", form, err, time.Since(start))
+				}
+				time.Sleep(10 * s)
+			})
+		})
+	}
+}
+
+// SPEC 11.5: until the handle the client's going is an abort, and then it means nothing.
+func TestDisconnect(t *testing.T) {
+	errGone := errors.New("gone")
+	for _, tc := range []struct {
+		name   string
+		gone   time.Duration
+		asTask bool
+	}{
+		{"before the handle", 10*s - 1, false},
+		{"after the handle", 10*s + 1, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tasks := task.New()
+				ctx, gone := context.WithCancelCause(t.Context())
+				time.AfterFunc(tc.gone, func() { gone(errGone) })
+				value, record, err := task.Do(ctx, tasks, task.Call{Tool: "build", Client: declared, Soft: 10 * s}, tool(timeout.Default(), lasting(20*s)), encode)
+				if (record != nil) != tc.asTask || !tc.asTask && (value != "half" || timeout.ExitCode(err) != timeout.ExitAborted || !errors.Is(err, errGone)) {
+					t.Fatalf("%q, %v, %v", value, record, err)
+				}
+				if tc.asTask {
+					time.Sleep(time.Minute)
+					if got, err := serve(t, tasks, declared, "tasks/get", params(record.ID)); err != nil || got["status"] != "completed" {
+						t.Errorf("%v, %v", got, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// SPEC 3.12: a deadline of the request is a total where it comes first, and no end of a task.
+func TestRequestDeadline(t *testing.T) {
+	for _, tc := range []struct {
+		deadline time.Duration
+		asTask   bool
+	}{{10 * s, false}, {10*s + 1, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			tasks := task.New()
+			ctx, cancel := context.WithTimeout(t.Context(), tc.deadline)
+			defer cancel()
+			_, record, err := task.Do(ctx, tasks, task.Call{Tool: "build", Client: declared, Soft: 10 * s}, tool(timeout.Default(), lasting(20*s)), encode)
+			if (record != nil) != tc.asTask || !tc.asTask && timeout.ExitCode(err) != timeout.ExitTimeout {
+				t.Fatalf("%v: %v, %v", tc.deadline, record, err)
+			}
+			if tc.asTask {
+				time.Sleep(time.Minute)
+				if got, err := serve(t, tasks, declared, "tasks/get", params(record.ID)); err != nil || got["status"] != "completed" {
+					t.Errorf("%v, %v", got, err)
+				}
+			}
+		})
+	}
+}
+
+// SPEC 11.6: a tool that is stopped by a limit leaves in the task what it leaves in a plain call.
+func TestLimits(t *testing.T) {
+	for _, limits := range []timeout.Config{{Total: 30 * s}, {Idle: 20 * s}} {
+		synctest.Test(t, func(t *testing.T) {
+			work := tool(limits, func(ctx context.Context) (string, error) {
+				progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
+				return lasting(time.Hour)(ctx)
+			})
+			plain := encode(work(t.Context(), nil))
+
+			tasks := task.New()
+			record := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: 10 * s}, work)
+			time.Sleep(time.Minute)
+			got, err := serve(t, tasks, declared, "tasks/get", params(record.ID))
+			var want map[string]any
+			_ = json.Unmarshal(plain.Result, &want)
+			want["resultType"] = "complete"
+			if diff := cmp.Diff(want, got["result"]); err != nil || got["status"] != "completed" || diff != "" {
+				t.Errorf("%v, %v: %s", got, err, diff)
+			}
+			got, err = serve(t, tasks, legacy, "tasks/result", params(record.ID))
+			delete(want, "resultType")
+			want["_meta"].(map[string]any)[task.RelatedKey] = map[string]any{"taskId": record.ID}
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%v: %s", err, diff)
+			}
+			got, err = serve(t, tasks, legacy, "tasks/get", params(record.ID))
+			text := want["content"].([]any)[0].(map[string]any)["text"]
+			if err != nil || got["status"] != "failed" || got["statusMessage"] != text {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
+	}
+}
+
+// SPEC 11.7: what runs is bounded, and beyond the bound calls stay plain.
+func TestMaxRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New(task.WithMaxRunning(2))
+		call := task.Call{Client: declared, Soft: s}
+		var first *task.Record
+		for range 2 {
+			first = begin(t, t.Context(), tasks, call, tool(timeout.Default(), lasting(time.Minute)))
+		}
+		for _, soft := range []time.Duration{s, -1} {
+			start := time.Now()
+			value, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: soft}, tool(timeout.Default(), lasting(10*s)), encode)
+			if value != "done" || record != nil || err != nil || time.Since(start) != 10*s {
+				t.Errorf("%q, %v, %v after %v", value, record, err, time.Since(start))
+			}
+		}
+		// A call that stays plain ends with its request.
+		ctx, cancel := context.WithTimeout(t.Context(), 3*s)
+		defer cancel()
+		start := time.Now()
+		if _, record, err := task.Do(ctx, tasks, task.Call{Tool: "build", Client: declared, Soft: s}, tool(timeout.Default(), lasting(10*s)), encode); record != nil || err == nil || time.Since(start) != 3*s {
+			t.Errorf("%v, %v after %v", record, err, time.Since(start))
+		}
+		if _, err := serve(t, tasks, declared, "tasks/cancel", params(first.ID)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		begin(t, t.Context(), tasks, call, tool(timeout.Default(), lasting(s+1)))
+		time.Sleep(time.Hour)
+	})
+}
+
+// SPEC 11.7: where the store has no room, calls stay plain.
+func TestStoreFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New(task.WithStore(&task.Memory{MaxTasks: 1}))
+		call := task.Call{Tool: "build", Client: declared, Soft: s}
+		record := begin(t, t.Context(), tasks, call, tool(timeout.Default(), lasting(5*s)))
+		for _, soft := range []time.Duration{s, -1} {
+			call.Soft = soft
+			value, none, err := task.Do(t.Context(), tasks, call, tool(timeout.Default(), lasting(2*s)), encode)
+			if value != "done" || none != nil || err != nil {
+				t.Errorf("%q, %v, %v", value, none, err)
+			}
+		}
+		time.Sleep(5 * s)
+		next := begin(t, t.Context(), tasks, call, tool(timeout.Default(), lasting(5*s)))
+		if _, err := serve(t, tasks, declared, "tasks/get", params(record.ID)); err == nil {
+			t.Error("the finished task is still there")
+		}
+		if _, err := serve(t, tasks, declared, "tasks/get", params(next.ID)); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5 * s)
+	})
+}
+
+// SPEC 11.7: what has ended can be read for the retention, and not for longer.
+func TestRetention(t *testing.T) {
+	for _, end := range []string{"result", "cancel"} {
+		synctest.Test(t, func(t *testing.T) {
+			tasks := task.New(task.WithRetention(time.Minute))
+			record := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
+			if end == "cancel" {
+				time.Sleep(10 * s)
+				_, _ = serve(t, tasks, declared, "tasks/cancel", params(record.ID))
+			}
+			time.Sleep(70*s - 1 - time.Since(record.Created))
+			got, err := serve(t, tasks, declared, "tasks/get", params(record.ID))
+			if err != nil || got["ttlMs"] != 70000. {
+				t.Errorf("%v, %v", got, err)
+			}
+			time.Sleep(1)
+			_, err = serve(t, tasks, declared, "tasks/get", params(record.ID))
+			if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != task.CodeInvalidParams {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// SPEC 11.7: shutdown aborts what runs, and stores what that leaves.
+func TestShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New()
+		var records []*task.Record
+		for range 3 {
+			records = append(records, begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(time.Minute))))
+		}
+		deaf := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Config{Grace: 20 * s}, func(context.Context) (string, error) {
+			time.Sleep(time.Minute)
+			return "deaf", nil
+		}))
+		synctest.Wait()
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*s)
+		defer cancel()
+		if err := tasks.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) || err.Error() != "task: outcomes that are not stored: 1: context deadline exceeded" || time.Since(start) != 5*s {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		for _, r := range records {
+			got, err := serve(t, tasks, declared, "tasks/get", params(r.ID))
+			want := wire(t, text("Tool was aborted: the server is shutting down\n\nPartial output:\nhalf"))["content"]
+			if result, _ := got["result"].(map[string]any); err != nil || got["status"] != "completed" || cmp.Diff(want, result["content"]) != "" {
+				t.Errorf("%v, %v", got, err)
+			}
+		}
+		// What comes now stays plain.
+		for _, soft := range []time.Duration{s, -1} {
+			value, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: soft}, tool(timeout.Default(), lasting(2*s)), encode)
+			if value != "done" || record != nil || err != nil {
+				t.Errorf("%q, %v, %v", value, record, err)
+			}
+		}
+		if err := tasks.Shutdown(context.Background()); err != nil || time.Since(start) != 20*s {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		if got, err := serve(t, tasks, declared, "tasks/get", params(deaf.ID)); err != nil || got["status"] != "completed" {
+			t.Errorf("%v, %v", got, err)
+		}
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// The drain of a server ends its tasks too.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var drain toolcall.Drain
+		tasks := task.New()
+		record := begin(t, drain.Context(t.Context()), tasks, task.Call{Client: declared, Soft: s}, tool(timeout.Default(), lasting(time.Minute)))
+		if err := drain.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if got, err := serve(t, tasks, declared, "tasks/get", params(record.ID)); err != nil || got["status"] != "completed" {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+}
+
+// What goes wrong in the adapter ends the call or the task, and not the process.
+func TestPanics(t *testing.T) {
+	for name, run := range map[string]func(context.Context, map[string]json.RawMessage) (string, error){
+		"panic": func(context.Context, map[string]json.RawMessage) (string, error) { time.Sleep(2 * s); panic("ouch") },
+		"goexit": func(context.Context, map[string]json.RawMessage) (string, error) {
+			time.Sleep(2 * s)
+			runtime.Goexit()
+			return "", nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var plain any
+				func() {
+					defer func() { plain = recover() }()
+					_, record, err := task.Do(t.Context(), task.New(), task.Call{Tool: "build", Client: declared, Soft: 3 * s}, run, encode)
+					if record != nil || !errors.Is(err, timeout.ErrGoexit) {
+						t.Errorf("%v, %v", record, err)
+					}
+				}()
+				if p, ok := plain.(*timeout.PanicError); name == "panic" && (!ok || p.Value != "ouch" || !strings.Contains(string(p.Stack), "TestPanics")) {
+					t.Errorf("recovered %v", plain)
+				}
+				tasks := task.New()
+				record := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: s}, run)
+				time.Sleep(s)
+				synctest.Wait()
+				if got, err := serve(t, tasks, declared, "tasks/get", params(record.ID)); err != nil || got["status"] != "completed" || !strings.Contains(fmt.Sprint(got["result"]), "isError:true") {
+					t.Errorf("%v, %v", got, err)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New()
+		_, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: -1}, tool(timeout.Default(), lasting(s)),
+			func(string, error) task.Answer { panic("ouch") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(s)
+		synctest.Wait()
+		got, err := serve(t, tasks, declared, "tasks/get", params(record.ID))
+		want := map[string]any{"code": -32603., "message": "the result cannot be encoded: panic: ouch"}
+		if diff := cmp.Diff(want, got["error"]); err != nil || got["status"] != "failed" || diff != "" {
+			t.Errorf("%v, %v: %s", got, err, diff)
+		}
+	})
+}
+
+// Without tasks a call is what it was.
+func TestPlain(t *testing.T) {
+	type key struct{}
+	ctx := context.WithValue(t.Context(), key{}, 1)
+	for _, tasks := range []*task.Tasks{nil, task.New()} {
+		value, record, err := task.Do(ctx, tasks, task.Call{Tool: "build", Client: declared}, func(got context.Context, answers map[string]json.RawMessage) (string, error) {
+			if got != ctx || answers != nil || task.FromContext(got) != nil {
+				t.Errorf("%v, %v", got, answers)
+			}
+			return "done", errGone
+		}, encode)
+		if value != "done" || record != nil || err != errGone {
+			t.Errorf("%q, %v, %v", value, record, err)
+		}
+	}
+}
+
+var errGone = errors.New("gone")
+
+// A server that a tool runs itself has calls of its own.
+func TestNested(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New()
+		begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			if task.FromContext(ctx) == nil {
+				t.Error("the tool has no run")
+			}
+			_, _, _ = task.Do(ctx, tasks, task.Call{Tool: "inner", Client: knowing}, func(ctx context.Context, _ map[string]json.RawMessage) (string, error) {
+				if r := task.FromContext(ctx); r != nil {
+					t.Errorf("a call within has the run of the one around: %v", r.ID())
+				}
+				return "", nil
+			}, encode)
+			return "", nil
+		}))
+	})
 }
 
 // SPEC 11.4, 11.5: the message of the heartbeat; cancel is an abort, and the status is cancelled at once.

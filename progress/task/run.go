@@ -496,10 +496,13 @@ func (r *Run) change(f func(*Record) bool) (Record, error) {
 func (r *Run) complete(a Answer) {
 	end := func(a Answer) error {
 		_, err := r.change(func(record *Record) bool {
+			r.describeAnew(record) // what was too soon after the message before
 			record.end(Completed, time.Now())
 			record.Answer = &a
 			if a.Error != nil {
 				record.Status, record.Message = Failed, a.Error.Message
+			} else {
+				record.readFailure()
 			}
 			return true
 		})

@@ -17,6 +17,12 @@ type Request struct {
 	Client Client
 }
 
+type requestParams struct {
+	TaskID         *string                    `json:"taskId"`
+	Cursor         string                     `json:"cursor"`
+	InputResponses map[string]json.RawMessage `json:"inputResponses"`
+}
+
 // listPage is how many tasks a page of tasks/list has.
 const listPage = 50
 
@@ -38,11 +44,7 @@ func (t *Tasks) Serve(ctx context.Context, r Request) (map[string]any, error) {
 			return nil, missingCapability()
 		}
 	}
-	var p struct {
-		TaskID         *string                    `json:"taskId"`
-		Cursor         string                     `json:"cursor"`
-		InputResponses map[string]json.RawMessage `json:"inputResponses"`
-	}
+	var p requestParams
 	if len(r.Params) > 0 {
 		if err := json.Unmarshal(r.Params, &p); err != nil {
 			return nil, &Error{Code: CodeInvalidParams, Message: r.Method + ": params: " + err.Error()}

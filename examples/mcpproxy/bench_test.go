@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A call one after the other, to the server and through the proxy; what is reported is the median
+// and the 99th percentile of each, and the difference of the medians.
+func BenchmarkCall(b *testing.B) {
+	measure := func(b *testing.B, in io.Writer, out *bufio.Reader) []time.Duration {
+		ask := func(line, id string) time.Duration {
+			begun := time.Now()
+			if _, err := io.WriteString(in, line+"\n"); err != nil {
+				b.Fatal(err)
+			}
+			for {
+				got, err := out.ReadString('\n')
+				if err != nil {
+					b.Fatal(err)
+				}
+				if strings.Contains(got, `"id":`+id+`,`) {
+					return time.Since(begun)
+				}
+			}
+		}
+		ask(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":`+initialize+`}`, `"init"`)
+		took := make([]time.Duration, 0, b.N)
+		for i := range b.N + 100 {
+			d := ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"},"_meta":{"progressToken":%d}}}`, i, i), fmt.Sprint(i))
+			if i >= 100 { // warm
+				took = append(took, d)
+			}
+		}
+		slices.Sort(took)
+		return took
+	}
+	// Both at once would disturb each other; turns would be of different machines.
+	run := func(b *testing.B, args ...string) []time.Duration {
+		cmd := exec.Command(self(b), args...)
+		cmd.Env = append(cmd.Environ(), asMain+"=1")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		defer func() {
+			_ = in.Close()
+			_ = cmd.Wait()
+		}()
+		return measure(b, in, bufio.NewReader(out))
+	}
+	direct := run(b, "evil")
+	proxied := run(b, evilArgs(b)...)
+	micros := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+	at := func(all []time.Duration, percent int) time.Duration { return all[(len(all)-1)*percent/100] }
+	b.ReportMetric(0, "ns/op") // of both
+	b.ReportMetric(micros(at(direct, 50)), "direct-µs")
+	b.ReportMetric(micros(at(direct, 99)), "direct-p99-µs")
+	b.ReportMetric(micros(at(proxied, 50)), "proxied-µs")
+	b.ReportMetric(micros(at(proxied, 99)), "proxied-p99-µs")
+	b.ReportMetric(micros(at(proxied, 50)-at(direct, 50)), "added-µs")
+}

@@ -1,0 +1,362 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A call is one tools/call under its limits.
+type call struct {
+	s       *session
+	id      json.RawMessage
+	tool    string
+	hosts   bool            // the host has asked for progress
+	token   json.RawMessage // the host's, or our own: for the server to report by
+	version string          // of the protocol, as the request says; "" before 2026-07-28
+
+	ctx    context.Context // the host's wish for an answer
+	cancel context.CancelCauseFunc
+	answer chan *message // at most one
+	lost   chan struct{} // closed when the server has ended, after why is set
+	why    error
+	losing sync.Once
+
+	pulse
+	report
+	tree procgroup.Tree
+}
+
+// ownName tells the ids and tokens of this process from all others.
+var ownName = rand.Text()
+
+var tokens atomic.Uint64
+
+// newCall returns the call that a request is, and the request as the server is to get it: with a
+// token to report progress by, also where the host has not asked for it. Progress is a sign of
+// life.
+func (s *session) newCall(m *message) (*message, *call) {
+	var params struct {
+		Name string
+		Meta struct {
+			ProgressToken json.RawMessage
+			Version       string `json:"io.modelcontextprotocol/protocolVersion"`
+		} `json:"_meta"`
+	}
+	_ = json.Unmarshal(m.Params, &params)
+	c := &call{
+		s: s, id: m.ID, tool: params.Name, token: params.Meta.ProgressToken, version: params.Meta.Version,
+		answer: make(chan *message, 1), lost: make(chan struct{}),
+	}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	if c.hosts = len(c.token) > 0 && string(c.token) != "null"; !c.hosts {
+		token := "mcpproxy " + ownName + " " + strconv.FormatUint(tokens.Add(1), 10)
+		c.token = json.RawMessage(strconv.Quote(token))
+		about := m.about
+		m = readMessage(with(m.raw, token, "params", "_meta", "progressToken"))
+		m.about = about
+	}
+	return m, c
+}
+
+// supervise runs the call and answers it. The request is on its way to the server.
+func (c *call) supervise(ctx context.Context) {
+	s, begun := c.s, time.Now()
+	defer c.cancel(nil)
+	var snapshot timeout.Snapshot
+	server := *s.calls
+	server.Options = append(server.Options[:len(server.Options):len(server.Options)], timeout.WithHooks(timeout.Hooks{
+		Finished: func(_ context.Context, s timeout.Snapshot) { snapshot = s },
+	}))
+	answered := func() {}
+	c.keepAlive()
+	joined, stop := context.WithCancelCause(s.drain.Context(ctx))
+	defer context.AfterFunc(c.ctx, func() { stop(context.Cause(c.ctx)) })()
+	m, err := toolcall.Do(joined, &server, toolcall.Call{
+		Tool: c.tool, Session: s, Answered: func(leave func()) { answered = leave },
+	}, c.wait)
+	stop(nil)
+	if snapshot.Start.IsZero() { // it did not begin: the proxy ends
+		c.stopServer(err)
+	}
+	c.close()
+
+	s.mu.Lock()
+	delete(s.requests, string(c.id))
+	delete(s.tokens, string(c.token))
+	s.ended[s.endedAt] = string(c.token)
+	s.endedAt = (s.endedAt + 1) % len(s.ended)
+	s.mu.Unlock()
+
+	reply := c.reply(m, err)
+	if reply != nil {
+		s.deliver(reply)
+	}
+	answered()
+	s.log.write(c, m, err, snapshot, begun)
+	if reply != nil && reply != m { // one of ours
+		attrs := []any{"tool", c.tool, "error", err.Error(), "elapsed", snapshot.Elapsed.Round(time.Millisecond)}
+		if tree := c.tree.String(); tree != "" {
+			attrs = append(attrs, "tree", tree)
+		}
+		s.logger.Warn("a call has got no answer of the server's", attrs...)
+	}
+}
+
+// wait is the tool, as the execution sees it.
+func (c *call) wait(ctx context.Context) (*message, error) {
+	c.begin(ctx, c.s.process, c.s.alive.work, &c.s.load)
+	select {
+	case m := <-c.answer:
+		c.end(false)
+		return m, failed(m)
+	case <-c.lost:
+		c.end(false)
+		return nil, c.why
+	case <-ctx.Done():
+	}
+	var stopped *timeout.Error
+	c.tree = c.end(errors.As(context.Cause(ctx), &stopped) && stopped.Timeout())
+	if up := c.stopServer(context.Cause(ctx)); up != nil {
+		return c.afterStop(up, timeout.FromContext(ctx).Snapshot().Limits.Grace)
+	}
+	return nil, nil
+}
+
+// failed says so if an answer is not what was hoped for.
+func failed(m *message) error {
+	if m.Error != nil {
+		return toolcall.ErrResult
+	}
+	if bytes.Contains(m.Result, []byte(`"isError"`)) {
+		var result struct{ IsError bool }
+		if json.Unmarshal(m.Result, &result) == nil && result.IsError {
+			return toolcall.ErrResult
+		}
+	}
+	return nil
+}
+
+// stopServer cancels the request at the server, unless the host has done so. It returns the
+// server, nil where none has the request.
+func (c *call) stopServer(cause error) upstream {
+	if c.s.unsend(c.id) {
+		return nil
+	}
+	if context.Cause(c.ctx) != errHostCancelled {
+		reason := "it was cancelled"
+		if cause != nil {
+			reason = cause.Error()
+		}
+		m := notification("notifications/cancelled", map[string]any{"requestId": c.id, "reason": reason})
+		m.about = string(c.id)
+		c.s.toServer(m)
+	}
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	return c.s.up
+}
+
+// How long an answer may take after the server has shown that it lives, before it is not waited
+// for: many do not answer what was cancelled, as is right.
+const settle = 250 * time.Millisecond
+
+// afterStop waits for what the server still has to say about a call that was cancelled, but not
+// for all of the grace where the server lives and says nothing. A server that does not is looked
+// after, see revive.go.
+func (c *call) afterStop(up upstream, grace time.Duration) (*message, error) {
+	alive, forget := c.s.request(up, "ping", nil)
+	patience := time.NewTimer(max(grace-min(grace/10, 100*time.Millisecond), 0))
+	defer patience.Stop()
+	for {
+		select {
+		case m := <-c.answer:
+			forget()
+			return m, failed(m)
+		case <-c.lost:
+			forget()
+			return nil, c.why
+		case <-alive:
+			alive = nil
+			patience.Reset(settle)
+		case <-patience.C:
+			if alive == nil {
+				return nil, nil
+			}
+			go func() {
+				defer forget()
+				c.s.suspect(up, alive)
+			}()
+			return nil, nil
+		}
+	}
+}
+
+// reply is the answer for the host, nil where it wants none.
+func (c *call) reply(m *message, err error) *message {
+	switch {
+	case context.Cause(c.ctx) == errHostCancelled:
+		return nil
+	case m != nil && (err == nil || errors.Is(err, toolcall.ErrResult) && !toolcall.Foreign(err)):
+		return m
+	}
+	text := toolcall.Text(err, "")
+	fields := make(map[string]json.RawMessage)
+	var content []json.RawMessage
+	meta := make(map[string]json.RawMessage)
+	if m != nil && m.Error != nil {
+		var e struct{ Message string }
+		_ = json.Unmarshal(m.Error, &e)
+		text = toolcall.Text(err, e.Message)
+	} else if m != nil && json.Unmarshal(m.Result, &fields) == nil {
+		_ = json.Unmarshal(fields["content"], &content)
+		_ = json.Unmarshal(fields["_meta"], &meta)
+	}
+	if fields["inputRequests"] != nil || fields["task"] != nil || fields["taskId"] != nil { // what comes too late
+		clear(fields)
+		content = nil
+	}
+	put(fields, "isError", true)
+	first, _ := json.Marshal(map[string]string{"type": "text", "text": text})
+	put(fields, "content", append([]json.RawMessage{first}, content...))
+	if outcome, ok := toolcall.OutcomeOf(err); ok {
+		put(meta, toolcall.OutcomeKey, outcome)
+	}
+	if len(meta) > 0 {
+		put(fields, "_meta", meta)
+	}
+	if c.version >= "2026-07-28" {
+		put(fields, "resultType", "complete")
+	}
+	reply := result(c.id, fields)
+	reply.about = string(c.id)
+	return reply
+}
+
+func put(fields map[string]json.RawMessage, key string, v any) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	fields[key] = raw
+}
+
+// lose is called when the server has ended without an answer.
+func (c *call) lose(why error) {
+	c.losing.Do(func() {
+		c.why = why
+		close(c.lost)
+	})
+}
+
+// A report is what the host gets to hear of a call while it goes on.
+type report struct {
+	out      sync.Mutex // held while something is sent
+	over     bool       // nothing follows
+	sent     bool
+	last     float64 // the progress that was sent last
+	raised   bool    // and it was ours
+	total    float64
+	message  string
+	lastSent time.Time
+	ticker   *time.Timer
+	beats    uint64 // when a keep-alive was sent last
+}
+
+// reported passes on what the server reports. Its progress is as it came, unless something else
+// was said since in which it already stood: what is sent has to increase.
+func (c *call) reported(m *message, p, total float64, text string) {
+	if c.s.alive.progress {
+		c.beat(&progress.Update{Progress: p, Total: total, Message: text})
+	}
+	if !c.hosts {
+		return
+	}
+	c.out.Lock()
+	defer c.out.Unlock()
+	if c.over {
+		return
+	}
+	if c.raised && p <= c.last {
+		p = above(c.last)
+		about := m.about
+		m = readMessage(with(m.raw, p, "params", "progress"))
+		m.about = about
+	} else {
+		c.raised = false
+	}
+	c.sent, c.last, c.total, c.message, c.lastSent = true, p, total, text, time.Now()
+	m.about = cmp.Or(m.about, string(c.id))
+	c.s.deliver(m)
+}
+
+// above is the next larger number that a reader takes for the same: a keep-alive is no progress.
+func above(p float64) float64 { return max(math.Nextafter(p, math.Inf(1)), p+1e-12) }
+
+// keepAlive tells the host now and then that the call goes on, where nothing else does.
+func (c *call) keepAlive() {
+	if !c.hosts || c.s.keep == 0 {
+		return
+	}
+	c.out.Lock()
+	defer c.out.Unlock()
+	c.lastSent = time.Now()
+	c.ticker = time.AfterFunc(c.s.keep, func() {
+		c.out.Lock()
+		defer c.out.Unlock()
+		if c.over {
+			return
+		}
+		next := c.s.keep - time.Since(c.lastSent)
+		if next <= 0 {
+			c.tick()
+			next = c.s.keep
+		}
+		c.ticker.Reset(next)
+	})
+}
+
+// tick sends what is known. The caller has the lock.
+func (c *call) tick() {
+	known, s := c.known(&c.s.load)
+	// Where no limit will ever stop the call, it takes a sign of life since the last time:
+	// nobody else would find out that it hangs.
+	hopeless := s.Limits.Total == 0 && s.Limits.Idle == 0 && s.Beats == c.beats
+	if c.beats = s.Beats; known == "" || hopeless {
+		return
+	}
+	if c.message != "" {
+		known = c.message + " (" + known + ")"
+	}
+	p := c.last
+	if c.sent {
+		p = above(p)
+	}
+	c.sent, c.last, c.raised, c.lastSent = true, p, true, time.Now()
+	m := notification("notifications/progress", progress.Notification{ProgressToken: c.token, Progress: p, Total: c.total, Message: known})
+	m.about = string(c.id)
+	c.s.deliver(m)
+}
+
+// close has nothing be sent any more.
+func (c *call) close() {
+	c.out.Lock()
+	defer c.out.Unlock()
+	c.over = true
+	if c.ticker != nil {
+		c.ticker.Stop()
+	}
+}

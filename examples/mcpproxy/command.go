@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A command is a server that is a process.
+type command struct {
+	*outbox // its stdin
+	cmd     *exec.Cmd
+	proc    *procgroup.Process
+	stop    context.CancelCauseFunc
+	over    chan struct{}
+	end     error // set before over is closed
+}
+
+// What a server that was told to end has, first after its stdin was closed and then after
+// SIGTERM, as the protocol has it.
+const (
+	closeLimit = 2 * time.Second
+	termLimit  = 3 * time.Second
+)
+
+// tailKeptOfStderr is how much of what the server has written on stderr is in the error of its
+// end.
+const tailKeptOfStderr = 4 << 10
+
+// startCommand returns a dialer. On Linux the server, with all that it has started, dies with
+// the proxy, even if that is killed with SIGKILL; see procgroup.Helper.
+func startCommand(args []string, maxMessage int, stderr io.Writer) dialer {
+	return func(r receiver) (upstream, error) {
+		ctx, stop := context.WithCancelCause(context.Background())
+		c := &command{cmd: exec.Command(args[0], args[1:]...), stop: stop, over: make(chan struct{})}
+		in, err := c.cmd.StdinPipe()
+		if err != nil {
+			return nil, err
+		}
+		c.cmd.Stdout = &splitter{max: maxMessage, long: r.long, line: func(line []byte) { r.message(readMessage(line)) }}
+		c.cmd.Stderr = writerFunc(func(p []byte) (int, error) {
+			r.stderr()
+			_, _ = stderr.Write(p)
+			return len(p), nil
+		})
+		contained := procgroup.Auto
+		if runtime.GOOS == "linux" {
+			contained = procgroup.Helper
+		}
+		c.proc, err = procgroup.Start(ctx, c.cmd,
+			procgroup.WithContainment(contained), procgroup.WithName(filepath.Base(args[0])),
+			procgroup.WithLimits(timeout.Config{}), procgroup.WithMaxOutput(tailKeptOfStderr))
+		if err != nil {
+			stop(nil)
+			return nil, err
+		}
+		c.outbox = newOutbox(in)
+		go func() {
+			res, err := c.proc.Wait()
+			c.outbox.close()
+			stop(nil)
+			c.end = epitaph(res, err)
+			close(c.over)
+		}()
+		return c, nil
+	}
+}
+
+// epitaph says how a server ended, with the last that it has written on stderr. An error of a
+// process is found in it.
+func epitaph(res *procgroup.Result, err error) error {
+	var stopped *timeout.Error
+	switch {
+	case errors.As(err, &stopped) && stopped.Cause != nil:
+		err = stopped.Cause // why it was killed
+	case err == nil:
+		err = errors.New("exit status 0")
+	}
+	if tail := strings.TrimSpace(res.Stderr.String()); tail != "" {
+		return fmt.Errorf("%w\nIts stderr ends with:\n%s", err, tail)
+	}
+	return err
+}
+
+func (c *command) send(m *message)        { c.put(m) }
+func (c *command) kill(why error)         { c.stop(why) }
+func (c *command) ended() <-chan struct{} { return c.over }
+func (c *command) why() error             { return c.end }
+func (c *command) process() *os.Process   { return c.cmd.Process }
+
+func (c *command) close() {
+	c.outbox.close()
+	for _, step := range []struct {
+		limit time.Duration
+		next  func()
+	}{
+		{closeLimit, func() { _ = c.proc.Signal(syscall.SIGTERM) }},
+		{termLimit, func() { c.kill(nil) }},
+	} {
+		timer := time.NewTimer(step.limit)
+		select {
+		case <-c.over:
+			timer.Stop()
+			return
+		case <-timer.C:
+			step.next()
+		}
+	}
+	<-c.over
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// A lossyWriter passes on what w takes, and drops what comes while that is too slow: who does not
+// read the log of a server must not stop it.
+type lossyWriter struct {
+	c    chan []byte
+	done chan struct{}
+}
+
+func newLossyWriter(w io.Writer) *lossyWriter {
+	l := &lossyWriter{make(chan []byte, 256), make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		for p := range l.c {
+			if p == nil {
+				return
+			}
+			if _, err := w.Write(p); err != nil {
+				return
+			}
+		}
+	}()
+	return l
+}
+
+func (l *lossyWriter) Write(p []byte) (int, error) {
+	if len(p) > 0 {
+		select {
+		case l.c <- append([]byte(nil), p...):
+		default:
+		}
+	}
+	return len(p), nil
+}
+
+// flush waits until what there is has been written, and is the last that is.
+func (l *lossyWriter) flush(limit time.Duration) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case l.c <- nil:
+		select {
+		case <-l.done:
+		case <-timer.C:
+		}
+	case <-l.done:
+	case <-timer.C:
+	}
+}

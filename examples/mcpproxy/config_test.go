@@ -1,0 +1,167 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "limits.json")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// What the limits are: the tool's, else those for all, else the library's; a flag goes before
+// the file, and a host before everything.
+func TestPolicy(t *testing.T) {
+	const text = `{"total": "20m", "idle": "3m", "tools": {"build": {"total": "1h", "grace": "1s"}, "free": {"total": "0", "idle": "0s"}}}`
+	limits := func(total, idle, grace time.Duration) timeout.Config {
+		return timeout.Config{Total: total, Idle: idle, Grace: grace}
+	}
+	s, m, h := time.Second, time.Minute, time.Hour
+	for _, tc := range []struct {
+		name               string
+		args               []string
+		other, build, free timeout.Config
+		cuts               int
+	}{
+		{"nothing", nil, timeout.Default(), timeout.Default(), timeout.Default(), 0},
+		{"flags", []string{"-total", "1m", "-idle", "10s", "-grace", "2s"}, limits(m, 10*s, 2*s), limits(m, 10*s, 2*s), limits(m, 10*s, 2*s), 0},
+		{"no grace", []string{"-grace", "0"}, limits(30*m, 2*m, -1), limits(30*m, 2*m, -1), limits(30*m, 2*m, -1), 0},
+		{"nothing at all", []string{"-total", "0", "-idle", "0"}, timeout.NoLimits(), timeout.NoLimits(), timeout.NoLimits(), 0},
+		{"a tool", []string{"-tool", "build:total=2h", "-tool", "build:idle=9m"}, timeout.Default(), limits(2*h, 9*m, 0), timeout.Default(), 0},
+		{"the file", []string{"-config", "FILE"}, limits(20*m, 3*m, 0), limits(h, 3*m, s), timeout.NoLimits(), 0},
+		{"flags before the file", []string{"-idle", "7s", "-tool", "build:grace=3s", "-config", "FILE"}, limits(20*m, 7*s, 0), limits(h, 7*s, 3*s), timeout.NoLimits(), 0},
+		{"a host", []string{"-host", "zed"}, limits(50*s, 50*s, 0), limits(50*s, 50*s, 0), limits(50*s, 50*s, 0), 0},
+		{"a host and the file", []string{"-host", "gemini-cli", "-config", "FILE"}, limits(590*s, 3*m, 0), limits(590*s, 3*m, s), limits(590*s, 0, 0), 3},
+		{"a host that waits", []string{"-host", "claude-code", "-total", "9h"}, limits(9*h, 2*m, 0), limits(9*h, 2*m, 0), limits(9*h, 2*m, 0), 0},
+		{"less than the host's", []string{"-host", "zed", "-total", "9s"}, limits(9*s, 9*s, 0), limits(9*s, 9*s, 0), limits(9*s, 9*s, 0), 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Setenv("MCP_TIMEOUT", "1") // the server's
+			name := file(t, text)
+			args := append([]string{}, tc.args...)
+			for i, a := range args {
+				args[i] = strings.Replace(a, "FILE", name, 1)
+			}
+			o, err := parse(append(args, "--", "x"), io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, cuts := o.policy()
+			for tool, want := range map[string]timeout.Config{"other": tc.other, "build": tc.build, "free": tc.free} {
+				got, err := p.Resolve(tool, 0)
+				if want == timeout.NoLimits() {
+					want.Grace = got.Grace // no limit, no grace
+				}
+				if d := cmp.Diff(want, got); d != "" || err != nil {
+					t.Errorf("%s: %v\n%s", tool, err, d)
+				}
+			}
+			if len(cuts) != tc.cuts {
+				t.Errorf("%q", cuts)
+			}
+		})
+	}
+}
+
+// What is wrong is named, with what is accepted.
+func TestBadSettings(t *testing.T) {
+	const duration = `: want a duration such as "90s" or "1h30m", or "0" for none`
+	for _, tc := range []struct{ file, flags, want string }{
+		{"", "-idle 5", `-idle="5"` + duration},
+		{"", "-total -5s", `-total="-5s"` + duration},
+		{"", "-grace x", `-grace="x"` + duration},
+		{"", "-tool build", `-tool="build": want NAME:KEY=DURATION,... with keys of grace, idle, total, such as "build:total=1h,idle=5m"`},
+		{"", "-tool :total=1s", `-tool=":total=1s": want NAME:KEY=DURATION,... with keys of grace, idle, total, such as "build:total=1h,idle=5m"`},
+		{"", "-tool a:most=1s", `-tool="a:most=1s": want NAME:KEY=DURATION,... with keys of grace, idle, total, such as "build:total=1h,idle=5m"`},
+		{"", "-tool a:total=1", `-tool a: total="1"` + duration},
+		{"", "-host emacs", `-host="emacs": want one of claude-code, claude-desktop, cline, codex, gemini-cli, goose, opencode, vscode, zed`},
+		{"", "-alive output", `-alive="output": want any of progress, log, stderr, cpu, io, separated by commas`},
+		{"", "-url /mcp", `-url="/mcp": want a URL such as http://127.0.0.1:8137/mcp`},
+		{"", "-header Authorization", `-header="Authorization": want NAME: VALUE, such as "Authorization: Bearer $TOKEN"`},
+		{"", "-url http://x/ --", `want a server, either -- COMMAND [ARG...] or -url URL; see -help`},
+		{"", "server", `argument="server": want a command after --, as in mcpproxy [flags] -- COMMAND [ARG...]`},
+		{"", "-frobnicate", `flag provided but not defined: -frobnicate`},
+		{"", "-config /no/such/file", `open /no/such/file: no such file or directory`},
+		{`{`, "", `FILE: want one JSON object: unexpected EOF`},
+		{`[]`, "", `FILE: want one JSON object: json: cannot unmarshal array into Go value of type map[string]json.RawMessage`},
+		{`null`, "", `FILE: want one JSON object: it is null`},
+		{`{} {}`, "", `FILE: want one JSON object: there is more after the object`},
+		{`{"Total": "1s"}`, "", `FILE: Total="1s": want no such key; there are host, tools, grace, idle, total`},
+		{`{"total": 5}`, "", `FILE: total=5` + duration + `, in quotation marks`},
+		{`{"total": null}`, "", `FILE: total=null` + duration + `, in quotation marks`},
+		{`{"total": "5"}`, "", `FILE: total="5"` + duration},
+		{`{"host": 5}`, "", `FILE: host="5": want one of claude-code, claude-desktop, cline, codex, gemini-cli, goose, opencode, vscode, zed`},
+		{`{"tools": []}`, "", `FILE: tools=[]: want an object with the limits of each tool by its name`},
+		{`{"tools": {"a": "1s"}}`, "", `FILE: tools.a="1s": want an object with any of grace, idle, total`},
+		{`{"tools": {"a": {"idel": "1s"}}}`, "", `FILE: tools.a.idel="1s": want no such key; there are grace, idle, total`},
+		{`{"tools": {"a": {"idle": true}}}`, "", `FILE: tools.a.idle=true` + duration + `, in quotation marks`},
+	} {
+		args := strings.Fields(tc.flags)
+		if i := strings.Index(tc.flags, " "); i > 0 && strings.HasPrefix(tc.flags, "-tool") {
+			args = []string{tc.flags[:i], tc.flags[i+1:]}
+		}
+		name := ""
+		if tc.file != "" {
+			name = file(t, tc.file)
+			args = append(args, "-config", name)
+		}
+		if !strings.Contains(tc.flags, "--") {
+			args = append(args, "--", "x")
+		} else {
+			args = append(args, "x")
+		}
+		var said strings.Builder
+		code := run(t.Context(), args, strings.NewReader(""), io.Discard, &said)
+		if want := "mcpproxy: " + strings.ReplaceAll(tc.want, "FILE", name) + "\n"; said.String() != want || code != exitUsage {
+			t.Errorf("%s %s: %d, %q, want %q", tc.flags, tc.file, code, said.String(), want)
+		}
+	}
+}
+
+// The hosts are those of the table in the documentation, with its totals.
+func TestHosts(t *testing.T) {
+	text, err := os.ReadFile("../../docs/hosts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]time.Duration)
+	for _, line := range strings.Split(string(text), "\n") {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 4 || strings.HasPrefix(line, "| Host ") {
+			continue
+		}
+		name := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(cells[0], "| ")), " ", "-")
+		if name == "vs-code" {
+			name = "vscode"
+		}
+		got[name] = 0
+		if _, total, found := strings.Cut(cells[3], "a total of "); found {
+			if got[name], err = time.ParseDuration(strings.ReplaceAll(strings.TrimSuffix(total, " |"), " ", "")); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if d := cmp.Diff(hostTotals, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	var said strings.Builder
+	if code := run(t.Context(), []string{"-help"}, nil, nil, &said); code != 0 || !strings.HasPrefix(said.String(), "usage: mcpproxy [flags] -- COMMAND") {
+		t.Errorf("%d\n%s", code, said.String())
+	}
+}

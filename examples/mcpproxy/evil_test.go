@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// evil is an MCP server that does what servers should not do. It knows no SDK, and the tools are
+// named after what they do.
+func evil() {
+	e := &evilServer{answers: make(map[string]chan json.RawMessage), cancelled: make(map[string]chan struct{})}
+	if d, err := time.ParseDuration(os.Getenv("EVIL_START")); err == nil {
+		time.Sleep(d)
+	}
+	fmt.Fprintln(os.Stderr, "evil: started")
+	if text := os.Getenv("EVIL_END"); text != "" {
+		fmt.Fprintln(os.Stderr, text)
+		os.Exit(3)
+	}
+	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			os.Exit(0)
+		}
+		var m struct {
+			ID             json.RawMessage
+			Method         string
+			Params, Result json.RawMessage
+		}
+		if json.Unmarshal(line, &m) != nil {
+			e.write(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`)
+			continue
+		}
+		e.seen = append(e.seen, m.Method)
+		switch m.Method {
+		case "":
+			e.mu.Lock()
+			c := e.answers[string(m.ID)]
+			e.mu.Unlock()
+			if c != nil {
+				c <- m.Result
+			}
+		case "initialize":
+			e.answer(m.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{},"logging":{}},"serverInfo":{"name":"evil","version":"1"},"x-unknown":{"kept":[1,2.50]}}`)
+		case "notifications/cancelled":
+			var p struct{ RequestID json.RawMessage }
+			_ = json.Unmarshal(m.Params, &p)
+			e.mu.Lock()
+			if c := e.cancelled[string(p.RequestID)]; c != nil {
+				close(c)
+				delete(e.cancelled, string(p.RequestID))
+			}
+			e.mu.Unlock()
+		case "tools/call":
+			var p struct {
+				Name      string
+				Arguments map[string]any
+				Meta      struct{ ProgressToken json.RawMessage } `json:"_meta"`
+			}
+			_ = json.Unmarshal(m.Params, &p)
+			if p.Name == "deaf" {
+				time.Sleep(time.Hour)
+			}
+			c := make(chan struct{})
+			e.mu.Lock()
+			e.cancelled[string(m.ID)] = c
+			seen := strings.Join(e.seen, " ")
+			e.mu.Unlock()
+			go e.call(m.ID, p.Name, p.Arguments, p.Meta.ProgressToken, c, seen)
+		case "no/answer":
+		case "ping", "logging/setLevel", "resources/subscribe":
+			e.answer(m.ID, `{}`)
+		case "x/echo":
+			e.answer(m.ID, string(m.Params))
+		default:
+			if m.ID != nil {
+				e.write(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32601,"message":"no such method","data":{"method":"` + m.Method + `"}}}`)
+			}
+		}
+	}
+}
+
+type evilServer struct {
+	out       sync.Mutex
+	mu        sync.Mutex
+	answers   map[string]chan json.RawMessage
+	asked     int
+	cancelled map[string]chan struct{}
+	seen      []string
+}
+
+func (e *evilServer) write(line string) {
+	e.out.Lock()
+	defer e.out.Unlock()
+	_, _ = os.Stdout.WriteString(line + "\n")
+}
+
+func (e *evilServer) answer(id json.RawMessage, result string) {
+	e.write(`{"jsonrpc":"2.0","id":` + string(id) + `,"result":` + result + `}`)
+}
+
+func textResult(text string, more string) string {
+	quoted, _ := json.Marshal(text)
+	return `{"content":[{"type":"text","text":` + string(quoted) + `}]` + more + `}`
+}
+
+func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, token json.RawMessage, cancelled chan struct{}, seen string) {
+	number := func(key string) int { n, _ := args[key].(float64); return int(n) }
+	ms := time.Duration(number("ms")) * time.Millisecond
+	every := func(do func(i int)) {
+		for i, end := 1, time.Now().Add(ms); time.Now().Before(end); i++ {
+			do(i)
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	done := "done"
+	switch tool {
+	case "echo":
+		done, _ = args["text"].(string)
+	case "fail":
+		e.answer(id, textResult("it did not work", `,"isError":true`))
+		return
+	case "error":
+		e.write(`{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32602,"message":"no such tool"}}`)
+		return
+	case "seen":
+		done = seen
+	case "pid":
+		done = fmt.Sprint(os.Getpid())
+	case "hang":
+		select {}
+	case "spawn":
+		cmd := exec.Command(os.Args[0], "sleeper")
+		_ = cmd.Start()
+		select {}
+	case "half":
+		<-cancelled
+		done = "half of it"
+	case "exit":
+		fmt.Fprintln(os.Stderr, "goodbye")
+		os.Exit(5)
+	case "kill":
+		p, _ := os.FindProcess(os.Getpid())
+		_ = p.Kill()
+		select {}
+	case "sleep":
+		time.Sleep(ms)
+	case "progress":
+		every(func(i int) {
+			if token != nil {
+				e.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"total":1000,"message":"step %d","x":1}}`, token, i, i))
+			}
+		})
+	case "log":
+		every(func(i int) {
+			e.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"working"}}`)
+		})
+	case "stderr":
+		every(func(i int) { fmt.Fprint(os.Stderr, ".") })
+	case "burn":
+		for end := time.Now().Add(ms); time.Now().Before(end); {
+		}
+	case "ask":
+		e.mu.Lock()
+		e.asked++
+		mine := fmt.Sprint(e.asked)
+		c := make(chan json.RawMessage, 1)
+		e.answers[mine] = c
+		e.mu.Unlock()
+		e.write(`{"jsonrpc":"2.0","id":` + mine + `,"method":"elicitation/create","params":{"message":"really?"}}`)
+		done = string(<-c)
+	case "long":
+		done = strings.Repeat("x", number("bytes"))
+	case "flood":
+		pad := strings.Repeat("x", 1000)
+		for range number("lines") {
+			e.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + pad + `"}}`)
+			fmt.Fprintln(os.Stderr, pad)
+		}
+	case "endless": // a line without an end
+		e.out.Lock()
+		pad := []byte(strings.Repeat("x", 1<<20))
+		for range number("megabytes") {
+			_, _ = os.Stdout.Write(pad)
+		}
+		_, _ = os.Stdout.WriteString("\n")
+		e.out.Unlock()
+	case "garbage":
+		e.write("this is no JSON")
+	}
+	e.answer(id, textResult(done, ""))
+}

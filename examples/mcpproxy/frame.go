@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"regexp"
+	"sync"
+)
+
+// A message is a JSON-RPC message as it came, and what the proxy has to know of it. It is passed
+// on as the bytes that it came as. What is no message, such as a line that is no JSON, has none
+// of the fields, and passes too: it is the receiver's to complain.
+type message struct {
+	raw []byte // without the end of the line; never changed
+
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+
+	// about is the request of the host that the message belongs to, where the server's
+	// transport tells: its id, "" where it is not known.
+	about string
+}
+
+// readMessage takes line over.
+func readMessage(line []byte) *message {
+	m := new(message)
+	if json.Unmarshal(line, m) != nil {
+		*m = message{}
+	}
+	m.raw = line
+	return m
+}
+
+func (m *message) isRequest() bool      { return m.Method != "" && m.ID != nil }
+func (m *message) isNotification() bool { return m.Method != "" && m.ID == nil }
+func (m *message) isResponse() bool {
+	return m.Method == "" && m.ID != nil && (m.Result != nil || m.Error != nil)
+}
+
+// newMessage makes a message of the proxy's own. What v has must be marshallable.
+func newMessage(v any) *message {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return readMessage(raw)
+}
+
+func notification(method string, params any) *message {
+	m := map[string]any{"jsonrpc": "2.0", "method": method}
+	if params != nil {
+		m["params"] = params
+	}
+	return newMessage(m)
+}
+
+func request(id json.RawMessage, method string, params any) *message {
+	m := map[string]any{"jsonrpc": "2.0", "id": id, "method": method}
+	if params != nil {
+		m["params"] = params
+	}
+	return newMessage(m)
+}
+
+func result(id json.RawMessage, v any) *message {
+	return newMessage(map[string]any{"jsonrpc": "2.0", "id": id, "result": v})
+}
+
+// internalError is JSON-RPC's code for what has gone wrong on this side.
+const internalError = -32603
+
+func failure(id json.RawMessage, text string) *message {
+	return newMessage(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": internalError, "message": text}})
+}
+
+// with returns a copy of a JSON object in which the value at a path is v; objects on the way
+// that are not there are made. All other values stay as they were written. What is no object
+// stays as it is.
+func with(object json.RawMessage, v any, path ...string) json.RawMessage {
+	fields := make(map[string]json.RawMessage)
+	if object != nil && json.Unmarshal(object, &fields) != nil || fields == nil {
+		return object
+	}
+	if len(path) > 1 {
+		fields[path[0]] = with(fields[path[0]], v, path[1:]...)
+	} else {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			panic(err)
+		}
+		fields[path[0]] = raw
+	}
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// maxMessage bounds a message: whoever floods the proxy with a line that has no end does not
+// fill its memory.
+const maxMessage = 64 << 20
+
+// Of a line that is too long, this is kept to find its id in.
+const (
+	headKept = 4 << 10
+	tailKept = 256
+)
+
+// A splitter is a writer that makes lines of what is written to it. Empty ones are left out.
+type splitter struct {
+	max  int
+	line func([]byte) // takes its argument over
+	// long is called for each line of more than max bytes, with its beginning, its end and its
+	// length.
+	long func(head, tail []byte, length int)
+
+	buf        []byte
+	skipped    int // bytes of a line that is too long; 0 where it is not
+	head, tail []byte
+}
+
+func (s *splitter) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		i := bytes.IndexByte(rest, '\n')
+		piece := rest
+		if i >= 0 {
+			piece = rest[:i]
+			rest = rest[i+1:]
+		} else {
+			rest = nil
+		}
+		s.add(piece)
+		if i >= 0 {
+			s.end()
+		}
+	}
+	return len(p), nil
+}
+
+func (s *splitter) add(p []byte) {
+	if s.skipped == 0 && len(s.buf)+len(p) <= s.max {
+		s.buf = append(s.buf, p...)
+		return
+	}
+	if s.skipped == 0 {
+		s.head = append(bytes.Clone(s.buf[:min(len(s.buf), headKept)]), p[:min(len(p), max(headKept-len(s.buf), 0))]...)
+		s.skipped, s.tail = len(s.buf), bytes.Clone(lastOf(s.buf, tailKept))
+		s.buf = nil
+	}
+	s.skipped += len(p)
+	s.tail = bytes.Clone(lastOf(append(s.tail, lastOf(p, tailKept)...), tailKept))
+}
+
+func lastOf(p []byte, n int) []byte { return p[max(len(p)-n, 0):] }
+
+func (s *splitter) end() {
+	switch line := bytes.TrimRight(s.buf, "\r"); {
+	case s.skipped > 0:
+		s.long(s.head, s.tail, s.skipped)
+		s.skipped, s.head, s.tail = 0, nil, nil
+	case len(bytes.TrimSpace(line)) == 0:
+		s.buf = s.buf[:0]
+		return
+	default:
+		s.line(line)
+	}
+	s.buf = nil // the line's
+}
+
+var idAtEnd = regexp.MustCompile(`"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)\s*\}\s*$`)
+
+// idOf finds the id of an answer of which only the ends are there: SDKs write it before the
+// result or after it. It returns nil where it is not to be found.
+func idOf(head, tail []byte) json.RawMessage {
+	d := json.NewDecoder(bytes.NewReader(head))
+	if t, err := d.Token(); err == nil && t == json.Delim('{') {
+		for d.More() {
+			key, err := d.Token()
+			if err != nil {
+				break
+			}
+			var value json.RawMessage
+			if d.Decode(&value) != nil {
+				break
+			}
+			if key == "id" {
+				return value
+			}
+		}
+	}
+	if found := idAtEnd.FindSubmatch(tail); found != nil {
+		return bytes.Clone(found[1])
+	}
+	return nil
+}
+
+// A lineWriter writes messages as lines, each with one Write. It is safe for concurrent use, and
+// who writes waits until it is done.
+type lineWriter struct {
+	mu  sync.Mutex
+	w   io.Writer
+	buf []byte
+	err error
+}
+
+func (w *lineWriter) write(m *message) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err // the reader may have half a line
+	}
+	w.buf = append(append(w.buf[:0], m.raw...), '\n')
+	_, w.err = w.w.Write(w.buf)
+	if cap(w.buf) > 1<<20 {
+		w.buf = nil
+	}
+	return w.err
+}
+
+// maxQueue is how many bytes wait for a server that does not read before who sends waits too.
+const maxQueue = 16 << 20
+
+// An outbox writes what is put into it on a goroutine of its own: a server that reads nothing
+// must not keep the proxy from reading what the host has to say.
+type outbox struct {
+	mu     sync.Mutex
+	more   sync.Cond // the queue is no longer empty, or the end has come
+	room   sync.Cond // the queue is short enough, or the end has come
+	queue  []byte
+	closed bool
+}
+
+// newOutbox writes to w until close, or until that fails, and then closes w.
+func newOutbox(w io.WriteCloser) *outbox {
+	o := new(outbox)
+	o.more.L, o.room.L = &o.mu, &o.mu
+	go func() {
+		defer w.Close()
+		defer o.close()
+		var buf []byte
+		for {
+			o.mu.Lock()
+			for len(o.queue) == 0 && !o.closed {
+				o.more.Wait()
+			}
+			buf, o.queue = o.queue, buf[:0]
+			o.mu.Unlock()
+			o.room.Broadcast()
+			if len(buf) == 0 {
+				return
+			}
+			if _, err := w.Write(buf); err != nil {
+				return
+			}
+			if cap(buf) > 1<<20 {
+				buf = nil
+			}
+		}
+	}()
+	return o
+}
+
+// put queues a message. After the end it does nothing.
+func (o *outbox) put(m *message) {
+	o.mu.Lock()
+	for len(o.queue) > maxQueue && !o.closed {
+		o.room.Wait()
+	}
+	if !o.closed {
+		o.queue = append(append(o.queue, m.raw...), '\n')
+	}
+	o.mu.Unlock()
+	o.more.Signal()
+}
+
+// close has what is queued written, and then the writer closed.
+func (o *outbox) close() {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.more.Signal()
+	o.room.Broadcast()
+}

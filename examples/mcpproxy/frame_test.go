@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Lines are the same however they come, and what is too long is told from what is not.
+func FuzzSplitter(f *testing.F) {
+	f.Add([]byte("a\nbb\r\n\n\nccccc\nddddddddddddddddddd\ne"), uint8(3))
+	f.Add([]byte("0123456789\n0123456789a\n"), uint8(1))
+	f.Fuzz(func(t *testing.T, input []byte, step uint8) {
+		const most = 10
+		var want, got []string
+		for _, line := range bytes.SplitAfter(input, []byte("\n")) {
+			content, ended := bytes.CutSuffix(line, []byte("\n"))
+			switch {
+			case !ended:
+			case len(content) > most:
+				want = append(want, fmt.Sprintf("long %d %q", len(content), content))
+			case len(bytes.TrimSpace(content)) > 0:
+				want = append(want, string(bytes.TrimRight(content, "\r")))
+			}
+		}
+		s := &splitter{
+			max:  most,
+			line: func(line []byte) { got = append(got, string(line)) },
+			long: func(head, tail []byte, length int) {
+				if !bytes.HasSuffix(append(bytes.Clone(head), tail...), tail) || len(tail) > tailKept || len(head) > headKept {
+					t.Errorf("%q, %q", head, tail)
+				}
+				whole := head
+				if length > len(head) {
+					whole = append(bytes.Clone(head), tail[max(len(tail)-(length-len(head)), 0):]...)
+				}
+				got = append(got, fmt.Sprintf("long %d %q", length, whole))
+			},
+		}
+		for rest := input; len(rest) > 0; {
+			n := min(len(rest), int(step)+1)
+			if _, err := s.Write(rest[:n]); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		if len(input) < headKept {
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+		}
+	})
+}
+
+func TestIDOf(t *testing.T) {
+	pad := strings.Repeat("x", 10000)
+	for _, tc := range []struct{ name, message, want string }{
+		{"before", `{"jsonrpc":"2.0","id":7,"result":{"text":"` + pad + `"}}`, `7`},
+		{"a string", `{"jsonrpc":"2.0","id":"a\"b","result":{"text":"` + pad + `"}}`, `"a\"b"`},
+		{"after", `{"result":{"id":3,"text":"` + pad + `"},"jsonrpc":"2.0","id":7}`, `7`},
+		{"after, a string", `{"result":{"text":"` + pad + `"},"jsonrpc":"2.0","id": "x" }`, `"x"`},
+		{"inside only", `{"result":{"id":3,"text":"` + pad + `"},"jsonrpc":"2.0"}`, ``},
+		{"no message", pad, ``},
+	} {
+		head, tail := []byte(tc.message)[:headKept], lastOf([]byte(tc.message), tailKept)
+		if got := string(idOf(head, tail)); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestWith(t *testing.T) {
+	for _, tc := range []struct{ object, want string }{
+		{`{"params":{"_meta":{"a":1.50},"z":"é"},"id":12345678901234567890}`, `{"id":12345678901234567890,"params":{"_meta":{"a":1.50,"t":"v"},"z":"é"}}`},
+		{`{"params":{}}`, `{"params":{"_meta":{"t":"v"}}}`},
+		{`{}`, `{"params":{"_meta":{"t":"v"}}}`},
+		{`{"params":null}`, `{"params":null}`},
+		{`{"params":[1]}`, `{"params":[1]}`},
+		{`[]`, `[]`},
+	} {
+		if got := string(with(json.RawMessage(tc.object), "v", "params", "_meta", "t")); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.object, got, tc.want)
+		}
+	}
+}

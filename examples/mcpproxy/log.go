@@ -1,0 +1,86 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A callLog has a line of JSON for each call. A nil *callLog is none.
+type callLog struct {
+	mu     sync.Mutex
+	w      io.Writer
+	failed func(error) // called once
+}
+
+// openLog opens the file to append to; "-" is stderr.
+func openLog(name string, stderr io.Writer, failed func(error)) (*callLog, error) {
+	switch name {
+	case "":
+		return nil, nil
+	case "-":
+		return &callLog{w: stderr, failed: failed}, nil
+	}
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &callLog{w: f, failed: failed}, nil
+}
+
+// A logLine is what the log says of a call. Durations are in milliseconds.
+type logLine struct {
+	Time       time.Time       `json:"time"` // when the call came
+	Tool       string          `json:"tool"`
+	ID         json.RawMessage `json:"id"`      // as the host has it
+	Outcome    string          `json:"outcome"` // ok, failed, idle, total, aborted or lost
+	ExitCode   int             `json:"exitCode"`
+	Elapsed    float64         `json:"elapsedMs"` // until the answer
+	Total      float64         `json:"totalMs"`   // the limits; 0 is none
+	Idle       float64         `json:"idleMs"`
+	LongestGap float64         `json:"longestGapMs"` // without a sign of life
+	Beats      uint64          `json:"beats"`        // signs of life
+	Bytes      int             `json:"bytes"`        // of the server's answer, 0 where there was none
+	Error      string          `json:"error,omitempty"`
+	Tree       string          `json:"tree,omitempty"` // what the server's processes were doing when a limit fired
+}
+
+func (l *callLog) write(c *call, m *message, err error, s timeout.Snapshot, begun time.Time) {
+	if l == nil {
+		return
+	}
+	millis := func(d time.Duration) float64 { return float64(d.Round(time.Microsecond)) / float64(time.Millisecond) }
+	line := logLine{
+		Time: begun, Tool: c.tool, ID: c.id, Outcome: "ok", ExitCode: timeout.ExitCode(err),
+		Elapsed: millis(time.Since(begun)), Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle),
+		LongestGap: millis(s.LongestGap), Beats: s.Beats, Tree: c.tree.String(),
+	}
+	if m != nil {
+		line.Bytes = len(m.raw)
+	}
+	outcome, stopped := toolcall.OutcomeOf(err)
+	switch {
+	case stopped:
+		line.Outcome, line.Error = outcome.Kind, err.Error()
+	case errors.Is(err, toolcall.ErrResult):
+		line.Outcome = "failed"
+	case err != nil:
+		line.Outcome, line.Error = "lost", err.Error()
+	}
+	raw, err := json.Marshal(line)
+	if err != nil {
+		return // an id that is no JSON has not come here
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := l.w.Write(append(raw, '\n')); err != nil && l.failed != nil {
+		l.failed(err)
+		l.failed = nil
+	}
+}

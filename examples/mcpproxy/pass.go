@@ -1,0 +1,387 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// A proxy is what all sessions have in common.
+type proxy struct {
+	*options
+	calls  *toolcall.Server
+	drain  *toolcall.Drain
+	logger *slog.Logger
+	log    *callLog
+	max    int // bytes of a message
+	dial   dialer
+}
+
+// A session is one host with one server. Messages pass in the order in which they came, each
+// direction on a goroutine of its own; but for the answers of tool calls, which the call's own
+// goroutine passes on.
+type session struct {
+	*proxy
+	deliver func(*message) // to the host; returns when it is written, or never will be
+	load    load
+
+	mu       sync.Mutex
+	up       upstream
+	run      int           // of the server, from 1
+	heard    bool          // this run has sent something
+	ready    bool          // it has been initialised, or the host does that
+	waiting  []*message    // for it to be ready
+	over     bool          // the session has ended
+	end      error         // why, where that is an error
+	refused  chan struct{} // closed when a request has been answered with that
+	refusing sync.Once
+	requests map[string]*inFlight
+	tokens   map[string]*call
+	ended    [1024]string // the tokens of the last calls that have ended
+	endedAt  int
+	asked    map[string]func()          // the server's requests to the host: what to do when they are answered
+	own      map[string]chan<- *message // our requests to the server
+	ownIDs   int
+	memory
+}
+
+// inFlight is a request of the host that has not been answered.
+type inFlight struct {
+	method string
+	call   *call // nil where it calls no tool
+}
+
+func newSession(p *proxy, deliver func(*message)) *session {
+	return &session{
+		proxy: p, deliver: deliver,
+		requests: make(map[string]*inFlight), tokens: make(map[string]*call),
+		asked: make(map[string]func()), own: make(map[string]chan<- *message),
+		refused: make(chan struct{}),
+	}
+}
+
+// fromHost passes on what the host has sent. It is called by one goroutine.
+func (s *session) fromHost(ctx context.Context, m *message) {
+	switch {
+	case m.isRequest():
+		s.remember(m)
+		in := &inFlight{method: m.Method}
+		if m.Method == "tools/call" {
+			m, in.call = s.newCall(m)
+		}
+		// It goes to the server here, and not when the execution begins on its own goroutine,
+		// so that nothing which the host sends after it gets there before it.
+		if !s.ask(m, in) {
+			s.deliver(failure(m.ID, s.refusal()))
+		} else if in.call != nil {
+			go in.call.supervise(ctx)
+		}
+	case m.Method == "notifications/cancelled":
+		s.hostCancels(m)
+	case m.isNotification():
+		s.remember(m)
+		s.toServer(m)
+	case m.isResponse():
+		s.hostAnswers(m)
+	default:
+		s.toServer(m)
+	}
+}
+
+// ask sends a request of the host's to the server, and reports false where the session has ended.
+func (s *session) ask(m *message, in *inFlight) bool {
+	s.mu.Lock()
+	if s.over {
+		s.mu.Unlock()
+		return false
+	}
+	s.requests[string(m.ID)] = in
+	if in.call != nil {
+		s.tokens[string(in.call.token)] = in.call
+	}
+	s.queue(m)
+	return true
+}
+
+// hostCancels passes on that the host does not wait for an answer any more.
+func (s *session) hostCancels(m *message) {
+	var params struct{ RequestID json.RawMessage }
+	_ = json.Unmarshal(m.Params, &params)
+	s.mu.Lock()
+	in := s.requests[string(params.RequestID)]
+	if in != nil && in.call == nil && in.method != "initialize" {
+		delete(s.requests, string(params.RequestID)) // an answer is not expected
+	}
+	s.mu.Unlock()
+	if in != nil && s.unsend(params.RequestID) {
+		m = nil
+	}
+	if m != nil {
+		s.toServer(m)
+	}
+	if in != nil && in.call != nil {
+		in.call.cancel(errHostCancelled)
+	}
+}
+
+var errHostCancelled = errors.New("the host has cancelled the call")
+
+// unsend takes back a request that waits for a server, and reports whether there was one.
+func (s *session) unsend(id json.RawMessage) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, m := range s.waiting {
+		if m.isRequest() && bytes.Equal(m.ID, id) {
+			s.waiting = append(s.waiting[:i:i], s.waiting[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// toServer sends a message to the server, or keeps it until there is one that is ready.
+func (s *session) toServer(m *message) {
+	s.mu.Lock()
+	s.queue(m)
+}
+
+// queue is toServer for who has locked the session. It unlocks it.
+func (s *session) queue(m *message) {
+	up := s.up
+	switch {
+	case s.over:
+		up = nil
+	case !s.ready:
+		s.waiting = append(s.waiting, m)
+		up = nil
+	}
+	s.mu.Unlock()
+	if up != nil {
+		up.send(m)
+	}
+}
+
+// fromServer passes on what a run of the server has sent. It is called by one goroutine, or by
+// one for each request of the host, over HTTP.
+func (s *session) fromServer(run int, m *message) {
+	s.mu.Lock()
+	if run != s.run || s.over {
+		s.mu.Unlock()
+		return // from one that is being killed
+	}
+	s.heard = true
+	s.mu.Unlock()
+	switch {
+	case m.isResponse():
+		s.serverAnswers(m)
+	case m.isRequest():
+		s.serverAsks(run, m)
+	case m.Method == "notifications/progress":
+		s.serverReports(m)
+	case m.Method == "notifications/cancelled":
+		s.serverCancels(run, m)
+	case m.Method == "notifications/message":
+		if s.alive.log {
+			s.sign(m)
+		}
+		s.deliver(m)
+	default:
+		s.deliver(m)
+	}
+}
+
+// sign is a sign of life of no call in particular; m is the message that is one, or nil.
+func (s *session) sign(m *message) {
+	for _, c := range s.callsAbout(m) {
+		c.beat(nil)
+	}
+}
+
+// callsAbout returns the calls that wait for the server, or only that which the message belongs to.
+func (s *session) callsAbout(m *message) (calls []*call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m != nil && m.about != "" {
+		if in := s.requests[m.about]; in != nil && in.call != nil {
+			calls = append(calls, in.call)
+		}
+		return calls
+	}
+	for _, in := range s.requests {
+		if in.call != nil {
+			calls = append(calls, in.call)
+		}
+	}
+	return calls
+}
+
+func (s *session) serverAnswers(m *message) {
+	id := string(m.ID)
+	s.mu.Lock()
+	if own, ok := s.own[id]; ok {
+		delete(s.own, id)
+		s.mu.Unlock()
+		own <- m
+		return
+	}
+	in := s.requests[id]
+	if in != nil && in.call == nil {
+		delete(s.requests, id)
+	}
+	s.mu.Unlock()
+	switch {
+	case id == "null": // to what the server could not read
+		s.deliver(m)
+	case in == nil: // cancelled, or stopped: nobody waits for it
+	case in.call != nil:
+		select {
+		case in.call.answer <- m:
+		default: // answered twice
+		}
+	default:
+		s.answered(in.method, m)
+		s.deliver(m)
+	}
+}
+
+func (s *session) serverReports(m *message) {
+	var params struct {
+		ProgressToken json.RawMessage
+		Progress      float64
+		Total         float64
+		Message       string
+	}
+	_ = json.Unmarshal(m.Params, &params)
+	token := string(params.ProgressToken)
+	s.mu.Lock()
+	c := s.tokens[token]
+	late := false
+	if c == nil && token != "" {
+		for _, ended := range s.ended {
+			late = late || ended == token
+		}
+	}
+	s.mu.Unlock()
+	switch {
+	case late: // nothing follows the answer
+	case c != nil:
+		c.reported(m, params.Progress, params.Total, params.Message)
+	default: // of another request, or of a task
+		s.deliver(m)
+	}
+}
+
+// A server's request has the id that the server gave it, until the server is started again: then
+// ids begin anew, while the host may still be busy with the old ones.
+func renamed(run int, id json.RawMessage) json.RawMessage {
+	if run == 1 {
+		return id
+	}
+	return json.RawMessage(strconv.Quote(fmt.Sprintf("run %d: %s", run, id)))
+}
+
+// original is the reverse, and false for a request of another run.
+func original(run int, id json.RawMessage) (json.RawMessage, bool) {
+	var text string
+	if json.Unmarshal(id, &text) == nil {
+		if of, name, found := strings.Cut(strings.TrimPrefix(text, "run "), ": "); found && strings.HasPrefix(text, "run ") {
+			return json.RawMessage(name), of == strconv.Itoa(run)
+		}
+	}
+	return id, run == 1
+}
+
+func (s *session) serverAsks(run int, m *message) {
+	var holds []func()
+	switch m.Method {
+	case "elicitation/create", "sampling/createMessage", "roots/list":
+		for _, c := range s.callsAbout(m) {
+			c.beat(nil)
+			holds = append(holds, c.hold())
+		}
+	}
+	id := renamed(run, m.ID)
+	if run != 1 {
+		about := m.about
+		m = readMessage(with(m.raw, id, "id"))
+		m.about = about
+	}
+	s.mu.Lock()
+	s.asked[string(id)] = func() {
+		for _, release := range holds {
+			release()
+		}
+	}
+	s.mu.Unlock()
+	s.deliver(m)
+}
+
+// hostAnswers passes on the answer to a request of the server's, unless that has ended since.
+func (s *session) hostAnswers(m *message) {
+	s.mu.Lock()
+	answered, asked := s.asked[string(m.ID)]
+	delete(s.asked, string(m.ID))
+	run := s.run
+	s.mu.Unlock()
+	id, current := original(run, m.ID)
+	if !asked || !current {
+		return
+	}
+	answered()
+	if run != 1 {
+		m = readMessage(with(m.raw, id, "id"))
+	}
+	s.toServer(m)
+}
+
+func (s *session) serverCancels(run int, m *message) {
+	var params struct{ RequestID json.RawMessage }
+	_ = json.Unmarshal(m.Params, &params)
+	id := renamed(run, params.RequestID)
+	s.mu.Lock()
+	answered, asked := s.asked[string(id)]
+	delete(s.asked, string(id))
+	s.mu.Unlock()
+	if asked {
+		answered()
+		if run != 1 {
+			m = readMessage(with(m.raw, id, "params", "requestId"))
+		}
+	}
+	s.deliver(m)
+}
+
+// tooLong is for a message of the server's that is longer than may be. If it is an answer, that
+// is what it says then.
+func (s *session) tooLong(run int, head, tail []byte, length int) {
+	text := fmt.Sprintf("the server has sent a message of %d bytes, and the most that mcpproxy passes on is %d", length, s.max)
+	s.logger.Warn(text)
+	if id := idOf(head, tail); id != nil {
+		s.fromServer(run, failure(id, text))
+	}
+}
+
+// request sends a request of the proxy's own to a run of the server. The answer comes if the
+// server answers; forget is to be called in any case.
+func (s *session) request(up upstream, method string, params any) (answer <-chan *message, forget func()) {
+	c := make(chan *message, 1)
+	s.mu.Lock()
+	s.ownIDs++
+	id := strconv.Quote("mcpproxy " + ownName + " " + strconv.Itoa(s.ownIDs))
+	s.own[id] = c
+	s.mu.Unlock()
+	up.send(request(json.RawMessage(id), method, params))
+	return c, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.own, id)
+	}
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A webServer is a server of the SDK's over HTTP.
+type webServer struct {
+	*httptest.Server
+	mcp     *mcp.Server
+	refuse  atomic.Bool // everything, as a server that is going down
+	headers atomic.Pointer[http.Header]
+	running atomic.Int64
+}
+
+type toolInput struct {
+	Ms int `json:"ms,omitempty"`
+}
+
+func newWebServer(t *testing.T, options *mcp.StreamableHTTPOptions) *webServer {
+	w := &webServer{mcp: mcp.NewServer(&mcp.Implementation{Name: "web", Version: "1"}, nil)}
+	tool := func(name string, fn func(context.Context, *mcp.CallToolRequest, toolInput) string) {
+		mcp.AddTool(w.mcp, &mcp.Tool{Name: name}, func(ctx context.Context, req *mcp.CallToolRequest, in toolInput) (*mcp.CallToolResult, any, error) {
+			w.running.Add(1)
+			defer w.running.Add(-1)
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fn(ctx, req, in)}}}, nil, nil
+		})
+	}
+	tool("echo", func(context.Context, *mcp.CallToolRequest, toolInput) string { return "done" })
+	tool("hang", func(ctx context.Context, _ *mcp.CallToolRequest, _ toolInput) string {
+		<-ctx.Done()
+		return "half of it"
+	})
+	tool("progress", func(ctx context.Context, req *mcp.CallToolRequest, in toolInput) string {
+		for i, end := 1, time.Now().Add(time.Duration(in.Ms)*time.Millisecond); time.Now().Before(end); i++ {
+			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: float64(i), Message: fmt.Sprint("step ", i)})
+			time.Sleep(50 * time.Millisecond)
+		}
+		return "done"
+	})
+	tool("ask", func(ctx context.Context, req *mcp.CallToolRequest, _ toolInput) string {
+		res, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "really?", RequestedSchema: map[string]any{"type": "object"}})
+		if err != nil {
+			return err.Error()
+		}
+		return res.Action
+	})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return w.mcp }, options)
+	w.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if w.refuse.Load() {
+			http.Error(rw, "going down", http.StatusServiceUnavailable)
+			return
+		}
+		h := r.Header.Clone()
+		w.headers.Store(&h)
+		handler.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(func() {
+		w.CloseClientConnections()
+		w.Close()
+	})
+	return w
+}
+
+func TestURL(t *testing.T) {
+	for name, options := range map[string]*mcp.StreamableHTTPOptions{"events": nil, "JSON": {JSONResponse: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWebServer(t, options)
+			h := startProxy(t, []string{"TOKEN=secret"}, "-url", w.URL, "-idle", "1s", "-header", "Authorization: Bearer $TOKEN", "-keep-alive", "400ms")
+			h.await(h.ask("0", "initialize", strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)), "initialize")
+			h.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			if got := h.call("1", "echo", `{}`); got.raw != `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}` {
+				t.Error(got.raw)
+			}
+			headers := *w.headers.Load()
+			if headers.Get("Authorization") != "Bearer secret" || headers.Get("Mcp-Protocol-Version") != "2025-11-25" || headers.Get("Mcp-Session-Id") == "" {
+				t.Errorf("%v", headers)
+			}
+			if got := h.await(h.start("2", "hang", `{}`, `"t"`), "hang"); got.outcome() != "idle 124" || !got.Result.IsError {
+				t.Error(got.raw)
+			}
+			eventually(t, "the tool's end", func() bool { return w.running.Load() == 0 })
+			if len(h.got("waiting for the server")) == 0 {
+				t.Error("no keep-alive")
+			}
+			if name == "JSON" {
+				return // there is no way for progress and questions
+			}
+			if got := h.await(h.start("3", "progress", `{"ms":2500}`, `"p"`), "progress"); got.text() != "done" || len(h.got(`"message":"step `)) < 5 {
+				t.Error(got.raw)
+			}
+			answer := h.start("4", "ask", `{}`, "")
+			eventually(t, "the question", func() bool { return len(h.got("elicitation/create")) > 0 })
+			time.Sleep(1500 * time.Millisecond) // a person takes longer than the idle limit
+			id, _, _ := strings.Cut(strings.SplitN(h.got("elicitation/create")[0], `"id":`, 2)[1], `,`)
+			h.send(`{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"decline"}}`)
+			if got := h.await(answer, "ask"); got.text() != "decline" {
+				t.Error(got.raw)
+			}
+			mcp.AddTool(w.mcp, &mcp.Tool{Name: "another"}, func(context.Context, *mcp.CallToolRequest, any) (*mcp.CallToolResult, any, error) {
+				return nil, nil, nil
+			})
+			eventually(t, "a message of the server's own", func() bool { return len(h.got("tools/list_changed")) > 0 })
+		})
+	}
+}
+
+// Requests of 2026-07-28 stand alone: no session, and the end of the stream is the cancellation.
+func TestURLWithoutSessions(t *testing.T) {
+	t.Parallel()
+	w := newWebServer(t, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
+	h := startProxy(t, nil, "-url", w.URL, "-idle", "1s")
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	if got := h.await(h.ask("1", "tools/call", `{"name":"echo","arguments":{},`+meta+`}`), "echo"); got.text() != "done" || got.Result.ResultType != "complete" {
+		t.Error(got.raw)
+	}
+	headers := *w.headers.Load()
+	if d := cmp.Diff([]string{"2026-07-28", "tools/call", "echo", ""}, []string{
+		headers.Get("Mcp-Protocol-Version"), headers.Get("Mcp-Method"), headers.Get("Mcp-Name"), headers.Get("Mcp-Session-Id"),
+	}); d != "" {
+		t.Error(d)
+	}
+	if got := h.await(h.ask("2", "tools/call", `{"name":"hang","arguments":{},`+meta+`}`), "hang"); got.outcome() != "idle 124" || got.Result.ResultType != "complete" {
+		t.Error(got.raw)
+	}
+	eventually(t, "the tool's end", func() bool { return w.running.Load() == 0 })
+	h.ask("3", "tools/call", `{"name":"hang","arguments":{},`+meta+`}`)
+	eventually(t, "the tool", func() bool { return w.running.Load() == 1 })
+	h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
+	eventually(t, "its end", func() bool { return w.running.Load() == 0 })
+}
+
+// A server that has forgotten the session gets a new one, initialised as before. One that is away
+// is an error for each request, until it is back.
+func TestURLSessionLost(t *testing.T) {
+	t.Parallel()
+	w := newWebServer(t, nil)
+	h := startProxy(t, nil, "-url", w.URL).initialized()
+	h.call("1", "echo", `{}`)
+	w.refuse.Store(true)
+	if got := h.call("2", "echo", `{}`); got.Error == nil || !strings.Contains(got.Error.Message, "503 Service Unavailable") {
+		t.Error(got.raw)
+	}
+	w.refuse.Store(false)
+	if got := h.call("3", "echo", `{}`); got.text() != "done" {
+		t.Error(got.raw)
+	}
+	for s := range w.mcp.Sessions() {
+		_ = s.Close()
+	}
+	if got := h.call("4", "echo", `{}`); !strings.Contains(got.raw, "the server does not know the session any more") {
+		t.Error(got.raw)
+	}
+	if got := h.call("5", "echo", `{}`); got.text() != "done" {
+		t.Error(got.raw)
+	}
+	eventually(t, "word of the lists", func() bool { return len(h.got("tools/list_changed")) > 0 })
+}
+
+func TestURLNobodyThere(t *testing.T) {
+	t.Parallel()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	h := startProxy(t, nil, "-url", gone.URL)
+	if got := h.await(h.ask("0", "initialize", initialize), "initialize"); got.Error == nil || !strings.Contains(got.Error.Message, "refused") {
+		t.Error(got.raw)
+	}
+}
+
+func TestReadEvents(t *testing.T) {
+	var got []string
+	retry, err := readEvents(strings.NewReader(": hello\n\nid: 1\ndata\n\ndata: a\r\ndata:b\nid: 2\n\nretry: 1500\nevent: x\ndata: c\n\ndata: lost"), 100, func(e event) {
+		got = append(got, e.id+"="+string(e.data))
+	})
+	if d := cmp.Diff([]string{"1=", "2=a\nb", "=c"}, got); d != "" || retry != 1500*time.Millisecond || err != nil {
+		t.Errorf("%v %v\n%s", retry, err, d)
+	}
+	if _, err := readEvents(strings.NewReader("data: "+strings.Repeat("x", 101)+"\n\n"), 100, func(event) {}); err == nil {
+		t.Error("a line that is too long")
+	}
+}

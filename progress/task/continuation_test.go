@@ -1,0 +1,277 @@
+package task_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+var host = task.Client{Version: "2025-06-18", Session: "1"}
+
+func waitFor(t *testing.T, tasks *task.Tasks, c *task.Continuation, client task.Client, args string) map[string]any {
+	t.Helper()
+	fields, err := tasks.Wait(t.Context(), c, task.Wait{Arguments: json.RawMessage(args), Client: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fields
+}
+
+func byID(id string) string { return fmt.Sprintf(`{"id":%q}`, id) }
+
+// said is the text of a result.
+func said(fields map[string]any) string {
+	raw, _ := json.Marshal(fields["content"])
+	var content []struct{ Text string }
+	if json.Unmarshal(raw, &content) != nil || len(content) != 1 {
+		return "not one text: " + string(raw)
+	}
+	return content[0].Text
+}
+
+// SPEC 12.1, 12.2: an ordinary result in time, and then the result exactly as the call would have
+// returned it, as often as it is asked for.
+func TestContinuation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks, c := task.New(task.WithRetention(time.Minute)), &task.Continuation{After: 4*s + s/2}
+		start := time.Now()
+		r := begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, tool(timeout.Default(), reporting(done)))
+		if time.Since(start) != 4*s+s/2 {
+			t.Errorf("after %v", time.Since(start))
+		}
+		exactly(t, "handle", r.Handle(), r.ID, `{
+			"content":[{"type":"text","text":"Still running after 4.5s.\nmain.go 4 of 10\nCall wait_for_result with {\"id\": \"ID\"} to wait for the result."}],
+			"_meta":{"io.github.tooldeadline/continuation":{"id":"ID","tool":"wait_for_result","elapsedMs":4500,"message":"main.go","progress":4,"total":10}}}`)
+		exactly(t, "still", waitFor(t, tasks, c, host, byID(r.ID)), r.ID, `{
+			"content":[{"type":"text","text":"Still running after 9s.\nmain.go 9 of 10\nCall wait_for_result with {\"id\": \"ID\"} to wait for the result."}],
+			"_meta":{"io.github.tooldeadline/continuation":{"id":"ID","tool":"wait_for_result","elapsedMs":9000,"message":"main.go","progress":9,"total":10}}}`)
+		for range 3 {
+			exactly(t, "result", waitFor(t, tasks, c, host, byID(r.ID)), r.ID, `{"content":[{"type":"text","text":"done"}]}`)
+			if time.Since(start) != 10*s {
+				t.Errorf("after %v", time.Since(start))
+			}
+		}
+		time.Sleep(time.Minute - 1)
+		exactly(t, "before it expires", waitFor(t, tasks, c, host, byID(r.ID)), r.ID, `{"content":[{"type":"text","text":"done"}]}`)
+		time.Sleep(1)
+		exactly(t, "expired", waitFor(t, tasks, c, host, byID(r.ID)), r.ID, `{"isError":true,"content":[{"type":"text","text":"The result of the call with the id \"ID\" has expired."}]}`)
+	})
+}
+
+// SPEC 12.2: a result that falls due with the end of the wait wins.
+func TestWaitTogether(t *testing.T) {
+	for range 20 {
+		for _, takes := range []time.Duration{20*s - 1, 20 * s, 20*s + 1} {
+			synctest.Test(t, func(t *testing.T) {
+				tasks, c := task.New(), &task.Continuation{After: 10 * s}
+				start := time.Now()
+				r := begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, tool(timeout.Default(), lasting(takes)))
+				got := said(waitFor(t, tasks, c, host, byID(r.ID)))
+				if (got == "done") != (takes <= 20*s) || time.Since(start) != min(takes, 20*s) {
+					t.Errorf("a call of %v: %q after %v", takes, got, time.Since(start))
+				}
+				time.Sleep(s)
+			})
+		}
+	}
+}
+
+// SPEC 12.2: cancel aborts the call, and returns what that leaves.
+func TestWaitCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks, c := task.New(), &task.Continuation{After: 10 * s}
+		r := begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			heartbeat.Beat(ctx)
+			<-ctx.Done()
+			time.Sleep(2 * s)
+			return "half", nil
+		}))
+		start := time.Now()
+		for range 2 {
+			got := waitFor(t, tasks, c, host, fmt.Sprintf(`{"id":%q,"cancel":true}`, r.ID))
+			if said(got) != "Tool was aborted: the task was cancelled\n\nPartial output:\nhalf" || wire(t, got)["isError"] != true || time.Since(start) != 2*s {
+				t.Errorf("%v after %v", got, time.Since(start))
+			}
+		}
+	})
+}
+
+// SPEC 12.2: the wait shows progress as the call's own, is not idle itself, and what ends it
+// does not end the call.
+func TestWaitProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks, c := task.New(), &task.Continuation{After: 4*s + s/2}
+		silent := func(ctx context.Context) (string, error) {
+			if _, err := reporting(done)(ctx); err != nil {
+				return "", err
+			}
+			return lasting(30 * s)(ctx)
+		}
+		r := begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, tool(timeout.Default(), silent))
+		c.After = time.Hour
+		var sent []progress.Notification
+		ctx, cancel := context.WithTimeout(t.Context(), 15*s)
+		defer cancel()
+		server := &toolcall.Server{Options: []timeout.Option{timeout.Config{Idle: 3 * s}}, Interval: time.Nanosecond}
+		_, err := toolcall.Do(ctx, server, toolcall.Call{Tool: "wait", Token: "t", Send: func(_ context.Context, n progress.Notification) error {
+			sent = append(sent, n)
+			return nil
+		}}, func(ctx context.Context) (map[string]any, error) {
+			return tasks.Wait(ctx, c, task.Wait{Arguments: json.RawMessage(byID(r.ID)), Client: host})
+		})
+		if !errors.Is(err, timeout.ErrTotal) || len(sent) != 6 || sent[0].Progress != 4 || sent[5].Progress != 9 || sent[5].Total != 10 || sent[5].Message != "main.go" {
+			t.Errorf("%v, %+v", err, sent)
+		}
+		if got := said(waitFor(t, tasks, c, host, byID(r.ID))); got != "done" {
+			t.Errorf("afterwards: %s", got)
+		}
+	})
+}
+
+// SPEC 12.3: an id that is not there says why.
+func TestWaitErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks, c := task.New(), &task.Continuation{After: s, Tool: "await_call"}
+		r := begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, tool(timeout.Default(), lasting(3*s)))
+		as := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(3*s)))
+		for _, tc := range []struct {
+			name   string
+			client task.Client
+			args   string
+			want   string
+		}{
+			{"unknown", host, `{"id":"x"}`, `The id "x" is unknown: no call has it.`},
+			{"another session", task.Client{Version: "2025-06-18", Session: "2"}, byID(r.ID), `The call with the id "` + r.ID + `" belongs to another session.`},
+			{"another session's cancel", task.Client{Version: "2025-06-18", Session: "2"}, `{"id":"` + r.ID + `","cancel":true}`, `The call with the id "` + r.ID + `" belongs to another session.`},
+			{"a task", declared, byID(as.ID), `The id "` + as.ID + `" is unknown: no call has it.`},
+			{"no id", host, ``, `await_call: "id" is missing: it is in the answer of the call that is still running.`},
+			{"null", host, `{"id":null}`, `await_call: "id" is missing: it is in the answer of the call that is still running.`},
+			{"bad arguments", host, `{"id":1}`, `await_call: arguments: json: cannot unmarshal number into Go struct field waitArguments.id of type string`},
+		} {
+			got := waitFor(t, tasks, c, tc.client, tc.args)
+			if said(got) != tc.want || got["isError"] != true {
+				t.Errorf("%s: %v", tc.name, got)
+			}
+		}
+		// It is no task either.
+		if _, err := serve(t, tasks, task.Client{Version: "2026-07-28", Declared: true, Session: "1"}, "tasks/get", params(r.ID)); err == nil {
+			t.Error("a continuation was read as a task")
+		}
+		if got := said(waitFor(t, tasks, c, host, byID(r.ID))); got != "Still running after 2s.\nCall await_call with {\"id\": \""+r.ID+"\"} to wait for the result." {
+			t.Errorf("%q", got)
+		}
+		if got := said(waitFor(t, tasks, c, host, byID(r.ID))); got != "done" {
+			t.Errorf("%q", got)
+		}
+		time.Sleep(s)
+	})
+}
+
+// SPEC 12.2: a call that ends with a JSON-RPC error does so in the wait, too.
+func TestWaitProtocolError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks, c := task.New(), &task.Continuation{After: s}
+		own := &task.Error{Code: -32000, Message: "broken"}
+		r := begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, tool(timeout.Default(), func(context.Context) (string, error) {
+			time.Sleep(2 * s)
+			return "", own
+		}))
+		_, err := tasks.Wait(t.Context(), c, task.Wait{Arguments: json.RawMessage(byID(r.ID)), Client: host})
+		var e *task.Error
+		if errors.As(err, &e); cmp.Diff(own, e) != "" {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// SPEC 12.5: the end of a session aborts its continuations, and no tasks.
+func TestEndSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks, c := task.New(), &task.Continuation{After: s}
+		var stopped []error
+		run := func(i int) func(context.Context, map[string]json.RawMessage) (string, error) {
+			stopped = append(stopped, nil)
+			return tool(timeout.Default(), func(ctx context.Context) (string, error) {
+				v, err := lasting(time.Minute)(ctx)
+				stopped[i] = context.Cause(ctx)
+				return v, err
+			})
+		}
+		other, stateless := host, host
+		other.Session, stateless.Session = "2", ""
+		begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, run(0))
+		begin(t, t.Context(), tasks, task.Call{Client: other, Continuation: c}, run(1))
+		begin(t, t.Context(), tasks, task.Call{Client: stateless, Continuation: c}, run(2))
+		begin(t, t.Context(), tasks, task.Call{Client: task.Client{Version: "2026-07-28", Declared: true, Session: "1"}, Soft: s}, run(3))
+		tasks.EndSession("")
+		tasks.EndSession("1")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		for i, want := range []error{toolcall.ErrSessionEnded, nil, nil, nil} {
+			if want != nil && !errors.Is(stopped[i], want) || want == nil && stopped[i] != nil && !errors.Is(stopped[i], context.Canceled) {
+				t.Errorf("call %d was stopped by %v", i, stopped[i])
+			}
+		}
+	})
+}
+
+// SPEC 12.4: a tool lists an output schema where no call of it can be continued.
+func TestUnlisted(t *testing.T) {
+	for _, tc := range []struct {
+		after, soft time.Duration
+		limits      timeout.Config
+		want        bool
+	}{
+		{45 * s, 0, timeout.Default(), true},
+		{45 * s, 0, timeout.Config{}, true},
+		{45 * s, 0, timeout.Config{Total: 30 * s}, false},
+		{45 * s, 0, timeout.Config{Total: 38 * s}, false},
+		{45 * s, 0, timeout.Config{Total: 38*s + 1}, true},
+		{45 * s, 0, timeout.Config{Total: 44 * s, Grace: s}, false},
+		{45 * s, 0, timeout.Config{Total: 45 * s, Grace: -1}, false},
+		{45 * s, 0, timeout.Config{Total: -1}, true},
+		{45 * s, 10 * s, timeout.Config{Total: 30 * s}, true},
+		{0, 10 * s, timeout.Config{Total: 30 * s}, true},
+		{0, 0, timeout.Default(), false},
+		{0, -1, timeout.Default(), false},
+	} {
+		if got := (&task.Continuation{After: tc.after}).Unlisted(tc.limits, tc.soft); got != tc.want {
+			t.Errorf("%+v: %v", tc, got)
+		}
+	}
+}
+
+// SPEC 12.2: questions of a tool go out as the result of the wait, and the answers come with the
+// next call of it.
+func TestWaitQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := task.Client{Version: "2026-07-28", Session: "1"}
+		tasks, c := task.New(), &task.Continuation{After: s}
+		_, r, err := task.Do(t.Context(), tasks, task.Call{Tool: "delete", Client: client, Continuation: c}, asking, encodeAsking)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := waitFor(t, tasks, c, client, byID(r.ID))
+		exactly(t, "the question", got, r.ID, `{"resultType":"input_required","inputRequests":{"1.ok":{"method":"elicitation/create"}}}`)
+		got, err = tasks.Wait(t.Context(), c, task.Wait{Arguments: json.RawMessage(byID(r.ID)), Client: client, Answers: map[string]json.RawMessage{"1.ok": json.RawMessage(`"yes"`)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said(got) == "" || got["isError"] == true {
+			t.Errorf("%v", got)
+		}
+		exactly(t, "the result", waitFor(t, tasks, c, client, byID(r.ID)), r.ID, `{"resultType":"complete","content":[{"type":"text","text":"\"yes\""}]}`)
+	})
+}

@@ -1,0 +1,333 @@
+package task_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A reply is what a tool returns that asks: an answer, or questions.
+type reply struct {
+	text      string
+	questions map[string]json.RawMessage
+}
+
+func encodeAsking(r reply, err error) task.Answer {
+	if r.questions != nil {
+		return task.Answer{Questions: r.questions}
+	}
+	return encode(r.text, err)
+}
+
+// asking asks once, after two seconds, and takes two more.
+func asking(ctx context.Context, answers map[string]json.RawMessage) (reply, error) {
+	v, err := tool(timeout.Config{Total: 10 * s, Idle: 5 * s}, func(ctx context.Context) (string, error) {
+		return lasting(2 * s)(ctx)
+	})(ctx, nil)
+	if answers == nil && err == nil {
+		return reply{questions: map[string]json.RawMessage{"ok": json.RawMessage(`{"method":"elicitation/create"}`)}}, nil
+	}
+	if err == nil {
+		v = string(answers["ok"])
+	}
+	return reply{text: v}, err
+}
+
+func update(t *testing.T, tasks *task.Tasks, id, answers string) {
+	t.Helper()
+	got, err := serve(t, tasks, declared, "tasks/update", `{"taskId":"`+id+`","inputResponses":`+answers+`}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exactly(t, "update", got, id, `{"resultType":"complete"}`)
+}
+
+// SPEC 11.4: a question goes out as inputRequests, however long the tool has no limit that could
+// stop it meanwhile, and the tool is called again with the answer.
+func TestQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New()
+		_, r, err := task.Do(t.Context(), tasks, task.Call{Tool: "delete", Client: declared, Soft: s}, asking, encodeAsking)
+		if err != nil || r == nil {
+			t.Fatal(r, err)
+		}
+		time.Sleep(s)
+		synctest.Wait()
+		got, err := serve(t, tasks, declared, "tasks/get", params(r.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		exactly(t, "get", got, r.ID, `{"resultType":"complete","taskId":"ID","status":"input_required","createdAt":"2000-01-01T00:00:01.000Z","lastUpdatedAt":"2000-01-01T00:00:02.000Z","ttlMs":null,"pollIntervalMs":1000,"inputRequests":{"1.ok":{"method":"elicitation/create"}}}`)
+		time.Sleep(20 * s)
+		update(t, tasks, r.ID, `{"ok":"no","2.ok":"no"}`)
+		update(t, tasks, r.ID, `{}`)
+		if got, err = serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "input_required" {
+			t.Errorf("%v, %v", got, err)
+		}
+		update(t, tasks, r.ID, `{"1.ok":"yes"}`)
+		update(t, tasks, r.ID, `{"1.ok":"no"}`) // answered already
+		if got, err = serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "working" || got["inputRequests"] != nil {
+			t.Errorf("%v, %v", got, err)
+		}
+		time.Sleep(2 * s)
+		synctest.Wait()
+		if got, err = serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil {
+			t.Fatal(err)
+		}
+		exactly(t, "final", got, r.ID, `{"resultType":"complete","taskId":"ID","status":"completed","createdAt":"2000-01-01T00:00:01.000Z","lastUpdatedAt":"2000-01-01T00:00:24.000Z","ttlMs":623000,"pollIntervalMs":1000,"result":{"resultType":"complete","content":[{"type":"text","text":"\"yes\""}]}}`)
+	})
+}
+
+// A question before the handle is the answer of the call.
+func TestQuestionBeforeTheHandle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, r, err := task.Do(t.Context(), task.New(), task.Call{Tool: "delete", Client: declared, Soft: 3 * s}, asking, encodeAsking)
+		if r != nil || err != nil || v.questions == nil {
+			t.Errorf("%v, %v, %v", v, r, err)
+		}
+	})
+}
+
+// SPEC 7.9, 11.4: nobody answers, or the task is cancelled instead.
+func TestNoAnswer(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		opts    []progress.AwaitOption
+		ends    time.Duration
+		cancel  bool
+		status  string
+		message string
+	}{
+		{"the default", nil, 32 * s, false, "completed", progress.ErrNoAnswer.Error()},
+		{"given", []progress.AwaitOption{progress.WithLimit(2 * time.Minute)}, 122 * s, false, "completed", progress.ErrNoAnswer.Error()},
+		{"cancelled", nil, 5 * s, true, "cancelled", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tasks := task.New()
+				start := time.Now()
+				_, r, err := task.Do(t.Context(), tasks, task.Call{Tool: "delete", Client: declared, Soft: s, Await: tc.opts}, asking, encodeAsking)
+				if err != nil || r == nil {
+					t.Fatal(r, err)
+				}
+				time.Sleep(tc.ends - 1 - time.Since(start))
+				if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "input_required" {
+					t.Errorf("before: %v, %v", got, err)
+				}
+				time.Sleep(1)
+				if tc.cancel {
+					_, _ = serve(t, tasks, declared, "tasks/cancel", params(r.ID))
+				}
+				synctest.Wait()
+				got, err := serve(t, tasks, declared, "tasks/get", params(r.ID))
+				if err != nil || got["status"] != tc.status || got["inputRequests"] != nil {
+					t.Errorf("%v, %v", got, err)
+				}
+				if result, _ := got["result"].(map[string]any); tc.message != "" && said(result) != tc.message {
+					t.Errorf("%v", got)
+				}
+				if err := tasks.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 11.4: a question that is a request of its own makes the status input_required, before the
+// handle and after it, and questions may overlap.
+func TestInputRequired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New()
+		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: 10 * s}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			run := task.FromContext(ctx)
+			first := run.InputRequired(ctx) // from 0 s to 15 s
+			time.Sleep(15 * s)
+			second := run.InputRequired(ctx)
+			first()
+			first()
+			time.Sleep(5 * s)
+			second() // at 20 s
+			time.Sleep(5 * s)
+			defer run.InputRequired(ctx)() // at 25 s
+			time.Sleep(5 * s)
+			return "done", nil
+		}))
+		for _, tc := range []struct {
+			at   time.Duration
+			want string
+		}{{10 * s, "input_required"}, {14 * s, "input_required"}, {16 * s, "input_required"}, {21 * s, "working"}, {26 * s, "input_required"}, {31 * s, "completed"}} {
+			time.Sleep(tc.at - time.Since(r.Started))
+			if got, err := serve(t, tasks, legacy, "tasks/get", params(r.ID)); err != nil || got["status"] != tc.want {
+				t.Errorf("at %v: %v, %v", tc.at, got, err)
+			}
+		}
+	})
+}
+
+// A question waits for a sign that the client has its handle, and for no longer than a second.
+func TestSeen(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		asked time.Duration // 0: never
+		want  time.Duration
+	}{{"asked for", s / 2, s / 2}, {"never asked for", 0, s}} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tasks := task.New()
+				start := time.Now()
+				seen := make(chan time.Duration, 3)
+				r := begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+					run := task.FromContext(ctx)
+					ended, cancel := context.WithCancelCause(ctx)
+					cancel(errGone)
+					if err := run.Seen(ended); err != errGone {
+						t.Errorf("%v", err)
+					}
+					for range 2 {
+						if err := run.Seen(ctx); err != nil {
+							t.Error(err)
+						}
+						seen <- time.Since(start)
+					}
+					return "", nil
+				}))
+				if tc.asked > 0 {
+					time.Sleep(tc.asked)
+					_, _ = serve(t, tasks, legacy, "tasks/get", params(r.ID))
+					_, _ = serve(t, tasks, legacy, "tasks/get", params(r.ID))
+				}
+				if a, b := <-seen, <-seen; a != tc.want || b != tc.want {
+					t.Errorf("after %v and %v", a, b)
+				}
+			})
+		})
+	}
+}
+
+// A question may go out with the context of a tasks/result that waits.
+func TestFetching(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New()
+		type key struct{}
+		var got atomic.Value
+		r := begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			run := task.FromContext(ctx)
+			limited, cancel := context.WithTimeout(ctx, s)
+			defer cancel()
+			if _, err := run.Fetching(limited); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("nobody fetches: %v", err)
+			}
+			for range 2 { // the second one is there
+				fetch, err := run.Fetching(ctx)
+				if err != nil {
+					t.Error(err)
+					return "", nil
+				}
+				got.Store(fetch.Value(key{}))
+			}
+			time.Sleep(10 * s) // the client gives up meanwhile
+			limited, cancel = context.WithTimeout(ctx, s)
+			defer cancel()
+			if _, err := run.Fetching(limited); err == nil {
+				t.Error("one that has ended")
+			}
+			return "done", nil
+		}))
+		time.Sleep(5 * s)
+		ctx, cancel := context.WithTimeoutCause(context.WithValue(t.Context(), key{}, 1), 5*s, errGone)
+		defer cancel()
+		if _, err := tasks.Serve(ctx, task.Request{Method: "tasks/result", Params: json.RawMessage(params(r.ID)), Client: legacy}); err != errGone {
+			t.Errorf("%v", err)
+		}
+		if got.Load() != 1 {
+			t.Errorf("the context of nobody: %v", got.Load())
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// SPEC 7.4: nothing is sent after a handle of the extension or a continuation, and no handle while
+// something is being sent, within limits; to a client before, progress goes on until the end.
+func TestNotify(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		call   task.Call
+		takes  time.Duration // to send the notification that is due right before the handle
+		handle time.Duration
+		sent   int // of 20, one every second
+	}{
+		{"extension", task.Call{Client: declared, Soft: 9*s + s/2}, 0, 9*s + s/2, 10},
+		{"extension, while it is sent", task.Call{Client: declared, Soft: 9*s + 1}, 50 * time.Millisecond, 9*s + 50*time.Millisecond, 10},
+		{"extension, that hangs", task.Call{Client: declared, Soft: 9*s + 1}, 500 * time.Millisecond, 9*s + 1 + 100*time.Millisecond, 10},
+		{"continuation", task.Call{Client: host, Continuation: &task.Continuation{After: 9*s + s/2}}, 0, 9*s + s/2, 10},
+		{"legacy", task.Call{Client: legacy, Asked: true, Soft: -1}, 0, 0, 20},
+		{"cancelled", task.Call{Client: legacy, Asked: true, Soft: -5}, 0, 0, 10},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tasks := task.New()
+				start := time.Now()
+				var sent atomic.Int32
+				r := begin(t, t.Context(), tasks, tc.call, tool(timeout.Config{Grace: time.Hour}, func(ctx context.Context) (string, error) {
+					run := task.FromContext(ctx)
+					for i := range 20 {
+						if err := run.Notify(func() error {
+							sent.Add(1)
+							if i == 9 {
+								time.Sleep(tc.takes)
+							}
+							return errGone
+						}); err != errGone && err != nil {
+							t.Error(err)
+						}
+						time.Sleep(time.Until(start.Add(time.Duration(i+1) * s)))
+					}
+					return "", nil
+				}))
+				if time.Since(start) != tc.handle {
+					t.Errorf("the handle after %v", time.Since(start))
+				}
+				if tc.name == "cancelled" {
+					time.Sleep(9*s + s/2)
+					_, _ = serve(t, tasks, legacy, "tasks/cancel", params(r.ID))
+				}
+				time.Sleep(time.Minute)
+				if n := int(sent.Load()); n != tc.sent {
+					t.Errorf("%d sent, want %d", n, tc.sent)
+				}
+			})
+		})
+	}
+}
+
+// A nil run is that of a plain call.
+func TestNilRun(t *testing.T) {
+	var r *task.Run
+	ctx, cancel := context.WithCancel(t.Context())
+	if r.Context(ctx) != ctx || r.ID() != "" {
+		t.Error("it has a context or an id")
+	}
+	if form, is := r.Handed(); is || form != task.Plain {
+		t.Error(form)
+	}
+	if err := r.Notify(func() error { return errGone }); err != errGone {
+		t.Error(err)
+	}
+	r.InputRequired(ctx)()
+	if err := r.Seen(ctx); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if _, err := r.Fetching(ctx); err != context.Canceled {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,377 @@
+package task_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// exactly fails the test where fields are not this JSON; ID stands for the task's.
+func exactly(t *testing.T, what string, fields map[string]any, id, want string) {
+	t.Helper()
+	var w map[string]any
+	if err := json.Unmarshal([]byte(strings.ReplaceAll(want, "ID", id)), &w); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(w, wire(t, fields)); diff != "" {
+		t.Errorf("%s: -want +got:\n%s", what, diff)
+	}
+}
+
+// reporting is a tool that reports every second for ten seconds.
+func reporting(end func() (string, error)) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		for i := range 10 {
+			progress.Report(ctx, progress.Update{Progress: float64(i), Total: 10, Message: "main.go"})
+			if v, err := lasting(s)(ctx); err != nil {
+				return v, err
+			}
+		}
+		return end()
+	}
+}
+
+func done() (string, error) { return "done", nil }
+
+// SPEC 11.2, 11.3, 11.4: the words of protocol 2025-11-25.
+func TestLegacyWire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New()
+		r := begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: 30 * s}, tool(timeout.Default(), reporting(done)))
+		if r.Form != task.Legacy {
+			t.Error(r.Form)
+		}
+		exactly(t, "handle", r.Handle(), r.ID, `{"task":{"taskId":"ID","status":"working","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:00.000Z","ttl":null,"pollInterval":1000}}`)
+		time.Sleep(4*s + s/2)
+		got, err := serve(t, tasks, legacy, "tasks/get", params(r.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		exactly(t, "get", got, r.ID, `{"taskId":"ID","status":"working","statusMessage":"main.go 4 of 10","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:04.000Z","ttl":null,"pollInterval":1000}`)
+		got, err = serve(t, tasks, legacy, "tasks/list", ``)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exactly(t, "list", got, r.ID, `{"tasks":[{"taskId":"ID","status":"working","statusMessage":"main.go 4 of 10","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:04.000Z","ttl":null,"pollInterval":1000}]}`)
+		got, err = serve(t, tasks, legacy, "tasks/result", params(r.ID))
+		if err != nil || time.Since(r.Created) != 10*s {
+			t.Fatal(err, time.Since(r.Created))
+		}
+		exactly(t, "result", got, r.ID, `{"content":[{"type":"text","text":"done"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"ID"}}}`)
+		got, err = serve(t, tasks, legacy, "tasks/get", params(r.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		exactly(t, "final", got, r.ID, `{"taskId":"ID","status":"completed","statusMessage":"main.go 9 of 10","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:10.000Z","ttl":610000,"pollInterval":1000}`)
+	})
+}
+
+// SPEC 11.2, 11.3, 11.4: the words of the extension.
+func TestExtensionWire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New(task.WithPoll(2*s), task.WithRetention(time.Minute))
+		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: 4*s + s/2}, tool(timeout.Default(), reporting(done)))
+		exactly(t, "handle", r.Handle(), r.ID, `{"resultType":"task","taskId":"ID","status":"working","statusMessage":"main.go 4 of 10","createdAt":"2000-01-01T00:00:04.500Z","lastUpdatedAt":"2000-01-01T00:00:04.500Z","ttlMs":null,"pollIntervalMs":2000}`)
+		time.Sleep(s) // the first beat is at 5 s, and then one every two
+		synctest.Wait()
+		got, err := serve(t, tasks, declared, "tasks/get", params(r.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		exactly(t, "get", got, r.ID, `{"resultType":"complete","taskId":"ID","status":"working","statusMessage":"main.go 5 of 10","createdAt":"2000-01-01T00:00:04.500Z","lastUpdatedAt":"2000-01-01T00:00:05.000Z","ttlMs":null,"pollIntervalMs":2000}`)
+		time.Sleep(5 * s)
+		got, err = serve(t, tasks, declared, "tasks/get", params(r.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		exactly(t, "final", got, r.ID, `{"resultType":"complete","taskId":"ID","status":"completed","statusMessage":"main.go 9 of 10","createdAt":"2000-01-01T00:00:04.500Z","lastUpdatedAt":"2000-01-01T00:00:10.000Z","ttlMs":65500,"pollIntervalMs":2000,"result":{"resultType":"complete","content":[{"type":"text","text":"done"}]}}`)
+		for _, method := range []string{"tasks/update", "tasks/cancel"} {
+			got, err = serve(t, tasks, declared, method, params(r.ID))
+			if err != nil {
+				t.Fatal(err)
+			}
+			exactly(t, method, got, r.ID, `{"resultType":"complete"}`)
+		}
+		again, err := serve(t, tasks, declared, "tasks/get", params(r.ID))
+		if err != nil || again["status"] != "completed" {
+			t.Errorf("a final status has changed: %v, %v", again, err)
+		}
+	})
+}
+
+// SPEC 11.2: how each protocol has failures, and JSON-RPC errors.
+func TestFailures(t *testing.T) {
+	errTool := errors.New("no such file")
+	protocol := &task.Error{Code: -32000, Message: "broken", Data: json.RawMessage(`{"x":1}`)}
+	for _, tc := range []struct {
+		name           string
+		err            error
+		legacy, modern string
+		result         *task.Error // of tasks/result
+	}{
+		{"isError", errTool,
+			`{"taskId":"ID","status":"failed","statusMessage":"no such file\n\nPartial output:\nhalf","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:10.000Z","ttl":610000,"pollInterval":1000}`,
+			`{"resultType":"complete","taskId":"ID","status":"completed","statusMessage":"main.go 9 of 10","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:10.000Z","ttlMs":610000,"pollIntervalMs":1000,"result":{"resultType":"complete","isError":true,"content":[{"type":"text","text":"no such file\n\nPartial output:\nhalf"}]}}`, nil},
+		{"error", protocol,
+			`{"taskId":"ID","status":"failed","statusMessage":"broken","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:10.000Z","ttl":610000,"pollInterval":1000}`,
+			`{"resultType":"complete","taskId":"ID","status":"failed","statusMessage":"broken","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:10.000Z","ttlMs":610000,"pollIntervalMs":1000,"error":{"code":-32000,"message":"broken","data":{"x":1}}}`, protocol},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tasks := task.New()
+				r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), reporting(func() (string, error) { return "half", tc.err })))
+				time.Sleep(11 * s)
+				got, err := serve(t, tasks, legacy, "tasks/get", params(r.ID))
+				if err != nil {
+					t.Fatal(err)
+				}
+				exactly(t, "legacy", got, r.ID, tc.legacy)
+				if got, err = serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil {
+					t.Fatal(err)
+				}
+				exactly(t, "modern", got, r.ID, tc.modern)
+				_, err = serve(t, tasks, legacy, "tasks/result", params(r.ID))
+				var e *task.Error
+				errors.As(err, &e)
+				if diff := cmp.Diff(tc.result, e); diff != "" {
+					t.Errorf("tasks/result: %v: %s", err, diff)
+				}
+				_, err = serve(t, tasks, legacy, "tasks/cancel", params(r.ID))
+				if want := "tasks/cancel: the task is failed already"; tc.result != nil && (err == nil || err.Error() != want) {
+					t.Errorf("tasks/cancel: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A failure whose text is long has the beginning of it as its status message.
+func TestLongFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New()
+		r := begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
+			return strings.Repeat("ä", 50<<10), errors.New("x")
+		}))
+		synctest.Wait()
+		got, err := serve(t, tasks, legacy, "tasks/get", params(r.ID))
+		m, _ := got["statusMessage"].(string)
+		if err != nil || len(m) < 16<<10-4 || len(m) > 16<<10+4 || !strings.HasSuffix(m, "ä...") {
+			t.Errorf("%d bytes, %v", len(m), err)
+		}
+	})
+}
+
+// SPEC 11.2, 11.5: cancel, in both protocols, and what of it is an error.
+func TestCancelWire(t *testing.T) {
+	for _, c := range []task.Client{legacy, declared} {
+		t.Run(c.Version, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tasks := task.New()
+				r := begin(t, t.Context(), tasks, task.Call{Client: c, Asked: true, Soft: -1}, tool(timeout.Default(), reporting(done)))
+				time.Sleep(2*s + s/2)
+				got, err := serve(t, tasks, c, "tasks/cancel", params(r.ID))
+				if err != nil {
+					t.Fatal(err)
+				}
+				const cancelled = `{"taskId":"ID","status":"cancelled","statusMessage":"the task was cancelled","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:02.500Z","ttl":602500,"pollInterval":1000}`
+				if c == declared {
+					exactly(t, "cancel", got, r.ID, `{"resultType":"complete"}`)
+				} else {
+					exactly(t, "cancel", got, r.ID, cancelled)
+				}
+				time.Sleep(time.Minute)
+				if got, err = serve(t, tasks, legacy, "tasks/get", params(r.ID)); err != nil {
+					t.Fatal(err)
+				}
+				exactly(t, "get", got, r.ID, cancelled)
+				got, err = serve(t, tasks, c, "tasks/cancel", params(r.ID))
+				if c == declared {
+					exactly(t, "again", got, r.ID, `{"resultType":"complete"}`)
+				} else if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != task.CodeInvalidParams {
+					t.Errorf("again: %v, %v", got, err)
+				}
+				_, err = serve(t, tasks, legacy, "tasks/result", params(r.ID))
+				if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != task.CodeInternal || e.Message != "the task was cancelled" {
+					t.Errorf("result: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 11.2, 11.3: what a request gets that does not go with the protocol, or asks for what is not there.
+func TestBadRequests(t *testing.T) {
+	older := task.Client{Version: "2025-06-18", Principal: "ann"}
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New()
+		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(s)))
+		own := params(r.ID)
+		const unknown, invalid, missing = task.CodeMethodNotFound, task.CodeInvalidParams, task.CodeMissingCapability
+		for _, tc := range []struct {
+			client  task.Client
+			method  string
+			params  string
+			code    int
+			message string
+		}{
+			{older, "tasks/get", own, unknown, `method not found: "tasks/get"`},
+			{task.Client{}, "tasks/get", own, unknown, `method not found: "tasks/get"`},
+			{legacy, "tasks/update", own, unknown, `method not found: "tasks/update"`},
+			{legacy, "tasks/other", own, unknown, `method not found: "tasks/other"`},
+			{declared, "tasks/result", own, unknown, `method not found: "tasks/result"`},
+			{declared, "tasks/list", "", unknown, `method not found: "tasks/list"`},
+			{task.Client{Version: "2025-11-25"}, "tasks/list", "", unknown, `method not found: "tasks/list"`},
+			{knowing, "tasks/get", own, missing, "Missing required client capability"},
+			{knowing, "tasks/update", own, missing, "Missing required client capability"},
+			{knowing, "tasks/cancel", own, missing, "Missing required client capability"},
+			{declared, "tasks/get", "", invalid, "tasks/get: taskId is missing"},
+			{declared, "tasks/get", "null", invalid, "tasks/get: taskId is missing"},
+			{declared, "tasks/get", "[]", invalid, "tasks/get: params: json: cannot unmarshal array into Go value of type task.requestParams"},
+			{declared, "tasks/get", `{"taskId":1}`, invalid, "tasks/get: params: json: cannot unmarshal number into Go struct field requestParams.taskId of type string"},
+			{declared, "tasks/get", `{"taskId":"x"}`, invalid, `tasks/get: taskId "x": unknown or expired`},
+			{declared, "tasks/cancel", `{"taskId":"` + strings.Repeat("x", 100) + `"}`, invalid, `tasks/cancel: taskId "` + strings.Repeat("x", 64) + `...": unknown or expired`},
+			{declared, "tasks/update", `{"taskId":"x","inputResponses":{"a":1}}`, invalid, `tasks/update: taskId "x": unknown or expired`},
+			{legacy, "tasks/result", `{"taskId":"x"}`, invalid, `tasks/result: taskId "x": unknown or expired`},
+			{legacy, "tasks/list", `{"cursor":"x"}`, invalid, `tasks/list: cursor "x": not one that this server has returned`},
+		} {
+			_, err := serve(t, tasks, tc.client, tc.method, tc.params)
+			e := (*task.Error)(nil)
+			if !errors.As(err, &e) || e.Code != tc.code || e.Message != tc.message {
+				t.Errorf("%s %s: %+v\nwant %s", tc.method, tc.params, err, tc.message)
+			}
+			if tc.code == missing && string(e.Data) != `{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}` {
+				t.Errorf("%s", e.Data)
+			}
+		}
+		time.Sleep(s)
+	})
+}
+
+// SPEC 11.3: ids cannot be guessed, nor used by another principal or from another session.
+func TestOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New()
+		seen := map[string]bool{}
+		client := func(principal, session string) task.Client {
+			return task.Client{Version: "2026-07-28", Declared: true, Principal: principal, Session: session}
+		}
+		for _, tc := range []struct {
+			owner task.Client
+			may   []task.Client
+			not   []task.Client
+		}{
+			{client("ann", "1"), []task.Client{client("ann", "1"), client("ann", "2"), client("ann", "")}, []task.Client{client("bob", "1"), client("", "1"), client("", "")}},
+			{client("", "1"), []task.Client{client("", "1")}, []task.Client{client("", "2"), client("1", ""), client("1", "1"), client("", "")}},
+			{client("", ""), []task.Client{client("", "")}, []task.Client{client("", "1"), client("ann", "")}},
+		} {
+			r := begin(t, t.Context(), tasks, task.Call{Client: tc.owner, Soft: -1}, tool(timeout.Default(), lasting(s)))
+			if len(r.ID) < 26 || seen[r.ID] { // of 32 letters each
+				t.Errorf("the id %q", r.ID)
+			}
+			seen[r.ID] = true
+			for _, c := range tc.may {
+				if _, err := serve(t, tasks, c, "tasks/get", params(r.ID)); err != nil {
+					t.Errorf("%+v of %+v: %v", c, tc.owner, err)
+				}
+			}
+			for _, c := range tc.not {
+				for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
+					if _, err := serve(t, tasks, c, method, params(r.ID)); err == nil {
+						t.Errorf("%+v of %+v: %s works", c, tc.owner, method)
+					}
+				}
+			}
+		}
+		time.Sleep(s)
+	})
+}
+
+// SPEC 11.2: a list of many has pages.
+func TestListPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New(task.WithMaxRunning(1000))
+		const n = 120
+		for range n {
+			begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), lasting(s)))
+		}
+		seen := map[any]bool{}
+		pages := 0
+		for next := any(""); next != nil; pages++ {
+			raw, _ := json.Marshal(map[string]any{"cursor": next})
+			got, err := serve(t, tasks, legacy, "tasks/list", string(raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, one := range got["tasks"].([]any) {
+				seen[one.(map[string]any)["taskId"]] = true
+			}
+			next = got["nextCursor"]
+		}
+		if len(seen) != n || pages != 3 {
+			t.Errorf("%d tasks on %d pages", len(seen), pages)
+		}
+		time.Sleep(s)
+	})
+}
+
+func TestCapabilities(t *testing.T) {
+	exactly(t, "with list", task.LegacyCapability(true), "", `{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`)
+	exactly(t, "without", task.LegacyCapability(false), "", `{"cancel":{},"requests":{"tools":{"call":{}}}}`)
+	for _, tc := range []struct {
+		soft time.Duration
+		only bool
+		want string
+	}{{0, false, ""}, {s, false, "optional"}, {-1, false, "optional"}, {0, true, "required"}, {s, true, "required"}} {
+		if got := task.LegacySupport(tc.soft, tc.only); got != tc.want {
+			t.Errorf("%v, %v: %q", tc.soft, tc.only, got)
+		}
+	}
+}
+
+// SPEC 11.4: each change of a task can be notified, in the words of its protocol, the last one too.
+func TestChanged(t *testing.T) {
+	for _, c := range []task.Client{legacy, declared} {
+		t.Run(c.Version, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				type note struct {
+					method string
+					params map[string]any
+				}
+				notes := make(chan note, 100)
+				r := begin(t, t.Context(), task.New(), task.Call{Client: c, Asked: true, Soft: -1, Changed: func(method string, params map[string]any) {
+					notes <- note{method, params}
+					panic("it is not ours")
+				}}, tool(timeout.Default(), reporting(done)))
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				close(notes)
+				var last note
+				n := 0
+				for last = range notes {
+					n++
+				}
+				if n != 11 { // ten messages and the end
+					t.Errorf("%d notifications", n)
+				}
+				if c == legacy {
+					exactly(t, last.method, last.params, r.ID, `{"taskId":"ID","status":"completed","statusMessage":"main.go 9 of 10","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:10.000Z","ttl":610000,"pollInterval":1000}`)
+				} else {
+					exactly(t, last.method, last.params, r.ID, `{"taskId":"ID","status":"completed","statusMessage":"main.go 9 of 10","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:10.000Z","ttlMs":610000,"pollIntervalMs":1000,"result":{"resultType":"complete","content":[{"type":"text","text":"done"}]}}`)
+				}
+				if want := map[string]string{"2025-11-25": "notifications/tasks/status", "2026-07-28": "notifications/tasks"}[c.Version]; last.method != want {
+					t.Error(last.method)
+				}
+			})
+		})
+	}
+}
