@@ -43,6 +43,9 @@ type Activity struct {
 // falls due on a machine too busy to have looked in time waits for a look, a quarter of the
 // limit at most.
 //
+// Rates are of the time in which the tree could work: on Linux, time in which one of its
+// processes waited for a processor does not count.
+//
 // Bytes are those of reads and writes by system calls, pipes and files in memory included,
 // or from and to disks, as with files that are mapped, whichever is more. What is sent or
 // received by recv(2) and its like does not count on Linux. The same byte may count for
@@ -93,8 +96,11 @@ func (a *Activity) check() error {
 	return nil
 }
 
-// enough reports whether what was used in a stretch of time is a sign of life.
+// enough reports whether what was used in a stretch of time is a sign of life. Time in which
+// a process was ready to work and got no processor does not count: on a busy machine what
+// works may be far below a rate that one polling now and then, there too, does not reach.
 func (a *Activity) enough(used proctree.Usage, in time.Duration) bool {
+	in = time.Duration(float64(in) * (1 - used.Starved))
 	return (a.CPU && used.CPU > 0 && float64(used.CPU) >= a.CPURate*float64(in)) ||
 		(a.IO && used.IO > 0 && float64(used.IO) >= a.IORate*in.Seconds())
 }

@@ -76,3 +76,26 @@ func TestWorkIsLookedFor(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// SPEC 3.16, of a process: time in which it could have worked and got no processor is not
+// counted against it. One that polls, and hardly works when it can, gains nothing by that.
+func TestStarvedWork(t *testing.T) {
+	a := Activity{CPU: true, CPURate: 0.01, IO: true, IORate: 1000}
+	for name, tt := range map[string]struct {
+		used proctree.Usage
+		want bool
+	}{
+		"works":                  {proctree.Usage{CPU: 10 * time.Millisecond}, true},
+		"not enough":             {proctree.Usage{CPU: 10*time.Millisecond - 1}, false},
+		"works when it can":      {proctree.Usage{CPU: 2 * time.Millisecond, Starved: 0.9}, true},
+		"polls when it can":      {proctree.Usage{CPU: 500 * time.Microsecond, Starved: 0.9}, false},
+		"writes when it can":     {proctree.Usage{IO: 200, Starved: 0.9}, true},
+		"writes little":          {proctree.Usage{IO: 50, Starved: 0.9}, false},
+		"can, and does nothing":  {proctree.Usage{}, false},
+		"cannot, and did before": {proctree.Usage{Starved: 1}, false},
+	} {
+		if got := a.enough(tt.used, time.Second); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
