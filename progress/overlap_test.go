@@ -141,3 +141,58 @@ func TestAwaitInObserved(t *testing.T) {
 		})
 	}
 }
+
+// SPEC 7.2, 7.9: an update that is pending when a wait begins goes out before the result also
+// where the tool is stopped during the wait; what it was waiting for does not.
+func TestPendingBeforeAnAwaitThatIsStopped(t *testing.T) {
+	const e = 1e-12
+	waiting := func(what string) string { return "Waiting for approval of " + what + " (up to 30s)" }
+	for _, tc := range []struct {
+		name string
+		tool func(ctx context.Context)
+		want []note
+	}{
+		{"one wait", func(ctx context.Context) {
+			_, _ = progress.Await(ctx, "rm", person(time.Hour))
+		}, []note{{2 * s, 4, 0, waiting("rm")}, {5 * s, 4 + e, 0, "b"}}},
+		{"one that goes on", func(ctx context.Context) {
+			go func() {
+				_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, nil })
+			}()
+			<-ctx.Done()
+		}, []note{{2 * s, 4, 0, waiting("rm")}, {5 * s, 4 + e, 0, "b"}}},
+		{"two", func(ctx context.Context) {
+			go func() { _, _ = progress.Await(ctx, "first", person(time.Hour)) }()
+			time.Sleep(s)
+			_, _ = progress.Await(ctx, "second", person(time.Hour))
+		}, []note{{2 * s, 4, 0, waiting("second")}, {5 * s, 4 + e, 0, "b"}}},
+		{"a newer update during the wait", func(ctx context.Context) {
+			go func() { _, _ = progress.Await(ctx, "rm", person(time.Hour)) }()
+			time.Sleep(3 * s)
+			progress.Report(ctx, progress.Update{Progress: 5, Message: "c"})
+			<-ctx.Done()
+		}, []note{{2 * s, 4, 0, waiting("rm")}, {4 * s, 5, 0, "c"}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &client{start: time.Now()}
+				stop := func() {}
+				err := timeout.Run(t.Context(), func(ctx context.Context) error {
+					report(ctx, progress.Update{Progress: 3, Message: "a"})
+					report(ctx, progress.Update{Progress: 4, Message: "b"})
+					tc.tool(ctx)
+					return nil
+				}, timeout.Config{Total: 5*s - tick}, timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
+					stop = progress.Start(ctx, "t", c.notify, progress.WithInterval(2*s))
+				}}))
+				time.Sleep(tick)
+				stop()
+				if !errors.Is(err, timeout.ErrTotal) {
+					t.Error(err)
+				}
+				time.Sleep(time.Hour) // for those who go on
+				c.want(t, append([]note{{0, 3, 0, "a"}}, tc.want...)...)
+			})
+		})
+	}
+}
