@@ -3,9 +3,12 @@ package progress_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/benbjohnson/clock"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -138,6 +141,57 @@ func TestAwaitInObserved(t *testing.T) {
 			if u, _ := e.Detail.(*progress.Update); u == nil || !u.Waiting {
 				t.Errorf("last: %v", e.Detail)
 			}
+		})
+	}
+}
+
+// firstIsLate is a clock whose first timer, which is that of the first execution on it, is late.
+type firstIsLate struct {
+	clock.Clock
+	timers atomic.Int32
+}
+
+func (c *firstIsLate) AfterFunc(d time.Duration, f func()) *clock.Timer {
+	if c.timers.Add(1) == 1 {
+		d += time.Hour
+	}
+	return c.Clock.AfterFunc(d, f)
+}
+
+// shown is a context that shows a deadline and does not keep it.
+type shown struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c shown) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// SPEC 3.17: a wait that ends together with its tool is where that had got to, also where the
+// tool's own timer is late, and nobody knows yet that it is stopped.
+func TestAwaitEndsBeforeALateTimer(t *testing.T) {
+	for name, opts := range map[string][]timeout.Option{
+		"enforced": {timeout.Config{Total: 5 * s}},
+		"observed": {timeout.Config{Total: time.Minute}, timeout.WithObserveOnly()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				if name == "observed" {
+					ctx = shown{ctx, time.Now().Add(5 * s)} // the only limit then
+				}
+				err := timeout.Run(ctx, func(ctx context.Context) error {
+					progress.Report(ctx, progress.Update{Message: "working"})
+					_, err := progress.Await(ctx, "rm", person(time.Hour))
+					return err
+				}, append(opts, timeout.WithClock(&firstIsLate{Clock: clock.New()}))...)
+				var e *timeout.Error
+				if !errors.As(err, &e) || e.Kind != timeout.Total || e.Elapsed != 5*s {
+					t.Fatalf("%v", err)
+				}
+				if u, _ := e.Detail.(*progress.Update); u == nil || !u.Waiting {
+					t.Errorf("last: %v", e.Detail)
+				}
+			})
 		})
 	}
 }
