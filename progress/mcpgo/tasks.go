@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -240,8 +241,10 @@ func (p *requestParams) mismatch(h http.Header, method, version string, params j
 	if err := mcp.ValidateStandardHeaders(h.Get, version, mcp.MCPMethod(method), params); err != nil {
 		return &task.Error{Code: mcp.HEADER_MISMATCH, Message: err.Error()}
 	}
-	name, ok := mcp.DecodeHeaderValue(h.Get(mcp.HeaderName))
-	if p.TaskID != "" && (!ok || name != p.TaskID) {
+	if !slices.Contains(task.Methods(version), method) {
+		return nil // and it is refused for that
+	}
+	if name, ok := mcp.DecodeHeaderValue(h.Get(mcp.HeaderName)); p.TaskID != "" && (!ok || name != p.TaskID) {
 		return &task.Error{Code: mcp.HEADER_MISMATCH, Message: mcp.HeaderName + " header does not match the taskId of the body"}
 	}
 	return nil
