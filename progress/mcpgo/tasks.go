@@ -169,7 +169,7 @@ func asked(r *mcp.CallToolRequest) bool {
 // for a session that it knows.
 func (t *taskHooks) requested(ctx context.Context, _, message any) error {
 	raw, _ := message.(json.RawMessage)
-	if !bytes.Contains(raw, []byte("task")) {
+	if !bytes.Contains(raw, []byte(`"task`)) { // the declaration that each request has is …/tasks"
 		return nil
 	}
 	w := wireOf(ctx, server.ClientSessionFromContext(ctx))
