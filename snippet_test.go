@@ -41,13 +41,14 @@ var snippetImports = map[string]string{
 var snippetModules = []snippetModule{
 	{
 		dir: "progress/mcpsdk", pkgs: []string{"mcpsdk"},
-		imports: map[string]string{"mcp": "github.com/modelcontextprotocol/go-sdk/mcp"},
+		imports: map[string]string{"mcp": "github.com/modelcontextprotocol/go-sdk/mcp", "task": core + "progress/task"},
 		stubs:   "var session *mcp.ClientSession\nvar server *mcp.Server\n",
 	},
 	{
 		dir: "progress/mcpgo", pkgs: []string{"mcpgo"},
 		imports: map[string]string{
 			"client":    "github.com/mark3labs/mcp-go/client",
+			"task":      core + "progress/task",
 			"server":    "github.com/mark3labs/mcp-go/server",
 			"transport": "github.com/mark3labs/mcp-go/client/transport",
 		},
@@ -70,7 +71,8 @@ var snippetModules = []snippetModule{
 		},
 	},
 	{
-		dir: ".",
+		dir:     ".",
+		imports: map[string]string{"task": core + "progress/task"},
 		stubs: `
 var (
 	files     []string

@@ -144,9 +144,9 @@ func cites(path string) bool {
 	return false
 }
 
-var notBuilt = regexp.MustCompile(`(?m)^Not built yet: (.*)sections (\d+) to (\d+)\.$`)
+var notBuilt = regexp.MustCompile(`(?m)^Not built yet: (.*)\.$`)
 
-// Each rule has a test that names it, or docs/SPEC.md says that it is not built yet.
+// Each rule has a test that names it, or docs/SPEC.md has it in its line "Not built yet: 13.1, 13.3."
 func TestRulesAreProved(t *testing.T) {
 	known, proved := rules(t), map[string]bool{}
 	tests := func(path string) bool { return strings.HasSuffix(path, "_test.go") || filepath.Ext(path) == ".mjs" }
@@ -159,20 +159,16 @@ func TestRulesAreProved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := notBuilt.FindStringSubmatch(string(text))
-	if m == nil {
-		t.Fatal(`docs/SPEC.md has no line "Not built yet: ..."`)
-	}
 	missing := map[string]bool{}
-	for _, c := range citations("SPEC " + m[1]) {
-		missing[c.rule] = true
+	if m := notBuilt.FindStringSubmatch(string(text)); m != nil {
+		for _, c := range citations("SPEC " + m[1]) {
+			if missing[c.rule] = true; !known[c.rule] {
+				t.Errorf("docs/SPEC.md says that %s is not built yet, which does not exist", c.rule)
+			}
+		}
 	}
-	from, _ := strconv.Atoi(m[2])
-	to, _ := strconv.Atoi(m[3])
 	for rule := range known {
-		section, _, isRule := strings.Cut(rule, ".")
-		n, _ := strconv.Atoi(section)
-		if isRule && !proved[rule] && !missing[rule] && (n < from || n > to) {
+		if strings.Contains(rule, ".") && !proved[rule] && !missing[rule] {
 			t.Errorf("no test names SPEC %s, and docs/SPEC.md does not say that it is not built yet", rule)
 		}
 	}

@@ -133,3 +133,13 @@ func ExampleWithLimit() {
 	fmt.Println(answer, err)
 	// Output: go ahead <nil>
 }
+
+func ExampleUpdateOf() {
+	fmt.Println(progress.UpdateOf("linking"))
+	fmt.Println(progress.UpdateOf(&progress.Update{Progress: 3, Total: 10, Message: "main.go"}))
+	fmt.Printf("%q\n", progress.UpdateOf(struct{ Token string }{"secret"}).String())
+	// Output:
+	// linking
+	// main.go 3 of 10
+	// ""
+}

@@ -392,3 +392,17 @@ func ExampleRequestTimeout() {
 	// 1h0m0s 1m0s <nil>
 	// timeout: timeoutMs="\"soon\"": want milliseconds as a whole number from 1 to 9223372036854, such as 120000
 }
+
+func ExamplePolicy_Soft() {
+	p := &timeout.Policy{Tools: map[string]timeout.Tool{
+		"explore": {Soft: 30 * time.Second},
+		"prove":   {TaskOnly: true},
+	}}
+	fmt.Println(p.Soft("explore"))
+	fmt.Println(p.Soft("prove"))
+	fmt.Println(p.Soft("parse"))
+	// Output:
+	// 30s false
+	// -1ns true
+	// 0s false
+}

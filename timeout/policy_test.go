@@ -530,3 +530,55 @@ func TestDoubtOfFromEnv(t *testing.T) {
 	}
 	run(1, logger, c)
 }
+
+// SPEC 11.1: never, at once, later, and as a task only can all be said.
+func TestPolicySoft(t *testing.T) {
+	p := &timeout.Policy{Tools: map[string]timeout.Tool{
+		"never": {}, "later": {Soft: time.Minute}, "at once": {Soft: -time.Hour},
+		"only": {TaskOnly: true}, "only later": {Soft: time.Minute, TaskOnly: true},
+	}}
+	for tool, want := range map[string]struct {
+		soft time.Duration
+		only bool
+	}{"never": {}, "unknown": {}, "later": {time.Minute, false}, "at once": {-1, false}, "only": {-1, true}, "only later": {time.Minute, true}} {
+		if soft, only := p.Soft(tool); soft != want.soft || only != want.only {
+			t.Errorf("%s: %v, %v", tool, soft, only)
+		}
+	}
+	if soft, only := (*timeout.Policy)(nil).Soft("x"); soft != 0 || only {
+		t.Errorf("nil: %v, %v", soft, only)
+	}
+}
+
+// A soft limit that is never reached is a mistake of whoever wrote the policy, and of nobody else.
+func TestPolicySoftBeyondTheTotal(t *testing.T) {
+	const warning = "the tool's soft limit is not below its total; no call becomes a task"
+	for _, tc := range []struct {
+		name      string
+		soft      time.Duration
+		total     time.Duration
+		requested time.Duration
+		warned    bool
+	}{
+		{"below", time.Minute - 1, time.Minute, 0, false},
+		{"at the total", time.Minute, time.Minute, 0, true},
+		{"no total", time.Hour, 0, 0, false},
+		{"never", 0, time.Minute, 0, false},
+		{"at once", -1, time.Minute, 0, false},
+		{"a request for less", 30 * time.Second, time.Minute, time.Second, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var log bytes.Buffer
+			p := &timeout.Policy{
+				Tools:  map[string]timeout.Tool{"x": {Config: timeout.Config{Total: tc.total, Grace: time.Second}, Soft: tc.soft}},
+				Lookup: env(nil), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			}
+			if _, err := p.Resolve("x", tc.requested); err != nil {
+				t.Error(err)
+			}
+			if strings.Contains(log.String(), warning) != tc.warned {
+				t.Errorf("logged: %s", log.String())
+			}
+		})
+	}
+}

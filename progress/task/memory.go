@@ -261,7 +261,7 @@ func (m *Memory) arm() {
 }
 
 func sizeOf(r *Record) int64 {
-	n := recordSize + len(r.ID) + len(r.Owner) + len(r.Tool) + len(r.Message)
+	n := recordSize + len(r.ID) + len(r.Owner) + len(r.Tool) + len(r.Message) + len(r.Failure)
 	for _, all := range []map[string]json.RawMessage{r.Questions, r.Answers} {
 		for key, text := range all {
 			n += len(key) + len(text)

@@ -107,7 +107,11 @@ type Record struct {
 	Questions map[string]json.RawMessage `json:"questions,omitempty"`
 	Answers   map[string]json.RawMessage `json:"answers,omitempty"`
 
-	Answer  *Answer   `json:"answer,omitempty"` // of a task that has completed or failed
+	Answer *Answer `json:"answer,omitempty"` // of a task that has completed or failed
+	// IsError is that of the result, and Failure its text then, cut to 16 KiB: in protocol
+	// 2025-11-25 such a task has failed, and many clients show nothing but its status message.
+	IsError bool      `json:"isError,omitempty"`
+	Failure string    `json:"failure,omitempty"`
 	Expires time.Time `json:"expires,omitzero"` // from then on it is unknown; zero until Status is final
 
 	// Abort asks the process of the tool to abort the call, whose outcome then is what it leaves.

@@ -501,6 +501,8 @@ func (r *Run) complete(a Answer) {
 			record.Answer = &a
 			if a.Error != nil {
 				record.Status, record.Message = Failed, a.Error.Message
+			} else {
+				record.readFailure()
 			}
 			return true
 		})

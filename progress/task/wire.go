@@ -67,8 +67,8 @@ func (r *Record) Handle() map[string]any {
 	return fields
 }
 
-// maxStatus is how many bytes a status message has that is the text of a result.
-const maxStatus = 16 << 10
+// maxFailure is how many bytes a status message has that is the text of a result.
+const maxFailure = 16 << 10
 
 // taskOf returns the fields of a Task, which are those of a handle.
 func (r *Record) taskOf(f Form) map[string]any {
@@ -88,8 +88,8 @@ func (r *Record) taskOf(f Form) map[string]any {
 	if f == Legacy {
 		fields["status"] = r.legacyStatus()
 		fields["ttl"], fields["pollInterval"] = ttl, r.Poll.Milliseconds()
-		if text := r.failure(); text != "" {
-			message = text
+		if r.Failure != "" {
+			message = r.Failure
 		}
 	} else {
 		fields["ttlMs"], fields["pollIntervalMs"] = ttl, r.Poll.Milliseconds()
@@ -197,43 +197,34 @@ func (r *Record) update() progress.Update {
 // legacyStatus is the status for protocol 2025-11-25, to which a result whose isError is true is
 // a failure. To the extension only a JSON-RPC error is one.
 func (r *Record) legacyStatus() Status {
-	if r.Status == Completed && r.Answer != nil && isError(r.Answer.Result) {
+	if r.Status == Completed && r.IsError {
 		return Failed
 	}
 	return r.Status
 }
 
-// failure is the text of a result whose isError is true: many clients of 2025-11-25 show nothing
-// but the status message of a task that has failed.
-func (r *Record) failure() string {
-	if r.legacyStatus() != Failed || r.Status == Failed {
-		return ""
-	}
+// readFailure sets IsError and Failure.
+func (r *Record) readFailure() {
 	var result struct {
+		IsError bool `json:"isError"`
 		Content []struct {
 			Type string `json:"type"`
 			Text string `json:"text"`
 		} `json:"content"`
 	}
-	_ = json.Unmarshal(r.Answer.Result, &result)
+	if json.Unmarshal(r.Answer.Result, &result) != nil || !result.IsError {
+		return
+	}
 	var texts []string
 	for _, c := range result.Content {
 		if c.Type == "text" {
 			texts = append(texts, c.Text)
 		}
 	}
-	text := strings.Join(texts, "\n")
-	if len(text) > maxStatus {
-		text = strings.ToValidUTF8(text[:maxStatus], "") + "..."
+	r.IsError, r.Failure = true, strings.Join(texts, "\n")
+	if len(r.Failure) > maxFailure {
+		r.Failure = strings.ToValidUTF8(r.Failure[:maxFailure], "") + "..."
 	}
-	return text
-}
-
-func isError(result json.RawMessage) bool {
-	var fields struct {
-		IsError bool `json:"isError"`
-	}
-	return json.Unmarshal(result, &fields) == nil && fields.IsError
 }
 
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

@@ -160,7 +160,7 @@ func TestLongFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New()
 		r := begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
-			return strings.Repeat("ä", 1<<20), errors.New("x")
+			return strings.Repeat("ä", 50<<10), errors.New("x")
 		}))
 		synctest.Wait()
 		got, err := serve(t, tasks, legacy, "tasks/get", params(r.ID))

@@ -261,3 +261,14 @@ func ExampleLimits_UnmarshalJSON() {
 	fmt.Println(err)
 	// Output: timeout: idleMs="\"soon\"": want a number of milliseconds from 0 to 2^53
 }
+
+// A server that wants to know of one call, and not of all.
+func ExampleWithHooks() {
+	ctx := toolcall.WithHooks(context.Background(), timeout.Hooks{
+		Finished: func(_ context.Context, s timeout.Snapshot) { fmt.Println(s.Tool, "has ended") },
+	})
+	_, _ = toolcall.Do(ctx, nil, toolcall.Call{Tool: "outer"}, func(ctx context.Context) (string, error) {
+		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "inner"}, func(context.Context) (string, error) { return "", nil })
+	})
+	// Output: outer has ended
+}

@@ -1,0 +1,214 @@
+package task_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+var errOutage = errors.New("no connection")
+
+// A faulty store is one that can be slow or away.
+type faulty struct {
+	task.Store
+	away  atomic.Bool
+	slow  time.Duration // to create
+	waits atomic.Int32  // Wait calls while it was away
+}
+
+func (f *faulty) Create(ctx context.Context, r task.Record) (task.Record, error) {
+	if f.away.Load() {
+		return task.Record{}, errOutage
+	}
+	select {
+	case <-time.After(f.slow):
+		return f.Store.Create(ctx, r)
+	case <-ctx.Done():
+		return task.Record{}, ctx.Err()
+	}
+}
+
+func (f *faulty) Get(ctx context.Context, owner, id string) (task.Record, error) {
+	if f.away.Load() {
+		return task.Record{}, errOutage
+	}
+	return f.Store.Get(ctx, owner, id)
+}
+
+func (f *faulty) Update(ctx context.Context, r task.Record) (task.Record, error) {
+	if f.away.Load() {
+		return task.Record{}, errOutage
+	}
+	return f.Store.Update(ctx, r)
+}
+
+func (f *faulty) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
+	if f.away.Load() {
+		f.waits.Add(1)
+		return task.Record{}, errOutage
+	}
+	return f.Store.Wait(ctx, owner, id, after)
+}
+
+// SPEC 11.7: what a store cannot take stays plain; a slow one does not lose what ends meanwhile.
+func TestSlowStore(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		slow   time.Duration
+		away   bool
+		asTask bool
+		after  time.Duration
+	}{
+		{"slow", 2 * s, false, true, 12 * s},
+		{"slower than the call", 4 * s, false, true, 14 * s},
+		{"too slow", time.Minute, false, false, 15 * s},
+		{"away", 0, true, false, 13 * s},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &faulty{Store: new(task.Memory), slow: tc.slow}
+				f.away.Store(tc.away)
+				tasks := task.New(task.WithStore(f))
+				start := time.Now()
+				value, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: 10 * s}, tool(timeout.Default(), lasting(13*s)), encode)
+				if (record != nil) != tc.asTask || !tc.asTask && value != "done" || err != nil || time.Since(start) != tc.after {
+					t.Errorf("%q, %v, %v after %v", value, record, err, time.Since(start))
+				}
+				if record != nil {
+					time.Sleep(5 * s)
+					if got, err := serve(t, tasks, declared, "tasks/get", params(record.ID)); err != nil || got["status"] != "completed" {
+						t.Errorf("%v, %v", got, err)
+					}
+				}
+				if err := tasks.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// An outage of the store that is shorter than the retention loses neither a result nor a cancel.
+func TestOutage(t *testing.T) {
+	for _, end := range []string{"result", "cancel"} {
+		t.Run(end, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &faulty{Store: new(task.Memory)}
+				tasks := task.New(task.WithStore(f))
+				stopped := make(chan error, 1)
+				r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+					v, err := lasting(30 * s)(ctx)
+					stopped <- err
+					return v, err
+				}))
+				time.Sleep(10 * s)
+				f.away.Store(true)
+				_, err := serve(t, tasks, declared, "tasks/get", params(r.ID))
+				if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != task.CodeInternal || e.Message != "tasks/get: the store of the tasks: no connection" {
+					t.Errorf("%v", err)
+				}
+				if end == "cancel" { // by another replica
+					stored, _ := f.Store.Get(t.Context(), r.Owner, r.ID)
+					stored.Status, stored.Expires = task.Cancelled, time.Now().Add(time.Hour)
+					if _, err := f.Store.Update(t.Context(), stored); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(5 * time.Minute)
+				f.away.Store(false)
+				time.Sleep(10 * s)
+				want := map[string]string{"result": "completed", "cancel": "cancelled"}[end]
+				if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != want {
+					t.Errorf("%v, %v", got, err)
+				}
+				if n := f.waits.Load(); n > 200 {
+					t.Errorf("%d attempts in five minutes", n)
+				}
+				<-stopped
+				if err := tasks.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 11.7: the memory of tasks that nobody fetches is bounded; what runs is not touched, and a
+// result that is larger than all the room there is says so.
+func TestMemoryBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &task.Memory{MaxTasks: 20, MaxBytes: 100 << 10}
+		tasks := task.New(task.WithStore(m), task.WithMaxRunning(5))
+		long := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.NoLimits(), lasting(20*time.Minute)))
+		var ids []string
+		for i := range 40 {
+			r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
+				return strings.Repeat("x", 10<<10), nil
+			}))
+			ids = append(ids, r.ID)
+			time.Sleep(s)
+			kept, bytes := 0, 0
+			for _, id := range ids {
+				if got, err := tasks.Serve(t.Context(), task.Request{Method: "tasks/get", Params: json.RawMessage(params(id)), Client: declared}); err == nil {
+					raw, _ := json.Marshal(got)
+					kept++
+					bytes += len(raw)
+				}
+			}
+			if want := min(i+1, 8); kept != want || int64(bytes) > m.MaxBytes {
+				t.Fatalf("%d tasks are kept of %d, %d bytes", kept, i+1, bytes)
+			}
+		}
+		if got, err := serve(t, tasks, declared, "tasks/get", params(long.ID)); err != nil || got["status"] != "working" {
+			t.Errorf("%v, %v", got, err)
+		}
+		huge := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
+			return strings.Repeat("x", 100<<10), nil
+		}))
+		time.Sleep(s)
+		got, err := serve(t, tasks, declared, "tasks/get", params(huge.ID))
+		if err != nil || got["status"] != "failed" || !strings.Contains(fmt.Sprint(got["error"]), "too large to be stored") {
+			t.Errorf("%v, %v", got, err)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// A task whose process is gone has failed, and says so in both protocols.
+func TestLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(task.Memory)
+		now := time.Now()
+		r, err := m.Create(t.Context(), task.Record{ID: "x", Owner: "task/principal:ann", Form: task.Legacy, Status: task.Working, Message: "main.go", Started: now, Created: now, Retention: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * s)
+		lost := r.Lost(time.Now())
+		if r.Status != task.Working {
+			t.Error("the record itself has changed")
+		}
+		if _, err := m.Update(t.Context(), lost); err != nil {
+			t.Fatal(err)
+		}
+		tasks := task.New(task.WithStore(m))
+		for _, c := range []task.Client{legacy, declared} {
+			if got, err := serve(t, tasks, c, "tasks/get", params("x")); err != nil || got["status"] != "failed" || got["statusMessage"] != "the process that ran the task is gone" {
+				t.Errorf("%v, %v", got, err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if _, err := serve(t, tasks, legacy, "tasks/get", params("x")); err == nil {
+			t.Error("it does not expire")
+		}
+	})
+}
