@@ -65,6 +65,16 @@ func wait(t testing.TB, cs *mcp.ClientSession, args map[string]any) *mcp.CallToo
 	return res
 }
 
+// waitLong waits as often as it takes.
+func waitLong(t testing.TB, cs *mcp.ClientSession, args map[string]any) *mcp.CallToolResult {
+	t.Helper()
+	for {
+		if res := wait(t, cs, args); res.Meta[task.ContinuationKey] == nil {
+			return res
+		}
+	}
+}
+
 // SPEC 12.1, 12.2, 12.4: on every transport, for clients that know nothing of it.
 func TestContinuation(t *testing.T) {
 	t.Parallel()
@@ -78,10 +88,7 @@ func TestContinuation(t *testing.T) {
 				t.Errorf("%s has become %s", id, again)
 			}
 			gate <- struct{}{}
-			var res *mcp.CallToolResult
-			for res = wait(t, cs, map[string]any{"id": id}); res.Meta[task.ContinuationKey] != nil; { // its result is on its way
-				res = wait(t, cs, map[string]any{"id": id})
-			}
+			res := waitLong(t, cs, map[string]any{"id": id})
 			if d := cmp.Diff(map[string]any{"files": 10.0}, res.StructuredContent); d != "" || res.IsError || texts(res)[0] != `{"files":10}` {
 				t.Error(texts(res), d)
 			}
@@ -91,7 +98,7 @@ func TestContinuation(t *testing.T) {
 			}
 
 			id = continuedID(t, call(t, cs, "index", nil), "wait_for_result")
-			res = wait(t, cs, map[string]any{"id": id, "cancel": true})
+			res = waitLong(t, cs, map[string]any{"id": id, "cancel": true})
 			if o := outcome(res); !res.IsError || o["kind"] != "aborted" || o["exitCode"] != 130.0 {
 				t.Error(texts(res), o)
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -116,7 +117,7 @@ func (s *settings) serveTask(ctx context.Context, method string, req *mcp.Server
 
 // checkName has Mcp-Name be the task's id, as a client of 2026-07-28 must send it.
 func checkName(r task.Request, extra *mcp.RequestExtra) error {
-	if extra == nil || extra.Header == nil || r.Client.Version < sinceResultType {
+	if extra == nil || extra.Header == nil || r.Client.Version < sinceResultType || !slices.Contains(task.Methods(r.Client.Version), r.Method) {
 		return nil
 	}
 	var p struct {

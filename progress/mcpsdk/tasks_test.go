@@ -29,13 +29,15 @@ type taskServer struct {
 	ended chan error
 	// started has an entry for each call of "patient", which becomes a task in an hour.
 	started chan struct{}
+	// polled has an entry for some requests for a task.
+	polled chan struct{}
 	// codes has the exit codes of calls that were aborted.
 	codes chan int
 	opts  []mcpsdk.Option
 }
 
 func newTaskServer(t testing.TB, opts ...mcpsdk.Option) *taskServer {
-	s := &taskServer{tasks: task.New(task.WithPoll(20 * ms)), gate: make(chan struct{}), ended: make(chan error, 10), codes: make(chan int, 10), started: make(chan struct{}, 10)}
+	s := &taskServer{tasks: task.New(task.WithPoll(20 * ms)), gate: make(chan struct{}), ended: make(chan error, 10), codes: make(chan int, 10), started: make(chan struct{}, 10), polled: make(chan struct{}, 1)}
 	hooks := timeout.Hooks{Finished: func(_ context.Context, snap timeout.Snapshot) {
 		if code := timeout.ExitCode(snap.Err); code == timeout.ExitAborted {
 			s.codes <- code
@@ -106,6 +108,17 @@ func (s *taskServer) server() *mcp.Server {
 		return textResult("only"), nil
 	})
 	mcpsdk.Install(m, policy, s.opts...)
+	m.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "tasks/get" {
+				select {
+				case s.polled <- struct{}{}:
+				default:
+				}
+			}
+			return next(ctx, method, req)
+		}
+	})
 	return m
 }
 
@@ -298,6 +311,13 @@ func taskUnknown(t *testing.T, p *peer, _ *taskServer) {
 		}
 		if m, err := p.do(t.Context(), method, object{"taskId": "nobody's"}); err != nil || m.Error == nil || m.Error.Code != -32602 {
 			t.Errorf("%s: %v, %+v", method, err, m)
+		}
+	}
+	if p.version == protocol2026 {
+		for _, method := range []string{"tasks/result", "tasks/list"} {
+			if m, err := p.do(t.Context(), method, object{"taskId": "nobody's"}); err != nil || m.Error == nil || m.Error.Code != -32601 {
+				t.Errorf("%s: %v, %+v", method, err, m)
+			}
 		}
 	}
 }
