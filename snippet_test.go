@@ -76,7 +76,7 @@ var snippetModules = []snippetModule{
 			"hbtemporal": core + "heartbeat/temporal", "client": "go.temporal.io/sdk/client",
 			"interceptor": "go.temporal.io/sdk/interceptor", "worker": "go.temporal.io/sdk/worker",
 		},
-		stubs: "var c client.Client\n",
+		stubs: "var c client.Client\nfunc index(context.Context) error { return nil }\n",
 	},
 	{
 		dir:     ".",
