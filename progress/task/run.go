@@ -312,7 +312,7 @@ func (r *Run) askMore(ctx context.Context, n int) {
 	}
 	_, _ = r.tasks.change(context.WithoutCancel(ctx), r.owner, r.id, func(record *Record) bool {
 		status := Working
-		if asking || len(record.Questions) > 0 {
+		if asking {
 			status = InputRequired
 		}
 		if record.Status.Final() || record.Status == status {
@@ -457,7 +457,7 @@ func (r *Record) respond(answers map[string]json.RawMessage) bool {
 		delete(questions, key)
 		given[key] = a
 	}
-	if questions == nil || r.Status.Final() {
+	if questions == nil { // as it is where the task is final
 		return false
 	}
 	r.Questions, r.Answers, r.Updated = questions, given, time.Now()

@@ -183,6 +183,50 @@ func TestMemoryBounds(t *testing.T) {
 	})
 }
 
+// SPEC 11.7: tasks that run are never removed for others.
+func TestMemoryFullOfRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New(task.WithStore(&task.Memory{MaxBytes: 5 << 10}))
+		call := task.Call{Tool: "build", Client: declared, Soft: -1}
+		var ids []string
+		for range 4 {
+			ids = append(ids, begin(t, t.Context(), tasks, call, tool(timeout.Default(), lasting(10*s))).ID)
+		}
+		for range 2 {
+			value, record, err := task.Do(t.Context(), tasks, call, tool(timeout.Default(), lasting(s)), encode)
+			if value != "done" || record != nil || err != nil {
+				t.Errorf("%q, %v, %v", value, record, err)
+			}
+		}
+		for _, id := range ids {
+			if got, err := serve(t, tasks, declared, "tasks/get", params(id)); err != nil || got["status"] != "working" {
+				t.Errorf("%v, %v", got, err)
+			}
+		}
+		time.Sleep(10 * s)
+	})
+}
+
+// A call that stays plain since the store could not be reached goes on telling its client.
+func TestPlainAfterAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faulty{Store: new(task.Memory)}
+		f.away.Store(true)
+		sent := 0
+		_, record, err := task.Do(t.Context(), task.New(task.WithStore(f)), task.Call{Tool: "build", Client: declared, Soft: 5*s + 1},
+			tool(timeout.Default(), func(ctx context.Context) (string, error) {
+				for range 10 {
+					time.Sleep(s)
+					_ = task.FromContext(ctx).Notify(func() error { sent++; return nil })
+				}
+				return "done", nil
+			}), encode)
+		if record != nil || err != nil || sent != 10 {
+			t.Errorf("%v, %v: %d sent", record, err, sent)
+		}
+	})
+}
+
 // A task whose process is gone has failed, and says so in both protocols.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
