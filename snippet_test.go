@@ -71,6 +71,14 @@ var snippetModules = []snippetModule{
 		},
 	},
 	{
+		dir: "heartbeat/temporal", pkgs: []string{"hbtemporal"},
+		imports: map[string]string{
+			"hbtemporal": core + "heartbeat/temporal", "client": "go.temporal.io/sdk/client",
+			"interceptor": "go.temporal.io/sdk/interceptor", "worker": "go.temporal.io/sdk/worker",
+		},
+		stubs: "var c client.Client\nfunc index(context.Context) error { return nil }\n",
+	},
+	{
 		dir:     ".",
 		imports: map[string]string{"task": core + "progress/task"},
 		stubs: `

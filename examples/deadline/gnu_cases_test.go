@@ -108,7 +108,7 @@ var signalCases = []gnuCase{
 	{script: "exec timeout -v -k .1 10 sh -c 'trap \"\" TERM; sleep .2; kill -TERM $PPID; sleep 20; sleep 20'"},
 	{script: "exec timeout -v -k .1 --foreground 10 sh -c 'trap \"\" HUP; sleep .2; kill -HUP $PPID; exec sleep 20'"},
 	{script: "exec timeout -v -k 10 .5 sh -c 'trap \"\" TERM; sleep .2; kill -TERM $PPID; sleep 20; sleep 20'"},
-	{script: "timeout -v 60 sh -c 'echo >up; exec sleep 120' & until [ -e up ]; do sleep .02; done; kill -TERM $!; wait $! 2>/dev/null; echo $?"},
+	{script: "timeout -v 60 sh -c 'echo >up; exec sleep 120' & until [ -e up ]; do sleep .02; done; sleep .5; kill -TERM $!; wait $! 2>/dev/null; echo $?"},
 }
 
 var inheritCases = []gnuCase{

@@ -1,8 +1,12 @@
 package mcpgo_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -10,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -53,6 +58,60 @@ func BenchmarkCall(b *testing.B) {
 				if _, err := c.CallTool(context.Background(), r); err != nil {
 					b.Fatal(err)
 				}
+			}
+		})
+	}
+}
+
+// A call of a tool that does nothing, over the pipes of Serve, by a client that declares tasks: what
+// it costs that it might have become one.
+func BenchmarkCallWithTasks(b *testing.B) {
+	const line = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"noop","arguments":{},"_meta":{` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}` + "\n"
+	for _, bm := range []struct {
+		name string
+		soft time.Duration
+		opts func(*task.Tasks) []mcpgo.Option
+	}{
+		{"without", 0, func(*task.Tasks) []mcpgo.Option { return nil }},
+		{"with, no soft limit", 0, func(t *task.Tasks) []mcpgo.Option { return []mcpgo.Option{mcpgo.WithTasks(t)} }},
+		{"with a soft limit", time.Minute, func(t *task.Tasks) []mcpgo.Option { return []mcpgo.Option{mcpgo.WithTasks(t)} }},
+		{"continuation", 0, func(t *task.Tasks) []mcpgo.Option {
+			return []mcpgo.Option{mcpgo.WithTasks(t), mcpgo.WithContinuation(time.Minute)}
+		}},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			tasks := task.New()
+			defer tasks.Close()
+			s := server.NewMCPServer("bench", "1")
+			mcpgo.Install(s, &timeout.Policy{Default: timeout.Default(), Tools: map[string]timeout.Tool{"noop": {Soft: bm.soft}}}, bm.opts(tasks)...)
+			s.AddTool(mcp.NewTool("noop"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return mcp.NewToolResultText("done"), nil
+			})
+			fromClient, toServer, err := os.Pipe()
+			if err != nil {
+				b.Fatal(err)
+			}
+			fromServer, toClient, err := os.Pipe()
+			if err != nil {
+				b.Fatal(err)
+			}
+			served := make(chan error, 1)
+			go func() { served <- mcpgo.Serve(context.Background(), server.NewStdioServer(s), fromClient, toClient, 0) }()
+			answers := bufio.NewReader(fromServer)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := toServer.WriteString(line); err != nil {
+					b.Fatal(err)
+				}
+				if answer, err := answers.ReadSlice('\n'); err != nil || !bytes.Contains(answer, []byte("done")) {
+					b.Fatalf("%s %v", answer, err)
+				}
+			}
+			_ = toServer.Close()
+			<-served
+			for _, f := range []*os.File{fromClient, fromServer, toClient} {
+				_ = f.Close()
 			}
 		})
 	}

@@ -25,9 +25,13 @@ func WithDeclaredLimits() Option { return optionFunc(func(s *settings) { s.decla
 // declareIn adds the hooks that declare limits. mcp-go calls them with results that are the
 // request's own; what is behind the pointers in them is the server's, and copied.
 func (s *settings) declareIn(h *server.Hooks) {
-	h.AddAfterListTools(func(_ context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
+	h.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
+		tasks := s.offered && wireOf(ctx, server.ClientSessionFromContext(ctx)) != nil
 		for i, t := range res.Tools {
 			if limits, err := s.calls.Limits(t.Name); err == nil {
+				if tasks {
+					limits.Soft, _ = s.calls.Policy.Soft(t.Name)
+				}
 				res.Tools[i].Meta = stamped(t.Meta, limits)
 			}
 		}

@@ -37,6 +37,21 @@
 //
 // [Elicit] asks from within a tool, and works with clients before 2026-07-28 only.
 //
+// # Calls that take longer than a client waits
+//
+// With [WithTasks], a call that reaches the soft limit of its tool is answered with a task, and
+// the tool runs on, under the same limits; the client fetches the result. Clients of 2026-07-28 have
+// to declare io.modelcontextprotocol/tasks for that, and those of 2025-11-25 to ask for a task with
+// the call. With [WithContinuation], all others get an ordinary result in time that says how to wait
+// for the rest: the model reads it.
+//
+//	tasks := task.New()
+//	defer tasks.Close()
+//	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"index": {Soft: 30 * time.Second}}}
+//	mcpgo.Install(s, policy, mcpgo.WithTasks(tasks), mcpgo.WithContinuation(45*time.Second))
+//
+// A client whose transport has [FollowTasks] takes such tasks, and its CallTool takes longer.
+//
 // # What mcp-go does not allow
 //
 // These hold for mcp-go v1.2.1.
@@ -59,6 +74,15 @@
 //   - What a tool asks for along with sampling or roots is asked by mcp-go, when the execution
 //     has ended, under no limit.
 //   - Over SSE, an answer that has not been written when a [toolcall.Drain] ends is lost.
+//   - Its own tasks are not what the protocols want: a task's context is cancelled when the client
+//     has the handle, which [Middleware] mends, and those of 2026-07-28 it does not have. Those of
+//     [WithTasks] need [Serve] or [WrapHTTP], over SSE too: without them calls stay plain.
+//   - Before 2026-07-28 a task cannot ask a person over SSE, and over Streamable HTTP only where
+//     there are sessions, on the stream of a GET or of a tasks/result.
+//   - notifications/tasks of 2026-07-28 is not sent: subscriptions/listen has no place for it. Log
+//     messages of a tool go out as ever, also when its call has become a task.
+//   - The result of a task is not validated against the tool's output schema.
+//   - Over stdio a tasks/result that the client has cancelled waits for the task all the same.
 //   - Over SSE and stdio, the context of a client's handler of elicitations or of sampling is
 //     not that of a request, so heartbeat.Hold in it holds no limit of the client's.
 //
@@ -84,6 +108,10 @@
 //     that, until 1000 notifications wait for a slow one.
 //  9. A tools/call is never sent twice.
 //  10. What a wrapped transport can do, the wrapper can, and no more.
-//  11. When the server ends by Serve, or by a toolcall.Drain around WrapHTTP, every call that has
+//  11. A call that has become a task or a continuation has been called once, and runs under the
+//     limits that it had. Its client gets the handle or the result, and never both; after the
+//     handle no disconnect ends it.
+//  12. No client gets a handle that has not said that it can take one.
+//  13. When the server ends by Serve, or by a toolcall.Drain around WrapHTTP, every call that has
 //     come is answered before the connection is closed, within the bound.
 package mcpgo

@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
 // Elicit is MCPServer.RequestElicitation under [progress.Await]: the idle check is held while
@@ -38,6 +39,11 @@ func Elicit(ctx context.Context, request mcp.ElicitationRequest, opts ...progres
 
 // elicit asks, and takes the question back if ctx ends before the answer has come.
 func elicit(ctx context.Context, s *server.MCPServer, request mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+	ctx, done, err := outOfTask(ctx, &request)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	w := wireOf(ctx, server.ClientSessionFromContext(ctx))
 	if w == nil {
 		return s.RequestElicitation(ctx, request)
@@ -52,6 +58,53 @@ func elicit(ctx context.Context, s *server.MCPServer, request mcp.ElicitationReq
 		end("")
 	}
 	return res, err
+}
+
+// outOfTask prepares a question of a call that has been answered with a handle. It returns a
+// context by which the client can be reached: over HTTP the stream of the call has ended, and where
+// the client has no stream open beside its calls, the next tasks/result is one.
+func outOfTask(ctx context.Context, request *mcp.ElicitationRequest) (_ context.Context, done func(), err error) {
+	session := server.ClientSessionFromContext(ctx)
+	run := runOf(ctx, session)
+	form, handed := run.Handed()
+	if !handed || form == task.Extension { // for which mcp-go refuses to ask
+		return ctx, func() {}, nil
+	}
+	done = run.InputRequired(ctx)
+	if form == task.Legacy {
+		if err := run.Seen(ctx); err != nil {
+			done()
+			return nil, nil, err
+		}
+		meta := new(mcp.Meta)
+		if request.Params.Meta != nil {
+			*meta = *request.Params.Meta
+		}
+		meta.AdditionalFields = relatedTo(run, meta.AdditionalFields)
+		request.Params.Meta = meta
+	}
+	if w := wireOf(ctx, session); orderOf(session) != locked || w == nil || w.streams.open(session.SessionID()) {
+		return ctx, done, nil
+	}
+	fetch, err := run.Fetching(ctx)
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return &borrowed{ctx, fetch}, done, nil
+}
+
+// A borrowed context is that of a task, with the values of another request of its client.
+type borrowed struct {
+	context.Context
+	values context.Context
+}
+
+func (b *borrowed) Value(key any) any {
+	if v := b.values.Value(key); v != nil {
+		return v
+	}
+	return b.Context.Value(key)
 }
 
 // maxRounds is how often a tool may ask in one call, as with mcp-go.

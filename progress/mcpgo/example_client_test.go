@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -107,4 +109,28 @@ func ExampleUseDeclared() {
 	_, err := c.CallTool(context.Background(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
 	fmt.Println(err)
 	// Output: transport error: calling "tools/call": Request timed out: no answer for 50ms
+}
+
+func ExampleFollowTasks() {
+	tasks := task.New(task.WithPoll(10 * time.Millisecond))
+	defer tasks.Close()
+	s := server.NewMCPServer("files", "1.0.0")
+	mcpgo.Install(s, &timeout.Policy{Tools: map[string]timeout.Tool{"index": {Soft: 20 * time.Millisecond}}}, mcpgo.WithTasks(tasks))
+	s.AddTool(mcp.NewTool("index"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		time.Sleep(100 * time.Millisecond) // or an hour: no request takes that long
+		return mcp.NewToolResultText("3 files"), nil
+	})
+	hs := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
+	defer hs.Close()
+
+	t, err := transport.NewStreamableHTTP(hs.URL)
+	if err != nil {
+		panic(err)
+	}
+	c := client.NewClient(mcpgo.FollowTasks(t))
+	defer c.Close()
+	_ = c.Start(context.Background())
+	_, _ = c.Initialize(context.Background(), mcp.InitializeRequest{})
+	show(c, mcp.CallToolParams{Name: "index"})
+	// Output: 3 files
 }

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -330,4 +333,118 @@ func ExampleWithDeclaredLimits() {
 	limits, _ := toolcall.ReadLimits(tools.Tools[0].Meta.AdditionalFields)
 	fmt.Println(limits.Total, limits.Idle)
 	// Output: 10m0s 2m0s
+}
+
+func ExampleWithTasks() {
+	tasks := task.New()
+	defer tasks.Close()
+	s := server.NewMCPServer("files", "1.0.0")
+	mcpgo.Install(s, &timeout.Policy{Tools: map[string]timeout.Tool{
+		"index": {Config: timeout.Config{Total: time.Hour}, Soft: 20 * time.Millisecond},
+	}}, mcpgo.WithTasks(tasks))
+	s.AddTool(mcp.NewTool("index"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		time.Sleep(100 * time.Millisecond)
+		return mcp.NewToolResultText("3 files"), nil
+	})
+	fromHost, toServer := io.Pipe()
+	fromServer, toHost := io.Pipe()
+	go mcpgo.Serve(context.Background(), server.NewStdioServer(s), fromHost, toHost, 0)
+	defer toServer.Close()
+
+	answers := json.NewDecoder(fromServer)
+	ask := func(request string) (status string, id string) { // what a host does
+		const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
+		fmt.Fprintf(toServer, `{"jsonrpc":"2.0","id":1,`+request+"\n", meta)
+		var answer struct {
+			Result struct{ Status, TaskID string }
+		}
+		if err := answers.Decode(&answer); err != nil {
+			panic(err)
+		}
+		return answer.Result.Status, answer.Result.TaskID
+	}
+	status, id := ask(`"method":"tools/call","params":{"name":"index",%s}}`)
+	fmt.Println(status)
+	for status == "working" {
+		time.Sleep(10 * time.Millisecond)
+		status, _ = ask(`"method":"tasks/get","params":{"taskId":"` + id + `",%s}}`)
+	}
+	fmt.Println(status)
+	// Output:
+	// working
+	// completed
+}
+
+func ExampleWithContinuation() {
+	s := server.NewMCPServer("files", "1.0.0")
+	// For a host that waits for 60 s, and renews nothing, 45 s would do.
+	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Total: time.Hour}}, mcpgo.WithContinuation(50*time.Millisecond))
+	s.AddTool(mcp.NewTool("index"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		time.Sleep(80 * time.Millisecond)
+		return mcp.NewToolResultText("3 files"), nil
+	})
+
+	c := dial(s, plain)
+	defer c.Close()
+	res, _ := c.CallTool(context.Background(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "index"}})
+	text := res.Content[0].(mcp.TextContent).Text
+	id := regexp.MustCompile(`"id": "(.*)"`).FindStringSubmatch(text)[1]
+	fmt.Println(strings.ReplaceAll(text, id, "…")) // the model reads it
+	show(c, mcp.CallToolParams{Name: "wait_for_result", Arguments: map[string]any{"id": id}})
+	// Output:
+	// Still running after 0.05s.
+	// Call wait_for_result with {"id": "…"} to wait for the result.
+	// 3 files
+}
+
+func ExampleWithWaitTool() {
+	s := server.NewMCPServer("files", "1.0.0")
+	mcpgo.Install(s, nil, mcpgo.WithContinuation(45*time.Second), mcpgo.WithWaitTool("files_wait"))
+	c := dial(s, plain)
+	defer c.Close()
+	tools, _ := c.ListTools(context.Background(), mcp.ListToolsRequest{})
+	fmt.Println(tools.Tools[0].Name)
+	// Output: files_wait
+}
+
+func ExampleWithPrincipal() {
+	type user struct{}
+	tasks := task.New()
+	defer tasks.Close()
+	s := server.NewMCPServer("files", "1.0.0")
+	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"index": {Soft: time.Minute}}}
+	mcpgo.Install(s, policy, mcpgo.WithTasks(tasks), mcpgo.WithPrincipal(func(ctx context.Context) string {
+		name, _ := ctx.Value(user{}).(string)
+		return name
+	}))
+	s.AddTool(mcp.NewTool("index"), hang)
+	h := server.NewStreamableHTTPServer(s, server.WithStateLess(true), server.WithHTTPContextFunc(func(ctx context.Context, r *http.Request) context.Context {
+		name, _, _ := r.BasicAuth() // that somebody around has checked
+		return context.WithValue(ctx, user{}, name)
+	}))
+	hs := httptest.NewServer(mcpgo.WrapHTTP(h))
+	defer hs.Close()
+
+	as := func(name, method, params string) string {
+		body := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`)
+		r, _ := http.NewRequest(http.MethodPost, hs.URL, body)
+		r.SetBasicAuth(name, "secret")
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Mcp-Protocol-Version", "2025-11-25")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			panic(err)
+		}
+		defer resp.Body.Close()
+		answer, _ := io.ReadAll(resp.Body)
+		return string(answer)
+	}
+	handle := as("alice", "tools/call", `{"name":"index","task":{}}`)
+	id := regexp.MustCompile(`"taskId":"(.*?)"`).FindStringSubmatch(handle)[1]
+	for _, name := range []string{"alice", "bob"} {
+		fmt.Println(name, strings.Contains(as(name, "tasks/get", `{"taskId":"`+id+`"}`), "working"))
+	}
+	// Output:
+	// alice true
+	// bob false
 }

@@ -6,7 +6,10 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
+
+	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // WrapHTTP goes around a server.StreamableHTTPServer, and does two things that [Middleware]
@@ -18,24 +21,31 @@ import (
 //   - The question of an [Elicit] is cancelled at the client when nobody waits for the answer
 //     any more.
 //
-// It also tells a [toolcall.Drain] when an answer has been written.
+// It also tells a [toolcall.Drain] when an answer has been written, and lets [WithTasks] answer with
+// tasks.
 //
 //	http.ListenAndServe(addr, mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
 //
 // Put it right around mcp-go's handler: headers that a handler in between sets when the body
 // has been read do not reach a client that gets progress. With server.WithEventStore, progress
 // goes mcp-go's way, where it is recorded, from the first recorded event that WrapHTTP has seen.
-// Other handlers, such as a server.SSEServer, are not changed.
+// Around a server.SSEServer it is for tasks alone. Other handlers are not changed.
 func WrapHTTP(h http.Handler) http.Handler {
-	recorded := new(atomic.Bool)
+	recorded, streams := new(atomic.Bool), new(streams)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		flusher, ok := w.(http.Flusher)
+		if ok && r.Method == http.MethodGet {
+			defer streams.begin(r.Header.Get(mcp.HeaderSessionID))()
+			h.ServeHTTP(&eventStream{w, flusher}, r)
+			return
+		}
 		if !ok || r.Method != http.MethodPost || r.Body == nil {
 			h.ServeHTTP(w, r) // mcp-go does not stream either
 			return
 		}
 		s := &stream{ResponseWriter: w, flusher: flusher, header: w.Header().Clone(), recorded: recorded}
-		s.wire.frame, s.wire.answered = s.frame, s.answered
+		s.wire.frame, s.wire.answered, s.wire.header = s.frame, s.answered, r.Header
+		s.wire.streams = streams
 		r = r.WithContext(context.WithValue(r.Context(), wireKey{}, &s.wire))
 		r.Body = &body{r.Body, s}
 		defer s.end()
@@ -70,6 +80,9 @@ func (s *stream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 func (s *stream) WriteHeader(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if answer := s.wire.statusOf(); answer != 0 && status != http.StatusAccepted {
+		status = answer // mcp-go's is that of the stand-in
+	}
 	s.begin(status, s.header)
 }
 
@@ -90,7 +103,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begin(http.StatusOK, s.header)
-	n, err := s.ResponseWriter.Write(p)
+	n, err := writeExchanged(s.ResponseWriter, p)
 	if s.events {
 		if strings.HasPrefix(string(p[:min(len(p), 3)]), "id:") {
 			s.recorded.Store(true) // and what is written next belongs to this line
@@ -172,4 +185,43 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// An eventStream is the response to a GET: what SSE has for answers, and the replay of recorded ones.
+type eventStream struct {
+	http.ResponseWriter
+	flusher http.Flusher
+}
+
+func (e *eventStream) Write(p []byte) (int, error) { return writeExchanged(e.ResponseWriter, p) }
+func (e *eventStream) Flush()                      { e.flusher.Flush() }
+func (e *eventStream) Unwrap() http.ResponseWriter { return e.ResponseWriter }
+
+// streams are the GETs that are open, by session.
+type streams struct {
+	mu   sync.Mutex
+	byID map[string]int
+}
+
+func (s *streams) begin(session string) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byID == nil {
+		s.byID = make(map[string]int)
+	}
+	s.byID[session]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.byID[session]--; s.byID[session] == 0 {
+			delete(s.byID, session)
+		}
+	}
+}
+
+// open reports whether a session has one.
+func (s *streams) open(session string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byID[session] > 0
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -37,6 +38,16 @@ func Install(s *server.MCPServer, p *timeout.Policy, opts ...Option) {
 		all.calls.Policy = p
 	}
 	all.watch = w
+	if all.tasks != nil {
+		all.offered = true
+		all.answerTasks(s, hooks)
+	}
+	if all.continuation != nil {
+		if all.tasks == nil {
+			all.tasks = task.New()
+		}
+		all.continueIn(s, hooks)
+	}
 	if all.declare {
 		all.declareIn(hooks)
 	}
@@ -64,10 +75,10 @@ func Install(s *server.MCPServer, p *timeout.Policy, opts ...Option) {
 //   - of one that panics, calls [runtime.Goexit] or is called with a timeoutMs that makes no
 //     sense, such a result too.
 //
-// A call as a task runs under its limits to the end. mcp-go cancels the context of a task as
-// soon as the client has the handle, so that cancellation is not looked at; nor can a later
-// tasks/cancel be, which makes the task a cancelled one and leaves the tool running until it
-// returns or is stopped by a limit.
+// A call that mcp-go makes one of its own tasks runs under its limits to the end. mcp-go cancels
+// the context of a task as soon as the client has the handle, so that cancellation is not looked
+// at; nor can a later tasks/cancel be, which makes the task a cancelled one and leaves the tool
+// running until it returns or is stopped by a limit. The tasks of [WithTasks] have none of this.
 //
 // Middleware that was added before it is not under the limits, middleware that is added after
 // it is. It is safe for concurrent use, and may be shared by servers.
@@ -86,7 +97,8 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 			ctx, release = s.watch.untilGone(ctx)
 			defer release()
 		}
-		if request.Params.Task != nil {
+		switch {
+		case request.Params.Task != nil:
 			// mcp-go cancels the context of a task when it has answered with the task's handle,
 			// at which no tool is done, and none could even be started. What it says is no part
 			// of that answer.
@@ -94,26 +106,36 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 			if orderOf(server.ClientSessionFromContext(ctx)) == locked {
 				ctx = context.WithValue(ctx, wireKey{}, nil)
 			}
+		case s.watch == nil || s.tasks == nil: // without Install nobody answers for a task
+		case s.isWait(request.Params.Name):
+			return s.unlimited().supervise(ctx, request, next)
+		default:
+			return s.outlive(ctx, request, next)
 		}
-		n := newNotifications(ctx)
-		call := toolcall.Call{
-			Tool: request.Params.Name, Session: n.session, Token: token(request.Params.Meta), Send: n.send,
-			Arguments: request.Params.Arguments, Answered: n.answered(),
-		}
-		if request.Params.Meta != nil {
-			call.Meta = request.Params.Meta.AdditionalFields
-		}
-		res, err := toolcall.Do(ctx, &s.calls, call, func(ctx context.Context) (*mcp.CallToolResult, error) {
-			res, err := s.callWithAnswers(ctx, request, next)
-			if err == nil && res != nil && res.IsError {
-				err = toolcall.ErrResult
-			}
-			return res, err
-		})
-		n.end()
-		if err == toolcall.ErrResult {
-			return res, nil
-		}
-		return answer(res, err)
+		return s.supervise(ctx, request, next)
 	}
+}
+
+// supervise runs a call under its limits, and returns what the client gets of it.
+func (s *settings) supervise(ctx context.Context, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
+	n := newNotifications(ctx)
+	call := toolcall.Call{
+		Tool: request.Params.Name, Session: n.session, Token: token(request.Params.Meta), Send: n.send,
+		Arguments: request.Params.Arguments, Answered: n.answered(),
+	}
+	if request.Params.Meta != nil {
+		call.Meta = request.Params.Meta.AdditionalFields
+	}
+	res, err := toolcall.Do(ctx, &s.calls, call, func(ctx context.Context) (*mcp.CallToolResult, error) {
+		res, err := s.callWithAnswers(ctx, request, next)
+		if err == nil && res != nil && res.IsError {
+			err = toolcall.ErrResult
+		}
+		return res, err
+	})
+	n.end()
+	if err == toolcall.ErrResult {
+		return res, nil
+	}
+	return answer(res, err)
 }

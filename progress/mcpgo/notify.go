@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
 const methodProgress = "notifications/progress"
@@ -69,6 +71,7 @@ type notifications struct {
 	session server.ClientSession
 	order   order
 	wire    *wire // nil where there is none
+	run     *task.Run
 
 	mu    sync.Mutex
 	ended bool
@@ -77,7 +80,7 @@ type notifications struct {
 
 func newNotifications(ctx context.Context) *notifications {
 	session := server.ClientSessionFromContext(ctx)
-	n := &notifications{server: server.ServerFromContext(ctx), session: session, order: orderOf(session)}
+	n := &notifications{server: server.ServerFromContext(ctx), session: session, order: orderOf(session), run: runOf(ctx, session)}
 	if n.order == locked || n.order == settled {
 		n.wire = wireOf(ctx, session)
 	}
@@ -98,13 +101,17 @@ func (n *notifications) send(ctx context.Context, p progress.Notification) error
 	if p.Message != "" {
 		params["message"] = p.Message
 	}
+	return n.run.Notify(func() error { return n.deliver(ctx, params, p.Progress) })
+}
+
+func (n *notifications) deliver(ctx context.Context, params map[string]any, progress float64) error {
 	if err := n.write(params); err != errNoWire {
 		return err
 	}
 	if n.order == unordered {
 		return n.server.SendNotificationToClient(ctx, methodProgress, params)
 	}
-	f := &figure{of: n, value: p.Progress, taken: make(chan struct{})}
+	f := &figure{of: n, value: progress, taken: make(chan struct{})}
 	params["progress"] = f
 	if err := n.server.SendNotificationToClient(ctx, methodProgress, params); err != nil {
 		return err
@@ -123,6 +130,10 @@ func (n *notifications) write(params map[string]any) error {
 	}
 	if s, ok := n.session.(server.SessionWithStreamableHTTPConfig); ok {
 		s.UpgradeToSSEWhenReceiveNotification() // the answer must be an event too
+	}
+	if meta := relatedTo(n.run, nil); meta != nil {
+		params = maps.Clone(params)
+		params[metaKey] = meta
 	}
 	return n.wire.notify(methodProgress, params, func() bool {
 		n.mu.Lock()

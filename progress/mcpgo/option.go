@@ -1,9 +1,11 @@
 package mcpgo
 
 import (
+	"context"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -21,6 +23,11 @@ type settings struct {
 	watch *watch // nil without Install
 
 	declare bool // what the limits are
+
+	tasks        *task.Tasks        // nil without WithTasks and WithContinuation
+	offered      bool               // tasks are, and not only continuations
+	continuation *task.Continuation // nil without WithContinuation
+	principal    func(context.Context) string
 }
 
 func newSettings(opts []Option) *settings {

@@ -116,7 +116,7 @@ func (l *line) arrived(text []byte) {
 // Write is called by mcp-go with one message, and by its questions beside that.
 func (l *line) Write(p []byte) (int, error) {
 	l.mu.Lock()
-	n, err := l.out.Write(p)
+	n, err := writeExchanged(l.out, p)
 	l.observe(p)
 	l.mu.Unlock()
 	if id, ok := answered(p); ok {

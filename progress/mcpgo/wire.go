@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"net/http"
 	"strconv"
 	"sync"
 
@@ -24,11 +25,14 @@ type wire struct {
 	frame func(message []byte) error // writes a message of ours; called with mu held
 	// answered is for toolcall.Call; nil where the wire sees the answers itself.
 	answered func(leave func())
+	header   http.Header // of the request, over HTTP
+	streams  *streams    // over HTTP
 
 	state     sync.Mutex           // of what follows; taken after mu, if that is taken
 	owner     server.ClientSession // whose calls these are
 	questions map[string]*question // that are open, by their marks
 	marks     int
+	status    int // of the response, over HTTP, where it is not mcp-go's
 }
 
 type wireKey struct{}
@@ -49,6 +53,18 @@ func wireOf(ctx context.Context, session server.ClientSession) *wire {
 		return nil
 	}
 	return w
+}
+
+func (w *wire) setStatus(status int) {
+	w.state.Lock()
+	defer w.state.Unlock()
+	w.status = status
+}
+
+func (w *wire) statusOf() int {
+	w.state.Lock()
+	defer w.state.Unlock()
+	return w.status
 }
 
 // errNoWire is what frame returns where nothing of ours may go out, and mcp-go's way has to do.
@@ -131,8 +147,9 @@ func (w *wire) cancel(q *question) {
 }
 
 func notification(method string, params map[string]any) ([]byte, error) {
+	meta, _ := params[metaKey].(map[string]any) // mcp-go wants it beside the others
 	return json.Marshal(mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{
-		Method: method, Params: mcp.NotificationParams{AdditionalFields: params},
+		Method: method, Params: mcp.NotificationParams{Meta: meta, AdditionalFields: params},
 	}})
 }
 

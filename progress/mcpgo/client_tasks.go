@@ -1,0 +1,364 @@
+package mcpgo
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/request"
+)
+
+// FollowTasks makes CallTool wait for the result of a call that the server has made a task, as if
+// it had been answered late. The client says with each call that it can, as protocol 2026-07-28 has
+// it; before that, calls are what they were.
+//
+//	t = mcpgo.Limit(mcpgo.FollowTasks(t), defaults, perMethod)
+//	c := client.NewClient(t)
+//
+// Put [Limit] around it, so that its limits are those of the call and not of each poll. What the
+// task says of itself reaches the client as progress of the call, where that has a token, and
+// renews the Timeout.
+//
+// Questions of the task are answered by the client's handlers, as those of a call are. When the
+// caller gives up, the task is cancelled at the server. The error of a task that failed is the
+// server's; of one that was cancelled it has the code -32603. A poll that fails is sent again, as
+// request.Backoff has it.
+//
+// Use what it returns in place of t, for one client, before Start. What t can do beyond
+// transport.Interface, the result can.
+func FollowTasks(t transport.Interface) transport.Interface {
+	f := &follower{passing: passing{t}, mark: "task-" + rand.Text() + "-", calls: make(map[string]*followed)}
+	return complete(f, t, nil)
+}
+
+type follower struct {
+	passing
+	// mark is what a request state begins with that is ours: a task that waits for answers.
+	mark string
+
+	mu      sync.Mutex
+	calls   map[string]*followed // by their progress tokens
+	handler func(mcp.JSONRPCNotification)
+}
+
+// A followed call is one that may become a task.
+type followed struct {
+	token any
+	last  float64 // the progress that the client has seen
+	seen  bool
+}
+
+const (
+	tasksExtension = "io.modelcontextprotocol/tasks"
+	methodProbe    = "tasks/get"
+	defaultPoll    = time.Second
+	leastPoll      = 10 * time.Millisecond
+	mostPoll       = time.Minute
+)
+
+// A taskView is what a client reads of a handle and of the answer of tasks/get.
+type taskView struct {
+	ResultType    string                     `json:"resultType"`
+	TaskID        string                     `json:"taskId"`
+	Status        string                     `json:"status"`
+	StatusMessage string                     `json:"statusMessage"`
+	LastUpdatedAt string                     `json:"lastUpdatedAt"`
+	PollMs        float64                    `json:"pollIntervalMs"`
+	InputRequests map[string]json.RawMessage `json:"inputRequests"`
+	Result        json.RawMessage            `json:"result"`
+	Error         *mcp.JSONRPCErrorDetails   `json:"error"`
+}
+
+func (v *taskView) poll() time.Duration {
+	if v.PollMs <= 0 {
+		return defaultPoll
+	}
+	return max(leastPoll, time.Duration(min(v.PollMs, float64(mostPoll/time.Millisecond))*float64(time.Millisecond)))
+}
+
+func (f *follower) SetNotificationHandler(handler func(mcp.JSONRPCNotification)) {
+	f.mu.Lock()
+	f.handler = handler
+	f.mu.Unlock()
+	if handler == nil {
+		f.Interface.SetNotificationHandler(nil)
+		return
+	}
+	f.Interface.SetNotificationHandler(func(n mcp.JSONRPCNotification) {
+		if n.Method == methodProgress {
+			f.saw(n.Params.AdditionalFields)
+		}
+		handler(n)
+	})
+}
+
+// saw keeps what progress the client has seen of a call.
+func (f *follower) saw(fields map[string]any) {
+	progress, ok := fields["progress"].(float64)
+	if !ok {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c := f.calls[tokenText(fields["progressToken"])]; c != nil {
+		c.seen, c.last = true, progress
+	}
+}
+
+// report tells the client what a task says of itself.
+func (f *follower) report(c *followed, message string) {
+	f.mu.Lock()
+	handler := f.handler
+	if c.seen {
+		c.last = max(math.Nextafter(c.last, math.Inf(1)), c.last+1e-12) // it claims no work
+	}
+	c.seen = true
+	params := map[string]any{"progressToken": c.token, "progress": c.last}
+	f.mu.Unlock()
+	if handler == nil || c.token == nil {
+		return
+	}
+	if message != "" {
+		params["message"] = message
+	}
+	handler(mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{
+		Method: methodProgress, Params: mcp.NotificationParams{AdditionalFields: params},
+	}})
+}
+
+// tokenText is a token as the key of a map: a string and a number are two.
+func tokenText(token any) string {
+	text, _ := json.Marshal(token)
+	return string(text)
+}
+
+func (f *follower) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	if r.Method != string(mcp.MethodToolsCall) {
+		return f.Interface.SendRequest(ctx, r)
+	}
+	params, ok := declared(r.Params)
+	if !ok {
+		return f.Interface.SendRequest(ctx, r)
+	}
+	c := new(followed)
+	if raw, _ := ownToken(params).(json.RawMessage); raw != nil && json.Unmarshal(raw, &c.token) == nil {
+		key := tokenText(c.token)
+		f.mu.Lock()
+		f.calls[key] = c
+		f.mu.Unlock()
+		defer func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.calls[key] == c {
+				delete(f.calls, key)
+			}
+		}()
+	}
+	p := &poller{f: f, of: r, meta: taskMeta(params[metaKey])}
+	var view taskView
+	if id, ok := f.resumed(params["requestState"]); ok {
+		view.TaskID = id
+		if resp, err := p.send(ctx, "tasks/update", id, params["inputResponses"]); err != nil || resp.Error != nil {
+			return p.ended(resp, err)
+		}
+	} else {
+		r.Params = params
+		resp, err := f.Interface.SendRequest(ctx, r)
+		if err != nil || resp == nil || resp.Error != nil || !bytes.Contains(resp.Result, []byte(`"task"`)) {
+			return resp, err
+		}
+		if json.Unmarshal(resp.Result, &view) != nil || view.ResultType != "task" || view.TaskID == "" {
+			return resp, err
+		}
+	}
+	resp, err := p.follow(ctx, c, view)
+	if err != nil {
+		p.cancel(ctx, view.TaskID)
+	}
+	return p.ended(resp, err)
+}
+
+// resumed returns the task to which a call brings answers.
+func (f *follower) resumed(state json.RawMessage) (id string, ok bool) {
+	var text string
+	if state == nil || json.Unmarshal(state, &text) != nil {
+		return "", false
+	}
+	return strings.CutPrefix(text, f.mark)
+}
+
+// A poller asks about the task of one call.
+type poller struct {
+	f    *follower
+	of   transport.JSONRPCRequest
+	meta json.RawMessage
+	sent int
+}
+
+// follow waits for the end of a task, or for its questions, and returns what the call is to be
+// answered with.
+func (p *poller) follow(ctx context.Context, c *followed, view taskView) (*transport.JSONRPCResponse, error) {
+	id, news := view.TaskID, view
+	for {
+		if err := pause(ctx, view.poll()); err != nil {
+			return nil, err
+		}
+		resp, err := request.Retry(ctx, request.Backoff{}, func(error) bool { return ctx.Err() == nil }, func() (*transport.JSONRPCResponse, error) {
+			return p.send(ctx, methodProbe, id, nil)
+		})
+		if err != nil || resp.Error != nil {
+			return resp, err
+		}
+		view = taskView{}
+		if err := json.Unmarshal(resp.Result, &view); err != nil {
+			return nil, fmt.Errorf("mcpgo: the answer of %s: %w", methodProbe, err)
+		}
+		switch view.Status {
+		case "completed":
+			resp.Result = view.Result
+			return resp, nil
+		case "failed":
+			if view.Error == nil {
+				view.Error = &mcp.JSONRPCErrorDetails{Code: mcp.INTERNAL_ERROR, Message: taskEnd("failed", view.StatusMessage)}
+			}
+			resp.Result, resp.Error = nil, view.Error
+			return resp, nil
+		case "cancelled":
+			resp.Result, resp.Error = nil, &mcp.JSONRPCErrorDetails{Code: mcp.INTERNAL_ERROR, Message: taskEnd("was cancelled", view.StatusMessage)}
+			return resp, nil
+		case "input_required":
+			if len(view.InputRequests) > 0 {
+				// To mcp-go it is a result that asks, which it answers by calling again.
+				resp.Result, err = json.Marshal(map[string]any{
+					"resultType": mcp.ResultTypeInputRequired, "inputRequests": view.InputRequests, "requestState": p.f.mark + id,
+				})
+				return resp, err
+			}
+		}
+		if view.LastUpdatedAt != news.LastUpdatedAt || view.StatusMessage != news.StatusMessage {
+			news = view
+			p.f.report(c, view.StatusMessage)
+		}
+	}
+}
+
+func taskEnd(how, message string) string {
+	if message == "" {
+		return "the task " + how
+	}
+	return "the task " + how + ": " + message
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// send sends one request about a task.
+func (p *poller) send(ctx context.Context, method, id string, answers json.RawMessage) (*transport.JSONRPCResponse, error) {
+	params := map[string]json.RawMessage{metaKey: p.meta}
+	params["taskId"], _ = json.Marshal(id)
+	if answers != nil {
+		params["inputResponses"] = answers
+	}
+	p.sent++
+	header := p.of.Header.Clone()
+	if header == nil {
+		header = make(http.Header)
+	}
+	for name := range header {
+		if strings.HasPrefix(name, mcp.HeaderParamPrefix) {
+			delete(header, name)
+		}
+	}
+	header.Set(mcp.HeaderMethod, method)
+	if value, ok := mcp.EncodeHeaderValue(id); ok {
+		header.Set(mcp.HeaderName, value)
+	}
+	resp, err := p.f.Interface.SendRequest(ctx, transport.JSONRPCRequest{
+		JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(fmt.Sprintf("%v-%s-%d", p.of.ID.Value(), method, p.sent)),
+		Method: method, Params: params, Header: header,
+	})
+	if err == nil && resp == nil {
+		err = fmt.Errorf("mcpgo: no answer of %s", method)
+	}
+	return resp, err
+}
+
+// cancel tells the server that nobody waits for the task any more.
+func (p *poller) cancel(ctx context.Context, id string) {
+	q := *p
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, cancelWait)
+		defer cancel()
+		_, _ = q.send(ctx, "tasks/cancel", id, nil)
+	}()
+}
+
+// ended makes a response that of the call.
+func (p *poller) ended(resp *transport.JSONRPCResponse, err error) (*transport.JSONRPCResponse, error) {
+	if err != nil {
+		return nil, err
+	}
+	resp.ID = p.of.ID
+	return resp, nil
+}
+
+// declared returns a copy of the params of a call that says that tasks are welcome, and false
+// where the protocol has no such thing.
+func declared(params any) (map[string]json.RawMessage, bool) {
+	fields, ok := params.(map[string]json.RawMessage) // as mcp-go has them from 2026-07-28 on
+	if !ok {
+		return nil, false
+	}
+	var meta map[string]json.RawMessage
+	var version string
+	if json.Unmarshal(fields[metaKey], &meta) != nil || json.Unmarshal(meta[mcp.MetaKeyProtocolVersion], &version) != nil || !mcp.IsModernProtocol(version) {
+		return nil, false
+	}
+	capabilities, extensions := make(map[string]json.RawMessage), make(map[string]json.RawMessage)
+	if raw := meta[mcp.MetaKeyClientCapabilities]; raw != nil && json.Unmarshal(raw, &capabilities) != nil {
+		return nil, false
+	}
+	if raw := capabilities["extensions"]; raw != nil && json.Unmarshal(raw, &extensions) != nil {
+		return nil, false
+	}
+	extensions[tasksExtension] = json.RawMessage(`{}`)
+	capabilities["extensions"], _ = json.Marshal(extensions)
+	meta[mcp.MetaKeyClientCapabilities], _ = json.Marshal(capabilities)
+	fields = maps.Clone(fields)
+	fields[metaKey], _ = json.Marshal(meta)
+	return fields, true
+}
+
+// taskMeta is the _meta of a call as a request about its task has it.
+func taskMeta(raw json.RawMessage) json.RawMessage {
+	var meta map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &meta)
+	own := make(map[string]json.RawMessage)
+	for _, key := range []string{mcp.MetaKeyProtocolVersion, mcp.MetaKeyClientCapabilities, mcp.MetaKeyClientInfo, mcp.MetaKeyLogLevel} {
+		if meta[key] != nil {
+			own[key] = meta[key]
+		}
+	}
+	raw, _ = json.Marshal(own)
+	return raw
+}

@@ -1,0 +1,108 @@
+package mcpgo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// WithContinuation answers a call that has run for soft, from a client that can take no task, with
+// a result that says that it is still running, and how to wait: the server has one more tool for
+// that, [task.DefaultWaitTool]. The tool runs on, under its limits. So no call is lost to a client
+// that waits for 60 s and no longer: let soft be less than that. See [task.Continuation] for 0, and
+// for tools with a soft limit of their own.
+//
+// Tools that may run for longer than that list no output schema, since a call that goes on has no
+// structured content yet. A session that ends aborts what it has left running.
+//
+// It is for [Install], and works on all transports; with [WithTasks], for the clients that know no
+// tasks.
+func WithContinuation(soft time.Duration) Option {
+	return optionFunc(func(s *settings) { s.continued().After = soft })
+}
+
+// WithWaitTool names the tool that [WithContinuation] adds, in place of wait_for_result.
+func WithWaitTool(name string) Option {
+	return optionFunc(func(s *settings) { s.continued().Tool = name })
+}
+
+func (s *settings) continued() *task.Continuation {
+	if s.continuation == nil {
+		s.continuation = new(task.Continuation)
+	}
+	return s.continuation
+}
+
+// continueIn adds the wait tool and the hooks that a continuation needs.
+func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {
+	h.AddAfterListTools(func(_ context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
+		for i := range res.Tools {
+			t := &res.Tools[i]
+			limits, err := s.calls.Limits(t.Name)
+			soft, _ := s.calls.Policy.Soft(t.Name)
+			if err == nil && s.continuation.Unlisted(timeout.Config{Total: limits.Total, Idle: limits.Idle, Grace: limits.Grace}, soft) {
+				t.OutputSchema, t.RawOutputSchema = mcp.ToolOutputSchema{}, nil
+			}
+		}
+	})
+	h.AddOnUnregisterSession(func(ctx context.Context, session server.ClientSession) {
+		if orderOf(session) == locked && ctx.Err() != nil {
+			return // over Streamable HTTP a stream beside the calls has ended, and not the session
+		}
+		if id := session.SessionID(); id != "" {
+			s.tasks.EndSession(id)
+		}
+	})
+	raw, _ := json.Marshal(s.continuation.Definition())
+	var definition mcp.Tool
+	if err := json.Unmarshal(raw, &definition); err != nil {
+		panic("mcpgo: the wait tool: " + err.Error())
+	}
+	of.AddTool(definition, s.wait)
+}
+
+// isWait reports whether a call is one of the wait tool, which is not to be stopped itself.
+func (s *settings) isWait(name string) bool {
+	return s.continuation != nil && name == s.continuation.Name()
+}
+
+// wait is the wait tool.
+func (s *settings) wait(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	arguments, err := json.Marshal(request.GetRawArguments())
+	if err != nil {
+		return nil, err
+	}
+	answers := make(map[string]json.RawMessage, len(request.Params.InputResponses))
+	for key, r := range request.Params.InputResponses {
+		if answers[key], err = json.Marshal(r); err != nil {
+			return nil, err
+		}
+	}
+	fields, err := s.tasks.Wait(ctx, s.continuation, task.Wait{Arguments: arguments, Answers: answers, Client: s.client(ctx)})
+	if err == nil {
+		return resultOf(fields)
+	}
+	var refused *task.Error
+	if w := wireOf(ctx, server.ClientSessionFromContext(ctx)); w != nil && errors.As(err, &refused) {
+		return w.refuse(s.client(ctx).Version, refused), nil
+	}
+	return nil, err
+}
+
+// unlimited are the settings of the wait tool.
+func (s *settings) unlimited() *settings {
+	own := *s
+	own.calls = toolcall.Server{
+		Policy: s.calls.Policy, Interval: s.calls.Interval,
+		Options: append(s.calls.Options[:len(s.calls.Options):len(s.calls.Options)], timeout.NoLimits()),
+	}
+	return &own
+}

@@ -1,0 +1,459 @@
+package mcpgo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+// WithTasks answers a call that reaches the soft limit of its tool, see [timeout.Tool], with a
+// task, where the client can take one; the tool runs on, under its limits, and the client fetches
+// the result. See package task for the rules. t is for all servers of the process; shut it down
+// with them.
+//
+// It is for [Install], and takes effect under [Serve] and [WrapHTTP], since mcp-go's own answers
+// cannot be tasks of 2026-07-28. A tool with a soft limit is declared as one that can be a task to
+// clients of 2025-11-25 too, and its tasks are in place of mcp-go's own; those of tools that have a
+// task support in mcp-go and no soft limit, and of AddTaskTool, are mcp-go's.
+func WithTasks(t *task.Tasks) Option { return optionFunc(func(s *settings) { s.tasks = t }) }
+
+// WithPrincipal says who a client was authenticated as, from the context of its request, as
+// server.WithHTTPContextFunc makes it; "" for nobody. A task belongs to the principal of its call,
+// or else to the session, and no other can ask for it; where there is neither, as without
+// authentication over stateless HTTP, whoever has the id can.
+func WithPrincipal(of func(ctx context.Context) string) Option {
+	return optionFunc(func(s *settings) { s.principal = of })
+}
+
+// askedKey is in the _meta of a call whose params had "task", between a hook and the middleware.
+const askedKey = "io.github.tooldeadline/task"
+
+// taskHooks are what a server with tasks needs beside the middleware.
+type taskHooks struct {
+	*settings
+	server *server.MCPServer
+	own    atomic.Bool // mcp-go has tasks too
+}
+
+func (s *settings) answerTasks(of *server.MCPServer, h *server.Hooks) {
+	t := &taskHooks{settings: s, server: of}
+	h.AddAfterInitialize(t.initialized)
+	h.AddAfterDiscover(t.discovered)
+	h.AddAfterListTools(t.listed)
+	h.AddBeforeCallTool(t.called)
+	h.AddOnRequestInitialization(t.requested)
+}
+
+// client is who has sent a request, as far as mcp-go has found out.
+func (s *settings) client(ctx context.Context) task.Client {
+	var c task.Client
+	if s.principal != nil {
+		c.Principal = s.principal(ctx)
+	}
+	session := server.ClientSessionFromContext(ctx)
+	if session != nil {
+		c.Session = session.SessionID()
+	}
+	c.Version = server.RequestProtocolVersion(ctx)
+	w := wireOf(ctx, session)
+	if c.Version == "" && w != nil && w.header != nil {
+		c.Version = w.header.Get(mcp.HeaderProtocolVersion) // without a session nobody else knows
+	}
+	if info := server.RequestProtocolInfoFromContext(ctx); w != nil && info != nil && info.ClientCapabilities != nil {
+		_, c.Declared = info.ClientCapabilities.Extensions[task.ExtensionID]
+	}
+	return c
+}
+
+const legacyVersion = string(task.Legacy)
+
+func (t *taskHooks) initialized(ctx context.Context, _ any, _ *mcp.InitializeRequest, res *mcp.InitializeResult) {
+	if wireOf(ctx, server.ClientSessionFromContext(ctx)) == nil {
+		return
+	}
+	t.own.Store(res.Capabilities.Tasks != nil)
+	if res.ProtocolVersion != legacyVersion {
+		return
+	}
+	c := t.client(ctx)
+	capability := new(mcp.TasksCapability)
+	if raw, err := json.Marshal(task.LegacyCapability(c.Principal != "" || c.Session != "")); err == nil && json.Unmarshal(raw, capability) == nil {
+		res.Capabilities.Tasks = capability
+	}
+}
+
+func (t *taskHooks) discovered(ctx context.Context, _ any, _ *mcp.DiscoverRequest, res *mcp.DiscoverResult) {
+	if wireOf(ctx, server.ClientSessionFromContext(ctx)) == nil {
+		return
+	}
+	res.Capabilities.Tasks = nil // of the other protocol
+	res.Capabilities.Extensions = withExtension(res.Capabilities.Extensions, task.ExtensionID, struct{}{})
+}
+
+func (t *taskHooks) listed(ctx context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
+	if wireOf(ctx, server.ClientSessionFromContext(ctx)) == nil {
+		return
+	}
+	version := t.client(ctx).Version
+	for i, tool := range res.Tools {
+		switch {
+		case mcp.IsModernProtocol(version):
+			res.Tools[i].Execution = nil
+		case version == legacyVersion:
+			if support := task.LegacySupport(t.calls.Policy.Soft(tool.Name)); support != "" {
+				res.Tools[i].Execution = &mcp.ToolExecution{TaskSupport: mcp.TaskSupport(support)}
+			}
+		}
+	}
+}
+
+// called takes the "task" out of a call that is to become one of ours, since mcp-go would make it
+// one of its own.
+func (t *taskHooks) called(ctx context.Context, _ any, r *mcp.CallToolRequest) {
+	if r.Params.Meta != nil {
+		delete(r.Params.Meta.AdditionalFields, askedKey)
+	}
+	session := server.ClientSessionFromContext(ctx)
+	if r.Params.Task == nil || wireOf(ctx, session) == nil {
+		return
+	}
+	tool := t.server.GetTool(r.Params.Name)
+	if with, ok := session.(server.SessionWithTools); ok {
+		if own, ok := with.GetSessionTools()[r.Params.Name]; ok {
+			tool = &own
+		}
+	}
+	if tool == nil {
+		return // AddTaskTool
+	}
+	if support := tool.Tool.Execution; support != nil {
+		soft, _ := t.calls.Policy.Soft(r.Params.Name)
+		if support.TaskSupport == mcp.TaskSupportRequired || soft == 0 && support.TaskSupport == mcp.TaskSupportOptional {
+			return
+		}
+	}
+	r.Params.Task = nil
+	if r.Params.Meta == nil {
+		r.Params.Meta = new(mcp.Meta)
+	}
+	r.Params.Meta.SetMetaField(askedKey, true)
+}
+
+// asked reports whether the client asks for a task, and takes the mark of that away.
+func asked(r *mcp.CallToolRequest) bool {
+	if r.Params.Meta == nil {
+		return false
+	}
+	_, ok := r.Params.Meta.AdditionalFields[askedKey]
+	if ok {
+		delete(r.Params.Meta.AdditionalFields, askedKey)
+		if r.Params.Meta.ProgressToken == nil && len(r.Params.Meta.AdditionalFields) == 0 {
+			r.Params.Meta = nil
+		}
+	}
+	return ok
+}
+
+// requested answers the requests about tasks. mcp-go calls it with a message that it has parsed,
+// for a session that it knows.
+func (t *taskHooks) requested(ctx context.Context, _, message any) error {
+	raw, _ := message.(json.RawMessage)
+	if !bytes.Contains(raw, []byte("task")) {
+		return nil
+	}
+	w := wireOf(ctx, server.ClientSessionFromContext(ctx))
+	if w == nil {
+		return nil
+	}
+	var m struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	if json.Unmarshal(raw, &m) != nil {
+		return nil
+	}
+	listen := m.Method == string(mcp.MethodSubscriptionsListen)
+	if !listen && !strings.HasPrefix(m.Method, "tasks/") {
+		return nil
+	}
+	var p requestParams
+	_ = json.Unmarshal(m.Params, &p)
+	c := t.client(ctx)
+	if v := p.version(); mcp.IsModernProtocol(v) { // mcp-go finds that out later
+		if !mcp.IsValidProtocolVersion(v) || p.Meta.Capabilities == nil {
+			return nil // and refuses it
+		}
+		c.Version = v
+		_, c.Declared = p.Meta.Capabilities.Extensions[task.ExtensionID]
+	}
+	if listen {
+		if !mcp.IsModernProtocol(c.Version) || p.Notifications.TaskIDs == nil || c.Declared {
+			return nil
+		}
+		return w.answer(c.Version, nil, missingCapability())
+	}
+	if err := p.mismatch(w.header, m.Method, c.Version, m.Params); err != nil {
+		return w.answer(c.Version, nil, err)
+	}
+	fields, err := t.tasks.Serve(ctx, task.Request{Method: m.Method, Params: m.Params, Client: c})
+	if e := (*task.Error)(nil); errors.As(err, &e) && e.Code == task.CodeInvalidParams && t.own.Load() && !mcp.IsModernProtocol(c.Version) {
+		return nil // perhaps it is one of mcp-go's
+	}
+	return w.answer(c.Version, fields, err)
+}
+
+// requestParams are what a hook has to know of those of a request.
+type requestParams struct {
+	TaskID        string `json:"taskId"`
+	Notifications struct {
+		TaskIDs []string `json:"taskIds"`
+	} `json:"notifications"`
+	Meta struct {
+		Version      any `json:"io.modelcontextprotocol/protocolVersion"`
+		Capabilities *struct {
+			Extensions map[string]json.RawMessage `json:"extensions"`
+		} `json:"io.modelcontextprotocol/clientCapabilities"`
+	} `json:"_meta"`
+}
+
+func (p *requestParams) version() string {
+	v, _ := p.Meta.Version.(string)
+	return v
+}
+
+// mismatch checks the headers of a request about a task, as mcp-go checks those of the methods that
+// it knows.
+func (p *requestParams) mismatch(h http.Header, method, version string, params json.RawMessage) error {
+	if h.Get(mcp.HeaderProtocolVersion) == "" || !mcp.IsModernProtocol(version) { // also over SSE
+		return nil
+	}
+	if err := mcp.ValidateStandardHeaders(h.Get, version, mcp.MCPMethod(method), params); err != nil {
+		return &task.Error{Code: mcp.HEADER_MISMATCH, Message: err.Error()}
+	}
+	name, ok := mcp.DecodeHeaderValue(h.Get(mcp.HeaderName))
+	if p.TaskID != "" && (!ok || name != p.TaskID) {
+		return &task.Error{Code: mcp.HEADER_MISMATCH, Message: mcp.HeaderName + " header does not match the taskId of the body"}
+	}
+	return nil
+}
+
+func missingCapability() *task.Error {
+	data, _ := json.Marshal(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{task.ExtensionID: struct{}{}}}})
+	return &task.Error{Code: task.CodeMissingCapability, Message: "Missing required client capability", Data: data}
+}
+
+// answer returns the error with which a hook has a request answered: with a result or an error.
+func (w *wire) answer(version string, fields map[string]any, err error) error {
+	r := replyOf(fields, err)
+	if mcp.IsModernProtocol(version) {
+		w.setStatus(r.status())
+	}
+	return &standIn{r}
+}
+
+func replyOf(fields map[string]any, err error) reply {
+	var r reply
+	if err == nil {
+		if r.Result, err = json.Marshal(fields); err == nil {
+			return r
+		}
+	}
+	var e *task.Error
+	if !errors.As(err, &e) {
+		e = &task.Error{Code: task.CodeInternal, Message: err.Error()}
+	}
+	r.Error, _ = json.Marshal(e)
+	return r
+}
+
+// status is that of an HTTP response with the reply, from 2026-07-28 on.
+func (r reply) status() int {
+	var e struct{ Code int }
+	_ = json.Unmarshal(r.Error, &e)
+	switch e.Code {
+	case mcp.METHOD_NOT_FOUND:
+		return http.StatusNotFound
+	case mcp.INVALID_PARAMS, mcp.HEADER_MISMATCH, mcp.MISSING_REQUIRED_CLIENT_CAPABILITY:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
+// A sessionRun is a run and the session of its call: a tool may run a server itself, whose calls
+// have its context too and are others.
+type sessionRun struct {
+	session server.ClientSession
+	run     *task.Run
+}
+
+type runKey struct{}
+
+// runOf returns the run of a call of session, nil where it stays plain.
+func runOf(ctx context.Context, session server.ClientSession) *task.Run {
+	if r, _ := ctx.Value(runKey{}).(*sessionRun); r != nil && r.session == session {
+		return r.run
+	}
+	return nil
+}
+
+// taskCall returns a call as package task needs to know it, and false if it can only be plain. That
+// is what most calls are, and they pay for no more than this.
+func (s *settings) taskCall(ctx context.Context, session server.ClientSession, request *mcp.CallToolRequest) (c task.Call, ok bool) {
+	c.Soft, c.TaskOnly = s.calls.Policy.Soft(request.Params.Name)
+	c.Asked = asked(request)
+	if !s.offered {
+		c.Asked, c.TaskOnly = false, false
+	}
+	if !c.Asked && !c.TaskOnly && c.Soft == 0 && s.continuation == nil {
+		return c, false
+	}
+	c.Tool, c.Await, c.Continuation = request.Params.Name, s.await, s.continuation
+	if c.Client = s.client(ctx); !s.offered {
+		c.Client.Declared = false
+	}
+	return c, true
+}
+
+// outlive runs a call that may become a task or a continuation.
+func (s *settings) outlive(ctx context.Context, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
+	session := server.ClientSessionFromContext(ctx)
+	c, ok := s.taskCall(ctx, session, &request)
+	if !ok {
+		return s.supervise(ctx, request, next)
+	}
+	w := wireOf(ctx, session)
+	modern := mcp.IsModernProtocol(c.Client.Version)
+	if !modern {
+		c.Changed = statusSender(ctx, w)
+	}
+	var state string // of the questions that were asked last
+	run := func(ctx context.Context, answers map[string]json.RawMessage) (*mcp.CallToolResult, error) {
+		request := request
+		if answers != nil {
+			request.Params.MultiRoundTripParams = mcp.MultiRoundTripParams{InputResponses: inputResponses(answers), RequestState: state}
+		}
+		ctx = context.WithValue(ctx, runKey{}, &sessionRun{session, task.FromContext(ctx)})
+		return s.supervise(ctx, request, next)
+	}
+	encode := func(res *mcp.CallToolResult, err error) task.Answer {
+		if err == nil && res != nil && res.NeedsInput() {
+			state = res.RequestState
+		}
+		if err != nil {
+			res, err = answer(res, err)
+		}
+		return answerOf(res, err, modern)
+	}
+	res, record, err := task.Do(ctx, s.tasks, c, run, encode)
+	var refused *task.Error
+	switch {
+	case record != nil && record.Form == task.Continued:
+		return resultOf(record.Handle())
+	case record != nil:
+		return standInResult(replyOf(record.Handle(), nil)), nil
+	case w != nil && errors.As(err, &refused):
+		return w.refuse(c.Client.Version, refused), nil
+	}
+	return res, err
+}
+
+// refuse returns what a tool returns in place of an error that mcp-go would give another code.
+func (w *wire) refuse(version string, e *task.Error) *mcp.CallToolResult {
+	r := replyOf(nil, e)
+	if mcp.IsModernProtocol(version) {
+		w.setStatus(r.status())
+	}
+	return standInResult(r)
+}
+
+// statusSender sends what a task of 2025-11-25 says of itself.
+func statusSender(ctx context.Context, w *wire) func(method string, params map[string]any) {
+	session, of := server.ClientSessionFromContext(ctx), server.ServerFromContext(ctx)
+	if w == nil || of == nil || session == nil || session.SessionID() == "" {
+		return nil // nobody would get it
+	}
+	ctx = context.WithoutCancel(ctx)
+	return func(method string, params map[string]any) {
+		if w.notify(method, params, func() bool { return false }) == errNoWire {
+			_ = of.SendNotificationToClient(ctx, method, params)
+		}
+	}
+}
+
+func inputResponses(answers map[string]json.RawMessage) mcp.InputResponses {
+	out := make(mcp.InputResponses, len(answers))
+	for key, raw := range answers {
+		var r mcp.InputResponse
+		if r.UnmarshalJSON(raw) == nil {
+			out[key] = r
+		}
+	}
+	return out
+}
+
+// answerOf is what a call was answered with, in JSON.
+func answerOf(res *mcp.CallToolResult, err error, modern bool) task.Answer {
+	var a task.Answer
+	if err == nil && res == nil {
+		err = errors.New("the tool has returned no result")
+	}
+	if err == nil && modern && res.NeedsInput() && len(res.InputRequests) > 0 {
+		a.Questions = make(map[string]json.RawMessage, len(res.InputRequests))
+		for key, q := range res.InputRequests {
+			if a.Questions[key], err = json.Marshal(q); err != nil {
+				break
+			}
+		}
+		if err == nil {
+			return a
+		}
+	}
+	if err == nil {
+		if modern && res.ResultType == "" {
+			complete := *res
+			complete.ResultType = mcp.ResultTypeComplete
+			res = &complete
+		}
+		if a.Result, err = json.Marshal(res); err == nil {
+			return a
+		}
+	}
+	a.Error = new(task.Error)
+	if !errors.As(err, &a.Error) {
+		a.Error = &task.Error{Code: task.CodeInternal, Message: err.Error()}
+	}
+	return a
+}
+
+// resultOf is a result from the fields that it has on the wire.
+func resultOf(fields map[string]any) (*mcp.CallToolResult, error) {
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	res := new(mcp.CallToolResult)
+	return res, json.Unmarshal(raw, res)
+}
+
+// relatedTo returns the _meta of what belongs to a task of 2025-11-25; nil where it is none.
+func relatedTo(run *task.Run, meta map[string]any) map[string]any {
+	if form, ok := run.Handed(); !ok || form != task.Legacy {
+		return meta
+	}
+	meta = maps.Clone(meta)
+	if meta == nil {
+		meta = make(map[string]any)
+	}
+	meta[task.RelatedKey] = map[string]any{"taskId": run.ID()}
+	return meta
+}

@@ -1,0 +1,672 @@
+package mcpgo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// taskPolicy has the limits of the tools of newTaskServer.
+func taskPolicy() *timeout.Policy {
+	limits := timeout.Config{Total: never, Grace: patience}
+	return &timeout.Policy{
+		Default: limits,
+		Lookup:  func(string) (string, bool) { return "", false },
+		Tools: map[string]timeout.Tool{
+			"held":    {Config: limits, Soft: 30 * ms},
+			"quick":   {Config: limits, Soft: never - 1},
+			"patient": {Config: limits, Soft: never - 1},
+			"now":     {Config: limits, Soft: -1},
+			"only":    {Config: limits, TaskOnly: true},
+			"fails":   {Config: limits, Soft: -1},
+			"breaks":  {Config: limits, Soft: -1},
+			"stopped": {Config: timeout.Config{Total: 100 * ms, Grace: patience}, Soft: -1},
+			"asks":    {Config: limits, Soft: -1},
+			"elicits": {Config: limits, Soft: -1},
+			"later":   {Config: limits, Soft: 30 * ms},
+		},
+	}
+}
+
+// A taskServer has tools that become tasks.
+type taskServer struct {
+	*server.MCPServer
+	started chan context.Context // of those that wait
+	release chan bool
+}
+
+func newTaskServer(t *testing.T, opts ...mcpgo.Option) *taskServer {
+	t.Helper()
+	s := &taskServer{
+		server.NewMCPServer("test", "1", server.WithToolCapabilities(false), server.WithElicitation()),
+		make(chan context.Context, 1000), make(chan bool, 1000),
+	}
+	mcpgo.Install(s.MCPServer, taskPolicy(), append([]mcpgo.Option{mcpgo.WithInterval(1)}, opts...)...)
+	add := func(name string, h server.ToolHandlerFunc) { s.AddTool(mcp.NewTool(name), h) }
+	for _, name := range []string{"held", "patient", "now", "only", "plain"} {
+		add(name, func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			progress.Report(ctx, progress.Update{Progress: 1, Total: 3, Message: "begun"})
+			s.started <- ctx
+			select {
+			case <-s.release:
+				return mcp.NewToolResultText("done " + r.GetString("what", "")), nil
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		})
+	}
+	add("quick", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText("quick"), nil
+	})
+	add("fails", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultError("no such file"), nil
+	})
+	add("breaks", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, errOwn })
+	add("stopped", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		<-ctx.Done()
+		return mcp.NewToolResultText("half of it"), nil
+	})
+	question := mcp.ElicitationParams{Message: "Who?", RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}}}
+	ask := func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		a := server.ElicitationResponse(r.Params.InputResponses, "name")
+		if a == nil {
+			return server.NewInputRequestBuilder("asked").Elicit("name", question).ToolResult(), nil
+		}
+		return mcp.NewToolResultText(fmt.Sprint(a.Action, " ", a.Content, " ", r.Params.RequestState)), nil
+	}
+	add("asks", ask)
+	// Asks at once, and takes its time with the answer.
+	add("later", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if len(r.Params.InputResponses) > 0 {
+			time.Sleep(100 * ms)
+		}
+		return ask(ctx, r)
+	})
+	add("elicits", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		res, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: question})
+		if err != nil {
+			return nil, err
+		}
+		return mcp.NewToolResultText(fmt.Sprint(res.Action, " ", res.Content)), nil
+	})
+	return s
+}
+
+func newTasks(t *testing.T, opts ...task.Option) *task.Tasks {
+	t.Helper()
+	tasks := task.New(append([]task.Option{task.WithPoll(20 * ms)}, opts...)...)
+	t.Cleanup(func() {
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return tasks
+}
+
+// SPEC 11.1, 11.2, 11.3: a call that reaches its soft limit becomes a task, runs on, and its result
+// is fetched, over every transport and in both protocols.
+func TestCallBecomesATask(t *testing.T) {
+	over(t, func(t *testing.T, w way) {
+		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+		p := w.connect(t, s.MCPServer)
+		id := p.handle("held", map[string]any{"arguments": map[string]any{"what": "it"}})
+		if res := p.get(id, "working"); res["taskId"] != id || res["createdAt"] == "" {
+			t.Errorf("working: %v", res)
+		}
+		s.release <- true
+		res, fault := p.result(id)
+		if d := cmp.Diff([]string{"done it"}, textsOf(res)); d != "" || fault != nil {
+			t.Errorf("%v %v", res, fault)
+		}
+		if again, _ := p.result(id); !cmp.Equal(res, again) {
+			t.Errorf("fetched again: %v, before that %v", again, res)
+		}
+		p.get(id, "completed")
+		if len(s.started) != 1 {
+			t.Errorf("the tool was called %d times", len(s.started))
+		}
+	})
+}
+
+// A call that is done before its soft limit is answered as ever, and so is one of a client that
+// does not say that it can take tasks.
+func TestPlainCalls(t *testing.T) {
+	over(t, func(t *testing.T, w way) {
+		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+		p := w.connect(t, s.MCPServer)
+		res, fault := p.call("tools/call", map[string]any{"name": "quick"})
+		if d := cmp.Diff([]string{"quick"}, textsOf(res)); d != "" || fault != nil {
+			t.Errorf("quick: %v %v", res, fault)
+		}
+		p.declares = false
+		time.AfterFunc(80*ms, func() { s.release <- true })
+		res, fault = p.call("tools/call", map[string]any{"name": "held"})
+		if d := cmp.Diff([]string{"done "}, textsOf(res)); d != "" || fault != nil {
+			t.Errorf("held: %v %v", res, fault)
+		}
+	})
+}
+
+// SPEC 11.6 and what the protocols say of failures: how each end of a tool looks as a task.
+func TestTaskEnds(t *testing.T) {
+	over(t, func(t *testing.T, w way) {
+		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+		p := w.connect(t, s.MCPServer)
+		for _, tc := range []struct {
+			tool           string
+			status, legacy string
+			texts          []string
+			outcome        string
+			fault          float64
+		}{
+			{tool: "fails", status: "completed", legacy: "failed", texts: []string{"no such file"}},
+			{tool: "stopped", status: "completed", legacy: "failed", texts: []string{"Tool exceeded wall-clock limit of 0.1s.", "half of it"}, outcome: "total"},
+			{tool: "breaks", status: "failed", legacy: "failed", fault: -32603},
+		} {
+			id := p.handle(tc.tool, nil)
+			if !w.modern {
+				tc.status = tc.legacy
+			}
+			p.get(id, tc.status)
+			res, fault := p.result(id)
+			if d := cmp.Diff(tc.texts, textsOf(res)); d != "" {
+				t.Errorf("%s: %v", tc.tool, d)
+			}
+			if tc.fault != 0 && (fault["code"] != tc.fault || fault["message"] != errOwn.Error()) {
+				t.Errorf("%s: %v", tc.tool, fault)
+			}
+			if tc.outcome == "" {
+				continue
+			}
+			meta, _ := res["_meta"].(map[string]any)
+			if o, _ := meta[toolcall.OutcomeKey].(map[string]any); o["kind"] != tc.outcome || o["exitCode"] != 124.0 {
+				t.Errorf("%s: outcome %v", tc.tool, meta)
+			}
+		}
+	})
+}
+
+// SPEC 11.5: tasks/cancel is an abort, and the status is cancelled at once and for good.
+func TestTaskCancel(t *testing.T) {
+	over(t, func(t *testing.T, w way) {
+		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+		p := w.connect(t, s.MCPServer)
+		id := p.handle("now", nil)
+		ctx := within(t, s.started, "the start")
+		res, fault := p.call("tasks/cancel", map[string]any{"taskId": id})
+		if fault != nil || !w.modern && res["status"] != "cancelled" {
+			t.Errorf("%v %v", res, fault)
+		}
+		p.get(id, "cancelled")
+		select {
+		case <-ctx.Done():
+			if !errors.Is(context.Cause(ctx), task.ErrCancelled) {
+				t.Errorf("the tool: %v", context.Cause(ctx))
+			}
+		case <-time.After(patience):
+			t.Error("the tool goes on")
+		}
+		_, fault = p.call("tasks/cancel", map[string]any{"taskId": id})
+		if w.modern != (fault == nil) {
+			t.Errorf("again: %v", fault)
+		}
+		p.get(id, "cancelled")
+	})
+}
+
+// SPEC 11.5: after the handle a client that goes away means nothing to the task.
+func TestTaskOutlivesItsConnection(t *testing.T) {
+	over(t, func(t *testing.T, w way) {
+		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+		var url string
+		var client *http.Client
+		ts := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s.MCPServer)))
+		defer ts.Close()
+		url, client = ts.URL, ts.Client()
+		p := &peer{t: t, modern: w.modern, declares: true, inbox: make(chan message, 1000)}
+		p.streamable(url, client)
+		if !w.modern {
+			p.initialize()
+		}
+		id := p.handle("now", nil)
+		ctx := within(t, s.started, "the start")
+		ts.CloseClientConnections()
+		time.Sleep(50 * ms)
+		if ctx.Err() != nil {
+			t.Fatalf("the tool: %v", context.Cause(ctx))
+		}
+		s.release <- true
+		if res, fault := p.result(id); len(textsOf(res)) != 1 || fault != nil {
+			t.Errorf("%v %v", res, fault)
+		}
+	}, "http 2025", "http 2026")
+}
+
+// Before the handle a client that goes away takes the tool with it.
+func TestNoTaskForAClientThatHasGone(t *testing.T) {
+	over(t, func(t *testing.T, w way) {
+		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+		p := w.connect(t, s.MCPServer)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			p.send(ctx, p.id(), "tools/call", p.params(map[string]any{"name": "patient"}))
+		})
+		tool := within(t, s.started, "the start")
+		cancel()
+		select {
+		case <-tool.Done():
+		case <-time.After(patience):
+			t.Error("the tool goes on")
+		}
+		calls.Wait()
+	}, "http")
+}
+
+// What initialize, server/discover and tools/list say.
+func TestTasksAreDeclared(t *testing.T) {
+	over(t, func(t *testing.T, w way) {
+		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)), mcpgo.WithDeclaredLimits())
+		p := w.connect(t, s.MCPServer)
+		var said map[string]any
+		if w.modern {
+			said, _ = p.call("server/discover", nil)
+		} else {
+			said = p.initialize()
+		}
+		capabilities := said["capabilities"].(map[string]any)
+		extensions, _ := capabilities["extensions"].(map[string]any)
+		legacy := map[string]any{"cancel": map[string]any{}, "requests": map[string]any{"tools": map[string]any{"call": map[string]any{}}}}
+		if !strings.HasSuffix(w.name, "stateless") {
+			legacy["list"] = map[string]any{}
+		}
+		want := any(legacy)
+		if w.modern {
+			want = nil
+		}
+		if d := cmp.Diff(want, capabilities["tasks"]); d != "" {
+			t.Error(d)
+		}
+		if got, ok := extensions[task.ExtensionID]; ok != w.modern || ok && !cmp.Equal(got, map[string]any{}) {
+			t.Errorf("extensions: %v", extensions)
+		}
+
+		res, _ := p.call("tools/list", nil)
+		support, soft := map[string]any{}, map[string]any{}
+		for _, tool := range res["tools"].([]any) {
+			tool := tool.(map[string]any)
+			if e, ok := tool["execution"].(map[string]any); ok {
+				support[tool["name"].(string)] = e["taskSupport"]
+			}
+			limits := tool["_meta"].(map[string]any)[toolcall.LimitsKey].(map[string]any)
+			if ms, ok := limits["softMs"]; ok {
+				soft[tool["name"].(string)] = ms
+			}
+		}
+		wantSupport := map[string]any{"held": "optional", "now": "optional", "only": "required", "quick": "optional", "patient": "optional", "fails": "optional",
+			"breaks": "optional", "stopped": "optional", "asks": "optional", "elicits": "optional", "later": "optional"}
+		if w.modern {
+			wantSupport = map[string]any{}
+		}
+		if d := cmp.Diff(wantSupport, support); d != "" {
+			t.Error(d)
+		}
+		if len(soft) != 11 || soft["held"] != 30.0 || soft["now"] != 0.0 {
+			t.Errorf("soft limits: %v", soft)
+		}
+	})
+}
+
+// Without Serve or WrapHTTP nothing is declared, and calls are plain.
+func TestNoTasksWithoutTheWire(t *testing.T) {
+	for _, l := range named("stdio 2025", "stdio 2026", "sse 2025", "http 2025", "http 2026") {
+		t.Run(l.name, func(t *testing.T) {
+			s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+			c := l.connect(t, s.MCPServer)
+			if got := c.GetServerCapabilities(); got.Tasks != nil || len(got.Extensions) > 0 {
+				t.Errorf("%+v", got)
+			}
+			tools, err := c.ListTools(soon(t), mcp.ListToolsRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tool := range tools.Tools {
+				if tool.Execution != nil {
+					t.Errorf("%s: %+v", tool.Name, tool.Execution)
+				}
+			}
+			time.AfterFunc(80*ms, func() { s.release <- true })
+			if res, err := c.CallTool(soon(t), call{tool: "held"}.request()); err != nil || view(t, res).Texts[0] != "done " {
+				t.Errorf("%v %v", res, err)
+			}
+			if _, err := c.CallTool(soon(t), call{tool: "only"}.request()); err == nil {
+				t.Error("a tool that is only a task was called")
+			}
+		})
+	}
+}
+
+// What a request gets that makes no sense: code and, from 2026-07-28 on, the status over HTTP.
+func TestTaskErrors(t *testing.T) {
+	over(t, func(t *testing.T, w way) {
+		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+		p := w.connect(t, s.MCPServer)
+		id := p.handle("now", nil)
+		for _, tc := range []struct {
+			name         string
+			method       string
+			params       map[string]any
+			undeclared   bool
+			code, legacy float64 // 0: none
+			status       int
+		}{
+			{name: "unknown", method: "tasks/get", params: map[string]any{"taskId": "x"}, code: -32602, legacy: -32602, status: 400},
+			{name: "no id", method: "tasks/get", code: -32602, legacy: -32602, status: 400},
+			{name: "result", method: "tasks/result", params: map[string]any{"taskId": "x"}, code: -32601, legacy: -32602, status: 404},
+			{name: "update", method: "tasks/update", params: map[string]any{"taskId": "x"}, code: -32602, legacy: -32601, status: 400},
+			{name: "cancel", method: "tasks/cancel", params: map[string]any{"taskId": "x"}, code: -32602, legacy: -32602, status: 400},
+			{name: "no such method", method: "tasks/nonsense", params: map[string]any{"taskId": "x"}, code: -32601, legacy: -32601, status: 404},
+			{name: "not declared", method: "tasks/get", params: map[string]any{"taskId": id}, undeclared: true, code: -32021, status: 400},
+			{name: "only a task", method: "tools/call", params: map[string]any{"name": "only"}, undeclared: true, code: -32021, legacy: -32601, status: 400},
+			{name: "listen", method: "subscriptions/listen", params: map[string]any{"notifications": map[string]any{"taskIds": []string{id}}}, undeclared: true, code: -32021, legacy: -32601, status: 400},
+			{name: "a tool that is none", method: "tools/call", params: map[string]any{"name": "none", "task": map[string]any{}}, code: -32602, legacy: -32602, status: 400},
+		} {
+			t.Run(tc.name, func(t *testing.T) {
+				p.declares = !tc.undeclared
+				defer func() { p.declares = true }()
+				m, status := p.send(soon(t), p.id(), tc.method, p.params(tc.params))
+				fault := object(t, m.Error)
+				want := tc.code
+				if !w.modern {
+					want, tc.status = tc.legacy, 200
+				}
+				if want == 0 {
+					want = -1
+					fault = map[string]any{"code": -1.0}
+				}
+				if fault["code"] != want || status != 0 && status != tc.status {
+					t.Errorf("%s %s, status %d; want %v and %d", m.Result, m.Error, status, want, tc.status)
+				}
+				if want == -32021 && !strings.Contains(string(m.Error), `"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}`) {
+					t.Errorf("%s", m.Error)
+				}
+			})
+		}
+		s.release <- true
+	})
+}
+
+// SPEC 11.4: the newest detail is the status message; progress goes on by the call's token before
+// 2026-07-28, and not from then on.
+func TestTaskProgress(t *testing.T) {
+	over(t, func(t *testing.T, w way) {
+		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+		step := make(chan bool)
+		s.AddTool(mcp.NewTool("now"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			for i := range 2 {
+				<-step
+				progress.Report(ctx, progress.Update{Progress: float64(i + 1), Message: fmt.Sprint("step ", i+1)})
+			}
+			<-step
+			return mcp.NewToolResultText("done"), nil
+		})
+		p := w.connect(t, s.MCPServer)
+		if !w.modern {
+			p.listen()
+		}
+		id := p.handle("now", map[string]any{"_meta": map[string]any{"progressToken": "token"}})
+		for i := range 2 {
+			step <- true
+			for deadline := time.Now().Add(patience); ; time.Sleep(10 * ms) {
+				res := p.get(id, "working")
+				if m, _ := res["statusMessage"].(string); strings.Contains(m, fmt.Sprint("step ", i+1)) {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("%v", res)
+				}
+			}
+		}
+		step <- true
+		p.get(id, "completed")
+		var notes []string
+		related := true
+		for empty := false; !empty; {
+			select {
+			case m := <-p.inbox:
+				if m.Method == "notifications/progress" {
+					notes = append(notes, string(m.Params))
+					related = related && strings.Contains(string(m.Params), id)
+				}
+			case <-time.After(100 * ms):
+				empty = true
+			}
+		}
+		if w.modern && len(notes) > 0 {
+			t.Errorf("%v", notes)
+		}
+		stateless := strings.HasSuffix(w.name, "stateless") // there is nowhere to send to
+		if !w.modern && !stateless && len(notes) == 0 {
+			t.Error("no progress")
+		}
+		if w.name == "stdio 2025" && !related {
+			t.Errorf("without %s: %v", task.RelatedKey, notes)
+		}
+	})
+}
+
+// SPEC 11.4: a question in a task. From 2026-07-28 on the task has it, and the tool is called again;
+// before that it is a request to the client, over whatever stream there is. Over SSE mcp-go cannot ask,
+// and without sessions it takes no answer.
+func TestTaskAsks(t *testing.T) {
+	answer := map[string]any{"action": "accept", "content": map[string]any{"name": "Alice"}}
+	over(t, func(t *testing.T, w way) {
+		if w.name == "sse 2025" || w.name == "http 2025 stateless" {
+			return
+		}
+		for _, tool := range []string{"asks", "elicits"} {
+			if w.modern && tool == "elicits" {
+				continue // a server cannot ask there
+			}
+			for _, listening := range []bool{true, false} {
+				if listening && !strings.HasPrefix(w.name, "http 2025") {
+					continue
+				}
+				t.Run(fmt.Sprint(tool, " listening=", listening), func(t *testing.T) {
+					s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+					p := w.connect(t, s.MCPServer)
+					if listening {
+						p.listen()
+					}
+					id := p.handle(tool, nil)
+					want := "accept map[name:Alice]"
+					if tool == "asks" {
+						want += " asked"
+					}
+					res := p.get(id, "input_required")
+					if w.modern {
+						requests := res["inputRequests"].(map[string]any)
+						if len(requests) != 1 {
+							t.Fatalf("%v", res)
+						}
+						answers := map[string]any{}
+						for key := range requests {
+							answers[key] = answer
+						}
+						if _, fault := p.call("tasks/update", map[string]any{"taskId": id, "inputResponses": answers}); fault != nil {
+							t.Fatal(fault)
+						}
+					} else {
+						go func() {
+							q := p.asked("elicitation/create")
+							if !strings.Contains(string(q.Params), `"io.modelcontextprotocol/related-task":{"taskId":"`+id) {
+								t.Errorf("%s", q.Params)
+							}
+							p.answer(q.ID, answer)
+						}()
+					}
+					got, fault := p.result(id)
+					if d := cmp.Diff([]string{want}, textsOf(got)); d != "" || fault != nil {
+						t.Errorf("%v %v", got, fault)
+					}
+				})
+			}
+		}
+	})
+}
+
+// A question that a tool returns before it is a task is a question of the call, from 2026-07-28 on;
+// the call with the answer may become a task.
+func TestAskedBeforeTheTask(t *testing.T) {
+	over(t, func(t *testing.T, w way) {
+		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+		p := w.connect(t, s.MCPServer)
+		res, fault := p.call("tools/call", map[string]any{"name": "later"})
+		if res["resultType"] != "input_required" {
+			t.Fatalf("%v %v", res, fault)
+		}
+		id := p.handle("later", map[string]any{"requestState": res["requestState"], "inputResponses": map[string]any{
+			"name": map[string]any{"action": "accept", "content": map[string]any{"name": "Alice"}}}})
+		got, fault := p.result(id)
+		if d := cmp.Diff([]string{"accept map[name:Alice] asked"}, textsOf(got)); d != "" || fault != nil {
+			t.Errorf("%v %v", got, fault)
+		}
+	}, "stdio 2026", "http 2026")
+}
+
+// SPEC 11.3: a task is its session's, or its principal's.
+func TestTaskBelongsToItsCaller(t *testing.T) {
+	over(t, func(t *testing.T, w way) {
+		type who struct{}
+		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)), mcpgo.WithPrincipal(func(ctx context.Context) string {
+			name, _ := ctx.Value(who{}).(string)
+			return name
+		}))
+		h := mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s.MCPServer, server.WithHTTPContextFunc(func(ctx context.Context, r *http.Request) context.Context {
+			return context.WithValue(ctx, who{}, r.URL.Query().Get("who"))
+		})))
+		ts := httptest.NewServer(h)
+		defer ts.Close()
+		as := func(name string) *peer {
+			p := &peer{t: t, modern: w.modern, declares: true, inbox: make(chan message, 1000)}
+			p.streamable(ts.URL+"?who="+name, ts.Client())
+			if !w.modern {
+				p.initialize()
+			}
+			return p
+		}
+		alice, again, bob := as("alice"), as("alice"), as("bob")
+		nobody, other := as(""), as("")
+		id, anonymous := alice.handle("now", nil), nobody.handle("now", nil)
+		knows := func(p *peer, id string) bool {
+			res, _ := p.call("tasks/get", map[string]any{"taskId": id})
+			return res["taskId"] == id
+		}
+		got := []bool{knows(alice, id), knows(again, id), knows(bob, id), knows(other, id), knows(nobody, anonymous), knows(other, anonymous)}
+		// Without a session whoever has the id is the one.
+		want := []bool{true, true, false, false, true, w.modern}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error(d)
+		}
+		if _, fault := bob.call("tasks/cancel", map[string]any{"taskId": id}); fault == nil {
+			t.Error("another's task was cancelled")
+		}
+		s.release <- true
+		s.release <- true
+	}, "http 2025", "http 2026")
+}
+
+// The list of protocol 2025-11-25.
+func TestTaskList(t *testing.T) {
+	over(t, func(t *testing.T, w way) {
+		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+		p := w.connect(t, s.MCPServer)
+		want := map[string]bool{}
+		for range 3 {
+			want[p.handle("now", nil)] = true
+		}
+		res, fault := p.call("tasks/list", nil)
+		if strings.HasSuffix(w.name, "stateless") {
+			if fault == nil {
+				t.Errorf("callers that cannot be told apart: %v", res)
+			}
+			want = map[string]bool{}
+		}
+		got := map[string]bool{}
+		tasks, _ := res["tasks"].([]any)
+		for _, task := range tasks {
+			got[task.(map[string]any)["taskId"].(string)] = true
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error(d)
+		}
+		for range 3 {
+			s.release <- true
+		}
+	}, "stdio 2025", "http 2025", "sse 2025")
+}
+
+// SPEC 11.7: when the server is told to end, tasks end with it.
+func TestTasksEndWithTheServer(t *testing.T) {
+	tasks := newTasks(t)
+	s := newTaskServer(t, mcpgo.WithTasks(tasks))
+	var drain toolcall.Drain
+	ts := httptest.NewServer(drain.Handler(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s.MCPServer))))
+	defer ts.Close()
+	p := &peer{t: t, modern: true, declares: true, inbox: make(chan message, 1000)}
+	p.streamable(ts.URL, ts.Client())
+	id := p.handle("now", nil)
+	ctx := within(t, s.started, "the start")
+	if err := drain.Shutdown(soon(t)); err != nil {
+		t.Error(err)
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, toolcall.ErrShutdown) {
+		t.Errorf("the tool: %v", cause)
+	}
+	if err := tasks.Shutdown(soon(t)); err != nil {
+		t.Error(err)
+	}
+	if res, fault := tasks.Serve(soon(t), task.Request{Method: "tasks/get", Params: []byte(`{"taskId":"` + id + `"}`),
+		Client: task.Client{Version: "2026-07-28", Declared: true}}); fault != nil || res["status"] != task.Completed {
+		t.Errorf("%v %v", res, fault)
+	}
+}
+
+// mcp-go's own tasks go on where the policy has no soft limit.
+func TestOwnTasksOfTheSDK(t *testing.T) {
+	s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+	server.WithTaskCapabilities(true, true, true)(s.MCPServer)
+	s.AddTool(mcp.NewTool("theirs", mcp.WithTaskSupport(mcp.TaskSupportOptional)), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		time.Sleep(30 * ms)
+		return mcp.NewToolResultText("theirs"), ctx.Err()
+	})
+	s.AddTool(mcp.NewTool("required", mcp.WithTaskSupport(mcp.TaskSupportRequired)), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText("required"), ctx.Err()
+	})
+	p := ways[0].connect(t, s.MCPServer)
+	for _, tool := range []string{"theirs", "required"} {
+		id := p.handle(tool, map[string]any{"task": map[string]any{}})
+		p.get(id, "completed")
+		res, fault := p.result(id)
+		if d := cmp.Diff([]string{tool}, textsOf(res)); d != "" || fault != nil {
+			t.Errorf("%v %v", res, fault)
+		}
+	}
+}
