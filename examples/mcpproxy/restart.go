@@ -40,6 +40,8 @@ type memory struct {
 	initialize  *message            // the host's request
 	initialized *message            // the notification after it
 	lists       map[string]bool     // that the server has, from its capabilities
+	version     string              // of the protocol
+	ownTasks    bool                // the server knows tasks itself
 	level       json.RawMessage     // of logging/setLevel
 	subscribed  map[string]*message // by the params of resources/subscribe
 }
@@ -61,21 +63,6 @@ func (s *session) remember(m *message) {
 		}
 	case "resources/unsubscribe":
 		delete(s.subscribed, string(m.Params))
-	}
-}
-
-// answered keeps what the server says about itself.
-func (s *session) answered(method string, m *message) {
-	if method != "initialize" && method != "server/discover" {
-		return
-	}
-	var result struct{ Capabilities map[string]json.RawMessage }
-	_ = json.Unmarshal(m.Result, &result)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lists = make(map[string]bool)
-	for _, list := range []string{"tools", "resources", "prompts"} {
-		_, s.lists[list] = result.Capabilities[list]
 	}
 }
 
@@ -276,7 +263,7 @@ func (s *session) lose(why string, again bool) {
 	}
 	lost := make(map[string]*inFlight)
 	for id, in := range s.requests {
-		if waits[id] {
+		if waits[id] || in.here != nil {
 			continue
 		}
 		if lost[id] = in; in.call == nil {
@@ -311,6 +298,9 @@ func (s *session) finish(err error) error {
 	waits := len(s.requests) > 0
 	s.mu.Unlock()
 	s.lose(s.why(), false)
+	if s.tasks != nil {
+		s.tasks.EndSession(s.name)
+	}
 	if waits {
 		s.refusing.Do(func() { close(s.refused) })
 	}
