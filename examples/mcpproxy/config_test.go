@@ -93,6 +93,7 @@ func TestBadSettings(t *testing.T) {
 		{"", "-alive output", `-alive="output": want any of progress, log, stderr, cpu, io, separated by commas`},
 		{"", "-url /mcp", `-url="/mcp": want a URL such as http://127.0.0.1:8137/mcp`},
 		{"", "-header Authorization", `-header="Authorization": want NAME: VALUE, such as "Authorization: Bearer $TOKEN"`},
+		{"", "-header A:$NO_SUCH_VARIABLE", `-header="A:$NO_SUCH_VARIABLE": want variables that the environment has; there is no NO_SUCH_VARIABLE`},
 		{"", "-url http://x/ --", `want a server, either -- COMMAND [ARG...] or -url URL; see -help`},
 		{"", "server", `argument="server": want a command after --, as in mcpproxy [flags] -- COMMAND [ARG...]`},
 		{"", "-frobnicate", `flag provided but not defined: -frobnicate`},

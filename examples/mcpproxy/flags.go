@@ -129,7 +129,17 @@ func parse(args []string, stderr io.Writer) (o *options, _ error) {
 		if !found || name == "" || strings.ContainsAny(name, " \t\r\n") {
 			return &settingError{"-header", fmt.Sprintf("%q", value), `NAME: VALUE, such as "Authorization: Bearer $TOKEN"`}
 		}
-		o.header.Add(name, os.ExpandEnv(strings.TrimSpace(text)))
+		missing := ""
+		o.header.Add(name, os.Expand(strings.TrimSpace(text), func(variable string) string {
+			value, ok := os.LookupEnv(variable)
+			if !ok {
+				missing = variable
+			}
+			return value
+		}))
+		if missing != "" {
+			return &settingError{"-header", fmt.Sprintf("%q", value), "variables that the environment has; there is no " + missing}
+		}
 		return nil
 	}))
 

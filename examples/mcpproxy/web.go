@@ -460,11 +460,25 @@ func (ws *webSession) route(m *message) {
 		ws.pending = append(ws.pending, m)
 	}
 	ws.streams.Unlock()
-	if st != nil {
+	if st == nil {
+		return
+	}
+	select {
+	case st.c <- m:
+		return
+	default:
+	}
+	send := func() {
 		select {
 		case st.c <- m:
 		case <-st.gone:
 		}
+	}
+	switch {
+	case ws.id != "":
+		send()
+	case m.isResponse(): // one that does not read must not hold up the others
+		go send()
 	}
 }
 
