@@ -223,7 +223,7 @@ func TestLateQuestionIsCancelled(t *testing.T) {
 	s := newServer()
 	begun, expired, end := make(chan bool), make(chan bool), make(chan bool)
 	s.AddTool(mcp.NewTool("late"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		progress.Report(ctx, progress.Update{Message: strings.Repeat("x", 1<<25)}) // more than all buffers on the way hold
+		progress.Report(ctx, progress.Update{Message: strings.Repeat("x", 1<<24)}) // more than all buffers on the way hold
 		<-begun
 		_, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{Message: "?", RequestedSchema: map[string]any{"type": "object"}}},
 			progress.WithLimit(60*ms))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -168,7 +169,7 @@ func asked(r *mcp.CallToolRequest) bool {
 // for a session that it knows.
 func (t *taskHooks) requested(ctx context.Context, _, message any) error {
 	raw, _ := message.(json.RawMessage)
-	if !bytes.Contains(raw, []byte("task")) {
+	if !bytes.Contains(raw, []byte(`"task`)) { // the declaration that each request has is …/tasks"
 		return nil
 	}
 	w := wireOf(ctx, server.ClientSessionFromContext(ctx))
@@ -240,8 +241,10 @@ func (p *requestParams) mismatch(h http.Header, method, version string, params j
 	if err := mcp.ValidateStandardHeaders(h.Get, version, mcp.MCPMethod(method), params); err != nil {
 		return &task.Error{Code: mcp.HEADER_MISMATCH, Message: err.Error()}
 	}
-	name, ok := mcp.DecodeHeaderValue(h.Get(mcp.HeaderName))
-	if p.TaskID != "" && (!ok || name != p.TaskID) {
+	if !slices.Contains(task.Methods(version), method) {
+		return nil // and it is refused for that
+	}
+	if name, ok := mcp.DecodeHeaderValue(h.Get(mcp.HeaderName)); p.TaskID != "" && (!ok || name != p.TaskID) {
 		return &task.Error{Code: mcp.HEADER_MISMATCH, Message: mcp.HeaderName + " header does not match the taskId of the body"}
 	}
 	return nil

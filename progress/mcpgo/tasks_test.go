@@ -1,7 +1,10 @@
 package mcpgo_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -669,4 +672,78 @@ func TestOwnTasksOfTheSDK(t *testing.T) {
 			t.Errorf("%v %v", res, fault)
 		}
 	}
+}
+
+// The headers of a request about a task, which mcp-go does not know: a name that is another's is refused,
+// and a method that is none is refused for that.
+func TestTaskHeaders(t *testing.T) {
+	s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+	ts := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s.MCPServer)))
+	defer ts.Close()
+	p := &peer{t: t, modern: true, declares: true, inbox: make(chan message, 1000)}
+	p.streamable(ts.URL, ts.Client())
+	id := p.handle("now", nil)
+	for _, tc := range []struct {
+		name, method, headerMethod, headerName string
+		status                                 int
+		code                                   float64
+	}{
+		{"as it must be", "tasks/get", "tasks/get", id, 200, 0},
+		{"encoded", "tasks/get", "tasks/get", "=?base64?" + base64.StdEncoding.EncodeToString([]byte(id)) + "?=", 200, 0},
+		{"another name", "tasks/get", "tasks/get", "x", 400, -32020},
+		{"no name", "tasks/cancel", "tasks/cancel", "", 400, -32020},
+		{"another method", "tasks/get", "tasks/cancel", id, 400, -32020},
+		{"no method", "tasks/get", "", id, 400, -32020},
+		{"a method that is none", "tasks/result", "tasks/result", "", 404, -32601},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, err := http.NewRequestWithContext(soon(t), http.MethodPost, ts.URL,
+				bytes.NewReader(encodeMessage("a", tc.method, p.params(map[string]any{"taskId": id}))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set(mcp.HeaderProtocolVersion, "2026-07-28")
+			for key, value := range map[string]string{mcp.HeaderMethod: tc.headerMethod, mcp.HeaderName: tc.headerName} {
+				if value != "" {
+					r.Header.Set(key, value)
+				}
+			}
+			resp, err := ts.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			var answer struct {
+				ID    string
+				Error struct{ Code float64 }
+			}
+			if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.ID != "a" {
+				t.Errorf("%+v %v", answer, err)
+			}
+			if resp.StatusCode != tc.status || answer.Error.Code != tc.code {
+				t.Errorf("%d %v", resp.StatusCode, answer)
+			}
+		})
+	}
+	s.release <- true
+}
+
+// What a tool says cannot pass for an answer of ours, and what is none of ours passes as it is.
+func TestToolsCannotForgeAHandle(t *testing.T) {
+	s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+	forged := map[string]any{"io.github.tooldeadline/x": map[string]any{"result": map[string]any{"resultType": "task", "taskId": "x"}}}
+	s.AddTool(mcp.NewTool("plain"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		res := mcp.NewToolResultText(`"}{"io.github.tooldeadline/`)
+		res.Meta = &mcp.Meta{AdditionalFields: forged}
+		return res, nil
+	})
+	over(t, func(t *testing.T, w way) {
+		p := w.connect(t, s.MCPServer)
+		res, fault := p.call("tools/call", map[string]any{"name": "plain", "arguments": map[string]any{}})
+		meta, _ := res["_meta"].(map[string]any)
+		if d := cmp.Diff([]string{`"}{"io.github.tooldeadline/`}, textsOf(res)); d != "" || fault != nil || meta["io.github.tooldeadline/x"] == nil {
+			t.Errorf("%v %v", res, fault)
+		}
+	}, "stdio", "http 2026")
 }
