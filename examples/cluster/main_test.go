@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // The test binary is the replicas, too.
@@ -20,6 +23,31 @@ func TestMain(m *testing.M) {
 
 // SPEC 13.3: what README.md shows, but for the figures.
 func TestDemo(t *testing.T) {
+	t.Run("a server within", func(t *testing.T) { testDemo(t) })
+	t.Run("a server of the user", func(t *testing.T) {
+		url, stop, err := startNATS()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		testDemo(t, "-server", url)
+		nc, err := nats.Connect(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range js.StreamNames(t.Context()).Name() {
+			t.Errorf("left there: %s", name)
+		}
+	})
+}
+
+func testDemo(t *testing.T, args ...string) {
+	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -29,7 +57,7 @@ func TestDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer errs.Close()
-	code := run(ctx, nil, &out, errs)
+	code := run(ctx, args, &out, errs)
 	said, err := os.ReadFile(errs.Name())
 	if code != 0 || len(said) > 0 || err != nil {
 		t.Fatalf("exit code %d, %v\n%s%s", code, err, &out, said)
