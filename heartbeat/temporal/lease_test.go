@@ -162,25 +162,31 @@ func TestDetails(t *testing.T) {
 // A beat's detail reaches the service also if the activity fails before the next renewal: the
 // SDK sends only what it was given.
 func TestDetailBeforeAnError(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		for _, fail := range []bool{true, false} {
-			a := &attempt{Info: activity.Info{HeartbeatTimeout: time.Minute}}
-			_, err := a.run(func(ctx context.Context, _ record) (any, error) {
-				heartbeat.BeatWith(ctx, "half")
-				if fail {
-					return nil, errors.New("disk full")
+	half := func(ctx context.Context, _ record) { heartbeat.BeatWith(ctx, "half") }
+	for _, tt := range []struct {
+		name string
+		do   func(context.Context, record)
+		err  error
+		want []sent
+	}{
+		{"it fails", half, errDisk, []sent{{0, `"half"`}}},
+		{"it succeeds", half, nil, nil},
+		{"it has details of its own, which the SDK has", func(ctx context.Context, r record) { r(ctx, 1); half(ctx, r) }, errDisk, []sent{{0, "1"}}},
+		{"no detail", func(ctx context.Context, _ record) { heartbeat.Beat(ctx) }, errDisk, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				a := &attempt{Info: activity.Info{HeartbeatTimeout: time.Minute}}
+				_, err := a.run(func(ctx context.Context, r record) (any, error) {
+					tt.do(ctx, r)
+					return nil, tt.err
+				})
+				if diff := cmp.Diff(tt.want, a.heartbeats()); err != tt.err || diff != "" {
+					t.Errorf("%v: heartbeats (-want +got):\n%s", err, diff)
 				}
-				return nil, nil
 			})
-			var want []sent
-			if fail {
-				want = []sent{{0, `"half"`}}
-			}
-			if diff := cmp.Diff(want, a.heartbeats()); diff != "" {
-				t.Errorf("%v: heartbeats (-want +got):\n%s", err, diff)
-			}
-		}
-	})
+		})
+	}
 }
 
 // What an activity has recorded it may change, as the SDK has encoded it by then.

@@ -1,6 +1,7 @@
 package taskjetstream_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"net"
@@ -108,7 +109,9 @@ func connect(t testing.TB, url string) jetstream.JetStream {
 // open opens a store on a connection of its own.
 func open(t testing.TB, url string, opts ...taskjetstream.Option) *taskjetstream.Store {
 	t.Helper()
-	s, err := taskjetstream.Open(t.Context(), connect(t, url), opts...)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*slack)
+	defer cancel()
+	s, err := taskjetstream.Open(ctx, connect(t, url), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
