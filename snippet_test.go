@@ -60,6 +60,15 @@ var snippetModules = []snippetModule{
 		stubs:   "var params struct{ Meta map[string]any }\nfunc serve(context.Context) error { return nil }\n",
 	},
 	{
+		dir: "progress/task/jetstream", pkgs: []string{"taskjetstream"},
+		imports: map[string]string{
+			"jetstream":     "github.com/nats-io/nats.go/jetstream",
+			"task":          core + "progress/task",
+			"taskjetstream": core + "progress/task/jetstream",
+		},
+		stubs: "var js jetstream.JetStream\nfunc serve(context.Context, *task.Tasks) error { return nil }\n",
+	},
+	{
 		dir: "examples/queues", pkgs: []string{"river", "asynq", "message"},
 		imports: map[string]string{
 			"asynq":     "github.com/hibiken/asynq",
@@ -69,6 +78,14 @@ var snippetModules = []snippetModule{
 			"river":     "github.com/riverqueue/river",
 			"rivertype": "github.com/riverqueue/river/rivertype",
 		},
+	},
+	{
+		dir: "heartbeat/temporal", pkgs: []string{"hbtemporal"},
+		imports: map[string]string{
+			"hbtemporal": core + "heartbeat/temporal", "client": "go.temporal.io/sdk/client",
+			"interceptor": "go.temporal.io/sdk/interceptor", "worker": "go.temporal.io/sdk/worker",
+		},
+		stubs: "var c client.Client\nfunc index(context.Context) error { return nil }\n",
 	},
 	{
 		dir:     ".",

@@ -12,7 +12,7 @@ import (
 type Event struct {
 	Time   time.Time // of the last beat
 	Count  uint64    // beats so far; see [Monitor.Count]
-	Detail any       // the newest that [BeatWith] gave, nil where there was none
+	Detail any       // the newest of [BeatWith], nil where there was none
 }
 
 // A Sink receives the beats of an execution. Its context is the one that [Relay] was

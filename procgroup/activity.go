@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
@@ -39,7 +39,12 @@ type Activity struct {
 // only while there is no output; without an idle limit never. A tree that works all the
 // time is never stopped by the idle limit, and one that does nothing is stopped when
 // neither output nor work was seen for the idle limit. As the last work may be noticed late,
-// that is up to a quarter of the idle limit after it was due, and never before.
+// that is up to a quarter of the idle limit after it was due, and never before. A limit that
+// falls due on a machine too busy to have looked in time waits for a look, a quarter of the
+// limit at most.
+//
+// Rates are of the time in which the tree could work: on Linux, time in which one of its
+// processes waited for a processor does not count.
 //
 // Bytes are those of reads and writes by system calls, pipes and files in memory included,
 // or from and to disks, as with files that are mapped, whichever is more. What is sent or
@@ -91,8 +96,11 @@ func (a *Activity) check() error {
 	return nil
 }
 
-// enough reports whether what was used in a stretch of time is a sign of life.
+// enough reports whether what was used in a stretch of time is a sign of life. Time in which
+// a process was ready to work and got no processor does not count: on a busy machine what
+// works may be far below a rate that one polling now and then, there too, does not reach.
 func (a *Activity) enough(used proctree.Usage, in time.Duration) bool {
+	in = time.Duration(float64(in) * (1 - used.Starved))
 	return (a.CPU && used.CPU > 0 && float64(used.CPU) >= a.CPURate*float64(in)) ||
 		(a.IO && used.IO > 0 && float64(used.IO) >= a.IORate*in.Seconds())
 }
@@ -105,17 +113,19 @@ const looksPerLimit = 6
 // A workWatch looks at the work of a tree while there is no output.
 //
 // It looks at the instants of a grid that all watches with the same idle limit share, so
-// that their looks at /proc are one.
+// that their looks at /proc are one. Where the limit falls due and the last look on the grid
+// was not in time, for the machine is busy, the engine asks for one more.
 type workWatch struct {
 	activity Activity
 	cell     *pulse.Cell // that of the command's execution
 	step     time.Duration
 	meter    proctree.Meter
+	probe    *pulse.Probe
 
-	mu     sync.Mutex // held during a look
+	over   atomic.Bool
+	turn   chan struct{} // held during a look, and while the timer is set; guards what follows
 	timer  pulse.Timer
 	looked time.Duration // when meter was last asked
-	over   bool
 }
 
 // watchWork begins to look at the work of the tree, if that is wanted. ctx is the command's
@@ -131,11 +141,17 @@ func startWatch(ctx context.Context, a Activity, meter func(io bool) proctree.Me
 	if !a.wanted() || idle == 0 {
 		return nil
 	}
-	w := &workWatch{activity: a, cell: cell, step: max(idle/looksPerLimit, time.Millisecond), meter: meter(a.IO)}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.timer = pulse.AfterFunc(cell.Clock(), w.untilNext(), w.look)
+	w := &workWatch{activity: a, cell: cell, step: max(idle/looksPerLimit, time.Millisecond), meter: meter(a.IO), turn: make(chan struct{}, 1)}
+	defer w.take()()
+	w.timer = pulse.AfterFunc(cell.Clock(), w.untilNext(), w.onGrid)
+	w.probe = cell.Probe(w.step/2, w.look)
 	return w
+}
+
+// take waits for the turn, and returns what gives it back.
+func (w *workWatch) take() (giveBack func()) {
+	w.turn <- struct{}{}
+	return func() { <-w.turn }
 }
 
 // stop returns when no look is under way, and none will be. It is safe on nil.
@@ -143,31 +159,40 @@ func (w *workWatch) stop() {
 	if w == nil {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.over = true
+	w.over.Store(true) // before its turn: a look that waits for its own has nothing to do then
+	defer w.take()()
 	w.timer.Stop()
+	w.probe.Close()
+}
+
+func (w *workWatch) onGrid() {
+	w.look()
+	defer w.take()()
+	if !w.over.Load() {
+		w.timer.Reset(w.untilNext())
+	}
 }
 
 func (w *workWatch) look() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.over {
+	defer w.take()()
+	if w.over.Load() {
 		return
 	}
+	w.probe.Begin()
+	defer w.probe.End()
 	now := w.cell.Now()
 	silence := now - w.cell.Last()
-	if silence >= w.step/2 {
-		// Work before the last sign of life may be among what was used. It counts all the
-		// same: as it cannot be told from what came after, the tree gets the benefit.
-		if used, ok := w.meter(); ok {
-			if w.activity.enough(used, min(silence, now-w.looked)) {
-				w.cell.Beat()
-			}
-			w.looked = now
-		}
+	if silence < w.step/2 || now-w.looked < w.step/2 {
+		return // too short for a rate
 	}
-	w.timer.Reset(w.untilNext())
+	// Work before the last sign of life may be among what was used. It counts all the
+	// same: as it cannot be told from what came after, the tree gets the benefit.
+	if used, ok := w.meter(); ok {
+		if w.activity.enough(used, min(silence, now-w.looked)) {
+			w.cell.Beat()
+		}
+		w.looked = now
+	}
 }
 
 // untilNext is the time to the next instant of the grid, at least half a step.

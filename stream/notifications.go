@@ -53,8 +53,8 @@ import (
 // Request.Cancel is not. An http.Client whose Timeout has passed puts a text of its own
 // in the place of the stream's error, though; leave it 0.
 //
-// Nothing is done between two reads, and no goroutine reads ahead: who does not read does
-// not reopen. Back-off and GiveUp are on the standard library's clock, whatever the Options
+// Nothing is done between two reads, and no goroutine reads ahead: without a Read nothing is
+// reopened. Back-off and GiveUp are on the standard library's clock, whatever the Options
 // say.
 //
 // The zero value is ready to use. Notifications may be used by any number of goroutines,

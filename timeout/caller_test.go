@@ -1,8 +1,11 @@
 package timeout_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,7 +105,12 @@ func TestNeverStarted(t *testing.T) {
 				Started:  func(context.Context, timeout.Snapshot) { t.Error("hook Started") },
 				Finished: func(context.Context, timeout.Snapshot) { t.Error("hook Finished") },
 			}
-			err := timeout.Run(tc.ctx, func(context.Context) error { t.Error("started"); return nil }, timeout.WithHooks(hooks))
+			var log bytes.Buffer
+			err := timeout.Run(tc.ctx, func(context.Context) error { t.Error("started"); return nil },
+				timeout.WithName("scan"), timeout.WithHooks(hooks), timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, `level=INFO msg="tool was not started" tool=scan error.`) {
+				t.Errorf("log:\n%s", line)
+			}
 			for _, target := range tc.is {
 				if !errors.Is(err, target) {
 					t.Errorf("errors.Is(%v, %v) is false", err, target)

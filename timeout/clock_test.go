@@ -103,6 +103,26 @@ func TestWithClock(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	// SPEC 3.12: that deadline is not one of the real time, which is decades ahead.
+	t.Run("the total of the execution around is the inner one's deadline", func(t *testing.T) {
+		started := false
+		err := mocked(t, timeout.Config{Total: time.Minute}, func(ctx context.Context, mock *clock.Mock, step func(time.Duration)) error {
+			step(10 * time.Second)
+			return timeout.Run(ctx, func(ctx context.Context) error {
+				started = true
+				step(50*time.Second - 1)
+				if ctx.Err() != nil {
+					t.Error("fired early")
+				}
+				step(1)
+				<-ctx.Done()
+				return nil
+			}, timeout.Config{Idle: time.Hour})
+		})
+		if e := stopped(t, err); !started || e.Kind != timeout.Total || e.Limit != time.Minute || e.Elapsed != time.Minute {
+			t.Errorf("%v after %v, started %v", e, e.Elapsed, started)
+		}
+	})
 	t.Run("the grace too", func(t *testing.T) {
 		release := make(chan struct{})
 		mock := clock.NewMock()

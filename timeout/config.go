@@ -112,8 +112,8 @@ var processDefault atomic.Pointer[Config]
 // without one of its own; those that run keep theirs. It is meant to be called
 // once, by main. It is safe for concurrent use.
 //
-// SetDefault(Config{}) takes all limits off, as [NoLimits] does. Values that make no sense are read as
-// [Config.Normalize] says when an execution starts, and the warnings go to the
+// SetDefault(Config{}) takes all limits off, as [NoLimits] does. Values that make no sense
+// are read as [Config.Normalize] says when an execution starts, and the warnings go to the
 // logger of that execution.
 func SetDefault(c Config) { processDefault.Store(&c) }
 

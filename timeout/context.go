@@ -22,7 +22,7 @@ import (
 // The root is in no list of the caller's context. Run, which waits anyway, waits for
 // that as well: an execution takes no lock of its caller's, and the end of a caller
 // cannot overtake a limit that is firing. The price is that it reaches the function's
-// context on Run's goroutine, and not before the caller's CancelFunc returns; who asks
+// context on Run's goroutine, and not before the caller's CancelFunc returns; whoever asks
 // the function's context itself, by Err, does not have to wait for that.
 
 // A root is what the function's context is made from.

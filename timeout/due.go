@@ -19,9 +19,16 @@ func (e *execution) due(now time.Duration) Kind {
 	case e.limits.Total > 0 && now >= e.limits.Total:
 		return Total
 	case e.limits.Idle > 0:
-		if at := e.cell.IdleDue(); now >= at && at != pulse.Forever {
+		if e.idleDue(now) {
 			return Idle
 		}
 	}
 	return 0
+}
+
+// idleDue reports whether the idle limit has fallen due and nothing has to be looked at
+// before that can be said.
+func (e *execution) idleDue(now time.Duration) bool {
+	at := e.cell.IdleDue()
+	return now >= at && at != pulse.Forever && !e.cell.Doubt(at, now)
 }

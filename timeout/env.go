@@ -1,7 +1,6 @@
 package timeout
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -94,21 +93,30 @@ func (e *execution) logEnvDoubts() {
 
 // overlayEnv sets what the variables with these names say, both in seconds.
 func (c *Config) overlayEnv(lookup func(string) (string, bool), total, idle string) (d doubts, err error) {
-	var errs [2]error
+	var bad configErrors
 	for i, v := range [2]struct {
 		key, hosts string // hosts know the latter
 		limit      *time.Duration
 	}{{total, envTotal, &c.Total}, {idle, envIdle, &c.Idle}} {
 		value, err := fromEnv(lookup, v.key, parseSeconds, acceptedSeconds, v.limit)
-		if errs[i] = err; value != "" && v.key == v.hosts && *v.limit >= doubtful {
+		if err != nil {
+			bad = append(bad, err)
+		}
+		if value != "" && v.key == v.hosts && *v.limit >= doubtful {
 			d[i] = doubt{key: v.key, value: value, read: *v.limit}
 		}
 	}
-	return d, errors.Join(errs[:]...)
+	switch len(bad) {
+	case 0:
+		return d, nil
+	case 1:
+		return d, bad[0]
+	}
+	return d, bad
 }
 
 // fromEnv sets what one variable says, and returns its value, "" if it is not set.
-func fromEnv(lookup func(string) (string, bool), key string, parse func(string) (time.Duration, bool), accepted string, to *time.Duration) (string, error) {
+func fromEnv(lookup func(string) (string, bool), key string, parse func(string) (time.Duration, bool), accepted string, to *time.Duration) (string, *ConfigError) {
 	if key == envNone {
 		return "", nil
 	}

@@ -14,8 +14,8 @@ import (
 // runs in, and [Running] those that run now, as [Watch] says. A nil *Execution is none: its
 // methods return zero values. It must not be copied.
 //
-// It can be asked when it has ended, too, but keeps all that it worked on in memory. Who
-// wants to remember an execution keeps its [Snapshot].
+// It can be asked when it has ended, too, but keeps all that it worked on in memory: to
+// remember an execution, keep its [Snapshot].
 type Execution struct {
 	inner     context.Context         // the function's, without what this type adds
 	caller    context.Context         // an *enriched if a hook has added values

@@ -318,3 +318,43 @@ func TestNilArguments(t *testing.T) {
 		t.Errorf("a nil option: %v", err)
 	}
 }
+
+// SPEC 3.5: beats are absorbed for a millisecond, from the one that begins the burst, and then
+// each counts again, whatever the timer was set for, if at all.
+func TestBurst(t *testing.T) {
+	for name, limits := range map[string]timeout.Config{
+		"no limits": {},
+		"a total":   {Total: time.Hour},
+		"both":      {Total: time.Hour, Idle: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				err := timeout.Run(t.Context(), func(ctx context.Context) error {
+					m := heartbeat.FromContext(ctx)
+					for range 3 {
+						time.Sleep(10 * time.Second) // the burst is not at the start of the run
+						for range 1000 {
+							m.Beat()
+						}
+						began, counted := time.Now(), m.Count()
+						time.Sleep(time.Millisecond - 1)
+						m.Beat()
+						if m.Count() != counted || !m.Last().Equal(began) {
+							t.Errorf("1ns before its end the burst is over: %d more beats, the last %v after its beginning", m.Count()-counted, m.Last().Sub(began))
+						}
+						time.Sleep(time.Nanosecond)
+						synctest.Wait()
+						m.Beat()
+						if m.Count() != counted+1 || m.Last().Sub(began) != time.Millisecond {
+							t.Errorf("at its end the burst goes on: %d more beats, the last %v after its beginning", m.Count()-counted, m.Last().Sub(began))
+						}
+					}
+					return nil
+				}, limits)
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

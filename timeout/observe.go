@@ -44,7 +44,7 @@ func (e *execution) observeDue(now time.Duration) Kind {
 		o.total = true
 		o.note(e.errorAt(Total, now))
 	}
-	if at := e.cell.IdleDue(); !o.idle && now >= at && at != pulse.Forever {
+	if !o.idle && e.idleDue(now) {
 		o.idle = true
 		o.note(e.errorAt(Idle, now))
 	}
@@ -67,8 +67,8 @@ func (e *execution) nextToObserve() time.Duration {
 	if !o.total && e.limits.Total > 0 {
 		next = min(next, e.limits.Total)
 	}
-	idle := e.cell.IdleDue()
-	next = min(next, e.warningDue(idle))
+	next = min(next, e.warningDue(e.cell.IdleDue()))
+	idle := e.cell.IdleJudged()
 	if now := e.cell.Now(); o.idle && idle <= now {
 		// Nothing is left to be judged. But a timer that is not set finds no stall, which
 		// would then be taken for a gap. So it is set for when the gap has doubled.

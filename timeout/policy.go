@@ -3,7 +3,6 @@ package timeout
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -151,11 +150,7 @@ func (p *Policy) options(ctx context.Context, tool string, requested time.Durati
 
 // resolve asks for the logger only if there is something to log.
 func (p *Policy) resolve(ctx context.Context, tool string, requested time.Duration, logger func() *slog.Logger) (_ Config, err error) {
-	defer func() {
-		if e := (*ConfigError)(nil); errors.As(err, &e) {
-			e.Tool = tool
-		}
-	}()
+	defer func() { nameTool(err, tool) }()
 	warn := func(msg string, attrs ...slog.Attr) {
 		if l := logger(); l != nil {
 			l.LogAttrs(ctx, slog.LevelWarn, msg, append([]slog.Attr{slog.String("tool", tool)}, attrs...)...)

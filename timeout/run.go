@@ -31,9 +31,8 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // at once, that of every context made from it, as under context.WithTimeout: database
 // drivers, gRPC and net/http report a timeout, as they should. After the end of ctx it is
 // what ctx has, and after fn's return context.Canceled. context.Cause tells the limits
-// apart. That ctx has ended is seen by who calls Err of fn's context as soon as it has,
-// and by who waits for Done, or has a context made from it, as soon as Run's goroutine
-// gets to it.
+// apart. Err of fn's context shows the end of ctx as soon as it has come; Done, and the
+// contexts made from fn's, follow as soon as Run's goroutine has noticed.
 //
 // Exactly one of these is the outcome. If fn returns first, Run returns fn's error as
 // it is. Otherwise Run returns the *Error, whatever fn returns; fn's error is in its

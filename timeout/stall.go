@@ -73,7 +73,14 @@ func (e *execution) stalledUntil(now time.Duration) bool {
 // is locked.
 func (w *engine) Excuses(now time.Duration) bool {
 	e := (*execution)(w)
-	return e.stalledUntil(now) || e.observing != nil && e.admit(now)
+	if e.stalledUntil(now) {
+		return true
+	}
+	if !e.decided && e.cell.Doubt(e.cell.IdleDue(), now) {
+		e.cell.Admit(now)
+		return true
+	}
+	return e.observing != nil && e.admit(now)
 }
 
 // reportStall reports the newest stall, once. The caller holds no lock: a beat that has

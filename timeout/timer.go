@@ -44,6 +44,7 @@ func (w *engine) Stopped(now time.Duration) bool {
 
 // armFor sees to it that the timer fires at the instant at, or before.
 func (e *execution) armFor(at, now time.Duration) {
+	at = max(at, now) // or it would look overdue
 	if at >= e.armed {
 		return
 	}
@@ -52,7 +53,7 @@ func (e *execution) armFor(at, now time.Duration) {
 		e.timer = pulse.AfterFunc(e.cell.Clock(), at-now, e.onTimer)
 		return
 	}
-	e.timer.Reset(max(at-now, 0))
+	e.timer.Reset(at - now)
 }
 
 // next is when the next thing can happen, Forever if nothing can. The cell is locked, as
@@ -62,8 +63,7 @@ func (e *execution) next() time.Duration {
 	if e.observing != nil {
 		return e.nextToObserve()
 	}
-	idle := e.cell.IdleDue()
-	next := min(idle, e.warningDue(idle))
+	next := min(e.cell.IdleJudged(), e.warningDue(e.cell.IdleDue()))
 	if e.limits.Total > 0 {
 		next = min(next, e.limits.Total)
 	}
@@ -91,6 +91,7 @@ func (e *execution) onTimer() {
 		e.fire(e.newError(kind, now))
 		return
 	}
+	e.cell.AskProbes(now)
 	e.armed = pulse.Forever
 	var stall time.Duration
 	if s := e.stalls.sum(); s.unreported > 0 {

@@ -483,19 +483,12 @@ func TestWatchConcurrently(t *testing.T) {
 // SPEC 3.15, with somebody who watches: neither the list nor what was in it stays in memory.
 func TestNothingIsLeftOfTheList(t *testing.T) {
 	watch(t, timeout.Hooks{})
-	heap := func() int64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapInuse)
-	}
-	start := heap()
+	start := heapInUse()
 	for range 20_000 {
 		data := make([]byte, 4<<10)
 		_ = timeout.Run(context.Background(), func(context.Context) error { data[0] = 1; return nil })
 	}
-	if grown := heap() - start; grown > 16<<20 {
+	if grown := heapInUse() - start; grown > 16<<20 {
 		t.Errorf("the heap has grown by %d bytes", grown)
 	}
 }
@@ -503,14 +496,7 @@ func TestNothingIsLeftOfTheList(t *testing.T) {
 // Who keeps one that has ended keeps no other, although they have been neighbours in the list.
 func TestNeighboursAreNotKept(t *testing.T) {
 	watch(t, timeout.Hooks{})
-	heap := func() int64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapInuse)
-	}
-	start := heap()
+	start := heapInUse()
 	var first *timeout.Execution
 	var release []chan struct{}
 	var wg sync.WaitGroup
@@ -540,7 +526,7 @@ func TestNeighboursAreNotKept(t *testing.T) {
 		close(end)
 	}
 	wg.Wait()
-	if grown := heap() - start; grown > 16<<20 {
+	if grown := heapInUse() - start; grown > 16<<20 {
 		t.Errorf("the heap has grown by %d bytes", grown)
 	}
 	runtime.KeepAlive(first)

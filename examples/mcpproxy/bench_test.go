@@ -62,8 +62,14 @@ func BenchmarkCall(b *testing.B) {
 		}()
 		return measure(b, in, bufio.NewReader(out))
 	}
-	direct := run(b, "evil")
-	proxied := run(b, evilArgs(b)...)
+	for name, flags := range map[string][]string{"plain": nil, "soft": {"-soft", "1m"}} {
+		b.Run(name, func(b *testing.B) {
+			reportTimes(b, run(b, "evil"), run(b, append(flags, evilArgs(b)...)...))
+		})
+	}
+}
+
+func reportTimes(b *testing.B, direct, proxied []time.Duration) {
 	micros := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 	at := func(all []time.Duration, percent int) time.Duration { return all[(len(all)-1)*percent/100] }
 	b.ReportMetric(0, "ns/op") // of both

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -22,11 +23,21 @@ import (
 // A call is one tools/call under its limits.
 type call struct {
 	s       *session
-	id      json.RawMessage
+	params  json.RawMessage
+	id      json.RawMessage // of the request, and of what was sent to the server last
+	sent    json.RawMessage
 	tool    string
 	hosts   bool            // the host has asked for progress
 	token   json.RawMessage // the host's, or our own: for the server to report by
 	version string          // of the protocol, as the request says; "" before 2026-07-28
+
+	state           json.RawMessage // of the server's last answer, if that has asked something
+	declared, asked bool            // the host can take a task: by its capabilities, or by the request
+	handed          bool            // and has got one; under the session's lock
+
+	answering sync.Mutex
+	leaves    []func() // what to call when the call has been answered
+	gone      bool     // it has been
 
 	ctx    context.Context // the host's wish for an answer
 	cancel context.CancelCauseFunc
@@ -54,13 +65,19 @@ func (s *session) newCall(m *message) (*message, *call) {
 		Meta struct {
 			ProgressToken json.RawMessage
 			Version       string `json:"io.modelcontextprotocol/protocolVersion"`
+			Capabilities  struct {
+				Extensions map[string]json.RawMessage
+			} `json:"io.modelcontextprotocol/clientCapabilities"`
 		} `json:"_meta"`
+		Task json.RawMessage
 	}
 	_ = json.Unmarshal(m.Params, &params)
 	c := &call{
-		s: s, id: m.ID, tool: params.Name, token: params.Meta.ProgressToken, version: params.Meta.Version,
+		s: s, id: m.ID, sent: m.ID, tool: params.Name, token: params.Meta.ProgressToken, version: params.Meta.Version,
+		asked:  params.Task != nil,
 		answer: make(chan *message, 1), lost: make(chan struct{}),
 	}
+	_, c.declared = params.Meta.Capabilities.Extensions[task.ExtensionID]
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	if c.hosts = len(c.token) > 0 && string(c.token) != "null"; !c.hosts {
 		token := "mcpproxy " + ownName + " " + strconv.FormatUint(tokens.Add(1), 10)
@@ -69,43 +86,60 @@ func (s *session) newCall(m *message) (*message, *call) {
 		m = readMessage(with(m.raw, token, "params", "_meta", "progressToken"))
 		m.about = about
 	}
+	c.params = m.Params
 	return m, c
 }
 
 // supervise runs the call and answers it. The request is on its way to the server.
 func (c *call) supervise(ctx context.Context) {
+	s := c.s
+	c.keepAlive()
+	reply, record, err := task.Do(ctx, s.tasks, s.taskCall(c), c.execute, encode)
+	switch bad := (*task.Error)(nil); {
+	case record != nil:
+		s.mu.Lock()
+		c.handed = true
+		s.mu.Unlock()
+		c.close()
+		reply = result(c.id, record.Handle())
+	case errors.As(err, &bad): // it has not been executed
+		c.stopServer(err)
+		c.forget()
+		reply = newMessage(map[string]any{"jsonrpc": "2.0", "id": c.id, "error": bad})
+	}
+	if reply != nil {
+		reply.about = string(c.id)
+		s.deliver(reply)
+	}
+	c.left()
+}
+
+// execute runs the call under its limits, and returns what it is to be answered with: nil where
+// nobody wants an answer. With answers to the questions that the server has returned, it asks
+// that again.
+func (c *call) execute(ctx context.Context, answers map[string]json.RawMessage) (*message, error) {
 	s, begun := c.s, time.Now()
-	defer c.cancel(nil)
+	if answers != nil {
+		c.again(answers)
+	}
 	var snapshot timeout.Snapshot
 	server := *s.calls
 	server.Options = append(server.Options[:len(server.Options):len(server.Options)], timeout.WithHooks(timeout.Hooks{
 		Finished: func(_ context.Context, s timeout.Snapshot) { snapshot = s },
 	}))
-	answered := func() {}
-	c.keepAlive()
 	joined, stop := context.WithCancelCause(s.drain.Context(ctx))
+	defer stop(nil)
 	defer context.AfterFunc(c.ctx, func() { stop(context.Cause(c.ctx)) })()
 	m, err := toolcall.Do(joined, &server, toolcall.Call{
-		Tool: c.tool, Session: s, Answered: func(leave func()) { answered = leave },
+		Tool: c.tool, Session: s, Answered: func(leave func()) { c.leave(leave) },
 	}, c.wait)
-	stop(nil)
 	if snapshot.Start.IsZero() { // it did not begin: the proxy ends
 		c.stopServer(err)
 	}
 	c.close()
-
-	s.mu.Lock()
-	delete(s.requests, string(c.id))
-	delete(s.tokens, string(c.token))
-	s.ended[s.endedAt] = string(c.token)
-	s.endedAt = (s.endedAt + 1) % len(s.ended)
-	s.mu.Unlock()
-
+	c.forget()
 	reply := c.reply(m, err)
-	if reply != nil {
-		s.deliver(reply)
-	}
-	answered()
+	c.state = stateOf(m)
 	s.log.write(c, m, err, snapshot, begun)
 	if reply != nil && reply != m { // one of ours
 		attrs := []any{"tool", c.tool, "error", err.Error(), "elapsed", snapshot.Elapsed.Round(time.Millisecond)}
@@ -114,6 +148,49 @@ func (c *call) supervise(ctx context.Context) {
 		}
 		s.logger.Warn("a call has got no answer of the server's", attrs...)
 	}
+	return reply, nil
+}
+
+// stateOf is what the server wants to see again with the answers to its questions.
+func stateOf(m *message) json.RawMessage {
+	var result struct{ RequestState json.RawMessage }
+	if m != nil && m.Result != nil && bytes.Contains(m.Result, []byte(`"requestState"`)) {
+		_ = json.Unmarshal(m.Result, &result)
+	}
+	return result.RequestState
+}
+
+// forget has the session forget the call: what the server still says of it is of no use.
+func (c *call) forget() {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.requests, string(c.sent))
+	delete(s.tokens, string(c.token))
+	s.ended[s.endedAt] = string(c.token)
+	s.endedAt = (s.endedAt + 1) % len(s.ended)
+}
+
+// leave is called with what tells the drain that the call has been answered.
+func (c *call) leave(leave func()) {
+	c.answering.Lock()
+	defer c.answering.Unlock()
+	if c.gone { // it was, with a handle
+		leave()
+		return
+	}
+	c.leaves = append(c.leaves, leave)
+}
+
+// left is called when the call has been answered.
+func (c *call) left() {
+	c.answering.Lock()
+	defer c.answering.Unlock()
+	for _, leave := range c.leaves {
+		leave()
+	}
+	c.leaves = nil
+	c.gone = true
 }
 
 // wait is the tool, as the execution sees it.
@@ -153,7 +230,7 @@ func failed(m *message) error {
 // stopServer cancels the request at the server, unless the host has done so. It returns the
 // server, nil where none has the request.
 func (c *call) stopServer(cause error) upstream {
-	if c.s.unsend(c.id) {
+	if c.s.unsend(c.sent) {
 		return nil
 	}
 	if context.Cause(c.ctx) != errHostCancelled {
@@ -161,8 +238,8 @@ func (c *call) stopServer(cause error) upstream {
 		if cause != nil {
 			reason = cause.Error()
 		}
-		m := notification("notifications/cancelled", map[string]any{"requestId": c.id, "reason": reason})
-		m.about = string(c.id)
+		m := notification("notifications/cancelled", map[string]any{"requestId": c.sent, "reason": reason})
+		m.about = string(c.sent)
 		c.s.toServer(m)
 	}
 	c.s.mu.Lock()
@@ -266,9 +343,9 @@ func (c *call) lose(why error) {
 type report struct {
 	out      sync.Mutex // held while something is sent
 	over     bool       // nothing follows
-	sent     bool
-	last     float64 // the progress that was sent last
-	raised   bool    // and it was ours
+	any      bool       // something was
+	last     float64    // the progress that was sent last
+	raised   bool       // and it was ours
 	total    float64
 	message  string
 	lastSent time.Time
@@ -298,7 +375,7 @@ func (c *call) reported(m *message, p, total float64, text string) {
 	} else {
 		c.raised = false
 	}
-	c.sent, c.last, c.total, c.message, c.lastSent = true, p, total, text, time.Now()
+	c.any, c.last, c.total, c.message, c.lastSent = true, p, total, text, time.Now()
 	m.about = cmp.Or(m.about, string(c.id))
 	c.s.deliver(m)
 }
@@ -342,10 +419,10 @@ func (c *call) tick() {
 		known = c.message + " (" + known + ")"
 	}
 	p := c.last
-	if c.sent {
+	if c.any {
 		p = above(p)
 	}
-	c.sent, c.last, c.raised, c.lastSent = true, p, true, time.Now()
+	c.any, c.last, c.raised, c.lastSent = true, p, true, time.Now()
 	m := notification("notifications/progress", progress.Notification{ProgressToken: c.token, Progress: p, Total: c.total, Message: known})
 	m.about = string(c.id)
 	c.s.deliver(m)

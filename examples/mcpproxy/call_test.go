@@ -30,14 +30,14 @@ func TestLimits(t *testing.T) {
 		{"of another tool", "sleep", `{"ms":1500}`, []string{"-tool", "hang:total=1s"}, "done", ""},
 		{"off", "sleep", `{"ms":1500}`, []string{"-idle", "1s", "-tool", "sleep:idle=0"}, "done", ""},
 		{"with what there is", "half", `{}`, []string{"-idle", "1s"}, idle + "|half of it", "idle 124"},
-		{"progress past the idle limit", "progress", `{"ms":2500}`, []string{"-idle", "1s"}, "done", ""},
+		{"progress past the idle limit", "progress", `{"ms":6000}`, []string{"-idle", "4s"}, "done", ""},
 		{"progress up to the total", "progress", `{"ms":60000}`, []string{"-total", "1s"}, total, "total 124"},
-		{"log messages", "log", `{"ms":2500}`, []string{"-idle", "1s"}, "done", ""},
+		{"log messages", "log", `{"ms":6000}`, []string{"-idle", "4s"}, "done", ""},
 		{"log messages that do not count", "log", `{"ms":60000}`, []string{"-idle", "1s", "-alive", "progress"}, idle, "idle 124"},
-		{"stderr", "stderr", `{"ms":2500}`, []string{"-idle", "1s"}, "done", ""},
+		{"stderr", "stderr", `{"ms":6000}`, []string{"-idle", "4s"}, "done", ""},
 		{"stderr that does not count", "stderr", `{"ms":60000}`, []string{"-idle", "1s", "-alive", "log,progress"}, idle, "idle 124"},
-		{"work", "burn", `{"ms":2500}`, []string{"-idle", "1s"}, "done", ""},
-		{"work that does not count", "burn", `{"ms":2500}`, []string{"-idle", "1s", "-alive", "stderr", "-grace", "5s"}, idle, "idle 124"},
+		{"work", "burn", `{"ms":6000}`, []string{"-idle", "4s"}, "done", ""},
+		{"work that does not count", "burn", `{"ms":60000}`, []string{"-idle", "1s", "-alive", "stderr"}, idle, "idle 124"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.name == "work" && runtime.GOOS != "linux" {
@@ -74,7 +74,7 @@ func TestLast(t *testing.T) { // SPEC 3.17
 // Keep-alives say what is known, where nothing else is said; progress increases.
 func TestKeepAlive(t *testing.T) {
 	t.Parallel()
-	h := connect(t, "-keep-alive", "300ms", "-idle", "3s")
+	h := connect(t, "-keep-alive", "300ms", "-idle", "30s")
 	h.await(h.start("1", "sleep", `{"ms":1500}`, `"a"`), "sleep")
 	h.await(h.start("2", "progress", `{"ms":1000}`, `"b"`), "progress")
 	h.call("3", "sleep", `{"ms":1000}`)
@@ -91,7 +91,7 @@ func TestKeepAlive(t *testing.T) {
 	if len(said) < 2 || last > 1e-6 {
 		t.Errorf("%q", said)
 	}
-	if runtime.GOOS == "linux" && !strings.Contains(said[len(said)-1], ", silent for 1 s") {
+	if !strings.Contains(said[len(said)-1], ", silent for ") {
 		t.Errorf("%q", said)
 	}
 	for _, line := range h.got(`"progressToken":"b"`) {
@@ -110,7 +110,7 @@ func TestKeepAliveOfWork(t *testing.T) {
 		t.Skip("work is not seen there")
 	}
 	t.Parallel()
-	h := connect(t, "-keep-alive", "2s", "-idle", "3s")
+	h := connect(t, "-keep-alive", "2s", "-idle", "20s")
 	h.await(h.start("1", "burn", `{"ms":5000}`, `1`), "burn")
 	said := h.got(`"progressToken":1`)
 	if len(said) == 0 || !strings.Contains(said[len(said)-1], "working, ") || !strings.Contains(said[len(said)-1], " % of a core, silent for ") {

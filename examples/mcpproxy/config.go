@@ -34,11 +34,11 @@ func parseDuration(key, value string) (time.Duration, error) {
 }
 
 // limits are those of a tool, or of all, as far as they are given.
-type limits struct{ total, idle, grace *time.Duration }
+type limits struct{ total, idle, grace, soft *time.Duration }
 
 // fields are the limits by the name that they have in the file and in -tool.
 func (l *limits) fields() map[string]**time.Duration {
-	return map[string]**time.Duration{"total": &l.total, "idle": &l.idle, "grace": &l.grace}
+	return map[string]**time.Duration{"total": &l.total, "idle": &l.idle, "grace": &l.grace, "soft": &l.soft}
 }
 
 func names[V any](fields map[string]V) string {
@@ -74,8 +74,12 @@ type settings struct {
 func (s *settings) policy() (*timeout.Policy, []string) {
 	var cuts []string
 	ceiling := hostTotals[s.host]
-	limit := func(name string, c timeout.Config, given limits) timeout.Config {
-		if ceiling > 0 && (c.Total == 0 || c.Total > ceiling) {
+	limit := func(name string, c timeout.Config, given limits, soft time.Duration) timeout.Config {
+		if given.soft != nil && *given.soft > soft {
+			cuts = append(cuts, fmt.Sprintf("%s: a soft limit of %v is more than the host %s waits for; it is %v", name, *given.soft, s.host, soft))
+		}
+		// What is answered at its soft limit may run on.
+		if ceiling > 0 && soft == 0 && (c.Total == 0 || c.Total > ceiling) {
 			if given.total != nil {
 				cuts = append(cuts, fmt.Sprintf("%s: a total of %v is more than the host %s waits for; it is %v", name, c.Total, s.host, ceiling))
 			}
@@ -94,13 +98,38 @@ func (s *settings) policy() (*timeout.Policy, []string) {
 	}
 	base := s.all.over(timeout.Default())
 	p := &timeout.Policy{
-		Default: limit("all tools", base, s.all), Tools: make(map[string]timeout.Tool),
+		Default: limit("all tools", base, s.all, s.softOf("")), Tools: make(map[string]timeout.Tool),
 		TotalEnv: "-", IdleEnv: "-",
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.tools)) {
-		p.Tools[name] = timeout.Tool{Config: limit("tool "+name, s.tools[name].over(base), s.tools[name])}
+		p.Tools[name] = timeout.Tool{Config: limit("tool "+name, s.tools[name].over(base), s.tools[name], s.softOf(name))}
 	}
 	return p, cuts
+}
+
+// softOf returns after how long a call of a tool is answered with a handle, 0 for never. A host
+// that waits for less gets it earlier.
+func (s *settings) softOf(tool string) time.Duration {
+	soft := s.tools[tool].soft
+	if soft == nil {
+		soft = s.all.soft
+	}
+	if soft == nil {
+		return 0
+	}
+	if ceiling := hostTotals[s.host]; ceiling > 0 {
+		return min(*soft, ceiling)
+	}
+	return *soft
+}
+
+// handles reports whether any tool has a soft limit.
+func (s *settings) handles() bool {
+	any := s.softOf("") > 0
+	for tool := range s.tools {
+		any = any || s.softOf(tool) > 0
+	}
+	return any
 }
 
 // setHost sets the host whose limit is to be kept.

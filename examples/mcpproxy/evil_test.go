@@ -49,6 +49,10 @@ func evil() {
 			}
 		case "initialize":
 			e.answer(m.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{},"logging":{}},"serverInfo":{"name":"evil","version":"1"},"x-unknown":{"kept":[1,2.50]}}`)
+		case "tools/list":
+			e.answer(m.ID, `{"tools":[{"name":"sleep","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"_meta":{"theirs":1.50}},{"name":"echo","inputSchema":{"type":"object"}}],"x":1}`)
+		case "server/discover":
+			e.answer(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`)
 		case "notifications/cancelled":
 			var p struct{ RequestID json.RawMessage }
 			_ = json.Unmarshal(m.Params, &p)
@@ -60,11 +64,24 @@ func evil() {
 			e.mu.Unlock()
 		case "tools/call":
 			var p struct {
-				Name      string
-				Arguments map[string]any
-				Meta      struct{ ProgressToken json.RawMessage } `json:"_meta"`
+				Name           string
+				Arguments      map[string]any
+				Meta           struct{ ProgressToken json.RawMessage } `json:"_meta"`
+				InputResponses map[string]struct{ Action string }
+				RequestState   string
 			}
 			_ = json.Unmarshal(m.Params, &p)
+			if p.Name == "question" { // as in 2026-07-28
+				go func() {
+					time.Sleep(time.Second)
+					if p.InputResponses == nil {
+						e.answer(m.ID, `{"resultType":"input_required","inputRequests":{"ok":{"method":"elicitation/create","params":{"message":"really?"}}},"requestState":"s1"}`)
+						return
+					}
+					e.answer(m.ID, textResult(p.RequestState+" "+p.InputResponses["ok"].Action, `,"resultType":"complete"`))
+				}()
+				continue
+			}
 			if p.Name == "deaf" {
 				time.Sleep(time.Hour)
 			}

@@ -31,6 +31,7 @@ type options struct {
 	alive   signs
 	keep    time.Duration // between keep-alive notifications
 	ping    time.Duration // how long a server may take to answer a ping before it is killed
+	declare bool          // the limits, in tools/list
 	http    string        // address; empty is stdio
 	inspect string        // address; empty is none
 	log     string        // file; empty is none, "-" is stderr
@@ -104,6 +105,7 @@ func parse(args []string, stderr io.Writer) (o *options, _ error) {
 	duration("total", fmt.Sprintf("the `longest` that a call may take in all (default %v)", timeout.Default().Total), &o.all.total)
 	duration("idle", fmt.Sprintf("the `longest` that a call may be without a sign of life (default %v)", timeout.Default().Idle), &o.all.idle)
 	duration("grace", fmt.Sprintf("how `long` the server may take to answer a call that is cancelled (default %v)", timeout.DefaultGrace), &o.all.grace)
+	duration("soft", "after how `long` a call is answered with a handle, and runs on: a task where the host knows tasks, else a result that says how to wait (default never)", &o.all.soft)
 	f.Func("tool", "the limits of one tool, as `NAME:total=1h,idle=5m`; may be given again", then(o.setTool))
 	f.Func("alive", "what is a sign of life, as `signs` separated by commas: progress, log, stderr, cpu, io (default all that there are)", then(func(value string) (err error) {
 		o.alive, err = parseSigns(value)
@@ -112,6 +114,7 @@ func parse(args []string, stderr io.Writer) (o *options, _ error) {
 	var keep, ping *time.Duration
 	duration("keep-alive", "the `time` between two notifications that a call goes on; 0 is none (default 10s)", &keep)
 	duration("ping", "how `long` a server that does not answer a cancelled call may take to answer a ping before it is killed; 0 is for ever (default 5s)", &ping)
+	f.BoolVar(&o.declare, "declare", true, "state the limits of each tool in the list of tools")
 	f.StringVar(&o.http, "http", "", "serve Streamable HTTP at this `address`, on 127.0.0.1 where it names no host, instead of stdin and stdout")
 	f.StringVar(&o.inspect, "inspect", "", "show what runs, to browsers of this machine, at http://`address`/debug/tools")
 	f.StringVar(&o.log, "log", "", "append a line of JSON for each call to this `file`; - is stderr")
@@ -126,7 +129,17 @@ func parse(args []string, stderr io.Writer) (o *options, _ error) {
 		if !found || name == "" || strings.ContainsAny(name, " \t\r\n") {
 			return &settingError{"-header", fmt.Sprintf("%q", value), `NAME: VALUE, such as "Authorization: Bearer $TOKEN"`}
 		}
-		o.header.Add(name, os.ExpandEnv(strings.TrimSpace(text)))
+		missing := ""
+		o.header.Add(name, os.Expand(strings.TrimSpace(text), func(variable string) string {
+			value, ok := os.LookupEnv(variable)
+			if !ok {
+				missing = variable
+			}
+			return value
+		}))
+		if missing != "" {
+			return &settingError{"-header", fmt.Sprintf("%q", value), "variables that the environment has; there is no " + missing}
+		}
 		return nil
 	}))
 

@@ -101,6 +101,20 @@ func with(object json.RawMessage, v any, path ...string) json.RawMessage {
 	return raw
 }
 
+// without returns a copy of a JSON object in which a field is not there.
+func without(object json.RawMessage, field string) json.RawMessage {
+	fields := make(map[string]json.RawMessage)
+	if json.Unmarshal(object, &fields) != nil || fields[field] == nil {
+		return object
+	}
+	delete(fields, field)
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
 // maxMessage bounds a message: whoever floods the proxy with a line that has no end does not
 // fill its memory.
 const maxMessage = 64 << 20

@@ -55,6 +55,9 @@ func (l *callLog) write(c *call, m *message, err error, s timeout.Snapshot, begu
 	if l == nil {
 		return
 	}
+	if s.Start.IsZero() { // it was over before it began
+		s.Limits, _ = c.s.calls.Policy.Resolve(c.tool, 0)
+	}
 	millis := func(d time.Duration) float64 { return float64(d.Round(time.Microsecond)) / float64(time.Millisecond) }
 	line := logLine{
 		Time: begun, Tool: c.tool, ID: c.id, Outcome: "ok", ExitCode: timeout.ExitCode(err),

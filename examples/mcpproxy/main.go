@@ -24,11 +24,15 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 const exitUsage = 2
+
+// maxHandles is how many calls may run on after their soft limit.
+const maxHandles = 1000
 
 func main() {
 	procgroup.HelperMain() // see startCommand
@@ -75,6 +79,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		options: o, calls: &toolcall.Server{Policy: policy}, drain: new(toolcall.Drain),
 		logger: logger, log: log, max: maxMessage,
 	}
+	if o.handles() {
+		p.tasks, p.cont = task.New(task.WithMaxRunning(maxHandles)), &task.Continuation{After: o.softOf("")}
+	}
 	if o.url != nil {
 		p.dial = dialURL(o.url, o.header, maxMessage)
 	} else {
@@ -104,7 +111,7 @@ func serveStdio(ctx context.Context, p *proxy, stdin io.Reader, stdout io.Writer
 	gone, hangUp := context.WithCancel(context.Background())
 	defer hangUp()
 	out := &lineWriter{w: stdout}
-	s := newSession(p, func(m *message) {
+	s := newSession(p, "stdio", func(m *message) {
 		if out.write(m) != nil {
 			hangUp()
 		}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -35,6 +36,11 @@ func TestMain(m *testing.M) {
 		time.Sleep(time.Hour)
 	case os.Getenv(asMain) != "":
 		main()
+	}
+	// The tests wait for most of their time, so there may be more of them at once than there are
+	// processors.
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }

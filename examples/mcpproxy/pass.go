@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
@@ -21,6 +22,8 @@ type proxy struct {
 	drain  *toolcall.Drain
 	logger *slog.Logger
 	log    *callLog
+	tasks  *task.Tasks // nil where no call has a soft limit
+	cont   *task.Continuation
 	max    int // bytes of a message
 	dial   dialer
 }
@@ -30,6 +33,7 @@ type proxy struct {
 // goroutine passes on.
 type session struct {
 	*proxy
+	name    string         // whose the tasks are; "" where requests stand alone
 	deliver func(*message) // to the host; returns when it is written, or never will be
 	load    load
 
@@ -56,12 +60,13 @@ type session struct {
 // inFlight is a request of the host that has not been answered.
 type inFlight struct {
 	method string
-	call   *call // nil where it calls no tool
+	call   *call                   // nil where it calls no tool
+	here   context.CancelCauseFunc // of what the proxy answers itself, nil for all else
 }
 
-func newSession(p *proxy, deliver func(*message)) *session {
+func newSession(p *proxy, name string, deliver func(*message)) *session {
 	return &session{
-		proxy: p, deliver: deliver,
+		proxy: p, name: name, deliver: deliver,
 		requests: make(map[string]*inFlight), tokens: make(map[string]*call),
 		asked: make(map[string]func()), own: make(map[string]chan<- *message),
 		refused: make(chan struct{}),
@@ -72,6 +77,9 @@ func newSession(p *proxy, deliver func(*message)) *session {
 func (s *session) fromHost(ctx context.Context, m *message) {
 	switch {
 	case m.isRequest():
+		if s.answersItself(ctx, m) {
+			return
+		}
 		s.remember(m)
 		in := &inFlight{method: m.Method}
 		if m.Method == "tools/call" {
@@ -117,6 +125,15 @@ func (s *session) hostCancels(m *message) {
 	_ = json.Unmarshal(m.Params, &params)
 	s.mu.Lock()
 	in := s.requests[string(params.RequestID)]
+	if in != nil && in.here != nil {
+		s.mu.Unlock()
+		in.here(errHostCancelled)
+		return
+	}
+	if in != nil && in.call != nil && in.call.handed {
+		s.mu.Unlock()
+		return // it has been answered, with a task, which is cancelled in another way
+	}
 	if in != nil && in.call == nil && in.method != "initialize" {
 		delete(s.requests, string(params.RequestID)) // an answer is not expected
 	}
@@ -247,8 +264,7 @@ func (s *session) serverAnswers(m *message) {
 		default: // answered twice
 		}
 	default:
-		s.answered(in.method, m)
-		s.deliver(m)
+		s.deliver(s.amend(in.method, m))
 	}
 }
 

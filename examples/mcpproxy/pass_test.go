@@ -67,11 +67,11 @@ func TestPassesProgress(t *testing.T) {
 // What the server asks gets to the host and back, and nobody is idle meanwhile.
 func TestPassesQuestions(t *testing.T) {
 	t.Parallel()
-	h := connect(t, "-idle", "300ms")
+	h := connect(t, "-idle", "3s")
 	answer := h.start("1", "ask", `{}`, "")
 	eventually(t, "the question", func() bool { return len(h.got("elicitation/create")) > 0 })
-	h.call("2", "sleep", `{"ms":200}`)
-	h.call("3", "sleep", `{"ms":200}`)
+	h.call("2", "sleep", `{"ms":2000}`)
+	h.call("3", "sleep", `{"ms":2000}`)
 	h.send(`{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}`)
 	if w := h.await(answer, "ask"); w.text() != `{"action":"accept"}` || w.Result.IsError {
 		t.Error(w.raw)

@@ -19,6 +19,7 @@ var (
 
 // Each configuration of the README is a command line that is taken, and each host has one.
 func TestReadmeConfigurations(t *testing.T) {
+	t.Setenv("TOKEN", "secret")
 	readme := read(t, "README.md")
 	got := make(map[string]int)
 	want := make(map[string]int)

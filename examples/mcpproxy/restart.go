@@ -33,6 +33,7 @@ type receiver struct {
 	message func(*message)
 	long    func(head, tail []byte, length int)
 	stderr  func()
+	unsent  func(*message) // which the server has not taken, and the next run may
 }
 
 // memory is what has to be said again to a server that is started again.
@@ -40,6 +41,8 @@ type memory struct {
 	initialize  *message            // the host's request
 	initialized *message            // the notification after it
 	lists       map[string]bool     // that the server has, from its capabilities
+	version     string              // of the protocol
+	ownTasks    bool                // the server knows tasks itself
 	level       json.RawMessage     // of logging/setLevel
 	subscribed  map[string]*message // by the params of resources/subscribe
 }
@@ -64,21 +67,6 @@ func (s *session) remember(m *message) {
 	}
 }
 
-// answered keeps what the server says about itself.
-func (s *session) answered(method string, m *message) {
-	if method != "initialize" && method != "server/discover" {
-		return
-	}
-	var result struct{ Capabilities map[string]json.RawMessage }
-	_ = json.Unmarshal(m.Result, &result)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lists = make(map[string]bool)
-	for _, list := range []string{"tools", "resources", "prompts"} {
-		_, s.lists[list] = result.Capabilities[list]
-	}
-}
-
 // Between two tries to start a server.
 const (
 	firstDelay = time.Second // and then twice as long each time
@@ -95,7 +83,7 @@ func (s *session) serve(ctx context.Context) error {
 	short, failed := 0, 0 // runs one after the other
 	for {
 		begun := time.Now()
-		up, err := s.start()
+		up, err := s.start(ctx)
 		if err == nil {
 			failed = 0
 			if err = s.watch(ctx, up); err == nil {
@@ -145,7 +133,7 @@ func (s *session) neverHeard() bool {
 }
 
 // start starts a run of the server and initialises it as the host has done before.
-func (s *session) start() (upstream, error) {
+func (s *session) start(ctx context.Context) (upstream, error) {
 	s.mu.Lock()
 	run := s.run + 1
 	s.mu.Unlock()
@@ -153,6 +141,7 @@ func (s *session) start() (upstream, error) {
 	up, err := s.dial(receiver{
 		message: func(m *message) { <-begun; s.fromServer(run, m) },
 		long:    func(head, tail []byte, length int) { <-begun; s.tooLong(run, head, tail, length) },
+		unsent:  s.waitAgain,
 		stderr: func() {
 			if s.alive.stderr {
 				s.sign(nil)
@@ -172,7 +161,7 @@ func (s *session) start() (upstream, error) {
 		return up, nil
 	}
 	if m.initialize != nil {
-		if err := s.initializeAgain(up, m); err != nil {
+		if err := s.initializeAgain(ctx, up, m); err != nil {
 			up.kill(err)
 			<-up.ended()
 			return nil, fmt.Errorf("it was started again, and %w", err)
@@ -188,7 +177,7 @@ func (s *session) start() (upstream, error) {
 	return up, nil
 }
 
-func (s *session) initializeAgain(up upstream, m memory) error {
+func (s *session) initializeAgain(ctx context.Context, up upstream, m memory) error {
 	answer, forget := s.request(up, "initialize", m.initialize.Params)
 	defer forget()
 	limit := time.NewTimer(initLimit)
@@ -200,6 +189,8 @@ func (s *session) initializeAgain(up upstream, m memory) error {
 		}
 	case <-up.ended():
 		return up.why()
+	case <-ctx.Done():
+		return ctx.Err()
 	case <-limit.C:
 		return fmt.Errorf("did not answer initialize within %v", initLimit)
 	}
@@ -215,6 +206,15 @@ func (s *session) initializeAgain(up upstream, m memory) error {
 		defer forget()
 	}
 	return nil
+}
+
+// waitAgain keeps a request that a run has not taken for the next one.
+func (s *session) waitAgain(m *message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.requests[string(m.ID)] != nil {
+		s.waiting = append(s.waiting, m)
+	}
 }
 
 // becomeReady sends what has waited for the server.
@@ -253,15 +253,22 @@ func (s *session) suspect(up upstream, alive <-chan *message) {
 	}
 	again, forget := s.request(up, "ping", nil)
 	defer forget()
-	limit := time.NewTimer(s.ping)
-	defer limit.Stop()
-	select {
-	case <-alive:
-	case <-again:
-	case <-up.ended():
-	case <-limit.C:
-		up.kill(fmt.Errorf("it answered neither a cancelled call nor a ping for %v", s.ping))
+	// In two halves: where the proxy itself was stopped, be it for hours, the answer may be there,
+	// unread, when the first one is over.
+	for range 2 {
+		limit := time.NewTimer(s.ping / 2)
+		defer limit.Stop()
+		select {
+		case <-alive:
+			return
+		case <-again:
+			return
+		case <-up.ended():
+			return
+		case <-limit.C:
+		}
 	}
+	up.kill(fmt.Errorf("it answered neither a cancelled call nor a ping for %v", s.ping))
 }
 
 // lose answers what was under way when the server ended. What waits for the next one stays.
@@ -276,7 +283,7 @@ func (s *session) lose(why string, again bool) {
 	}
 	lost := make(map[string]*inFlight)
 	for id, in := range s.requests {
-		if waits[id] {
+		if waits[id] || in.here != nil {
 			continue
 		}
 		if lost[id] = in; in.call == nil {
@@ -311,6 +318,9 @@ func (s *session) finish(err error) error {
 	waits := len(s.requests) > 0
 	s.mu.Unlock()
 	s.lose(s.why(), false)
+	if s.tasks != nil {
+		s.tasks.EndSession(s.name)
+	}
 	if waits {
 		s.refusing.Do(func() { close(s.refused) })
 	}

@@ -221,6 +221,9 @@ func (u *remote) post(ctx context.Context, m *message) {
 	defer res.Body.Close()
 	switch kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); {
 	case res.StatusCode == http.StatusNotFound && res.Request.Header.Get("Mcp-Session-Id") != "":
+		if m.isRequest() {
+			u.unsent(m)
+		}
 		u.stop(errors.New("the server does not know the session any more"))
 		return
 	case kind == "text/event-stream" && res.StatusCode == http.StatusOK:

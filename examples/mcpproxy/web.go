@@ -239,7 +239,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 func (w *web) begin(id string) *webSession {
 	ctx, stop := context.WithCancel(context.Background())
 	ws := &webSession{id: id, stop: stop, over: make(chan struct{}), open: make(map[string]*stream), used: time.Now(), aliases: make(map[string]alias)}
-	ws.session = newSession(w.proxy, ws.route)
+	ws.session = newSession(w.proxy, id, ws.route)
 	w.mu.Lock()
 	if id == "" {
 		w.alone = ws
@@ -460,11 +460,25 @@ func (ws *webSession) route(m *message) {
 		ws.pending = append(ws.pending, m)
 	}
 	ws.streams.Unlock()
-	if st != nil {
+	if st == nil {
+		return
+	}
+	select {
+	case st.c <- m:
+		return
+	default:
+	}
+	send := func() {
 		select {
 		case st.c <- m:
 		case <-st.gone:
 		}
+	}
+	switch {
+	case ws.id != "":
+		send()
+	case m.isResponse(): // one that does not read must not hold up the others
+		go send()
 	}
 }
 

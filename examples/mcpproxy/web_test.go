@@ -57,7 +57,7 @@ func callTool(t *testing.T, s *mcp.ClientSession, name string, args map[string]a
 // has a server of its own, which ends with it.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
-	h, url := overHTTP(t, nil, "-idle", "1s", "-keep-alive", "300ms")
+	h, url := overHTTP(t, nil, "-idle", "3s", "-keep-alive", "300ms")
 	var mu sync.Mutex
 	var progress []string
 	s := connectHTTP(t, url, &mcp.ClientOptions{
@@ -67,7 +67,7 @@ func TestHTTP(t *testing.T) {
 			progress = append(progress, fmt.Sprint(r.Params.ProgressToken, ": ", r.Params.Message))
 		},
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			time.Sleep(1500 * time.Millisecond)
+			time.Sleep(4 * time.Second) // longer than the idle limit
 			return &mcp.ElicitResult{Action: "decline"}, nil
 		},
 	})
@@ -79,14 +79,14 @@ func TestHTTP(t *testing.T) {
 	if _, got := callTool(t, s, "echo", map[string]any{"text": "é"}); got != "é" {
 		t.Error(got)
 	}
-	if _, got := callTool(t, s, "progress", map[string]any{"ms": 2000}); got != "done" {
+	if _, got := callTool(t, s, "progress", map[string]any{"ms": 4500}); got != "done" {
 		t.Error(got)
 	}
 	if _, got := callTool(t, s, "ask", nil); !strings.Contains(got, "decline") {
 		t.Error(got)
 	}
 	res, got := callTool(t, s, "hang", nil)
-	if !res.IsError || !strings.HasPrefix(got, "No progress for 1s") {
+	if !res.IsError || !strings.HasPrefix(got, "No progress for 3s") {
 		t.Error(got)
 	}
 	eventually(t, "progress", func() bool { return heard("token of progress: step 2") && heard("token of hang: ") })

@@ -26,6 +26,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
 const exitUsage = 2
@@ -36,6 +37,9 @@ type options struct {
 	approval time.Duration // how long a person may take
 	calls    int64         // how many may run at once
 	inspect  string        // address of the page that shows what runs; empty is none
+	soft     time.Duration // after which a call becomes a task; 0 is never
+	goesOn   time.Duration // after which it is continued, for clients without tasks; 0 is never
+	tasks    *task.Tasks
 }
 
 func main() {
@@ -61,6 +65,11 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	}
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
 	p := policy(o.approval, logger)
+	if o.soft > 0 {
+		o.tasks = task.New(task.WithMaxRunning(int(o.calls)))
+		defer o.tasks.Close()
+		allowTasks(p, o.soft)
+	}
 	// What is wrong in the environment is said now, and not with each call.
 	limits, err := longest(p)
 	if err != nil {
@@ -96,10 +105,12 @@ func parse(args []string, stderr io.Writer) (o options, _ error) {
 	f.DurationVar(&o.approval, "approval-limit", progress.DefaultAwaitLimit, "how long a person may take to approve")
 	f.Int64Var(&o.calls, "calls", 16, "how many calls may run at once; the others wait")
 	f.StringVar(&o.inspect, "inspect", "", "show what runs, to browsers of this machine, at http://`address`/debug/tools")
+	f.DurationVar(&o.soft, "tasks", 0, "answer calls that take longer than this with a task, to clients that know tasks; 0 is never")
+	f.DurationVar(&o.goesOn, "continue", 0, "answer calls that take longer than this with \"Still running\", to the other clients; 0 is never")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	if f.NArg() > 0 || o.approval <= 0 || o.interval <= 0 || o.calls <= 0 {
+	if f.NArg() > 0 || o.approval <= 0 || o.interval <= 0 || o.calls <= 0 || o.soft < 0 || o.goesOn < 0 {
 		fmt.Fprintln(stderr, "mcpserver: no arguments are taken, and durations and numbers must be above 0")
 		f.Usage()
 		return o, errors.New("usage")

@@ -47,6 +47,15 @@ func policy(approval time.Duration, logger *slog.Logger) *timeout.Policy {
 	}
 }
 
+// allowTasks has each tool's calls become tasks after soft, which must be set before the policy is
+// used.
+func allowTasks(p *timeout.Policy, soft time.Duration) {
+	for name, t := range p.Tools {
+		t.Soft = soft
+		p.Tools[name] = t
+	}
+}
+
 // longest returns limits with the largest total that any call may have, for the sessions that
 // carry them. The error is of a setting in the environment that makes no sense.
 func longest(p *timeout.Policy) (timeout.Config, error) {

@@ -41,7 +41,8 @@ func newServer(p *timeout.Policy, o options, logger *slog.Logger) *mcp.Server {
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
 	}, deaf)
 
-	mcpsdk.Install(s, p,
+	options := []mcpsdk.Option{
+		mcpsdk.WithDeclaredLimits(),
 		mcpsdk.WithArgumentTimeout(),
 		mcpsdk.WithInterval(o.interval),
 		mcpsdk.WithAwait(progress.WithLimit(o.approval)),
@@ -51,7 +52,14 @@ func newServer(p *timeout.Policy, o options, logger *slog.Logger) *mcp.Server {
 					slog.Duration("elapsed", s.Elapsed.Round(time.Millisecond)), slog.Int("exit_code", timeout.ExitCode(s.Err)))
 			},
 		})),
-	)
+	}
+	if o.soft > 0 {
+		options = append(options, mcpsdk.WithTasks(o.tasks))
+	}
+	if o.goesOn > 0 {
+		options = append(options, mcpsdk.WithContinuation(o.goesOn))
+	}
+	mcpsdk.Install(s, p, options...)
 	s.AddReceivingMiddleware(admit(o.calls, logger), new(sessions).bound(s)) // around the limits
 	return s
 }

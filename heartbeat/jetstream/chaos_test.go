@@ -273,7 +273,7 @@ func (t *teller) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// 1000 messages, 4 processes, of which some are killed with SIGKILL, some stopped, and some
+// SPEC 13.2: 1000 messages, 4 processes, of which some are killed with SIGKILL, some stopped, and some
 // lose their connection; functions that stall, are deaf, fail and panic. Every message is done
 // or terminated with its reason, every effect is there once, and each delivery but the first
 // has a reason that is known.

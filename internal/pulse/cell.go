@@ -23,11 +23,11 @@ const (
 type Engine interface {
 	// Wake asks for a flush after at most d.
 	Wake(d time.Duration)
-	// Rearm says that the idle check is on again and its timer must be set.
+	// Rearm says that the idle limit may be due earlier than it was, and the timer must be set.
 	Rearm()
 	// Excuses reports whether a beat or a hold at now counts although the idle limit has
-	// fallen due: nobody could run, or the limit is only observed. Then it has called
-	// Restart or Admit.
+	// fallen due: nobody could run, the limit is in doubt, or it is only observed. Then it has
+	// called Restart or Admit.
 	Excuses(now time.Duration) bool
 	// Stopped reports whether the execution has been stopped, or is about to be: a limit has
 	// fallen due at or before now, or the caller's context is over.
@@ -65,6 +65,7 @@ type Cell struct {
 	heldSince, heldBefore time.Duration
 
 	interludes []*interlude // that have not ended
+	probes     *probes      // nil where there never was one
 }
 
 type key struct{}

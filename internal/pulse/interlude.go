@@ -2,7 +2,8 @@ package pulse
 
 import "slices"
 
-// An interlude is one call of Interlude as one cell sees it.
+// An interlude is one call of Interlude as one cell sees it. It is in the cell's list until it
+// ends, and for ever in that of an execution that was stopped before.
 type interlude struct {
 	detail, before *any
 }
@@ -42,11 +43,11 @@ func (c *Cell) Interlude(detail *any) (end func()) {
 
 func (c *Cell) endInterlude(i *interlude) {
 	c.mu.Lock()
-	c.interludes = slices.DeleteFunc(c.interludes, func(o *interlude) bool { return o == i })
 	if c.state.Load() == closed || c.engine.Stopped(c.Flush()) {
 		c.mu.Unlock()
 		return
 	}
+	c.interludes = slices.DeleteFunc(c.interludes, func(o *interlude) bool { return o == i })
 	c.mu.Unlock()
 	if relays := c.relays.Load(); relays != nil {
 		for _, r := range *relays {
@@ -64,4 +65,24 @@ func (c *Cell) endInterlude(i *interlude) {
 	if !newest {
 		c.notify() // of what came meanwhile, and was just forgotten
 	}
+}
+
+// Lasting is Detail without the interludes: the newest that none of them will take back.
+func (c *Cell) Lasting() any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.detail.Load()
+	for under := true; under; {
+		under = false
+		for _, i := range c.interludes {
+			if i.detail == d {
+				d, under = i.before, true
+				break
+			}
+		}
+	}
+	if d == nil {
+		return nil
+	}
+	return *d
 }

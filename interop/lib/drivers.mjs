@@ -17,7 +17,7 @@ const sdk1 = {
   timedOut: -32001,
   Stdio: Stdio1,
   HTTP: HTTP1,
-  client: () => new Client1(who, { capabilities }),
+  client: (protocol, can) => new Client1(who, { capabilities: can }),
   call: (client, params, options) => client.callTool(params, undefined, options),
   onElicit: (client, answer) => client.setRequestHandler(ElicitRequestSchema, answer),
 };
@@ -28,8 +28,8 @@ const sdk2 = {
   timedOut: 'REQUEST_TIMEOUT',
   Stdio: Stdio2,
   HTTP: HTTP2,
-  client: (protocol) =>
-    new Client2(who, { capabilities, versionNegotiation: { mode: protocol === '2025-11-25' ? 'legacy' : { pin: protocol } } }),
+  client: (protocol, can) =>
+    new Client2(who, { capabilities: can, versionNegotiation: { mode: protocol === '2025-11-25' ? 'legacy' : { pin: protocol } } }),
   call: (client, params, options) => client.callTool(params, options),
   onElicit: (client, answer) => client.setRequestHandler('elicitation/create', answer),
 };
@@ -56,11 +56,12 @@ export const drivers = [
 );
 
 // connect starts the example server and connects a client to it. env and args are the
-// server's; elicit answers its questions. With url the server runs already.
-async function connect(sdk, protocol, transport, { env, args, elicit, url } = {}) {
+// server's; elicit answers its questions; can is what the client says that it can do. With url the
+// server runs already.
+async function connect(sdk, protocol, transport, { env, args, elicit, url, can = capabilities } = {}) {
   const server = transport === 'http' && !url ? await exampleOverHTTP(env, args) : undefined;
   const wire = [];
-  const client = sdk.client(protocol);
+  const client = sdk.client(protocol, can);
   if (elicit) sdk.onElicit(client, elicit);
   const t = transport === 'http'
     ? new sdk.HTTP(new URL(url ?? server.url))
@@ -81,6 +82,8 @@ async function connect(sdk, protocol, transport, { env, args, elicit, url } = {}
   }
   return {
     wire,
+    client,
+    transport: t,
     pid: server?.pid ?? t.pid,
     call: (name, args, options) => sdk.call(client, { name, arguments: args }, options),
     // What the client has sent of a method.

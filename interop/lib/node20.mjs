@@ -10,7 +10,7 @@ export function globSync() { throw new Error('fs.globSync needs Node 22'); }`;
 
 const hooks = `
 export async function resolve(specifier, context, next) {
-  if (specifier === 'fs' && context.parentURL?.includes('/@modelcontextprotocol/conformance/'))
+  if (specifier === 'fs' && /conformance(-next)?\\/dist\\//.test(context.parentURL))
     return { url: ${JSON.stringify('data:text/javascript,' + encodeURIComponent(shim))}, shortCircuit: true };
   return next(specifier, context);
 }`;

@@ -23,6 +23,10 @@ export const exampleOverHTTP = (env = {}, args = []) =>
 // conformance starts the server with the tools that the conformance runner calls.
 export const conformance = (...args) => serve(binary('conformance'), args);
 
+// proxy says how a client is to start mcpproxy, and proxyOverHTTP starts it. args are its own.
+export const proxy = (args, env = {}) => ({ command: binary('mcpproxy'), args, env: { ...process.env, ...env, INTEROP_BIN: process.env.INTEROP_BIN } });
+export const proxyOverHTTP = (args) => serve(binary('mcpproxy'), ['-http', '127.0.0.1:0', ...args]);
+
 // pageServer starts the server of the page; tell has it start executions, or end them.
 export async function pageServer() {
   const server = await serve(binary('pageserver'), [], {}, 'pipe');

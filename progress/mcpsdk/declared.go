@@ -57,9 +57,16 @@ func (s *settings) stamped(t *mcp.Tool) *mcp.Tool {
 	if t == nil {
 		return t
 	}
-	limits, err := s.calls.Limits(t.Name)
+	calls := &s.calls
+	if s.continuation != nil && t.Name == s.continuation.Name() {
+		calls = &s.waiting
+	}
+	limits, err := calls.Limits(t.Name)
 	if err != nil {
 		return t
+	}
+	if s.offered {
+		limits.Soft, _ = calls.Policy.Soft(t.Name)
 	}
 	out := *t
 	if out.Meta = maps.Clone(t.Meta); out.Meta == nil {

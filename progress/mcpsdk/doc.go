@@ -25,6 +25,13 @@
 //
 // A [toolcall.Drain] ends such a server in order.
 //
+// # Calls that outlive their answer
+//
+// [WithTasks] answers a call that takes long with a task, for clients that can take one, and
+// [WithContinuation] with an ordinary result that says how to wait for the rest, for all others.
+// Either way the same function runs on, under the same limits. [WithDeclaredLimits] has the server say
+// beforehand how long its tools may take.
+//
 // # What reaches the server
 //
 // Whether the end of a call at the client also stops the tool is up to the transport. Where it
@@ -94,6 +101,9 @@
 //     token in a request's own _meta.
 //  7. When the server ends by [Serve] or [toolcall.Drain], calls are answered before their
 //     connections are closed, within the bound.
-//  8. Nothing is left behind when a call has been answered, but the goroutine of a tool
+//  8. A call is answered with its result or with a handle, never both: the handle comes at the
+//     soft limit and not before, and only to a client that can take it. What ends the request does
+//     not end the tool from then on.
+//  9. Nothing is left behind when a call has been answered, but the goroutine of a tool
 //     that has not returned.
 package mcpsdk

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -184,4 +185,43 @@ func ExampleUseDeclared() {
 	res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "index"})
 	fmt.Println(res.Content[0].(*mcp.TextContent).Text, err)
 	// Output: indexed <nil>
+}
+
+// A server may answer with a task. The call then just takes longer, and its cancellation is the
+// task's.
+func ExampleFollowTasks() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "v1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "build", InputSchema: map[string]any{"type": "object"}},
+		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			time.Sleep(200 * time.Millisecond)
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "built"}}}, nil
+		})
+	tasks := task.New(task.WithPoll(50 * time.Millisecond))
+	defer tasks.Close()
+	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"build": {Soft: -1}}} // a task at once
+	mcpsdk.Install(server, policy, mcpsdk.WithTasks(tasks))
+
+	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
+	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 30 * time.Second}, nil)
+	mcpsdk.FollowTasks(client)
+	transport, _ := dial(server)
+	session, err := client.Connect(context.Background(), mcpsdk.WrapClientTransport(transport), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // for the whole
+	defer cancel()
+	res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "build"})
+	fmt.Println(res.Content[0].(*mcp.TextContent).Text, err)
+	// Output: built <nil>
+}
+
+// Over HTTP it is the transport that is wrapped, too.
+func ExampleWrapClientTransport() {
+	transport := mcpsdk.WrapClientTransport(&mcp.StreamableClientTransport{Endpoint: "http://127.0.0.1:8137/mcp"})
+	_, streamable := transport.(*mcp.StreamableClientTransport)
+	fmt.Println(streamable)
+	// Output: true
 }

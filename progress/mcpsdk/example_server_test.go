@@ -13,6 +13,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -379,4 +380,106 @@ func ExampleWithDeclaredLimits() {
 	declared, _ := json.Marshal(tools.Tools[0].Meta)
 	fmt.Println(string(declared))
 	// Output: {"io.github.tooldeadline/limits":{"graceMs":7000,"idleMs":120000,"progressMs":10000,"totalMs":600000}}
+}
+
+// A call that takes long becomes a task for a client that can take one.
+func ExampleWithTasks() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "index", InputSchema: map[string]any{"type": "object"}},
+		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			time.Sleep(200 * time.Millisecond)
+			return textResult("indexed"), nil
+		})
+	tasks := task.New(task.WithPoll(50 * time.Millisecond))
+	defer tasks.Close()
+	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"index": {Soft: 20 * time.Millisecond}}}
+	mcpsdk.Install(server, policy, mcpsdk.WithTasks(tasks))
+
+	// The SDK's client does not know tasks; FollowTasks does.
+	ctx := context.Background()
+	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil)
+	mcpsdk.FollowTasks(client)
+	transport, _ := dial(server)
+	session, err := client.Connect(ctx, mcpsdk.WrapClientTransport(transport), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "index"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(texts(res)[0])
+	// Output: indexed
+}
+
+// A host that gives a call 60 s and renews nothing gets an answer before, and its model reads what to do.
+func ExampleWithContinuation() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "index", InputSchema: map[string]any{"type": "object"}},
+		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
+			time.Sleep(300 * time.Millisecond)
+			return textResult("indexed"), nil
+		})
+	mcpsdk.Install(server, nil, mcpsdk.WithContinuation(200*time.Millisecond)) // 45 s for such a host
+
+	ctx := context.Background()
+	transport, _ := dial(server)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "host", Version: "1"}, nil).Connect(ctx, transport, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "index"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	unfinished := res.Meta[task.ContinuationKey].(map[string]any)
+	fmt.Println(strings.ReplaceAll(texts(res)[0], unfinished["id"].(string), "..."))
+
+	for unfinished != nil { // as the model would
+		res, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "wait_for_result", Arguments: map[string]any{"id": unfinished["id"]}})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		unfinished, _ = res.Meta[task.ContinuationKey].(map[string]any)
+	}
+	fmt.Println(texts(res)[0])
+	// Output:
+	// Still running after 0.2s.
+	// main.go 3 of 10
+	// Call wait_for_result with {"id": "..."} to wait for the result.
+	// indexed
+}
+
+func ExampleWithWaitTool() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
+	mcpsdk.Install(server, nil, mcpsdk.WithContinuation(45*time.Second), mcpsdk.WithWaitTool("index_wait"))
+
+	ctx := context.Background()
+	transport, _ := dial(server)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "host", Version: "1"}, nil).Connect(ctx, transport, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	tools, err := session.ListTools(ctx, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, tool := range tools.Tools {
+		fmt.Println(tool.Name)
+	}
+	// Output:
+	// index
+	// index_wait
 }

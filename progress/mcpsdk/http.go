@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// WrapHTTP goes around the SDK's handlers for HTTP, and does two things that [Middleware]
+// WrapHTTP goes around the SDK's handlers for HTTP, and does three things that [Middleware]
 // cannot do alone:
 //
 //   - A tool is aborted when its client disconnects, on SSE and on stateless Streamable
@@ -18,6 +18,9 @@ import (
 //     have it wait for its tools.
 //   - Progress tokens that are integers above 2^53 are echoed exactly, see [WrapTransport]; of
 //     a batch, the first 100.
+//   - Calls that ask for a task, by protocol 2025-11-25, are seen to, see [WithTasks].
+//
+// A call that has become a task runs on when its client disconnects or ends the session.
 //
 // It reads no body by itself: a body is looked at as the SDK reads it, and only where it can be
 // a tools/call, whose ContentLength is then -1. So a handler within can refuse a request at

@@ -17,9 +17,10 @@ import (
 //
 // Middleware that was added before it is supervised too; what is added after it is not.
 func Install(s *mcp.Server, p *timeout.Policy, opts ...Option) {
-	m := Middleware(p, opts...)
-	s.AddReceivingMiddleware(m)
-	s.AddSendingMiddleware(m)
+	o := newServerSettings(p, opts)
+	o.installTasks(s)
+	s.AddReceivingMiddleware(o.middleware)
+	s.AddSendingMiddleware(o.middleware)
 }
 
 // Middleware runs every tool call of a server as an execution under the limits that p has
@@ -44,34 +45,44 @@ func Install(s *mcp.Server, p *timeout.Policy, opts ...Option) {
 //
 // It is safe for concurrent use, and may be shared by servers.
 func Middleware(p *timeout.Policy, opts ...Option) mcp.Middleware {
-	s := newSettings(opts)
-	if p != nil {
-		s.calls.Policy = p
-	}
-	return func(next mcp.MethodHandler) mcp.MethodHandler {
-		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			if call, ok := req.(*mcp.CallToolRequest); ok {
-				return s.supervise(ctx, method, call, next)
+	return newServerSettings(p, opts).middleware
+}
+
+func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch r := req.(type) {
+		case *mcp.CallToolRequest:
+			return s.call(ctx, method, r, next)
+		case *mcp.ServerRequest[*taskParams]:
+			if s.offered {
+				return s.serveTask(ctx, method, r)
 			}
-			if question, ok := req.GetParams().(*mcp.ElicitParams); ok && method == methodElicit {
-				return elicit(ctx, question.Message, s.await, func(ctx context.Context) (mcp.Result, error) {
-					return next(ctx, method, req)
-				})
-			}
-			res, err := next(ctx, method, req)
-			if s.declare && err == nil {
-				res = s.declared(res)
-			}
-			return res, err
 		}
+		out := next
+		if s.tasks != nil {
+			out = func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+				return send(ctx, method, req, next)
+			}
+		}
+		if question, ok := req.GetParams().(*mcp.ElicitParams); ok && method == methodElicit {
+			return elicit(ctx, question.Message, s.await, func(ctx context.Context) (mcp.Result, error) {
+				return out(ctx, method, req)
+			})
+		}
+		res, err := out(ctx, method, req)
+		if err == nil && s.declare {
+			res = s.declared(res)
+		}
+		if err == nil && s.tasks != nil {
+			res = s.withTasks(ctx, req, res)
+		}
+		return res, err
 	}
 }
 
-func (s *settings) supervise(ctx context.Context, method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
-	call := newCall(ctx, req)
-	ctx, release := untilGone(ctx, req.Session)
-	defer release()
-	res, err := toolcall.Do(ctx, &s.calls, call, func(ctx context.Context) (mcp.Result, error) {
+// supervise runs one call of a tool.
+func (s *settings) supervise(ctx context.Context, calls *toolcall.Server, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
+	res, err := toolcall.Do(ctx, calls, newCall(req, answered), func(ctx context.Context) (mcp.Result, error) {
 		growStack()
 		res, err := next(ctx, method, req)
 		if r, ok := res.(*mcp.CallToolResult); ok && r != nil && err == nil {
@@ -87,13 +98,18 @@ func (s *settings) supervise(ctx context.Context, method string, req *mcp.CallTo
 	return answer(req, res, err)
 }
 
-// newCall is what is the same for Middleware and for Handler. The context is the SDK's own, which
-// it cancels as soon as it has written the answer.
-func newCall(ctx context.Context, req *mcp.CallToolRequest) toolcall.Call {
+// whenAnswered has a function called once a call has been answered: the context is the SDK's own,
+// which it cancels as soon as it has written the answer.
+func whenAnswered(ctx context.Context) func(leave func()) {
+	return func(leave func()) { context.AfterFunc(ctx, leave) }
+}
+
+// newCall is what is the same for Middleware and for Handler.
+func newCall(req *mcp.CallToolRequest, answered func(func())) toolcall.Call {
 	return toolcall.Call{
 		Tool: req.Params.Name, Session: req.Session, Token: exactToken(req.Params),
 		Meta: req.Params.Meta, Arguments: req.Params.Arguments,
-		Answered: func(leave func()) { context.AfterFunc(ctx, leave) },
+		Answered: answered,
 		Send: func(ctx context.Context, n progress.Notification) error {
 			return req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 				ProgressToken: n.ProgressToken, Progress: n.Progress, Total: n.Total, Message: n.Message,

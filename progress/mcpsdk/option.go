@@ -20,6 +20,7 @@ type settings struct {
 	await []progress.AwaitOption
 
 	declare bool // what the limits are
+	taskSettings
 }
 
 func newSettings(opts []Option) *settings {
@@ -29,6 +30,15 @@ func newSettings(opts []Option) *settings {
 			o.apply(s)
 		}
 	}
+	return s
+}
+
+func newServerSettings(p *timeout.Policy, opts []Option) *settings {
+	s := newSettings(opts)
+	if p != nil {
+		s.calls.Policy = p
+	}
+	s.waiting = waitServer(s.calls)
 	return s
 }
 

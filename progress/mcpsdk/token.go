@@ -51,10 +51,10 @@ func isLargeInteger(s string) bool {
 	return err == nil && string(out) != s
 }
 
-// WrapTransport is for servers on a transport without HTTP whose clients use integers above
-// 2^53 as progress tokens: around it, [Middleware] echoes them exactly. Without it they are
-// rounded by the SDK, and the client does not recognise its own token; strings and smaller
-// integers are exact either way. HTTP servers have [WrapHTTP].
+// WrapTransport is for servers on a transport without HTTP. It has [WithTasks] see which calls of a
+// client of protocol 2025-11-25 ask for a task. And where clients use integers above 2^53 as
+// progress tokens, [Middleware] echoes them exactly; without it they are rounded by the SDK, and
+// the client does not recognise its own token. HTTP servers have [WrapHTTP].
 //
 // The SDK does not tell a wrapped connection which protocol version was agreed on. So a batch
 // is answered in every version, where the SDK's own connection would end for it from
@@ -85,6 +85,33 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.Connection.Read(ctx)
 	if req, ok := msg.(*jsonrpc.Request); ok && err == nil {
 		req.Params = keepToken(req.Params)
+		if req.Method == "initialize" {
+			req.Params = marked(req.Params)
+		}
 	}
 	return msg, err
+}
+
+// marked returns the params of initialize with the word that a WrapTransport is there.
+func marked(params json.RawMessage) json.RawMessage {
+	var fields, meta map[string]json.RawMessage
+	if json.Unmarshal(params, &fields) != nil || fields == nil {
+		return params // the SDK refuses them
+	}
+	if fields["_meta"] != nil && json.Unmarshal(fields["_meta"], &meta) != nil {
+		return params
+	}
+	if meta == nil {
+		meta = make(map[string]json.RawMessage, 1)
+	}
+	meta[wrappedKey] = json.RawMessage("true")
+	var err error
+	if fields["_meta"], err = json.Marshal(meta); err != nil {
+		return params
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return params
+	}
+	return data
 }

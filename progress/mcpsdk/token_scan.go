@@ -14,10 +14,17 @@ const maxCopies = 100
 // maxToken is as long as an integer can be that a float64 stands for, with its sign.
 const maxToken = 310
 
-// A tokenScanner finds where the copy of a large token belongs in a message, or in a batch of
-// them, as its bytes go by: behind the value of params._meta.progressToken. It keeps no more of
-// the message than that value, and looks at each byte once. It refuses nothing: what is not
-// JSON is the SDK's to refuse, and wherever a copy has got to, exactToken checks it.
+// maxTask is how long the "task" of a call can be that is copied.
+const maxTask = 1 << 10
+
+// A tokenScanner finds where copies belong in a message, or in a batch of them, as its bytes go by:
+// that of a large token behind the value of params._meta.progressToken, and that of params.task,
+// if it is an object, behind it. It keeps no more of the message than that value, and looks at each
+// byte once. It refuses nothing: what is not JSON is the SDK's to refuse, and wherever a copy has got
+// to, exactToken checks it.
+//
+// The copy of params.task is in a "_meta" of its own, since the other one may have gone by. Of two
+// that are maps, encoding/json and what the SDK has in its place decode the one into the other.
 type tokenScanner struct {
 	depth  int  // of objects and arrays
 	base   int  // the depth around a message: 1 in a batch
@@ -26,13 +33,19 @@ type tokenScanner struct {
 	copies int
 
 	quoted, escaped bool
-	matching        bool // the string so far is a prefix of the key that is looked for
-	matched         int  // how long it is
-	hit             bool // the value that comes next is that key's
+	matching        bool   // the string is a key of an object on the path
+	key             []byte // as far as it is of interest
+	hit             bool   // the value that comes next is that of the key on the path
 	number          []byte
+
+	hitTask bool   // the value that comes next is params.task
+	task    []byte // so far
+	put     string // goes before the next byte
 }
 
 var tokenPath = [...]string{"params", "_meta", tokenKey}
+
+const taskKey = "task" // beside _meta
 
 // next scans b until there is something to put before b[n], and returns that. Where there is
 // nothing, n is len(b). With something, b[n] has been scanned as well.
@@ -40,7 +53,13 @@ func (s *tokenScanner) next(b []byte) (n int, put string) {
 	for i, c := range b {
 		if s.quoted {
 			s.inString(c)
+			s.inTask(c)
 			continue
+		}
+		if s.put != "" { // the end of params.task, or what is there is no JSON
+			put, s.put = s.put, ""
+			s.outside(c)
+			return i, put
 		}
 		if len(s.number) > 0 {
 			if !isNumber(c) {
@@ -52,11 +71,30 @@ func (s *tokenScanner) next(b []byte) (n int, put string) {
 			s.number, s.hit = s.number[:0], false
 		}
 		s.outside(c)
+		s.inTask(c)
 		if put != "" {
 			return i, put
 		}
 	}
 	return len(b), ""
+}
+
+// inTask keeps what there is of params.task.
+func (s *tokenScanner) inTask(c byte) {
+	if len(s.task) == 0 {
+		return // outside begins it
+	}
+	if s.task = append(s.task, c); len(s.task) > maxTask {
+		s.task = s.task[:0]
+		return
+	}
+	if c == '}' && !s.quoted && s.depth == s.base+s.level+1 {
+		if s.copies < maxCopies {
+			s.copies++
+			s.put = `,"` + tokenPath[1] + `":{"` + askedKey + `":` + string(s.task[1:]) + `}`
+		}
+		s.task = s.task[:0]
+	}
 }
 
 func (s *tokenScanner) copyOf(token string) string {
@@ -75,11 +113,9 @@ func (s *tokenScanner) inString(c byte) {
 		s.escaped, s.matching = true, false
 	case c == '"':
 		s.quoted = false
-		s.matching = s.matching && s.matched == len(tokenPath[s.level])
 	case s.matching:
-		want := tokenPath[s.level]
-		s.matching = s.matched < len(want) && want[s.matched] == c
-		s.matched++
+		s.key = append(s.key, c)
+		s.matching = len(s.key) <= len(tokenKey) // the longest
 	}
 }
 
@@ -93,17 +129,21 @@ func (s *tokenScanner) outside(c byte) {
 	switch c {
 	case '"':
 		here := s.depth == s.base+s.level+1 // in the object whose keys are looked at
-		s.quoted, s.matching, s.matched = true, here, 0
+		s.quoted, s.matching, s.key = true, here, s.key[:0]
 	case ':': // only behind a key
-		s.hit = s.matching
+		s.hit = s.matching && string(s.key) == tokenPath[s.level]
+		s.hitTask = s.matching && s.level == 1 && string(s.key) == taskKey
 	case ',':
-		s.hit = false
+		s.hit, s.hitTask = false, false
 	case '{', '[':
+		if s.hitTask && c == '{' {
+			s.task = append(s.task[:0], 0) // a mark; inTask adds the brace
+		}
 		if s.hit && s.level < len(tokenPath)-1 {
 			s.level++ // in an array no key comes
 		}
 		s.depth++
-		s.hit = false
+		s.hit, s.hitTask = false, false
 	case '}', ']':
 		s.depth--
 		if s.level > 0 && s.depth < s.base+s.level+1 {
@@ -122,14 +162,22 @@ func isNumber(c byte) bool {
 
 // keepToken returns the params of a request with a copy of its token, where that is needed.
 func keepToken(params []byte) []byte {
-	if !bytes.Contains(params, []byte(tokenKey)) {
+	if !bytes.Contains(params, []byte(tokenKey)) && !bytes.Contains(params, []byte(`"`+taskKey+`"`)) {
 		return params
 	}
 	s := tokenScanner{base: -1, level: 1, begun: true} // the message is around them
-	if n, put := s.next(params); put != "" {
-		return append(append(append(make([]byte, 0, len(params)+len(put)), params[:n]...), put...), params[n:]...)
+	var out, held []byte                               // held has been scanned and not been written
+	for rest := params; ; {
+		n, put := s.next(rest)
+		if put == "" {
+			if out == nil {
+				return params
+			}
+			return append(append(out, held...), rest...)
+		}
+		out = append(append(append(out, held...), rest[:n]...), put...)
+		held, rest = rest[n:n+1], rest[n+1:]
 	}
-	return params
 }
 
 // A tokenBody is the body of a request with copies of its tokens, made as it is read.

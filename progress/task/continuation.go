@@ -124,8 +124,8 @@ type waitArguments struct {
 // The error is an [*Error] where the call has ended with one, and else the cause of ctx; the
 // call runs on then.
 func (t *Tasks) Wait(ctx context.Context, c *Continuation, w Wait) (map[string]any, error) {
-	due, stop := after(c.wait())
-	defer stop()
+	timer := time.NewTimer(c.wait())
+	defer timer.Stop()
 	finish := func(fields map[string]any) map[string]any {
 		if _, has := fields["resultType"]; !has && w.Client.modern() {
 			fields["resultType"] = "complete"
@@ -153,7 +153,8 @@ func (t *Tasks) Wait(ctx context.Context, c *Continuation, w Wait) (map[string]a
 	defer cancel(nil)
 	go func() {
 		select {
-		case <-due:
+		case <-timer.C:
+			lastOfAll(limited.Done())
 			cancel(errStill)
 		case <-limited.Done():
 		}

@@ -88,14 +88,11 @@ func Do[R any](ctx context.Context, t *Tasks, c Call,
 		value, err := run(ctx, nil)
 		return value, nil, err
 	}
-	r := &Run{tasks: t, call: c, form: form, soft: max(soft, 0), began: time.Now(), owner: c.Client.owner(form), seen: make(chan struct{})}
+	r := &Run{tasks: t, call: c, form: form, soft: max(soft, 0), began: time.Now(), owner: c.Client.owner(form)}
 	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r.cancel = cancel
 	r.ctx = r.Context(detached)
 	done := make(chan outcome[R], 1)
-	start := func() {
-		go guard(func() (R, error) { return run(r.ctx, nil) }, func(o outcome[R]) { done <- o })
-	}
 
 	if soft < 0 {
 		record := r.hand(ctx, func() bool { return false })
@@ -104,20 +101,21 @@ func Do[R any](ctx context.Context, t *Tasks, c Call,
 			value, err := run(ctx, nil)
 			return value, nil, err
 		}
-		start()
+		go guard(r.ctx, nil, run, done)
 		go follow(r, run, encode, done)
 		return none, record, nil
 	}
 
 	unlink := link(ctx, cancel)
-	start()
-	due, stop := after(soft)
-	defer stop()
+	go guard(r.ctx, nil, run, done)
+	timer := time.NewTimer(soft)
+	defer timer.Stop()
 	select {
 	case o := <-done:
 		return plain(o, unlink, cancel)
-	case <-due:
+	case <-timer.C:
 	}
+	lastOfAll(nil)
 	// What is ready together with the limit wins, and select chooses either. A tool that has
 	// returned is answered too: it is only that its last notification is on its way.
 	if r.returned() {
@@ -157,7 +155,7 @@ func follow[R any](r *Run,
 			done <- outcome[R]{err: err}
 			continue
 		}
-		go guard(func() (R, error) { return run(r.ctx, answers) }, func(o outcome[R]) { done <- o })
+		go guard(r.ctx, answers, run, done)
 	}
 }
 
@@ -184,27 +182,25 @@ func endsBefore(ctx context.Context, soft time.Duration) bool {
 	return ok && soft >= 0 && time.Until(deadline) <= soft
 }
 
-// after returns a channel that is closed when d has passed and what falls due at the same
-// instant has had its turn.
+// lastOfAll returns at the instant at which it was called, when what falls due at that instant has
+// had its turn, or when done is closed.
 //
 // Timers of one instant fire in any order. On a fake clock, which stands still until nothing is
 // left to do, one that is set when another has fired comes after all that are due with it, but if
 // its goroutine has overtaken the loop that fires them. To be last here it would have to win that
 // race each time. Such a timer must be in the heap before, or it fires where it is set: hence the
 // Reset. Rejected: a nanosecond more, which is a nanosecond late.
-func after(d time.Duration) (due <-chan struct{}, stop func()) {
+func lastOfAll(done <-chan struct{}) {
 	const turns = 8
-	passed := make(chan struct{})
-	var turn func(left int)
-	turn = func(left int) {
-		if left == 0 {
-			close(passed)
+	passed := make(chan struct{}, turns)
+	for range turns {
+		time.AfterFunc(time.Hour, func() { passed <- struct{}{} }).Reset(0)
+		select {
+		case <-passed:
+		case <-done:
 			return
 		}
-		time.AfterFunc(time.Hour, func() { turn(left - 1) }).Reset(0)
 	}
-	first := time.AfterFunc(d, func() { turn(turns) })
-	return passed, func() { first.Stop() }
 }
 
 // plan returns what the call is answered with when soft has passed and it has not ended: at once
@@ -244,24 +240,26 @@ type outcome[R any] struct {
 	panicked *timeout.PanicError
 }
 
-// guard calls f, which may panic or call runtime.Goexit, and then deliver.
-func guard[R any](f func() (R, error), deliver func(outcome[R])) {
+// guard calls run, which may panic or call runtime.Goexit, and delivers how it has ended.
+func guard[R any](ctx context.Context, answers map[string]json.RawMessage,
+	run func(context.Context, map[string]json.RawMessage) (R, error), done chan<- outcome[R],
+) {
 	o := outcome[R]{err: timeout.ErrGoexit}
 	defer func() {
 		if v := recover(); v != nil {
 			o.panicked = &timeout.PanicError{Value: v, Stack: debug.Stack()}
 			o.err = o.panicked
 		}
-		deliver(o)
+		done <- o
 	}()
-	value, err := f()
+	value, err := run(ctx, answers)
 	o = outcome[R]{value: value, err: err}
 }
 
 // answer encodes an outcome.
 func answer[R any](encode func(R, error) Answer, o outcome[R]) (a Answer) {
 	encoded := make(chan outcome[Answer], 1)
-	go guard(func() (Answer, error) { return encode(o.value, o.err), nil }, func(o outcome[Answer]) { encoded <- o })
+	go guard(nil, nil, func(context.Context, map[string]json.RawMessage) (Answer, error) { return encode(o.value, o.err), nil }, encoded)
 	e := <-encoded
 	if e.err != nil {
 		return Answer{Error: &Error{Code: CodeInternal, Message: "the result cannot be encoded: " + e.err.Error()}}

@@ -396,7 +396,7 @@ func TestRetention(t *testing.T) {
 			if err != nil || got["ttlMs"] != 70000. {
 				t.Errorf("%v, %v", got, err)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			_, err = serve(t, tasks, declared, "tasks/get", params(record.ID))
 			if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != task.CodeInvalidParams {
 				t.Errorf("%v", err)
@@ -602,6 +602,35 @@ func TestCancel(t *testing.T) {
 				if diff := cmp.Diff(got, again); err != nil || diff != "" {
 					t.Errorf("%v %s", err, diff)
 				}
+			})
+		})
+	}
+}
+
+// A tool that has returned before the soft limit is answered with its result, although the last of
+// its notifications delays that until after it.
+func TestReturnedBefore(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		takes  time.Duration
+		asTask bool
+	}{{"before", 10*s - 1, false}, {"together", 10 * s, false}, {"after", 10*s + 1, true}} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				value, record, err := task.Do(t.Context(), task.New(), task.Call{Tool: "build", Client: declared, Soft: 10 * s},
+					func(ctx context.Context, _ map[string]json.RawMessage) (string, error) {
+						return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build", Token: "t", Send: func(context.Context, progress.Notification) error { return nil }},
+							func(ctx context.Context) (string, error) {
+								time.Sleep(tc.takes)
+								progress.Report(ctx, progress.Update{Progress: 1})
+								return "done", nil
+							})
+					}, encode)
+				if (record != nil) != tc.asTask || (value == "done") == tc.asTask || err != nil || (time.Since(start) > 10*s) == tc.asTask {
+					t.Errorf("%q, %v, %v after %v", value, record, err, time.Since(start))
+				}
+				time.Sleep(s)
 			})
 		})
 	}

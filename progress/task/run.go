@@ -14,7 +14,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // ErrCancelled is why the context of a run ends whose client has cancelled the task.
@@ -84,13 +83,14 @@ func (r *Run) Context(ctx context.Context) context.Context {
 	if r == nil {
 		return ctx
 	}
-	return toolcall.WithHooks(context.WithValue(ctx, runKey{}, r), timeout.Hooks{
-		Started:  func(ctx context.Context, _ timeout.Snapshot) { r.started(ctx) },
-		Finished: func(context.Context, timeout.Snapshot) { r.finished() },
-	})
+	return toolcall.WithObserver(context.WithValue(ctx, runKey{}, r), (*observer)(r))
 }
 
-func (r *Run) started(ctx context.Context) {
+// An observer is a run as toolcall.Do knows it.
+type observer Run
+
+func (o *observer) Started(ctx context.Context) {
+	r := (*Run)(o)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.exec, r.monitor, r.ended = ctx, heartbeat.FromContext(ctx), false
@@ -99,7 +99,8 @@ func (r *Run) started(ctx context.Context) {
 	}
 }
 
-func (r *Run) finished() {
+func (o *observer) Ended() {
+	r := (*Run)(o)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = true
@@ -172,7 +173,7 @@ func (r *Run) ID() string {
 func (r *Run) handed(record Record) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(r.ctx))
 	r.mu.Lock()
-	r.id, r.created, r.stopping, r.state = record.ID, time.Now(), stop, handed
+	r.id, r.created, r.seen, r.stopping, r.state = record.ID, time.Now(), make(chan struct{}), stop, handed
 	if r.exec != nil {
 		r.relay()
 	}
@@ -312,7 +313,7 @@ func (r *Run) askMore(ctx context.Context, n int) {
 	}
 	_, _ = r.tasks.change(context.WithoutCancel(ctx), r.owner, r.id, func(record *Record) bool {
 		status := Working
-		if asking || len(record.Questions) > 0 {
+		if asking {
 			status = InputRequired
 		}
 		if record.Status.Final() || record.Status == status {
@@ -408,7 +409,7 @@ func (r *Run) ask(questions map[string]json.RawMessage) (map[string]json.RawMess
 		for key, q := range questions {
 			record.Questions[prefix+key] = q
 		}
-		record.Status, record.Updated, record.Answers = InputRequired, time.Now(), nil
+		record.Status, record.Updated = InputRequired, time.Now()
 		return true
 	})
 	if err != nil {
@@ -457,7 +458,7 @@ func (r *Record) respond(answers map[string]json.RawMessage) bool {
 		delete(questions, key)
 		given[key] = a
 	}
-	if questions == nil || r.Status.Final() {
+	if questions == nil { // as it is where the task is final
 		return false
 	}
 	r.Questions, r.Answers, r.Updated = questions, given, time.Now()

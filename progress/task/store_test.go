@@ -22,7 +22,7 @@ type faulty struct {
 	task.Store
 	away  atomic.Bool
 	slow  time.Duration // to create
-	waits atomic.Int32  // Wait calls while it was away
+	tries atomic.Int32  // while it was away
 }
 
 func (f *faulty) Create(ctx context.Context, r task.Record) (task.Record, error) {
@@ -39,6 +39,7 @@ func (f *faulty) Create(ctx context.Context, r task.Record) (task.Record, error)
 
 func (f *faulty) Get(ctx context.Context, owner, id string) (task.Record, error) {
 	if f.away.Load() {
+		f.tries.Add(1)
 		return task.Record{}, errOutage
 	}
 	return f.Store.Get(ctx, owner, id)
@@ -53,7 +54,7 @@ func (f *faulty) Update(ctx context.Context, r task.Record) (task.Record, error)
 
 func (f *faulty) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
 	if f.away.Load() {
-		f.waits.Add(1)
+		f.tries.Add(1)
 		return task.Record{}, errOutage
 	}
 	return f.Store.Wait(ctx, owner, id, after)
@@ -130,7 +131,7 @@ func TestOutage(t *testing.T) {
 				if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != want {
 					t.Errorf("%v, %v", got, err)
 				}
-				if n := f.waits.Load(); n > 200 {
+				if n := f.tries.Load(); n > 200 {
 					t.Errorf("%d attempts in five minutes", n)
 				}
 				<-stopped
@@ -180,6 +181,50 @@ func TestMemoryBounds(t *testing.T) {
 			t.Errorf("%v, %v", got, err)
 		}
 		time.Sleep(time.Hour)
+	})
+}
+
+// SPEC 11.7: tasks that run are never removed for others.
+func TestMemoryFullOfRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New(task.WithStore(&task.Memory{MaxBytes: 5 << 10}))
+		call := task.Call{Tool: "build", Client: declared, Soft: -1}
+		var ids []string
+		for range 4 {
+			ids = append(ids, begin(t, t.Context(), tasks, call, tool(timeout.Default(), lasting(10*s))).ID)
+		}
+		for range 2 {
+			value, record, err := task.Do(t.Context(), tasks, call, tool(timeout.Default(), lasting(s)), encode)
+			if value != "done" || record != nil || err != nil {
+				t.Errorf("%q, %v, %v", value, record, err)
+			}
+		}
+		for _, id := range ids {
+			if got, err := serve(t, tasks, declared, "tasks/get", params(id)); err != nil || got["status"] != "working" {
+				t.Errorf("%v, %v", got, err)
+			}
+		}
+		time.Sleep(10 * s)
+	})
+}
+
+// A call that stays plain since the store could not be reached goes on telling its client.
+func TestPlainAfterAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faulty{Store: new(task.Memory)}
+		f.away.Store(true)
+		sent := 0
+		_, record, err := task.Do(t.Context(), task.New(task.WithStore(f)), task.Call{Tool: "build", Client: declared, Soft: 5*s + 1},
+			tool(timeout.Default(), func(ctx context.Context) (string, error) {
+				for range 10 {
+					time.Sleep(s)
+					_ = task.FromContext(ctx).Notify(func() error { sent++; return nil })
+				}
+				return "done", nil
+			}), encode)
+		if record != nil || err != nil || sent != 10 {
+			t.Errorf("%v, %v: %d sent", record, err, sent)
+		}
 	})
 }
 

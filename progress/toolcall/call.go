@@ -84,13 +84,13 @@ func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (
 	opts := append(make([]timeout.Option, 0, len(s.Options)+2), timeout.WithRecover())
 	opts = append(opts, s.Options...)
 
-	if h, _ := ctx.Value(hooksKey{}).(*timeout.Hooks); h != nil {
-		opts = append(opts, timeout.WithHooks(*h))
-	}
-
+	observer, _ := ctx.Value(observerKey{}).(Observer)
 	around := FromContext(ctx)
 	ctx = &starting{ctx, &c, heartbeat.FromContext(ctx)}
 	run := func(ctx context.Context) (R, error) {
+		if observer != nil {
+			observer.Started(ctx)
+		}
 		value, err := h(&callContext{ctx, &c, heartbeat.FromContext(ctx)})
 		if err != nil {
 			_ = err.Error() // here it is recovered
@@ -98,6 +98,7 @@ func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (
 		return value, err
 	}
 	if c.Token == nil || around != nil && around.Session == c.Session {
+		defer ended(observer)
 		return timeout.DoPolicy(ctx, s.Policy, c.Tool, requested, run, opts...) // two of one token could not agree on what increases
 	}
 	stop := func() {}
@@ -106,7 +107,14 @@ func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (
 	}}))
 	// Not in h: one that has been abandoned would never get to its end.
 	defer func() { stop() }()
+	defer ended(observer)
 	return timeout.DoPolicy(ctx, s.Policy, c.Tool, requested, run, opts...)
+}
+
+func ended(o Observer) {
+	if o != nil {
+		o.Ended()
+	}
 }
 
 const timeoutKey = "timeoutMs"

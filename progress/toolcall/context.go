@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A callContext is the context of a tool.
@@ -56,7 +55,7 @@ func (s *starting) Value(key any) any {
 	switch key {
 	case startingKey{}:
 		return s
-	case hooksKey{}: // they are this call's
+	case observerKey{}: // it is this call's
 		return nil
 	}
 	return s.Context.Value(key)
@@ -72,11 +71,18 @@ func Starting(ctx context.Context) *Call {
 	return nil
 }
 
-type hooksKey struct{}
+// An Observer learns of the execution of one call. It is for what goes around a call and is not the
+// server's, such as a task that the call may become; hooks of the server's are among its Options.
+type Observer interface {
+	// Started is called before the tool, with its context, on the tool's goroutine.
+	Started(ctx context.Context)
+	// Ended is called when the execution has ended, before the last notification is waited for.
+	Ended()
+}
 
-// WithHooks returns a context for one call: the execution that [Do] makes for it has h among its
-// hooks, those of calls within it do not. It is for what goes around a call and is not the
-// server's, such as a task that the call may become.
-func WithHooks(ctx context.Context, h timeout.Hooks) context.Context {
-	return context.WithValue(ctx, hooksKey{}, &h)
+type observerKey struct{}
+
+// WithObserver returns a context for one call: [Do] calls o for it, and not for calls within it.
+func WithObserver(ctx context.Context, o Observer) context.Context {
+	return context.WithValue(ctx, observerKey{}, o)
 }

@@ -262,13 +262,18 @@ func ExampleLimits_UnmarshalJSON() {
 	// Output: timeout: idleMs="\"soon\"": want a number of milliseconds from 0 to 2^53
 }
 
-// A server that wants to know of one call, and not of all.
-func ExampleWithHooks() {
-	ctx := toolcall.WithHooks(context.Background(), timeout.Hooks{
-		Finished: func(_ context.Context, s timeout.Snapshot) { fmt.Println(s.Tool, "has ended") },
-	})
+type observer struct{}
+
+func (observer) Started(context.Context) { fmt.Println("begins") }
+func (observer) Ended()                  { fmt.Println("has ended") }
+
+// What wants to know of one call, and not of those within.
+func ExampleWithObserver() {
+	ctx := toolcall.WithObserver(context.Background(), observer{})
 	_, _ = toolcall.Do(ctx, nil, toolcall.Call{Tool: "outer"}, func(ctx context.Context) (string, error) {
 		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "inner"}, func(context.Context) (string, error) { return "", nil })
 	})
-	// Output: outer has ended
+	// Output:
+	// begins
+	// has ended
 }

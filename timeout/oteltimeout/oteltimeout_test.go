@@ -398,27 +398,85 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// One call is reported once, though both a middleware and a handler supervise it; another call
-// within it, of another session, is one of its own.
+// One call is reported once, though both a middleware and a handler supervise it. What else runs
+// within it is reported by itself: another call of the session, a call of another session, a step.
 func TestCallWithinCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := watch(t)
-		call := func(ctx context.Context, session int, h func(context.Context) (int, error)) (int, error) {
-			return toolcall.Do(ctx, nil, toolcall.Call{Tool: "search", Session: session, Meta: map[string]any{"traceparent": parent}}, h)
+	type fn = func(context.Context) error
+	nothing := func(context.Context) error { return nil }
+	call := func(session int, tool string, within fn) fn {
+		return func(ctx context.Context) error {
+			_, err := toolcall.Do(ctx, nil, toolcall.Call{Tool: tool, Session: session, Meta: map[string]any{"traceparent": parent}},
+				func(ctx context.Context) (int, error) { return 0, within(ctx) })
+			return err
 		}
-		_, _ = call(t.Context(), 1, func(ctx context.Context) (int, error) {
-			return call(ctx, 1, func(ctx context.Context) (int, error) {
-				return call(ctx, 2, func(context.Context) (int, error) { return 0, nil })
+	}
+	step := func(name string, within fn) fn {
+		return func(ctx context.Context) error { return timeout.Run(ctx, within, timeout.WithName(name)) }
+	}
+	for name, tt := range map[string]struct {
+		run  fn
+		want []string // in the order in which they end
+	}{
+		"middleware and handler":  {call(1, "search", call(1, "search", nothing)), []string{"tools/call search"}},
+		"of another session":      {call(1, "search", call(2, "search", nothing)), []string{"tools/call search", "tools/call search"}},
+		"of another tool":         {call(1, "search", call(1, "read", nothing)), []string{"tools/call read", "tools/call search"}},
+		"within a step":           {call(1, "search", step("parse", call(1, "search", nothing))), []string{"tools/call search", "execute_tool parse", "tools/call search"}},
+		"within one with no name": {call(1, "search", step("", call(1, "search", nothing))), []string{"tools/call search", "tools/call search"}},
+		"a step of the same name": {call(1, "search", step("search", nothing)), []string{"execute_tool search", "tools/call search"}},
+		"a step around":           {step("search", call(1, "search", nothing)), []string{"tools/call search", "execute_tool search"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := watch(t)
+				if err := tt.run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				var calls uint64
+				for _, s := range c.spans.GetSpans() {
+					got = append(got, s.Name)
+					if s.SpanKind == trace.SpanKindServer {
+						calls++
+					}
+				}
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				var measured uint64
+				for _, p := range c.points("mcp.server.operation.duration") {
+					measured += p.Count
+				}
+				if measured != calls {
+					t.Errorf("%d calls measured, want %d", measured, calls)
+				}
+				for _, p := range c.points("tooldeadline.tool.running") {
+					if p.Sum != 0 {
+						t.Errorf("%v", p)
+					}
+				}
 			})
 		})
-		if n := len(c.spans.GetSpans()); n != 2 {
-			t.Errorf("%d spans, want 2", n)
+	}
+}
+
+// A stall of the process is an event of the span. What makes one is for package timeout to know:
+// in a bubble no timer is late.
+func TestStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := collect(t)
+		hooks, err := oteltimeout.Hooks(c.options...)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if p := c.points("mcp.server.operation.duration"); len(p) != 1 || p[0].Count != 2 {
-			t.Errorf("%v", p)
-		}
-		if p := c.points("tooldeadline.tool.running"); len(p) != 1 || p[0].Sum != 0 {
-			t.Errorf("%v", p)
+		_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+			hooks.Stalled(ctx, timeout.FromContext(ctx).Snapshot())
+			return timeout.Run(ctx, func(ctx context.Context) error {
+				hooks.Stalled(ctx, timeout.FromContext(ctx).Snapshot()) // it has no span
+				return nil
+			})
+		}, timeout.WithName("search"), timeout.WithHooks(hooks))
+		if diff := cmp.Diff([]string{"tooldeadline.stalled"}, eventsOf(c.only())); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }

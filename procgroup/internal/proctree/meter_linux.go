@@ -31,6 +31,7 @@ type meter struct {
 	io      bool
 	reader  procReader
 	members map[procKey]spent
+	looked  time.Time     // when members were
 	cpu     time.Duration // of the control group
 	bytes   uint64        // of the control group
 }
@@ -38,7 +39,7 @@ type meter struct {
 // Meter counts, of what has ended, what its parent has waited for, or the control group has
 // kept. What a process that nobody waits for has used between the last look and its end is
 // missed where there is no group.
-func (t *linuxTree) Meter(io bool) Meter { return (&meter{tree: t, io: io}).look }
+func (t *linuxTree) Meter(io bool) Meter { return (&meter{tree: t, io: io, looked: time.Now()}).look }
 
 func (m *meter) look() (used Usage, ok bool) {
 	c := m.tree.cgroup
@@ -47,14 +48,13 @@ func (m *meter) look() (used Usage, ok bool) {
 	if c != nil {
 		cpu, counted = c.cpuTime()
 	}
-	if !counted || m.io {
-		now := m.membersNow()
-		if len(now) == 0 && !counted {
-			return used, false
-		}
-		used = growth(m.members, now)
-		m.members = now
+	now := m.membersNow()
+	if len(now) == 0 && !counted {
+		return used, false
 	}
+	used = growth(m.members, now)
+	used.Starved = starved(m.members, now, m.looked)
+	m.members, m.looked = now, time.Now()
 	if counted {
 		used.CPU = max(cpu-m.cpu, 0)
 		m.cpu = cpu
@@ -104,9 +104,9 @@ func (t *linuxTree) list(all []proc) (members []proc) {
 }
 
 func (m *meter) spentBy(p *proc) spent {
-	s := spent{parent: p.ppid, children: ticks(p.children)}
+	s := spent{parent: p.ppid, children: ticks(p.children), at: time.Now()}
 	if m.tree.helper == nil || p.pid != m.tree.pid { // what the helper itself does is not the command's work
-		s.own = p.cpuTime()
+		s.own, s.waited = p.cpuTime(), m.reader.waited(p.pid)
 	}
 	if m.io {
 		var ok bool
@@ -155,6 +155,8 @@ type spent struct {
 	own      time.Duration
 	children time.Duration // those that it has waited for
 	bytes    uint64        // own and children's
+	at       time.Time
+	waited   time.Duration // for a processor
 }
 
 // growth is what was used from one look to the next. What a process had used that has ended
@@ -193,6 +195,31 @@ func growth(before, now map[procKey]spent) (used Usage) {
 		}
 	}
 	return used
+}
+
+// waited is how long the main thread of a process has been ready to run and did not: 0 where
+// the kernel does not count that.
+func (r *procReader) waited(pid int) time.Duration {
+	var buf [64]byte
+	b, _ := r.read(pid, "/schedstat", buf[:], false)
+	_, rest, _ := bytes.Cut(b, []byte{' '})
+	word, _, _ := bytes.Cut(rest, []byte{' '})
+	return time.Duration(number(word))
+}
+
+// starved is for which part of the time since the last look the worst off of the members
+// waited for a processor. What has begun meanwhile has done so since that look at most.
+func starved(before, now map[procKey]spent, looked time.Time) (part float64) {
+	for key, s := range now {
+		since, waited := looked, s.waited
+		if b, ok := before[key]; ok {
+			since, waited = b.at, s.waited-b.waited
+		}
+		if in := s.at.Sub(since); in > 0 {
+			part = max(part, float64(waited)/float64(in))
+		}
+	}
+	return min(part, 1)
 }
 
 // cpuTime is the processor time of everything that is or was in c or below.

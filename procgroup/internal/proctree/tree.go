@@ -75,6 +75,9 @@ type Meter func() (used Usage, ok bool)
 type Usage struct {
 	CPU time.Duration
 	IO  uint64 // bytes read and written; 0 unless the Meter was asked for it
+	// Starved is for which part of the time, 0 to 1, the process that was worst off could have
+	// run and got no processor.
+	Starved float64
 }
 
 // reapTime is how long what was killed may take to be gone, where no caller says.

@@ -2,10 +2,10 @@
 // name, so that its scenarios run through the middleware of package mcpsdk. It serves
 // Streamable HTTP with sessions, and prints its URL on stderr.
 //
-//	conformance [-bare] [-http address]
+//	conformance [-bare | -tasks] [-http address]
 //
 // With -bare it is the same server without the middleware: what fails there too is not
-// the middleware's doing. The repository's interop directory has what runs it.
+// the middleware's doing. With -tasks it has the tools of the scenarios for tasks, without sessions. The repository's interop directory has what runs it.
 package main
 
 import (
@@ -26,14 +26,21 @@ import (
 func main() {
 	bare := flag.Bool("bare", false, "leave the middleware out")
 	address := flag.String("http", "127.0.0.1:0", "the `address` to listen on")
+	tasks := flag.Bool("tasks", false, "serve the tools of the scenarios for tasks")
 	flag.Parse()
-	if err := serve(*address, *bare); err != nil {
+	var h http.Handler
+	if *tasks {
+		h = taskHandler()
+	} else {
+		h = handler(*bare)
+	}
+	if err := serve(*address, h); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
 }
 
-func serve(address string, bare bool) error {
+func handler(bare bool) http.Handler {
 	s := mcp.NewServer(&mcp.Implementation{Name: "tooldeadline-conformance", Version: "1"}, nil)
 	addContent(s)
 	addSteps(s, bare)
@@ -48,6 +55,10 @@ func serve(address string, bare bool) error {
 		mcpsdk.Install(s, &timeout.Policy{Default: timeout.FastTools()}, mcpsdk.WithInterval(time.Millisecond))
 		h = mcpsdk.WrapHTTP(h)
 	}
+	return h
+}
+
+func serve(address string, h http.Handler) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return err

@@ -58,13 +58,4 @@ func addSteps(s *mcp.Server, bare bool) {
 	})
 }
 
-func pause(ctx context.Context) error {
-	t := time.NewTimer(between)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
-}
+func pause(ctx context.Context) error { return sleep(ctx, between) }

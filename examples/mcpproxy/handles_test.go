@@ -1,0 +1,200 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// SPEC 10.1: the list of tools has the limits, and all that the server says.
+func TestDeclares(t *testing.T) {
+	t.Parallel()
+	h := connect(t, "-total", "90s", "-idle", "40s", "-tool", "sleep:total=1h,grace=2s")
+	const list = `{"jsonrpc":"2.0","id":1,"result":{"tools":[` +
+		`{"_meta":{"io.github.tooldeadline/limits":{"graceMs":2000,"idleMs":40000,"progressMs":10000,"totalMs":3600000},"theirs":1.50},"inputSchema":{"type":"object"},"name":"sleep","outputSchema":{"type":"object"}},` +
+		`{"_meta":{"io.github.tooldeadline/limits":{"graceMs":7000,"idleMs":40000,"progressMs":10000,"totalMs":90000}},"inputSchema":{"type":"object"},"name":"echo"}],"x":1}}`
+	var got, want any
+	_ = json.Unmarshal([]byte(h.await(h.ask("1", "tools/list", `{}`), "tools/list").raw), &got)
+	_ = json.Unmarshal([]byte(list), &want)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	quiet := connect(t, "-declare=false")
+	if w := quiet.await(quiet.ask("1", "tools/list", `{}`), "tools/list"); strings.Contains(w.raw, "limits") || strings.Contains(w.raw, "wait_for_result") {
+		t.Error(w.raw)
+	}
+}
+
+// continued is the id in an answer that says that the call is still running.
+func continued(t *testing.T, w wire) string {
+	t.Helper()
+	var c struct{ ID string }
+	if err := json.Unmarshal(w.Result.Meta["io.github.tooldeadline/continuation"], &c); err != nil || w.Result.IsError || !strings.HasPrefix(w.text(), "Still running after ") {
+		t.Fatal(w.raw)
+	}
+	return `{"id":"` + c.ID + `"}`
+}
+
+// SPEC 12: a host that knows no tasks gets the result of a call that takes longer than it waits.
+func TestContinuation(t *testing.T) {
+	t.Parallel()
+	h := connect(t, "-soft", "500ms", "-idle", "30s", "-tool", "echo:soft=0", "-tool", "exit:soft=0")
+	list := h.await(h.ask("1", "tools/list", `{}`), "tools/list").raw
+	if !strings.Contains(list, `"name":"wait_for_result"`) || strings.Contains(list, "outputSchema") || !strings.Contains(list, `"softMs":500`) {
+		t.Error(list)
+	}
+	begun := time.Now()
+	id := continued(t, h.call("2", "sleep", `{"ms":1800}`))
+	waits := 0
+	w := h.call("3", "wait_for_result", id)
+	for ; !strings.HasPrefix(w.text(), "done"); w = h.call(fmt.Sprint(10+waits), "wait_for_result", id) {
+		if waits++; waits > 100 || continued(t, w) != id {
+			t.Fatal(w.raw)
+		}
+	}
+	if w.text() != "done" || time.Since(begun) < 1800*time.Millisecond {
+		t.Error(w.raw)
+	}
+	if w := h.call("4", "wait_for_result", id); w.text() != "done" { // SPEC 12.3
+		t.Error(w.raw)
+	}
+	if w := h.call("5", "wait_for_result", `{"id":"x"}`); !w.Result.IsError || !strings.Contains(w.text(), "unknown") {
+		t.Error(w.raw)
+	}
+	// What is fast is as it was.
+	if w := h.call("6", "echo", `{"text":"x"}`); w.raw != `{"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"x"}]}}` {
+		t.Error(w.raw)
+	}
+	// It can be aborted, which reaches the server; that the host takes the request back cannot.
+	id = continued(t, h.call("7", "half", `{}`))
+	h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+	if w := h.call("8", "wait_for_result", id); continued(t, w) != id {
+		t.Error(w.raw)
+	}
+	w = h.call("9", "wait_for_result", strings.Replace(id, "}", `,"cancel":true}`, 1))
+	if w.outcome() != "aborted 130" || !strings.Contains(w.text(), "half of it") {
+		t.Error(w.raw)
+	}
+	// One that is lost says so.
+	id = continued(t, h.call("30", "hang", `{}`))
+	h.call("31", "exit", `{}`)
+	if w := h.call("32", "wait_for_result", id); !w.Result.IsError || !strings.Contains(w.text(), "exit status 5") {
+		t.Error(w.raw)
+	}
+	// Limits are those of any call.
+	limited := connect(t, "-soft", "300ms", "-idle", "1s")
+	id = continued(t, limited.call("1", "hang", `{}`))
+	for n := 2; ; n++ {
+		w := limited.call(fmt.Sprint(n), "wait_for_result", id)
+		if w.outcome() == "idle 124" {
+			break
+		}
+		if n > 100 {
+			t.Fatal(w.raw)
+		}
+	}
+}
+
+// SPEC 11: a host that knows tasks of 2025-11-25.
+func TestTasks(t *testing.T) {
+	t.Parallel()
+	h := startProxy(t, nil, append([]string{"-soft", "300ms"}, evilArgs(t)...)...)
+	w := h.await(h.ask(`"init"`, "initialize", initialize), "initialize")
+	if !strings.Contains(w.raw, `"tasks":{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}`) || !strings.Contains(w.raw, `"x-unknown":{"kept":[1,2.50]}`) {
+		t.Error(w.raw)
+	}
+	h.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	if w := h.await(h.ask("1", "tools/list", `{}`), "tools/list"); strings.Count(w.raw, `"taskSupport":"optional"`) != 2 {
+		t.Error(w.raw)
+	}
+	taskOf := func(w wire) string {
+		var r struct {
+			Result struct {
+				Task struct{ TaskID, Status string }
+			}
+		}
+		if err := json.Unmarshal([]byte(w.raw), &r); err != nil || r.Result.Task.Status != "working" {
+			t.Fatal(w.raw)
+		}
+		return `{"taskId":"` + r.Result.Task.TaskID + `"}`
+	}
+	id := taskOf(h.await(h.ask("2", "tools/call", `{"name":"sleep","arguments":{"ms":700},"task":{"ttl":60000}}`), "sleep"))
+	if w := h.await(h.ask("3", "tasks/get", id), "tasks/get"); !strings.Contains(w.raw, `"status":"working"`) {
+		t.Error(w.raw)
+	}
+	if w := h.await(h.ask("4", "tasks/result", id), "tasks/result"); w.text() != "done" || w.Result.Meta["io.modelcontextprotocol/related-task"] == nil {
+		t.Error(w.raw)
+	}
+	id = taskOf(h.await(h.ask("5", "tools/call", `{"name":"hang","task":{}}`), "hang"))
+	if w := h.await(h.ask("6", "tasks/cancel", id), "tasks/cancel"); !strings.Contains(w.raw, `"status":"cancelled"`) {
+		t.Error(w.raw)
+	}
+	n := 7
+	eventually(t, "the cancellation at the server", func() bool {
+		n++
+		return strings.Contains(h.call(fmt.Sprint(n), "seen", `{}`).text(), "notifications/cancelled")
+	})
+	// Without task it is a continuation.
+	continued(t, h.call("1000", "sleep", `{"ms":1000}`))
+}
+
+const declaring = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
+
+// SPEC 11: a host that knows tasks of 2026-07-28, and a tool that asks after its handle.
+func TestTasksExtension(t *testing.T) {
+	t.Parallel()
+	h := startProxy(t, nil, append([]string{"-soft", "300ms"}, evilArgs(t)...)...)
+	if w := h.await(h.ask("1", "server/discover", `{`+declaring+`}`), "discover"); !strings.Contains(w.raw, `"extensions":{"io.modelcontextprotocol/tasks":{}}`) {
+		t.Error(w.raw)
+	}
+	type polled struct {
+		Result struct {
+			ResultType, TaskID, Status string
+			InputRequests              map[string]any
+			Result                     struct {
+				Content []struct{ Text string }
+			}
+		}
+	}
+	read := func(w wire) (p polled) {
+		if err := json.Unmarshal([]byte(w.raw), &p); err != nil {
+			t.Fatal(w.raw)
+		}
+		return p
+	}
+	n := 100
+	poll := func(id, status string) (p polled) {
+		eventually(t, status, func() bool {
+			n++
+			p = read(h.await(h.ask(fmt.Sprint(n), "tasks/get", `{"taskId":"`+id+`",`+declaring+`}`), "tasks/get"))
+			return p.Result.Status == status
+		})
+		return p
+	}
+	w := h.await(h.ask("2", "tools/call", `{"name":"sleep","arguments":{"ms":900},`+declaring+`}`), "sleep")
+	handle := read(w)
+	if handle.Result.ResultType != "task" || handle.Result.Status != "working" {
+		t.Fatal(w.raw)
+	}
+	if p := poll(handle.Result.TaskID, "completed"); len(p.Result.Result.Content) != 1 || p.Result.Result.Content[0].Text != "done" {
+		t.Errorf("%+v", p)
+	}
+	handle = read(h.await(h.ask("3", "tools/call", `{"name":"question","arguments":{},`+declaring+`}`), "question"))
+	id := handle.Result.TaskID
+	p := poll(id, "input_required")
+	for key := range p.Result.InputRequests {
+		h.await(h.ask("4", "tasks/update", `{"taskId":"`+id+`","inputResponses":{"`+key+`":{"action":"accept"}},`+declaring+`}`), "tasks/update")
+	}
+	if p := poll(id, "completed"); len(p.Result.Result.Content) != 1 || p.Result.Result.Content[0].Text != "s1 accept" {
+		t.Errorf("%+v", p)
+	}
+	// What did not declare tasks gets none.
+	meta := strings.Replace(declaring, `"extensions":{"io.modelcontextprotocol/tasks":{}}`, "", 1)
+	if w := h.await(h.ask("5", "tools/call", `{"name":"sleep","arguments":{"ms":900},`+meta+`}`), "sleep"); read(w).Result.ResultType == "task" {
+		t.Error(w.raw)
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// amend adds what the proxy offers to what the server says of itself and of its tools, and keeps
+// what it says. Everything else stays as it is.
+func (s *session) amend(method string, m *message) *message {
+	if m.Error != nil {
+		return m
+	}
+	raw := m.raw
+	switch method {
+	case "initialize", "server/discover":
+		raw = s.introduced(method, m)
+	case "tools/list":
+		if s.declare || s.tasks != nil {
+			raw = s.listed(m)
+		}
+	}
+	if bytes.Equal(raw, m.raw) {
+		return m
+	}
+	out := readMessage(raw)
+	out.about = m.about
+	return out
+}
+
+// introduced is for what the server says of itself.
+func (s *session) introduced(method string, m *message) json.RawMessage {
+	var result struct {
+		ProtocolVersion string
+		Capabilities    map[string]json.RawMessage
+	}
+	_ = json.Unmarshal(m.Result, &result)
+	var extensions map[string]json.RawMessage
+	_ = json.Unmarshal(result.Capabilities["extensions"], &extensions)
+	s.mu.Lock()
+	s.lists = make(map[string]bool)
+	for _, list := range []string{"tools", "resources", "prompts"} {
+		_, s.lists[list] = result.Capabilities[list]
+	}
+	s.ownTasks = result.Capabilities["tasks"] != nil || extensions[task.ExtensionID] != nil
+	if method == "initialize" {
+		s.version = result.ProtocolVersion
+	}
+	has := s.lists["tools"] && !s.ownTasks
+	s.mu.Unlock()
+	switch {
+	case s.tasks == nil || !has:
+	case method == "server/discover":
+		return with(m.raw, map[string]any{}, "result", "capabilities", "extensions", task.ExtensionID)
+	case result.ProtocolVersion == string(task.Legacy):
+		return with(m.raw, task.LegacyCapability(true), "result", "capabilities", "tasks")
+	}
+	return m.raw
+}
+
+// listed is for the list of tools.
+func (s *session) listed(m *message) json.RawMessage {
+	var result struct {
+		Tools      []json.RawMessage
+		NextCursor json.RawMessage
+	}
+	if json.Unmarshal(m.Result, &result) != nil || result.Tools == nil {
+		return m.raw
+	}
+	s.mu.Lock()
+	legacy := s.version == string(task.Legacy) && !s.ownTasks
+	s.mu.Unlock()
+	taken := false
+	for i, tool := range result.Tools {
+		var named struct {
+			Name      string
+			Execution struct{ TaskSupport string }
+		}
+		_ = json.Unmarshal(tool, &named)
+		soft := s.softOf(named.Name)
+		limits, err := s.calls.Limits(named.Name)
+		if err != nil {
+			continue
+		}
+		limits.Soft = soft
+		if limits.Progress = s.keep; s.declare {
+			tool = with(tool, limits, "_meta", toolcall.LimitsKey)
+		}
+		if s.tasks != nil && soft > 0 {
+			if support := task.LegacySupport(soft, false); legacy && named.Execution.TaskSupport == "" {
+				tool = with(tool, support, "execution", "taskSupport")
+			}
+			config, _ := s.calls.Policy.Resolve(named.Name, 0)
+			if s.name != "" && s.cont.Unlisted(config, soft) {
+				tool = without(tool, "outputSchema")
+			}
+			taken = taken || named.Name == s.cont.Name()
+		}
+		result.Tools[i] = tool
+	}
+	if s.tasks != nil && s.name != "" && len(result.NextCursor) == 0 && !taken {
+		definition, err := json.Marshal(s.cont.Definition())
+		if err != nil {
+			panic(err)
+		}
+		result.Tools = append(result.Tools, definition)
+	}
+	return with(m.raw, result.Tools, "result", "tools")
+}

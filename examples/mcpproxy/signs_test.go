@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// inCall runs do as a call whose host wants progress and is told every 10 s, and returns what it
+// was told: when, in seconds, how far, and the message.
+func inCall(t *testing.T, limits timeout.Config, do func(c *call)) (told [][3]any, raw []string) {
+	t.Helper()
+	begun := time.Now()
+	p := &proxy{options: &options{keep: 10 * time.Second, alive: signs{progress: true}}}
+	s := newSession(p, "test", func(m *message) {
+		var n struct {
+			Progress float64
+			Message  string
+		}
+		if err := json.Unmarshal(m.Params, &n); err != nil {
+			t.Error(err)
+		}
+		told = append(told, [3]any{time.Since(begun).Seconds(), n.Progress, n.Message})
+		raw = append(raw, string(m.raw))
+	})
+	_, c := s.newCall(readMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1}}}`)))
+	c.keepAlive()
+	_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+		c.begin(ctx, func() *os.Process { return nil }, procgroup.Activity{}, &s.load)
+		do(c)
+		c.end(false)
+		return nil
+	}, limits)
+	c.close()
+	time.Sleep(time.Minute) // nothing follows
+	return told, raw
+}
+
+func reports(c *call, progress float64, text string) string {
+	line := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1, "progress":%v,"message":%q}}`, progress, text)
+	c.reported(readMessage([]byte(line)), progress, 0, text)
+	return line
+}
+
+// SPEC 7.3, 7.4: a keep-alive comes when nothing was said for its time, not a nanosecond earlier,
+// and what is sent increases whatever the server reports then.
+func TestKeepAliveExact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := 1e-12
+		six, seven := above(above(5)), ""
+		told, raw := inCall(t, timeout.Config{Total: time.Hour}, func(c *call) {
+			time.Sleep(25 * time.Second) // told at 10 and 20
+			reports(c, 5, "five")        // 25
+			time.Sleep(10*time.Second - 1)
+			reports(c, 5, "five again") // as the server has it
+			time.Sleep(11 * time.Second)
+			reports(c, 5, "still five") // after a keep-alive
+			seven = reports(c, 7, "seven")
+			c.hold()
+			time.Sleep(10*time.Second + 1)
+		})
+		want := [][3]any{
+			{10.0, 0.0, "waiting for the server, silent for 10 s"},
+			{20.0, e, "waiting for the server, silent for 20 s"},
+			{25.0, 5.0, "five"},
+			{34.999999999, 5.0, "five again"},
+			{44.999999999, above(5), "five again (waiting for the server, silent for 10 s)"},
+			{45.999999999, six, "still five"},
+			{45.999999999, 7.0, "seven"},
+			{55.999999999, above(7), "seven (waiting for an answer to the server's question, silent for 10 s)"},
+		}
+		if d := cmp.Diff(want, told); d != "" {
+			t.Error(d)
+		}
+		if raw[6] != seven {
+			t.Errorf("%s, want %s", raw[6], seven)
+		}
+	})
+}
+
+// Without a limit, nobody is told that what hangs goes on; with a sign of life it does.
+func TestKeepAliveNeedsASign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told, _ := inCall(t, timeout.NoLimits(), func(c *call) {
+			time.Sleep(25 * time.Second)
+			c.beat(nil)
+			time.Sleep(20 * time.Second)
+		})
+		if d := cmp.Diff([][3]any{{30.0, 0.0, "waiting for the server, silent for 5 s"}}, told); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// SPEC 4.6: a question holds the idle check until its answer, and a second one until its own.
+func TestHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var elapsed time.Duration
+		_, _ = inCall(t, timeout.Config{Idle: 5 * time.Second}, func(c *call) {
+			begun := time.Now()
+			one, two := c.hold(), c.hold()
+			time.Sleep(20 * time.Second)
+			one()
+			one()
+			time.Sleep(20 * time.Second)
+			two()
+			<-c.pulse.ctx.Done()
+			elapsed = time.Since(begun)
+		})
+		if elapsed != 45*time.Second {
+			t.Error(elapsed)
+		}
+	})
+}

@@ -1,0 +1,307 @@
+package mcpsdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+// FollowTasks has c take tasks for its calls, with servers of protocol 2026-07-28: where a server
+// answers a tools/call with a task, CallTool asks for the task until that has ended, as often as
+// the server wants it to, and returns its result, as if the call had just taken longer. Questions
+// of the task go to the handlers of c. When the caller's context ends, the task is cancelled.
+//
+// The transports of c must be wrapped with [WrapClientTransport]: the SDK does not know tasks, and
+// would take a handle for an empty result. Where one is not, no tasks are asked for.
+//
+//	mcpsdk.Limit(client, limits, perMethod)
+//	mcpsdk.FollowTasks(client)
+//	session, err := client.Connect(ctx, mcpsdk.WrapClientTransport(transport), nil)
+//
+// Call it after [Limit]: then the limits are those of each request of which a call is made, and
+// the context bounds the call. Before Limit, the limits of tools/call are those of the whole, which
+// no progress renews once there is a task. Either way a request for a task is one of tools/call to
+// the middleware of c.
+//
+// A task that has failed is the JSON-RPC error that it failed with; one that somebody else has
+// cancelled, an error for which errors.Is finds [task.ErrCancelled].
+func FollowTasks(c *mcp.Client) {
+	c.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if _, ok := req.(*mcp.ClientRequest[*mcp.CallToolParams]); !ok && method != "tools/call" {
+				return next(ctx, method, req)
+			}
+			return follow(ctx, method, req, next)
+		}
+	})
+}
+
+// How often a task is asked for, whatever the server says.
+const (
+	minPoll = 50 * time.Millisecond
+	maxPoll = 30 * time.Second
+)
+
+// cancelTime is how long a tasks/cancel may take, and cancelWait how long the caller waits for it.
+const (
+	cancelTime = 5 * time.Second
+	cancelWait = 250 * time.Millisecond
+)
+
+// maxLost is how many requests for a task in a row may get lost.
+const maxLost = 5
+
+func follow(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	f := &followed{answered: make(map[string]bool)}
+	send := func(ctx context.Context, what string) (mcp.Result, error) {
+		f.ask(what)
+		ctx, done := context.WithCancel(context.WithValue(ctx, followKey{}, f))
+		defer done()
+		return next(ctx, method, req)
+	}
+	res, err := send(ctx, methodCall)
+	id, poll, state := f.state()
+	if id == "" {
+		return res, err
+	}
+	for lost := 0; !state.Final(); {
+		timer := time.NewTimer(min(max(poll, minPoll), maxPoll))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() == nil {
+			res, err = send(ctx, methodGet)
+		}
+		if ctx.Err() != nil {
+			cancelled := make(chan struct{})
+			go func() {
+				defer close(cancelled)
+				ctx, done := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+				defer done()
+				_, _ = send(ctx, methodCancel)
+			}()
+			wait := time.NewTimer(cancelWait)
+			defer wait.Stop()
+			select {
+			case <-cancelled:
+			case <-wait.C:
+			}
+			return nil, ctx.Err()
+		}
+		if err != nil && !f.answeredWith(err) {
+			if lost++; lost > maxLost || !transient(err) {
+				return nil, err
+			}
+			continue
+		}
+		lost = 0
+		_, poll, state = f.state()
+	}
+	if state == task.Cancelled {
+		return nil, task.ErrCancelled
+	}
+	return res, err
+}
+
+// What a request of a followed call is on the wire.
+const (
+	methodCall   = "tools/call"
+	methodGet    = "tasks/get"
+	methodUpdate = "tasks/update"
+	methodCancel = "tasks/cancel"
+)
+
+type followKey struct{}
+
+// A followed call is one that may become a task. To the SDK, each of its requests is a tools/call
+// that is answered with a tool's result; what they are on the wire is the business of the
+// transport, which has the followed call from the context. The requests come one after the other.
+type followed struct {
+	mu       sync.Mutex
+	what     string
+	id       string
+	status   task.Status
+	poll     time.Duration
+	answered map[string]bool // the questions, by key
+	failed   error
+}
+
+func (f *followed) ask(what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.what = what
+}
+
+func (f *followed) state() (id string, poll time.Duration, _ task.Status) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.id, f.poll, f.status
+}
+
+// answeredWith reports whether err is the task's own.
+func (f *followed) answeredWith(err error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var wire *jsonrpc.Error
+	return f.failed != nil && errors.As(err, &wire)
+}
+
+// request returns what goes out in place of a tools/call: the method, the params, and the task's id,
+// which is empty for the call itself.
+func (f *followed) request(params json.RawMessage) (method, id string, _ json.RawMessage, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var p map[string]json.RawMessage
+	if err := json.Unmarshal(params, &p); err != nil {
+		return "", "", nil, err
+	}
+	var meta map[string]json.RawMessage
+	if p["_meta"] != nil {
+		if err := json.Unmarshal(p["_meta"], &meta); err != nil {
+			return "", "", nil, err
+		}
+	}
+	var version string
+	_ = json.Unmarshal(meta[mcp.MetaKeyProtocolVersion], &version)
+	if version < sinceResultType {
+		return methodCall, "", params, nil
+	}
+	if meta[mcp.MetaKeyClientCapabilities], err = declaring(meta[mcp.MetaKeyClientCapabilities]); err != nil {
+		return "", "", nil, err
+	}
+	if f.what != methodCall {
+		delete(meta, progressTokenKey)
+	}
+	if p["_meta"], err = json.Marshal(meta); err != nil {
+		return "", "", nil, err
+	}
+	method = f.what
+	switch {
+	case method == methodCall:
+	case p["inputResponses"] != nil && method == methodGet:
+		method = methodUpdate
+		var answers map[string]json.RawMessage
+		if err := json.Unmarshal(p["inputResponses"], &answers); err != nil {
+			return "", "", nil, err
+		}
+		for key := range answers {
+			f.answered[key] = true
+		}
+		p = map[string]json.RawMessage{"_meta": p["_meta"], "inputResponses": p["inputResponses"]}
+	default:
+		p = map[string]json.RawMessage{"_meta": p["_meta"]}
+	}
+	if method != methodCall {
+		id = f.id
+		if p["taskId"], err = json.Marshal(id); err != nil {
+			return "", "", nil, err
+		}
+	}
+	params, err = json.Marshal(p)
+	return method, id, params, err
+}
+
+// declaring returns a client's capabilities with tasks among them.
+func declaring(capabilities json.RawMessage) (json.RawMessage, error) {
+	var c, extensions map[string]json.RawMessage
+	if len(capabilities) > 0 {
+		if err := json.Unmarshal(capabilities, &c); err != nil {
+			return nil, err
+		}
+	}
+	if len(c["extensions"]) > 0 {
+		if err := json.Unmarshal(c["extensions"], &extensions); err != nil {
+			return nil, err
+		}
+	}
+	if c == nil {
+		c = make(map[string]json.RawMessage)
+	}
+	if extensions == nil {
+		extensions = make(map[string]json.RawMessage)
+	}
+	extensions[task.ExtensionID] = json.RawMessage("{}")
+	var err error
+	if c["extensions"], err = json.Marshal(extensions); err != nil {
+		return nil, err
+	}
+	return json.Marshal(c)
+}
+
+// nothingYet is what a tool's result looks like to the SDK as long as there is none.
+var nothingYet = json.RawMessage(`{"resultType":"complete","content":[]}`)
+
+// response returns what comes in, in place of the result or the error of a request of a method.
+func (f *followed) response(method string, result json.RawMessage, failed *jsonrpc.Error) (json.RawMessage, *jsonrpc.Error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if failed != nil {
+		return nil, failed
+	}
+	if method == methodUpdate || method == methodCancel {
+		return nothingYet, nil
+	}
+	var t struct {
+		ResultType string                     `json:"resultType"`
+		ID         string                     `json:"taskId"`
+		Status     task.Status                `json:"status"`
+		Poll       float64                    `json:"pollIntervalMs"`
+		Questions  map[string]json.RawMessage `json:"inputRequests"`
+		Result     json.RawMessage            `json:"result"`
+		Error      *jsonrpc.Error             `json:"error"`
+	}
+	err := json.Unmarshal(result, &t)
+	if method == methodCall && (err != nil || t.ResultType != "task") {
+		return result, nil // the tool's own
+	}
+	if err != nil || t.ID == "" || method == methodGet && t.ID != f.id {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server has answered with a task that makes no sense"}
+	}
+	f.id, f.status = t.ID, t.Status
+	f.poll = time.Second
+	if t.Poll > 0 {
+		f.poll = time.Duration(min(t.Poll, float64(maxPoll/time.Millisecond)) * float64(time.Millisecond))
+	}
+	switch t.Status {
+	case task.Completed:
+		if len(t.Result) == 0 {
+			break // a handle has none
+		}
+		return t.Result, nil
+	case task.Failed:
+		if t.Error == nil {
+			if method == methodCall {
+				break
+			}
+			t.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the task has failed"}
+		}
+		f.failed = t.Error
+		return nil, t.Error
+	case task.InputRequired:
+		open := make(map[string]json.RawMessage)
+		for key, question := range t.Questions {
+			if !f.answered[key] {
+				open[key] = question
+			}
+		}
+		if len(open) == 0 {
+			break
+		}
+		if data, err := json.Marshal(map[string]any{"resultType": "input_required", "inputRequests": open}); err == nil {
+			return data, nil
+		}
+	}
+	if method == methodCall && t.Status.Final() {
+		f.status = task.Working // the result is to be fetched all the same
+	}
+	return nothingYet, nil
+}

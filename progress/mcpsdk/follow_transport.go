@@ -1,0 +1,221 @@
+package mcpsdk
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// WrapClientTransport is for clients with [FollowTasks]: it says to the server that they take
+// tasks, and shows the SDK what it understands. It changes nothing else. A
+// *mcp.StreamableClientTransport is copied, with a round tripper around that of its HTTPClient.
+func WrapClientTransport(t mcp.Transport) mcp.Transport {
+	s, ok := t.(*mcp.StreamableClientTransport)
+	if !ok {
+		return &followTransport{t}
+	}
+	out := *s
+	client := http.Client{}
+	if s.HTTPClient != nil {
+		client = *s.HTTPClient
+	}
+	client.Transport = &followRoundTripper{client.Transport}
+	out.HTTPClient = &client
+	return &out
+}
+
+type followTransport struct{ mcp.Transport }
+
+func (t *followTransport) Connect(ctx context.Context) (mcp.Connection, error) {
+	c, err := t.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &followConnection{Connection: c, waiting: make(map[jsonrpc.ID]expected)}, nil
+}
+
+type followConnection struct {
+	mcp.Connection
+	mu      sync.Mutex
+	waiting map[jsonrpc.ID]expected
+}
+
+// expected is what an answer is to.
+type expected struct {
+	call   *followed
+	method string
+}
+
+func (c *followConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
+	f, _ := ctx.Value(followKey{}).(*followed)
+	req, ok := msg.(*jsonrpc.Request)
+	if f == nil || !ok || !req.IsCall() || req.Method != methodCall {
+		return c.Connection.Write(ctx, msg)
+	}
+	method, _, params, err := f.request(req.Params)
+	if err != nil {
+		return err
+	}
+	out := *req
+	out.Method, out.Params = method, params
+	c.mu.Lock()
+	c.waiting[req.ID] = expected{f, method}
+	c.mu.Unlock()
+	// An answer that comes later is to nobody.
+	context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		delete(c.waiting, req.ID)
+		c.mu.Unlock()
+	})
+	return c.Connection.Write(ctx, &out)
+}
+
+func (c *followConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	msg, err := c.Connection.Read(ctx)
+	res, ok := msg.(*jsonrpc.Response)
+	if err != nil || !ok {
+		return msg, err
+	}
+	c.mu.Lock()
+	e, ok := c.waiting[res.ID]
+	c.mu.Unlock()
+	if !ok || res.Error != nil {
+		return msg, nil
+	}
+	out := *res
+	var failed *jsonrpc.Error
+	if out.Result, failed = e.call.response(e.method, res.Result, nil); failed != nil {
+		out.Result, out.Error = nil, failed
+	}
+	return &out, nil
+}
+
+// A followRoundTripper does over HTTP what a followConnection does, with one request at a time.
+type followRoundTripper struct{ base http.RoundTripper }
+
+func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	base := t.base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	f, _ := r.Context().Value(followKey{}).(*followed)
+	if f == nil || r.Method != http.MethodPost || r.Header.Get("Mcp-Method") != methodCall || r.Body == nil {
+		return base.RoundTrip(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	_ = r.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	var msg map[string]json.RawMessage
+	if err := json.Unmarshal(body, &msg); err != nil {
+		return nil, err
+	}
+	method, id, params, err := f.request(msg["params"])
+	if err != nil {
+		return nil, err
+	}
+	msg["params"] = params
+	if msg["method"], err = json.Marshal(method); err != nil {
+		return nil, err
+	}
+	if body, err = json.Marshal(msg); err != nil {
+		return nil, err
+	}
+	out := r.Clone(r.Context())
+	if method != methodCall {
+		for name := range out.Header {
+			if len(name) > len(paramHeader) && name[:len(paramHeader)] == paramHeader {
+				delete(out.Header, name) // of the tool's arguments
+			}
+		}
+		out.Header.Set("Mcp-Method", method)
+		out.Header.Set("Mcp-Name", id)
+	}
+	out.Body = io.NopCloser(bytes.NewReader(body))
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	out.ContentLength = int64(len(body))
+	res, err := base.RoundTrip(out)
+	if err != nil || res.Body == nil {
+		return res, err
+	}
+	e := expected{f, method}
+	switch kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind {
+	case "application/json":
+		data, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		data = e.translate(data)
+		res.Body = io.NopCloser(bytes.NewReader(data))
+		res.ContentLength = int64(len(data))
+		res.Header.Del("Content-Length")
+	case "text/event-stream":
+		res.Body = &followStream{Closer: res.Body, from: bufio.NewReader(res.Body), to: e}
+		res.ContentLength = -1
+		res.Header.Del("Content-Length")
+	}
+	return res, nil
+}
+
+const paramHeader = "Mcp-Param-"
+
+// translate returns a message with its result as the SDK is to see it; what is no answer with a result
+// stays as it is.
+func (e expected) translate(message []byte) []byte {
+	var msg map[string]json.RawMessage
+	if json.Unmarshal(message, &msg) != nil || msg["result"] == nil || msg["method"] != nil {
+		return message
+	}
+	result, failed := e.call.response(e.method, msg["result"], nil)
+	delete(msg, "result")
+	if failed == nil {
+		msg["result"] = result
+	} else if data, err := json.Marshal(failed); err == nil {
+		msg["error"] = data
+	}
+	out, err := json.Marshal(msg)
+	if err != nil {
+		return message
+	}
+	return out
+}
+
+// A followStream is a stream of events, of which one is the answer.
+type followStream struct {
+	io.Closer
+	from *bufio.Reader
+	to   expected
+	line []byte // what is left of the last one
+	err  error
+}
+
+func (s *followStream) Read(p []byte) (int, error) {
+	if len(s.line) == 0 && s.err == nil && len(p) > 0 {
+		s.line, s.err = s.from.ReadBytes('\n')
+		if data, ok := bytes.CutPrefix(s.line, []byte("data:")); ok {
+			text := bytes.TrimSpace(data)
+			if out := s.to.translate(text); !bytes.Equal(out, text) {
+				s.line = append(append([]byte("data: "), out...), '\n')
+			}
+		}
+	}
+	if len(s.line) > 0 {
+		n := copy(p, s.line)
+		s.line = s.line[n:]
+		return n, nil
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	return 0, s.err
+}

@@ -1,0 +1,363 @@
+package mcpsdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// WithTasks has calls that take long answered with a task: the client gets a handle when the
+// tool's soft limit is reached, see [timeout.Tool], and fetches the result later, while the tool
+// runs on under its limits, its connection gone or not. It is for [Install], which registers the
+// tasks/* methods, and panics if the SDK has some of its own.
+//
+//	tasks := task.New()
+//	defer tasks.Close()
+//	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"build": {Soft: 30 * time.Second}}}
+//	mcpsdk.Install(server, policy, mcpsdk.WithTasks(tasks))
+//
+// Where each request has a Server of its own, all share the tasks.
+//
+// With protocol 2026-07-28 a client gets tasks if it declares io.modelcontextprotocol/tasks among
+// its extensions. With 2025-11-25 it asks for one with the call, which the SDK does not see: there
+// [WrapTransport] or, for Streamable HTTP, [WrapHTTP] must be around, and the tools that have a
+// soft limit are offered as tasks only where it is. Over SSE the SDK takes no tasks/* methods.
+// All other clients wait for the result as before, or see [WithContinuation].
+//
+// What is sent to the client on behalf of a task goes on the connection of the call: progress and
+// questions reach an HTTP client of 2025-11-25 on its GET stream, or while it waits for the result.
+// A client of 2026-07-28 sees the newest message when it asks for the task, and questions there are
+// InputRequests; the tool is called again with the answers.
+//
+// The handle, and what else the protocols want, are results of a type of our own: middleware that is
+// added later, and so is around this, must not take the result of tools/call, tools/list or
+// initialize for the SDK's without looking.
+func WithTasks(t *task.Tasks) Option { return optionFunc(func(s *settings) { s.tasks = t }) }
+
+// WithContinuation has calls that take longer than soft answered, to clients that know no tasks, with
+// an ordinary result that says "Still running" and how to wait for the rest: by another tool,
+// wait_for_result, which [Install] adds. So no call is lost to the client's own timeout: let soft be
+// shorter than that. See [task.Continuation]; where soft is 0 or less, the tools that have a soft
+// limit of their own are continued.
+//
+// Without [WithTasks], Install keeps the continued calls itself. A server that is made anew for
+// each request needs WithTasks, so that all share them.
+func WithContinuation(soft time.Duration) Option {
+	return optionFunc(func(s *settings) {
+		if s.continuation == nil {
+			s.continuation = new(task.Continuation)
+		}
+		s.continuation.After = soft
+	})
+}
+
+// WithWaitTool names the tool that [WithContinuation] adds, in place of wait_for_result.
+func WithWaitTool(name string) Option {
+	return optionFunc(func(s *settings) {
+		if s.continuation == nil {
+			s.continuation = new(task.Continuation)
+		}
+		s.continuation.Tool = name
+	})
+}
+
+// installTasks adds what a server needs for tasks and continuations beside the middleware.
+func (s *settings) installTasks(server *mcp.Server) {
+	if s.tasks != nil {
+		s.offered = true
+		for _, version := range []string{sinceTasks, sinceResultType} {
+			for _, method := range task.Methods(version) {
+				err := mcp.AddReceivingCustomMethod(server, method, func(context.Context, *mcp.ServerSession, *taskParams) (*wireResult, error) {
+					return nil, &jsonrpc.Error{Code: task.CodeInternal, Message: "the middleware that answers it is not installed"}
+				})
+				if err != nil {
+					panic("mcpsdk: WithTasks: " + err.Error())
+				}
+			}
+		}
+	}
+	if s.continuation != nil {
+		if s.tasks == nil {
+			s.tasks = task.New()
+		}
+		var tool mcp.Tool
+		convert(s.continuation.Definition(), &tool)
+		server.AddTool(&tool, s.waitForResult)
+	}
+}
+
+// serveTask answers a tasks/* request.
+func (s *settings) serveTask(ctx context.Context, method string, req *mcp.ServerRequest[*taskParams]) (mcp.Result, error) {
+	r := task.Request{Method: method, Client: s.clientOf(req.Session, req.Extra, req.Params.meta())}
+	if req.Params != nil {
+		r.Params = req.Params.raw
+	}
+	if err := checkName(r, req.Extra); err != nil {
+		return nil, err
+	}
+	ctx, release := untilGone(ctx, req.Session)
+	defer release()
+	fields, err := s.tasks.Serve(ctx, r)
+	if err != nil {
+		return nil, wireError(err)
+	}
+	return &wireResult{fields: fields}, nil
+}
+
+// checkName has Mcp-Name be the task's id, as a client of 2026-07-28 must send it.
+func checkName(r task.Request, extra *mcp.RequestExtra) error {
+	if extra == nil || extra.Header == nil || r.Client.Version < sinceResultType || !slices.Contains(task.Methods(r.Client.Version), r.Method) {
+		return nil
+	}
+	var p struct {
+		TaskID string `json:"taskId"`
+	}
+	_ = json.Unmarshal(r.Params, &p)
+	if got := extra.Header.Get("Mcp-Name"); got != p.TaskID {
+		return &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: "Mcp-Name must be the task's id, taskId in the params"}
+	}
+	return nil
+}
+
+// call answers a tools/call: with its result, or with the handle of what it has become.
+func (s *settings) call(ctx context.Context, method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
+	answered := whenAnswered(ctx)
+	ctx, release := untilGone(ctx, req.Session)
+	defer release()
+	calls := &s.calls
+	if s.tasks != nil {
+		if s.continuation != nil && req.Params.Name == s.continuation.Name() {
+			calls = &s.waiting
+		} else if c, ok := s.taskCall(req); ok {
+			return s.callAsTask(ctx, c, answered, method, req, next)
+		}
+	}
+	return s.supervise(ctx, calls, answered, method, req, next)
+}
+
+// taskCall returns the call as package task needs to know it, and false if it can only be plain.
+// That is what most calls are, and they pay for no more than this.
+func (s *settings) taskCall(req *mcp.CallToolRequest) (c task.Call, ok bool) {
+	c.Soft, c.TaskOnly = s.calls.Policy.Soft(req.Params.Name)
+	if !s.offered {
+		c.TaskOnly = false
+	}
+	_, c.Asked = req.Params.Meta[askedKey]
+	delete(req.Params.Meta, askedKey)
+	c.Continuation = s.continuation
+	if !c.Asked && !c.TaskOnly && c.Soft == 0 && s.continuation == nil {
+		return c, false
+	}
+	c.Tool, c.Await = req.Params.Name, s.await
+	c.Client = s.clientOf(req.Session, req.Extra, req.Params.Meta)
+	if !s.offered {
+		c.Asked, c.Client.Declared = false, false
+	}
+	return c, true
+}
+
+func (s *settings) callAsTask(ctx context.Context, c task.Call, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
+	var state string // of the questions that were asked last
+	run := func(ctx context.Context, answers map[string]json.RawMessage) (mcp.Result, error) {
+		req := req
+		if answers != nil {
+			var err error
+			if req, err = again(req, answers, state); err != nil {
+				return nil, err
+			}
+		}
+		ctx = context.WithValue(ctx, runKey{}, &sessionRun{req.Session, task.FromContext(ctx)})
+		return s.supervise(ctx, &s.calls, answered, method, req, next)
+	}
+	encode := func(res mcp.Result, err error) task.Answer {
+		if err != nil {
+			res, err = answer(req, res, err)
+		}
+		if r, ok := res.(*mcp.CallToolResult); ok && r != nil && r.InputRequests != nil {
+			state = r.RequestState
+		}
+		return encoded(res, err)
+	}
+	res, record, err := task.Do(ctx, s.tasks, c, run, encode)
+	if err != nil {
+		return res, wireError(err)
+	}
+	if record == nil {
+		return res, nil
+	}
+	if record.Form != task.Continued {
+		return &wireResult{fields: record.Handle()}, nil
+	}
+	s.abortWithSession(req.Session, c.Client.Session)
+	return asResult(req, record.Handle())
+}
+
+// again is the request with the answers to the questions that the tool has returned.
+func again(req *mcp.CallToolRequest, answers map[string]json.RawMessage, state string) (*mcp.CallToolRequest, error) {
+	data, err := json.Marshal(map[string]any{"inputResponses": answers})
+	if err != nil {
+		return nil, err
+	}
+	params := *req.Params
+	params.Meta = maps.Clone(params.Meta)
+	params.InputResponses, params.RequestState = nil, state
+	var p mcp.CallToolParamsRaw
+	if err := json.Unmarshal(data, &p); err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
+	}
+	params.InputResponses = p.InputResponses
+	out := *req
+	out.Params = &params
+	return &out, nil
+}
+
+// encoded is what a call was answered with, in JSON.
+func encoded(res mcp.Result, err error) task.Answer {
+	if err == nil {
+		var data []byte
+		if data, err = json.Marshal(res); err == nil {
+			if r, ok := res.(*mcp.CallToolResult); ok && r != nil && r.InputRequests != nil {
+				var asked struct {
+					Questions map[string]json.RawMessage `json:"inputRequests"`
+				}
+				if err = json.Unmarshal(data, &asked); err == nil {
+					return task.Answer{Questions: asked.Questions}
+				}
+			} else {
+				return task.Answer{Result: data}
+			}
+		}
+	}
+	var wire *jsonrpc.Error
+	if errors.As(err, &wire) {
+		return task.Answer{Error: &task.Error{Code: int(wire.Code), Message: wire.Message, Data: wire.Data}}
+	}
+	return task.Answer{Error: &task.Error{Code: task.CodeInternal, Message: err.Error()}}
+}
+
+// waitForResult is the wait tool.
+func (s *settings) waitForResult(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	w := task.Wait{Arguments: req.Params.Arguments, Client: s.clientOf(req.Session, req.Extra, req.Params.Meta)}
+	if req.Params.InputResponses != nil {
+		data, err := json.Marshal(req.Params.InputResponses)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(data, &w.Answers); err != nil {
+			return nil, err
+		}
+	}
+	fields, err := s.tasks.Wait(ctx, s.continuation, w)
+	if err != nil {
+		return nil, wireError(err)
+	}
+	return asResult(req, fields)
+}
+
+// asResult returns the fields of a tool's result as one.
+func asResult(req *mcp.CallToolRequest, fields map[string]any) (*mcp.CallToolResult, error) {
+	out := newResult(req)
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	if req.ProtocolVersion() >= sinceResultType && fields["resultType"] == nil {
+		with := maps.Clone(fields)
+		with["resultType"] = "complete"
+		if data, err = json.Marshal(with); err != nil {
+			return nil, err
+		}
+	}
+	return out, json.Unmarshal(data, out)
+}
+
+// wireError returns a *task.Error as the SDK's.
+func wireError(err error) error {
+	if e, ok := err.(*task.Error); ok {
+		return &jsonrpc.Error{Code: int64(e.Code), Message: e.Message, Data: e.Data}
+	}
+	return err
+}
+
+// clientOf is who sends a request.
+func (s *settings) clientOf(session *mcp.ServerSession, extra *mcp.RequestExtra, meta map[string]any) task.Client {
+	c := task.Client{Version: versionOf(session, meta)}
+	if c.Version >= sinceResultType {
+		c.Declared = declaresTasks(meta)
+	}
+	if extra == nil {
+		c.Session = s.names.of(session)
+		return c
+	}
+	if extra.TokenInfo != nil {
+		c.Principal = extra.TokenInfo.UserID
+	}
+	c.Session = session.ID() // none where each request is a session of the SDK's
+	return c
+}
+
+// sinceTasks is the protocol version that has tasks and no extensions.
+const sinceTasks = "2025-11-25"
+
+// versionOf returns the protocol version of a request. What a session was asked for in initialize
+// is not what was agreed on, if the server did not know it.
+func versionOf(session *mcp.ServerSession, meta map[string]any) string {
+	if v, ok := meta[mcp.MetaKeyProtocolVersion].(string); ok {
+		return v
+	}
+	if p := session.InitializeParams(); p != nil {
+		return min(p.ProtocolVersion, sinceTasks)
+	}
+	return ""
+}
+
+// declaresTasks reports whether the capabilities of a request have the extension. They are looked at as
+// they have been decoded: to decode them as the SDK does costs more than all the rest of a call.
+func declaresTasks(meta map[string]any) bool {
+	capabilities, _ := meta[mcp.MetaKeyClientCapabilities].(map[string]any)
+	extensions, _ := capabilities["extensions"].(map[string]any)
+	return extensions[task.ExtensionID] != nil
+}
+
+// abortWithSession has what is continued for a session end with it.
+func (s *settings) abortWithSession(session *mcp.ServerSession, name string) {
+	if name == "" {
+		return
+	}
+	if _, known := s.watched.LoadOrStore(name, nil); known {
+		return
+	}
+	go func() {
+		_ = session.Wait()
+		s.tasks.EndSession(name)
+		s.watched.Delete(name)
+	}()
+}
+
+// waitServer is the wait tool's: it has limits of its own, and what it waits for has others.
+func waitServer(calls toolcall.Server) toolcall.Server {
+	calls.Options = append(calls.Options[:len(calls.Options):len(calls.Options)], timeout.NoLimits())
+	calls.MetaTimeout, calls.ArgumentTimeout = false, false
+	return calls
+}
+
+type taskSettings struct {
+	tasks        *task.Tasks
+	continuation *task.Continuation
+	offered      bool // tasks are, and not only continuations
+
+	waiting toolcall.Server // for the wait tool
+	names   sessionNames
+	watched sync.Map // the sessions whose end is waited for, by name
+}

@@ -1,0 +1,97 @@
+package mcpsdk
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+// send sends what a tool has for the client, whose call may have been answered with a handle
+// already. Then the context is that of a request that is over, and over HTTP the SDK would look for its
+// stream.
+func send(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	r, _ := ctx.Value(runKey{}).(*sessionRun)
+	if r == nil || mcp.Session(r.session) != req.GetSession() {
+		return next(ctx, method, req)
+	}
+	run := r.run
+	if strings.HasPrefix(method, "notifications/") {
+		return nil, run.Notify(func() error {
+			out := ctx
+			if _, handed := run.Handed(); handed {
+				out = detached{ctx}
+			}
+			_, err := next(out, method, req)
+			return err
+		})
+	}
+	form, handed := run.Handed()
+	if !handed {
+		return next(ctx, method, req)
+	}
+	defer run.InputRequired(ctx)()
+	if form == task.Legacy {
+		if err := run.Seen(ctx); err != nil {
+			return nil, err
+		}
+		req = related(req, run.ID())
+	}
+	res, err := next(detached{ctx}, method, req)
+	if err == nil || ctx.Err() != nil || !transient(err) || req.GetSession().ID() == "" {
+		return res, err
+	}
+	// There is no stream but that of a client which waits for the result, if one does.
+	waiting, nobody := run.Fetching(ctx)
+	if nobody != nil {
+		return nil, err
+	}
+	return next(along{ctx, waiting}, method, req)
+}
+
+// A sessionRun is a run and what its client is connected by: a tool may run a server itself, whose
+// calls have its context too and are others.
+type sessionRun struct {
+	session *mcp.ServerSession
+	run     *task.Run
+}
+
+type runKey struct{}
+
+// detached is a context without values: that is how the SDK is told of no request.
+type detached struct{ context.Context }
+
+func (detached) Value(any) any { return nil }
+
+// along ends with one context and has the values of another.
+type along struct {
+	context.Context
+	values context.Context
+}
+
+func (a along) Value(key any) any { return a.values.Value(key) }
+
+// related returns the request as one that belongs to a task.
+func related(req mcp.Request, id string) mcp.Request {
+	p := req.GetParams()
+	if missing(p) {
+		return req
+	}
+	params := reflect.New(reflect.TypeOf(p).Elem())
+	params.Elem().Set(reflect.ValueOf(p).Elem())
+	out := params.Interface().(mcp.Params)
+	meta := maps.Clone(out.GetMeta())
+	if meta == nil {
+		meta = make(map[string]any, 1)
+	}
+	meta[task.RelatedKey] = map[string]any{"taskId": id}
+	out.SetMeta(meta)
+	c := reflect.New(reflect.TypeOf(req).Elem())
+	c.Elem().Set(reflect.ValueOf(req).Elem())
+	c.Elem().FieldByName("Params").Set(params)
+	return c.Interface().(mcp.Request)
+}

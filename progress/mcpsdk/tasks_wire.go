@@ -1,0 +1,214 @@
+package mcpsdk
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"maps"
+	"runtime"
+	"sync"
+	"weak"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+// A wireResult is a result that the SDK has no type for: it goes out as it is.
+type wireResult struct {
+	mcp.ResultBase // what the SDK adds to _meta
+	fields         map[string]any
+}
+
+// MarshalJSON returns the fields, and what else is in _meta.
+func (r *wireResult) MarshalJSON() ([]byte, error) {
+	if len(r.Meta) == 0 {
+		return json.Marshal(r.fields)
+	}
+	fields := maps.Clone(r.fields)
+	meta := maps.Clone(map[string]any(r.Meta))
+	if own, ok := fields["_meta"]; ok {
+		data, err := json.Marshal(own)
+		if err != nil {
+			return nil, err
+		}
+		var all map[string]json.RawMessage
+		if err := json.Unmarshal(data, &all); err != nil {
+			return nil, err
+		}
+		for key, value := range all {
+			meta[key] = value
+		}
+	}
+	fields["_meta"] = meta
+	return json.Marshal(fields)
+}
+
+// UnmarshalJSON is for a Server whose peer is in memory; nothing else decodes one.
+func (r *wireResult) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &r.fields) }
+
+// taskParams are those of a tasks/* method, as they came.
+type taskParams struct {
+	mcp.ParamsBase
+	raw json.RawMessage
+}
+
+// UnmarshalJSON keeps all there is.
+func (p *taskParams) UnmarshalJSON(data []byte) error {
+	p.raw = append(json.RawMessage(nil), data...)
+	var base struct {
+		Meta mcp.Meta `json:"_meta"`
+	}
+	err := json.Unmarshal(data, &base)
+	p.Meta = base.Meta
+	return err
+}
+
+func (p *taskParams) meta() map[string]any {
+	if p == nil { // the SDK allows it
+		return nil
+	}
+	return p.Meta
+}
+
+// convert fills out from what in marshals to. Both are ours or the SDK's, and fit.
+func convert(in, out any) {
+	data, err := json.Marshal(in)
+	if err == nil {
+		err = json.Unmarshal(data, out)
+	}
+	if err != nil {
+		panic("mcpsdk: " + err.Error())
+	}
+}
+
+// withTasks adds to a result what clients look for before they use tasks.
+func (s *settings) withTasks(ctx context.Context, req mcp.Request, res mcp.Result) mcp.Result {
+	switch r := res.(type) {
+	case *mcp.DiscoverResult:
+		if r == nil || !s.offered {
+			break
+		}
+		out := *r
+		if r.Capabilities == nil {
+			out.Capabilities = new(mcp.ServerCapabilities)
+		} else {
+			copied := *r.Capabilities
+			out.Capabilities = &copied
+		}
+		out.Capabilities.Extensions = maps.Clone(out.Capabilities.Extensions)
+		out.Capabilities.AddExtension(task.ExtensionID, nil)
+		return &out
+	case *mcp.InitializeResult:
+		if r == nil || !s.offered || r.ProtocolVersion != sinceTasks || !wrapped(ctx, req) {
+			break
+		}
+		fields := make(map[string]any)
+		convert(r, &fields)
+		capabilities, _ := fields["capabilities"].(map[string]any)
+		if capabilities == nil {
+			capabilities = make(map[string]any)
+			fields["capabilities"] = capabilities
+		}
+		c := s.clientOf(req.GetSession().(*mcp.ServerSession), req.GetExtra(), nil)
+		capabilities["tasks"] = task.LegacyCapability(c.Session != "" || c.Principal != "")
+		return &wireResult{fields: fields}
+	case *mcp.ListToolsResult:
+		if r != nil {
+			return s.toolsWithTasks(ctx, req, r)
+		}
+	}
+	return res
+}
+
+func (s *settings) toolsWithTasks(ctx context.Context, req mcp.Request, res *mcp.ListToolsResult) mcp.Result {
+	out := *res
+	if s.continuation != nil {
+		out.Tools = make([]*mcp.Tool, len(res.Tools))
+		for i, t := range res.Tools {
+			out.Tools[i] = s.withoutOutput(t)
+		}
+	}
+	session, _ := req.GetSession().(*mcp.ServerSession)
+	if !s.offered || session == nil || versionOf(session, metaOf(req)) != sinceTasks || !wrapped(ctx, req) {
+		return &out
+	}
+	support := make(map[string]string)
+	for _, t := range out.Tools {
+		if how := task.LegacySupport(s.calls.Policy.Soft(t.Name)); how != "" {
+			support[t.Name] = how
+		}
+	}
+	if len(support) == 0 {
+		return &out
+	}
+	fields := make(map[string]any)
+	convert(&out, &fields)
+	tools, _ := fields["tools"].([]any)
+	for _, t := range tools {
+		tool, _ := t.(map[string]any)
+		if name, _ := tool["name"].(string); support[name] != "" {
+			tool["execution"] = map[string]any{"taskSupport": support[name]}
+		}
+	}
+	return &wireResult{fields: fields}
+}
+
+// withoutOutput returns a tool without its output schema if its calls may be continued: a call
+// that is not over has no structured content, which a client refuses where there is a schema.
+func (s *settings) withoutOutput(t *mcp.Tool) *mcp.Tool {
+	if t == nil || t.OutputSchema == nil {
+		return t
+	}
+	limits, err := s.calls.Policy.Resolve(t.Name, 0)
+	soft, _ := s.calls.Policy.Soft(t.Name)
+	if err == nil && !s.continuation.Unlisted(limits, soft) {
+		return t
+	}
+	out := *t
+	out.OutputSchema = nil
+	return &out
+}
+
+func metaOf(req mcp.Request) map[string]any {
+	if p := req.GetParams(); !missing(p) {
+		return p.GetMeta()
+	}
+	return nil
+}
+
+// askedKey is where WrapTransport and WrapHTTP put the "task" of a call's params, which the SDK does
+// not decode, and wrappedKey is where WrapTransport says in initialize that it is there.
+const (
+	askedKey   = "io.github.tooldeadline/task"
+	wrappedKey = "io.github.tooldeadline/wrapped"
+)
+
+// wrapped reports whether a request for a task would be seen.
+func wrapped(ctx context.Context, req mcp.Request) bool {
+	if req.GetExtra() != nil {
+		_, ok := ctx.Value(requestKey{}).(*httpRequest)
+		return ok
+	}
+	session, _ := req.GetSession().(*mcp.ServerSession)
+	if session == nil {
+		return false
+	}
+	p := session.InitializeParams()
+	return p != nil && p.Meta[wrappedKey] == true
+}
+
+// sessionNames gives sessions that have no ID a name that no other has.
+type sessionNames struct{ all sync.Map } // weak.Pointer[mcp.ServerSession] to string
+
+func (n *sessionNames) of(session *mcp.ServerSession) string {
+	key := weak.Make(session)
+	if name, ok := n.all.Load(key); ok {
+		return name.(string)
+	}
+	name, loaded := n.all.LoadOrStore(key, "connection "+rand.Text())
+	if !loaded {
+		runtime.AddCleanup(session, func(key weak.Pointer[mcp.ServerSession]) { n.all.Delete(key) }, key)
+	}
+	return name.(string)
+}

@@ -1,0 +1,30 @@
+package task_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A call that returns at once: what it costs that it might have become a task.
+func BenchmarkDo(b *testing.B) {
+	run := tool(timeout.Default(), func(context.Context) (string, error) { return "done", nil })
+	for name, call := range map[string]task.Call{
+		"plain":     {Tool: "build", Client: knowing},
+		"task":      {Tool: "build", Client: declared, Soft: time.Minute},
+		"continued": {Tool: "build", Client: host, Continuation: &task.Continuation{After: time.Minute}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			tasks := task.New()
+			for b.Loop() {
+				if _, record, err := task.Do(b.Context(), tasks, call, run, encode); record != nil || err != nil {
+					b.Fatal(record, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,151 @@
+package taskjetstream
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+func unknown(err error) bool { return errors.Is(err, task.ErrUnknown) }
+
+// retry is how soon a Wait asks again that could not be answered.
+const retry = 250 * time.Millisecond
+
+// A bell is rung when a record may have changed.
+type bell struct{ c chan struct{} }
+
+func (b *bell) ring() {
+	select {
+	case b.c <- struct{}{}:
+	default: // it rings already
+	}
+}
+
+// Wait returns the record as soon as its revision is not after. It goes on while the server cannot
+// be reached.
+//
+// Watches only say when to look. What is missed by one, since a server or a connection was
+// lost, is found by looking three times per lease.
+func (s *Store) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
+	k, ok := keyOf(owner, id)
+	if !ok {
+		return task.Record{}, task.ErrUnknown
+	}
+	b := &bell{make(chan struct{}, 1)}
+	var watched atomic.Bool
+	if k.replica == s.replica {
+		defer s.listen(k.name, b)()
+		watched.Store(true)
+	} else {
+		one, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go s.watch(one, k.name, func() { watched.Store(true); b.ring() }, func(string) { b.ring() })
+	}
+	look := time.NewTimer(0)
+	defer look.Stop()
+	for {
+		r, err := s.get(ctx, k, s.gone)
+		wait := s.lease / 3
+		switch {
+		case ctx.Err() != nil:
+			return task.Record{}, context.Cause(ctx)
+		case unknown(err):
+			return task.Record{}, err
+		case err != nil:
+			wait = retry
+		case r.Revision != after:
+			whole, err := s.whole(ctx, r)
+			if err == nil || unknown(err) {
+				return whole, err
+			}
+			wait = retry
+		case r.Status.Final():
+			wait = min(wait, max(time.Until(r.Expires), 0)+time.Millisecond)
+		}
+		if !watched.Load() {
+			wait = min(wait, retry)
+		}
+		look.Reset(wait)
+		select {
+		case <-b.c:
+		case <-look.C:
+		case <-ctx.Done():
+			return task.Record{}, context.Cause(ctx)
+		case <-s.ctx.Done():
+			return task.Record{}, errClosed
+		}
+	}
+}
+
+var errClosed = errors.New("taskjetstream: the store is closed")
+
+// listen rings b for changes of a task of this replica. One watch serves them all, since there is
+// a Wait for each of them.
+func (s *Store) listen(name string, b *bell) (leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bells[name] == nil {
+		s.bells[name] = make(map[*bell]bool)
+	}
+	s.bells[name][b] = true
+	if !s.watching && s.ctx.Err() == nil {
+		s.watching = true
+		s.done.Go(s.watchOwn)
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.bells[name], b)
+		if len(s.bells[name]) == 0 {
+			delete(s.bells, name)
+		}
+	}
+}
+
+// watchOwn rings the bells of the tasks of this replica until the store is closed.
+func (s *Store) watchOwn() {
+	s.watch(s.ctx, "*."+s.replica+".*", func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, of := range s.bells {
+			for b := range of {
+				b.ring()
+			}
+		}
+	}, func(name string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for b := range s.bells[name] {
+			b.ring()
+		}
+	})
+}
+
+// watch calls changed with the keys that change, until ctx ends. It calls begun when the watch has
+// begun, and again each time that it had to be made anew: changes from before are not reported.
+func (s *Store) watch(ctx context.Context, keys string, begun func(), changed func(key string)) {
+	for ctx.Err() == nil {
+		// The context is that of the watch, too, so it must not have a deadline.
+		one, cancel := context.WithCancel(ctx)
+		late := time.AfterFunc(callWait, cancel)
+		w, err := s.kv.Watch(one, keys, jetstream.UpdatesOnly(), jetstream.MetaOnly())
+		if late.Stop() && err == nil {
+			begun()
+			for e := range w.Updates() { // until the end of one, or of the connection
+				if e != nil {
+					changed(e.Key())
+				}
+			}
+		}
+		cancel()
+		select {
+		case <-time.After(retry):
+		case <-ctx.Done():
+		}
+	}
+}
