@@ -144,7 +144,8 @@ func TestWaitProgress(t *testing.T) {
 func TestWaitErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks, c := task.New(), &task.Continuation{After: s, Tool: "await_call"}
-		r := begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, tool(timeout.Default(), lasting(3*s)))
+		r := begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, tool(timeout.Default(), lasting(4*s)))
+		own := begin(t, t.Context(), tasks, task.Call{Client: task.Client{Version: "2025-06-18", Session: "1", Principal: "ann"}, Continuation: c}, tool(timeout.Default(), lasting(3*s)))
 		as := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(3*s)))
 		for _, tc := range []struct {
 			name   string
@@ -155,6 +156,7 @@ func TestWaitErrors(t *testing.T) {
 			{"unknown", host, `{"id":"x"}`, `The id "x" is unknown: no call has it.`},
 			{"another session", task.Client{Version: "2025-06-18", Session: "2"}, byID(r.ID), `The call with the id "` + r.ID + `" belongs to another session.`},
 			{"another session's cancel", task.Client{Version: "2025-06-18", Session: "2"}, `{"id":"` + r.ID + `","cancel":true}`, `The call with the id "` + r.ID + `" belongs to another session.`},
+			{"another session of the same principal", task.Client{Version: "2025-06-18", Session: "2", Principal: "ann"}, byID(own.ID), `The call with the id "` + own.ID + `" belongs to another session.`},
 			{"a task", declared, byID(as.ID), `The id "` + as.ID + `" is unknown: no call has it.`},
 			{"no id", host, ``, `await_call: "id" is missing: it is in the answer of the call that is still running.`},
 			{"null", host, `{"id":null}`, `await_call: "id" is missing: it is in the answer of the call that is still running.`},
@@ -169,7 +171,7 @@ func TestWaitErrors(t *testing.T) {
 		if _, err := serve(t, tasks, task.Client{Version: "2026-07-28", Declared: true, Session: "1"}, "tasks/get", params(r.ID)); err == nil {
 			t.Error("a continuation was read as a task")
 		}
-		if got := said(waitFor(t, tasks, c, host, byID(r.ID))); got != "Still running after 2s.\nCall await_call with {\"id\": \""+r.ID+"\"} to wait for the result." {
+		if got := said(waitFor(t, tasks, c, host, byID(r.ID))); got != "Still running after 3s.\nCall await_call with {\"id\": \""+r.ID+"\"} to wait for the result." {
 			t.Errorf("%q", got)
 		}
 		if got := said(waitFor(t, tasks, c, host, byID(r.ID))); got != "done" {
@@ -263,7 +265,11 @@ func TestWaitQuestions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		c.After = 10 * s
 		got := waitFor(t, tasks, c, client, byID(r.ID))
+		if d := time.Since(r.Started); d != 2*s {
+			t.Errorf("the question after %v", d)
+		}
 		exactly(t, "the question", got, r.ID, `{"resultType":"input_required","inputRequests":{"1.ok":{"method":"elicitation/create"}}}`)
 		got, err = tasks.Wait(t.Context(), c, task.Wait{Arguments: json.RawMessage(byID(r.ID)), Client: client, Answers: map[string]json.RawMessage{"1.ok": json.RawMessage(`"yes"`)}})
 		if err != nil {

@@ -259,7 +259,7 @@ func guard[R any](ctx context.Context, answers map[string]json.RawMessage,
 // answer encodes an outcome.
 func answer[R any](encode func(R, error) Answer, o outcome[R]) (a Answer) {
 	encoded := make(chan outcome[Answer], 1)
-	go guard(nil, nil, func(context.Context, map[string]json.RawMessage) (Answer, error) { return encode(o.value, o.err), nil }, encoded)
+	go guard(context.Background(), nil, func(context.Context, map[string]json.RawMessage) (Answer, error) { return encode(o.value, o.err), nil }, encoded)
 	e := <-encoded
 	if e.err != nil {
 		return Answer{Error: &Error{Code: CodeInternal, Message: "the result cannot be encoded: " + e.err.Error()}}

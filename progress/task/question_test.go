@@ -200,6 +200,11 @@ func TestSeen(t *testing.T) {
 					}
 					return "", nil
 				}))
+				other := legacy
+				other.Principal = "bob"
+				for _, method := range task.Methods(other.Version) { // somebody else's asking is no sign
+					_, _ = serve(t, tasks, other, method, params(r.ID))
+				}
 				if tc.asked > 0 {
 					time.Sleep(tc.asked)
 					_, _ = serve(t, tasks, legacy, "tasks/get", params(r.ID))

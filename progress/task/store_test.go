@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -58,6 +59,44 @@ func (f *faulty) Wait(ctx context.Context, owner, id string, after uint64) (task
 		return task.Record{}, errOutage
 	}
 	return f.Store.Wait(ctx, owner, id, after)
+}
+
+// A rival changes each record that is about to be updated, once.
+type rival struct {
+	task.Store
+	been sync.Map
+}
+
+func (r *rival) Update(ctx context.Context, record task.Record) (task.Record, error) {
+	if _, was := r.been.LoadOrStore(fmt.Sprint(record.ID, record.Status), true); !was {
+		other, err := r.Store.Get(ctx, record.Owner, record.ID)
+		if err != nil {
+			return task.Record{}, err
+		}
+		if _, err := r.Store.Update(ctx, other); err != nil {
+			return task.Record{}, err
+		}
+	}
+	return r.Store.Update(ctx, record)
+}
+
+// SPEC 11.3: a change that has lost against another is made again.
+func TestRival(t *testing.T) {
+	for _, end := range []string{"completed", "cancelled"} {
+		synctest.Test(t, func(t *testing.T) {
+			tasks := task.New(task.WithStore(&rival{Store: new(task.Memory)}))
+			r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
+			if end == "cancelled" {
+				if _, err := serve(t, tasks, declared, "tasks/cancel", params(r.ID)); err != nil {
+					t.Error(err)
+				}
+			}
+			time.Sleep(11 * s)
+			if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != end {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
+	}
 }
 
 // SPEC 11.7: what a store cannot take stays plain; a slow one does not lose what ends meanwhile.

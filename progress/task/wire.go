@@ -197,7 +197,7 @@ func (r *Record) update() progress.Update {
 // legacyStatus is the status for protocol 2025-11-25, to which a result whose isError is true is
 // a failure. To the extension only a JSON-RPC error is one.
 func (r *Record) legacyStatus() Status {
-	if r.Status == Completed && r.IsError {
+	if r.IsError { // so it has completed
 		return Failed
 	}
 	return r.Status
