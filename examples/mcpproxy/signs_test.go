@@ -121,3 +121,17 @@ func TestHold(t *testing.T) {
 		}
 	})
 }
+
+// A keep-alive before the first report has said 0, and so nothing else can.
+func TestKeepAliveFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told, _ := inCall(t, timeout.Config{Total: time.Hour}, func(c *call) {
+			time.Sleep(15 * time.Second)
+			reports(c, 0, "begins")
+		})
+		want := [][3]any{{10.0, 0.0, "waiting for the server, silent for 10 s"}, {15.0, above(0), "begins"}}
+		if d := cmp.Diff(want, told); d != "" {
+			t.Error(d)
+		}
+	})
+}

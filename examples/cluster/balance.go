@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
+)
+
+// balance passes each request on to the next of the backends.
+func balance(backends []*url.URL) http.Handler {
+	return &httputil.ReverseProxy{
+		Rewrite: func(*httputil.ProxyRequest) {}, // RoundTrip does
+		// A connection for each request, so that a backend that is gone refuses it.
+		Transport: &roundRobin{backends: backends, to: &http.Transport{DisableKeepAlives: true}},
+	}
+}
+
+type roundRobin struct {
+	backends []*url.URL
+	turn     atomic.Uint64
+	to       http.RoundTripper
+}
+
+// RoundTrip passes over a backend that does not take the connection. What was sent may have been
+// done, and is not sent again.
+func (b *roundRobin) RoundTrip(r *http.Request) (res *http.Response, err error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	if err != nil {
+		return nil, err
+	}
+	for range b.backends {
+		next := b.backends[b.turn.Add(1)%uint64(len(b.backends))]
+		out := r.Clone(r.Context())
+		out.URL.Scheme, out.URL.Host, out.Host = next.Scheme, next.Host, ""
+		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		res, err = b.to.RoundTrip(out)
+		if dial := (*net.OpError)(nil); !errors.As(err, &dial) || dial.Op != "dial" {
+			return res, err
+		}
+	}
+	return nil, err
+}
