@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -102,6 +103,60 @@ func BenchmarkWrapHTTPBody(b *testing.B) {
 			for b.Loop() {
 				h.ServeHTTP(nil, httptest.NewRequest("POST", "/", strings.NewReader(body)))
 			}
+		})
+	}
+}
+
+// BenchmarkTasks is what a fast call costs more where its tool has a soft limit and the client takes
+// tasks: the two take turns, as in BenchmarkOverhead.
+//
+//	go test -run - -bench Tasks -count 10
+func BenchmarkTasks(b *testing.B) {
+	server := func(opts ...mcpsdk.Option) *mcp.Server {
+		s := benchServer(false)
+		policy := &timeout.Policy{Default: timeout.Default(), Tools: map[string]timeout.Tool{"noop": {Soft: time.Minute}}}
+		mcpsdk.Install(s, policy, opts...)
+		return s
+	}
+	http := overHTTP(protocol2026, mcp.StreamableHTTPOptions{Stateless: true})
+	for _, bb := range []struct {
+		name    string
+		connect link
+		declare bool
+	}{{"declared", inMemory(protocol2026), true}, {"not declared", inMemory(protocol2026), false}, {"declared, HTTP", http, true}} {
+		b.Run(bb.name, func(b *testing.B) {
+			tasks := task.New()
+			b.Cleanup(func() { _ = tasks.Close() })
+			capabilities := new(mcp.ClientCapabilities)
+			if bb.declare {
+				capabilities.AddExtension(task.ExtensionID, nil)
+			}
+			var calls []func()
+			for _, s := range []*mcp.Server{server(), server(mcpsdk.WithTasks(tasks))} {
+				cs := bb.connect(b, s, &mcp.ClientOptions{Capabilities: capabilities})
+				calls = append(calls, func() {
+					if _, err := cs.CallTool(context.Background(), &mcp.CallToolParams{Name: "noop"}); err != nil {
+						b.Fatal(err)
+					}
+				})
+			}
+			took := make([][]time.Duration, 2)
+			for b.Loop() {
+				for i, call := range calls {
+					start := time.Now()
+					call()
+					took[i] = append(took[i], time.Since(start))
+				}
+			}
+			var median [2]float64
+			for i, all := range took {
+				slices.Sort(all)
+				median[i] = float64(all[len(all)/2])
+			}
+			b.ReportMetric(median[0], "without-ns")
+			b.ReportMetric(median[1], "tasks-ns")
+			b.ReportMetric(median[1]/median[0], "ratio")
+			b.ReportMetric(0, "ns/op")
 		})
 	}
 }

@@ -170,6 +170,10 @@ func (s *settings) taskCall(req *mcp.CallToolRequest) (c task.Call, ok bool) {
 func (s *settings) callAsTask(ctx context.Context, c task.Call, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
 	var state string // of the questions that were asked last
 	run := func(ctx context.Context, answers map[string]json.RawMessage) (mcp.Result, error) {
+		ran := task.FromContext(ctx)
+		if ran != nil {
+			growStack() // that of another new goroutine
+		}
 		req := req
 		if answers != nil {
 			var err error
@@ -177,7 +181,7 @@ func (s *settings) callAsTask(ctx context.Context, c task.Call, answered func(fu
 				return nil, err
 			}
 		}
-		ctx = context.WithValue(ctx, runKey{}, &sessionRun{req.Session, task.FromContext(ctx)})
+		ctx = context.WithValue(ctx, runKey{}, &sessionRun{req.Session, ran})
 		return s.supervise(ctx, &s.calls, answered, method, req, next)
 	}
 	encode := func(res mcp.Result, err error) task.Answer {
