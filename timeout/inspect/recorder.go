@@ -35,6 +35,9 @@ type ended struct {
 	detail    string
 	stack     string
 	marks     []Mark
+
+	wouldStop   string // the limit that would have stopped it, if it was only observed
+	wouldStopAt millis
 }
 
 const (
@@ -46,13 +49,19 @@ func newEnded(s timeout.Snapshot) ended {
 	e := ended{outcome: outcomeOf(s.Err), detail: detailText(s.Detail), stack: string(s.Stack[:min(len(s.Stack), maxStack)])}
 	if s.Err != nil {
 		e.err = strings.Clone(cut(s.Err.Error(), maxText)) // it may be part of something large
+		e.abandoned = wasAbandoned(s.Err)
 	}
-	if stop := (*timeout.Error)(nil); errors.As(s.Err, &stop) {
-		e.abandoned = stop.Abandoned
+	if s.Observed != nil {
+		e.wouldStop, e.wouldStopAt = limitOf(s.Observed), millis(s.Observed.Elapsed)
 	}
 	s.Err, s.Detail, s.Stack, s.Observed = nil, nil, nil, nil
 	e.Snapshot = s
 	return e
+}
+
+func wasAbandoned(err error) bool {
+	var stop *timeout.Error
+	return errors.As(err, &stop) && stop.Abandoned
 }
 
 // detailText renders a detail. It may panic, as anything that a program prints.
