@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -58,7 +59,7 @@ type handler struct {
 //	?tool=, ?state=             only these executions
 //	?sort=elapsed, silent, beats, tool, id   and dir=up, the smallest first
 //	?page=2                     100 on each
-//	?id=7                       one execution, with &stack its stack
+//	?id=7                       one execution, with &stack its stack, as it was then
 //	?id=7&format=svg            its timeline
 //	?format=events              the page again and again, as server-sent events; 100 at once
 //
@@ -110,7 +111,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	var err error
 	kind := ""
 	switch {
-	case format == "events" && one == nil:
+	case format == "events":
 		h.events(w, r, q)
 		return
 	case format == "svg" && one != nil:
@@ -136,7 +137,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	case format == "html":
 		kind = "text/html; charset=utf-8"
 		if one != nil {
-			err = h.writeOne(&body, one, q)
+			err = h.writeOne(&body, "one", one, q)
 		} else {
 			err = pages.ExecuteTemplate(&body, "page", h.view(q))
 		}
@@ -237,7 +238,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request, q query) {
 	for {
 		begun := time.Now()
 		var body bytes.Buffer
-		if err := pages.ExecuteTemplate(&body, "main", h.view(q)); err != nil {
+		if err := h.writeLive(&body, q); err != nil {
 			return
 		}
 		var message []byte
@@ -265,6 +266,20 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request, q query) {
 		case <-pause.C:
 		}
 	}
+}
+
+var errGone = errors.New("inspect: the execution is not known any more")
+
+func (h *handler) writeLive(w io.Writer, q query) error {
+	if q.ID == 0 {
+		return pages.ExecuteTemplate(w, "main", h.view(q))
+	}
+	q.Stack = false // which stops the world, and is asked for once
+	one := find(h.recorder, q)
+	if one == nil {
+		return errGone
+	}
+	return h.writeOne(w, "onemain", one, q)
 }
 
 // event is text as a server-sent event. A carriage return would end a line there.

@@ -513,3 +513,85 @@ func TestTenThousand(t *testing.T) {
 	close(end)
 	ended.Wait()
 }
+
+// The page of one execution is live too: its figures, and its end.
+func TestOneIsLive(t *testing.T) {
+	server := httptest.NewServer(inspect.Handler())
+	defer server.Close()
+	id, letGo := run(t, "one-live", nil)
+	res, err := http.Get(fmt.Sprintf("%s/?id=%d&stack=1&format=events", server.URL, id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	deadline := time.AfterFunc(30*time.Second, func() { res.Body.Close() })
+	defer deadline.Stop()
+	var got strings.Builder
+	until := func(want string) {
+		for buf := make([]byte, 4096); !strings.Contains(got.String(), want); {
+			n, err := res.Body.Read(buf)
+			got.Write(buf[:n])
+			if err != nil {
+				t.Fatalf("%v before %s in %s", err, want, &got)
+			}
+		}
+	}
+	until(">running<")
+	if err := letGo(); err != nil {
+		t.Fatal(err)
+	}
+	until(">ok<")
+	if strings.Contains(got.String(), "inspect_test.run") {
+		t.Error("a stack again and again")
+	}
+	if res, err := http.Get(server.URL + "/?id=999999999&format=events"); err != nil || res.StatusCode != 404 {
+		t.Errorf("one that is not known: %v, %v", res, err)
+	}
+}
+
+// What is only observed says so, and what would have stopped it, while it runs and afterwards.
+func TestObserveOnly(t *testing.T) {
+	before, exceeded, end := make(chan uint64), make(chan struct{}), make(chan struct{})
+	done := make(chan error)
+	go func() {
+		done <- timeout.Run(t.Context(), func(ctx context.Context) error {
+			before <- timeout.FromContext(ctx).ID()
+			<-end
+			return nil
+		}, timeout.Config{Idle: 300 * time.Millisecond, Total: time.Hour}, timeout.WithName("observed"), timeout.WithObserveOnly(),
+			timeout.WithHooks(timeout.Hooks{Exceeded: func(context.Context, timeout.Snapshot) { close(exceeded) }}))
+	}()
+	id := <-before
+	h := inspect.Handler()
+	html := func(r *http.Request) { r.Header.Set("Accept", "text/html") }
+	expect := func(target, want string, change func(*http.Request)) {
+		t.Helper()
+		if got := ask(h, "GET", target, change); !strings.Contains(got.body, want) {
+			t.Errorf("%s: no %q in\n%s", target, want, got.body)
+		}
+	}
+	one := fmt.Sprintf("/?id=%d", id)
+	all := "/?tool=observed"
+	select {
+	case <-exceeded: // the machine was slow
+	default:
+		got := ask(h, "GET", one, html)
+		if !strings.Contains(got.body, "None would have stopped it so far") && !strings.Contains(got.body, "idle limit would") {
+			t.Errorf("%s", got.body)
+		}
+	}
+	<-exceeded
+	expect(one, "only observed: nothing is stopped by them. The idle limit would have stopped it", html)
+	expect(one, "only observed; the idle limit would have stopped it after", nil)
+	expect(one+"&format=json", `"wouldStop": "idle limit"`, nil)
+	expect(all, "(only observed; <span class=\"near-idle\">idle limit after", html)
+	expect(all, "(only observed; idle limit after", nil)
+	close(end)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	expect(one, "The idle limit would have stopped it", html)
+	expect(one+"&format=json", `"wouldStop": "idle limit"`, nil)
+	expect(all, "ok (only observed; idle limit after", nil)
+	expect(all, "</span> (only observed; <span", html)
+}

@@ -52,19 +52,21 @@ type onePage struct {
 	Timeline template.HTML
 	Abort    bool
 	Stack    bool // it can be asked for
+	Ended    bool
 	Query    query
 }
 
-func (h *handler) writeOne(w io.Writer, one *row, q query) error {
+// writeOne writes the page of one execution, or the part of it that is live.
+func (h *handler) writeOne(w io.Writer, part string, one *row, q query) error {
 	var picture bytes.Buffer
 	if t, ok := TimelineOf(one.ID); ok {
 		if err := t.WriteSVG(&picture); err != nil {
 			return err
 		}
 	}
-	return pages.ExecuteTemplate(w, "one", onePage{
+	return pages.ExecuteTemplate(w, part, onePage{
 		Row: one, Timeline: template.HTML(picture.String()), Abort: h.abort && one.state < timeout.StateStopping,
-		Stack: one.state < timeout.StateEnded && one.Stack == "", Query: q,
+		Stack: one.state < timeout.StateEnded && one.Stack == "", Ended: one.state == timeout.StateEnded, Query: q,
 	})
 }
 

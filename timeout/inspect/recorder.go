@@ -35,6 +35,9 @@ type ended struct {
 	detail    string
 	stack     string
 	marks     []Mark
+
+	wouldStop   string // the limit that would have stopped it, if it was only observed
+	wouldStopAt millis
 }
 
 const (
@@ -49,6 +52,9 @@ func newEnded(s timeout.Snapshot) ended {
 	}
 	if stop := (*timeout.Error)(nil); errors.As(s.Err, &stop) {
 		e.abandoned = stop.Abandoned
+	}
+	if s.Observed != nil {
+		e.wouldStop, e.wouldStopAt = limitOf(s.Observed), millis(s.Observed.Elapsed)
 	}
 	s.Err, s.Detail, s.Stack, s.Observed = nil, nil, nil, nil
 	e.Snapshot = s

@@ -26,7 +26,7 @@ func writeText(w io.Writer, v *view) error {
 	if len(v.Runs) > 0 {
 		fmt.Fprint(t, "\nRUNNING\tTOOL\tSTATE\tELAPSED\tSILENT\tIDLE\tTOTAL\tBEATS\tDETAIL\n")
 		for _, r := range v.Runs {
-			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, nameText(r.Tool), r.State, r.Elapsed, r.Silent,
+			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, nameText(r.Tool), stateText(&r), r.Elapsed, r.Silent,
 				limitText(r.Idle), limitText(r.Total), r.Beats, oneLine(r.Detail))
 		}
 		if v.Pages > 1 {
@@ -36,7 +36,7 @@ func writeText(w io.Writer, v *view) error {
 	if len(v.Recent) > 0 {
 		fmt.Fprint(t, "\nENDED\tTOOL\tOUTCOME\tELAPSED\tLONGEST SILENCE\tBEATS\tERROR\n")
 		for _, r := range v.Recent {
-			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, nameText(r.Tool), r.Outcome, r.Elapsed, r.LongestGap, r.Beats, oneLine(r.Error))
+			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, nameText(r.Tool), r.Outcome+wouldText(&r), r.Elapsed, r.LongestGap, r.Beats, oneLine(r.Error))
 		}
 	}
 	return t.Flush()
@@ -48,7 +48,7 @@ func writeOneText(w io.Writer, r *row) error {
 	for _, line := range [][2]string{
 		{"id", fmt.Sprint(r.ID)}, {"tool", nameText(r.Tool)}, {"state", r.State}, {"outcome", r.Outcome}, {"started", r.Start},
 		{"elapsed", r.Elapsed.String()}, {"total limit", limitText(r.Total)}, {"silent", r.Silent.String()}, {"idle limit", limitText(r.Idle)},
-		{"longest silence", r.LongestGap.String()}, {"heartbeats", fmt.Sprint(r.Beats)}, {"detail", oneLine(r.Detail)}, {"error", oneLine(r.Error)},
+		{"longest silence", r.LongestGap.String()}, {"heartbeats", fmt.Sprint(r.Beats)}, {"limits", observedText(r)}, {"detail", oneLine(r.Detail)}, {"error", oneLine(r.Error)},
 	} {
 		if line[1] != "" {
 			fmt.Fprintf(t, "%s\t%s\n", line[0], line[1])
@@ -59,6 +59,31 @@ func writeOneText(w io.Writer, r *row) error {
 	}
 	_, err := fmt.Fprintf(w, "\n%s\n", r.Stack)
 	return err
+}
+
+func stateText(r *row) string {
+	if r.Observed && r.WouldStop == "" {
+		return r.State + " (only observed)"
+	}
+	return r.State + wouldText(r)
+}
+
+func wouldText(r *row) string {
+	if r.WouldStop == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (only observed; %s after %s)", r.WouldStop, r.WouldStopAt)
+}
+
+// observedText is what there is to say of limits that are not enforced.
+func observedText(r *row) string {
+	switch {
+	case !r.Observed:
+		return ""
+	case r.WouldStop == "":
+		return "only observed; none would have stopped it so far"
+	}
+	return fmt.Sprintf("only observed; the %s would have stopped it after %s", r.WouldStop, r.WouldStopAt)
 }
 
 func nameText(tool string) string {

@@ -71,27 +71,30 @@ func (q query) Link(change ...string) string {
 // A row is an execution as it is shown. Its fields are those of the JSON form; durations are
 // in milliseconds there.
 type row struct {
-	ID         uint64  `json:"id"`
-	Around     uint64  `json:"around,omitempty"`
-	Tool       string  `json:"tool"`
-	State      string  `json:"state"`
-	Outcome    string  `json:"outcome,omitempty"`
-	Start      string  `json:"start"`
-	Elapsed    millis  `json:"elapsedMs"`
-	Silent     millis  `json:"silentMs"`
-	LongestGap millis  `json:"longestGapMs"`
-	Beats      uint64  `json:"beats"`
-	Total      millis  `json:"totalMs"` // 0 is none
-	Idle       millis  `json:"idleMs"`  // 0 is none
-	Held       millis  `json:"heldMs,omitempty"`
-	Stalls     int     `json:"stalls,omitempty"`
-	Observed   bool    `json:"observeOnly,omitempty"`
-	Abandoned  bool    `json:"abandoned,omitempty"`
-	Detail     string  `json:"detail,omitempty"`
-	Error      string  `json:"error,omitempty"`
-	Stack      string  `json:"stack,omitempty"`
-	Near       float64 `json:"-"` // which part of its idle limit has passed
-	state      timeout.State
+	ID         uint64 `json:"id"`
+	Around     uint64 `json:"around,omitempty"`
+	Tool       string `json:"tool"`
+	State      string `json:"state"`
+	Outcome    string `json:"outcome,omitempty"`
+	Start      string `json:"start"`
+	Elapsed    millis `json:"elapsedMs"`
+	Silent     millis `json:"silentMs"`
+	LongestGap millis `json:"longestGapMs"`
+	Beats      uint64 `json:"beats"`
+	Total      millis `json:"totalMs"` // 0 is none
+	Idle       millis `json:"idleMs"`  // 0 is none
+	Held       millis `json:"heldMs,omitempty"`
+	Stalls     int    `json:"stalls,omitempty"`
+	Observed   bool   `json:"observeOnly,omitempty"`
+	// Which limit would have stopped it first, were they not only observed, and when.
+	WouldStop   string  `json:"wouldStop,omitempty"`
+	WouldStopAt millis  `json:"wouldStopAtMs,omitempty"`
+	Abandoned   bool    `json:"abandoned,omitempty"`
+	Detail      string  `json:"detail,omitempty"`
+	Error       string  `json:"error,omitempty"`
+	Stack       string  `json:"stack,omitempty"`
+	Near        float64 `json:"-"` // which part of its idle limit has passed
+	state       timeout.State
 }
 
 // millis is a duration that JSON has in milliseconds, to the microsecond.
@@ -113,17 +116,28 @@ func newRow(s *timeout.Snapshot) row {
 	if s.Limits.Idle > 0 && s.State < timeout.StateStopping && s.Hold == 0 {
 		w.Near = min(float64(s.SinceBeat)/float64(s.Limits.Idle), 1)
 	}
+	if s.Observed != nil {
+		w.WouldStop, w.WouldStopAt = limitOf(s.Observed), millis(s.Observed.Elapsed)
+	}
 	if s.Err != nil { // which one that was abandoned has too
 		w.Outcome, w.Error, w.Abandoned = outcomeOf(s.Err), cut(s.Err.Error(), maxText), s.State == timeout.StateAbandoned
 	}
 	return w
 }
 
+// limitOf is the limit that err is about.
+func limitOf(err *timeout.Error) string {
+	if err.Kind == timeout.Idle {
+		return "idle limit"
+	}
+	return "total limit"
+}
+
 func (e *ended) row() row {
 	w := newRow(&e.Snapshot)
 	w.state, w.State = timeout.StateEnded, timeout.StateEnded.String()
 	w.Outcome, w.Error, w.Detail = e.outcome, e.err, e.detail
-	w.Abandoned = e.abandoned
+	w.Abandoned, w.WouldStop, w.WouldStopAt = e.abandoned, e.wouldStop, e.wouldStopAt
 	w.Stack = e.stack
 	return w
 }
