@@ -53,6 +53,22 @@ on('a stuck one is shown as such before its limit fires, with its stack', async 
   await ended(page, 'stuck').getByText('idle timeout').first().waitFor();
 });
 
+on('the page of one is live to its end', async (page, server) => {
+  await server.tell('observe watched 1 2s');
+  await running(page, 'watched').getByRole('link').click();
+  await page.getByText('Live').waitFor();
+  await page.evaluate(() => { window.loaded = 'once'; });
+  const elapsed = page.locator('dt', { hasText: 'Elapsed' }).locator('+ dd');
+  const before = await elapsed.textContent();
+  await nextEvent(page);
+  assert.notEqual(await elapsed.textContent(), before);
+  await page.getByText('only observed: nothing is stopped by them. The idle limit would have stopped it').waitFor();
+  await server.tell('end watched');
+  await page.getByText('ended', { exact: true }).waitFor();
+  await page.getByText('ok', { exact: true }).waitFor();
+  assert.equal(await page.evaluate(() => window.loaded), 'once');
+});
+
 on('sorting and filters', async (page, server) => {
   await server.tell('start beta 2 1h');
   await server.tell('start alpha 1 1h');

@@ -3,6 +3,7 @@
 // input, a line for each, and ends with it:
 //
 //	start NAME N IDLE   N executions beat once and then are silent, under an idle limit
+//	observe NAME N IDLE the same, and the limits are only observed
 //	end NAME            those return
 package main
 
@@ -44,17 +45,21 @@ func serve() error {
 		var what, name, idle string
 		var n int
 		switch fmt.Sscan(lines.Text(), &what, &name, &n, &idle); what {
-		case "start":
+		case "start", "observe":
 			limit, err := time.ParseDuration(idle)
 			if err != nil {
 				return err
 			}
 			ends[name] = make(chan struct{})
-			start(name, n, limit, ends[name])
+			opts := []timeout.Option{timeout.WithName(name), timeout.Config{Idle: limit, Total: time.Hour}}
+			if what == "observe" {
+				opts = append(opts, timeout.WithObserveOnly())
+			}
+			start(n, ends[name], opts)
 		case "end":
 			close(ends[name])
 		default:
-			return fmt.Errorf("%q: want start or end", lines.Text())
+			return fmt.Errorf("%q: want start, observe or end", lines.Text())
 		}
 		fmt.Fprintf(os.Stderr, "done: %s\n", lines.Text())
 	}
@@ -62,7 +67,7 @@ func serve() error {
 }
 
 // start returns when all of them run.
-func start(name string, n int, idle time.Duration, end <-chan struct{}) {
+func start(n int, end <-chan struct{}, opts []timeout.Option) {
 	var started sync.WaitGroup
 	started.Add(n)
 	for i := range n {
@@ -71,7 +76,7 @@ func start(name string, n int, idle time.Duration, end <-chan struct{}) {
 				heartbeat.BeatWith(ctx, fmt.Sprintf("<i>step</i> %d of %d", i+1, n))
 				started.Done()
 				return waitForIt(ctx, end)
-			}, timeout.WithName(name), timeout.Config{Idle: idle, Total: time.Hour})
+			}, opts...)
 		}()
 	}
 	started.Wait()
