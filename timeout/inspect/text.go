@@ -12,7 +12,7 @@ func writeText(w io.Writer, v *view) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%d running, watched for %s\n", v.Total, since(v.Since, v.Now))
 	if len(v.Tools) > 0 {
-		fmt.Fprint(t, "\nTOOL\tRUNNING\tRUNS\tFAILED\tTIMED OUT\tABORTED\tDURATION 50%\t95%\tSILENCE 50%\t95%\tMAX\tSUGGESTED IDLE\n")
+		fmt.Fprint(t, "\nTOOL\tRUNNING\tRUNS\tFAILED\tTIMED OUT\tABORTED\tDURATION MEDIAN\t95%\tSILENCE MEDIAN\t95%\tMAX\tSUGGESTED IDLE\n")
 		for _, tool := range v.Tools {
 			suggested := "-"
 			if tool.Suggested > 0 {
