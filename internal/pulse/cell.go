@@ -61,11 +61,25 @@ type Cell struct {
 	mu      sync.Mutex // guards what follows, and every change of state and held
 	holds   int32      // holds not yet released, those of nested executions included
 	refused int32      // those of them that came when the limit had fallen due
+	rare    *rare      // nil for most
+}
+
+// A rare is what few cells have, under the cell's lock.
+type rare struct {
 	// When the check was suspended, if it is, and for how long it has been before.
 	heldSince, heldBefore time.Duration
 
 	interludes []*interlude // that have not ended
-	probes     *probes      // nil where there never was one
+	probes     []*probePart
+	asked      time.Duration // the instant at which the limit had fallen due when the probes were asked last
+}
+
+// rarely makes c.rare where there is none. The cell is locked.
+func (c *Cell) rarely() *rare {
+	if c.rare == nil {
+		c.rare = new(rare)
+	}
+	return c.rare
 }
 
 type key struct{}
@@ -182,10 +196,13 @@ func (c *Cell) IdleDue() time.Duration {
 // Held reports whether the idle check is suspended, and for how long it has been at now:
 // the present time, and all of them together. The cell is locked.
 func (c *Cell) Held(now time.Duration) (yes bool, present, all time.Duration) {
-	if yes = c.held.Load() > 0; yes {
-		present = max(now-c.heldSince, 0)
+	if c.rare == nil {
+		return false, 0, 0
 	}
-	return yes, present, c.heldBefore + present
+	if yes = c.held.Load() > 0; yes {
+		present = max(now-c.rare.heldSince, 0)
+	}
+	return yes, present, c.rare.heldBefore + present
 }
 
 // Detail is the newest detail, nil where no beat has carried one.

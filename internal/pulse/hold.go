@@ -76,9 +76,9 @@ func (c *Cell) hold(n int32) {
 	c.lift(now)
 	switch is := c.held.Add(n); is {
 	case n: // it was not held
-		c.heldSince = now
+		c.rarely().heldSince = now
 	case 0:
-		c.heldBefore += now - c.heldSince
+		c.rare.heldBefore += now - c.rare.heldSince
 		c.engine.Rearm()
 	}
 }
@@ -91,7 +91,7 @@ func (c *Cell) End() {
 	relays := c.relays.Swap(nil)
 	n := c.holds
 	if c.held.Swap(0) > 0 {
-		c.heldBefore += c.Now() - c.heldSince
+		c.rare.heldBefore += c.Now() - c.rare.heldSince
 	}
 	if p := c.parent; p != nil && n > 0 {
 		p.mu.Lock()

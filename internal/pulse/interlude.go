@@ -29,7 +29,8 @@ func (c *Cell) Interlude(detail *any) (end func()) {
 		i := &interlude{detail: detail}
 		p.mu.Lock()
 		i.before = p.detail.Swap(detail) // at once: no detail may be lost in between
-		p.interludes = append(p.interludes, i)
+		r := p.rarely()
+		r.interludes = append(r.interludes, i)
 		p.mu.Unlock()
 		parts = append(parts, part{p, i})
 	}
@@ -47,7 +48,7 @@ func (c *Cell) endInterlude(i *interlude) {
 		c.mu.Unlock()
 		return
 	}
-	c.interludes = slices.DeleteFunc(c.interludes, func(o *interlude) bool { return o == i })
+	c.rare.interludes = slices.DeleteFunc(c.rare.interludes, func(o *interlude) bool { return o == i })
 	c.mu.Unlock()
 	if relays := c.relays.Load(); relays != nil {
 		for _, r := range *relays {
@@ -55,7 +56,7 @@ func (c *Cell) endInterlude(i *interlude) {
 		}
 	}
 	c.mu.Lock()
-	for _, o := range c.interludes {
+	for _, o := range c.rare.interludes {
 		if o.before == i.detail {
 			o.before = i.before // it may be what another would bring back
 		}
@@ -72,9 +73,9 @@ func (c *Cell) Lasting() any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.detail.Load()
-	for under := true; under; {
+	for under := c.rare != nil; under; {
 		under = false
-		for _, i := range c.interludes {
+		for _, i := range c.rare.interludes {
 			if i.detail == d {
 				d, under = i.before, true
 				break

@@ -28,12 +28,6 @@ type probePart struct {
 	seen time.Duration // when the last one had that is over; under the cell's lock
 }
 
-// probes are those of one cell, under its lock.
-type probes struct {
-	all   []*probePart
-	asked time.Duration // the instant at which the limit had fallen due when they were asked last
-}
-
 // doubtShare is for which part of the idle limit it may be in doubt.
 const doubtShare = 4
 
@@ -49,10 +43,8 @@ func (c *Cell) Probe(recent time.Duration, look func()) *Probe {
 		part := &probePart{Probe: p, cell: c, seen: c.Now()}
 		p.parts = append(p.parts, part)
 		c.mu.Lock()
-		if c.probes == nil {
-			c.probes = new(probes)
-		}
-		c.probes.all = append(c.probes.all, part)
+		r := c.rarely()
+		r.probes = append(r.probes, part)
 		c.mu.Unlock()
 	}
 	return p
@@ -84,7 +76,7 @@ func (p *Probe) Close() {
 		if now := c.Now(); c.Doubt(c.IdleDue(), now) {
 			c.engine.Excuses(now)
 		}
-		c.probes.all = slices.DeleteFunc(c.probes.all, func(other *probePart) bool { return other == part })
+		c.rare.probes = slices.DeleteFunc(c.rare.probes, func(other *probePart) bool { return other == part })
 		c.mu.Unlock()
 	}
 }
@@ -92,13 +84,13 @@ func (p *Probe) Close() {
 // Doubt reports whether the idle limit, which falls due then, has done so at or before now and
 // cannot be judged yet. The cell is locked.
 func (c *Cell) Doubt(due, now time.Duration) bool {
-	return c.probes != nil && due != Forever && now >= due && now < c.judged(due) && c.unseen(due)
+	return c.rare != nil && due != Forever && now >= due && now < c.judged(due) && c.unseen(due)
 }
 
 // unseen reports whether there is a probe whose last look is too old for a limit that falls
 // due then.
 func (c *Cell) unseen(due time.Duration) bool {
-	return slices.ContainsFunc(c.probes.all, func(p *probePart) bool { return p.seen < due-p.recent })
+	return slices.ContainsFunc(c.rare.probes, func(p *probePart) bool { return p.seen < due-p.recent })
 }
 
 // judged is until when there may be a doubt.
@@ -109,11 +101,11 @@ func (c *Cell) judged(due time.Duration) time.Duration {
 // AskProbes asks for what a doubt needs, once for each. The cell is locked.
 func (c *Cell) AskProbes(now time.Duration) {
 	due := c.IdleDue()
-	if !c.Doubt(due, now) || c.probes.asked == due {
+	if !c.Doubt(due, now) || c.rare.asked == due {
 		return
 	}
-	c.probes.asked = due
-	for _, p := range c.probes.all {
+	c.rare.asked = due
+	for _, p := range c.rare.probes {
 		go p.look()
 	}
 }
@@ -122,7 +114,7 @@ func (c *Cell) AskProbes(now time.Duration) {
 // that ends at the latest. The cell is locked.
 func (c *Cell) IdleJudged() time.Duration {
 	due := c.IdleDue()
-	if c.probes != nil && due != Forever && c.probes.asked == due && c.unseen(due) {
+	if c.rare != nil && due != Forever && c.rare.asked == due && c.unseen(due) {
 		return c.judged(due)
 	}
 	return due
