@@ -49,9 +49,7 @@ func newEnded(s timeout.Snapshot) ended {
 	e := ended{outcome: outcomeOf(s.Err), detail: detailText(s.Detail), stack: string(s.Stack[:min(len(s.Stack), maxStack)])}
 	if s.Err != nil {
 		e.err = strings.Clone(cut(s.Err.Error(), maxText)) // it may be part of something large
-	}
-	if stop := (*timeout.Error)(nil); errors.As(s.Err, &stop) {
-		e.abandoned = stop.Abandoned
+		e.abandoned = wasAbandoned(s.Err)
 	}
 	if s.Observed != nil {
 		e.wouldStop, e.wouldStopAt = limitOf(s.Observed), millis(s.Observed.Elapsed)
@@ -59,6 +57,11 @@ func newEnded(s timeout.Snapshot) ended {
 	s.Err, s.Detail, s.Stack, s.Observed = nil, nil, nil, nil
 	e.Snapshot = s
 	return e
+}
+
+func wasAbandoned(err error) bool {
+	var stop *timeout.Error
+	return errors.As(err, &stop) && stop.Abandoned
 }
 
 // detailText renders a detail. It may panic, as anything that a program prints.
