@@ -273,8 +273,8 @@ func killByHand(b *testing.B, script string) time.Duration {
 	}
 }
 
-// What it costs to look for work while 200 commands say nothing: an iteration is 10 s, in
-// which each is looked at twice, as its idle limit is 30 s.
+// What it costs to look for work while 200 commands say nothing, or next to nothing, so that they
+// live on: an iteration is 10 s, in which each is looked at twice, as its idle limit is 30 s.
 func BenchmarkActivity(b *testing.B) {
 	const commands, limit, stretch = 200, 30 * time.Second, 10 * time.Second
 	used := func() time.Duration {
@@ -294,7 +294,7 @@ func BenchmarkActivity(b *testing.B) {
 					}
 				}()
 				for range commands {
-					p, err := procgroup.Start(ctx, exec.Command("sleep", "600"), procgroup.WithContainment(c),
+					p, err := procgroup.Start(ctx, exec.Command("perl", "-e", "$|=1; while (1) { sleep 25; print '.' }"), procgroup.WithContainment(c),
 						procgroup.WithActivity(activity), procgroup.WithLimits(timeout.Config{Idle: limit}))
 					if err != nil {
 						b.Skip(err)

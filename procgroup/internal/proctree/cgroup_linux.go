@@ -157,15 +157,23 @@ func (c *cgroup) populated() bool {
 
 // each calls fn for the processes in c and below.
 func (c *cgroup) each(fn func(pid int)) {
-	_ = filepath.WalkDir(c.dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.Name() != "cgroup.procs" {
-			return nil
-		}
+	const file = "cgroup.procs"
+	in := func(path string) {
 		b, _ := os.ReadFile(path)
 		for line := range bytes.Lines(b) {
 			if pid := int(number(bytes.TrimSpace(line))); pid > 0 {
 				fn(pid)
 			}
+		}
+	}
+	var st unix.Stat_t
+	if unix.Fstat(c.fd, &st) == nil && st.Nlink == 2 { // no groups below; a directory has dozens of files
+		in(filepath.Join(c.dir, file))
+		return
+	}
+	_ = filepath.WalkDir(c.dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Name() == file {
+			in(path)
 		}
 		return nil
 	})

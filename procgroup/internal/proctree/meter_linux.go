@@ -31,8 +31,9 @@ type meter struct {
 	io      bool
 	reader  procReader
 	members map[procKey]spent
-	looked  time.Time     // when members were
+	looked  time.Time     // when
 	cpu     time.Duration // of the control group
+	starved time.Duration // too
 	bytes   uint64        // of the control group
 }
 
@@ -48,13 +49,25 @@ func (m *meter) look() (used Usage, ok bool) {
 	if c != nil {
 		cpu, counted = c.cpuTime()
 	}
-	now := m.membersNow()
-	if len(now) == 0 && !counted {
-		return used, false
+	if !counted || m.io {
+		now := m.membersNow()
+		if len(now) == 0 && !counted {
+			return used, false
+		}
+		used = growth(m.members, now)
+		if c == nil {
+			used.Starved = starved(m.members, now, m.looked)
+		}
+		m.members = now
 	}
-	used = growth(m.members, now)
-	used.Starved = starved(m.members, now, m.looked)
-	m.members, m.looked = now, time.Now()
+	looked := m.looked
+	m.looked = time.Now()
+	if c != nil {
+		if starved, ok := c.starvedTime(); ok {
+			used.Starved = share(starved-m.starved, m.looked.Sub(looked))
+			m.starved = starved
+		}
+	}
 	if counted {
 		used.CPU = max(cpu-m.cpu, 0)
 		m.cpu = cpu
@@ -106,7 +119,10 @@ func (t *linuxTree) list(all []proc) (members []proc) {
 func (m *meter) spentBy(p *proc) spent {
 	s := spent{parent: p.ppid, children: ticks(p.children), at: time.Now()}
 	if m.tree.helper == nil || p.pid != m.tree.pid { // what the helper itself does is not the command's work
-		s.own, s.waited = p.cpuTime(), m.reader.waited(p.pid)
+		s.own = p.cpuTime()
+		if m.tree.cgroup == nil {
+			s.waited = m.reader.waited(p.pid)
+		}
 	}
 	if m.io {
 		var ok bool
@@ -215,11 +231,26 @@ func starved(before, now map[procKey]spent, looked time.Time) (part float64) {
 		if b, ok := before[key]; ok {
 			since, waited = b.at, s.waited-b.waited
 		}
-		if in := s.at.Sub(since); in > 0 {
-			part = max(part, float64(waited)/float64(in))
-		}
+		part = max(part, share(waited, s.at.Sub(since)))
 	}
-	return min(part, 1)
+	return part
+}
+
+func share(part, of time.Duration) float64 {
+	if part <= 0 || of <= 0 {
+		return 0
+	}
+	return min(float64(part)/float64(of), 1)
+}
+
+// starvedTime is for how long something in c or below has been ready to run and did not. It is
+// not ok where the kernel does not count that.
+func (c *cgroup) starvedTime() (time.Duration, bool) {
+	var buf [256]byte
+	text, ok := c.read("cpu.pressure", buf[:])
+	_, rest, found := bytes.Cut(text, []byte("total="))
+	word, _, _ := bytes.Cut(rest, []byte{'\n'})
+	return time.Duration(number(word)) * time.Microsecond, ok && found
 }
 
 // cpuTime is the processor time of everything that is or was in c or below.
