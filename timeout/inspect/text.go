@@ -20,7 +20,7 @@ func writeText(w io.Writer, v *view) error {
 			}
 			fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", nameText(tool.Tool), tool.Running, tool.Runs,
 				tool.Outcomes[failed]+tool.Outcomes[panicked], tool.Stopped(), tool.Outcomes[aborted],
-				tool.Duration50, tool.Duration95, tool.Silence50, tool.Silence95, tool.SilenceMax, suggested)
+				tool.Or(tool.Duration50), tool.Or(tool.Duration95), tool.Or(tool.Silence50), tool.Or(tool.Silence95), tool.Or(tool.SilenceMax), suggested)
 		}
 	}
 	if len(v.Runs) > 0 {
