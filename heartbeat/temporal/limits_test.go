@@ -1,8 +1,10 @@
 package hbtemporal_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -64,11 +66,13 @@ func TestLimits(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				a := &attempt{Info: activity.Info{HeartbeatTimeout: tt.beats}, Left: tt.left}
 				var got limits
+				var log bytes.Buffer
+				opts := append(tt.opts, hbtemporal.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 				if _, err := a.run(func(ctx context.Context, _ func(context.Context, ...any)) (any, error) {
 					got = timeout.FromContext(ctx).Snapshot().Limits
 					return nil, nil
-				}, tt.opts...); err != nil {
-					t.Fatal(err)
+				}, opts...); err != nil || log.Len() > 0 {
+					t.Fatalf("%v; %s", err, &log)
 				}
 				if diff := cmp.Diff(tt.want, got); diff != "" {
 					t.Errorf("limits (-want +got):\n%s", diff)

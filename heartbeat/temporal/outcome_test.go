@@ -180,7 +180,7 @@ func TestEnds(t *testing.T) {
 // An activity that answers its cancellation itself is not corrected.
 func TestOwnCanceledError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		own := temporal.NewCanceledError("cleaned up")
+		own := temporal.NewCanceledError(map[string]string{"kind": "tidy"})
 		a := &attempt{Context: func(ctx context.Context) context.Context {
 			ctx, cancel := context.WithCancelCause(ctx)
 			time.AfterFunc(time.Second, func() { cancel(temporal.NewCanceledError()) })
@@ -199,12 +199,12 @@ func TestOwnCanceledError(t *testing.T) {
 // An activity that returns in time is not touched. activity.ErrResultPending is compared with ==.
 func TestOwnResults(t *testing.T) {
 	for _, want := range []error{nil, errDisk, activity.ErrResultPending, temporal.NewNonRetryableApplicationError("bad input", "Bad", nil),
-		temporal.NewCanceledError(), context.Canceled, context.DeadlineExceeded} {
+		temporal.NewApplicationError("no type", ""), temporal.NewCanceledError(), context.Canceled, context.DeadlineExceeded} {
 		a := &attempt{Info: activity.Info{HeartbeatTimeout: time.Minute}, Left: time.Minute}
 		if v, err := a.run(func(context.Context, record) (any, error) { return 7, want }); v != 7 || err != want {
 			t.Errorf("got %v, %v, want %v", v, err, want)
 		}
-		if _, ok := hbtemporal.OutcomeOf(want); ok {
+		if _, ok := hbtemporal.OutcomeOf(overTheWire(want)); ok {
 			t.Errorf("%v has an outcome", want)
 		}
 	}
