@@ -9,12 +9,15 @@ PLATFORMS := linux/amd64 linux/arm64 linux/386 darwin/arm64 windows/amd64 freebs
 SYSTEMS   := darwin/arm64 windows/amd64 freebsd/amd64
 
 # Nested modules that are never tagged, so never released.
-UNRELEASED := benchmarks examples/queues
+UNRELEASED := benchmarks examples/queues heartbeat/temporal/interop
+
+# Those of them that only "make temporal" looks at, since it has to build a Temporal server.
+BYHAND := heartbeat/temporal/interop
 
 # Every directory with a go.mod, the root first. A new module needs no edit here.
 MODULES := $(shell git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod' | \
 	sed -e 's,/*go\.mod$$,,' -e 's,^$$,.,' | LC_ALL=C sort -u)
-MODULES := $(foreach m,$(MODULES),$(if $(wildcard $(m)/go.mod),$(m)))
+MODULES := $(filter-out $(BYHAND),$(foreach m,$(MODULES),$(if $(wildcard $(m)/go.mod),$(m))))
 ifeq ($(MODULES),)
 $(error no go.mod found; this Makefile works in a git clone)
 endif
@@ -48,7 +51,7 @@ WINE     ?= $(firstword $(shell command -v wine64 || command -v wine) /usr/lib/w
 MINGW    ?= x86_64-w64-mingw32-gcc
 WINETEST ?= -v -timeout=10m
 
-.PHONY: help test lint cross wine fuzz bench interop rehearse release check
+.PHONY: help test lint cross wine fuzz bench interop temporal rehearse release check
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
@@ -108,6 +111,10 @@ bench: ## run the benchmarks and compare
 
 interop: ## have the TypeScript MCP clients and the conformance runner drive our servers
 	@scripts/interop
+
+temporal: ## by hand: a Temporal server, in memory, drives heartbeat/temporal; it takes long to build
+	cd heartbeat/temporal/interop && go vet . && go test -count=1 -v -timeout=10m . && \
+		go test -run='^$$' -bench=. -benchtime=20x .
 
 rehearse: ## go through a release in a scratch clone, VERSION=v0.1.0
 	@UNRELEASED="$(UNRELEASED)" scripts/rehearse "$(VERSION)"
