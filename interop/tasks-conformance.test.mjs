@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { conformance } from './lib/servers.mjs';
+import { conformance, conformanceOfMcpgo } from './lib/servers.mjs';
 
 // The checks that each scenario has; one that is in none of the runs fails.
 const scenarios = {
@@ -24,17 +24,19 @@ const scenarios = {
   'tasks-status-notifications': 0, // the runner skips it
 };
 
-test('conformance of tasks', async (t) => {
-  const server = await conformance('-tasks');
-  t.after(() => server.stop());
-  for (const [name, count] of Object.entries(scenarios)) {
-    await t.test(name, async (t) => {
-      const checks = await run(t, name, server.url);
-      assert.deepEqual(checks.filter((c) => c.status !== 'SUCCESS' && c.status !== 'SKIPPED'), []);
-      assert.equal(checks.filter((c) => c.status === 'SUCCESS').length, count);
-    });
-  }
-});
+for (const [sdk, start] of [['the Go SDK', () => conformance('-tasks')], ['mcp-go', conformanceOfMcpgo]]) {
+  test(`conformance of tasks, ${sdk}`, async (t) => {
+    const server = await start();
+    t.after(() => server.stop());
+    for (const [name, count] of Object.entries(scenarios)) {
+      await t.test(name, async (t) => {
+        const checks = await run(t, name, server.url);
+        assert.deepEqual(checks.filter((c) => c.status !== 'SUCCESS' && c.status !== 'SKIPPED'), []);
+        assert.equal(checks.filter((c) => c.status === 'SUCCESS').length, count);
+      });
+    }
+  });
+}
 
 async function run(t, scenario, url) {
   const dir = await mkdtemp(join(tmpdir(), 'interop-'));

@@ -7,8 +7,9 @@
 // README.md says what it does, and has a configuration for each host.
 //
 // frame.go has messages and lines, pass.go what passes through a session, call.go a call under
-// its limits, signs.go what shows that it lives, restart.go the server's end and its next start,
-// and command.go and url.go the two kinds of server. web.go serves hosts over HTTP.
+// its limits, signs.go what shows that it lives, handles.go what becomes of it after its soft
+// limit, lists.go what is added to what the server says of itself, restart.go the server's end and
+// its next start, and command.go and url.go the two kinds of server. web.go serves hosts over HTTP.
 package main
 
 import (

@@ -30,10 +30,11 @@ func observable(a procgroup.Activity) error {
 type pulse struct {
 	mu       sync.Mutex
 	ctx      context.Context // the execution's; nil before it and after
+	ended    bool            // it is after
 	heard    time.Time       // when the server was last heard of, or the call began
 	observer *procgroup.Observer
 	timer    *time.Timer // begins to observe
-	holds    map[*func()]struct{}
+	holds    map[*hold]struct{}
 }
 
 // begin is called when the execution of the call has begun. The server may be yet to come.
@@ -41,6 +42,9 @@ func (p *pulse) begin(ctx context.Context, server func() *os.Process, a procgrou
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ctx, p.heard = ctx, time.Now()
+	for h := range p.holds { // the server has got the call already, and may have been quick to ask
+		h.release = heartbeat.Hold(ctx)
+	}
 	idle := timeout.FromContext(ctx).Snapshot().Limits.Idle
 	if idle == 0 || !a.CPU && !a.IO {
 		return
@@ -66,7 +70,7 @@ func (p *pulse) begin(ctx context.Context, server func() *os.Process, a procgrou
 func (p *pulse) end(look bool) (tree procgroup.Tree) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ctx = nil
+	p.ctx, p.ended = nil, true
 	if p.timer != nil {
 		p.timer.Stop()
 	}
@@ -77,8 +81,8 @@ func (p *pulse) end(look bool) (tree procgroup.Tree) {
 		p.observer.Stop()
 		p.observer = nil
 	}
-	for release := range p.holds {
-		(*release)()
+	for h := range p.holds {
+		h.let()
 	}
 	p.holds = nil
 	return tree
@@ -99,25 +103,39 @@ func (p *pulse) beat(update *progress.Update) {
 	}
 }
 
+// A hold is one of the idle check.
+type hold struct {
+	release func() // nil until the execution begins
+}
+
+func (h *hold) let() {
+	if h.release != nil {
+		h.release()
+	}
+}
+
 // hold holds the idle check until release, or the end: the server waits for an answer from the
 // host, which waits for a person.
 func (p *pulse) hold() (release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ctx == nil {
+	if p.ended {
 		return func() {}
 	}
-	unhold := heartbeat.Hold(p.ctx)
-	if p.holds == nil {
-		p.holds = make(map[*func()]struct{})
+	h := new(hold)
+	if p.ctx != nil {
+		h.release = heartbeat.Hold(p.ctx)
 	}
-	p.holds[&unhold] = struct{}{}
+	if p.holds == nil {
+		p.holds = make(map[*hold]struct{})
+	}
+	p.holds[h] = struct{}{}
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if _, ok := p.holds[&unhold]; ok {
-			delete(p.holds, &unhold)
-			unhold()
+		if _, ok := p.holds[h]; ok {
+			delete(p.holds, h)
+			h.let()
 		}
 	}
 }

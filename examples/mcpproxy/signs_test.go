@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -118,6 +119,43 @@ func TestHold(t *testing.T) {
 		})
 		if elapsed != 45*time.Second {
 			t.Error(elapsed)
+		}
+	})
+}
+
+// SPEC 4.6: the server may ask before the execution of the call has begun to wait for it.
+func TestHoldBeforeTheExecution(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pulse
+		release := p.hold()
+		released := p.hold()
+		released()
+		begun := time.Now()
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			p.begin(ctx, nil, procgroup.Activity{}, nil)
+			time.Sleep(20 * time.Second)
+			release()
+			<-ctx.Done()
+			return nil
+		}, timeout.Config{Idle: 5 * time.Second})
+		if d := time.Since(begun); d != 25*time.Second || !errors.Is(err, timeout.ErrIdle) {
+			t.Errorf("%v after %v", err, d)
+		}
+		p.end(false)
+		p.hold()() // nothing is left to hold
+	})
+}
+
+// A keep-alive before the first report has said 0, and so nothing else can.
+func TestKeepAliveFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told, _ := inCall(t, timeout.Config{Total: time.Hour}, func(c *call) {
+			time.Sleep(15 * time.Second)
+			reports(c, 0, "begins")
+		})
+		want := [][3]any{{10.0, 0.0, "waiting for the server, silent for 10 s"}, {15.0, above(0), "begins"}}
+		if d := cmp.Diff(want, told); d != "" {
+			t.Error(d)
 		}
 	})
 }

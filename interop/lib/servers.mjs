@@ -23,6 +23,9 @@ export const exampleOverHTTP = (env = {}, args = []) =>
 // conformance starts the server with the tools that the conformance runner calls.
 export const conformance = (...args) => serve(binary('conformance'), args);
 
+// conformanceOfMcpgo starts the one of mcp-go, which has the tools of the scenarios for tasks alone.
+export const conformanceOfMcpgo = () => serve(binary('conformance-mcpgo'), []);
+
 // proxy says how a client is to start mcpproxy, and proxyOverHTTP starts it. args are its own.
 export const proxy = (args, env = {}) => ({ command: binary('mcpproxy'), args, env: { ...process.env, ...env, INTEROP_BIN: process.env.INTEROP_BIN } });
 export const proxyOverHTTP = (args) => serve(binary('mcpproxy'), ['-http', '127.0.0.1:0', ...args]);

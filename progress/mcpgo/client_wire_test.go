@@ -112,7 +112,7 @@ func TestNothingIsLostByWrapping(t *testing.T) {
 	} {
 		want := canDo(inner)
 		for name, wrapped := range map[string]transport.Interface{
-			"Limit": mcpgo.Limit(inner, mcpgo.ClientLimits{}, nil), "Retry": mcpgo.Retry(inner, request.Backoff{}),
+			"Limit": mcpgo.Limit(inner, mcpgo.ClientLimits{}, nil), "Retry": mcpgo.Retry(inner, request.Backoff{}), "FollowTasks": mcpgo.FollowTasks(inner),
 			"both": mcpgo.Retry(mcpgo.Limit(inner, mcpgo.ClientLimits{}, nil), request.Backoff{}),
 		} {
 			if diff := cmp.Diff(want, canDo(wrapped)); diff != "" {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -86,6 +88,12 @@ func (s *settings) wait(ctx context.Context, request mcp.CallToolRequest) (*mcp.
 			return nil, err
 		}
 	}
+	var of struct {
+		ID string `json:"id"`
+	}
+	if session := server.ClientSessionFromContext(ctx); session != nil && json.Unmarshal(arguments, &of) == nil {
+		defer s.waits.begin(waitKey{session.SessionID(), of.ID}, ctx)()
+	}
 	fields, err := s.tasks.Wait(ctx, s.continuation, task.Wait{Arguments: arguments, Answers: answers, Client: s.client(ctx)})
 	if err == nil {
 		return resultOf(fields)
@@ -105,4 +113,59 @@ func (s *settings) unlimited() *settings {
 		Options: append(s.calls.Options[:len(s.calls.Options):len(s.calls.Options)], timeout.NoLimits()),
 	}
 	return &own
+}
+
+// A waitKey is a continued call and the session of who waits for it: an id alone is not a reason to
+// send somebody questions.
+type waitKey struct{ session, id string }
+
+// waits are the calls of the wait tool that are under way, over whose streams a question may go.
+type waits struct {
+	mu    sync.Mutex
+	byKey map[waitKey][]context.Context
+	more  chan struct{} // closed by the next one, if somebody waits for that
+}
+
+func (w *waits) begin(key waitKey, ctx context.Context) (end func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byKey == nil {
+		w.byKey = make(map[waitKey][]context.Context)
+	}
+	w.byKey[key] = append(w.byKey[key], ctx)
+	if w.more != nil {
+		close(w.more)
+		w.more = nil
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.byKey[key] = slices.DeleteFunc(w.byKey[key], func(c context.Context) bool { return c == ctx })
+		if len(w.byKey[key]) == 0 {
+			delete(w.byKey, key)
+		}
+	}
+}
+
+// next returns the context of a call of the wait tool, and waits for one until ctx ends.
+func (w *waits) next(ctx context.Context, key waitKey) (context.Context, error) {
+	for {
+		w.mu.Lock()
+		for _, c := range w.byKey[key] {
+			if c.Err() == nil {
+				w.mu.Unlock()
+				return c, nil
+			}
+		}
+		if w.more == nil {
+			w.more = make(chan struct{})
+		}
+		more := w.more
+		w.mu.Unlock()
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }

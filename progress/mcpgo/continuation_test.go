@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -202,10 +204,10 @@ func TestNoCallIsLost(t *testing.T) {
 // A question of a call that was continued reaches the person: before 2026-07-28 as a request of the
 // server, then as a question of the wait tool.
 func TestContinuedCallAsks(t *testing.T) {
-	for _, l := range named("serve 2025", "serve 2026", "wrapped 2026", "http 2026") {
+	for _, l := range named("serve 2025", "serve 2026", "wrapped 2025", "wrapped 2026", "http 2026") {
 		t.Run(l.name, func(t *testing.T) {
-			s := newTaskServer(t, mcpgo.WithContinuation(20*ms))
-			s.AddTool(mcp.NewTool("plain"), func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			s := newTaskServer(t, mcpgo.WithContinuation(5*time.Second))
+			s.AddTool(mcp.NewTool("held"), func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				if a := server.ElicitationResponse(r.Params.InputResponses, "name"); a != nil {
 					return mcp.NewToolResultText(string(a.Action)), nil
 				}
@@ -215,12 +217,12 @@ func TestContinuedCallAsks(t *testing.T) {
 				}).ToolResult(), nil
 			})
 			c := l.connect(t, s.MCPServer, client.WithElicitationHandler(person{}))
-			res, err := c.CallTool(soon(t), call{tool: "plain"}.request())
+			res, err := c.CallTool(soon(t), call{tool: "held"}.request())
 			if err != nil {
 				t.Fatal(err)
 			}
 			id := continuedID(t, res)
-			for range 1000 {
+			for range 10 {
 				if res, err = c.CallTool(soon(t), waitCall(id)); err != nil {
 					t.Fatal(err)
 				}
@@ -231,4 +233,33 @@ func TestContinuedCallAsks(t *testing.T) {
 			t.Errorf("%+v", view(t, res))
 		})
 	}
+}
+
+// Over Streamable HTTP a stream of notifications may end without its session.
+func TestContinuationOutlivesAStream(t *testing.T) {
+	s := newTaskServer(t, mcpgo.WithContinuation(30*ms))
+	ts := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s.MCPServer)))
+	defer ts.Close()
+	gone := make(chan bool)
+	s.GetHooks().AddOnUnregisterSession(func(context.Context, server.ClientSession) { close(gone) })
+	ctx, hangUp := context.WithCancel(t.Context())
+	defer hangUp()
+	get, err := http.NewRequestWithContext(ctx, http.MethodGet, ts.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get.Header.Set("Mcp-Session-Id", "mcp-session-6ba7b810-9dad-41d1-80b4-00c04fd430c8") // that of post
+	stream, err := ts.Client().Do(get)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	_ = post(t, ts.URL, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"plain"}}`).Body.Close()
+	tool := within(t, s.started, "the start")
+	hangUp()
+	<-gone
+	if tool.Err() != nil {
+		t.Errorf("with the stream: %v", context.Cause(tool))
+	}
+	s.release <- true
 }

@@ -62,7 +62,7 @@ func elicit(ctx context.Context, s *server.MCPServer, request mcp.ElicitationReq
 
 // outOfTask prepares a question of a call that has been answered with a handle. It returns a
 // context by which the client can be reached: over HTTP the stream of the call has ended, and where
-// the client has no stream open beside its calls, the next tasks/result is one.
+// the client has no stream open beside its calls, the next that waits for the result is one.
 func outOfTask(ctx context.Context, request *mcp.ElicitationRequest) (_ context.Context, done func(), err error) {
 	session := server.ClientSessionFromContext(ctx)
 	run := runOf(ctx, session)
@@ -86,7 +86,7 @@ func outOfTask(ctx context.Context, request *mcp.ElicitationRequest) (_ context.
 	if w := wireOf(ctx, session); orderOf(session) != locked || w == nil || w.streams.open(session.SessionID()) {
 		return ctx, done, nil
 	}
-	fetch, err := run.Fetching(ctx)
+	fetch, err := fetching(ctx, run, session.SessionID())
 	if err != nil {
 		done()
 		return nil, nil, err

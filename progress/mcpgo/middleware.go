@@ -46,6 +46,7 @@ func Install(s *server.MCPServer, p *timeout.Policy, opts ...Option) {
 		if all.tasks == nil {
 			all.tasks = task.New()
 		}
+		all.waits = new(waits)
 		all.continueIn(s, hooks)
 	}
 	if all.declare {

@@ -27,6 +27,7 @@ type settings struct {
 	tasks        *task.Tasks        // nil without WithTasks and WithContinuation
 	offered      bool               // tasks are, and not only continuations
 	continuation *task.Continuation // nil without WithContinuation
+	waits        *waits             // for that
 	principal    func(context.Context) string
 }
 

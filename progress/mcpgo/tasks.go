@@ -297,6 +297,7 @@ func (r reply) status() int {
 type sessionRun struct {
 	session server.ClientSession
 	run     *task.Run
+	waits   *waits
 }
 
 type runKey struct{}
@@ -307,6 +308,16 @@ func runOf(ctx context.Context, session server.ClientSession) *task.Run {
 		return r.run
 	}
 	return nil
+}
+
+// fetching returns the context of a request of the client that waits for the result, and waits for
+// one until ctx ends.
+func fetching(ctx context.Context, run *task.Run, session string) (context.Context, error) {
+	if form, _ := run.Handed(); form == task.Continued {
+		r, _ := ctx.Value(runKey{}).(*sessionRun)
+		return r.waits.next(ctx, waitKey{session, run.ID()})
+	}
+	return run.Fetching(ctx)
 }
 
 // taskCall returns a call as package task needs to know it, and false if it can only be plain. That
@@ -345,7 +356,7 @@ func (s *settings) outlive(ctx context.Context, request mcp.CallToolRequest, nex
 		if answers != nil {
 			request.Params.MultiRoundTripParams = mcp.MultiRoundTripParams{InputResponses: inputResponses(answers), RequestState: state}
 		}
-		ctx = context.WithValue(ctx, runKey{}, &sessionRun{session, task.FromContext(ctx)})
+		ctx = context.WithValue(ctx, runKey{}, &sessionRun{session, task.FromContext(ctx), s.waits})
 		return s.supervise(ctx, request, next)
 	}
 	encode := func(res *mcp.CallToolResult, err error) task.Answer {

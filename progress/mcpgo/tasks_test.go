@@ -450,10 +450,13 @@ func TestTaskProgress(t *testing.T) {
 		step <- true
 		p.get(id, "completed")
 		var notes []string
-		related := true
+		related, ended := true, false
 		for empty := false; !empty; {
 			select {
 			case m := <-p.inbox:
+				if m.Method == "notifications/tasks/status" {
+					ended = ended || strings.Contains(string(m.Params), `"completed"`)
+				}
 				if m.Method == "notifications/progress" {
 					notes = append(notes, string(m.Params))
 					related = related && strings.Contains(string(m.Params), id)
@@ -466,8 +469,8 @@ func TestTaskProgress(t *testing.T) {
 			t.Errorf("%v", notes)
 		}
 		stateless := strings.HasSuffix(w.name, "stateless") // there is nowhere to send to
-		if !w.modern && !stateless && len(notes) == 0 {
-			t.Error("no progress")
+		if !w.modern && !stateless && (len(notes) == 0 || !ended) {
+			t.Errorf("progress %v, the end %v", notes, ended)
 		}
 		if w.name == "stdio 2025" && !related {
 			t.Errorf("without %s: %v", task.RelatedKey, notes)
@@ -746,4 +749,42 @@ func TestToolsCannotForgeAHandle(t *testing.T) {
 			t.Errorf("%v %v", res, fault)
 		}
 	}, "stdio", "http 2026")
+}
+
+// More tasks at a time than a stdio server has workers.
+func TestManyTasks(t *testing.T) {
+	const many = 60
+	over(t, func(t *testing.T, w way) {
+		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+		p := w.connect(t, s.MCPServer)
+		var ids []string
+		for i := range many {
+			ids = append(ids, p.handle("now", map[string]any{"arguments": map[string]any{"what": fmt.Sprint(i)}}))
+		}
+		for range many {
+			within(t, s.started, "the start")
+		}
+		for range many {
+			s.release <- true
+		}
+		for i, id := range ids {
+			if res, _ := p.result(id); !cmp.Equal([]string{fmt.Sprint("done ", i)}, textsOf(res)) {
+				t.Errorf("%d: %v", i, res)
+			}
+		}
+	}, "stdio", "http 2026 stateless")
+}
+
+// Beyond the bound on what runs, calls are what they are without tasks.
+func TestTasksAreBounded(t *testing.T) {
+	s := newTaskServer(t, mcpgo.WithTasks(newTasks(t, task.WithMaxRunning(1))))
+	p := ways[1].connect(t, s.MCPServer)
+	first := p.handle("now", nil)
+	within(t, s.started, "the start")
+	time.AfterFunc(100*ms, func() { s.release <- true; s.release <- true })
+	res, fault := p.call("tools/call", map[string]any{"name": "now"})
+	if d := cmp.Diff([]string{"done "}, textsOf(res)); d != "" || fault != nil {
+		t.Errorf("%v %v", res, fault)
+	}
+	p.get(first, "completed")
 }

@@ -605,3 +605,18 @@ func TestTasksShutdown(t *testing.T) {
 		t.Error(res)
 	}
 }
+
+// What counts is the version that was agreed on, and not the one that the client asked for.
+func TestTasksOfAnUnknownVersion(t *testing.T) {
+	s := newTaskServer(t)
+	p := overPipes(t, s.server(), "2099-01-01")
+	res := p.call("gated", object{"task": object{}})
+	h, _ := res["task"].(object)
+	if h["taskId"] == nil {
+		t.Fatal(res)
+	}
+	s.gate <- struct{}{}
+	if got := p.final(h["taskId"]); got["status"] != "completed" {
+		t.Error(got)
+	}
+}

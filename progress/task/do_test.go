@@ -265,6 +265,22 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
+// A call whose client has gone becomes no task, also where its tool takes its time to end.
+func TestDisconnectDeaf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, gone := context.WithCancelCause(t.Context())
+		time.AfterFunc(5*s, func() { gone(errGone) })
+		start := time.Now()
+		value, record, err := task.Do(ctx, task.New(), task.Call{Tool: "build", Client: declared, Soft: 6 * s}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			time.Sleep(10 * s)
+			return "late", nil
+		}), encode)
+		if value != "late" || record != nil || !errors.Is(err, errGone) || time.Since(start) != 10*s {
+			t.Errorf("%q, %v, %v after %v", value, record, err, time.Since(start))
+		}
+	})
+}
+
 // SPEC 3.12: a deadline of the request is a total where it comes first, and no end of a task.
 func TestRequestDeadline(t *testing.T) {
 	for _, tc := range []struct {
