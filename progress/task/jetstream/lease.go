@@ -60,7 +60,9 @@ func (s *Store) renew(ctx context.Context) error {
 		s.since, s.swept = time.Time{}, false
 		return err
 	}
-	if s.since.IsZero() || sent.Sub(s.renewed) > s.lease { // an outage, or this process was suspended
+	// An outage, one that was so short that the renewal has only waited for its end, or this process
+	// was suspended.
+	if s.since.IsZero() || time.Since(sent) > max(s.lease/6, 500*time.Millisecond) || sent.Sub(s.renewed) > s.lease {
 		s.since, s.swept = time.Now(), false
 	}
 	s.renewed = sent

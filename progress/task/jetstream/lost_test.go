@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -287,6 +288,54 @@ func TestOutage(t *testing.T) {
 		}
 	case <-time.After(slack):
 		t.Error("tasks/result has not come through the outage")
+	}
+}
+
+// SPEC 13.3, guarantee 6: after an outage in which all leases have expired, a replica that is back
+// soon does not take one for gone that is back later, but within the lease.
+func TestOutageOfLeases(t *testing.T) {
+	t.Parallel()
+	const lease = 4 * time.Second
+	dir := t.TempDir()
+	s := startServer(t, -1, dir)
+	asks := task.New(task.WithStore(open(t, s.ClientURL(), taskjetstream.WithLease(lease))))
+	slow, err := nats.Connect(s.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(lease/4), nats.ReconnectJitter(0, 0),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(slow.Close)
+	js, err := jetstream.New(slow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := taskjetstream.Open(t.Context(), js)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	runs := task.New(task.WithStore(store))
+	r := mustBegin(t, runs, hangs)
+	time.Sleep(lease + lease/2) // both may judge
+	at := port(s)
+	stopServer(s)
+	time.Sleep(lease)
+	url := startServer(t, at, dir).ClientURL()
+	// The server keeps the files of leases for longer than it must.
+	st, err := connect(t, url).Stream(t.Context(), "KV_"+taskjetstream.DefaultBucket+"-leases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); time.Since(begun) < 2*lease; time.Sleep(20 * time.Millisecond) {
+		if got, err := ask(t.Context(), asks, "tasks/get", r.ID); err == nil && got["status"] != string(task.Working) {
+			t.Fatalf("%v after the outage: %v", time.Since(begun), got)
+		}
+	}
+	if err := runs.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
