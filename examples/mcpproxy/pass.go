@@ -141,11 +141,12 @@ func (s *session) hostCancels(m *message) {
 	if in != nil && s.unsend(params.RequestID) {
 		m = nil
 	}
-	if m != nil {
-		s.toServer(m)
-	}
+	// First here: an answer that the server makes of it must not find somebody who takes it.
 	if in != nil && in.call != nil {
 		in.call.cancel(errHostCancelled)
+	}
+	if m != nil {
+		s.toServer(m)
 	}
 }
 
