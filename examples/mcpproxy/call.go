@@ -84,7 +84,7 @@ func (s *session) newCall(m *message) (*message, *call) {
 		c.token = json.RawMessage(strconv.Quote(token))
 		about := m.about
 		m = readMessage(with(m.raw, token, "params", "_meta", "progressToken"))
-		m.about = about
+		m.ID, m.about = c.id, about // as it was written: one with < in it is written in another way now
 	}
 	c.params = m.Params
 	return m, c

@@ -92,6 +92,8 @@ func evil() {
 			e.mu.Unlock()
 			go e.call(m.ID, p.Name, p.Arguments, p.Meta.ProgressToken, c, seen)
 		case "no/answer":
+		case "x/anew":
+			e.answer(anew(m.ID), `{}`)
 		case "ping", "logging/setLevel", "resources/subscribe":
 			e.answer(m.ID, `{}`)
 		case "x/echo":
@@ -102,6 +104,14 @@ func evil() {
 			}
 		}
 	}
+}
+
+// anew writes an id as another library would.
+func anew(id json.RawMessage) json.RawMessage {
+	var v any
+	_ = json.Unmarshal(id, &v)
+	raw, _ := json.Marshal(v)
+	return raw
 }
 
 type evilServer struct {
@@ -191,7 +201,14 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 		c := make(chan json.RawMessage, 1)
 		e.answers[mine] = c
 		e.mu.Unlock()
-		e.write(`{"jsonrpc":"2.0","id":` + mine + `,"method":"elicitation/create","params":{"message":"really?"}}`)
+		as := mine
+		if way, _ := args["as"].(string); way != "" {
+			as = way
+			e.mu.Lock()
+			e.answers[way] = c
+			e.mu.Unlock()
+		}
+		e.write(`{"jsonrpc":"2.0","id":` + as + `,"method":"elicitation/create","params":{"message":"really?"}}`)
 		done = string(<-c)
 	case "long":
 		done = strings.Repeat("x", number("bytes"))
@@ -211,6 +228,8 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 		e.out.Unlock()
 	case "garbage":
 		e.write("this is no JSON")
+	case "anew":
+		id = anew(id)
 	}
 	e.answer(id, textResult(done, ""))
 }

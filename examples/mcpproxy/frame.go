@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"regexp"
+	"strings"
 	"sync"
 )
 
@@ -39,6 +40,50 @@ func (m *message) isRequest() bool      { return m.Method != "" && m.ID != nil }
 func (m *message) isNotification() bool { return m.Method != "" && m.ID == nil }
 func (m *message) isResponse() bool {
 	return m.Method == "" && m.ID != nil && (m.Result != nil || m.Error != nil)
+}
+
+// withID returns a copy of a message that has another id.
+func (m *message) withID(id string) *message {
+	out := readMessage(with(m.raw, json.RawMessage(id), "id"))
+	out.ID, out.about = json.RawMessage(id), m.about
+	return out
+}
+
+// find returns what a map has for an id or a token, and how that is written there: who sends one back
+// may write it in another way, such as 1 for 1.0 and "é" for "\u00e9". Where there is nothing, the
+// id is as it was.
+func find[V any](in map[string]V, id string) (string, V) {
+	if v, ok := in[id]; ok {
+		return id, v
+	}
+	odd := isOdd(id)
+	for key, v := range in {
+		if (odd || isOdd(key)) && sameValue(key, id) {
+			return key, v
+		}
+	}
+	var none V
+	return id, none
+}
+
+// isOdd reports whether there is another way to write an id, and more usual.
+func isOdd(id string) bool {
+	if strings.HasPrefix(id, `"`) {
+		return strings.Contains(id, `\`)
+	}
+	return strings.ContainsAny(id, ".eE")
+}
+
+func sameValue(a, b string) bool {
+	var x, y any
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return false
+	}
+	switch x.(type) {
+	case string, float64:
+		return x == y
+	}
+	return false
 }
 
 // newMessage makes a message of the proxy's own. What v has must be marshallable.

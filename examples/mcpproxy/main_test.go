@@ -186,7 +186,7 @@ func (h *host) take(line string) {
 	h.lines = append(h.lines, line)
 	var c chan wire
 	if w.Method == "" {
-		c = h.waits[string(w.ID)]
+		_, c = find(h.waits, string(w.ID))
 	}
 	on := h.onLine
 	h.mu.Unlock()

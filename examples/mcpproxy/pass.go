@@ -250,11 +250,14 @@ func (s *session) serverAnswers(m *message) {
 		own <- m
 		return
 	}
-	in := s.requests[id]
+	asked, in := find(s.requests, id)
 	if in != nil && in.call == nil {
-		delete(s.requests, id)
+		delete(s.requests, asked)
 	}
 	s.mu.Unlock()
+	if asked != id {
+		m = m.withID(asked)
+	}
 	switch {
 	case id == "null": // to what the server could not read
 		s.deliver(m)
@@ -279,7 +282,7 @@ func (s *session) serverReports(m *message) {
 	_ = json.Unmarshal(m.Params, &params)
 	token := string(params.ProgressToken)
 	s.mu.Lock()
-	c := s.tokens[token]
+	_, c := find(s.tokens, token)
 	late := false
 	if c == nil && token != "" {
 		for _, ended := range s.ended {
@@ -344,17 +347,17 @@ func (s *session) serverAsks(run int, m *message) {
 // hostAnswers passes on the answer to a request of the server's, unless that has ended since.
 func (s *session) hostAnswers(m *message) {
 	s.mu.Lock()
-	answered, asked := s.asked[string(m.ID)]
-	delete(s.asked, string(m.ID))
+	asked, answered := find(s.asked, string(m.ID))
+	delete(s.asked, asked)
 	run := s.run
 	s.mu.Unlock()
-	id, current := original(run, m.ID)
-	if !asked || !current {
+	id, current := original(run, json.RawMessage(asked))
+	if answered == nil || !current {
 		return
 	}
 	answered()
-	if run != 1 {
-		m = readMessage(with(m.raw, id, "id"))
+	if !bytes.Equal(id, m.ID) {
+		m = m.withID(string(id))
 	}
 	s.toServer(m)
 }

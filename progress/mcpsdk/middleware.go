@@ -2,6 +2,7 @@ package mcpsdk
 
 import (
 	"context"
+	"errors"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -80,12 +81,19 @@ func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
+// errNoResult is for a tool that returns neither a result nor an error: with protocol 2026-07-28 the
+// SDK panics on that, outside of the call, and takes the process down.
+var errNoResult = errors.New("the tool has returned no result")
+
 // supervise runs one call of a tool.
 func (s *settings) supervise(ctx context.Context, calls *toolcall.Server, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
 	res, err := toolcall.Do(ctx, calls, newCall(req, answered), func(ctx context.Context) (mcp.Result, error) {
 		growStack()
 		res, err := next(ctx, method, req)
-		if r, ok := res.(*mcp.CallToolResult); ok && r != nil && err == nil {
+		if r, ok := res.(*mcp.CallToolResult); ok && err == nil {
+			if r == nil {
+				return res, errNoResult
+			}
 			if err = r.GetError(); err == nil && r.IsError {
 				err = toolcall.ErrResult
 			}

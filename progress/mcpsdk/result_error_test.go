@@ -42,3 +42,20 @@ func TestErrorResultForHooks(t *testing.T) {
 		t.Errorf("the hooks got %v", err)
 	}
 }
+
+// A tool that returns nothing at all has failed, and only its call: the SDK panics on such a result.
+func TestNoResult(t *testing.T) {
+	for _, version := range []string{protocol2025, protocol2026} {
+		t.Run(version, func(t *testing.T) {
+			s := newServer()
+			s.AddTool(&mcp.Tool{Name: "nothing", InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return nil, nil
+			})
+			mcpsdk.Install(s, nil)
+			cs := inMemory(version)(t, s, nil)
+			if res := call(t, cs, "nothing", nil); !res.IsError || texts(res)[0] != "the tool has returned no result" {
+				t.Errorf("%v", texts(res))
+			}
+		})
+	}
+}

@@ -344,8 +344,8 @@ func (s *settings) abortWithSession(session *mcp.ServerSession, name string) {
 	}
 	go func() {
 		_ = session.Wait()
+		s.watched.Delete(name) // first, or nobody would end a call that is continued between the two
 		s.tasks.EndSession(name)
-		s.watched.Delete(name)
 	}()
 }
 

@@ -264,7 +264,32 @@ func answer[R any](encode func(R, error) Answer, o outcome[R]) (a Answer) {
 	if e.err != nil {
 		return Answer{Error: &Error{Code: CodeInternal, Message: "the result cannot be encoded: " + e.err.Error()}}
 	}
-	return e.value
+	return e.value.readable()
+}
+
+// readable returns an answer that can be stored and sent: a tool may put what is no JSON into one,
+// and no record with that could ever be written, so that the task would never end.
+func (a Answer) readable() Answer {
+	broken := func(what string) Answer {
+		return Answer{Error: &Error{Code: CodeInternal, Message: what + " is no JSON"}}
+	}
+	switch {
+	case a.Error != nil:
+		if len(a.Error.Data) > 0 && !json.Valid(a.Error.Data) {
+			e := *a.Error
+			e.Data, _ = json.Marshal(string(e.Data))
+			a.Error = &e
+		}
+	case len(a.Questions) > 0:
+		for key, q := range a.Questions {
+			if !json.Valid(q) {
+				return broken(fmt.Sprintf("the question %q", shorten(key)))
+			}
+		}
+	case len(a.Result) > 0 && !json.Valid(a.Result):
+		return broken("the result")
+	}
+	return a
 }
 
 // hand makes a task of the run, and returns nil where it stays plain. answered reports whether
@@ -275,7 +300,7 @@ func (r *Run) hand(ctx context.Context, answered func() bool) *Record {
 		return nil
 	}
 	r.mute()
-	if answered() || t.isClosed() {
+	if answered() || !t.begin(r) {
 		t.permits.Release(1)
 		r.unmute()
 		return nil
@@ -284,6 +309,7 @@ func (r *Run) hand(ctx context.Context, answered func() bool) *Record {
 	defer cancel()
 	record, err := t.store.Create(ctx, r.record())
 	if err != nil {
+		t.abandon(r)
 		t.permits.Release(1)
 		r.unmute()
 		return nil

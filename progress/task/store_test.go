@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -295,4 +296,100 @@ func TestLost(t *testing.T) {
 			t.Error("it does not expire")
 		}
 	})
+}
+
+// SPEC 11.7: a call whose handle is on its way when the tasks are shut down is waited for.
+func TestShutdownDuringTheHandle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faulty{Store: new(task.Memory), slow: 2 * s}
+		tasks := task.New(task.WithStore(f))
+		handed := make(chan *task.Record, 1)
+		go func() {
+			_, record, _ := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: s}, tool(timeout.Default(), lasting(time.Minute)), encode)
+			handed <- record
+		}()
+		time.Sleep(2 * s)
+		start := time.Now()
+		if err := tasks.Shutdown(t.Context()); err != nil || time.Since(start) != s {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		record := <-handed
+		if record == nil {
+			t.Fatal("no handle")
+		}
+		if got, err := serve(t, tasks, declared, "tasks/get", params(record.ID)); err != nil || got["status"] != "completed" {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+}
+
+// SPEC 12.5: a session that ends while the handle is on its way aborts the call.
+func TestEndSessionDuringTheHandle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faulty{Store: new(task.Memory), slow: 2 * s}
+		tasks := task.New(task.WithStore(f))
+		ended := make(chan error, 1)
+		go task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: task.Client{Session: "one"}, Continuation: &task.Continuation{After: s}},
+			tool(timeout.Default(), func(ctx context.Context) (string, error) {
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Minute):
+				}
+				ended <- context.Cause(ctx)
+				return "", nil
+			}), encode)
+		time.Sleep(2 * s)
+		tasks.EndSession("one")
+		if got := <-ended; got != toolcall.ErrSessionEnded {
+			t.Error(got)
+		}
+		_ = tasks.Close()
+	})
+}
+
+// A strict store is one that writes JSON.
+type strict struct{ task.Store }
+
+func (s strict) Update(ctx context.Context, r task.Record) (task.Record, error) {
+	if _, err := json.Marshal(r); err != nil {
+		return task.Record{}, err
+	}
+	return s.Store.Update(ctx, r)
+}
+
+// What a tool puts into an answer that is no JSON ends the task all the same.
+func TestNoJSON(t *testing.T) {
+	for name, answer := range map[string]task.Answer{
+		"result":     {Result: json.RawMessage(`{"content":`)},
+		"error data": {Error: &task.Error{Code: -32000, Message: "ouch", Data: json.RawMessage(`because`)}},
+		"question":   {Questions: map[string]json.RawMessage{"q": json.RawMessage(`{`)}},
+	} {
+		for kind, store := range map[string]task.Store{"memory": new(task.Memory), "strict": strict{new(task.Memory)}} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					tasks := task.New(task.WithStore(store))
+					_, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: -1}, tool(timeout.Default(), lasting(s)),
+						func(_ string, err error) task.Answer {
+							if err != nil {
+								return encode("", err)
+							}
+							return answer
+						})
+					if err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(2 * s)
+					fields, err := tasks.Serve(t.Context(), task.Request{Method: "tasks/get", Params: json.RawMessage(params(record.ID)), Client: declared})
+					if err != nil {
+						t.Fatal(err)
+					}
+					raw, err := json.Marshal(fields)
+					if err != nil || fields["status"] != task.Failed {
+						t.Errorf("%s %v", raw, err)
+					}
+					time.Sleep(time.Hour)
+				})
+			})
+		}
+	}
 }

@@ -29,9 +29,10 @@ type Tasks struct {
 	permits    *semaphore.Weighted
 
 	mu        sync.Mutex
-	live      map[string]*Run // what runs here and has a handle, by id
+	live      map[string]*Run   // what runs here and has a handle, by id
+	handing   map[*Run]struct{} // what runs here and whose handle is being stored
 	closed    bool
-	idle      chan struct{} // made by Shutdown, closed when nothing is live
+	idle      chan struct{} // made by Shutdown, closed when neither has any
 	continued continued
 }
 
@@ -60,7 +61,7 @@ func WithMaxRunning(n int) Option { return optionFunc(func(t *Tasks) { t.maxRunn
 
 // New returns tasks that are kept in memory unless [WithStore] is given. It starts nothing.
 func New(opts ...Option) *Tasks {
-	t := &Tasks{live: make(map[string]*Run)}
+	t := &Tasks{live: make(map[string]*Run), handing: make(map[*Run]struct{})}
 	for _, o := range opts {
 		if o != nil {
 			o.apply(t)
@@ -105,10 +106,11 @@ func (t *Tasks) Shutdown(ctx context.Context) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.live) == 0 {
+	open := len(t.live) + len(t.handing)
+	if open == 0 {
 		return nil // also where ctx has ended at the same time
 	}
-	return fmt.Errorf("task: outcomes that are not stored: %d: %w", len(t.live), context.Cause(ctx))
+	return fmt.Errorf("task: outcomes that are not stored: %d: %w", open, context.Cause(ctx))
 }
 
 // Close is [Tasks.Shutdown], bounded by [toolcall.ShutdownLimit].
@@ -132,6 +134,32 @@ func (t *Tasks) EndSession(session string) {
 			r.cancel(toolcall.ErrSessionEnded)
 		}
 	}
+	for r := range t.handing {
+		if r.owner == owner {
+			r.cancel(toolcall.ErrSessionEnded)
+		}
+	}
+}
+
+// begin makes r known before its handle is stored: a Shutdown that comes meanwhile waits for it,
+// and an EndSession finds it. It reports false where the tasks have been shut down. What follows is
+// add or abandon.
+func (t *Tasks) begin(r *Run) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	t.handing[r] = struct{}{}
+	return true
+}
+
+// abandon is for a run that stays plain.
+func (t *Tasks) abandon(r *Run) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.handing, r)
+	t.settle()
 }
 
 // add makes r known by the id that the store has given it. It reports false where the tasks have
@@ -139,17 +167,12 @@ func (t *Tasks) EndSession(session string) {
 func (t *Tasks) add(r *Run) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	delete(t.handing, r)
 	t.live[r.id] = r
 	if r.form == Continued {
 		t.continued.add(r.id, r.owner)
 	}
 	return !t.closed
-}
-
-func (t *Tasks) isClosed() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.closed
 }
 
 func (t *Tasks) drop(r *Run) {
@@ -159,9 +182,9 @@ func (t *Tasks) drop(r *Run) {
 	t.settle()
 }
 
-// settle closes idle when nothing is live. The caller has the lock.
+// settle closes idle when nothing is live or on its way there. The caller has the lock.
 func (t *Tasks) settle() {
-	if t.idle != nil && len(t.live) == 0 {
+	if t.idle != nil && len(t.live)+len(t.handing) == 0 {
 		select {
 		case <-t.idle:
 		default:

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// An id is the same however it is written: who answers may write it in another way.
+func TestIDsWrittenAnew(t *testing.T) {
+	t.Parallel()
+	h := connect(t)
+	for _, id := range []string{`1.0`, `1e2`, `"caf\u00e9"`, `"a\/b"`, `"a<b"`, `2`, `"x"`} {
+		for method, want := range map[string]string{
+			"tools/call": `"result":{"content":[{"type":"text","text":"done"}]}`, "x/anew": `"result":{}`,
+		} {
+			w := h.await(h.ask(id, method, `{"name":"anew"}`), id)
+			if !sameValue(string(w.ID), id) || !strings.Contains(w.raw, want) {
+				t.Errorf("%s %s: %s", id, method, w.raw)
+			}
+		}
+	}
+	// And of a question of the server's, to which the server gets its own.
+	answer := h.start("3", "ask", `{"as":"\"caf\\u00e9\""}`, "")
+	eventually(t, "the question", func() bool { return len(h.got("elicitation/create")) > 0 })
+	h.send(`{"jsonrpc":"2.0","id":"café","result":{"action":"accept"}}`)
+	if w := h.await(answer, "ask"); w.text() != `{"action":"accept"}` {
+		t.Error(w.raw)
+	}
+}
