@@ -158,8 +158,8 @@ func check(t *testing.T, r *procgroup.Result, err error, w want) {
 	if got := timeout.ExitCode(err); got != r.ExitCode {
 		t.Errorf("exit code of the error %v is %d, that of the result %d", err, got, r.ExitCode)
 	}
-	if len(r.Survivors) > 0 {
-		t.Errorf("survivors %v", r.Survivors)
+	if left := undying(r.Survivors); len(left) > 0 {
+		t.Errorf("survivors %v", left)
 	}
 }
 

@@ -22,10 +22,10 @@ type Observer struct {
 // commands of this package. The zero Activity looks at nothing, for who only wants
 // [Observer.Tree].
 //
-// It goes on until [Observer.Stop], also when the process has ended. It is for Linux;
-// elsewhere, before Linux 5.4, and of a process that has been waited for, the error has
-// [errors.ErrUnsupported] in its tree. A rate
-// that makes no sense is a [*timeout.ConfigError].
+// It goes on until [Observer.Stop], also when the process has ended. Of one that has been waited
+// for, the error has [os.ErrProcessDone] in its tree: whoever waits on another goroutine must
+// expect that of a process that ends quickly. It is for Linux; elsewhere, and before Linux 5.4,
+// it is [errors.ErrUnsupported]. A rate that makes no sense is a [*timeout.ConfigError].
 func Observe(ctx context.Context, process *os.Process, a Activity) (*Observer, error) {
 	if err := a.check(); err != nil {
 		return nil, err

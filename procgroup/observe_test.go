@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"os/exec"
 	"testing"
 	"time"
@@ -102,7 +103,7 @@ func TestObserve(t *testing.T) {
 	if tree := o.Tree(); tree.Processes != nil {
 		t.Errorf("after Stop\n%v", tree)
 	}
-	if _, err := procgroup.Observe(t.Context(), cmd.Process, procgroup.Activity{}); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := procgroup.Observe(t.Context(), cmd.Process, procgroup.Activity{}); !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("of what has been waited for: %v", err)
 	}
 }

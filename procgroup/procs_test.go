@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // cgroupDirs are the control groups that a process has made.
@@ -84,4 +85,18 @@ func statOf(pid int) (s stat, ok bool) {
 func alive(pid int) bool {
 	s, ok := statOf(pid)
 	return ok && !s.dead()
+}
+
+// undying returns those of a result's survivors that live on. What was killed is one too
+// where a busy machine has not let it die by the time at which the call has to return.
+func undying(survivors []int) (alives []int) {
+	for _, pid := range survivors {
+		for begun := time.Now(); alive(pid) && time.Since(begun) < slack; {
+			time.Sleep(5 * time.Millisecond)
+		}
+		if alive(pid) {
+			alives = append(alives, pid)
+		}
+	}
+	return alives
 }

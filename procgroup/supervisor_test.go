@@ -119,7 +119,7 @@ func runModeMany(a []string) int {
 		rep.Threads[i] = threads()
 		cancel()
 		for _, p := range all {
-			if r, err := p.Wait(); r.ExitCode != 130 || len(r.Survivors) > 0 {
+			if r, err := p.Wait(); r.ExitCode != 130 || len(undying(r.Survivors)) > 0 {
 				rep.Errors = append(rep.Errors, fmt.Sprint(r.ExitCode, r.Survivors, err))
 			}
 		}

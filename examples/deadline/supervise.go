@@ -247,7 +247,7 @@ func (s *supervisor) watch(ctx context.Context) error {
 				}
 				o.Stop()
 			}()
-		case work:
+		case work && !errors.Is(err, os.ErrProcessDone): // which was quick, and needs no limit
 			s.fail("option '--alive': %v", err)
 		}
 	}

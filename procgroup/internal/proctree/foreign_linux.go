@@ -2,18 +2,25 @@ package proctree
 
 import (
 	"crypto/rand"
+	"errors"
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Foreign is a child of this process that somebody else has started and waits for, with
 // its descendants. It can be looked at, and nothing more.
 type Foreign struct{ tree *linuxTree }
 
-// Watch finds the descendants of a child by their parents. It must be closed.
+// Watch finds the descendants of a child by their parents. It must be closed. Of a process that
+// has been waited for the error is os.ErrProcessDone.
 func Watch(p *os.Process) (*Foreign, error) {
 	fd := openPidfd(p.Pid)
 	if fd == nil {
+		if err := p.Signal(unix.Signal(0)); errors.Is(err, os.ErrProcessDone) {
+			return nil, err
+		}
 		return nil, unsupported("there is no descriptor of the process to be had")
 	}
 	l := &leader{pid: p.Pid, fd: fd}
