@@ -59,7 +59,10 @@ help: ## list the targets
 
 test: ## run the tests of every module
 	@$(if $(findstring -race,$(TESTFLAGS)),:,echo "note: the race detector is off; it needs a C compiler")
-	$(call each,$(MODULES),go test $(TESTFLAGS) ./...)
+	@# Most tests wait for most of their time, so two modules at once.
+	@printf '%s\n' $(MODULES) | xargs -P 2 -I MODULE sh -c 'cd MODULE && out=$$(go test $(TESTFLAGS) ./... 2>&1); rc=$$?; \
+		echo "--- MODULE: go test $(TESTFLAGS) ./..."; echo "$$out"; \
+		test $$rc = 0 || { echo "make $@: FAIL in MODULE" >&2; exit 1; }'
 
 # The imports of a module's packages and tests, one per line.
 IMPORTS := go list -f '{{range .Imports}}{{println .}}{{end}}{{range .TestImports}}{{println .}}{{end}}{{range .XTestImports}}{{println .}}{{end}}' ./...
