@@ -244,6 +244,7 @@ func TestClosed(t *testing.T) {
 // meanwhile is stored after it, and nobody is taken for gone.
 func TestOutage(t *testing.T) {
 	t.Parallel()
+	const lease = 4 * time.Second // within which both must be back, on a busy machine too
 	dir := t.TempDir()
 	s := startServer(t, -1, dir)
 	url := s.ClientURL()
