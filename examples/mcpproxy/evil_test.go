@@ -230,6 +230,8 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 		e.write("this is no JSON")
 	case "anew":
 		id = anew(id)
+	case "late":
+		e.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, args["token"]))
 	}
 	e.answer(id, textResult(done, ""))
 }

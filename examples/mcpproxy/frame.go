@@ -56,9 +56,8 @@ func find[V any](in map[string]V, id string) (string, V) {
 	if v, ok := in[id]; ok {
 		return id, v
 	}
-	odd := isOdd(id)
 	for key, v := range in {
-		if (odd || isOdd(key)) && sameValue(key, id) {
+		if same(key, id) {
 			return key, v
 		}
 	}
@@ -73,6 +72,9 @@ func isOdd(id string) bool {
 	}
 	return strings.ContainsAny(id, ".eE")
 }
+
+// same reports whether two ids are one, however they are written.
+func same(a, b string) bool { return a == b || (isOdd(a) || isOdd(b)) && sameValue(a, b) }
 
 func sameValue(a, b string) bool {
 	var x, y any

@@ -138,6 +138,17 @@ func TestTasks(t *testing.T) {
 		n++
 		return strings.Contains(h.call(fmt.Sprint(n), "seen", `{}`).text(), "notifications/cancelled")
 	})
+	// SPEC 11.4: its progress goes on after the handle, until it is final.
+	id = taskOf(h.await(h.ask("500", "tools/call", `{"name":"progress","arguments":{"ms":800},"task":{},"_meta":{"progressToken":"of a task"}}`), "progress"))
+	h.await(h.ask("501", "tasks/result", id), "tasks/result")
+	told := h.got(`"progressToken":"of a task"`)
+	if len(told) < 3 {
+		t.Errorf("%q", told)
+	}
+	h.call("502", "sleep", `{"ms":200}`)
+	if after := h.got(`"progressToken":"of a task"`); len(after) != len(told) {
+		t.Errorf("after the end: %q", after[len(told):])
+	}
 	// Without task it is a continuation.
 	continued(t, h.call("1000", "sleep", `{"ms":1000}`))
 }

@@ -27,3 +27,31 @@ func TestIDsWrittenAnew(t *testing.T) {
 		t.Error(w.raw)
 	}
 }
+
+// An id is one request's at a time: the second is refused, and costs the first nothing.
+func TestDuplicateID(t *testing.T) {
+	t.Parallel()
+	h := connect(t)
+	answers := h.start("1.0", "sleep", `{"ms":700}`, "")
+	h.send(`{"jsonrpc":"2.0","id":1,"method":"x/anew","params":{}}`)
+	if w := h.await(answers, "the second"); !strings.Contains(w.raw, `"code":-32600`) || !strings.Contains(w.raw, "1") {
+		t.Error(w.raw)
+	}
+	if w := h.await(answers, "the first"); w.text() != "done" {
+		t.Error(w.raw)
+	}
+	if w := h.call("1", "echo", `{"text":"again"}`); w.text() != "again" { // it is free
+		t.Error(w.raw)
+	}
+}
+
+// SPEC 7.4: nothing is sent after the answer, however the server writes the token.
+func TestLateProgressWrittenAnew(t *testing.T) {
+	t.Parallel()
+	h := connect(t)
+	h.await(h.start("1", "echo", `{"text":"x"}`, `"caf\u00e9"`), "echo")
+	h.call("2", "late", `{"token":"\"café\""}`)
+	if got := h.got("notifications/progress"); got != nil {
+		t.Errorf("%q", got)
+	}
+}

@@ -12,7 +12,8 @@ func CanMeter(bool) error {
 	return unsupported("on " + runtime.GOOS + " there is no way to tell how much a tree of processes works")
 }
 
-// blind is the part of a Tree that looks at its processes, where that is not implemented.
+// blind is the part of a Tree that looks at its processes, on systems that do not say how much
+// each of them works.
 type blind struct{}
 
 func (blind) Meter(bool) Meter { return func() (Usage, bool) { return Usage{}, false } }

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// An alias is what a request is called by who sent it. Those that stand alone come from many, and
+// may all have the same ids.
+type alias struct{ id, token json.RawMessage }
+
+// rename gives a request that stands alone an id, and a token for progress, that no other has.
+func (ws *webSession) rename(m *message) *message {
+	var params struct {
+		Meta struct{ ProgressToken json.RawMessage } `json:"_meta"`
+	}
+	_ = json.Unmarshal(m.Params, &params)
+	ws.streams.Lock()
+	defer ws.streams.Unlock()
+	ws.names++
+	name := "alone " + strconv.Itoa(ws.names)
+	raw := with(m.raw, name, "id")
+	if params.Meta.ProgressToken != nil {
+		raw = with(raw, name, "params", "_meta", "progressToken")
+	}
+	ws.aliases[strconv.Quote(name)] = alias{m.ID, params.Meta.ProgressToken}
+	return readMessage(raw)
+}
+
+// restore undoes rename in what comes of the request.
+func (ws *webSession) restore(m *message) *message {
+	if ws.id != "" {
+		return m
+	}
+	of := func(name json.RawMessage) (alias, bool) {
+		ws.streams.Lock()
+		defer ws.streams.Unlock()
+		a, ok := ws.aliases[string(name)]
+		return a, ok
+	}
+	if m.isResponse() {
+		if a, ok := of(m.ID); ok {
+			return readMessage(with(m.raw, a.id, "id"))
+		}
+		return m
+	}
+	const subscription = "io.modelcontextprotocol/subscriptionId"
+	var params struct {
+		ProgressToken json.RawMessage
+		Meta          map[string]json.RawMessage `json:"_meta"`
+	}
+	_ = json.Unmarshal(m.Params, &params)
+	raw := m.raw
+	if a, ok := of(params.ProgressToken); ok && a.token != nil {
+		raw = with(raw, a.token, "params", "progressToken")
+	}
+	if a, ok := of(params.Meta[subscription]); ok {
+		raw = with(raw, a.id, "params", "_meta", subscription)
+	}
+	return readMessage(raw)
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// What the server asks the host, and how its answer gets back.
+
+// A server's request has the id that the server gave it, until the server is started again: then
+// ids begin anew, while the host may still be busy with the old ones.
+func renamed(run int, id json.RawMessage) json.RawMessage {
+	if run == 1 {
+		return id
+	}
+	return json.RawMessage(strconv.Quote(fmt.Sprintf("run %d: %s", run, id)))
+}
+
+// original is the reverse, and false for a request of another run.
+func original(run int, id json.RawMessage) (json.RawMessage, bool) {
+	var text string
+	if json.Unmarshal(id, &text) == nil {
+		if of, name, found := strings.Cut(strings.TrimPrefix(text, "run "), ": "); found && strings.HasPrefix(text, "run ") {
+			return json.RawMessage(name), of == strconv.Itoa(run)
+		}
+	}
+	return id, run == 1
+}
+
+func (s *session) serverAsks(run int, m *message) {
+	var holds []func()
+	switch m.Method {
+	case "elicitation/create", "sampling/createMessage", "roots/list":
+		for _, c := range s.callsAbout(m) {
+			c.beat(nil)
+			holds = append(holds, c.hold())
+		}
+	}
+	id := renamed(run, m.ID)
+	if run != 1 {
+		about := m.about
+		m = readMessage(with(m.raw, id, "id"))
+		m.about = about
+	}
+	s.mu.Lock()
+	s.asked[string(id)] = func() {
+		for _, release := range holds {
+			release()
+		}
+	}
+	s.mu.Unlock()
+	s.deliver(m)
+}
+
+// hostAnswers passes on the answer to a request of the server's, unless that has ended since.
+func (s *session) hostAnswers(m *message) {
+	s.mu.Lock()
+	asked, answered := find(s.asked, string(m.ID))
+	delete(s.asked, asked)
+	run := s.run
+	s.mu.Unlock()
+	id, current := original(run, json.RawMessage(asked))
+	if answered == nil || !current {
+		return
+	}
+	answered()
+	if !bytes.Equal(id, m.ID) {
+		m = m.withID(string(id))
+	}
+	s.toServer(m)
+}
+
+func (s *session) serverCancels(run int, m *message) {
+	var params struct{ RequestID json.RawMessage }
+	_ = json.Unmarshal(m.Params, &params)
+	id := renamed(run, params.RequestID)
+	s.mu.Lock()
+	answered, asked := s.asked[string(id)]
+	delete(s.asked, string(id))
+	s.mu.Unlock()
+	if asked {
+		answered()
+		if run != 1 {
+			m = readMessage(with(m.raw, id, "params", "requestId"))
+		}
+	}
+	s.deliver(m)
+}
+
+// tooLong is for a message of the server's that is longer than may be. If it is an answer, that

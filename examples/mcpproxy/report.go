@@ -1,0 +1,125 @@
+package main
+
+import (
+	"cmp"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+// A report is what the host gets to hear of a call while it goes on.
+type report struct {
+	out      sync.Mutex // held while something is sent
+	over     bool       // nothing follows
+	any      bool       // something was
+	last     float64    // the progress that was sent last
+	raised   bool       // and it was ours
+	total    float64
+	message  string
+	lastSent time.Time
+	ticker   *time.Timer
+	beats    uint64    // when a keep-alive was sent last
+	run      *task.Run // knows when the host may not be told any more; nil is always
+}
+
+func (r *report) runs(run *task.Run) {
+	r.out.Lock()
+	defer r.out.Unlock()
+	r.run = run
+}
+
+// reported passes on what the server reports. Its progress is as it came, unless something else
+// was said since in which it already stood: what is sent has to increase.
+func (c *call) reported(m *message, p, total float64, text string) {
+	if c.s.alive.progress {
+		c.beat(&progress.Update{Progress: p, Total: total, Message: text})
+	}
+	if !c.hosts {
+		return
+	}
+	c.out.Lock()
+	defer c.out.Unlock()
+	if c.over {
+		return
+	}
+	if c.raised && p <= c.last {
+		p = above(c.last)
+		about := m.about
+		m = readMessage(with(m.raw, p, "params", "progress"))
+		m.about = about
+	} else {
+		c.raised = false
+	}
+	c.any, c.last, c.total, c.message, c.lastSent = true, p, total, text, time.Now()
+	m.about = cmp.Or(m.about, string(c.id))
+	c.tell(m)
+}
+
+// tell sends the host a notification about the call. The caller has the lock.
+func (c *call) tell(m *message) {
+	_ = c.run.Notify(func() error {
+		c.s.deliver(m)
+		return nil
+	})
+}
+
+// above is the next larger number that a reader takes for the same: a keep-alive is no progress.
+func above(p float64) float64 { return max(math.Nextafter(p, math.Inf(1)), p+1e-12) }
+
+// keepAlive tells the host now and then that the call goes on, where nothing else does.
+func (c *call) keepAlive() {
+	if !c.hosts || c.s.keep == 0 {
+		return
+	}
+	c.out.Lock()
+	defer c.out.Unlock()
+	c.lastSent = time.Now()
+	c.ticker = time.AfterFunc(c.s.keep, func() {
+		c.out.Lock()
+		defer c.out.Unlock()
+		if c.over {
+			return
+		}
+		next := c.s.keep - time.Since(c.lastSent)
+		if next <= 0 {
+			c.tick()
+			next = c.s.keep
+		}
+		c.ticker.Reset(next)
+	})
+}
+
+// tick sends what is known. The caller has the lock.
+func (c *call) tick() {
+	known, s := c.known(&c.s.load)
+	// Where no limit will ever stop the call, it takes a sign of life since the last time:
+	// nobody else would find out that it hangs.
+	hopeless := s.Limits.Total == 0 && s.Limits.Idle == 0 && s.Beats == c.beats
+	if c.beats = s.Beats; known == "" || hopeless {
+		return
+	}
+	if c.message != "" {
+		known = c.message + " (" + known + ")"
+	}
+	p := c.last
+	if c.any {
+		p = above(p)
+	}
+	c.any, c.last, c.raised, c.lastSent = true, p, true, time.Now()
+	m := notification("notifications/progress", progress.Notification{ProgressToken: c.token, Progress: p, Total: c.total, Message: known})
+	m.about = string(c.id)
+	c.tell(m)
+}
+
+// close has nothing be sent any more.
+func (c *call) close() {
+	c.out.Lock()
+	defer c.out.Unlock()
+	c.over = true
+	if c.ticker != nil {
+		c.ticker.Stop()
+	}
+}
