@@ -2,11 +2,12 @@
 
 # Pinned tools: the only place where their versions stand.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+GOPACKAGES  := golang.org/x/tools/go/packages/gopackages@v0.48.0
 
-# What "make cross" compiles the root module for; 386 is there for its 32-bit int. Of the nested
-# modules nearly all that takes time is what they and their tests require, so they are built for
-# one of each system, and vetted where they have code for that system: the examples.
-PLATFORMS := linux/amd64 linux/arm64 linux/386 darwin/arm64 windows/amd64 freebsd/amd64
+# What "make cross" checks the types of all modules for, and their tests; 386 is there for its
+# 32-bit int. To compile all that the nested modules require takes a hundred times as long, so only
+# the root module is compiled, and vetted, for one of each system.
+PLATFORMS := linux/arm64 linux/386 darwin/arm64 windows/amd64 freebsd/amd64
 SYSTEMS   := darwin/arm64 windows/amd64 freebsd/amd64
 
 # Nested modules that are never tagged, so never released.
@@ -52,15 +53,17 @@ WINE     ?= $(firstword $(shell command -v wine64 || command -v wine) /usr/lib/w
 MINGW    ?= x86_64-w64-mingw32-gcc
 WINETEST ?= -v -timeout=10m
 
-.PHONY: help test lint cross wine fuzz bench interop temporal rehearse release check
+.PHONY: help test lint cross wine fuzz bench interop temporal rehearse plan release check
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
 
 test: ## run the tests of every module
 	@$(if $(findstring -race,$(TESTFLAGS)),:,echo "note: the race detector is off; it needs a C compiler")
-	@# Most tests wait for most of their time, so two modules at once.
-	@printf '%s\n' $(MODULES) | xargs -P 2 -I MODULE sh -c 'cd MODULE && out=$$(go test $(TESTFLAGS) ./... 2>&1); rc=$$?; \
+	@# Most tests wait for most of their time, so two modules at once. What a test compiles has the
+	@# race detector too, and is there already.
+	@export GOFLAGS="$$(go env GOFLAGS) $(filter -race,$(TESTFLAGS))"; \
+	printf '%s\n' $(MODULES) | xargs -P 2 -I MODULE sh -c 'cd MODULE && out=$$(go test $(TESTFLAGS) ./... 2>&1); rc=$$?; \
 		echo "--- MODULE: go test $(TESTFLAGS) ./..."; echo "$$out"; \
 		test $$rc = 0 || { echo "make $@: FAIL in MODULE" >&2; exit 1; }'
 
@@ -70,8 +73,14 @@ IMPORTS := go list -f '{{range .Imports}}{{println .}}{{end}}{{range .TestImport
 lint: ## gofmt, go vet, staticcheck, go mod tidy, go.work, no foreign internal/
 	@bad=$$("$$(go env GOROOT)/bin/gofmt" -l .) || exit 1; \
 	test -z "$$bad" || { echo "make $@: FAIL: gofmt would change:" >&2; echo "$$bad" >&2; exit 1; }
-	$(call each,$(MODULES),go vet ./...)
-	$(call each,$(MODULES),go run $(STATICCHECK) ./...)
+	@# With the flags of the tests, what these have compiled need not be compiled again.
+	$(call each,$(MODULES),go vet $(RACE) ./...)
+	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && GOBIN=$$tmp go install $(STATICCHECK) || exit 1; \
+	export GOFLAGS="$$(go env GOFLAGS) $(RACE)"; \
+	for m in $(MODULES); do \
+		echo "--- $$m: staticcheck ./..."; \
+		(cd "$$m" && "$$tmp/staticcheck" ./...) || { echo "make $@: FAIL in $$m: staticcheck ./..." >&2; exit 1; }; \
+	done
 	$(call each,$(MODULES),go mod tidy -diff)
 	$(call each,$(MODULES),GOWORK= go list ./... >/dev/null)
 	@# A released module is versioned by itself, and internal/ packages promise nothing from one
@@ -83,16 +92,21 @@ lint: ## gofmt, go vet, staticcheck, go mod tidy, go.work, no foreign internal/
 		test -z "$$bad" || { echo "make $@: FAIL: $$m imports" >&2; echo "$$bad" >&2; exit 1; }; \
 	done
 
-cross: ## build and vet every released module for other systems
-	@for p in $(PLATFORMS); do \
-		export CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/}; \
-		case " $(SYSTEMS) " in *" $$p "*) modules="$(filter-out $(UNRELEASED),$(MODULES))" ;; *) modules=. ;; esac; \
-		for m in $$modules; do \
-			echo "--- $$m for $$p"; \
-			vet=:; case $$m in .|examples) vet="go vet ./..." ;; esac; \
-			(cd "$$m" && go build -o /dev/null ./... && $$vet) || \
-				{ echo "make $@: FAIL in $$m for $$p" >&2; exit 1; }; \
-		done; \
+cross: ## check every module for other systems
+	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && GOBIN=$$tmp go install $(GOPACKAGES) || exit 1; \
+	export CGO_ENABLED=0; \
+	for p in $(PLATFORMS); do \
+		export GOOS=$${p%/*} GOARCH=$${p#*/}; \
+		echo "--- all modules for $$p"; \
+		GOWORK= "$$tmp/gopackages" -mode=allsyntax -test $(patsubst %,./%/...,$(MODULES)) >"$$tmp/out" || exit 1; \
+		if grep -E '^	(-|[^ ]+:[0-9]+(:[0-9]+)?): |^	has (no|incomplete|an error)' "$$tmp/out"; then \
+			echo "make $@: FAIL for $$p" >&2; exit 1; \
+		fi; \
+	done; \
+	for p in $(SYSTEMS); do \
+		export GOOS=$${p%/*} GOARCH=$${p#*/}; \
+		echo "--- . for $$p"; \
+		go build ./... && go vet ./... || { echo "make $@: FAIL for $$p" >&2; exit 1; }; \
 	done
 
 wine: ## run the Windows tests of procgroup under Wine
@@ -123,6 +137,9 @@ temporal: ## by hand: a Temporal server, in memory, drives heartbeat/temporal; i
 
 rehearse: ## go through a release in a scratch clone, VERSION=v0.1.0
 	@UNRELEASED="$(UNRELEASED)" scripts/rehearse "$(VERSION)"
+
+plan: ## the same, but nothing is compiled
+	@UNRELEASED="$(UNRELEASED)" scripts/rehearse -n "$(VERSION)"
 
 release: ## rehearse VERSION, then keep its tags in this clone
 	@test "$(origin VERSION)" != file || { echo "make $@: which version? VERSION=v1.2.3" >&2; exit 1; }

@@ -111,7 +111,7 @@ func TestRunWithMaxRequestExpires(t *testing.T) {
 func TestRunTakesNoMoreAfterAReconnect(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, conn func(*nats.Conn) hbjetstream.Option) {
-		b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 1500 * time.Millisecond })
+		b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 4 * time.Second })
 		b.publish(3)
 		p := newProxy(t, b.server)
 		var runs atomic.Int32
@@ -120,7 +120,7 @@ func TestRunTakesNoMoreAfterAReconnect(t *testing.T) {
 				p.lose()
 				p.find()
 			}
-			time.Sleep(2 * time.Second)
+			time.Sleep(5 * time.Second)
 			if _, pending := b.state(); pending != 1 {
 				t.Errorf("%s: %d delivered", m.Subject(), pending)
 			}
