@@ -30,6 +30,7 @@ type delivery struct {
 	mu            sync.Mutex
 	busy          bool          // something is being sent
 	freed         chan struct{} // closed when busy ends; made by who waits for that
+	settling      bool          // the outcome is being sent, so renewals are not any more
 	over          error         // nil during the lease, then ErrMsgAlreadyAckd or ErrLeaseLost
 	until         time.Time     // the lease is relied upon until then
 	cancelRenewal func()        // of the one that is being sent
@@ -57,6 +58,14 @@ func (d *delivery) meta() *jetstream.MsgMetadata {
 	return new(jetstream.MsgMetadata)
 }
 
+// about is what a record about a delivery begins with.
+func (d *delivery) about(args ...any) []any {
+	meta := d.meta()
+	return append([]any{
+		"stream", meta.Stream, "consumer", meta.Consumer, "subject", d.Subject(),
+		"sequence", meta.Sequence.Stream, "delivery", meta.NumDelivered}, args...)
+}
+
 // sure is how long a renewal is relied upon. The rest of the lease is for the function to stop
 // in, before the message is redelivered.
 func (w *worker) sure() time.Duration { return w.lease - w.lease/6 }
@@ -64,7 +73,7 @@ func (w *worker) sure() time.Duration { return w.lease - w.lease/6 }
 // renew runs on the timer's goroutine, one call at a time: only its end sets the timer again.
 func (d *delivery) renew() {
 	d.mu.Lock()
-	if d.isOver() {
+	if d.isOver() || d.settling {
 		d.mu.Unlock()
 		return
 	}
@@ -85,7 +94,7 @@ func (d *delivery) renew() {
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err != nil || d.over != nil {
+	if err != nil || d.over != nil || d.settling {
 		return // in the first case expire follows
 	}
 	d.until = sent.Add(d.w.sure())
@@ -169,6 +178,7 @@ func (d *delivery) settle(work context.Context, o outcome) error {
 		defer d.mu.Unlock()
 		return d.over
 	}
+	d.settling = true
 	d.renewal.Stop()
 	if d.cancelRenewal != nil {
 		d.cancelRenewal()
@@ -248,16 +258,26 @@ func (d *delivery) DoubleAck(ctx context.Context) error {
 	return d.ownAck(ctx, func() error { return d.Msg.DoubleAck(ctx) })
 }
 
-func (d *delivery) Nak() error { return d.ownAck(context.Background(), d.Msg.Nak) }
+func (d *delivery) Nak() error { return d.ownNak(d.Msg.Nak) }
 
 func (d *delivery) NakWithDelay(delay time.Duration) error {
-	return d.ownAck(context.Background(), func() error { return d.Msg.NakWithDelay(delay) })
+	return d.ownNak(func() error { return d.Msg.NakWithDelay(delay) })
 }
 
-func (d *delivery) Term() error { return d.ownAck(context.Background(), d.Msg.Term) }
+func (d *delivery) Term() error { return d.ownNak(d.Msg.Term) }
 
 func (d *delivery) TermWithReason(reason string) error {
-	return d.ownAck(context.Background(), func() error { return d.Msg.TermWithReason(reason) })
+	return d.ownNak(func() error { return d.Msg.TermWithReason(reason) })
+}
+
+// ownNak sends what is not true any more if it arrives late. It fails while the connection is lost.
+func (d *delivery) ownNak(send func() error) error {
+	return d.ownAck(context.Background(), func() error {
+		if err := d.w.reachable(context.Background()); err != nil {
+			return err
+		}
+		return send()
+	})
 }
 
 // InProgress is a heartbeat. Renewals are sent anyway.

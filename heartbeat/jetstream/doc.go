@@ -60,7 +60,8 @@
 // # Guarantees
 //
 //  1. A message is kept, by renewals every third of AckWait, until its function has returned or
-//     been abandoned, however silent it is. Only the limits decide that it is stuck.
+//     been abandoned, however silent it is. Only the limits decide that it is stuck: without an idle
+//     limit, or with timeout.WithObserveOnly, a message waits for its function.
 //  2. A function whose lease can no longer be renewed is stopped, with [ErrLeaseLost] as the
 //     cause, when five sixths of AckWait have passed since the last renewal was sent. From then
 //     on nothing is sent about the delivery. A lost connection is noticed by Run, and by a Handler
@@ -69,7 +70,8 @@
 //  3. The outcome above is sent, once, and nothing after it. With Run or WithConn it is confirmed
 //     by the server, or logged as unconfirmed.
 //  4. Of the acknowledgements that the function itself sends through its message, the first
-//     counts. After the outcome they return jetstream.ErrMsgAlreadyAckd, or ErrLeaseLost.
+//     counts. After the outcome they return jetstream.ErrMsgAlreadyAckd, or ErrLeaseLost. While the
+//     connection is known to be lost, all but acks fail, and the message is not settled.
 //  5. A stalled message is redelivered at the idle limit, and not before.
 //  6. Run has no more than n messages at a time, and no more than n functions running, including
 //     those that were abandoned.

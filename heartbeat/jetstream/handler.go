@@ -78,7 +78,7 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 		w.lease = min(w.lease, d)
 	}
 	if len(info.Config.BackOff) > 0 {
-		w.log.Warn("the consumer has a BackOff: naks are delayed for longer than they say",
+		w.warn("the consumer has a BackOff: naks are delayed for longer than they say",
 			"stream", info.Stream, "consumer", info.Name)
 	}
 	return w, nil
@@ -122,18 +122,18 @@ func (w *worker) conclude(ctx context.Context, d *delivery, err error) {
 	failed := d.settle(ctx, o)
 	switch {
 	case errors.Is(failed, ErrLeaseLost):
-		w.warn("lease lost: the message may have been redelivered", d, "error", text(err))
+		w.warn("lease lost: the message may have been redelivered", d.about("error", text(err))...)
 	case errors.Is(failed, jetstream.ErrMsgAlreadyAckd):
 		if err != nil {
-			w.warn("the function failed after acknowledging the message itself", d, "error", text(err))
+			w.warn("the function failed after acknowledging the message itself", d.about("error", text(err))...)
 		}
 	case failed != nil && o.verb == ack:
-		w.warn("ack unconfirmed: the message is done but may be redelivered", d, "error", failed)
+		w.warn("ack unconfirmed: the message is done but may be redelivered", d.about("error", failed)...)
 	case failed != nil:
-		w.warn("outcome unconfirmed: the message may wait for AckWait", d, "outcome", text(err), "error", failed)
+		w.warn("outcome unconfirmed: the message may wait for AckWait", d.about("outcome", text(err), "error", failed)...)
 	case o.verb == term:
-		w.warn("terminated", d, "reason", o.reason)
+		w.warn("terminated", d.about("reason", o.reason)...)
 	case o.verb == nak:
-		w.warn("given back", d, "delay", o.delay, "error", text(err))
+		w.warn("given back", d.about("delay", o.delay, "error", text(err))...)
 	}
 }

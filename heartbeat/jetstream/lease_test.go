@@ -379,6 +379,30 @@ func TestOneAckAtATime(t *testing.T) {
 	})
 }
 
+// A renewal that is on its way when the function returns is the last: after a nak another would
+// be about the next delivery.
+func TestNoRenewalAfterTheOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newFakeMsg(1)
+		m.fail = func(what string) error {
+			if what == "in progress" {
+				time.Sleep(4 * time.Second)
+			} else {
+				time.Sleep(12 * time.Second)
+			}
+			return nil
+		}
+		hbjetstream.Handler(consumerWith(nil), func(context.Context, jetstream.Msg) error {
+			time.Sleep(11 * time.Second)
+			return errBroken
+		}, noLimits)(m)
+		time.Sleep(time.Hour)
+		if diff := cmp.Diff([]string{"14s in progress", "26s nak 1s"}, m.heard()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 // InProgress is a heartbeat, and what a function says after its lease is over is refused.
 func TestInProgressIsABeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	hbjetstream "github.com/tooldeadline/tooldeadline/heartbeat/jetstream"
@@ -156,6 +157,39 @@ func TestConnectionComesBack(t *testing.T) {
 	b.empty()
 	if n := runs.Load(); n != 1 {
 		t.Errorf("%d executions", n)
+	}
+}
+
+// What a function itself says while the connection is lost is refused, unless it is the ack, which
+// stays true: nats.go would send it later, when it may be about the delivery of somebody else.
+func TestFunctionSettlesWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = time.Minute })
+	heard := b.advisories()
+	b.publish(1)
+	p := newProxy(t, b.server)
+	c, nc := b.consumer(p.url())
+	m, err := c.Next(jetstream.FetchMaxWait(slack))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hbjetstream.Handler(c, func(_ context.Context, m jetstream.Msg) error {
+		p.lose()
+		eventually(t, slack, func() bool { return !nc.IsConnected() }, func() string { return "still connected" })
+		for i, err := range []error{m.Nak(), m.NakWithDelay(time.Second), m.Term(), m.TermWithReason("no")} {
+			if !errors.Is(err, nats.ErrDisconnected) {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		if err := m.Ack(); err != nil {
+			t.Error(err)
+		}
+		p.find()
+		return nil
+	}, hbjetstream.WithConn(nc), noLimits)(m)
+	b.empty()
+	if got := append(heard("MSG_NAKED"), heard("MSG_TERMINATED")...); len(got) != 0 {
+		t.Errorf("sent: %v", got)
 	}
 }
 

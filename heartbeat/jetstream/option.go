@@ -53,12 +53,11 @@ func WithDrain(d time.Duration) Option {
 // WithLogger logs to l what timeout.WithLogger logs, every outcome but a confirmed ack, lost
 // leases, and failed pull requests. Without it, or with nil, nothing is logged.
 func WithLogger(l *slog.Logger) Option {
-	return option{timeout.WithLogger(l), func(s *settings) {
-		if l == nil {
-			l = slog.New(slog.DiscardHandler)
-		}
-		s.log = l
-	}}
+	if l == nil {
+		l = slog.New(slog.DiscardHandler)
+	}
+	run := timeout.WithLogger(l)
+	return option{run, func(s *settings) { s.log, s.run = l, append(s.run, run) }}
 }
 
 // An option of this package is one of timeout.Run too, so that one list can hold both: the
@@ -87,8 +86,9 @@ func newSettings(name string, opts []Option) settings {
 	for _, o := range opts {
 		if ours, ok := o.(option); ok {
 			ours.set(&s)
+		} else {
+			s.run = append(s.run, o) // nil has no effect there
 		}
-		s.run = append(s.run, o) // nil and ours have no effect there
 	}
 	s.run = append(s.run, timeout.WithRecover())
 	return s
@@ -106,9 +106,8 @@ func (s *settings) backoff(n uint64) time.Duration {
 	return d
 }
 
-func (s *settings) warn(what string, d *delivery, args ...any) {
-	meta := d.meta()
-	s.log.Warn(what, append([]any{
-		"stream", meta.Stream, "consumer", meta.Consumer, "subject", d.Subject(),
-		"sequence", meta.Sequence.Stream, "delivery", meta.NumDelivered}, args...)...)
+// warn logs. A handler that panics must not end the process.
+func (s *settings) warn(what string, args ...any) {
+	defer func() { _ = recover() }()
+	s.log.Warn(what, args...)
 }

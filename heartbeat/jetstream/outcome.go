@@ -24,7 +24,7 @@ func Reject(err error) error {
 
 type rejectError struct{ err error }
 
-func (e *rejectError) Error() string { return e.err.Error() }
+func (e *rejectError) Error() string { return fmt.Sprint(e.err) } // which survives a nil pointer
 func (e *rejectError) Unwrap() error { return e.err }
 
 // After returns the error for a message to be redelivered in d instead of after the back-off; at
@@ -69,7 +69,7 @@ func (w *worker) decide(ctx context.Context, err error, delivery uint64) outcome
 	stopped, _ := err.(*timeout.Error)
 	var rejected *rejectError
 	if stopped == nil && errors.As(err, &rejected) {
-		return outcome{verb: term, reason: reason(err.Error())}
+		return outcome{verb: term, reason: reason(text(err))}
 	}
 	if w.maxDeliver > 0 && delivery >= uint64(w.maxDeliver) {
 		// After a nak the server would keep it in the stream, undelivered, without a reason.
@@ -94,7 +94,7 @@ func (w *worker) decide(ctx context.Context, err error, delivery uint64) outcome
 	return o
 }
 
-// text returns the error in one line, with the newest detail of an execution that was stopped.
+// text returns the error's text, with the newest detail of an execution that was stopped.
 func text(err error) string {
 	if err == nil {
 		return ""
@@ -102,7 +102,7 @@ func text(err error) string {
 	if stopped, ok := err.(*timeout.Error); ok && stopped.Detail != nil {
 		return fmt.Sprintf("%v; last: %v", err, stopped.Detail)
 	}
-	return err.Error()
+	return fmt.Sprint(err) // which survives a nil pointer
 }
 
 // maxReason bounds a reason. One above the server's limit for a payload could not be sent, and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -103,6 +104,9 @@ func TestOutcome(t *testing.T) {
 		"panicked":                           {fn: func(context.Context, jetstream.Msg) error { panic("oh") }, delivery: 2, want: "0s nak 2s"},
 		"ended its goroutine":                {fn: func(context.Context, jetstream.Msg) error { runtime.Goexit(); return nil }, want: "0s nak 1s"},
 		"rejected an inner timeout":          {fn: fails(hbjetstream.Reject(&timeout.Error{Kind: timeout.Idle})), want: "0s term " + (&timeout.Error{Kind: timeout.Idle}).Error()},
+		"failed with a nil pointer":          {fn: fails((*nilError)(nil)), want: "0s nak 1s"},
+		"with a nil pointer, the last time":  {fn: fails((*nilError)(nil)), delivery: 2, maxDeliver: 2, want: "0s term delivery 2 of 2: <nil>"},
+		"rejected a nil pointer":             {fn: fails(hbjetstream.Reject((*nilError)(nil))), want: "0s term <nil>"},
 		"an inner abort":                     {fn: fails(&timeout.Error{Kind: timeout.Aborted}), want: "0s nak 1s"},
 		"back-off of one's own":              {fn: fails(errBroken), delivery: 3, opts: []hbjetstream.Option{hbjetstream.WithBackoff(10*time.Millisecond, time.Second)}, want: "0s nak 40ms"},
 		"back-off up to its end":             {fn: fails(errBroken), delivery: 3, opts: []hbjetstream.Option{hbjetstream.WithBackoff(10*time.Second, 35*time.Second)}, want: "0s nak 35s"},
@@ -134,6 +138,34 @@ func TestOutcome(t *testing.T) {
 		})
 	}
 }
+
+// A nilError is a mistake that is easily made, and may not end the process.
+type nilError struct{ text string }
+
+func (e *nilError) Error() string { return e.text }
+
+// Nor may a log handler that panics.
+func TestLoggerPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newFakeMsg(1)
+		c := consumerWith(func(c *jetstream.ConsumerConfig) { c.BackOff = []time.Duration{time.Minute} })
+		c.failing.Store(&errBroken)
+		c.messages <- m
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+		defer stop()
+		if err := hbjetstream.Run(ctx, c, 1, fails(errBroken), hbjetstream.WithLogger(slog.New(badHandler{}))); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"0s nak 1s"}, m.heard()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+type badHandler struct{ slog.Handler }
+
+func (badHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (badHandler) Handle(context.Context, slog.Record) error { panic("disk full") }
 
 // A reason may not keep the message from being terminated, nor be cut within a character.
 func TestReasonIsBounded(t *testing.T) {
@@ -168,6 +200,8 @@ func TestBadInput(t *testing.T) {
 	fn := fails(nil)
 	good := consumerWith(nil)
 	all := consumerWith(func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckAllPolicy })
+	none := consumerWith(func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckNonePolicy }) // an ordered one's
+	groups := consumerWith(func(c *jetstream.ConsumerConfig) { c.PriorityGroups = []string{"EU"} })
 	const wrong = `hbjetstream: AckPolicy of consumer "workers" is AckAll: want AckExplicit`
 	for name, test := range map[string]struct {
 		call func() error
@@ -176,10 +210,13 @@ func TestBadInput(t *testing.T) {
 		"Handler, no consumer": {func() error { hbjetstream.Handler(nil, fn); return nil }, "panic: hbjetstream: nil Consumer"},
 		"Handler, no function": {func() error { hbjetstream.Handler(good, nil); return nil }, "panic: hbjetstream: nil function"},
 		"Handler, AckAll":      {func() error { hbjetstream.Handler(all, fn); return nil }, "panic: " + wrong},
+		"Handler, AckNone":     {func() error { hbjetstream.Handler(none, fn); return nil }, "panic: " + strings.Replace(wrong, "AckAll", "AckNone", 1)},
 		"Handler, unknown":     {func() error { hbjetstream.Handler(unknown{}, fn); return nil }, "panic: hbjetstream: the consumer has no settings: want one of js.Consumer or js.CreateOrUpdateConsumer"},
 		"Run, no consumer":     {func() error { return hbjetstream.Run(t.Context(), nil, 1, fn) }, "panic: hbjetstream: nil Consumer"},
 		"Run, no function":     {func() error { return hbjetstream.Run(t.Context(), good, 1, nil) }, "panic: hbjetstream: nil function"},
 		"Run, AckAll":          {func() error { return hbjetstream.Run(t.Context(), all, 1, fn) }, wrong},
+		"Handler, groups":      {func() error { hbjetstream.Handler(groups, fn); return nil }, "<nil>"},
+		"Run, groups":          {func() error { return hbjetstream.Run(t.Context(), groups, 1, fn) }, `hbjetstream: consumer "workers" has PriorityGroups ["EU"]: want none, or a Handler`},
 		"Run, 0 at a time":     {func() error { return hbjetstream.Run(t.Context(), good, 0, fn) }, "hbjetstream: 0 messages at a time: want 1 or more"},
 		"Run, negative":        {func() error { return hbjetstream.Run(t.Context(), good, -1, fn) }, "hbjetstream: -1 messages at a time: want 1 or more"},
 		"Run, it is over":      {func() error { return hbjetstream.Run(over(), good, 1, fn) }, "<nil>"},

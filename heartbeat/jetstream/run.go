@@ -28,7 +28,8 @@ var ErrStuck = errors.New("hbjetstream: all functions have been abandoned and ar
 // Run ends in the same way, and returns an error, if the consumer or its stream is deleted, if
 // the connection is closed, or if all n functions are abandoned and none returns within AckWait
 // ([ErrStuck]). While the connection is lost or the server unavailable, it waits. If n is less
-// than 1, or c does not have the AckExplicit policy, nothing is started and the error says so.
+// than 1, or c does not have the AckExplicit policy, or has PriorityGroups, nothing is started and
+// the error says so.
 //
 // Nothing else may use c until Run returns, since c.Info is not safe for concurrent use.
 //
@@ -37,6 +38,9 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 	w, err := newWorker(c, fn, opts)
 	if err != nil {
 		return err
+	}
+	if g := w.info.Config.PriorityGroups; len(g) > 0 {
+		return fmt.Errorf("hbjetstream: consumer %q has PriorityGroups %q: want none, or a Handler", w.info.Name, g)
 	}
 	if n < 1 {
 		return fmt.Errorf("hbjetstream: %d messages at a time: want 1 or more", n)
@@ -140,7 +144,7 @@ func (w *worker) next() (jetstream.Msg, error) {
 	case gone(err), hopeless(err):
 		return nil, fmt.Errorf("hbjetstream: cannot consume: %w", err)
 	}
-	w.log.Warn("pull request failed", "stream", w.info.Stream, "consumer", w.info.Name, "error", err)
+	w.warn("pull request failed", "stream", w.info.Stream, "consumer", w.info.Name, "error", err)
 	select {
 	case <-w.pulling.Done():
 	case <-time.After(poll):
@@ -165,7 +169,7 @@ func (w *worker) giveBack(work context.Context, msg jetstream.Msg) {
 	d := w.newDelivery(msg, func(error) {})
 	w.waitForPulls()
 	if err := d.settle(work, outcome{verb: nak}); err != nil {
-		w.warn("outcome unconfirmed: the message may wait for AckWait", d, "outcome", "the worker stops", "error", err)
+		w.warn("outcome unconfirmed: the message may wait for AckWait", d.about("outcome", "the worker stops", "error", err)...)
 	}
 }
 
