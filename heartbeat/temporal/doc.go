@@ -32,9 +32,11 @@
 //	  or the worker stops             the context's cause
 //	returned nil though it was
 //	  cancelled, or the worker stops  its result: it is done
+//	the same, with ErrResultPending   nothing yet
 //
-// The retry policy applies to these types as to any other. In the workflow [OutcomeOf] has the
-// outcome and the partial result:
+// The retry policy applies to these types as to any other. But where the total is that of the
+// ScheduleToCloseTimeout, nothing is left for another attempt, and so there is none, as after that
+// timeout itself. In the workflow [OutcomeOf] has the outcome and the partial result:
 //
 //	err := workflow.ExecuteActivity(ctx, IndexFiles, dir).Get(ctx, &files)
 //	if o, ok := hbtemporal.OutcomeOf(err); ok {
@@ -50,7 +52,9 @@
 // The service replaces the details of an activity by those of its newest heartbeat, also where
 // that has none. Here a heartbeat without details keeps those before, across attempts. What an
 // activity records is only ever replaced by what it records next. If it never records any, the
-// newest detail of a heartbeat.BeatWith or progress.Report takes their place.
+// newest detail of a heartbeat.BeatWith or progress.Report takes their place. Since that may be a
+// library's, activity.HasHeartbeatDetails does not report it; activity.GetHeartbeatDetails returns
+// it to the attempt that expects it.
 //
 // # Effects
 //
@@ -69,7 +73,7 @@
 //  3. The total fires before the attempt's deadline, early enough for the outcome to arrive.
 //  4. The outcome above is reported within the limit, the grace, and 2 s.
 //  5. Nothing is sent about an attempt that has ended, also not by an activity that was abandoned.
-//  6. No panic of a converter or codec ends the process.
+//  6. No panic of a converter, a codec or a logger ends the process.
 //  7. The activities that keep a session are left alone.
 //  8. Nothing is left but the goroutines of abandoned activities.
 package hbtemporal

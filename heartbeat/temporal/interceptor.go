@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -20,7 +22,8 @@ import (
 //   - total: the time that is left to its deadline, which StartToCloseTimeout or
 //     ScheduleToCloseTimeout sets, less a tenth of it, 8 s at most, so that the outcome reaches
 //     the service in time;
-//   - grace: that of package timeout, 7 s, or what ends before the deadline.
+//   - grace: that of package timeout, 7 s, or what ends before the deadline. It is also the time
+//     that an activity has to clean up when it is cancelled.
 //
 // A [timeout.Config] among the options, or [WithPolicy], sets others. The total is never longer
 // than that above.
@@ -30,7 +33,7 @@ import (
 // throttles it, as it does an activity's own. So the service finds out whether the worker is
 // alive, and an activity that never beats learns that it was cancelled or paused: within some
 // 0.8 of the HeartbeatTimeout, or the worker's DefaultHeartbeatThrottleInterval, 30 s, where it
-// has none.
+// has none. If no heartbeat has got through for as long, the SDK cancels the activity.
 //
 // The interceptor is safe for concurrent use, also by several workers.
 func Interceptor(opts ...Option) interceptor.WorkerInterceptor {
@@ -84,7 +87,7 @@ func (i *inbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteAc
 		l.begin(ctx)
 		return i.Next.ExecuteActivity(ctx, in)
 	}, opts...)
-	done = err == nil
+	done = err == nil || err == activity.ErrResultPending
 	return i.guard.report(ctx, &info, v, err)
 }
 
@@ -100,4 +103,14 @@ func (o *outbound) RecordHeartbeat(ctx context.Context, details ...any) {
 		return
 	}
 	o.Next.RecordHeartbeat(ctx, details...)
+}
+
+// HasHeartbeatDetails is true for what an activity has recorded. The detail of a beat may be that
+// of any library: an activity that took it for its own checkpoint would fail in each attempt.
+func (o *outbound) HasHeartbeatDetails(ctx context.Context) bool {
+	if !o.Next.HasHeartbeatDetails(ctx) {
+		return false
+	}
+	var first converter.RawValue
+	return o.Next.GetHeartbeatDetails(ctx, &first) != nil || !isBeat(first)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
@@ -48,6 +49,8 @@ type values []converter.RawValue
 
 // mark is in the metadata of a beat's detail.
 const mark = "io.github.tooldeadline/beat"
+
+func isBeat(raw converter.RawValue) bool { return raw.Payload().GetMetadata()[mark] != nil }
 
 func newLease(ctx context.Context, out interceptor.ActivityOutboundInterceptor, info *activity.Info, s *settings) *lease {
 	l := &lease{ctx: ctx, out: out, info: info, s: s, turn: make(chan struct{}, 1), over: make(chan struct{})}
@@ -105,15 +108,19 @@ const endTime = time.Second
 // end is called when the function has returned or been abandoned. Afterwards nothing is sent: an
 // abandoned function may go on to record heartbeats, when the next attempt runs already.
 func (l *lease) end(done bool) {
-	defer close(l.over)
+	var late bool
 	select {
 	case l.turn <- struct{}{}:
 	default:
 		select {
 		case l.turn <- struct{}{}:
 		case <-time.After(endTime):
-			return // the timer finds that it is over
+			late = true
 		}
+	}
+	close(l.over) // before somebody who waits can have the turn
+	if late {
+		return // the timer finds that it is over
 	}
 	if l.timer != nil {
 		l.timer.Stop()
@@ -239,9 +246,10 @@ func (l *lease) send() (sent bool) {
 	return true
 }
 
-// encode returns the detail of a beat, marked, or nil.
+// encode returns the detail of a beat, marked, or nil: a library's detail that cannot be encoded
+// is no reason to lose the lease.
 func (l *lease) encode(detail any) values {
-	p, err := l.s.converter.ToPayload(detail)
+	p, err := l.payload(detail)
 	if err != nil || p == nil {
 		l.warn("the detail of a heartbeat cannot be sent", "detail", fmt.Sprintf("%T", detail), "error", err)
 		return nil
@@ -251,6 +259,15 @@ func (l *lease) encode(detail any) values {
 	}
 	p.Metadata[mark] = []byte("1")
 	return values{converter.NewRawValue(p)}
+}
+
+func (l *lease) payload(detail any) (_ *commonpb.Payload, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	return l.s.converter.ToPayload(detail)
 }
 
 // restore takes over the details of the attempt before.
@@ -278,17 +295,24 @@ func (l *lease) restore() {
 		for n > 0 && all[n-1].Payload() == nil {
 			n--
 		}
-		if all = all[:n]; n == 1 && all[0].Payload().GetMetadata()[mark] != nil {
+		if n == 0 {
+			l.warn("the details of the last attempt cannot be kept, so no heartbeat is sent for a silent activity: the DataConverter does not know converter.RawValue?")
+			return
+		}
+		if all = all[:n]; n == 1 && isBeat(all[0]) {
 			l.earlier = all
 		} else {
 			l.own = all
 		}
-		l.unknown = n == 0
+		l.unknown = false
 		return
 	}
 }
 
-func (l *lease) warn(what string, args ...any) {
-	l.s.log.WarnContext(l.ctx, what, append([]any{"activity", l.info.ActivityType.Name,
-		"workflow", l.info.WorkflowExecution.ID, "id", l.info.ActivityID, "attempt", l.info.Attempt}, args...)...)
+func (l *lease) warn(what string, args ...any) { l.s.warn(l.ctx, l.info, what, args...) }
+
+func (s *settings) warn(ctx context.Context, info *activity.Info, what string, args ...any) {
+	defer func() { _ = recover() }() // a handler that panics must not end the process
+	s.log.WarnContext(ctx, what, append([]any{"activity", info.ActivityType.Name,
+		"workflow", info.WorkflowExecution.ID, "id", info.ActivityID, "attempt", info.Attempt}, args...)...)
 }

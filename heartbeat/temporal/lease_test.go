@@ -173,6 +173,7 @@ func TestDetailBeforeAnError(t *testing.T) {
 		{"it succeeds", half, nil, nil},
 		{"it has details of its own, which the SDK has", func(ctx context.Context, r record) { r(ctx, 1); half(ctx, r) }, errDisk, []sent{{0, "1"}}},
 		{"no detail", func(ctx context.Context, _ record) { heartbeat.Beat(ctx) }, errDisk, nil},
+		{"somebody else goes on, and records now", half, activity.ErrResultPending, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -301,6 +302,46 @@ func TestCodecPanics(t *testing.T) {
 	})
 }
 
+// Nor does a detail of a library whose method panics, and the lease is kept all the same.
+func TestDetailPanics(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := &attempt{Info: activity.Info{HeartbeatTimeout: 3 * time.Second}}
+		_, err := a.run(func(ctx context.Context, _ record) (any, error) {
+			heartbeat.BeatWith(ctx, explosive{})
+			time.Sleep(2500 * time.Millisecond)
+			return nil, nil
+		})
+		if diff := cmp.Diff([]sent{{At: time.Second}, {At: 2 * time.Second}}, a.heartbeats()); err != nil || diff != "" {
+			t.Errorf("%v: heartbeats (-want +got):\n%s", err, diff)
+		}
+	})
+}
+
+type explosive struct{}
+
+func (explosive) MarshalJSON() ([]byte, error) { panic("boom") }
+
+// Nor does a log handler that panics.
+func TestLoggerPanics(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := &attempt{Info: activity.Info{HeartbeatTimeout: 3 * time.Second}}
+		_, err := a.run(func(ctx context.Context, _ record) (any, error) {
+			heartbeat.BeatWith(ctx, make(chan int))
+			time.Sleep(1500 * time.Millisecond)
+			<-ctx.Done()
+			return make(chan int), nil
+		}, hbtemporal.WithLogger(slog.New(badHandler{})))
+		if o, _ := hbtemporal.OutcomeOf(err); o.Kind != "idle" || len(a.heartbeats()) < 2 {
+			t.Errorf("%v, %d heartbeats", err, len(a.heartbeats()))
+		}
+	})
+}
+
+type badHandler struct{ slog.Handler }
+
+func (badHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (badHandler) Handle(context.Context, slog.Record) error { panic("disk full") }
+
 // Details that only the client's own converter can encode are sent as the activity records them.
 // They can be sent again if we are given the converter. If not, nothing else is sent in their
 // place, which would erase them.
@@ -311,7 +352,7 @@ func TestDataConverter(t *testing.T) {
 		for _, tt := range []struct {
 			opts []hbtemporal.Option
 			want int
-		}{{nil, 1}, {[]hbtemporal.Option{hbtemporal.WithDataConverter(own)}, 3}} {
+		}{{nil, 1}, {[]hbtemporal.Option{hbtemporal.WithDataConverter(nil)}, 1}, {[]hbtemporal.Option{hbtemporal.WithDataConverter(own)}, 3}} {
 			a := &attempt{Info: activity.Info{HeartbeatTimeout: 3 * time.Second}}
 			n := 0
 			out := &counting{service{a: a}, &n}
@@ -352,34 +393,124 @@ func (boxConverter) Encoding() string                         { return "box" }
 
 // Earlier details that cannot be read are not erased by a silent activity.
 func TestUnreadableDetails(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		a := &attempt{Info: activity.Info{HeartbeatTimeout: 3 * time.Second}}
-		out := &unreadable{service{a: a}}
-		in := hbtemporal.Interceptor().InterceptActivity(context.Background(), &inner{a: a, f: func(ctx context.Context, record record) (any, error) {
-			time.Sleep(2500 * time.Millisecond)
-			record(ctx, 5)
-			time.Sleep(time.Second)
-			return nil, nil
-		}})
-		if err := in.Init(out); err != nil {
-			t.Fatal(err)
-		}
-		a.start = time.Now()
-		if _, err := in.ExecuteActivity(context.Background(), nil); err != nil {
-			t.Fatal(err)
-		}
-		want := []sent{{2500 * time.Millisecond, "5"}, {3 * time.Second, "5"}}
-		if diff := cmp.Diff(want, a.heartbeats()); diff != "" {
-			t.Errorf("heartbeats (-want +got):\n%s", diff)
-		}
-	})
+	for name, unread := range map[string]error{"an error": errors.New("no key"), "a converter that does not know RawValue": nil} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var log bytes.Buffer
+				a := &attempt{Info: activity.Info{HeartbeatTimeout: 3 * time.Second}}
+				out := &unreadable{service{a: a}, unread}
+				i := hbtemporal.Interceptor(hbtemporal.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				in := i.InterceptActivity(context.Background(), &inner{a: a, f: func(ctx context.Context, record record) (any, error) {
+					time.Sleep(2500 * time.Millisecond)
+					record(ctx, 5)
+					time.Sleep(time.Second)
+					return nil, nil
+				}})
+				if err := in.Init(out); err != nil {
+					t.Fatal(err)
+				}
+				a.start = time.Now()
+				if _, err := in.ExecuteActivity(context.Background(), nil); err != nil {
+					t.Fatal(err)
+				}
+				want := []sent{{2500 * time.Millisecond, "5"}, {3 * time.Second, "5"}}
+				if diff := cmp.Diff(want, a.heartbeats()); diff != "" {
+					t.Errorf("heartbeats (-want +got):\n%s", diff)
+				}
+				synctest.Wait() // the log has more, of a timer's goroutine
+				if n := strings.Count(log.String(), "cannot be kept"); n != 1 {
+					t.Errorf("%d lines:\n%s", n, &log)
+				}
+			})
+		})
+	}
 }
 
-type unreadable struct{ service }
+type unreadable struct {
+	service
+	err error
+}
 
-func (*unreadable) HasHeartbeatDetails(context.Context) bool { return true }
-func (*unreadable) GetHeartbeatDetails(context.Context, ...any) error {
-	return errors.New("no key")
+func (*unreadable) HasHeartbeatDetails(context.Context) bool            { return true }
+func (u *unreadable) GetHeartbeatDetails(context.Context, ...any) error { return u.err }
+
+// What a library has reported is not taken for the checkpoint of an activity, whose type it has
+// not. The next attempt of an activity that wants it can read it.
+func TestHasHeartbeatDetails(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   func(context.Context, record)
+		has  bool
+		want string
+	}{
+		{"none", func(context.Context, record) {}, false, ""},
+		{"recorded", func(ctx context.Context, r record) { r(ctx, "half") }, true, "half"},
+		{"of a beat", func(ctx context.Context, _ record) { heartbeat.BeatWith(ctx, "half") }, false, "half"},
+		{"of both", func(ctx context.Context, r record) { r(ctx, "half"); heartbeat.BeatWith(ctx, "all") }, true, "half"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				a := &attempt{Info: activity.Info{HeartbeatTimeout: 3 * time.Second}}
+				_, _ = a.run(func(ctx context.Context, r record) (any, error) {
+					tt.do(ctx, r)
+					return nil, errDisk
+				})
+				a = a.next()
+				i := &inner{a: a}
+				i.f = func(ctx context.Context, _ record) (any, error) {
+					var got string
+					err := i.out.GetHeartbeatDetails(ctx, &got)
+					if has := i.out.HasHeartbeatDetails(ctx); has != tt.has || got != tt.want || err != nil {
+						t.Errorf("has %v, got %q, %v", has, got, err)
+					}
+					return nil, nil
+				}
+				in := hbtemporal.Interceptor().InterceptActivity(context.Background(), i)
+				if err := in.Init(&service{a: a}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := in.ExecuteActivity(context.Background(), nil); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+	a := &attempt{}
+	in := &inner{a: a}
+	i := hbtemporal.Interceptor().InterceptActivity(context.Background(), in)
+	if err := i.Init(&unreadable{service{a: a}, errDisk}); err != nil {
+		t.Fatal(err)
+	}
+	if !in.out.HasHeartbeatDetails(context.Background()) {
+		t.Error("details that cannot be read are gone")
+	}
+}
+
+// A renewal that waits for its turn when the activity ends is not sent: that would be after the
+// end, about the next attempt's lease.
+func TestRenewalWaitsAtTheEnd(t *testing.T) {
+	for range 20 {
+		bubble(t, func(t *testing.T) {
+			a := &attempt{Info: activity.Info{HeartbeatTimeout: 3 * time.Second}}
+			a.Send = func([]any) {
+				if time.Since(a.start) < time.Second {
+					time.Sleep(500 * time.Millisecond)
+				}
+			}
+			_, err := a.run(func(ctx context.Context, record record) (any, error) {
+				time.Sleep(900 * time.Millisecond)
+				go record(ctx) // until 1.4 s
+				time.Sleep(50 * time.Millisecond)
+				heartbeat.BeatWith(ctx, "half")
+				return nil, errDisk
+			})
+			time.Sleep(time.Hour)
+			want := []sent{{1400 * time.Millisecond, ""}, {1400 * time.Millisecond, `"half"`}}
+			if diff := cmp.Diff(want, a.heartbeats()); err != errDisk || diff != "" {
+				t.Fatalf("%v: heartbeats (-want +got):\n%s", err, diff)
+			}
+		})
+	}
 }
 
 // An activity that cannot get through to the service is not silent.

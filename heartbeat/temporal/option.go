@@ -41,8 +41,12 @@ func WithNonRetryable(kinds ...timeout.Kind) Option {
 // WithDataConverter names the DataConverter of the client where that is not the SDK's default
 // one, without its codecs: the parent of converter.NewCodecDataConverter. With it the details of
 // heartbeats are encoded that are sent again, and those of package heartbeat. Those that an
-// activity records are sent by the client's own the first time.
+// activity records are sent by the client's own the first time. Both must know
+// converter.RawValue, as those of the SDK do. A nil c is the SDK's default one.
 func WithDataConverter(c converter.DataConverter) Option {
+	if c == nil {
+		c = converter.GetDefaultDataConverter()
+	}
 	return own(func(s *settings) { s.converter = c })
 }
 
@@ -50,12 +54,11 @@ func WithDataConverter(c converter.DataConverter) Option {
 // The whole stack of a stuck activity is there, of which the service gets the beginning. Without
 // it, or with nil, nothing is logged.
 func WithLogger(l *slog.Logger) Option {
-	return option{timeout.WithLogger(l), func(s *settings) {
-		if l == nil {
-			l = slog.New(slog.DiscardHandler)
-		}
-		s.log = l
-	}}
+	if l == nil {
+		l = slog.New(slog.DiscardHandler)
+	}
+	run := timeout.WithLogger(l)
+	return option{run, func(s *settings) { s.log, s.run = l, append(s.run, run) }}
 }
 
 // An option of this package is one of timeout.Run too, so that one list can hold both: the
@@ -84,14 +87,13 @@ func newSettings(opts []Option) settings {
 	for _, o := range opts {
 		switch o := o.(type) {
 		case nil:
-			continue
 		case timeout.Config:
 			s.limits = o
-			continue
 		case option:
 			o.set(&s)
+		default:
+			s.run = append(s.run, o)
 		}
-		s.run = append(s.run, o) // ours have no effect there, but for the logger
 	}
 	return s
 }

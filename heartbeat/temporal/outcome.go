@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
@@ -93,11 +94,12 @@ func (s *settings) report(ctx context.Context, info *activity.Info, v any, err e
 		return s.reportEnd(ctx, info, v, stopped)
 	}
 	if len(stopped.Stack) > maxStack {
-		s.log.WarnContext(ctx, "the stack of a stopped activity", "activity", info.ActivityType.Name,
-			"workflow", info.WorkflowExecution.ID, "id", info.ActivityID, "attempt", info.Attempt, "stack", string(stopped.Stack))
+		s.warn(ctx, info, "the stack of a stopped activity", "stack", string(stopped.Stack))
 	}
-	return nil, temporal.NewApplicationErrorWithOptions(message(stopped), types[stopped.Kind], temporal.ApplicationErrorOptions{
-		NonRetryable: slices.Contains(s.nonRetryable, stopped.Kind),
+	// The newest detail is not in the message: the details of heartbeats may be encrypted on their
+	// way to the service, as those of errors are, and messages are not.
+	return nil, temporal.NewApplicationErrorWithOptions(stopped.Error(), types[stopped.Kind], temporal.ApplicationErrorOptions{
+		NonRetryable: slices.Contains(s.nonRetryable, stopped.Kind) || stopped.Kind == timeout.Total && isLast(info, stopped.Limits.Total),
 		Cause:        stopped.Err,
 		Details:      s.details(ctx, info, v, stopped),
 	})
@@ -107,18 +109,33 @@ func (s *settings) report(ctx context.Context, info *activity.Info, v any, err e
 // paused, reset or given up, or the worker stops.
 func (s *settings) reportEnd(ctx context.Context, info *activity.Info, v any, stopped *timeout.Error) (any, error) {
 	cause := context.Cause(ctx)
+	begun := stopped.Limits != timeout.Config{}
 	var cancelled *temporal.CanceledError
 	switch {
-	case !stopped.Abandoned && stopped.Err == nil:
-		// It has finished all the same, as it may. To say otherwise would have it done again.
-		return v, nil
+	case begun && !stopped.Abandoned && (stopped.Err == nil || stopped.Err == activity.ErrResultPending):
+		// It has finished all the same, as it may, or somebody else goes on with it. To say
+		// otherwise would have it done again.
+		return v, stopped.Err
+	case !errors.As(cause, &cancelled):
+		return nil, cause
 	case errors.As(stopped.Err, &cancelled):
 		return nil, stopped.Err // with details of its own, if any
-	case errors.As(cause, &cancelled):
-		return nil, temporal.NewCanceledErrorWithOptions(temporal.CanceledErrorOptions{
-			Cause: stopped.Err, Details: s.details(ctx, info, v, stopped)})
 	}
-	return nil, cause
+	return nil, temporal.NewCanceledErrorWithOptions(temporal.CanceledErrorOptions{
+		Cause: stopped.Err, Details: s.details(ctx, info, v, stopped)})
+}
+
+// isLast reports whether another attempt, after one that was stopped by its total, would have no
+// more time until the ScheduleToCloseTimeout than this one has kept free for its outcome. The
+// service does not retry after that timeout either, and the workflow would get the outcome of an
+// attempt of seconds for that of hours. A local activity's ScheduleToCloseTimeout may be the SDK's
+// way to say that it has none.
+func isLast(info *activity.Info, total time.Duration) bool {
+	if info.ScheduleToCloseTimeout <= 0 || info.ScheduledTime.IsZero() || info.IsLocalActivity {
+		return false
+	}
+	left := time.Until(info.ScheduledTime.Add(info.ScheduleToCloseTimeout))
+	return left <= min(total/8, reserve) // a ninth, and what rounding adds
 }
 
 // maxPartial bounds the partial result. A failure of more than 2 MiB is replaced as a whole.
@@ -139,22 +156,13 @@ func (s *settings) details(ctx context.Context, info *activity.Info, v any, stop
 	}
 	p, err := s.converter.ToPayload(v)
 	if size := len(p.GetData()); err != nil || size > maxPartial {
-		s.log.WarnContext(ctx, "the partial result of a stopped activity is dropped", "activity", info.ActivityType.Name,
-			"workflow", info.WorkflowExecution.ID, "id", info.ActivityID, "attempt", info.Attempt, "bytes", size, "error", err)
+		s.warn(ctx, info, "the partial result of a stopped activity is dropped", "bytes", size, "error", err)
 		return all
 	}
 	return append(all, v)
 }
 
 const maxLast = 256
-
-// message is what an operator sees of a failure while the activity is retried.
-func message(stopped *timeout.Error) string {
-	if stopped.Detail == nil {
-		return stopped.Error()
-	}
-	return head(fmt.Sprintf("%v; last: %v", stopped, stopped.Detail), len(stopped.Error())+maxLast)
-}
 
 // head returns at most the first n bytes, without a cut character.
 func head(s string, n int) string {

@@ -53,7 +53,7 @@ func TestLimitOutcomes(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}, kind: "idle", typ: hbtemporal.TypeIdle,
-			message: "No progress for 1s (idle timeout). Tool should call heartbeat() during long work.; last: 37"},
+			message: "No progress for 1s (idle timeout). Tool should call heartbeat() during long work."},
 		{name: "total", work: beats("half"), kind: "total", typ: hbtemporal.TypeTotal, partial: "half", message: "Tool exceeded wall-clock limit of 60s."},
 		{name: "total, final", work: beats("half"), opts: []hbtemporal.Option{hbtemporal.WithNonRetryable(timeout.Total)}, kind: "total",
 			typ: hbtemporal.TypeTotal, partial: "half", message: "Tool exceeded wall-clock limit of 60s.", final: true},
@@ -77,7 +77,7 @@ func TestLimitOutcomes(t *testing.T) {
 				}
 				var app *temporal.ApplicationError
 				if !errors.As(err, &app) || app.Type() != tt.typ || app.NonRetryable() != tt.final ||
-					!strings.HasPrefix(app.Message(), tt.message) {
+					!strings.HasPrefix(app.Message(), tt.message) || strings.Contains(app.Message(), "37") {
 					t.Fatalf("got %v, %T", err, err)
 				}
 				if tt.cause != nil && !errors.Is(err, tt.cause) {
@@ -143,6 +143,10 @@ func TestEnds(t *testing.T) {
 		{name: "the worker stops", cause: worker.ErrWorkerShutdown, work: stuck("half", context.Canceled), err: worker.ErrWorkerShutdown},
 		{name: "the worker stops, but it is done", cause: worker.ErrWorkerShutdown, work: stuck("all", nil), value: "all"},
 		{name: "the worker stops, another error", cause: worker.ErrWorkerShutdown, work: stuck(nil, nonRetryable), err: worker.ErrWorkerShutdown},
+		{name: "paused, and takes it for a cancellation", cause: activity.ErrActivityPaused, work: stuck("half", cancelled), err: activity.ErrActivityPaused},
+		{name: "the worker stops, and it takes that for a cancellation", cause: worker.ErrWorkerShutdown, work: stuck("half", cancelled), err: worker.ErrWorkerShutdown},
+		{name: "the worker stops, somebody else goes on", cause: worker.ErrWorkerShutdown, work: stuck(nil, activity.ErrResultPending), err: activity.ErrResultPending},
+		{name: "cancelled, somebody else goes on", cause: cancelled, work: stuck(nil, activity.ErrResultPending), err: activity.ErrResultPending},
 		{name: "given up", cause: notFound, work: stuck("half", context.Canceled), err: notFound},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -172,6 +176,64 @@ func TestEnds(t *testing.T) {
 					t.Errorf("%T %v: outcome %+v, partial result %q, %v", err, err, o, partial, perr)
 				}
 				time.Sleep(time.Hour)
+			})
+		})
+	}
+}
+
+// An activity that was not even called, because the worker stops or the like, is not done.
+func TestNeverStarted(t *testing.T) {
+	for _, cause := range []error{worker.ErrWorkerShutdown, activity.ErrActivityPaused, temporal.NewCanceledError()} {
+		a := &attempt{Info: activity.Info{HeartbeatTimeout: time.Minute}, Context: func(ctx context.Context) context.Context {
+			ctx, cancel := context.WithCancelCause(ctx)
+			cancel(cause)
+			return ctx
+		}}
+		v, err := a.run(func(context.Context, record) (any, error) {
+			t.Error("it was called")
+			return nil, nil
+		})
+		_, cancelled := err.(*temporal.CanceledError)
+		if _, want := cause.(*temporal.CanceledError); v != nil || !cancelled && err != cause || cancelled != want {
+			t.Errorf("%v: returned %v, %v", cause, v, err)
+		}
+	}
+}
+
+// After a total that is that of the ScheduleToCloseTimeout there is no time for another attempt.
+func TestLastAttempt(t *testing.T) {
+	const hour = time.Hour
+	for _, tt := range []struct {
+		name  string
+		info  activity.Info
+		since time.Duration // the activity was scheduled
+		left  time.Duration // to the deadline
+		opts  []hbtemporal.Option
+		work  fn
+		final bool
+	}{
+		{"ScheduleToCloseTimeout", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, nil, stuck("half", nil), true},
+		{"a short one", activity.Info{ScheduleToCloseTimeout: 3 * time.Second}, 0, 3 * time.Second, nil, stuck("half", nil), true},
+		{"the second attempt", activity.Info{ScheduleToCloseTimeout: hour}, 50 * time.Minute, 10 * time.Minute, nil, stuck("half", nil), true},
+		{"deaf", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, nil,
+			func(context.Context, record) (any, error) { time.Sleep(2 * hour); return nil, nil }, true},
+		{"StartToCloseTimeout", activity.Info{}, 0, hour, nil, stuck("half", nil), false},
+		{"StartToCloseTimeout is shorter", activity.Info{ScheduleToCloseTimeout: 2 * hour}, 0, hour, nil, stuck("half", nil), false},
+		{"a policy's total is shorter", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, []hbtemporal.Option{timeout.Config{Total: hour / 2}}, stuck("half", nil), false},
+		{"idle", activity.Info{ScheduleToCloseTimeout: hour, HeartbeatTimeout: time.Minute}, 0, hour, nil, stuck("half", nil), false},
+		{"idle, with nothing left", activity.Info{ScheduleToCloseTimeout: time.Minute, HeartbeatTimeout: 53 * time.Second}, 0, time.Minute, nil, stuck("half", nil), false},
+		{"local", activity.Info{ScheduleToCloseTimeout: hour, IsLocalActivity: true}, 0, hour, nil, stuck("half", nil), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				a := &attempt{Info: tt.info, Left: tt.left}
+				a.Info.ScheduledTime = time.Now().Add(-tt.since)
+				_, err := a.run(tt.work, tt.opts...)
+				var app *temporal.ApplicationError
+				if !errors.As(err, &app) || app.NonRetryable() != tt.final {
+					t.Errorf("%v, not retried: %v", err, !tt.final)
+				}
+				time.Sleep(2 * hour)
 			})
 		})
 	}
