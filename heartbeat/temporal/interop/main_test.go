@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -80,8 +79,7 @@ func start(t testing.TB, c client.Client, queue string, options worker.Options, 
 	}
 	w.RegisterWorkflow(one)
 	w.RegisterWorkflow(session)
-	w.RegisterWorkflow(many)
-	w.RegisterWorkflow(manyLocal)
+	w.RegisterWorkflow(pairs)
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -185,9 +183,4 @@ func doomed(address string) {
 		os.Exit(1)
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin) // the parent's end, if it does not kill
-}
-
-func median(all []time.Duration) float64 {
-	slices.Sort(all)
-	return float64(all[len(all)/2].Nanoseconds()) / 1000
 }
