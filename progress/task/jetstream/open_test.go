@@ -160,3 +160,32 @@ func (l *lockedBuffer) String() string {
 	defer l.mu.Unlock()
 	return l.b.String()
 }
+
+// Close returns although a watch is only beginning.
+func TestCloseAtOnce(t *testing.T) {
+	t.Parallel()
+	url := startServer(t, -1, t.TempDir()).ClientURL()
+	js := connect(t, url)
+	for i := range 100 {
+		s, err := taskjetstream.Open(t.Context(), js)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Create(t.Context(), task.Record{ID: "x", Owner: "a", Status: task.Working, Retention: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go s.Wait(t.Context(), "a", r.ID, r.Revision)
+		time.Sleep(time.Duration(i) * 40 * time.Microsecond)
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			s.Close()
+		}()
+		select {
+		case <-closed:
+		case <-time.After(2 * slack):
+			t.Fatalf("it has not returned, try %d", i)
+		}
+	}
+}

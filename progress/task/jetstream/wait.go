@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -136,16 +137,40 @@ func (s *Store) watch(ctx context.Context, keys string, begun func(), changed fu
 		w, err := s.kv.Watch(one, keys, jetstream.UpdatesOnly(), jetstream.MetaOnly())
 		if late.Stop() && err == nil {
 			begun()
-			for e := range w.Updates() { // until the end of one, or of the connection
-				if e != nil {
-					changed(e.Key())
-				}
-			}
+			follow(one, w, changed)
 		}
 		cancel()
 		select {
 		case <-time.After(retry):
 		case <-ctx.Done():
 		}
+	}
+}
+
+// follow calls changed with what a watch reports, until its end, or that of the connection.
+//
+// nats.go ends a watch when its context ends, and closes its updates; but not if it has ended before
+// Watch set that up. The updates are read all the while, or their sender would wait for ever.
+func follow(ctx context.Context, w jetstream.KeyWatcher, changed func(key string)) {
+	ended := ctx.Done()
+	var again <-chan time.Time
+	for {
+		select {
+		case e, ok := <-w.Updates():
+			if !ok {
+				return
+			}
+			if e != nil {
+				changed(e.Key())
+			}
+			continue
+		case <-ended:
+			ended = nil
+		case <-again:
+			if err := w.Stop(); errors.Is(err, nats.ErrBadSubscription) || errors.Is(err, nats.ErrConnectionClosed) {
+				return // it has ended, and nothing comes any more
+			}
+		}
+		again = time.After(20 * time.Millisecond)
 	}
 }
