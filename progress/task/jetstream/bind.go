@@ -9,11 +9,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// bind finds the buckets, or makes them.
+// bind finds the buckets, or makes them. Its errors name the request, since one that is not permitted
+// is not answered, and fails as one that has taken too long.
 func (s *Store) bind(ctx context.Context) error {
 	account, err := s.js.AccountInfo(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("asking for the account: %w", err)
 	}
 	if account.API.Level < 1 {
 		return errors.New("the server is too old: records that expire need NATS 2.11")
@@ -73,15 +74,19 @@ func (s *Store) leaseStream() jetstream.StreamConfig {
 // stream binds a stream as it is, or makes it. Were it updated instead, each replica would
 // overwrite the settings of all others with its own.
 func (s *Store) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
+	doing := "asking for"
 	st, err := s.js.Stream(ctx, c.Name)
-	if !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return st, err
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		doing = "making"
+		st, err = s.js.CreateStream(ctx, c)
 	}
-	st, err = s.js.CreateStream(ctx, c)
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another replica was faster
-		return s.js.Stream(ctx, c.Name)
+		st, err = s.js.Stream(ctx, c.Name)
 	}
-	return st, err
+	if err != nil {
+		return nil, fmt.Errorf("%s stream %s: %w", doing, c.Name, err)
+	}
+	return st, nil
 }
 
 // subjects returns the subjects of a stream that match a filter and have a message.
