@@ -29,7 +29,7 @@ type roundRobin struct {
 // RoundTrip passes over a backend that does not take the connection. What was sent may have been
 // done, and is not sent again.
 func (b *roundRobin) RoundTrip(r *http.Request) (res *http.Response, err error) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, 1<<20))
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,8 @@ func replicaMain(ctx context.Context, args []string) int {
 
 // serve is one replica of the server. It says its address when it is ready.
 func serve(ctx context.Context, name, url, bucket string) (err error) {
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1))
+	// For ever, and soon: who stays away for longer than the lease is taken for gone.
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(lease/10))
 	if err != nil {
 		return err
 	}

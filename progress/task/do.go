@@ -334,9 +334,6 @@ func (r *Run) record() Record {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.asking > 0 {
-		record.Status = InputRequired
-	}
 	r.describe(&record)
 	return record
 }

@@ -44,7 +44,8 @@
 //     result, as in a plain call, but that of a task which its client has cancelled.
 //  6. What is running and what is kept are bounded, in number and bytes. Beyond that, and where the
 //     store cannot be reached, a call is what it would be without tasks.
-//  7. An outage of the store that is shorter than the retention loses no result and no cancel.
+//  7. An outage of the store that is shorter than the retention loses no result and no cancel; after a
+//     longer one, too, every task ends.
 //  8. Nothing about a call is sent to a client after a handle which its protocol does not allow
 //     it to follow, nor after the end.
 //  9. Nothing is started before the first task, and nothing is left when the last has expired.

@@ -267,13 +267,18 @@ func sizeOf(r *Record) int64 {
 			n += len(key) + len(text)
 		}
 	}
-	if a := r.Answer; a != nil {
-		n += len(a.Result)
-		if a.Error != nil {
-			n += len(a.Error.Message) + len(a.Error.Data)
-		}
+	if r.Answer != nil {
+		n += sizeOfAnswer(r.Answer)
 	}
 	return int64(n)
+}
+
+func sizeOfAnswer(a *Answer) int {
+	n := len(a.Result)
+	if a.Error != nil {
+		n += len(a.Error.Message) + len(a.Error.Data)
+	}
+	return n
 }
 
 // A memoryHeap has the task that expires first on top.

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -335,4 +336,71 @@ func TestNilRun(t *testing.T) {
 	if _, err := r.Fetching(ctx); err != context.Canceled {
 		t.Error(err)
 	}
+}
+
+// SPEC 11.4: a status that the store could not take comes with the next beat.
+func TestInputRequiredInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faulty{Store: new(task.Memory)}
+		tasks := task.New(task.WithStore(f))
+		r := begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			time.Sleep(10 * s)
+			answered := task.FromContext(ctx).InputRequired(ctx)
+			time.Sleep(10 * s)
+			answered() // at 20 s, in an outage
+			time.Sleep(20 * s)
+			heartbeat.Beat(ctx) // at 40 s
+			return lasting(20 * s)(ctx)
+		}))
+		for _, step := range []struct {
+			at   time.Duration
+			away bool
+			want string
+		}{
+			{5 * s, false, "working"},
+			{15 * s, false, "input_required"},
+			{16 * s, true, ""},
+			{30 * s, false, "input_required"},
+			{42 * s, false, "working"},
+			{61 * s, false, "completed"},
+		} {
+			time.Sleep(time.Until(r.Created.Add(step.at)))
+			f.away.Store(step.away)
+			got, err := serve(t, tasks, legacy, "tasks/get", params(r.ID))
+			if !step.away && (err != nil || got["status"] != step.want) {
+				t.Errorf("at %v: %v, %v", step.at, got, err)
+			}
+		}
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A store that does not answer keeps no tool from asking.
+func TestInputRequiredWithADeafStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faulty{Store: new(task.Memory)}
+		tasks := task.New(task.WithStore(f))
+		asked := make(chan time.Duration, 1)
+		begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1}, tool(timeout.NoLimits(), func(ctx context.Context) (string, error) {
+			time.Sleep(10 * s)
+			start := time.Now()
+			defer task.FromContext(ctx).InputRequired(ctx)()
+			asked <- time.Since(start)
+			return "", nil
+		}))
+		time.Sleep(5 * s)
+		f.deaf.Store(true)
+		time.Sleep(time.Minute)
+		f.deaf.Store(false)
+		if d := <-asked; d > 10*s {
+			t.Errorf("after %v", d)
+		}
+		time.Sleep(2 * time.Minute)
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour)
+	})
 }

@@ -26,6 +26,9 @@ const (
 	seenWait = time.Second
 )
 
+// tryWait bounds one attempt to store something, a large result included.
+const tryWait = time.Minute
+
 // A Run is a call that runs under [Do] and may be, or become, a task or a continuation. A nil *Run
 // is a call that stays plain: its methods do what is right for that. All are safe for
 // concurrent use.
@@ -44,7 +47,7 @@ type Run struct {
 	stopping context.CancelFunc
 	seen     chan struct{} // closed by the first request about the task
 
-	status sync.Mutex // held while the status is being stored
+	telling sync.Mutex
 
 	mu       sync.Mutex
 	state    state
@@ -120,8 +123,14 @@ func (r *Run) relay() {
 	}))
 }
 
-// tell stores the newest detail.
+// tell stores the newest detail, and whether a question is under way. What a store does not take now
+// comes with the next.
 func (r *Run) tell(ctx context.Context) error {
+	// Two at a time could leave what the slower one has seen.
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, createWait)
+	defer cancel()
 	_, err := r.tasks.change(ctx, r.owner, r.id, func(record *Record) bool {
 		return !record.Status.Final() && r.describeAnew(record)
 	})
@@ -135,11 +144,19 @@ func (r *Run) describeAnew(record *Record) bool {
 	r.describe(record)
 	r.mu.Unlock()
 	record.Updated = time.Now()
-	return record.Message != before.Message || record.Progress != before.Progress || record.Total != before.Total
+	return record.Status != before.Status ||
+		record.Message != before.Message || record.Progress != before.Progress || record.Total != before.Total
 }
 
-// describe writes the newest detail of the heartbeat into a record. The caller has the lock.
+// describe writes the newest detail of the heartbeat into a record, and whether a question of its own
+// is under way. The caller has the lock.
 func (r *Run) describe(record *Record) {
+	switch {
+	case r.asking > 0:
+		record.Status = InputRequired
+	case len(record.Questions) == 0:
+		record.Status = Working
+	}
 	detail := r.monitor.Detail()
 	if detail == nil {
 		return
@@ -177,18 +194,21 @@ func (r *Run) handed(record Record) {
 	if r.exec != nil {
 		r.relay()
 	}
-	stale := (record.Status == InputRequired) != (r.asking > 0)
 	r.mu.Unlock()
-	if stale { // a question has come, or gone, while the record was being stored
-		r.askMore(ctx, 0)
-	}
 	go r.watch(ctx, record)
 }
 
 // watch follows the record, which others may change: a client that cancels, another replica.
 func (r *Run) watch(ctx context.Context, record Record) {
 	if now := record; r.describeAnew(&now) {
-		_ = r.tell(ctx) // a beat has come while the record was being stored
+		_ = r.tell(ctx) // a beat or a question has come while the record was being stored
+	}
+	var notes chan Record
+	if r.call.Changed != nil && r.form != Continued {
+		// A client that does not read must not keep a cancel from the tool.
+		notes = make(chan Record, 1)
+		defer close(notes)
+		go r.notifyChanged(notes)
 	}
 	var wait backoff
 	for !record.Status.Final() {
@@ -196,6 +216,9 @@ func (r *Run) watch(ctx context.Context, record Record) {
 			r.cancel(ErrCancelled)
 		}
 		next, err := r.tasks.store.Wait(ctx, r.owner, r.id, record.Revision)
+		if wait.decided(err) { // nobody could fetch what it returns
+			break
+		}
 		if err != nil {
 			if r.isFinal() || !wait.sleep(ctx) {
 				return
@@ -207,7 +230,13 @@ func (r *Run) watch(ctx context.Context, record Record) {
 		if record.Status.Final() {
 			r.finalize()
 		}
-		r.notifyChanged(&record)
+		if notes != nil {
+			select {
+			case <-notes: // the newest counts
+			default:
+			}
+			notes <- record
+		}
 	}
 	r.cancel(ErrCancelled) // does nothing where the run has ended
 }
@@ -225,13 +254,13 @@ func (r *Run) isFinal() bool {
 	return r.final
 }
 
-func (r *Run) notifyChanged(record *Record) {
-	if r.call.Changed == nil || r.form == Continued {
-		return
+func (r *Run) notifyChanged(notes <-chan Record) {
+	for record := range notes {
+		func() {
+			defer func() { _ = recover() }() // what it panics with is no sign of the task
+			r.call.Changed(record.notification(r.form))
+		}()
 	}
-	defer func() { _ = recover() }() // what it panics with is no sign of the task
-	method, params := record.notification(r.form)
-	r.call.Changed(method, params)
 }
 
 // Notify calls send, which sends a progress notification or a log message for the call, unless the
@@ -300,28 +329,13 @@ func (r *Run) InputRequired(ctx context.Context) (done func()) {
 }
 
 func (r *Run) askMore(ctx context.Context, n int) {
-	// The order of what is stored is that of the calls: otherwise a slow store could leave
-	// the status of the one before the last.
-	r.status.Lock()
-	defer r.status.Unlock()
 	r.mu.Lock()
 	r.asking += n
-	asking, is := r.asking > 0, r.state == handed
+	is := r.state == handed
 	r.mu.Unlock()
-	if !is {
-		return
+	if is {
+		_ = r.tell(context.WithoutCancel(ctx))
 	}
-	_, _ = r.tasks.change(context.WithoutCancel(ctx), r.owner, r.id, func(record *Record) bool {
-		status := Working
-		if asking {
-			status = InputRequired
-		}
-		if record.Status.Final() || record.Status == status {
-			return false
-		}
-		record.Status, record.Updated = status, time.Now()
-		return true
-	})
 }
 
 // Seen waits until the client has asked for the task, or a second has passed since its handle, or
@@ -468,55 +482,75 @@ func (r *Record) respond(answers map[string]json.RawMessage) bool {
 	return true
 }
 
-// change changes the record of the task, trying again while the store cannot be reached, for as
-// long as the record would be kept. Where the record is final, the error is ErrCancelled.
+// try changes the record of the task. Where that is final, the error is ErrCancelled. It goes on
+// when the run has ended, and is bounded instead, for a store that does not answer.
+func (r *Run) try(f func(*Record) bool) (Record, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), tryWait)
+	defer cancel()
+	var final bool
+	record, err := r.tasks.change(ctx, r.owner, r.id, func(record *Record) bool {
+		final = record.Status.Final()
+		return !final && f(record)
+	})
+	if final {
+		err = ErrCancelled
+	}
+	return record, err
+}
+
+// change is try, again and again while the store cannot be reached: for as long as the record would
+// be kept, or until the run ends.
 func (r *Run) change(f func(*Record) bool) (Record, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), r.tasks.retention)
+	ctx, cancel := context.WithTimeout(r.ctx, r.tasks.retention)
 	defer cancel()
 	var wait backoff
 	for {
-		var final bool
-		record, err := r.tasks.change(ctx, r.owner, r.id, func(record *Record) bool {
-			final = record.Status.Final()
-			return !final && f(record)
-		})
-		if final {
-			return record, ErrCancelled
-		}
-		// A replicated store may not know yet what it has stored.
-		if err == nil || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUnknown) && wait.tries > 3 {
-			return record, err
-		}
-		if !wait.sleep(ctx) {
+		record, err := r.try(f)
+		if err == nil || errors.Is(err, ErrTooLarge) || wait.decided(err) || !wait.sleep(ctx) {
 			return record, err
 		}
 	}
 }
 
-// complete stores the outcome, unless the task is final already.
+// complete stores the outcome, unless the task is final already. It does not give up before a
+// Shutdown does: a record that is left behind would be working for as long as the process lives.
 func (r *Run) complete(a Answer) {
-	end := func(a Answer) error {
-		_, err := r.change(func(record *Record) bool {
-			r.describeAnew(record) // what was too soon after the message before
-			record.end(Completed, time.Now())
-			record.Answer = &a
-			if a.Error != nil {
-				record.Status, record.Message = Failed, a.Error.Message
-			} else {
-				record.readFailure()
+	size, late := sizeOfAnswer(&a), time.Now().Add(r.tasks.retention)
+	var wait backoff
+	for {
+		err := r.end(a)
+		if errors.Is(err, ErrTooLarge) {
+			a = Answer{Error: &Error{Code: CodeInternal, Message: fmt.Sprintf("the result of %d bytes is too large to be stored", size)}}
+			err = r.end(a)
+		}
+		if err != nil && !wait.decided(err) && !time.Now().Before(late) {
+			// It may be this answer alone that the store does not take.
+			err = r.end(Answer{Error: &Error{Code: CodeInternal, Message: "the result could not be stored"}})
+		}
+		if err == nil || wait.decided(err) || !wait.sleep(r.tasks.ctx) {
+			r.finalize()
+			if err != nil && !errors.Is(err, ErrCancelled) {
+				r.stopping() // nobody will learn of the end
 			}
-			return true
-		})
-		return err
+			return
+		}
 	}
-	err := end(a)
-	if errors.Is(err, ErrTooLarge) {
-		err = end(Answer{Error: &Error{Code: CodeInternal, Message: fmt.Sprintf("the result of %d bytes is too large to be stored", len(a.Result))}})
-	}
-	r.finalize()
-	if err != nil && !errors.Is(err, ErrCancelled) {
-		r.stopping() // nobody will learn of the end
-	}
+}
+
+// end tries to store an outcome.
+func (r *Run) end(a Answer) error {
+	_, err := r.try(func(record *Record) bool {
+		r.describeAnew(record) // what was too soon after the message before
+		record.end(Completed, time.Now())
+		record.Answer = &a
+		if a.Error != nil {
+			record.Status, record.Message = Failed, cut(a.Error.Message)
+		} else {
+			record.readFailure()
+		}
+		return true
+	})
+	return err
 }
 
 // over gives back what the run holds.
@@ -545,6 +579,12 @@ func (r Record) Lost(now time.Time) Record {
 type backoff struct{ tries int }
 
 func (b *backoff) reset() { b.tries = 0 }
+
+// decided reports whether another try would end as this one. A replicated store may not know yet
+// what it has stored.
+func (b *backoff) decided(err error) bool {
+	return errors.Is(err, ErrCancelled) || errors.Is(err, ErrUnknown) && b.tries > 3
+}
 
 // sleep reports false where ctx has ended.
 func (b *backoff) sleep(ctx context.Context) bool {

@@ -19,10 +19,11 @@ import (
 
 var errOutage = errors.New("no connection")
 
-// A faulty store is one that can be slow or away.
+// A faulty store is one that can be slow, away or deaf.
 type faulty struct {
 	task.Store
 	away  atomic.Bool
+	deaf  atomic.Bool   // to what it is asked while it is
 	slow  time.Duration // to create
 	tries atomic.Int32  // while it was away
 }
@@ -43,6 +44,10 @@ func (f *faulty) Get(ctx context.Context, owner, id string) (task.Record, error)
 	if f.away.Load() {
 		f.tries.Add(1)
 		return task.Record{}, errOutage
+	}
+	if f.deaf.Load() {
+		<-ctx.Done()
+		return task.Record{}, ctx.Err()
 	}
 	return f.Store.Get(ctx, owner, id)
 }
@@ -180,6 +185,223 @@ func TestOutage(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An outage that is longer than the retention leaves no task that is working for ever.
+func TestLongOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faulty{Store: new(task.Memory)}
+		tasks := task.New(task.WithStore(f), task.WithRetention(time.Minute))
+		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
+		time.Sleep(5 * s)
+		f.away.Store(true)
+		time.Sleep(time.Hour)
+		f.away.Store(false)
+		time.Sleep(6 * s)
+		got, err := serve(t, tasks, declared, "tasks/get", params(r.ID))
+		if err != nil || got["status"] != "completed" || got["result"] == nil {
+			t.Errorf("%v, %v", got, err)
+		}
+		if n := f.tries.Load(); n > 4000 {
+			t.Errorf("%d attempts in an hour", n)
+		}
+		time.Sleep(54*s - 1) // from the end of the outage on it is kept for as long as ever
+		if _, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(10 * s)
+		if _, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err == nil {
+			t.Error("it does not expire")
+		}
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// SPEC 11.7: what cannot be stored is tried until a shutdown has given up, and no longer. The bubble
+// does not end before its goroutines.
+func TestShutdownWithoutTheStore(t *testing.T) {
+	for _, end := range []string{"result", "question"} {
+		t.Run(end, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &faulty{Store: new(task.Memory)}
+				tasks := task.New(task.WithStore(f))
+				call := task.Call{Tool: "build", Client: declared, Soft: -1}
+				var err error
+				if end == "result" {
+					_, _, err = task.Do(t.Context(), tasks, call, tool(timeout.Default(), lasting(10*s)), encode)
+				} else {
+					_, _, err = task.Do(t.Context(), tasks, call, asking, encodeAsking)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(s)
+				f.away.Store(true)
+				time.Sleep(time.Minute)
+				start := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 5*s)
+				defer cancel()
+				if err := tasks.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 5*s {
+					t.Errorf("%v after %v", err, time.Since(start))
+				}
+				tries := f.tries.Load()
+				time.Sleep(time.Hour)
+				if n := f.tries.Load() - tries; n > 2 {
+					t.Errorf("%d attempts after the shutdown", n)
+				}
+			})
+		})
+	}
+}
+
+// A Shutdown that does not wait at all leaves the outcomes one attempt.
+func TestShutdownAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New()
+		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(time.Minute)))
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := tasks.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "completed" {
+			t.Errorf("%v, %v", got, err)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// An outage is one too in which the store takes questions and answers none.
+func TestDeafStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faulty{Store: new(task.Memory)}
+		tasks := task.New(task.WithStore(f))
+		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
+		time.Sleep(5 * s)
+		f.deaf.Store(true)
+		time.Sleep(5 * time.Minute)
+		f.deaf.Store(false)
+		time.Sleep(2 * time.Minute)
+		if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "completed" {
+			t.Errorf("%v, %v", got, err)
+		}
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A picky store refuses some updates.
+type picky struct {
+	task.Store
+	refuse func(task.Record) error
+}
+
+func (p *picky) Update(ctx context.Context, r task.Record) (task.Record, error) {
+	if err := p.refuse(r); err != nil {
+		return task.Record{}, err
+	}
+	return p.Store.Update(ctx, r)
+}
+
+// A task ends whatever the store makes of its answer: when the retention has passed, without it; and
+// where there is no room for the end either, as soon as there is.
+func TestRefusedAnswer(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		refuse func(r task.Record, after time.Duration) error
+		after  time.Duration // the end, at the latest
+		want   string
+	}{
+		{"the answer never", func(r task.Record, _ time.Duration) error {
+			if r.Answer != nil && r.Answer.Result != nil {
+				return errOutage
+			}
+			return nil
+		}, 10*time.Minute + 5*s, "the result could not be stored"},
+		{"no room for a while", func(r task.Record, after time.Duration) error {
+			if r.Status.Final() && after < 20*time.Minute {
+				return task.ErrTooLarge
+			}
+			return nil
+		}, 20*time.Minute + 5*s, "the result of 43 bytes is too large to be stored"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				store := &picky{new(task.Memory), func(r task.Record) error { return tc.refuse(r, time.Since(start)) }}
+				tasks := task.New(task.WithStore(store))
+				r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(s)))
+				time.Sleep(tc.after - 10*s)
+				if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "working" {
+					t.Errorf("before: %v, %v", got, err)
+				}
+				time.Sleep(10 * s)
+				got, err := serve(t, tasks, declared, "tasks/get", params(r.ID))
+				e, _ := got["error"].(map[string]any)
+				if err != nil || got["status"] != "failed" || e["message"] != tc.want {
+					t.Errorf("%v, %v", got, err)
+				}
+				if err := tasks.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A task whose record is gone stops: nobody could fetch its result.
+func TestRecordGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var gone atomic.Bool
+		tasks := task.New(task.WithStore(&forgetful{new(task.Memory), &gone}))
+		stopped := make(chan error, 1)
+		begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			stopped <- context.Cause(ctx)
+			return "", nil
+		}))
+		time.Sleep(s)
+		gone.Store(true)
+		start := time.Now()
+		if err := <-stopped; !errors.Is(err, task.ErrCancelled) || time.Since(start) < 500*time.Millisecond || time.Since(start) > 10*s {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A forgetful store is one whose records somebody removes. Its waits look every second.
+type forgetful struct {
+	task.Store
+	gone *atomic.Bool
+}
+
+func (f *forgetful) Get(ctx context.Context, owner, id string) (task.Record, error) {
+	if f.gone.Load() {
+		return task.Record{}, task.ErrUnknown
+	}
+	return f.Store.Get(ctx, owner, id)
+}
+
+func (f *forgetful) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
+	for {
+		r, err := f.Get(ctx, owner, id)
+		if err != nil || r.Revision != after {
+			return r, err
+		}
+		select {
+		case <-time.After(s):
+		case <-ctx.Done():
+			return task.Record{}, ctx.Err()
+		}
 	}
 }
 

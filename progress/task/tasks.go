@@ -27,6 +27,8 @@ type Tasks struct {
 	retention  time.Duration
 	maxRunning int64
 	permits    *semaphore.Weighted
+	ctx        context.Context // ends when a Shutdown has given up
+	giveUp     context.CancelFunc
 
 	mu        sync.Mutex
 	live      map[string]*Run   // what runs here and has a handle, by id
@@ -80,13 +82,14 @@ func New(opts ...Option) *Tasks {
 		t.maxRunning = DefaultMaxRunning
 	}
 	t.permits = semaphore.NewWeighted(t.maxRunning)
+	t.ctx, t.giveUp = context.WithCancel(context.Background())
 	return t
 }
 
 // Shutdown aborts what runs as a task or a continuation, with [toolcall.ErrShutdown] as the cause,
 // and waits until the outcomes are stored, or ctx ends; then the error says how many are not, and
-// errors.Is finds the cause of ctx in it. Calls that come later stay plain. What is stored can
-// still be read.
+// errors.Is finds the cause of ctx in it, and those that the store does not take at once when they
+// come are given up. Calls that come later stay plain. What is stored can still be read.
 func (t *Tasks) Shutdown(ctx context.Context) error {
 	t.mu.Lock()
 	t.closed = true
@@ -110,6 +113,7 @@ func (t *Tasks) Shutdown(ctx context.Context) error {
 	if open == 0 {
 		return nil // also where ctx has ended at the same time
 	}
+	t.giveUp()
 	return fmt.Errorf("task: outcomes that are not stored: %d: %w", open, context.Cause(ctx))
 }
 

@@ -221,10 +221,15 @@ func (r *Record) readFailure() {
 			texts = append(texts, c.Text)
 		}
 	}
-	r.IsError, r.Failure = true, strings.Join(texts, "\n")
-	if len(r.Failure) > maxFailure {
-		r.Failure = strings.ToValidUTF8(r.Failure[:maxFailure], "") + "..."
+	r.IsError, r.Failure = true, cut(strings.Join(texts, "\n"))
+}
+
+// cut cuts the text of a failure for a status message.
+func cut(text string) string {
+	if len(text) <= maxFailure {
+		return text
 	}
+	return strings.ToValidUTF8(text[:maxFailure], "") + "..."
 }
 
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -374,4 +376,64 @@ func TestChanged(t *testing.T) {
 			})
 		})
 	}
+}
+
+// SPEC 7.5, 11.5: a client that does not read its notifications can cancel all the same.
+func TestChangedBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads := make(chan struct{})
+		tasks := task.New()
+		stopped := make(chan time.Time, 1)
+		var notes []any
+		r := begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1, Changed: func(_ string, params map[string]any) {
+			<-reads
+			notes = append(notes, params["status"])
+		}}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			heartbeat.BeatWith(ctx, "main.go")
+			<-ctx.Done()
+			stopped <- time.Now()
+			return "", nil
+		}))
+		time.Sleep(5 * s)
+		at := time.Now()
+		if _, err := serve(t, tasks, legacy, "tasks/cancel", params(r.ID)); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(s)
+		select {
+		case when := <-stopped:
+			if !when.Equal(at) {
+				t.Errorf("%v after the cancel", when.Sub(at))
+			}
+		default:
+			t.Error("the tool runs on")
+		}
+		close(reads)
+		synctest.Wait()
+		if fmt.Sprint(notes) != "[working cancelled]" {
+			t.Errorf("%v", notes)
+		}
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The message of an error is all there, and in the status as much of it as of a failed result.
+func TestLongError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := task.New()
+		long := strings.Repeat("ä", 20<<10)
+		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
+			return "", &task.Error{Code: -32000, Message: long}
+		}))
+		time.Sleep(s)
+		got, err := serve(t, tasks, declared, "tasks/get", params(r.ID))
+		if err != nil || got["statusMessage"] != strings.Repeat("ä", 8<<10)+"..." {
+			t.Errorf("%.40v, %v", got["statusMessage"], err)
+		}
+		if e, _ := got["error"].(map[string]any); e["message"] != long {
+			t.Errorf("%.40v", e)
+		}
+	})
 }

@@ -9,67 +9,84 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// bind finds the buckets, or makes them.
+// bind finds the buckets, or makes them. Its errors name the request, since one that is not permitted
+// is not answered, and fails as one that has taken too long.
 func (s *Store) bind(ctx context.Context) error {
 	account, err := s.js.AccountInfo(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("asking for the account: %w", err)
 	}
 	if account.API.Level < 1 {
 		return errors.New("the server is too old: records that expire need NATS 2.11")
 	}
-	if s.tasks, s.leases, err = s.streams(ctx); err != nil {
+	if s.tasks, err = s.stream(ctx, s.taskStream()); err != nil {
 		return err
 	}
-	if c := s.tasks.CachedInfo().Config; !c.AllowMsgTTL || c.MaxMsgsPerSubject != 1 || c.AllowDirect {
-		return fmt.Errorf("there is a stream %s that was made by something else: want allow_msg_ttl, max_msgs_per_subject 1 and no allow_direct", c.Name)
+	if s.leases, err = s.stream(ctx, s.leaseStream()); err != nil {
+		return err
 	}
-	c := s.leases.CachedInfo().Config
-	if c.MaxAge < time.Second || c.MaxMsgsPerSubject != 1 {
-		return fmt.Errorf("there is a stream %s that was made by something else: want a max_age of 1s or more, and max_msgs_per_subject 1", c.Name)
+	c := s.tasks.CachedInfo().Config
+	if !c.AllowMsgTTL || c.MaxMsgsPerSubject != 1 || c.AllowDirect || c.MaxAge != 0 || c.Discard != jetstream.DiscardNew || c.DenyPurge {
+		return fmt.Errorf("there is a stream %s that was made by something else: want allow_msg_ttl, max_msgs_per_subject 1, discard new, and no allow_direct, max_age or deny_purge", c.Name)
+	}
+	c = s.leases.CachedInfo().Config
+	if c.MaxAge < time.Second || c.MaxMsgsPerSubject != 1 || c.AllowDirect || c.DenyPurge {
+		return fmt.Errorf("there is a stream %s that was made by something else: want a max_age of 1s or more, max_msgs_per_subject 1, and no allow_direct or deny_purge", c.Name)
+	}
+	results, err := s.js.Stream(ctx, "OBJ_"+s.bucket+resultSuffix)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound): // until there is a large one
+	case err != nil:
+		return err
+	case results.CachedInfo().Config.MaxAge == 0:
+		return fmt.Errorf("there is a stream %s that was made by something else: want a max_age", results.CachedInfo().Config.Name)
 	}
 	s.lease = c.MaxAge
 	s.kv, err = s.js.KeyValue(ctx, s.bucket)
 	return err
 }
 
-// streams binds the streams of the buckets, or makes them.
-func (s *Store) streams(ctx context.Context) (_, _ jetstream.Stream, err error) {
-	base := jetstream.StreamConfig{
+// bucketStream is the stream of a bucket of this package.
+func (s *Store) bucketStream(bucket, description string) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: "KV_" + bucket, Subjects: []string{"$KV." + bucket + ".>"}, Description: description,
 		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1, Discard: jetstream.DiscardNew,
+		// The leases in files too: a bucket in memory is gone when the server is restarted.
 		Storage: jetstream.FileStorage, Replicas: s.replicas, AllowRollup: true, DenyDelete: true,
 		// A direct read may be answered by a server that is behind, and a client may go from one
 		// replica to the next faster than that catches up.
 		AllowDirect: false,
 	}
-	tasks := base
-	tasks.Name, tasks.Subjects, tasks.Description = "KV_"+s.bucket, []string{s.subject(">")}, "tasks of MCP servers"
-	tasks.AllowMsgTTL, tasks.Duplicates, tasks.MaxMsgs, tasks.MaxBytes = true, 2*time.Minute, s.maxTasks, s.maxBytes
-	leases := base
-	// In files too: a bucket in memory is gone when the server is restarted.
-	leases.Name, leases.Subjects, leases.Description = "KV_"+s.bucket+leaseSuffix, []string{s.leaseSubject(">")}, "leases of the replicas of MCP servers"
-	leases.MaxAge, leases.Duplicates = s.lease, min(s.lease, 2*time.Minute)
+}
 
-	t, err := s.stream(ctx, tasks)
-	if err != nil {
-		return nil, nil, err
-	}
-	l, err := s.stream(ctx, leases)
-	return t, l, err
+func (s *Store) taskStream() jetstream.StreamConfig {
+	c := s.bucketStream(s.bucket, "tasks of MCP servers")
+	c.AllowMsgTTL, c.Duplicates, c.MaxBytes = true, 2*time.Minute, s.maxBytes
+	return c
+}
+
+func (s *Store) leaseStream() jetstream.StreamConfig {
+	c := s.bucketStream(s.bucket+leaseSuffix, "leases of the replicas of MCP servers")
+	c.MaxAge, c.Duplicates = s.lease, min(s.lease, 2*time.Minute)
+	return c
 }
 
 // stream binds a stream as it is, or makes it. Were it updated instead, each replica would
 // overwrite the settings of all others with its own.
 func (s *Store) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
+	doing := "asking for"
 	st, err := s.js.Stream(ctx, c.Name)
-	if !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return st, err
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		doing = "making"
+		st, err = s.js.CreateStream(ctx, c)
 	}
-	st, err = s.js.CreateStream(ctx, c)
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another replica was faster
-		return s.js.Stream(ctx, c.Name)
+		st, err = s.js.Stream(ctx, c.Name)
 	}
-	return st, err
+	if err != nil {
+		return nil, fmt.Errorf("%s stream %s: %w", doing, c.Name, err)
+	}
+	return st, nil
 }
 
 // subjects returns the subjects of a stream that match a filter and have a message.

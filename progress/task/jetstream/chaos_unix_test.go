@@ -38,13 +38,12 @@ func init() { children["chaos"] = chaosWorker }
 // and says the id of each.
 func chaosWorker() error {
 	js, err := dial(os.Getenv("CHAOS_URL"))
-	if err != nil {
-		return err
+	for ; err != nil; js, err = dial(os.Getenv("CHAOS_URL")) { // the server may be away just now
+		time.Sleep(50 * time.Millisecond)
 	}
 	defer js.Conn().Close()
 	var store *taskjetstream.Store
 	for {
-		// The server may be away just now.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		store, err = taskjetstream.Open(ctx, js)
 		cancel()

@@ -104,6 +104,7 @@ func TestCluster(t *testing.T) {
 			return open(t, c[1].ClientURL(), o...), open(t, c[2].ClientURL(), o...)
 		})
 	})
+	t.Run("a bucket that is full", func(t *testing.T) { testFull(t, c[0].ClientURL(), taskjetstream.WithReplicas(3)) })
 	t.Run("a leader that is gone", func(t *testing.T) { testLeaderGone(t, c) })
 }
 

@@ -23,7 +23,8 @@
 //   - The object store with "-results" has the results above 256 KiB. Those expire with their task, or
 //     at most a lease and the time of their storing later.
 //
-// Who may read these streams can read every task. The server must be 2.11 or newer.
+// Who may read these streams can read every task. The server must be 2.11 or newer. A bucket that was
+// made beforehand, with other settings, is refused by [Open] where they would lose tasks.
 //
 // # Replicas that are gone
 //
@@ -35,12 +36,17 @@
 //
 // # Outages
 //
-// While NATS cannot be reached, tools run on, and what is to be stored is tried again until the retention
-// is over. A replica judges another only after it has itself renewed its lease without a failure
+// While NATS cannot be reached, tools run on, and an outcome is tried again until it is stored. A replica judges another only after it has itself renewed its lease without a failure
 // for as long as a lease lasts, so that the others have time to come back after an outage. Let the
 // connection of a replica reconnect for ever (nats.MaxReconnects(-1)) and soon (nats.ReconnectWait
 // far below the lease): one that stays away for longer than the lease while others are connected is
 // taken for gone.
+//
+// # Clocks
+//
+// Leases and the removal of what has expired go by the servers' clock. But when a result expires is
+// written by the replica that ran the task, and read by all: one whose clock is ahead takes it for
+// expired by so much earlier.
 //
 // # Guarantees
 //

@@ -10,18 +10,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// live renews the lease and looks for replicas that are gone, until the store is closed.
+// live renews the lease until the store is closed. It does nothing else that could make a renewal
+// late.
 func (s *Store) live() {
-	tick := time.NewTicker(s.lease / 3)
-	defer tick.Stop()
 	failing := false
-	for {
-		select {
-		case <-tick.C:
-		case <-s.ctx.Done():
-			return
-		}
-		err := s.renew(s.ctx)
+	s.every(func() {
+		err := s.renew(s.ctx, min(s.lease/3, callWait))
 		if s.ctx.Err() != nil {
 			return
 		}
@@ -31,16 +25,33 @@ func (s *Store) live() {
 		case err == nil && failing:
 			s.log.Info("the lease is renewed again", "bucket", s.bucket, "replica", s.replica)
 		}
-		if failing = err != nil; failing {
-			if missing(err) { // or nobody answers at all
-				call, cancel := context.WithTimeout(s.ctx, callWait)
-				_, _, _ = s.streams(call)
-				cancel()
-			}
-			continue
+		if failing = err != nil; failing && missing(err) { // or nobody answers at all
+			call, cancel := context.WithTimeout(s.ctx, callWait)
+			defer cancel()
+			_, _ = s.stream(call, s.leaseStream())
 		}
+	})
+}
+
+// tidy removes what nobody knows and fails what nobody runs, until the store is closed.
+func (s *Store) tidy() {
+	s.every(func() {
 		s.forget(s.ctx)
 		s.sweep(s.ctx)
+	})
+}
+
+// every calls f three times per lease until the store is closed.
+func (s *Store) every(f func()) {
+	tick := time.NewTicker(s.lease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			f()
+		case <-s.ctx.Done():
+			return
+		}
 	}
 }
 
@@ -48,22 +59,29 @@ func missing(err error) bool {
 	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
-// renew renews the lease, and keeps account of how that goes.
-func (s *Store) renew(ctx context.Context) error {
-	call, cancel := context.WithTimeout(ctx, min(s.lease/3, callWait))
+// renew renews the lease within a time, and keeps account of how that goes.
+func (s *Store) renew(ctx context.Context, within time.Duration) error {
+	call, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	sent := time.Now()
-	_, err := s.js.PublishMsg(call, &nats.Msg{Subject: s.leaseSubject(s.replica)})
+	sent, subject := time.Now(), s.leaseSubject(s.replica)
+	// It asks again, twice, where no stream answers, and that has to fit.
+	soon := jetstream.WithRetryWait(min(s.lease/12, jetstream.DefaultPubRetryWait))
+	ack, err := s.js.PublishMsg(call, &nats.Msg{Subject: subject}, soon, jetstream.WithExpectLastSequencePerSubject(s.leased))
+	lapsed := conflict(err)
+	if lapsed {
+		ack, err = s.js.PublishMsg(call, &nats.Msg{Subject: subject}, soon)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		s.since, s.swept = time.Time{}, false
+		s.since, s.swept = time.Time{}, time.Time{}
 		return err
 	}
-	// An outage, one that was so short that the renewal has only waited for its end, or this process
-	// was suspended.
-	if s.since.IsZero() || time.Since(sent) > max(s.lease/6, 500*time.Millisecond) || sent.Sub(s.renewed) > s.lease {
-		s.since, s.swept = time.Now(), false
+	s.leased = ack.Sequence
+	// An outage, one that was so short that the renewal has only waited for its end, or the lease had
+	// ended, as after this machine was suspended: those of others may have, too.
+	if s.since.IsZero() || time.Since(sent) > max(s.lease/6, 500*time.Millisecond) || lapsed {
+		s.since, s.swept = time.Now(), time.Time{}
 	}
 	s.renewed = sent
 	return nil
@@ -81,7 +99,8 @@ func (s *Store) settled() bool {
 // gone reports whether a replica has no lease. What is not known for certain is no.
 //
 // A replica has its lease before its first task. So whoever has read a task, and then finds no
-// lease, knows that it has ended since.
+// lease, knows that it has ended since. Where that of this replica is not there as it left it, all
+// leases may have ended together, and nothing is certain.
 func (s *Store) gone(ctx context.Context, replica string) bool {
 	if replica == s.replica || !s.settled() {
 		return false
@@ -89,33 +108,48 @@ func (s *Store) gone(ctx context.Context, replica string) bool {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
 	_, err := s.leases.GetLastMsgForSubject(call, s.leaseSubject(replica))
-	return errors.Is(err, jetstream.ErrMsgNotFound)
+	if !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false
+	}
+	own, err := s.leases.GetLastMsgForSubject(call, s.leaseSubject(s.replica))
+	if err != nil || !s.settled() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return own.Sequence == s.leased
 }
 
+// sweepAll is how many leases pass between two looks at the replicas of all tasks. The others are at
+// those that had a lease the last time, and miss one that had its lease for less than that.
+const sweepAll = 10
+
 // sweep fails the tasks of replicas that are gone: of those that had a lease the last time and
-// have none now, and after a start or an outage of all.
+// have none now, and now and then, as after a start or an outage, of all.
 func (s *Store) sweep(ctx context.Context) {
 	if !s.settled() {
 		return
 	}
+	begun := time.Now()
 	s.mu.Lock()
-	swept, known := s.swept, s.known
+	since, known := s.since, s.known
+	all := s.swept.IsZero() || begun.Sub(s.swept) > sweepAll*s.lease
 	s.mu.Unlock()
 	suspects := make(map[string]bool)
-	if swept {
-		for replica := range known {
-			suspects[replica] = true
-		}
-	} else {
-		all, err := s.subjects(ctx, "KV_"+s.bucket, s.subject(">"))
+	if all {
+		tasks, err := s.subjects(ctx, "KV_"+s.bucket, s.subject(">"))
 		if err != nil {
 			return
 		}
-		for subject := range all {
+		for subject := range tasks {
 			if _, id, ok := strings.Cut(s.keyIn(subject), "."); ok {
 				replica, _, _ := strings.Cut(id, ".")
 				suspects[replica] = true
 			}
+		}
+	} else {
+		for replica := range known {
+			suspects[replica] = true
 		}
 	}
 	// After the tasks, see gone.
@@ -136,12 +170,12 @@ func (s *Store) sweep(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = alive
-	if !s.since.IsZero() {
-		s.swept = s.swept || done
+	if all && done && s.since.Equal(since) {
+		s.swept = begun
 	}
 }
 
-// bury fails what a replica has left unfinished.
+// bury fails what a replica has left unfinished, and reports whether nothing is left.
 func (s *Store) bury(ctx context.Context, replica string) bool {
 	left, err := s.subjects(ctx, "KV_"+s.bucket, s.subject("*."+replica+".*"))
 	if err != nil {
@@ -149,8 +183,8 @@ func (s *Store) bury(ctx context.Context, replica string) bool {
 	}
 	done := true
 	for subject := range left {
-		k := key{name: s.keyIn(subject), replica: replica}
-		if _, err := s.get(ctx, k, s.gone); err != nil && !unknown(err) {
+		r, err := s.get(ctx, key{name: s.keyIn(subject), replica: replica}, s.gone)
+		if !unknown(err) && (err != nil || !r.Status.Final()) {
 			done = false
 		}
 	}

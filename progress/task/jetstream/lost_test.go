@@ -345,7 +345,7 @@ func TestOutageOfLeases(t *testing.T) {
 func TestEmptyAfterRetention(t *testing.T) {
 	t.Parallel()
 	url := startServer(t, -1, t.TempDir()).ClientURL()
-	tasks := task.New(task.WithStore(open(t, url, taskjetstream.WithLease(lease))), task.WithRetention(6*time.Second))
+	tasks := task.New(task.WithStore(open(t, url, taskjetstream.WithLease(lease))), task.WithRetention(10*time.Second))
 	large := strings.Repeat("x", 2<<20)
 	var ids []string
 	for _, text := range []string{"small", large} {
@@ -362,7 +362,7 @@ func TestEmptyAfterRetention(t *testing.T) {
 	js := connect(t, url)
 	for _, name := range []string{"KV_" + taskjetstream.DefaultBucket, "OBJ_" + taskjetstream.DefaultBucket + "-results"} {
 		var left uint64
-		eventually(t, slack, func() bool {
+		eventually(t, 2*slack, func() bool {
 			st, err := js.Stream(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)

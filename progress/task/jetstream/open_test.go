@@ -28,11 +28,36 @@ func TestOpenErrors(t *testing.T) {
 	if _, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "forever-leases"}); err != nil {
 		t.Fatal(err)
 	}
+	// Streams as this package makes them, but for one setting each.
+	sound := jetstream.StreamConfig{MaxMsgsPerSubject: 1, AllowMsgTTL: true, Discard: jetstream.DiscardNew, AllowRollup: true}
+	for name, change := range map[string]func(*jetstream.StreamConfig){
+		"KV_ages":          func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"KV_discards":      func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld },
+		"KV_direct":        func(c *jetstream.StreamConfig) { c.AllowDirect = true },
+		"KV_stays":         func(c *jetstream.StreamConfig) { c.DenyPurge, c.AllowRollup = true, false },
+		"KV_behind-leases": func(c *jetstream.StreamConfig) { c.MaxAge, c.AllowDirect = time.Minute, true },
+		"KV_kept-leases":   func(c *jetstream.StreamConfig) { c.MaxAge, c.DenyPurge, c.AllowRollup = time.Minute, true, false },
+		"OBJ_old-results":  func(*jetstream.StreamConfig) {},
+	} {
+		c := sound
+		c.Name, c.Subjects = name, []string{"$" + strings.Replace(name, "_", ".", 1) + ".>"}
+		change(&c)
+		if _, err := js.CreateStream(ctx, c); err != nil {
+			t.Fatal(name, err)
+		}
+	}
 	for _, tc := range []struct {
 		name string
 		opt  taskjetstream.Option
 		want string
 	}{
+		{"tasks that end by their age", taskjetstream.WithBucket("ages"), "KV_ages that was made by something else"},
+		{"tasks that make room for others", taskjetstream.WithBucket("discards"), "KV_discards that was made by something else"},
+		{"tasks from a server that is behind", taskjetstream.WithBucket("direct"), "KV_direct that was made by something else"},
+		{"tasks that cannot be purged", taskjetstream.WithBucket("stays"), "KV_stays that was made by something else"},
+		{"leases from a server that is behind", taskjetstream.WithBucket("behind"), "KV_behind-leases that was made by something else"},
+		{"leases that cannot be given up", taskjetstream.WithBucket("kept"), "KV_kept-leases that was made by something else"},
+		{"results that never expire", taskjetstream.WithBucket("old"), "OBJ_old-results that was made by something else"},
 		{"no bucket", taskjetstream.WithBucket(""), `bucket "": want up to 100 letters`},
 		{"a subject for a bucket", taskjetstream.WithBucket("a.b"), `bucket "a.b": want up to 100 letters`},
 		{"no replicas", taskjetstream.WithReplicas(0), "0 replicas: want 1 to 5"},

@@ -46,12 +46,13 @@ func WithReplicas(n int) Option { return optionFunc(func(s *settings) { s.replic
 func WithLease(d time.Duration) Option { return optionFunc(func(s *settings) { s.lease = d }) }
 
 // WithMaxTasks bounds the tasks that are kept, running and finished, of all replicas together:
-// [DefaultMaxTasks] unless given. Beyond it calls stay plain. It applies to what this [Open] makes.
+// [DefaultMaxTasks] unless given. Where there are as many, calls of this replica stay plain; calls that
+// come at the same time may all be the last one.
 func WithMaxTasks(n int) Option { return optionFunc(func(s *settings) { s.maxTasks = int64(n) }) }
 
 // WithMaxBytes bounds each of the buckets of tasks and results; without it only the server's own
-// limits do. Beyond it calls stay plain, and a large result is too large. It applies to what
-// this [Open] makes.
+// limits do. Beyond seven eighths of it calls stay plain, so that what is there can end; a result for
+// which there is no room is too large. It applies to what this [Open] makes.
 func WithMaxBytes(n int64) Option { return optionFunc(func(s *settings) { s.maxBytes = n }) }
 
 // WithMaxResult bounds the bytes of one result, [DefaultMaxResult] unless given. A larger one fails

@@ -1,6 +1,7 @@
 package taskjetstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -36,9 +37,10 @@ type Store struct {
 	done   sync.WaitGroup
 
 	mu       sync.Mutex
+	leased   uint64    // the revision of the lease
 	renewed  time.Time // the newest renewal of the lease, as it was sent
 	since    time.Time // from then on no renewal has failed or been late
-	swept    bool      // every task was looked at since then
+	swept    time.Time // every task was looked at since then, zero if not since
 	known    map[string]bool
 	orphans  []string                  // keys of records that may have been created and are nobody's
 	bells    map[string]map[*bell]bool // of those who wait for tasks of this replica, by key
@@ -64,14 +66,15 @@ func Open(ctx context.Context, js jetstream.JetStream, opts ...Option) (*Store, 
 		settings: set, js: js, conn: js.Conn(), replica: strings.ToLower(rand.Text()[:16]),
 		known: make(map[string]bool), bells: make(map[string]map[*bell]bool),
 	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.bind(ctx); err != nil {
 		return nil, fmt.Errorf("taskjetstream: bucket %q: %w", s.bucket, err)
 	}
-	if err := s.renew(ctx); err != nil {
+	if err := s.renew(ctx, callWait); err != nil {
 		return nil, fmt.Errorf("taskjetstream: lease in bucket %q: %w", s.bucket+leaseSuffix, err)
 	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.done.Go(s.live)
+	s.done.Go(s.tidy)
 	return s, nil
 }
 
@@ -106,6 +109,12 @@ func (s *Store) Create(ctx context.Context, r task.Record) (task.Record, error) 
 	if !ok {
 		return task.Record{}, fmt.Errorf("taskjetstream: id %q: want letters, digits, - and _", r.ID)
 	}
+	if s.ctx.Err() != nil { // without a lease the others would take it for lost
+		return task.Record{}, errClosed
+	}
+	if full, err := s.full(ctx); err != nil || full {
+		return task.Record{}, cmp.Or(err, task.ErrFull)
+	}
 	out, err := s.put(ctx, k, r, 0)
 	switch {
 	case err == nil, errors.Is(err, task.ErrConflict), errors.Is(err, task.ErrTooLarge):
@@ -118,6 +127,24 @@ func (s *Store) Create(ctx context.Context, r task.Record) (task.Record, error) 
 		s.mu.Unlock()
 	}
 	return out, err
+}
+
+// full reports whether there is no room for another task. It is not left to the server to say so:
+// one of several refuses even to replace a message where a bound is reached, and what is there could
+// not end. So a part of the bytes stays free for that.
+func (s *Store) full(ctx context.Context) (bool, error) {
+	call, cancel := context.WithTimeout(ctx, callWait)
+	defer cancel()
+	st, err := s.stream(call, s.taskStream()) // should somebody have deleted it, it is made anew
+	switch {
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case err != nil:
+		return false, fmt.Errorf("taskjetstream: %w", err)
+	}
+	info := st.CachedInfo()
+	most := info.Config.MaxBytes
+	return info.State.Msgs >= uint64(s.maxTasks) || most > 0 && info.State.Bytes > uint64(most-most/8), nil
 }
 
 // Get returns a record of an owner.
@@ -223,6 +250,7 @@ func (s *Store) put(ctx context.Context, k key, r task.Record, revision uint64) 
 		return task.Record{}, fmt.Errorf("taskjetstream: %w", err)
 	}
 	if int64(len(body)) > s.conn.MaxPayload()-headerRoom {
+		s.dropAnswer(ctx, in.Object)
 		return task.Record{}, task.ErrTooLarge
 	}
 	opts := []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(revision)}
@@ -241,7 +269,7 @@ func (s *Store) put(ctx context.Context, k key, r task.Record, revision uint64) 
 	}
 	if api := (*jetstream.APIError)(nil); errors.As(err, &api) {
 		switch {
-		case api.ErrorCode == codeConflict, api.ErrorCode == codeConflictReplicated:
+		case conflict(err):
 			err = task.ErrConflict
 		case api.ErrorCode == codeTooLarge:
 			err = task.ErrTooLarge
@@ -254,6 +282,11 @@ func (s *Store) put(ctx context.Context, k key, r task.Record, revision uint64) 
 		}
 	}
 	return task.Record{}, fmt.Errorf("taskjetstream: %w", err)
+}
+
+func conflict(err error) bool {
+	api := (*jetstream.APIError)(nil)
+	return errors.As(err, &api) && (api.ErrorCode == codeConflict || api.ErrorCode == codeConflictReplicated)
 }
 
 func noRoom(e *jetstream.APIError) bool {

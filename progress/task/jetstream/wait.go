@@ -37,15 +37,18 @@ func (s *Store) Wait(ctx context.Context, owner, id string, after uint64) (task.
 	if !ok {
 		return task.Record{}, task.ErrUnknown
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.ctx, func() { cancel(errClosed) })()
 	b := &bell{make(chan struct{}, 1)}
 	var watched atomic.Bool
 	if k.replica == s.replica {
 		defer s.listen(k.name, b)()
 		watched.Store(true)
 	} else {
-		one, cancel := context.WithCancel(ctx)
-		defer cancel()
-		go s.watch(one, k.name, func() { watched.Store(true); b.ring() }, func(string) { b.ring() })
+		s.start(func() {
+			s.watch(ctx, k.name, func() { watched.Store(true); b.ring() }, func(string) { b.ring() })
+		})
 	}
 	look := time.NewTimer(0)
 	defer look.Stop()
@@ -77,9 +80,16 @@ func (s *Store) Wait(ctx context.Context, owner, id string, after uint64) (task.
 		case <-look.C:
 		case <-ctx.Done():
 			return task.Record{}, context.Cause(ctx)
-		case <-s.ctx.Done():
-			return task.Record{}, errClosed
 		}
+	}
+}
+
+// start runs f, for which Close waits. A store that is closed starts nothing.
+func (s *Store) start(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() == nil {
+		s.done.Go(f)
 	}
 }
 
