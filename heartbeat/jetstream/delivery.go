@@ -30,7 +30,7 @@ type delivery struct {
 	mu            sync.Mutex
 	busy          bool          // something is being sent
 	freed         chan struct{} // closed when busy ends; made by who waits for that
-	settling      bool          // the outcome is being sent, so renewals are not any more
+	settling      bool          // the outcome is being sent, and no renewal begins any more
 	over          error         // nil during the lease, then ErrMsgAlreadyAckd or ErrLeaseLost
 	until         time.Time     // the lease is relied upon until then
 	cancelRenewal func()        // of the one that is being sent
@@ -94,7 +94,7 @@ func (d *delivery) renew() {
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err != nil || d.over != nil || d.settling {
+	if err != nil || d.over != nil {
 		return // in the first case expire follows
 	}
 	d.until = sent.Add(d.w.sure())
@@ -151,6 +151,9 @@ func (d *delivery) acquire(ctx context.Context) error {
 	}
 	if d.isOver() {
 		return d.over
+	}
+	if ctx.Err() != nil { // of a renewal, since the outcome was sent
+		return context.Cause(ctx)
 	}
 	d.busy = true
 	return nil

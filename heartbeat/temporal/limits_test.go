@@ -38,6 +38,7 @@ func TestLimits(t *testing.T) {
 		{"neither", 0, 0, nil, is(0, 0, 7*time.Second)},
 		{"a HeartbeatTimeout", time.Second, 0, nil, is(0, time.Second, 7*time.Second)},
 		{"a short deadline", time.Second, 2 * time.Second, nil, is(1800*time.Millisecond, time.Second, 175*time.Millisecond)},
+		{"an odd deadline", time.Second, 2*time.Second + 400*time.Microsecond, nil, is(1800*time.Millisecond, time.Second, 175*time.Millisecond)},
 		{"a long deadline", 30 * time.Second, time.Hour, nil, is(time.Hour-8*time.Second, 30*time.Second, 7*time.Second)},
 		{"a HeartbeatTimeout beyond the deadline", time.Minute, 10 * time.Second, nil, is(9*time.Second, 9*time.Second, 875*time.Millisecond)},
 		{"a Config with an idle limit", time.Second, time.Hour, []hbtemporal.Option{limits{Idle: time.Minute}}, is(time.Hour-8*time.Second, time.Minute, 7*time.Second)},

@@ -181,6 +181,34 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// What came first is the outcome: a limit, though the worker stops in the grace. And about an
+// activity that the service or the worker has ended nothing more is sent.
+func TestEndsInTheGrace(t *testing.T) {
+	for _, tt := range []struct {
+		idle time.Duration
+		want string
+	}{{time.Second, "idle"}, {2 * time.Second, ""}} {
+		bubble(t, func(t *testing.T) {
+			a := &attempt{Info: activity.Info{HeartbeatTimeout: time.Minute}, Context: func(ctx context.Context) context.Context {
+				ctx, cancel := context.WithCancelCause(ctx)
+				time.AfterFunc(1500*time.Millisecond, func() { cancel(worker.ErrWorkerShutdown) })
+				return ctx
+			}}
+			_, err := a.run(func(ctx context.Context, _ record) (any, error) {
+				heartbeat.BeatWith(ctx, "half")
+				time.Sleep(1700 * time.Millisecond)
+				return nil, ctx.Err()
+			}, timeout.Config{Idle: tt.idle})
+			if o, _ := hbtemporal.OutcomeOf(err); o.Kind != tt.want || tt.want == "" && err != worker.ErrWorkerShutdown {
+				t.Errorf("got %v", err)
+			}
+			if all := a.heartbeats(); len(all) != 0 {
+				t.Errorf("sent %v", all)
+			}
+		})
+	}
+}
+
 // An activity that was not even called, because the worker stops or the like, is not done.
 func TestNeverStarted(t *testing.T) {
 	for _, cause := range []error{worker.ErrWorkerShutdown, activity.ErrActivityPaused, temporal.NewCanceledError()} {
@@ -220,8 +248,11 @@ func TestLastAttempt(t *testing.T) {
 		{"StartToCloseTimeout", activity.Info{}, 0, hour, nil, stuck("half", nil), false},
 		{"StartToCloseTimeout is shorter", activity.Info{ScheduleToCloseTimeout: 2 * hour}, 0, hour, nil, stuck("half", nil), false},
 		{"a policy's total is shorter", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, []hbtemporal.Option{timeout.Config{Total: hour / 2}}, stuck("half", nil), false},
+		{"a policy's total leaves a little", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, []hbtemporal.Option{timeout.Config{Total: 58 * time.Minute}}, stuck("half", nil), false},
+		{"a policy's total leaves little of a short one", activity.Info{ScheduleToCloseTimeout: 20 * time.Second}, 0, 20 * time.Second,
+			[]hbtemporal.Option{timeout.Config{Total: 15 * time.Second}}, stuck("half", nil), false},
 		{"idle", activity.Info{ScheduleToCloseTimeout: hour, HeartbeatTimeout: time.Minute}, 0, hour, nil, stuck("half", nil), false},
-		{"idle, with nothing left", activity.Info{ScheduleToCloseTimeout: time.Minute, HeartbeatTimeout: 53 * time.Second}, 0, time.Minute, nil, stuck("half", nil), false},
+		{"idle, with nothing left", activity.Info{ScheduleToCloseTimeout: time.Minute, HeartbeatTimeout: 53500 * time.Millisecond}, 0, time.Minute, nil, stuck("half", nil), false},
 		{"local", activity.Info{ScheduleToCloseTimeout: hour, IsLocalActivity: true}, 0, hour, nil, stuck("half", nil), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -324,7 +355,8 @@ func TestLargePartialResult(t *testing.T) {
 			a := &attempt{Left: time.Second}
 			_, err := a.run(stuck(v, nil), hbtemporal.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			o, ok := hbtemporal.OutcomeOf(overTheWire(err))
-			if !ok || o.Kind != "total" || o.Partial(new(any)) != temporal.ErrNoData || !strings.Contains(log.String(), "partial result") {
+			if !ok || o.Kind != "total" || o.Partial(new(any)) != temporal.ErrNoData || !strings.Contains(log.String(), "partial result") ||
+				!strings.Contains(log.String(), "tool timed out") {
 				t.Errorf("%+v, %v; %s", o, err, &log)
 			}
 		}
