@@ -31,6 +31,7 @@ type peer struct {
 	notify   func(method string, params map[string]any)
 	answer   func(id any, result any) // to a request of the server's
 	listen   func()                   // opens the stream of a GET, over HTTP
+	end      func()                   // ends the session, over HTTP
 
 	mu    sync.Mutex
 	next  int
@@ -413,12 +414,14 @@ func (p *peer) streamable(url string, client *http.Client) {
 	}
 	p.notify = func(method string, params map[string]any) { post(encodeMessage(nil, method, params)) }
 	p.answer = func(id, result any) { post(encodeAnswer(id, result)) }
-	p.t.Cleanup(func() { // without it mcp-go keeps what a session has recorded
-		if p.modern {
-			return
-		}
+	p.end = func() {
 		if resp := request(context.Background(), http.MethodDelete, nil, nil); resp != nil {
 			_ = resp.Body.Close()
+		}
+	}
+	p.t.Cleanup(func() { // without it mcp-go keeps what a session has recorded
+		if !p.modern {
+			p.end()
 		}
 	})
 	p.listen = func() {
