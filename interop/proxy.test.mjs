@@ -1,22 +1,16 @@
-// examples/mcpproxy in front of servers that nobody here wrote, from proxied/: a client sees no
-// difference but what the proxy is for. SPEC 3, 6.6, 7.7, 12.
+// examples/mcpproxy in front of servers that nobody here wrote, from proxied/ and from the SDKs for
+// Go: a client sees no difference but what the proxy is for. SPEC 3, 6.6, 7.7, 12.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { CallToolResultSchema, CreateMessageRequestSchema, ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { gone, having } from './lib/processes.mjs';
-import { conformance, proxy, proxyOverHTTP } from './lib/servers.mjs';
+import { behind, conformance, everything, proxied as server, proxyOverHTTP } from './lib/servers.mjs';
 import { verdicts } from './lib/verdicts.mjs';
-
-const server = (name, ...args) => ({ command: fileURLToPath(new URL(`proxied/node_modules/.bin/mcp-server-${name}`, import.meta.url)), args });
-
-// behind puts the proxy in front of a server.
-const behind = (s, ...flags) => proxy([...flags, '--', s.command, ...s.args], s.env);
 
 async function connect(t, params) {
   const client = new Client({ name: 'tooldeadline-interop', version: '1' }, { capabilities: { elicitation: {}, sampling: {} } });
@@ -95,6 +89,28 @@ test('server-memory', async (t) => {
   await alike(t, (dir) => ({ ...server('memory'), env: { ...process.env, MEMORY_FILE_PATH: `${dir}/memory.json` } }), () => [
     ['create_entities', { entities: [{ name: 'a', entityType: 'b', observations: ['c'] }] }], ['read_graph', {}], ['search_nodes', { query: 'a' }],
   ]);
+});
+
+test('everything of the Go SDK', async (t) => {
+  const seen = await alike(t, () => everything('go-sdk'), () => [
+    ['greet', { name: 'é' }], ['greet (structured)', { name: 'x' }], ['greet (content with ResourceLink)', { name: 'x' }], ['greet', {}],
+    ['ping', {}], ['log', {}], ['sample', {}], ['roots', {}],
+  ]);
+  assert.equal(seen.calls[0].result.content[0].text, 'Hi é');
+  // This tool ends the server where nobody answers its question.
+  const client = await connect(t, behind(everything('go-sdk')));
+  const res = await call(client, 'elicit (form)');
+  assert.ok(res.isError);
+  assert.match(res.content[0].text, /^the server has ended: exit status 2\n[^]*panic: /);
+  assert.equal((await call(client, 'greet', { name: 'again' })).content[0].text, 'Hi again');
+});
+
+test('everything of mcp-go', async (t) => {
+  const seen = await alike(t, () => everything('mcp-go'), () => [
+    ['echo', { message: 'é' }], ['add', { a: 1, b: 2 }], ['add', { a: 'x' }], ['getTinyImage', {}], ['get_resource_link', {}],
+    ['longRunningOperation', { duration: 1, steps: 4 }],
+  ]);
+  assert.ok(seen.calls.at(-1).progress.length >= 3, JSON.stringify(seen.calls.at(-1)));
 });
 
 test('a tool that a server runs as a task of its own', async (t) => {

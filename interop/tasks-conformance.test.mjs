@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { conformance, conformanceOfMcpgo } from './lib/servers.mjs';
+import { conformance, mcpgo } from './lib/servers.mjs';
 
 // The checks that each scenario has; one that is in none of the runs fails.
 const scenarios = {
@@ -24,7 +24,7 @@ const scenarios = {
   'tasks-status-notifications': 0, // the runner skips it
 };
 
-for (const [sdk, start] of [['the Go SDK', () => conformance('-tasks')], ['mcp-go', conformanceOfMcpgo]]) {
+for (const [sdk, start] of [['the Go SDK', () => conformance('-tasks')], ['mcp-go', mcpgo.overHTTP]]) {
   test(`conformance of tasks, ${sdk}`, async (t) => {
     const server = await start();
     t.after(() => server.stop());

@@ -5,6 +5,7 @@ import { counting, silent } from './lib/commands.mjs';
 import { drivers } from './lib/drivers.mjs';
 import { each } from './lib/each.mjs';
 import { gone, started, unique } from './lib/processes.mjs';
+import { example, mcpgo } from './lib/servers.mjs';
 import { capabilities, tasksOf } from './lib/tasks.mjs';
 
 const args = ['-tasks', '300ms'];
@@ -25,6 +26,10 @@ async function asTask(call, name, params) {
   assert.equal(tasks, 1);
   return result;
 }
+
+// Each client with a server of each SDK.
+const both = Object.entries({ 'the Go SDK': example, 'mcp-go': mcpgo }).flatMap(([name, kind]) =>
+  drivers.map((d) => ({ ...d, name: `${d.name}, ${name}`, connect: (options) => d.connect({ ...options, kind }) })));
 
 each('tasks', {
   async 'a result'(t, driver, connect) {
@@ -68,7 +73,7 @@ each('tasks', {
     const result = await call('approve', { action: 'rm -r build' });
     assert.match(text(result), /^Approved: rm -r build/);
   },
-});
+}, both);
 
 each('tasks of 1.x', {
   async 'the list has them, and no others'(t, driver, connect) {
@@ -79,7 +84,7 @@ each('tasks of 1.x', {
     assert.deepEqual(tasks.map((task) => task.status), ['completed']);
     await assert.rejects(client.client.experimental.tasks.getTask('nobody'), { code: -32602, message: /unknown or expired/ });
   },
-}, drivers.filter((d) => d.sdk === 'sdk 1.x'));
+}, both.filter((d) => d.sdk === 'sdk 1.x'));
 
 // The call takes longer than the client waits, and nothing renews that.
 const waits = { timeout: 5000 };

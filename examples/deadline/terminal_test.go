@@ -66,7 +66,7 @@ func TestTerminalLikeGNU(t *testing.T) {
 		typed        map[string]string
 	}{
 		{"it is one", "exec timeout 60 sh -c 'test -t 0 && test -t 1 && test -t 2 && echo yes'", nil},
-		{"Ctrl-C", "exec timeout 60 sh -c 'trap \"trap : INT; echo caught; exit 7\" INT; echo ready; sleep 1 & wait'",
+		{"Ctrl-C", "exec timeout 60 sh -c 'trap \"trap : INT; echo caught; exit 7\" INT; echo ready; sleep 10 & wait'",
 			map[string]string{"ready": "\x03"}},
 		// No shell, which between its echo and the next program ends in a way of its own.
 		{"Ctrl-C, default", "echo ready >r; exec timeout 60 cat r -", map[string]string{"ready": "\x03"}},
@@ -229,7 +229,7 @@ func TestForward(t *testing.T) {
 	}{
 		{"TERM", "exec deadline 60 sh -c 'echo ready; exec sleep 60'", syscall.SIGTERM, "signal: terminated"},
 		{"HUP", "exec deadline --idle 60 60 sh -c 'echo ready; exec sleep 60'", syscall.SIGHUP, "signal: hangup"},
-		{"INT, handled", "exec deadline --idle 60 60 sh -c 'trap \"exit 4\" INT; echo ready; sleep 1 & wait'", syscall.SIGINT, "exit status 4"},
+		{"INT, handled", "exec deadline --idle 60 60 sh -c 'trap \"exit 4\" INT; echo ready; sleep 10 & wait'", syscall.SIGINT, "exit status 4"},
 		{"in the foreground", "exec deadline -f 60 sh -c 'echo ready; exec sleep 60'", syscall.SIGINT, "signal: interrupt"},
 		{"kill", "exec deadline -k .2 0 sh -c 'trap \"\" TERM; echo ready; sleep 60; sleep 60'", syscall.SIGTERM, "signal: killed"},
 		{"idle kill", "exec deadline -k .2 --idle 50 0 sh -c 'trap \"\" TERM; echo ready; sleep 60; sleep 60'", syscall.SIGTERM, "signal: killed"},

@@ -172,7 +172,7 @@ func (s *settings) setTool(value string) error {
 func (s *settings) readFile(name string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return err
+		return fmt.Errorf("-config: %w", err)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	var all map[string]json.RawMessage
@@ -214,13 +214,13 @@ func (s *settings) readFile(name string) error {
 
 func (s *settings) readTools(name string, value json.RawMessage) error {
 	var tools map[string]json.RawMessage
-	if json.Unmarshal(value, &tools) != nil {
+	if json.Unmarshal(value, &tools) != nil || tools == nil {
 		return &settingError{name + ": tools", short(value), "an object with the limits of each tool by its name"}
 	}
 	for _, tool := range slices.Sorted(maps.Keys(tools)) {
 		key := name + ": tools." + tool
 		var given map[string]json.RawMessage
-		if json.Unmarshal(tools[tool], &given) != nil {
+		if json.Unmarshal(tools[tool], &given) != nil || given == nil {
 			return &settingError{key, short(tools[tool]), "an object with any of " + names(new(limits).fields())}
 		}
 		var l limits

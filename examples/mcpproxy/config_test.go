@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,6 +82,7 @@ func TestPolicy(t *testing.T) {
 // What is wrong is named, with what is accepted.
 func TestBadSettings(t *testing.T) {
 	const duration = `: want a duration such as "90s" or "1h30m", or "0" for none`
+	t.Setenv("TWO_LINES", "a\nb")
 	for _, tc := range []struct{ file, flags, want string }{
 		{"", "-idle 5", `-idle="5"` + duration},
 		{"", "-total -5s", `-total="-5s"` + duration},
@@ -96,8 +98,18 @@ func TestBadSettings(t *testing.T) {
 		{"", "-header A:$NO_SUCH_VARIABLE", `-header="A:$NO_SUCH_VARIABLE": want variables that the environment has; there is no NO_SUCH_VARIABLE`},
 		{"", "-url http://x/ --", `want a server, either -- COMMAND [ARG...] or -url URL; see -help`},
 		{"", "server", `argument="server": want a command after --, as in mcpproxy [flags] -- COMMAND [ARG...]`},
-		{"", "-frobnicate", `flag provided but not defined: -frobnicate`},
-		{"", "-config /no/such/file", `open /no/such/file: no such file or directory`},
+		{"", "-header A(B:x", `-header="A(B:x": want NAME: VALUE, such as "Authorization: Bearer $TOKEN"`},
+		{"", "-header A:$TWO_LINES", `-header="A:$TWO_LINES": want a value on one line, also with its variables`},
+		{"", "-url http://x/ -alive cpu,stderr", `-alive="cpu,stderr": want progress or log, which are all that comes from a -url`},
+		{"", "-frobnicate", `flag provided but not defined: -frobnicate; see -help`},
+		{"", "-declare=perhaps", `invalid boolean value "perhaps" for -declare: parse error; see -help`},
+		{"", "-config /no/such/file", `-config: open /no/such/file: no such file or directory`},
+		{"", "-config=", `-config="": want a value, or no such flag`},
+		{"", "-log=", `-log="": want a value, or no such flag`},
+		{"", "-log /no/such/directory/log", `-log: open /no/such/directory/log: no such file or directory`},
+		{"", "-http 8137", `-http="8137": want an address such as "127.0.0.1:8137" or ":8137"`},
+		{"", "-http=", `-http="": want a value, or no such flag`},
+		{"", "-inspect localhost", `-inspect="localhost": want an address such as "127.0.0.1:8137" or ":8137"`},
 		{`{`, "", `FILE: want one JSON object: unexpected EOF`},
 		{`[]`, "", `FILE: want one JSON object: json: cannot unmarshal array into Go value of type map[string]json.RawMessage`},
 		{`null`, "", `FILE: want one JSON object: it is null`},
@@ -108,6 +120,8 @@ func TestBadSettings(t *testing.T) {
 		{`{"total": "5"}`, "", `FILE: total="5"` + duration},
 		{`{"host": 5}`, "", `FILE: host="5": want one of claude-code, claude-desktop, cline, codex, gemini-cli, goose, opencode, vscode, zed`},
 		{`{"tools": []}`, "", `FILE: tools=[]: want an object with the limits of each tool by its name`},
+		{`{"tools": null}`, "", `FILE: tools=null: want an object with the limits of each tool by its name`},
+		{`{"tools": {"a": null}}`, "", `FILE: tools.a=null: want an object with any of grace, idle, soft, total`},
 		{`{"tools": {"a": "1s"}}`, "", `FILE: tools.a="1s": want an object with any of grace, idle, soft, total`},
 		{`{"tools": {"a": {"idel": "1s"}}}`, "", `FILE: tools.a.idel="1s": want no such key; there are grace, idle, soft, total`},
 		{`{"tools": {"a": {"idle": true}}}`, "", `FILE: tools.a.idle=true` + duration + `, in quotation marks`},
@@ -121,15 +135,47 @@ func TestBadSettings(t *testing.T) {
 			name = file(t, tc.file)
 			args = append(args, "-config", name)
 		}
-		if !strings.Contains(tc.flags, "--") {
-			args = append(args, "--", "x")
-		} else {
+		switch {
+		case strings.Contains(tc.flags, "--"):
 			args = append(args, "x")
+		case !strings.Contains(tc.flags, "-url http"):
+			args = append(args, "--", "x")
 		}
 		var said strings.Builder
 		code := run(t.Context(), args, strings.NewReader(""), io.Discard, &said)
 		if want := "mcpproxy: " + strings.ReplaceAll(tc.want, "FILE", name) + "\n"; said.String() != want || code != exitUsage {
 			t.Errorf("%s %s: %d, %q, want %q", tc.flags, tc.file, code, said.String(), want)
+		}
+	}
+}
+
+// An address that is taken is said before anything is done, and so is a command that there is not,
+// where no host waits to be told.
+func TestNothingHalfDone(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	taken := l.Addr().String()
+	for _, tc := range []struct {
+		flags []string
+		want  string // how what is said begins
+		code  int
+	}{
+		{[]string{"-http", taken, "--", "x"}, `mcpproxy: -http="` + taken + `": listen tcp ` + taken, exitUsage},
+		{[]string{"-inspect", taken, "--", "x"}, `mcpproxy: -inspect="` + taken + `": listen tcp ` + taken, exitUsage},
+		{[]string{"-http", "127.0.0.1:0", "-inspect", taken, "--", self(t)}, `mcpproxy: -inspect="` + taken + `": listen tcp ` + taken, exitUsage},
+		{[]string{"-http", "127.0.0.1:0", "--", "/no/such/command"}, `mcpproxy: the server cannot be started: exec: "/no/such/command"`, 127},
+	} {
+		log := filepath.Join(t.TempDir(), "log")
+		var said strings.Builder
+		code := run(t.Context(), append([]string{"-log", log}, tc.flags...), strings.NewReader(""), io.Discard, &said)
+		if !strings.HasPrefix(said.String(), tc.want) || strings.Count(said.String(), "\n") != 1 || code != tc.code {
+			t.Errorf("%q: %d, %q, want %d, %q", tc.flags, code, said.String(), tc.code, tc.want)
+		}
+		if _, err := os.Stat(log); err == nil {
+			t.Errorf("%q: there is a log", tc.flags)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/procgroup"
@@ -71,6 +72,11 @@ func parseSigns(value string) (s signs, _ error) {
 	return s, nil
 }
 
+// notInName reports what the name of a header cannot have.
+func notInName(r rune) bool {
+	return r >= unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}
+
 // allSigns are those that there are on this system.
 func allSigns() signs {
 	s := signs{progress: true, log: true, stderr: true, work: procgroup.Activity{CPU: true, IO: true}}
@@ -107,7 +113,9 @@ func parse(args []string, stderr io.Writer) (o *options, _ error) {
 	duration("grace", fmt.Sprintf("how `long` the server may take to answer a call that is cancelled (default %v)", timeout.DefaultGrace), &o.all.grace)
 	duration("soft", "after how `long` a call is answered with a handle, and runs on: a task where the host knows tasks, else a result that says how to wait (default never)", &o.all.soft)
 	f.Func("tool", "the limits of one tool, as `NAME:total=1h,idle=5m`; may be given again", then(o.setTool))
+	alive := ""
 	f.Func("alive", "what is a sign of life, as `signs` separated by commas: progress, log, stderr, cpu, io (default all that there are)", then(func(value string) (err error) {
+		alive = value
 		o.alive, err = parseSigns(value)
 		return err
 	}))
@@ -126,11 +134,11 @@ func parse(args []string, stderr io.Writer) (o *options, _ error) {
 	}))
 	f.Func("header", "send this `NAME: VALUE` to -url; $NAME and ${NAME} are variables of the environment; may be given again", then(func(value string) error {
 		name, text, found := strings.Cut(value, ":")
-		if !found || name == "" || strings.ContainsAny(name, " \t\r\n") {
+		if !found || name == "" || strings.ContainsFunc(name, notInName) {
 			return &settingError{"-header", fmt.Sprintf("%q", value), `NAME: VALUE, such as "Authorization: Bearer $TOKEN"`}
 		}
 		missing := ""
-		o.header.Add(name, os.Expand(strings.TrimSpace(text), func(variable string) string {
+		text = strings.TrimSpace(os.Expand(text, func(variable string) string {
 			value, ok := os.LookupEnv(variable)
 			if !ok {
 				missing = variable
@@ -140,6 +148,10 @@ func parse(args []string, stderr io.Writer) (o *options, _ error) {
 		if missing != "" {
 			return &settingError{"-header", fmt.Sprintf("%q", value), "variables that the environment has; there is no " + missing}
 		}
+		if strings.ContainsFunc(text, unicode.IsControl) {
+			return &settingError{"-header", fmt.Sprintf("%q", value), "a value on one line, also with its variables"}
+		}
+		o.header.Add(name, text)
 		return nil
 	}))
 
@@ -156,9 +168,18 @@ func parse(args []string, stderr io.Writer) (o *options, _ error) {
 		f.PrintDefaults()
 		return nil, err
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("%w; see -help", err)
 	case f.NArg() > 0:
 		return nil, &settingError{"argument", fmt.Sprintf("%q", f.Arg(0)), "a command after --, as in mcpproxy [flags] -- COMMAND [ARG...]"}
+	}
+	var empty error
+	f.Visit(func(given *flag.Flag) {
+		if value, ok := given.Value.(flag.Getter); ok && value.Get() == "" { // such as that of a variable that is not set
+			empty = &settingError{"-" + given.Name, `""`, "a value, or no such flag"}
+		}
+	})
+	if empty != nil {
+		return nil, empty
 	}
 	if *config != "" {
 		if err := o.readFile(*config); err != nil {
@@ -175,6 +196,8 @@ func parse(args []string, stderr io.Writer) (o *options, _ error) {
 		return nil, errors.New("want a server, either -- COMMAND [ARG...] or -url URL; see -help")
 	case len(o.header) > 0 && o.url == nil:
 		return nil, errors.New("-header: there is no -url to send it to")
+	case o.url != nil && !o.alive.progress && !o.alive.log:
+		return nil, &settingError{"-alive", fmt.Sprintf("%q", alive), "progress or log, which are all that comes from a -url"}
 	}
 	if keep != nil {
 		o.keep = *keep

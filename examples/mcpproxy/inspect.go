@@ -12,24 +12,23 @@ import (
 )
 
 // listen takes an address without a host for one of this machine only.
-func listen(addr string) (net.Listener, error) {
+func listen(key, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, err
+		return nil, &settingError{key, fmt.Sprintf("%q", addr), `an address such as "127.0.0.1:8137" or ":8137"`}
 	}
 	if host == "" {
 		host = "127.0.0.1"
 	}
-	return net.Listen("tcp", net.JoinHostPort(host, port))
+	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, fmt.Errorf("%s=%q: %w", key, addr, err)
+	}
+	return l, nil
 }
 
-// servePage serves the page that shows what runs at http://addr/debug/tools, to browsers of this
-// machine.
-func servePage(addr string, stderr io.Writer, logger *slog.Logger) (stop func() error, _ error) {
-	l, err := listen(addr)
-	if err != nil {
-		return nil, err
-	}
+// servePage serves the page that shows what runs at /debug/tools, to browsers of this machine.
+func servePage(l net.Listener, stderr io.Writer, logger *slog.Logger) (stop func() error) {
 	mux := http.NewServeMux()
 	mux.Handle(inspect.Path, inspect.Handler(inspect.WithAbort()))
 	// The page lifts these for itself where it is live.
@@ -42,5 +41,5 @@ func servePage(addr string, stderr io.Writer, logger *slog.Logger) (stop func() 
 	}
 	go server.Serve(l)
 	fmt.Fprintf(stderr, "what runs: http://%s%s\n", l.Addr(), inspect.Path)
-	return server.Close, nil // at once: a page that is live has no end
+	return server.Close // at once: a page that is live has no end
 }

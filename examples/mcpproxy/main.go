@@ -19,7 +19,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -63,18 +65,36 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	for _, cut := range cuts {
 		logger.Warn(cut)
 	}
+	// First what may be refused, and last what leaves something behind.
+	var listener net.Listener
+	if o.http != "" {
+		if listener, err = listen("-http", o.http); err != nil {
+			fmt.Fprintln(stderr, "mcpproxy:", err)
+			return exitUsage
+		}
+		defer listener.Close()
+		if o.url == nil { // over stdio the host gets to know why
+			if _, err := exec.LookPath(o.command[0]); err != nil {
+				fmt.Fprintln(stderr, "mcpproxy: the server cannot be started:", err)
+				return timeout.ExitCode(err)
+			}
+		}
+	}
+	var page net.Listener
+	if o.inspect != "" {
+		if page, err = listen("-inspect", o.inspect); err != nil {
+			fmt.Fprintln(stderr, "mcpproxy:", err)
+			return exitUsage
+		}
+		defer page.Close()
+	}
 	log, err := openLog(o.log, stderr, func(err error) { logger.Error("-log", "error", err) })
 	if err != nil {
 		fmt.Fprintln(stderr, "mcpproxy: -log:", err)
 		return exitUsage
 	}
-	if o.inspect != "" {
-		stop, err := servePage(o.inspect, stderr, logger)
-		if err != nil {
-			fmt.Fprintln(stderr, "mcpproxy: -inspect:", err)
-			return exitUsage
-		}
-		defer stop()
+	if page != nil {
+		defer servePage(page, stderr, logger)()
 	}
 	p := &proxy{
 		options: o, calls: &toolcall.Server{Policy: policy}, drain: new(toolcall.Drain),
@@ -88,8 +108,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	} else {
 		p.dial = startCommand(o.command, maxMessage, stderr)
 	}
-	if o.http != "" {
-		err = serveHTTP(ctx, p, o.http, stderr)
+	if listener != nil {
+		err = serveHTTP(ctx, p, listener, stderr)
 	} else {
 		err = serveStdio(ctx, p, stdin, stdout)
 	}

@@ -40,12 +40,8 @@ type web struct {
 	ended    sync.WaitGroup
 }
 
-// serveHTTP serves hosts at http://addr/mcp until ctx ends.
-func serveHTTP(ctx context.Context, p *proxy, addr string, stderr io.Writer) error {
-	l, err := listen(addr)
-	if err != nil {
-		return fmt.Errorf("-http: %w", err)
-	}
+// serveHTTP serves hosts at /mcp until ctx ends.
+func serveHTTP(ctx context.Context, p *proxy, l net.Listener, stderr io.Writer) error {
 	w := &web{proxy: p, stderr: stderr, sessions: make(map[string]*webSession)}
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(w))

@@ -6,7 +6,7 @@ import { StreamableHTTPClientTransport as HTTP1 } from '@modelcontextprotocol/sd
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { Client as Client2, StreamableHTTPClientTransport as HTTP2 } from '@modelcontextprotocol/client';
 import { StdioClientTransport as Stdio2 } from '@modelcontextprotocol/client/stdio';
-import { exampleOverHTTP, exampleOverStdio } from './servers.mjs';
+import { example } from './servers.mjs';
 
 const who = { name: 'tooldeadline-interop', version: '1' };
 const capabilities = { elicitation: {} };
@@ -55,17 +55,17 @@ export const drivers = [
   })),
 );
 
-// connect starts the example server and connects a client to it. env and args are the
+// connect starts a server of a kind, the example, and connects a client to it. env and args are the
 // server's; elicit answers its questions; can is what the client says that it can do. With url the
 // server runs already.
-async function connect(sdk, protocol, transport, { env, args, elicit, url, can = capabilities } = {}) {
-  const server = transport === 'http' && !url ? await exampleOverHTTP(env, args) : undefined;
+async function connect(sdk, protocol, transport, { kind = example, env, args, elicit, url, can = capabilities } = {}) {
+  const server = transport === 'http' && !url ? await kind.overHTTP(env, args) : undefined;
   const wire = [];
   const client = sdk.client(protocol, can);
   if (elicit) sdk.onElicit(client, elicit);
   const t = transport === 'http'
     ? new sdk.HTTP(new URL(url ?? server.url))
-    : new sdk.Stdio({ ...exampleOverStdio(env, args), stderr: 'ignore' });
+    : new sdk.Stdio({ ...kind.overStdio(env, args), stderr: 'ignore' });
   try {
     // What the client sends and gets, in its order.
     const send = t.send.bind(t);

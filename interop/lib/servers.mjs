@@ -1,6 +1,7 @@
 // The servers under test: "make interop" builds them, and INTEROP_BIN says where to.
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { until } from './processes.mjs';
 
 function binary(name) {
@@ -20,15 +21,31 @@ export const exampleOverStdio = (env = {}, args = []) =>
 export const exampleOverHTTP = (env = {}, args = []) =>
   serve(binary('mcpserver'), ['-http', '127.0.0.1:0', ...exampleArgs, ...args], env);
 
+// A kind of server: how a client is to start one over stdio, and what starts one over HTTP. Both take
+// the environment and the arguments. That of mcp-go has the tools that can be tasks.
+export const example = { overStdio: exampleOverStdio, overHTTP: exampleOverHTTP };
+export const mcpgo = {
+  overStdio: (env = {}, args = []) =>
+    ({ command: binary('conformance-mcpgo'), args: ['-stdio', ...args], env: { ...env, INTEROP_BIN: process.env.INTEROP_BIN } }),
+  overHTTP: (env = {}, args = []) => serve(binary('conformance-mcpgo'), args, env),
+};
+
 // conformance starts the server with the tools that the conformance runner calls.
 export const conformance = (...args) => serve(binary('conformance'), args);
 
-// conformanceOfMcpgo starts the one of mcp-go, which has the tools of the scenarios for tasks alone.
-export const conformanceOfMcpgo = () => serve(binary('conformance-mcpgo'), []);
+// everything says how to start the example server of an SDK for Go that is called so.
+export const everything = (sdk) => ({ command: binary(`everything-${sdk}`), args: [] });
 
-// proxy says how a client is to start mcpproxy, and proxyOverHTTP starts it. args are its own.
-export const proxy = (args, env = {}) => ({ command: binary('mcpproxy'), args, env: { ...process.env, ...env, INTEROP_BIN: process.env.INTEROP_BIN } });
+// proxied says how to start a server of the MCP project.
+export const proxied = (name, ...args) => ({ command: fileURLToPath(new URL(`../proxied/node_modules/.bin/mcp-server-${name}`, import.meta.url)), args });
+
+// proxyOverHTTP starts mcpproxy. args are its own.
 export const proxyOverHTTP = (args) => serve(binary('mcpproxy'), ['-http', '127.0.0.1:0', ...args]);
+
+// behind puts the proxy in front of a server.
+export const behind = ({ command, args, env }, ...flags) => ({
+  command: binary('mcpproxy'), args: [...flags, '--', command, ...args], env: { ...process.env, ...env, INTEROP_BIN: process.env.INTEROP_BIN },
+});
 
 // pageServer starts the server of the page; tell has it start executions, or end them.
 export async function pageServer() {

@@ -15,8 +15,15 @@ type watch struct {
 }
 
 func (w *watch) observe(h *server.Hooks) {
-	h.AddOnUnregisterSession(func(_ context.Context, session server.ClientSession) {
-		w.calls.Abort(session.SessionID(), toolcall.ErrDisconnected)
+	h.AddOnUnregisterSession(func(ctx context.Context, session server.ClientSession) {
+		cause := toolcall.ErrDisconnected
+		if orderOf(session) == locked {
+			if ctx.Value(endKey{}) == nil {
+				return // a stream beside the calls has ended, the session was idle, or the server shuts down
+			}
+			cause = toolcall.ErrSessionEnded
+		}
+		w.calls.Abort(session.SessionID(), cause)
 	})
 	h.AddOnRequestInitialization(func(ctx context.Context, id, message any) error {
 		w.tokens.arrived(ctx, id, message)
@@ -25,14 +32,17 @@ func (w *watch) observe(h *server.Hooks) {
 	h.AddBeforeCallTool(w.tokens.decoded)
 }
 
+// endKey is in the context of a request under [WrapHTTP] by which a client ends its session.
+type endKey struct{}
+
 // untilGone returns a context for a call that ends with its session. Over stdio and in one
 // process mcp-go does that itself. Over Streamable HTTP the context of a call ends with its own
-// connection, and a session may end with the connection of a stream beside it, which says
-// nothing about the calls.
+// connection too. Calls without a session all have the id "", and nothing but their limits in
+// common.
 func (w *watch) untilGone(ctx context.Context) (_ context.Context, release func()) {
 	session := server.ClientSessionFromContext(ctx)
 	_, inProcess := session.(*server.InProcessSession)
-	if o := orderOf(session); inProcess || o == locked || o == settled || session == nil {
+	if session == nil || inProcess || session.SessionID() == "" || orderOf(session) == settled {
 		return ctx, func() {}
 	}
 	return w.calls.Join(ctx, session.SessionID())

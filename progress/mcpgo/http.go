@@ -12,14 +12,16 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// WrapHTTP goes around a server.StreamableHTTPServer, and does two things that [Middleware]
-// cannot do alone:
+// WrapHTTP goes around a server.StreamableHTTPServer, and does three things that [Middleware]
+// and [Install] cannot do alone:
 //
 //   - The progress of a call goes out on the stream of that call, before its result or not at
 //     all. Of a session, which protocol 2025-11-25 has, mcp-go sends it on the stream of any
 //     request that is open then, or on the standalone stream, and drops it where 100 wait.
 //   - The question of an [Elicit] is cancelled at the client when nobody waits for the answer
 //     any more.
+//   - A client that ends its session with DELETE aborts its calls, those included whose requests
+//     are still open. A task runs on.
 //
 // It also tells a [toolcall.Drain] when an answer has been written, and lets [WithTasks] answer with
 // tasks.
@@ -38,6 +40,9 @@ func WrapHTTP(h http.Handler) http.Handler {
 			defer streams.begin(r.Header.Get(mcp.HeaderSessionID))()
 			h.ServeHTTP(&eventStream{w, flusher}, r)
 			return
+		}
+		if r.Method == http.MethodDelete {
+			r = r.WithContext(context.WithValue(r.Context(), endKey{}, true))
 		}
 		if !ok || r.Method != http.MethodPost || r.Body == nil {
 			h.ServeHTTP(w, r) // mcp-go does not stream either

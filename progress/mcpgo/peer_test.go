@@ -31,6 +31,7 @@ type peer struct {
 	notify   func(method string, params map[string]any)
 	answer   func(id any, result any) // to a request of the server's
 	listen   func()                   // opens the stream of a GET, over HTTP
+	end      func()                   // ends the session, over HTTP
 
 	mu    sync.Mutex
 	next  int
@@ -237,20 +238,20 @@ func (d *dispatcher) take(m message) {
 	}
 }
 
-// each calls f with the data of each event, and with each line that is none where there are no events.
-func eachData(r io.Reader, f func(data string)) {
+// eachData calls f with the data of each event, and, where there are no events, with each line.
+func eachData(r io.Reader, events bool, f func(data string)) {
 	sc := bufio.NewScanner(r)
 	for sc.Buffer(nil, 1<<26); sc.Scan(); {
 		if data, ok := strings.CutPrefix(sc.Text(), "data: "); ok {
 			f(data)
-		} else if strings.HasPrefix(sc.Text(), "{") {
+		} else if !events && strings.HasPrefix(sc.Text(), "{") {
 			f(sc.Text())
 		}
 	}
 }
 
-func (d *dispatcher) read(r io.Reader) {
-	eachData(r, func(data string) {
+func (d *dispatcher) read(r io.Reader, events bool) {
+	eachData(r, events, func(data string) {
 		var m message
 		if json.Unmarshal([]byte(data), &m) == nil {
 			d.take(m)
@@ -300,7 +301,7 @@ func (p *peer) async(d *dispatcher, write func([]byte)) {
 func overStdio(t *testing.T, s *server.MCPServer, p *peer) {
 	in, out := servePipes(t, s)
 	d := &dispatcher{inbox: p.inbox}
-	go d.read(in)
+	go d.read(in, false)
 	var mu sync.Mutex
 	p.async(d, func(line []byte) {
 		mu.Lock()
@@ -321,9 +322,9 @@ func overSSE(t *testing.T, s *server.MCPServer, p *peer) {
 	endpoint := make(chan string, 1)
 	go func() {
 		defer resp.Body.Close()
-		eachData(resp.Body, func(data string) {
+		eachData(resp.Body, true, func(data string) {
 			if strings.HasPrefix(data, "{") {
-				d.read(strings.NewReader(data))
+				d.read(strings.NewReader(data), false)
 			} else {
 				endpoint <- data
 			}
@@ -398,7 +399,7 @@ func (p *peer) streamable(url string, client *http.Client) {
 			return message{}, 0
 		}
 		defer resp.Body.Close()
-		d.read(resp.Body)
+		d.read(resp.Body, strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"))
 		select {
 		case m := <-c:
 			return m, resp.StatusCode
@@ -413,12 +414,14 @@ func (p *peer) streamable(url string, client *http.Client) {
 	}
 	p.notify = func(method string, params map[string]any) { post(encodeMessage(nil, method, params)) }
 	p.answer = func(id, result any) { post(encodeAnswer(id, result)) }
-	p.t.Cleanup(func() { // without it mcp-go keeps what a session has recorded
-		if p.modern {
-			return
-		}
+	p.end = func() {
 		if resp := request(context.Background(), http.MethodDelete, nil, nil); resp != nil {
 			_ = resp.Body.Close()
+		}
+	}
+	p.t.Cleanup(func() { // without it mcp-go keeps what a session has recorded
+		if !p.modern {
+			p.end()
 		}
 	})
 	p.listen = func() {
@@ -428,7 +431,7 @@ func (p *peer) streamable(url string, client *http.Client) {
 		}
 		go func() {
 			defer resp.Body.Close()
-			d.read(resp.Body)
+			d.read(resp.Body, true)
 		}()
 	}
 }

@@ -113,3 +113,49 @@ func TestStreamBesideCalls(t *testing.T) {
 	}
 	<-answered
 }
+
+// A client that ends its session aborts the calls whose requests are still open, also where they
+// might have become something else later, and they are answered. SPEC 12.5. Without sessions there
+// is nothing to end.
+func TestSessionEndsUnderACall(t *testing.T) {
+	over(t, func(t *testing.T, w way) {
+		for name, opts := range map[string][]mcpgo.Option{
+			"plain":     nil,
+			"continued": {mcpgo.WithContinuation(never - 1)},
+			"task":      {mcpgo.WithTasks(newTasks(t))},
+		} {
+			t.Run(name, func(t *testing.T) {
+				s := newTaskServer(t, opts...)
+				p := w.connect(t, s.MCPServer)
+				p.listen()
+				answered := make(chan map[string]any, 1)
+				go func() {
+					res, _ := p.call("tools/call", map[string]any{"name": "patient", "arguments": map[string]any{}})
+					answered <- res
+				}()
+				tool := within(t, s.started, "the start")
+				p.end()
+				if strings.HasSuffix(w.name, "stateless") {
+					if tool.Err() != nil {
+						t.Errorf("the tool: %v", context.Cause(tool))
+					}
+					s.release <- true
+					within(t, answered, "the answer")
+					return
+				}
+				select {
+				case <-tool.Done():
+					if cause := context.Cause(tool); !errors.Is(cause, toolcall.ErrSessionEnded) {
+						t.Errorf("the tool: %v", cause)
+					}
+				case <-time.After(patience):
+					s.release <- true
+					t.Error("the tool goes on")
+				}
+				if res := within(t, answered, "the answer"); res["isError"] != true {
+					t.Errorf("%v", res)
+				}
+			})
+		}
+	}, "http 2025")
+}

@@ -390,7 +390,8 @@ func (w *wire) refuse(version string, e *task.Error) *mcp.CallToolResult {
 	return standInResult(r)
 }
 
-// statusSender sends what a task of 2025-11-25 says of itself.
+// statusSender sends what a task of 2025-11-25 says of itself. Over HTTP the wire is the response with
+// the handle, which mcp-go writes as JSON: an event before that would have it lost.
 func statusSender(ctx context.Context, w *wire) func(method string, params map[string]any) {
 	session, of := server.ClientSessionFromContext(ctx), server.ServerFromContext(ctx)
 	if w == nil || of == nil || session == nil || session.SessionID() == "" {
@@ -398,7 +399,7 @@ func statusSender(ctx context.Context, w *wire) func(method string, params map[s
 	}
 	ctx = context.WithoutCancel(ctx)
 	return func(method string, params map[string]any) {
-		if w.notify(method, params, func() bool { return false }) == errNoWire {
+		if w.header != nil || w.notify(method, params, func() bool { return false }) == errNoWire {
 			_ = of.SendNotificationToClient(ctx, method, params)
 		}
 	}

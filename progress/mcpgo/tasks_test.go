@@ -599,6 +599,16 @@ func TestTaskBelongsToItsCaller(t *testing.T) {
 	}, "http 2025", "http 2026")
 }
 
+// What a task says of itself while its handle is still on its way does not take the handle's place.
+func TestStatusBeforeTheHandle(t *testing.T) {
+	over(t, func(t *testing.T, w way) {
+		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+		s.GetHooks().AddAfterCallTool(func(context.Context, any, *mcp.CallToolRequest, any) { time.Sleep(100 * ms) })
+		p := w.connect(t, s.MCPServer)
+		p.get(p.handle("asks", nil), "input_required")
+	})
+}
+
 // The list of protocol 2025-11-25.
 func TestTaskList(t *testing.T) {
 	over(t, func(t *testing.T, w way) {

@@ -2,7 +2,9 @@ package mcpsdk
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -94,9 +96,13 @@ func (s *settings) supervise(ctx context.Context, calls *toolcall.Server, answer
 			if r == nil {
 				return res, errNoResult
 			}
-			if err = r.GetError(); err == nil && r.IsError {
+			if r, err = encodable(r); err == nil {
+				err = r.GetError()
+			}
+			if err == nil && r.IsError {
 				err = toolcall.ErrResult
 			}
+			res = r
 		}
 		return res, err
 	})
@@ -104,6 +110,26 @@ func (s *settings) supervise(ctx context.Context, calls *toolcall.Server, answer
 		return res, nil
 	}
 	return answer(req, res, err)
+}
+
+// encodable returns a result whose structured content can be sent: for one that is no JSON, such as
+// NaN, the SDK has no answer at all, and the client would wait for ever. That of a typed handler has
+// been encoded already, and what is encoded here is not encoded again.
+func encodable(r *mcp.CallToolResult) (*mcp.CallToolResult, error) {
+	if r.StructuredContent == nil {
+		return r, nil
+	}
+	if _, done := r.StructuredContent.(json.RawMessage); done {
+		return r, nil
+	}
+	data, err := json.Marshal(r.StructuredContent)
+	out := *r // a result may be shared by calls
+	if err != nil {
+		out.StructuredContent = nil
+		return &out, fmt.Errorf("the tool has returned a result that is no JSON: %w", err)
+	}
+	out.StructuredContent = json.RawMessage(data)
+	return &out, nil
 }
 
 // whenAnswered has a function called once a call has been answered: the context is the SDK's own,

@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
@@ -55,6 +58,43 @@ func TestNoResult(t *testing.T) {
 			cs := inMemory(version)(t, s, nil)
 			if res := call(t, cs, "nothing", nil); !res.IsError || texts(res)[0] != "the tool has returned no result" {
 				t.Errorf("%v", texts(res))
+			}
+		})
+	}
+}
+
+// A result that is no JSON is a result that says so: the SDK would not answer at all.
+func TestResultThatIsNoJSON(t *testing.T) {
+	for _, version := range []string{protocol2025, protocol2026} {
+		t.Run(version, func(t *testing.T) {
+			finished := make(chan error, 1)
+			hooks := timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { finished <- s.Err }}
+			s := newServer()
+			shared := textResult("as text")
+			raw := func(name string, structured any) {
+				s.AddTool(&mcp.Tool{Name: name, InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					shared.StructuredContent = structured
+					return shared, nil
+				})
+			}
+			raw("broken", map[string]any{"mean": math.NaN()})
+			raw("whole", map[string]any{"mean": 0.5})
+			mcpsdk.Install(s, nil, mcpsdk.WithOptions(timeout.WithHooks(hooks)))
+			cs := inMemory(version)(t, s, nil)
+			const text = "the tool has returned a result that is no JSON: json: unsupported value: NaN"
+			res := call(t, cs, "broken", nil)
+			if d := cmp.Diff([]string{text, "as text"}, texts(res)); d != "" || !res.IsError || res.StructuredContent != nil {
+				t.Errorf("%v %v\n%s", res.IsError, res.StructuredContent, d)
+			}
+			if err := <-finished; err == nil || !strings.Contains(err.Error(), "no JSON") {
+				t.Errorf("the hooks got %v", err)
+			}
+			if shared.IsError {
+				t.Error("the tool's own result was written to")
+			}
+			res = call(t, cs, "whole", nil)
+			if d := cmp.Diff(any(map[string]any{"mean": 0.5}), res.StructuredContent); d != "" || res.IsError {
+				t.Error(d)
 			}
 		})
 	}

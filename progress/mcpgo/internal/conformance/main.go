@@ -1,7 +1,8 @@
 // Conformance is an MCP server of mcp-go with the tools that the public conformance runner calls in
-// its scenarios for tasks. It serves Streamable HTTP without sessions, and prints its URL on stderr.
+// its scenarios for tasks, and with those that the TypeScript clients call. It serves Streamable
+// HTTP, and prints its URL on stderr, or a client on stdin and stdout.
 //
-//	conformance [-http address]
+//	conformance [-tasks duration] [-stdio | -http address]
 //
 // The repository's interop directory has what runs it.
 package main
@@ -15,6 +16,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -25,33 +28,57 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// soft is when the calls become tasks that do not do so at once.
-const soft = 100 * time.Millisecond
-
 func main() {
 	address := flag.String("http", "127.0.0.1:0", "the `address` to listen on")
+	stdio := flag.Bool("stdio", false, "serve one client on stdin and stdout instead")
+	soft := flag.Duration("tasks", 100*time.Millisecond, "when the calls become tasks that do not do so at once")
 	flag.Parse()
-	l, err := net.Listen("tcp", *address)
-	if err == nil {
-		fmt.Fprintf(os.Stderr, "http://%s/mcp\n", l.Addr())
-		mux := http.NewServeMux()
-		mux.Handle("/mcp", handler())
-		err = http.Serve(l, mux)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	tasks := task.New(task.WithPoll(100 * time.Millisecond))
+	s := newServer(tasks, *soft)
+	var err error
+	if *stdio {
+		err = mcpgo.Serve(ctx, server.NewStdioServer(s), os.Stdin, os.Stdout, 0)
+	} else {
+		err = serveHTTP(ctx, s, *address)
 	}
-	fmt.Fprintln(os.Stderr, "conformance:", err)
-	os.Exit(1)
+	_ = tasks.Close() // or what it runs would be left
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		os.Exit(1)
+	}
 }
 
-func handler() http.Handler {
-	s := server.NewMCPServer("tooldeadline-tasks", "1", server.WithToolCapabilities(false))
+func serveHTTP(ctx context.Context, s *server.MCPServer, address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "http://%s/mcp\n", l.Addr())
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
+	web := &http.Server{Handler: mux}
+	defer context.AfterFunc(ctx, func() { _ = web.Close() })()
+	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func newServer(tasks *task.Tasks, soft time.Duration) *server.MCPServer {
+	s := server.NewMCPServer("tooldeadline-tasks", "1", server.WithToolCapabilities(false), server.WithElicitation())
 	later, atOnce := timeout.Tool{Soft: soft}, timeout.Tool{Soft: -1}
 	mcpgo.Install(s, &timeout.Policy{
 		Default: timeout.FastTools(),
 		Tools: map[string]timeout.Tool{
 			"slow_compute": later, "failing_job": {Soft: -1, TaskOnly: true}, "protocol_error_job": atOnce,
 			"confirm_delete": atOnce, "multi_input": atOnce, "test_tool_with_task": {Soft: soft, TaskOnly: true},
+			"run_command": later, "approve": atOnce,
 		},
-	}, mcpgo.WithTasks(task.New(task.WithPoll(100*time.Millisecond))))
+	}, mcpgo.WithTasks(tasks))
+	s.AddTool(mcp.NewTool("run_command", mcp.WithString("command", mcp.Required()), mcp.WithArray("args", mcp.WithStringItems())), runCommand)
+	s.AddTool(mcp.NewTool("approve", mcp.WithString("action")), approve)
 
 	s.AddTool(mcp.NewTool("greet", mcp.WithString("name")), func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultText("Hello, " + r.GetString("name", "") + "!"), nil
@@ -76,7 +103,7 @@ func handler() http.Handler {
 		content, _ := answer.Content.(map[string]any)
 		return mcp.NewToolResultText(fmt.Sprintf("Hello, %v!", content["name"])), sleep(ctx, 5*soft)
 	})
-	return mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s, server.WithStateLess(true)))
+	return s
 }
 
 func question(field, kind string) mcp.ElicitationParams {

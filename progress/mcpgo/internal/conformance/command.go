@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/progress"
+)
+
+// The tools that examples/mcpserver has too, as far as the TypeScript clients call them as tasks.
+
+func runCommand(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	name, err := r.RequireString("command")
+	if err != nil {
+		return mcp.NewToolResultError(err.Error()), nil
+	}
+	res, err := procgroup.Run(ctx, exec.Command(name, r.GetStringSlice("args", nil)...),
+		procgroup.WithOutput(procgroup.Lines(func(_ procgroup.Stream, line string) {
+			progress.Report(ctx, progress.Update{Message: line})
+		})))
+	if res == nil {
+		return mcp.NewToolResultError(err.Error()), nil
+	}
+	if res.Reason != procgroup.Exited {
+		return mcp.NewToolResultText("Partial output:\n" + res.Combined.String()), nil
+	}
+	out := mcp.NewToolResultText(fmt.Sprintf("exit code: %d\n\n%s", res.ExitCode, res.Combined.String()))
+	out.IsError = res.ExitCode != 0
+	return out, nil
+}
+
+func approve(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	answer := server.ElicitationResponse(r.Params.InputResponses, "approve")
+	if answer == nil {
+		return server.NewInputRequestBuilder("").Elicit("approve", question("approve", "boolean")).ToolResult(), nil
+	}
+	decision := "Denied: "
+	if content, _ := answer.Content.(map[string]any); answer.Action == mcp.ElicitationResponseActionAccept && content["approve"] == true {
+		decision = "Approved: "
+	}
+	return mcp.NewToolResultText(decision + r.GetString("action", "")), nil
+}
