@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -258,6 +259,36 @@ func TestRunStopsWithoutAServer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A term that was published but not confirmed is logged as that, and not as the function's own.
+func TestUnconfirmedTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log buffer
+		c := consumerWith(nil)
+		m := newFakeMsg(1)
+		terms := 0
+		m.fail = func(what string) error { // as nats.go does
+			if what == "term broken" {
+				if terms++; terms > 1 {
+					return jetstream.ErrMsgAlreadyAckd
+				}
+				c.silent.Store(true)
+				time.AfterFunc(6*time.Second, func() { c.silent.Store(false) })
+			}
+			return nil
+		}
+		c.messages <- m
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		if err := hbjetstream.Run(ctx, c, 1, fails(hbjetstream.Reject(errBroken)), noLimits,
+			hbjetstream.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))); err != nil {
+			t.Error(err)
+		}
+		if got := log.String(); terms != 2 || !strings.Contains(got, "outcome unconfirmed") || strings.Contains(got, "itself") {
+			t.Errorf("%d terms: %s", terms, got)
+		}
+	})
 }
 
 // What is given back when the worker stops is given back when no pull request is outstanding:

@@ -16,12 +16,17 @@ import (
 // A nak is attempted once: if it has arrived and only its answer was lost, a second one would
 // apply to the next delivery. If it has not, the message is redelivered after AckWait.
 func (w *worker) send(ctx context.Context, msg jetstream.Msg, v verb, delay time.Duration, reason string) (sent time.Time, err error) {
+	var unconfirmed error // of the attempt before
 	for {
 		if err = w.reachable(ctx); err == nil {
 			attempt, cancel := context.WithTimeout(ctx, w.attempt())
 			sent = time.Now()
 			err = w.sendOnce(attempt, msg, v, delay, reason)
 			cancel()
+			if unconfirmed != nil && errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
+				return sent, unconfirmed // it was published then, and nats.go publishes no second
+			}
+			unconfirmed = err
 			if err == nil || v == nak && !(w.conn != nil && errors.Is(err, nats.ErrNoResponders)) {
 				return sent, err
 			}
