@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -375,6 +377,27 @@ func TestRecordGone(t *testing.T) {
 		if err := tasks.Close(); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// What a replicated store does not know yet is not gone.
+func TestRecordNotKnownYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var gone atomic.Bool
+		tasks := task.New(task.WithStore(&forgetful{new(task.Memory), &gone}))
+		gone.Store(true)
+		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(100*time.Millisecond)))
+		time.Sleep(300 * time.Millisecond)
+		gone.Store(false)
+		time.Sleep(s)
+		got, err := serve(t, tasks, declared, "tasks/get", params(r.ID))
+		if result, _ := got["result"].(map[string]any); err != nil || cmp.Diff(wire(t, text("done"))["content"], result["content"]) != "" {
+			t.Errorf("%v, %v", got, err)
+		}
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * s) // for the wait to look
 	})
 }
 

@@ -389,7 +389,10 @@ func TestChangedBlocks(t *testing.T) {
 			<-reads
 			notes = append(notes, params["status"])
 		}}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
-			heartbeat.BeatWith(ctx, "main.go")
+			for _, file := range []string{"main.go", "do.go", "run.go"} { // one is being read, one waits
+				heartbeat.BeatWith(ctx, file)
+				time.Sleep(1500 * time.Millisecond)
+			}
 			<-ctx.Done()
 			stopped <- time.Now()
 			return "", nil
