@@ -37,8 +37,8 @@ func TestEnds(t *testing.T) {
 		t.Skip("there are no such signals there")
 	}
 	for name, end := range map[string]func(c *client) error{
-		"SIGTERM": func(c *client) error { return c.server.cmd.Process.Signal(syscall.SIGTERM) },
-		"SIGINT":  func(c *client) error { return c.server.cmd.Process.Signal(os.Interrupt) },
+		"SIGTERM": func(c *client) error { return c.server.end(syscall.SIGTERM) },
+		"SIGINT":  func(c *client) error { return c.server.end(os.Interrupt) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachWay(t, func(t *testing.T, w way) {
@@ -83,7 +83,7 @@ func TestAnswersAtShutdown(t *testing.T) {
 					})
 					call(2)
 					eventually(t, func() bool { return strings.Contains(c.server.String(), "waits for its turn") })
-					if err := c.server.cmd.Process.Signal(signal); err != nil {
+					if err := c.server.end(signal); err != nil {
 						t.Fatal(err)
 					}
 					aborted := 0

@@ -42,6 +42,7 @@ type process struct {
 	cmd  *exec.Cmd
 	mark string
 	url  string // of a server with HTTP
+	told bool   // to end, by a signal: a second one would end it at once
 
 	mu  sync.Mutex
 	log strings.Builder
@@ -92,7 +93,9 @@ func overHTTPAt(t *testing.T, address string, env []string, args ...string) *pro
 		_, _ = io.Copy(s, lines)
 	}()
 	t.Cleanup(func() {
-		_ = s.cmd.Process.Signal(os.Interrupt)
+		if !s.told {
+			_ = s.cmd.Process.Signal(os.Interrupt)
+		}
 		<-read
 		if err := s.cmd.Wait(); err != nil && !s.killed() {
 			t.Errorf("the server: %v\n%s", err, s)
@@ -100,6 +103,11 @@ func overHTTPAt(t *testing.T, address string, env []string, args ...string) *pro
 		leftovers.None(t, s.mark)
 	})
 	return s
+}
+
+func (s *process) end(signal os.Signal) error {
+	s.told = true
+	return s.cmd.Process.Signal(signal)
 }
 
 func (s *process) killed() bool { return strings.Contains(s.cmd.ProcessState.String(), "killed") }
