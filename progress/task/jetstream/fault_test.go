@@ -151,7 +151,9 @@ func TestAllLeasesEnd(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
 	url := startServer(t, -1, t.TempDir()).ClientURL()
-	a, b := open(t, url, taskjetstream.WithLease(lease)), open(t, url)
+	a := open(t, url, taskjetstream.WithLease(lease))
+	time.Sleep(lease / 6) // so that the second renews after the first
+	b := open(t, url)
 	r := mustCreate(t, b, "one")
 	time.Sleep(2 * lease) // both may judge
 	leases, err := connect(t, url).Stream(t.Context(), leasesStream)
