@@ -7,9 +7,11 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,6 +96,37 @@ func TestHelperIsStopped(t *testing.T) {
 		check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 1000ms.", escalated: true})
 		mustBeDead(t, []int{atoi(strings.TrimSpace(r.Stdout.String()))})
 	})
+}
+
+func init() { modes["jailer"] = jailer }
+
+// jailer keeps its parent, the helper, stopped, and writes a file when that is gone.
+func jailer(args []string) int {
+	signal.Ignore(syscall.SIGTERM)
+	time.Sleep(time.Second / 2) // it has something to report first
+	helper := os.Getppid()
+	for begun := time.Now(); time.Since(begun) < forever; {
+		_ = syscall.Kill(helper, syscall.SIGSTOP)
+		if os.Getppid() != helper {
+			_ = os.WriteFile(args[0], nil, 0o600)
+			return 0
+		}
+	}
+	return 0
+}
+
+// A helper that does not get on is killed, and what it was to kill is killed first: this process
+// may end in between, and nobody else would.
+func TestHelperIsKilledLast(t *testing.T) {
+	t.Parallel()
+	outlived := filepath.Join(t.TempDir(), "outlived")
+	r, err := within(t, 2*time.Second, command("jailer", outlived), total(2*time.Second, procgroup.WithContainment(procgroup.Helper))...)
+	if r == nil || r.ExitCode != 124 || len(r.Survivors) > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := os.Stat(outlived); err == nil {
+		t.Error("the command has outlived its helper")
+	}
 }
 
 // What cannot be started is the same error with a helper as without.

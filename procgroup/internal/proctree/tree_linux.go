@@ -181,6 +181,11 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 	var left []int
 	if t.helper != nil {
 		left = t.helper.killTree(t.leader, deadline)
+		if !t.leader.wait(context.Background(), longAgo) {
+			// It is slow, as on a busy machine, or cannot. What it was to kill is killed before it is
+			// killed itself: this process may end in between, and nobody would be left to do it.
+			t.others.sweep(time.Now().Add(time.Until(deadline) / 2))
+		}
 	}
 	// First of all, while the leader's id is still its own.
 	_ = t.signalGroup(unix.SIGKILL)
