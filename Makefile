@@ -35,7 +35,7 @@ export GOWORK := off
 ifeq ($(shell go env CGO_ENABLED),1)
 RACE := -race
 endif
-TESTFLAGS ?= $(RACE) -shuffle=on -timeout=10m
+TESTFLAGS ?= $(RACE) -shuffle=on -timeout=15m
 FUZZTIME  ?= 30s
 VERSION   ?= v0.1.0
 

@@ -73,7 +73,6 @@ func chaosWorker() error {
 			for ctx.Err() == nil {
 				ended := make(chan struct{})
 				record, err := begin(ctx, tasks, func(ctx context.Context) (string, error) {
-					defer close(ended)
 					for i := range rand.IntN(10) {
 						heartbeat.BeatWith(ctx, fmt.Sprint("step ", i))
 						select {
@@ -86,7 +85,7 @@ func chaosWorker() error {
 						return strings.Repeat("x", 300<<10), nil
 					}
 					return "done", nil
-				})
+				}, func() { close(ended) })
 				if err == nil && record != nil { // else it has stayed plain
 					out.Lock()
 					fmt.Println(record.ID)

@@ -28,10 +28,14 @@ var client = task.Client{Version: "2026-07-28", Declared: true, Principal: "ann"
 
 type tool func(ctx context.Context) (string, error)
 
-// begin calls a tool as a task that gets its handle at once.
-func begin(ctx context.Context, tasks *task.Tasks, f tool) (*task.Record, error) {
+// begin calls a tool as a task that gets its handle at once. It calls ended when the call has ended, also
+// where the tool was never called since the task was cancelled first.
+func begin(ctx context.Context, tasks *task.Tasks, f tool, ended ...func()) (*task.Record, error) {
 	call := task.Call{Tool: "build", Client: client, Soft: -1}
 	_, record, err := task.Do(ctx, tasks, call, func(ctx context.Context, _ map[string]json.RawMessage) (string, error) {
+		for _, f := range ended {
+			defer f()
+		}
 		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build"}, f)
 	}, func(text string, err error) task.Answer {
 		if err != nil {
