@@ -152,10 +152,10 @@ func TestActivity(t *testing.T) {
 func TestActivityOutsideTheGroup(t *testing.T) {
 	t.Parallel()
 	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 		defer cancel()
 		r, err := procgroup.Run(ctx, exec.Command("sh", "-c", "setsid sh -c 'while :; do :; done' & exec sleep 120"), containment,
-			procgroup.WithActivity(procgroup.Activity{CPU: true}), procgroup.WithLimits(timeout.Config{Idle: 600 * time.Millisecond}),
+			procgroup.WithActivity(procgroup.Activity{CPU: true}), procgroup.WithLimits(timeout.Config{Idle: 3 * time.Second}),
 			procgroup.WithKillGrace(0))
 		if r == nil || r.Reason != procgroup.TotalTimeout {
 			t.Errorf("%v, %+v", err, r)
@@ -172,7 +172,7 @@ func TestActivityBeatsForTheExecutionAround(t *testing.T) {
 		r, err = procgroup.Run(ctx, exec.Command("sh", "-c", "while :; do :; done"),
 			procgroup.WithActivity(procgroup.Activity{CPU: true}), procgroup.WithKillGrace(0))
 		return err
-	}, timeout.Config{Idle: 500 * time.Millisecond, Total: 1500 * time.Millisecond})
+	}, timeout.Config{Idle: 3 * time.Second, Total: 6 * time.Second})
 	if !errors.Is(err, timeout.ErrTotal) || r.Reason != procgroup.TotalTimeout {
 		t.Errorf("%v, %+v", err, r)
 	}
