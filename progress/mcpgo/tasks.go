@@ -1,15 +1,11 @@
 package mcpgo
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
-	"slices"
-	"strings"
-	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -39,22 +35,6 @@ func WithPrincipal(of func(ctx context.Context) string) Option {
 // askedKey is in the _meta of a call whose params had "task", between a hook and the middleware.
 const askedKey = "io.github.tooldeadline/task"
 
-// taskHooks are what a server with tasks needs beside the middleware.
-type taskHooks struct {
-	*settings
-	server *server.MCPServer
-	own    atomic.Bool // mcp-go has tasks too
-}
-
-func (s *settings) answerTasks(of *server.MCPServer, h *server.Hooks) {
-	t := &taskHooks{settings: s, server: of}
-	h.AddAfterInitialize(t.initialized)
-	h.AddAfterDiscover(t.discovered)
-	h.AddAfterListTools(t.listed)
-	h.AddBeforeCallTool(t.called)
-	h.AddOnRequestInitialization(t.requested)
-}
-
 // client is who has sent a request, as far as mcp-go has found out.
 func (s *settings) client(ctx context.Context) task.Client {
 	var c task.Client
@@ -76,80 +56,6 @@ func (s *settings) client(ctx context.Context) task.Client {
 	return c
 }
 
-const legacyVersion = string(task.Legacy)
-
-func (t *taskHooks) initialized(ctx context.Context, _ any, _ *mcp.InitializeRequest, res *mcp.InitializeResult) {
-	if wireOf(ctx, server.ClientSessionFromContext(ctx)) == nil {
-		return
-	}
-	t.own.Store(res.Capabilities.Tasks != nil)
-	if res.ProtocolVersion != legacyVersion {
-		return
-	}
-	c := t.client(ctx)
-	capability := new(mcp.TasksCapability)
-	if raw, err := json.Marshal(task.LegacyCapability(c.Principal != "" || c.Session != "")); err == nil && json.Unmarshal(raw, capability) == nil {
-		res.Capabilities.Tasks = capability
-	}
-}
-
-func (t *taskHooks) discovered(ctx context.Context, _ any, _ *mcp.DiscoverRequest, res *mcp.DiscoverResult) {
-	if wireOf(ctx, server.ClientSessionFromContext(ctx)) == nil {
-		return
-	}
-	res.Capabilities.Tasks = nil // of the other protocol
-	res.Capabilities.Extensions = withExtension(res.Capabilities.Extensions, task.ExtensionID, struct{}{})
-}
-
-func (t *taskHooks) listed(ctx context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
-	if wireOf(ctx, server.ClientSessionFromContext(ctx)) == nil {
-		return
-	}
-	version := t.client(ctx).Version
-	for i, tool := range res.Tools {
-		switch {
-		case mcp.IsModernProtocol(version):
-			res.Tools[i].Execution = nil
-		case version == legacyVersion:
-			if support := task.LegacySupport(t.calls.Policy.Soft(tool.Name)); support != "" {
-				res.Tools[i].Execution = &mcp.ToolExecution{TaskSupport: mcp.TaskSupport(support)}
-			}
-		}
-	}
-}
-
-// called takes the "task" out of a call that is to become one of ours, since mcp-go would make it
-// one of its own.
-func (t *taskHooks) called(ctx context.Context, _ any, r *mcp.CallToolRequest) {
-	if r.Params.Meta != nil {
-		delete(r.Params.Meta.AdditionalFields, askedKey)
-	}
-	session := server.ClientSessionFromContext(ctx)
-	if r.Params.Task == nil || wireOf(ctx, session) == nil {
-		return
-	}
-	tool := t.server.GetTool(r.Params.Name)
-	if with, ok := session.(server.SessionWithTools); ok {
-		if own, ok := with.GetSessionTools()[r.Params.Name]; ok {
-			tool = &own
-		}
-	}
-	if tool == nil {
-		return // AddTaskTool
-	}
-	if support := tool.Tool.Execution; support != nil {
-		soft, _ := t.calls.Policy.Soft(r.Params.Name)
-		if support.TaskSupport == mcp.TaskSupportRequired || soft == 0 && support.TaskSupport == mcp.TaskSupportOptional {
-			return
-		}
-	}
-	r.Params.Task = nil
-	if r.Params.Meta == nil {
-		r.Params.Meta = new(mcp.Meta)
-	}
-	r.Params.Meta.SetMetaField(askedKey, true)
-}
-
 // asked reports whether the client asks for a task, and takes the mark of that away.
 func asked(r *mcp.CallToolRequest) bool {
 	if r.Params.Meta == nil {
@@ -163,96 +69,6 @@ func asked(r *mcp.CallToolRequest) bool {
 		}
 	}
 	return ok
-}
-
-// requested answers the requests about tasks. mcp-go calls it with a message that it has parsed,
-// for a session that it knows.
-func (t *taskHooks) requested(ctx context.Context, _, message any) error {
-	raw, _ := message.(json.RawMessage)
-	if !bytes.Contains(raw, []byte(`"task`)) { // the declaration that each request has is …/tasks"
-		return nil
-	}
-	w := wireOf(ctx, server.ClientSessionFromContext(ctx))
-	if w == nil {
-		return nil
-	}
-	var m struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-	}
-	if json.Unmarshal(raw, &m) != nil {
-		return nil
-	}
-	listen := m.Method == string(mcp.MethodSubscriptionsListen)
-	if !listen && !strings.HasPrefix(m.Method, "tasks/") {
-		return nil
-	}
-	var p requestParams
-	_ = json.Unmarshal(m.Params, &p)
-	c := t.client(ctx)
-	if v := p.version(); mcp.IsModernProtocol(v) { // mcp-go finds that out later
-		if !mcp.IsValidProtocolVersion(v) || p.Meta.Capabilities == nil {
-			return nil // and refuses it
-		}
-		c.Version = v
-		_, c.Declared = p.Meta.Capabilities.Extensions[task.ExtensionID]
-	}
-	if listen {
-		if !mcp.IsModernProtocol(c.Version) || p.Notifications.TaskIDs == nil || c.Declared {
-			return nil
-		}
-		return w.answer(c.Version, nil, missingCapability())
-	}
-	if err := p.mismatch(w.header, m.Method, c.Version, m.Params); err != nil {
-		return w.answer(c.Version, nil, err)
-	}
-	fields, err := t.tasks.Serve(ctx, task.Request{Method: m.Method, Params: m.Params, Client: c})
-	if e := (*task.Error)(nil); errors.As(err, &e) && e.Code == task.CodeInvalidParams && t.own.Load() && !mcp.IsModernProtocol(c.Version) {
-		return nil // perhaps it is one of mcp-go's
-	}
-	return w.answer(c.Version, fields, err)
-}
-
-// requestParams are what a hook has to know of those of a request.
-type requestParams struct {
-	TaskID        string `json:"taskId"`
-	Notifications struct {
-		TaskIDs []string `json:"taskIds"`
-	} `json:"notifications"`
-	Meta struct {
-		Version      any `json:"io.modelcontextprotocol/protocolVersion"`
-		Capabilities *struct {
-			Extensions map[string]json.RawMessage `json:"extensions"`
-		} `json:"io.modelcontextprotocol/clientCapabilities"`
-	} `json:"_meta"`
-}
-
-func (p *requestParams) version() string {
-	v, _ := p.Meta.Version.(string)
-	return v
-}
-
-// mismatch checks the headers of a request about a task, as mcp-go checks those of the methods that
-// it knows.
-func (p *requestParams) mismatch(h http.Header, method, version string, params json.RawMessage) error {
-	if h.Get(mcp.HeaderProtocolVersion) == "" || !mcp.IsModernProtocol(version) { // also over SSE
-		return nil
-	}
-	if err := mcp.ValidateStandardHeaders(h.Get, version, mcp.MCPMethod(method), params); err != nil {
-		return &task.Error{Code: mcp.HEADER_MISMATCH, Message: err.Error()}
-	}
-	if !slices.Contains(task.Methods(version), method) {
-		return nil // and it is refused for that
-	}
-	if name, ok := mcp.DecodeHeaderValue(h.Get(mcp.HeaderName)); p.TaskID != "" && (!ok || name != p.TaskID) {
-		return &task.Error{Code: mcp.HEADER_MISMATCH, Message: mcp.HeaderName + " header does not match the taskId of the body"}
-	}
-	return nil
-}
-
-func missingCapability() *task.Error {
-	data, _ := json.Marshal(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{task.ExtensionID: struct{}{}}}})
-	return &task.Error{Code: task.CodeMissingCapability, Message: "Missing required client capability", Data: data}
 }
 
 // answer returns the error with which a hook has a request answered: with a result or an error.

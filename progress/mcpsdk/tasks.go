@@ -7,14 +7,12 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // WithTasks has calls that take long answered with a task: the client gets a handle when the
@@ -44,33 +42,6 @@ import (
 // added later, and so is around this, must not take the result of tools/call, tools/list or
 // initialize for the SDK's without looking.
 func WithTasks(t *task.Tasks) Option { return optionFunc(func(s *settings) { s.tasks = t }) }
-
-// WithContinuation has calls that take longer than soft answered, to clients that know no tasks, with
-// an ordinary result that says "Still running" and how to wait for the rest: by another tool,
-// wait_for_result, which [Install] adds. So no call is lost to the client's own timeout: let soft be
-// shorter than that. See [task.Continuation]; where soft is 0 or less, the tools that have a soft
-// limit of their own are continued.
-//
-// Without [WithTasks], Install keeps the continued calls itself. A server that is made anew for
-// each request needs WithTasks, so that all share them.
-func WithContinuation(soft time.Duration) Option {
-	return optionFunc(func(s *settings) {
-		if s.continuation == nil {
-			s.continuation = new(task.Continuation)
-		}
-		s.continuation.After = soft
-	})
-}
-
-// WithWaitTool names the tool that [WithContinuation] adds, in place of wait_for_result.
-func WithWaitTool(name string) Option {
-	return optionFunc(func(s *settings) {
-		if s.continuation == nil {
-			s.continuation = new(task.Continuation)
-		}
-		s.continuation.Tool = name
-	})
-}
 
 // installTasks adds what a server needs for tasks and continuations beside the middleware.
 func (s *settings) installTasks(server *mcp.Server) {
@@ -250,25 +221,6 @@ func encoded(res mcp.Result, err error) task.Answer {
 	return task.Answer{Error: &task.Error{Code: task.CodeInternal, Message: err.Error()}}
 }
 
-// waitForResult is the wait tool.
-func (s *settings) waitForResult(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	w := task.Wait{Arguments: req.Params.Arguments, Client: s.clientOf(req.Session, req.Extra, req.Params.Meta)}
-	if req.Params.InputResponses != nil {
-		data, err := json.Marshal(req.Params.InputResponses)
-		if err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(data, &w.Answers); err != nil {
-			return nil, err
-		}
-	}
-	fields, err := s.tasks.Wait(ctx, s.continuation, w)
-	if err != nil {
-		return nil, wireError(err)
-	}
-	return asResult(req, fields)
-}
-
 // asResult returns the fields of a tool's result as one.
 func asResult(req *mcp.CallToolRequest, fields map[string]any) (*mcp.CallToolResult, error) {
 	out := newResult(req)
@@ -347,13 +299,6 @@ func (s *settings) abortWithSession(session *mcp.ServerSession, name string) {
 		s.watched.Delete(name) // first, or nobody would end a call that is continued between the two
 		s.tasks.EndSession(name)
 	}()
-}
-
-// waitServer is the wait tool's: it has limits of its own, and what it waits for has others.
-func waitServer(calls toolcall.Server) toolcall.Server {
-	calls.Options = append(calls.Options[:len(calls.Options):len(calls.Options)], timeout.NoLimits())
-	calls.MetaTimeout, calls.ArgumentTimeout = false, false
-	return calls
 }
 
 type taskSettings struct {

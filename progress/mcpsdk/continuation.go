@@ -1,0 +1,66 @@
+package mcpsdk
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// WithContinuation has calls that take longer than soft answered, to clients that know no tasks, with
+// an ordinary result that says "Still running" and how to wait for the rest: by another tool,
+// wait_for_result, which [Install] adds. So no call is lost to the client's own timeout: let soft be
+// shorter than that. See [task.Continuation]; where soft is 0 or less, the tools that have a soft
+// limit of their own are continued.
+//
+// Without [WithTasks], Install keeps the continued calls itself. A server that is made anew for
+// each request needs WithTasks, so that all share them.
+func WithContinuation(soft time.Duration) Option {
+	return optionFunc(func(s *settings) {
+		if s.continuation == nil {
+			s.continuation = new(task.Continuation)
+		}
+		s.continuation.After = soft
+	})
+}
+
+// WithWaitTool names the tool that [WithContinuation] adds, in place of wait_for_result.
+func WithWaitTool(name string) Option {
+	return optionFunc(func(s *settings) {
+		if s.continuation == nil {
+			s.continuation = new(task.Continuation)
+		}
+		s.continuation.Tool = name
+	})
+}
+
+// waitForResult is the wait tool.
+func (s *settings) waitForResult(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	w := task.Wait{Arguments: req.Params.Arguments, Client: s.clientOf(req.Session, req.Extra, req.Params.Meta)}
+	if req.Params.InputResponses != nil {
+		data, err := json.Marshal(req.Params.InputResponses)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(data, &w.Answers); err != nil {
+			return nil, err
+		}
+	}
+	fields, err := s.tasks.Wait(ctx, s.continuation, w)
+	if err != nil {
+		return nil, wireError(err)
+	}
+	return asResult(req, fields)
+}
+
+// waitServer is the wait tool's: it has limits of its own, and what it waits for has others.
+func waitServer(calls toolcall.Server) toolcall.Server {
+	calls.Options = append(calls.Options[:len(calls.Options):len(calls.Options)], timeout.NoLimits())
+	calls.MetaTimeout, calls.ArgumentTimeout = false, false
+	return calls
+}
