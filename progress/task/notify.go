@@ -1,8 +1,9 @@
 package task
 
-import (
-	"time"
-)
+import "time"
+
+// How long a handle waits for a notification that is being sent.
+const sendWait = 100 * time.Millisecond
 
 func (r *Run) notifyChanged(notes <-chan Record) {
 	for record := range notes {

@@ -12,6 +12,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
+// How long a question waits for a sign that the client has got the handle.
+const seenWait = time.Second
+
 // InputRequired makes the status of a task input_required until done is called, for a question
 // that is sent to the client as a request of its own (Legacy). It holds no idle check:
 // ask under [progress.Await].

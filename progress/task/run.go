@@ -14,13 +14,6 @@ import (
 // ErrCancelled is why the context of a run ends whose client has cancelled the task.
 var ErrCancelled = errors.New("the task was cancelled")
 
-// How long is waited for the client: with a handle while a notification is being sent, and
-// with a question for a sign that it has got the handle.
-const (
-	sendWait = 100 * time.Millisecond
-	seenWait = time.Second
-)
-
 // A Run is a call that runs under [Do] and may be, or become, a task or a continuation. A nil *Run
 // is a call that stays plain: its methods do what is right for that. All are safe for
 // concurrent use.

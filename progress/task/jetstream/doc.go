@@ -36,11 +36,12 @@
 //
 // # Outages
 //
-// While NATS cannot be reached, tools run on, and an outcome is tried again until it is stored. A replica judges another only after it has itself renewed its lease without a failure
-// for as long as a lease lasts, so that the others have time to come back after an outage. Let the
-// connection of a replica reconnect for ever (nats.MaxReconnects(-1)) and soon (nats.ReconnectWait
-// far below the lease): one that stays away for longer than the lease while others are connected is
-// taken for gone.
+// While NATS cannot be reached, tools run on, and an outcome is tried again until it is stored. A
+// replica judges another only after it has itself renewed its lease without a failure for as long
+// as a lease lasts, so that the others have time to come back after an outage. Let the connection
+// of a replica reconnect for ever (nats.MaxReconnects(-1)) and soon (nats.ReconnectWait far below
+// the lease): one that stays away for longer than the lease while others are connected is taken for
+// gone.
 //
 // # Clocks
 //
