@@ -20,9 +20,9 @@ const DefaultInterval = 10 * time.Second
 func Beat(ctx context.Context) { pulse.Of(ctx).Beat() }
 
 // BeatWith is [Beat] with a detail, which is remembered as the newest: the sinks of [Relay]
-// get it, [Monitor.Detail] returns it, and what is said of a stopped tool has it. The detail may be read at any later time, by another
-// goroutine: do not change what it points to. It costs one allocation, and one
-// more where detail is not a pointer.
+// get it, [Monitor.Detail] returns it, and what is said of a stopped tool has it. The detail may be
+// read at any later time, by another goroutine: do not change what it points to. It costs one
+// allocation, and one more where detail is not a pointer.
 func BeatWith(ctx context.Context, detail any) {
 	if c := pulse.Of(ctx); c != nil {
 		c.BeatWith(&detail)

@@ -50,10 +50,10 @@ const (
 // is nil then, and the value is zero. A nil t, and a call that can become neither, is run(ctx, nil).
 //
 // run is the whole supervised call: toolcall.Do, and what makes a result of a call that was
-// stopped. It is called once, on a goroutine of its own where the call may become a
-// task. encode turns what it returns into JSON, when the call has become one and not before. Where that has Questions, they are put to the client, and
-// run is called again, with the answers by the keys of the tool. If nobody answers in time, encode
-// is called with the error of [progress.Await].
+// stopped. It is called once, on a goroutine of its own where the call may become a task. encode
+// turns what it returns into JSON, when the call has become one and not before. Where that has
+// Questions, they are put to the client, and run is called again, with the answers by the keys of
+// the tool. If nobody answers in time, encode is called with the error of [progress.Await].
 //
 // When the handle is due:
 //
@@ -88,7 +88,7 @@ func Do[R any](ctx context.Context, t *Tasks, c Call,
 		value, err := run(ctx, nil)
 		return value, nil, err
 	}
-	r := &Run{tasks: t, call: c, form: form, soft: max(soft, 0), began: time.Now(), owner: c.Client.owner(form)}
+	r := &Run{tasks: t, call: c, form: form, soft: max(soft, 0), began: time.Now(), owner: c.Client.owner(form), telling: make(chan struct{}, 1)}
 	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r.cancel = cancel
 	r.ctx = r.Context(detached)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -402,5 +403,78 @@ func TestInputRequiredWithADeafStore(t *testing.T) {
 			t.Error(err)
 		}
 		time.Sleep(time.Hour)
+	})
+}
+
+// A sluggish store takes its time over the first update that slow reports.
+type sluggish struct {
+	task.Store
+	slow func(task.Record) bool
+	by   time.Duration
+	once sync.Once
+}
+
+func (l *sluggish) Update(ctx context.Context, r task.Record) (task.Record, error) {
+	if l.slow(r) {
+		l.once.Do(func() { time.Sleep(l.by) })
+	}
+	return l.Store.Update(ctx, r)
+}
+
+// SPEC 11.4: a detail of while the record was being stored may reach it after the question that the
+// tool returned; it leaves the status.
+func TestDetailAfterTheQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &sluggish{Store: &faulty{Store: new(task.Memory), slow: 2 * s}, slow: func(r task.Record) bool { return r.Message == "late" }, by: 3 * s}
+		tasks := task.New(task.WithStore(store))
+		_, r, err := task.Do(t.Context(), tasks, task.Call{Tool: "delete", Client: declared, Soft: s}, func(ctx context.Context, answers map[string]json.RawMessage) (reply, error) {
+			_, err := tool(timeout.Default(), func(ctx context.Context) (string, error) {
+				time.Sleep(2 * s)
+				heartbeat.BeatWith(ctx, "late") // the record is there at 3 s
+				time.Sleep(2 * s)
+				return "", nil
+			})(ctx, nil)
+			return reply{questions: map[string]json.RawMessage{"ok": json.RawMessage(`{"method":"elicitation/create"}`)}}, err
+		}, encodeAsking)
+		if err != nil || r == nil {
+			t.Fatal(r, err)
+		}
+		time.Sleep(10 * s)
+		if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "input_required" || got["statusMessage"] != "late" {
+			t.Errorf("%v, %v", got, err)
+		}
+		if _, err := serve(t, tasks, declared, "tasks/cancel", params(r.ID)); err != nil {
+			t.Error(err)
+		}
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// SPEC 11.4: the end of a question that a slow store takes late does not hide the next question.
+func TestInputRequiredInASlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Bool
+		store := &sluggish{Store: &faulty{Store: new(task.Memory), slow: 2 * s}, slow: func(r task.Record) bool { return asked.Load() && r.Status == task.Working }, by: 3 * s}
+		tasks := task.New(task.WithStore(store))
+		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			run := task.FromContext(ctx)
+			answered := run.InputRequired(ctx)
+			asked.Store(true)
+			go answered() // takes until 3 s
+			time.Sleep(s)
+			defer run.InputRequired(ctx)() // from 1 s on
+			time.Sleep(10 * s)
+			return "", nil
+		}))
+		time.Sleep(8 * s)
+		if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "input_required" {
+			t.Errorf("%v, %v", got, err)
+		}
+		time.Sleep(20 * s)
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -32,7 +32,7 @@ type Run struct {
 	stopping context.CancelFunc
 	seen     chan struct{} // closed by the first request about the task
 
-	telling sync.Mutex
+	telling chan struct{} // held by tell
 
 	mu       sync.Mutex
 	state    state
@@ -111,11 +111,15 @@ func (r *Run) relay() {
 // tell stores the newest detail, and whether a question is under way. What a store does not take now
 // comes with the next.
 func (r *Run) tell(ctx context.Context) error {
-	// Two at a time could leave what the slower one has seen.
-	r.telling.Lock()
-	defer r.telling.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, createWait)
 	defer cancel()
+	// Two at a time could leave what the slower one has seen.
+	select {
+	case r.telling <- struct{}{}:
+		defer func() { <-r.telling }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	_, err := r.tasks.change(ctx, r.owner, r.id, func(record *Record) bool {
 		return !record.Status.Final() && r.describeAnew(record)
 	})

@@ -638,3 +638,35 @@ func TestNoJSON(t *testing.T) {
 		}
 	}
 }
+
+// An unwatched store is one whose Wait has failed since the store was lost to it.
+type unwatched struct {
+	task.Store
+	waits atomic.Int32
+}
+
+func (u *unwatched) Wait(context.Context, string, string, uint64) (task.Record, error) {
+	u.waits.Add(1)
+	return task.Record{}, errOutage
+}
+
+// A task that has ended is watched no more, whether or not its end can be read.
+func TestNoWatchAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &unwatched{Store: new(task.Memory)}
+		tasks := task.New(task.WithStore(u))
+		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
+		time.Sleep(20 * s)
+		if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "completed" {
+			t.Errorf("%v, %v", got, err)
+		}
+		before := u.waits.Load()
+		time.Sleep(time.Minute)
+		if n := u.waits.Load(); before == 0 || n > before {
+			t.Errorf("%d waits, then %d", before, n)
+		}
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

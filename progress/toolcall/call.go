@@ -12,9 +12,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Server is what the calls of one server have in common. With the zero Server
-// each tool has the limits that the zero [timeout.Policy] has for it. It is safe for concurrent use as long as nobody changes
-// it, and a nil *Server is a zero one.
+// A Server is what the calls of one server have in common. With the zero Server each tool has the
+// limits that the zero [timeout.Policy] has for it. It is safe for concurrent use as long as nobody
+// changes it, and a nil *Server is a zero one.
 type Server struct {
 	// Policy has the limits by tool name, and the logger.
 	Policy *timeout.Policy
