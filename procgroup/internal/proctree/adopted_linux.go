@@ -31,7 +31,7 @@ func (c *cgroup) reapAdopted(deadline time.Time) {
 			if pid == c.leader || !c.has(pid) {
 				continue
 			}
-			if p, ok := r.get(pid, ^uint64(0)); ok && !p.dead() {
+			if p, ok := r.get(pid); ok && !p.dead() {
 				dying = true
 				continue
 			}
@@ -47,7 +47,7 @@ func (c *cgroup) reapAdopted(deadline time.Time) {
 func (c *cgroup) hasAdopted() (found bool) {
 	var r procReader
 	c.each(func(pid int) {
-		if p, ok := r.get(pid, ^uint64(0)); ok && p.ppid == os.Getpid() && pid != c.leader {
+		if p, ok := r.get(pid); ok && p.ppid == os.Getpid() && pid != c.leader {
 			found = true
 		}
 	})
@@ -76,7 +76,7 @@ func children() (pids []int) {
 		}
 	}
 	if len(files) == 0 { // a system without CONFIG_PROC_CHILDREN
-		for _, p := range scan() {
+		for _, p := range list() {
 			if p.ppid == os.Getpid() {
 				pids = append(pids, p.pid)
 			}

@@ -201,7 +201,7 @@ func (c *cgroup) signal(group int, sigs ...unix.Signal) {
 		if !c.has(pid) {
 			return
 		}
-		if p, ok := r.get(pid, ^uint64(0)); !ok || p.pgrp == group {
+		if p, ok := r.get(pid); !ok || p.pgrp == group {
 			return
 		}
 		for _, sig := range sigs {

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,14 +32,15 @@ func setCookie(cmd *exec.Cmd) string {
 // set, the leader must not have been reaped: its id, and its group's, are still its own.
 type descendants struct {
 	leader *leader
-	cookie string
+	cookie string // none: they are known by their parents alone
 	begun  time.Time
 	reaped bool // go by the cookie alone
 	except int  // a process that is not a member: the helper
 	blind  bool // the last look of the sweep saw nothing, for want of descriptors, say
-	// killed are members that may not look like it any more: they let go of their
-	// environment some time before they are gone.
-	killed map[procKey]bool
+	// noted are members that may not look like it any more: they let go of their environment some
+	// time before they are gone, and of their parent where it is killed first.
+	mu    sync.Mutex
+	noted map[procKey]bool
 }
 
 // members lists what is alive, the leader too. unsure is what may belong to them too: it
@@ -77,7 +79,7 @@ func (d *descendants) known(all []proc, byID bool) (known map[int]bool, since ui
 		if ours && p.pid == d.leader.pid {
 			since = p.start
 		}
-		if ours || strings.Contains(p.cookies, d.cookie) || d.killed[p.key()] {
+		if ours || (d.cookie != "" && strings.Contains(p.cookies, d.cookie)) || d.isNoted(p.key()) {
 			known[p.pid] = true
 		}
 	}
@@ -127,20 +129,11 @@ func orphans(all, unsure []proc) (kept []proc) {
 	return kept
 }
 
-// signal signals the members outside the leader's group, and reports whether there are
-// any.
-func (d *descendants) signal(sigs ...unix.Signal) (any bool) {
+// outside lists the members outside the leader's group.
+func (d *descendants) outside() []proc {
 	found, _, _ := d.members()
-	for i := range found {
-		if found[i].pgrp == d.leader.pid {
-			continue
-		}
-		any = true
-		for _, sig := range sigs {
-			signalProc(&found[i], sig)
-		}
-	}
-	return any
+	d.note(found)
+	return slices.DeleteFunc(found, func(p proc) bool { return p.pgrp == d.leader.pid })
 }
 
 // shortLived is how long a command may have taken for quickly to make sense: no system
@@ -161,13 +154,25 @@ func (d *descendants) quickly(deadline time.Time) bool {
 
 // strike kills members.
 func (d *descendants) strike(found []proc) {
-	if len(found) > 0 && d.killed == nil {
-		d.killed = make(map[procKey]bool)
+	d.note(found)
+	signalProcs(found, unix.SIGKILL)
+}
+
+func (d *descendants) note(found []proc) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(found) > 0 && d.noted == nil {
+		d.noted = make(map[procKey]bool)
 	}
 	for i := range found {
-		d.killed[found[i].key()] = true
-		signalProc(&found[i], unix.SIGKILL)
+		d.noted[found[i].key()] = true
 	}
+}
+
+func (d *descendants) isNoted(key procKey) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.noted[key]
 }
 
 // lastLookTime is how long after the deadline what was killed last is looked at again.
@@ -215,7 +220,7 @@ func lasting(found, more []proc, deadline time.Time) []proc {
 	for b := backoff(0); ; {
 		var left []proc
 		for _, p := range slices.Concat(found, more) {
-			if now, ok := r.get(p.pid, ^uint64(0)); ok && now.start == p.start && !now.dead() {
+			if now, ok := r.get(p.pid); ok && now.start == p.start && !now.dead() {
 				left = append(left, p)
 			}
 		}
@@ -234,7 +239,7 @@ func lasting(found, more []proc, deadline time.Time) []proc {
 func here(unsure []proc) []proc {
 	var r procReader
 	return slices.DeleteFunc(unsure, func(p proc) bool {
-		now, ok := r.get(p.pid, ^uint64(0))
+		now, ok := r.get(p.pid)
 		return !ok || now.start != p.start || now.dead() || now.exiting
 	})
 }

@@ -1,7 +1,6 @@
 package proctree
 
 import (
-	"crypto/rand"
 	"errors"
 	"os"
 	"time"
@@ -24,7 +23,7 @@ func Watch(p *os.Process) (*Foreign, error) {
 		return nil, unsupported("there is no descriptor of the process to be had")
 	}
 	l := &leader{pid: p.Pid, fd: fd}
-	return &Foreign{&linuxTree{leader: l, kind: Descendants, others: &descendants{leader: l, cookie: rand.Text()}}}, nil
+	return &Foreign{&linuxTree{leader: l, kind: Descendants, others: &descendants{leader: l}}}, nil
 }
 
 // Meter is that of a Tree.

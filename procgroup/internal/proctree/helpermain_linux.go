@@ -154,7 +154,7 @@ func (s *shim) watchLifeline() {
 func (s *shim) reportLeft(killed map[procKey]bool) {
 	var r procReader
 	for key := range killed {
-		if p, ok := r.get(key.pid, ^uint64(0)); ok && p.start == key.start && !p.dead() {
+		if p, ok := r.get(key.pid); ok && p.start == key.start && !p.dead() {
 			s.report(binary.NativeEndian.AppendUint32([]byte{helperLeft}, uint32(key.pid)))
 		}
 	}
@@ -191,9 +191,9 @@ func killBelow(root int, killed map[procKey]bool) (fresh bool) {
 		return below
 	}
 	last := lastPid()
-	kill(readAll())
+	kill(readAll(never))
 	// Without the look at what has begun since, a chain of daemons is never caught up with.
-	newcomers(last, time.Now().Add(reapTime), func(all []proc) ([]proc, bool) { return kill(all), true })
+	newcomers(last, never, time.Now().Add(reapTime), func(all []proc) ([]proc, bool) { return kill(all), true })
 	return fresh
 }
 

@@ -86,19 +86,35 @@ func (m *meter) look() (used Usage, ok bool) {
 // their parent's yet.
 func (m *meter) membersNow() map[procKey]spent {
 	t, now := m.tree, make(map[procKey]spent)
-	if t.cgroup != nil {
+	var members []proc
+	if t.cgroup == nil {
+		members = t.list(t.look())
+	} else {
 		t.cgroup.each(func(pid int) {
-			if p, ok := m.reader.get(pid, ^uint64(0)); ok {
-				now[p.key()] = m.spentBy(&p)
+			if p, ok := m.reader.get(pid); ok {
+				members = append(members, p)
 			}
 		})
-		return now
 	}
-	for _, p := range t.list(scan()) {
-		now[p.key()] = m.spentBy(&p)
+	for i := range members {
+		now[members[i].key()] = m.spentBy(&members[i])
+	}
+	if m.io {
+		m.addBytes(members, now)
 	}
 	return now
 }
+
+// look lists all processes, with what it takes to tell the members.
+func (t *linuxTree) look() []proc {
+	if t.byCookie() {
+		return scan()
+	}
+	return list()
+}
+
+// byCookie reports whether the members are told by their environments too.
+func (t *linuxTree) byCookie() bool { return t.others != nil && t.others.cookie != "" }
 
 // list returns the members among all where there is no control group, zombies and the helper
 // included.
@@ -124,13 +140,27 @@ func (m *meter) spentBy(p *proc) spent {
 			s.waited = m.reader.waited(p.pid)
 		}
 	}
-	if m.io {
-		var ok bool
-		if s.bytes, ok = m.reader.bytes(p.pid); !ok {
-			s.bytes = m.members[p.key()].bytes // it ends, or may not be read
-		}
-	}
 	return s
+}
+
+// addBytes adds what each of the members has read and written.
+func (m *meter) addBytes(members []proc, now map[procKey]spent) {
+	type answer struct {
+		n  uint64
+		ok bool
+	}
+	answers, _ := gather(len(members), lateTime, func(r *procReader, i int) (a answer) {
+		a.n, a.ok = r.bytes(&members[i])
+		return a
+	})
+	for i, a := range answers {
+		key := members[i].key()
+		s := now[key]
+		if s.bytes = a.n; !a.ok {
+			s.bytes = m.members[key].bytes // it ends, or may not be read, or takes too long
+		}
+		now[key] = s
+	}
 }
 
 // tick is the unit of times in /proc, on all systems that Go runs on.
@@ -151,9 +181,9 @@ func (p *proc) cpuTime() time.Duration {
 
 // bytes is what a process has read and written, with its children that were reaped: by
 // system calls, or from and to a disk, as with a file that is mapped, whichever is more.
-func (r *procReader) bytes(pid int) (n uint64, ok bool) {
+func (r *procReader) bytes(p *proc) (n uint64, ok bool) {
 	var buf [512]byte
-	b, err := r.read(pid, "/io", buf[:], false)
+	b, err := r.ask(p, "/io", buf[:], false)
 	if err != nil {
 		return 0, false
 	}

@@ -38,9 +38,8 @@ func lastPid() int {
 // newcomers calls fn with the processes whose ids were given out after the given one, time
 // and again until there are no new ones. fn returns the members, and whether all are known.
 // It is not complete if there may be more. found is what fn gave last.
-func newcomers(after int, deadline time.Time, fn func(all []proc) (found []proc, sure bool)) (found []proc, complete bool) {
+func newcomers(after int, since uint64, deadline time.Time, fn func(all []proc) (found []proc, sure bool)) (found []proc, complete bool) {
 	var r procReader
-	var all []proc
 	for rounds := 0; rounds < maxRounds; rounds++ {
 		last := lastPid()
 		if after == 0 || last < after || last-after > maxProbes {
@@ -49,13 +48,12 @@ func newcomers(after int, deadline time.Time, fn func(all []proc) (found []proc,
 		if last == after {
 			return found, true
 		}
-		all = all[:0]
+		var pids []int
 		for after < last {
 			after++
-			if p, ok := r.get(after, 0); ok {
-				all = append(all, p)
-			}
+			pids = append(pids, after)
 		}
+		all, _ := r.each(pids, since, lateTime, func() bool { return true })
 		more, sure := fn(all)
 		if len(more) > 0 {
 			found, rounds = more, 0
@@ -69,7 +67,7 @@ func newcomers(after int, deadline time.Time, fn func(all []proc) (found []proc,
 
 // newcomers kills the members that have begun after the process with the given id.
 func (d *descendants) newcomers(after int, deadline time.Time) (found []proc, complete bool) {
-	return newcomers(after, deadline, func(all []proc) ([]proc, bool) {
+	return newcomers(after, 0, deadline, func(all []proc) ([]proc, bool) {
 		found, unsure := d.among(all)
 		d.strike(found)
 		// What has ended since, or is about to, has all of its children behind it.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,7 +22,7 @@ type proc struct {
 	own, children   uint64 // processor time in clock ticks, and that of the children that were reaped
 	cookies         string // the value of the variable cookieEnv
 	blank           bool   // it shows no environment: in the middle of an exec, or it has none
-	hidden          bool   // its environment may not be read
+	hidden          bool   // its environment may not be read, or takes too long
 	exiting         bool   // it shows no environment any more, and will be a zombie
 }
 
@@ -93,6 +94,8 @@ type procReader struct {
 	path, stat, env []byte
 }
 
+// read reads a file, or as much as buf takes of it. It must not be one that has to wait for the
+// process: that is for ask.
 func (r *procReader) read(pid int, name string, buf []byte, all bool) ([]byte, error) {
 	r.path = append(r.path[:0], "/proc/"...)
 	r.path = strconv.AppendInt(r.path, int64(pid), 10)
@@ -122,32 +125,81 @@ func (r *procReader) read(pid int, name string, buf []byte, all bool) ([]byte, e
 	}
 }
 
-// get reads one process, with its environment only if it is not older than since.
-func (r *procReader) get(pid int, since uint64) (p proc, ok bool) {
+// get reads one process, without its environment.
+func (r *procReader) get(pid int) (p proc, ok bool) {
+	p, _, ok = r.status(pid)
+	return p, ok
+}
+
+func (r *procReader) status(pid int) (p proc, kernel, ok bool) {
 	if r.stat == nil {
-		r.stat, r.env = make([]byte, 1<<10), make([]byte, 16<<10)
+		r.stat = make([]byte, 1<<10)
 	}
 	b, err := r.read(pid, "/stat", r.stat, false)
 	if err != nil {
-		return p, false
+		return p, false, false
 	}
-	p, kernel, ok := parseStat(b)
-	if !ok {
-		return p, false
+	return parseStat(b)
+}
+
+// each reads processes, with the environments of those that are not older than since, as long as
+// more reports true. Where the environment is given up, after late, it is hidden.
+func (r *procReader) each(pids []int, since uint64, late time.Duration, more func() bool) (all []proc, complete bool) {
+	if since == never {
+		for _, pid := range pids {
+			if !more() {
+				return all, false
+			}
+			if p, ok := r.get(pid); ok {
+				all = append(all, p)
+			}
+		}
+		return all, true
 	}
-	if kernel || p.dead() || p.start < since {
-		return p, true
+	var over atomic.Bool
+	type answer struct {
+		p  proc
+		ok bool
 	}
-	env, err := r.read(pid, "/environ", r.env, true)
-	if p.state == 'Z' { // the environment goes with the main thread, as far as that can tell
+	answers, returned := gather(len(pids), late, func(r *procReader, i int) (a answer) {
+		if over.Load() || !more() {
+			over.Store(true)
+			return a
+		}
+		var kernel bool
+		if a.p, kernel, a.ok = r.status(pids[i]); a.ok && !kernel && !a.p.dead() && a.p.start >= since {
+			r.environ(&a.p)
+		}
+		return a
+	})
+	for i, a := range answers {
+		if !returned[i] {
+			a.p, a.ok = r.get(pids[i])
+			a.p.hidden = true
+		}
+		if a.ok {
+			all = append(all, a.p)
+		}
+	}
+	return all, !over.Load()
+}
+
+// environ reads the environment of p. Call it under gather.
+func (r *procReader) environ(p *proc) {
+	if r.env == nil {
+		r.env = make([]byte, 16<<10)
+	}
+	env, err := r.ask(p, "/environ", r.env, true)
+	if p.state == 'Z' && err != errLate { // it goes with the main thread, as far as that can tell
 		p.exiting = false
-		env, err = r.environOfThreads(pid, env)
+		env, err = r.environOfThreads(p.pid, r.env)
 	}
-	r.env = env[:cap(env)]
+	if env != nil {
+		r.env = env[:cap(env)]
+	}
 	p.blank = err == nil && len(env) == 0
 	p.hidden = err != nil && err != unix.ENOENT && err != unix.ESRCH // which are its end
 	p.cookies = cookies(env)
-	return p, true
 }
 
 // environOfThreads is the environment of a process without a main thread, as its other
@@ -165,16 +217,25 @@ func (r *procReader) environOfThreads(pid int, buf []byte) (env []byte, err erro
 	return env, err
 }
 
-// scans makes commands that look at the same time share one look: 200 that end together
-// must not read all of /proc 200 times.
-var scans coalesce.Call[[]proc]
+// scans and lists make commands that look at the same time share one look: 200 that end
+// together must not read all of /proc 200 times.
+var scans, lists coalesce.Call[[]proc]
 
-// scan lists the processes. It has begun after the call. nil is that /proc cannot be
-// read. The list is others' too, and must not be changed.
+// scan lists the processes, with their environments. It has begun after the call. nil is that
+// /proc cannot be read. The list is others' too, and must not be changed.
 func scan() []proc {
-	all, _ := scans.Do(func() ([]proc, bool) { return readAll(), true })
+	all, _ := scans.Do(func() ([]proc, bool) { return readAll(hostStart()), true })
 	return all
 }
+
+// list is scan without the environments, for who has no use for them.
+func list() []proc {
+	all, _ := lists.Do(func() ([]proc, bool) { return readAll(never), true })
+	return all
+}
+
+// never is younger than any process.
+const never = ^uint64(0)
 
 // cookies returns the value of the variable. A variable that is set more than once has all
 // its values looked at.
@@ -197,7 +258,7 @@ func hostStart() uint64 {
 		return start
 	}
 	var r procReader
-	p, ok := r.get(os.Getpid(), ^uint64(0))
+	p, ok := r.get(os.Getpid())
 	if !ok {
 		return 0
 	}
@@ -205,7 +266,9 @@ func hostStart() uint64 {
 	return p.start
 }
 
-func readAll() []proc {
+// readAll reads all processes but this one, with the environments of those that are not older than
+// since.
+func readAll(since uint64) []proc {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -215,18 +278,14 @@ func readAll() []proc {
 	if err != nil {
 		return nil
 	}
-	var r procReader
-	self, since := os.Getpid(), hostStart()
-	all := make([]proc, 0, len(names))
+	self, pids := os.Getpid(), make([]int, 0, len(names))
 	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil || pid == self {
-			continue
-		}
-		if p, ok := r.get(pid, since); ok {
-			all = append(all, p)
+		if pid, err := strconv.Atoi(name); err == nil && pid != self {
+			pids = append(pids, pid)
 		}
 	}
+	var r procReader
+	all, _ := r.each(pids, since, lateTime, func() bool { return true })
 	return all
 }
 
@@ -248,7 +307,7 @@ func signalProc(p *proc, sig unix.Signal) {
 	}
 	// Looked at after the descriptor was opened: if it is p now, it was p then.
 	var r procReader
-	now, ok := r.get(p.pid, ^uint64(0))
+	now, ok := r.get(p.pid)
 	if !ok || now.start != p.start {
 		return
 	}
@@ -256,6 +315,14 @@ func signalProc(p *proc, sig unix.Signal) {
 		_ = unix.PidfdSendSignal(fd, sig, nil, 0)
 	} else {
 		_ = unix.Kill(p.pid, sig)
+	}
+}
+
+func signalProcs(all []proc, sigs ...unix.Signal) {
+	for i := range all {
+		for _, sig := range sigs {
+			signalProc(&all[i], sig)
+		}
 	}
 }
 

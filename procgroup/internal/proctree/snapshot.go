@@ -2,6 +2,7 @@ package proctree
 
 import (
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 )
@@ -28,13 +29,12 @@ const (
 // A budget bounds a look at processes.
 type budget struct {
 	until time.Time
-	spent int
+	spent atomic.Int64
 }
 
-// next reports whether one more may be looked at.
+// next reports whether one more may be looked at. It is safe for concurrent use.
 func (b *budget) next() bool {
-	b.spent++
-	return b.spent <= maxFree || time.Now().Before(b.until)
+	return b.spent.Add(1) <= maxFree || time.Now().Before(b.until)
 }
 
 // splitArgs returns the arguments as far as they are kept.

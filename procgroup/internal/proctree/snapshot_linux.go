@@ -17,36 +17,41 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 	b := &budget{until: until}
 	var r procReader
 	var members []proc
+	var complete bool
 	if t.cgroup != nil {
-		members, more = r.each(t.cgroup.pids(), ^uint64(0), b)
+		members, complete = r.each(t.cgroup.pids(), never, 0, b.next)
 		members = append(members, r.zombies(members, b)...)
 	} else {
-		members, more = t.find(&r, b)
+		members, complete = t.find(&r, b)
 	}
+	more = !complete
 	if t.helper != nil {
 		members = slices.DeleteFunc(members, func(p proc) bool { return p.pid == t.pid })
 	}
 	if len(members) > maxListed {
 		members, more = members[:maxListed], true
 	}
-	for i := range members {
-		all = append(all, r.describe(&members[i]))
+	all, described := gather(len(members), glance, func(r *procReader, i int) Process { return r.describe(&members[i], true) })
+	for i := range all {
+		if !described[i] {
+			all[i] = r.describe(&members[i], false)
+		}
 	}
 	return all, more
 }
 
 // find returns the members where there is no control group. They have ids above the leader's,
 // unless the ids have begun anew since.
-func (t *linuxTree) find(r *procReader, b *budget) (members []proc, more bool) {
-	leader, ok := r.get(t.pid, ^uint64(0))
+func (t *linuxTree) find(r *procReader, b *budget) (members []proc, complete bool) {
+	leader, ok := r.get(t.pid)
 	dir, err := os.Open("/proc")
 	if !ok || err != nil {
-		return nil, true
+		return nil, false
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		return nil, true
+		return nil, false
 	}
 	var above, below []int
 	anew := lastPid() < t.pid
@@ -61,21 +66,12 @@ func (t *linuxTree) find(r *procReader, b *budget) (members []proc, more bool) {
 		}
 	}
 	slices.Sort(above)
-	all, more := r.each(append(above, below...), leader.start, b)
-	return t.list(all), more
-}
-
-// each reads processes, with the environment of those that are not older than since.
-func (r *procReader) each(pids []int, since uint64, b *budget) (all []proc, more bool) {
-	for _, pid := range pids {
-		if !b.next() {
-			return all, true
-		}
-		if p, ok := r.get(pid, since); ok {
-			all = append(all, p)
-		}
+	since := never
+	if t.byCookie() {
+		since = leader.start
 	}
-	return all, false
+	all, complete := r.each(append(above, below...), since, glance, b.next)
+	return t.list(all), complete
 }
 
 // zombies returns the children of members that have ended: a control group does not list them.
@@ -90,7 +86,7 @@ func (r *procReader) zombies(members []proc, b *budget) (all []proc) {
 			if slices.ContainsFunc(members, func(p proc) bool { return p.pid == pid }) {
 				continue
 			}
-			if p, ok := r.get(pid, ^uint64(0)); ok && p.dead() && b.next() {
+			if p, ok := r.get(pid); ok && p.dead() && b.next() {
 				all = append(all, p)
 			}
 		}
@@ -103,23 +99,27 @@ var states = map[byte]string{
 	'Z': "zombie", 'X': "dead", 'x': "dead", 'I': "idle", 'P': "parked",
 }
 
-// describe reads what else there is to know of a process.
-func (r *procReader) describe(p *proc) Process {
+// describe reads what else there is to know of a process. What may have to wait for it is to
+// be read under gather.
+func (r *procReader) describe(p *proc, wait bool) Process {
 	d := Process{Pid: p.pid, Parent: p.ppid, State: states[p.state], CPU: p.cpuTime()}
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) == nil {
 		d.Age = max(time.Duration(now.Nano())-ticks(p.start), 0)
 	}
 	var buf [4 << 10]byte
-	text, _ := r.read(p.pid, "/cmdline", buf[:], false)
-	if d.Args = splitArgs(text); d.Args == nil { // a zombie
+	var text []byte
+	if wait {
+		text, _ = r.ask(p, "/cmdline", buf[:], false)
+	}
+	if d.Args = splitArgs(text); d.Args == nil { // a zombie, or they do not come
 		text, _ = r.read(p.pid, "/comm", buf[:], false)
 		d.Args = []string{"[" + strings.TrimSuffix(string(text), "\n") + "]"}
 	}
 	if p.state != 'R' && !p.dead() {
 		text, _ = r.read(p.pid, "/wchan", buf[:], false)
-		if d.Wait = string(text); d.Wait == "0" || d.Wait == "" {
-			text, _ = r.read(p.pid, "/stack", buf[:], false)
+		if d.Wait = string(text); wait && (d.Wait == "0" || d.Wait == "") {
+			text, _ = r.ask(p, "/stack", buf[:], false)
 			d.Wait = topFrames(text)
 		}
 	}

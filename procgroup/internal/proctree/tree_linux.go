@@ -137,6 +137,10 @@ func (t *linuxTree) Ask(sig unix.Signal) bool {
 // signalEach signals the group and, one by one, what is outside it: some programs take a
 // second request to end for more than that.
 func (t *linuxTree) signalEach(sigs ...unix.Signal) (err error) {
+	var outside []proc
+	if t.others != nil { // before the signal: it may end those who show whose the others are
+		outside = t.others.outside()
+	}
 	if t.helper == nil { // which has nobody else in its group
 		for _, sig := range sigs {
 			err = t.signalGroup(sig)
@@ -145,10 +149,9 @@ func (t *linuxTree) signalEach(sigs ...unix.Signal) (err error) {
 	if t.cgroup != nil {
 		t.cgroup.signal(t.pid, sigs...)
 	}
-	if t.others != nil {
-		if any := t.others.signal(sigs...); !any && t.helper != nil {
-			err = unix.ESRCH
-		}
+	signalProcs(outside, sigs...)
+	if len(outside) == 0 && t.helper != nil {
+		err = unix.ESRCH
 	}
 	return err
 }
@@ -168,7 +171,7 @@ func (t *linuxTree) Alive() bool {
 // groupMembers lists what is alive in the group. It is not ok if /proc cannot be read, for
 // want of descriptors, say.
 func (t *linuxTree) groupMembers() (alive []int, ok bool) {
-	all := scan()
+	all := list()
 	for _, p := range all {
 		if p.pgrp == t.pid && !p.dead() {
 			alive = append(alive, p.pid)
@@ -187,7 +190,10 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 			t.others.sweep(time.Now().Add(time.Until(deadline) / 2))
 		}
 	}
-	// First of all, while the leader's id is still its own.
+	if t.kind == Descendants && !t.leader.wait(context.Background(), longAgo) {
+		_ = t.others.outside() // as in signalEach
+	}
+	// While the leader's id is still its own.
 	_ = t.signalGroup(unix.SIGKILL)
 	ended := t.leader.wait(context.Background(), longAgo)
 	if !ended && t.cgroup != nil {
