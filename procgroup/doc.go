@@ -83,5 +83,6 @@
 //     group left of it. The exceptions are a reader, writer or callback of the caller's
 //     that does not return, and a process that the system does not kill: they keep a
 //     goroutine until they do. So does, with WithOrphans, a daemon that cannot be moved
-//     out of the control group of its command.
+//     out of the control group of its command; and a process, whoever's, that takes longer than
+//     a look may to show its environment to it.
 package procgroup

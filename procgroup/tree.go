@@ -31,7 +31,8 @@ type ProcessInfo struct {
 	// "zombie", "dead", "idle" or "parked". Linux only.
 	State string
 	// Args are the arguments, the program's name first; the last one ends with "…" if there
-	// is more. They may be secret. On Windows they are the name of the program alone.
+	// is more. They may be secret. On Windows they are the name of the program alone; so they
+	// are, in brackets, for a zombie, and for a process too busy to show more.
 	Args []string
 	CPU  time.Duration // processor time
 	Age  time.Duration

@@ -73,7 +73,7 @@ func TestIdle(t *testing.T) {
 		{"stdin", "echo in | deadline --idle 30 60 cat", result{"exit status 0", "in\n", ""}},
 		{"descendant that writes on", "exec deadline --idle 30 60 sh -c 'echo x; { trap \"\" PIPE; sleep 1; echo late; } & exit 3'",
 			result{"exit status 3", "x\n", ""}},
-		{"descendant's last words", "exec deadline --idle 30 60 sh -c '{ sleep .1; echo y; } & echo x'",
+		{"descendant's last words", "exec deadline --idle 30 60 sh -c '{ sleep .02; echo y; } & echo x'",
 			result{"exit status 0", "x\ny\n", ""}},
 		{"not found", "exec deadline --idle 30 60 nosuch",
 			result{"exit status 127", "", "deadline: failed to run command 'nosuch': No such file or directory\n"}},

@@ -74,10 +74,10 @@ func TestLast(t *testing.T) { // SPEC 3.17
 // Keep-alives say what is known, where nothing else is said; progress increases.
 func TestKeepAlive(t *testing.T) {
 	t.Parallel()
-	h := connect(t, "-keep-alive", "300ms", "-idle", "30s")
-	h.await(h.start("1", "sleep", `{"ms":1500}`, `"a"`), "sleep")
-	h.await(h.start("2", "progress", `{"ms":1000}`, `"b"`), "progress")
-	h.call("3", "sleep", `{"ms":1000}`)
+	h := connect(t, "-keep-alive", "1s", "-idle", "30s")
+	h.await(h.start("1", "sleep", `{"ms":4500}`, `"a"`), "sleep")
+	h.await(h.start("2", "progress", `{"ms":2500}`, `"b"`), "progress")
+	h.call("3", "sleep", `{"ms":2500}`)
 	last := -1.0
 	var said []string
 	for _, line := range h.got(`"progressToken":"a"`) {

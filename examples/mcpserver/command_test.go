@@ -104,9 +104,9 @@ func TestRunCommandLimit(t *testing.T) {
 
 		// Of a command that has printed nothing there is no partial output.
 		args = sh(t, "echo; sleep 600")
-		args["timeoutMs"] = 1000
+		args["timeoutMs"] = 4000
 		res, got = c.must(t, "run_command", args)
-		if d := cmp.Diff([]string{"Tool exceeded wall-clock limit of 1s.\nlast: 1"}, got); d != "" || !res.IsError {
+		if d := cmp.Diff([]string{"Tool exceeded wall-clock limit of 4s.\nlast: 1"}, got); d != "" || !res.IsError {
 			t.Errorf("isError %v\n%s", res.IsError, d)
 		}
 		noCommand(t, c)

@@ -1,7 +1,6 @@
 package proctree
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,19 +13,22 @@ import (
 // arguments), and it may be anybody's, for the members are looked for among all.
 //
 // Such a read cannot be interrupted. So they are made by workers, which keep their thread where they
-// block, and are waited for only so long.
+// block, and are waited for only so long. As long as one blocks there is no second one of the
+// same file: who wants that too waits for the first.
 const (
 	// glance is after how long without a read that has returned another worker takes the next one,
+	// and for how long those that have not returned are waited for when all have begun, while there
+	// is something to kill.
 	glance = time.Millisecond
-	// and lateTime for how long those that have not returned are waited for when all have begun.
-	// Five looks with it are less than what killing may take.
+	// lateTime is for how long otherwise. Five looks with it are less than what killing may take.
 	lateTime = 100 * time.Millisecond
 	// maxWorkers bounds those of one look, and maxAsked the reads under way in all: as many threads.
-	maxWorkers, maxAsked = 16, 64
+	maxWorkers, maxAsked = 32, 64
 )
 
-// gather returns what read returns for 0 to n-1, in no order, and for which of them it has
-// returned before those that are late were given up, after late.
+// gather calls read for 0 to n-1, by as many workers as it takes, and returns what it has
+// returned, and for which it has done so before those that are late were given up. read may
+// go on after that, and must have what it uses for itself.
 func gather[T any](n int, late time.Duration, read func(r *procReader, i int) T) (values []T, returned []bool) {
 	values, returned = make([]T, n), make([]bool, n)
 	if n == 0 {
@@ -56,31 +58,29 @@ func gather[T any](n int, late time.Duration, read func(r *procReader, i int) T)
 	tick := time.NewTimer(glance)
 	defer tick.Stop()
 	workers, before := 1, int64(0)
-	var until time.Time
-wait:
-	for {
+	var waited time.Duration
+	for last, over := time.Now(), false; !over; tick.Reset(glance) {
 		select {
 		case <-all:
-			break wait
+			over = true
+			continue
 		case <-tick.C:
 		}
-		now := done.Load()
+		now, count := time.Now(), done.Load()
+		// Where this process is what gets no time, that says nothing of the others.
+		waited += min(now.Sub(last), 5*glance)
 		switch {
-		case int(begun.Load()) >= n:
-			if until.IsZero() {
-				until = time.Now().Add(late)
-			} else if !time.Now().Before(until) {
-				break wait
-			}
-		case now > before:
-		case workers < maxWorkers:
+		case count > before:
+			waited = 0
+		case int(begun.Load()) < n && workers < maxWorkers:
 			workers++
 			go work()
-		default:
-			begun.Store(int64(n)) // no more of this
+			waited = 0
+		case waited >= late:
+			begun.Store(int64(n)) // no worker begins another
+			over = true
 		}
-		before = now
-		tick.Reset(glance)
+		last, before = now, count
 	}
 	for i := range slots {
 		if slots[i].done.Load() {
@@ -90,46 +90,60 @@ wait:
 	return values, returned
 }
 
-var errLate = errors.New("others wait for the process to show it already")
-
 type readID struct {
 	procKey
 	name string
 }
 
-// asked has the reads under way. There is no second one of the same file, which would block as well.
-var asked struct {
+// An asked is a read under way.
+type asked struct {
+	done    chan struct{} // closed when it has returned
+	cookies string        // what it has found then, if it was an environment
+}
+
+var reads struct {
 	sync.Mutex
-	reads map[readID]bool
+	under map[readID]*asked
 }
 
-// ask is read for a file that may have to wait for its process. Call it under gather.
-func (r *procReader) ask(p *proc, name string, buf []byte, all bool) ([]byte, error) {
-	id, deadline := readID{p.key(), name}, time.Now().Add(lateTime)
-	for b := backoff(0); !begin(id); {
-		if !b.sleep(deadline) {
-			return nil, errLate
-		}
+// ask calls read for a file that may have to wait for its process, unless another one is under way,
+// which it returns then; where there are too many, it returns one that never ends. Call it
+// under gather.
+func ask(p *proc, name string, read func() (cookies string)) (other *asked) {
+	id := readID{p.key(), name}
+	reads.Lock()
+	a := reads.under[id]
+	switch {
+	case a != nil:
+		reads.Unlock()
+		return a
+	case len(reads.under) >= maxAsked:
+		reads.Unlock()
+		return new(asked)
+	case reads.under == nil:
+		reads.under = make(map[readID]*asked)
 	}
-	defer end(id)
-	return r.read(p.pid, name, buf, all)
+	a = &asked{done: make(chan struct{})}
+	reads.under[id] = a
+	reads.Unlock()
+	defer func() {
+		reads.Lock()
+		delete(reads.under, id)
+		reads.Unlock()
+		close(a.done)
+	}()
+	a.cookies = read()
+	return nil
 }
 
-func begin(id readID) bool {
-	asked.Lock()
-	defer asked.Unlock()
-	if asked.reads[id] || len(asked.reads) >= maxAsked {
-		return false
+// askFile is ask for the beginning of a file. It is nothing where another one is under way.
+func (r *procReader) askFile(p *proc, name string, buf []byte) (text []byte, err error) {
+	other := ask(p, name, func() string {
+		text, err = r.read(p.pid, name, buf, false)
+		return ""
+	})
+	if other != nil {
+		return nil, errLate
 	}
-	if asked.reads == nil {
-		asked.reads = make(map[readID]bool)
-	}
-	asked.reads[id] = true
-	return true
-}
-
-func end(id readID) {
-	asked.Lock()
-	defer asked.Unlock()
-	delete(asked.reads, id)
+	return text, err
 }

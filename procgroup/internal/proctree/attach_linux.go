@@ -42,14 +42,12 @@ func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) 
 		case cookie != "":
 			a.others = &descendants{leader: a.leader, cookie: cookie, reaped: true}
 		}
-		var outside []proc
-		if a.others != nil { // as in signalEach
-			outside = a.others.outside()
-		}
 		if grace > 0 {
 			_ = a.leader.signalGroup(stop)
 			_ = a.leader.signalGroup(unix.SIGCONT)
-			signalProcs(outside, stop, unix.SIGCONT)
+			if a.others != nil {
+				a.others.signal(stop, unix.SIGCONT)
+			}
 		} else {
 			_ = a.leader.signalGroup(unix.SIGKILL)
 		}

@@ -34,7 +34,7 @@ type descendants struct {
 	leader *leader
 	cookie string // none: they are known by their parents alone
 	begun  time.Time
-	reaped bool // go by the cookie alone
+	reaped bool // go by the cookie, and not by ids
 	except int  // a process that is not a member: the helper
 	blind  bool // the last look of the sweep saw nothing, for want of descriptors, say
 	// noted are members that may not look like it any more: they let go of their environment some
@@ -44,10 +44,11 @@ type descendants struct {
 }
 
 // members lists what is alive, the leader too. unsure is what may belong to them too: it
-// shows no environment, which may be because it is in the middle of an exec. It is not
+// shows no environment, which may be because it is in the middle of an exec, or busy. It is not
 // ok if /proc cannot be read now, for want of descriptors, say.
-func (d *descendants) members() (found, unsure []proc, ok bool) {
-	all := scan()
+func (d *descendants) members() (found, unsure []proc, ok bool) { return d.membersOf(scan()) }
+
+func (d *descendants) membersOf(all []proc) (found, unsure []proc, ok bool) {
 	found, unsure = d.among(all)
 	return found, orphans(all, unsure), len(all) > 0
 }
@@ -62,7 +63,7 @@ func (d *descendants) among(all []proc) (found, unsure []proc) {
 		case known[p.pid]:
 			found = append(found, *p)
 		case p.start < since:
-		case p.blank, p.hidden && byID && ofSameUser(p.pid):
+		case p.blank, p.late, p.hidden && byID && ofSameUser(p.pid):
 			unsure = append(unsure, *p)
 		}
 	}
@@ -129,11 +130,29 @@ func orphans(all, unsure []proc) (kept []proc) {
 	return kept
 }
 
-// outside lists the members outside the leader's group.
-func (d *descendants) outside() []proc {
+// signal signals the members outside the leader's group, and reports whether there are
+// any.
+func (d *descendants) signal(sigs ...unix.Signal) (any bool) {
 	found, _, _ := d.members()
-	d.note(found)
-	return slices.DeleteFunc(found, func(p proc) bool { return p.pgrp == d.leader.pid })
+	found = slices.DeleteFunc(found, func(p proc) bool { return p.pgrp == d.leader.pid })
+	for i := range found {
+		for _, sig := range sigs {
+			signalProc(&found[i], sig)
+		}
+	}
+	return len(found) > 0
+}
+
+// note remembers the members, before those are killed that show by being their parents whose they
+// are. It does without environments, which show it afterwards as well.
+func (d *descendants) note() {
+	found, _ := d.among(list())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.noted = make(map[procKey]bool, len(found)) // those of before are among them, as far as they live
+	for i := range found {
+		d.noted[found[i].key()] = true
+	}
 }
 
 // shortLived is how long a command may have taken for quickly to make sense: no system
@@ -154,18 +173,16 @@ func (d *descendants) quickly(deadline time.Time) bool {
 
 // strike kills members.
 func (d *descendants) strike(found []proc) {
-	d.note(found)
-	signalProcs(found, unix.SIGKILL)
-}
-
-func (d *descendants) note(found []proc) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	if len(found) > 0 && d.noted == nil {
 		d.noted = make(map[procKey]bool)
 	}
 	for i := range found {
 		d.noted[found[i].key()] = true
+	}
+	d.mu.Unlock()
+	for i := range found {
+		signalProc(&found[i], unix.SIGKILL)
 	}
 }
 
@@ -189,17 +206,20 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 		return nil, nil
 	}
 	unsureFor, clean := 0, 0
+	look := scanQuickly // as long as there is somebody to kill, who may fork meanwhile
 	for b := backoff(0); ; {
 		last := lastPid()
-		found, unsure, ok := d.members()
+		found, unsure, ok := d.membersOf(look())
 		d.strike(found)
 		more, complete := d.newcomers(last, deadline)
 		switch {
 		case len(found) > 0 || len(more) > 0:
 			clean = -1 // so two looks must find nothing
+			look = scanQuickly
 		case !ok:
 		case (len(unsure) > 0 || !complete) && unsureFor < maxUnsure:
 			unsureFor++
+			look = scan
 		case clean < 0:
 			clean++
 		default:

@@ -191,9 +191,12 @@ func killBelow(root int, killed map[procKey]bool) (fresh bool) {
 		return below
 	}
 	last := lastPid()
-	kill(readAll(never))
+	kill(readStatuses())
 	// Without the look at what has begun since, a chain of daemons is never caught up with.
-	newcomers(last, never, time.Now().Add(reapTime), func(all []proc) ([]proc, bool) { return kill(all), true })
+	newcomers(last, time.Now().Add(reapTime), func(r *procReader, pids []int) []proc {
+		all, _ := r.each(pids, always)
+		return all
+	}, func(all []proc) ([]proc, bool) { return kill(all), true })
 	return fresh
 }
 

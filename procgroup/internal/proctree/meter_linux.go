@@ -156,8 +156,8 @@ func (m *meter) addBytes(members []proc, now map[procKey]spent) {
 	for i, a := range answers {
 		key := members[i].key()
 		s := now[key]
-		if s.bytes = a.n; !a.ok {
-			s.bytes = m.members[key].bytes // it ends, or may not be read, or takes too long
+		if s.bytes = a.n; !a.ok { // it ends, or may not be read, or takes too long
+			s.bytes, s.old = m.members[key].bytes, true
 		}
 		now[key] = s
 	}
@@ -183,7 +183,7 @@ func (p *proc) cpuTime() time.Duration {
 // system calls, or from and to a disk, as with a file that is mapped, whichever is more.
 func (r *procReader) bytes(p *proc) (n uint64, ok bool) {
 	var buf [512]byte
-	b, err := r.ask(p, "/io", buf[:], false)
+	b, err := r.askFile(p, "/io", buf[:])
 	if err != nil {
 		return 0, false
 	}
@@ -201,6 +201,7 @@ type spent struct {
 	own      time.Duration
 	children time.Duration // those that it has waited for
 	bytes    uint64        // own and children's
+	old      bool          // these are those of the look before
 	at       time.Time
 	waited   time.Duration // for a processor
 }
@@ -236,7 +237,11 @@ func growth(before, now map[procKey]spent) (used Usage) {
 	for key, s := range now {
 		b, o := before[key], owed[key]
 		used.CPU += max(s.own-b.own, 0) + max(s.children-b.children-o.children, 0)
-		if known := b.bytes + o.bytes; s.bytes > known {
+		switch known := b.bytes + o.bytes; {
+		case s.old: // they will have those of the children in them, which were counted
+			s.bytes = known
+			now[key] = s
+		case s.bytes > known:
 			used.IO += s.bytes - known
 		}
 	}

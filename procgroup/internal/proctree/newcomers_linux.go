@@ -35,10 +35,10 @@ func lastPid() int {
 	return int(number(line[bytes.LastIndexByte(line, ' ')+1:]))
 }
 
-// newcomers calls fn with the processes whose ids were given out after the given one, time
-// and again until there are no new ones. fn returns the members, and whether all are known.
+// newcomers calls fn with what read returns of the processes whose ids were given out after the given
+// one, time and again until there are no new ones. fn returns the members, and whether all are known.
 // It is not complete if there may be more. found is what fn gave last.
-func newcomers(after int, since uint64, deadline time.Time, fn func(all []proc) (found []proc, sure bool)) (found []proc, complete bool) {
+func newcomers(after int, deadline time.Time, read func(r *procReader, pids []int) []proc, fn func(all []proc) (found []proc, sure bool)) (found []proc, complete bool) {
 	var r procReader
 	for rounds := 0; rounds < maxRounds; rounds++ {
 		last := lastPid()
@@ -53,8 +53,7 @@ func newcomers(after int, since uint64, deadline time.Time, fn func(all []proc) 
 			after++
 			pids = append(pids, after)
 		}
-		all, _ := r.each(pids, since, lateTime, func() bool { return true })
-		more, sure := fn(all)
+		more, sure := fn(read(&r, pids))
 		if len(more) > 0 {
 			found, rounds = more, 0
 		}
@@ -67,7 +66,11 @@ func newcomers(after int, since uint64, deadline time.Time, fn func(all []proc) 
 
 // newcomers kills the members that have begun after the process with the given id.
 func (d *descendants) newcomers(after int, deadline time.Time) (found []proc, complete bool) {
-	return newcomers(after, 0, deadline, func(all []proc) ([]proc, bool) {
+	read := func(r *procReader, pids []int) []proc {
+		all, _ := r.eachWithEnviron(pids, 0, glance, always)
+		return all
+	}
+	return newcomers(after, deadline, read, func(all []proc) ([]proc, bool) {
 		found, unsure := d.among(all)
 		d.strike(found)
 		// What has ended since, or is about to, has all of its children behind it.

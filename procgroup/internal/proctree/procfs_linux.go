@@ -2,6 +2,7 @@ package proctree
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -21,8 +22,9 @@ type proc struct {
 	start           uint64 // in clock ticks since boot; tells two processes with one id apart
 	own, children   uint64 // processor time in clock ticks, and that of the children that were reaped
 	cookies         string // the value of the variable cookieEnv
-	blank           bool   // it shows no environment: in the middle of an exec, or it has none
-	hidden          bool   // its environment may not be read, or takes too long
+	blank           bool   // it shows no environment, or not all: in the middle of an exec, or it has none
+	hidden          bool   // its environment may not be read
+	late            bool   // it has not come in time, and nothing is known of it
 	exiting         bool   // it shows no environment any more, and will be a zombie
 }
 
@@ -89,6 +91,9 @@ func number(b []byte) (n uint64) {
 	return n
 }
 
+// errLate is instead of what a process shows only when it gets to it.
+var errLate = errors.New("it is not there yet")
+
 // procReader reads files below /proc without allocating for each.
 type procReader struct {
 	path, stat, env []byte
@@ -142,64 +147,107 @@ func (r *procReader) status(pid int) (p proc, kernel, ok bool) {
 	return parseStat(b)
 }
 
-// each reads processes, with the environments of those that are not older than since, as long as
-// more reports true. Where the environment is given up, after late, it is hidden.
-func (r *procReader) each(pids []int, since uint64, late time.Duration, more func() bool) (all []proc, complete bool) {
-	if since == never {
-		for _, pid := range pids {
-			if !more() {
-				return all, false
-			}
-			if p, ok := r.get(pid); ok {
-				all = append(all, p)
-			}
+// each reads processes, as long as more reports true.
+func (r *procReader) each(pids []int, more func() bool) (all []proc, complete bool) {
+	all = make([]proc, 0, len(pids))
+	for _, pid := range pids {
+		if !more() {
+			return all, false
 		}
-		return all, true
+		if p, ok := r.get(pid); ok {
+			all = append(all, p)
+		}
+	}
+	return all, true
+}
+
+// eachWithEnviron is each, with the environments of those that are not older than since. Those that
+// do not come are given up late after the last that does; it is not complete then.
+func (r *procReader) eachWithEnviron(pids []int, since uint64, late time.Duration, more func() bool) (all []proc, complete bool) {
+	type answer struct {
+		p     proc
+		ok    bool
+		other *asked
 	}
 	var over atomic.Bool
-	type answer struct {
-		p  proc
-		ok bool
-	}
-	answers, returned := gather(len(pids), late, func(r *procReader, i int) (a answer) {
+	read := func(r *procReader, i int) (a answer) {
 		if over.Load() || !more() {
 			over.Store(true)
 			return a
 		}
 		var kernel bool
 		if a.p, kernel, a.ok = r.status(pids[i]); a.ok && !kernel && !a.p.dead() && a.p.start >= since {
-			r.environ(&a.p)
+			a.other = r.environ(&a.p)
 		}
 		return a
-	})
-	for i, a := range answers {
-		if !returned[i] {
-			a.p, a.ok = r.get(pids[i])
-			a.p.hidden = true
+	}
+	answers, returned := gather(len(pids), late, read)
+
+	// What others have asked for: all together, and not one after the other.
+	var again []int
+	until := time.NewTimer(late)
+	defer until.Stop()
+	for i := range answers {
+		a := &answers[i]
+		if a.other == nil {
+			continue
 		}
+		a.p.late = true
+		select {
+		case <-a.other.done:
+		default:
+			select {
+			case <-a.other.done:
+			case <-until.C:
+				until.Reset(0)
+				continue
+			}
+		}
+		if a.p.cookies = a.other.cookies; a.p.cookies != "" {
+			a.p.late = false
+		} else {
+			again = append(again, i) // it may be of before this look began
+		}
+	}
+	anew, came := gather(len(again), late, func(r *procReader, i int) answer { return read(r, again[i]) })
+	for i, a := range anew {
+		if came[i] && a.other == nil {
+			answers[again[i]] = a
+		}
+	}
+
+	all, complete = make([]proc, 0, len(pids)), !over.Load()
+	for i, a := range answers {
+		if !returned[i] && more() {
+			a.p, a.ok = r.get(pids[i])
+			a.p.late = true
+		}
+		complete = complete && returned[i] && !a.p.late
 		if a.ok {
 			all = append(all, a.p)
 		}
 	}
-	return all, !over.Load()
+	return all, complete
 }
 
-// environ reads the environment of p. Call it under gather.
-func (r *procReader) environ(p *proc) {
+// environ reads the environment of p, or returns who else does.
+func (r *procReader) environ(p *proc) (other *asked) {
 	if r.env == nil {
 		r.env = make([]byte, 16<<10)
 	}
-	env, err := r.ask(p, "/environ", r.env, true)
-	if p.state == 'Z' && err != errLate { // it goes with the main thread, as far as that can tell
-		p.exiting = false
-		env, err = r.environOfThreads(p.pid, r.env)
-	}
-	if env != nil {
+	return ask(p, "/environ", func() string {
+		env, err := r.read(p.pid, "/environ", r.env, true)
+		if p.state == 'Z' { // it goes with the main thread, as far as that can tell
+			p.exiting = false
+			env, err = r.environOfThreads(p.pid, env)
+		}
 		r.env = env[:cap(env)]
-	}
-	p.blank = err == nil && len(env) == 0
-	p.hidden = err != nil && err != unix.ENOENT && err != unix.ESRCH // which are its end
-	p.cookies = cookies(env)
+		// Where a page of it cannot be had it ends early, without an error.
+		p.blank = err == nil && (len(env) == 0 || env[len(env)-1] != 0)
+		p.hidden = err != nil && err != unix.ENOENT && err != unix.ESRCH // which are its end
+		p.cookies = cookies(env)
+		return p.cookies
+	})
 }
 
 // environOfThreads is the environment of a process without a main thread, as its other
@@ -217,25 +265,28 @@ func (r *procReader) environOfThreads(pid int, buf []byte) (env []byte, err erro
 	return env, err
 }
 
-// scans and lists make commands that look at the same time share one look: 200 that end
-// together must not read all of /proc 200 times.
-var scans, lists coalesce.Call[[]proc]
+// These make commands that look at the same time share one look: 200 that end together must
+// not read all of /proc 200 times.
+var glances, scans, lists coalesce.Call[[]proc]
 
 // scan lists the processes, with their environments. It has begun after the call. nil is that
 // /proc cannot be read. The list is others' too, and must not be changed.
 func scan() []proc {
-	all, _ := scans.Do(func() ([]proc, bool) { return readAll(hostStart()), true })
+	all, _ := scans.Do(func() ([]proc, bool) { return readAll(lateTime), true })
+	return all
+}
+
+// scanQuickly is scan, and waits for no process that is slow to show its environment.
+func scanQuickly() []proc {
+	all, _ := glances.Do(func() ([]proc, bool) { return readAll(glance), true })
 	return all
 }
 
 // list is scan without the environments, for who has no use for them.
 func list() []proc {
-	all, _ := lists.Do(func() ([]proc, bool) { return readAll(never), true })
+	all, _ := lists.Do(func() ([]proc, bool) { return readStatuses(), true })
 	return all
 }
-
-// never is younger than any process.
-const never = ^uint64(0)
 
 // cookies returns the value of the variable. A variable that is set more than once has all
 // its values looked at.
@@ -266,9 +317,24 @@ func hostStart() uint64 {
 	return p.start
 }
 
-// readAll reads all processes but this one, with the environments of those that are not older than
-// since.
-func readAll(since uint64) []proc {
+// readAll reads all processes but this one, with the environments of those that it may have started.
+func readAll(late time.Duration) []proc {
+	var r procReader
+	all, _ := r.eachWithEnviron(allPids(), hostStart(), late, always)
+	return all
+}
+
+// readStatuses is readAll without environments.
+func readStatuses() []proc {
+	var r procReader
+	all, _ := r.each(allPids(), always)
+	return all
+}
+
+func always() bool { return true }
+
+// allPids lists all processes but this one. There are none where /proc cannot be read.
+func allPids() (pids []int) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -278,15 +344,14 @@ func readAll(since uint64) []proc {
 	if err != nil {
 		return nil
 	}
-	self, pids := os.Getpid(), make([]int, 0, len(names))
+	self := os.Getpid()
+	pids = make([]int, 0, len(names))
 	for _, name := range names {
 		if pid, err := strconv.Atoi(name); err == nil && pid != self {
 			pids = append(pids, pid)
 		}
 	}
-	var r procReader
-	all, _ := r.each(pids, since, lateTime, func() bool { return true })
-	return all
+	return pids
 }
 
 // procWorks reports whether /proc is there and shows the processes under the ids that
@@ -315,14 +380,6 @@ func signalProc(p *proc, sig unix.Signal) {
 		_ = unix.PidfdSendSignal(fd, sig, nil, 0)
 	} else {
 		_ = unix.Kill(p.pid, sig)
-	}
-}
-
-func signalProcs(all []proc, sigs ...unix.Signal) {
-	for i := range all {
-		for _, sig := range sigs {
-			signalProc(&all[i], sig)
-		}
 	}
 }
 

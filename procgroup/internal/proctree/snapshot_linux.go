@@ -19,7 +19,7 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 	var members []proc
 	var complete bool
 	if t.cgroup != nil {
-		members, complete = r.each(t.cgroup.pids(), never, 0, b.next)
+		members, complete = r.each(t.cgroup.pids(), b.next)
 		members = append(members, r.zombies(members, b)...)
 	} else {
 		members, complete = t.find(&r, b)
@@ -31,7 +31,7 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 	if len(members) > maxListed {
 		members, more = members[:maxListed], true
 	}
-	all, described := gather(len(members), glance, func(r *procReader, i int) Process { return r.describe(&members[i], true) })
+	all, described := gather(len(members), max(time.Until(until), glance), func(r *procReader, i int) Process { return r.describe(&members[i], true) })
 	for i := range all {
 		if !described[i] {
 			all[i] = r.describe(&members[i], false)
@@ -66,11 +66,13 @@ func (t *linuxTree) find(r *procReader, b *budget) (members []proc, complete boo
 		}
 	}
 	slices.Sort(above)
-	since := never
+	pids := append(above, below...)
+	var all []proc
 	if t.byCookie() {
-		since = leader.start
+		all, complete = r.eachWithEnviron(pids, leader.start, glance, b.next)
+	} else {
+		all, complete = r.each(pids, b.next)
 	}
-	all, complete := r.each(append(above, below...), since, glance, b.next)
 	return t.list(all), complete
 }
 
@@ -110,7 +112,7 @@ func (r *procReader) describe(p *proc, wait bool) Process {
 	var buf [4 << 10]byte
 	var text []byte
 	if wait {
-		text, _ = r.ask(p, "/cmdline", buf[:], false)
+		text, _ = r.askFile(p, "/cmdline", buf[:])
 	}
 	if d.Args = splitArgs(text); d.Args == nil { // a zombie, or they do not come
 		text, _ = r.read(p.pid, "/comm", buf[:], false)
@@ -118,8 +120,11 @@ func (r *procReader) describe(p *proc, wait bool) Process {
 	}
 	if p.state != 'R' && !p.dead() {
 		text, _ = r.read(p.pid, "/wchan", buf[:], false)
-		if d.Wait = string(text); wait && (d.Wait == "0" || d.Wait == "") {
-			text, _ = r.ask(p, "/stack", buf[:], false)
+		if d.Wait = string(text); d.Wait == "0" {
+			d.Wait = ""
+		}
+		if d.Wait == "" && wait {
+			text, _ = r.askFile(p, "/stack", buf[:])
 			d.Wait = topFrames(text)
 		}
 	}

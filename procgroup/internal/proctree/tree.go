@@ -112,7 +112,7 @@ func AwaitEmpty(t Tree, deadline time.Time) bool {
 		if !t.Alive() {
 			return true
 		}
-		b = max(b, backoff(9*time.Since(begun))) // a look at many processes takes its time
+		b = max(b, backoff(min(9*time.Since(begun), 10*maxBackoff))) // a look at many processes takes its time
 		if !b.sleep(deadline) {
 			return false
 		}

@@ -137,9 +137,8 @@ func (t *linuxTree) Ask(sig unix.Signal) bool {
 // signalEach signals the group and, one by one, what is outside it: some programs take a
 // second request to end for more than that.
 func (t *linuxTree) signalEach(sigs ...unix.Signal) (err error) {
-	var outside []proc
-	if t.others != nil { // before the signal: it may end those who show whose the others are
-		outside = t.others.outside()
+	if t.kind == Descendants {
+		t.others.note()
 	}
 	if t.helper == nil { // which has nobody else in its group
 		for _, sig := range sigs {
@@ -149,9 +148,10 @@ func (t *linuxTree) signalEach(sigs ...unix.Signal) (err error) {
 	if t.cgroup != nil {
 		t.cgroup.signal(t.pid, sigs...)
 	}
-	signalProcs(outside, sigs...)
-	if len(outside) == 0 && t.helper != nil {
-		err = unix.ESRCH
+	if t.others != nil {
+		if any := t.others.signal(sigs...); !any && t.helper != nil {
+			err = unix.ESRCH
+		}
 	}
 	return err
 }
@@ -190,8 +190,8 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 			t.others.sweep(time.Now().Add(time.Until(deadline) / 2))
 		}
 	}
-	if t.kind == Descendants && !t.leader.wait(context.Background(), longAgo) {
-		_ = t.others.outside() // as in signalEach
+	if t.kind == Descendants && time.Since(t.others.begun) > shortLived { // else see quickly
+		t.others.note()
 	}
 	// While the leader's id is still its own.
 	_ = t.signalGroup(unix.SIGKILL)
