@@ -96,7 +96,7 @@ func activities(t *testing.T) map[string]struct {
 // SPEC 6.12: work is a sign of life where it is asked for, and nothing else is. All run at
 // once, one containment after the other: that is a busy machine.
 func TestActivity(t *testing.T) {
-	const idle = 2 * time.Second
+	const idle = 3 * time.Second
 	commands := activities(t)
 	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
 		if c == procgroup.Cgroup {
@@ -131,7 +131,7 @@ func TestActivity(t *testing.T) {
 					t.Errorf("%v, %s, alive by %s: %v", c, name, alive.by, err)
 					continue
 				}
-				reason, message := procgroup.IdleTimeout, "tool process timed out after 2000ms without "+alive.signs+"."
+				reason, message := procgroup.IdleTimeout, "tool process timed out after 3000ms without "+alive.signs+"."
 				if alive.want {
 					reason, message = procgroup.Aborted, aborted
 					time.AfterFunc(idle*3/2, cancel)

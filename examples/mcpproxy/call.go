@@ -31,6 +31,7 @@ type call struct {
 	state           json.RawMessage // of the server's last answer, if that has asked something
 	declared, asked bool            // the host can take a task: by its capabilities, or by the request
 	handed          bool            // and has got one; under the session's lock
+	unsent          atomic.Bool     // no server has got it: it was cancelled before
 
 	answering sync.Mutex
 	leaves    []func() // what to call when the call has been answered
@@ -230,7 +231,7 @@ func failed(m *message) error {
 // stopServer cancels the request at the server, unless the host has done so. It returns the
 // server, nil where none has the request.
 func (c *call) stopServer(cause error) upstream {
-	if c.s.unsend(c.sent) {
+	if c.unsent.Load() || c.s.unsend(c.sent) {
 		return nil
 	}
 	if context.Cause(c.ctx) != errHostCancelled {

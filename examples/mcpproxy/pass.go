@@ -153,6 +153,9 @@ func (s *session) hostCancels(m *message) {
 	s.mu.Unlock()
 	if in != nil && s.unsend(params.RequestID) {
 		m = nil
+		if in.call != nil {
+			in.call.unsent.Store(true)
+		}
 	}
 	// First here: an answer that the server makes of it must not find somebody who takes it.
 	if in != nil && in.call != nil {
