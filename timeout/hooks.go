@@ -28,7 +28,8 @@ type Hooks struct {
 	// the start has no Context, no Started and no Finished.
 	Started func(context.Context, Snapshot)
 	// NearIdle is called when 80 % of the idle limit has passed without a heartbeat,
-	// once for each such gap. It runs on a goroutine of its own, and so may still run
+	// once for each such gap, and again in one in which the process was stopped, for that
+	// begins the check afresh. It runs on a goroutine of its own, and so may still run
 	// beside Finished, or after Run has returned.
 	NearIdle func(context.Context, Snapshot)
 	// Stalled is called when the process is found to have been stopped, see [Run]. It may
