@@ -38,8 +38,9 @@ type Call struct {
 // Do sends one request under its limits: those of [WithLimits], or else those that the Client has
 // for the method, or else those of call.Declared, or else the Client's defaults. The context of
 // send ends when a limit fires, and carries the heartbeat of the request, so that a handler called
-// on its behalf can beat, or hold the idle check while a person is asked. token is the progress token to send in place of the caller's own;
-// where it is empty, the request is to be sent with the token that it has.
+// on its behalf can beat, or hold the idle check while a person is asked. token is the progress
+// token to send in place of the caller's own; where it is empty, the request is to be sent with
+// the token that it has.
 //
 // If send returns before a limit fires, Do returns what it returned. Otherwise the error is
 // an [*Error], and the value is zero: one that comes later is dropped. Do does not wait

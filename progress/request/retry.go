@@ -40,7 +40,7 @@ func Retry[T any](ctx context.Context, b Backoff, again func(error) bool, do fun
 	wait, longest := b.First, max(b.First, time.Minute)
 	for try := 0; ; try++ {
 		value, err := do()
-		if err == nil || try >= b.Retries || ctx.Err() != nil || !again(err) {
+		if err == nil || try >= b.Retries || over(ctx) || !again(err) {
 			return value, err
 		}
 		if stop := pause(ctx, wait); stop != nil {
@@ -52,6 +52,13 @@ func Retry[T any](ctx context.Context, b Backoff, again func(error) bool, do fun
 			wait *= 2
 		}
 	}
+}
+
+// over reports whether ctx has ended, or is to end now: the request that its deadline has stopped
+// may be back before its own timer has fired.
+func over(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // pause waits for d, as an execution, so that the end of ctx is what it is for a request.
