@@ -263,14 +263,18 @@ func TestShutdownWithoutTheStore(t *testing.T) {
 func TestShutdownAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New()
-		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(time.Minute)))
+		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			time.Sleep(s) // or it may be stored before the shutdown has looked
+			return "", ctx.Err()
+		}))
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := tasks.Shutdown(ctx); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		synctest.Wait()
+		time.Sleep(2 * s)
 		if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "completed" {
 			t.Errorf("%v, %v", got, err)
 		}
