@@ -70,6 +70,9 @@ func TestContinuation(t *testing.T) {
 				s.release <- true
 				for range 2 {
 					res, err = c.CallTool(soon(t), waitCall(id))
+					for err == nil && strings.HasPrefix(view(t, res).Texts[0], "Still running") { // a busy machine
+						res, err = c.CallTool(soon(t), waitCall(id))
+					}
 					if err != nil || !cmp.Equal([]string{"done it"}, view(t, res).Texts) {
 						t.Errorf("%v %v", res, err)
 					}
