@@ -87,9 +87,9 @@ func duration(s string) time.Duration {
 	return d
 }
 
-// deaf ignores what can be ignored.
+// deaf ignores what can be ignored, a pipe that nobody reads any more when it gets to print included.
 func deaf([]string) int {
-	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
 	fmt.Println("ready")
 	time.Sleep(forever)
 	return 0
