@@ -196,6 +196,14 @@ func TestWriters(t *testing.T) {
 		if !errors.Is(err, timeout.ErrGoexit) {
 			t.Error(err)
 		}
+		for range 50 { // who writes on in its place must not take the same chunk again
+			cmd := exec.Command("echo", "x")
+			cmd.Stdout = writerFunc(func(p []byte) (int, error) { runtime.Goexit(); return 0, nil })
+			r, err := procgroup.Run(t.Context(), cmd)
+			if r == nil || r.Unwritten != 2 || !errors.Is(err, timeout.ErrGoexit) {
+				t.Fatalf("%v, %+v", err, r)
+			}
+		}
 	})
 }
 

@@ -94,13 +94,12 @@ func (s *sink) run() {
 			return
 		}
 		Guard(func() { s.write(j) }, func(err error) {
+			s.written(j, 0, err) // first: once the call has failed, nobody waits for why
 			s.fail(err)
-			s.failed(j, 0, err)
 			if err == timeout.ErrGoexit {
 				replaced = true
-				go s.run() // in place of this goroutine, whose end cannot be stopped
+				go s.run() // in place of this goroutine, whose end cannot be stopped; it takes the next one
 			}
-			s.written(j)
 		})
 	}
 }
@@ -127,32 +126,24 @@ func (s *sink) write(j sinkJob) {
 	failed := s.err != nil
 	s.mu.Unlock()
 	if failed {
-		s.failed(j, 0, nil)
-	} else {
-		n, err := s.w.Write(j.buf[:j.n])
-		if err == nil && n != j.n {
-			err = io.ErrShortWrite
-		}
-		if err != nil {
-			s.failed(j, n, err)
-		}
+		s.written(j, 0, nil)
+		return
 	}
-	s.written(j)
+	n, err := s.w.Write(j.buf[:j.n])
+	if err == nil && n != j.n {
+		err = io.ErrShortWrite
+	}
+	s.written(j, n, err)
 }
 
-// failed notes that only n bytes of a chunk were written. Of the errors the first counts.
-func (s *sink) failed(j sinkJob, n int, err error) {
+// written takes a chunk from the queue of which only n bytes were written. Of the errors the first
+// counts. All at once: what is in the queue is counted as unwritten when nobody waits any more.
+func (s *sink) written(j sinkJob, n int, err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.unwritten += int64(j.n - min(max(n, 0), j.n))
-	if s.err == nil {
+	if err != nil && s.err == nil {
 		s.err = s.wrap(err)
 	}
-}
-
-// written takes a chunk from the queue.
-func (s *sink) written(j sinkJob) {
-	s.mu.Lock()
 	s.queue[0] = sinkJob{}
 	s.queue = s.queue[1:]
 	if len(s.queue) == 0 {
