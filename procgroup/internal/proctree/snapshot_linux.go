@@ -31,7 +31,11 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 	if len(members) > maxListed {
 		members, more = members[:maxListed], true
 	}
-	all, described := gather(len(members), max(time.Until(until), glance), func(r *procReader, i int) Process { return r.describe(&members[i], true) })
+	// Not only for what is left of the time: a busy machine, where that is little, is when the view is
+	// wanted, and a thread that waits for a processor looks like one that waits for the process.
+	all, described := gather(len(members), lateTime, func(r *procReader, i int) Process {
+		return r.describe(&members[i], time.Until(until) > -lateTime)
+	})
 	for i := range all {
 		if !described[i] {
 			all[i] = r.describe(&members[i], false)
