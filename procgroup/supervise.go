@@ -169,8 +169,8 @@ func (p *Process) conclude(stop *timeout.Error) {
 
 // terminate stops the tree. It gives the instant at which the grace was over.
 func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
+	deadline := time.Now().Add(grace) // to ask may take a look at all processes
 	if grace > 0 && p.stopSignal != syscall.SIGKILL && p.tree.Ask(p.stopSignal) {
-		deadline := time.Now().Add(grace)
 		// Who handles the request to end is given the time, even if the leader did not
 		// wait for it.
 		r.Escalated = !p.tree.Wait(context.Background(), deadline) || !proctree.AwaitEmpty(p.tree, deadline)

@@ -1,6 +1,7 @@
 package proctree
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -136,7 +137,9 @@ func ask(p *proc, name string, read func() (cookies string)) (other *asked) {
 	return nil
 }
 
-// askFile is ask for the beginning of a file. It is nothing where another one is under way.
+var errLate = errors.New("another one waits for it already")
+
+// askFile is ask for the beginning of a file, with errLate where another one is under way.
 func (r *procReader) askFile(p *proc, name string, buf []byte) (text []byte, err error) {
 	other := ask(p, name, func() string {
 		text, err = r.read(p.pid, name, buf, false)

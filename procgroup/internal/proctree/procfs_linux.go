@@ -2,16 +2,10 @@ package proctree
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"strconv"
-	"strings"
-	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tooldeadline/tooldeadline/internal/coalesce"
 )
 
 // A proc is a process as /proc shows it.
@@ -91,9 +85,6 @@ func number(b []byte) (n uint64) {
 	return n
 }
 
-// errLate is instead of what a process shows only when it gets to it.
-var errLate = errors.New("it is not there yet")
-
 // procReader reads files below /proc without allocating for each.
 type procReader struct {
 	path, stat, env []byte
@@ -159,199 +150,6 @@ func (r *procReader) each(pids []int, more func() bool) (all []proc, complete bo
 		}
 	}
 	return all, true
-}
-
-// eachWithEnviron is each, with the environments of those that are not older than since. Those that
-// do not come are given up late after the last that does; it is not complete then.
-func (r *procReader) eachWithEnviron(pids []int, since uint64, late time.Duration, more func() bool) (all []proc, complete bool) {
-	type answer struct {
-		p     proc
-		ok    bool
-		other *asked
-	}
-	var over atomic.Bool
-	read := func(r *procReader, i int) (a answer) {
-		if over.Load() || !more() {
-			over.Store(true)
-			return a
-		}
-		var kernel bool
-		if a.p, kernel, a.ok = r.status(pids[i]); a.ok && !kernel && !a.p.dead() && a.p.start >= since {
-			a.other = r.environ(&a.p)
-		}
-		return a
-	}
-	answers, returned := gather(len(pids), late, read)
-
-	// What others have asked for: all together, and not one after the other.
-	var again []int
-	until := time.NewTimer(late)
-	defer until.Stop()
-	for i := range answers {
-		a := &answers[i]
-		if a.other == nil {
-			continue
-		}
-		a.p.late = true
-		select {
-		case <-a.other.done:
-		default:
-			select {
-			case <-a.other.done:
-			case <-until.C:
-				until.Reset(0)
-				continue
-			}
-		}
-		if a.p.cookies = a.other.cookies; a.p.cookies != "" {
-			a.p.late = false
-		} else {
-			again = append(again, i) // it may be of before this look began
-		}
-	}
-	anew, came := gather(len(again), late, func(r *procReader, i int) answer { return read(r, again[i]) })
-	for i, a := range anew {
-		if came[i] && a.other == nil {
-			answers[again[i]] = a
-		}
-	}
-
-	all, complete = make([]proc, 0, len(pids)), !over.Load()
-	for i, a := range answers {
-		if !returned[i] && more() {
-			a.p, a.ok = r.get(pids[i])
-			a.p.late = true
-		}
-		complete = complete && returned[i] && !a.p.late
-		if a.ok {
-			all = append(all, a.p)
-		}
-	}
-	return all, complete
-}
-
-// environ reads the environment of p, or returns who else does.
-func (r *procReader) environ(p *proc) (other *asked) {
-	if r.env == nil {
-		r.env = make([]byte, 16<<10)
-	}
-	return ask(p, "/environ", func() string {
-		env, err := r.read(p.pid, "/environ", r.env, true)
-		if p.state == 'Z' { // it goes with the main thread, as far as that can tell
-			p.exiting = false
-			env, err = r.environOfThreads(p.pid, env)
-		}
-		r.env = env[:cap(env)]
-		// Where a page of it cannot be had it ends early, without an error.
-		p.blank = err == nil && (len(env) == 0 || env[len(env)-1] != 0)
-		p.hidden = err != nil && err != unix.ENOENT && err != unix.ESRCH // which are its end
-		p.cookies = cookies(env)
-		return p.cookies
-	})
-}
-
-// environOfThreads is the environment of a process without a main thread, as its other
-// threads show it.
-func (r *procReader) environOfThreads(pid int, buf []byte) (env []byte, err error) {
-	dir := "/proc/" + strconv.Itoa(pid) + "/task"
-	threads, err := os.ReadDir(dir)
-	env = buf[:0]
-	for _, thread := range threads {
-		env, err = r.read(pid, "/task/"+thread.Name()+"/environ", env, true)
-		if len(env) > 0 {
-			break
-		}
-	}
-	return env, err
-}
-
-// These make commands that look at the same time share one look: 200 that end together must
-// not read all of /proc 200 times.
-var glances, scans, lists coalesce.Call[[]proc]
-
-// scan lists the processes, with their environments. It has begun after the call. nil is that
-// /proc cannot be read. The list is others' too, and must not be changed.
-func scan() []proc {
-	all, _ := scans.Do(func() ([]proc, bool) { return readAll(lateTime), true })
-	return all
-}
-
-// scanQuickly is scan, and waits for no process that is slow to show its environment.
-func scanQuickly() []proc {
-	all, _ := glances.Do(func() ([]proc, bool) { return readAll(glance), true })
-	return all
-}
-
-// list is scan without the environments, for who has no use for them.
-func list() []proc {
-	all, _ := lists.Do(func() ([]proc, bool) { return readStatuses(), true })
-	return all
-}
-
-// cookies returns the value of the variable. A variable that is set more than once has all
-// its values looked at.
-func cookies(env []byte) string {
-	var all []string
-	for entry := range bytes.SplitSeq(env, []byte{0}) {
-		if value, ok := bytes.CutPrefix(entry, []byte(cookieEnv+"=")); ok {
-			all = append(all, string(value))
-		}
-	}
-	return strings.Join(all, ",")
-}
-
-var hostStarted atomic.Uint64
-
-// hostStart is when this process began: nothing that it has started is older. It is 0
-// where that cannot be read, which may be for want of a descriptor, and pass.
-func hostStart() uint64 {
-	if start := hostStarted.Load(); start > 0 {
-		return start
-	}
-	var r procReader
-	p, ok := r.get(os.Getpid())
-	if !ok {
-		return 0
-	}
-	hostStarted.Store(p.start)
-	return p.start
-}
-
-// readAll reads all processes but this one, with the environments of those that it may have started.
-func readAll(late time.Duration) []proc {
-	var r procReader
-	all, _ := r.eachWithEnviron(allPids(), hostStart(), late, always)
-	return all
-}
-
-// readStatuses is readAll without environments.
-func readStatuses() []proc {
-	var r procReader
-	all, _ := r.each(allPids(), always)
-	return all
-}
-
-func always() bool { return true }
-
-// allPids lists all processes but this one. There are none where /proc cannot be read.
-func allPids() (pids []int) {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil
-	}
-	self := os.Getpid()
-	pids = make([]int, 0, len(names))
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil && pid != self {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }
 
 // procWorks reports whether /proc is there and shows the processes under the ids that

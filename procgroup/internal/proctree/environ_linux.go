@@ -1,0 +1,129 @@
+package proctree
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// eachWithEnviron is each, with the environments of those that are not older than since. Those that
+// do not come are given up late after the last that does; it is not complete then.
+func (r *procReader) eachWithEnviron(pids []int, since uint64, late time.Duration, more func() bool) (all []proc, complete bool) {
+	type answer struct {
+		p     proc
+		ok    bool
+		other *asked
+	}
+	var over atomic.Bool
+	read := func(r *procReader, i int) (a answer) {
+		if over.Load() || !more() {
+			over.Store(true)
+			return a
+		}
+		var kernel bool
+		if a.p, kernel, a.ok = r.status(pids[i]); a.ok && !kernel && !a.p.dead() && a.p.start >= since {
+			a.other = r.environ(&a.p)
+		}
+		return a
+	}
+	answers, returned := gather(len(pids), late, read)
+
+	// What others have asked for: all together, and not one after the other.
+	var again []int
+	until := time.NewTimer(late)
+	defer until.Stop()
+	for i := range answers {
+		a := &answers[i]
+		if a.other == nil {
+			continue
+		}
+		a.p.late = true
+		select {
+		case <-a.other.done:
+		default:
+			select {
+			case <-a.other.done:
+			case <-until.C:
+				until.Reset(0)
+				continue
+			}
+		}
+		if a.p.cookies = a.other.cookies; a.p.cookies != "" {
+			a.p.late = false
+		} else {
+			again = append(again, i) // it may be of before this look began
+		}
+	}
+	anew, came := gather(len(again), late, func(r *procReader, i int) answer { return read(r, again[i]) })
+	for i, a := range anew {
+		if came[i] && a.other == nil {
+			answers[again[i]] = a
+		}
+	}
+
+	all, complete = make([]proc, 0, len(pids)), !over.Load()
+	for i, a := range answers {
+		if !returned[i] && more() {
+			var kernel bool
+			a.p, kernel, a.ok = r.status(pids[i])
+			a.p.late = !kernel // which has none
+		}
+		complete = complete && returned[i] && !a.p.late
+		if a.ok {
+			all = append(all, a.p)
+		}
+	}
+	return all, complete
+}
+
+// environ reads the environment of p, or returns who else does.
+func (r *procReader) environ(p *proc) (other *asked) {
+	if r.env == nil {
+		r.env = make([]byte, 16<<10)
+	}
+	return ask(p, "/environ", func() string {
+		env, err := r.read(p.pid, "/environ", r.env, true)
+		if p.state == 'Z' { // it goes with the main thread, as far as that can tell
+			p.exiting = false
+			env, err = r.environOfThreads(p.pid, env)
+		}
+		r.env = env[:cap(env)]
+		// Where a page of it cannot be had it ends early, without an error.
+		p.blank = err == nil && (len(env) == 0 || env[len(env)-1] != 0)
+		p.hidden = err != nil && err != unix.ENOENT && err != unix.ESRCH // which are its end
+		p.cookies = cookies(env)
+		return p.cookies
+	})
+}
+
+// environOfThreads is the environment of a process without a main thread, as its other
+// threads show it.
+func (r *procReader) environOfThreads(pid int, buf []byte) (env []byte, err error) {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task"
+	threads, err := os.ReadDir(dir)
+	env = buf[:0]
+	for _, thread := range threads {
+		env, err = r.read(pid, "/task/"+thread.Name()+"/environ", env, true)
+		if len(env) > 0 {
+			break
+		}
+	}
+	return env, err
+}
+
+// cookies returns the value of the variable. A variable that is set more than once has all
+// its values looked at.
+func cookies(env []byte) string {
+	var all []string
+	for entry := range bytes.SplitSeq(env, []byte{0}) {
+		if value, ok := bytes.CutPrefix(entry, []byte(cookieEnv+"=")); ok {
+			all = append(all, string(value))
+		}
+	}
+	return strings.Join(all, ",")
+}

@@ -1,0 +1,87 @@
+package proctree
+
+import (
+	"os"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/coalesce"
+)
+
+// These make commands that look at the same time share one look: 200 that end together must
+// not read all of /proc 200 times.
+var glances, scans, lists coalesce.Call[[]proc]
+
+// scan lists the processes, with their environments. It has begun after the call. nil is that
+// /proc cannot be read. The list is others' too, and must not be changed.
+func scan() []proc {
+	all, _ := scans.Do(func() ([]proc, bool) { return readAll(lateTime), true })
+	return all
+}
+
+// scanQuickly is scan, and waits for no process that is slow to show its environment.
+func scanQuickly() []proc {
+	all, _ := glances.Do(func() ([]proc, bool) { return readAll(glance), true })
+	return all
+}
+
+// list is scan without the environments, for who has no use for them.
+func list() []proc {
+	all, _ := lists.Do(func() ([]proc, bool) { return readStatuses(), true })
+	return all
+}
+
+var hostStarted atomic.Uint64
+
+// hostStart is when this process began: nothing that it has started is older. It is 0
+// where that cannot be read, which may be for want of a descriptor, and pass.
+func hostStart() uint64 {
+	if start := hostStarted.Load(); start > 0 {
+		return start
+	}
+	var r procReader
+	p, ok := r.get(os.Getpid())
+	if !ok {
+		return 0
+	}
+	hostStarted.Store(p.start)
+	return p.start
+}
+
+// readAll reads all processes but this one, with the environments of those that it may have started.
+func readAll(late time.Duration) []proc {
+	var r procReader
+	all, _ := r.eachWithEnviron(allPids(), hostStart(), late, always)
+	return all
+}
+
+// readStatuses is readAll without environments.
+func readStatuses() []proc {
+	var r procReader
+	all, _ := r.each(allPids(), always)
+	return all
+}
+
+func always() bool { return true }
+
+// allPids lists all processes but this one. There are none where /proc cannot be read.
+func allPids() (pids []int) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	self := os.Getpid()
+	pids = make([]int, 0, len(names))
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil && pid != self {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
