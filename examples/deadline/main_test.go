@@ -9,6 +9,7 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,6 +24,12 @@ func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "deadline", "timeout":
 		main()
+	}
+	// What nohup or a shell in the background has ignored is the default again in what the tests start.
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
 	}
 	// The tests wait for most of their time, so there may be more of them at once than
 	// there are processors. -parallel still counts.
