@@ -34,26 +34,26 @@ func TestIdle(t *testing.T) {
 			result{"exit status 0", "", "...................."}},
 		{"in turn", "exec deadline --idle 3 60 sh -c '" + says("printf . >&$((i % 2 + 1))") + "'",
 			result{"exit status 0", "..........", ".........."}},
-		{"silent", "exec deadline --idle .3 60 sh -c 'echo begun; sleep 30; echo no'",
+		{"silent", "exec deadline --idle 1.5 60 sh -c 'echo begun; sleep 30; echo no'",
 			result{"exit status 124", "begun\n", ""}},
 		{"silent from the start", "exec deadline --idle .3 0 sleep 30",
 			result{"exit status 124", "", ""}},
 		{"verbose", "exec deadline -v --idle .25 60 sleep 30",
 			result{"exit status 124", "", "deadline: no output from command 'sleep' for 250ms\n" +
 				"deadline: sending signal TERM to command 'sleep'\n"}},
-		{"last words", "exec deadline --idle .3 60 sh -c 'trap \"echo caught; exit 0\" TERM; sleep 30 & wait'",
+		{"last words", "exec deadline --idle 1.5 60 sh -c 'trap \"echo caught; exit 0\" TERM; sleep 30 & wait'",
 			result{"exit status 124", "caught\n", ""}},
-		{"preserved", "exec deadline -p --idle .3 60 sh -c 'trap \"echo caught; exit 5\" TERM; sleep 30 & wait'",
+		{"preserved", "exec deadline -p --idle 1.5 60 sh -c 'trap \"echo caught; exit 5\" TERM; sleep 30 & wait'",
 			result{"exit status 5", "caught\n", ""}},
 		{"signal", "exec deadline -v -s INT --idle .3 60 sleep 30",
 			result{"exit status 124", "", "deadline: no output from command 'sleep' for 300ms\n" +
 				"deadline: sending signal INT to command 'sleep'\n"}},
-		{"kill", "exec deadline -v -k .2 --idle .3 60 sh -c 'trap \"\" TERM; sleep 30; sleep 30'",
-			result{"signal: killed", "", "deadline: no output from command 'sh' for 300ms\n" +
+		{"kill", "exec deadline -v -k .2 --idle 1.5 60 sh -c 'trap \"\" TERM; sleep 30; sleep 30'",
+			result{"signal: killed", "", "deadline: no output from command 'sh' for 1.5s\n" +
 				"deadline: sending signal TERM to command 'sh'\n" +
 				"deadline: sending signal KILL to command 'sh'\n"}},
-		{"the total still holds", "exec deadline -v --idle .3 2.5 sh -c 'exec 2>/dev/null; trap \"trap : TERM; sleep .5; trap - TERM; sleep 30 & wait\" TERM; sleep 30 & wait'",
-			result{"exit status 124", "", "deadline: no output from command 'sh' for 300ms\n" +
+		{"the total still holds", "exec deadline -v --idle 1.5 5 sh -c 'exec 2>/dev/null; trap \"trap : TERM; sleep .5; trap - TERM; sleep 30 & wait\" TERM; sleep 30 & wait'",
+			result{"exit status 124", "", "deadline: no output from command 'sh' for 1.5s\n" +
 				"deadline: sending signal TERM to command 'sh'\n" +
 				"deadline: sending signal TERM to command 'sh'\n"}},
 		{"total", "exec deadline -v --idle 30 .3 sleep 30",
@@ -179,19 +179,19 @@ func TestConsumer(t *testing.T) {
 		all          bool
 		exit         string
 	}{
-		{"late after the limit", "exec deadline -v --idle 30 .5 sh -c 'head -c 100000 /dev/zero; sleep 60'",
+		{"late after the limit", "exec deadline -v --idle 30 2 sh -c 'head -c 100000 /dev/zero; sleep 60'",
 			"TERM", 2 * time.Second, true, "exit status 124"},
 		{"late after a signal", "exec deadline -v --idle 30 60 sh -c 'head -c 100000 /dev/zero; kill -HUP $PPID; sleep 60'",
 			"HUP", 2 * time.Second, true, "signal: hangup"},
-		{"late after the kill", "exec deadline -v --idle 30 -k .2 .5 sh -c 'trap \"\" TERM; head -c 100000 /dev/zero; sleep 60; sleep 60'",
+		{"late after the kill", "exec deadline -v --idle 30 -k .2 2 sh -c 'trap \"\" TERM; head -c 100000 /dev/zero; sleep 60; sleep 60'",
 			"KILL", 0, true, "signal: killed"},
-		{"late after the end", "exec deadline --idle 30 .5 sh -c 'head -c 100000 /dev/zero; echo ended >&2'",
-			"ended", 2 * time.Second, true, "exit status 0"},
-		{"never after the limit", "exec deadline -k 1 --idle 30 .5 sh -c 'head -c 100000 /dev/zero; sleep 60'",
+		{"late after the end", "exec deadline --idle 30 3 sh -c 'head -c 100000 /dev/zero; echo ended >&2'",
+			"ended", 5 * time.Second, true, "exit status 0"},
+		{"never after the limit", "exec deadline -k 1 --idle 30 2 sh -c 'head -c 100000 /dev/zero; sleep 60'",
 			"lost", 0, false, "exit status 124"},
-		{"never after the kill", "exec deadline -k .2 --idle 30 .5 sh -c 'trap \"\" TERM; head -c 100000 /dev/zero; sleep 60; sleep 60'",
+		{"never after the kill", "exec deadline -k .2 --idle 30 2 sh -c 'trap \"\" TERM; head -c 100000 /dev/zero; sleep 60; sleep 60'",
 			"lost", 0, false, "signal: killed"},
-		{"never after the end", "exec deadline -k 1 --idle 30 .5 sh -c 'head -c 100000 /dev/zero'",
+		{"never after the end", "exec deadline -k 1 --idle 30 2 sh -c 'head -c 100000 /dev/zero'",
 			"lost", 0, false, "exit status 124"},
 		{"never after a signal to us", "exec deadline -k 1 --idle 30 60 sh -c 'head -c 100000 /dev/zero; (sleep .1; kill -HUP $PPID) & exit 3'",
 			"lost", 0, false, "exit status 125"},
@@ -254,7 +254,7 @@ func TestConsumer(t *testing.T) {
 // TestStuckMessages: where nobody takes the messages either, the signals still go out.
 func TestStuckMessages(t *testing.T) {
 	t.Parallel()
-	cmd, leftovers := prepare(t, ours(t), "exec deadline -v -k .5 --idle 30 .5 sh -c 'trap \"\" TERM; while :; do head -c 100000 /dev/zero; done' 2>&1")
+	cmd, leftovers := prepare(t, ours(t), "exec deadline -v -k .5 --idle 30 2 sh -c 'trap \"\" TERM; while :; do head -c 100000 /dev/zero; done' 2>&1")
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
