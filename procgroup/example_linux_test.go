@@ -28,7 +28,7 @@ func ExampleWithActivity() {
 // "%+v" of the error has too; here is some of it.
 func ExampleTree() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 60; echo done"),
-		procgroup.WithLimits(timeout.Config{Idle: 500 * time.Millisecond}))
+		procgroup.WithLimits(timeout.Config{Idle: 2 * time.Second}))
 	for _, p := range res.Tree.Processes {
 		fmt.Println(p.State, p.Args)
 	}

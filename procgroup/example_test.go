@@ -21,12 +21,12 @@ import (
 func Example() {
 	res, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo working; sleep 60"),
 		procgroup.WithName("TLC"),
-		procgroup.WithLimits(timeout.Config{Total: 30 * time.Minute, Idle: 500 * time.Millisecond}))
+		procgroup.WithLimits(timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Second}))
 	fmt.Println(res.Message)
 	fmt.Printf("exit code %d, output so far %q\n", res.ExitCode, res.Stdout)
 	fmt.Println(errors.Is(err, timeout.ErrIdle))
 	// Output:
-	// TLC process timed out after 500ms without output.
+	// TLC process timed out after 2000ms without output.
 	// exit code 124, output so far "working\n"
 	// true
 }
@@ -153,7 +153,7 @@ func ExampleWithName() {
 func ExampleWithKillGrace() {
 	deaf := exec.Command("sh", "-c", "trap '' TERM; while :; do sleep 1; done")
 	res, _ := procgroup.Run(context.Background(), deaf,
-		procgroup.WithLimits(timeout.Config{Total: 300 * time.Millisecond}),
+		procgroup.WithLimits(timeout.Config{Total: time.Second}),
 		procgroup.WithKillGrace(200*time.Millisecond))
 	fmt.Println(res.ExitCode, res.Escalated, res.State)
 	// Output: 124 true signal: killed
@@ -162,7 +162,7 @@ func ExampleWithKillGrace() {
 func ExampleWithStopSignal() {
 	script := exec.Command("sh", "-c", "trap 'echo saved; exit' USR1; while :; do sleep 0.1; done")
 	res, _ := procgroup.Run(context.Background(), script,
-		procgroup.WithLimits(timeout.Config{Total: 500 * time.Millisecond}),
+		procgroup.WithLimits(timeout.Config{Total: time.Second}),
 		procgroup.WithStopSignal(syscall.SIGUSR1))
 	fmt.Printf("%d %s", res.ExitCode, res.Stdout)
 
