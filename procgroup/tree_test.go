@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -112,4 +113,22 @@ func TestTreeIsBounded(t *testing.T) {
 			t.Errorf("%q", args)
 		}
 	})
+}
+
+// A busy machine is when the tree is wanted: what waits for a processor is not taken for
+// what cannot be had. It is not parallel, for it takes all there is.
+func TestTreeOfBusyMachine(t *testing.T) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for range 16 {
+		all.Go(func() {
+			r, err := procgroup.Run(t.Context(), exec.Command("sh", "-c", "while :; do :; done"),
+				procgroup.WithKillGrace(0), procgroup.WithLimits(timeout.Config{Total: 3 * time.Second}))
+			if r == nil {
+				t.Error(err)
+			} else if r.Tree.Truncated || len(r.Tree.Processes) != 1 || len(r.Tree.Processes[0].Args) != 3 {
+				t.Errorf("got\n%+v", r.Tree)
+			}
+		})
+	}
 }

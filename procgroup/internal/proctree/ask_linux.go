@@ -2,9 +2,15 @@ package proctree
 
 import (
 	"errors"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Some files below /proc have to wait for their process. Its environment and its arguments are in
@@ -17,15 +23,96 @@ import (
 // block, and are waited for only so long. As long as one blocks there is no second one of the
 // same file: who wants that too waits for the first.
 const (
-	// glance is after how long without a read that has returned another worker takes the next one,
-	// and for how long those that have not returned are waited for when all have begun, while there
-	// is something to kill.
+	// glance is for how long reads may block before another worker takes the next ones, and before
+	// they are given up when all have begun, while there is something to kill.
 	glance = time.Millisecond
 	// lateTime is for how long otherwise. Five looks with it are less than what killing may take.
 	lateTime = 100 * time.Millisecond
+	// viewTime is for how long a view of the tree waits, which stands between a limit and the signal.
+	viewTime = 20 * time.Millisecond
+	// maxLate is how much all reads of one look may block, in times of what one may.
+	maxLate = 4
+	// maxStill is for how long nothing may return, whatever it waits for.
+	maxStill = time.Second
 	// maxWorkers bounds those of one look, and maxAsked the reads under way in all: as many threads.
 	maxWorkers, maxAsked = 32, 64
 )
+
+// A thread is one of this process that reads, or 0, or stuck.
+type thread = atomic.Int32
+
+const stuck = -1
+
+// A waiting says when reads that do not return are to be given up. Only time in which one of them
+// blocks counts: on a busy machine a thread waits for a processor for as long, and comes back.
+type waiting struct {
+	late           time.Duration
+	r              procReader
+	last           time.Time
+	still          time.Duration // since something has returned
+	blocked, total time.Duration // of this, as far as it counts, and in all
+}
+
+// look is called every glance, and returns for how long reads have blocked while nothing has returned.
+func (w *waiting) look(progress bool, threads ...*thread) (blocked time.Duration) {
+	now := time.Now()
+	passed := now.Sub(w.last)
+	w.last = now
+	if progress {
+		w.still, w.blocked = 0, 0
+		return 0
+	}
+	w.still += passed
+	if slices.ContainsFunc(threads, w.blocks) {
+		return min(passed, 5*glance) // as far as this look is not late itself
+	}
+	return 0
+}
+
+// over reports whether that is enough.
+func (w *waiting) over(blocked time.Duration) bool {
+	w.blocked += blocked
+	w.total += blocked
+	return w.blocked >= w.late || w.total >= maxLate*w.late || w.still >= maxStill
+}
+
+// blocks reports whether a thread sleeps and no signal wakes it.
+func (w *waiting) blocks(t *thread) bool {
+	id := t.Load()
+	if id <= 0 {
+		return id == stuck
+	}
+	var buf [1 << 10]byte
+	text, err := w.r.read(os.Getpid(), "/task/"+strconv.Itoa(int(id))+"/stat", buf[:], false)
+	if err != nil {
+		return false
+	}
+	p, _, ok := parseStat(text)
+	return ok && p.state == 'D'
+}
+
+// await waits for a read of somebody else's, and reports whether it has returned.
+func (w *waiting) await(a *asked) bool {
+	tick := time.NewTimer(glance)
+	defer tick.Stop()
+	for over := w.over(0); ; {
+		select {
+		case <-a.done:
+			w.still, w.blocked = 0, 0
+			return true
+		default:
+		}
+		if over {
+			return false
+		}
+		select {
+		case <-a.done:
+		case <-tick.C:
+			over = w.over(w.look(false, &a.thread))
+			tick.Reset(glance)
+		}
+	}
+}
 
 // gather calls read for 0 to n-1, by as many workers as it takes, and returns what it has
 // returned, and for which it has done so before those that are late were given up. read may
@@ -41,47 +128,49 @@ func gather[T any](n int, late time.Duration, read func(r *procReader, i int) T)
 	}
 	slots, all := make([]slot, n), make(chan struct{})
 	var begun, done atomic.Int64
+	var threads []*thread
 	work := func() {
-		var r procReader
-		for {
-			i := int(begun.Add(1)) - 1
-			if i >= n {
-				return
+		t := new(thread)
+		threads = append(threads, t)
+		go func() {
+			runtime.LockOSThread() // so that it can be looked at
+			defer runtime.UnlockOSThread()
+			t.Store(int32(unix.Gettid()))
+			defer t.Store(0)
+			var r procReader
+			for {
+				i := int(begun.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				slots[i].value = read(&r, i)
+				slots[i].done.Store(true)
+				if int(done.Add(1)) == n {
+					close(all)
+				}
 			}
-			slots[i].value = read(&r, i)
-			slots[i].done.Store(true)
-			if int(done.Add(1)) == n {
-				close(all)
-			}
-		}
+		}()
 	}
-	go work()
+	work()
 	tick := time.NewTimer(glance)
 	defer tick.Stop()
-	workers, before := 1, int64(0)
-	var waited time.Duration
-	for last, over := time.Now(), false; !over; tick.Reset(glance) {
+	w, before := waiting{late: late, last: time.Now()}, int64(0)
+	for over := false; !over; tick.Reset(glance) {
 		select {
 		case <-all:
 			over = true
 			continue
 		case <-tick.C:
 		}
-		now, count := time.Now(), done.Load()
-		// Where this process is what gets no time, that says nothing of the others.
-		waited += min(now.Sub(last), 5*glance)
-		switch {
-		case count > before:
-			waited = 0
-		case int(begun.Load()) < n && workers < maxWorkers:
-			workers++
-			go work()
-			waited = 0
-		case waited >= late:
+		count := done.Load()
+		blocked := w.look(count > before, threads...)
+		before = count
+		if blocked > 0 && int(begun.Load()) < n && len(threads) < maxWorkers {
+			work()
+			w.blocked = 0
+		} else if over = w.over(blocked); over {
 			begun.Store(int64(n)) // no worker begins another
-			over = true
 		}
-		last, before = now, count
 	}
 	for i := range slots {
 		if slots[i].done.Load() {
@@ -99,7 +188,8 @@ type readID struct {
 // An asked is a read under way.
 type asked struct {
 	done    chan struct{} // closed when it has returned
-	cookies string        // what it has found then, if it was an environment
+	thread  thread
+	cookies string // what it has found then, if it was an environment
 }
 
 var reads struct {
@@ -120,11 +210,14 @@ func ask(p *proc, name string, read func() (cookies string)) (other *asked) {
 		return a
 	case len(reads.under) >= maxAsked:
 		reads.Unlock()
-		return new(asked)
+		a = new(asked)
+		a.thread.Store(stuck)
+		return a
 	case reads.under == nil:
 		reads.under = make(map[readID]*asked)
 	}
 	a = &asked{done: make(chan struct{})}
+	a.thread.Store(int32(unix.Gettid()))
 	reads.under[id] = a
 	reads.Unlock()
 	defer func() {

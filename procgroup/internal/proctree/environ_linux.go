@@ -12,7 +12,7 @@ import (
 )
 
 // eachWithEnviron is each, with the environments of those that are not older than since. Those that
-// do not come are given up late after the last that does; it is not complete then.
+// do not come are given up when they have blocked for late; it is not complete then.
 func (r *procReader) eachWithEnviron(pids []int, since uint64, late time.Duration, more func() bool) (all []proc, complete bool) {
 	type answer struct {
 		p     proc
@@ -35,23 +35,14 @@ func (r *procReader) eachWithEnviron(pids []int, since uint64, late time.Duratio
 
 	// What others have asked for: all together, and not one after the other.
 	var again []int
-	until := time.NewTimer(late)
-	defer until.Stop()
+	w := waiting{late: late, last: time.Now()}
 	for i := range answers {
 		a := &answers[i]
 		if a.other == nil {
 			continue
 		}
-		a.p.late = true
-		select {
-		case <-a.other.done:
-		default:
-			select {
-			case <-a.other.done:
-			case <-until.C:
-				until.Reset(0)
-				continue
-			}
+		if a.p.late = true; !w.await(a.other) {
+			continue
 		}
 		if a.p.cookies = a.other.cookies; a.p.cookies != "" {
 			a.p.late = false

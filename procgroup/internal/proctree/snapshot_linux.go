@@ -31,11 +31,7 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 	if len(members) > maxListed {
 		members, more = members[:maxListed], true
 	}
-	// Not only for what is left of the time: a busy machine, where that is little, is when the view is
-	// wanted, and a thread that waits for a processor looks like one that waits for the process.
-	all, described := gather(len(members), lateTime, func(r *procReader, i int) Process {
-		return r.describe(&members[i], time.Until(until) > -lateTime)
-	})
+	all, described := gather(len(members), viewTime, func(r *procReader, i int) Process { return r.describe(&members[i], true) })
 	for i := range all {
 		if !described[i] {
 			all[i] = r.describe(&members[i], false)
@@ -73,7 +69,7 @@ func (t *linuxTree) find(r *procReader, b *budget) (members []proc, complete boo
 	pids := append(above, below...)
 	var all []proc
 	if t.byCookie() {
-		all, complete = r.eachWithEnviron(pids, leader.start, glance, b.next)
+		all, complete = r.eachWithEnviron(pids, leader.start, viewTime, b.next)
 	} else {
 		all, complete = r.each(pids, b.next)
 	}
