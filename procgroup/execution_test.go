@@ -279,8 +279,8 @@ func TestUnavailableContainment(t *testing.T) {
 // A grace in the limits bounds the kill grace.
 func TestGraceOfTheLimits(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "trap '' TERM; while :; do sleep 1; done")
-	r, err := within(t, shortLimit+1200*time.Millisecond, cmd, procgroup.WithLimits(timeout.Config{Total: shortLimit, Grace: 1200 * time.Millisecond}))
-	if r == nil || !r.Escalated || r.Elapsed > 4*time.Second {
+	r, err := within(t, 3200*time.Millisecond, cmd, procgroup.WithLimits(timeout.Config{Total: 2 * time.Second, Grace: 1200 * time.Millisecond}))
+	if r == nil || !r.Escalated || r.Elapsed > 6*time.Second {
 		t.Errorf("%+v, %v", r, err)
 	}
 	// SPEC 2.2: a negative one is none.

@@ -29,8 +29,8 @@ func sleepCommand(seconds ...string) *exec.Cmd {
 // Case 1, SPEC 6.1: who ignores the request to end is killed at the end of the grace.
 func TestIgnoresTerm(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "trap '' TERM; while :; do sleep 1; done") // quicker than a race-enabled Go program
-	r, err := within(t, shortLimit+shortGrace, cmd, total(shortLimit, procgroup.WithName("TLC"))...)
-	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "TLC process timed out after 300ms.", escalated: true})
+	r, err := within(t, 2*time.Second+shortGrace, cmd, total(2*time.Second, procgroup.WithName("TLC"))...)
+	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "TLC process timed out after 2000ms.", escalated: true})
 	if !errors.Is(err, timeout.ErrTotal) {
 		t.Errorf("error %v is not a total timeout", err)
 	}
@@ -42,8 +42,8 @@ func TestIgnoresTerm(t *testing.T) {
 // Case 2, SPEC 5.2: the handler's exit code does not hide the timeout, and is kept.
 func TestHandlesTerm(t *testing.T) {
 	for _, code := range []int{0, 3} {
-		r, err := within(t, time.Second+shortGrace, command("handler", strconv.Itoa(code), "0s"), total(time.Second, procgroup.WithKillGrace(longLimit))...)
-		check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 1000ms."})
+		r, err := within(t, 3*time.Second+shortGrace, command("handler", strconv.Itoa(code), "0s"), total(3*time.Second, procgroup.WithKillGrace(longLimit))...)
+		check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 3000ms."})
 		if r.State.ExitCode() != code || r.Stdout.String() != "ready\nbye\n" {
 			t.Errorf("code %d: state %v, output %q", code, r.State, r.Stdout)
 		}
@@ -56,8 +56,8 @@ func TestHandlesTerm(t *testing.T) {
 
 // Case 3, SPEC 6.1: who ends within the grace is not waited for any longer.
 func TestEndsWithinGrace(t *testing.T) {
-	r, err := within(t, time.Second, command("handler", "0", "100ms"), total(time.Second, procgroup.WithKillGrace(longLimit))...)
-	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 1000ms."})
+	r, err := within(t, 3*time.Second, command("handler", "0", "100ms"), total(3*time.Second, procgroup.WithKillGrace(longLimit))...)
+	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 3000ms."})
 }
 
 // Case 4, SPEC 6.6, 6.7: a daemon that ignores the request to end dies too.
