@@ -36,7 +36,7 @@ type Process struct {
 	out      *capture.Capture
 	work     *workWatch // nil where work is no sign of life
 
-	viewing sync.Mutex // held while the tree is looked at for view; never for long
+	viewing sync.Mutex // held while the tree is looked at for view, see Tree
 	view    Tree       // the newest
 
 	mu   sync.Mutex  // held while the tree is signalled

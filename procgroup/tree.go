@@ -17,7 +17,8 @@ import (
 //
 // It has 64 processes at the most, with the first 256 bytes of the arguments of each. They
 // are looked for, before the tree is asked to end, for 5 ms, or among 256 processes of the
-// system where that takes longer.
+// system where that takes longer. One that is too busy to show its arguments is waited for,
+// for a tenth of a second or so, and then shown by its name in brackets.
 type Tree struct {
 	Processes []ProcessInfo // parents before their children
 	// Truncated says that there may be more.
@@ -115,7 +116,7 @@ func newTree(all []proctree.Process, more bool) Tree {
 	return t
 }
 
-// viewTime is what a view of the tree may take once a limit has fired.
+// viewTime is for how long a view of the tree begins to look at more processes, once a limit has fired.
 const viewTime = 5 * time.Millisecond
 
 // describe is what stands in place of the stack in the error of the command's execution:

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,16 +120,26 @@ func TestTreeIsBounded(t *testing.T) {
 // what cannot be had. It is not parallel, for it takes all there is.
 func TestTreeOfBusyMachine(t *testing.T) {
 	var all sync.WaitGroup
-	defer all.Wait()
+	var truncated atomic.Int32
 	for range 16 {
 		all.Go(func() {
 			r, err := procgroup.Run(t.Context(), exec.Command("sh", "-c", "while :; do :; done"),
 				procgroup.WithKillGrace(0), procgroup.WithLimits(timeout.Config{Total: 3 * time.Second}))
 			if r == nil {
 				t.Error(err)
-			} else if r.Tree.Truncated || len(r.Tree.Processes) != 1 || len(r.Tree.Processes[0].Args) != 3 {
+				return
+			}
+			if len(r.Tree.Processes) != 1 || len(r.Tree.Processes[0].Args) != 3 {
 				t.Errorf("got\n%+v", r.Tree)
 			}
+			if r.Tree.Truncated {
+				truncated.Add(1)
+			}
 		})
+	}
+	all.Wait()
+	// Another's process that is in the middle of an exec, and gets no time, may be one of the tree.
+	if n := truncated.Load(); n > 4 {
+		t.Errorf("perhaps more, says %d of 16", n)
 	}
 }

@@ -19,42 +19,51 @@ import (
 // may need seconds for these on a busy machine (measured: 5 s for the environment, 10 s for the
 // arguments), and it may be anybody's, for the members are looked for among all.
 //
-// Such a read cannot be interrupted. So they are made by workers, which keep their thread where they
-// block, and are waited for only so long. As long as one blocks there is no second one of the
+// Such a read cannot be interrupted. So they are made by workers, and are waited for only so
+// long. As long as one blocks there is no second one of the
 // same file: who wants that too waits for the first.
 const (
 	// glance is for how long reads may block before another worker takes the next ones, and before
-	// they are given up when all have begun, while there is something to kill.
+	// they are given up when there is no other worker, while there is something to kill.
 	glance = time.Millisecond
-	// lateTime is for how long otherwise. Five looks with it are less than what killing may take.
+	// lateTime is the same when nothing has to be killed.
 	lateTime = 100 * time.Millisecond
-	// viewTime is for how long a view of the tree waits, which stands between a limit and the signal.
-	viewTime = 20 * time.Millisecond
-	// maxLate is how much all reads of one look may block, in times of what one may.
-	maxLate = 4
+	// viewLate is the same for a view of the tree, which stands between a limit and the signal.
+	viewLate = 30 * time.Millisecond
+	// maxLate is for how long reads may block in all in one look, and hardLate is how long a look may
+	// take in which one has blocked: as multiples of the above.
+	maxLate, hardLate = 2, 3
 	// maxStill is for how long nothing may return, whatever it waits for.
 	maxStill = time.Second
 	// maxWorkers bounds those of one look, and maxAsked the reads under way in all: as many threads.
 	maxWorkers, maxAsked = 32, 64
 )
 
-// A thread is one of this process that reads, or 0, or stuck.
+// A thread is the id of a thread that reads a file that may have to wait for its process: 0 where
+// there is none, and stuck for a read that never ends.
 type thread = atomic.Int32
 
 const stuck = -1
 
-// A waiting says when reads that do not return are to be given up. Only time in which one of them
-// blocks counts: on a busy machine a thread waits for a processor for as long, and comes back.
+// A waiting says when what a look reads is to be given up. Only time in which a read blocks counts:
+// on a busy machine a thread waits for a processor for as long, and comes back.
 type waiting struct {
-	late           time.Duration
-	r              procReader
-	last           time.Time
-	still          time.Duration // since something has returned
-	blocked, total time.Duration // of this, as far as it counts, and in all
+	late        time.Duration
+	r           procReader
+	begun, last time.Time
+	still       time.Duration // since something has returned
+	blocked     time.Duration // since something has returned, or a worker was added
+	total       time.Duration // blocked, since it has begun
 }
 
-// look is called every glance, and returns for how long reads have blocked while nothing has returned.
-func (w *waiting) look(progress bool, threads ...*thread) (blocked time.Duration) {
+func newWaiting(late time.Duration) *waiting {
+	now := time.Now()
+	return &waiting{late: late, begun: now, last: now}
+}
+
+// sample is called every glance. It returns for how long reads have blocked while nothing has
+// returned.
+func (w *waiting) sample(progress bool, threads ...*thread) (blocked time.Duration) {
 	now := time.Now()
 	passed := now.Sub(w.last)
 	w.last = now
@@ -62,21 +71,23 @@ func (w *waiting) look(progress bool, threads ...*thread) (blocked time.Duration
 		w.still, w.blocked = 0, 0
 		return 0
 	}
-	w.still += passed
+	w.still += min(passed, 50*glance) // where this process was stopped, its reads were too
 	if slices.ContainsFunc(threads, w.blocks) {
-		return min(passed, 5*glance) // as far as this look is not late itself
+		return min(passed, 5*glance) // a late sample says nothing of the reads
 	}
 	return 0
 }
 
-// over reports whether that is enough.
+// over adds what sample has returned, and reports whether to give up.
 func (w *waiting) over(blocked time.Duration) bool {
 	w.blocked += blocked
 	w.total += blocked
-	return w.blocked >= w.late || w.total >= maxLate*w.late || w.still >= maxStill
+	return w.blocked >= w.late || w.total >= maxLate*w.late || w.still >= maxStill ||
+		w.total > 0 && w.last.Sub(w.begun) >= hardLate*w.late
 }
 
-// blocks reports whether a thread sleeps and no signal wakes it.
+// blocks reports whether a thread is in an uninterruptible sleep, or cannot be looked at, for want of
+// a descriptor, say.
 func (w *waiting) blocks(t *thread) bool {
 	id := t.Load()
 	if id <= 0 {
@@ -85,10 +96,10 @@ func (w *waiting) blocks(t *thread) bool {
 	var buf [1 << 10]byte
 	text, err := w.r.read(os.Getpid(), "/task/"+strconv.Itoa(int(id))+"/stat", buf[:], false)
 	if err != nil {
-		return false
+		return true
 	}
 	p, _, ok := parseStat(text)
-	return ok && p.state == 'D'
+	return !ok || p.state == 'D'
 }
 
 // await waits for a read of somebody else's, and reports whether it has returned.
@@ -108,7 +119,7 @@ func (w *waiting) await(a *asked) bool {
 		select {
 		case <-a.done:
 		case <-tick.C:
-			over = w.over(w.look(false, &a.thread))
+			over = w.over(w.sample(false, &a.thread))
 			tick.Reset(glance)
 		}
 	}
@@ -117,7 +128,7 @@ func (w *waiting) await(a *asked) bool {
 // gather calls read for 0 to n-1, by as many workers as it takes, and returns what it has
 // returned, and for which it has done so before those that are late were given up. read may
 // go on after that, and must have what it uses for itself.
-func gather[T any](n int, late time.Duration, read func(r *procReader, i int) T) (values []T, returned []bool) {
+func gather[T any](w *waiting, n int, read func(r *procReader, i int) T) (values []T, returned []bool) {
 	values, returned = make([]T, n), make([]bool, n)
 	if n == 0 {
 		return values, returned
@@ -130,20 +141,15 @@ func gather[T any](n int, late time.Duration, read func(r *procReader, i int) T)
 	var begun, done atomic.Int64
 	var threads []*thread
 	work := func() {
-		t := new(thread)
-		threads = append(threads, t)
+		r := &procReader{late: w.late, thread: new(thread)}
+		threads = append(threads, r.thread)
 		go func() {
-			runtime.LockOSThread() // so that it can be looked at
-			defer runtime.UnlockOSThread()
-			t.Store(int32(unix.Gettid()))
-			defer t.Store(0)
-			var r procReader
 			for {
 				i := int(begun.Add(1)) - 1
 				if i >= n {
 					return
 				}
-				slots[i].value = read(&r, i)
+				slots[i].value = read(r, i)
 				slots[i].done.Store(true)
 				if int(done.Add(1)) == n {
 					close(all)
@@ -154,7 +160,7 @@ func gather[T any](n int, late time.Duration, read func(r *procReader, i int) T)
 	work()
 	tick := time.NewTimer(glance)
 	defer tick.Stop()
-	w, before := waiting{late: late, last: time.Now()}, int64(0)
+	before := int64(0)
 	for over := false; !over; tick.Reset(glance) {
 		select {
 		case <-all:
@@ -163,7 +169,7 @@ func gather[T any](n int, late time.Duration, read func(r *procReader, i int) T)
 		case <-tick.C:
 		}
 		count := done.Load()
-		blocked := w.look(count > before, threads...)
+		blocked := w.sample(count > before, threads...)
 		before = count
 		if blocked > 0 && int(begun.Load()) < n && len(threads) < maxWorkers {
 			work()
@@ -187,9 +193,11 @@ type readID struct {
 
 // An asked is a read under way.
 type asked struct {
-	done    chan struct{} // closed when it has returned
-	thread  thread
-	cookies string // what it has found then, if it was an environment
+	thread thread
+	done   chan struct{} // closed when it has returned, which is this:
+	p      proc
+	text   []byte
+	err    error
 }
 
 var reads struct {
@@ -200,8 +208,11 @@ var reads struct {
 // ask calls read for a file that may have to wait for its process, unless another one is under way,
 // which it returns then; where there are too many, it returns one that never ends. Call it
 // under gather.
-func ask(p *proc, name string, read func() (cookies string)) (other *asked) {
+func (r *procReader) ask(p *proc, name string, read func(a *asked)) (other *asked) {
 	id := readID{p.key(), name}
+	// The thread stays what it is while it can be looked at.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	reads.Lock()
 	a := reads.under[id]
 	switch {
@@ -218,28 +229,34 @@ func ask(p *proc, name string, read func() (cookies string)) (other *asked) {
 	}
 	a = &asked{done: make(chan struct{})}
 	a.thread.Store(int32(unix.Gettid()))
+	r.thread.Store(int32(unix.Gettid()))
 	reads.under[id] = a
 	reads.Unlock()
 	defer func() {
+		r.thread.Store(0)
 		reads.Lock()
 		delete(reads.under, id)
 		reads.Unlock()
 		close(a.done)
 	}()
-	a.cookies = read()
+	read(a)
 	return nil
 }
 
-var errLate = errors.New("another one waits for it already")
+var errLate = errors.New("it has not come in time")
 
-// askFile is ask for the beginning of a file, with errLate where another one is under way.
+// askFile is ask for the beginning of a file. What another read that is under way returns will do:
+// there is none of this look before it.
 func (r *procReader) askFile(p *proc, name string, buf []byte) (text []byte, err error) {
-	other := ask(p, name, func() string {
+	other := r.ask(p, name, func(a *asked) {
 		text, err = r.read(p.pid, name, buf, false)
-		return ""
+		a.text, a.err = slices.Clone(text), err
 	})
-	if other != nil {
-		return nil, errLate
+	switch {
+	case other == nil:
+		return text, err
+	case newWaiting(r.late).await(other):
+		return other.text, other.err
 	}
-	return text, err
+	return nil, errLate
 }

@@ -219,7 +219,9 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 		case !ok:
 		case (len(unsure) > 0 || !complete) && unsureFor < maxUnsure:
 			unsureFor++
-			look = scan
+			if look = scanQuickly; time.Until(deadline) >= hardLate*lateTime {
+				look = scan
+			}
 		case clean < 0:
 			clean++
 		default:

@@ -6,36 +6,39 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // eachWithEnviron is each, with the environments of those that are not older than since. Those that
-// do not come are given up when they have blocked for late; it is not complete then.
-func (r *procReader) eachWithEnviron(pids []int, since uint64, late time.Duration, more func() bool) (all []proc, complete bool) {
+// are given up are late; it is not complete then.
+func (r *procReader) eachWithEnviron(w *waiting, pids []int, since uint64, more func() bool) (all []proc, complete bool) {
 	type answer struct {
 		p     proc
 		ok    bool
+		short bool
 		other *asked
 	}
-	var over atomic.Bool
-	read := func(r *procReader, i int) (a answer) {
-		if over.Load() || !more() {
-			over.Store(true)
-			return a
-		}
+	wanted := func(p *proc, kernel bool) bool { return !kernel && !p.dead() && p.start >= since }
+	read := func(r *procReader, pid int) (a answer) {
 		var kernel bool
-		if a.p, kernel, a.ok = r.status(pids[i]); a.ok && !kernel && !a.p.dead() && a.p.start >= since {
+		if a.p, kernel, a.ok = r.status(pid); a.ok && wanted(&a.p, kernel) {
 			a.other = r.environ(&a.p)
 		}
+		a.short = r.short
 		return a
 	}
-	answers, returned := gather(len(pids), late, read)
+	var over atomic.Bool
+	answers, returned := gather(w, len(pids), func(r *procReader, i int) answer {
+		if over.Load() || !more() {
+			over.Store(true)
+			return answer{}
+		}
+		return read(r, pids[i])
+	})
 
 	// What others have asked for: all together, and not one after the other.
 	var again []int
-	w := waiting{late: late, last: time.Now()}
 	for i := range answers {
 		a := &answers[i]
 		if a.other == nil {
@@ -44,14 +47,17 @@ func (r *procReader) eachWithEnviron(pids []int, since uint64, late time.Duratio
 		if a.p.late = true; !w.await(a.other) {
 			continue
 		}
-		if a.p.cookies = a.other.cookies; a.p.cookies != "" {
+		if a.p.cookies = a.other.p.cookies; a.p.cookies != "" {
 			a.p.late = false
 		} else {
 			again = append(again, i) // it may be of before this look began
 		}
 	}
-	anew, came := gather(len(again), late, func(r *procReader, i int) answer { return read(r, again[i]) })
+	anew, came := gather(w, len(again), func(r *procReader, i int) answer { return read(r, pids[again[i]]) })
 	for i, a := range anew {
+		if a.other != nil && w.await(a.other) { // this one has begun since
+			a.p, a.other = a.other.p, nil
+		}
 		if came[i] && a.other == nil {
 			answers[again[i]] = a
 		}
@@ -59,17 +65,22 @@ func (r *procReader) eachWithEnviron(pids []int, since uint64, late time.Duratio
 
 	all, complete = make([]proc, 0, len(pids)), !over.Load()
 	for i, a := range answers {
-		if !returned[i] && more() {
+		if !returned[i] {
+			if !more() {
+				complete = false
+				continue
+			}
 			var kernel bool
 			a.p, kernel, a.ok = r.status(pids[i])
-			a.p.late = !kernel // which has none
+			a.p.late = wanted(&a.p, kernel)
 		}
-		complete = complete && returned[i] && !a.p.late
+		r.short = r.short || a.short
 		if a.ok {
 			all = append(all, a.p)
+			complete = complete && !a.p.late
 		}
 	}
-	return all, complete
+	return all, complete && !r.short
 }
 
 // environ reads the environment of p, or returns who else does.
@@ -77,7 +88,7 @@ func (r *procReader) environ(p *proc) (other *asked) {
 	if r.env == nil {
 		r.env = make([]byte, 16<<10)
 	}
-	return ask(p, "/environ", func() string {
+	return r.ask(p, "/environ", func(a *asked) {
 		env, err := r.read(p.pid, "/environ", r.env, true)
 		if p.state == 'Z' { // it goes with the main thread, as far as that can tell
 			p.exiting = false
@@ -88,7 +99,7 @@ func (r *procReader) environ(p *proc) (other *asked) {
 		p.blank = err == nil && (len(env) == 0 || env[len(env)-1] != 0)
 		p.hidden = err != nil && err != unix.ENOENT && err != unix.ESRCH // which are its end
 		p.cookies = cookies(env)
-		return p.cookies
+		a.p = *p
 	})
 }
 

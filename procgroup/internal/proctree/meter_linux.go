@@ -149,7 +149,7 @@ func (m *meter) addBytes(members []proc, now map[procKey]spent) {
 		n  uint64
 		ok bool
 	}
-	answers, _ := gather(len(members), lateTime, func(r *procReader, i int) (a answer) {
+	answers, _ := gather(newWaiting(lateTime), len(members), func(r *procReader, i int) (a answer) {
 		a.n, a.ok = r.bytes(&members[i])
 		return a
 	})

@@ -57,7 +57,7 @@ func newcomers(after int, deadline time.Time, read func(r *procReader, pids []in
 		if len(more) > 0 {
 			found, rounds = more, 0
 		}
-		if !sure || !time.Now().Before(deadline) {
+		if !sure || r.short || !time.Now().Before(deadline) {
 			return found, false
 		}
 	}
@@ -67,7 +67,7 @@ func newcomers(after int, deadline time.Time, read func(r *procReader, pids []in
 // newcomers kills the members that have begun after the process with the given id.
 func (d *descendants) newcomers(after int, deadline time.Time) (found []proc, complete bool) {
 	read := func(r *procReader, pids []int) []proc {
-		all, _ := r.eachWithEnviron(pids, 0, glance, always)
+		all, _ := r.eachWithEnviron(newWaiting(glance), pids, 0, always)
 		return all
 	}
 	return newcomers(after, deadline, read, func(all []proc) ([]proc, bool) {

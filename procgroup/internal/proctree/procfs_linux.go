@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -88,6 +89,10 @@ func number(b []byte) (n uint64) {
 // procReader reads files below /proc without allocating for each.
 type procReader struct {
 	path, stat, env []byte
+	short           bool // there was no descriptor or no memory for a file, and so it knows nothing of it
+
+	late   time.Duration // for ask and askFile
+	thread *thread
 }
 
 // read reads a file, or as much as buf takes of it. It must not be one that has to wait for the
@@ -98,6 +103,7 @@ func (r *procReader) read(pid int, name string, buf []byte, all bool) ([]byte, e
 	r.path = append(r.path, name...)
 	fd, err := unix.Open(string(r.path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
+		r.short = r.short || err == unix.EMFILE || err == unix.ENFILE || err == unix.ENOMEM
 		return buf[:0], err
 	}
 	defer unix.Close(fd)
@@ -149,7 +155,7 @@ func (r *procReader) each(pids []int, more func() bool) (all []proc, complete bo
 			all = append(all, p)
 		}
 	}
-	return all, true
+	return all, !r.short
 }
 
 // procWorks reports whether /proc is there and shows the processes under the ids that

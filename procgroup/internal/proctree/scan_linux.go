@@ -50,13 +50,17 @@ func hostStart() uint64 {
 }
 
 // readAll reads all processes but this one, with the environments of those that it may have started.
+// It returns nil where it was short of descriptors: who is not seen is not killed.
 func readAll(late time.Duration) []proc {
 	var r procReader
-	all, _ := r.eachWithEnviron(allPids(), hostStart(), late, always)
+	all, _ := r.eachWithEnviron(newWaiting(late), allPids(), hostStart(), always)
+	if r.short {
+		return nil
+	}
 	return all
 }
 
-// readStatuses is readAll without environments.
+// readStatuses reads all processes but this one, without environments, as far as there are descriptors.
 func readStatuses() []proc {
 	var r procReader
 	all, _ := r.each(allPids(), always)

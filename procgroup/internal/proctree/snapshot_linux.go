@@ -14,7 +14,7 @@ import (
 // Snapshot finds the members anew, and not with scan, which takes as long as there are
 // processes: this one stands between a limit and the signal.
 func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
-	b := &budget{until: until}
+	b, w := &budget{until: until}, newWaiting(viewLate)
 	var r procReader
 	var members []proc
 	var complete bool
@@ -22,7 +22,7 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 		members, complete = r.each(t.cgroup.pids(), b.next)
 		members = append(members, r.zombies(members, b)...)
 	} else {
-		members, complete = t.find(&r, b)
+		members, complete = t.find(&r, w, b)
 	}
 	more = !complete
 	if t.helper != nil {
@@ -31,7 +31,7 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 	if len(members) > maxListed {
 		members, more = members[:maxListed], true
 	}
-	all, described := gather(len(members), viewTime, func(r *procReader, i int) Process { return r.describe(&members[i], true) })
+	all, described := gather(w, len(members), func(r *procReader, i int) Process { return r.describe(&members[i], true) })
 	for i := range all {
 		if !described[i] {
 			all[i] = r.describe(&members[i], false)
@@ -42,7 +42,7 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 
 // find returns the members where there is no control group. They have ids above the leader's,
 // unless the ids have begun anew since.
-func (t *linuxTree) find(r *procReader, b *budget) (members []proc, complete bool) {
+func (t *linuxTree) find(r *procReader, w *waiting, b *budget) (members []proc, complete bool) {
 	leader, ok := r.get(t.pid)
 	dir, err := os.Open("/proc")
 	if !ok || err != nil {
@@ -69,7 +69,7 @@ func (t *linuxTree) find(r *procReader, b *budget) (members []proc, complete boo
 	pids := append(above, below...)
 	var all []proc
 	if t.byCookie() {
-		all, complete = r.eachWithEnviron(pids, leader.start, viewTime, b.next)
+		all, complete = r.eachWithEnviron(w, pids, leader.start, b.next)
 	} else {
 		all, complete = r.each(pids, b.next)
 	}
