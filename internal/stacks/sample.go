@@ -23,7 +23,7 @@ var (
 
 func index(text []byte, frame string) *Sample {
 	s := &Sample{byArg: make(map[string][]byte), children: make(map[string][][]byte)}
-	for trace := range bytes.SplitSeq(text, []byte("\n\n")) {
+	for trace := range bytes.SplitSeq(bytes.TrimSuffix(text, []byte("\n")), []byte("\n\n")) {
 		if _, rest, ok := bytes.Cut(trace, []byte(frame)); ok {
 			arg, _, _ := bytes.Cut(rest, []byte(")"))
 			s.byArg[string(bytes.TrimRight(arg, "?"))] = trace // "?" marks what may be stale

@@ -11,7 +11,7 @@ import (
 // find returns what is found in a process of these traces.
 func find(t *testing.T, arg string, traces ...string) string {
 	t.Helper()
-	s := &stacks.Sampler{Frame: frame, Dump: func(buf []byte) int { return copy(buf, strings.Join(traces, "\n\n")) }}
+	s := &stacks.Sampler{Frame: frame, Dump: func(buf []byte) int { return copy(buf, strings.Join(traces, "\n\n")+"\n") }} // as the runtime ends it
 	sample, fresh := s.Take(1 << 30)
 	if !fresh {
 		t.Fatal("refused")
