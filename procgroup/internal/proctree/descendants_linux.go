@@ -219,7 +219,7 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 		case !ok:
 		case (len(unsure) > 0 || !complete) && unsureFor < maxUnsure:
 			unsureFor++
-			if look = scanQuickly; time.Until(deadline) >= hardLate*lateTime {
+			if look = scanQuickly; time.Until(deadline) >= lateTime {
 				look = scan
 			}
 		case clean < 0:
