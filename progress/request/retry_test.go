@@ -192,3 +192,41 @@ func TestTimedOut(t *testing.T) {
 		}
 	}
 }
+
+// due is a context whose deadline no timer of its own has noticed yet.
+type due struct {
+	context.Context
+	at time.Time
+}
+
+func (d due) Deadline() (time.Time, bool) { return d.at, true }
+
+// A try that the caller's deadline has stopped may be back before the context knows that it has
+// ended: from that instant on there is no other try, and nothing to wait for.
+func TestRetryAtTheDeadline(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		left  time.Duration
+		tries int
+		err   string
+	}{
+		{"after the next try", 2*s + 1, 2, "refused"},
+		{"at the next try", 2 * s, 1, "waiting to try again (refused): Maximum total timeout exceeded: 2s"},
+		{"in 1 ns", 1, 1, "waiting to try again (refused): Maximum total timeout exceeded: 1ns"},
+		{"now", 0, 1, "refused"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := due{t.Context(), time.Now().Add(tc.left)}
+				tries := 0
+				_, err := request.Retry(ctx, request.Backoff{Retries: 1}, func(error) bool { return true }, func() (int, error) {
+					tries++
+					return 0, errRefused
+				})
+				if tries != tc.tries || err == nil || err.Error() != tc.err {
+					t.Errorf("%d tries and %v, want %d and %s", tries, err, tc.tries, tc.err)
+				}
+			})
+		})
+	}
+}

@@ -20,8 +20,8 @@ import (
 // arguments), and it may be anybody's, for the members are looked for among all.
 //
 // Such a read cannot be interrupted. So they are made by workers, and are waited for only so
-// long. As long as one blocks there is no second one of the
-// same file: who wants that too waits for the first.
+// long. As long as one blocks there is no second one of the same file: who wants that too waits
+// for the first.
 const (
 	// glance is for how long reads may block before another worker takes the next ones, and before
 	// they are given up when there is no other worker, while there is something to kill.
@@ -228,8 +228,9 @@ func (r *procReader) ask(p *proc, name string, read func(a *asked)) (other *aske
 		reads.under = make(map[readID]*asked)
 	}
 	a = &asked{done: make(chan struct{})}
-	a.thread.Store(int32(unix.Gettid()))
-	r.thread.Store(int32(unix.Gettid()))
+	tid := int32(unix.Gettid())
+	a.thread.Store(tid)
+	r.thread.Store(tid)
 	reads.under[id] = a
 	reads.Unlock()
 	defer func() {

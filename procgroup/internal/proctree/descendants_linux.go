@@ -219,7 +219,8 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 		case !ok:
 		case (len(unsure) > 0 || !complete) && unsureFor < maxUnsure:
 			unsureFor++
-			if look = scanQuickly; time.Until(deadline) >= lateTime {
+			look = scanQuickly
+			if time.Until(deadline) >= lateTime { // or it ends too long after the deadline
 				look = scan
 			}
 		case clean < 0:

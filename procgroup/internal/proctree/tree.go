@@ -50,7 +50,8 @@ type Tree interface {
 	// at any time before Kill and Release.
 	Meter(io bool) Meter
 	// Snapshot lists what is there, zombies included, in no order. Once until has come it
-	// looks at no more than it has to, and reports that there may be more. It may be called when Meter may.
+	// looks at no more processes than some first ones, and reports that there may be more. It
+	// may be called when Meter may.
 	Snapshot(until time.Time) (all []Process, more bool)
 	// Kill kills everything, the leader too, reaps the leader, and returns the processes
 	// that are still there when the deadline has come, and those that it left alone
