@@ -108,7 +108,7 @@ func (m *meter) membersNow() map[procKey]spent {
 // look lists all processes, with what it takes to tell the members.
 func (t *linuxTree) look() []proc {
 	if t.byCookie() {
-		return scan()
+		return recall()
 	}
 	return list()
 }

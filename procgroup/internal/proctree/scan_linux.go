@@ -11,7 +11,7 @@ import (
 
 // These make commands that look at the same time share one look: 200 that end together must
 // not read all of /proc 200 times.
-var glances, scans, lists coalesce.Call[[]proc]
+var glances, scans, lists, recalls coalesce.Call[[]proc]
 
 // scan lists the processes, with their environments. It has begun after the call. nil is that
 // /proc cannot be read. The list is others' too, and must not be changed.
