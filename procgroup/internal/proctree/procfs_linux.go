@@ -15,6 +15,7 @@ type proc struct {
 	state           byte
 	threads         int    // those that have not ended; a zombie's main thread counts
 	start           uint64 // in clock ticks since boot; tells two processes with one id apart
+	environAt       uint64 // the address of its environment; 0 where there is none, or it may not be known
 	own, children   uint64 // processor time in clock ticks, and that of the children that were reaped
 	cookies         string // the value of the variable cookieEnv
 	blank           bool   // it shows no environment, or not all: in the middle of an exec, or it has none
@@ -45,7 +46,7 @@ func parseStat(b []byte) (p proc, kernel, ok bool) {
 	}
 	p.pid = int(number(b[:open-1]))
 	rest := b[end+2:]
-	for field := 3; field <= 22; field++ {
+	for field := 3; field <= 50; field++ {
 		word, after, _ := bytes.Cut(rest, []byte{' '})
 		switch field {
 		case 3:
@@ -70,6 +71,8 @@ func parseStat(b []byte) (p proc, kernel, ok bool) {
 		case 22:
 			p.start = number(word)
 			ok = len(word) > 0
+		case 50:
+			p.environAt = number(word)
 		}
 		rest = after
 	}

@@ -2,14 +2,20 @@ package proctree
 
 // What a look at work has to know is who belongs to whom, again and again while nothing changes.
 // To read an environment may take as long as its process waits for a processor, on a busy machine
-// seconds for all of them, and the rest of a look does not. So looks at work read the environment
-// of a process once: an exec may drop the cookie, which makes no stranger of a process, and adds
-// one only to the leader of a command, which is known by its id. Who kills looks anew.
+// seconds for all of them, and the rest of a look does not. So these looks read an environment
+// once, and again when it has moved, which is what an exec does. Who kills looks anew.
 
-// remembered is what the last of these looks knew, by process. It is guarded by recalls.
-var remembered map[procKey]string
+// An environment is that of one process, between two of its execs.
+type environment struct {
+	procKey
+	at uint64
+}
 
-// recall is scan, with environments that may have been read before.
+// remembered has the cookies of what was there at the last of these looks. It is guarded by recalls.
+var remembered map[environment]string
+
+// recall is scan for who wants members only: what was read before is not blank, hidden or late. nil
+// is that there was no descriptor or memory. The list is others' too, and must not be changed.
 func recall() []proc {
 	all, _ := recalls.Do(func() ([]proc, bool) { return readNew(), true })
 	return all
@@ -18,16 +24,19 @@ func recall() []proc {
 // readNew reads all processes but this one, and the environments of those that are not remembered.
 func readNew() []proc {
 	var r procReader
-	seen, _ := r.each(allPids(), always)
+	seen, complete := r.each(allPids(), always)
+	if !complete || len(seen) == 0 {
+		return nil
+	}
 	since := hostStart()
-	all, now := make([]proc, 0, len(seen)), make(map[procKey]string, len(remembered))
+	all, now := make([]proc, 0, len(seen)), make(map[environment]string, len(remembered))
 	var unknown []int
 	for _, p := range seen {
-		cookies, ok := remembered[p.key()]
+		cookies, ok := remembered[p.environment()]
 		switch {
 		case ok:
 			p.cookies = cookies
-			now[p.key()] = cookies
+			now[p.environment()] = cookies
 		case p.start >= since && !p.dead():
 			unknown = append(unknown, p.pid)
 			continue
@@ -39,10 +48,17 @@ func readNew() []proc {
 		return nil
 	}
 	for _, p := range anew {
-		if !p.blank && !p.hidden && !p.late && !p.exiting && !p.dead() {
-			now[p.key()] = p.cookies
+		// Where it is was seen first: if it has moved since, it is read once more.
+		if p.environAt != 0 && !p.blank && !p.hidden && !p.late && len(p.cookies) <= maxRemembered {
+			now[p.environment()] = p.cookies
 		}
 	}
 	remembered = now
 	return append(all, anew...)
 }
+
+// maxRemembered is how many bytes of cookies are remembered of a process. Each command within
+// another one's adds 27.
+const maxRemembered = 4 << 10
+
+func (p *proc) environment() environment { return environment{p.key(), p.environAt} }
