@@ -20,7 +20,7 @@ var (
 	// A citation is a rule or a section, and then more rules. A comment may break between
 	// any two words of it.
 	gap      = `(?:\s|//|#|\*|>)*`
-	citation = regexp.MustCompile(`\bSPEC` + gap + `(\d+(?:\.\d+)*)((?:` + gap + `(?:,|;|/|-|–|and\b|or\b|to\b)` + gap + `(?:(?:and|or)\b` + gap + `)?\d+\.\d+(?:\.\d+)*)*)`)
+	citation = regexp.MustCompile(`SPEC` + gap + `(\d+(?:\.\d+)*)((?:` + gap + `(?:,|;|/|-|–|and\b|or\b|to\b)` + gap + `(?:(?:and|or)\b` + gap + `)?\d+\.\d+(?:\.\d+)*)*)`)
 	another  = regexp.MustCompile(`(-|–|\bto\b)?` + gap + `(\d+(?:\.\d+)*)`)
 )
 

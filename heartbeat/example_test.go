@@ -154,7 +154,7 @@ func ExampleWriter() {
 func ExampleRelay() {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		progress := make(chan any, 10)
-		stop := heartbeat.Relay(ctx, 50*time.Millisecond, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
+		stop := heartbeat.Relay(ctx, time.Second, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
 			progress <- e.Detail
 			return nil
 		}))

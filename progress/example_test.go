@@ -80,7 +80,7 @@ func ExampleWithInterval() {
 		stop := progress.Start(ctx, 7, func(_ context.Context, n progress.Notification) error {
 			sent <- n.Progress
 			return nil
-		}, progress.WithInterval(50*time.Millisecond))
+		}, progress.WithInterval(time.Second))
 		defer stop()
 		progress.Report(ctx, progress.Update{Progress: 1})
 		fmt.Println(<-sent)

@@ -1,7 +1,7 @@
 package mcpgo_test
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client"
@@ -163,25 +164,33 @@ func ExampleWithInterval() {
 func ExampleServe() {
 	fromHost, toServer := io.Pipe()
 	defer toServer.Close()
+	fromServer, toHost := io.Pipe()
+	defer fromServer.Close()
 	s := server.NewMCPServer("files", "1.0.0")
 	mcpgo.Install(s, nil)
 	ctx, end := context.WithCancel(context.Background()) // with signal.NotifyContext, when the process is told to end
 	defer end()
 	s.AddTool(mcp.NewTool("search"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		progress.Report(ctx, progress.Update{Progress: 1})
-		time.AfterFunc(100*time.Millisecond, end)
 		<-ctx.Done()
 		return mcp.NewToolResultText("found in a.go"), nil
 	})
-	go func() { // what a host does
+	var host sync.WaitGroup
+	host.Go(func() {
+		lines, meta := bufio.NewScanner(fromServer), regexp.MustCompile(`"_meta":\{.*?\}\},`)
+		show := func() {
+			lines.Scan()
+			fmt.Println(meta.ReplaceAllString(lines.Text(), ""))
+		}
 		fmt.Fprintln(toServer, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
-		time.Sleep(100 * time.Millisecond)
+		show()
 		fmt.Fprintln(toServer, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"search","_meta":{"progressToken":7}}}`)
-	}()
-	lines := regexp.MustCompile(`"_meta":\{.*?\}\},`)
-	var out bytes.Buffer
-	err := mcpgo.Serve(ctx, server.NewStdioServer(s), fromHost, &out, 0)
-	fmt.Print(lines.ReplaceAllString(out.String(), ""))
+		show()
+		end()
+		show()
+	})
+	err := mcpgo.Serve(ctx, server.NewStdioServer(s), fromHost, toHost, 0)
+	host.Wait()
 	fmt.Println(err)
 	// Output:
 	// {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"files","version":"1.0.0"}}}
@@ -379,8 +388,9 @@ func ExampleWithContinuation() {
 	s := server.NewMCPServer("files", "1.0.0")
 	// For a host that waits for 60 s, and renews nothing, 45 s would do.
 	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Total: time.Hour}}, mcpgo.WithContinuation(50*time.Millisecond))
+	indexed := make(chan bool)
 	s.AddTool(mcp.NewTool("index"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		time.Sleep(80 * time.Millisecond)
+		<-indexed
 		return mcp.NewToolResultText("3 files"), nil
 	})
 
@@ -390,6 +400,7 @@ func ExampleWithContinuation() {
 	text := res.Content[0].(mcp.TextContent).Text
 	id := regexp.MustCompile(`"id": "(.*)"`).FindStringSubmatch(text)[1]
 	fmt.Println(strings.ReplaceAll(text, id, "…")) // the model reads it
+	close(indexed)
 	show(c, mcp.CallToolParams{Name: "wait_for_result", Arguments: map[string]any{"id": id}})
 	// Output:
 	// Still running after 0.05s.

@@ -76,12 +76,12 @@ func files(names ...string) *mcp.CallToolParams {
 func ExampleInstall() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
-	mcpsdk.Install(server, &timeout.Policy{Default: timeout.Config{Total: time.Minute, Idle: 100 * time.Millisecond}})
+	mcpsdk.Install(server, &timeout.Policy{Default: timeout.Config{Total: time.Minute, Idle: time.Second}})
 
 	ask(server, nil, files("a.go", "b.go", "hang"))
 	// Output:
 	// isError: true
-	// No progress for 0.1s (idle timeout). Tool should call heartbeat() during long work.
+	// No progress for 1s (idle timeout). Tool should call heartbeat() during long work.
 	// last: hang 2 of 3
 	// indexed a.go, b.go
 }
@@ -92,13 +92,13 @@ func ExampleMiddleware() {
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
 	server.AddReceivingMiddleware(mcpsdk.Middleware(&timeout.Policy{
 		Default: timeout.FastTools(),
-		Tools:   map[string]timeout.Tool{"index": {Config: timeout.Config{Total: 100 * time.Millisecond}}},
+		Tools:   map[string]timeout.Tool{"index": {Config: timeout.Config{Total: time.Second}}},
 	}))
 
 	ask(server, nil, files("a.go", "hang"))
 	// Output:
 	// isError: true
-	// Tool exceeded wall-clock limit of 0.1s.
+	// Tool exceeded wall-clock limit of 1s.
 	// last: hang 1 of 2
 	// indexed a.go
 }
@@ -114,14 +114,14 @@ func ExampleHandler() {
 }
 
 func ExampleWithPolicy() {
-	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"index": {Config: timeout.Config{Idle: 50 * time.Millisecond}}}}
+	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"index": {Config: timeout.Config{Idle: time.Second}}}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, mcpsdk.Handler(index, mcpsdk.WithPolicy(policy)))
 
 	ask(server, nil, files("hang"))
 	// Output:
 	// isError: true
-	// No progress for 0.05s (idle timeout). Tool should call heartbeat() during long work.
+	// No progress for 1s (idle timeout). Tool should call heartbeat() during long work.
 	// last: hang 0 of 1
 	// indexed
 }
@@ -217,11 +217,11 @@ func ExampleWithMetaTimeout() {
 	mcpsdk.Install(server, nil, mcpsdk.WithMetaTimeout())
 
 	p := files("a.go", "hang")
-	p.Meta = mcp.Meta{"timeoutMs": 50}
+	p.Meta = mcp.Meta{"timeoutMs": 1000}
 	ask(server, nil, p)
 	// Output:
 	// isError: true
-	// Tool exceeded wall-clock limit of 0.05s.
+	// Tool exceeded wall-clock limit of 1s.
 	// last: hang 1 of 2
 	// indexed a.go
 }
@@ -231,11 +231,11 @@ func ExampleWithArgumentTimeout() {
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index) // declares timeoutMs
 	mcpsdk.Install(server, nil, mcpsdk.WithArgumentTimeout())
 
-	ask(server, nil, &mcp.CallToolParams{Arguments: indexInput{Files: []string{"a.go", "hang"}, TimeoutMs: 50}})
+	ask(server, nil, &mcp.CallToolParams{Arguments: indexInput{Files: []string{"a.go", "hang"}, TimeoutMs: 1000}})
 	ask(server, nil, &mcp.CallToolParams{Arguments: indexInput{Files: []string{"a.go"}, TimeoutMs: -1}})
 	// Output:
 	// isError: true
-	// Tool exceeded wall-clock limit of 0.05s.
+	// Tool exceeded wall-clock limit of 1s.
 	// last: hang 1 of 2
 	// indexed a.go
 	// isError: true
@@ -421,7 +421,7 @@ func ExampleWithContinuation() {
 	server.AddTool(&mcp.Tool{Name: "index", InputSchema: map[string]any{"type": "object"}},
 		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
-			time.Sleep(300 * time.Millisecond)
+			time.Sleep(2 * time.Second)
 			return textResult("indexed"), nil
 		})
 	mcpsdk.Install(server, nil, mcpsdk.WithContinuation(200*time.Millisecond)) // 45 s for such a host

@@ -22,7 +22,7 @@ func search(ctx context.Context) (string, error) {
 // A server without an SDK: this is what it does with a tools/call.
 func Example() {
 	server := &toolcall.Server{
-		Policy:      &timeout.Policy{Default: timeout.Config{Total: time.Minute, Idle: 50 * time.Millisecond}},
+		Policy:      &timeout.Policy{Default: timeout.Config{Total: time.Minute, Idle: time.Second}},
 		MetaTimeout: true,
 	}
 	write := func(message any) error {
@@ -54,7 +54,7 @@ func Example() {
 	// Output:
 	// {"method":"notifications/progress","params":{"progressToken":"t1","progress":2,"total":10,"message":"b.go"}}
 	// isError: true
-	// No progress for 0.05s (idle timeout). Tool should call heartbeat() during long work.
+	// No progress for 1s (idle timeout). Tool should call heartbeat() during long work.
 	// last: b.go 2 of 10
 	//
 	// Partial output:
