@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -53,6 +55,9 @@ type cite struct {
 // citations returns each rule that text cites.
 func citations(text string) (all []cite) {
 	for _, m := range citation.FindAllStringSubmatchIndex(text, -1) {
+		if before, _ := utf8.DecodeLastRuneInString(text[:m[0]]); unicode.IsLetter(before) || unicode.IsDigit(before) || before == '_' {
+			continue // another word; a \b in the expression makes it a hundred times as slow
+		}
 		line := 1 + strings.Count(text[:m[0]], "\n")
 		last := text[m[2]:m[3]]
 		all = append(all, cite{last, line})

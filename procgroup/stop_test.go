@@ -266,7 +266,7 @@ func consistent(t *testing.T, r *procgroup.Result, err error) (started bool) {
 	case procgroup.Aborted:
 		ok = errors.Is(err, timeout.ErrAborted) && !errors.Is(err, timeout.ErrTotal) && r.ExitCode == 130 && r.Message != ""
 	}
-	if !ok || len(r.Survivors) > 0 || timeout.ExitCode(err) != r.ExitCode {
+	if !ok || len(undying(r.Survivors)) > 0 || timeout.ExitCode(err) != r.ExitCode {
 		t.Errorf("inconsistent: %v, %+v", err, r)
 	}
 	return true

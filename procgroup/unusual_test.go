@@ -81,7 +81,7 @@ func TestProcessWithoutMainThread(t *testing.T) {
 			t.Run(where, func(t *testing.T) {
 				cmd, pids := family(t, "parentOfHeadless", where, "0s")
 				r, err := within(t, longLimit, cmd, containment)
-				if err != nil || r.ExitCode != 0 || len(r.Survivors)+len(r.Unidentified) > 0 {
+				if err != nil || r.ExitCode != 0 || len(undying(r.Survivors))+len(r.Unidentified) > 0 {
 					t.Errorf("error %v, survivors %v, unidentified %v", err, r.Survivors, r.Unidentified)
 				}
 				if n := len(pids()); n != 2 {
@@ -134,7 +134,7 @@ func TestChildOfTheHost(t *testing.T) {
 			t.Run(where+" "+state, func(t *testing.T) {
 				cmd, pids := family(t, "sibling", where, state)
 				r, err := within(t, longLimit, cmd, procgroup.WithContainment(procgroup.Cgroup))
-				if err != nil || len(r.Survivors) > 0 {
+				if err != nil || len(undying(r.Survivors)) > 0 {
 					t.Errorf("error %v, survivors %v", err, r.Survivors)
 				}
 				for _, pid := range pids() {

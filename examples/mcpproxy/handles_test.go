@@ -150,7 +150,7 @@ func TestTasks(t *testing.T) {
 		t.Errorf("after the end: %q", after[len(told):])
 	}
 	// Without task it is a continuation.
-	continued(t, h.call("1000", "sleep", `{"ms":1000}`))
+	continued(t, h.call("1000", "sleep", `{"ms":10000}`))
 }
 
 const declaring = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`

@@ -172,7 +172,7 @@ func (w way) connect(t *testing.T, e elicitation, env []string, args ...string) 
 	} else {
 		c.server = command(t, env, append([]string{"-progress-interval", "20ms"}, args...)...)
 		c.server.cmd.Stderr = c.server
-		transport = &mcp.CommandTransport{Command: c.server.cmd}
+		transport = &mcp.CommandTransport{Command: c.server.cmd, TerminateDuration: generous}
 	}
 	m := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: e,
@@ -195,7 +195,7 @@ func (w way) connect(t *testing.T, e elicitation, env []string, args ...string) 
 		if err := session.Close(); err != nil && w.transport == "stdio" && !c.server.killed() {
 			t.Errorf("%v\n%s", err, c.server)
 		}
-		if took := time.Since(begun); took > 4*time.Second {
+		if took := time.Since(begun); took > generous/2 {
 			t.Errorf("the end took %v\n%s", took, c.server)
 		}
 		if w.transport == "stdio" {
