@@ -191,7 +191,7 @@ func TestSignalAtTheEnd(t *testing.T) {
 
 // SPEC 6.11: signals that wait for their turn do not hold up the end of the call.
 func TestSignalsDoNotDelayTheEnd(t *testing.T) {
-	const limit = time.Second
+	const limit = 4 * time.Second
 	for _, c := range []procgroup.Containment{procgroup.Descendants, procgroup.Helper} {
 		p, err := procgroup.Start(context.Background(), command("deaf"), total(limit, procgroup.WithContainment(c))...)
 		if err != nil {
@@ -206,8 +206,8 @@ func TestSignalsDoNotDelayTheEnd(t *testing.T) {
 		}
 		r, err := p.Wait()
 		signals.Wait()
-		check(t, r, err, want{124, procgroup.TotalTimeout, "tool process timed out after 1000ms.", true, false})
-		if r.Elapsed > limit+shortGrace+2*time.Second { // a second more than what is promised
+		check(t, r, err, want{124, procgroup.TotalTimeout, "tool process timed out after 4000ms.", true, false})
+		if r.Elapsed > limit+shortGrace+time.Second+slack {
 			t.Errorf("%v: took %v", c, r.Elapsed)
 		}
 	}
