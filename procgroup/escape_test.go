@@ -170,6 +170,7 @@ func TestRelay(t *testing.T) {
 	t.Parallel()
 	const script = `[ -e "$1" ] || exit; sh "$0" "$1" & exit` // it ends when the file is gone
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
+		caught := 0
 		for range 4 {
 			relay := filepath.Join(t.TempDir(), "relay")
 			file := relay + ".run"
@@ -186,13 +187,18 @@ func TestRelay(t *testing.T) {
 			w.Close()
 			check(t, r, err, want{code: 3})
 			_ = lives.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-			if _, err := lives.Read(make([]byte, 1)); err != io.EOF {
-				t.Errorf("the relay goes on: %v", err)
+			if _, err := lives.Read(make([]byte, 1)); err == io.EOF {
+				caught++
+			} else if len(r.Survivors)+len(r.Unidentified) == 0 {
+				t.Errorf("the relay goes on, and is hidden: %v\n%+v", err, r)
 			}
 			os.Remove(file)
 			_ = lives.SetReadDeadline(time.Now().Add(slack))
 			_, _ = lives.Read(make([]byte, 1))
 			lives.Close()
+		}
+		if caught == 0 { // on a busy machine it may be ahead now and then
+			t.Error("the relay goes on")
 		}
 	})
 }

@@ -192,11 +192,12 @@ func (d *descendants) isNoted(key procKey) bool {
 	return d.noted[key]
 }
 
-// lastLookTime is how long after the deadline what was killed last is looked at again.
+// lastLookTime is how long what was killed last may take to be gone, after the deadline.
 const lastLookTime = 50 * time.Millisecond
 
-// maxUnsure is how often the sweep looks again because of a process without an
-// environment, or of too many new ones.
+// maxUnsure is how often the sweep looks again because of the same processes without an
+// environment, or of too many new ones. Where they are others each time, they may be generations
+// of a member that are caught between fork and exec: there it looks until the deadline.
 const maxUnsure = 4
 
 // sweep kills the members until there are none, or returns those that are left at the
@@ -206,7 +207,8 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 		return nil, nil
 	}
 	unsureFor, clean := 0, 0
-	look := scanQuickly // as long as there is somebody to kill, who may fork meanwhile
+	seen := make(map[procKey]bool) // of unsure
+	look := scanQuickly            // as long as there is somebody to kill, who may fork meanwhile
 	for b := backoff(0); ; {
 		last := lastPid()
 		found, unsure, ok := d.membersOf(look())
@@ -214,9 +216,12 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 		more, complete := d.newcomers(last, deadline)
 		switch {
 		case len(found) > 0 || len(more) > 0:
-			clean = -1 // so two looks must find nothing
+			clean, unsureFor = -1, 0 // so two looks must find nothing
 			look = scanQuickly
 		case !ok:
+		case addNew(seen, unsure):
+			unsureFor = 0
+			look = scanQuickly
 		case (len(unsure) > 0 || !complete) && unsureFor < maxUnsure:
 			unsureFor++
 			look = scanQuickly
@@ -229,28 +234,52 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 			return nil, pids(here(unsure))
 		}
 		if !b.sleep(deadline) {
-			d.blind = !ok
-			return pids(lasting(found, more, deadline.Add(lastLookTime))), pids(here(unsure))
+			return d.atLast(append(found, more...))
 		}
 	}
 }
 
-// lasting returns what is still there of what was found and killed, last of all: at the end
-// of a look that took its time a moment has to be left for it to die. Where more, which had
-// just begun, has gone, a child may have taken its place.
-func lasting(found, more []proc, deadline time.Time) []proc {
+// addNew adds processes to those seen, and reports whether some had not been.
+func addNew(seen map[procKey]bool, all []proc) (some bool) {
+	for i := range all {
+		key := all[i].key()
+		some = some || !seen[key]
+		seen[key] = true
+	}
+	return some
+}
+
+// atLast returns what is left when the time of a sweep is over. A child may have taken the place of
+// what was killed last, so there is one more look; and a child of its own may have taken its place in
+// turn. Where that is not certain not to be so, what was killed last stands for it, though it is gone.
+func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
+	last := lastPid()
+	found, unsure, ok := d.membersOf(scanQuickly())
+	d.blind = !ok
+	young := slices.DeleteFunc(slices.Clone(found), func(p proc) bool { return d.isNoted(p.key()) })
+	d.strike(found)
+	more, complete := d.newcomers(last, time.Now().Add(lastLookTime))
+	young = append(young, more...)
+	left := lasting(append(killed, young...))
+	switch {
+	case len(left) > 0:
+	case len(young) > 0:
+		left = young
+	case !complete:
+		left = killed
+	}
+	return pids(left), pids(here(unsure))
+}
+
+// lasting returns what is still there of what was killed, after a moment for it to die.
+func lasting(killed []proc) []proc {
 	var r procReader
-	for b := backoff(0); ; {
-		var left []proc
-		for _, p := range slices.Concat(found, more) {
-			if now, ok := r.get(p.pid); ok && now.start == p.start && !now.dead() {
-				left = append(left, p)
-			}
-		}
-		if len(left) == 0 {
-			return more
-		}
-		if !b.sleep(deadline) {
+	for b, deadline := backoff(0), time.Now().Add(lastLookTime); ; {
+		left := slices.DeleteFunc(slices.Clone(killed), func(p proc) bool {
+			now, ok := r.get(p.pid)
+			return !ok || now.start != p.start || now.dead()
+		})
+		if len(left) == 0 || !b.sleep(deadline) {
 			return left
 		}
 	}
