@@ -170,7 +170,7 @@ func TestRelay(t *testing.T) {
 	t.Parallel()
 	const script = `[ -e "$1" ] || exit; sh "$0" "$1" & exit` // it ends when the file is gone
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
-		caught := 0
+		caught, hidden := 0, []procgroup.Result{}
 		for range 4 {
 			relay := filepath.Join(t.TempDir(), "relay")
 			file := relay + ".run"
@@ -190,15 +190,16 @@ func TestRelay(t *testing.T) {
 			if _, err := lives.Read(make([]byte, 1)); err == io.EOF {
 				caught++
 			} else if len(r.Survivors)+len(r.Unidentified) == 0 {
-				t.Errorf("the relay goes on, and is hidden: %v\n%+v", err, r)
+				hidden = append(hidden, *r)
 			}
 			os.Remove(file)
 			_ = lives.SetReadDeadline(time.Now().Add(slack))
 			_, _ = lives.Read(make([]byte, 1))
 			lives.Close()
 		}
-		if caught == 0 { // on a busy machine it may be ahead now and then
-			t.Error("the relay goes on")
+		// On a busy machine one may be ahead, but not of a control group. It is listed then, all but always.
+		if caught == 0 || len(hidden) > 1 || caught < 4 && strings.HasSuffix(t.Name(), "/cgroup") {
+			t.Errorf("%d of 4 relays were caught, hidden are %+v", caught, hidden)
 		}
 	})
 }

@@ -86,7 +86,9 @@ type Result struct {
 	// Unidentified are the ids of processes that may have been started by the command, or
 	// not, and were left alone: they began after it, run as the same user, have lost their
 	// parent, and do not show their environment, or not in time: on a busy machine one of low
-	// priority may take seconds for that. Only Descendants and Helper have them.
+	// priority may take seconds for that. Where the command's processes went on handing over
+	// to children until the call had to return, those that were seen last are here, though they
+	// may be gone. Only Descendants and Helper have them.
 	Unidentified []int
 	// Contained is what was in force; never Auto. It is Group in place of Descendants if
 	// /proc could not be read at the end, for want of descriptors, say.

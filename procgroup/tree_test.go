@@ -55,7 +55,7 @@ func TestTree(t *testing.T) {
 					return run(containment, procgroup.WithKillGrace(0), procgroup.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 				}
 				r, err := view()
-				for tries := 1; r.Tree.Truncated && tries < 5; tries++ {
+				for tries := 1; r != nil && r.Tree.Truncated && tries < 5; tries++ {
 					r, err = view() // a busy machine takes so long that a view is cut short, and says so
 				}
 				var stop *timeout.Error

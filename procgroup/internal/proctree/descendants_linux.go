@@ -192,21 +192,27 @@ func (d *descendants) isNoted(key procKey) bool {
 	return d.noted[key]
 }
 
-// lastLookTime is how long what was killed last may take to be gone, after the deadline.
+// lastLookTime is how long, after the deadline, a last look may be at what is new, and what was
+// killed last may take to be gone.
 const lastLookTime = 50 * time.Millisecond
 
-// maxUnsure is how often the sweep looks again because of the same processes without an
-// environment, or of too many new ones. Where they are others each time, they may be generations
-// of a member that are caught between fork and exec: there it looks until the deadline.
-const maxUnsure = 4
+// maxUnsure is how often the sweep looks again because of processes without an environment, or of
+// too many new ones. Where the former are others each time, they may be generations of a member that
+// are met between fork and exec: once a member was met it looks on until the deadline, and before
+// that maxYoung times.
+const (
+	maxUnsure = 4
+	maxYoung  = 16
+)
 
-// sweep kills the members until there are none, or returns those that are left at the
-// deadline; and, in any case, what may be members.
+// sweep kills the members until there are none, or until the deadline. It returns those that are
+// left, and, in any case, what may be members.
 func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) {
 	if d.quickly(deadline) {
 		return nil, nil
 	}
-	unsureFor, clean := 0, 0
+	unsureFor, young, clean := 0, 0, 0
+	var caught []proc              // by the last look that found any
 	seen := make(map[procKey]bool) // of unsure
 	look := scanQuickly            // as long as there is somebody to kill, who may fork meanwhile
 	for b := backoff(0); ; {
@@ -217,10 +223,12 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 		switch {
 		case len(found) > 0 || len(more) > 0:
 			clean, unsureFor = -1, 0 // so two looks must find nothing
+			caught = append(found, more...)
 			look = scanQuickly
 		case !ok:
-		case addNew(seen, unsure):
+		case (caught != nil || young < maxYoung) && addNew(seen, unsure):
 			unsureFor = 0
+			young++
 			look = scanQuickly
 		case (len(unsure) > 0 || !complete) && unsureFor < maxUnsure:
 			unsureFor++
@@ -234,7 +242,7 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 			return nil, pids(here(unsure))
 		}
 		if !b.sleep(deadline) {
-			return d.atLast(append(found, more...))
+			return d.atLast(caught)
 		}
 	}
 }
@@ -242,16 +250,17 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 // addNew adds processes to those seen, and reports whether some had not been.
 func addNew(seen map[procKey]bool, all []proc) (some bool) {
 	for i := range all {
-		key := all[i].key()
-		some = some || !seen[key]
-		seen[key] = true
+		if key := all[i].key(); !seen[key] {
+			seen[key], some = true, true
+		}
 	}
 	return some
 }
 
 // atLast returns what is left when the time of a sweep is over. A child may have taken the place of
-// what was killed last, so there is one more look; and a child of its own may have taken its place in
-// turn. Where that is not certain not to be so, what was killed last stands for it, though it is gone.
+// what was killed last, so there is one more look. If there was one, or that is not certain, a child
+// of its own may have taken its place in turn: then those that were seen last are unidentified, though
+// they may be gone, for what goes on must not be hidden.
 func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
 	last := lastPid()
 	found, unsure, ok := d.membersOf(scanQuickly())
@@ -260,26 +269,26 @@ func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
 	d.strike(found)
 	more, complete := d.newcomers(last, time.Now().Add(lastLookTime))
 	young = append(young, more...)
-	left := lasting(append(killed, young...))
+	survivors, unidentified = pids(lasting(slices.Concat(killed, young))), pids(here(unsure))
 	switch {
-	case len(left) > 0:
+	case len(survivors) > 0:
 	case len(young) > 0:
-		left = young
-	case !complete:
-		left = killed
+		unidentified = append(unidentified, pids(young)...)
+	case len(unidentified) == 0 && (!complete || len(unsure) > 0):
+		unidentified = append(unidentified, pids(killed)...)
 	}
-	return pids(left), pids(here(unsure))
+	return survivors, unidentified
 }
 
 // lasting returns what is still there of what was killed, after a moment for it to die.
 func lasting(killed []proc) []proc {
 	var r procReader
-	for b, deadline := backoff(0), time.Now().Add(lastLookTime); ; {
+	for b, until := backoff(0), time.Now().Add(lastLookTime); ; {
 		left := slices.DeleteFunc(slices.Clone(killed), func(p proc) bool {
 			now, ok := r.get(p.pid)
 			return !ok || now.start != p.start || now.dead()
 		})
-		if len(left) == 0 || !b.sleep(deadline) {
+		if len(left) == 0 || !b.sleep(until) {
 			return left
 		}
 	}
@@ -299,7 +308,9 @@ func here(unsure []proc) []proc {
 func pids(found []proc) []int {
 	var ids []int
 	for _, p := range found {
-		ids = append(ids, p.pid)
+		if !slices.Contains(ids, p.pid) {
+			ids = append(ids, p.pid)
+		}
 	}
 	return ids
 }
