@@ -199,10 +199,10 @@ const lastLookTime = 50 * time.Millisecond
 // maxUnsure is how often the sweep looks again because of processes without an environment, or of
 // too many new ones. Where the former are others each time, they may be generations of a member that
 // are met between fork and exec: once a member was met it looks on until the deadline, and before
-// that maxYoung times.
+// that maxFresh times.
 const (
 	maxUnsure = 4
-	maxYoung  = 16
+	maxFresh  = 16
 )
 
 // sweep kills the members until there are none, or until the deadline. It returns those that are
@@ -211,7 +211,7 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 	if d.quickly(deadline) {
 		return nil, nil
 	}
-	unsureFor, young, clean := 0, 0, 0
+	unsureFor, freshFor, clean := 0, 0, 0
 	var caught []proc              // by the last look that found any
 	seen := make(map[procKey]bool) // of unsure
 	look := scanQuickly            // as long as there is somebody to kill, who may fork meanwhile
@@ -226,9 +226,9 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 			caught = append(found, more...)
 			look = scanQuickly
 		case !ok:
-		case (caught != nil || young < maxYoung) && addNew(seen, unsure):
+		case (caught != nil || freshFor < maxFresh) && addNew(seen, unsure):
 			unsureFor = 0
-			young++
+			freshFor++
 			look = scanQuickly
 		case (len(unsure) > 0 || !complete) && unsureFor < maxUnsure:
 			unsureFor++

@@ -1,9 +1,9 @@
 package proctree
 
 // What a look at work has to know is who belongs to whom, again and again while nothing changes.
-// To read an environment may take as long as its process waits for a processor, on a busy machine
-// seconds for all of them, and the rest of a look does not. So these looks read an environment
-// once, and again when it has moved, which is what an exec does. Who kills looks anew.
+// To read an environment may take as long as its process waits for a processor, and the rest of a
+// look does not. So these looks read an environment once, and again when it has moved, which is what
+// an exec does. Who kills looks anew.
 
 // An environment is that of one process, between two of its execs.
 type environment struct {
