@@ -187,9 +187,8 @@ func (w *workWatch) look() {
 	}
 	// Work before the last sign of life may be among what was used. It counts all the
 	// same: as it cannot be told from what came after, the tree gets the benefit.
-	enough := func(used proctree.Usage) bool { return w.activity.enough(used, min(silence, now-w.looked)) }
-	if used, ok := w.meter(enough); ok {
-		if enough(used) {
+	if used, ok := w.meter(); ok {
+		if w.activity.enough(used, min(silence, now-w.looked)) {
 			w.cell.Beat()
 		}
 		w.looked = now

@@ -19,23 +19,21 @@ func TestWorkIsLookedFor(t *testing.T) {
 	const idle = 12 * time.Second
 	for name, tt := range map[string]struct {
 		output, work          time.Duration // until then, every 100 ms; all the time, at full rate
-		takes, bytes          time.Duration // a look, and in addition that at bytes
+		takes                 time.Duration // a look
 		earliest, latest      time.Duration // of the idle timeout
 		leastLooks, mostLooks int
 	}{
-		"neither":                   {0, 0, 0, 0, idle, idle, 6, 7},
-		"work for a while":          {0, 61 * time.Second, 0, 0, 61*time.Second + idle, 61*time.Second + idle + idle/4, 30, 45},
-		"output for a while":        {61 * time.Second, 0, 0, 0, 60*time.Second + idle, 61*time.Second + idle, 5, 7},
-		"work, and then output too": {61 * time.Second, 30 * time.Second, 0, 0, 60*time.Second + idle, 61*time.Second + idle + idle/4, 5, 8},
-		"output, and work for longer": {61 * time.Second, 83500 * time.Millisecond, 0, 0,
+		"neither":                   {0, 0, 0, idle, idle, 6, 7},
+		"work for a while":          {0, 61 * time.Second, 0, 61*time.Second + idle, 61*time.Second + idle + idle/4, 30, 45},
+		"output for a while":        {61 * time.Second, 0, 0, 60*time.Second + idle, 61*time.Second + idle, 5, 7},
+		"work, and then output too": {61 * time.Second, 30 * time.Second, 0, 60*time.Second + idle, 61*time.Second + idle + idle/4, 5, 8},
+		"output, and work for longer": {61 * time.Second, 83500 * time.Millisecond, 0,
 			83500*time.Millisecond + idle, 83500*time.Millisecond + idle + idle/4, 10, 20},
 		// On a busy machine a look takes its time, and the one that counts is not over when the
 		// limit falls due.
-		"neither, slowly":          {0, 0, 1500 * time.Millisecond, 0, idle, idle + idle/4, 4, 7},
-		"work for a while, slowly": {0, 61 * time.Second, 11 * time.Second, 0, 61*time.Second + idle, 61*time.Second + 11*time.Second + idle + idle/4, 5, 10},
-		"neither, very slowly":     {0, 0, time.Minute, 0, idle + idle/4, idle + idle/4, 0, 1},
-		// What works is not kept waiting by its bytes.
-		"work for a while, bytes slowly": {0, 61 * time.Second, 0, time.Minute, 61*time.Second + idle, 61*time.Second + idle + idle/2, 30, 45},
+		"neither, slowly":          {0, 0, 1500 * time.Millisecond, idle, idle + idle/4, 4, 7},
+		"work for a while, slowly": {0, 61 * time.Second, 11 * time.Second, 61*time.Second + idle, 61*time.Second + 11*time.Second + idle + idle/4, 5, 10},
+		"neither, very slowly":     {0, 0, time.Minute, idle + idle/4, idle + idle/4, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -43,14 +41,11 @@ func TestWorkIsLookedFor(t *testing.T) {
 				var counted, took time.Duration
 				err := timeout.Run(t.Context(), func(ctx context.Context) error {
 					w := startWatch(ctx, Activity{CPU: true, CPURate: DefaultCPURate}, func(bool) proctree.Meter {
-						return func(enough func(proctree.Usage) bool) (used proctree.Usage, ok bool) {
+						return func() (used proctree.Usage, ok bool) {
 							time.Sleep(tt.takes)
 							looks++
 							now := min(time.Since(begun), tt.work)
 							used.CPU, counted = now-counted, now
-							if !enough(used) {
-								time.Sleep(tt.bytes)
-							}
 							return used, true
 						}
 					})

@@ -17,9 +17,7 @@ func Watch(*os.Process) (*Foreign, error) {
 }
 
 // Meter knows nothing.
-func (*Foreign) Meter(bool) Meter {
-	return func(func(Usage) bool) (Usage, bool) { return Usage{}, false }
-}
+func (*Foreign) Meter(bool) Meter { return func() (Usage, bool) { return Usage{}, false } }
 
 // Snapshot knows nothing.
 func (*Foreign) Snapshot(time.Time) ([]Process, bool) { return nil, false }

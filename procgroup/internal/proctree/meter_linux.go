@@ -35,7 +35,6 @@ type meter struct {
 	cpu     time.Duration // of the control group
 	starved time.Duration // too
 	bytes   uint64        // of the control group
-	unread  bool          // bytes were not looked at the last time
 }
 
 // Meter counts, of what has ended, what its parent has waited for, or the control group has
@@ -43,23 +42,23 @@ type meter struct {
 // missed where there is no group.
 func (t *linuxTree) Meter(io bool) Meter { return (&meter{tree: t, io: io, looked: time.Now()}).look }
 
-func (m *meter) look(enough func(Usage) bool) (used Usage, ok bool) {
+func (m *meter) look() (used Usage, ok bool) {
 	c := m.tree.cgroup
 	var cpu time.Duration
 	counted := false // by the control group
 	if c != nil {
 		cpu, counted = c.cpuTime()
 	}
-	var members []proc
-	var now map[procKey]spent
-	if !counted {
-		if members, now = m.membersNow(); len(now) == 0 {
+	if !counted || m.io {
+		now := m.membersNow()
+		if len(now) == 0 && !counted {
 			return used, false
 		}
-		used.CPU = growth(m.members, now).CPU
+		used = growth(m.members, now)
 		if c == nil {
 			used.Starved = starved(m.members, now, m.looked)
 		}
+		m.members = now
 	}
 	looked := m.looked
 	m.looked = time.Now()
@@ -73,43 +72,21 @@ func (m *meter) look(enough func(Usage) bool) (used Usage, ok bool) {
 		used.CPU = max(cpu-m.cpu, 0)
 		m.cpu = cpu
 	}
-	read := m.io && !enough(used)
-	if read {
-		if counted {
-			members, now = m.membersNow()
+	if bytes, ok := uint64(0), false; c != nil && m.io {
+		if bytes, ok = c.ioBytes(); ok && bytes > m.bytes {
+			// The two overlap: what is read from a disk is read by a process, as a rule.
+			used.IO = max(used.IO, bytes-m.bytes)
+			m.bytes = bytes
 		}
-		used.IO = m.readBytes(members, now)
-	}
-	m.unread = m.io && !read
-	if now != nil {
-		m.members = now
 	}
 	return used, true
 }
 
-// readBytes adds to now what each of the members has read and written, and returns how much of that
-// is new.
-func (m *meter) readBytes(members []proc, now map[procKey]spent) (used uint64) {
-	m.addBytes(members, now)
-	used = growth(m.members, now).IO
-	if c := m.tree.cgroup; c != nil {
-		if bytes, ok := c.ioBytes(); ok && bytes > m.bytes {
-			// The two overlap: what is read from a disk is read by a process, as a rule.
-			used = max(used, bytes-m.bytes)
-			m.bytes = bytes
-		}
-	}
-	if m.unread { // it is of more than the time since the last look
-		return 0
-	}
-	return used
-}
-
-// membersNow is what each member has used, but for bytes. Zombies are members: what they have used is
-// not their parent's yet.
-func (m *meter) membersNow() (members []proc, now map[procKey]spent) {
-	t := m.tree
-	now = make(map[procKey]spent)
+// membersNow is what each member has used. Zombies are members: what they have used is not
+// their parent's yet.
+func (m *meter) membersNow() map[procKey]spent {
+	t, now := m.tree, make(map[procKey]spent)
+	var members []proc
 	if t.cgroup == nil {
 		members = t.list(t.look())
 	} else {
@@ -122,7 +99,10 @@ func (m *meter) membersNow() (members []proc, now map[procKey]spent) {
 	for i := range members {
 		now[members[i].key()] = m.spentBy(&members[i])
 	}
-	return members, now
+	if m.io {
+		m.addBytes(members, now)
+	}
+	return now
 }
 
 // look lists all processes, with what it takes to tell the members.
@@ -176,10 +156,8 @@ func (m *meter) addBytes(members []proc, now map[procKey]spent) {
 	for i, a := range answers {
 		key := members[i].key()
 		s := now[key]
-		if a.ok {
-			s.bytes = a.n
-		} else { // it ends, or may not be read, or takes too long
-			s.old = true
+		if s.bytes = a.n; !a.ok { // it ends, or may not be read, or takes too long
+			s.bytes, s.old = m.members[key].bytes, true
 		}
 		now[key] = s
 	}

@@ -1,10 +1,6 @@
 package proctree
 
 import (
-	"context"
-	"errors"
-	"io"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -51,77 +47,6 @@ func TestGrowth(t *testing.T) {
 		if diff := cmp.Diff(tt.want, growth(tt.before, tt.now)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-	}
-}
-
-// SPEC 6.12: where the processor time is enough of a sign of life, bytes, which may have to be waited
-// for, are not looked at, and what went by meanwhile is not taken for that of the next look.
-func TestBytesAreLookedAtWhereNeeded(t *testing.T) {
-	const chunk = 1 << 20
-	for _, kind := range []Kind{Group, Descendants, Cgroup} {
-		t.Run(kind.String(), func(t *testing.T) {
-			cmd := exec.Command("cat")
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			tree, err := Start(context.Background(), cmd, kind)
-			if errors.Is(err, errors.ErrUnsupported) {
-				t.Skip(err)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				tree.Kill(time.Now().Add(10 * time.Second))
-				tree.Close()
-			}()
-			m := &meter{tree: tree.(*linuxTree), io: true, looked: time.Now()}
-			copied := func(cpuIsEnough bool) uint64 {
-				t.Helper()
-				go in.Write(make([]byte, chunk))
-				if _, err := io.ReadFull(out, make([]byte, chunk)); err != nil {
-					t.Fatal(err)
-				}
-				used, ok := m.look(func(u Usage) bool {
-					if u.IO != 0 {
-						t.Errorf("asked with %d bytes", u.IO)
-					}
-					return cpuIsEnough
-				})
-				if !ok {
-					t.Fatal("nothing could be read")
-				}
-				for _, s := range m.members {
-					if s.old && !cpuIsEnough {
-						t.Skip("the bytes have not come in time")
-					}
-				}
-				return used.IO
-			}
-			// The last write may not be counted yet.
-			const least, most = chunk, 3 * chunk
-			if n := copied(false); n < least {
-				t.Errorf("first %d bytes, want %d or more", n, least)
-			}
-			for range 3 {
-				if n := copied(true); n != 0 {
-					t.Errorf("%d bytes where the processor time is enough", n)
-				}
-			}
-			if n := copied(false); n != 0 {
-				t.Errorf("%d bytes, want 0: they are of more than one look", n)
-			}
-			for range 2 {
-				if n := copied(false); n < least || n > most {
-					t.Errorf("%d bytes, want %d to %d", n, least, most)
-				}
-			}
-		})
 	}
 }
 

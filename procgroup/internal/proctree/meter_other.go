@@ -16,7 +16,7 @@ func CanMeter(bool) error {
 // each of them works.
 type blind struct{}
 
-func (blind) Meter(bool) Meter { return func(func(Usage) bool) (Usage, bool) { return Usage{}, false } }
+func (blind) Meter(bool) Meter { return func() (Usage, bool) { return Usage{}, false } }
 
 // Snapshot knows nothing here.
 func (blind) Snapshot(time.Time) ([]Process, bool) { return nil, false }

@@ -14,7 +14,7 @@ func CanMeter(bool) error { return nil }
 // Of the bytes those of devices and pipes count as well.
 func (t *jobTree) Meter(io bool) Meter {
 	var last Usage
-	return func(func(Usage) bool) (used Usage, ok bool) {
+	return func() (used Usage, ok bool) {
 		now, ok := t.usage()
 		if !ok {
 			return used, false

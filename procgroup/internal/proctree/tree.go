@@ -70,11 +70,7 @@ type Tree interface {
 // A Meter returns what the tree has used since it was last asked; the first time, since the
 // start. It is not ok where nothing can be read now; the next call then covers that, too. It
 // is for one goroutine at a time.
-//
-// Bytes may take their time, for they are asked of each process. So enough is asked before, with
-// the processor time: where it reports true they are not looked at, and the next call that looks
-// at them only begins to count.
-type Meter func(enough func(Usage) bool) (used Usage, ok bool)
+type Meter func() (used Usage, ok bool)
 
 // A Usage is what processes have used.
 type Usage struct {
