@@ -114,8 +114,9 @@ func sibling(a []string) int {
 	if err := cmd.Start(); err != nil {
 		panic(err)
 	}
+	// A zombie can be reaped once its other threads, if it had any, have ended, too.
 	for begun := time.Now(); a[1] == "ended" && time.Since(begun) < slack; time.Sleep(time.Millisecond) {
-		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid)); strings.Contains(string(b), ") Z ") {
+		if !alive(cmd.Process.Pid) && threadsOf(cmd.Process.Pid) <= 1 {
 			break
 		}
 	}

@@ -15,8 +15,10 @@ import (
 func policy(approval time.Duration, logger *slog.Logger) *timeout.Policy {
 	return &timeout.Policy{
 		Tools: map[string]timeout.Tool{
+			// A command has 5 s between SIGTERM and SIGKILL. What is left of the grace is for what it
+			// has printed to be in the answer, on a machine that stands still for a while too.
 			"run_command": {
-				Config:   timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute},
+				Config:   timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute, Grace: 15 * time.Second},
 				Env:      "RUN_COMMAND",
 				MaxTotal: time.Hour,
 			},
