@@ -41,7 +41,7 @@ type Activity struct {
 // neither output nor work was seen for the idle limit. As the last work may be noticed late,
 // that is up to a quarter of the idle limit after it was due, and never before. A limit that
 // falls due on a machine too busy to have looked in time waits for a look, a quarter of the
-// limit at most.
+// limit at most, or 2 s where that is more.
 //
 // Rates are of the time in which the tree could work: on Linux, time in which one of its
 // processes waited for a processor does not count.

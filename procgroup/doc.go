@@ -77,6 +77,7 @@
 //     anybody else sees it. With WithActivity, so is work. It is looked for only where
 //     there is an idle limit, and only while there is no output; a command without work is
 //     stopped when the idle limit has passed, and at the latest a quarter of it later.
+//     WithActivity says what a busy machine adds to that.
 //  8. The host process gets no subreaper flag, waits for no process but the command, and
 //     ignores and handles no signal. A command that waits costs no thread on Linux.
 //  9. When the call has returned there is no goroutine, descriptor, process or control

@@ -13,9 +13,10 @@ import (
 )
 
 // SPEC 6.12: an idle limit that falls due while nobody has looked for signs of life is judged
-// when somebody has, and not before; a quarter of it later in any case.
+// when somebody has, and not before; a quarter of it later in any case, or 2 s where that is more.
 func TestProbe(t *testing.T) {
 	const idle = 8 * time.Second
+	short := []timeout.Option{timeout.Config{Idle: 2 * time.Second}}
 	wait := func(ctx context.Context) error { <-ctx.Done(); return nil }
 	returnAt := func(d time.Duration) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -41,6 +42,9 @@ func TestProbe(t *testing.T) {
 		"asked when the limit falls due": {fn: wait, want: timeout.ErrIdle, ended: idle, asked: 1},
 		"waited for":                     {fn: wait, takes: 2*time.Second - 1, want: timeout.ErrIdle, ended: 10*time.Second - 1, asked: 1},
 		"for a quarter at most":          {fn: wait, takes: time.Hour, want: timeout.ErrIdle, ended: 10 * time.Second, asked: 1},
+		"for 2 s of a short limit":       {fn: wait, takes: time.Hour, opts: short, want: timeout.ErrIdle, ended: 4 * time.Second, asked: 1},
+		"waited for beyond a short one":  {fn: wait, takes: 2*time.Second - 1, opts: short, want: timeout.ErrIdle, ended: 4*time.Second - 1, asked: 1},
+		"finds work, and it is short":    {fn: returnAt(time.Minute), takes: 2*time.Second - 1, work: time.Hour, opts: short, ended: time.Minute, asked: 15},
 		"too late":                       {fn: wait, takes: 2 * time.Second, work: time.Hour, want: timeout.ErrIdle, ended: 10 * time.Second, asked: 1},
 		"finds work":                     {fn: wait, takes: time.Second, work: idle + 1, want: timeout.ErrIdle, ended: 9*time.Second + idle + time.Second, asked: 2},
 		"finds work to the end":          {fn: returnAt(100 * time.Second), takes: time.Second, work: time.Hour, ended: 100 * time.Second, asked: 11},

@@ -123,7 +123,8 @@ func TestAlive(t *testing.T) {
 			if got.Exit != "exit status 124" || idle != (c.idle != "") || strings.Contains(got.Stderr, "deadline: no ") != idle {
 				t.Errorf("%s\n%+v", c.script, got)
 			}
-			if !regexp.MustCompile(`(?m)^deadline:   PID .*COMMAND\ndeadline:   \d+ .*(sh -c|sleep 30)`).MatchString(got.Stderr) {
+			// On a busy machine there is no time for the arguments, and the name stands in their place.
+			if !regexp.MustCompile(`(?m)^deadline:   PID .*COMMAND\ndeadline:   \d+ .*(sh -c|sleep 30|\[sh\]|\[sleep\])`).MatchString(got.Stderr) {
 				t.Errorf("no tree in %q", got.Stderr)
 			}
 		})

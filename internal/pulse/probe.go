@@ -28,8 +28,14 @@ type probePart struct {
 	seen time.Duration // when the last one had that is over; under the cell's lock
 }
 
-// doubtShare is for which part of the idle limit it may be in doubt.
-const doubtShare = 4
+const (
+	// doubtShare is for which part of the idle limit it may be in doubt.
+	doubtShare = 4
+	// minDoubt is for how long at least it may be, for how long a look takes has nothing to do with
+	// the limit: one at the processes of a command took 1.4 s while two builds with the race
+	// detector kept 2 processors busy.
+	minDoubt = 2 * time.Second
+)
 
 // Probe makes look be called, on a goroutine of its own, when an idle limit of the cell or of
 // one around has fallen due and no look was begun since recent before that. look calls Begin
@@ -95,7 +101,7 @@ func (c *Cell) unseen(due time.Duration) bool {
 
 // judged is until when there may be a doubt.
 func (c *Cell) judged(due time.Duration) time.Duration {
-	return due + min(c.idle/doubtShare, Forever-due)
+	return due + min(max(c.idle/doubtShare, minDoubt), Forever-due)
 }
 
 // AskProbes asks for what a doubt needs, once for each. The cell is locked.
