@@ -41,7 +41,7 @@ type Activity struct {
 // neither output nor work was seen for the idle limit. As the last work may be noticed late,
 // that is up to a quarter of the idle limit after it was due, and never before. A limit that
 // falls due on a machine too busy to have looked in time waits for a look, a quarter of the
-// limit at most, or 2 s where that is more.
+// limit at most, or 2 s where that is more; a total that falls due meanwhile is the outcome.
 //
 // Rates are of the time in which the tree could work: on Linux, time in which one of its
 // processes waited for a processor does not count.
@@ -123,6 +123,7 @@ type workWatch struct {
 	probe    *pulse.Probe
 
 	over   atomic.Bool
+	next   atomic.Bool   // somebody waits for the turn, to look
 	turn   chan struct{} // held during a look, and while the timer is set; guards what follows
 	timer  pulse.Timer
 	looked time.Duration // when meter was last asked
@@ -174,7 +175,12 @@ func (w *workWatch) onGrid() {
 }
 
 func (w *workWatch) look() {
-	defer w.take()()
+	if w.next.Swap(true) {
+		return // there will be one that begins after this
+	}
+	giveBack := w.take()
+	defer giveBack()
+	w.next.Store(false)
 	if w.over.Load() {
 		return
 	}

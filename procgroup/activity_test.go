@@ -134,7 +134,7 @@ func TestActivity(t *testing.T) {
 				reason, message := procgroup.IdleTimeout, "tool process timed out after 3000ms without "+alive.signs+"."
 				if alive.want {
 					reason, message = procgroup.Aborted, aborted
-					time.AfterFunc(idle*3/2, cancel)
+					time.AfterFunc(2*idle, cancel) // no doubt is left then
 				}
 				all.Go(func() {
 					defer cancel()

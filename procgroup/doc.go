@@ -57,7 +57,7 @@
 //     an abort. The first wins, and Result, error and exit code say the same.
 //  2. What the command did itself is kept beside it: a timeout is 124 even if the command
 //     then exits 0, and State says so.
-//  3. The call returns at the latest at the limit, plus the kill grace, plus 1 s,
+//  3. The call returns at the latest when a limit has fired, plus the kill grace, plus 1 s,
 //     whatever descendants, pipes, the caller's reader, writers or callback do.
 //  4. After the call nothing of the tree is alive, after success too, as far as the
 //     containment reaches; what could not be killed is in Survivors. With WithOrphans,
@@ -76,8 +76,8 @@
 //  7. Output is a heartbeat for the execution of ctx and for all around it, before
 //     anybody else sees it. With WithActivity, so is work. It is looked for only where
 //     there is an idle limit, and only while there is no output; a command without work is
-//     stopped when the idle limit has passed, and at the latest a quarter of it later.
-//     WithActivity says what a busy machine adds to that.
+//     stopped when the idle limit has passed, and at the latest a quarter of it later,
+//     unless the machine is too busy to look: see WithActivity.
 //  8. The host process gets no subreaper flag, waits for no process but the command, and
 //     ignores and handles no signal. A command that waits costs no thread on Linux.
 //  9. When the call has returned there is no goroutine, descriptor, process or control

@@ -12,7 +12,7 @@ import (
 
 // A compiler that says nothing is at work, and not stuck.
 func ExampleWithActivity() {
-	limits := procgroup.WithLimits(timeout.Config{Idle: time.Second, Total: 2 * time.Second})
+	limits := procgroup.WithLimits(timeout.Config{Idle: time.Second, Total: 5 * time.Second})
 	work := procgroup.WithActivity(procgroup.Activity{CPU: true, IO: true})
 
 	busy, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "while :; do :; done"), limits, work)
@@ -20,7 +20,7 @@ func ExampleWithActivity() {
 	stuck, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"), limits, work)
 	fmt.Println(stuck.Message)
 	// Output:
-	// sh process timed out after 2000ms.
+	// sh process timed out after 5000ms.
 	// sleep process timed out after 1000ms without output or work.
 }
 

@@ -29,10 +29,10 @@ func ExampleObserve() {
 		}
 		defer o.Stop()
 		return cmd.Wait()
-	}, timeout.Config{Idle: time.Second, Total: 2 * time.Second})
+	}, timeout.Config{Idle: time.Second, Total: 4 * time.Second})
 	fmt.Println(err)
 	// Output:
-	// Tool exceeded wall-clock limit of 2s.
+	// Tool exceeded wall-clock limit of 4s.
 }
 
 func ExampleObserver_Tree() {
@@ -66,7 +66,7 @@ func TestObserve(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]error{
 		"exec sleep 120": timeout.ErrIdle,
-		"(while :; do :; done) & b=$!; sleep 5; kill $b": nil,
+		"(while :; do :; done) & b=$!; sleep 7; kill $b": nil,
 	} {
 		err := timeout.Run(t.Context(), func(ctx context.Context) error {
 			cmd := exec.CommandContext(ctx, "sh", "-c", script)

@@ -98,12 +98,13 @@ func TestTree(t *testing.T) {
 func TestNoSurvivors(t *testing.T) {
 	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
 		var last *procgroup.Result
-		for range 10 {
+		for try := range 10 {
 			r, err := within(t, longLimit, exec.Command("sh", "-c", "sleep 120 & sh -c 'sleep 121 & sleep 122' &"), containment)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if len(r.Survivors)+len(r.Unidentified) == 0 {
+				t.Logf("none at try %d", try+1)
 				return
 			}
 			last = r

@@ -14,7 +14,7 @@ import (
 
 // SPEC 6.12: work is looked at while there is no output, six times per idle limit, and what
 // is stuck is stopped no earlier than the limit after its last work, and a quarter of it
-// later at the latest. The tree is a fake here, so that the clock can be one.
+// later at the latest, where looks take no time. The tree is a fake here, so that the clock can be one.
 func TestWorkIsLookedFor(t *testing.T) {
 	const idle = 12 * time.Second
 	for name, tt := range map[string]struct {

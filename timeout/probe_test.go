@@ -3,6 +3,7 @@ package timeout_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 func TestProbe(t *testing.T) {
 	const idle = 8 * time.Second
 	short := []timeout.Option{timeout.Config{Idle: 2 * time.Second}}
+	long := []timeout.Option{timeout.Config{Idle: 12 * time.Second}}
 	wait := func(ctx context.Context) error { <-ctx.Done(); return nil }
 	returnAt := func(d time.Duration) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -42,14 +44,22 @@ func TestProbe(t *testing.T) {
 		"asked when the limit falls due": {fn: wait, want: timeout.ErrIdle, ended: idle, asked: 1},
 		"waited for":                     {fn: wait, takes: 2*time.Second - 1, want: timeout.ErrIdle, ended: 10*time.Second - 1, asked: 1},
 		"for a quarter at most":          {fn: wait, takes: time.Hour, want: timeout.ErrIdle, ended: 10 * time.Second, asked: 1},
-		"for 2 s of a short limit":       {fn: wait, takes: time.Hour, opts: short, want: timeout.ErrIdle, ended: 4 * time.Second, asked: 1},
-		"waited for beyond a short one":  {fn: wait, takes: 2*time.Second - 1, opts: short, want: timeout.ErrIdle, ended: 4*time.Second - 1, asked: 1},
-		"finds work, and it is short":    {fn: returnAt(time.Minute), takes: 2*time.Second - 1, work: time.Hour, opts: short, ended: time.Minute, asked: 15},
-		"too late":                       {fn: wait, takes: 2 * time.Second, work: time.Hour, want: timeout.ErrIdle, ended: 10 * time.Second, asked: 1},
-		"finds work":                     {fn: wait, takes: time.Second, work: idle + 1, want: timeout.ErrIdle, ended: 9*time.Second + idle + time.Second, asked: 2},
-		"finds work to the end":          {fn: returnAt(100 * time.Second), takes: time.Second, work: time.Hour, ended: 100 * time.Second, asked: 11},
-		"a recent look will do":          {fn: wait, looks: []time.Duration{7 * time.Second}, want: timeout.ErrIdle, ended: idle},
-		"an older one will not":          {fn: wait, looks: []time.Duration{7*time.Second - 1}, takes: 500 * time.Millisecond, want: timeout.ErrIdle, ended: idle + 500*time.Millisecond, asked: 1},
+		"for a quarter of a long limit":  {fn: wait, takes: time.Hour, opts: long, want: timeout.ErrIdle, ended: 15 * time.Second, asked: 1},
+		"the total in a short doubt": {fn: wait, takes: time.Hour, opts: []timeout.Option{timeout.Config{Idle: 2 * time.Second, Total: 4*time.Second - 1}},
+			want: timeout.ErrTotal, ended: 4*time.Second - 1, asked: 1},
+		"a beat in a short doubt": {fn: func(ctx context.Context) error {
+			time.Sleep(4*time.Second - 1)
+			heartbeat.Beat(ctx)
+			return wait(ctx)
+		}, takes: time.Hour, opts: short, want: timeout.ErrIdle, ended: 8*time.Second - 1, asked: 2},
+		"for 2 s of a short limit":      {fn: wait, takes: time.Hour, opts: short, want: timeout.ErrIdle, ended: 4 * time.Second, asked: 1},
+		"waited for beyond a short one": {fn: wait, takes: 2*time.Second - 1, opts: short, want: timeout.ErrIdle, ended: 4*time.Second - 1, asked: 1},
+		"finds work, and it is short":   {fn: returnAt(time.Minute), takes: 2*time.Second - 1, work: time.Hour, opts: short, ended: time.Minute, asked: 15},
+		"too late":                      {fn: wait, takes: 2 * time.Second, work: time.Hour, want: timeout.ErrIdle, ended: 10 * time.Second, asked: 1},
+		"finds work":                    {fn: wait, takes: time.Second, work: idle + 1, want: timeout.ErrIdle, ended: 9*time.Second + idle + time.Second, asked: 2},
+		"finds work to the end":         {fn: returnAt(100 * time.Second), takes: time.Second, work: time.Hour, ended: 100 * time.Second, asked: 11},
+		"a recent look will do":         {fn: wait, looks: []time.Duration{7 * time.Second}, want: timeout.ErrIdle, ended: idle},
+		"an older one will not":         {fn: wait, looks: []time.Duration{7*time.Second - 1}, takes: 500 * time.Millisecond, want: timeout.ErrIdle, ended: idle + 500*time.Millisecond, asked: 1},
 		"one that has begun is waited for": {fn: wait, looks: []time.Duration{7500 * time.Millisecond}, takes: time.Second,
 			want: timeout.ErrIdle, ended: 8500 * time.Millisecond, asked: 1},
 		"one that has begun finds work": {fn: wait, looks: []time.Duration{7500 * time.Millisecond}, takes: time.Second, work: 8 * time.Second,
@@ -83,7 +93,8 @@ func TestProbe(t *testing.T) {
 		for _, nested := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: ", around"}[nested], func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					begun, asked := time.Now(), 0
+					var asked atomic.Int32
+					begun := time.Now()
 					var observed []time.Duration
 					opts := append([]timeout.Option{timeout.Config{Idle: idle}, timeout.WithHooks(timeout.Hooks{
 						Exceeded: func(_ context.Context, s timeout.Snapshot) { observed = append(observed, time.Since(begun)) },
@@ -102,7 +113,7 @@ func TestProbe(t *testing.T) {
 							}
 							p.End()
 						}
-						turn <- cell.Probe(time.Second, func() { asked++; look() })
+						turn <- cell.Probe(time.Second, func() { asked.Add(1); look() })
 						for _, at := range tt.looks {
 							time.AfterFunc(at, look)
 						}
@@ -119,8 +130,8 @@ func TestProbe(t *testing.T) {
 					if !errors.Is(err, tt.want) || (tt.want == nil && err != nil) || took != tt.ended {
 						t.Errorf("%v after %v, want %v after %v", err, took, tt.want, tt.ended)
 					}
-					if asked != tt.asked {
-						t.Errorf("asked %d times, want %d", asked, tt.asked)
+					if n := int(asked.Load()); n != tt.asked {
+						t.Errorf("asked %d times, want %d", n, tt.asked)
 					}
 					if name == "only observed" && (len(observed) != 1 || observed[0] != 9*time.Second+idle+time.Second) {
 						t.Errorf("would have been stopped at %v", observed)

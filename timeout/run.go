@@ -65,6 +65,9 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // the execution's own timer, which is overdue by more than a quarter of the idle limit,
 // at least 10 ms and at most 1 s. The total goes on.
 //
+// An idle limit that the work of processes renews, too, as with procgroup.WithActivity, may be
+// judged later than it falls due, as that says, and what comes until then counts.
+//
 // Run panics if ctx or fn is nil.
 func Run(ctx context.Context, fn func(context.Context) error, opts ...Option) error {
 	_, err := run(ctx, fn, opts)

@@ -36,7 +36,7 @@ func TestLimits(t *testing.T) {
 		{"log messages that do not count", "log", `{"ms":60000}`, []string{"-idle", "1s", "-alive", "progress"}, idle, "idle 124"},
 		{"stderr", "stderr", `{"ms":6000}`, []string{"-idle", "4s"}, "done", ""},
 		{"stderr that does not count", "stderr", `{"ms":60000}`, []string{"-idle", "1s", "-alive", "log,progress"}, idle, "idle 124"},
-		{"work", "burn", `{"ms":6000}`, []string{"-idle", "4s"}, "done", ""},
+		{"work", "burn", `{"ms":8000}`, []string{"-idle", "4s"}, "done", ""},
 		{"work that does not count", "burn", `{"ms":60000}`, []string{"-idle", "1s", "-alive", "stderr"}, idle, "idle 124"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

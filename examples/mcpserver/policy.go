@@ -18,7 +18,7 @@ func policy(approval time.Duration, logger *slog.Logger) *timeout.Policy {
 			// A command has 5 s between SIGTERM and SIGKILL. What is left of the grace is for what it
 			// has printed to be in the answer, on a machine that stands still for a while too.
 			"run_command": {
-				Config:   timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute, Grace: 15 * time.Second},
+				Config:   timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute, Grace: 9 * time.Second},
 				Env:      "RUN_COMMAND",
 				MaxTotal: time.Hour,
 			},

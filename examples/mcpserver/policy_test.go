@@ -20,12 +20,12 @@ func TestPolicy(t *testing.T) {
 		request time.Duration
 		want    timeout.Config
 	}{
-		{"run_command", nil, 0, timeout.Config{Total: 10 * m, Idle: 2 * m, Grace: 15 * s}},
-		{"run_command", nil, 50 * m, timeout.Config{Total: 50 * m, Idle: 2 * m, Grace: 15 * s}},
-		{"run_command", nil, 61 * m, timeout.Config{Total: 60 * m, Idle: 2 * m, Grace: 15 * s}},
-		{"run_command", map[string]string{"RUN_COMMAND_TIMEOUT_MS": "5000", "MCP_TIMEOUT": "7"}, 0, timeout.Config{Total: 5 * s, Idle: 5 * s, Grace: 15 * s}},
-		{"run_command", map[string]string{"RUN_COMMAND_TIMEOUT_MS": "5000"}, 9 * s, timeout.Config{Total: 9 * s, Idle: 9 * s, Grace: 15 * s}},
-		{"run_command", map[string]string{"MCP_TIMEOUT": "0", "MCP_IDLE_TIMEOUT": "0.5"}, 0, timeout.Config{Idle: s / 2, Grace: 15 * s}},
+		{"run_command", nil, 0, timeout.Config{Total: 10 * m, Idle: 2 * m, Grace: 9 * s}},
+		{"run_command", nil, 50 * m, timeout.Config{Total: 50 * m, Idle: 2 * m, Grace: 9 * s}},
+		{"run_command", nil, 61 * m, timeout.Config{Total: 60 * m, Idle: 2 * m, Grace: 9 * s}},
+		{"run_command", map[string]string{"RUN_COMMAND_TIMEOUT_MS": "5000", "MCP_TIMEOUT": "7"}, 0, timeout.Config{Total: 5 * s, Idle: 5 * s, Grace: 9 * s}},
+		{"run_command", map[string]string{"RUN_COMMAND_TIMEOUT_MS": "5000"}, 9 * s, timeout.Config{Total: 9 * s, Idle: 9 * s, Grace: 9 * s}},
+		{"run_command", map[string]string{"MCP_TIMEOUT": "0", "MCP_IDLE_TIMEOUT": "0.5"}, 0, timeout.Config{Idle: s / 2, Grace: 9 * s}},
 		{"search", nil, 0, timeout.Config{Total: m, Idle: 30 * s}},
 		{"search", map[string]string{"SEARCH_TIMEOUT_MS": "100000"}, 0, timeout.Config{Total: 100 * s, Idle: 30 * s}},
 		{"search", nil, 11 * m, timeout.Config{Total: 10 * m, Idle: 30 * s}},

@@ -31,9 +31,9 @@ type probePart struct {
 const (
 	// doubtShare is for which part of the idle limit it may be in doubt.
 	doubtShare = 4
-	// minDoubt is for how long at least it may be, for how long a look takes has nothing to do with
-	// the limit: one at the processes of a command took 1.4 s while two builds with the race
-	// detector kept 2 processors busy.
+	// minDoubt is the least time that a look has: it takes no less where the limit is short. One at
+	// the processes of a command took 1.4 s while two builds with the race detector kept 2
+	// processors busy.
 	minDoubt = 2 * time.Second
 )
 
