@@ -3,6 +3,7 @@ package mcpgo_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -48,37 +49,42 @@ func TestFollowTasks(t *testing.T) {
 	}
 }
 
-// A caller that gives up cancels the task, whether by its context or by a limit.
+// A caller that gives up cancels the task, whether by its context or by a limit. It has heard of
+// the task by then: of one that it does not know there is nothing to cancel.
 func TestFollowTasksCancels(t *testing.T) {
+	const known = 3 * time.Second
 	for _, l := range named(tasksOver...) {
 		for _, limited := range []bool{false, true} {
-			s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
-			limits := mcpgo.ClientLimits{}
-			if limited {
-				limits.MaxTotal = 200 * ms
-			}
-			c := connect(t, mcpgo.Limit(mcpgo.FollowTasks(l.open(t, s.MCPServer)), mcpgo.ClientLimits{},
-				map[string]mcpgo.ClientLimits{"tools/call": limits}), true)
-			ctx, cancel := context.WithCancel(context.Background())
-			if !limited {
-				time.AfterFunc(200*ms, cancel)
-			}
-			_, err := c.CallTool(ctx, call{tool: "now"}.request())
-			if limited {
-				requestTimeout(t, err, "tools/call")
-			} else if !errors.Is(err, context.Canceled) {
-				t.Errorf("%s: %v", l.name, err)
-			}
-			tool := within(t, s.started, "the start")
-			select {
-			case <-tool.Done():
-				if !errors.Is(context.Cause(tool), task.ErrCancelled) {
-					t.Errorf("%s: the tool: %v", l.name, context.Cause(tool))
+			t.Run(fmt.Sprint(l.name, " limited ", limited), func(t *testing.T) {
+				t.Parallel()
+				s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
+				limits := mcpgo.ClientLimits{}
+				if limited {
+					limits.MaxTotal = known
 				}
-			case <-time.After(patience):
-				t.Errorf("%s: the tool goes on", l.name)
-			}
-			cancel()
+				c := connect(t, mcpgo.Limit(mcpgo.FollowTasks(l.open(t, s.MCPServer)), mcpgo.ClientLimits{},
+					map[string]mcpgo.ClientLimits{"tools/call": limits}), true)
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				if !limited {
+					time.AfterFunc(known, cancel)
+				}
+				_, err := c.CallTool(ctx, call{tool: "now"}.request())
+				if limited {
+					requestTimeout(t, err, "tools/call")
+				} else if !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				tool := within(t, s.started, "the start")
+				select {
+				case <-tool.Done():
+					if !errors.Is(context.Cause(tool), task.ErrCancelled) {
+						t.Errorf("the tool: %v", context.Cause(tool))
+					}
+				case <-time.After(patience):
+					t.Error("the tool goes on")
+				}
+			})
 		}
 	}
 }
