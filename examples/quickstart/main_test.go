@@ -80,10 +80,18 @@ func TestFourRuns(t *testing.T) {
 	t.Parallel()
 	root := smallTree(t)
 	var stdout, stderr bytes.Buffer
-	cmd := command(t, root)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if code := exitCode(t, cmd.Run()); code != 0 || stderr.Len() > 0 {
-		t.Errorf("exit code %d, stderr %q", code, &stderr)
+	// With an idle limit of 1 s it may see a busy machine stand still for that long, and says so.
+	const tries = 3
+	for unexpected, try := true, 1; unexpected && try <= tries; try++ {
+		stdout.Reset()
+		stderr.Reset()
+		cmd := command(t, root)
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		code := exitCode(t, cmd.Run())
+		unexpected = strings.Contains(stdout.String(), "as expected      NO")
+		if (code != 0) != unexpected || stderr.Len() > 0 {
+			t.Errorf("exit code %d, stderr %q", code, &stderr)
+		}
 	}
 	defer func() {
 		if t.Failed() {
