@@ -57,7 +57,7 @@
 //     an abort. The first wins, and Result, error and exit code say the same.
 //  2. What the command did itself is kept beside it: a timeout is 124 even if the command
 //     then exits 0, and State says so.
-//  3. The call returns at the latest when a limit has fired, plus the kill grace, plus 1 s,
+//  3. The call returns at the latest the kill grace and 1 s after a limit has fired,
 //     whatever descendants, pipes, the caller's reader, writers or callback do.
 //  4. After the call nothing of the tree is alive, after success too, as far as the
 //     containment reaches; what could not be killed is in Survivors. With WithOrphans,

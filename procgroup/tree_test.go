@@ -56,7 +56,7 @@ func TestTree(t *testing.T) {
 				}
 				r, err := view()
 				for tries := 1; (r == nil || r.Tree.Truncated) && tries < 5; tries++ {
-					r, err = view() // a busy machine takes so long to start it, or that a view is cut short, and says so
+					r, err = view() // on a busy machine the limit may fire before the start, or the view be cut short
 				}
 				var stop *timeout.Error
 				if r == nil || !errors.As(err, &stop) {

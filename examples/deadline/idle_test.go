@@ -104,8 +104,8 @@ func TestAlive(t *testing.T) {
 	}
 	bin := ours(t)
 	// What is idle has a total limit far off, or a machine that stood still would be what decides.
-	// What works has an idle limit of more than the seconds that a look at it took there, and runs
-	// until it would have been stopped without one.
+	// What works has one after the time at which it would be stopped if no look saw its work, and
+	// an idle limit of more than the seconds that a look may take on such a machine.
 	const busy, prints = " sh -c 'while :; do :; done'", " sh -c 'while :; do echo .; sleep .1; done' >/dev/null"
 	var arguments atomic.Int32 // trees that have them
 	for _, c := range []struct {

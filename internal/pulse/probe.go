@@ -32,8 +32,7 @@ const (
 	// doubtShare is for which part of the idle limit it may be in doubt.
 	doubtShare = 4
 	// minDoubt is the least time that a look has: it takes no less where the limit is short. One at
-	// the processes of a command took 1.4 s while two builds with the race detector kept 2
-	// processors busy.
+	// the processes of a command took 1.4 s on a busy machine with 2 processors.
 	minDoubt = 2 * time.Second
 )
 

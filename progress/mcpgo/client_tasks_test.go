@@ -16,7 +16,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
-	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
 // tasksOver are the links over which there are tasks, of 2026-07-28.
@@ -75,15 +74,7 @@ func TestFollowTasksCancels(t *testing.T) {
 				} else if !errors.Is(err, context.Canceled) {
 					t.Error(err)
 				}
-				tool := within(t, s.started, "the start")
-				select {
-				case <-tool.Done():
-					if !errors.Is(context.Cause(tool), task.ErrCancelled) {
-						t.Errorf("the tool: %v", context.Cause(tool))
-					}
-				case <-time.After(patience):
-					t.Error("the tool goes on")
-				}
+				isCancelled(t, within(t, s.started, "the start"))
 			})
 		}
 	}

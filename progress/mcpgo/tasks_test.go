@@ -217,14 +217,7 @@ func TestTaskCancel(t *testing.T) {
 			t.Errorf("%v %v", res, fault)
 		}
 		p.get(id, "cancelled")
-		select {
-		case <-ctx.Done():
-			if !errors.Is(context.Cause(ctx), task.ErrCancelled) {
-				t.Errorf("the tool: %v", context.Cause(ctx))
-			}
-		case <-time.After(patience):
-			t.Error("the tool goes on")
-		}
+		isCancelled(t, ctx)
 		_, fault = p.call("tasks/cancel", map[string]any{"taskId": id})
 		if w.modern != (fault == nil) {
 			t.Errorf("again: %v", fault)
@@ -797,4 +790,17 @@ func TestTasksAreBounded(t *testing.T) {
 		t.Errorf("%v %v", res, fault)
 	}
 	p.get(first, "completed")
+}
+
+// isCancelled waits until a tool's context is done, because its task was cancelled.
+func isCancelled(t *testing.T, tool context.Context) {
+	t.Helper()
+	select {
+	case <-tool.Done():
+		if cause := context.Cause(tool); !errors.Is(cause, task.ErrCancelled) {
+			t.Errorf("the tool: %v", cause)
+		}
+	case <-time.After(patience):
+		t.Error("the tool goes on")
+	}
 }

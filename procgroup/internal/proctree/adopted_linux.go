@@ -16,9 +16,9 @@ import (
 // apart, also when they have ended and it is removed.
 
 // reapAdopted reaps the children of this process, but for the leader, that are or were in c.
-// Those of them that have been killed are given until the deadline to be gone. There is one that stays
-// a zombie: it ends by itself at this very moment, so that it is not in c any more, and no wait returns
-// it yet. To find it would take a look at all children after each command.
+// Those of them that have been killed are given until the deadline to be gone. One that ends by itself
+// at this very moment is missed, and stays a zombie: the kernel has taken it out of c, and no wait
+// returns it yet. To find it would take a look at all children after each command.
 func (c *cgroup) reapAdopted(deadline time.Time) {
 	// Nearly always there are none, and it takes a single call to know.
 	var info unix.Siginfo
