@@ -1,13 +1,10 @@
 package procgroup
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"sync/atomic"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -103,110 +100,4 @@ func (a *Activity) enough(used proctree.Usage, in time.Duration) bool {
 	in = time.Duration(float64(in) * (1 - used.Starved))
 	return (a.CPU && used.CPU > 0 && float64(used.CPU) >= a.CPURate*float64(in)) ||
 		(a.IO && used.IO > 0 && float64(used.IO) >= a.IORate*in.Seconds())
-}
-
-// looksPerLimit is how often per idle limit work is looked at. A look falls on the next
-// instant of a grid that is half a step away: so the first one of a silence is 1½ steps
-// after its beginning at the latest, which is the quarter that WithActivity promises.
-const looksPerLimit = 6
-
-// A workWatch looks at the work of a tree while there is no output.
-//
-// It looks at the instants of a grid that all watches with the same idle limit share, so
-// that their looks at /proc are one. Where the limit falls due and the last look on the grid
-// was not in time, for the machine is busy, the engine asks for one more.
-type workWatch struct {
-	activity Activity
-	cell     *pulse.Cell // that of the command's execution
-	step     time.Duration
-	meter    proctree.Meter
-	probe    *pulse.Probe
-
-	over   atomic.Bool
-	next   atomic.Bool   // somebody waits for the turn, to look
-	turn   chan struct{} // held during a look, and while the timer is set; guards what follows
-	timer  pulse.Timer
-	looked time.Duration // when meter was last asked
-}
-
-// watchWork begins to look at the work of the tree, if that is wanted. ctx is the command's
-// execution's.
-func (p *Process) watchWork(ctx context.Context) {
-	p.work = startWatch(ctx, p.activity, p.tree.Meter)
-}
-
-// startWatch returns nil where there is nothing to look for.
-func startWatch(ctx context.Context, a Activity, meter func(io bool) proctree.Meter) *workWatch {
-	cell := pulse.Of(ctx)
-	idle := cell.SmallestIdle()
-	if !a.wanted() || idle == 0 {
-		return nil
-	}
-	w := &workWatch{activity: a, cell: cell, step: max(idle/looksPerLimit, time.Millisecond), meter: meter(a.IO), turn: make(chan struct{}, 1)}
-	defer w.take()()
-	w.timer = pulse.AfterFunc(cell.Clock(), w.untilNext(), w.onGrid)
-	w.probe = cell.Probe(w.step/2, w.look)
-	return w
-}
-
-// take waits for the turn, and returns what gives it back.
-func (w *workWatch) take() (giveBack func()) {
-	w.turn <- struct{}{}
-	return func() { <-w.turn }
-}
-
-// stop returns when no look is under way, and none will be. It is safe on nil.
-func (w *workWatch) stop() {
-	if w == nil {
-		return
-	}
-	w.over.Store(true) // before its turn: a look that waits for its own has nothing to do then
-	defer w.take()()
-	w.timer.Stop()
-	w.probe.Close()
-}
-
-func (w *workWatch) onGrid() {
-	w.look()
-	defer w.take()()
-	if !w.over.Load() {
-		w.timer.Reset(w.untilNext())
-	}
-}
-
-func (w *workWatch) look() {
-	if w.next.Swap(true) {
-		return // there will be one that begins after this
-	}
-	giveBack := w.take()
-	defer giveBack()
-	w.next.Store(false)
-	if w.over.Load() {
-		return
-	}
-	w.probe.Begin()
-	defer w.probe.End()
-	now := w.cell.Now()
-	silence := now - w.cell.Last()
-	if silence < w.step/2 || now-w.looked < w.step/2 {
-		return // too short for a rate
-	}
-	// Work before the last sign of life may be among what was used. It counts all the
-	// same: as it cannot be told from what came after, the tree gets the benefit.
-	if used, ok := w.meter(); ok {
-		if w.activity.enough(used, min(silence, now-w.looked)) {
-			w.cell.Beat()
-		}
-		w.looked = now
-	}
-}
-
-// untilNext is the time to the next instant of the grid, at least half a step.
-func (w *workWatch) untilNext() time.Duration {
-	now := pulse.Now(w.cell.Clock()).Round(0)
-	left := w.step - now.Sub(now.Truncate(w.step))
-	if left < w.step/2 {
-		left += w.step
-	}
-	return left
 }

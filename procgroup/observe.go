@@ -14,7 +14,7 @@ import (
 type Observer struct {
 	mu      sync.Mutex // held while foreign is looked at for Tree, and closed
 	foreign *proctree.Foreign
-	work    *workWatch
+	work    watches
 }
 
 // Observe makes the work of a child of this process and its descendants, as they are found
@@ -34,7 +34,7 @@ func Observe(ctx context.Context, process *os.Process, a Activity) (*Observer, e
 	if err != nil {
 		return nil, fmt.Errorf("procgroup: Observe: %w", err)
 	}
-	return &Observer{foreign: foreign, work: startWatch(ctx, a, foreign.Meter)}, nil
+	return &Observer{foreign: foreign, work: startWatches(ctx, a, foreign.Meter)}, nil
 }
 
 // Tree is what the processes are doing now: see [Result.Tree]. It is empty when the process

@@ -34,7 +34,7 @@ type Process struct {
 	tree     proctree.Tree
 	startErr error
 	out      *capture.Capture
-	work     *workWatch // nil where work is no sign of life
+	work     watches // nil where work is no sign of life
 
 	viewing sync.Mutex // held while the tree is looked at for view, see Tree
 	view    Tree       // the newest

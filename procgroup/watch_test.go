@@ -3,11 +3,13 @@ package procgroup
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -16,36 +18,56 @@ import (
 // is stuck is stopped no earlier than the limit after its last work, and a quarter of it
 // later at the latest, where looks take no time. The tree is a fake here, so that the clock can be one.
 func TestWorkIsLookedFor(t *testing.T) {
-	const idle = 12 * time.Second
+	const idle, both = 12 * time.Second, 60100 * time.Millisecond
+	const rate = 25 // of the least: what works for 100 ms counts for a look, and a look for less than a minute
 	for name, tt := range map[string]struct {
-		output, work          time.Duration // until then, every 100 ms; all the time, at full rate
+		output, work          time.Duration // until then, every 100 ms; all the time
 		takes                 time.Duration // a look
+		bytes, bytesTake      time.Duration // the same of bytes; where neither is set they are not looked at
 		earliest, latest      time.Duration // of the idle timeout
 		leastLooks, mostLooks int
 	}{
-		"neither":                   {0, 0, 0, idle, idle, 6, 7},
-		"work for a while":          {0, 61 * time.Second, 0, 61*time.Second + idle, 61*time.Second + idle + idle/4, 30, 45},
-		"output for a while":        {61 * time.Second, 0, 0, 60*time.Second + idle, 61*time.Second + idle, 5, 7},
-		"work, and then output too": {61 * time.Second, 30 * time.Second, 0, 60*time.Second + idle, 61*time.Second + idle + idle/4, 5, 8},
-		"output, and work for longer": {61 * time.Second, 83500 * time.Millisecond, 0,
+		"neither":                   {0, 0, 0, 0, 0, idle, idle, 6, 7},
+		"work for a while":          {0, 61 * time.Second, 0, 0, 0, 61*time.Second + idle, 61*time.Second + idle + idle/4, 30, 45},
+		"output for a while":        {61 * time.Second, 0, 0, 0, 0, 60*time.Second + idle, 61*time.Second + idle, 5, 7},
+		"work, and then output too": {61 * time.Second, 30 * time.Second, 0, 0, 0, 60*time.Second + idle, 61*time.Second + idle + idle/4, 5, 8},
+		"output, and work for longer": {61 * time.Second, 83500 * time.Millisecond, 0, 0, 0,
 			83500*time.Millisecond + idle, 83500*time.Millisecond + idle + idle/4, 10, 20},
 		// On a busy machine a look takes its time, and the one that counts is not over when the
 		// limit falls due.
-		"neither, slowly":          {0, 0, 1500 * time.Millisecond, idle, idle + idle/4, 4, 7},
-		"work for a while, slowly": {0, 61 * time.Second, 11 * time.Second, 61*time.Second + idle, 61*time.Second + 11*time.Second + idle + idle/4, 5, 10},
-		"neither, very slowly":     {0, 0, time.Minute, idle + idle/4, idle + idle/4, 0, 1},
+		"neither, slowly":          {0, 0, 1500 * time.Millisecond, 0, 0, idle, idle + idle/4, 4, 7},
+		"work for a while, slowly": {0, 61 * time.Second, 11 * time.Second, 0, 0, 61*time.Second + idle, 61*time.Second + 11*time.Second + idle + idle/4, 5, 10},
+		"neither, very slowly":     {0, 0, time.Minute, 0, 0, idle + idle/4, idle + idle/4, 0, 1},
+		// A look at one kind of work neither waits for the other, nor takes what that finds for output.
+		"work, and bytes very slowly": {0, 61 * time.Second, 0, 0, time.Minute, 61*time.Second + idle, 61*time.Second + idle + idle/2, 30, 45},
+		"bytes, and work very slowly": {0, 0, time.Minute, 61 * time.Second, 0, 61*time.Second + idle, 61*time.Second + idle + idle/2, 30, 45},
+		"both for a while":            {0, both, 0, both, 0, both + idle, both + idle + idle/4, 60, 90},
+		"output, and both for longer": {61 * time.Second, 84100 * time.Millisecond, 0, 84100 * time.Millisecond, 0,
+			84100*time.Millisecond + idle, 84100*time.Millisecond + idle + idle/4, 20, 40},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				begun, looks := time.Now(), 0
-				var counted, took time.Duration
+				begun := time.Now()
+				var looks atomic.Int32
+				var took time.Duration
 				err := timeout.Run(t.Context(), func(ctx context.Context) error {
-					w := startWatch(ctx, Activity{CPU: true, CPURate: DefaultCPURate}, func(bool) proctree.Meter {
+					activity := Activity{CPU: true, CPURate: DefaultCPURate, IO: tt.bytes+tt.bytesTake > 0, IORate: DefaultIORate}
+					w := startWatches(ctx, activity, func(io bool) proctree.Meter {
+						work, takes := tt.work, tt.takes
+						if io {
+							work, takes = tt.bytes, tt.bytesTake
+						}
+						var counted time.Duration
 						return func() (used proctree.Usage, ok bool) {
-							time.Sleep(tt.takes)
-							looks++
-							now := min(time.Since(begun), tt.work)
-							used.CPU, counted = now-counted, now
+							time.Sleep(takes)
+							looks.Add(1)
+							now := min(time.Since(begun), work)
+							if io {
+								used.IO = uint64((now - counted).Seconds() * rate * DefaultIORate)
+							} else {
+								used.CPU = time.Duration(float64(now-counted) * rate * DefaultCPURate)
+							}
+							counted = now
 							return used, true
 						}
 					})
@@ -61,20 +83,46 @@ func TestWorkIsLookedFor(t *testing.T) {
 				if !errors.Is(err, timeout.ErrIdle) || took < tt.earliest || took > tt.latest {
 					t.Errorf("%v after %v; want %v to %v", err, took, tt.earliest, tt.latest)
 				}
-				if looks < tt.leastLooks || looks > tt.mostLooks {
-					t.Errorf("%d looks; want %d to %d", looks, tt.leastLooks, tt.mostLooks)
+				if n := int(looks.Load()); n < tt.leastLooks || n > tt.mostLooks {
+					t.Errorf("%d looks; want %d to %d", n, tt.leastLooks, tt.mostLooks)
 				}
 			})
 		})
 	}
 	if err := timeout.Run(t.Context(), func(ctx context.Context) error {
-		if w := startWatch(ctx, Activity{CPU: true}, nil); w != nil {
+		if w := startWatches(ctx, Activity{CPU: true}, nil); w != nil {
 			t.Error("looks without an idle limit")
 		}
 		return nil
 	}, timeout.Config{Total: time.Hour}); err != nil {
 		t.Error(err)
 	}
+}
+
+// What watches beat for is no output, and does not hide any.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+			s := &silence{cell: pulse.Of(ctx)}
+			for i, step := range []struct {
+				beat func()
+				want time.Duration // the last output
+			}{
+				{func() {}, 0},
+				{func() { heartbeat.Beat(ctx) }, time.Second},
+				{s.beat, time.Second},
+				{s.beat, time.Second},
+				{func() { heartbeat.Beat(ctx) }, 4 * time.Second},
+				{func() { heartbeat.Beat(ctx); time.Sleep(time.Second); s.beat() }, 5 * time.Second},
+			} {
+				if step.beat(); s.began() != step.want {
+					t.Errorf("%d: %v, want %v", i, s.began(), step.want)
+				}
+				time.Sleep(time.Second)
+			}
+			return nil
+		}, timeout.Config{Idle: time.Minute})
+	})
 }
 
 // SPEC 3.16, of a process: time in which it could have worked and got no processor is not

@@ -20,7 +20,7 @@ func CanMeter(io bool) error {
 	return nil
 }
 
-// A meter is what a linuxTree had used when it was last looked at.
+// A meter is what a linuxTree had used of one kind when it was last looked at.
 //
 // The control group counts the processor time of all that is or was in it. It counts bytes
 // too, if its parent has enabled that, which is rare: so these come from the members, and
@@ -28,7 +28,7 @@ func CanMeter(io bool) error {
 // members.
 type meter struct {
 	tree    *linuxTree
-	io      bool
+	io      bool // bytes, and not processor time
 	reader  procReader
 	members map[procKey]spent
 	looked  time.Time     // when
@@ -44,14 +44,17 @@ func (t *linuxTree) Meter(io bool) Meter { return (&meter{tree: t, io: io, looke
 
 func (m *meter) look() (used Usage, ok bool) {
 	c := m.tree.cgroup
-	var cpu time.Duration
 	counted := false // by the control group
-	if c != nil {
-		cpu, counted = c.cpuTime()
+	if c != nil && !m.io {
+		var cpu time.Duration
+		if cpu, counted = c.cpuTime(); counted {
+			used.CPU = max(cpu-m.cpu, 0)
+			m.cpu = cpu
+		}
 	}
-	if !counted || m.io {
+	if !counted {
 		now := m.membersNow()
-		if len(now) == 0 && !counted {
+		if len(now) == 0 {
 			return used, false
 		}
 		used = growth(m.members, now)
@@ -62,22 +65,20 @@ func (m *meter) look() (used Usage, ok bool) {
 	}
 	looked := m.looked
 	m.looked = time.Now()
-	if c != nil {
-		if starved, ok := c.starvedTime(); ok {
-			used.Starved = share(starved-m.starved, m.looked.Sub(looked))
-			m.starved = starved
-		}
+	if c == nil {
+		return used, true
 	}
-	if counted {
-		used.CPU = max(cpu-m.cpu, 0)
-		m.cpu = cpu
+	if starved, ok := c.starvedTime(); ok {
+		used.Starved = share(starved-m.starved, m.looked.Sub(looked))
+		m.starved = starved
 	}
-	if bytes, ok := uint64(0), false; c != nil && m.io {
-		if bytes, ok = c.ioBytes(); ok && bytes > m.bytes {
-			// The two overlap: what is read from a disk is read by a process, as a rule.
-			used.IO = max(used.IO, bytes-m.bytes)
-			m.bytes = bytes
-		}
+	if !m.io {
+		return used, true
+	}
+	if bytes, ok := c.ioBytes(); ok && bytes > m.bytes {
+		// The two overlap: what is read from a disk is read by a process, as a rule.
+		used.IO = max(used.IO, bytes-m.bytes)
+		m.bytes = bytes
 	}
 	return used, true
 }
@@ -133,9 +134,14 @@ func (t *linuxTree) list(all []proc) (members []proc) {
 }
 
 func (m *meter) spentBy(p *proc) spent {
-	s := spent{parent: p.ppid, children: ticks(p.children), at: time.Now()}
+	s := spent{parent: p.ppid, at: time.Now()}
+	if !m.io {
+		s.children = ticks(p.children)
+	}
 	if m.tree.helper == nil || p.pid != m.tree.pid { // what the helper itself does is not the command's work
-		s.own = p.cpuTime()
+		if !m.io {
+			s.own = p.cpuTime()
+		}
 		if m.tree.cgroup == nil {
 			s.waited = m.reader.waited(p.pid)
 		}

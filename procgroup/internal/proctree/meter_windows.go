@@ -19,9 +19,10 @@ func (t *jobTree) Meter(io bool) Meter {
 		if !ok {
 			return used, false
 		}
-		used.CPU = max(now.CPU-last.CPU, 0)
 		if io {
 			used.IO = now.IO - min(last.IO, now.IO)
+		} else {
+			used.CPU = max(now.CPU-last.CPU, 0)
 		}
 		last = now
 		return used, true

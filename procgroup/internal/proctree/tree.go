@@ -46,8 +46,9 @@ type Tree interface {
 	Ask(sig syscall.Signal) bool
 	// Alive reports whether anything is left that is not a zombie. The leader has ended.
 	Alive() bool
-	// Meter returns what tells how much the tree works. It and what it returns may be called
-	// at any time before Kill and Release.
+	// Meter returns what tells how much processor time the tree uses, or, with io, how many bytes
+	// it reads and writes. It and what it returns may be called at any time before Kill and
+	// Release.
 	Meter(io bool) Meter
 	// Snapshot lists what is there, zombies included, in no order. Once until has come it
 	// looks at no more processes than some first ones, and reports that there may be more. It
@@ -69,13 +70,13 @@ type Tree interface {
 
 // A Meter returns what the tree has used since it was last asked; the first time, since the
 // start. It is not ok where nothing can be read now; the next call then covers that, too. It
-// is for one goroutine at a time.
+// is for one goroutine at a time; several of one tree may be called at the same time.
 type Meter func() (used Usage, ok bool)
 
 // A Usage is what processes have used.
 type Usage struct {
 	CPU time.Duration
-	IO  uint64 // bytes read and written; 0 unless the Meter was asked for it
+	IO  uint64 // bytes read and written
 	// Starved is for which part of the time, 0 to 1, the process that was worst off could have
 	// run and got no processor.
 	Starved float64

@@ -1,0 +1,172 @@
+package procgroup
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+)
+
+// looksPerLimit is how often per idle limit work is looked at. A look falls on the next
+// instant of a grid that is half a step away: so the first one of a silence is 1½ steps
+// after its beginning at the latest, which is the quarter that WithActivity promises.
+const looksPerLimit = 6
+
+// A workWatch looks at work of one kind of a tree while there is no output.
+//
+// It looks at the instants of a grid that all watches with the same idle limit share, so
+// that their looks at /proc are one. Where the limit falls due and the last look on the grid
+// was not in time, for the machine is busy, the engine asks for one more.
+type workWatch struct {
+	activity Activity // with one kind of work
+	silence  *silence
+	cell     *pulse.Cell // that of the command's execution
+	step     time.Duration
+	meter    proctree.Meter
+	probe    *pulse.Probe
+
+	over   atomic.Bool
+	next   atomic.Bool   // somebody waits for the turn, to look
+	turn   chan struct{} // held during a look, and while the timer is set; guards what follows
+	timer  pulse.Timer
+	looked time.Duration // when meter was last asked
+}
+
+// watches are those of one tree, one for each kind of work: bytes of a process are read by a
+// thread that may be without a processor for seconds on a busy machine, and who uses processor
+// time is not to be taken for idle because of that.
+type watches []*workWatch
+
+// watchWork begins to look at the work of the tree, if that is wanted. ctx is the command's
+// execution's.
+func (p *Process) watchWork(ctx context.Context) {
+	p.work = startWatches(ctx, p.activity, p.tree.Meter)
+}
+
+// startWatches returns none where there is nothing to look for.
+func startWatches(ctx context.Context, a Activity, meter func(io bool) proctree.Meter) (all watches) {
+	cell := pulse.Of(ctx)
+	idle := cell.SmallestIdle()
+	if idle == 0 {
+		return nil
+	}
+	silence := &silence{cell: cell}
+	for _, kind := range []Activity{{CPU: a.CPU, CPURate: a.CPURate}, {IO: a.IO, IORate: a.IORate}} {
+		if !kind.wanted() {
+			continue
+		}
+		w := &workWatch{activity: kind, silence: silence, cell: cell, step: max(idle/looksPerLimit, time.Millisecond), meter: meter(kind.IO), turn: make(chan struct{}, 1)}
+		all = append(all, w)
+		w.start()
+	}
+	return all
+}
+
+// stop returns when no look is under way, and none will be.
+func (all watches) stop() {
+	for _, w := range all {
+		w.over.Store(true) // before its turn: a look that waits for its own has nothing to do then
+	}
+	for _, w := range all {
+		w.stop()
+	}
+}
+
+// take waits for the turn, and returns what gives it back.
+func (w *workWatch) take() (giveBack func()) {
+	w.turn <- struct{}{}
+	return func() { <-w.turn }
+}
+
+func (w *workWatch) start() {
+	defer w.take()()
+	w.timer = pulse.AfterFunc(w.cell.Clock(), w.untilNext(), w.onGrid)
+	w.probe = w.cell.Probe(w.step/2, w.look)
+}
+
+func (w *workWatch) stop() {
+	defer w.take()()
+	w.timer.Stop()
+	w.probe.Close()
+}
+
+func (w *workWatch) onGrid() {
+	w.look()
+	defer w.take()()
+	if !w.over.Load() {
+		w.timer.Reset(w.untilNext())
+	}
+}
+
+func (w *workWatch) look() {
+	if w.next.Swap(true) {
+		return // there will be one that begins after this
+	}
+	giveBack := w.take()
+	defer giveBack()
+	w.next.Store(false)
+	if w.over.Load() {
+		return
+	}
+	w.probe.Begin()
+	defer w.probe.End()
+	now := w.cell.Now()
+	in := now - max(w.silence.began(), w.looked)
+	if in < w.step/2 {
+		return // too short for a rate
+	}
+	// Work before the last output may be among what was used. It counts all the same: as it
+	// cannot be told from what came after, the tree gets the benefit.
+	if used, ok := w.meter(); ok {
+		if w.activity.enough(used, in) {
+			w.silence.beat()
+		}
+		w.looked = now
+	}
+}
+
+// untilNext is the time to the next instant of the grid, at least half a step.
+func (w *workWatch) untilNext() time.Duration {
+	now := pulse.Now(w.cell.Clock()).Round(0)
+	left := w.step - now.Sub(now.Truncate(w.step))
+	if left < w.step/2 {
+		left += w.step
+	}
+	return left
+}
+
+// A silence tells the output of a tree from what its watches beat for. To one of them a beat of
+// the other must not be output: it would leave out the look that is due then, and what it finds
+// later would count later than a step after it was done.
+type silence struct {
+	cell *pulse.Cell
+
+	mu           sync.Mutex
+	output, work time.Duration // instants of the last beats
+}
+
+// began is when there was output last, or another sign of life that is none of the watches'.
+func (s *silence) began() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.note()
+}
+
+// beat is for work.
+func (s *silence) beat() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note()
+	s.cell.Beat()
+	s.work = s.cell.Last()
+}
+
+func (s *silence) note() time.Duration {
+	if last := s.cell.Last(); last != s.work {
+		s.output = last
+	}
+	return s.output
+}
