@@ -155,7 +155,7 @@ func TestActivityOutsideTheGroup(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 		defer cancel()
 		r, err := procgroup.Run(ctx, exec.Command("sh", "-c", "setsid sh -c 'while :; do :; done' & exec sleep 120"), containment,
-			procgroup.WithActivity(procgroup.Activity{CPU: true}), procgroup.WithLimits(timeout.Config{Idle: 3 * time.Second}),
+			procgroup.WithActivity(procgroup.Activity{CPU: true, IO: true}), procgroup.WithLimits(timeout.Config{Idle: 3 * time.Second}),
 			procgroup.WithKillGrace(0))
 		if r == nil || r.Reason != procgroup.TotalTimeout {
 			t.Errorf("%v, %+v", err, r)
@@ -170,7 +170,7 @@ func TestActivityBeatsForTheExecutionAround(t *testing.T) {
 	var r *procgroup.Result
 	err := timeout.Run(t.Context(), func(ctx context.Context) (err error) {
 		r, err = procgroup.Run(ctx, exec.Command("sh", "-c", "while :; do :; done"),
-			procgroup.WithActivity(procgroup.Activity{CPU: true}), procgroup.WithKillGrace(0))
+			procgroup.WithActivity(procgroup.Activity{CPU: true, IO: true}), procgroup.WithKillGrace(0))
 		return err
 	}, timeout.Config{Idle: 3 * time.Second, Total: 6 * time.Second})
 	if !errors.Is(err, timeout.ErrTotal) || r.Reason != procgroup.TotalTimeout {

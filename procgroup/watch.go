@@ -18,7 +18,7 @@ const looksPerLimit = 6
 // A workWatch looks at work of one kind of a tree while there is no output.
 //
 // It looks at the instants of a grid that all watches with the same idle limit share, so
-// that their looks at /proc are one. Where the limit falls due and the last look on the grid
+// that a look at all processes is one for them. Where the limit falls due and the last look on the grid
 // was not in time, for the machine is busy, the engine asks for one more.
 type workWatch struct {
 	activity Activity // with one kind of work
@@ -32,12 +32,13 @@ type workWatch struct {
 	next   atomic.Bool   // somebody waits for the turn, to look
 	turn   chan struct{} // held during a look, and while the timer is set; guards what follows
 	timer  pulse.Timer
-	looked time.Duration // when meter was last asked
+	looked time.Duration // when the last look began in which meter could tell ...
+	read   time.Duration // ... and when it had told
 }
 
-// watches are those of one tree, one for each kind of work: bytes of a process are read by a
-// thread that may be without a processor for seconds on a busy machine, and who uses processor
-// time is not to be taken for idle because of that.
+// watches are those of one tree, one for each kind of work: the bytes of processes are read by a
+// thread of its own, which may be without a processor for seconds on a busy machine, and who uses
+// processor time is not to be taken for idle because of that.
 type watches []*workWatch
 
 // watchWork begins to look at the work of the tree, if that is wanted. ctx is the command's
@@ -113,19 +114,22 @@ func (w *workWatch) look() {
 	}
 	w.probe.Begin()
 	defer w.probe.End()
-	now := w.cell.Now()
-	in := now - max(w.silence.began(), w.looked)
-	if in < w.step/2 {
+	now, output := w.cell.Now(), w.silence.began()
+	if now-max(output, w.looked) < w.step/2 {
 		return // too short for a rate
 	}
-	// Work before the last output may be among what was used. It counts all the same: as it
-	// cannot be told from what came after, the tree gets the benefit.
-	if used, ok := w.meter(); ok {
-		if w.activity.enough(used, in) {
-			w.silence.beat()
-		}
-		w.looked = now
+	used, ok := w.meter()
+	if !ok {
+		return
 	}
+	// Work before the last output may be among what was used. It counts all the same: as it
+	// cannot be told from what came after, the tree gets the benefit. After a look that took its
+	// time the next one may follow at once: such a moment is no measure of a rate either.
+	read := w.cell.Now()
+	if w.activity.enough(used, max(read-max(output, w.read), w.step/2)) {
+		w.silence.beat()
+	}
+	w.looked, w.read = now, read
 }
 
 // untilNext is the time to the next instant of the grid, at least half a step.
@@ -138,9 +142,9 @@ func (w *workWatch) untilNext() time.Duration {
 	return left
 }
 
-// A silence tells the output of a tree from what its watches beat for. To one of them a beat of
-// the other must not be output: it would leave out the look that is due then, and what it finds
-// later would count later than a step after it was done.
+// A silence tells the output of a tree from what its watches beat for. A watch that took a beat of
+// the other one for output would leave out the look that is due then, and what it finds by the next
+// would count too late.
 type silence struct {
 	cell *pulse.Cell
 
@@ -148,7 +152,7 @@ type silence struct {
 	output, work time.Duration // instants of the last beats
 }
 
-// began is when there was output last, or another sign of life that is none of the watches'.
+// began is when there was output last, or another sign of life that is none of these watches'.
 func (s *silence) began() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

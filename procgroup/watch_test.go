@@ -19,7 +19,7 @@ import (
 // later at the latest, where looks take no time. The tree is a fake here, so that the clock can be one.
 func TestWorkIsLookedFor(t *testing.T) {
 	const idle, both = 12 * time.Second, 60100 * time.Millisecond
-	const rate = 25 // of the least: what works for 100 ms counts for a look, and a look for less than a minute
+	const rate = 25 // of the least: 100 ms of work are enough for a look of 2 s, and 2 s are not for one of a minute
 	for name, tt := range map[string]struct {
 		output, work          time.Duration // until then, every 100 ms; all the time
 		takes                 time.Duration // a look
@@ -99,7 +99,56 @@ func TestWorkIsLookedFor(t *testing.T) {
 	}
 }
 
-// What watches beat for is no output, and does not hide any.
+// On a busy machine some looks take their time, and others do not. Use is told when a look is over:
+// so what hardly reaches the rate counts by the next look too, and what polls does not.
+func TestRateOfSlowLooks(t *testing.T) {
+	const idle = 12 * time.Second
+	everyOther := func(look int) time.Duration { return time.Duration(look%2) * 3 * time.Second }
+	for name, tt := range map[string]struct {
+		takes            func(look int) time.Duration // from 1 on
+		uses             func(since time.Duration) time.Duration
+		earliest, latest time.Duration // of the idle timeout
+	}{
+		"enough until 66 s": {everyOther, func(since time.Duration) time.Duration { return min(since, 66*time.Second) * 12 / 1000 },
+			66*time.Second + idle, 66*time.Second + idle},
+		"not enough": {everyOther, func(since time.Duration) time.Duration { return since * 9 / 1000 }, idle, idle + idle/4},
+		// The look from 6 s to 11.8 s is too old for the limit that falls due at 12 s.
+		"not enough, but for a moment": {func(look int) time.Duration {
+			if look == 3 {
+				return 5800 * time.Millisecond
+			}
+			return 0
+		},
+			func(since time.Duration) time.Duration { return since.Truncate(time.Second) * 9 / 1000 }, idle, idle + idle/4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun, looks := time.Now(), 0
+				var counted, took time.Duration
+				err := timeout.Run(t.Context(), func(ctx context.Context) error {
+					w := startWatches(ctx, Activity{CPU: true, CPURate: 0.01}, func(bool) proctree.Meter {
+						return func() (used proctree.Usage, ok bool) {
+							looks++
+							time.Sleep(tt.takes(looks))
+							now := tt.uses(time.Since(begun))
+							used.CPU, counted = now-counted, now
+							return used, true
+						}
+					})
+					defer w.stop()
+					<-ctx.Done()
+					took = time.Since(begun)
+					return nil
+				}, timeout.Config{Idle: idle, Total: time.Hour, Grace: time.Hour})
+				if !errors.Is(err, timeout.ErrIdle) || took < tt.earliest || took > tt.latest {
+					t.Errorf("%v after %v; want %v to %v", err, took, tt.earliest, tt.latest)
+				}
+			})
+		})
+	}
+}
+
+// What watches beat for is no output, and the output before it is not forgotten.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_ = timeout.Run(t.Context(), func(ctx context.Context) error {

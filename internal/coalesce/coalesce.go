@@ -17,6 +17,7 @@ import (
 // channel there ties testing/synctest bubbles together.
 type Call[T any] struct {
 	attempts atomic.Uint64 // how many have begun
+	under    atomic.Uint64 // the attempt that is under way, or 0
 	waiting  atomic.Int64  // how many callers are in Do
 
 	mu     sync.Mutex
@@ -32,7 +33,22 @@ type Call[T any] struct {
 // shared: the next caller asks its own f. Calls of f do not overlap.
 func (c *Call[T]) Do(f func() (T, bool)) (result T, fresh bool) {
 	c.waiting.Add(1) // before attempts is read: what is newer than that is kept for us
+	return c.after(c.attempts.Load(), f)
+}
+
+// Join is Do for who looks again later: it shares the call that is under way, too, and does
+// not wait for a second one.
+func (c *Call[T]) Join(f func() (T, bool)) (result T, fresh bool) {
+	c.waiting.Add(1)
 	before := c.attempts.Load()
+	if before > 0 && c.under.Load() == before {
+		before--
+	}
+	return c.after(before, f)
+}
+
+// after returns a result of an attempt after before. The caller is among those who wait.
+func (c *Call[T]) after(before uint64, f func() (T, bool)) (result T, fresh bool) {
 	c.mu.Lock()
 	defer func() {
 		if c.waiting.Add(-1) == 0 {
@@ -45,6 +61,8 @@ func (c *Call[T]) Do(f func() (T, bool)) (result T, fresh bool) {
 		return c.last, true
 	}
 	attempt := c.attempts.Add(1)
+	c.under.Store(attempt)
+	defer c.under.Store(0)
 	result, fresh = f()
 	if fresh {
 		c.newest, c.last = attempt, result

@@ -61,6 +61,49 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// Who joins shares the call that is under way; where it declines, they make their own, and what was
+// over before they came is none of theirs.
+func TestJoin(t *testing.T) {
+	for name, answers := range map[string]bool{"it answers": true, "it declines": false} {
+		t.Run(name, func(t *testing.T) {
+			var c Call[int]
+			c.Do(func() (int, bool) { return 1, true })
+			var calls atomic.Int32
+			calls.Store(1)
+			under, proceed := make(chan struct{}), make(chan struct{})
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				v, fresh := c.Join(func() (int, bool) {
+					close(under)
+					<-proceed
+					return int(calls.Add(1)), answers
+				})
+				if v != 2 || fresh != answers {
+					t.Errorf("the first: %d, fresh %v", v, fresh)
+				}
+			})
+			<-under
+			want := 2
+			if !answers {
+				want = 3
+			}
+			for range 50 {
+				wg.Go(func() {
+					if v, fresh := c.Join(func() (int, bool) { return int(calls.Add(1)), true }); v != want || !fresh {
+						t.Errorf("%d, fresh %v, want %d", v, fresh, want)
+					}
+				})
+			}
+			inDo(t, &c, 51)
+			close(proceed)
+			wg.Wait()
+			if v, fresh := c.Join(func() (int, bool) { return 7, true }); v != 7 || !fresh {
+				t.Errorf("afterwards %d, fresh %v: an old result was shared", v, fresh)
+			}
+		})
+	}
+}
+
 // What one declines is asked of the next; what one has is not asked again.
 func TestDeclined(t *testing.T) {
 	var c Call[int]

@@ -42,7 +42,7 @@ func taskPolicy() *timeout.Policy {
 			"stopped": {Config: timeout.Config{Total: 100 * ms, Grace: patience}, Soft: -1},
 			"asks":    {Config: limits, Soft: -1},
 			"elicits": {Config: limits, Soft: -1},
-			"later":   {Config: limits, Soft: 30 * ms},
+			"later":   {Config: limits, Soft: time.Second},
 		},
 	}
 }
@@ -94,10 +94,10 @@ func newTaskServer(t *testing.T, opts ...mcpgo.Option) *taskServer {
 		return mcp.NewToolResultText(fmt.Sprint(a.Action, " ", a.Content, " ", r.Params.RequestState)), nil
 	}
 	add("asks", ask)
-	// Asks at once, and takes its time with the answer.
+	// Asks at once, which on a busy machine may take a while, and takes its time with the answer.
 	add("later", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if len(r.Params.InputResponses) > 0 {
-			time.Sleep(100 * ms)
+			time.Sleep(1500 * ms)
 		}
 		return ask(ctx, r)
 	})

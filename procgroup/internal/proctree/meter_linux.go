@@ -44,43 +44,59 @@ func (t *linuxTree) Meter(io bool) Meter { return (&meter{tree: t, io: io, looke
 
 func (m *meter) look() (used Usage, ok bool) {
 	c := m.tree.cgroup
-	counted := false // by the control group
-	if c != nil && !m.io {
-		var cpu time.Duration
-		if cpu, counted = c.cpuTime(); counted {
-			used.CPU = max(cpu-m.cpu, 0)
-			m.cpu = cpu
-		}
+	switch {
+	case c == nil:
+		used, ok = m.byMembers()
+	case m.io:
+		used, ok = m.bytesIn(c)
+	default:
+		used, ok = m.timeIn(c)
 	}
-	if !counted {
-		now := m.membersNow()
-		if len(now) == 0 {
-			return used, false
-		}
-		used = growth(m.members, now)
-		if c == nil {
-			used.Starved = starved(m.members, now, m.looked)
-		}
-		m.members = now
+	if !ok {
+		return used, false
 	}
 	looked := m.looked
 	m.looked = time.Now()
-	if c == nil {
-		return used, true
+	if c != nil {
+		if starved, ok := c.starvedTime(); ok {
+			used.Starved = share(starved-m.starved, m.looked.Sub(looked))
+			m.starved = starved
+		}
 	}
-	if starved, ok := c.starvedTime(); ok {
-		used.Starved = share(starved-m.starved, m.looked.Sub(looked))
-		m.starved = starved
+	return used, true
+}
+
+// byMembers is not ok where none is seen.
+func (m *meter) byMembers() (used Usage, ok bool) {
+	now := m.membersNow()
+	if len(now) == 0 {
+		return used, false
 	}
-	if !m.io {
-		return used, true
+	used = growth(m.members, now)
+	used.Starved = starved(m.members, now, m.looked)
+	m.members = now
+	return used, true
+}
+
+func (m *meter) timeIn(c *cgroup) (used Usage, ok bool) {
+	cpu, ok := c.cpuTime()
+	if !ok {
+		return m.byMembers()
 	}
-	if bytes, ok := c.ioBytes(); ok && bytes > m.bytes {
+	used.CPU = max(cpu-m.cpu, 0)
+	m.cpu = cpu
+	return used, true
+}
+
+func (m *meter) bytesIn(c *cgroup) (used Usage, ok bool) {
+	used, ok = m.byMembers()
+	bytes, counted := c.ioBytes()
+	if counted && bytes > m.bytes {
 		// The two overlap: what is read from a disk is read by a process, as a rule.
 		used.IO = max(used.IO, bytes-m.bytes)
 		m.bytes = bytes
 	}
-	return used, true
+	return used, ok || counted
 }
 
 // membersNow is what each member has used. Zombies are members: what they have used is not
@@ -106,12 +122,13 @@ func (m *meter) membersNow() map[procKey]spent {
 	return now
 }
 
-// look lists all processes, with what it takes to tell the members.
+// look lists all processes, with what it takes to tell the members. All meters that are asked at the
+// same time share it: a process that it has missed is seen, and counted, the next time.
 func (t *linuxTree) look() []proc {
 	if t.byCookie() {
 		return recall()
 	}
-	return list()
+	return listNow()
 }
 
 // byCookie reports whether the members are told by their environments too.

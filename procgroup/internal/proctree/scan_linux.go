@@ -32,6 +32,12 @@ func list() []proc {
 	return all
 }
 
+// listNow is list, which may have begun before the call.
+func listNow() []proc {
+	all, _ := lists.Join(func() ([]proc, bool) { return readStatuses(), true })
+	return all
+}
+
 var hostStarted atomic.Uint64
 
 // hostStart is when this process began: nothing that it has started is older. It is 0
