@@ -17,8 +17,8 @@ const looksPerLimit = 6
 
 // A workWatch looks at work of one kind of a tree while there is no output.
 //
-// It looks at the instants of a grid that all watches with the same idle limit share, so
-// that a look at all processes is one for them. Where the limit falls due and the last look on the grid
+// It looks at the instants of a grid that all watches with the same idle limit have in common,
+// so that they share a look at all processes. Where the limit falls due and the last look on the grid
 // was not in time, for the machine is busy, the engine asks for one more.
 type workWatch struct {
 	activity Activity // with one kind of work
@@ -36,8 +36,8 @@ type workWatch struct {
 	read   time.Duration // ... and when it had told
 }
 
-// watches are those of one tree, one for each kind of work: the bytes of processes are read by a
-// thread of its own, which may be without a processor for seconds on a busy machine, and who uses
+// watches are those of one tree, one for each kind of work: bytes of processes are read by
+// threads of their own, which may be without a processor for seconds on a busy machine, and who uses
 // processor time is not to be taken for idle because of that.
 type watches []*workWatch
 
@@ -123,10 +123,15 @@ func (w *workWatch) look() {
 		return
 	}
 	// Work before the last output may be among what was used. It counts all the same: as it
-	// cannot be told from what came after, the tree gets the benefit. After a look that took its
-	// time the next one may follow at once: such a moment is no measure of a rate either.
+	// cannot be told from what came after, the tree gets the benefit.
 	read := w.cell.Now()
-	if w.activity.enough(used, max(read-max(output, w.read), w.step/2)) {
+	in, least := read-max(output, w.read), w.step/2
+	if in < least {
+		// After a look that took its time another may follow at once: that is too short, too.
+		used.Starved *= float64(in) / float64(least)
+		in = least
+	}
+	if w.activity.enough(used, in) {
 		w.silence.beat()
 	}
 	w.looked, w.read = now, read

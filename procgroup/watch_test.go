@@ -107,11 +107,12 @@ func TestRateOfSlowLooks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		takes            func(look int) time.Duration // from 1 on
 		uses             func(since time.Duration) time.Duration
+		starved          int           // a look in which it got no processor
 		earliest, latest time.Duration // of the idle timeout
 	}{
-		"enough until 66 s": {everyOther, func(since time.Duration) time.Duration { return min(since, 66*time.Second) * 12 / 1000 },
+		"enough until 66 s": {everyOther, func(since time.Duration) time.Duration { return min(since, 66*time.Second) * 12 / 1000 }, 0,
 			66*time.Second + idle, 66*time.Second + idle},
-		"not enough": {everyOther, func(since time.Duration) time.Duration { return since * 9 / 1000 }, idle, idle + idle/4},
+		"not enough": {everyOther, func(since time.Duration) time.Duration { return since * 9 / 1000 }, 0, idle, idle + idle/4},
 		// The look from 6 s to 11.8 s is too old for the limit that falls due at 12 s.
 		"not enough, but for a moment": {func(look int) time.Duration {
 			if look == 3 {
@@ -119,7 +120,7 @@ func TestRateOfSlowLooks(t *testing.T) {
 			}
 			return 0
 		},
-			func(since time.Duration) time.Duration { return since.Truncate(time.Second) * 9 / 1000 }, idle, idle + idle/4},
+			func(since time.Duration) time.Duration { return since.Truncate(time.Second) * 7 / 1000 }, 4, idle, idle + idle/4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -132,6 +133,9 @@ func TestRateOfSlowLooks(t *testing.T) {
 							time.Sleep(tt.takes(looks))
 							now := tt.uses(time.Since(begun))
 							used.CPU, counted = now-counted, now
+							if looks == tt.starved {
+								used.Starved = 1
+							}
 							return used, true
 						}
 					})

@@ -5,24 +5,32 @@ package coalesce
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A Call is such a call. The zero Call is ready to use, by any number of goroutines.
 //
 // It differs from a singleflight in what is shared. Whoever finds a call under way does
 // not join it, since it may have passed what they want to see, but waits for it to end;
-// then one of all who wait makes the next call, and the others share that.
+// then one of all who wait makes the next call, and the others share that. Join is for who
+// is content with one that has hardly begun.
 //
 // They wait for a mutex, and not on a channel: a Call is meant to be a global, and a
 // channel there ties testing/synctest bubbles together.
 type Call[T any] struct {
 	attempts atomic.Uint64 // how many have begun
-	under    atomic.Uint64 // the attempt that is under way, or 0
-	waiting  atomic.Int64  // how many callers are in Do
+	under    atomic.Pointer[attempt]
+	waiting  atomic.Int64 // how many callers are in Do and Join
 
 	mu     sync.Mutex
 	newest uint64 // the attempt that brought last
 	last   T      // zero when nobody waits, so that it can be collected
+}
+
+// An attempt is one that is under way.
+type attempt struct {
+	number uint64
+	begun  time.Time
 }
 
 // Do returns a result of f that is fresh: f was called after Do was, here or for another
@@ -36,12 +44,12 @@ func (c *Call[T]) Do(f func() (T, bool)) (result T, fresh bool) {
 	return c.after(c.attempts.Load(), f)
 }
 
-// Join is Do for who looks again later: it shares the call that is under way, too, and does
-// not wait for a second one.
-func (c *Call[T]) Join(f func() (T, bool)) (result T, fresh bool) {
+// Join is Do, and shares a call that is under way, too, if it has begun at most slack before: for
+// callers that are woken at the same time, and none of which is the first.
+func (c *Call[T]) Join(slack time.Duration, f func() (T, bool)) (result T, fresh bool) {
 	c.waiting.Add(1)
-	before := c.attempts.Load()
-	if before > 0 && c.under.Load() == before {
+	now, before := time.Now(), c.attempts.Load()
+	if a := c.under.Load(); a != nil && a.number == before && now.Sub(a.begun) <= slack {
 		before--
 	}
 	return c.after(before, f)
@@ -60,12 +68,12 @@ func (c *Call[T]) after(before uint64, f func() (T, bool)) (result T, fresh bool
 	if c.newest > before {
 		return c.last, true
 	}
-	attempt := c.attempts.Add(1)
-	c.under.Store(attempt)
-	defer c.under.Store(0)
+	now := &attempt{c.attempts.Add(1), time.Now()}
+	c.under.Store(now)
+	defer c.under.Store(nil)
 	result, fresh = f()
 	if fresh {
-		c.newest, c.last = attempt, result
+		c.newest, c.last = now.number, result
 	}
 	return result, fresh
 }

@@ -61,43 +61,61 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// Who joins shares the call that is under way; where it declines, they make their own, and what was
-// over before they came is none of theirs.
+// Who joins shares the call that is under way, if it has begun late enough and does not decline, and
+// never one that was over before they came. Who does not join never shares it.
 func TestJoin(t *testing.T) {
-	for name, answers := range map[string]bool{"it answers": true, "it declines": false} {
+	for name, tt := range map[string]struct {
+		join            bool
+		slack           time.Duration
+		answers, shared bool
+	}{
+		"it answers":             {true, time.Hour, true, true},
+		"it declines":            {true, time.Hour, false, false},
+		"it has begun too early": {true, -1, true, false},
+		"they do not join":       {false, 0, true, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			var c Call[int]
 			c.Do(func() (int, bool) { return 1, true })
-			var calls atomic.Int32
+			var calls, shared atomic.Int32
 			calls.Store(1)
 			under, proceed := make(chan struct{}), make(chan struct{})
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				v, fresh := c.Join(func() (int, bool) {
+				v, fresh := c.Join(tt.slack, func() (int, bool) {
 					close(under)
 					<-proceed
-					return int(calls.Add(1)), answers
+					return int(calls.Add(1)), tt.answers
 				})
-				if v != 2 || fresh != answers {
+				if v != 2 || fresh != tt.answers {
 					t.Errorf("the first: %d, fresh %v", v, fresh)
 				}
 			})
 			<-under
-			want := 2
-			if !answers {
-				want = 3
-			}
+			next := func() (int, bool) { return int(calls.Add(1)), true }
 			for range 50 {
 				wg.Go(func() {
-					if v, fresh := c.Join(func() (int, bool) { return int(calls.Add(1)), true }); v != want || !fresh {
-						t.Errorf("%d, fresh %v, want %d", v, fresh, want)
+					do := c.Do
+					if tt.join {
+						do = func(f func() (int, bool)) (int, bool) { return c.Join(tt.slack, f) }
+					}
+					v, fresh := do(next)
+					if v < 2 || !fresh {
+						t.Errorf("%d, fresh %v", v, fresh)
+					}
+					if v == 2 {
+						shared.Add(1)
 					}
 				})
 			}
 			inDo(t, &c, 51)
 			close(proceed)
 			wg.Wait()
-			if v, fresh := c.Join(func() (int, bool) { return 7, true }); v != 7 || !fresh {
+			// All of them, but for some that have not looked yet whether there is one under way.
+			if got := shared.Load() > 0; got != tt.shared {
+				t.Errorf("%d have shared it, want any: %v", shared.Load(), tt.shared)
+			}
+			if v, fresh := c.Join(tt.slack, func() (int, bool) { return -7, true }); v != -7 || !fresh {
 				t.Errorf("afterwards %d, fresh %v: an old result was shared", v, fresh)
 			}
 		})

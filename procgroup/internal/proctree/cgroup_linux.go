@@ -155,11 +155,15 @@ func (c *cgroup) populated() bool {
 	return bytes.Contains(buf[:max(n, 0)], []byte("populated 1"))
 }
 
-// each calls fn for the processes in c and below.
-func (c *cgroup) each(fn func(pid int)) {
+// each calls fn for the processes in c and below, and reports whether it has seen all groups.
+func (c *cgroup) each(fn func(pid int)) (complete bool) {
 	const file = "cgroup.procs"
+	complete = true
 	in := func(path string) {
-		b, _ := os.ReadFile(path)
+		b, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) { // a group below may be removed
+			complete = false
+		}
 		for line := range bytes.Lines(b) {
 			if pid := int(number(bytes.TrimSpace(line))); pid > 0 {
 				fn(pid)
@@ -169,14 +173,18 @@ func (c *cgroup) each(fn func(pid int)) {
 	var st unix.Stat_t
 	if unix.Fstat(c.fd, &st) == nil && st.Nlink == 2 { // no groups below; a directory has dozens of files
 		in(filepath.Join(c.dir, file))
-		return
+		return complete
 	}
 	_ = filepath.WalkDir(c.dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.Name() == file {
+		switch {
+		case err == nil && d.Name() == file:
 			in(path)
+		case err != nil && !errors.Is(err, unix.ENOENT):
+			complete = false
 		}
 		return nil
 	})
+	return complete
 }
 
 func (c *cgroup) pids() (all []int) {

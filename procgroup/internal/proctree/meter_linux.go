@@ -55,18 +55,17 @@ func (m *meter) look() (used Usage, ok bool) {
 	if !ok {
 		return used, false
 	}
-	looked := m.looked
-	m.looked = time.Now()
-	if c != nil {
-		if starved, ok := c.starvedTime(); ok {
-			used.Starved = share(starved-m.starved, m.looked.Sub(looked))
-			m.starved = starved
-		}
+	now := time.Now()
+	if c == nil {
+		m.looked = now
+	} else if starved, ok := c.starvedTime(); ok {
+		used.Starved = share(starved-m.starved, now.Sub(m.looked))
+		m.starved, m.looked = starved, now
 	}
 	return used, true
 }
 
-// byMembers is not ok where none is seen.
+// byMembers is not ok where none is seen, or the bytes of none.
 func (m *meter) byMembers() (used Usage, ok bool) {
 	now := m.membersNow()
 	if len(now) == 0 {
@@ -80,16 +79,17 @@ func (m *meter) byMembers() (used Usage, ok bool) {
 
 func (m *meter) timeIn(c *cgroup) (used Usage, ok bool) {
 	cpu, ok := c.cpuTime()
-	if !ok {
-		return m.byMembers()
+	if ok {
+		used.CPU = max(cpu-m.cpu, 0)
+		m.cpu = cpu
 	}
-	used.CPU = max(cpu-m.cpu, 0)
-	m.cpu = cpu
-	return used, true
+	return used, ok
 }
 
 func (m *meter) bytesIn(c *cgroup) (used Usage, ok bool) {
-	used, ok = m.byMembers()
+	if used, ok = m.byMembers(); !ok && m.members != nil {
+		return used, false // they were seen before
+	}
 	bytes, counted := c.ioBytes()
 	if counted && bytes > m.bytes {
 		// The two overlap: what is read from a disk is read by a process, as a rule.
@@ -99,36 +99,67 @@ func (m *meter) bytesIn(c *cgroup) (used Usage, ok bool) {
 	return used, ok || counted
 }
 
-// membersNow is what each member has used. Zombies are members: what they have used is not
-// their parent's yet.
+// membersNow is what each member has used. One that is not seen for want of descriptors has used what it
+// had: forgotten, it would have used all of it anew at the next look.
 func (m *meter) membersNow() map[procKey]spent {
-	t, now := m.tree, make(map[procKey]spent)
-	var members []proc
-	if t.cgroup == nil {
-		members = t.list(t.look())
-	} else {
-		t.cgroup.each(func(pid int) {
-			if p, ok := m.reader.get(pid); ok {
-				members = append(members, p)
-			}
-		})
-	}
+	now := make(map[procKey]spent)
+	members, complete := m.find()
 	for i := range members {
 		now[members[i].key()] = m.spentBy(&members[i])
 	}
-	if m.io {
-		m.addBytes(members, now)
+	if len(members) == 0 || m.io && !m.addBytes(members, now) {
+		return nil
+	}
+	for key, s := range m.members {
+		if _, there := now[key]; !there && !complete {
+			now[key] = s
+		}
 	}
 	return now
 }
 
-// look lists all processes, with what it takes to tell the members. All meters that are asked at the
-// same time share it: a process that it has missed is seen, and counted, the next time.
-func (t *linuxTree) look() []proc {
-	if t.byCookie() {
-		return recall()
+// find returns the members, zombies included: what they have used is not their parent's yet. It is not
+// complete where descriptors are short.
+func (m *meter) find() (members []proc, complete bool) {
+	t := m.tree
+	m.reader.short = false
+	if t.cgroup == nil {
+		var all []proc
+		all, complete = t.look()
+		for _, p := range t.list(all) {
+			// The list may be a second old: all that is told of a member is of the same moment.
+			if now, ok := m.reader.get(p.pid); ok && now.key() == p.key() {
+				members = append(members, now)
+			}
+		}
+		return members, complete && !m.reader.short
 	}
-	return listNow()
+	listed := make(map[procKey]bool)
+	complete = t.cgroup.each(func(pid int) {
+		if p, ok := m.reader.get(pid); ok {
+			members = append(members, p)
+			listed[p.key()] = true
+		}
+	})
+	for key := range m.members { // a control group does not list zombies
+		if listed[key] {
+			continue
+		}
+		if p, ok := m.reader.get(key.pid); ok && p.key() == key && p.dead() {
+			members = append(members, p)
+		}
+	}
+	return members, complete && !m.reader.short
+}
+
+// look lists all processes, with what it takes to tell the members. All meters that are asked at the
+// same time share it.
+func (t *linuxTree) look() (all []proc, complete bool) {
+	if t.byCookie() {
+		all = recall()
+		return all, all != nil
+	}
+	return listAll()
 }
 
 // byCookie reports whether the members are told by their environments too.
@@ -160,14 +191,18 @@ func (m *meter) spentBy(p *proc) spent {
 			s.own = p.cpuTime()
 		}
 		if m.tree.cgroup == nil {
-			s.waited = m.reader.waited(p.pid)
+			var ok bool
+			if s.waited, ok = m.reader.waited(p.pid); !ok {
+				before := m.members[p.key()]
+				s.waited, s.at = before.waited, before.at
+			}
 		}
 	}
 	return s
 }
 
-// addBytes adds what each of the members has read and written.
-func (m *meter) addBytes(members []proc, now map[procKey]spent) {
+// addBytes adds what each of the members has read and written, and reports whether that is known of any.
+func (m *meter) addBytes(members []proc, now map[procKey]spent) (any bool) {
 	type answer struct {
 		n  uint64
 		ok bool
@@ -182,8 +217,10 @@ func (m *meter) addBytes(members []proc, now map[procKey]spent) {
 		if s.bytes = a.n; !a.ok { // it ends, or may not be read, or takes too long
 			s.bytes, s.old = m.members[key].bytes, true
 		}
+		any = any || a.ok
 		now[key] = s
 	}
+	return any
 }
 
 // tick is the unit of times in /proc, on all systems that Go runs on.
@@ -271,14 +308,14 @@ func growth(before, now map[procKey]spent) (used Usage) {
 	return used
 }
 
-// waited is how long the main thread of a process has been ready to run and did not: 0 where
-// the kernel does not count that.
-func (r *procReader) waited(pid int) time.Duration {
+// waited is how long the main thread of a process has been ready to run and did not. It is not ok where
+// that cannot be read, or the kernel does not count it.
+func (r *procReader) waited(pid int) (d time.Duration, ok bool) {
 	var buf [64]byte
-	b, _ := r.read(pid, "/schedstat", buf[:], false)
+	b, err := r.read(pid, "/schedstat", buf[:], false)
 	_, rest, _ := bytes.Cut(b, []byte{' '})
 	word, _, _ := bytes.Cut(rest, []byte{' '})
-	return time.Duration(number(word))
+	return time.Duration(number(word)), err == nil
 }
 
 // starved is for which part of the time since the last look the worst off of the members

@@ -1,10 +1,19 @@
 package proctree
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // What ended between two looks counts once: its own was counted, and then is its parent's.
@@ -91,6 +100,155 @@ func TestStarved(t *testing.T) {
 	} {
 		if got := starved(before, tt.now, begun); got != tt.want {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// A look at a control group is not ok where what it needs cannot be read, and the next one then covers
+// that, too. The group is a directory with its files.
+func TestMeterOfGroup(t *testing.T) {
+	dir := t.TempDir()
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	self := strconv.Itoa(os.Getpid())
+	type files map[string]string
+	type answer struct {
+		Used Usage
+		OK   bool
+	}
+	for name, tt := range map[string]struct {
+		io    bool
+		looks []files
+		want  []answer
+	}{
+		"processor time": {false,
+			[]files{{"cpu.stat": "usage_usec 2000\nuser_usec 1\n"}, {}, {"cpu.stat": "usage_usec 5000\n"}},
+			[]answer{{Usage{CPU: 2 * time.Millisecond}, true}, {}, {Usage{CPU: 3 * time.Millisecond}, true}}},
+		"processor time of members is none of the group's": {false,
+			[]files{{"cgroup.procs": self}}, []answer{{}}},
+		"bytes, and no member is ever seen": {true,
+			[]files{{"io.stat": "8:0 rbytes=1 wbytes=2\n"}, {"io.stat": "8:0 rbytes=1 wbytes=2\n"}, {"io.stat": "8:0 rbytes=5 wbytes=2\n"}},
+			[]answer{{Usage{IO: 3}, true}, {OK: true}, {Usage{IO: 4}, true}}},
+		"nothing can be read": {true, []files{{}}, []answer{{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			look := (&linuxTree{cgroup: &cgroup{dir: dir, fd: fd}}).Meter(tt.io)
+			for i, files := range tt.looks {
+				for _, file := range []string{"cpu.stat", "io.stat", "cgroup.procs"} {
+					_ = os.Remove(filepath.Join(dir, file))
+					if text, ok := files[file]; ok {
+						if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				used, ok := look()
+				if diff := cmp.Diff(tt.want[i], answer{used, ok}); diff != "" {
+					t.Errorf("look %d: %s", i, diff)
+				}
+			}
+		})
+	}
+
+	// Members that were seen are to be seen: what they do meanwhile is counted later.
+	if err := CanMeter(true); err != nil {
+		t.Skip(err)
+	}
+	const much = 1 << 40
+	procs, stat := filepath.Join(dir, "cgroup.procs"), filepath.Join(dir, "io.stat")
+	look := (&linuxTree{cgroup: &cgroup{dir: dir, fd: fd}}).Meter(true)
+	seen := func() (used Usage, ok bool) {
+		for until := time.Now().Add(time.Minute); !ok && time.Now().Before(until); used, ok = look() {
+			// A busy machine may not read it in time.
+		}
+		return used, ok
+	}
+	if err := errors.Join(os.WriteFile(procs, []byte(self), 0o600), os.WriteFile(stat, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if used, ok := seen(); !ok || used.IO == 0 {
+		t.Errorf("this process: %+v, %v", used, ok)
+	}
+	if err := errors.Join(os.Remove(procs), os.WriteFile(stat, fmt.Append(nil, "8:0 rbytes=", much), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if used, ok := look(); ok {
+		t.Errorf("not seen any more: %+v", used)
+	}
+	if err := os.WriteFile(procs, []byte(self), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if used, ok := seen(); !ok || used.IO < much {
+		t.Errorf("seen again: %+v, %v", used, ok)
+	}
+}
+
+// The bytes of a member count once: not again as its parent's, when it has ended and a control group does
+// not list it any more, and not again as those of one that is new, when a list has lacked it for want of
+// descriptors.
+func TestMembersThatAreNotListed(t *testing.T) {
+	if err := CanMeter(true); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	const much = 64 << 20 // this process reads less meanwhile
+	child := exec.Command("sh", "-c", "head -c "+strconv.Itoa(much)+" /dev/zero >/dev/null; echo; read x; exit 0")
+	in, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	below := filepath.Join(dir, "below", "cgroup.procs")
+	listed := func(text string) func() error {
+		return func() error { return errors.Join(os.RemoveAll(below), os.WriteFile(below, []byte(text), 0o600)) }
+	}
+	pid := strconv.Itoa(child.Process.Pid)
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o600), os.Mkdir(filepath.Dir(below), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	look := (&linuxTree{cgroup: &cgroup{dir: dir, fd: fd}}).Meter(true)
+	for _, step := range []struct {
+		name        string
+		do          func() error
+		least, most uint64
+	}{
+		{"it has read", listed(pid), much, math.MaxUint64},
+		{"it cannot be seen", func() error { return errors.Join(os.Remove(below), os.Mkdir(below, 0o700)) }, 0, much / 2},
+		{"it is seen again", listed(pid), 0, much / 2},
+		{"it has ended", func() error {
+			var info unix.Siginfo
+			return errors.Join(in.Close(), unix.Waitid(unix.P_PID, child.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil), listed("")())
+		}, 0, much / 2},
+		{"it is waited for", child.Wait, 0, much / 2},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		used, ok := look()
+		for until := time.Now().Add(time.Minute); (!ok || used.IO < step.least) && time.Now().Before(until); { // a busy machine
+			var more Usage
+			more, ok = look()
+			used.IO += more.IO
+		}
+		if !ok || used.IO < step.least || used.IO > step.most {
+			t.Errorf("%s: %+v, %v; want %d to %d bytes", step.name, used, ok, step.least, step.most)
 		}
 	}
 }

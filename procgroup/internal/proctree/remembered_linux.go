@@ -15,10 +15,9 @@ type environment struct {
 var remembered map[environment]string
 
 // recall is scan for who wants members only: what was read before is not blank, hidden or late. nil
-// is that there was no descriptor or memory. It may have begun before the call. The list is others' too,
-// and must not be changed.
+// is that there was no descriptor or memory. The list is others' too, and must not be changed.
 func recall() []proc {
-	all, _ := recalls.Join(func() ([]proc, bool) { return readNew(), true })
+	all, _ := recalls.Join(together, func() ([]proc, bool) { return readNew(), true })
 	return all
 }
 

@@ -11,7 +11,20 @@ import (
 
 // These make commands that look at the same time share one look: 200 that end together must
 // not read all of /proc 200 times.
-var glances, scans, lists, recalls coalesce.Call[[]proc]
+var (
+	glances, scans, lists, recalls coalesce.Call[[]proc]
+	looks                          coalesce.Call[listing]
+)
+
+// together is how far apart looks at work may begin that share a list. The members in it are read when
+// each has it, so that it only lacks what has begun since.
+const together = 100 * time.Millisecond
+
+// A listing is a list of processes, and whether it has all of them.
+type listing struct {
+	all      []proc
+	complete bool
+}
 
 // scan lists the processes, with their environments. It has begun after the call. nil is that
 // /proc cannot be read. The list is others' too, and must not be changed.
@@ -32,10 +45,14 @@ func list() []proc {
 	return all
 }
 
-// listNow is list, which may have begun before the call.
-func listNow() []proc {
-	all, _ := lists.Join(func() ([]proc, bool) { return readStatuses(), true })
-	return all
+// listAll is list for who looks at work, and has to know whether it is complete.
+func listAll() (all []proc, complete bool) {
+	l, _ := looks.Join(together, func() (listing, bool) {
+		var r procReader
+		all, complete := r.each(allPids(), always)
+		return listing{all, complete}, true
+	})
+	return l.all, l.complete
 }
 
 var hostStarted atomic.Uint64
