@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -155,15 +156,20 @@ func (c *cgroup) populated() bool {
 	return bytes.Contains(buf[:max(n, 0)], []byte("populated 1"))
 }
 
-// each calls fn for the processes in c and below, and reports whether it has seen all groups.
+// each calls fn for the processes in c and below, and reports whether it has seen all groups, but for
+// those that are removed meanwhile, have threads and not processes, or may not be read.
 func (c *cgroup) each(fn func(pid int)) (complete bool) {
 	const file = "cgroup.procs"
 	complete = true
-	in := func(path string) {
-		b, err := os.ReadFile(path)
-		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) { // a group below may be removed
+	failed := func(err error) {
+		var no syscall.Errno
+		if errors.As(err, &no) && !slices.Contains([]syscall.Errno{unix.ENOENT, unix.ENODEV, unix.EOPNOTSUPP, unix.EACCES, unix.EPERM}, no) {
 			complete = false
 		}
+	}
+	in := func(path string) {
+		b, err := os.ReadFile(path)
+		failed(err)
 		for line := range bytes.Lines(b) {
 			if pid := int(number(bytes.TrimSpace(line))); pid > 0 {
 				fn(pid)
@@ -176,11 +182,8 @@ func (c *cgroup) each(fn func(pid int)) (complete bool) {
 		return complete
 	}
 	_ = filepath.WalkDir(c.dir, func(path string, d os.DirEntry, err error) error {
-		switch {
-		case err == nil && d.Name() == file:
+		if failed(err); err == nil && d.Name() == file {
 			in(path)
-		case err != nil && !errors.Is(err, unix.ENOENT):
-			complete = false
 		}
 		return nil
 	})

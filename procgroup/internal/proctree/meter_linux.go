@@ -65,7 +65,7 @@ func (m *meter) look() (used Usage, ok bool) {
 	return used, true
 }
 
-// byMembers is not ok where none is seen, or the bytes of none.
+// byMembers is not ok where none is seen, or the bytes of all come late.
 func (m *meter) byMembers() (used Usage, ok bool) {
 	now := m.membersNow()
 	if len(now) == 0 {
@@ -99,65 +99,84 @@ func (m *meter) bytesIn(c *cgroup) (used Usage, ok bool) {
 	return used, ok || counted
 }
 
-// membersNow is what each member has used. One that is not seen for want of descriptors has used what it
-// had: forgotten, it would have used all of it anew at the next look.
+// membersNow is what each member has used. One that cannot be read now has used what it had: forgotten,
+// it would have used all of it anew at the next look.
 func (m *meter) membersNow() map[procKey]spent {
 	now := make(map[procKey]spent)
-	members, complete := m.find()
+	members, unread := m.find()
 	for i := range members {
 		now[members[i].key()] = m.spentBy(&members[i])
 	}
 	if len(members) == 0 || m.io && !m.addBytes(members, now) {
 		return nil
 	}
-	for key, s := range m.members {
-		if _, there := now[key]; !there && !complete {
-			now[key] = s
-		}
+	for _, key := range unread {
+		now[key] = m.members[key]
 	}
 	return now
 }
 
-// find returns the members, zombies included: what they have used is not their parent's yet. It is not
-// complete where descriptors are short.
-func (m *meter) find() (members []proc, complete bool) {
-	t := m.tree
+// find returns the members, zombies included: what they have used is not their parent's yet. unread
+// are those of the look before that live and cannot be read, for want of descriptors, say.
+func (m *meter) find() (members []proc, unread []procKey) {
+	t, found := m.tree, make(map[procKey]bool)
+	add := func(p proc) {
+		members = append(members, p)
+		found[p.key()] = true
+	}
 	m.reader.short = false
-	if t.cgroup == nil {
+	var complete bool
+	if t.cgroup != nil {
+		complete = t.cgroup.each(func(pid int) {
+			if p, ok := m.reader.get(pid); ok {
+				add(p)
+			}
+		})
+	} else {
 		var all []proc
 		all, complete = t.look()
 		for _, p := range t.list(all) {
 			// The list may be a second old: all that is told of a member is of the same moment.
 			if now, ok := m.reader.get(p.pid); ok && now.key() == p.key() {
-				members = append(members, now)
+				add(now)
 			}
 		}
-		return members, complete && !m.reader.short
 	}
-	listed := make(map[procKey]bool)
-	complete = t.cgroup.each(func(pid int) {
-		if p, ok := m.reader.get(pid); ok {
-			members = append(members, p)
-			listed[p.key()] = true
-		}
-	})
-	for key := range m.members { // a control group does not list zombies
-		if listed[key] {
+	complete = complete && !m.reader.short
+	gone := false
+	for key := range m.members {
+		if found[key] {
 			continue
 		}
-		if p, ok := m.reader.get(key.pid); ok && p.key() == key && p.dead() {
-			members = append(members, p)
+		switch p, ok := m.reader.get(key.pid); {
+		case ok && p.key() == key:
+			// A control group does not list zombies. What else a complete list lacks has left.
+			if p.dead() || !complete {
+				members = append(members, p)
+			}
+		case ok || unix.Kill(key.pid, 0) == unix.ESRCH:
+			gone = true
+		default:
+			unread = append(unread, key)
 		}
 	}
-	return members, complete && !m.reader.short
+	if !gone {
+		return members, unread
+	}
+	// That was waited for. Its parent is read after that, and has its use.
+	for i := range members {
+		if p, ok := m.reader.get(members[i].pid); ok && p.key() == members[i].key() {
+			members[i] = p
+		}
+	}
+	return members, unread
 }
 
-// look lists all processes, with what it takes to tell the members. All meters that are asked at the
-// same time share it.
+// look lists all processes, with what it takes to tell the members, as far as that comes in time. All
+// meters that are asked at the same time share it.
 func (t *linuxTree) look() (all []proc, complete bool) {
 	if t.byCookie() {
-		all = recall()
-		return all, all != nil
+		return recall(), false // an environment may be late, or hidden during an exec
 	}
 	return listAll()
 }
@@ -201,26 +220,33 @@ func (m *meter) spentBy(p *proc) spent {
 	return s
 }
 
-// addBytes adds what each of the members has read and written, and reports whether that is known of any.
-func (m *meter) addBytes(members []proc, now map[procKey]spent) (any bool) {
+// addBytes adds what each of the members has read and written. It reports false where nothing is known,
+// as what was asked was late.
+func (m *meter) addBytes(members []proc, now map[procKey]spent) bool {
 	type answer struct {
-		n  uint64
-		ok bool
+		n   uint64
+		err error
 	}
-	answers, _ := gather(newWaiting(lateTime), len(members), func(r *procReader, i int) (a answer) {
-		a.n, a.ok = r.bytes(&members[i])
+	answers, returned := gather(newWaiting(lateTime), len(members), func(r *procReader, i int) (a answer) {
+		a.n, a.err = r.bytes(&members[i])
 		return a
 	})
+	known, late := false, false
 	for i, a := range answers {
 		key := members[i].key()
 		s := now[key]
-		if s.bytes = a.n; !a.ok { // it ends, or may not be read, or takes too long
+		switch {
+		case returned[i] && a.err == nil:
+			s.bytes, known = a.n, true
+		case !returned[i] || a.err == errLate || isShort(a.err):
+			late = true
+			fallthrough
+		default: // it ends, or may not be read
 			s.bytes, s.old = m.members[key].bytes, true
 		}
-		any = any || a.ok
 		now[key] = s
 	}
-	return any
+	return known || !late
 }
 
 // tick is the unit of times in /proc, on all systems that Go runs on.
@@ -241,18 +267,18 @@ func (p *proc) cpuTime() time.Duration {
 
 // bytes is what a process has read and written, with its children that were reaped: by
 // system calls, or from and to a disk, as with a file that is mapped, whichever is more.
-func (r *procReader) bytes(p *proc) (n uint64, ok bool) {
+func (r *procReader) bytes(p *proc) (n uint64, err error) {
 	var buf [512]byte
 	b, err := r.askFile(p, "/io", buf[:])
 	if err != nil {
-		return 0, false
+		return 0, err
 	}
 	field := func(name string) uint64 {
 		_, rest, _ := bytes.Cut(b, []byte(name+": "))
 		word, _, _ := bytes.Cut(rest, []byte{'\n'})
 		return number(word)
 	}
-	return max(field("rchar"), field("\nread_bytes")) + max(field("wchar"), field("\nwrite_bytes")), true
+	return max(field("rchar"), field("\nread_bytes")) + max(field("wchar"), field("\nwrite_bytes")), nil
 }
 
 // A spent is what a process has used until now.

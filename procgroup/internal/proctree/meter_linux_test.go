@@ -157,7 +157,7 @@ func TestMeterOfGroup(t *testing.T) {
 	if err := CanMeter(true); err != nil {
 		t.Skip(err)
 	}
-	const much = 1 << 40
+	const much uint64 = 1 << 40
 	procs, stat := filepath.Join(dir, "cgroup.procs"), filepath.Join(dir, "io.stat")
 	look := (&linuxTree{cgroup: &cgroup{dir: dir, fd: fd}}).Meter(true)
 	seen := func() (used Usage, ok bool) {
@@ -166,7 +166,7 @@ func TestMeterOfGroup(t *testing.T) {
 		}
 		return used, ok
 	}
-	if err := errors.Join(os.WriteFile(procs, []byte(self), 0o600), os.WriteFile(stat, nil, 0o600)); err != nil {
+	if err := errors.Join(os.RemoveAll(stat), os.WriteFile(procs, []byte(self), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if used, ok := seen(); !ok || used.IO == 0 {

@@ -106,7 +106,7 @@ func (r *procReader) read(pid int, name string, buf []byte, all bool) ([]byte, e
 	r.path = append(r.path, name...)
 	fd, err := unix.Open(string(r.path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		r.short = r.short || err == unix.EMFILE || err == unix.ENFILE || err == unix.ENOMEM
+		r.short = r.short || isShort(err)
 		return buf[:0], err
 	}
 	defer unix.Close(fd)
@@ -129,6 +129,9 @@ func (r *procReader) read(pid int, name string, buf []byte, all bool) ([]byte, e
 		}
 	}
 }
+
+// isShort reports whether err is for want of descriptors or memory, and may pass.
+func isShort(err error) bool { return err == unix.EMFILE || err == unix.ENFILE || err == unix.ENOMEM }
 
 // get reads one process, without its environment.
 func (r *procReader) get(pid int) (p proc, ok bool) {
