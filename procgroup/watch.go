@@ -113,15 +113,16 @@ func (w *workWatch) look() {
 		return
 	}
 	w.probe.Begin()
-	defer w.probe.End()
 	now, output := w.cell.Now(), w.silence.began()
 	if now-max(output, w.looked) < w.step/2 {
+		w.probe.End()
 		return // too short for a rate
 	}
 	used, ok := w.meter()
 	if !ok {
-		return
+		return // which decides nothing: the limit stays in doubt
 	}
+	defer w.probe.End()
 	// Work before the last output may be among what was used. It counts all the same: as it
 	// cannot be told from what came after, the tree gets the benefit.
 	read := w.cell.Now()

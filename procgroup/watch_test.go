@@ -152,6 +152,31 @@ func TestRateOfSlowLooks(t *testing.T) {
 	}
 }
 
+// A look that cannot tell, for want of descriptors, say, decides about no limit: that stays in doubt, and
+// the next look may come in time.
+func TestLookThatCannotTell(t *testing.T) {
+	for until, want := range map[time.Duration]error{13 * time.Second: timeout.ErrTotal, time.Hour: timeout.ErrIdle} {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			var took time.Duration
+			err := timeout.Run(t.Context(), func(ctx context.Context) error {
+				w := startWatches(ctx, Activity{CPU: true, CPURate: DefaultCPURate}, func(bool) proctree.Meter {
+					return func() (proctree.Usage, bool) {
+						return proctree.Usage{CPU: time.Hour}, time.Since(begun) > until
+					}
+				})
+				defer w.stop()
+				<-ctx.Done()
+				took = time.Since(begun)
+				return nil
+			}, timeout.Config{Idle: 12 * time.Second, Total: time.Minute, Grace: time.Hour})
+			if !errors.Is(err, want) || want == timeout.ErrIdle && took != 15*time.Second {
+				t.Errorf("until %v: %v after %v, want %v", until, err, took, want)
+			}
+		})
+	}
+}
+
 // What watches beat for is no output, and the output before it is not forgotten.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

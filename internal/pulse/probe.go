@@ -55,7 +55,7 @@ func (c *Cell) Probe(recent time.Duration, look func()) *Probe {
 	return p
 }
 
-// Begin says that a look begins. No other is under way.
+// Begin says that a look begins. No other is under way, but for one that could not tell, and had no End.
 func (p *Probe) Begin() {
 	for _, part := range p.parts {
 		part.now = part.cell.Now()

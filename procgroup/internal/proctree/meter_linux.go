@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -126,6 +127,7 @@ func (m *meter) find() (members []proc, unread []procKey) {
 	}
 	m.reader.short = false
 	var complete bool
+	unsure := make(map[procKey]bool) // whether they are members: they show no environment
 	if t.cgroup != nil {
 		complete = t.cgroup.each(func(pid int) {
 			if p, ok := m.reader.get(pid); ok {
@@ -135,6 +137,11 @@ func (m *meter) find() (members []proc, unread []procKey) {
 	} else {
 		var all []proc
 		all, complete = t.look()
+		for i := range all {
+			if p := &all[i]; p.blank || p.hidden || p.late || p.exiting {
+				unsure[p.key()] = true
+			}
+		}
 		for _, p := range t.list(all) {
 			// The list may be a second old: all that is told of a member is of the same moment.
 			if now, ok := m.reader.get(p.pid); ok && now.key() == p.key() {
@@ -150,8 +157,8 @@ func (m *meter) find() (members []proc, unread []procKey) {
 		}
 		switch p, ok := m.reader.get(key.pid); {
 		case ok && p.key() == key:
-			// A control group does not list zombies. What else a complete list lacks has left.
-			if p.dead() || !complete {
+			// A control group does not list zombies. What else is not in a complete list has left.
+			if p.dead() || unsure[key] || !complete {
 				members = append(members, p)
 			}
 		case ok || unix.Kill(key.pid, 0) == unix.ESRCH:
@@ -160,23 +167,26 @@ func (m *meter) find() (members []proc, unread []procKey) {
 			unread = append(unread, key)
 		}
 	}
-	if !gone {
-		return members, unread
-	}
 	// That was waited for. Its parent is read after that, and has its use.
-	for i := range members {
-		if p, ok := m.reader.get(members[i].pid); ok && p.key() == members[i].key() {
-			members[i] = p
+	for gone {
+		gone = false
+		for i := len(members) - 1; i >= 0; i-- {
+			if p, ok := m.reader.get(members[i].pid); ok && p.key() == members[i].key() {
+				members[i] = p
+			} else if ok || unix.Kill(members[i].pid, 0) == unix.ESRCH {
+				members, gone = slices.Delete(members, i, i+1), true
+			}
 		}
 	}
 	return members, unread
 }
 
-// look lists all processes, with what it takes to tell the members, as far as that comes in time. All
-// meters that are asked at the same time share it.
+// look lists all processes, with what it takes to tell the members. All meters that are asked at the
+// same time share it.
 func (t *linuxTree) look() (all []proc, complete bool) {
 	if t.byCookie() {
-		return recall(), false // an environment may be late, or hidden during an exec
+		all = recall()
+		return all, all != nil
 	}
 	return listAll()
 }

@@ -1,6 +1,7 @@
 package proctree
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -229,6 +230,7 @@ func TestMembersThatAreNotListed(t *testing.T) {
 		do          func() error
 		least, most uint64
 	}{
+		{"this process", listed(""), 1, math.MaxUint64},
 		{"it has read", listed(pid), much, math.MaxUint64},
 		{"it cannot be seen", func() error { return errors.Join(os.Remove(below), os.Mkdir(below, 0o700)) }, 0, much / 2},
 		{"it is seen again", listed(pid), 0, much / 2},
@@ -250,5 +252,51 @@ func TestMembersThatAreNotListed(t *testing.T) {
 		if !ok || used.IO < step.least || used.IO > step.most {
 			t.Errorf("%s: %+v, %v; want %d to %d bytes", step.name, used, ok, step.least, step.most)
 		}
+	}
+}
+
+// A daemon that has another environment, session and parent is no member any more, also
+// where it was seen as one.
+func TestMemberThatHasLeft(t *testing.T) {
+	cmd := exec.Command("perl", "-e", `use POSIX "setsid"; $| = 1;
+		if (!fork) { setsid; exit if fork; print "$$\n"; <STDIN>; exec "env", "-i", "A=b", "sleep", "120" }
+		wait; sleep 120`)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := Start(context.Background(), cmd, Descendants)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		tree.Kill(time.Now().Add(10 * time.Second))
+		tree.Close()
+	}()
+	var daemon int
+	if _, err := fmt.Fscan(out, &daemon); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Kill(daemon, unix.SIGKILL)
+	m := &meter{tree: tree.(*linuxTree)}
+	for _, member := range []bool{true, false} {
+		is := !member
+		for until := time.Now().Add(time.Minute); is != member && time.Now().Before(until); time.Sleep(time.Millisecond) {
+			if _, ok := m.look(); !ok {
+				continue
+			}
+			is = false
+			for key := range m.members {
+				is = is || key.pid == daemon
+			}
+		}
+		if is != member {
+			t.Errorf("the daemon is a member: %v, want %v", is, member)
+		}
+		in.Close()
 	}
 }

@@ -50,7 +50,7 @@ func listAll() (all []proc, complete bool) {
 	l, _ := looks.Join(together, func() (listing, bool) {
 		var r procReader
 		all, complete := r.each(allPids(), always)
-		return listing{all, complete}, true
+		return listing{all, complete && len(all) > 0}, true
 	})
 	return l.all, l.complete
 }
