@@ -311,7 +311,10 @@ func overWeb(t testing.TB, handler http.Handler, version string, listen bool) *p
 		}
 		_ = res.Body.Close()
 	}
-	p.answer = func(message []byte) { go notify(message) }
+	// The server acts on an answer before its POST is answered, so that a test may be over while
+	// one is under way: what ends the connections waits for them.
+	var answers sync.WaitGroup
+	p.answer = func(message []byte) { answers.Go(func() { notify(message) }) }
 	p.exchange = func(ctx context.Context, id int, method string, message []byte) (wireMessage, error) {
 		res, err := post(ctx, method, message)
 		if err != nil {
@@ -324,6 +327,7 @@ func overWeb(t testing.TB, handler http.Handler, version string, listen bool) *p
 		return p.read(res, fmt.Sprint(id))
 	}
 	p.close = func() {
+		answers.Wait()
 		server.CloseClientConnections()
 		client.CloseIdleConnections()
 		server.Close()
@@ -339,8 +343,11 @@ func overWeb(t testing.TB, handler http.Handler, version string, listen bool) *p
 		r.Header.Set("Mcp-Session-Id", session)
 		r.Header.Set("Mcp-Protocol-Version", version)
 		res, err := client.Do(r)
-		if err != nil || res.StatusCode != http.StatusOK {
-			t.Fatal(err, res.Status)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.StatusCode != http.StatusOK {
+			t.Fatal(res.Status)
 		}
 		done := make(chan struct{})
 		go func() {
