@@ -65,9 +65,11 @@ func runMode(mode string, args []string) int {
 }
 
 // sign leaves the process id where the test finds it.
-func sign() {
+func sign() { signFor(os.Getpid()) }
+
+func signFor(pid int) {
 	if dir := os.Getenv(pidsEnv); dir != "" {
-		_ = os.WriteFile(filepath.Join(dir, strconv.Itoa(os.Getpid())), nil, 0o600)
+		_ = os.WriteFile(filepath.Join(dir, strconv.Itoa(pid)), nil, 0o600)
 	}
 }
 
@@ -149,18 +151,22 @@ func tree(a []string) int {
 
 // daemonize starts a deaf daemon: in a session of its own, and without a parent.
 func daemonize(files []*os.File) {
-	before := signatures()
+	dir := os.Getenv(pidsEnv)
+	before := len(signatures(dir))
 	p := child(files, true, "fork", "deaf")
 	_, _ = p.Wait()
-	for signatures() < before+2 {
+	for len(signatures(dir)) < before+2 {
 		time.Sleep(time.Millisecond) // until it has signed
 	}
 }
 
-// signatures is how many descendants have signed.
-func signatures() int {
-	list, _ := os.ReadDir(os.Getenv(pidsEnv))
-	return len(list)
+// signatures are the processes that have signed.
+func signatures(dir string) (pids []int) {
+	list, _ := os.ReadDir(dir)
+	for _, e := range list {
+		pids = append(pids, atoi(e.Name()))
+	}
+	return pids
 }
 
 // fork starts a process in a mode and exits.
@@ -183,7 +189,7 @@ func stopped(a []string) int {
 		signal.Ignore(unix.SIGTERM)
 	}
 	child(nil, false, mode)
-	for signatures() < 2 {
+	for len(signatures(os.Getenv(pidsEnv))) < 2 {
 		time.Sleep(time.Millisecond)
 	}
 	fmt.Println("ready")
@@ -192,7 +198,9 @@ func stopped(a []string) int {
 	return 0
 }
 
-// hop is a fork bomb in sessions of its own, that ends after a while all the same.
+// hop is a fork bomb in sessions of its own, that ends after a while all the same. It is of few
+// processes, who sign for their children as they start them: else all would start more at the same
+// time, and hundreds of them would take the processors from the tests of other packages.
 func hop(a []string) int {
 	end := time.Now().Add(3 * time.Second)
 	if len(a) > 0 {
@@ -200,8 +208,14 @@ func hop(a []string) int {
 		end = time.Unix(0, n)
 	}
 	for time.Now().Before(end) {
-		if len(marked(pidsEnv+"="+os.Getenv(pidsEnv))) < 60 {
-			child(nil, true, "hop", strconv.FormatInt(end.UnixNano(), 10))
+		living := 0
+		for _, pid := range signatures(os.Getenv(pidsEnv)) {
+			if alive(pid) {
+				living++
+			}
+		}
+		if living < 24 {
+			signFor(child(nil, true, "hop", strconv.FormatInt(end.UnixNano(), 10)).Pid)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

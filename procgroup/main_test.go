@@ -114,14 +114,7 @@ func family(t *testing.T, mode string, args ...string) (cmd *exec.Cmd, pids func
 	dir := t.TempDir()
 	cmd = command(mode, args...)
 	cmd.Env = append(cmd.Env, pidsEnv+"="+dir)
-	return cmd, func() (pids []int) {
-		list, _ := os.ReadDir(dir)
-		for _, e := range list {
-			pid, _ := strconv.Atoi(e.Name())
-			pids = append(pids, pid)
-		}
-		return pids
-	}
+	return cmd, func() []int { return signatures(dir) }
 }
 
 // mustBeDead fails the test for each process that is alive, and ends it.

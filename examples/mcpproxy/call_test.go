@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,8 +115,9 @@ func TestKeepAliveOfWork(t *testing.T) {
 	t.Parallel()
 	h := connect(t, "-keep-alive", "2s", "-idle", "20s")
 	h.await(h.start("1", "burn", `{"ms":5000}`, `1`), "burn")
+	// Not each of them: on a busy machine it may not have got 1 % of a core between two.
 	said := h.got(`"progressToken":1`)
-	if len(said) == 0 || !strings.Contains(said[len(said)-1], "working, ") || !strings.Contains(said[len(said)-1], " % of a core, silent for ") {
+	if !slices.ContainsFunc(said, regexp.MustCompile(`"working, \d+ % of a core, silent for \d+ s"`).MatchString) {
 		t.Errorf("%q", said)
 	}
 }
