@@ -1,0 +1,57 @@
+package proctree
+
+import (
+	"bytes"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// starvedTime is for how long something in c or below has been ready to run and did not. It is
+// not ok where the kernel does not count that.
+func (c *cgroup) starvedTime() (time.Duration, bool) {
+	var buf [256]byte
+	text, ok := c.read("cpu.pressure", buf[:])
+	_, rest, found := bytes.Cut(text, []byte("total="))
+	word, _, _ := bytes.Cut(rest, []byte{'\n'})
+	return time.Duration(number(word)) * time.Microsecond, ok && found
+}
+
+// cpuTime is the processor time of everything that is or was in c or below.
+func (c *cgroup) cpuTime() (time.Duration, bool) {
+	var buf [512]byte
+	text, ok := c.read("cpu.stat", buf[:])
+	_, rest, found := bytes.Cut(text, []byte("usage_usec "))
+	word, _, _ := bytes.Cut(rest, []byte{'\n'})
+	return time.Duration(number(word)) * time.Microsecond, ok && found
+}
+
+// ioBytes is what went from and to disks. It is not ok where that is not enabled.
+func (c *cgroup) ioBytes() (n uint64, ok bool) {
+	var buf [16 << 10]byte
+	text, ok := c.read("io.stat", buf[:])
+	return parseIOStat(text), ok
+}
+
+// parseIOStat adds up the devices: 8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6.
+func parseIOStat(text []byte) (n uint64) {
+	for word := range bytes.FieldsSeq(text) {
+		for _, name := range []string{"rbytes=", "wbytes="} {
+			if value, ok := bytes.CutPrefix(word, []byte(name)); ok {
+				n += number(value)
+			}
+		}
+	}
+	return n
+}
+
+// read reads the beginning of a file of c.
+func (c *cgroup) read(name string, buf []byte) ([]byte, bool) {
+	fd, err := unix.Openat(c.fd, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, false
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, buf)
+	return buf[:max(n, 0)], err == nil
+}

@@ -1,0 +1,76 @@
+package proctree
+
+import "time"
+
+// A spent is what a process has used until now.
+type spent struct {
+	parent   int
+	own      time.Duration
+	children time.Duration // those that it has waited for
+	bytes    uint64        // own and children's
+	old      bool          // these are those of the look before
+	at       time.Time
+	waited   time.Duration // for a processor
+}
+
+// growth is what was used from one look to the next. What a process had used that has ended
+// meanwhile was counted, and is counted again as its parent's, once that has waited for it:
+// so it is taken off there.
+func growth(before, now map[procKey]spent) (used Usage) {
+	owed := make(map[procKey]spent)
+	var byID map[int]procKey
+	for key, s := range before {
+		if _, there := now[key]; there {
+			continue
+		}
+		if byID == nil {
+			byID = make(map[int]procKey, len(before))
+			for k := range before {
+				byID[k.pid] = k
+			}
+		}
+		heir, ok := byID[s.parent]
+		for steps := 0; ok && steps < len(before); steps++ { // the parent may have ended too
+			if _, there := now[heir]; there {
+				o := owed[heir]
+				o.children += s.own + s.children
+				o.bytes += s.bytes
+				owed[heir] = o
+				break
+			}
+			heir, ok = byID[before[heir].parent]
+		}
+	}
+	for key, s := range now {
+		b, o := before[key], owed[key]
+		used.CPU += max(s.own-b.own, 0) + max(s.children-b.children-o.children, 0)
+		switch known := b.bytes + o.bytes; {
+		case s.old: // they will have those of the children in them, which were counted
+			s.bytes = known
+			now[key] = s
+		case s.bytes > known:
+			used.IO += s.bytes - known
+		}
+	}
+	return used
+}
+
+// starved is for which part of the time since the last look the worst off of the members
+// waited for a processor. What has begun meanwhile has done so since that look at most.
+func starved(before, now map[procKey]spent, looked time.Time) (part float64) {
+	for key, s := range now {
+		since, waited := looked, s.waited
+		if b, ok := before[key]; ok {
+			since, waited = b.at, s.waited-b.waited
+		}
+		part = max(part, share(waited, s.at.Sub(since)))
+	}
+	return part
+}
+
+func share(part, of time.Duration) float64 {
+	if part <= 0 || of <= 0 {
+		return 0
+	}
+	return min(float64(part)/float64(of), 1)
+}
