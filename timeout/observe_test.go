@@ -30,8 +30,12 @@ func (o *observer) options() timeout.Option {
 		Exceeded: func(ctx context.Context, s timeout.Snapshot) {
 			e := s.Err.(*timeout.Error)
 			o.add("%v of %v after %v", e.Kind, e.Limit, e.Elapsed)
-			if ctx.Err() != nil && s.State < timeout.StateStopping || !s.ObserveOnly || s.Observed == nil {
-				o.add("%v, %+v", ctx.Err(), s)
+			// The function may return while this runs, and its context is then done: so the state
+			// is asked for after that, and is not the one of s, which was before.
+			err := ctx.Err()
+			now := timeout.FromContext(ctx).Snapshot().State
+			if err != nil && now < timeout.StateStopping || !s.ObserveOnly || s.Observed == nil {
+				o.add("%v in state %v, %+v", err, now, s)
 			}
 		},
 		Finished: func(_ context.Context, s timeout.Snapshot) { o.finished = s },
