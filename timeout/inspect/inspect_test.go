@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -283,11 +284,12 @@ func TestMany(t *testing.T) {
 // SPEC 14.1: outcomes are counted, and runs that succeed suggest an idle limit once there are
 // 20 of them.
 func TestFigures(t *testing.T) {
+	name := fmt.Sprint("figures ", figured.Add(1)) // what is known of a tool stays
 	ended := map[string]int{"ok": 19, "error": 1, "idle timeout": 1, "total timeout": 1, "aborted": 1, "panic": 1}
 	do := func(fn func(context.Context) error, limits timeout.Config) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		_ = timeout.Run(context.WithValue(ctx, cancelKey{}, cancel), fn, limits, timeout.WithName("figures"), timeout.WithRecover())
+		_ = timeout.Run(context.WithValue(ctx, cancelKey{}, cancel), fn, limits, timeout.WithName(name), timeout.WithRecover())
 	}
 	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for range 19 {
@@ -302,18 +304,25 @@ func TestFigures(t *testing.T) {
 	}, timeout.Config{})
 	do(func(context.Context) error { panic("boom") }, timeout.Config{})
 	for _, want := range []float64{0, 1000} {
+		found := false
 		for _, tool := range see(t, "/").Tools {
-			if tool.Tool != "figures" {
+			if tool.Tool != name {
 				continue
 			}
+			found = true
 			if fmt.Sprint(tool.Outcomes) != fmt.Sprint(ended) || tool.SuggestedIdleMs != want {
 				t.Errorf("%+v, want %v and %v ms suggested", tool, ended, want)
 			}
+		}
+		if !found {
+			t.Errorf("there is no %s", name)
 		}
 		do(func(context.Context) error { return nil }, timeout.Config{})
 		ended["ok"]++
 	}
 }
+
+var figured atomic.Int64
 
 type cancelKey struct{}
 
