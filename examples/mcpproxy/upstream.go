@@ -18,13 +18,13 @@ type upstream interface {
 	process() *os.Process
 }
 
-// A dialer starts a run of the server. What it sends goes to recv, what it writes on stderr is a
-// sign of life, and long is for messages that are too long.
+// A dialer starts a run of the server.
 type dialer func(r receiver) (upstream, error)
 
+// A receiver is called with what comes from a run.
 type receiver struct {
 	message func(*message)
-	long    func(head, tail []byte, length int)
-	stderr  func()
-	unsent  func(*message) // which the server has not taken, and the next run may
+	long    func(head, tail []byte, length int) // of a message that is too long
+	stderr  func()                              // when something was written there: a sign of life
+	unsent  func(*message)                      // which the server has not taken, and the next run may
 }
