@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -227,20 +228,50 @@ func TestStdinPipeOfNothing(t *testing.T) {
 		{"command", context.Background(), exec.Command("/no/such/command"), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			before := openFiles()
 			w, err := tt.cmd.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
 			}
+			pipe := pipeOf(t, w)
+			if n := openEnds(t, pipe); n != 2 {
+				t.Fatalf("%d ends of %s", n, pipe)
+			}
 			if _, err := procgroup.Start(tt.ctx, tt.cmd, tt.opt); err == nil {
 				t.Error("started")
 			}
-			if n := openFiles(); n > before {
-				t.Errorf("%d open files, %d before", n, before)
+			if n := openEnds(t, pipe); n > 0 {
+				t.Errorf("%d open ends of %s", n, pipe)
 			}
 			if _, err := w.Write([]byte("x")); !errors.Is(err, fs.ErrClosed) {
 				t.Errorf("writing: %v", err)
 			}
 		})
 	}
+}
+
+// pipeOf is what /proc/self/fd has for the pipe of w.
+func pipeOf(t *testing.T, w io.Writer) string {
+	t.Helper()
+	info, err := w.(interface{ Stat() (fs.FileInfo, error) }).Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("pipe:[%d]", info.Sys().(*syscall.Stat_t).Ino)
+}
+
+// openEnds counts the descriptors of one pipe. The count of all open files is not that of one
+// test: what an earlier one has left to end by itself, such as a command of Attach, opens some too.
+func openEnds(t *testing.T, pipe string) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, e := range list {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && to == pipe {
+			n++
+		}
+	}
+	return n
 }

@@ -99,12 +99,18 @@ func TestErrTellsATimeout(t *testing.T) {
 func TestDerivedContextsNeedNoGoroutine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-			before := runtime.NumGoroutine()
 			for name, derive := range derived {
-				_, cancel := derive(ctx)
-				defer cancel()
-				if n := runtime.NumGoroutine(); n > before {
-					t.Errorf("%s: %d goroutines more", name, n-before)
+				more := 0
+				for range 10 { // one that another test has left may start at any time, but not each time
+					before := runtime.NumGoroutine()
+					_, cancel := derive(ctx)
+					defer cancel()
+					if more = runtime.NumGoroutine() - before; more <= 0 {
+						break
+					}
+				}
+				if more > 0 {
+					t.Errorf("%s: %d goroutines more", name, more)
 				}
 			}
 			return nil
