@@ -71,7 +71,7 @@ var endCases = []gnuCase{
 	{script: "exec timeout --foreground .2 sh -c 'sleep .5 & exec sleep 30'"},
 	{script: "exec timeout 1 setsid sleep 2"},
 	{script: "exec timeout .2 sh -c 'kill -STOP $$; echo no'"},
-	{script: "exec timeout 1 sh -c 'trap \"echo woken; exit 6\" TERM; kill -STOP $$; sleep 10 & wait'"},
+	{script: "exec timeout 1 sh -c 'trap \"trap : TERM; echo woken; exit 6\" TERM; kill -STOP $$; sleep 10 & wait'"},
 	{script: "exec timeout --preserve-status .3 sh -c 'sleep 30 & kill -STOP $!; wait'"},
 	{script: "exec timeout 10 timeout .1 sleep 10"},
 	{script: "exec timeout 2 timeout 10 sleep 10"},

@@ -42,9 +42,9 @@ func TestIdle(t *testing.T) {
 		{"verbose", "exec deadline -v --idle .25 60 sleep 30",
 			result{"exit status 124", "", "deadline: no output from command 'sleep' for 250ms\n" +
 				"deadline: sending signal TERM to command 'sleep'\n"}},
-		{"last words", "exec deadline --idle 1.5 60 sh -c 'trap \"echo caught; exit 0\" TERM; sleep 30 & wait'",
+		{"last words", "exec deadline --idle 1.5 60 sh -c 'trap \"trap : TERM; echo caught; exit 0\" TERM; sleep 30 & wait'",
 			result{"exit status 124", "caught\n", ""}},
-		{"preserved", "exec deadline -p --idle 1.5 60 sh -c 'trap \"echo caught; exit 5\" TERM; sleep 30 & wait'",
+		{"preserved", "exec deadline -p --idle 1.5 60 sh -c 'trap \"trap : TERM; echo caught; exit 5\" TERM; sleep 30 & wait'",
 			result{"exit status 5", "caught\n", ""}},
 		{"signal", "exec deadline -v -s INT --idle .3 60 sleep 30",
 			result{"exit status 124", "", "deadline: no output from command 'sleep' for 300ms\n" +
