@@ -23,6 +23,9 @@ import (
 // streamSilence is the idle limit of the notification streams here; the servers say nothing.
 const streamSilence = 100 * time.Millisecond
 
+// sseSilence is that of the old transport, over whose stream the session is made too.
+const sseSilence = 2 * time.Second
+
 // A streamLine counts the notification streams of a server.
 type streamLine struct {
 	h      http.Handler
@@ -199,7 +202,7 @@ func TestSSEStream(t *testing.T) {
 	srv := httptest.NewServer(server.NewSSEServer(s))
 	defer srv.Close()
 	c, err := client.NewSSEMCPClient(srv.URL+"/sse", transport.WithSSELogger(streamQuiet),
-		transport.WithHTTPClient(&http.Client{Transport: &stream.Notifications{Idle: streamSilence}}))
+		transport.WithHTTPClient(&http.Client{Transport: &stream.Notifications{Idle: sseSilence}}))
 	if err != nil {
 		t.Fatal(err)
 	}

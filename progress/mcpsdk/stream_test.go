@@ -19,6 +19,9 @@ import (
 // streamSilence is the idle limit of the notification streams here; the servers say nothing.
 const streamSilence = 100 * time.Millisecond
 
+// sseSilence is that of the old transport, over whose stream the session is made too.
+const sseSilence = 2 * time.Second
+
 // A streamLine counts the notification streams of a server.
 type streamLine struct {
 	mu     sync.Mutex
@@ -220,7 +223,8 @@ func TestNotificationStreamBreaks(t *testing.T) {
 func TestSSEStream(t *testing.T) {
 	streamLeaks(t)
 	s := streamServer()
-	srv, l, hc := streamListen(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	srv, l, _ := streamListen(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	hc := &http.Client{Transport: &stream.Notifications{Idle: sseSilence}}
 	var h streamHeard
 	session, err := h.client().Connect(t.Context(), &mcp.SSEClientTransport{Endpoint: srv.URL, HTTPClient: hc}, nil)
 	if err != nil {
