@@ -44,7 +44,7 @@ func TestHiddenDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What its user may not read, nobody but root may look into while it runs.
-	if err := os.WriteFile(dir+"/sleep", b, 0o711); err != nil {
+	if err := writeProgram(dir+"/sleep", b, 0o711); err != nil {
 		t.Fatal(err)
 	}
 	if os.Chmod(dir, 0o755) != nil || os.Chmod(dir+"/sleep", 0o111) != nil {

@@ -13,6 +13,7 @@ import (
 	"runtime/pprof"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -99,6 +100,14 @@ func openFiles() int {
 		}
 	}
 	return n
+}
+
+// writeProgram writes a file that can be executed at once: while it is open for writing, no process
+// begins that would have it open until its own exec.
+func writeProgram(path string, b []byte, mode os.FileMode) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, b, mode)
 }
 
 // command is this binary in a mode.

@@ -243,7 +243,7 @@ func TestHelperListsWhatItMayNotKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if os.WriteFile(dir+"/test", b, 0o755) != nil || os.WriteFile(dir+"/rooted", b, 0o755) != nil ||
+	if writeProgram(dir+"/test", b, 0o755) != nil || writeProgram(dir+"/rooted", b, 0o755) != nil ||
 		os.Chmod(dir, 0o777) != nil || os.Chmod(dir+"/rooted", 0o755|os.ModeSetuid) != nil {
 		t.Fatal("no set-user-ID program can be made")
 	}

@@ -142,7 +142,12 @@ func fixtures(t *testing.T, dir string) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(f.text), f.mode); err != nil {
+		// A process that another test starts meanwhile would have the file open for writing until its
+		// exec, and nobody could execute it.
+		syscall.ForkLock.RLock()
+		err := os.WriteFile(path, []byte(f.text), f.mode)
+		syscall.ForkLock.RUnlock()
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
