@@ -116,7 +116,9 @@ func TestRunTakesNoMoreAfterAReconnect(t *testing.T) {
 		b.publish(3)
 		p := newProxy(t, b.server)
 		var runs atomic.Int32
+		logger := slog.New(slog.NewTextHandler(t.Output(), nil)) // seen where the test fails
 		b.run(p.url(), 1, func(_ context.Context, m jetstream.Msg) error {
+			logger.Info("begun", "subject", m.Subject(), "delivery", delivery(m))
 			if runs.Add(1) == 1 {
 				p.lose()
 				p.find()
@@ -126,7 +128,7 @@ func TestRunTakesNoMoreAfterAReconnect(t *testing.T) {
 				t.Errorf("%s: %d delivered", m.Subject(), pending)
 			}
 			return nil
-		}, conn, noLimits)
+		}, conn, noLimits, hbjetstream.WithLogger(logger))
 		b.empty()
 		if n := runs.Load(); n != 3 {
 			t.Errorf("%d executions of 3 messages", n)
