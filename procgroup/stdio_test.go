@@ -233,13 +233,13 @@ func TestStdinPipeOfNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			pipe := pipeOf(t, w)
-			if n := openEnds(t, pipe); n != 2 {
+			if n := openEnds(pipe); n != 2 {
 				t.Fatalf("%d ends of %s", n, pipe)
 			}
 			if _, err := procgroup.Start(tt.ctx, tt.cmd, tt.opt); err == nil {
 				t.Error("started")
 			}
-			if n := openEnds(t, pipe); n > 0 {
+			if n := openEnds(pipe); n > 0 {
 				t.Errorf("%d open ends of %s", n, pipe)
 			}
 			if _, err := w.Write([]byte("x")); !errors.Is(err, fs.ErrClosed) {
@@ -261,17 +261,6 @@ func pipeOf(t *testing.T, w io.Writer) string {
 
 // openEnds counts the descriptors of one pipe. The count of all open files is not that of one
 // test: what an earlier one has left to end by itself, such as a command of Attach, opens some too.
-func openEnds(t *testing.T, pipe string) int {
-	t.Helper()
-	list, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, e := range list {
-		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && to == pipe {
-			n++
-		}
-	}
-	return n
+func openEnds(pipe string) int {
+	return countOpen(func(what string) bool { return what == pipe })
 }
