@@ -20,7 +20,7 @@ import (
 // end for those that a failing test leaves behind.
 const forever = 2 * time.Minute
 
-// modes is what the test binary can be, by name. They get the arguments and give the
+// modes is what the test binary can be, by name. They get the arguments and return the
 // exit code.
 var modes map[string]func(args []string) int
 

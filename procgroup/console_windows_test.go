@@ -31,7 +31,7 @@ func needCtrlBreak(t *testing.T) {
 	t.Cleanup(func() { _, _, _ = kernel32.NewProc("FreeConsole").Call() })
 }
 
-// stopReady aborts the command once it has said that it is ready, and waits. It gives the
+// stopReady aborts the command once it has said that it is ready, and waits. It returns the
 // time from the one to the other.
 func stopReady(t *testing.T, cmd *exec.Cmd, grace time.Duration) (*procgroup.Result, time.Duration) {
 	t.Helper()

@@ -167,7 +167,7 @@ func (p *Process) conclude(stop *timeout.Error) {
 	p.result = r
 }
 
-// terminate stops the tree. It gives the instant at which the grace was over.
+// terminate stops the tree. It returns the instant at which the grace is over.
 func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
 	deadline := time.Now().Add(grace) // to ask may take a look at all processes
 	if grace > 0 && p.stopSignal != syscall.SIGKILL && p.tree.Ask(p.stopSignal) {

@@ -25,7 +25,7 @@ import (
 
 func killPid(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }
 
-// supervise runs a mode of supervisor_test.go and gives its report.
+// supervise runs a mode of supervisor_test.go and returns its report.
 func supervise(t *testing.T, cmd *exec.Cmd) (rep report) {
 	t.Helper()
 	var stderr bytes.Buffer

@@ -76,8 +76,8 @@ func (all watches) stop() {
 	}
 }
 
-// take waits for the turn, and returns what gives it back.
-func (w *workWatch) take() (giveBack func()) {
+// take waits for the turn, and returns what ends it.
+func (w *workWatch) take() (release func()) {
 	w.turn <- struct{}{}
 	return func() { <-w.turn }
 }
@@ -106,8 +106,8 @@ func (w *workWatch) look() {
 	if w.next.Swap(true) {
 		return // there will be one that begins after this
 	}
-	giveBack := w.take()
-	defer giveBack()
+	release := w.take()
+	defer release()
 	w.next.Store(false)
 	if w.over.Load() {
 		return

@@ -257,8 +257,8 @@ const settle = 250 * time.Millisecond
 // after, see restart.go.
 func (c *call) afterStop(up upstream, grace time.Duration) (*message, error) {
 	alive, forget := c.s.request(up, "ping", nil)
-	patience := time.NewTimer(max(grace-min(grace/10, 100*time.Millisecond), 0))
-	defer patience.Stop()
+	limit := time.NewTimer(max(grace-min(grace/10, 100*time.Millisecond), 0))
+	defer limit.Stop()
 	for {
 		select {
 		case m := <-c.answer:
@@ -269,8 +269,8 @@ func (c *call) afterStop(up upstream, grace time.Duration) (*message, error) {
 			return nil, c.why
 		case <-alive:
 			alive = nil
-			patience.Reset(settle)
-		case <-patience.C:
+			limit.Reset(settle)
+		case <-limit.C:
 			if alive == nil {
 				return nil, nil
 			}

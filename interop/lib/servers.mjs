@@ -75,9 +75,9 @@ async function serve(command, args, env = {}, stdin = 'ignore') {
     lines,
     async stop() {
       child.kill('SIGTERM');
-      const patience = setTimeout(() => child.kill('SIGKILL'), 10_000);
+      const kill = setTimeout(() => child.kill('SIGKILL'), 10_000);
       await ended;
-      clearTimeout(patience);
+      clearTimeout(kill);
     },
   };
 }

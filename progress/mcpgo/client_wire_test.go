@@ -254,7 +254,7 @@ func TestCancelNotification(t *testing.T) {
 				if want := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reason":%q,"requestId":7}}`, err); !tc.want || string(data) != want {
 					t.Errorf("%s, want %s", data, want)
 				}
-			case <-time.After(map[bool]time.Duration{true: patience, false: 50 * ms}[tc.want]):
+			case <-time.After(map[bool]time.Duration{true: slack, false: 50 * ms}[tc.want]):
 				if tc.want {
 					t.Error("nothing was sent")
 				}

@@ -129,7 +129,7 @@ func TestContinuationEndsWithTheSession(t *testing.T) {
 				if cause := context.Cause(tool); !errors.Is(cause, toolcall.ErrSessionEnded) {
 					t.Errorf("%v", cause)
 				}
-			case <-time.After(patience):
+			case <-time.After(slack):
 				t.Error("it goes on")
 			}
 		})
@@ -143,7 +143,7 @@ func TestContinuationAndOutputSchema(t *testing.T) {
 	}
 	limits := timeout.Config{Total: 50 * ms, Grace: -1}
 	s := server.NewMCPServer("test", "1", server.WithOutputSchemaValidation())
-	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Total: never, Grace: patience},
+	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Total: never, Grace: slack},
 		Tools: map[string]timeout.Tool{"short": {Config: limits}}}, mcpgo.WithContinuation(60*ms))
 	wait := make(chan bool, 1)
 	for _, name := range []string{"long", "short"} {

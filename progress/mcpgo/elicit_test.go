@@ -81,8 +81,8 @@ func TestReturnedQuestions(t *testing.T) {
 		want  string
 		said  string
 	}{
-		{"answered", 300 * ms, patience, 1, "1 accept asked", "Waiting for approval of rm -r build (up to 20s)"},
-		{"two, answered", 300 * ms, patience, 2, "2 accept asked", "Waiting for approval of git push; rm -r build (up to 20s)"},
+		{"answered", 300 * ms, slack, 1, "1 accept asked", "Waiting for approval of rm -r build (up to 20s)"},
+		{"two, answered", 300 * ms, slack, 2, "2 accept asked", "Waiting for approval of git push; rm -r build (up to 20s)"},
 		{"not answered", 2 * time.Second, 150 * ms, 1, expired, "Waiting for approval of rm -r build (up to 150ms)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

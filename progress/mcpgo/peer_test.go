@@ -164,7 +164,7 @@ func taskID(p *peer, res map[string]any) string {
 // get asks about a task until it has one of the statuses.
 func (p *peer) get(id string, until ...string) map[string]any {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * ms) {
+	for deadline := time.Now().Add(slack); ; time.Sleep(10 * ms) {
 		res, fault := p.call("tasks/get", map[string]any{"taskId": id})
 		for _, status := range until {
 			if res["status"] == status {

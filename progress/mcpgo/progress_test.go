@@ -242,7 +242,7 @@ func clientThatDoesNotRead(t *testing.T, pipes func(*testing.T, *server.MCPServe
 			lines <- m
 		}
 	}()
-	for quiet := time.Duration(patience); ; {
+	for quiet := time.Duration(slack); ; {
 		select {
 		case m := <-lines:
 			var p struct{ ProgressToken any }

@@ -56,7 +56,7 @@ func TestAnswersAtShutdownStdio(t *testing.T) {
 // returns what is wrong with what it says after that.
 func shutdownOnce(t *testing.T) error {
 	const calls, workers = 8, 5
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*slack)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(cmd.Environ(), serverEnv+"=1", "GORACE=atexit_sleep_ms=0")
@@ -190,7 +190,7 @@ func shutdownOverHTTP(t *testing.T, modern bool, token any, opts []server.Stream
 	for range 3 {
 		within(t, started, "the start")
 	}
-	limited, cancel := context.WithTimeout(t.Context(), patience)
+	limited, cancel := context.WithTimeout(t.Context(), slack)
 	defer cancel()
 	if err := drain.Shutdown(limited); err != nil {
 		t.Error(err)

@@ -101,12 +101,12 @@ func connect(t *testing.T, tr transport.Interface, modern bool, opts ...client.C
 
 // soon is a context for what must not take long.
 func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), slack)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// pipes serves s over pipes, and gives the client's ends. mcp-go has one stdio session per
+// pipes serves s over pipes, and returns the client's ends. mcp-go has one stdio session per
 // process, so no two of these may be open at a time.
 func pipes(t *testing.T, s *server.MCPServer) (in io.Reader, out io.WriteCloser) {
 	t.Helper()
@@ -254,7 +254,7 @@ func (r *raw) read() message {
 		if err := json.Unmarshal(line, &m); err != nil {
 			r.t.Fatalf("%q: %v", line, err)
 		}
-	case <-time.After(patience):
+	case <-time.After(slack):
 		r.t.Fatal("no message")
 	}
 	return m

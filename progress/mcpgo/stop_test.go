@@ -29,7 +29,7 @@ func within[T any](t *testing.T, c chan T, what string) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
-	case <-time.After(patience):
+	case <-time.After(slack):
 		t.Fatalf("%s did not come", what)
 	}
 	return v
@@ -148,7 +148,7 @@ func TestSessionEndsUnderACall(t *testing.T) {
 					if cause := context.Cause(tool); !errors.Is(cause, toolcall.ErrSessionEnded) {
 						t.Errorf("the tool: %v", cause)
 					}
-				case <-time.After(patience):
+				case <-time.After(slack):
 					s.release <- true
 					t.Error("the tool goes on")
 				}

@@ -27,7 +27,7 @@ import (
 
 // taskPolicy has the limits of the tools of newTaskServer.
 func taskPolicy() *timeout.Policy {
-	limits := timeout.Config{Total: never, Grace: patience}
+	limits := timeout.Config{Total: never, Grace: slack}
 	return &timeout.Policy{
 		Default: limits,
 		Lookup:  func(string) (string, bool) { return "", false },
@@ -39,7 +39,7 @@ func taskPolicy() *timeout.Policy {
 			"only":    {Config: limits, TaskOnly: true},
 			"fails":   {Config: limits, Soft: -1},
 			"breaks":  {Config: limits, Soft: -1},
-			"stopped": {Config: timeout.Config{Total: 100 * ms, Grace: patience}, Soft: -1},
+			"stopped": {Config: timeout.Config{Total: 100 * ms, Grace: slack}, Soft: -1},
 			"asks":    {Config: limits, Soft: -1},
 			"elicits": {Config: limits, Soft: -1},
 			"later":   {Config: limits, Soft: time.Second},
@@ -269,7 +269,7 @@ func TestNoTaskForAClientThatHasGone(t *testing.T) {
 		cancel()
 		select {
 		case <-tool.Done():
-		case <-time.After(patience):
+		case <-time.After(slack):
 			t.Error("the tool goes on")
 		}
 		calls.Wait()
@@ -430,7 +430,7 @@ func TestTaskProgress(t *testing.T) {
 		id := p.handle("now", map[string]any{"_meta": map[string]any{"progressToken": "token"}})
 		for i := range 2 {
 			step <- true
-			for deadline := time.Now().Add(patience); ; time.Sleep(10 * ms) {
+			for deadline := time.Now().Add(slack); ; time.Sleep(10 * ms) {
 				res := p.get(id, "working")
 				if m, _ := res["statusMessage"].(string); strings.Contains(m, fmt.Sprint("step ", i+1)) {
 					break
@@ -800,7 +800,7 @@ func isCancelled(t *testing.T, tool context.Context) {
 		if cause := context.Cause(tool); !errors.Is(cause, task.ErrCancelled) {
 			t.Errorf("the tool: %v", cause)
 		}
-	case <-time.After(patience):
+	case <-time.After(slack):
 		t.Error("the tool goes on")
 	}
 }

@@ -19,8 +19,8 @@ import (
 
 const ms = time.Millisecond
 
-// patience is how long a test waits for what must happen, on a busy machine.
-const patience = 20 * time.Second
+// slack is how long a test waits for what must happen, on a busy machine.
+const slack = 20 * time.Second
 
 // never is a limit that must not fire in a test.
 const never = time.Hour
@@ -33,14 +33,14 @@ var policy = &timeout.Policy{
 	Default: timeout.Config{Total: never, Grace: 50 * ms},
 	Lookup:  func(string) (string, bool) { return "", false },
 	Tools: map[string]timeout.Tool{
-		"total":    {Config: timeout.Config{Total: 60 * ms, Grace: patience}},
-		"idle":     {Config: timeout.Config{Total: never, Idle: 60 * ms, Grace: patience}},
+		"total":    {Config: timeout.Config{Total: 60 * ms, Grace: slack}},
+		"idle":     {Config: timeout.Config{Total: never, Idle: 60 * ms, Grace: slack}},
 		"deaf":     {Config: timeout.Config{Total: 60 * ms, Grace: 40 * ms}},
-		"partial":  {Config: timeout.Config{Total: 60 * ms, Grace: patience}},
-		"asks":     {Config: timeout.Config{Total: 60 * ms, Grace: patience}},
-		"alive":    {Config: timeout.Config{Total: never, Idle: 400 * ms, Grace: patience}},
-		"elicit":   {Config: timeout.Config{Total: never, Idle: 100 * ms, Grace: patience}},
-		"question": {Config: timeout.Config{Total: never, Idle: 100 * ms, Grace: patience}},
+		"partial":  {Config: timeout.Config{Total: 60 * ms, Grace: slack}},
+		"asks":     {Config: timeout.Config{Total: 60 * ms, Grace: slack}},
+		"alive":    {Config: timeout.Config{Total: never, Idle: 400 * ms, Grace: slack}},
+		"elicit":   {Config: timeout.Config{Total: never, Idle: 100 * ms, Grace: slack}},
+		"question": {Config: timeout.Config{Total: never, Idle: 100 * ms, Grace: slack}},
 		"ceiling":  {MaxTotal: 60 * ms},
 	},
 }

@@ -147,7 +147,7 @@ func TestElicitationUnderAHost(t *testing.T) {
 				mcpsdk.Install(s, nil, mcpsdk.WithAwait(progress.WithLimit(tt.limit)))
 				ctx, cancel := context.WithCancelCause(context.Background())
 				defer cancel(nil)
-				host := time.AfterFunc(time.Minute, func() { cancel(errors.New("the host has lost patience")) })
+				host := time.AfterFunc(time.Minute, func() { cancel(errors.New("the host has given up")) })
 				defer host.Stop()
 				h, takenBack := new(heard), time.Duration(0)
 				opts := person(h, 4*time.Minute, &takenBack)

@@ -240,7 +240,7 @@ func TestSSEStream(t *testing.T) {
 		t.Fatal("the session is not over")
 	}
 	if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "sleep"}); !errors.Is(err, mcp.ErrConnectionClosed) {
-		t.Errorf("a call gives %v", err)
+		t.Errorf("a call returns %v", err)
 	}
 	time.Sleep(7 * streamSilence) // it would have been reopened by now
 	if opened, now := l.state(); opened != 1 || now != 0 {

@@ -95,7 +95,7 @@ func Do[R any](ctx context.Context, t *Tasks, c Call,
 	done := make(chan outcome[R], 1)
 
 	if soft < 0 {
-		record := r.hand(ctx, func() bool { return false })
+		record := r.makeTask(ctx, func() bool { return false })
 		if record == nil {
 			cancel(nil)
 			value, err := run(ctx, nil)
@@ -129,7 +129,7 @@ func Do[R any](ctx context.Context, t *Tasks, c Call,
 	}
 	answered := func() bool { return len(done) > 0 }
 	if !answered() && unlink() { // else the client has gone
-		if record := r.hand(ctx, answered); record != nil {
+		if record := r.makeTask(ctx, answered); record != nil {
 			go follow(r, run, encode, done)
 			return none, record, nil
 		}
@@ -292,9 +292,9 @@ func (a Answer) readable() Answer {
 	return a
 }
 
-// hand makes a task of the run, and returns nil where it stays plain. answered reports whether
+// makeTask makes a task of the run, and returns nil where it stays plain. answered reports whether
 // there is a result meanwhile.
-func (r *Run) hand(ctx context.Context, answered func() bool) *Record {
+func (r *Run) makeTask(ctx context.Context, answered func() bool) *Record {
 	t := r.tasks
 	if !t.permits.TryAcquire(1) {
 		return nil

@@ -110,7 +110,7 @@ func (r replicas) get(t *testing.T, id string) map[string]any {
 func (r replicas) eventually(t *testing.T, id, what string, wanted func(map[string]any) bool) map[string]any {
 	t.Helper()
 	var got map[string]any
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(slack); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if got = r.get(t, id); wanted(got) {
 			return got
 		}
@@ -156,7 +156,7 @@ func (r replicas) testResult(t *testing.T) {
 		if err != nil {
 			t.Errorf("tasks/result: %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(slack):
 		t.Error("tasks/result does not return")
 	}
 	got := r.eventually(t, record.ID, "the end", is(task.Completed))
@@ -189,7 +189,7 @@ func (r replicas) testCancel(t *testing.T) {
 		if !errors.Is(err, task.ErrCancelled) {
 			t.Errorf("the tool was stopped by %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(slack):
 		t.Error("the tool does not learn of it")
 	}
 	if err := r.runs.Close(); err != nil {
@@ -212,7 +212,7 @@ func (r replicas) testAbort(t *testing.T) {
 		<-ctx.Done()
 		return value{text: "half"}, nil
 	})
-	c = &task.Continuation{After: patience}
+	c = &task.Continuation{After: slack}
 	raw, _ := json.Marshal(map[string]any{"id": record.ID, "cancel": true})
 	got, err := r.asks.Wait(t.Context(), c, task.Wait{Arguments: raw, Client: client})
 	if err != nil {
@@ -229,7 +229,7 @@ func (r replicas) testAbort(t *testing.T) {
 func (r replicas) testQuestions(t *testing.T) {
 	question := json.RawMessage(`{"method":"elicitation/create","params":{"message":"Delete?"}}`)
 	var calls atomic.Int32
-	record := r.begin(t, task.Call{Client: declared, Soft: -1, Await: []progress.AwaitOption{progress.WithLimit(2 * patience)}},
+	record := r.begin(t, task.Call{Client: declared, Soft: -1, Await: []progress.AwaitOption{progress.WithLimit(2 * slack)}},
 		func(ctx context.Context, answers map[string]json.RawMessage) (value, error) {
 			if calls.Add(1) < 3 {
 				return value{questions: map[string]json.RawMessage{"ok": question, "name": question}}, nil

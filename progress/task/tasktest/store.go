@@ -20,8 +20,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// patience bounds what a store does as soon as it can; only a failure takes as long.
-const patience = 20 * time.Second
+// slack bounds what a store does as soon as it can; only a failure takes as long.
+const slack = 20 * time.Second
 
 // TestStore runs the tests that every store must pass. open returns an empty store with room for
 // 200 tasks and 2 MiB of results; what it has to close it closes with t.Cleanup. It is called for
@@ -377,7 +377,7 @@ func receive(t *testing.T, c <-chan waited) waited {
 	select {
 	case w := <-c:
 		return w
-	case <-time.After(patience):
+	case <-time.After(slack):
 		t.Fatal("Wait does not return")
 		return waited{}
 	}
