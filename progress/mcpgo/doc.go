@@ -86,6 +86,14 @@
 //   - Over SSE and stdio, the context of a client's handler of elicitations or of sampling is
 //     not that of a request, so heartbeat.Hold in it holds no limit of the client's.
 //
+// # Clients that do not go on
+//
+// Limits bound tools, and not what a client leaves behind over HTTP. Set a ReadTimeout in
+// http.Server, so that a request which never arrives whole is given up, and an IdleTimeout, but
+// no WriteTimeout, which would cut long calls off. What a stateful server keeps of a session that
+// sends no DELETE it keeps for good, unless server.WithSessionIdleTTL says for how long. That
+// counts from the last request of the session, so let it be longer than the longest call.
+//
 // # Guarantees
 //
 //  1. A tool call ends at the latest at its limit and the grace after that, whatever the
