@@ -92,7 +92,8 @@
 // http.Server, so that a request which never arrives whole is given up, and an IdleTimeout, but
 // no WriteTimeout, which would cut long calls off. What a stateful server keeps of a session that
 // sends no DELETE it keeps for good, unless server.WithSessionIdleTTL says for how long. That
-// counts from the last request of the session, so let it be longer than the longest call.
+// counts from the beginning of the session's last request: a call that takes longer is answered,
+// but the request after it finds the session terminated. Let it be longer than the longest call.
 //
 // # Guarantees
 //
