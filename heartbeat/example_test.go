@@ -40,11 +40,10 @@ func ExampleBeat() {
 func ExampleBeatWith() {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		done := make(chan struct{})
-		stop := heartbeat.Relay(ctx, time.Minute, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
+		stop := heartbeat.Relay(ctx, time.Minute, func(_ context.Context, e heartbeat.Event) {
 			fmt.Println(e.Detail)
 			close(done)
-			return nil
-		}))
+		})
 		defer stop()
 		heartbeat.BeatWith(ctx, "12 of 70 files")
 		<-done
@@ -154,10 +153,9 @@ func ExampleWriter() {
 func ExampleRelay() {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		progress := make(chan any, 10)
-		stop := heartbeat.Relay(ctx, time.Second, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
+		stop := heartbeat.Relay(ctx, time.Second, func(_ context.Context, e heartbeat.Event) {
 			progress <- e.Detail
-			return nil
-		}))
+		})
 		defer stop()
 		heartbeat.BeatWith(ctx, "started")
 		fmt.Println(<-progress)

@@ -44,10 +44,9 @@ func TestOutsideAnExecution(t *testing.T) {
 	release := heartbeat.Hold(ctx)
 	release()
 	release()
-	stop := heartbeat.Relay(ctx, 1, heartbeat.SinkFunc(func(context.Context, heartbeat.Event) error {
+	stop := heartbeat.Relay(ctx, 1, func(context.Context, heartbeat.Event) {
 		t.Error("the sink was called")
-		return nil
-	}))
+	})
 	stop()
 	stop()
 	if err := heartbeat.Keep(ctx, 1, func(context.Context) error { return errTool }); err != errTool {
@@ -285,11 +284,10 @@ type log struct {
 
 func newLog() *log { return &log{start: time.Now()} }
 
-func (l *log) Beat(_ context.Context, e heartbeat.Event) error {
+func (l *log) beat(_ context.Context, e heartbeat.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls = append(l.calls, delivery{time.Since(l.start), e.Time.Sub(l.start), e.Count, e.Detail})
-	return errTool
 }
 
 func (l *log) want(t *testing.T, want ...delivery) {
@@ -316,7 +314,7 @@ func TestRelay(t *testing.T) {
 	}{
 		{"first at once, then the newest when the interval ends", func(t *testing.T, ctx context.Context) {
 			sink := newLog()
-			defer heartbeat.Relay(ctx, 10*s, sink)()
+			defer heartbeat.Relay(ctx, 10*s, sink.beat)()
 			time.Sleep(3 * s)
 			heartbeat.BeatWith(ctx, "a")
 			synctest.Wait()
@@ -333,7 +331,7 @@ func TestRelay(t *testing.T) {
 		}},
 		{"beats of a nested execution, details included", func(t *testing.T, ctx context.Context) {
 			sink := newLog()
-			defer heartbeat.Relay(ctx, 10*s, sink)()
+			defer heartbeat.Relay(ctx, 10*s, sink.beat)()
 			_ = timeout.Run(ctx, func(ctx context.Context) error {
 				synctest.Wait()
 				time.Sleep(s)
@@ -348,7 +346,7 @@ func TestRelay(t *testing.T) {
 				heartbeat.Beat(ctx)
 			}
 			sink := newLog()
-			defer heartbeat.Relay(ctx, 10*s, sink)()
+			defer heartbeat.Relay(ctx, 10*s, sink.beat)()
 			heartbeat.Beat(ctx) // absorbed: delivered when the burst ends
 			time.Sleep(s)
 			if n := sink.len(); n != 1 {
@@ -364,7 +362,7 @@ func TestRelay(t *testing.T) {
 		}},
 		{"stopped", func(t *testing.T, ctx context.Context) {
 			sink := newLog()
-			stop := heartbeat.Relay(ctx, 10*s, sink)
+			stop := heartbeat.Relay(ctx, 10*s, sink.beat)
 			heartbeat.Beat(ctx)
 			synctest.Wait()
 			heartbeat.BeatWith(ctx, "pending")
@@ -376,8 +374,8 @@ func TestRelay(t *testing.T) {
 		}},
 		{"two at once, one with the default interval", func(t *testing.T, ctx context.Context) {
 			a, b := newLog(), newLog()
-			stop := heartbeat.Relay(ctx, 0, a)
-			heartbeat.Relay(ctx, 3500*time.Millisecond, b)
+			stop := heartbeat.Relay(ctx, 0, a.beat)
+			heartbeat.Relay(ctx, 3500*time.Millisecond, b.beat)
 			for range 61 {
 				heartbeat.Beat(ctx)
 				time.Sleep(s)
@@ -412,7 +410,7 @@ func TestRelayToABadSink(t *testing.T) {
 				calls, running := 0, 0
 				start := time.Now()
 				err := timeout.Run(t.Context(), func(ctx context.Context) error {
-					heartbeat.Relay(ctx, time.Second, heartbeat.SinkFunc(func(ctx context.Context, _ heartbeat.Event) error {
+					heartbeat.Relay(ctx, time.Second, func(ctx context.Context, _ heartbeat.Event) {
 						mu.Lock()
 						calls++
 						if running++; running > 1 {
@@ -421,8 +419,7 @@ func TestRelayToABadSink(t *testing.T) {
 						mu.Unlock()
 						defer func() { mu.Lock(); running--; mu.Unlock() }()
 						tc.sink(ctx)
-						return nil
-					}))
+					})
 					for range 60 {
 						before := time.Now()
 						heartbeat.Beat(ctx)
@@ -459,10 +456,9 @@ func TestRelayAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ctx context.Context
 		_ = timeout.Run(t.Context(), func(c context.Context) error { ctx = c; return nil })
-		stop := heartbeat.Relay(ctx, 1, heartbeat.SinkFunc(func(context.Context, heartbeat.Event) error {
+		stop := heartbeat.Relay(ctx, 1, func(context.Context, heartbeat.Event) {
 			t.Error("called")
-			return nil
-		}))
+		})
 		heartbeat.Beat(ctx)
 		synctest.Wait()
 		stop()

@@ -285,13 +285,12 @@ func ExampleProgress() {
 	tool := func(ctx context.Context) error {
 		// Whoever relays the heartbeat, a server to its client for instance, gets the detail.
 		var last any
-		stop := heartbeat.Relay(ctx, time.Millisecond, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
+		stop := heartbeat.Relay(ctx, time.Millisecond, func(_ context.Context, e heartbeat.Event) {
 			if e.Detail != last {
 				last = e.Detail
 				fmt.Println("progress:", last)
 			}
-			return nil
-		}))
+		})
 		defer stop()
 		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", "sleep 0.1; echo 50%; sleep 0.3"),
 			procgroup.WithOutput(procgroup.Progress(ctx, func(_ procgroup.Stream, line string) any {

@@ -297,12 +297,11 @@ func TestProgress(t *testing.T) {
 	var mu sync.Mutex
 	var details []any
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
-		stop := heartbeat.Relay(ctx, time.Nanosecond, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
+		stop := heartbeat.Relay(ctx, time.Nanosecond, func(_ context.Context, e heartbeat.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			details = append(details, e.Detail)
-			return nil
-		}))
+		})
 		defer stop()
 		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", `printf '1%%\r2%%\rdone\n'; sleep 0.3`),
 			procgroup.WithOutput(procgroup.Progress(ctx, func(_ procgroup.Stream, line string) any {

@@ -155,13 +155,13 @@ func blowsUpElsewhere(v any) { panic(v) }
 func TestSinkThatBeats(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		err := timeout.Run(context.WithValue(t.Context(), callerKey{}, "value"), func(ctx context.Context) error {
-			heartbeat.Relay(ctx, time.Second, heartbeat.SinkFunc(func(sink context.Context, _ heartbeat.Event) error {
+			heartbeat.Relay(ctx, time.Second, func(sink context.Context, _ heartbeat.Event) {
 				if sink.Value(callerKey{}) != "value" {
 					t.Error("the sink's context has lost its values")
 				}
 				heartbeat.Beat(sink)
-				return timeout.Run(sink, func(sink context.Context) error { heartbeat.Beat(sink); return nil })
-			}))
+				_ = timeout.Run(sink, func(sink context.Context) error { heartbeat.Beat(sink); return nil })
+			})
 			heartbeat.Beat(ctx)
 			<-ctx.Done()
 			return nil
@@ -179,10 +179,9 @@ func TestRelaysEndWithTheirContext(t *testing.T) {
 			calls := make(chan struct{}, 100)
 			for range 100 {
 				child, cancel := context.WithCancel(ctx)
-				heartbeat.Relay(child, time.Second, heartbeat.SinkFunc(func(context.Context, heartbeat.Event) error {
+				heartbeat.Relay(child, time.Second, func(context.Context, heartbeat.Event) {
 					calls <- struct{}{}
-					return nil
-				}))
+				})
 				cancel()
 			}
 			synctest.Wait()
@@ -193,11 +192,10 @@ func TestRelaysEndWithTheirContext(t *testing.T) {
 			}
 			// Stopping tells the sink that is under way.
 			cancelled := make(chan struct{})
-			stop := heartbeat.Relay(ctx, time.Second, heartbeat.SinkFunc(func(ctx context.Context, _ heartbeat.Event) error {
+			stop := heartbeat.Relay(ctx, time.Second, func(ctx context.Context, _ heartbeat.Event) {
 				<-ctx.Done()
 				close(cancelled)
-				return nil
-			}))
+			})
 			heartbeat.Beat(ctx)
 			synctest.Wait()
 			stop()

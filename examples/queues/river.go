@@ -2,6 +2,7 @@ package queues
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,10 +16,11 @@ import (
 func limitRiver(limits timeout.Config) river.WorkerMiddlewareFunc {
 	return func(ctx context.Context, job *rivertype.JobRow, work func(context.Context) error) error {
 		return timeout.Run(ctx, func(ctx context.Context) error {
-			heartbeat.Relay(ctx, 10*time.Second, heartbeat.SinkFunc(func(ctx context.Context, e heartbeat.Event) error {
-				_, err := river.ClientFromContext[pgx.Tx](ctx).JobUpdate(ctx, job.ID, &river.JobUpdateParams{Output: e.Detail})
-				return err
-			}))
+			heartbeat.Relay(ctx, 10*time.Second, func(ctx context.Context, e heartbeat.Event) {
+				if _, err := river.ClientFromContext[pgx.Tx](ctx).JobUpdate(ctx, job.ID, &river.JobUpdateParams{Output: e.Detail}); err != nil {
+					slog.WarnContext(ctx, "progress was not stored", "job", job.ID, "err", err)
+				}
+			})
 			return work(ctx)
 		}, limits, timeout.WithName(job.Kind))
 	}

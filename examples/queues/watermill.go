@@ -3,6 +3,7 @@ package queues
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -15,13 +16,15 @@ func limitWatermill(limits timeout.Config, updates message.Publisher) message.Ha
 	return func(next message.HandlerFunc) message.HandlerFunc {
 		return func(msg *message.Message) ([]*message.Message, error) {
 			return timeout.Do(msg.Context(), func(ctx context.Context) ([]*message.Message, error) {
-				heartbeat.Relay(ctx, 10*time.Second, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
+				heartbeat.Relay(ctx, 10*time.Second, func(ctx context.Context, e heartbeat.Event) {
 					detail, err := json.Marshal(e.Detail)
-					if err != nil {
-						return err
+					if err == nil {
+						err = updates.Publish("progress", message.NewMessage(msg.UUID, detail))
 					}
-					return updates.Publish("progress", message.NewMessage(msg.UUID, detail))
-				}))
+					if err != nil {
+						slog.WarnContext(ctx, "progress was not published", "message", msg.UUID, "err", err)
+					}
+				})
 				// A copy, since an abandoned handler still has it when the original is redelivered.
 				mine := msg.Copy()
 				mine.SetContext(ctx)

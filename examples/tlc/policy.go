@@ -71,13 +71,12 @@ func (t tool) call(ctx context.Context, by caller, c *checker, m model, out *pri
 		// What the checker reports as progress is shown, but not more often than this.
 		defer out.beginProgress()()
 		var shown progress
-		defer heartbeat.Relay(ctx, by.every, heartbeat.SinkFunc(func(_ context.Context, e heartbeat.Event) error {
+		defer heartbeat.Relay(ctx, by.every, func(_ context.Context, e heartbeat.Event) {
 			if p, ok := e.Detail.(progress); ok && p != shown { // a beat may have no news
 				out.progress(time.Since(begun), p)
 				shown = p
 			}
-			return nil
-		}))()
+		})()
 		return c.check(ctx, m, t.search, out)
 	}, timeout.WithHooks(timeout.Hooks{Started: func(_ context.Context, s timeout.Snapshot) {
 		out.start(s.Tool, m, s.Limits)

@@ -103,9 +103,9 @@ func (r *Run) returned() bool {
 
 // relay passes the details of the heartbeat on to the record. The caller has the lock.
 func (r *Run) relay() {
-	heartbeat.Relay(r.exec, r.tasks.poll, heartbeat.SinkFunc(func(ctx context.Context, _ heartbeat.Event) error {
-		return r.tell(ctx)
-	}))
+	heartbeat.Relay(r.exec, r.tasks.poll, func(ctx context.Context, _ heartbeat.Event) {
+		_ = r.tell(ctx)
+	})
 }
 
 // tell stores the newest detail, and whether a question is under way. What a store does not take now
