@@ -33,8 +33,8 @@ type Config struct {
 	Grace time.Duration
 }
 
-// Default has a total of 30 min and an idle limit of 2 min. It is what applies until
-// [SetDefault] is called.
+// Default has a total of 30 min and an idle limit of 2 min. With what MCP_TIMEOUT and
+// MCP_IDLE_TIMEOUT set, see [FromEnv], it is what applies until [SetDefault] is called.
 func Default() Config { return Config{Total: 1800 * time.Second, Idle: 120 * time.Second} }
 
 // FastTools has a total of 1 min and an idle limit of 30 s, for tools that answer
@@ -112,12 +112,31 @@ var processDefault atomic.Pointer[Config]
 // without one of its own; those that run keep theirs. It is meant to be called
 // once, by main. It is safe for concurrent use.
 //
+// Until it is called, the configuration is [Default] with MCP_TIMEOUT and MCP_IDLE_TIMEOUT
+// applied, as [FromEnv] does, read once, when the first execution needs it. If one of them
+// cannot be read, Default stays in force. That, and a value that may have been meant in
+// milliseconds, is logged once, to the logger of the first execution that takes this
+// configuration and has one.
+//
 // SetDefault(Config{}) takes all limits off, as [NoLimits] does. Values that make no sense
 // are read as [Config.Normalize] says when an execution starts, and the warnings go to the
 // logger of that execution.
 func SetDefault(c Config) { processDefault.Store(&c) }
 
-func currentDefault() Config {
+// takeDefault gives the execution the limits of the process.
+func (e *execution) takeDefault() {
+	if c := processDefault.Load(); c != nil {
+		e.limits = *c
+		return
+	}
+	env := theEnvironment()
+	e.limits = env.limits
+	e.logEnvironment(env)
+}
+
+// inherited is the process default as a policy builds on it. The policy applies the
+// environment itself, by its own Lookup and under its own names.
+func inherited() Config {
 	if c := processDefault.Load(); c != nil {
 		return *c
 	}

@@ -8,8 +8,9 @@
 //	os.Exit(timeout.ExitCode(err))
 //
 // The limits come from a [Config], which is an option like [WithName] or
-// [WithLogger]; from a [Policy] that has one for each tool; or from [SetDefault]. An
-// error of type [*Error] says what stopped the function and how it stood then.
+// [WithLogger]; from a [Policy] that has one for each tool; from [SetDefault]; or from
+// MCP_TIMEOUT and MCP_IDLE_TIMEOUT in the environment, in seconds. An error of type [*Error]
+// says what stopped the function and how it stood then.
 //
 // # What zero means
 //

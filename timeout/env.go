@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -32,23 +33,61 @@ const doubtful = 10_000 * time.Second
 // off. A negative number is kept for [Config.Normalize] to warn about. lookup is
 // [os.LookupEnv] when nil.
 //
-// The result is for [SetDefault] or [Run]. A [Policy] reads these variables by itself, and
-// reads a Default that is zero, as with both limits off this is, as one that is not set.
+// A program need not call it: until [SetDefault] is called, this is what applies. A program
+// that calls it can refuse to start where a variable cannot be read, and can set a default
+// that differs from the preset. A [Policy] reads these variables by itself.
 //
-// A value of 10 000 or more, which is 2 h 47 min, is taken, and doubted: some hosts set
-// variables of these names in milliseconds. The warning goes to the logger of the first
-// execution with these limits that has one; see [WithLogger].
+// A value of 10 000 or more, which is 2 h 47 min, is taken, with a warning: some hosts set
+// variables of these names in milliseconds.
 //
 // Anything that is not such a number, the empty string included, is an error that holds a
 // [*ConfigError] for each bad variable, and the Config is zero: do not use it.
-func FromEnv(lookup func(string) (string, bool)) (Config, error) {
-	c := Default()
-	d, err := c.overlayEnv(lookup, envTotal, envIdle)
+func FromEnv(lookup func(string) (string, bool)) (c Config, warnings []string, err error) {
+	c = Default()
+	all, err := c.overlayEnv(lookup, envTotal, envIdle)
 	if err != nil {
-		return Config{}, err
+		return Config{}, nil, err
 	}
-	fromEnvDoubts.Store(&envDoubts{doubts: d})
-	return c, nil
+	for _, d := range all {
+		if d.key != "" {
+			warnings = append(warnings, d.String())
+		}
+	}
+	return c, warnings, nil
+}
+
+// An environment is what the variables of the process have said when they were read.
+type environment struct {
+	limits   Config // the preset where they could not be read
+	warnings []string
+	err      error
+	silent   atomic.Bool // nothing is left to be logged
+}
+
+// theEnvironment is read when the first execution needs the process default, and not again:
+// a limit that changes because something has called os.Setenv would surprise everybody.
+var theEnvironment = sync.OnceValue(func() *environment {
+	env := new(environment)
+	env.limits, env.warnings, env.err = FromEnv(nil)
+	if env.err != nil {
+		env.limits = Default()
+	}
+	env.silent.Store(env.err == nil && len(env.warnings) == 0)
+	return env
+})
+
+// logEnvironment logs what is wrong with the variables to the logger of the first execution
+// that takes its limits from them and has one.
+func (e *execution) logEnvironment(env *environment) {
+	if e.log == nil || env.silent.Swap(true) {
+		return
+	}
+	for _, w := range env.warnings {
+		e.logAttrs(slog.LevelWarn, w)
+	}
+	if env.err != nil {
+		e.logAttrs(slog.LevelWarn, "the environment cannot be read; the default limits stay in force", slog.Any("error", env.err))
+	}
 }
 
 // A doubt is a value in the environment that may have been meant in another unit.
@@ -57,9 +96,6 @@ type doubt struct {
 	read       time.Duration // the value as it is taken
 }
 
-// doubts are those of the total and of the idle limit.
-type doubts [2]doubt
-
 // String says what the value means and what it would mean in milliseconds.
 func (d doubt) String() string {
 	millis := d.read / 1000
@@ -67,32 +103,8 @@ func (d doubt) String() string {
 		d.key, d.value, d.read.Hours(), millis, d.key, seconds(millis))
 }
 
-// fromEnvDoubts are those of the last result of FromEnv, which has no logger, and whose
-// result is a plain Config. An execution with these limits logs them, once.
-var fromEnvDoubts atomic.Pointer[envDoubts]
-
-type envDoubts struct {
-	doubts
-	logged [2]atomic.Bool
-}
-
-func (e *execution) logEnvDoubts() {
-	if e.log == nil {
-		return
-	}
-	d := fromEnvDoubts.Load()
-	if d == nil {
-		return
-	}
-	for i, limit := range [2]time.Duration{e.limits.Total, e.limits.Idle} {
-		if v := d.doubts[i]; v.key != "" && v.read == limit && !d.logged[i].Swap(true) {
-			e.logAttrs(slog.LevelWarn, v.String())
-		}
-	}
-}
-
 // overlayEnv sets what the variables with these names say, both in seconds.
-func (c *Config) overlayEnv(lookup func(string) (string, bool), total, idle string) (d doubts, err error) {
+func (c *Config) overlayEnv(lookup func(string) (string, bool), total, idle string) (d [2]doubt, err error) {
 	var bad configErrors
 	for i, v := range [2]struct {
 		key, hosts string // hosts know the latter

@@ -39,7 +39,7 @@ func TestFromEnv(t *testing.T) {
 		{"the maximum", map[string]string{"MCP_TIMEOUT": "9223372036.854775807"}, timeout.Config{Total: math.MaxInt64, Idle: def.Idle}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := timeout.FromEnv(env(tc.vars))
+			got, _, err := timeout.FromEnv(env(tc.vars))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +52,7 @@ func TestFromEnv(t *testing.T) {
 
 func TestFromEnvReadsTheProcess(t *testing.T) {
 	t.Setenv("MCP_TIMEOUT", "77")
-	got, err := timeout.FromEnv(nil)
+	got, _, err := timeout.FromEnv(nil)
 	if err != nil || got.Total != 77*time.Second {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -76,7 +76,7 @@ func TestFromEnvRefuses(t *testing.T) {
 	for _, key := range []string{"MCP_TIMEOUT", "MCP_IDLE_TIMEOUT"} {
 		for _, value := range malformed {
 			t.Run(key+"="+value, func(t *testing.T) {
-				got, err := timeout.FromEnv(env(map[string]string{key: value}))
+				got, _, err := timeout.FromEnv(env(map[string]string{key: value}))
 				var bad *timeout.ConfigError
 				if !errors.As(err, &bad) {
 					t.Fatalf("got %v, %v, want a *ConfigError", got, err)
@@ -96,7 +96,7 @@ func TestFromEnvRefuses(t *testing.T) {
 }
 
 func TestFromEnvNamesEveryBadVariable(t *testing.T) {
-	_, err := timeout.FromEnv(env(map[string]string{"MCP_TIMEOUT": "soon", "MCP_IDLE_TIMEOUT": "never"}))
+	_, _, err := timeout.FromEnv(env(map[string]string{"MCP_TIMEOUT": "soon", "MCP_IDLE_TIMEOUT": "never"}))
 	if err == nil || !strings.Contains(err.Error(), `MCP_TIMEOUT="soon"`) || !strings.Contains(err.Error(), `MCP_IDLE_TIMEOUT="never"`) {
 		t.Errorf("%v", err)
 	}
@@ -111,7 +111,7 @@ func FuzzFromEnv(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got, err := timeout.FromEnv(env(map[string]string{"MCP_TIMEOUT": s, "MCP_IDLE_TIMEOUT": "0"}))
+		got, _, err := timeout.FromEnv(env(map[string]string{"MCP_TIMEOUT": s, "MCP_IDLE_TIMEOUT": "0"}))
 		plain := s != "" && strings.Trim(s, "-.0123456789") == ""
 		exact, ok := new(big.Rat).SetString(s)
 		if !plain || !ok {

@@ -170,25 +170,26 @@ func ExampleConfig_SessionTimeout() {
 	// 0s
 }
 
-// main reads the configuration once; nothing else does.
+// A program that refuses to start where a variable cannot be read. The limits apply without
+// this call, too.
 func ExampleFromEnv() {
 	os.Setenv("MCP_TIMEOUT", "3600")
 	os.Setenv("MCP_IDLE_TIMEOUT", "7.5")
 	defer os.Unsetenv("MCP_TIMEOUT")
 	defer os.Unsetenv("MCP_IDLE_TIMEOUT")
 
-	config, err := timeout.FromEnv(os.LookupEnv)
+	config, warnings, err := timeout.FromEnv(os.LookupEnv)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(config.Total, config.Idle)
+	fmt.Println(config.Total, config.Idle, warnings)
 
 	os.Setenv("MCP_IDLE_TIMEOUT", "2m")
-	_, err = timeout.FromEnv(os.LookupEnv)
+	_, _, err = timeout.FromEnv(os.LookupEnv)
 	fmt.Println(err)
 	// Output:
-	// 1h0m0s 7.5s
+	// 1h0m0s 7.5s []
 	// timeout: MCP_IDLE_TIMEOUT="2m": want seconds as a plain decimal number from 0 (off) to 9223372036, such as 120 or 0.5, no finer than a nanosecond
 }
 

@@ -68,9 +68,8 @@ type execution Execution
 // prepare settles the limits and starts the clock.
 func (e *execution) prepare() {
 	if !e.limited {
-		e.limits = currentDefault()
+		e.takeDefault()
 	}
-	e.logEnvDoubts()
 	if !e.limits.sound() {
 		var warnings []string
 		e.limits, warnings = e.limits.Normalize()

@@ -11,11 +11,12 @@ import (
 )
 
 // A Policy has the limits of each tool. The zero Policy has the process default for every
-// tool, or what the environment says. It is safe for concurrent use as long as nobody
+// tool, with what the environment says. It is safe for concurrent use as long as nobody
 // changes or copies it, and a nil *Policy is a zero one.
 type Policy struct {
 	// Default is for tools that are not in Tools. Left zero, it is not set, and the
-	// process default applies, see [SetDefault]; [NoLimits] sets no limits.
+	// process default applies, see [SetDefault]; [NoLimits] sets no limits. The environment
+	// is always read by this policy's Lookup and names.
 	Default Config
 	// Tools is by tool name.
 	Tools map[string]Tool
@@ -158,7 +159,7 @@ func (p *Policy) resolve(ctx context.Context, tool string, requested time.Durati
 	}
 	c := p.Default
 	if c == (Config{}) {
-		c = currentDefault()
+		c = inherited()
 	}
 	t := p.Tools[tool]
 	if t.Config != (Config{}) {
@@ -210,11 +211,5 @@ func (p *Policy) resolve(ctx context.Context, tool string, requested time.Durati
 // (An atomic.Uint32 would have vet complain of a Policy that is copied before its use.)
 func (p *Policy) firstDoubt(i int, d doubt) bool {
 	mark := uint32(d.read/time.Second) | 1<<31 // never 0
-	if atomic.SwapUint32(&p.doubted[i], mark) == mark {
-		return false
-	}
-	if f := fromEnvDoubts.Load(); f != nil && f.doubts[i] == d {
-		f.logged[i].Store(true) // the execution need not say it again
-	}
-	return true
+	return atomic.SwapUint32(&p.doubted[i], mark) != mark
 }

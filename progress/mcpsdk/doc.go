@@ -18,7 +18,7 @@
 // Over HTTP, put [WrapHTTP] around the SDK's handler, and let sessions outlive the tools that
 // they carry. The default limits of a server that nobody has configured are 30 min and 2 min:
 //
-//	limits, err := timeout.FromEnv(nil)
+//	limits, _, err := timeout.FromEnv(nil)
 //	...
 //	options := &mcp.StreamableHTTPOptions{SessionTimeout: limits.SessionTimeout()}
 //	http.ListenAndServe(addr, mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(getServer, options)))

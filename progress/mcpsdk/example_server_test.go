@@ -260,7 +260,7 @@ func ExampleWrapTransport() {
 
 // A server over HTTP whose sessions outlive the tools that they carry (SPEC 2.10).
 func ExampleWrapHTTP() {
-	limits, err := timeout.FromEnv(func(string) (string, bool) { return "", false })
+	limits, _, err := timeout.FromEnv(func(string) (string, bool) { return "", false })
 	if err != nil {
 		fmt.Println(err)
 		return

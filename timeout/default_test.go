@@ -1,0 +1,148 @@
+package timeout_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// The environment is read once in a process, so each case has a process of its own: this test
+// again, which runs what the case says and prints it.
+const defaultCase = "TIMEOUT_TEST_DEFAULT"
+
+// SPEC 2.5, 2.7: until SetDefault is called, the default is the preset with what the
+// environment sets; a policy has the same.
+func TestDefaultHonoursTheEnvironment(t *testing.T) {
+	if name := os.Getenv(defaultCase); name != "" {
+		printDefaults(t, name)
+		return
+	}
+	t.Parallel()
+	const refused = `level=WARN msg="the environment cannot be read; the default limits stay in force" error.message="timeout: MCP_TIMEOUT=\"soon\": want ` +
+		`seconds as a plain decimal number from 0 (off) to 9223372036, such as 120 or 0.5, no finer than a nanosecond"` + "\n"
+	for _, tc := range []struct {
+		name, do string
+		vars     []string
+		want     string
+	}{
+		{"nothing set", "agree", nil, "run 30m0s 2m0s\npolicy 30m0s 2m0s\n"},
+		{"both", "agree", []string{"MCP_TIMEOUT=90", "MCP_IDLE_TIMEOUT=0.5"}, "run 1m30s 500ms\npolicy 1m30s 500ms\n"},
+		{"total alone", "agree", []string{"MCP_TIMEOUT=3600"}, "run 1h0m0s 2m0s\npolicy 1h0m0s 2m0s\n"},
+		{"off", "agree", []string{"MCP_TIMEOUT=0", "MCP_IDLE_TIMEOUT=0"}, "run 0s 0s\npolicy 0s 0s\n"},
+		{"read once", "later", []string{"MCP_TIMEOUT=90"}, "run 1m30s 1m30s\nrun 1m30s 1m30s\n"},
+		{"SetDefault", "set", []string{"MCP_TIMEOUT=90", "MCP_IDLE_TIMEOUT=soon"}, "run 1m0s 30s\n"},
+		{"SetDefault later", "set later", []string{"MCP_TIMEOUT=600"}, "run 10m0s 2m0s\nrun 1m0s 30s\n"},
+		{"a policy of other names", "names", []string{"MCP_TIMEOUT=1", "MCP_IDLE_TIMEOUT=1"}, "30m0s 2m0s\n"},
+		{"a policy of another environment", "lookup", []string{"MCP_TIMEOUT=1", "MCP_IDLE_TIMEOUT=1"}, "30m0s 2m0s\n"},
+		{"cannot be read", "agree", []string{"MCP_TIMEOUT=soon", "MCP_IDLE_TIMEOUT=5"},
+			"run 30m0s 2m0s\n" + `policy: timeout: MCP_TIMEOUT="soon": want seconds as a plain decimal number from 0 (off) to 9223372036, such as 120 or 0.5, no finer than a nanosecond` + "\n"},
+		{"cannot be read, logged once", "log", []string{"MCP_TIMEOUT=soon"}, "quiet\nlogged\n" + refused},
+		{"doubted, logged once", "log", []string{"MCP_TIMEOUT=120000"}, "quiet\nlogged\n" + `level=WARN msg="` + totalDoubt + "\"\n"},
+		{"both doubted", "log", []string{"MCP_TIMEOUT=120000", "MCP_IDLE_TIMEOUT=10000"}, "quiet\nlogged\n" +
+			`level=WARN msg="` + totalDoubt + "\"\n" + `level=WARN msg="` + idleDoubt + "\"\n"},
+		{"just not doubted", "log", []string{"MCP_TIMEOUT=9999"}, "quiet\nlogged\n"},
+		{"a configuration of the same values", "same values", []string{"MCP_TIMEOUT=120000"}, "quiet\n"},
+		{"a default of the same values", "same default", []string{"MCP_TIMEOUT=120000"}, "quiet\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(os.Args[0], "-test.run=^TestDefaultHonoursTheEnvironment$", "-test.count=1")
+			cmd.Env = append(cmd.Environ(), defaultCase+"="+tc.do)
+			cmd.Env = append(cmd.Env, tc.vars...)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			got, _, ok := strings.Cut(string(out), "PASS\n")
+			if diff := cmp.Diff(tc.want, got); diff != "" || !ok {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func printDefaults(t *testing.T, do string) {
+	var log bytes.Buffer
+	logger := timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
+	run := func(opts ...timeout.Option) (limits timeout.Config) {
+		err := timeout.RunWithExecutionTimeout(t.Context(), func(ctx context.Context) error {
+			limits = timeout.FromContext(ctx).Snapshot().Limits
+			return nil
+		}, opts...)
+		if err != nil {
+			t.Error(err)
+		}
+		return limits
+	}
+	printRun := func() {
+		limits := run()
+		fmt.Println("run", limits.Total, limits.Idle)
+	}
+	resolve := func(p *timeout.Policy) {
+		limits, err := p.Resolve("x", 0)
+		if err != nil {
+			t.Error(err)
+		}
+		fmt.Println(limits.Total, limits.Idle)
+	}
+	switch do {
+	case "agree":
+		printRun()
+		err := (&timeout.Policy{}).Run(t.Context(), "x", 0, func(ctx context.Context) error {
+			limits := timeout.FromContext(ctx).Snapshot().Limits
+			fmt.Println("policy", limits.Total, limits.Idle)
+			return nil
+		})
+		if err != nil {
+			fmt.Println("policy:", err)
+		}
+	case "later":
+		printRun()
+		t.Setenv("MCP_TIMEOUT", "7")
+		printRun()
+	case "set":
+		timeout.SetDefault(timeout.FastTools())
+		printRun()
+	case "set later":
+		printRun()
+		timeout.SetDefault(timeout.FastTools())
+		printRun()
+	case "names":
+		resolve(&timeout.Policy{TotalEnv: "-", IdleEnv: "OWN_IDLE_TIMEOUT"})
+	case "lookup":
+		resolve(&timeout.Policy{Lookup: env(nil)})
+	case "log":
+		run()                            // has no logger
+		run(logger, timeout.FastTools()) // has limits of its own
+		if log.Len() == 0 {
+			fmt.Println("quiet")
+		}
+		run(logger)
+		run(logger)
+		fmt.Println("logged")
+		fmt.Print(withoutTime(log.String()))
+	case "same values":
+		run()
+		if _, warnings, err := timeout.FromEnv(nil); err != nil || len(warnings) != 1 {
+			t.Error(warnings, err)
+		}
+		run(logger, timeout.Config{Total: 120_000 * time.Second, Idle: 2 * time.Minute})
+		fmt.Print("quiet\n", log.String())
+	case "same default":
+		timeout.SetDefault(timeout.Config{Total: 120_000 * time.Second, Idle: 2 * time.Minute})
+		run(logger)
+		fmt.Print("quiet\n", log.String())
+	default:
+		t.Fatalf("no case %q", do)
+	}
+}
