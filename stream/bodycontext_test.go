@@ -130,6 +130,29 @@ func TestClock(t *testing.T) {
 	}
 }
 
+// SPEC 3.12, 3.14: on a clock that is not the system's, the stream ends with the total of the
+// enclosing execution, and not before.
+func TestTotalOnAClock(t *testing.T) {
+	mock := clock.NewMock()
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		r, w := io.Pipe()
+		body := stream.Body(ctx, r, 0)
+		defer body.Close()
+		mock.Add(time.Hour - 1)
+		go w.Write([]byte("x"))
+		if n, err := body.Read(make([]byte, 1)); n != 1 || err != nil {
+			t.Errorf("before the total: %d, %v", n, err)
+		}
+		mock.Add(1)
+		_, err := body.Read(make([]byte, 1))
+		return err
+	}, timeout.Config{Total: time.Hour}, timeout.WithClock(mock))
+	var stopped *timeout.Error
+	if !errors.As(err, &stopped) || stopped.Kind != timeout.Total || stopped.Err == nil {
+		t.Errorf("%+v", err)
+	}
+}
+
 type halves struct {
 	io.ReadCloser
 	bytes.Buffer

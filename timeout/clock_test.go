@@ -3,6 +3,7 @@ package timeout_test
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"time"
 
@@ -54,11 +55,8 @@ func TestWithClock(t *testing.T) {
 			Kind: timeout.Idle, Limit: idle, Elapsed: 2*idle - 1, SinceBeat: idle, LongestGap: idle, Beats: 1, Err: errTool,
 		})
 	})
-	t.Run("total at its limit, and its deadline", func(t *testing.T) {
+	t.Run("total at its limit", func(t *testing.T) {
 		err := mocked(t, timeout.Config{Total: time.Minute}, func(ctx context.Context, mock *clock.Mock, step func(time.Duration)) error {
-			if d, ok := ctx.Deadline(); !ok || !d.Equal(mock.Now().Add(time.Minute)) {
-				t.Errorf("deadline %v, %v", d, ok)
-			}
 			step(time.Minute - 1)
 			if ctx.Err() != nil {
 				t.Error("fired early")
@@ -162,5 +160,129 @@ func TestWithClock(t *testing.T) {
 		if !errors.Is(err, timeout.ErrTotal) {
 			t.Errorf("%v", err)
 		}
+	})
+}
+
+// SPEC 3.14: on a clock that is not the system's, Deadline is the system's now plus what is left.
+func TestDeadlineOnAMockClock(t *testing.T) {
+	const total = time.Minute
+	// near reports whether d is what is left from now, give or take what a busy machine needs.
+	near := func(d time.Time, left time.Duration) bool {
+		off := time.Until(d) - left
+		return -20*time.Second < off && off <= 0
+	}
+	t.Run("both sides of the total", func(t *testing.T) {
+		t.Parallel()
+		_ = mocked(t, timeout.Config{Total: total}, func(ctx context.Context, mock *clock.Mock, step func(time.Duration)) error {
+			for _, tc := range []struct{ pass, left time.Duration }{{0, total}, {20 * time.Second, 40 * time.Second}, {40*time.Second - 1, 1}} {
+				step(tc.pass)
+				if d, ok := ctx.Deadline(); !ok || !near(d, tc.left) || ctx.Err() != nil {
+					t.Errorf("with %v left: %v, %v, %v", tc.left, time.Until(d), ok, ctx.Err())
+				}
+			}
+			step(1)
+			if d, ok := ctx.Deadline(); !ok || time.Until(d) > 0 {
+				t.Errorf("after the total: in %v, %v", time.Until(d), ok)
+			}
+			<-ctx.Done()
+			return nil
+		})
+	})
+	t.Run("no total", func(t *testing.T) {
+		t.Parallel()
+		_ = mocked(t, timeout.Config{Idle: time.Hour}, func(ctx context.Context, _ *clock.Mock, _ func(time.Duration)) error {
+			if d, ok := ctx.Deadline(); ok {
+				t.Errorf("a deadline: %v", d)
+			}
+			return nil
+		})
+	})
+	t.Run("an inner timeout fires", func(t *testing.T) {
+		t.Parallel()
+		err := mocked(t, timeout.Config{Total: total}, func(ctx context.Context, _ *clock.Mock, _ func(time.Duration)) error {
+			inner, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+			defer cancel()
+			<-inner.Done()
+			if inner.Err() != context.DeadlineExceeded || ctx.Err() != nil {
+				t.Errorf("%v, %v", inner.Err(), ctx.Err())
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("a longer inner timeout ends with the total", func(t *testing.T) {
+		t.Parallel()
+		_ = mocked(t, timeout.Config{Total: total}, func(ctx context.Context, _ *clock.Mock, step func(time.Duration)) error {
+			inner, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			step(total - 1)
+			if inner.Err() != nil {
+				t.Error("fired early")
+			}
+			step(1)
+			<-inner.Done()
+			if inner.Err() != context.DeadlineExceeded {
+				t.Error(inner.Err())
+			}
+			return nil
+		})
+	})
+	t.Run("a dial", func(t *testing.T) {
+		t.Parallel()
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		err = mocked(t, timeout.Config{Total: total}, func(ctx context.Context, _ *clock.Mock, step func(time.Duration)) error {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+			if err != nil {
+				t.Errorf("before the total: %v", err)
+			} else {
+				conn.Close()
+			}
+			step(total)
+			if _, err := new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String()); err == nil {
+				t.Error("dialled after the total")
+			}
+			return nil
+		})
+		if !errors.Is(err, timeout.ErrTotal) {
+			t.Error(err)
+		}
+	})
+	// SPEC 3.12: what the inner execution has left is exact, although its caller's Deadline
+	// moves with the system's time.
+	t.Run("an inner execution", func(t *testing.T) {
+		t.Parallel()
+		_ = mocked(t, timeout.Config{Total: total}, func(outer context.Context, _ *clock.Mock, step func(time.Duration)) error {
+			step(10 * time.Second)
+			for name, ctx := range map[string]context.Context{
+				"as it is": outer, "a value": context.WithValue(outer, struct{}{}, 1), "on another clock": outer,
+			} {
+				opts := []timeout.Option{timeout.Config{Total: time.Hour}}
+				if name == "on another clock" {
+					opts = append(opts, timeout.WithClock(clock.NewMock()))
+				}
+				_ = timeout.Run(ctx, func(ctx context.Context) error {
+					if got := timeout.FromContext(ctx).Snapshot().Limits.Total; got != total-10*time.Second {
+						t.Errorf("%s: %v", name, got)
+					}
+					return nil
+				}, opts...)
+			}
+			ctx, cancel := context.WithTimeout(outer, 30*time.Second)
+			defer cancel()
+			_ = timeout.Run(ctx, func(ctx context.Context) error {
+				got := timeout.FromContext(ctx).Snapshot().Limits.Total
+				if got <= 10*time.Second || got > 30*time.Second {
+					t.Errorf("a real timeout of 30 s: %v", got)
+				}
+				return nil
+			}, timeout.Config{Total: time.Hour})
+			return nil
+		})
 	})
 }

@@ -127,11 +127,16 @@ func (e *execution) Value(key any) any {
 func (e *execution) Done() <-chan struct{} { return e.inner.Done() }
 
 // Deadline returns the total limit (SPEC 3.14), which adopt has cut to the caller's. Where
-// limits are only observed, it is the caller's.
+// limits are only observed, it is the caller's. On a clock that is not the system's it is the
+// system's now plus what is left: a context's users, net.Dialer and context.WithTimeout among
+// them, compare it with that, and take one of 1970 for long gone.
 func (e *execution) Deadline() (time.Time, bool) {
 	total := e.cap()
 	if total <= 0 {
 		return time.Time{}, false
+	}
+	if e.cell.Clock() != nil {
+		return time.Now().Add(e.left()), true
 	}
 	return e.cell.Start().Add(total), true
 }

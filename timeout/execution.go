@@ -91,13 +91,9 @@ func (e *execution) prepare() {
 // adopt makes the caller's deadline the total where it comes first (SPEC 3.12). It
 // reports false if that has passed.
 func (e *execution) adopt() bool {
-	deadline, ok := e.caller.Deadline()
+	left, ok := e.callersLeft()
 	if !ok {
 		return true
-	}
-	left := deadline.Sub(e.cell.Start())
-	if around := pulse.Of(e.caller); e.cell.Clock() != nil && around.Clock() == nil {
-		left = time.Until(deadline) // it is on another clock than the execution
 	}
 	first := e.limits.Total == 0 || left <= e.limits.Total
 	if left > 0 && first {
@@ -108,6 +104,37 @@ func (e *execution) adopt() bool {
 	}
 	return left > 0
 }
+
+// callersLeft is what is left of the caller's deadline, false if there is none.
+//
+// On a clock of its own an execution shows a deadline that moves with the system's time, see
+// Deadline. Where that is the caller's, what is left is exact only on that clock. Whether it is
+// the caller's, and not that of a context.WithTimeout in between, is told by reading it between
+// two readings of the enclosing execution's: the latter would have to lie within the same moment,
+// and then it makes no difference.
+func (e *execution) callersLeft() (left time.Duration, ok bool) {
+	outer := around(pulse.Unmuted(e.caller))
+	if e.cell.Clock() == nil || outer == nil || outer.cell.Clock() == nil || outer.cap() <= 0 {
+		deadline, ok := e.caller.Deadline()
+		if e.cell.Clock() == nil {
+			return deadline.Sub(e.cell.Start()), ok
+		}
+		return time.Until(deadline), ok
+	}
+	most, from := outer.left(), time.Now()
+	deadline, ok := e.caller.Deadline()
+	least, to := outer.left(), time.Now()
+	switch {
+	case deadline.Before(from.Add(least)) || deadline.After(to.Add(most)):
+		return time.Until(deadline), ok
+	case e.clock == nil: // it is the same clock
+		return outer.cap() - e.cell.Start().Sub(outer.cell.Start()), ok
+	}
+	return least, ok
+}
+
+// left is what is left of the total that is enforced.
+func (e *execution) left() time.Duration { return e.cap() - e.cell.Now() }
 
 // neverStarted is the outcome where the caller's context was over from the start
 // (SPEC 3.11, 3.12).
@@ -283,8 +310,8 @@ func (e *execution) totalOf() *execution {
 		if outer == nil {
 			break
 		}
-		mine, _ := e.Deadline()
-		if theirs, ok := outer.Deadline(); !ok || !theirs.Equal(mine) {
+		mine, theirs := e.cell.Start().Add(e.cap()), outer.cell.Start().Add(outer.cap())
+		if outer.cap() <= 0 || !theirs.Equal(mine) {
 			break // it is a plain context's
 		}
 		e = outer
@@ -293,9 +320,12 @@ func (e *execution) totalOf() *execution {
 }
 
 // around is the execution around, or nil.
-func (e *execution) around() *execution {
-	around, _ := e.cell.Around().Engine().(*engine)
-	return (*execution)(around)
+func (e *execution) around() *execution { return around(e.cell.Around()) }
+
+// around is the execution that has the cell, or nil.
+func around(c *pulse.Cell) *execution {
+	engine, _ := c.Engine().(*engine)
+	return (*execution)(engine)
 }
 
 // conclude is what Run returns, once the context is done.

@@ -38,9 +38,10 @@ func WithName(tool string) Option { return optionFunc(func(s *settings) { s.tool
 // library's, which testing/synctest can fake.
 //
 // It is for tests that already have a mock clock. Time on c is taken to be exact, so no
-// stall of the process is looked for. The function's context then shows
-// its Deadline on that clock, so code that compares it with the real time sees a
-// deadline that has long passed.
+// stall of the process is looked for. The Deadline of the function's context is the system's
+// time plus what is left on c at that moment: what compares a deadline with the system's time,
+// as net.Dialer does, works under a mock clock that stands at 1970. A context.WithTimeout in the
+// function runs on the system's time.
 func WithClock(c Clock) Option {
 	return optionFunc(func(s *settings) {
 		s.clock = nil

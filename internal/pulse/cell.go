@@ -90,9 +90,17 @@ func Of(ctx context.Context) *Cell {
 	return c
 }
 
-// IsKey reports whether k is the key under which a context has its cell. The
+type unmutedKey struct{}
+
+// Unmuted is Of through a context of Mute as well.
+func Unmuted(ctx context.Context) *Cell {
+	c, _ := ctx.Value(unmutedKey{}).(*Cell)
+	return c
+}
+
+// IsKey reports whether k is a key under which a context has its cell. The
 // execution is itself the context, so that it costs no allocation of its own.
-func IsKey(k any) bool { return k == key{} }
+func IsKey(k any) bool { return k == key{} || k == unmutedKey{} }
 
 // Init starts the cell at its clock's present instant, which counts as its first
 // sign of life and as a beat of the executions around it. A nil clk means the
