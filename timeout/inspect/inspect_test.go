@@ -11,10 +11,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -603,4 +605,52 @@ func TestObserveOnly(t *testing.T) {
 	expect(one+"&format=json", `"wouldStop": "idle limit"`, nil)
 	expect(all, "ok (only observed; idle limit after", nil)
 	expect(all, "</span> (only observed; <span", html)
+}
+
+var counted atomic.Int32
+
+// SPEC 14.1: the runs of a tool that a limit would have stopped are counted.
+func TestObservedRunsAreCounted(t *testing.T) {
+	h := inspect.Handler()
+	name := fmt.Sprint("counted", counted.Add(1)) // the figures are those of the process
+	synctest.Test(t, func(t *testing.T) {
+		for _, silence := range []time.Duration{time.Second, time.Minute - 1, time.Minute, 2 * time.Minute, 2 * time.Hour} {
+			err := timeout.Run(t.Context(), func(context.Context) error { time.Sleep(silence); return nil },
+				timeout.Config{Idle: time.Minute, Total: time.Hour}, timeout.WithName(name), timeout.WithObserveOnly())
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	var v struct {
+		Tools []struct {
+			Tool             string
+			Runs             int
+			Outcomes         map[string]int
+			WouldHaveStopped int
+		}
+	}
+	if err := json.Unmarshal([]byte(ask(h, "GET", "/?format=json", nil).body), &v); err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, tool := range v.Tools {
+		if tool.Tool == name {
+			found = true
+			if tool.Runs != 5 || tool.Outcomes["ok"] != 5 || tool.WouldHaveStopped != 3 {
+				t.Errorf("%+v", tool)
+			}
+		}
+	}
+	if !found {
+		t.Error("the tool is not shown")
+	}
+	text := ask(h, "GET", "/?format=text", nil).body
+	if !regexp.MustCompile(`TIMED OUT +WOULD HAVE STOPPED`).MatchString(text) || !regexp.MustCompile(`(?m)^`+name+` +0 +5 +0 +0 +3 `).MatchString(text) {
+		t.Errorf("%s", text)
+	}
+	page := ask(h, "GET", "/", func(r *http.Request) { r.Header.Set("Accept", "text/html") }).body
+	if !strings.Contains(page, "Would have stopped</th>") || !regexp.MustCompile(`>`+name+`</a></td>.*<td class="n"><span class="near-idle">3</span></td>`).MatchString(page) {
+		t.Errorf("%s", page)
+	}
 }

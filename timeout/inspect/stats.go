@@ -42,6 +42,7 @@ type toolStats struct {
 	name      string
 	outcomes  [len(outcomes)]uint64
 	abandoned uint64
+	wouldStop uint64 // runs that a limit would have stopped, were it not only observed
 	durations histogram
 	silences  histogram
 	// Of the runs that succeeded: how many, and their longest silence.
@@ -55,6 +56,9 @@ func (t *toolStats) add(e *ended) {
 	t.silences.add(e.LongestGap)
 	if e.abandoned {
 		t.abandoned++
+	}
+	if e.wouldStop != "" {
+		t.wouldStop++
 	}
 	if e.outcome == succeeded {
 		t.good++

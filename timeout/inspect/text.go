@@ -12,14 +12,14 @@ func writeText(w io.Writer, v *view) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%d running, watched for %s\n", v.Total, since(v.Since, v.Now))
 	if len(v.Tools) > 0 {
-		fmt.Fprint(t, "\nTOOL\tRUNNING\tRUNS\tFAILED\tTIMED OUT\tABORTED\tDURATION MEDIAN\t95%\tSILENCE MEDIAN\t95%\tMAX\tSUGGESTED IDLE\n")
+		fmt.Fprint(t, "\nTOOL\tRUNNING\tRUNS\tFAILED\tTIMED OUT\tWOULD HAVE STOPPED\tABORTED\tDURATION MEDIAN\t95%\tSILENCE MEDIAN\t95%\tMAX\tSUGGESTED IDLE\n")
 		for _, tool := range v.Tools {
 			suggested := "-"
 			if tool.Suggested > 0 {
 				suggested = tool.Suggested.String()
 			}
-			fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", nameText(tool.Tool), tool.Running, tool.Runs,
-				tool.Outcomes[failed]+tool.Outcomes[panicked], tool.Stopped(), tool.Outcomes[aborted],
+			fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", nameText(tool.Tool), tool.Running, tool.Runs,
+				tool.Outcomes[failed]+tool.Outcomes[panicked], tool.Stopped(), tool.WouldStop, tool.Outcomes[aborted],
 				tool.Or(tool.Duration50), tool.Or(tool.Duration95), tool.Or(tool.Silence50), tool.Or(tool.Silence95), tool.Or(tool.SilenceMax), suggested)
 		}
 	}

@@ -150,6 +150,7 @@ type toolRow struct {
 	Runs        uint64            `json:"runs"`
 	Outcomes    map[string]uint64 `json:"outcomes,omitempty"`
 	Abandoned   uint64            `json:"abandoned,omitempty"`
+	WouldStop   uint64            `json:"wouldHaveStopped,omitempty"` // runs, by limits that are only observed
 	Duration50  millis            `json:"durationP50Ms"`
 	Duration95  millis            `json:"durationP95Ms"`
 	DurationMax millis            `json:"durationMaxMs"`
@@ -241,7 +242,7 @@ func look(r *recorder, q query) *view {
 	for i := range figures {
 		stats := &figures[i]
 		t := toolOf(stats.name)
-		t.Runs, t.Abandoned, t.Outcomes = stats.durations.count, stats.abandoned, make(map[string]uint64)
+		t.Runs, t.Abandoned, t.WouldStop, t.Outcomes = stats.durations.count, stats.abandoned, stats.wouldStop, make(map[string]uint64)
 		for o, n := range stats.outcomes {
 			if n > 0 {
 				t.Outcomes[outcomes[o]] = n

@@ -52,10 +52,12 @@
 //	tooldeadline.tool.longest_silence  histogram, s: which idle limit would do
 //	tooldeadline.tool.running          up-down counter, {execution}
 //	tooldeadline.tool.abandoned        counter, {execution}
+//	tooldeadline.tool.would_stop       counter, {execution}: limits that are only observed
 //
 // The first two have the names, the attributes and the buckets of the convention, which is not
-// stable yet. The attributes of all are gen_ai.tool.name and, but for the counters, error.type.
-// The second has mcp.method.name and gen_ai.operation.name as well.
+// stable yet. The attributes of all are gen_ai.tool.name and, but for running and abandoned,
+// error.type: in would_stop that of the first limit that fired. The second has mcp.method.name
+// and gen_ai.operation.name as well.
 //
 // A client can call tools that do not exist, by any name. So the first 500 names of at most
 // 128 bytes are told apart, and all further ones are "_OTHER" in metrics and in names of spans.

@@ -241,6 +241,8 @@ func TestInstruments(t *testing.T) {
 		c := watch(t)
 		_, _ = toolcall.Do(t.Context(), &toolcall.Server{Policy: &timeout.Policy{Default: timeout.Config{Idle: 1, Grace: 1}}},
 			toolcall.Call{Tool: "scan"}, func(context.Context) (int, error) { time.Sleep(time.Second); return 0, nil })
+		_ = timeout.Run(t.Context(), func(context.Context) error { time.Sleep(time.Minute); return nil },
+			limits, timeout.WithName("scan"), timeout.WithObserveOnly())
 		got := map[string]string{}
 		for name, m := range c.metrics() {
 			switch d := m.Data.(type) {
@@ -262,6 +264,7 @@ func TestInstruments(t *testing.T) {
 			"tooldeadline.tool.longest_silence": "histogram, s",
 			"tooldeadline.tool.running":         "sum, {execution}",
 			"tooldeadline.tool.abandoned":       "counter, {execution}",
+			"tooldeadline.tool.would_stop":      "counter, {execution}",
 		}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -330,6 +333,16 @@ func TestObserveOnly(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff([]any{"idle_timeout", "total_timeout"}, would); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+
+		// A run that nothing would have stopped is not counted.
+		if err := timeout.Run(t.Context(), func(context.Context) error { return nil },
+			limits, timeout.WithName("search"), timeout.WithObserveOnly()); err != nil {
+			t.Error(err)
+		}
+		want := []point{{Attributes: map[string]any{"gen_ai.tool.name": "search", "error.type": "idle_timeout"}, Sum: 1}}
+		if diff := cmp.Diff(want, c.points("tooldeadline.tool.would_stop")); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})

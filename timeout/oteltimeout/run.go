@@ -129,6 +129,9 @@ func (w *watcher) finished(ctx context.Context, s timeout.Snapshot) {
 	end := time.Now()
 	w.running.Add(ctx, -1, metric.WithAttributes(toolName.String(r.tool)))
 
+	if s.Observed != nil {
+		w.wouldStop.Add(ctx, 1, metric.WithAttributes(toolName.String(r.tool), errorType.String(classOf(s.Observed))))
+	}
 	attrs := make([]attribute.KeyValue, 0, 4)
 	attrs = append(attrs, toolName.String(r.tool))
 	r.span.SetAttributes(beats.Int64(int64(s.Beats)), longestSilence.Float64(s.LongestGap.Seconds()))

@@ -52,11 +52,12 @@ type watcher struct {
 
 	running    metric.Int64UpDownCounter
 	abandonedN metric.Int64Counter
+	wouldStop  metric.Int64Counter
 }
 
 func (w *watcher) instruments() error {
 	m := w.meters.Meter(scope)
-	var err [5]error
+	var err [6]error
 	w.toolDuration, err[0] = m.Float64Histogram("gen_ai.execute_tool.duration", metric.WithUnit("s"),
 		metric.WithDescription("The duration of a single tool execution."),
 		metric.WithExplicitBucketBoundaries(toolBuckets...))
@@ -70,5 +71,7 @@ func (w *watcher) instruments() error {
 		metric.WithDescription("Tool executions that have begun and have no outcome yet."))
 	w.abandonedN, err[4] = m.Int64Counter("tooldeadline.tool.abandoned", metric.WithUnit("{execution}"),
 		metric.WithDescription("Tool executions whose function did not return when it was stopped."))
+	w.wouldStop, err[5] = m.Int64Counter("tooldeadline.tool.would_stop", metric.WithUnit("{execution}"),
+		metric.WithDescription("Tool executions that a limit would have stopped, were it not only observed."))
 	return errors.Join(err[:]...)
 }
