@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tooldeadline/tooldeadline/internal/human"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
@@ -25,18 +26,18 @@ type Update struct {
 	Waiting bool
 }
 
-// String returns the message and how far it is, such as "file 37 of 100". A message that
-// says the number itself stands alone.
+// String returns the message and how far it is, such as "file 37 of 100", with at most three
+// decimals. A message that says the number itself stands alone.
 func (u Update) String() string {
 	if math.IsNaN(u.Progress) || math.IsInf(u.Progress, 0) || (u.Progress == 0 && !(u.Total > 0)) {
 		return u.Message
 	}
-	at := strconv.FormatFloat(u.Progress, 'f', -1, 64)
-	if strings.Contains(u.Message, at) {
+	at := human.Number(u.Progress)
+	if strings.Contains(u.Message, at) || strings.Contains(u.Message, strconv.FormatFloat(u.Progress, 'f', -1, 64)) {
 		return u.Message
 	}
 	if u.Total > 0 && !math.IsInf(u.Total, 0) {
-		at += " of " + strconv.FormatFloat(u.Total, 'f', -1, 64)
+		at += " of " + human.Number(u.Total)
 	}
 	return strings.TrimPrefix(u.Message+" "+at, " ")
 }

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
 // ErrEventTooLarge is the error of an event stream that has an event of more than
@@ -38,7 +39,7 @@ type OutageError struct{ Outage }
 
 // Error has the time, the number of attempts and what became of the last.
 func (e *OutageError) Error() string {
-	return fmt.Sprintf("stream: not reopened within %v, attempts: %d: %v", e.Elapsed.Round(time.Millisecond), e.Attempts, e.Err)
+	return fmt.Sprintf("stream: not reopened within %v, attempts: %d: %v", human.Duration(e.Elapsed), e.Attempts, e.Err)
 }
 
 // Unwrap returns what became of the last attempt, and why the stream had been lost.

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
 // An Outage is the time in which an event stream has no connection, or only ones on which
@@ -83,13 +85,13 @@ func (o *outage) report(ctx context.Context, hook func(context.Context, Outage),
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("server", o.server), slog.Duration("elapsed", o.Elapsed), slog.Int("attempts", o.Attempts), slog.Any("cause", o.Cause),
+		slog.String("server", o.server), slog.Duration("elapsed", human.Duration(o.Elapsed)), slog.Int("attempts", o.Attempts), slog.Any("cause", o.Cause),
 	}
 	if o.Err != nil {
 		attrs = append(attrs, slog.Any("error", o.Err))
 	}
 	if o.Next > 0 {
-		attrs = append(attrs, slog.Duration("next", o.Next))
+		attrs = append(attrs, slog.Duration("next", human.Duration(o.Next)))
 	}
 	o.logger.LogAttrs(ctx, level, msg, attrs...)
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
 // A Kind says why an execution was stopped.
@@ -199,7 +201,7 @@ func (e *Error) Unwrap() []error {
 }
 
 // Format adds to the text, where the verb is %+v, what else there is to say, the tool and
-// the newest detail included, and the stack.
+// the newest detail included, and the stack. What was measured is rounded as in LogValue.
 func (e *Error) Format(s fmt.State, verb rune) {
 	type raw Error
 	stalls, abandoned := "", ""
@@ -211,9 +213,9 @@ func (e *Error) Format(s fmt.State, verb rune) {
 	}
 	format(s, verb, e, (*raw)(e), e.Stack,
 		note{"tool ", e.Tool},
-		note{"elapsed ", e.Elapsed.String()},
-		note{"since beat ", e.SinceBeat.String()},
-		note{"longest gap ", e.LongestGap.String()},
+		note{"elapsed ", human.Duration(e.Elapsed).String()},
+		note{"since beat ", human.Duration(e.SinceBeat).String()},
+		note{"longest gap ", human.Duration(e.LongestGap).String()},
 		note{"beats ", strconv.FormatUint(e.Beats, 10)},
 		note{"stalls ", stalls},
 		note{"last: ", textOf(e.Detail)},
@@ -222,16 +224,17 @@ func (e *Error) Format(s fmt.State, verb rune) {
 		note{"cause: ", textOf(e.Cause)})
 }
 
-// LogValue returns everything but the stack as a group.
+// LogValue returns everything but the stack as a group. What was measured is rounded for a
+// reader: to a millisecond or, below 100 ms, to three digits.
 func (e *Error) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("message", e.Error()),
 		slog.String("kind", e.Kind.String()),
 		slog.Int("exit_code", e.ExitCode()),
 		slog.Duration("limit", e.Limit),
-		slog.Duration("elapsed", e.Elapsed),
-		slog.Duration("since_beat", e.SinceBeat),
-		slog.Duration("longest_gap", e.LongestGap),
+		slog.Duration("elapsed", human.Duration(e.Elapsed)),
+		slog.Duration("since_beat", human.Duration(e.SinceBeat)),
+		slog.Duration("longest_gap", human.Duration(e.LongestGap)),
 		slog.Uint64("beats", e.Beats),
 		slog.Bool("abandoned", e.Abandoned),
 	}

@@ -256,6 +256,23 @@ func TestErrorsNameTheTool(t *testing.T) {
 	}
 }
 
+// What was measured is written as a person writes it.
+func TestRoundedFormat(t *testing.T) {
+	err := &timeout.Error{Kind: timeout.Aborted, Elapsed: 90*time.Second + 1234567, SinceBeat: 1404717294, LongestGap: 12345678, Detail: 1.4047172940000001}
+	if got, want := fmt.Sprintf("%+v", err), "Tool was aborted. [elapsed 1m30.001s; since beat 1.405s; longest gap 12.3ms; beats 0; last: 1.405]"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, v := range []slog.LogValuer{err, timeout.Snapshot{Elapsed: err.Elapsed, SinceBeat: err.SinceBeat, LongestGap: err.LongestGap, Held: err.LongestGap, Detail: err.Detail}} {
+		var log bytes.Buffer
+		slog.New(slog.NewTextHandler(&log, nil)).Info("x", "v", v)
+		for _, want := range []string{"v.elapsed=1m30.001s", "v.since_beat=1.405s", "v.longest_gap=12.3ms", "v.last=1.405"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("no %s in %s", want, log.String())
+			}
+		}
+	}
+}
+
 func TestLongFormat(t *testing.T) {
 	got := fmt.Sprintf("%+v", &timeout.Error{
 		Kind: timeout.Idle, Tool: "scan", Limit: time.Minute, Elapsed: 90 * time.Second, SinceBeat: time.Minute, LongestGap: time.Minute,

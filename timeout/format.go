@@ -3,6 +3,8 @@ package timeout
 import (
 	"fmt"
 	"strings"
+
+	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
 // format is the Format of the errors of this package: %+v has the text of err, then the
@@ -39,11 +41,14 @@ type note struct{ name, value string }
 type plainError struct{ error }
 
 // textOf is a detail, or an error, as a person reads it: a string or an error as it is,
-// anything else by its String method if it has one, as package progress's Update does. nil
-// is "".
+// a number in few digits, and anything else by its String method if it has one, as package
+// progress's Update does. nil is "".
 func textOf(v any) string {
-	if v == nil {
+	switch v := v.(type) {
+	case nil:
 		return ""
+	case float64:
+		return human.Number(v)
 	}
 	return fmt.Sprint(v) // which also survives a String that panics
 }

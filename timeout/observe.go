@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/human"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
@@ -122,8 +123,8 @@ func (e *execution) logObserved(s *Snapshot) {
 	}
 	attrs := []slog.Attr{
 		slog.Any("observed", s.Observed),
-		slog.Duration("elapsed", s.Elapsed),
-		slog.Duration("longest_gap", s.LongestGap),
+		slog.Duration("elapsed", human.Duration(s.Elapsed)),
+		slog.Duration("longest_gap", human.Duration(s.LongestGap)),
 		slog.Any("error", s.Err),
 	}
 	if e.observing.idle {

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"strconv"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
 // A State says what an execution is doing.
@@ -69,7 +71,7 @@ type Snapshot struct {
 	Stack []byte // as in Error
 }
 
-// LogValue returns everything but the stack as a group.
+// LogValue returns everything but the stack as a group, rounded as that of an [*Error] is.
 func (s Snapshot) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("tool", s.Tool),
@@ -77,9 +79,9 @@ func (s Snapshot) LogValue() slog.Value {
 		slog.String("state", s.State.String()),
 		slog.Duration("total", s.Limits.Total),
 		slog.Duration("idle", s.Limits.Idle),
-		slog.Duration("elapsed", s.Elapsed),
-		slog.Duration("since_beat", s.SinceBeat),
-		slog.Duration("longest_gap", s.LongestGap),
+		slog.Duration("elapsed", human.Duration(s.Elapsed)),
+		slog.Duration("since_beat", human.Duration(s.SinceBeat)),
+		slog.Duration("longest_gap", human.Duration(s.LongestGap)),
 		slog.Uint64("beats", s.Beats),
 		slog.Any("error", s.Err),
 	}
@@ -90,7 +92,7 @@ func (s Snapshot) LogValue() slog.Value {
 		attrs = append(attrs, slog.Int("stalls", s.Stalls))
 	}
 	if s.Held > 0 {
-		attrs = append(attrs, slog.Duration("held", s.Held))
+		attrs = append(attrs, slog.Duration("held", human.Duration(s.Held)))
 	}
 	if s.Observed != nil {
 		attrs = append(attrs, slog.Any("observed", s.Observed))

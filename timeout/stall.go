@@ -3,6 +3,8 @@ package timeout
 import (
 	"log/slog"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
 // This file tells the silence of a tool from time in which nobody could run: the process
@@ -92,5 +94,5 @@ func (e *execution) reportStall(overdue time.Duration) {
 	s := e.snapshot(nil)
 	e.call(hookStalled, &s)
 	e.logAttrs(slog.LevelWarn, "the process was stalled; the tool's idle check starts afresh",
-		slog.Duration("overdue", overdue), slog.Any("execution", s))
+		slog.Duration("overdue", human.Duration(overdue)), slog.Any("execution", s))
 }

@@ -1,14 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"os"
 	"strings"
 	"sync"
 	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress"
 )
 
 // A serial is a display for several goroutines: progress may come while a person is asked,
@@ -74,11 +76,7 @@ func (*lines) clear() {}
 // figures returns how far it is, without the tiny steps by which progress increases on the
 // wire where there is none.
 func figures(p *mcp.ProgressNotificationParams) string {
-	done := math.Round(p.Progress*1e3) / 1e3
-	if p.Total > 0 {
-		return fmt.Sprintf("%v of %v", done, p.Total)
-	}
-	return fmt.Sprint(done)
+	return cmp.Or(progress.Update{Progress: p.Progress, Total: p.Total}.String(), "0")
 }
 
 // harmless makes what a server says one line that does nothing to a terminal.

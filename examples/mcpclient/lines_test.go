@@ -11,6 +11,9 @@ func TestFigures(t *testing.T) {
 		"3":        {Progress: 3.000000000002},
 		"0":        {Progress: 5e-12},
 		"2.5 of 7": {Progress: 2.5, Total: 7},
+
+		"1.405 of 20":         {Progress: 1.4047172940000001, Total: 20},
+		"2000000 of 10000000": {Progress: 2e6, Total: 1e7},
 	} {
 		if got := figures(&p); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/human"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -60,7 +61,7 @@ func (e *Error) Error() string {
 	case e.Stop.Kind == timeout.Total:
 		why = fmt.Sprintf("%s: %v", e.Message(), e.Stop.Limit)
 	case e.Reset:
-		why = fmt.Sprintf("%s: no progress for %v, %v after the start", e.Message(), e.Stop.Limit, e.Stop.Elapsed.Round(time.Millisecond))
+		why = fmt.Sprintf("%s: no progress for %v, %v after the start", e.Message(), e.Stop.Limit, human.Duration(e.Stop.Elapsed))
 	}
 	return e.Doing + ": " + why
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tooldeadline/tooldeadline/internal/human"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -74,6 +75,9 @@ func detailText(detail any) (text string) {
 			text = "(cannot be shown)"
 		}
 	}()
+	if n, ok := detail.(float64); ok {
+		return human.Number(n)
+	}
 	return cut(fmt.Sprint(detail), maxText)
 }
 
