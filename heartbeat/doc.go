@@ -27,9 +27,9 @@
 //
 // # Choosing an interval
 //
-// Beat at least three times per idle limit, so that one beat may be lost and another be
-// late without harm. [Interval] returns the longest interval that is reasonable for the
-// execution at hand. It is hard to beat too often: a beat costs some 40 ns, and 2 in a
+// Beat at least twice per idle limit, so that a beat may be late by nearly half of it without
+// harm. [Interval] returns half the idle limit of the execution at hand, and at most 10 s. It
+// is hard to beat too often: a beat costs some 40 ns, and 2 in a
 // tight loop.
 //
 // # Guarantees
