@@ -38,10 +38,13 @@ type Call struct {
 	Await []progress.AwaitOption
 }
 
-// How long a call waits that has reached its soft limit: for the store, and for the answer of a
-// tool that has returned already.
+// Bounds of what a call waits for once its handle is due: createWait for the store to take the
+// record, which the result of the tool does not wait for; startWait for that alone, before the tool
+// is started, where the handle is due at once; answerWait for the answer of a tool that has already
+// returned.
 const (
 	createWait = 5 * time.Second
+	startWait  = time.Second
 	answerWait = time.Second
 )
 
@@ -61,8 +64,11 @@ const (
 //   - one that declares tasks (Extension), when the soft limit is reached;
 //   - any other, where there is a Continuation, when [Continuation.Soft] is reached.
 //
-// A result that falls due together with the handle wins, and so does one whose tool has returned.
-// A call stays plain where [WithMaxRunning] is reached or the store has no room for it.
+// A result that falls due together with the handle wins, and so does one whose tool has returned,
+// also while the store is still taking the record. A call stays plain where [WithMaxRunning] is
+// reached, where the store has no room for it, or where the store does not answer within 5 s.
+// A store that is away delays no answer: only a tool whose handle is due at once starts late,
+// by at most 1 s.
 //
 // Until the handle, run's context ends with ctx. From then on it does not, and ends by
 // tasks/cancel, with [ErrCancelled] as the cause, by [Tasks.Shutdown], and by
@@ -95,15 +101,32 @@ func Do[R any](ctx context.Context, t *Tasks, c Call,
 	done := make(chan outcome[R], 1)
 
 	if soft < 0 {
-		record := r.makeTask(ctx, func() bool { return false })
-		if record == nil {
+		created, leave := r.create(ctx)
+		if created == nil {
 			cancel(nil)
 			value, err := run(ctx, nil)
 			return value, nil, err
 		}
+		// The tool starts after the handle, where the store answers: a question that the client gets
+		// before the handle belongs to no task that it knows.
+		wait := time.NewTimer(startWait)
+		defer wait.Stop()
+		select {
+		case record := <-created:
+			if record == nil {
+				cancel(nil)
+				value, err := run(ctx, nil)
+				return value, nil, err
+			}
+			r.take(*record)
+			go guard(r.ctx, nil, run, done)
+			go follow(r, run, encode, done)
+			return none, record, nil
+		case <-wait.C:
+		}
+		unlink := link(ctx, cancel)
 		go guard(r.ctx, nil, run, done)
-		go follow(r, run, encode, done)
-		return none, record, nil
+		return first(r, created, leave, unlink, run, encode, done)
 	}
 
 	unlink := link(ctx, cancel)
@@ -127,15 +150,37 @@ func Do[R any](ctx context.Context, t *Tasks, c Call,
 		case <-wait.C:
 		}
 	}
-	answered := func() bool { return len(done) > 0 }
-	if !answered() && unlink() { // else the client has gone
-		if record := r.makeTask(ctx, answered); record != nil {
-			go follow(r, run, encode, done)
-			return none, record, nil
+	if len(done) == 0 {
+		if created, leave := r.create(ctx); created != nil {
+			return first(r, created, leave, unlink, run, encode, done)
 		}
-		unlink = link(ctx, cancel)
 	}
 	return plain(<-done, unlink, cancel)
+}
+
+// first answers a call with what comes first: its handle or its result. The run is linked to its
+// request until then, so that a client that leaves while the store is away aborts it as ever.
+func first[R any](r *Run, created <-chan *Record, leave func(), unlink func() bool,
+	run func(ctx context.Context, answers map[string]json.RawMessage) (R, error),
+	encode func(R, error) Answer, done chan outcome[R],
+) (R, *Record, error) {
+	select {
+	case record := <-created:
+		switch {
+		case record == nil:
+		case unlink():
+			r.take(*record)
+			go follow(r, run, encode, done)
+			var none R
+			return none, record, nil
+		default: // the client has gone
+			go r.withdraw(*record)
+		}
+		return plain(<-done, unlink, r.cancel)
+	case o := <-done:
+		leave()
+		return plain(o, unlink, r.cancel)
+	}
 }
 
 // follow sees a run that has become a task through to its end.
@@ -292,33 +337,63 @@ func (a Answer) readable() Answer {
 	return a
 }
 
-// makeTask makes a task of the run, and returns nil where it stays plain. answered reports whether
-// there is a result meanwhile.
-func (r *Run) makeTask(ctx context.Context, answered func() bool) *Record {
+// create stores the record of the run, beside the call, and delivers it: nil where it was not
+// stored. It returns nil where there may be no other task. Whoever no longer waits for the record
+// calls leave.
+func (r *Run) create(ctx context.Context) (created <-chan *Record, leave func()) {
 	t := r.tasks
 	if !t.permits.TryAcquire(1) {
-		return nil
+		return nil, nil
 	}
+	if !t.begin(r) {
+		t.permits.Release(1)
+		return nil, nil
+	}
+	out, left := make(chan *Record), make(chan struct{})
+	record := r.record()
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createWait)
+		record, err := t.store.Create(ctx, record)
+		cancel()
+		if err != nil {
+			t.abandon(r)
+			close(out)
+			return
+		}
+		select {
+		case out <- &record:
+		case <-left:
+			r.withdraw(record)
+		}
+	}()
+	return out, func() { close(left) }
+}
+
+// withdraw ends a record, of which no client knows the id, of a run that stays plain.
+func (r *Run) withdraw(record Record) {
+	t := r.tasks
+	defer t.abandon(r)
+	record.end(Cancelled, time.Now())
+	record.Message = "the call was answered with its result"
+	var wait backoff
+	for {
+		ctx, cancel := context.WithTimeout(t.ctx, tryWait)
+		_, err := t.store.Update(ctx, record)
+		cancel()
+		if err == nil || isConflict(err) || errors.Is(err, ErrUnknown) || !wait.sleep(t.ctx) {
+			return
+		}
+	}
+}
+
+// take makes the run that of a task whose handle is to be sent: from now on nothing else is sent
+// for an Extension or a continuation.
+func (r *Run) take(record Record) {
 	r.mute()
-	if answered() || !t.begin(r) {
-		t.permits.Release(1)
-		r.unmute()
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createWait)
-	defer cancel()
-	record, err := t.store.Create(ctx, r.record())
-	if err != nil {
-		t.abandon(r)
-		t.permits.Release(1)
-		r.unmute()
-		return nil
-	}
 	r.handed(record)
-	if !t.add(r) {
+	if !r.tasks.add(r) {
 		r.cancel(toolcall.ErrShutdown)
 	}
-	return &record
 }
 
 // record is that of a task that begins now.

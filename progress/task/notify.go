@@ -61,9 +61,3 @@ func (r *Run) mute() {
 	case <-wait.C:
 	}
 }
-
-func (r *Run) unmute() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.muted = false
-}

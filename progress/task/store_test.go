@@ -107,40 +107,84 @@ func TestRival(t *testing.T) {
 	}
 }
 
-// SPEC 11.7: what a store cannot take stays plain; a slow one does not lose what ends meanwhile.
+// SPEC 11.1, 11.7: what a store cannot take stays plain, and a store that is slow or away delays no
+// answer: a result that comes while the record is being stored is answered at once.
 func TestSlowStore(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
+		soft   time.Duration
 		slow   time.Duration
 		away   bool
 		asTask bool
 		after  time.Duration
 	}{
-		{"slow", 2 * s, false, true, 12 * s},
-		{"slower than the call", 4 * s, false, true, 14 * s},
-		{"too slow", time.Minute, false, false, 15 * s},
-		{"away", 0, true, false, 13 * s},
+		{"slow", 10 * s, 2 * s, false, true, 12 * s},
+		{"slower than the call", 10 * s, 4 * s, false, false, 13 * s},
+		{"too slow", 10 * s, time.Minute, false, false, 13 * s},
+		{"too slow for long", 2 * s, time.Minute, false, false, 13 * s},
+		{"away", 10 * s, 0, true, false, 13 * s},
+		{"at once, slow", -1, 500 * time.Millisecond, false, true, 500 * time.Millisecond},
+		{"at once, slower", -1, 2 * s, false, true, 2 * s},
+		{"at once, too slow", -1, time.Minute, false, false, 14 * s},
+		{"at once, away", -1, 0, true, false, 13 * s},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &faulty{Store: new(task.Memory), slow: tc.slow}
 				f.away.Store(tc.away)
-				tasks := task.New(task.WithStore(f))
+				tasks := task.New(task.WithStore(f), task.WithMaxRunning(1))
 				start := time.Now()
-				value, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: 10 * s}, tool(timeout.Default(), lasting(13*s)), encode)
+				value, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: tc.soft}, tool(timeout.Default(), lasting(13*s)), encode)
 				if (record != nil) != tc.asTask || !tc.asTask && value != "done" || err != nil || time.Since(start) != tc.after {
 					t.Errorf("%q, %v, %v after %v", value, record, err, time.Since(start))
 				}
+				time.Sleep(15 * s)
 				if record != nil {
-					time.Sleep(5 * s)
 					if got, err := serve(t, tasks, declared, "tasks/get", params(record.ID)); err != nil || got["status"] != "completed" {
 						t.Errorf("%v, %v", got, err)
 					}
 				}
+				if left, _, err := f.Store.List(t.Context(), "task/principal:ann", "", 10); err != nil || len(left) > 1 || len(left) == 1 && !left[0].Status.Final() {
+					t.Errorf("left in the store: %+v, %v", left, err)
+				}
+				synctest.Wait()
+				f.slow = 0
+				f.away.Store(false)
+				begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(s))) // the permit is back
 				if err := tasks.Close(); err != nil {
 					t.Error(err)
 				}
 			})
+		})
+	}
+}
+
+// SPEC 7.4, 11.1: while the store is away, a client that leaves aborts the call at once, as it would
+// without tasks, and is told of its progress until then.
+func TestDisconnectDuringTheHandle(t *testing.T) {
+	for _, slow := range []time.Duration{3 * s, time.Minute} { // the store answers after all, or never
+		synctest.Test(t, func(t *testing.T) {
+			f := &faulty{Store: new(task.Memory), slow: slow}
+			tasks := task.New(task.WithStore(f))
+			ctx, cancel := context.WithTimeout(t.Context(), 12*s)
+			defer cancel()
+			start, told := time.Now(), 0
+			value, record, err := task.Do(ctx, tasks, task.Call{Tool: "build", Client: declared, Soft: 10 * s},
+				tool(timeout.Default(), func(ctx context.Context) (string, error) {
+					time.Sleep(11 * s)
+					_ = task.FromContext(ctx).Notify(func() error { told++; return nil })
+					return lasting(time.Minute)(ctx)
+				}), encode)
+			if value != "half" || record != nil || timeout.ExitCode(err) == 0 || time.Since(start) != 12*s || told != 1 {
+				t.Errorf("%q, %v, %v after %v, told %d times", value, record, err, time.Since(start), told)
+			}
+			time.Sleep(5 * s)
+			if left, _, err := f.Store.List(t.Context(), "task/principal:ann", "", 10); err != nil || len(left) == 1 && !left[0].Status.Final() {
+				t.Errorf("left in the store: %+v, %v", left, err)
+			}
+			if err := tasks.Close(); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }

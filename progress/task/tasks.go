@@ -158,8 +158,9 @@ func (t *Tasks) begin(r *Run) bool {
 	return true
 }
 
-// abandon is for a run that stays plain.
+// abandon is for a run that stays plain, and gives back what it holds.
 func (t *Tasks) abandon(r *Run) {
+	t.permits.Release(1)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.handing, r)
