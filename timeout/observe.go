@@ -23,7 +23,14 @@ import (
 // Deadline. What ends the caller's context, a deadline of its own included, ends it as always,
 // with a grace; so does [Execution.Abort]. Executions within have limits of their own, which
 // are enforced.
-func WithObserveOnly() Option { return optionFunc(func(s *settings) { s.observe = true }) }
+//
+// Two values that it returns are equal, and differ from every other Option, so that == finds one
+// among options.
+func WithObserveOnly() Option { return observeOnly{} }
+
+type observeOnly struct{}
+
+func (observeOnly) apply(s *settings) { s.observe = true }
 
 // An observation is what has been observed. It is guarded by the cell's lock.
 type observation struct {

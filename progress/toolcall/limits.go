@@ -37,7 +37,7 @@ type Limits struct {
 
 // Limits returns what the server declares of a tool, as the policy and the environment have it now,
 // or of a tool without a name, which has the policy's defaults. A tool whose limits are only
-// observed has none. The error is that of [timeout.Policy.Resolve].
+// observed, by its policy or by [timeout.WithObserveOnly] among the Options, has none. The error is that of [timeout.Policy.Resolve].
 //
 // Soft is left 0, since it takes more than a policy to answer with a task.
 func (s *Server) Limits(tool string) (Limits, error) {
@@ -48,10 +48,12 @@ func (s *Server) Limits(tool string) (Limits, error) {
 	if err != nil {
 		return Limits{}, err
 	}
+	observed := false
 	for _, o := range s.Options {
 		if c, ok := o.(timeout.Config); ok {
 			config, _ = c.Normalize()
 		}
+		observed = observed || o == timeout.WithObserveOnly()
 	}
 	l := Limits{Total: config.Total, Idle: config.Idle, Grace: config.Grace, Progress: s.Interval}
 	if l.Grace == 0 {
@@ -62,9 +64,9 @@ func (s *Server) Limits(tool string) (Limits, error) {
 	}
 	p := s.Policy
 	if p == nil {
-		return l, nil
+		p = new(timeout.Policy)
 	}
-	if p.ObserveOnly || p.Tools[tool].ObserveOnly {
+	if observed || p.ObserveOnly || p.Tools[tool].ObserveOnly {
 		l.Total, l.Idle = 0, 0
 	}
 	if s.MetaTimeout || s.ArgumentTimeout {

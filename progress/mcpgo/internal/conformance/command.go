@@ -10,6 +10,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 )
 
 // The tools that examples/mcpserver has too, as far as the TypeScript clients call them as tasks.
@@ -27,7 +28,9 @@ func runCommand(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult
 		return mcp.NewToolResultError(err.Error()), nil
 	}
 	if res.Reason != procgroup.Exited {
-		return mcp.NewToolResultText("Partial output:\n" + res.Combined.String()), nil
+		stopped := new(mcp.CallToolResult)
+		mcpgo.SetResult(stopped, err, res.Combined.String())
+		return stopped, nil
 	}
 	out := mcp.NewToolResultText(fmt.Sprintf("exit code: %d\n\n%s", res.ExitCode, res.Combined.String()))
 	out.IsError = res.ExitCode != 0
