@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/internal/outage"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
@@ -30,6 +32,14 @@ import (
 // no progress renews once there is a task. Either way a request for a task is one of tools/call to
 // the middleware of c.
 //
+// A request for a task that is not answered is made again, with longer waits in between, up to 10 s:
+// after a connection that was refused or lost, a limit of the request, an HTTP status of 500, 502,
+// 503, 504 or 429, and a JSON-RPC error with the code -32603, which is what a server answers whose
+// store is away. It goes on for as long as the server has said that it keeps the task or, where it
+// has not said, for 10 min, and then the error is that of the last request. The caller's context
+// ends it before. Any other error ends the call at once, as of a task that is unknown. A tools/call
+// is never sent again.
+//
 // A task that has failed is the JSON-RPC error that it failed with; one that somebody else has
 // cancelled, an error for which errors.Is finds [task.ErrCancelled].
 func FollowTasks(c *mcp.Client) {
@@ -49,14 +59,13 @@ const (
 	maxPoll = 30 * time.Second
 )
 
-// cancelTime is how long a tasks/cancel may take, and cancelWait how long the caller waits for it.
+// cancelTime is for how long a tasks/cancel is tried, cancelAgain how far apart, and cancelWait how
+// long the caller waits for it.
 const (
-	cancelTime = 5 * time.Second
-	cancelWait = 250 * time.Millisecond
+	cancelTime  = 5 * time.Second
+	cancelAgain = 500 * time.Millisecond
+	cancelWait  = 250 * time.Millisecond
 )
-
-// maxLost is how many requests for a task in a row may get lost.
-const maxLost = 5
 
 func follow(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	f := &followed{answered: make(map[string]bool)}
@@ -71,45 +80,65 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 	if id == "" {
 		return res, err
 	}
-	for lost := 0; !state.Final(); {
-		timer := time.NewTimer(min(max(poll, minPoll), maxPoll))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-		if ctx.Err() == nil {
+	var lost outage.Outage
+	for wait := poll; !state.Final(); {
+		if pause(ctx, min(max(wait, minPoll), maxPoll)) {
 			res, err = send(ctx, methodGet)
 		}
 		if ctx.Err() != nil {
-			cancelled := make(chan struct{})
-			go func() {
-				defer close(cancelled)
-				ctx, done := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
-				defer done()
-				_, _ = send(ctx, methodCancel)
-			}()
-			wait := time.NewTimer(cancelWait)
-			defer wait.Stop()
-			select {
-			case <-cancelled:
-			case <-wait.C:
-			}
+			f.cancel(ctx, send)
 			return nil, ctx.Err()
 		}
 		if err != nil && !f.answeredWith(err) {
-			if lost++; lost > maxLost || !transient(err) {
+			if !f.lost(err) {
 				return nil, err
+			}
+			var more bool
+			if wait, more = lost.Next(max(poll, minPoll), f.keptUntil()); !more {
+				return nil, fmt.Errorf("the task %q: %w", id, err)
 			}
 			continue
 		}
-		lost = 0
+		lost = outage.Outage{}
 		_, poll, state = f.state()
+		wait = poll
 	}
 	if state == task.Cancelled {
 		return nil, task.ErrCancelled
 	}
 	return res, err
+}
+
+// pause waits for d, and reports whether ctx has not ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// cancel cancels the task, as often as it takes, for a caller that does not wait for long.
+func (f *followed) cancel(ctx context.Context, send func(context.Context, string) (mcp.Result, error)) {
+	cancelled := make(chan struct{})
+	go func() {
+		defer close(cancelled)
+		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+		defer done()
+		for {
+			if _, err := send(ctx, methodCancel); err == nil || !f.lost(err) || !pause(ctx, cancelAgain) {
+				return
+			}
+		}
+	}()
+	wait := time.NewTimer(cancelWait)
+	defer wait.Stop()
+	select {
+	case <-cancelled:
+	case <-wait.C:
+	}
 }
 
 // What a request of a followed call is on the wire.
@@ -131,14 +160,38 @@ type followed struct {
 	id       string
 	status   task.Status
 	poll     time.Duration
+	began    time.Time       // when its handle came
+	expires  time.Time       // until then the server keeps it; zero is not known
 	answered map[string]bool // the questions, by key
+	answers  json.RawMessage // that the server may not have yet
 	failed   error
+	cut      bool // the newest answer was cut off
 }
 
 func (f *followed) ask(what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.what = what
+	f.what, f.cut = what, false
+}
+
+func (f *followed) cutOff() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cut = true
+}
+
+func (f *followed) keptUntil() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.expires
+}
+
+// lost reports whether err says that nobody has answered, or not yet.
+func (f *followed) lost(err error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var wire *jsonrpc.Error
+	return f.cut || transient(err) || errors.As(err, &wire) && wire.Code == jsonrpc.CodeInternalError
 }
 
 func (f *followed) state() (id string, poll time.Duration, _ task.Status) {
@@ -196,7 +249,11 @@ func (f *followed) request(params json.RawMessage) (method, id string, _ json.Ra
 		for key := range answers {
 			f.answered[key] = true
 		}
-		p = map[string]json.RawMessage{"_meta": p["_meta"], "inputResponses": p["inputResponses"]}
+		f.answers = p["inputResponses"]
+		p = map[string]json.RawMessage{"_meta": p["_meta"], "inputResponses": f.answers}
+	case f.answers != nil && method == methodGet:
+		method = methodUpdate // it was lost; the server passes over answers that it has
+		p = map[string]json.RawMessage{"_meta": p["_meta"], "inputResponses": f.answers}
 	default:
 		p = map[string]json.RawMessage{"_meta": p["_meta"]}
 	}
@@ -237,6 +294,9 @@ func declaring(capabilities json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(c)
 }
 
+// maxTTL is a century, in milliseconds.
+const maxTTL = 100 * 365 * 24 * 3600e3
+
 // nothingYet is what a tool's result looks like to the SDK as long as there is none.
 var nothingYet = json.RawMessage(`{"resultType":"complete","content":[]}`)
 
@@ -247,6 +307,9 @@ func (f *followed) response(method string, result json.RawMessage, failed *jsonr
 	if failed != nil {
 		return nil, failed
 	}
+	if method == methodUpdate {
+		f.answers = nil
+	}
 	if method == methodUpdate || method == methodCancel {
 		return nothingYet, nil
 	}
@@ -255,6 +318,7 @@ func (f *followed) response(method string, result json.RawMessage, failed *jsonr
 		ID         string                     `json:"taskId"`
 		Status     task.Status                `json:"status"`
 		Poll       float64                    `json:"pollIntervalMs"`
+		TTL        *float64                   `json:"ttlMs"`
 		Questions  map[string]json.RawMessage `json:"inputRequests"`
 		Result     json.RawMessage            `json:"result"`
 		Error      *jsonrpc.Error             `json:"error"`
@@ -264,9 +328,15 @@ func (f *followed) response(method string, result json.RawMessage, failed *jsonr
 		return result, nil // the tool's own
 	}
 	if err != nil || t.ID == "" || method == methodGet && t.ID != f.id {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server has answered with a task that makes no sense"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the server has answered with a task that makes no sense"}
 	}
 	f.id, f.status = t.ID, t.Status
+	if f.began.IsZero() {
+		f.began = time.Now()
+	}
+	if f.expires = (time.Time{}); t.TTL != nil && *t.TTL < maxTTL { // else it is as good as unlimited
+		f.expires = f.began.Add(time.Duration(max(*t.TTL, 0) * float64(time.Millisecond)))
+	}
 	f.poll = time.Second
 	if t.Poll > 0 {
 		f.poll = time.Duration(min(t.Poll, float64(maxPoll/time.Millisecond)) * float64(time.Millisecond))

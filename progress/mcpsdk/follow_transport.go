@@ -155,7 +155,7 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 		if err != nil {
 			return nil, err
 		}
-		data = e.translate(data)
+		data, _ = e.translate(data)
 		res.Body = io.NopCloser(bytes.NewReader(data))
 		res.ContentLength = int64(len(data))
 		res.Header.Del("Content-Length")
@@ -169,12 +169,15 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 
 const paramHeader = "Mcp-Param-"
 
-// translate returns a message with its result as the SDK is to see it; what is no answer with a result
-// stays as it is.
-func (e expected) translate(message []byte) []byte {
+// translate returns a message with its result as the SDK is to see it, and whether it is an answer;
+// what is no answer with a result stays as it is.
+func (e expected) translate(message []byte) (out []byte, answer bool) {
 	var msg map[string]json.RawMessage
-	if json.Unmarshal(message, &msg) != nil || msg["result"] == nil || msg["method"] != nil {
-		return message
+	if json.Unmarshal(message, &msg) != nil || msg["method"] != nil {
+		return message, false
+	}
+	if msg["result"] == nil {
+		return message, msg["error"] != nil
 	}
 	result, failed := e.call.response(e.method, msg["result"], nil)
 	delete(msg, "result")
@@ -185,9 +188,9 @@ func (e expected) translate(message []byte) []byte {
 	}
 	out, err := json.Marshal(msg)
 	if err != nil {
-		return message
+		return message, true
 	}
-	return out
+	return out, true
 }
 
 // A followStream is a stream of events, of which one is the answer.
@@ -197,6 +200,8 @@ type followStream struct {
 	to   expected
 	line []byte // what is left of the last one
 	err  error
+
+	answered bool
 }
 
 func (s *followStream) Read(p []byte) (int, error) {
@@ -204,9 +209,13 @@ func (s *followStream) Read(p []byte) (int, error) {
 		s.line, s.err = s.from.ReadBytes('\n')
 		if data, ok := bytes.CutPrefix(s.line, []byte("data:")); ok {
 			text := bytes.TrimSpace(data)
-			if out := s.to.translate(text); !bytes.Equal(out, text) {
+			out, answer := s.to.translate(text)
+			if s.answered = s.answered || answer; !bytes.Equal(out, text) {
 				s.line = append(append([]byte("data: "), out...), '\n')
 			}
+		}
+		if s.err != nil && !s.answered {
+			s.to.call.cutOff() // to the SDK that is an error like any other
 		}
 	}
 	if len(s.line) > 0 {

@@ -1,0 +1,58 @@
+package outage_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/internal/outage"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+const s = time.Second
+
+// SPEC 11.9: with back-off, for as long as the task is kept and no longer.
+func TestNext(t *testing.T) {
+	if outage.Kept != task.DefaultRetention {
+		t.Errorf("%v is not the retention %v", outage.Kept, task.DefaultRetention)
+	}
+	for _, tc := range []struct {
+		name  string
+		poll  time.Duration
+		kept  time.Duration // as the server has said; 0 is not at all
+		first []time.Duration
+		last  time.Duration
+		tries int
+	}{
+		{"not said", s, 0, []time.Duration{0, s, 3 * s, 7 * s, 15 * s, 25 * s, 35 * s}, outage.Kept, 64},
+		{"said", s, 20 * s, []time.Duration{0, s, 3 * s, 7 * s, 15 * s}, 20 * s, 6},
+		{"said to be longer", s, time.Hour, []time.Duration{0, s, 3 * s, 7 * s, 15 * s, 25 * s}, time.Hour, 364},
+		{"rarely", 30 * s, 0, []time.Duration{0, 30 * s, 60 * s, 90 * s}, outage.Kept, 21},
+		{"expired", s, -1, []time.Duration{0}, 0, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				var expires time.Time
+				if tc.kept != 0 {
+					expires = start.Add(tc.kept)
+				}
+				var o outage.Outage
+				var tries []time.Duration
+				for {
+					tries = append(tries, time.Since(start))
+					wait, ok := o.Next(tc.poll, expires)
+					if !ok {
+						break
+					}
+					time.Sleep(wait)
+				}
+				if d := cmp.Diff(tc.first, tries[:len(tc.first)]); d != "" || len(tries) != tc.tries || tries[len(tries)-1] != tc.last {
+					t.Errorf("%d tries until %v, %s", len(tries), tries[len(tries)-1], d)
+				}
+			})
+		})
+	}
+}
