@@ -84,13 +84,14 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 //   - The context of [exec.CommandContext] aborts the command, as ctx does; Cancel and
 //     WaitDelay are not used.
 //   - Process is set on return, and ProcessState before Wait returns. Do not call
-//     cmd.Wait or cmd.Process.Wait.
+//     cmd.Start, cmd.Wait or cmd.Process.Wait.
 //
 // With the Descendants and Helper containments, and so often with Auto, the command
 // finds a variable more in its environment.
 //
 // A command that cannot be started is an error at once, the one that os/exec has for it:
-// [timeout.ExitCode] is 127 where it was not found and 126 where it cannot be executed. If
+// [timeout.ExitCode] is 127 where it was not found and 126 where it cannot be executed. As
+// with os/exec, a Cmd can be started only once, even if that failed. If
 // ctx is done already, nothing is started, and the error is an [*timeout.Error]. The
 // command is spawned on the calling goroutine.
 //
@@ -103,11 +104,11 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err 
 		panic("procgroup: nil command")
 	}
 	if cmd.Process != nil {
-		return nil, errors.New("procgroup: the command was started already")
+		return nil, errors.New("exec: already started")
 	}
 	defer func() {
 		if err != nil {
-			closeStdinPipe(cmd)
+			neverStart(cmd)
 		}
 	}()
 	p := &Process{
@@ -143,13 +144,25 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err 
 	return nil, p.err
 }
 
-// closeStdinPipe closes both ends of [exec.Cmd.StdinPipe], as os/exec does where a command
-// cannot be started. It is the only way to get at them, and without effect for a second time.
-func closeStdinPipe(cmd *exec.Cmd) {
-	unstarted := *cmd
-	unstarted.Err = errors.New("not to be started")
-	_ = unstarted.Start()
+// neverStart has os/exec treat cmd as one that could not be started: it closes both ends of
+// [exec.Cmd.StdinPipe], and refuses to start cmd from then on. There is no other way to
+// either; a second call changes nothing.
+func neverStart(cmd *exec.Cmd) {
+	err := cmd.Err
+	cmd.Err = errors.New("not to be started")
+	_ = cmd.Start()
+	cmd.Err = err
 }
+
+// errNoCommand is what os/exec says of a command without a path, but for its exit code,
+// which SPEC 6.10 makes 127.
+var errNoCommand error = noCommandError{}
+
+type noCommandError struct{}
+
+func (noCommandError) Error() string { return "exec: no command" }
+
+func (noCommandError) Unwrap() error { return &exec.Error{Err: exec.ErrNotFound} }
 
 // Wait waits for the end and returns the result. The error is nil if the command ended
 // by itself with code 0, an [*timeout.Error] if it was stopped, with the command's own
@@ -190,14 +203,17 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		}
 	}()
 	if inner.Path == "" && inner.Err == nil {
-		inner.Err = &exec.Error{Err: exec.ErrNotFound} // os/exec has an error of no type for this
+		inner.Err = errNoCommand
 	}
 	inner.WaitDelay = 0
 	if inner.Cancel != nil {
 		inner.Cancel = func() error { return p.commandContextDone(ctx) }
 	}
 	if err := checkDir(&inner); err != nil {
-		return err
+		inner.Err = err // returned by Start, unless it has been called before
+	}
+	if inner.Err != nil {
+		return inner.Start()
 	}
 	if p.tree, err = proctree.Start(ctx, &inner, proctree.Kind(p.containment)); err != nil {
 		return p.startFailure(ctx, err)

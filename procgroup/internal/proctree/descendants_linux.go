@@ -16,9 +16,14 @@ import (
 // far they move away. Its value is a list, because a command may be a supervisor itself.
 const cookieEnv = "TOOLDEADLINE_TREE"
 
-// setCookie puts a new cookie into the environment of cmd and returns it.
+// setCookie puts a new cookie into the environment of cmd and returns it. An environment
+// that os/exec refuses, because of a NUL in it, is left for os/exec to refuse: cmd.Environ
+// drops such a variable, and without it the command may do something else.
 func setCookie(cmd *exec.Cmd) string {
 	cookie := rand.Text()
+	if slices.ContainsFunc(cmd.Env, func(v string) bool { return strings.Contains(v, "\x00") }) {
+		return cookie
+	}
 	value := cookie
 	if outer := os.Getenv(cookieEnv); outer != "" {
 		value = outer + "," + cookie
