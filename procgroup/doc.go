@@ -31,10 +31,12 @@
 //
 // # Output
 //
-// The last MiB of each stream is kept, and of both together in the order of arrival; see
-// [WithMaxOutput]. [WithOutput] passes it on as it comes, [Lines] line by line, and
-// [Progress] makes progress lines heartbeats that carry a detail. The command's own
-// Stdout and Stderr fields get everything too.
+// The last MiB of each stream is kept, and of both together; see [WithMaxOutput]. The order
+// of both together is that of reading: a pipe for each stream does not tell in which order
+// the command wrote to them. [WithOnePipe] keeps the order of writing, and not the streams.
+// [WithOutput] passes output on as it comes, [Lines] line by line, and [Progress] makes
+// progress lines heartbeats that carry a detail. The command's own Stdout and Stderr fields
+// get everything too.
 //
 // # Busy or stuck
 //
@@ -72,7 +74,7 @@
 //     PipeHeld says that something else still held a stream, and may have written more.
 //     The command's own Stdout and Stderr get every byte too, if they take it within the
 //     kill grace of its end, or of the limit; what they did not get is in Unwritten and
-//     in the error.
+//     in the error. After one of them has failed, its stream is read no more.
 //  7. Output is a heartbeat for the execution of ctx and for all around it, before
 //     anybody else sees it. With WithActivity, so is work. It is looked for only where
 //     there is an idle limit, and only while there is no output; a command without work is

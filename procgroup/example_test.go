@@ -234,6 +234,15 @@ func ExampleWithMaxOutput() {
 	// "one two €"
 }
 
+// The output of both streams in the order in which it was written.
+func ExampleWithOnePipe() {
+	res, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo first >&2; echo second; echo third >&2"),
+		procgroup.WithOnePipe(true))
+	fmt.Printf("%q %v\n", res.Combined, err)
+	// Output:
+	// "first\nsecond\nthird\n" <nil>
+}
+
 func ExampleWithOutput() {
 	_, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo hello; sleep 0.2; echo problem >&2"),
 		procgroup.WithOutput(func(c procgroup.Chunk) {

@@ -37,6 +37,7 @@ type settings struct {
 	graceGiven  bool
 	abortGrace  time.Duration
 	maxOutput   int
+	onePipe     bool
 	onOutput    func(Chunk)
 	containment Containment
 	orphans     bool
@@ -105,6 +106,20 @@ func WithAbortGrace(d time.Duration) Option {
 // comes, not in advance.
 func WithMaxOutput(bytes int) Option {
 	return optionFunc(func(s *settings) { s.maxOutput = max(bytes, 0) })
+}
+
+// WithOnePipe with true gives the command one pipe for stdout and stderr, as 2>&1 does in
+// a shell. [Result.Combined] then has the output in the order in which it was written;
+// with a pipe for each, it is the order in which it was read, and what a command writes
+// to both within a moment may change places. The price is that nobody can tell the
+// streams apart: all output is that of stdout, in the Result, in cmd.Stdout and in
+// [WithOutput].
+//
+// It is so anyway where cmd.Stdout and cmd.Stderr are the same writer, unless its type
+// cannot be compared. A cmd.Stderr other than cmd.Stdout is an error of Start, a
+// [*timeout.ConfigError].
+func WithOnePipe(one bool) Option {
+	return optionFunc(func(s *settings) { s.onePipe = one })
 }
 
 // WithOutput calls fn with the output as it comes. The calls are made one at a time, on

@@ -27,6 +27,8 @@ func (s Stream) String() string {
 
 // A Chunk is a piece of output, see [WithOutput]. Where it begins and ends is chance.
 type Chunk struct {
+	// Stream is Stdout for all data where both streams have one pipe, see [WithOnePipe].
+	// Stderr then has one chunk, the last, without data.
 	Stream Stream
 	// Data is valid only during the call. It is empty where only Last is news.
 	Data []byte

@@ -69,11 +69,17 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 // cmd is prepared like any other, with these differences:
 //
 //   - Stdout and Stderr, where they are set, get the output too, and a writer that is
-//     slow slows the command down. One that fails gets no more. When the command has
-//     ended or was stopped, they have the grace to take what is left; a writer that
-//     blocks for longer is left behind. The error of Wait says so, and Result.Unwritten
-//     how much is missing. That an *os.File is not handed to the command, as os/exec
-//     does, is because output that goes past this process is no heartbeat.
+//     slow slows the command down. When the command has ended or was stopped, they have
+//     the grace to take what is left; a writer that blocks for longer is left behind.
+//     The error of Wait says so, and Result.Unwritten how much is missing. That an
+//     *os.File is not handed to the command, as os/exec does, is because output that
+//     goes past this process is no heartbeat.
+//   - After an error of one of these writers its pipe is closed, as by os/exec, so that
+//     the command gets SIGPIPE, or an error, where it writes on. What it writes then is
+//     no heartbeat, and not in the Result. The error of Wait has that of the writer,
+//     beside the command's own.
+//   - Where both are the same writer there is one pipe, as with os/exec: see
+//     [WithOnePipe].
 //   - Stdin may be any reader, also one that blocks for ever; it is then left behind,
 //     with one goroutine, until it returns. An *os.File is given to the command as it
 //     is. [exec.Cmd.StdinPipe] works too, StdoutPipe and StderrPipe do not: their pipes
@@ -166,8 +172,9 @@ func (noCommandError) Unwrap() error { return &exec.Error{Err: exec.ErrNotFound}
 
 // Wait waits for the end and returns the result. The error is nil if the command ended
 // by itself with code 0, an [*timeout.Error] if it was stopped, with the command's own
-// end in its Err, and otherwise an [*exec.ExitError]. If it succeeded but cmd.Stdin,
-// cmd.Stdout or cmd.Stderr failed, the error is theirs.
+// end in its Err, and otherwise an [*exec.ExitError]. If cmd.Stdin, cmd.Stdout or
+// cmd.Stderr failed, their error is in the tree of that, beside the command's own; if the
+// command succeeded, it is all there is.
 //
 // Wait returns at the latest 1 s after the end of the grace that follows the limit that
 // stopped the command; see the guarantees of the package. It may be called any number
@@ -188,7 +195,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	config := capture.Config{Max: p.maxOutput, Begun: p.begun, Beat: heartbeat.FromContext(ctx).Beat, Fail: p.abort}
+	config := capture.Config{Max: p.maxOutput, OnePipe: p.onePipe, Begun: p.begun, Beat: heartbeat.FromContext(ctx).Beat, Fail: p.abort}
 	if fn := p.onOutput; fn != nil {
 		config.Output = func(c capture.Chunk) {
 			fn(Chunk{Stream: Stream(c.Stream), Data: c.Data, Skipped: c.Skipped, Last: c.Last})

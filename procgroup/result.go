@@ -51,14 +51,15 @@ type Result struct {
 	State *os.ProcessState
 
 	// What was written, as far as it was kept. Combined has both streams in the order in
-	// which they arrived.
+	// which they were read, which need not be that in which they were written. With
+	// [WithOnePipe] it is, and Stdout has the same; Stderr is then empty.
 	Stdout, Stderr, Combined Output
 	// LongestGap is the longest time without output, from the start until the command
 	// ended or was stopped.
 	LongestGap time.Duration
-	// Unwritten is how many bytes of output cmd.Stdout and cmd.Stderr did not get: because
-	// they failed, which the error says, or because they did not take it in time, which it
-	// says too.
+	// Unwritten is how many bytes of the output that was read cmd.Stdout and cmd.Stderr did
+	// not get: because they failed, which the error says, or because they did not take it
+	// in time, which it says too.
 	Unwritten int64
 	// Skipped is how many bytes of output the callback of WithOutput did not get because
 	// it was too slow: those that its chunks say, and what was left at the end.

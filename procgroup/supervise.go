@@ -197,6 +197,8 @@ func (p *Process) settle(r *Result, stop *timeout.Error, fromCaller error) {
 		p.err = stop
 	case !reaped:
 		p.err = errors.Join(errors.New("procgroup: the command has ended, but its exit status is not known yet"), fromCaller)
+	case err != nil && fromCaller != nil:
+		p.err = errors.Join(err, fromCaller) // a writer that has failed may be why the command did
 	case err != nil:
 		p.err = err
 	default:

@@ -56,6 +56,7 @@ func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.
 	r, err := procgroup.Run(ctx, cmd,
 		procgroup.WithName(filepath.Base(in.Command)),
 		procgroup.WithMaxOutput(maxOutput),
+		procgroup.WithOnePipe(true), // the result has the output as a terminal would
 		procgroup.WithContainment(containment()),
 		procgroup.WithOutput(procgroup.Lines(func(_ procgroup.Stream, line string) {
 			lines++

@@ -14,6 +14,8 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // Unlimited as Config.Max keeps everything.
@@ -23,6 +25,8 @@ const Unlimited = math.MaxInt
 type Config struct {
 	// Max is how many bytes are kept of each stream, and of both together.
 	Max int
+	// OnePipe makes one pipe of both streams, even if cmd.Stdout and cmd.Stderr differ.
+	OnePipe bool
 	// Begun is when the call began.
 	Begun time.Time
 	// Beat is called for each chunk of output, before anybody else sees it.
@@ -50,7 +54,7 @@ type Capture struct {
 	in      *input       // nil: the command reads a file, or nothing
 	w       [2]*os.File  // the command's ends of the pipes
 	start   start
-	streams [2]stream
+	streams []stream // stdout and stderr, or both in one
 	live    *live
 	sinks   []*sink
 
@@ -69,6 +73,9 @@ type Capture struct {
 
 // New makes pipes the standard streams of cmd, which is to be started, and remembers what
 // they were: what to read from and what to write to.
+//
+// Where cmd.Stdout and cmd.Stderr are the same writer there is one pipe, as with os/exec: two
+// pipes do not tell in which order the command wrote to them.
 func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 	c := &Capture{
 		config: config,
@@ -83,7 +90,15 @@ func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 		}
 	}()
 	c.order.max, c.last = config.Max, config.Begun
-	c.open = len(c.streams)
+	together := cmd.Stderr != nil && same(cmd.Stdout, cmd.Stderr)
+	if config.OnePipe && cmd.Stderr != nil && !together {
+		return nil, &timeout.ConfigError{Key: "WithOnePipe", Value: "true", Accepted: "cmd.Stderr to be nil or the same as cmd.Stdout"}
+	}
+	c.open = 2
+	if config.OnePipe || together {
+		c.open = 1
+	}
+	c.streams = make([]stream, c.open)
 	for i := range c.streams {
 		s := &c.streams[i]
 		s.id, s.ring.max = i, config.Max
@@ -97,7 +112,7 @@ func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 		}
 		cmd.Stdin = c.in.r
 	}
-	cmd.Stdout, cmd.Stderr = c.w[0], c.w[1]
+	cmd.Stdout, cmd.Stderr = c.w[0], c.w[len(c.streams)-1]
 	return c, nil
 }
 
@@ -126,23 +141,19 @@ func (c *Capture) Start() {
 	}
 }
 
-// startConsumers starts what passes output on to the caller. One writer for both streams
-// is one sink, so that it is not called concurrently.
+// startConsumers starts what passes output on to the caller.
 func (c *Capture) startConsumers() {
 	if c.config.Output != nil {
 		c.live = newLive(c.config.Output, c.config.Fail)
 	}
-	for i, name := range [...]string{"cmd.Stdout", "cmd.Stderr"} {
+	names := [...]string{"cmd.Stdout", "cmd.Stderr"}
+	for i := range c.streams {
 		if c.to[i] == nil {
 			continue
 		}
 		s := &c.streams[i]
 		s.sunk = make(chan struct{}, 1)
-		if i == 1 && c.streams[0].sink != nil && same(c.to[0], c.to[1]) {
-			s.sink = c.streams[0].sink
-			continue
-		}
-		s.sink = newSink(name, c.to[i], c.config.Fail)
+		s.sink = newSink(names[i], c.to[i], c.config.Fail)
 		c.sinks = append(c.sinks, s.sink)
 	}
 }
@@ -197,10 +208,13 @@ func (c *Capture) Drain(until, latest time.Time) (held bool) {
 	return false
 }
 
-// rest reads what is there of both streams, and reports whether both have ended.
+// rest reads what is there of all streams, and reports whether all have ended.
 func (c *Capture) rest() (ended bool) {
-	stdout, stderr := c.readRest(&c.streams[0]), c.readRest(&c.streams[1])
-	return stdout && stderr
+	ended = true
+	for i := range c.streams {
+		ended = c.readRest(&c.streams[i]) && ended
+	}
+	return ended
 }
 
 // wait waits for done, until the time has come.
@@ -267,8 +281,8 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 		if s.err != nil {
 			errs = append(errs, fmt.Errorf("procgroup: reading the command's output: %w", s.err))
 		}
-		if c.live != nil && !s.ended {
-			c.live.add(i, nil, true)
+		if !s.ended {
+			c.deliver(s, nil, true)
 		}
 	}
 	c.mu.Unlock()
@@ -317,7 +331,7 @@ func (c *Capture) Kept(stopped bool) (stdout, stderr, combined Kept) {
 			Total: s.ring.total, Dropped: s.ring.total - int64(len(b)),
 			data: func() []byte { return b },
 		}
-		if open[i] = stopped || !s.ended; open[i] {
+		if open[i] = stopped || !s.ended || s.hungUp; open[i] {
 			kept[i].cut = Unfinished(b)
 		}
 	}

@@ -29,6 +29,7 @@ type sink struct {
 	ending    bool  // no more will come
 	unwritten int64 // what w did not get
 	err       error // after the first one nothing is written any more
+	panicked  bool  // err is of that, or of Goexit
 	over      bool  // nobody asks any more
 }
 
@@ -63,6 +64,14 @@ func (s *sink) end() {
 	s.changed.Signal()
 }
 
+// refuses reports whether the writer has returned an error. Not that it has panicked: that
+// aborts the command, which must not end by SIGPIPE before.
+func (s *sink) refuses() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err != nil && !s.panicked
+}
+
 // finish says, after end, what the writer did not get and why. It then gets no more.
 func (s *sink) finish() (unwritten int64, err error) {
 	s.mu.Lock()
@@ -94,6 +103,9 @@ func (s *sink) run() {
 			return
 		}
 		Guard(func() { s.write(j) }, func(err error) {
+			s.mu.Lock()
+			s.panicked = true
+			s.mu.Unlock()
 			s.written(j, 0, err) // first: once the call has failed, nobody waits for why
 			s.fail(err)
 			if err == timeout.ErrGoexit {

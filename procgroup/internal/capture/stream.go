@@ -39,9 +39,10 @@ type stream struct {
 	sunk chan struct{} // gets one when the collector's chunk has been written
 
 	// Guarded by Capture.mu.
-	ring  ring
-	ended bool  // there is no writer any more
-	err   error // of reading
+	ring   ring
+	ended  bool  // there is no more to read
+	hungUp bool  // that is because it was closed here
+	err    error // of reading
 
 	large bool // the pipe has been enlarged as far as possible; the collector's
 }
@@ -71,6 +72,10 @@ func (c *Capture) collect(s *stream) {
 		}
 		select {
 		case <-s.sunk:
+			if s.sink.refuses() {
+				c.hangUp(s)
+				return
+			}
 		case <-c.giveUp:
 			return
 		}
@@ -93,6 +98,9 @@ func (c *Capture) readRest(s *stream) (ended bool) {
 	})
 	if err != nil {
 		c.failed(s, err)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return s.ended
 	}
 	return ended
 }
@@ -116,15 +124,10 @@ func (c *Capture) got(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept
 		s.ring.write(data)
 		c.order.add(s.id, data)
 	} else {
-		s.ended = true
-		if c.open--; c.open == 0 {
-			close(c.done)
-		}
+		c.end(s)
 	}
 	c.mu.Unlock()
-	if c.live != nil {
-		c.live.add(s.id, data, n == 0)
-	}
+	c.deliver(s, data, n == 0)
 	if n > 0 && s.sink != nil {
 		s.sink.put(sinkJob{buf, n, sunk})
 		return true
@@ -132,11 +135,47 @@ func (c *Capture) got(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept
 	return false
 }
 
+// end is the end of a stream. c.mu is held.
+func (c *Capture) end(s *stream) {
+	s.ended = true
+	if c.open--; c.open == 0 {
+		close(c.done)
+	}
+}
+
+// deliver gives the callback what has come, and the end. One pipe is that of both streams.
+func (c *Capture) deliver(s *stream, data []byte, last bool) {
+	if c.live == nil {
+		return
+	}
+	c.live.add(s.id, data, last)
+	if last && len(c.streams) == 1 {
+		c.live.add(1, nil, true)
+	}
+}
+
+// hangUp closes a stream whose writer has failed. A command that writes on gets SIGPIPE, or
+// an error, as under os/exec, and neither counts as alive nor works for nobody. It is for the
+// collector, which does not read meanwhile: a read may not be interrupted everywhere.
+func (c *Capture) hangUp(s *stream) {
+	c.mu.Lock()
+	over := s.ended || c.closed
+	if !over {
+		s.hungUp = true
+		c.end(s)
+	}
+	c.mu.Unlock()
+	s.pipe.r.Close()
+	if !over {
+		c.deliver(s, nil, true)
+	}
+}
+
 // failed remembers why a stream cannot be read any more.
 func (c *Capture) failed(s *stream, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.err == nil && !c.closing && !errors.Is(err, os.ErrClosed) {
+	if s.err == nil && !s.ended && !c.closing && !errors.Is(err, os.ErrClosed) {
 		s.err = err
 	}
 }
