@@ -68,6 +68,19 @@ func TestPortingWhatTheFunctionSees(t *testing.T) {
 	}
 }
 
+// The last line of the first table. SPEC 3.15.
+func TestPortingWhatTheFunctionLeaves(t *testing.T) {
+	var ours context.Context
+	if err := timeout.Run(t.Context(), func(ctx context.Context) error { ours = ctx; return nil }, timeout.Config{Total: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	theirs, cancel := context.WithTimeout(t.Context(), time.Minute)
+	cancel()
+	if ours.Err() != theirs.Err() || context.Cause(ours) != context.Cause(theirs) {
+		t.Errorf("%v, because of %v; context.WithTimeout: %v, because of %v", ours.Err(), context.Cause(ours), theirs.Err(), context.Cause(theirs))
+	}
+}
+
 // The second table: what the caller sees, and what is said there of 0 and of the grace.
 // SPEC 2.1, 2.2, 3.7, 3.9.
 func TestPortingWhatTheCallerSees(t *testing.T) {

@@ -2,7 +2,6 @@ package timeout
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
@@ -87,15 +86,12 @@ func (e *execution) callersCause() error {
 	return context.Cause(e.caller)
 }
 
-// errReturned is the Cause of a context whose function has returned in time.
-var errReturned = errors.New("timeout: the execution has ended")
-
 // cancel ends the function's context, and those made from it, as the outcome has it. It
 // is called once, by whoever has decided that.
 func (e *execution) cancel() {
 	switch {
 	case e.stop == nil:
-		e.finish(errReturned)
+		e.finish(nil) // Canceled is the Cause, too, as after the cancel of context.WithTimeout
 		return
 	case e.stop.Timeout():
 		e.endWith(context.DeadlineExceeded, e.stop)

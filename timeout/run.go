@@ -30,8 +30,8 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // After a limit, idle or total, the context's Err is context.DeadlineExceeded, and so is,
 // at once, that of every context made from it, as under context.WithTimeout: database
 // drivers, gRPC and net/http report a timeout, as they should. After the end of ctx it is
-// what ctx has, and after fn's return context.Canceled. context.Cause tells the limits
-// apart. Err of fn's context shows the end of ctx as soon as it has come; Done, and the
+// what ctx has, and after fn's return context.Canceled, which is the Cause then, too.
+// context.Cause tells the limits apart. Err of fn's context shows the end of ctx as soon as it has come; Done, and the
 // contexts made from fn's, follow as soon as Run's goroutine has noticed.
 //
 // Exactly one of these is the outcome. If fn returns first, Run returns fn's error as
