@@ -5,6 +5,7 @@ package procgroup_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // Processes that the system shows in another way than one would expect.
@@ -104,15 +107,25 @@ func threadsOf(pid int) int {
 }
 
 // sibling starts a child that becomes its parent's, as clone with CLONE_PARENT makes it,
-// and ends after it, or before.
+// and ends after it, or before. If that is "asked", both end when they are asked to.
 func sibling(a []string) int {
 	cmd := command("exit", "0")
-	if a[1] == "live" {
+	switch a[1] {
+	case "live", "starting":
 		cmd = command("deaf")
+	case "asked":
+		cmd = command("handler", "0", "0s")
+		cmd.Stdout = os.Stdout // says that it is ready
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_PARENT, Setsid: a[0] == "setsid"}
 	if err := cmd.Start(); err != nil {
 		panic(err)
+	}
+	for a[1] == "live" && len(signatures(os.Getenv(pidsEnv))) < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	if a[1] == "asked" {
+		time.Sleep(forever)
 	}
 	// A zombie can be reaped once its other threads, if it had any, have ended, too.
 	for begun := time.Now(); a[1] == "ended" && time.Since(begun) < slack; time.Sleep(time.Millisecond) {
@@ -125,30 +138,57 @@ func sibling(a []string) int {
 
 // What a command makes a child of the host is reaped, and nothing else of the host's is.
 func TestChildOfTheHost(t *testing.T) {
-	needCgroup(t)
 	bystander := exec.Command("true")
 	if err := bystander.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for _, where := range []string{"group", "setsid"} {
-		for _, state := range []string{"live", "ended"} {
-			t.Run(where+" "+state, func(t *testing.T) {
-				cmd, pids := family(t, "sibling", where, state)
-				r, err := within(t, longLimit, cmd, procgroup.WithContainment(procgroup.Cgroup))
-				if err != nil || len(undying(r.Survivors)) > 0 {
-					t.Errorf("error %v, survivors %v", err, r.Survivors)
+	for _, containment := range []procgroup.Containment{procgroup.Descendants, procgroup.Cgroup} {
+		t.Run(containment.String(), func(t *testing.T) {
+			if containment == procgroup.Cgroup {
+				needCgroup(t)
+			}
+			for _, where := range []string{"group", "setsid"} {
+				for _, state := range []string{"live", "starting", "ended", "asked"} {
+					t.Run(where+" "+state, func(t *testing.T) { childOfTheHost(t, containment, where, state) })
 				}
-				for _, pid := range pids() {
-					if _, err := os.Stat("/proc/" + strconv.Itoa(pid)); err == nil {
-						t.Errorf("process %d is still there", pid)
-						_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
-					}
-				}
-			})
-		}
+			}
+		})
 	}
 	if err := bystander.Wait(); err != nil {
 		t.Errorf("a command of somebody else's: %v", err)
+	}
+}
+
+func childOfTheHost(t *testing.T, containment procgroup.Containment, where, state string) {
+	cmd, pids := family(t, "sibling", where, state)
+	var r *procgroup.Result
+	var err error
+	if state == "asked" {
+		var said atomic.Bool
+		r, err = stopWhen(t, said.Load, cmd, procgroup.WithContainment(containment), procgroup.WithAbortGrace(longLimit),
+			procgroup.WithOutput(func(procgroup.Chunk) { said.Store(true) }))
+		if errors.Is(err, timeout.ErrAborted) {
+			err = nil
+		}
+	} else {
+		r, err = within(t, longLimit, cmd, procgroup.WithContainment(containment))
+	}
+	if err != nil || len(undying(r.Survivors)) > 0 || r.Escalated {
+		t.Errorf("error %v, survivors %v, escalated %v", err, r.Survivors, r.Escalated)
+	}
+	// One that was killed before it has left its id is found by the suite, in the end.
+	if n := len(pids()); n != 2 && state != "starting" && state != "ended" {
+		t.Errorf("%d processes, want 2", n)
+	}
+	for _, pid := range pids() {
+		if _, err := os.Stat("/proc/" + strconv.Itoa(pid)); err == nil {
+			// Of a zombie in another session that was never seen alive, only a control group knows
+			// that it is not a child that the host has made itself.
+			if containment != procgroup.Descendants || where+state != "setsidended" {
+				t.Errorf("process %d is still there", pid)
+			}
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		}
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 // A process that is made with CLONE_PARENT is a child not of the one that made it but of
 // that one's parent: for what the command makes so, this process. It has to be reaped here,
 // and it alone, because the other children are the caller's. The control group tells them
-// apart, also when they have ended and it is removed.
+// apart, also when they have ended and it is removed. Without one they are known as other
+// members are: by the cookie, as long as they live, and by the group of the leader. So one
+// that has left the group, and has ended before any look at it, stays a zombie.
 
 // reapAdopted reaps the children of this process, but for the leader, that are or were in c.
 // Those of them that have been killed are given until the deadline to be gone. One that ends by itself
@@ -43,6 +45,47 @@ func (c *cgroup) reapAdopted(deadline time.Time) {
 			return
 		}
 	}
+}
+
+// noteAdopted remembers p, a member, if it is a child of this process, but for the leader.
+func (d *descendants) noteAdopted(p *proc) {
+	if p.ppid != os.Getpid() || p.pid == d.leader.pid {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.adopted == nil {
+		d.adopted = make(map[procKey]bool)
+	}
+	d.adopted[p.key()] = true
+}
+
+// reapAdopted reaps the members that were seen to be children of this process. They have been
+// killed, and are given until the deadline to be gone.
+func (d *descendants) reapAdopted(deadline time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for b := backoff(0); ; {
+		for key := range d.adopted {
+			if reapChild(key) {
+				delete(d.adopted, key)
+			}
+		}
+		if len(d.adopted) == 0 || !b.sleep(deadline) {
+			return
+		}
+	}
+}
+
+// reapChild reports whether there is nothing more to reap of a child of this process.
+func reapChild(key procKey) bool {
+	var r procReader
+	// Somebody else may have reaped it, and its id be that of a child of the caller's.
+	if p, ok := r.get(key.pid); !ok || p.start != key.start || p.ppid != os.Getpid() {
+		return !r.short
+	}
+	pid, err := unix.Wait4(key.pid, nil, unix.WNOHANG, nil)
+	return pid == key.pid || err == unix.ECHILD
 }
 
 // hasAdopted reports whether there is a child of this process in c besides the leader.

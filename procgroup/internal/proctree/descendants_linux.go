@@ -46,6 +46,8 @@ type descendants struct {
 	// time before they are gone, and of their parent where it is killed first.
 	mu    sync.Mutex
 	noted map[procKey]bool
+	// adopted are members, alive or not, that are children of this process, see reapAdopted.
+	adopted map[procKey]bool
 }
 
 // members lists what is alive, the leader too. unsure is what may belong to them too: it
@@ -63,6 +65,9 @@ func (d *descendants) among(all []proc) (found, unsure []proc) {
 	known, since := d.known(all, byID)
 	for i := range all {
 		p := &all[i]
+		if known[p.pid] {
+			d.noteAdopted(p)
+		}
 		switch {
 		case p.dead(), p.pid == d.except:
 		case known[p.pid]:
@@ -210,9 +215,11 @@ const (
 	maxFresh  = 16
 )
 
-// sweep kills the members until there are none, or until the deadline. It returns those that are
-// left, and, in any case, what may be members.
+// sweep kills the members until there are none, or until the deadline, and reaps those of them that
+// have become children of this process. It returns those that are left, and, in any case, what may be
+// members.
 func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) {
+	defer d.reapAdopted(deadline)
 	if d.quickly(deadline) {
 		return nil, nil
 	}
