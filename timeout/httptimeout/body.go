@@ -1,6 +1,7 @@
 package httptimeout
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"sync"
@@ -8,11 +9,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// A body is the request's. What comes of it is a heartbeat, and a read that waits for a client
+// A body is the request's. What is read of it is a heartbeat, and a read that waits for a client
 // ends with the execution.
 type body struct {
 	io.ReadCloser
-	writer *writer
+	ctx     context.Context // the execution's
+	control *http.ResponseController
 
 	mu      sync.Mutex
 	reading int
@@ -23,7 +25,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	if b.stopped {
 		b.mu.Unlock()
-		return 0, http.ErrHandlerTimeout
+		return 0, refusal(b.ctx)
 	}
 	b.reading++
 	b.mu.Unlock()
@@ -32,7 +34,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.reading--
 	b.mu.Unlock()
 	if n > 0 {
-		heartbeat.Beat(b.writer.ctx)
+		heartbeat.Beat(b.ctx)
 	}
 	return n, err
 }
@@ -44,6 +46,6 @@ func (b *body) interrupt() {
 	defer b.mu.Unlock()
 	b.stopped = true
 	if b.reading > 0 {
-		_ = b.writer.control.SetReadDeadline(longAgo)
+		_ = b.control.SetReadDeadline(longAgo)
 	}
 }

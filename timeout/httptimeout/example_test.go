@@ -43,7 +43,7 @@ func ExampleNew() {
 	// row 1
 	// row 2
 	// 503 Service Unavailable, retry after "10"
-	// No progress for 0.5s (idle timeout). Tool should call heartbeat() during long work.
+	// The request timed out: there was no progress for 0.5 s.
 }
 
 // An API that answers everything in JSON answers a timeout so, too.

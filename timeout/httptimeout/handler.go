@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -39,41 +40,108 @@ func New(h http.Handler, opts ...timeout.Option) *Handler {
 	return &Handler{Handler: h, Options: opts}
 }
 
-// ServeHTTP runs the handler until it has returned, or, at the latest, until a grace after a
-// limit has fired or the request was cancelled; see [timeout.Config].
+// ServeHTTP runs the handler until it has returned or, at the latest, until a grace after a limit
+// has fired; see [timeout.Config]. It may take another second to send what is left of a
+// response that is cut. It does not return because the client has gone, or the request's
+// context was cancelled for another reason: the handler's context is cancelled with the same
+// cause, and the handler decides what to do.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	rw := newWriter(w)
-	defer rw.close() // also where the handler panics
+	rw := newWriter(w, r)
+	panicking, late := true, false // late is the handler's goroutine's until that has ended
+	defer func() {
+		if panicking {
+			rw.close()
+			if late {
+				rw.flush()
+			}
+		}
+	}()
 	opts := make([]timeout.Option, 0, len(h.Options)+1)
 	opts = append(append(opts, timeout.WithName(r.Pattern)), h.Options...)
-	err := timeout.Run(r.Context(), func(ctx context.Context) error {
+	ctx, forget := limitsOf(r.Context())
+	defer forget()
+	err := timeout.Run(ctx, func(ctx context.Context) (err error) {
 		rw.ctx = ctx
-		defer context.AfterFunc(ctx, rw.interrupt)()
-		request := r.WithContext(ctx)
-		if r.Body != nil && r.Body != http.NoBody {
-			b := &body{ReadCloser: r.Body, writer: rw}
-			request.Body = b
-			defer context.AfterFunc(ctx, b.interrupt)()
-		}
-		h.Handler.ServeHTTP(rw.as(), request)
+		defer func() {
+			if late = ctx.Err() != nil; late && rw.replaceable() {
+				err = asError(recover()) // or the engine would raise it, and there would be no answer
+			}
+		}()
+		h.serve(ctx, rw, r)
 		return nil
 	}, opts...)
+	panicking = false
 
 	unused := rw.close()
-	switch stop := (*timeout.Error)(nil); {
+	stop, stopped := err.(*timeout.Error)
+	switch {
 	case err == nil:
 		rw.finish()
-	case !unused || !errors.As(err, &stop):
-		// The latter is runtime.Goexit, after which net/http closes the connection too.
+	case !stopped: // runtime.Goexit, after which net/http closes the connection too
 		panic(http.ErrAbortHandler)
-	case h.Stopped != nil:
-		h.Stopped(w, r, stop)
+	case !unused:
+		rw.flush()
+		panic(http.ErrAbortHandler)
 	default:
-		if after := h.retryAfter(); after > 0 {
-			w.Header().Set("Retry-After", strconv.FormatInt(after, 10))
-		}
-		http.Error(w, stop.Error(), http.StatusServiceUnavailable)
+		logPanic(r, stop.Err)
+		h.answer(w, r, stop)
 	}
+}
+
+// serve calls the handler.
+func (h *Handler) serve(ctx context.Context, rw *writer, r *http.Request) {
+	defer context.AfterFunc(ctx, rw.interrupt)()
+	request, release := withRequest(ctx, r)
+	defer release()
+	if r.Body != nil && r.Body != http.NoBody {
+		b := &body{ReadCloser: r.Body, ctx: ctx, control: rw.control}
+		request.Body = b
+		defer context.AfterFunc(ctx, b.interrupt)()
+	}
+	h.Handler.ServeHTTP(rw.as(), request)
+}
+
+// asError is a panic of the handler, or nil where there was none.
+func asError(v any) error {
+	if v == nil {
+		return nil
+	}
+	var inner *timeout.PanicError
+	if err, ok := v.(error); ok && errors.As(err, &inner) {
+		return inner // of an execution within the handler, with the stack that matters
+	}
+	return &timeout.PanicError{Value: v, Stack: debug.Stack()}
+}
+
+// answer sends what a client gets in place of the handler's response.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, stop *timeout.Error) {
+	if h.Stopped != nil {
+		h.Stopped(w, r, stop)
+		return
+	}
+	if after := h.retryAfter(); after > 0 {
+		w.Header().Set("Retry-After", strconv.FormatInt(after, 10))
+	}
+	http.Error(w, message(stop), http.StatusServiceUnavailable)
+}
+
+// message is for a client of an API, who knows no tools and no heartbeats, and is told no
+// cause, which may be internal.
+func message(stop *timeout.Error) string {
+	limit := stop.Limit
+	if stop.Cause != nil {
+		limit = max(limit.Round(time.Millisecond), time.Millisecond) // what was left of a deadline (SPEC 3.3)
+	}
+	seconds := strconv.FormatFloat(limit.Seconds(), 'f', -1, 64) + " s"
+	switch {
+	case stop.Kind == timeout.Idle:
+		return "The request timed out: there was no progress for " + seconds + "."
+	case stop.Kind == timeout.Aborted:
+		return "The request was stopped by the server."
+	case stop.Limit == 0: // SPEC 3.12
+		return "The request was not started: its deadline had passed."
+	}
+	return "The request timed out after " + seconds + "."
 }
 
 // retryAfter is in seconds.

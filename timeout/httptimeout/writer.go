@@ -3,6 +3,8 @@ package httptimeout
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -10,37 +12,59 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A writer is the handler's ResponseWriter. It lets the handler through to the server's until
-// the execution has been stopped.
+// A writer is the handler's ResponseWriter. It passes calls on to the server's until the
+// execution has been stopped.
 //
-// The header is a map of its own: an abandoned handler may write to it at any time, and the
-// server reads its own. It takes the place of the server's when it is sent.
+// Headers are a map of their own: an abandoned handler may write to it at any time, and the
+// server reads its own.
+//
+// The beginning of a response is held here, up to as many bytes as net/http holds itself
+// before it sends anything, so the client sees no difference until the handler is stopped:
+// then a response that is still here is dropped, and the 503 takes its place. Passing each
+// write on at once, and flushing at the stop, was the alternative: it needs no copy, but tells
+// the client "200 OK" where nothing obliged us to.
 type writer struct {
 	server  http.ResponseWriter
 	control *http.ResponseController
-	header  http.Header
-	ctx     context.Context // the execution's
+	request *http.Request // the server's
+	header  http.Header   // the handler's
+	ctx     context.Context
 
-	mu       sync.Mutex // held during every call of server's
-	started  bool       // some of the response is out, or the connection is the handler's
+	mu       sync.Mutex  // held during every call of server's
+	status   int         // what the handler has given WriteHeader
+	settled  http.Header // a copy of header when the handler began its response; nil before that
+	held     []byte
+	out      bool // the response, or the connection, cannot be taken back
 	hijacked bool
+	closed   bool // ServeHTTP needs the server's ResponseWriter for itself
+	returned bool // the handler has returned in time
 
 	// What interrupt asks, which cannot wait for the call that it is to end. It may come late,
-	// when the response is somebody else's already.
-	calling sync.Mutex // guards what follows
-	called  bool       // a call of server's is under way, for the handler
-	broken  bool       // and was interrupted, so that no more can follow
+	// when the response is no longer the handler's.
+	calling     sync.Mutex // guards what follows
+	called      bool       // a call of server's is under way, for the handler
+	stopped     bool       // and no other may follow
+	interrupted bool       // the write deadline has been moved
 }
 
-func newWriter(server http.ResponseWriter) *writer {
-	return &writer{server: server, control: http.NewResponseController(server), header: server.Header().Clone()}
+// hold is how much of a response is held at most, and is what net/http's own buffer holds.
+const hold = 2 << 10
+
+// farewell bounds what is still sent when the handler has been stopped, to a client that
+// may take nothing.
+const farewell = time.Second
+
+func newWriter(server http.ResponseWriter, r *http.Request) *writer {
+	return &writer{server: server, control: http.NewResponseController(server), request: r, header: server.Header().Clone()}
 }
 
 // Header is never nil, as the server's is not.
@@ -55,11 +79,9 @@ func (w *writer) Header() http.Header {
 func (w *writer) do(f func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ctx.Err() != nil {
-		return http.ErrHandlerTimeout
+	if err := w.refused(); err != nil {
+		return err
 	}
-	w.call(true)
-	defer w.call(false)
 	err := f()
 	if err == nil {
 		heartbeat.Beat(w.ctx)
@@ -67,60 +89,161 @@ func (w *writer) do(f func() error) error {
 	return err
 }
 
-func (w *writer) call(begins bool) {
-	w.calling.Lock()
-	defer w.calling.Unlock()
-	w.called = begins
+// errReturned is what a goroutine that outlives its handler is told.
+var errReturned = errors.New("httptimeout: the handler has returned")
+
+// refused says why the handler may write no more, or is nil. mu is held.
+func (w *writer) refused() error {
+	if w.ctx.Err() == nil {
+		return nil
+	}
+	if w.returned {
+		return errReturned
+	}
+	return refusal(w.ctx)
 }
 
-// start makes the handler's header that of the response. The lock is held, as in what follows.
-func (w *writer) start() {
-	if !w.started {
-		w.started = true
-		w.copyHeader()
+// refusal is what the calls of a handler that was stopped return. It names a timeout only
+// where there was one.
+func refusal(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if stop := (*timeout.Error)(nil); errors.As(cause, &stop) && stop.Timeout() {
+		return http.ErrHandlerTimeout
+	}
+	return fmt.Errorf("httptimeout: the handler was stopped: %w", cause)
+}
+
+// pass calls f, which calls the server. mu is held.
+func (w *writer) pass(f func() error) error {
+	w.calling.Lock()
+	if w.stopped { // since refused was asked; nothing would interrupt f
+		w.calling.Unlock()
+		return refusal(w.ctx)
+	}
+	w.called = true
+	w.calling.Unlock()
+	defer func() {
+		w.calling.Lock()
+		defer w.calling.Unlock()
+		w.called = false
+	}()
+	return f()
+}
+
+// settle begins the response, whose header is what it is now. mu is held, as in what follows.
+func (w *writer) settle(status int) {
+	if w.settled == nil {
+		w.status = status
+		if w.settled = w.header.Clone(); w.settled == nil {
+			w.settled = make(http.Header)
+		}
 	}
 }
 
-func (w *writer) copyHeader() {
+// commit gives the server what is held. Nothing can be taken back then.
+func (w *writer) commit() error {
+	if w.out {
+		return nil
+	}
+	w.out = true
+	w.settle(0)
+	w.copyHeader(w.settled)
+	held := w.held
+	w.held = nil
+	if w.status != 0 {
+		w.server.WriteHeader(w.status)
+		if len(held) == 0 {
+			return nil
+		}
+	}
+	_, err := w.server.Write(held) // of no bytes, too: it settles the server's header
+	return err
+}
+
+func (w *writer) copyHeader(from http.Header) {
 	to := w.server.Header()
-	maps.DeleteFunc(to, func(key string, _ []string) bool { _, ok := w.header[key]; return !ok })
-	for key, values := range w.header {
+	maps.DeleteFunc(to, func(key string, _ []string) bool { _, ok := from[key]; return !ok })
+	for key, values := range from {
 		to[key] = slices.Clone(values)
 	}
 }
 
 func (w *writer) WriteHeader(status int) {
 	_ = w.do(func() error {
-		if status < 100 || status > 199 || status == http.StatusSwitchingProtocols {
-			w.start()
-		} else if before := w.server.Header().Clone(); !w.started { // another header follows
-			w.copyHeader()
-			defer func() {
-				clear(w.server.Header())
-				maps.Copy(w.server.Header(), before)
-			}()
+		switch {
+		case w.hijacked:
+			w.complain("response.WriteHeader on hijacked connection")
+		case w.settled != nil:
+			w.complain("superfluous response.WriteHeader call")
+		case status < 100 || status > 999:
+			panic(fmt.Sprintf("invalid WriteHeader code %v", status)) // as the server's does
+		case status < 200 && status != http.StatusSwitchingProtocols:
+			return w.pass(func() error { w.inform(status); return nil })
+		default:
+			w.settle(status)
 		}
-		w.server.WriteHeader(status)
 		return nil
 	})
 }
 
+// inform sends a response that another follows.
+func (w *writer) inform(status int) {
+	before := w.server.Header().Clone()
+	w.copyHeader(w.header)
+	w.server.WriteHeader(status)
+	clear(w.server.Header())
+	maps.Copy(w.server.Header(), before)
+}
+
 func (w *writer) Write(p []byte) (n int, err error) {
+	return transfer(w, p, w.server.Write)
+}
+
+func (w *writer) WriteString(s string) (n int, err error) {
+	return transfer(w, s, func(s string) (int, error) { return io.WriteString(w.server, s) })
+}
+
+func transfer[T []byte | string](w *writer, data T, send func(T) (int, error)) (n int, err error) {
 	err = w.do(func() error {
-		w.start()
-		n, err = w.server.Write(p)
-		return w.partly(n, err)
+		if w.hijacked {
+			if len(data) > 0 {
+				w.complain("response.Write on hijacked connection")
+			}
+			return http.ErrHijacked
+		}
+		w.settle(0)
+		if w.holds(len(data)) {
+			w.held = append(w.held, data...)
+			n = len(data)
+			return nil
+		}
+		return w.pass(func() error {
+			if err := w.commit(); err != nil {
+				return err
+			}
+			n, err = send(data)
+			return w.partly(n, err)
+		})
 	})
 	return n, err
 }
 
-func (w *writer) WriteString(s string) (n int, err error) {
-	err = w.do(func() error {
-		w.start()
-		n, err = io.WriteString(w.server, s)
-		return w.partly(n, err)
-	})
-	return n, err
+// holds reports whether so many more bytes can wait. What the server would refuse, it is to
+// refuse now; and it takes a response that has begun as a sign that a client which asked
+// whether to send its body need not.
+func (w *writer) holds(size int) bool {
+	if w.out || len(w.held)+size > hold || w.request.Header.Get("Expect") != "" {
+		return false
+	}
+	if w.status > 0 && w.status < 200 || w.status == http.StatusNoContent || w.status == http.StatusNotModified {
+		return false
+	}
+	length := w.settled.Get("Content-Length")
+	if length == "" {
+		return true
+	}
+	n, err := strconv.ParseInt(length, 10, 64)
+	return err == nil && int64(len(w.held)+size) <= n
 }
 
 // partly is err. A transfer that has failed after some bytes is a sign of life all the same.
@@ -151,10 +274,16 @@ func (w *writer) ReadFrom(src io.Reader) (total int64, err error) {
 		part := io.LimitedReader{R: from, N: min(left, piece)}
 		want := part.N
 		var n int64
-		err = w.do(func() (err error) {
-			w.start()
-			n, err = io.Copy(w.server, &part)
-			return w.partly(int(n), err)
+		err = w.do(func() error {
+			if w.hijacked {
+				return http.ErrHijacked
+			}
+			return w.pass(func() (err error) {
+				if err = w.commit(); err == nil {
+					n, err = io.Copy(w.server, &part)
+				}
+				return w.partly(int(n), err)
+			})
 		})
 		total += n
 		if left -= n; limited != nil {
@@ -185,56 +314,93 @@ func regular(r io.Reader) bool {
 type onlyWriter struct{ io.Writer }
 
 func (w *writer) FlushError() error {
-	return w.do(func() error {
-		w.start()
+	return w.through(func() error {
+		if !w.hijacked {
+			if err := w.commit(); err != nil {
+				return err
+			}
+		}
 		return w.control.Flush()
 	})
 }
 
 func (w *writer) SetReadDeadline(t time.Time) error {
-	return w.do(func() error { return w.control.SetReadDeadline(t) })
+	return w.through(func() error { return w.control.SetReadDeadline(t) })
 }
 
 func (w *writer) SetWriteDeadline(t time.Time) error {
-	return w.do(func() error { return w.control.SetWriteDeadline(t) })
+	return w.through(func() error { return w.control.SetWriteDeadline(t) })
 }
 
 func (w *writer) EnableFullDuplex() error {
-	return w.do(func() error { return w.control.EnableFullDuplex() })
+	return w.through(w.control.EnableFullDuplex)
 }
 
-// interrupt ends a write that is under way when the handler is stopped, perhaps to a client
-// that takes nothing: the response is cut anyway.
+// through is do for what always calls the server.
+func (w *writer) through(f func() error) error {
+	return w.do(func() error { return w.pass(f) })
+}
+
+// interrupt ends a call that is under way when the handler is stopped, perhaps a write to a
+// client that takes nothing. One that nothing holds up has a moment to end by itself, or the
+// client would be left with a response that was cut before its first byte.
 func (w *writer) interrupt() {
 	w.calling.Lock()
 	defer w.calling.Unlock()
+	w.stopped = true
 	if w.called {
-		w.broken = true
-		_ = w.control.SetWriteDeadline(longAgo)
+		w.interrupted = true
+		_ = w.control.SetWriteDeadline(time.Now().Add(moment))
 	}
 }
 
+const moment = 50 * time.Millisecond
+
 var longAgo = time.Unix(1, 0)
 
-// close waits for a call of the server's ResponseWriter that is under way; the execution is
-// over, so no other follows. It reports whether there can be a response of somebody else's.
+// close takes the server's ResponseWriter from the handler, when the execution is over. It
+// waits for a call that is under way. It reports whether the response can be another one.
 func (w *writer) close() (unused bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.closed = true
 	w.calling.Lock()
 	defer w.calling.Unlock()
-	return !w.started && !w.broken
+	if w.interrupted && !w.hijacked {
+		_ = w.control.SetWriteDeadline(time.Now().Add(farewell)) // or what follows would end with the call
+	}
+	return !w.out
 }
 
-// finish completes the server's header when the handler has returned: where there is no body,
-// all of it is still to be sent, and else the trailers.
+// replaceable reports whether another response can still take the place of a stopped handler's.
+func (w *writer) replaceable() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.out && !w.closed
+}
+
+// flush sends the part of a stopped handler's response that the server still has: a client that gets
+// nothing at all may send its request again, as Go's does, and the handler would run twice.
+func (w *writer) flush() {
+	if w.hijacked {
+		return
+	}
+	_ = w.control.SetWriteDeadline(time.Now().Add(farewell))
+	_ = w.control.Flush()
+}
+
+// finish completes the response when the handler has returned in time.
 func (w *writer) finish() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.returned = true
 	switch {
 	case w.hijacked:
-	case w.started:
-		maps.Copy(w.server.Header(), w.header)
+	case w.settled == nil:
+		w.copyHeader(w.header)
 	default:
-		w.copyHeader()
+		_ = w.commit()
+		maps.Copy(w.server.Header(), w.header) // for the trailers
 	}
 }
 
@@ -251,10 +417,15 @@ type (
 func (f flusher) Flush() { _ = f.w.FlushError() }
 
 func (h hijacker) Hijack() (conn net.Conn, rw *bufio.ReadWriter, err error) {
-	err = h.w.do(func() error {
+	err = h.w.through(func() error {
+		if h.w.settled != nil && !h.w.hijacked {
+			if err := h.w.commit(); err != nil {
+				return err
+			}
+		}
 		conn, rw, err = h.w.control.Hijack()
 		if err == nil {
-			h.w.started, h.w.hijacked = true, true
+			h.w.out, h.w.hijacked = true, true
 		}
 		return err
 	})
@@ -262,7 +433,7 @@ func (h hijacker) Hijack() (conn net.Conn, rw *bufio.ReadWriter, err error) {
 }
 
 func (p pusher) Push(target string, opts *http.PushOptions) error {
-	return p.w.do(func() error { return p.push.Push(target, opts) })
+	return p.w.through(func() error { return p.push.Push(target, opts) })
 }
 
 // as is w with the optional interfaces that the server's ResponseWriter has.

@@ -1,0 +1,50 @@
+package httptimeout
+
+import (
+	"errors"
+	"log"
+	"net/http"
+	"path"
+	"reflect"
+	"runtime"
+	"strings"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// logf logs what net/http itself would log if the handler were not supervised, and where it would:
+// to the server's ErrorLog, or else the standard logger. Without a server it logs nothing.
+func logf(r *http.Request, format string, args ...any) {
+	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
+	switch {
+	case server == nil:
+	case server.ErrorLog != nil:
+		server.ErrorLog.Printf(format, args...)
+	default:
+		log.Printf(format, args...)
+	}
+}
+
+// logPanic logs a panic of a handler that was stopped, and whose client got an answer.
+func logPanic(r *http.Request, err error) {
+	var p *timeout.PanicError
+	if errors.As(err, &p) && p.Value != http.ErrAbortHandler {
+		logf(r, "http: panic serving %v: %v\n%s", r.RemoteAddr, p.Value, p.Stack)
+	}
+}
+
+var ourPrefix = reflect.TypeFor[writer]().PkgPath() + "."
+
+// complain logs a mistake of the handler with the line that made it. The server, if it
+// was called, would name ours.
+func (w *writer) complain(mistake string) {
+	pc := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pc[:runtime.Callers(1, pc)])
+	for {
+		frame, more := frames.Next()
+		if ours := strings.HasPrefix(frame.Function, ourPrefix) || strings.HasPrefix(frame.Function, "net/http."); !ours || !more {
+			logf(w.request, "http: %s from %s (%s:%d)", mistake, frame.Function, path.Base(frame.File), frame.Line)
+			return
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package httptimeout_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
+)
+
+// protocols runs f with get, which sends a request for h over each protocol, on a connection that
+// has been used before: only there does Go's client repeat a request.
+func protocols(t *testing.T, h http.Handler, f func(t *testing.T, get func() (*http.Response, string, error))) {
+	t.Helper()
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		t.Run(proto, func(t *testing.T) {
+			t.Parallel()
+			var served atomic.Int32
+			mux := http.NewServeMux()
+			mux.HandleFunc("/warm", func(http.ResponseWriter, *http.Request) {})
+			mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+				served.Add(1)
+				h.ServeHTTP(w, r)
+			})
+			s := httptest.NewUnstartedServer(mux)
+			if proto == "HTTP/2.0" {
+				s.EnableHTTP2 = true
+				s.StartTLS()
+			} else {
+				s.Start()
+			}
+			t.Cleanup(s.Close)
+			request := func(path string) (*http.Response, string, error) {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*slack)
+				defer cancel()
+				req, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
+				res, err := s.Client().Do(req)
+				if err != nil {
+					return nil, "", err
+				}
+				defer res.Body.Close()
+				b, err := io.ReadAll(res.Body)
+				return res, string(b), err
+			}
+			if res, _, err := request("/warm"); err != nil || res.Proto != proto {
+				t.Fatal(res, err)
+			}
+			f(t, func() (*http.Response, string, error) { return request("/") })
+			if n := served.Load(); n != 1 {
+				t.Errorf("the handler has run %d times", n)
+			}
+		})
+	}
+}
+
+// Guarantee 3: whatever a stopped handler has written, the client gets an answer, and the handler
+// runs once. Up to 2 KiB that were not flushed are replaced by the 503; more are sent, and cut.
+func TestClientIsNeverLeftToGuess(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("x", 10<<10)
+	write := func(n int) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) { io.WriteString(w, text[:n]) }
+	}
+	for name, tt := range map[string]struct {
+		do   func(http.ResponseWriter)
+		sent int // -1 for the 503
+	}{
+		"nothing":      {func(http.ResponseWriter) {}, -1},
+		"a status":     {func(w http.ResponseWriter) { w.WriteHeader(201) }, -1},
+		"no content":   {func(w http.ResponseWriter) { w.WriteHeader(204) }, -1},
+		"some bytes":   {write(4), -1},
+		"two writes":   {func(w http.ResponseWriter) { write(1000)(w); w.Write([]byte(text[:1000])) }, -1},
+		"2 KiB":        {write(2048), -1},
+		"2 KiB, 1":     {write(2049), 2049},
+		"3 KiB":        {write(3072), 3072},
+		"10 KiB":       {write(10 << 10), 10 << 10},
+		"a flush":      {func(w http.ResponseWriter) { write(4)(w); w.(http.Flusher).Flush() }, 4},
+		"flush, write": {func(w http.ResponseWriter) { write(4)(w); w.(http.Flusher).Flush(); write(5)(w) }, 9},
+		"a length": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", "9")
+			write(4)(w)
+		}, -1},
+		"a length, 3 KiB": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", "9999")
+			write(3072)(w)
+		}, 3072},
+	} {
+		for end, after := range map[string]func(){
+			"returns": func() {},
+			"aborts":  func() { panic(http.ErrAbortHandler) },
+			"hangs":   func() { time.Sleep(slack / 10) },
+		} {
+			if end != "returns" && name != "some bytes" && name != "3 KiB" {
+				continue // a second of waiting for nothing new
+			}
+			t.Run(name+", "+end, func(t *testing.T) {
+				t.Parallel()
+				h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					tt.do(w)
+					<-r.Context().Done()
+					after()
+				}), timeout.Config{Total: shortLimit, Grace: shortGrace})
+				protocols(t, h, func(t *testing.T, get func() (*http.Response, string, error)) {
+					res, body, err := get()
+					switch {
+					case res == nil:
+						t.Fatal(err)
+					case tt.sent < 0:
+						if err != nil || res.StatusCode != 503 || !strings.HasPrefix(body, "The request timed out") {
+							t.Errorf("%v, %q, %v", res, body, err)
+						}
+					case res.StatusCode != 200 || len(body) != tt.sent || err == nil:
+						t.Errorf("%v, %d bytes, %v", res, len(body), err)
+					}
+				})
+			})
+		}
+	}
+}
