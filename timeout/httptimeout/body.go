@@ -23,7 +23,7 @@ type body struct {
 
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
-	if b.stopped {
+	if b.stopped || b.ctx.Err() != nil {
 		b.mu.Unlock()
 		return 0, refusal(b.ctx)
 	}

@@ -33,7 +33,9 @@ func logPanic(r *http.Request, err error) {
 	}
 }
 
-var ourPrefix = reflect.TypeFor[writer]().PkgPath() + "."
+// us is in the names of this package's functions, also of those that the compiler has made of
+// several.
+var us = reflect.TypeFor[writer]().PkgPath() + "."
 
 // complain logs a mistake of the handler with the line that made it. The server, if it
 // was called, would name ours.
@@ -42,7 +44,7 @@ func (w *writer) complain(mistake string) {
 	frames := runtime.CallersFrames(pc[:runtime.Callers(1, pc)])
 	for {
 		frame, more := frames.Next()
-		if ours := strings.HasPrefix(frame.Function, ourPrefix) || strings.HasPrefix(frame.Function, "net/http."); !ours || !more {
+		if between := strings.Contains(frame.Function, us) || strings.HasPrefix(frame.Function, "net/http."); !between || !more {
 			logf(w.request, "http: %s from %s (%s:%d)", mistake, frame.Function, path.Base(frame.File), frame.Line)
 			return
 		}
