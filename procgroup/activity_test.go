@@ -125,7 +125,7 @@ func TestActivity(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				p, err := procgroup.Start(ctx, command.cmd(), procgroup.WithContainment(c), procgroup.WithActivity(alive.activity),
-					procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: idle}), procgroup.WithKillGrace(0), procgroup.WithName("tool"))
+					procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: idle}), procgroup.WithKillGrace(0), procgroup.WithOptions(timeout.WithName("tool")))
 				if err != nil {
 					cancel()
 					t.Errorf("%v, %s, alive by %s: %v", c, name, alive.by, err)

@@ -39,7 +39,7 @@ func stopReady(t *testing.T, cmd *exec.Cmd, grace time.Duration) (*procgroup.Res
 	defer cancel()
 	ready := make(chan struct{})
 	first := true
-	p, err := procgroup.Start(ctx, cmd, procgroup.WithName("tool"), procgroup.WithAbortGrace(grace),
+	p, err := procgroup.Start(ctx, cmd, procgroup.WithOptions(timeout.WithName("tool")), procgroup.WithAbortGrace(grace),
 		procgroup.WithOutput(func(c procgroup.Chunk) {
 			if first && len(c.Data) > 0 {
 				first = false

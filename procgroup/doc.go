@@ -56,11 +56,15 @@
 // # Guarantees
 //
 //  1. A command has exactly one outcome: its own end, an idle timeout, a total timeout or
-//     an abort. The first wins, and Result, error and exit code say the same.
+//     an abort. The first wins, and Result, error and exit code say the same. So do hooks,
+//     the log, and whoever watches with [timeout.Watch]. A limit of an execution around is
+//     a timeout, by the command's own name and figures.
 //  2. What the command did itself is kept beside it: a timeout is 124 even if the command
 //     then exits 0, and State says so.
 //  3. The call returns at the latest the kill grace and 1 s after a limit has fired,
-//     whatever descendants, pipes, the caller's reader, writers or callback do.
+//     whatever descendants, pipes, the caller's reader, writers or callback do. Hooks and
+//     log handlers are waited for: one that does not return delays the call, and an Exceeded
+//     that does not return delays the kill as well, see [timeout.Hooks].
 //  4. After the call nothing of the tree is alive, after success too, as far as the
 //     containment reaches; what could not be killed is in Survivors. With WithOrphans,
 //     what outlives a command that ends by itself may stay.

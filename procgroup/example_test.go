@@ -20,7 +20,7 @@ import (
 
 func Example() {
 	res, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo working; sleep 60"),
-		procgroup.WithName("TLC"),
+		procgroup.WithOptions(timeout.WithName("TLC")),
 		procgroup.WithLimits(timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Second}))
 	fmt.Println(res.Message)
 	fmt.Printf("exit code %d, output so far %q\n", res.ExitCode, res.Stdout)
@@ -142,9 +142,9 @@ func ExampleWithLimits() {
 	// Output: 124 total timeout sleep process timed out after 300ms.
 }
 
-func ExampleWithName() {
+func ExampleWithOptions() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"),
-		procgroup.WithName("TLC"),
+		procgroup.WithOptions(timeout.WithName("TLC")),
 		procgroup.WithLimits(timeout.Config{Total: 300 * time.Millisecond}))
 	fmt.Println(res.Message)
 	// Output: TLC process timed out after 300ms.
@@ -184,7 +184,7 @@ func ExampleWithAbortGrace() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	res, _ := procgroup.Run(ctx, terraform,
-		procgroup.WithName("terraform"),
+		procgroup.WithOptions(timeout.WithName("terraform")),
 		procgroup.WithAbortGrace(30*time.Second),
 		procgroup.WithOutput(procgroup.Lines(func(_ procgroup.Stream, line string) {
 			if line == "applying" {
@@ -201,17 +201,17 @@ func ExampleWithAbortGrace() {
 	// 130 exit status 1
 }
 
-func ExampleWithHooks() {
+func ExampleWithOptions_hooks() {
 	hooks := timeout.Hooks{
 		Finished: func(_ context.Context, s timeout.Snapshot) {
 			fmt.Println(s.Tool, timeout.ExitCode(s.Err), s.Err)
 		},
 	}
-	_, _ = procgroup.Run(context.Background(), exec.Command("sh", "-c", "exit 3"), procgroup.WithHooks(hooks))
+	_, _ = procgroup.Run(context.Background(), exec.Command("sh", "-c", "exit 3"), procgroup.WithOptions(timeout.WithHooks(hooks)))
 	// Output: sh 3 exit status 3
 }
 
-func ExampleWithLogger() {
+func ExampleWithOptions_logger() {
 	plain := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
@@ -220,7 +220,7 @@ func ExampleWithLogger() {
 	}}
 	logger := slog.New(slog.NewTextHandler(os.Stdout, plain))
 	daemon := exec.Command("sh", "-c", "sleep 60 & exit 0") // which holds the streams
-	_, _ = procgroup.Run(context.Background(), daemon, procgroup.WithLogger(logger))
+	_, _ = procgroup.Run(context.Background(), daemon, procgroup.WithOptions(timeout.WithLogger(logger)))
 	// Output: level=WARN msg="command left something behind" tool=sh pipe_held=true error=<nil>
 }
 

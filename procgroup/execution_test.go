@@ -41,7 +41,7 @@ func TestHeartbeat(t *testing.T) {
 	}
 	t.Run("silent", func(t *testing.T) {
 		t.Parallel()
-		r, err := within(t, shortLimit, command("busy"), procgroup.WithName("sleep"), procgroup.WithLimits(timeout.Config{Idle: shortLimit}))
+		r, err := within(t, shortLimit, command("busy"), procgroup.WithOptions(timeout.WithName("sleep")), procgroup.WithLimits(timeout.Config{Idle: shortLimit}))
 		check(t, r, err, want{code: 124, reason: procgroup.IdleTimeout, message: idleMessage})
 		if !errors.Is(err, timeout.ErrIdle) || err.Error() != idleError {
 			t.Error(err)
@@ -146,7 +146,7 @@ func TestNested(t *testing.T) {
 		var inner error
 		_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 			time.Sleep(50 * time.Millisecond)
-			r, inner = procgroup.Run(ctx, sleepCommand(), procgroup.WithName("tool"), procgroup.WithLimits(timeout.Config{Idle: longLimit}))
+			r, inner = procgroup.Run(ctx, sleepCommand(), procgroup.WithOptions(timeout.WithName("tool")), procgroup.WithLimits(timeout.Config{Idle: longLimit}))
 			return nil
 		}, timeout.Config{Total: shortLimit})
 		check(t, r, inner, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 300ms."})
@@ -189,7 +189,7 @@ func TestDeadlineInsideAnExecution(t *testing.T) {
 func TestCommandContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(shortLimit, cancel)
-	r, err := procgroup.Run(context.Background(), exec.CommandContext(ctx, "sleep", "120"), procgroup.WithName("tool"))
+	r, err := procgroup.Run(context.Background(), exec.CommandContext(ctx, "sleep", "120"), procgroup.WithOptions(timeout.WithName("tool")))
 	check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
 	r, err = procgroup.Run(context.Background(), exec.CommandContext(ctx, "sleep", "120"))
 	if r != nil || timeout.ExitCode(err) != 130 {

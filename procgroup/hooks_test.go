@@ -66,7 +66,7 @@ func TestHooks(t *testing.T) {
 				t.Parallel()
 				cmd := *tt.cmd
 				var first, second recorder
-				opts := append(tt.opts, procgroup.WithName("tool"), procgroup.WithHooks(first.hooks()), procgroup.WithHooks(second.hooks()))
+				opts := append(tt.opts, procgroup.WithOptions(timeout.WithName("tool")), procgroup.WithOptions(timeout.WithHooks(first.hooks())), procgroup.WithOptions(timeout.WithHooks(second.hooks())))
 				var err error
 				run := func(ctx context.Context) error {
 					_, err = procgroup.Run(ctx, &cmd, opts...)
@@ -111,12 +111,12 @@ func TestHooksThatFail(t *testing.T) {
 	for name, f := range fail {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
-			logger := procgroup.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
-			r, err := procgroup.Run(context.Background(), exec.Command("true"), logger, procgroup.WithHooks(timeout.Hooks{Finished: f}))
+			logger := procgroup.WithOptions(timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			r, err := procgroup.Run(context.Background(), exec.Command("true"), logger, procgroup.WithOptions(timeout.WithHooks(timeout.Hooks{Finished: f})))
 			if err != nil || r.ExitCode != 0 || !strings.Contains(log.String(), "hook") {
 				t.Errorf("%v, %s", err, &log)
 			}
-			_, err = procgroup.Run(context.Background(), exec.Command("true"), logger, procgroup.WithHooks(timeout.Hooks{Started: f}))
+			_, err = procgroup.Run(context.Background(), exec.Command("true"), logger, procgroup.WithOptions(timeout.WithHooks(timeout.Hooks{Started: f})))
 			if (name == "goexit") != errors.Is(err, timeout.ErrGoexit) {
 				t.Error(err)
 			}
@@ -142,7 +142,7 @@ func TestLogger(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
-			opts := append(tt.opts, procgroup.WithName("tool"), procgroup.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			opts := append(tt.opts, procgroup.WithOptions(timeout.WithName("tool")), procgroup.WithOptions(timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
 			_, _ = procgroup.Run(context.Background(), exec.Command("sh", "-c", tt.script), opts...)
 			if !strings.Contains(log.String(), tt.want) || strings.Contains(log.String(), tt.not) {
 				t.Errorf("log %s", &log)

@@ -184,7 +184,7 @@ func within(t *testing.T, promised time.Duration, cmd *exec.Cmd, opts ...procgro
 // total are the options of most tests: a total limit and a short grace.
 func total(limit time.Duration, more ...procgroup.Option) []procgroup.Option {
 	return append([]procgroup.Option{
-		procgroup.WithLimits(timeout.Config{Total: limit}), procgroup.WithKillGrace(shortGrace), procgroup.WithName("tool"),
+		procgroup.WithLimits(timeout.Config{Total: limit}), procgroup.WithKillGrace(shortGrace), procgroup.WithOptions(timeout.WithName("tool")),
 	}, more...)
 }
 
@@ -194,7 +194,7 @@ func stopWhen(t *testing.T, ready func() bool, cmd *exec.Cmd, opts ...procgroup.
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	opts = append([]procgroup.Option{procgroup.WithAbortGrace(shortGrace), procgroup.WithName("tool")}, opts...)
+	opts = append([]procgroup.Option{procgroup.WithAbortGrace(shortGrace), procgroup.WithOptions(timeout.WithName("tool"))}, opts...)
 	p, err := procgroup.Start(ctx, cmd, opts...)
 	if err != nil {
 		t.Fatal(err)

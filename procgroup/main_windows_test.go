@@ -280,7 +280,7 @@ func check(t *testing.T, r *procgroup.Result, err error, w want) {
 func within(t *testing.T, promised time.Duration, cmd *exec.Cmd, opts ...procgroup.Option) (*procgroup.Result, error) {
 	t.Helper()
 	begun := time.Now()
-	r, err := procgroup.Run(context.Background(), cmd, append([]procgroup.Option{procgroup.WithName("tool")}, opts...)...)
+	r, err := procgroup.Run(context.Background(), cmd, append([]procgroup.Option{procgroup.WithOptions(timeout.WithName("tool"))}, opts...)...)
 	if took := time.Since(begun); took > promised+slack {
 		t.Errorf("took %v, promised is %v", took, promised)
 	}

@@ -1,7 +1,6 @@
 package procgroup
 
 import (
-	"log/slog"
 	"math"
 	"syscall"
 	"time"
@@ -32,7 +31,6 @@ func (f optionFunc) apply(s *settings) { f(s) }
 
 type settings struct {
 	limits      *timeout.Config // nil: those of the execution around, or none
-	name        string
 	killGrace   time.Duration
 	graceGiven  bool
 	abortGrace  time.Duration
@@ -43,8 +41,7 @@ type settings struct {
 	orphans     bool
 	stopSignal  syscall.Signal
 	activity    Activity
-	log         *slog.Logger
-	hooks       []timeout.Hooks
+	options     []timeout.Option
 	err         error // of an option
 }
 
@@ -79,10 +76,32 @@ func WithLimits(c timeout.Config) Option {
 	return optionFunc(func(s *settings) { s.limits = &c })
 }
 
-// WithName names the command in messages, as in "TLC process timed out after 120000ms.",
-// in errors, logs, hooks and profiles. Without it, or empty, it is the base name of the
-// command's path.
-func WithName(name string) Option { return optionFunc(func(s *settings) { s.name = name }) }
+// WithOptions gives options of package timeout to the execution of the command. Given more
+// than once, all of them apply.
+//
+//   - [timeout.WithName] names the command in messages, as in "TLC process timed out after
+//     120000ms.", in errors, logs, hooks and profiles. Without it, or with an empty name, it
+//     is the base name of the command's path.
+//   - [timeout.WithHooks] has hooks called as the command goes on. Started is called right
+//     before the command is started, and Finished when the result is there, right before
+//     Wait returns, also where the command could not be started. The Err that Finished gets
+//     is that of Wait, also in the tools of [timeout.Watch]; the rest of its Snapshot is as
+//     it was when the command ended or was stopped. Abandoned and Returned are not called,
+//     because no command is abandoned.
+//   - [timeout.WithLogger] logs what it logs of a function and, as a warning, what the end of
+//     the command left to be desired: survivors, a stream that somebody still holds, output
+//     that cmd.Stdout or cmd.Stderr did not get. What the processes were doing when a limit
+//     fired is the stack in the line that says so.
+//   - [timeout.WithObserveOnly] has the limits of [WithLimits] judged and reported, and not
+//     enforced.
+//   - [timeout.WithClock] is for the limits. The kill grace, and all else that waits for
+//     processes, is on the system's clock.
+//
+// A [timeout.Config], for which there is [WithLimits], and [timeout.WithRecover] are errors of
+// Start, a [*timeout.ConfigError].
+func WithOptions(opts ...timeout.Option) Option {
+	return optionFunc(func(s *settings) { s.options = append(s.options, opts...) })
+}
 
 // WithKillGrace sets how long the tree may take to end by itself when a limit has
 // fired, before it is killed. 0 or less kills at once. Without this option it is

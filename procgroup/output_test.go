@@ -195,7 +195,7 @@ func TestCallback(t *testing.T) {
 	})
 	t.Run("panics", func(t *testing.T) {
 		cmd, pids := family(t, "tree", "deaf")
-		r, err := within(t, time.Second, cmd, procgroup.WithName("tool"), procgroup.WithOutput(func(procgroup.Chunk) { panic("callback") }))
+		r, err := within(t, time.Second, cmd, procgroup.WithOptions(timeout.WithName("tool")), procgroup.WithOutput(func(procgroup.Chunk) { panic("callback") }))
 		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
 		if p := (*timeout.PanicError)(nil); !errors.As(err, &p) || p.Value != "callback" {
 			t.Error(err)
@@ -223,7 +223,7 @@ func TestCallback(t *testing.T) {
 		}
 	})
 	t.Run("exits its goroutine", func(t *testing.T) {
-		r, err := within(t, time.Second, command("deaf"), procgroup.WithName("tool"), procgroup.WithOutput(func(procgroup.Chunk) { runtime.Goexit() }))
+		r, err := within(t, time.Second, command("deaf"), procgroup.WithOptions(timeout.WithName("tool")), procgroup.WithOutput(func(procgroup.Chunk) { runtime.Goexit() }))
 		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
 		if !errors.Is(err, timeout.ErrGoexit) {
 			t.Error(err)

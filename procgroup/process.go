@@ -5,8 +5,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,15 +35,14 @@ type Process struct {
 	work     watches // nil where work is no sign of life
 
 	viewing sync.Mutex // held while the tree is looked at for view, see Tree
-	view    Tree       // the newest
+	view    Tree       // when a limit fired
 
 	mu   sync.Mutex  // held while the tree is signalled
 	over atomic.Bool // it must not be signalled any more; set before mu is waited for
 
-	done     chan struct{} // closed when result and err are set
-	result   *Result
-	err      error
-	finished func() // calls the hooks; nil if there are none, or the command was never to start
+	done   chan struct{} // closed when result and err are set, and everybody was told
+	result *Result
+	err    error
 }
 
 // Run is [Start] and then [Process.Wait]. The Result is there whenever the command was
@@ -131,9 +128,6 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err 
 	}
 	if err := p.activity.check(); err != nil {
 		return nil, err
-	}
-	if p.name == "" {
-		p.name = strings.TrimSuffix(filepath.Base(cmd.Path), ".exe")
 	}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	go p.supervise(p.ctx)

@@ -112,22 +112,21 @@ func reason(stop *timeout.Error) Reason {
 
 // message is SPEC 6.8: one wording, whichever limit it was and whose.
 func (p *Process) message(stop *timeout.Error) string {
-	name := p.name
 	switch reason(stop) {
 	case IdleTimeout:
 		signs := "output."
 		if p.activity.wanted() {
 			signs = "output or work."
 		}
-		return name + " process timed out after " + millis(stop.Limit) + "ms without " + signs
+		return stop.Tool + " process timed out after " + millis(stop.Limit) + "ms without " + signs
 	case TotalTimeout:
 		limit := stop.Limit
 		if stop.Cause != nil && limit > 0 { // what was left of a caller's deadline: SPEC 3.3
 			limit = max(limit.Round(time.Millisecond), time.Millisecond)
 		}
-		return name + " process timed out after " + millis(limit) + "ms."
+		return stop.Tool + " process timed out after " + millis(limit) + "ms."
 	case Aborted:
-		return name + " process was aborted."
+		return stop.Tool + " process was aborted."
 	}
 	return ""
 }

@@ -61,7 +61,7 @@ func TestStdin(t *testing.T) {
 	t.Run("panics", func(t *testing.T) {
 		cmd := exec.Command("cat")
 		cmd.Stdin = errReader{nil}
-		r, err := within(t, time.Second, cmd, procgroup.WithName("tool"))
+		r, err := within(t, time.Second, cmd, procgroup.WithOptions(timeout.WithName("tool")))
 		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
 		if p := (*timeout.PanicError)(nil); !errors.As(err, &p) {
 			t.Error(err)
@@ -183,7 +183,7 @@ func TestWriters(t *testing.T) {
 	t.Run("panics", func(t *testing.T) {
 		cmd := command("print", "stdout", "x", "100000", "1ms")
 		cmd.Stdout = writerFunc(func(p []byte) (int, error) { panic("sink") })
-		r, err := within(t, time.Second, cmd, procgroup.WithName("tool"))
+		r, err := within(t, time.Second, cmd, procgroup.WithOptions(timeout.WithName("tool")))
 		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
 		if p := (*timeout.PanicError)(nil); !errors.As(err, &p) || p.Value != "sink" {
 			t.Error(err)
@@ -192,7 +192,7 @@ func TestWriters(t *testing.T) {
 	t.Run("exits its goroutine", func(t *testing.T) {
 		cmd := command("print", "stdout", "x", "100000", "1ms")
 		cmd.Stdout = writerFunc(func(p []byte) (int, error) { runtime.Goexit(); return 0, nil })
-		r, err := within(t, time.Second, cmd, procgroup.WithName("tool"))
+		r, err := within(t, time.Second, cmd, procgroup.WithOptions(timeout.WithName("tool")))
 		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
 		if !errors.Is(err, timeout.ErrGoexit) {
 			t.Error(err)

@@ -29,7 +29,7 @@ func sleepCommand(seconds ...string) *exec.Cmd {
 // Case 1, SPEC 6.1: who ignores the request to end is killed at the end of the grace.
 func TestIgnoresTerm(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "trap '' TERM; while :; do sleep 1; done") // quicker than a race-enabled Go program
-	r, err := within(t, 2*time.Second+shortGrace, cmd, total(2*time.Second, procgroup.WithName("TLC"))...)
+	r, err := within(t, 2*time.Second+shortGrace, cmd, total(2*time.Second, procgroup.WithOptions(timeout.WithName("TLC")))...)
 	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "TLC process timed out after 2000ms.", escalated: true})
 	if !errors.Is(err, timeout.ErrTotal) {
 		t.Errorf("error %v is not a total timeout", err)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/internal/stacks"
+	"github.com/tooldeadline/tooldeadline/internal/command"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -23,43 +25,20 @@ const (
 	finishTime = 900 * time.Millisecond // until callbacks must have returned
 )
 
-// engineGrace is the grace of the executions here. The engine must never abandon await,
-// which may be waiting for a slow start: a command that comes into being after that would
-// have nobody to end it. The bounds of the call are those of conclude.
-const engineGrace = 1000 * time.Hour
-
-// supervise runs on a goroutine of its own, from before the start to the result.
+// supervise runs on a goroutine of its own, from before the start to the result. The execution
+// decides how the command is stopped, and conclude says how it ended.
 func (p *Process) supervise(ctx context.Context) {
 	defer close(p.done)
 	defer p.cancel(nil)
-	p.err = timeout.ErrGoexit // if the Started hook ends this goroutine
-	err := p.execute(ctx)
-	stop := p.outcome(err)
-	switch {
-	case p.tree != nil:
-		p.conclude(stop)
-	case p.startErr != nil && !contextError(p.startErr):
-		p.err = p.startErr // even if a limit has fired since
-	case stop != nil:
-		p.err = stop
-	default:
-		p.err = err
+	p.err = timeout.ErrGoexit // if a hook ends this goroutine before there is an execution
+	c := &command.Command{
+		Name:  strings.TrimSuffix(filepath.Base(p.cmd.Path), ".exe"),
+		Grace: p.grace(), Describe: p.describe, Conclude: p.conclude,
 	}
-	p.report()
-}
-
-// execute decides how the command ended: nil is by itself, before any limit. What
-// follows, such as killing and collecting output, happens outside, so that it neither
-// needs the grace of the execution nor can change the outcome. Without limits of its own
-// it still tells a limit around it, or a deadline, from an abort.
-func (p *Process) execute(ctx context.Context) error {
-	var limits timeout.Config
 	if p.limits != nil {
-		limits = *p.limits
+		c.Total, c.Idle = p.limits.Total, p.limits.Idle
 	}
-	limits.Grace = engineGrace
-	opts := []timeout.Option{limits, timeout.WithName(p.name), timeout.WithLogger(p.log), timeout.WithHooks(p.engineHooks())}
-	return timeout.Run(stacks.Replace(ctx, p.describe), p.await, opts...)
+	p.err = command.Run(ctx, c, p.await, p.options)
 }
 
 // await waits until the command has ended or is to be stopped.
@@ -80,42 +59,40 @@ func contextError(err error) bool {
 	return err == context.Canceled || err == context.DeadlineExceeded
 }
 
-// timedOut returns a copy of err if it is the timeout of an execution, and otherwise nil.
-// It is the cause of a context itself, and not something in its tree: code that gives a
-// timeout it got from elsewhere as a reason to cancel means an abort.
-func timedOut(err error) *timeout.Error {
-	if e, ok := err.(*timeout.Error); ok && e.Timeout() {
-		stop := *e
-		return &stop
+// conclude makes the result and the error of the call from the outcome of the execution,
+// nil where the command has ended by itself.
+func (p *Process) conclude(outcome error) (final error, left []slog.Attr) {
+	stop, _ := outcome.(*timeout.Error)
+	switch {
+	case p.tree != nil:
+		p.end(stop)
+		left = p.left()
+	case p.startErr != nil && !contextError(p.startErr):
+		p.err = p.startErr // even if a limit has fired since
+	default:
+		p.err = outcome
 	}
-	return nil
+	return p.err, left
 }
 
-// outcome is how the command was stopped, nil if it was not. To the execution here a limit
-// of one around it is the end of the caller's context; to the command it is a timeout.
-func (p *Process) outcome(err error) *timeout.Error {
-	stop, ok := err.(*timeout.Error)
-	if !ok {
-		return nil
+// left is what the end of the command left to be desired, if anything.
+func (p *Process) left() (attrs []slog.Attr) {
+	r := p.result
+	if len(r.Survivors) > 0 {
+		attrs = append(attrs, slog.Any("survivors", r.Survivors))
 	}
-	if stop.Kind == timeout.Aborted {
-		if outer := timedOut(stop.Cause); outer != nil {
-			outer.Stack = nil // where the goroutines of its function were
-			return outer
-		}
+	if r.PipeHeld && !p.orphans {
+		attrs = append(attrs, slog.Bool("pipe_held", true))
 	}
-	stop.Limits.Grace = p.grace()
-	return stop
+	if r.Unwritten > 0 {
+		attrs = append(attrs, slog.Int64("unwritten", r.Unwritten))
+	}
+	return attrs
 }
 
-// conclude ends what is left of the tree, collects the output and makes the result.
-func (p *Process) conclude(stop *timeout.Error) {
+// end ends what is left of the tree, collects the output and makes the result.
+func (p *Process) end(stop *timeout.Error) {
 	begun := time.Now()
-	if stop != nil && stop.Timeout() && stop.Stack == nil {
-		if stop.Stack = p.describe(); stop.Stack != nil {
-			p.logAttrs(slog.LevelWarn, "what the command was doing", slog.String("tree", string(stop.Stack)))
-		}
-	}
 	p.work.stop()
 	r := &Result{Reason: reason(stop), Message: p.message(stop), LongestGap: p.out.LongestSilence(begun)}
 	// The caller's writers get what is left of the grace, even if the tree does not need it.

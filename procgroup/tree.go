@@ -119,10 +119,10 @@ func newTree(all []proctree.Process, more bool) Tree {
 // viewTime is for how long a view of the tree begins to look at more processes, once a limit has fired.
 const viewTime = 5 * time.Millisecond
 
-// describe is what stands in place of the stack in the error of the command's execution:
-// where the goroutine here waits for the processes is not worth showing. It is called
-// before the tree is asked to end, and keeps the view for the result.
-func (p *Process) describe() []byte {
+// describe is what stands in place of the stack of the command's execution: where the
+// goroutine here waits for the processes is not worth showing. Where a limit has fired, which
+// is before the tree is asked to end, it keeps the view for the result.
+func (p *Process) describe(stopped bool) []byte {
 	select {
 	case <-p.spawned:
 	default:
@@ -133,8 +133,11 @@ func (p *Process) describe() []byte {
 	if p.tree == nil || p.over.Load() {
 		return nil
 	}
-	p.view = newTree(p.tree.Snapshot(time.Now().Add(viewTime)))
-	if text := p.view.String(); text != "" {
+	view := newTree(p.tree.Snapshot(time.Now().Add(viewTime)))
+	if stopped {
+		p.view = view
+	}
+	if text := view.String(); text != "" {
 		return []byte(text)
 	}
 	return nil

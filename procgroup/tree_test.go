@@ -52,7 +52,7 @@ func TestTree(t *testing.T) {
 				var log bytes.Buffer
 				view := func() (*procgroup.Result, error) {
 					log.Reset()
-					return run(containment, procgroup.WithKillGrace(0), procgroup.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+					return run(containment, procgroup.WithKillGrace(0), procgroup.WithOptions(timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
 				}
 				r, err := view()
 				for tries := 1; (r == nil || r.Tree.Truncated) && tries < 5; tries++ {

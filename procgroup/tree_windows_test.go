@@ -34,7 +34,7 @@ func TestTreeDies(t *testing.T) {
 	for _, c := range []procgroup.Containment{procgroup.Auto, procgroup.Job} {
 		cmd, pids := family(t, "tree", "sleep")
 		ctx, cancel := context.WithCancel(context.Background())
-		p, err := procgroup.Start(ctx, cmd, procgroup.WithName("tool"), procgroup.WithContainment(c))
+		p, err := procgroup.Start(ctx, cmd, procgroup.WithOptions(timeout.WithName("tool")), procgroup.WithContainment(c))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestSupervisorIsKilled(t *testing.T) {
 func TestSupervisorInside(t *testing.T) {
 	cmd, pids := family(t, "run")
 	ctx, cancel := context.WithCancel(context.Background())
-	p, err := procgroup.Start(ctx, cmd, procgroup.WithName("tool"))
+	p, err := procgroup.Start(ctx, cmd, procgroup.WithOptions(timeout.WithName("tool")))
 	if err != nil {
 		t.Fatal(err)
 	}

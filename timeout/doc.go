@@ -38,7 +38,8 @@
 //  3. A function that returns before its limit falls due is never reported as timed out;
 //     one that returns later always is, with its value and its error kept.
 //  4. Run returns at the latest a grace after the limit, even if the function ignores its
-//     context, and at once when the function answers.
+//     context, and at once when the function answers. A hook or a log handler that does not
+//     return delays it for as long: [Hooks] says which of them are waited for.
 //  5. An abort is never mistaken for a timeout, nor a timeout for an abort, whatever
 //     error the function makes of its cancelled context.
 //  6. A deadline of the caller's context is a total.

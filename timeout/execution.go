@@ -143,6 +143,9 @@ func (e *execution) neverStarted() error {
 	if e.caller.Err() != nil {
 		out.Cause = context.Cause(e.caller)
 		out.Kind = callersKind(e.caller.Err(), out.Cause)
+		if around := e.timedOutAround(e.caller.Err(), out.Cause); around != nil {
+			out.Kind, out.Limit = around.Kind, around.Limit
+		}
 	}
 	e.logAttrs(slog.LevelInfo, "tool was not started", slog.Any("error", out))
 	return out
@@ -254,7 +257,13 @@ func (e *execution) decide(stop *Error) {
 func (e *execution) newError(due Kind, now time.Duration) *Error {
 	kind := due
 	if due == 0 {
-		kind = callersKind(e.caller.Err(), e.callersCause())
+		err, cause := e.caller.Err(), e.callersCause()
+		if around := e.timedOutAround(err, cause); around != nil {
+			out := e.errorAt(around.Kind, now)
+			out.Limit, out.Cause = around.Limit, around
+			return out
+		}
+		kind = callersKind(err, cause)
 	}
 	out := e.errorAt(kind, now)
 	switch kind {
@@ -331,36 +340,71 @@ func around(c *pulse.Cell) *execution {
 // conclude is what Run returns, once the context is done.
 func (e *execution) conclude() (returned bool, err error) {
 	defer e.end()
+	var out *Error
+	if e.stop != nil {
+		out = new(Error)
+		*out = *e.stop // which the function may be reading
+	}
+	reported := false
+	defer func() {
+		if !reported {
+			_, _ = e.resolve(out) // a hook has called runtime.Goexit, and Finished is due all the same
+		}
+	}()
+	e.reportStop(out)
+	reported = true
+	return e.resolve(out)
+}
+
+// reportStop reports what there is to say before the function is waited for.
+func (e *execution) reportStop(out *Error) {
 	if e.stalls != nil {
 		e.reportStall(e.stalls.unreported)
 	}
 	if e.observing != nil {
 		e.reportExceeded()
 	}
-	if e.stop == nil {
-		if e.observing != nil || e.wants(hookFinished) {
-			e.finished(nil)
-		}
-		return e.deliver(e.err)
+	if out == nil || !out.Timeout() {
+		return
 	}
-	out := new(Error)
-	*out = *e.stop // which the function may be reading
-	if out.Timeout() && e.observing == nil {
+	if e.command != nil && out.Stack == nil {
+		out.Stack = e.command.Describe(true) // the limit was found by whoever came too late
+	}
+	if e.observing == nil {
 		e.exceeded(out)
 	}
-	if !e.awaitReturn() {
+}
+
+// resolve waits for the function, tells how it ended, and returns that.
+func (e *execution) resolve(out *Error) (returned bool, err error) {
+	if out != nil && !e.awaitReturn() {
 		e.abandon(out)
 		return false, out
 	}
-	out.Err = e.err
-	e.logStop(out)
-	e.finished(out)
-	return e.deliver(out)
+	if out != nil {
+		out.Err = e.err
+	}
+	switch {
+	case e.command != nil:
+		return e.deliver(e.concludeCommand(out))
+	case out != nil:
+		e.logStop(out)
+		e.finished(out)
+		return e.deliver(out)
+	case e.observing != nil || e.wants(hookFinished):
+		e.finished(nil)
+	}
+	return e.deliver(e.err)
 }
 
 // end leaves nothing behind but what was abandoned.
 func (e *execution) end() {
 	e.cell.End()
+	if c := e.command; c != nil {
+		e.cell.Lock()
+		c.told = true
+		e.cell.Unlock()
+	}
 	if n := e.entry.Load(); n != nil && !e.abandoned {
 		n.remove()
 	}
@@ -384,6 +428,13 @@ func (e *execution) awaitReturn() bool {
 	e.cell.Lock()
 	if e.returned {
 		e.cell.Unlock()
+		return true
+	}
+	if e.command != nil {
+		wait := make(chan struct{})
+		e.identity().wait = wait
+		e.cell.Unlock()
+		<-wait
 		return true
 	}
 	// Run itself may be late, by the time that a hook took.

@@ -41,11 +41,7 @@ func (x *Execution) Snapshot() Snapshot {
 	// The outcome is complete when the context has been cancelled, a moment after it was
 	// decided.
 	if s.State >= StateStopping && e.inner.Err() != nil {
-		if e.stop != nil {
-			s.Err = e.stop
-		} else {
-			s.Err = e.err
-		}
+		s.Err = e.outcome()
 	}
 	return s
 }
@@ -62,7 +58,7 @@ func (x *Execution) Stack() []byte {
 	stack := e.stack(&onRequest, budgetAfterGrace)
 	e.cell.Lock()
 	defer e.cell.Unlock()
-	if e.returned {
+	if e.over() {
 		return nil // it is an old one
 	}
 	return stack

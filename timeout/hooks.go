@@ -15,8 +15,13 @@ import (
 // only observed), Finished, Abandoned and Returned find cancelled; [FromContext] returns
 // the execution there. They are called synchronously and should return quickly: Context,
 // Started, Exceeded, Abandoned and Finished hold up the caller, Returned the goroutine that
-// was abandoned. A panic in a hook is recovered and logged. What a hook beats counts as the
+// was abandoned. One that does not return holds up Run beyond its grace, and a command of
+// package procgroup is not killed before Exceeded has returned. What a hook beats counts as the
 // function's.
+//
+// A panic in a hook is recovered and logged. A hook that calls [runtime.Goexit], as the FailNow
+// of a test does, ends the goroutine that called Run. All other hooks are called all the
+// same, Finished included; the function is not called any more if that was in Started.
 type Hooks struct {
 	// Context returns the context that the function's is made from, for a trace that
 	// begins a span here. It gets the caller's, or what the hook before has returned, and is
@@ -123,28 +128,57 @@ func (e *execution) enrichBy(f func(context.Context, Snapshot) context.Context) 
 
 // begin reports the start.
 func (e *execution) begin() {
+	begun := false
+	defer func() {
+		if !begun {
+			e.endUnbegun()
+		}
+	}()
 	if e.wants(hookStarted) {
 		s := e.snapshot(nil)
-		if e.watch != nil {
-			e.callAll(e.watch.hooks, hookStarted, &s)
-		}
-		e.callAll(e.hooks, hookStarted, &s)
+		e.callStarted(&s)
 	}
 	if e.watch != nil {
-		e.identity().insert() // last: a hook that calls runtime.Goexit leaves nothing in the list
+		e.identity().insert()
 	}
+	begun = true
+}
+
+// callStarted calls the watchers first: what begins first ends last.
+func (e *execution) callStarted(s *Snapshot) {
+	defer e.callAll(e.hooks, hookStarted, s)
+	if e.watch != nil {
+		e.callAll(e.watch.hooks, hookStarted, s)
+	}
+}
+
+// endUnbegun is for an execution whose hook Started has called runtime.Goexit, which leaves
+// nobody to call the function and nobody to return to. Finished is due all the same.
+func (e *execution) endUnbegun() {
+	e.err = &GoexitError{Tool: e.tool}
+	e.settle()
+	_, _ = e.conclude()
 }
 
 // call calls any hook but those of the start.
 func (e *execution) call(h hook, s *Snapshot) {
-	e.callAll(e.hooks, h, s)
 	if e.watch != nil {
-		e.callAll(e.watch.hooks, h, s)
+		defer e.callAll(e.watch.hooks, h, s)
 	}
+	e.callAll(e.hooks, h, s)
 }
 
+// callAll calls them all, even where one of them calls runtime.Goexit, as the FailNow of a
+// test does. What follows on the goroutine has to be deferred, too.
 func (e *execution) callAll(all []Hooks, h hook, s *Snapshot) {
-	for i := range all {
+	i := 0
+	defer func() {
+		if i < len(all) {
+			e.logAttrs(slog.LevelError, "hook called runtime.Goexit")
+			e.callAll(all[i+1:], h, s)
+		}
+	}()
+	for ; i < len(all); i++ {
 		if f := h(&all[i]); f != nil {
 			e.callOne(f, s)
 		}

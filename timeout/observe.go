@@ -109,7 +109,7 @@ func (e *execution) reportExceeded() {
 	for _, seen := range all {
 		out := new(Error)
 		*out = *seen // which is in the snapshots
-		if out.Kind == Idle {
+		if e.showsStack(out.Kind) {
 			out.Stack = e.stack(&sampler, budgetBeforeCancel)
 		}
 		attrs := []slog.Attr{slog.Any("error", out)}

@@ -18,7 +18,8 @@ type settings struct {
 	hooks    []Hooks
 	limited  bool // limits were given; otherwise the process default applies
 	recovers bool
-	observe  bool // and do not enforce
+	observe  bool        // and do not enforce
+	command  *commandRun // nil where it runs a function
 }
 
 type optionFunc func(*settings)

@@ -14,17 +14,17 @@ func Abandoned() int { return int(abandonedNow.Load()) }
 
 // abandon reports that the function did not return within the grace.
 func (e *execution) abandon(out *Error) {
-	defer close(e.identity().reported)
 	out.Abandoned = true
 	if s := e.stack(&sampler, budgetAfterGrace); s != nil {
 		out.Stack = s
 	}
 	e.logStop(out)
+	defer close(e.identity().reported)
+	defer e.finished(out) // also where a hook calls runtime.Goexit
 	if e.wants(hookAbandoned) {
 		s := e.snapshotOf(out, StateAbandoned)
 		e.call(hookAbandoned, &s)
 	}
-	e.finished(out)
 }
 
 // exceeded reports that a limit has stopped the execution.

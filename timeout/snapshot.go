@@ -21,11 +21,12 @@ const (
 	// StateStalled: the process has been stopped, see [Run], and no heartbeat has come since.
 	StateStalled
 	// StateStopping: a limit has fired, or the execution was aborted, and the function has
-	// not returned yet.
+	// not returned yet. A command of package procgroup is in this state from its end, however
+	// it came about, until its processes are gone and Finished has returned.
 	StateStopping
 	// StateAbandoned: it has not returned within the grace either.
 	StateAbandoned
-	// StateEnded: the function has returned.
+	// StateEnded: the function has returned; or Wait of a command is about to.
 	StateEnded
 )
 
@@ -148,7 +149,7 @@ func (e *execution) state(now time.Duration) State {
 	last := e.cell.Last()
 	stalled := e.overdue(now) > 0 // which nobody has noticed yet
 	switch {
-	case e.returned:
+	case e.over():
 		return StateEnded
 	case e.abandoned:
 		return StateAbandoned

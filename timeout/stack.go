@@ -20,11 +20,17 @@ const frame = "/timeout.(*execution).main("
 
 var sampler, onRequest = stacks.Sampler{Frame: frame}, stacks.Sampler{Frame: frame}
 
+// showsStack reports whether the error of a limit of that kind has a stack from the start. What
+// the processes of a command were doing is of use whichever limit it was.
+func (e *execution) showsStack(kind Kind) bool {
+	return kind == Idle || kind == Total && e.command != nil
+}
+
 // stack returns the stack of the function's goroutine, with those of the goroutines it
 // has started, nil where it cannot be had within the budget.
 func (e *execution) stack(from *stacks.Sampler, budget int) []byte {
-	if describe := stacks.Replacement(e.caller); describe != nil {
-		return describe()
+	if e.command != nil {
+		return e.command.Describe(from == &sampler)
 	}
 	all, fresh := from.Take(budget)
 	// An older sample may show where the function was before its last beat, or, with a

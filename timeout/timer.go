@@ -120,7 +120,7 @@ func (e *execution) onTimer() {
 func (e *execution) fire(stop *Error) {
 	e.decide(stop)
 	e.cell.Unlock()
-	if stop.Kind == Idle {
+	if e.showsStack(stop.Kind) {
 		// Before the cancellation: afterwards a function that answers is elsewhere.
 		stop.Stack = e.stack(&sampler, budgetBeforeCancel)
 		e.cancelledAt = e.cell.Now()

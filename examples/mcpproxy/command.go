@@ -59,7 +59,7 @@ func startCommand(args []string, maxMessage int, stderr io.Writer) dialer {
 			contained = procgroup.Helper
 		}
 		c.proc, err = procgroup.Start(ctx, c.cmd,
-			procgroup.WithContainment(contained), procgroup.WithName(filepath.Base(args[0])),
+			procgroup.WithContainment(contained), procgroup.WithOptions(timeout.WithName(filepath.Base(args[0]))),
 			procgroup.WithLimits(timeout.Config{}), procgroup.WithMaxOutput(tailKeptOfStderr))
 		if err != nil {
 			stop(nil)

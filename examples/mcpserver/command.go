@@ -54,7 +54,7 @@ func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.
 	}
 	lines := 0
 	r, err := procgroup.Run(ctx, cmd,
-		procgroup.WithName(filepath.Base(in.Command)),
+		procgroup.WithOptions(timeout.WithName(filepath.Base(in.Command))),
 		procgroup.WithMaxOutput(maxOutput),
 		procgroup.WithOnePipe(true), // the result has the output as a terminal would
 		procgroup.WithContainment(containment()),

@@ -150,7 +150,7 @@ func (j *job) run(ctx context.Context, name, program string, args []string, opts
 	cmd := exec.Command(program, args...)
 	cmd.Dir = j.dir
 	cmd.Env = append(cmd.Environ(), j.env...)
-	opts = append(opts, procgroup.WithName(name), procgroup.WithMaxOutput(maxOutput))
+	opts = append(opts, procgroup.WithOptions(timeout.WithName(name)), procgroup.WithMaxOutput(maxOutput))
 	if j.killGrace > 0 {
 		opts = append(opts, procgroup.WithKillGrace(j.killGrace))
 	}

@@ -1,0 +1,123 @@
+package timeout
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"github.com/tooldeadline/tooldeadline/internal/command"
+)
+
+// This file is for executions that run a command (SPEC 6.24). Such an execution is stopping
+// from the end of its function until the command has been concluded and everybody was told.
+
+func init() { command.Run = runCommand }
+
+// A commandRun is what only the execution of a command has.
+type commandRun struct {
+	*command.Command
+
+	// Under the cell's lock.
+	concluded bool  // final is set
+	final     error // the outcome of the call
+	told      bool
+}
+
+func runCommand(ctx context.Context, c *command.Command, wait func(context.Context) error, opts any) error {
+	all := opts.([]Option)
+	var given settings
+	for _, o := range all {
+		if o != nil {
+			o.apply(&given)
+		}
+	}
+	switch {
+	case given.limited:
+		return &ConfigError{Key: "WithOptions", Value: "a timeout.Config", Accepted: "the limits of a command in procgroup.WithLimits"}
+	case given.recovers:
+		return &ConfigError{Key: "WithOptions", Value: "timeout.WithRecover", Accepted: "options for a command, which has no function that could panic"}
+	}
+	_, err := run(ctx, wait, append(slices.Clip(all), optionFunc(func(s *settings) {
+		if s.tool == "" {
+			s.tool = c.Name
+		}
+		s.limits, s.limited = Config{Total: c.Total, Idle: c.Idle, Grace: c.Grace}, true
+		s.command = &commandRun{Command: c}
+	})))
+	return err
+}
+
+// timedOutAround returns the timeout of an execution around that has ended the context of a
+// command's caller with err and cause, or nil. To a function that is an abort; a command
+// has timed out. An error that code took from elsewhere as its reason to cancel is an abort.
+func (e *execution) timedOutAround(err, cause error) *Error {
+	stop, ok := cause.(*Error)
+	if e.command == nil || !ok || !stop.Timeout() {
+		return nil
+	}
+	if err == context.DeadlineExceeded {
+		return stop
+	}
+	// Where contexts are merged, the Err is context.Canceled, and the Cause is passed on.
+	for around := e.around(); around != nil; around = around.around() {
+		around.cell.Lock()
+		same := around.stop == stop
+		around.cell.Unlock()
+		if same {
+			return stop
+		}
+	}
+	return nil
+}
+
+// over reports whether the function has returned and, where that was for a command,
+// everybody was told how that ended. The cell is locked.
+func (e *execution) over() bool {
+	return e.returned && (e.command == nil || e.command.told)
+}
+
+// outcome is the error of an execution that has been decided, as far as it is known.
+func (e *execution) outcome() error {
+	if c := e.command; c != nil {
+		e.cell.Lock()
+		defer e.cell.Unlock()
+		if c.concluded {
+			return c.final
+		}
+		if e.stop == nil {
+			return nil // until the exit code has been read
+		}
+	}
+	if e.stop != nil {
+		return e.stop
+	}
+	return e.err
+}
+
+// concludeCommand ends the command and tells everybody what the call returns: out, where the
+// execution was stopped, unless the command could not be started in the first place.
+func (e *execution) concludeCommand(out *Error) error {
+	var s Snapshot // before anything is killed, which is no part of what the figures are about
+	outcome := e.err
+	if out != nil {
+		s, outcome = e.snapshotOf(out, StateEnded), out
+	} else {
+		s = e.snapshot(nil)
+	}
+	final, left := e.command.Conclude(outcome)
+	e.cell.Lock()
+	e.command.concluded, e.command.final = true, final
+	e.cell.Unlock()
+	s.State, s.Err = StateEnded, final
+	if out != nil && final == error(out) {
+		e.logStop(out)
+	} else {
+		s.Stack = nil
+	}
+	if left != nil {
+		e.logAttrs(slog.LevelWarn, "command left something behind", append(left, slog.Any("error", final))...)
+	}
+	e.logObserved(&s)
+	e.call(hookFinished, &s)
+	return final
+}
