@@ -51,6 +51,7 @@ func init() {
 		"hidden":    runModeHidden,
 		"namesake":  runModeNamesake,
 		"throttled": runModeThrottled,
+		"hooked":    runModeHooked,
 	}
 }
 

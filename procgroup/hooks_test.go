@@ -3,125 +3,207 @@
 package procgroup_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"os/exec"
+	"reflect"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/benbjohnson/clock"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A recorder writes down which hooks were called, and with what.
-type recorder struct {
-	mu   sync.Mutex
-	list []string
-	last timeout.Snapshot
+// A hooked is what the mode of that name says of one hook.
+type hooked struct {
+	Hook, Tool, State, Err string
+	ID, Of                 uint64 // of the snapshot, and of the execution in the context
+	Limits                 timeout.Config
+	Stalls                 int
 }
 
-func (r *recorder) hooks() timeout.Hooks {
-	note := func(name string) func(context.Context, timeout.Snapshot) {
-		return func(_ context.Context, s timeout.Snapshot) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.list, r.last = append(r.list, name), s
-		}
+var hookedLimits = timeout.Config{Idle: 2 * time.Second, Total: longLimit}
+
+// runModeHooked runs a command that says nothing, with every hook that there is, and says which
+// are called.
+func runModeHooked([]string) int {
+	var mu sync.Mutex
+	say := json.NewEncoder(os.Stdout)
+	var hooks timeout.Hooks
+	all := reflect.ValueOf(&hooks).Elem()
+	for i := range all.NumField() {
+		name := all.Type().Field(i).Name
+		all.Field(i).Set(reflect.MakeFunc(all.Field(i).Type(), func(args []reflect.Value) []reflect.Value {
+			ctx, s := args[0].Interface().(context.Context), args[1].Interface().(timeout.Snapshot)
+			mu.Lock()
+			defer mu.Unlock()
+			_ = say.Encode(hooked{name, s.Tool, s.State.String(), fmt.Sprint(s.Err), s.ID, timeout.FromContext(ctx).ID(), s.Limits, s.Stalls})
+			return args[:reflect.TypeOf(all.Field(i).Interface()).NumOut()] // the context, where one is wanted
+		}))
 	}
-	return timeout.Hooks{
-		Started: note("started"), NearIdle: note("near idle"), Finished: note("finished"),
-		Abandoned: note("abandoned"), Returned: note("returned"),
-	}
+	_, err := procgroup.Run(context.Background(), exec.Command("sleep", "60"), procgroup.WithLimits(hookedLimits),
+		procgroup.WithOptions(timeout.WithName("tool"), timeout.WithHooks(hooks)))
+	_ = say.Encode(hooked{Hook: "Wait", Err: fmt.Sprint(err)})
+	return 0
 }
 
-// Hooks see the command from before its start to its result, and the error of Wait.
-func TestHooks(t *testing.T) {
+// SPEC 6.24: every hook that an execution has is called for a command, too, but for those of
+// functions that are abandoned. The process is stopped for a while, for the sake of Stalled.
+func TestEveryHook(t *testing.T) {
 	t.Parallel()
-	idle := procgroup.WithLimits(timeout.Config{Idle: time.Second})
-	for _, tt := range []struct {
-		name  string
-		cmd   *exec.Cmd
-		opts  []procgroup.Option
-		want  []string
-		code  int
-		stops error
-	}{
-		{"success", exec.Command("true"), nil, []string{"started", "finished"}, 0, nil},
-		{"failure", exec.Command("sh", "-c", "exit 3"), nil, []string{"started", "finished"}, 3, nil},
-		{"not found", exec.Command("/no/such/command"), nil, []string{"started", "finished"}, 127, nil},
-		{"idle limit", exec.Command("sleep", "60"), []procgroup.Option{idle}, []string{"started", "near idle", "finished"}, 124, timeout.ErrIdle},
-	} {
-		for _, inside := range []bool{false, true} {
-			t.Run(tt.name, func(t *testing.T) {
-				t.Parallel()
-				cmd := *tt.cmd
-				var first, second recorder
-				opts := append(tt.opts, procgroup.WithOptions(timeout.WithName("tool")), procgroup.WithOptions(timeout.WithHooks(first.hooks())), procgroup.WithOptions(timeout.WithHooks(second.hooks())))
-				var err error
-				run := func(ctx context.Context) error {
-					_, err = procgroup.Run(ctx, &cmd, opts...)
-					return nil
-				}
-				if inside {
-					_ = timeout.Run(context.Background(), run, timeout.Config{Total: longLimit})
-				} else {
-					_ = run(context.Background())
-				}
-				for _, r := range []*recorder{&first, &second} {
-					s := r.last
-					if s.Stalls > 0 { // SPEC 3.16: on a busy machine the idle check has begun afresh
-						r.list = slices.Compact(r.list)
-					}
-					if diff := cmp.Diff(tt.want, r.list); diff != "" {
-						t.Error(diff)
-					}
-					if s.Err != err || timeout.ExitCode(s.Err) != tt.code || (tt.stops != nil && !errors.Is(s.Err, tt.stops)) {
-						t.Errorf("error %v, of Wait %v", s.Err, err)
-					}
-					if s.Tool != "tool" || s.Limits.Grace != procgroup.DefaultKillGrace+time.Second {
-						t.Errorf("%+v", s)
-					}
-				}
-				var stop *timeout.Error
-				if errors.As(err, &stop) && stop.Limits.Grace != procgroup.DefaultKillGrace+time.Second {
-					t.Errorf("limits %+v", stop.Limits)
-				}
-			})
+	cmd := command("hooked")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	said := map[string]hooked{}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		var h hooked
+		if err := json.Unmarshal(lines.Bytes(), &h); err != nil {
+			t.Fatal(err, lines.Text())
+		}
+		said[h.Hook] = h
+		if h.Hook == "Started" {
+			stop := cmd.Process.Signal(syscall.SIGSTOP)
+			time.Sleep(hookedLimits.Idle * 7 / 4) // more than the limit and the slack of its timer
+			if err := errors.Join(stop, cmd.Process.Signal(syscall.SIGCONT)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	stopped := said["Wait"].Err
+	if stopped == "" || said["Stalled"].Stalls == 0 {
+		t.Errorf("Wait returns %q, and Stalled is %+v", stopped, said["Stalled"])
+	}
+	want := map[string]hooked{ // but for what is the same for all
+		"Context":   {State: "running", Err: "<nil>"},
+		"Started":   {State: "running", Err: "<nil>"},
+		"NearIdle":  {State: "near idle", Err: "<nil>"},
+		"Stalled":   {State: "stalled", Err: "<nil>"},
+		"Exceeded":  {State: "stopping", Err: stopped},
+		"Finished":  {State: "ended", Err: stopped},
+		"Abandoned": {},
+		"Returned":  {},
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[timeout.Hooks]()) {
+		w, known := want[field.Name]
+		h, called := said[field.Name]
+		if !known || called != (w.State != "") {
+			t.Errorf("%s: this test knows it: %v; called: %v", field.Name, known, called)
+			continue
+		}
+		if !called {
+			continue
+		}
+		limits := hookedLimits
+		limits.Grace = procgroup.DefaultKillGrace + time.Second
+		w.Hook, w.Tool, w.Limits, w.Stalls, w.ID, w.Of = field.Name, "tool", limits, h.Stalls, said["Started"].ID, said["Started"].ID
+		if field.Name == "Context" {
+			w.Of = 0 // the caller's context
+		}
+		if diff := cmp.Diff(w, h); diff != "" {
+			t.Error(field.Name, diff)
 		}
 	}
 }
 
-// A hook that panics or ends its goroutine ends neither the process nor the call.
+// A hook that panics or ends its goroutine ends neither the process nor the call, and the
+// others are called all the same. Nothing of the command is left.
 func TestHooksThatFail(t *testing.T) {
 	t.Parallel()
 	fail := map[string]func(context.Context, timeout.Snapshot){
 		"panic":  func(context.Context, timeout.Snapshot) { panic("hook") },
 		"goexit": func(context.Context, timeout.Snapshot) { runtime.Goexit() },
 	}
-	for name, f := range fail {
-		t.Run(name, func(t *testing.T) {
-			var log bytes.Buffer
-			logger := procgroup.WithOptions(timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-			r, err := procgroup.Run(context.Background(), exec.Command("true"), logger, procgroup.WithOptions(timeout.WithHooks(timeout.Hooks{Finished: f})))
-			if err != nil || r.ExitCode != 0 || !strings.Contains(log.String(), "hook") {
-				t.Errorf("%v, %s", err, &log)
-			}
-			_, err = procgroup.Run(context.Background(), exec.Command("true"), logger, procgroup.WithOptions(timeout.WithHooks(timeout.Hooks{Started: f})))
-			if (name == "goexit") != errors.Is(err, timeout.ErrGoexit) {
-				t.Error(err)
-			}
-		})
+	for how, f := range fail {
+		for which, hooks := range map[string]timeout.Hooks{
+			"Started": {Started: f}, "Exceeded": {Exceeded: f}, "Finished": {Finished: f},
+			"all": {Started: f, Exceeded: f, Finished: f},
+		} {
+			t.Run(how+" in "+which, func(t *testing.T) {
+				t.Parallel()
+				tool := "hook: " + t.Name()
+				watcher := calls{tool: tool}
+				defer timeout.Watch(watcher.hooks())()
+				other := calls{tool: tool}
+				var log bytes.Buffer
+				cmd, pids := family(t, "deaf")
+				r, err := procgroup.Run(context.Background(), cmd, procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithKillGrace(0),
+					procgroup.WithOptions(timeout.WithName(tool), timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+						timeout.WithHooks(hooks), timeout.WithHooks(other.hooks())))
+				code, exceeded := 124, 1
+				if how == "goexit" && hooks.Started != nil {
+					if code, exceeded = 1, 0; r != nil || !errors.Is(err, timeout.ErrGoexit) || len(pids()) > 0 {
+						t.Errorf("%v, %+v", err, r)
+					}
+				}
+				if timeout.ExitCode(err) != code || !strings.Contains(log.String(), "hook ") {
+					t.Errorf("error %v, log %s", err, &log)
+				}
+				for _, c := range []*calls{&watcher, &other} {
+					finished := c.of("finished")
+					if len(c.of("started")) != 1 || len(c.of("exceeded")) != exceeded || len(finished) != 1 || finished[0].Err != err {
+						t.Errorf("want the start, %d limits, and the end with %v: %+v", exceeded, err, c.all)
+					}
+				}
+				mustBeDead(t, pids())
+			})
+		}
 	}
+}
+
+// The limits of a command can be observed, and on a clock that a test moves.
+func TestObserveOnly(t *testing.T) {
+	t.Parallel()
+	own := calls{tool: "observed"}
+	r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 1; echo done"), procgroup.WithLimits(timeout.Config{Idle: shortLimit, Total: 2 * shortLimit}),
+		procgroup.WithOptions(timeout.WithName("observed"), timeout.WithObserveOnly(), timeout.WithHooks(own.hooks())))
+	check(t, r, err, want{})
+	exceeded, finished := own.of("exceeded"), own.of("finished")
+	if len(exceeded) != 2 || !strings.Contains(string(exceeded[0].Stack), "sleep 1") || len(finished) != 1 || finished[0].Observed == nil || finished[0].Err != nil {
+		t.Errorf("%+v, %+v", exceeded, finished)
+	}
+}
+
+func TestClock(t *testing.T) {
+	t.Parallel()
+	mock := clock.NewMock()
+	ready := make(chan struct{})
+	p, err := procgroup.Start(context.Background(), command("deaf"), procgroup.WithLimits(timeout.Config{Idle: time.Hour}), procgroup.WithKillGrace(0),
+		procgroup.WithOptions(timeout.WithName("tool"), timeout.WithClock(mock)),
+		procgroup.WithOutput(func(c procgroup.Chunk) {
+			if len(c.Data) > 0 {
+				close(ready)
+			}
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-ready
+	mock.Add(time.Hour)
+	r, err := p.Wait()
+	check(t, r, err, want{code: 124, reason: procgroup.IdleTimeout, message: "tool process timed out after 3600000ms without output."})
 }
 
 // The logger is told what the execution says, and what was left behind.

@@ -115,18 +115,29 @@ func logLinesOf(log []byte) (all []logLine) {
 
 var errEnough = errors.New("enough")
 
-// abortAt aborts the command by hand as soon as it prints something.
-func abortAt(tool string) procgroup.Option {
-	return procgroup.WithOutput(func(procgroup.Chunk) {
-		for _, x := range timeout.Running() {
-			if x.Snapshot().Tool == tool {
-				x.Abort(errEnough)
-			}
+// running is the execution of a tool that is watched.
+func running(tool string) *timeout.Execution {
+	for _, x := range timeout.Running() {
+		if x.Snapshot().Tool == tool {
+			return x
 		}
-	})
+	}
+	return nil
 }
 
-// within an execution with these limits.
+// abortAt aborts the command by hand as soon as it prints something.
+func abortAt(tool string) procgroup.Option {
+	return procgroup.WithOutput(func(procgroup.Chunk) { running(tool).Abort(errEnough) })
+}
+
+// awaitStopping returns when the tool has been stopped, or its command has ended.
+func awaitStopping(tool string) {
+	for x := running(tool); x.Snapshot().State < timeout.StateStopping; {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// under runs something in an execution with these limits.
 func under(limits timeout.Config) func(context.Context, func(context.Context)) {
 	return func(ctx context.Context, run func(context.Context)) {
 		_ = timeout.Run(ctx, func(ctx context.Context) error { run(ctx); return nil }, limits)
@@ -221,6 +232,7 @@ func TestEverybodyIsTold(t *testing.T) {
 		{name: "a callback panics", cmd: sh("echo a; sleep 60"), opts: []procgroup.Option{procgroup.WithOutput(func(procgroup.Chunk) { panic("callback") })}, code: 130, outcome: "aborted", is: timeout.ErrAborted},
 		{name: "a callback panics at the end", cmd: sh("echo a"), opts: []procgroup.Option{procgroup.WithOutput(func(c procgroup.Chunk) {
 			if c.Last {
+				awaitStopping("a callback panics at the end") // or it is an abort
 				panic("callback")
 			}
 		})}, code: 1, outcome: "panic"},

@@ -20,8 +20,9 @@ import (
 // function's.
 //
 // A panic in a hook is recovered and logged. A hook that calls [runtime.Goexit], as the FailNow
-// of a test does, ends the goroutine that called Run. All other hooks are called all the
-// same, Finished included; the function is not called any more if that was in Started.
+// of a test does, ends the goroutine that it is called on, for most hooks that of Run. The
+// others that want the same event are called all the same, and Finished is called as ever;
+// where Started does that, the function is not called.
 type Hooks struct {
 	// Context returns the context that the function's is made from, for a trace that
 	// begins a span here. It gets the caller's, or what the hook before has returned, and is

@@ -3,7 +3,9 @@ package timeout_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
+	"runtime"
 	"runtime/pprof"
 	"strings"
 	"sync"
@@ -255,5 +257,60 @@ func TestGoroutineLabels(t *testing.T) {
 	}, timeout.WithName("scan"))
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// SPEC 4.7: Finished is called exactly once for each Started, even where a hook ends the
+// goroutine that it is called on, and so are all other hooks.
+func TestHooksThatEndTheirGoroutine(t *testing.T) {
+	goexit := func(context.Context, timeout.Snapshot) { runtime.Goexit() }
+	everything := timeout.Hooks{Started: goexit, Exceeded: goexit, Abandoned: goexit, Finished: goexit, Returned: goexit}
+	afterStart := everything
+	afterStart.Started = nil
+	limits := timeout.Config{Total: time.Second, Grace: time.Second}
+	for name, tc := range map[string]struct {
+		hooks timeout.Hooks
+		takes time.Duration
+		want  []string
+		is    error
+	}{
+		"Started":              {timeout.Hooks{Started: goexit}, 0, []string{"started", "finished"}, timeout.ErrGoexit},
+		"Exceeded":             {timeout.Hooks{Exceeded: goexit}, 1500 * time.Millisecond, []string{"started", "exceeded", "finished"}, timeout.ErrTotal},
+		"Exceeded, abandoned":  {timeout.Hooks{Exceeded: goexit}, 3 * time.Second, []string{"started", "exceeded", "abandoned", "finished", "returned"}, timeout.ErrTotal},
+		"Abandoned":            {timeout.Hooks{Abandoned: goexit}, 3 * time.Second, []string{"started", "exceeded", "abandoned", "finished", "returned"}, timeout.ErrTotal},
+		"Finished":             {timeout.Hooks{Finished: goexit}, 0, []string{"started", "finished"}, nil},
+		"all":                  {everything, 3 * time.Second, []string{"started", "finished"}, timeout.ErrGoexit},
+		"all from Exceeded on": {afterStart, 3 * time.Second, []string{"started", "exceeded", "abandoned", "finished", "returned"}, timeout.ErrTotal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var before, after, watcher recorder
+				stop := timeout.Watch(tc.hooks)
+				defer stop()
+				defer timeout.Watch(watcher.hooks())()
+				returned := false
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					_ = timeout.Run(context.Background(), func(context.Context) error { time.Sleep(tc.takes); return nil }, limits,
+						timeout.WithHooks(before.hooks()), timeout.WithHooks(tc.hooks), timeout.WithHooks(after.hooks()))
+					returned = true
+				}()
+				<-done
+				if returned {
+					t.Error("Run has returned on a goroutine that was to end")
+				}
+				time.Sleep(time.Minute)
+				for _, r := range []*recorder{&before, &after, &watcher} {
+					r.want(t, tc.want...)
+					if s := r.snapshot("finished"); !errors.Is(s.Err, tc.is) {
+						t.Errorf("finished with %v, want %v", s.Err, tc.is)
+					}
+				}
+				if all := timeout.Running(); len(all) != 0 || timeout.Abandoned() != 0 {
+					t.Errorf("left: %v", all)
+				}
+			})
+		})
 	}
 }
