@@ -115,3 +115,20 @@ func report(b *testing.B, took [2][]time.Duration) {
 	b.ReportMetric(of[1], "ours-ns")
 	b.ReportMetric(of[1]/of[0], "ratio")
 }
+
+// What a renewal costs, from the request to its answer: the server is in this process. Each
+// message in progress has six per AckWait.
+func BenchmarkRenewal(b *testing.B) {
+	f := newBench(b, nil)
+	c, nc := f.consumer(f.server.ClientURL())
+	fill(f, 1)
+	m, err := c.Next()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := nc.Request(m.Reply(), []byte("+WPI"), slack); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -11,8 +11,8 @@
 // work run twice; a long one makes the messages of a dead worker wait. Here two limits answer
 // two questions:
 //
-//   - AckWait finds out whether the worker is alive. It may be seconds, since renewals are sent
-//     three times as often, whatever the function does.
+//   - AckWait finds out whether the worker is alive. It may be far shorter than the work, since
+//     renewals are sent six times as often, whatever the function does.
 //   - The idle limit finds out whether the work is stuck. It may be minutes. A function that
 //     has gone without a heartbeat for that long is stopped where it runs.
 //
@@ -43,10 +43,24 @@
 // # The consumer
 //
 // It needs the AckExplicit policy, and should have no BackOff, which replaces AckWait and
-// falsifies the delays of naks. AckWait is how long an outage of the network or of the server may
-// last before work is given up, and how long the messages of a killed worker wait.
-// MaxAckPending bounds the messages in progress over all workers, including those that wait for
+// falsifies the delays of naks. MaxAckPending bounds the messages in progress over all workers, including those that wait for
 // the delay of a nak.
+//
+// AckWait is how long the messages of a killed worker wait. It also decides how long an outage of
+// the network or of the server may last that costs no work, whenever it begins:
+//
+//	outage + reconnect < 3/5 AckWait
+//
+// where reconnect is how long nats.go may take to find the server back: nats.ReconnectWait, 2 s by
+// default, and its jitter, 0.1 s. So 30 s of AckWait outlast an outage of 15 s, and one of 60 s
+// takes 104 s. A renewal is relied upon for five sixths of AckWait. When the outage begins, the
+// last one may be a sixth old, and the rest is for the next to be repeated and answered. After a
+// longer outage some functions have been stopped, those whose last renewal was the oldest, and
+// their messages are done again.
+//
+// Do not set less than 6 s. A server that is started again has the time of a renewal in whole
+// seconds only, and redelivers up to a second early. The sixth of AckWait that is not relied upon
+// covers that second from 6 s on; with less, two functions can be at work on a message then.
 //
 // # Effects
 //
@@ -59,14 +73,15 @@
 //
 // # Guarantees
 //
-//  1. A message is kept, by renewals every third of AckWait, until its function has returned or
+//  1. A message is kept, by renewals every sixth of AckWait, until its function has returned or
 //     been abandoned, however silent it is. Only the limits decide that it is stuck: without an idle
 //     limit, or with timeout.WithObserveOnly, a message waits for its function.
 //  2. A function whose lease can no longer be renewed is stopped, with [ErrLeaseLost] as the
-//     cause, when five sixths of AckWait have passed since the last renewal was sent. From then
-//     on nothing is sent about the delivery. A lost connection is noticed by Run, and by a Handler
-//     with [WithConn]; a process that was suspended for that long, by both. Only the ack of
-//     finished work may arrive late.
+//     cause, when five sixths of AckWait have passed since the last renewal was sent; before the
+//     first, since Run has asked for the message, or a Handler was called. From then on nothing
+//     is sent about the delivery. A lost connection is noticed by Run, and by a Handler with
+//     [WithConn]; a process that was suspended for that long, by both. Only the ack of finished
+//     work may arrive late. Run does not begin a message that arrives later than that.
 //  3. The outcome above is sent, once, and nothing after it. With Run or WithConn it is confirmed
 //     by the server, or logged as unconfirmed.
 //  4. Of the acknowledgements that the function itself sends through its message, the first

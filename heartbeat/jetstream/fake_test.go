@@ -20,7 +20,8 @@ type fakeConsumer struct {
 
 	// For Run:
 	messages chan jetstream.Msg
-	silent   atomic.Bool // Info has no answer
+	onItsWay time.Duration // from the request to the arrival of a message
+	silent   atomic.Bool   // Info has no answer
 	asking   atomic.Int32
 	failing  atomic.Pointer[error] // what Next returns
 }
@@ -31,6 +32,7 @@ func (c *fakeConsumer) Next(...jetstream.FetchOpt) (jetstream.Msg, error) {
 	defer c.asking.Add(-1)
 	select {
 	case m := <-c.messages:
+		time.Sleep(c.onItsWay)
 		return m, nil
 	case <-time.After(time.Second):
 		if err := c.failing.Load(); err != nil {

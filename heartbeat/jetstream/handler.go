@@ -17,7 +17,7 @@ import (
 // too. Consume must have the option [jetstream.PullMaxMessages](1): messages that wait in its
 // buffer are not renewed.
 //
-// Until fn has returned or been abandoned, the message is kept: a renewal is sent every third of
+// Until fn has returned or been abandoned, the message is kept: a renewal is sent every sixth of
 // the consumer's AckWait, or of its shortest BackOff. Only the limits decide that fn is stuck.
 // The table in the package documentation has what is sent then. If fn itself acknowledges the
 // message, that counts, and what fn returns is only logged.
@@ -37,7 +37,9 @@ func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error
 	if err != nil {
 		panic(err.Error())
 	}
-	return func(msg jetstream.Msg) { w.handle(context.Background(), msg) }
+	// When Consume has asked for msg is not known. The sixth of the lease that is not relied upon
+	// has to cover the time that the message has been on its way.
+	return func(msg jetstream.Msg) { w.handle(context.Background(), msg, time.Now()) }
 }
 
 // A worker is a function on the messages of a consumer.
@@ -84,13 +86,17 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 	return w, nil
 }
 
-// handle runs the function on one message and sends the outcome. The function is aborted when
-// ctx ends. In Run, where the function was abandoned, returned is closed when it returns after
+// handle runs the function on one message, whose lease has begun, and sends the outcome. The
+// function is aborted when ctx ends. In Run, where the function was abandoned, returned is closed when it returns after
 // all; otherwise returned is nil.
-func (w *worker) handle(ctx context.Context, msg jetstream.Msg) (returned <-chan struct{}) {
+func (w *worker) handle(ctx context.Context, msg jetstream.Msg, begun time.Time) (returned <-chan struct{}) {
 	work, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	d := w.newDelivery(msg, lose)
+	d := w.newDelivery(msg, begun, lose)
+	if !d.begins() {
+		w.warn("the message arrived too late: it may have been redelivered", d.about()...)
+		return nil
+	}
 	var done chan struct{}
 	if w.owner != nil {
 		done = make(chan struct{})

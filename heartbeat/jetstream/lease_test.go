@@ -19,7 +19,7 @@ import (
 
 var noLimits = timeout.Config{}
 
-// Guarantee 1: the message is kept from a third of the lease on, however silent the function
+// Guarantee 1: the message is kept from a sixth of the lease on, however silent the function
 // is, and up to the end of the grace.
 func TestLeaseIsKept(t *testing.T) {
 	tests := map[string]struct {
@@ -29,35 +29,36 @@ func TestLeaseIsKept(t *testing.T) {
 		want   []string
 	}{
 		"a function that sleeps": {
-			fn:   func(context.Context, jetstream.Msg) error { time.Sleep(35 * time.Second); return nil },
-			want: []string{"10s in progress", "20s in progress", "30s in progress", "35s double ack"},
+			fn: func(context.Context, jetstream.Msg) error { time.Sleep(33 * time.Second); return nil },
+			want: []string{"5s in progress", "10s in progress", "15s in progress", "20s in progress", "25s in progress",
+				"30s in progress", "33s double ack"},
 		},
 		"one that is done just before": {
-			fn:   func(context.Context, jetstream.Msg) error { time.Sleep(10*time.Second - 1); return nil },
-			want: []string{"9.999999999s double ack"},
+			fn:   func(context.Context, jetstream.Msg) error { time.Sleep(5*time.Second - 1); return nil },
+			want: []string{"4.999999999s double ack"},
 		},
 		"a stuck one, until its idle limit": {
-			limits: timeout.Config{Idle: 25 * time.Second}, fn: hangs(nil),
-			want: []string{"10s in progress", "20s in progress", "25s nak"},
+			limits: timeout.Config{Idle: 12 * time.Second}, fn: hangs(nil),
+			want: []string{"5s in progress", "10s in progress", "12s nak"},
 		},
 		"a deaf one, until its grace is over": {
-			limits: timeout.Config{Idle: 15 * time.Second, Grace: 10 * time.Second}, fn: deaf,
-			want: []string{"10s in progress", "20s in progress", "25s nak 10s"},
+			limits: timeout.Config{Idle: 8 * time.Second, Grace: 4 * time.Second}, fn: deaf,
+			want: []string{"5s in progress", "10s in progress", "12s nak 4s"},
 		},
 		"a short AckWait": {
 			change: func(c *jetstream.ConsumerConfig) { c.AckWait = 3 * time.Second },
-			fn:     func(context.Context, jetstream.Msg) error { time.Sleep(2500 * time.Millisecond); return nil },
-			want:   []string{"1s in progress", "2s in progress", "2.5s double ack"},
+			fn:     func(context.Context, jetstream.Msg) error { time.Sleep(1250 * time.Millisecond); return nil },
+			want:   []string{"500ms in progress", "1s in progress", "1.25s double ack"},
 		},
 		"no AckWait is the server's default": {
 			change: func(c *jetstream.ConsumerConfig) { c.AckWait = 0 },
-			fn:     func(context.Context, jetstream.Msg) error { time.Sleep(11 * time.Second); return nil },
-			want:   []string{"10s in progress", "11s double ack"},
+			fn:     func(context.Context, jetstream.Msg) error { time.Sleep(6 * time.Second); return nil },
+			want:   []string{"5s in progress", "6s double ack"},
 		},
 		"the shortest BackOff": {
 			change: func(c *jetstream.ConsumerConfig) { c.BackOff = []time.Duration{time.Minute, 6 * time.Second} },
-			fn:     func(context.Context, jetstream.Msg) error { time.Sleep(3 * time.Second); return nil },
-			want:   []string{"2s in progress", "3s double ack"},
+			fn:     func(context.Context, jetstream.Msg) error { time.Sleep(1500 * time.Millisecond); return nil },
+			want:   []string{"1s in progress", "1.5s double ack"},
 		},
 	}
 	for name, test := range tests {
@@ -84,10 +85,10 @@ func TestLeaseIsLost(t *testing.T) {
 		err      error
 	}{
 		"from the start":             {0, 25 * time.Second, nil, errBroken},
-		"after the first":            {15 * time.Second, 35 * time.Second, []string{"10s in progress"}, errBroken},
-		"after the second":           {25 * time.Second, 45 * time.Second, []string{"10s in progress", "20s in progress"}, errBroken},
-		"at the first moment":        {10 * time.Second, 25 * time.Second, nil, errBroken},
-		"for good, not worth trying": {15 * time.Second, 35 * time.Second, []string{"10s in progress"}, nats.ErrConnectionClosed},
+		"after the first":            {7 * time.Second, 30 * time.Second, []string{"5s in progress"}, errBroken},
+		"after the second":           {12 * time.Second, 35 * time.Second, []string{"5s in progress", "10s in progress"}, errBroken},
+		"at the first moment":        {5 * time.Second, 25 * time.Second, nil, errBroken},
+		"for good, not worth trying": {7 * time.Second, 30 * time.Second, []string{"5s in progress"}, nats.ErrConnectionClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -142,10 +143,89 @@ func TestRenewalIsRepeated(t *testing.T) {
 			time.Sleep(31 * time.Second)
 			return ctx.Err()
 		}, noLimits)(m)
-		if diff := cmp.Diff([]string{"20s in progress", "30s in progress", "31s double ack"}, m.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"5s in progress", "20s in progress", "25s in progress", "30s in progress", "31s double ack"}, m.heard()); diff != "" {
 			t.Error(diff)
 		}
 	})
+}
+
+// The bound on an outage in the package documentation: three fifths of the lease, which is 18 s
+// of 30, costs nothing, whenever it begins. Five sixths since the last renewal is the end of it.
+func TestOutage(t *testing.T) {
+	for name, test := range map[string]struct {
+		from, lasts time.Duration
+		lost        bool
+	}{
+		"just before a renewal, 3/5":       {10*time.Second - 1, 18 * time.Second, false},
+		"just before a renewal, 7/10":      {10*time.Second - 1, 21 * time.Second, true},
+		"before the first renewal, 3/5":    {5*time.Second - 1, 18 * time.Second, false},
+		"before the first renewal, 7/10":   {5*time.Second - 1, 21 * time.Second, true},
+		"just after a renewal, nearly 5/6": {10*time.Second + 1, 24 * time.Second, false},
+		"just after a renewal, 5/6":        {10*time.Second + 1, 25 * time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newFakeMsg(1)
+				m.fail = func(string) error {
+					if at := time.Since(m.begun); test.from <= at && at < test.from+test.lasts {
+						return errBroken
+					}
+					return nil
+				}
+				hbjetstream.Handler(consumerWith(nil), func(ctx context.Context, _ jetstream.Msg) error {
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Hour + 1):
+					}
+					if lost := ctx.Err() != nil; lost != test.lost {
+						t.Errorf("lost is %v after %v", lost, time.Since(m.begun))
+					}
+					return nil
+				}, noLimits)(m)
+			})
+		})
+	}
+}
+
+// Guarantee 2: in Run the lease counts from the request for the message. The server sends it at
+// some time after that, and the message may be on its way for long.
+func TestLeaseCountsFromThePull(t *testing.T) {
+	for name, test := range map[string]struct {
+		onItsWay time.Duration
+		begun    bool
+		want     []string
+	}{
+		"a little":               {2 * time.Second, true, []string{"5s in progress", "6s double ack"}},
+		"beyond its renewal":     {5500 * time.Millisecond, true, []string{"5.5s in progress", "6s double ack"}},
+		"nearly all of its time": {25*time.Second - 1, true, []string{"24.999999999s in progress", "25s double ack"}},
+		"all of its time":        {25 * time.Second, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := consumerWith(nil)
+				c.onItsWay = test.onItsWay
+				m := newFakeMsg(1)
+				c.messages <- m
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				begun := false
+				if err := hbjetstream.Run(ctx, c, 1, func(ctx context.Context, _ jetstream.Msg) error {
+					begun = true
+					synctest.Wait()
+					time.Sleep(max(6*time.Second-test.onItsWay, 1))
+					return ctx.Err()
+				}, noLimits); err != nil {
+					t.Error(err)
+				}
+				if begun != test.begun {
+					t.Errorf("begun: %v", begun)
+				}
+				if diff := cmp.Diff(test.want, m.heard()); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
 }
 
 // The lease counts from when a renewal was sent, not from its answer: the server may have had
@@ -155,7 +235,7 @@ func TestLeaseCountsFromTheRequest(t *testing.T) {
 		c := consumerWith(nil)
 		m := newFakeMsg(1)
 		m.fail = func(string) error {
-			if at := time.Since(m.begun); at > 10*time.Second {
+			if at := time.Since(m.begun); at > 5*time.Second {
 				return errBroken
 			}
 			time.Sleep(4 * time.Second)
@@ -163,8 +243,8 @@ func TestLeaseCountsFromTheRequest(t *testing.T) {
 		}
 		hbjetstream.Handler(c, func(ctx context.Context, _ jetstream.Msg) error {
 			<-ctx.Done()
-			if at := time.Since(m.begun); at != 35*time.Second {
-				t.Errorf("lost at %v, want 25 s after the renewal at 10 s was sent", at)
+			if at := time.Since(m.begun); at != 30*time.Second {
+				t.Errorf("lost at %v, want 25 s after the renewal at 5 s was sent", at)
 			}
 			return nil
 		}, noLimits)(m)
@@ -320,7 +400,7 @@ func TestFunctionFailsToSettle(t *testing.T) {
 			time.Sleep(11 * time.Second)
 			return nil
 		}, noLimits)(m)
-		if diff := cmp.Diff([]string{"10s in progress", "11s double ack"}, m.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"5s in progress", "10s in progress", "11s double ack"}, m.heard()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -397,7 +477,7 @@ func TestNoRenewalAfterTheOutcome(t *testing.T) {
 			return errBroken
 		}, noLimits)(m)
 		time.Sleep(time.Hour)
-		if diff := cmp.Diff([]string{"14s in progress", "26s nak 1s"}, m.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"9s in progress", "14s in progress", "26s nak 1s"}, m.heard()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -419,7 +499,7 @@ func TestInProgressIsABeat(t *testing.T) {
 			}
 			return ctx.Err()
 		}, timeout.Config{Idle: 1100 * time.Millisecond})(m)
-		if diff := cmp.Diff([]string{"9s double ack"}, m.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"5s in progress", "9s double ack"}, m.heard()); diff != "" {
 			t.Error(diff)
 		}
 	})

@@ -3,6 +3,7 @@ package hbjetstream_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -158,6 +159,48 @@ func TestConnectionComesBack(t *testing.T) {
 	if n := runs.Load(); n != 1 {
 		t.Errorf("%d executions", n)
 	}
+}
+
+// A restart of the server that takes less than three fifths of AckWait costs no work, whenever
+// the last renewal was: the messages are renewed at different times.
+func TestRestartOfTheServer(t *testing.T) {
+	t.Parallel()
+	const ackWait, messages = 15 * time.Second, 12
+	bothWays(t, func(t *testing.T, conn func(*nats.Conn) hbjetstream.Option) {
+		b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = ackWait })
+		logger := slog.New(slog.NewTextHandler(t.Output(), nil)) // seen where the test fails
+		var runs atomic.Int32
+		restarted := make(chan struct{})
+		b.run(b.server.ClientURL(), messages, func(ctx context.Context, m jetstream.Msg) error {
+			logger.Info("begun", "subject", m.Subject(), "delivery", delivery(m))
+			runs.Add(1)
+			select {
+			case <-ctx.Done():
+				t.Errorf("%s was stopped: %v", m.Subject(), context.Cause(ctx))
+			case <-restarted:
+			}
+			return nil
+		}, conn, noLimits, hbjetstream.WithLogger(logger))
+		for range messages {
+			b.publish(1)
+			time.Sleep(ackWait / 3 / messages)
+		}
+		// All have been renewed, those of the first third of AckWait twice.
+		time.Sleep(ackWait / 6)
+		begun := time.Now()
+		b.restart(ackWait * 11 / 20)
+		eventually(t, slack, func() bool {
+			_, err := b.js.Stream(t.Context(), streamName)
+			return err == nil
+		}, func() string { return "the server does not answer" })
+		logger.Info("restarted", "after", time.Since(begun))
+		time.Sleep(ackWait / 2) // what is redelivered would be now
+		close(restarted)
+		b.empty()
+		if n := runs.Load(); n != messages {
+			t.Errorf("%d executions of %d messages", n, messages)
+		}
+	})
 }
 
 // What a function itself says while the connection is lost is refused, unless it is the ack, which

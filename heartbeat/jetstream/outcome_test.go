@@ -121,6 +121,7 @@ func TestOutcome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := consumerWith(func(c *jetstream.ConsumerConfig) {
+					c.AckWait = time.Minute // so that nothing is renewed before the outcome
 					if test.maxDeliver > 0 {
 						c.MaxDeliver = test.maxDeliver
 					}

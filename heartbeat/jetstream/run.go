@@ -100,6 +100,7 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 // slot handles one message after the other, until pulling ends or there is an error.
 func (w *worker) slot(work context.Context, stuck *stuck) error {
 	for w.pulling.Err() == nil {
+		asked := time.Now()
 		msg, err := w.next()
 		if err != nil {
 			return err
@@ -108,10 +109,10 @@ func (w *worker) slot(work context.Context, stuck *stuck) error {
 			continue
 		}
 		if w.pulling.Err() != nil {
-			w.giveBack(work, msg)
+			w.giveBack(work, msg, asked)
 			return nil
 		}
-		returned := w.handle(work, msg)
+		returned := w.handle(work, msg, asked)
 		if returned == nil {
 			continue
 		}
@@ -128,6 +129,16 @@ func (w *worker) slot(work context.Context, stuck *stuck) error {
 // poll is how long a pull request stays with the server. Cancelling one earlier is no
 // alternative: a message that is on its way then would be with nobody until AckWait.
 const poll = time.Second
+
+// wait is how long one of w does. The lease of a message begins with the request, which leaves
+// it more than its first renewal, however long the request has waited.
+func (w *worker) wait() time.Duration {
+	wait := min(poll, max(w.every(), 10*time.Millisecond)) // the server takes no 0
+	if most := w.info.Config.MaxRequestExpires; most > 0 {
+		wait = min(wait, most)
+	}
+	return wait
+}
 
 // next returns a message, or nil if there is none for now, or an error if there will be no more.
 func (w *worker) next() (jetstream.Msg, error) {
@@ -157,16 +168,12 @@ func (w *worker) request() (jetstream.Msg, error) {
 		return nil, nil
 	}
 	defer w.pulls.Done()
-	wait := poll
-	if most := w.info.Config.MaxRequestExpires; most > 0 {
-		wait = min(wait, most)
-	}
-	return w.c.Next(jetstream.FetchMaxWait(wait))
+	return w.c.Next(jetstream.FetchMaxWait(w.wait()))
 }
 
 // giveBack is for a message that arrives while the worker stops.
-func (w *worker) giveBack(work context.Context, msg jetstream.Msg) {
-	d := w.newDelivery(msg, func(error) {})
+func (w *worker) giveBack(work context.Context, msg jetstream.Msg, begun time.Time) {
+	d := w.newDelivery(msg, begun, func(error) {})
 	w.waitForPulls()
 	if err := d.settle(work, outcome{verb: nak}); err != nil {
 		w.warn("outcome unconfirmed: the message may wait for AckWait", d.about("outcome", "the worker stops", "error", err)...)

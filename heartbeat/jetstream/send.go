@@ -56,7 +56,7 @@ func (w *worker) reachable(ctx context.Context) error {
 	return nil
 }
 
-// attempt bounds the wait for one answer: three fit between a renewal that is due and the end
+// attempt bounds the wait for one answer: four fit between a renewal that is due and the end
 // of what the lease is relied upon.
 func (w *worker) attempt() time.Duration { return min(w.lease/6, 5*time.Second) }
 

@@ -24,6 +24,7 @@ const (
 type bench struct {
 	testing.TB
 	server *server.Server
+	dir    string
 	nc     *nats.Conn // straight to the server
 	js     jetstream.JetStream
 	sent   int
@@ -31,7 +32,8 @@ type bench struct {
 
 func newBench(t testing.TB, change func(*jetstream.ConsumerConfig)) *bench {
 	t.Helper()
-	b := &bench{TB: t, server: startServer(t, -1, t.TempDir())}
+	b := &bench{TB: t, dir: t.TempDir()}
+	b.server = startServer(t, -1, b.dir)
 	b.nc = b.connect(b.server.ClientURL())
 	js, err := jetstream.New(b.nc)
 	if err != nil {
@@ -70,6 +72,16 @@ func startServer(t testing.TB, port int, dir string) *server.Server {
 		t.Fatal("the server is not ready")
 	}
 	return s
+}
+
+// restart stops the server, and starts it again after the time.
+func (b *bench) restart(after time.Duration) {
+	b.Helper()
+	port := b.server.Addr().(*net.TCPAddr).Port
+	b.server.Shutdown()
+	b.server.WaitForShutdown()
+	time.Sleep(after)
+	b.server = startServer(b, port, b.dir)
 }
 
 func (b *bench) connect(url string) *nats.Conn {
@@ -118,6 +130,16 @@ func (b *bench) state() (left uint64, pending int) {
 		b.Fatal(err)
 	}
 	return s.CachedInfo().State.Msgs, c.CachedInfo().NumAckPending
+}
+
+// waiting returns how many pull requests are with the server.
+func (b *bench) waiting() int {
+	b.Helper()
+	c, err := b.js.Consumer(b.Context(), streamName, consumerName)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return c.CachedInfo().NumWaiting
 }
 
 // empty waits until the queue is.
@@ -195,6 +217,7 @@ type proxy struct {
 
 	mu   sync.Mutex
 	lost bool
+	held chan struct{} // closed on release; nil if nothing is held
 	open map[net.Conn]bool
 	wg   sync.WaitGroup
 }
@@ -209,6 +232,7 @@ func newProxy(t testing.TB, s *server.Server) *proxy {
 	p.wg.Go(p.accept)
 	t.Cleanup(func() {
 		l.Close()
+		p.release()
 		p.lose()
 		p.wg.Wait()
 	})
@@ -231,12 +255,12 @@ func (p *proxy) accept() {
 			}
 			continue
 		}
-		pipe := func(to, from net.Conn) {
+		pipe := func(to io.Writer, from io.Reader) {
 			io.Copy(to, from)
-			p.drop(to, from)
+			p.drop(client, upstream)
 		}
 		p.wg.Go(func() { pipe(upstream, client) })
-		p.wg.Go(func() { pipe(client, upstream) })
+		p.wg.Go(func() { pipe(slowWriter{p, client}, upstream) })
 	}
 }
 
@@ -276,4 +300,35 @@ func (p *proxy) find() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lost = false
+}
+
+// hold keeps what the server sends until release. What is sent to the server arrives.
+func (p *proxy) hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = make(chan struct{})
+}
+
+func (p *proxy) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held != nil {
+		close(p.held)
+		p.held = nil
+	}
+}
+
+type slowWriter struct {
+	p *proxy
+	net.Conn
+}
+
+func (w slowWriter) Write(b []byte) (int, error) {
+	w.p.mu.Lock()
+	held := w.p.held
+	w.p.mu.Unlock()
+	if held != nil {
+		<-held
+	}
+	return w.Conn.Write(b)
 }
