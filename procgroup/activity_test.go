@@ -31,6 +31,9 @@ var (
 	byIO   = lives{io: true}
 )
 
+// byBusyness are those of which nothing is said about bytes.
+var byBusyness = map[string]bool{"compiler": true, "make, of short compilers": true, "configure script": true, "find -exec": true}
+
 // activities are the commands of TestActivity.
 func activities(t *testing.T) map[string]struct {
 	cmd  func() *exec.Cmd
@@ -72,6 +75,9 @@ func activities(t *testing.T) map[string]struct {
 		"waits for a pipe":          {func() *exec.Cmd { return exec.Command("cat", fifo) }, never},
 		"zombie":                    {shell("true & exec sleep 120"), never},
 		"stopped":                   {shell("(kill -STOP $$; kill -STOP 0) & while :; do :; done"), never},
+		"polls by small programs":   {shell("until mkdir " + dir + " 2>/dev/null; do sleep 0.2; done"), never},
+		"lists every second":        {shell("while :; do sleep 1; ls / >/dev/null; done"), never},
+		"find -exec":                {shell("while :; do find /usr/bin /usr/lib -exec true {} \\; ; done"), byCPU},
 		"worked, and is stuck":      {perl(`$i++ while $i < 3000000; sleep 120`), never},
 	}
 	if python, err := exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output(); err == nil {
@@ -88,6 +94,16 @@ func activities(t *testing.T) map[string]struct {
 		if err := os.WriteFile(file, []byte(source.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		short := filepath.Join(dir, "short.c")
+		makefile := filepath.Join(dir, "Makefile")
+		rules := "OBJECTS = $(shell seq 100000)\nall: $(OBJECTS)\n.PHONY: $(OBJECTS)\n$(OBJECTS):\n\t@" + cc + " -c -o /dev/null short.c\n"
+		if err := errors.Join(os.WriteFile(short, []byte("#include <stdio.h>\nint main(void) { return puts(\"\"); }\n"), 0o600),
+			os.WriteFile(makefile, []byte(rules), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		all["make, of short compilers"] = row{func() *exec.Cmd { return exec.Command("make", "-C", dir, "--no-print-directory") }, byCPU}
+		configure := "while :; do echo 'int main(void) { return 0; }' >" + dir + "/conftest.c && " + cc + " -o " + dir + "/conftest " + dir + "/conftest.c && " + dir + "/conftest; done"
+		all["configure script"] = row{shell(configure), byCPU}
 		all["compiler"] = row{func() *exec.Cmd { return exec.Command(cc, "-O3", "-c", "-o", os.DevNull, file) }, byCPU}
 	}
 	return all
@@ -117,8 +133,8 @@ func TestActivity(t *testing.T) {
 				{"cpu", procgroup.Activity{CPU: true}, command.want.cpu, "output or work"},
 				{"io", procgroup.Activity{IO: true}, command.want.io, "output or work"},
 			} {
-				if name == "compiler" && alive.by == "io" {
-					continue // how it writes is its own business
+				if byBusyness[name] && alive.by == "io" {
+					continue // how it reads and writes is its own business
 				}
 				if alive.by == "output" && c != procgroup.Descendants {
 					continue // it is the same for all

@@ -52,6 +52,7 @@ func init() {
 		"namesake":  runModeNamesake,
 		"throttled": runModeThrottled,
 		"hooked":    runModeHooked,
+		"download":  download,
 	}
 }
 

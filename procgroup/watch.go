@@ -34,6 +34,7 @@ type workWatch struct {
 	timer  pulse.Timer
 	looked time.Duration // when the last look began in which meter could tell ...
 	read   time.Duration // ... and when it had told
+	ran    bool          // something was running then
 }
 
 // watches are those of one tree, one for each kind of work: bytes of processes are read by
@@ -55,7 +56,7 @@ func startWatches(ctx context.Context, a Activity, meter func(io bool) proctree.
 		return nil
 	}
 	silence := &silence{cell: cell}
-	for _, kind := range []Activity{{CPU: a.CPU, CPURate: a.CPURate}, {IO: a.IO, IORate: a.IORate}} {
+	for _, kind := range []Activity{{CPU: a.CPU, CPURate: a.CPURate}, {IO: a.IO, IORate: a.IORate, NetRate: a.NetRate}} {
 		if !kind.wanted() {
 			continue
 		}
@@ -132,10 +133,10 @@ func (w *workWatch) look() {
 		used.Starved *= float64(in) / float64(least)
 		in = least
 	}
-	if w.activity.enough(used, in) {
+	if w.activity.enough(used, in, used.Running && w.ran) {
 		w.silence.beat()
 	}
-	w.looked, w.read = now, read
+	w.looked, w.read, w.ran = now, read, used.Running
 }
 
 // untilNext is the time to the next instant of the grid, at least half a step.

@@ -220,7 +220,43 @@ func TestStarvedWork(t *testing.T) {
 		"can, and does nothing":  {proctree.Usage{}, false},
 		"cannot, and did before": {proctree.Usage{Starved: 1}, false},
 	} {
-		if got := a.enough(tt.used, time.Second); got != tt.want {
+		if got := a.enough(tt.used, time.Second, false); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// SPEC 6.12: to start small programs is not work, unless that is all that a tree does. The figures are those of
+// a second.
+func TestStartingProgramsIsNotWork(t *testing.T) {
+	const mkdirAndSleep = 77 + 99 // page faults
+	start := func(n float64) proctree.Usage {
+		return proctree.Usage{CPU: time.Duration(n * 2500 * float64(time.Microsecond)), IO: uint64(n * 16000), Faults: uint64(n * mkdirAndSleep)}
+	}
+	python := proctree.Usage{CPU: 50 * time.Millisecond, IO: 1353168, Faults: 1931}
+	compiler := func(n uint64) proctree.Usage {
+		return proctree.Usage{CPU: time.Duration(n) * 20 * time.Millisecond, IO: n * 180_000, Faults: n * 1768}
+	}
+	a := Activity{CPU: true, IO: true}
+	if err := a.check(); err != nil {
+		t.Skip(err)
+	}
+	for name, tt := range map[string]struct {
+		used   proctree.Usage
+		steady bool
+		want   bool
+	}{
+		"five times a second, with a sleep":     {start(5), false, false},
+		"without one":                           {start(300), false, true},
+		"without one, on a busy machine":        {start(5), true, true},
+		"once in a while, and seen to run":      {start(1), true, false},
+		"python every second":                   {python, false, false},
+		"one compiler after the other":          {compiler(40), false, true},
+		"few compilers, as the machine is busy": {compiler(2), true, true},
+		"a subshell that computes":              {proctree.Usage{CPU: 20 * time.Millisecond, Faults: 100}, false, true},
+		"copies, and starts programs":           {proctree.Usage{IO: 300 << 10, Faults: 200}, false, true},
+	} {
+		if got := a.enough(tt.used, time.Second, tt.steady); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

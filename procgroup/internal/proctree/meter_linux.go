@@ -32,10 +32,12 @@ type meter struct {
 	io      bool // bytes, and not processor time
 	reader  procReader
 	members map[procKey]spent
-	looked  time.Time     // when
-	cpu     time.Duration // of the control group
-	starved time.Duration // too
-	bytes   uint64        // of the control group
+	looked  time.Time         // when
+	cpu     time.Duration     // of the control group
+	starved time.Duration     // too
+	bytes   uint64            // of the control group
+	sockets map[uint64]uint64 // bytes of the members' connections, by inode
+	doubted map[procKey]bool  // those of the last look that show no environment
 }
 
 // Meter counts, of what has ended, what its parent has waited for, or the control group has
@@ -73,18 +75,29 @@ func (m *meter) byMembers() (used Usage, ok bool) {
 		return used, false
 	}
 	used = growth(m.members, now)
+	for _, s := range now {
+		used.Running = used.Running || s.running
+	}
 	used.Starved = starved(m.members, now, m.looked)
 	m.members = now
+	if m.io {
+		used.Net = m.transferred(now)
+	}
 	return used, true
 }
 
+// timeIn has the processor time of the group, and the page faults of the members, as far as they are
+// found: only a group with a memory controller counts those.
 func (m *meter) timeIn(c *cgroup) (used Usage, ok bool) {
 	cpu, ok := c.cpuTime()
-	if ok {
-		used.CPU = max(cpu-m.cpu, 0)
-		m.cpu = cpu
+	if !ok {
+		return used, false
 	}
-	return used, ok
+	members, _ := m.byMembers()
+	used.Faults, used.Running = members.Faults, members.Running
+	used.CPU = max(cpu-m.cpu, 0)
+	m.cpu = cpu
+	return used, true
 }
 
 func (m *meter) bytesIn(c *cgroup) (used Usage, ok bool) {
@@ -103,13 +116,27 @@ func (m *meter) bytesIn(c *cgroup) (used Usage, ok bool) {
 // membersNow is what each member has used. One that cannot be read now has used what it had: forgotten,
 // it would have used all of it anew at the next look.
 func (m *meter) membersNow() map[procKey]spent {
-	now := make(map[procKey]spent)
 	members, unread := m.find()
-	for i := range members {
-		now[members[i].key()] = m.spentBy(&members[i])
-	}
-	if len(members) == 0 || m.io && !m.addBytes(members, now) {
-		return nil
+	var now map[procKey]spent
+	for tries := 0; ; tries++ {
+		members = m.refresh(members)
+		if len(members) == 0 {
+			return nil
+		}
+		now = make(map[procKey]spent, len(members))
+		for i := range members {
+			now[members[i].key()] = m.spentBy(&members[i])
+		}
+		if !m.io {
+			break
+		}
+		known, gone := m.addBytes(members, now)
+		if !known {
+			return nil
+		}
+		if !gone || tries == maxTries {
+			break
+		}
 	}
 	for _, key := range unread {
 		now[key] = m.members[key]
@@ -127,7 +154,7 @@ func (m *meter) find() (members []proc, unread []procKey) {
 	}
 	m.reader.short = false
 	var complete bool
-	unsure := make(map[procKey]bool) // whether they are members: they show no environment
+	unsure, doubted := make(map[procKey]bool), make(map[procKey]bool) // whether they are members: they show no environment
 	if t.cgroup != nil {
 		complete = t.cgroup.each(func(pid int) {
 			if p, ok := m.reader.get(pid); ok {
@@ -138,19 +165,24 @@ func (m *meter) find() (members []proc, unread []procKey) {
 		var all []proc
 		all, complete = t.look()
 		for i := range all {
-			if p := &all[i]; p.blank || p.hidden || p.late || p.exiting {
-				unsure[p.key()] = true
+			p, key := &all[i], all[i].key()
+			if _, before := m.members[key]; !before {
+				continue
+			}
+			switch {
+			case p.late, p.exiting:
+				unsure[key] = true
+			case p.blank, p.hidden: // during an exec, or for good: then it is none, as for the kill
+				unsure[key] = !m.doubted[key]
+				doubted[key] = true
 			}
 		}
 		for _, p := range t.list(all) {
-			// The list may be a second old: all that is told of a member is of the same moment.
-			if now, ok := m.reader.get(p.pid); ok && now.key() == p.key() {
-				add(now)
-			}
+			add(p)
 		}
 	}
+	m.doubted = doubted
 	complete = complete && !m.reader.short
-	gone := false
 	for key := range m.members {
 		if found[key] {
 			continue
@@ -162,23 +194,55 @@ func (m *meter) find() (members []proc, unread []procKey) {
 				members = append(members, p)
 			}
 		case ok || unix.Kill(key.pid, 0) == unix.ESRCH:
-			gone = true
+			// It was waited for. Its parent is read after that, and has its use.
 		default:
 			unread = append(unread, key)
 		}
 	}
-	// That was waited for. Its parent is read after that, and has its use.
-	for gone {
+	return members, unread
+}
+
+// maxTries is how often the bytes of the members are read again because one of them was waited for
+// meanwhile.
+const maxTries = 8
+
+// refresh reads the members again, without those that were waited for meanwhile. What a process has used
+// becomes its parent's when that waits for it, and must be counted neither twice nor never. So the
+// parents are read first: a child that is still there after that is not in them. And if one is not
+// there any more, it may be in its parent or not, and all are read anew.
+func (m *meter) refresh(members []proc) []proc {
+	members = parentsFirst(members)
+	for gone := true; gone; {
 		gone = false
-		for i := len(members) - 1; i >= 0; i-- {
+		for i := 0; i < len(members); i++ {
 			if p, ok := m.reader.get(members[i].pid); ok && p.key() == members[i].key() {
 				members[i] = p
 			} else if ok || unix.Kill(members[i].pid, 0) == unix.ESRCH {
 				members, gone = slices.Delete(members, i, i+1), true
+				i--
 			}
 		}
 	}
-	return members, unread
+	return members
+}
+
+// parentsFirst returns processes with each one after its parent.
+func parentsFirst(all []proc) []proc {
+	byID := make(map[int]*proc, len(all))
+	for i := range all {
+		byID[all[i].pid] = &all[i]
+	}
+	depth := make(map[int]int, len(all))
+	for i := range all {
+		n := 0
+		for p := byID[all[i].ppid]; p != nil && n < len(all); p = byID[p.ppid] {
+			n++
+		}
+		depth[all[i].pid] = n
+	}
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b proc) int { return depth[a.pid] - depth[b.pid] })
+	return sorted
 }
 
 // look lists all processes, with what it takes to tell the members. All meters that are asked at the
@@ -211,7 +275,7 @@ func (t *linuxTree) list(all []proc) (members []proc) {
 }
 
 func (m *meter) spentBy(p *proc) spent {
-	s := spent{parent: p.ppid, at: time.Now()}
+	s := spent{parent: p.ppid, at: time.Now(), faults: p.faults, running: p.state == 'R' || p.state == 'D'}
 	if !m.io {
 		s.children = ticks(p.children)
 	}
@@ -231,8 +295,8 @@ func (m *meter) spentBy(p *proc) spent {
 }
 
 // addBytes adds what each of the members has read and written. It reports false where nothing is known,
-// as what was asked was late.
-func (m *meter) addBytes(members []proc, now map[procKey]spent) bool {
+// as what was asked was late, and whether there is one that was waited for meanwhile.
+func (m *meter) addBytes(members []proc, now map[procKey]spent) (known, gone bool) {
 	type answer struct {
 		n   uint64
 		err error
@@ -241,7 +305,7 @@ func (m *meter) addBytes(members []proc, now map[procKey]spent) bool {
 		a.n, a.err = r.bytes(&members[i])
 		return a
 	})
-	known, late := false, false
+	late := false
 	for i, a := range answers {
 		key := members[i].key()
 		s := now[key]
@@ -251,12 +315,13 @@ func (m *meter) addBytes(members []proc, now map[procKey]spent) bool {
 		case !returned[i] || a.err == errLate || isShort(a.err):
 			late = true
 			fallthrough
-		default: // it ends, or may not be read
+		default: // it has ended, or may not be read
+			gone = gone || a.err == unix.ENOENT || a.err == unix.ESRCH
 			s.bytes, s.old = m.members[key].bytes, true
 		}
 		now[key] = s
 	}
-	return known || !late
+	return known || !late, gone
 }
 
 // tick is the unit of times in /proc, on all systems that Go runs on.

@@ -50,6 +50,9 @@ func TestGrowth(t *testing.T) {
 		"nobody waits for the child": {before, map[procKey]spent{
 			leader: {parent: 1, own: 6 * time.Second, children: time.Second, bytes: 100}, grandchild: before[grandchild],
 		}, Usage{CPU: time.Second, IO: 0}},
+		"page faults, with those of a child that was waited for": {
+			map[procKey]spent{leader: {parent: 1, faults: 100}, child: {parent: 10, faults: 50}},
+			map[procKey]spent{leader: {parent: 1, faults: 170}}, Usage{Faults: 20}},
 		"another process with the same id": {before, map[procKey]spent{
 			leader: before[leader], child: before[child], {12, 9}: {parent: 11, own: time.Second, bytes: 3},
 		}, Usage{CPU: time.Second, IO: 3}},

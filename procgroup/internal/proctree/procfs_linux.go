@@ -17,6 +17,7 @@ type proc struct {
 	start           uint64 // in clock ticks since boot; tells two processes with one id apart
 	environAt       uint64 // the address of its environment; 0 where there is none, or it may not be known
 	own, children   uint64 // processor time in clock ticks, and that of the children that were reaped
+	faults          uint64 // page faults without a disk, and those of the children that were reaped
 	cookies         string // the value of the variable cookieEnv
 	blank           bool   // it shows no environment, or not all: in the middle of an exec, or it has none
 	hidden          bool   // its environment may not be read
@@ -62,6 +63,8 @@ func parseStat(b []byte) (p proc, kernel, ok bool) {
 			const exiting, kthread = 0x00000004, 0x00200000
 			p.exiting = number(word)&exiting != 0
 			kernel = number(word)&kthread != 0
+		case 10, 11:
+			p.faults += number(word)
 		case 14, 15:
 			p.own += number(word)
 		case 16, 17:

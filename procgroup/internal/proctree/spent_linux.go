@@ -8,9 +8,11 @@ type spent struct {
 	own      time.Duration
 	children time.Duration // those that it has waited for
 	bytes    uint64        // own and children's
+	faults   uint64        // too
 	old      bool          // these are those of the look before
 	at       time.Time
 	waited   time.Duration // for a processor
+	running  bool          // or ready to, or waiting for a disk
 }
 
 // growth is what was used from one look to the next. What a process had used that has ended
@@ -35,6 +37,7 @@ func growth(before, now map[procKey]spent) (used Usage) {
 				o := owed[heir]
 				o.children += s.own + s.children
 				o.bytes += s.bytes
+				o.faults += s.faults
 				owed[heir] = o
 				break
 			}
@@ -44,6 +47,7 @@ func growth(before, now map[procKey]spent) (used Usage) {
 	for key, s := range now {
 		b, o := before[key], owed[key]
 		used.CPU += max(s.own-b.own, 0) + max(s.children-b.children-o.children, 0)
+		used.Faults += s.faults - min(s.faults, b.faults+o.faults)
 		switch known := b.bytes + o.bytes; {
 		case s.old: // they will have those of the children in them, which were counted
 			s.bytes = known

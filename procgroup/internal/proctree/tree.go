@@ -47,12 +47,11 @@ type Tree interface {
 	// Alive reports whether anything is left that is not a zombie. The leader has ended.
 	Alive() bool
 	// Meter returns what tells how much processor time the tree uses, or, with io, how many bytes
-	// it reads and writes. It and what it returns may be called at any time before Kill and
-	// Release.
+	// it reads and writes. It and what it returns may be called at any time before Close.
 	Meter(io bool) Meter
 	// Snapshot lists what is there, zombies included, in no order. Once until has come it
 	// looks at no more processes than some first ones, and reports that there may be more. It
-	// may be called when Meter may.
+	// may be called at any time before Kill and Release.
 	Snapshot(until time.Time) (all []Process, more bool)
 	// Kill kills everything, the leader too, reaps the leader, and returns the processes
 	// that are still there when the deadline has come, and those that it left alone
@@ -77,6 +76,13 @@ type Meter func() (used Usage, ok bool)
 type Usage struct {
 	CPU time.Duration
 	IO  uint64 // bytes read and written
+	// Net is how many bytes TCP connections have received, and had acknowledged. Linux only.
+	Net uint64
+	// Faults is how many page faults there were. To start a program takes some, and so they tell how
+	// much of the rest is for starting. Linux only.
+	Faults uint64
+	// Running is whether a process was running, ready to, or waiting for a disk. Linux only.
+	Running bool
 	// Starved is for which part of the time, 0 to 1, the process that was worst off could have
 	// run and got no processor.
 	Starved float64
