@@ -56,9 +56,10 @@
 // # Guarantees
 //
 //  1. A command has exactly one outcome: its own end, an idle timeout, a total timeout or
-//     an abort. The first wins, and Result, error and exit code say the same. So do hooks,
-//     the log, and whoever watches with [timeout.Watch]. A limit of an execution around is
-//     a timeout, by the command's own name and figures.
+//     an abort. The first wins, and Result, error and exit code say the same. So do
+//     hooks, the log, and all that is built on [timeout.Watch]. A limit of an enclosing
+//     execution is a timeout of the command, too; the error has the command's own name and
+//     figures.
 //  2. What the command did itself is kept beside it: a timeout is 124 even if the command
 //     then exits 0, and State says so.
 //  3. The call returns at the latest the kill grace and 1 s after a limit has fired,

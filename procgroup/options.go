@@ -85,8 +85,8 @@ func WithLimits(c timeout.Config) Option {
 //   - [timeout.WithHooks] has hooks called as the command goes on. Started is called right
 //     before the command is started, and Finished when the result is there, right before
 //     Wait returns, also where the command could not be started. The Err that Finished gets
-//     is that of Wait, also in the tools of [timeout.Watch]; the rest of its Snapshot is as
-//     it was when the command ended or was stopped. Abandoned and Returned are not called,
+//     is what Wait returns, as with the hooks of [timeout.Watch]; the rest of its Snapshot is
+//     as it was when the command ended or was stopped. Abandoned and Returned are not called,
 //     because no command is abandoned.
 //   - [timeout.WithLogger] logs what it logs of a function and, as a warning, what the end of
 //     the command left to be desired: survivors, a stream that somebody still holds, output

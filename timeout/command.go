@@ -47,10 +47,10 @@ func runCommand(ctx context.Context, c *command.Command, wait func(context.Conte
 	return err
 }
 
-// timedOutAround returns the timeout of an execution around that has ended the context of a
-// command's caller with err and cause, or nil. To a function that is an abort; a command
-// has timed out. An error that code took from elsewhere as its reason to cancel is an abort.
-func (e *execution) timedOutAround(err, cause error) *Error {
+// enclosingTimeout returns the timeout of an enclosing execution that has ended the context of
+// a command's caller with err and cause, or nil. To a function that is an abort, but a command
+// has timed out. A timeout that code took from elsewhere as its reason to cancel is an abort.
+func (e *execution) enclosingTimeout(err, cause error) *Error {
 	stop, ok := cause.(*Error)
 	if e.command == nil || !ok || !stop.Timeout() {
 		return nil

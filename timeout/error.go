@@ -88,12 +88,14 @@ func logText(err error, tool string) slog.Value {
 // ErrIdle, ErrTotal, ErrAborted, context.Canceled and context.DeadlineExceeded are
 // not looked for in those two. Code under a cancelled context says context.Canceled,
 // whoever cancelled it; and an execution that is aborted because one around it timed out
-// has that one's Error for a Cause, and is aborted all the same.
+// has that one's Error for a Cause, and is aborted all the same. But a command of
+// package procgroup has timed out then.
 type Error struct {
 	Kind Kind
 	Tool string // from WithName
 	// Limit is the limit that fired, as enforced; 0 for an abort. Where the total is that
-	// of an execution around, it is that one's, of which less may have been left.
+	// of an execution around, it is that one's, of which less may have been left. So is
+	// either limit of a command that an enclosing execution has stopped.
 	Limit time.Duration
 
 	// Limits are those of the execution as they were enforced: normalised, Total cut to
@@ -115,7 +117,8 @@ type Error struct {
 	// abandoned, and where the goroutines were that it had started: traces in the form
 	// of runtime.Stack, the function's own first, parted by empty lines, 64 KiB at the
 	// most. It may be nil in a process with thousands of goroutines, or when many limits
-	// fire one after the other: taking stacks stops the world, and is rationed.
+	// fire one after the other: taking stacks stops the world, and is rationed. Of a command
+	// of package procgroup it shows what its processes were doing, for a total as well.
 	Stack []byte
 
 	Err error // what the function returned after the stop, if it did

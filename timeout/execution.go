@@ -143,7 +143,7 @@ func (e *execution) neverStarted() error {
 	if e.caller.Err() != nil {
 		out.Cause = context.Cause(e.caller)
 		out.Kind = callersKind(e.caller.Err(), out.Cause)
-		if around := e.timedOutAround(e.caller.Err(), out.Cause); around != nil {
+		if around := e.enclosingTimeout(e.caller.Err(), out.Cause); around != nil {
 			out.Kind, out.Limit = around.Kind, around.Limit
 		}
 	}
@@ -258,7 +258,7 @@ func (e *execution) newError(due Kind, now time.Duration) *Error {
 	kind := due
 	if due == 0 {
 		err, cause := e.caller.Err(), e.callersCause()
-		if around := e.timedOutAround(err, cause); around != nil {
+		if around := e.enclosingTimeout(err, cause); around != nil {
 			out := e.errorAt(around.Kind, now)
 			out.Limit, out.Cause = around.Limit, around
 			return out

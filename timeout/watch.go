@@ -59,7 +59,8 @@ func changeWatchers(change func(*watchers)) {
 
 // Running returns the executions that are listed, in the order of their ids, the oldest
 // first: those that have begun while somebody watched, see [Watch], from after Started to
-// after Finished, and all that were abandoned and have not returned yet.
+// after Finished, and all that were abandoned and have not returned yet. The commands of
+// package procgroup are among them until their processes are gone.
 func Running() []*Execution {
 	var found []*entry
 	for i := range listed {
