@@ -61,7 +61,7 @@ func contextError(err error) bool {
 
 // conclude makes the result and the error of the call from the outcome of the execution,
 // nil where the command has ended by itself.
-func (p *Process) conclude(outcome error) (final error, left []slog.Attr) {
+func (p *Process) conclude(outcome error) (left []slog.Attr, final error) {
 	stop, _ := outcome.(*timeout.Error)
 	switch {
 	case p.tree != nil:
@@ -72,7 +72,7 @@ func (p *Process) conclude(outcome error) (final error, left []slog.Attr) {
 	default:
 		p.err = outcome
 	}
-	return p.err, left
+	return left, p.err
 }
 
 // left is what the end of the command left to be desired, if anything.

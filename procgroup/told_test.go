@@ -438,6 +438,22 @@ func TestListedUntilTheEnd(t *testing.T) {
 	}
 }
 
+// SPEC 6.12: the tree in the result is that of the limit, which the error has, whoever looks at
+// the processes after that.
+func TestTreeIsOfTheLimit(t *testing.T) {
+	t.Parallel()
+	later := ""
+	look := timeout.Hooks{Exceeded: func(ctx context.Context, _ timeout.Snapshot) {
+		time.Sleep(50 * time.Millisecond) // so that the processes are older
+		later = string(timeout.FromContext(ctx).Stack())
+	}}
+	r, err := procgroup.Run(context.Background(), sleepCommand(), procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithOptions(timeout.WithHooks(look)))
+	var stop *timeout.Error
+	if !errors.As(err, &stop) || !strings.Contains(later, "sleep 120") || r.Tree.String() != string(stop.Stack) || later == string(stop.Stack) {
+		t.Errorf("the result has\n%s\nthe error\n%s\nand later it was\n%s", r.Tree, stop.Stack, later)
+	}
+}
+
 // What has no meaning for a command is refused before anything is started.
 func TestOptionsThatAreRefused(t *testing.T) {
 	t.Parallel()

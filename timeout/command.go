@@ -104,7 +104,7 @@ func (e *execution) concludeCommand(out *Error) error {
 	} else {
 		s = e.snapshot(nil)
 	}
-	final, left := e.command.Conclude(outcome)
+	left, final := e.command.Conclude(outcome)
 	e.cell.Lock()
 	e.command.concluded, e.command.final = true, final
 	e.cell.Unlock()

@@ -23,8 +23,9 @@ type Command struct {
 
 	// Conclude ends what is left of the command. It is called once, when the function has
 	// returned, with the outcome of the execution, which it may complete in place. It
-	// returns the outcome of the call, and what of it is worth a warning, if anything.
-	Conclude func(outcome error) (final error, left []slog.Attr)
+	// returns what the command has left behind that is worth a warning, and the outcome of
+	// the call.
+	Conclude func(outcome error) (left []slog.Attr, final error)
 }
 
 // Run is timeout.Run for the function that waits for c. opts is a []timeout.Option; the error
