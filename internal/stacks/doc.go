@@ -7,7 +7,8 @@
 // keeps that from becoming a stall of its own:
 //
 //  1. Callers that come at the same time share one sample.
-//  2. No sample is taken of more goroutines than the caller finds affordable.
+//  2. No sample is taken of more goroutines than the caller finds affordable, and a caller that
+//     is refused for that waits for nobody.
 //  3. At most 1 % of the time is spent on samples, but for 5 ms in advance.
 //  4. Who cannot have a sample for one of these reasons gets the last one, if it is
 //     still in memory, and is told that it is not fresh.

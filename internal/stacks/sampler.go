@@ -2,6 +2,7 @@ package stacks
 
 import (
 	"runtime"
+	"sync/atomic"
 	"time"
 	"weak"
 
@@ -42,8 +43,9 @@ type Sampler struct {
 
 	shared coalesce.Call[*Sample]
 
+	recent atomic.Pointer[weak.Pointer[Sample]]
+
 	// What follows is for who has the turn in shared.
-	recent weak.Pointer[Sample]
 	looked time.Time // when somebody last asked
 	paid   time.Time // until when the samples so far are paid for
 	text   int       // of a goroutine in the last sample
@@ -52,10 +54,16 @@ type Sampler struct {
 // Take returns a sample that was begun after the call, and true; or, where that would be
 // of more than most goroutines or beyond the ration, the last one, or nil, and false.
 func (s *Sampler) Take(most int) (sample *Sample, fresh bool) {
+	if s.goroutines() > most {
+		// Without a turn: where a hundred thousand limits fire at once, they would come to
+		// their nil one after the other, each after a switch of goroutines.
+		return s.last(s.now()), false
+	}
 	return s.shared.Do(func() (*Sample, bool) {
 		now := s.now()
 		if now.Before(s.looked) { // it is another synctest bubble's time
-			s.paid, s.recent = now, weak.Pointer[Sample]{}
+			s.paid = now
+			s.recent.Store(nil)
 		}
 		s.looked = now
 		if s.paid.Before(now) {
@@ -63,14 +71,28 @@ func (s *Sampler) Take(most int) (sample *Sample, fresh bool) {
 		}
 		n := s.goroutines()
 		if n > most || s.paid.Sub(now) >= credit {
-			return s.recent.Value(), false
+			return s.last(now), false
 		}
 		sample := index(s.dump(n), s.Frame)
 		sample.Begun = now
-		s.recent = weak.Make(sample)
+		recent := weak.Make(sample)
+		s.recent.Store(&recent)
 		s.paid = s.paid.Add(min(price*s.now().Sub(now), mostPaid))
 		return sample, true
 	})
+}
+
+// last returns the last sample if it is still in memory, and none of another synctest bubble
+// whose time is ahead of ours.
+func (s *Sampler) last(now time.Time) *Sample {
+	recent := s.recent.Load()
+	if recent == nil {
+		return nil
+	}
+	if sample := recent.Value(); sample != nil && !sample.Begun.After(now) {
+		return sample
+	}
+	return nil
 }
 
 // dump returns the traces of n goroutines, or as much of them as textMost holds.

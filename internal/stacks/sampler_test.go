@@ -59,6 +59,24 @@ func TestTooManyGoroutines(t *testing.T) {
 	}
 }
 
+// A caller that is refused for the number of goroutines does not wait for a sample that is
+// being taken.
+func TestRefusedWithoutAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &process{goroutines: 2500, cost: time.Second}
+		s := p.sampler()
+		var first sync.WaitGroup
+		first.Go(func() { s.Take(2500) })
+		defer first.Wait()
+		synctest.Wait()
+		p.goroutines = 2501
+		start := time.Now()
+		if sample, fresh := s.Take(2500); sample != nil || fresh || time.Since(start) != 0 {
+			t.Errorf("%v, %v after %v", sample, fresh, time.Since(start))
+		}
+	})
+}
+
 // SPEC 3.9: however many limits fire one after the other, at most 1 % of the time goes
 // into samples, and 5 ms that come in advance.
 func TestCostBound(t *testing.T) {
