@@ -382,3 +382,22 @@ func TestPolicyObserveOnly(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
+
+// SPEC 3.16: a stall after the idle limit was exceeded is no gap of the tool's, and does not take
+// away the gap for which it would have been stopped.
+func TestObservedGapOutlastsAStall(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const idle = 10 * time.Second
+		var last timeout.Snapshot
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			time.Sleep(idle + time.Second)
+			timeout.DelayTimer(ctx, time.Hour)
+			time.Sleep(time.Minute)
+			return nil
+		}, timeout.Config{Idle: idle}, timeout.WithObserveOnly(),
+			timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { last = s }}))
+		if err != nil || last.Observed == nil || last.Stalls != 1 || last.LongestGap < idle {
+			t.Errorf("%v, observed %v, %d stalls, longest gap %v", err, last.Observed, last.Stalls, last.LongestGap)
+		}
+	})
+}

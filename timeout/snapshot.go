@@ -140,6 +140,9 @@ func (e *execution) complete(s *Snapshot) {
 	_, s.Hold, s.Held = e.cell.Held(s.Elapsed)
 	if e.observing != nil {
 		s.ObserveOnly, s.Observed = true, e.observing.first
+		if e.observing.idle { // or a stall has been found since, which is no gap
+			s.LongestGap = max(s.LongestGap, e.limits.Idle)
+		}
 	}
 }
 
