@@ -163,6 +163,8 @@ func TestWithClock(t *testing.T) {
 	})
 }
 
+type otherKey struct{}
+
 // SPEC 3.14: on a clock that is not the system's, Deadline is the system's now plus what is left.
 func TestDeadlineOnAMockClock(t *testing.T) {
 	const total = time.Minute
@@ -260,7 +262,7 @@ func TestDeadlineOnAMockClock(t *testing.T) {
 		_ = mocked(t, timeout.Config{Total: total}, func(outer context.Context, _ *clock.Mock, step func(time.Duration)) error {
 			step(10 * time.Second)
 			for name, ctx := range map[string]context.Context{
-				"as it is": outer, "a value": context.WithValue(outer, struct{}{}, 1), "on another clock": outer,
+				"as it is": outer, "a value": context.WithValue(outer, otherKey{}, 1), "on another clock": outer,
 			} {
 				opts := []timeout.Option{timeout.Config{Total: time.Hour}}
 				if name == "on another clock" {
