@@ -69,6 +69,23 @@ var snippetModules = []snippetModule{
 		stubs: "var js jetstream.JetStream\nfunc serve(context.Context, *task.Tasks) error { return nil }\n",
 	},
 	{
+		dir: "heartbeat/jetstream", pkgs: []string{"hbjetstream"},
+		imports: map[string]string{
+			"hbjetstream": core + "heartbeat/jetstream",
+			"jetstream":   "github.com/nats-io/nats.go/jetstream",
+			"nats":        "github.com/nats-io/nats.go",
+		},
+		stubs: `
+var (
+	consumer jetstream.Consumer
+	results  jetstream.KeyValue
+	nc       *nats.Conn
+)
+
+func compress(context.Context, string) ([]byte, error) { return nil, nil }
+`,
+	},
+	{
 		dir: "examples/queues", pkgs: []string{"river", "asynq", "message"},
 		imports: map[string]string{
 			"asynq":     "github.com/hibiken/asynq",

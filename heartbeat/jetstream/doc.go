@@ -64,12 +64,30 @@
 //
 // # Effects
 //
-// A message can be delivered more than once: a worker may be killed between the effect and the
-// ack. And two functions can be at work on one message: one that ignores its context, and that
-// of the next delivery. So either let the effect be idempotent, or fence it: store with it the
-// stream sequence of the message and the highest NumDelivered that has begun, and refuse a change
-// by a lower one. Both are in msg.Metadata. NumDelivered belongs to one consumer, and starts over
-// with another.
+// A message can be delivered more than once, and two functions can be at work on it at a time: a
+// worker was killed between the effect and the ack, a function ignores its context, a server was
+// killed. So let each message be completed once, under an id that its publisher gives it with
+// [jetstream.WithMsgID], in the store that has the effect: the first to complete it wins, and the
+// others find it done. In a database that is an insert into a table with a unique id, in the
+// transaction of the effect. Where the effect is a value in a key-value bucket:
+//
+//	id := msg.Headers().Get(jetstream.MsgIDHeader)
+//	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+//	defer cancel()
+//	_, err := bucket.Create(ctx, id, result)
+//	if errors.Is(err, jetstream.ErrKeyExists) {
+//		return nil // done before
+//	}
+//	return err
+//
+// The timeout is for an answer that is lost with the server: ctx itself has no deadline but that of
+// the total limit. Keep the ids for as long as a message may be delivered again.
+//
+// The stream sequence and NumDelivered, both in msg.Metadata, are no fence. A server writes the
+// state of a consumer after it has delivered, up to ten times a second. One that was killed
+// delivers messages again that are being worked on, with the same NumDelivered, and confirms the
+// renewals of both. What a single server has stored in streams and buckets survives that, but
+// not a loss of power, unless it has sync_interval: always: by default it syncs every 2 minutes.
 //
 // # Guarantees
 //

@@ -87,6 +87,37 @@ func ExampleRun() {
 	// <nil>
 }
 
+// A message that is delivered again is completed once, by its id.
+func ExampleRun_once() {
+	nc, consumer, done := queue(jetstream.ConsumerConfig{})
+	defer done()
+	js, err := jetstream.New(nc)
+	check(err)
+	ctx, stop := context.WithCancel(context.Background())
+	results, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "results"})
+	check(err)
+	_, err = js.Publish(ctx, "jobs", []byte("a.txt"), jetstream.WithMsgID("job-1"))
+	check(err)
+	err = hbjetstream.Run(ctx, consumer, 1, func(ctx context.Context, msg jetstream.Msg) error {
+		result := fmt.Sprint(string(msg.Data()), " compressed") // the work
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		_, err := results.Create(ctx, msg.Headers().Get(jetstream.MsgIDHeader), []byte(result))
+		if errors.Is(err, jetstream.ErrKeyExists) {
+			fmt.Println("done before")
+			stop()
+			return nil
+		}
+		fmt.Println("stored:", result)
+		return errors.New("killed before the ack")
+	}, hbjetstream.WithConn(nc), hbjetstream.WithBackoff(0, 0), hbjetstream.WithDrain(time.Minute))
+	fmt.Println(err)
+	// Output:
+	// stored: a.txt compressed
+	// done before
+	// <nil>
+}
+
 func ExampleHandler() {
 	nc, consumer, done := queue(jetstream.ConsumerConfig{}, "a.txt")
 	defer done()

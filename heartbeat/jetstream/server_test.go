@@ -86,7 +86,8 @@ func (b *bench) restart(after time.Duration) {
 
 func (b *bench) connect(url string) *nats.Conn {
 	b.Helper()
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(slack))
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(slack),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // without one, nats.go prints
 	if err != nil {
 		b.Fatal(err)
 	}
