@@ -47,12 +47,26 @@ func serverChild() error {
 	return nil
 }
 
-// A killable is a server in a process of its own.
+// A killable is a bench whose server is a process of its own.
 type killable struct {
-	testing.TB
-	dir  string
+	*bench
 	port int // -1 until it has one
 	cmd  *exec.Cmd
+}
+
+func newKillable(t testing.TB, ackWait time.Duration) *killable {
+	t.Helper()
+	k := &killable{bench: &bench{TB: t, dir: t.TempDir()}, port: -1}
+	k.start()
+	t.Cleanup(func() { k.kill() })
+	k.nc = k.connect(k.url())
+	js, err := jetstream.New(k.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.js = js
+	k.queue(func(c *jetstream.ConsumerConfig) { c.AckWait = ackWait })
+	return k
 }
 
 func (k *killable) start() {
@@ -130,27 +144,8 @@ func TestCompletionThroughKills(t *testing.T) {
 	}
 	t.Logf("KILL_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	k := &killable{TB: t, dir: t.TempDir(), port: -1}
-	k.start()
-	t.Cleanup(func() { k.kill() })
-	b := &bench{TB: t}
-	b.nc = b.connect(k.url())
-	js, err := jetstream.New(b.nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.js = js
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
-		Name: streamName, Subjects: []string{"jobs.*"}, Retention: jetstream.WorkQueuePolicy,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.CreateConsumer(t.Context(), streamName, jetstream.ConsumerConfig{
-		Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy, AckWait: 6 * time.Second,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "done", History: 64}); err != nil {
+	k := newKillable(t, 6*time.Second)
+	if _, err := k.js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "done", History: 64}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -160,7 +155,7 @@ func TestCompletionThroughKills(t *testing.T) {
 	completed := map[string][]completion{} // what was told that it is the first, by message
 	executions, second := 0, 0
 	for w := range 3 {
-		nc := b.connect(k.url())
+		nc := k.connect(k.url())
 		js, err := jetstream.New(nc)
 		if err != nil {
 			t.Fatal(err)
@@ -206,7 +201,7 @@ func TestCompletionThroughKills(t *testing.T) {
 			completed[id] = append(completed[id], c)
 			return nil
 		}
-		b.run(k.url(), 6, work, hbjetstream.WithConn, noLimits, hbjetstream.WithBackoff(100*time.Millisecond, time.Second))
+		k.run(k.url(), 6, work, hbjetstream.WithConn, noLimits, hbjetstream.WithBackoff(100*time.Millisecond, time.Second))
 	}
 
 	killed := make(chan struct{})
@@ -222,7 +217,7 @@ func TestCompletionThroughKills(t *testing.T) {
 			}
 			id := fmt.Sprint("job-", n)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, err := b.js.Publish(ctx, "jobs.x", nil, jetstream.WithMsgID(id))
+			_, err := k.js.Publish(ctx, "jobs.x", nil, jetstream.WithMsgID(id))
 			cancel()
 			if err == nil {
 				n++ // else the same again, of which the stream takes one
@@ -236,12 +231,12 @@ func TestCompletionThroughKills(t *testing.T) {
 	}
 	close(killed)
 	messages := <-published
-	eventually(t, slack, b.nc.IsConnected, func() string { return "not connected again" })
-	b.empty()
+	eventually(t, slack, k.nc.IsConnected, func() string { return "not connected again" })
+	k.empty()
 
 	mu.Lock()
 	defer mu.Unlock()
-	done, err := b.js.KeyValue(t.Context(), "done")
+	done, err := k.js.KeyValue(t.Context(), "done")
 	if err != nil {
 		t.Fatal(err)
 	}

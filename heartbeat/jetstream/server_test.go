@@ -40,19 +40,25 @@ func newBench(t testing.TB, change func(*jetstream.ConsumerConfig)) *bench {
 		t.Fatal(err)
 	}
 	b.js = js
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+	b.queue(change)
+	return b
+}
+
+// queue makes the stream and the consumer.
+func (b *bench) queue(change func(*jetstream.ConsumerConfig)) {
+	b.Helper()
+	if _, err := b.js.CreateStream(b.Context(), jetstream.StreamConfig{
 		Name: streamName, Subjects: []string{"jobs.*"}, Retention: jetstream.WorkQueuePolicy,
 	}); err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	c := jetstream.ConsumerConfig{Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy}
 	if change != nil {
 		change(&c)
 	}
-	if _, err := js.CreateConsumer(t.Context(), streamName, c); err != nil {
-		t.Fatal(err)
+	if _, err := b.js.CreateConsumer(b.Context(), streamName, c); err != nil {
+		b.Fatal(err)
 	}
-	return b
 }
 
 func startServer(t testing.TB, port int, dir string) *server.Server {
