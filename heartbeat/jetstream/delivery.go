@@ -73,9 +73,9 @@ func (d *delivery) about(args ...any) []any {
 		"sequence", meta.Sequence.Stream, "delivery", meta.NumDelivered}, args...)
 }
 
-// every is the time between two renewals. What it leaves of sure is how long an outage may last
-// that costs no work: half of the lease if it were a third. A renewal costs some 50 µs on both
-// sides together.
+// every is the time between two renewals. When an outage begins, the last renewal may be as old,
+// so what it leaves of sure is how long an outage may last that costs no work. With a third of the
+// lease that was half of it. A renewal costs some 50 µs on both sides together.
 func (w *worker) every() time.Duration { return w.lease / 6 }
 
 // sure is how long a renewal is relied upon. The rest of the lease is for the function to stop

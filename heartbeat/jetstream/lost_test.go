@@ -185,7 +185,7 @@ func TestRestartOfTheServer(t *testing.T) {
 			b.publish(1)
 			time.Sleep(ackWait / 3 / messages)
 		}
-		// All have been renewed, those of the first third of AckWait twice.
+		// All have been renewed, the first of them three times.
 		time.Sleep(ackWait / 6)
 		begun := time.Now()
 		b.restart(ackWait * 11 / 20)
