@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,8 +19,10 @@ import (
 
 // A cgroup is a control group of version 2 for one command, below that of this process.
 type cgroup struct {
+	own         string // the control group of this process
 	parent, dir string
 	fd          int
+	proven      bool // a process was started in one of these before
 	killer      int  // cgroup.kill, open: when it is needed there may be no descriptor left
 	leader      int  // 0 until it is started
 	adopting    bool // what was killed in it were children of this process, too, not just the leader
@@ -60,17 +63,10 @@ func newCgroup() (*cgroup, error) {
 		return nil, cgroupsFail(own, err)
 	}
 	h.Lock()
-	known := h.good == own
+	c.own, c.proven = own, h.good == own
 	h.Unlock()
-	if !known {
+	if !c.proven {
 		removeLeftovers(parent)
-		if err := c.probe(); err != nil {
-			c.discard()
-			return nil, cgroupsFail(own, err)
-		}
-		h.Lock()
-		h.good = own
-		h.Unlock()
 	}
 	return c, nil
 }
@@ -119,9 +115,58 @@ func (c *cgroup) open() (err error) {
 	return err
 }
 
+// start starts cmd in c. Where no process can be started in c, it discards c, remembers that
+// for a while, and returns why as broken: cmd is then as it was, and can be started without.
+//
+// Nothing else is started to find that out beforehand, because the host would get a SIGCHLD
+// that is of no command. The exception is a first command with an input: that may be an
+// exec.Cmd.StdinPipe, which os/exec closes where a start fails.
+func (c *cgroup) start(cmd *exec.Cmd) (broken, err error) {
+	if !c.proven && cmd.Stdin != nil {
+		if broken := c.probe(); broken != nil {
+			return c.giveUp(broken), nil
+		}
+	}
+	unstarted := *cmd // os/exec starts a Cmd only once
+	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, c.fd
+	if err = cmd.Start(); err == nil {
+		c.leader = cmd.Process.Pid
+		c.prove()
+		return nil, nil
+	}
+	// Is it the command, or c?
+	if failed := (*os.PathError)(nil); errors.As(err, &failed) && failed.Err != unix.ENOENT {
+		broken = c.probe()
+	}
+	if broken == nil {
+		c.discard()
+		return nil, err
+	}
+	broken = c.giveUp(broken)
+	if cmd.Stdin != nil {
+		return nil, err // the next command will do without; this one may have lost its input
+	}
+	*cmd = unstarted
+	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = false, 0
+	return broken, nil
+}
+
+// prove remembers that a process was started in c.
+func (c *cgroup) prove() {
+	h := &cgroupHome
+	h.Lock()
+	defer h.Unlock()
+	h.good = c.own
+}
+
+// giveUp discards c and remembers why.
+func (c *cgroup) giveUp(broken error) error {
+	c.discard()
+	return cgroupsFail(c.own, broken)
+}
+
 // probe finds out whether the system starts processes in c, by starting a program that
-// does not exist: where that is the only complaint, it does. Otherwise a failure to start
-// a command could not be told from a failure to use c.
+// does not exist: where that is the only complaint, it does.
 func (c *cgroup) probe() error {
 	_, err := syscall.ForkExec(c.dir+"/none", []string{"none"}, &syscall.ProcAttr{
 		Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: c.fd},

@@ -44,13 +44,6 @@ func cgroupsFail(own string, err error) error {
 	return err
 }
 
-// forget makes the next command do without a cgroup.
-func (c *cgroup) forget(err error) {
-	if own, oerr := ownCgroup(); oerr == nil {
-		_ = cgroupsFail(own, err)
-	}
-}
-
 // ownCgroup is the path of this process in the hierarchy.
 func ownCgroup() (string, error) {
 	b, err := os.ReadFile("/proc/self/cgroup")

@@ -28,8 +28,10 @@ func Start(ctx context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
 	}
 	switch want {
 	case Auto:
-		if t, err := startInCgroup(cmd); t != nil || err != nil {
-			return t, err
+		if !cmd.SysProcAttr.UseCgroupFD { // else the caller has a better one
+			if t, noCgroup, err := startInCgroup(cmd); noCgroup == nil {
+				return t, err
+			}
 		}
 		if procWorks() {
 			return startWithCookie(cmd)
@@ -46,11 +48,11 @@ func Start(ctx context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
 		if cmd.SysProcAttr.UseCgroupFD {
 			return nil, unavailable(want, unsupported("SysProcAttr.UseCgroupFD is set"))
 		}
-		c, err := newCgroup()
-		if err != nil {
-			return nil, unavailable(want, errors.Join(unsupported("no control group can be made"), err))
+		t, noCgroup, err := startInCgroup(cmd)
+		if noCgroup != nil {
+			return nil, unavailable(want, errors.Join(unsupported("no control group can be made"), noCgroup))
 		}
-		return startIn(cmd, c)
+		return t, err
 	case Helper:
 		return startWithHelper(ctx, cmd)
 	}
@@ -74,31 +76,16 @@ func startWithCookie(cmd *exec.Cmd) (Tree, error) {
 	return &linuxTree{leader: l, kind: Descendants, others: &descendants{leader: l, cookie: cookie, begun: begun}}, nil
 }
 
-// startInCgroup returns neither a tree nor an error where there are no cgroups to be had.
-func startInCgroup(cmd *exec.Cmd) (Tree, error) {
-	if cmd.SysProcAttr.UseCgroupFD {
-		return nil, nil // the caller has a better one
+// startInCgroup returns as noCgroup why there is none to be had; cmd can then be started without.
+func startInCgroup(cmd *exec.Cmd) (t Tree, noCgroup, err error) {
+	c, noCgroup := newCgroup()
+	if noCgroup != nil {
+		return nil, noCgroup, nil
 	}
-	c, err := newCgroup()
-	if err != nil {
-		return nil, nil
+	if noCgroup, err = c.start(cmd); noCgroup != nil || err != nil {
+		return nil, noCgroup, err
 	}
-	return startIn(cmd, c)
-}
-
-func startIn(cmd *exec.Cmd, c *cgroup) (Tree, error) {
-	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, c.fd
-	if err := cmd.Start(); err != nil {
-		// Is it the command, or can no process be started in c any more? Then the next
-		// command will do without; this one cannot be started twice.
-		if broken := c.probe(); broken != nil {
-			c.forget(broken)
-		}
-		c.discard()
-		return nil, err
-	}
-	c.leader = cmd.Process.Pid
-	return &linuxTree{leader: newLeader(cmd), kind: Cgroup, cgroup: c}, nil
+	return &linuxTree{leader: newLeader(cmd), kind: Cgroup, cgroup: c}, nil, nil
 }
 
 func (t *linuxTree) Contained() Kind {
