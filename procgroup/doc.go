@@ -87,11 +87,12 @@
 //     unless the machine is too busy to look: see WithActivity.
 //  8. The host process gets no subreaper flag, waits for no process but the command, and
 //     ignores and handles no signal. A command that waits costs no thread on Linux. What
-//     the command has made a child of the host, as clone does with CLONE_PARENT, belongs
-//     to its tree: it is killed and waited for with that, by its own process id, where the
-//     containment is Cgroup or Descendants. With Descendants so is a process that the host
-//     itself has put into the command's process group; and one that has left the group, and
-//     ended before it was seen there, cannot be told from the host's own, and stays a zombie.
+//     the command has made a child of the host, as clone does with CLONE_PARENT, or has
+//     left to it, where the host is process 1 or a subreaper, belongs to its tree: where
+//     the containment is Cgroup or Descendants, it is killed and waited for with that, by
+//     its own process id. With Descendants so is a process that the host itself has put
+//     into the command's process group; and one that has left the group, and ended before
+//     it was seen there, cannot be told from the host's own, and stays a zombie.
 //  9. When the call has returned there is no goroutine, descriptor, process or control
 //     group left of it. The exceptions are a reader, writer or callback of the caller's
 //     that does not return, and a process that the system does not kill: they keep a

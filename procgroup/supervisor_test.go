@@ -34,6 +34,7 @@ type report struct {
 	Threads   [2]int
 	Errors    []string
 	Leaked    string
+	Zombies   int
 
 	Unidentified []int
 	Contained    string
@@ -72,14 +73,10 @@ func runModeNonReaping(a []string) int {
 	begun := time.Now()
 	r, err := procgroup.Run(context.Background(), command("zombie"), procgroup.WithContainment(containments[a[0]]))
 	rep := reportOf(r, err, begun)
-	zombies := 0
 	for _, s := range processes() {
 		if s.ppid == os.Getpid() && s.dead() {
-			zombies++
+			rep.Zombies++
 		}
-	}
-	if zombies == 0 {
-		rep.Errors = append(rep.Errors, "there was no zombie, so this proves nothing")
 	}
 	return say(rep)
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // A process that is made with CLONE_PARENT is a child not of the one that made it but of
-// that one's parent: for what the command makes so, this process. It has to be reaped here,
+// that one's parent: for what the command makes so, this process. So is what has lost its
+// parent, where this process is a subreaper or process 1. It has to be reaped here,
 // and it alone, because the other children are the caller's. The control group tells them
 // apart, also when they have ended and it is removed. Without one they are known as other
 // members are: by the cookie, as long as they live, and by the group of the leader. So one
