@@ -98,5 +98,6 @@
 //     that does not return, and a process that the system does not kill: they keep a
 //     goroutine until they do. So does, with WithOrphans, a daemon that cannot be moved
 //     out of the control group of its command; and a process, whoever's, that takes longer than
-//     a look may to show its environment to it.
+//     a look may to show its environment to it. And a look for work that is under way at the
+//     end goes on until it is over, for a second or so on a busy machine.
 package procgroup

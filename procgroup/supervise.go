@@ -93,7 +93,7 @@ func (p *Process) left() (attrs []slog.Attr) {
 // end ends what is left of the tree, collects the output and makes the result.
 func (p *Process) end(stop *timeout.Error) {
 	begun := time.Now()
-	p.work.stop()
+	p.work.end()
 	r := &Result{Reason: reason(stop), Message: p.message(stop), LongestGap: p.out.LongestSilence(begun)}
 	// The caller's writers get what is left of the grace, even if the tree does not need it.
 	grace, impatient := p.killGrace, context.Background()
@@ -139,7 +139,7 @@ func (p *Process) end(stop *timeout.Error) {
 		p.viewing.Unlock()
 	}
 	p.settle(r, stop, err)
-	p.tree.Close()
+	p.work.thenClose(p.tree.Close)
 	r.Elapsed = time.Since(p.begun)
 	p.result = r
 }

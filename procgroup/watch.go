@@ -67,14 +67,46 @@ func startWatches(ctx context.Context, a Activity, meter func(io bool) proctree.
 	return all
 }
 
-// stop returns when no look is under way, and none will be.
-func (all watches) stop() {
+// end makes it over: no look begins, and one that is under way finds nothing any more. It does not
+// wait for that.
+func (all watches) end() {
 	for _, w := range all {
 		w.over.Store(true) // before its turn: a look that waits for its own has nothing to do then
+		w.timer.Stop()
+		w.probe.Close()
 	}
+}
+
+// wait returns when no look is under way, after end.
+func (all watches) wait() {
 	for _, w := range all {
-		w.stop()
+		release := w.take()
+		w.timer.Stop() // it may have been set meanwhile
+		release()
 	}
+}
+
+// stop is end, and waits.
+func (all watches) stop() {
+	all.end()
+	all.wait()
+}
+
+// thenClose calls fn when no look is under way, after end: at once, or on a goroutine of its own.
+func (all watches) thenClose(fn func()) {
+	for _, w := range all {
+		select {
+		case w.turn <- struct{}{}:
+			<-w.turn
+		default:
+			go func() {
+				all.wait()
+				fn()
+			}()
+			return
+		}
+	}
+	fn()
 }
 
 // take waits for the turn, and returns what ends it.
@@ -87,12 +119,6 @@ func (w *workWatch) start() {
 	defer w.take()()
 	w.timer = pulse.AfterFunc(w.cell.Clock(), w.untilNext(), w.onGrid)
 	w.probe = w.cell.Probe(w.step/2, w.look)
-}
-
-func (w *workWatch) stop() {
-	defer w.take()()
-	w.timer.Stop()
-	w.probe.Close()
 }
 
 func (w *workWatch) onGrid() {
@@ -120,7 +146,7 @@ func (w *workWatch) look() {
 		return // too short for a rate
 	}
 	used, ok := w.meter()
-	if !ok {
+	if !ok || w.over.Load() {
 		return // which decides nothing: the limit stays in doubt
 	}
 	defer w.probe.End()

@@ -261,3 +261,37 @@ func TestStartingProgramsIsNotWork(t *testing.T) {
 		}
 	}
 }
+
+// SPEC 6.11: a look that is under way holds nobody up, and what it finds counts no more. What it looks at is
+// closed after it.
+func TestLookUnderWayAtTheEnd(t *testing.T) {
+	const end = 50 * time.Minute // the first look begins after 30
+	for until, want := range map[time.Duration]time.Duration{2 * time.Hour: 2 * time.Hour, 0: end} {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			closed := make(chan time.Duration, 1)
+			_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+				w := startWatches(ctx, Activity{CPU: true, CPURate: DefaultCPURate}, func(bool) proctree.Meter {
+					return func() (proctree.Usage, bool) {
+						time.Sleep(until - time.Since(begun))
+						return proctree.Usage{CPU: time.Hour}, true
+					}
+				})
+				time.Sleep(end)
+				last := pulse.Of(ctx).Last()
+				w.end()
+				w.thenClose(func() { closed <- time.Since(begun) })
+				if took := time.Since(begun); took != end {
+					t.Errorf("a look until %v: %v", until, took)
+				}
+				if got := <-closed; got != want {
+					t.Errorf("a look until %v: closed after %v, want %v", until, got, want)
+				}
+				if now := pulse.Of(ctx).Last(); now != last {
+					t.Errorf("a look until %v: a beat after the end", until)
+				}
+				return nil
+			}, timeout.Config{Idle: 3 * time.Hour})
+		})
+	}
+}

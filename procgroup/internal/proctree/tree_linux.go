@@ -186,6 +186,12 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 	if !ended && t.cgroup != nil {
 		t.cgroup.kill()
 	}
+	if t.kind == Descendants && !t.leader.wait(context.Background(), time.Now().Add(promptly)) {
+		// It takes its time to die, in the kernel, which must not save those outside its group.
+		t.others.except = t.pid
+		t.others.sweep(deadline)
+		t.others.except = 0
+	}
 	ended = ended || t.leader.wait(context.Background(), deadline)
 
 	switch {
@@ -219,6 +225,10 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 	}
 	return survivors, unidentified
 }
+
+// promptly is how long what was killed takes to die, as a rule, also on a busy machine. Until then a sweep
+// would only have to look again.
+const promptly = 20 * time.Millisecond
 
 // awaitGroup waits until what was killed is gone. /proc is looked at only where there
 // still is somebody in the group.
