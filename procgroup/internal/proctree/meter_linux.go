@@ -204,7 +204,7 @@ func (m *meter) find() (members []proc, unread []procKey) {
 
 // maxTries is how often the bytes of the members are read again because one of them was waited for
 // meanwhile.
-const maxTries = 8
+const maxTries = 64
 
 // refresh reads the members again, without those that were waited for meanwhile. What a process has used
 // becomes its parent's when that waits for it, and must be counted neither twice nor never. So the
