@@ -21,14 +21,14 @@ const (
 	DefaultNetRate = 8 << 10
 )
 
-// Starting a program costs processor time and bytes. On Linux that is told by its page faults: with
-// some 30 small programs, from true(1) to curl(1) and ssh(1), each came with 9 to 16 µs and 6 to 170 bytes
-// of starting, on a busy machine with up to 30 µs, and with Python, the worst, 26 µs and 700 bytes.
-// So this much is taken off for each fault.
+// Starting a program costs processor time and bytes, in proportion to its page faults. Of 30 programs, from
+// true(1) to curl(1), ssh(1) and a compiler, the small ones took 9 to 18 µs and 6 to 170 bytes for each
+// fault, up to 30 µs on a busy machine, and Python 26 µs and 700 bytes. Linux counts the faults, of children
+// too, and so this much is taken off for each.
 //
-// But find -exec, make and configure scripts do hardly anything else, one program after the other. What
-// polls waits in between: so it uses far less, and is asleep at nearly every look. On a busy machine
-// only the latter tells them apart.
+// A tree that does nothing but start programs, one after the other, is at work all the same: find -exec,
+// make and configure scripts are such trees. A shell that polls waits in between. So it uses far less, and
+// is asleep at nearly every look; on a busy machine only the latter tells the two apart.
 const (
 	startingCPU = 50 * time.Microsecond
 	startingIO  = 1 << 10
@@ -70,15 +70,15 @@ type Activity struct {
 // On Linux, so are the bytes that TCP connections of the tree have received, and those sent
 // that were acknowledged, from NetRate on, whichever system call moves them: a download into
 // memory is work. Not seen are UDP, and so QUIC, MPTCP, connections in another network
-// namespace, connections that both begin and end between two looks, and what goes through
-// Unix sockets by recv(2) and send(2).
+// namespace, connections that both begin and end between two looks, descriptors of the tree
+// beyond the first 4096, and what goes through Unix sockets by recv(2) and send(2).
 //
-// Starting programs is not work: a shell that starts a small one five times a second, to see
-// whether a lock is free, is idle. On Linux, the page faults tell how much of the processor
-// time and of the bytes was for starting, and that much does not count, unless the tree does
-// hardly anything else, as find -exec, make and configure scripts do: it counts from 10 % of one
-// core and 4 MiB per second on, and where two looks in a row have seen a process run. On
-// Windows it always counts.
+// Starting programs is not work on Linux: a shell that starts a small one five times a second,
+// to see whether a lock is free, is idle. Page faults tell how much of the processor time and
+// of the bytes was for starting. That much counts only from 10 % of one core and 4 MiB per
+// second on, or where two looks in a row have seen a process run: find -exec, make and
+// configure scripts hardly do anything but start programs, and are at work. On Windows
+// starting counts.
 //
 // On Linux, processor time comes from the control group, where [Result.Contained] is
 // Cgroup, and bytes from the members, in /proc, and the group. With the other containments

@@ -12,16 +12,16 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/coalesce"
 )
 
-// The kernel counts the bytes of a process that go through read(2) and write(2), and not those of
-// recv(2) and send(2), which most network clients use. It counts them per TCP connection, though, and
-// sock_diag(7) shows these counters for all connections of this process's network namespace. Which of
-// them are a member's is what its descriptors say.
+// The kernel counts per process the bytes of read(2) and write(2), and not those of recv(2) and send(2),
+// which most network clients use. These it counts per TCP connection, and sock_diag(7) shows the counters
+// of all connections in the network namespace of the caller. The descriptors of a process tell which of
+// them it has open.
 //
-// Not seen are UDP, and so QUIC, Unix sockets, MPTCP, connections in another network namespace, those of
-// processes whose descriptors may not be read, and what a connection carried between the last look and
-// its end.
+// This does not see UDP, and so QUIC, MPTCP, Unix sockets, connections in another network namespace,
+// descriptors of another user's process, and what a connection carried between the last look and its end.
 
-// maxDescriptors is how many descriptors of all members one look follows, at a microsecond or two each.
+// maxDescriptors is how many descriptors of all members one look follows: that takes 36 ms on a busy
+// machine. To ask for the connections took 28 ms there, of 8000; looks at the same time share the answer.
 const maxDescriptors = 4096
 
 var dumps coalesce.Call[map[uint64]uint64]
