@@ -18,8 +18,9 @@ type commandRun struct {
 	*command.Command
 
 	// Under the cell's lock.
-	concluded bool  // final is set
+	concluded bool  // what follows is set
 	final     error // the outcome of the call
+	returned  bool  // it is that of the command, and not of a stop
 	told      bool
 }
 
@@ -42,7 +43,7 @@ func runCommand(ctx context.Context, c *command.Command, wait func(context.Conte
 			s.tool = c.Name
 		}
 		s.limits, s.limited = Config{Total: c.Total, Idle: c.Idle, Grace: c.Grace}, true
-		s.command = &commandRun{Command: c}
+		s.command, s.operation = &commandRun{Command: c}, OperationCommand
 	})))
 	return err
 }
@@ -76,22 +77,23 @@ func (e *execution) over() bool {
 	return e.returned && (e.command == nil || e.command.told)
 }
 
-// outcome is the error of an execution that has been decided, as far as it is known.
-func (e *execution) outcome() error {
+// outcome is the error of an execution that has been decided, as far as it is known, and whether
+// it is what the function returned.
+func (e *execution) outcome() (err error, returned bool) {
 	if c := e.command; c != nil {
 		e.cell.Lock()
 		defer e.cell.Unlock()
 		if c.concluded {
-			return c.final
+			return c.final, c.returned
 		}
 		if e.stop == nil {
-			return nil // until the exit code has been read
+			return nil, false // until the exit code has been read
 		}
 	}
 	if e.stop != nil {
-		return e.stop
+		return e.stop, false
 	}
-	return e.err
+	return e.err, e.normal
 }
 
 // concludeCommand ends the command and tells everybody what the call returns: out, where the
@@ -105,11 +107,12 @@ func (e *execution) concludeCommand(out *Error) error {
 		s = e.snapshot(nil)
 	}
 	left, final := e.command.Conclude(outcome)
+	stopped := out != nil && final == error(out)
+	s.State, s.Err, s.Returned = StateEnded, final, e.normal && !stopped
 	e.cell.Lock()
-	e.command.concluded, e.command.final = true, final
+	e.command.concluded, e.command.final, e.command.returned = true, final, s.Returned
 	e.cell.Unlock()
-	s.State, s.Err = StateEnded, final
-	if out != nil && final == error(out) {
+	if stopped {
 		e.logStop(out)
 	} else {
 		s.Stack = nil

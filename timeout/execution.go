@@ -40,6 +40,7 @@ type Execution struct {
 	abandoned   bool
 	borrowed    bool          // the total that is enforced is what was left of the caller's deadline
 	byHand      bool          // it was aborted by Abort
+	normal      bool          // the function has neither panicked nor called runtime.Goexit; it is set as err is
 	stalls      *stalls       // nil where there were none
 	warnedFor   time.Duration // the beat for whose gap NearIdle was called last, -1 for none
 	cancelledAt time.Duration // where the grace begins
@@ -181,9 +182,8 @@ func (e *execution) callerDone() {
 //go:noinline
 func (e *execution) main() {
 	// Deferred for Goexit, and directly, because recover works nowhere else.
-	normal := false
 	defer func() {
-		if !normal {
+		if !e.normal {
 			if v := recover(); v != nil {
 				e.panicked = e.newPanic(v)
 				e.err = e.panicked
@@ -197,7 +197,7 @@ func (e *execution) main() {
 		pprof.SetGoroutineLabels(e)
 	}
 	e.err = e.fn(e)
-	normal = true
+	e.normal = true
 }
 
 // settle records that the function has returned, and makes that the outcome unless

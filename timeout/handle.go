@@ -41,7 +41,7 @@ func (x *Execution) Snapshot() Snapshot {
 	// The outcome is complete when the context has been cancelled, a moment after it was
 	// decided.
 	if s.State >= StateStopping && e.inner.Err() != nil {
-		s.Err = e.outcome()
+		s.Err, s.Returned = e.outcome()
 	}
 	return s
 }

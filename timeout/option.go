@@ -20,6 +20,8 @@ type settings struct {
 	recovers bool
 	observe  bool        // and do not enforce
 	command  *commandRun // nil where it runs a function
+
+	operation Operation
 }
 
 type optionFunc func(*settings)

@@ -44,6 +44,7 @@ func (e *execution) finished(out *Error) {
 	switch {
 	case out == nil:
 		s = e.snapshot(e.err)
+		s.Returned = e.normal
 	case out.Abandoned:
 		s = e.snapshotOf(out, StateAbandoned)
 	default:
@@ -60,6 +61,7 @@ func (e *execution) returnedLate() {
 	<-n.reported
 	n.remove()
 	s := e.snapshot(e.err)
+	s.Returned = e.normal
 	e.call(hookReturned, &s)
 	if e.panicked != nil {
 		e.logAttrs(slog.LevelError, "abandoned tool panicked",

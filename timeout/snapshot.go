@@ -44,11 +44,12 @@ func (s State) String() string {
 // A Snapshot is the state of an execution when [Execution.Snapshot] or a hook is called; or,
 // in Exceeded, Abandoned and Finished, when the execution was stopped.
 type Snapshot struct {
-	ID     uint64 // see Execution.ID
-	Around uint64 // the ID of the execution around, 0 if there is none
-	Tool   string
-	State  State
-	Limits Config // as enforced: normalised, Total cut to the caller's deadline, Grace filled in
+	ID        uint64 // see Execution.ID
+	Around    uint64 // the ID of the enclosing execution, 0 if there is none
+	Tool      string
+	Operation Operation // see WithOperation
+	State     State
+	Limits    Config // as enforced: normalised, Total cut to the caller's deadline, Grace filled in
 
 	Start      time.Time     // on the execution's clock
 	Elapsed    time.Duration // since the start, to the function's return at most
@@ -70,6 +71,10 @@ type Snapshot struct {
 	// nil as long as there is none.
 	Err   error
 	Stack []byte // as in Error
+	// Returned says that Err is what the function returned. An *Error, a *PanicError or a
+	// *GoexitError in it is then that of another execution, such as one that the function ran;
+	// otherwise the outcome is this execution's own.
+	Returned bool
 }
 
 // LogValue returns everything but the stack as a group, rounded as that of an [*Error] is.
@@ -85,6 +90,9 @@ func (s Snapshot) LogValue() slog.Value {
 		slog.Duration("longest_gap", human.Duration(s.LongestGap)),
 		slog.Uint64("beats", s.Beats),
 		slog.Any("error", s.Err),
+	}
+	if s.Operation != OperationTool {
+		attrs = append(attrs, slog.String("operation", s.Operation.String()))
 	}
 	if s.Detail != nil {
 		attrs = append(attrs, slog.String("last", textOf(s.Detail)))
@@ -136,7 +144,8 @@ func (e *execution) complete(s *Snapshot) {
 	if around := e.around(); around != nil {
 		s.Around = around.identity().id
 	}
-	s.Tool, s.Limits, s.Start, s.Stalled = e.tool, e.limits, e.cell.Start(), e.stalls.sum().total
+	s.Tool, s.Operation, s.Limits = e.tool, e.operation, e.limits
+	s.Start, s.Stalled = e.cell.Start(), e.stalls.sum().total
 	_, s.Hold, s.Held = e.cell.Held(s.Elapsed)
 	if e.observing != nil {
 		s.ObserveOnly, s.Observed = true, e.observing.first

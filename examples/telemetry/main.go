@@ -138,7 +138,7 @@ func printMetrics(out io.Writer, from prometheus.Gatherer) error {
 		}
 	}
 	for line := range strings.Lines(text.String()) {
-		if strings.Contains(line, "_count{") || strings.Contains(line, "tool_running{") {
+		if strings.Contains(line, "_count{") || strings.Contains(line, "_running{") {
 			fmt.Fprint(out, line)
 		}
 	}

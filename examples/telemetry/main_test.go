@@ -47,10 +47,10 @@ func Example() {
 	// gen_ai_execute_tool_duration_seconds_count{error_type="idle_timeout",gen_ai_tool_name="stuck"} 1
 	// mcp_server_operation_duration_seconds_count{gen_ai_operation_name="execute_tool",gen_ai_tool_name="search",mcp_method_name="tools/call"} 1
 	// mcp_server_operation_duration_seconds_count{error_type="idle_timeout",gen_ai_operation_name="execute_tool",gen_ai_tool_name="stuck",mcp_method_name="tools/call"} 1
-	// tooldeadline_tool_longest_silence_seconds_count{gen_ai_tool_name="search"} 1
-	// tooldeadline_tool_longest_silence_seconds_count{error_type="idle_timeout",gen_ai_tool_name="stuck"} 1
-	// tooldeadline_tool_running{gen_ai_tool_name="search"} 0
-	// tooldeadline_tool_running{gen_ai_tool_name="stuck"} 0
+	// tooldeadline_execution_longest_silence_seconds_count{gen_ai_tool_name="search"} 1
+	// tooldeadline_execution_longest_silence_seconds_count{error_type="idle_timeout",gen_ai_tool_name="stuck"} 1
+	// tooldeadline_execution_running{gen_ai_tool_name="search"} 0
+	// tooldeadline_execution_running{gen_ai_tool_name="stuck"} 0
 }
 
 // One trace runs from the client to what the tool does, over HTTP as well, where the server's

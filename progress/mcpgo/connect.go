@@ -102,7 +102,8 @@ func try(ctx context.Context, c *client.Client, req mcp.InitializeRequest, limit
 }
 
 func phase[T any](ctx context.Context, name string, limit time.Duration, do func(context.Context) (T, error)) (T, error) {
-	value, err := timeout.Do(request.Outgoing(ctx), do, timeout.Config{Total: limit, Grace: phaseGrace}, timeout.WithName("connect"))
+	value, err := timeout.Do(ctx, do, timeout.Config{Total: limit, Grace: phaseGrace},
+		timeout.WithName("connect"), timeout.WithOperation(timeout.OperationRequest))
 	if stop, ok := err.(*timeout.Error); ok {
 		return value, asTimeout(&request.Error{Doing: "connecting: " + name, Stop: stop})
 	}

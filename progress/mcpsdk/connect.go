@@ -61,7 +61,7 @@ const cleanup = 20 * time.Second
 
 func try(ctx context.Context, c *mcp.Client, t mcp.Transport, o ConnectOptions) (*mcp.ClientSession, error) {
 	a := &attempt{transport: t, limits: request.Limits{Timeout: o.Timeout}}
-	session, err := timeout.Do(request.Outgoing(ctx), func(limited context.Context) (*mcp.ClientSession, error) {
+	session, err := timeout.Do(ctx, func(limited context.Context) (*mcp.ClientSession, error) {
 		a.ctx = limited
 		unhook := context.AfterFunc(limited, a.fail)
 		// What the SDK gets is not cancelled: the session outlives this, a server must not
@@ -76,7 +76,7 @@ func try(ctx context.Context, c *mcp.Client, t mcp.Transport, o ConnectOptions) 
 			_ = session.Close() // it came too late
 		}
 		return nil, err
-	}, timeout.Config{Idle: o.Timeout, Grace: cleanup}, timeout.WithName("connect"))
+	}, timeout.Config{Idle: o.Timeout, Grace: cleanup}, timeout.WithName("connect"), timeout.WithOperation(timeout.OperationRequest))
 	if stop, ok := err.(*timeout.Error); ok {
 		return nil, asRPC(&request.Error{Doing: "connecting: " + a.phase(), Stop: stop})
 	}

@@ -78,7 +78,7 @@ func Do[R any](ctx context.Context, c *Client, call Call, send func(ctx context.
 		}
 	}
 
-	value, err := timeout.Do(Outgoing(ctx), func(ctx context.Context) (R, error) {
+	value, err := timeout.Do(ctx, func(ctx context.Context) (R, error) {
 		if wait != nil {
 			wait.monitor.Store(heartbeat.FromContext(ctx))
 		}
@@ -87,7 +87,7 @@ func Do[R any](ctx context.Context, c *Client, call Call, send func(ctx context.
 			err = &returned{err}
 		}
 		return value, err
-	}, config, timeout.WithName(call.Method))
+	}, config, timeout.WithName(call.Method), timeout.WithOperation(timeout.OperationRequest))
 
 	var zero R
 	switch e := err.(type) {

@@ -36,6 +36,9 @@ type Call struct {
 	// Session is what the call came in on, any comparable value: see [FromContext]. A server
 	// with one connection may leave it nil.
 	Session any
+	// RequestID is the id of the request, and SessionID that of its session, both as text, for logs
+	// and traces. They may be empty: Do needs neither.
+	RequestID, SessionID string
 	// Token is the request's progress token, and Send sends a notification with it. Without a
 	// token, where it is nil, nothing is sent and Send is not needed.
 	Token any

@@ -56,21 +56,27 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}()
-	opts := make([]timeout.Option, 0, len(h.Options)+1)
-	opts = append(append(opts, timeout.WithName(r.Pattern)), h.Options...)
+	opts := make([]timeout.Option, 0, len(h.Options)+2)
+	opts = append(append(opts, timeout.WithName(r.Pattern), timeout.WithOperation(timeout.OperationHandler)), h.Options...)
 	ctx, forget := limitsOf(r.Context())
 	defer forget()
-	err := timeout.Run(ctx, func(ctx context.Context) (err error) {
+	pattern, err := timeout.Do(ctx, func(ctx context.Context) (pattern string, err error) {
 		rw.ctx = ctx
 		defer func() {
 			if late = ctx.Err() != nil; late && rw.replaceable() {
 				err = asError(recover()) // or the engine would raise it, and there would be no answer
 			}
 		}()
-		h.serve(ctx, rw, r)
-		return nil
+		return h.serve(ctx, rw, r), nil
 	}, opts...)
 	panicking = false
+
+	// A mux within has set the pattern of the copy, and middleware around, which names its spans
+	// and metrics after the route, has the original. It stays unknown where the handler was
+	// abandoned, and may still be setting it.
+	if pattern != "" {
+		r.Pattern = pattern
+	}
 
 	unused := rw.close()
 	stop, stopped := err.(*timeout.Error)
@@ -88,8 +94,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve calls the handler.
-func (h *Handler) serve(ctx context.Context, rw *writer, r *http.Request) {
+// serve calls the handler, and returns the pattern that the request has then.
+func (h *Handler) serve(ctx context.Context, rw *writer, r *http.Request) string {
 	defer context.AfterFunc(ctx, rw.interrupt)()
 	request, release := withRequest(ctx, r)
 	defer release()
@@ -99,6 +105,7 @@ func (h *Handler) serve(ctx context.Context, rw *writer, r *http.Request) {
 		defer context.AfterFunc(ctx, b.interrupt)()
 	}
 	h.Handler.ServeHTTP(rw.as(), request)
+	return request.Pattern
 }
 
 // asError is a panic of the handler, or nil where there was none.

@@ -1,89 +1,101 @@
-//go:build unix
-
 package oteltimeout_test
 
 import (
 	"context"
+	"errors"
 	"os/exec"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.opentelemetry.io/otel/codes"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/oteltimeout"
 )
 
-// SPEC 6.24: the span and the metrics of a command say what Wait returns, where all tools are
-// watched and where the command alone has the hooks.
-func TestCommands(t *testing.T) {
-	const idle = "No progress for 0.3s (idle timeout). Tool should call heartbeat() during long work."
-	within := func(limits timeout.Config) func(func(context.Context)) {
-		return func(run func(context.Context)) {
-			_ = timeout.Run(context.Background(), func(ctx context.Context) error { run(ctx); return nil }, limits) // without a name it has no span
+// A command is no tool: its span and its metrics are those of a program that another one calls.
+func TestCommandOutcomes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it needs a POSIX shell")
+	}
+	shell := func(line string) func(context.Context) error {
+		return func(context.Context) error { return exec.Command("sh", "-c", line).Run() }
+	}
+	for name, tc := range map[string]struct {
+		run   func(context.Context) error
+		class any
+		code  any
+	}{
+		"success":     {shell("exit 0"), nil, int64(0)},
+		"an error":    {shell("exit 3"), "command_error", int64(3)},
+		"a signal":    {shell("kill -9 $$"), "command_error", nil},
+		"not started": {func(context.Context) error { return exec.ErrNotFound }, "command_error", nil},
+		"aborted": {func(ctx context.Context) error {
+			timeout.FromContext(ctx).Abort(errors.New("enough"))
+			return exec.Command("sh", "-c", "exit 3").Run()
+		}, "aborted", nil},
+		"another's abort": {func(ctx context.Context) error {
+			return timeout.Run(ctx, func(ctx context.Context) error {
+				timeout.FromContext(ctx).Abort(nil)
+				return ctx.Err()
+			})
+		}, "command_error", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := watch(t)
+			_ = timeout.Run(t.Context(), tc.run, timeout.NoLimits(), timeout.WithName("sh"), timeout.WithOperation(timeout.OperationCommand))
+			checkCommand(t, c, tc.class, tc.code)
+		})
+	}
+}
+
+// A command that package procgroup runs is one.
+func TestCommand(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it needs sleep")
+	}
+	c := watch(t)
+	_, err := procgroup.Run(t.Context(), exec.Command("sleep", "60"), procgroup.WithOptions(timeout.WithName("sh")),
+		procgroup.WithLimits(timeout.Config{Idle: 200 * time.Millisecond, Grace: time.Second}))
+	if !errors.Is(err, timeout.ErrIdle) {
+		t.Fatal(err)
+	}
+	checkCommand(t, c, "idle_timeout", nil)
+}
+
+func checkCommand(t *testing.T, c *collector, class, code any) {
+	t.Helper()
+	span := c.only()
+	if span.Name != "sh" || span.SpanKind != trace.SpanKindClient {
+		t.Errorf("%q, %v", span.Name, span.SpanKind)
+	}
+	got := attributesOf(span.Attributes)
+	for _, key := range []string{"tooldeadline.limit.idle", "tooldeadline.beats", "tooldeadline.longest_silence"} {
+		delete(got, key)
+	}
+	want := map[string]any{"process.executable.name": "sh"}
+	measured := map[string]any{"process.executable.name": "sh"}
+	if class != nil {
+		want["error.type"], measured["error.type"] = class, class
+	}
+	if code != nil {
+		want["process.exit.code"] = code
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("attributes (-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"tooldeadline.command.duration", "tooldeadline.execution.longest_silence"} {
+		p := c.points(name)
+		if len(p) != 1 || p[0].Count != 1 {
+			t.Fatalf("%s: %v", name, p)
+		}
+		if diff := cmp.Diff(measured, p[0].Attributes); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	for _, tc := range []struct {
-		name, script string
-		run          func(func(context.Context)) // nil is with the background
-		class, text  string
-	}{
-		{"success", "exit 0", nil, "", ""},
-		{"exit 3", "exit 3", nil, "tool_error", "exit status 3"},
-		{"a foreign signal", "kill -9 $$", nil, "tool_error", "signal: killed"},
-		{"an enclosing idle limit", "sleep 60", within(timeout.Config{Idle: 300 * time.Millisecond}), "idle_timeout", idle},
-		{"an enclosing total", "sleep 60", within(timeout.Config{Total: 300 * time.Millisecond}), "total_timeout", "Tool exceeded wall-clock limit of 0.3s."},
-	} {
-		for _, watched := range []bool{true, false} {
-			name := tc.name + ", with hooks of its own"
-			if watched {
-				name = tc.name + ", watched"
-			}
-			t.Run(name, func(t *testing.T) {
-				options := []timeout.Option{timeout.WithName("build")}
-				c := collect(t)
-				if hooks, err := oteltimeout.Hooks(c.options...); err != nil {
-					t.Fatal(err)
-				} else if watched {
-					defer timeout.Watch(hooks)()
-				} else {
-					options = append(options, timeout.WithHooks(hooks))
-				}
-				var err error
-				run := func(ctx context.Context) {
-					_, err = procgroup.Run(ctx, exec.Command("sh", "-c", tc.script), procgroup.WithOptions(options...))
-				}
-				if tc.run == nil {
-					run(context.Background())
-				} else {
-					tc.run(run)
-				}
-				span := c.only()
-				status := sdktrace.Status{}
-				labels := map[string]any{"gen_ai.tool.name": "build"}
-				if tc.class != "" {
-					status = sdktrace.Status{Code: codes.Error, Description: tc.text}
-					labels["error.type"] = tc.class
-				}
-				if diff := cmp.Diff(status, span.Status); diff != "" || span.Name != "execute_tool build" {
-					t.Errorf("%q %s", span.Name, diff)
-				}
-				if class, _ := attributesOf(span.Attributes)["error.type"].(string); class != tc.class {
-					t.Errorf("error.type is %q, want %q", class, tc.class)
-				}
-				if (err == nil) != (tc.class == "") || err != nil && err.Error() != tc.text {
-					t.Errorf("Wait returns %v", err)
-				}
-				if all := c.points("gen_ai.execute_tool.duration"); len(all) != 1 || !cmp.Equal(labels, all[0].Attributes) {
-					t.Errorf("measured %+v, want %v", all, labels)
-				}
-				if all := c.points("tooldeadline.tool.running"); len(all) != 1 || all[0].Sum != 0 {
-					t.Errorf("running are %+v", all)
-				}
-			})
-		}
+	if p := c.points("gen_ai.execute_tool.duration"); p != nil {
+		t.Errorf("it is measured as a tool: %v", p)
 	}
 }

@@ -1,9 +1,12 @@
 package oteltimeout
 
 import (
+	"strings"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // Those of the conventions. The Go constants for them go with each version of the conventions
@@ -12,12 +15,21 @@ const (
 	operationName = attribute.Key("gen_ai.operation.name")
 	toolName      = attribute.Key("gen_ai.tool.name")
 	methodName    = attribute.Key("mcp.method.name")
+	requestID     = attribute.Key("jsonrpc.request.id")
+	sessionID     = attribute.Key("mcp.session.id")
 	errorType     = attribute.Key("error.type")
 
-	executeTool = "execute_tool"
-	toolsCall   = "tools/call"
-	toolError   = "tool_error"
-	other       = "_OTHER"
+	executableName  = attribute.Key("process.executable.name")
+	processExitCode = attribute.Key("process.exit.code")
+
+	requestMethod = attribute.Key("http.request.method")
+	route         = attribute.Key("http.route")
+
+	executeTool  = "execute_tool"
+	toolsCall    = "tools/call"
+	toolError    = "tool_error"
+	commandError = "command_error"
+	other        = "_OTHER"
 )
 
 // Ours.
@@ -42,10 +54,10 @@ var (
 
 const (
 	maxNames      = 500
-	maxNameLength = 128 // what MCP allows
+	maxNameLength = 128 // in bytes; it is what MCP allows for a tool
 )
 
-// names bounds how many names of tools are told apart.
+// names bounds how many names are told apart.
 type names struct {
 	mu    sync.Mutex
 	known map[string]struct{}
@@ -65,4 +77,38 @@ func (n *names) bounded(name string) string {
 	}
 	n.known[name] = struct{}{}
 	return name
+}
+
+// subject is what runs, as an attribute of metrics. The name of a handler is the pattern of its
+// route; it has none where it goes around a whole mux.
+func subject(operation timeout.Operation, name string) []attribute.KeyValue {
+	switch operation {
+	case timeout.OperationCommand:
+		return []attribute.KeyValue{executableName.String(name)}
+	case timeout.OperationHandler:
+		method, path, ok := strings.Cut(name, " ")
+		if !ok {
+			method, path = "", name
+		}
+		var attrs []attribute.KeyValue
+		if method != "" {
+			attrs = append(attrs, requestMethod.String(method))
+		}
+		if i := strings.IndexByte(path, '/'); i > 0 {
+			path = path[i:] // without the host
+		}
+		if path != "" {
+			attrs = append(attrs, route.String(path))
+		}
+		return attrs
+	}
+	return []attribute.KeyValue{toolName.String(name)}
+}
+
+// cut bounds the length of a name or an id.
+func cut(name string) string {
+	if len(name) <= maxNameLength {
+		return name
+	}
+	return strings.ToValidUTF8(name[:maxNameLength], "")
 }

@@ -3,6 +3,7 @@ package oteltimeout_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strconv"
 	"strings"
@@ -131,6 +132,12 @@ var limits = timeout.Config{Total: time.Minute, Idle: 10 * time.Second, Grace: 2
 func TestOutcomes(t *testing.T) {
 	boom := errors.New("boom")
 	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	step := func(fn func(context.Context) error) func(context.Context) error { // it has no name, and no span
+		return func(ctx context.Context) error {
+			return timeout.Run(ctx, fn, timeout.Config{Idle: time.Second, Grace: time.Second}, timeout.WithRecover())
+		}
+	}
+	const stepText = "No progress for 1s (idle timeout). Tool should call heartbeat() during long work."
 	for _, tc := range []struct {
 		name   string
 		tool   func(context.Context) error
@@ -154,6 +161,13 @@ func TestOutcomes(t *testing.T) {
 		{"panic after the limit", func(ctx context.Context) error { <-ctx.Done(); panic("boom") }, "idle_timeout", "No progress for 10s (idle timeout). Tool should call heartbeat() during long work.", 10, 10, []string{"tooldeadline.near_idle"}},
 		{"goexit", func(context.Context) error { runtime.Goexit(); return nil }, "goexit", "timeout: the function called runtime.Goexit", 0, 0, nil},
 		{"the tool's own", func(context.Context) error { return boom }, "tool_error", "boom", 0, 0, nil},
+		{"another's timeout", step(wait), "tool_error", stepText, 1, 1, nil},
+		{"another's timeout, wrapped", func(ctx context.Context) error { return fmt.Errorf("step: %w", step(wait)(ctx)) }, "tool_error", "step: " + stepText, 1, 1, nil},
+		{"another's panic", step(func(context.Context) error { panic("boom") }), "tool_error", "panic: boom", 0, 0, nil},
+		{"another's goexit", step(func(context.Context) error { runtime.Goexit(); return nil }), "tool_error", "timeout: the function called runtime.Goexit", 0, 0, nil},
+		{"another's abort, after the limit", func(ctx context.Context) error {
+			return timeout.Run(ctx, wait, timeout.NoLimits())
+		}, "idle_timeout", "No progress for 10s (idle timeout). Tool should call heartbeat() during long work.", 10, 10, []string{"tooldeadline.near_idle"}},
 		{"an error that panics", func(context.Context) error { return (*badError)(nil) }, "tool_error", "*oteltimeout_test.badError", 0, 0, nil},
 		{"abandoned", func(context.Context) error { time.Sleep(time.Hour); return nil }, "idle_timeout", "No progress for 10s (idle timeout). Tool should call heartbeat() during long work.", 12, 10, []string{"tooldeadline.near_idle", "tooldeadline.abandoned"}},
 	} {
@@ -202,21 +216,21 @@ func TestOutcomes(t *testing.T) {
 				if diff := cmp.Diff(one(tc.took, toolBuckets), c.points("gen_ai.execute_tool.duration")); diff != "" {
 					t.Errorf("duration (-want +got):\n%s", diff)
 				}
-				if diff := cmp.Diff(one(tc.silent, mcpBuckets), c.points("tooldeadline.tool.longest_silence")); diff != "" {
+				if diff := cmp.Diff(one(tc.silent, mcpBuckets), c.points("tooldeadline.execution.longest_silence")); diff != "" {
 					t.Errorf("silence (-want +got):\n%s", diff)
 				}
 				if n := c.points("mcp.server.operation.duration"); n != nil {
 					t.Errorf("no server has called: %v", n)
 				}
 				tool := map[string]any{"gen_ai.tool.name": "search"}
-				if diff := cmp.Diff([]point{{Attributes: tool}}, c.points("tooldeadline.tool.running")); diff != "" {
+				if diff := cmp.Diff([]point{{Attributes: tool}}, c.points("tooldeadline.execution.running")); diff != "" {
 					t.Errorf("running (-want +got):\n%s", diff)
 				}
 				var abandoned []point
 				if tc.name == "abandoned" {
 					abandoned = []point{{Attributes: tool, Sum: 1}}
 				}
-				if diff := cmp.Diff(abandoned, c.points("tooldeadline.tool.abandoned")); diff != "" {
+				if diff := cmp.Diff(abandoned, c.points("tooldeadline.execution.abandoned")); diff != "" {
 					t.Errorf("abandoned (-want +got):\n%s", diff)
 				}
 				time.Sleep(2 * time.Hour) // the abandoned one returns
@@ -243,6 +257,7 @@ func TestInstruments(t *testing.T) {
 			toolcall.Call{Tool: "scan"}, func(context.Context) (int, error) { time.Sleep(time.Second); return 0, nil })
 		_ = timeout.Run(t.Context(), func(context.Context) error { time.Sleep(time.Minute); return nil },
 			limits, timeout.WithName("scan"), timeout.WithObserveOnly())
+		_ = timeout.Run(t.Context(), func(context.Context) error { return nil }, timeout.WithName("git"), timeout.WithOperation(timeout.OperationCommand))
 		got := map[string]string{}
 		for name, m := range c.metrics() {
 			switch d := m.Data.(type) {
@@ -259,12 +274,13 @@ func TestInstruments(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(map[string]string{
-			"gen_ai.execute_tool.duration":      "histogram, s",
-			"mcp.server.operation.duration":     "histogram, s",
-			"tooldeadline.tool.longest_silence": "histogram, s",
-			"tooldeadline.tool.running":         "sum, {execution}",
-			"tooldeadline.tool.abandoned":       "counter, {execution}",
-			"tooldeadline.tool.would_stop":      "counter, {execution}",
+			"gen_ai.execute_tool.duration":           "histogram, s",
+			"mcp.server.operation.duration":          "histogram, s",
+			"tooldeadline.command.duration":          "histogram, s",
+			"tooldeadline.execution.longest_silence": "histogram, s",
+			"tooldeadline.execution.running":         "sum, {execution}",
+			"tooldeadline.execution.abandoned":       "counter, {execution}",
+			"tooldeadline.execution.would_stop":      "counter, {execution}",
 		}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -284,7 +300,7 @@ func TestWhileRunning(t *testing.T) {
 			return timeout.Run(ctx, func(ctx context.Context) error {
 				_, span := tracer.Start(ctx, "inner query")
 				span.End()
-				if n := c.points("tooldeadline.tool.running"); len(n) != 2 || n[0].Sum != 1 || n[1].Sum != 1 {
+				if n := c.points("tooldeadline.execution.running"); len(n) != 2 || n[0].Sum != 1 || n[1].Sum != 1 {
 					t.Errorf("running: %v", n)
 				}
 				return timeout.Run(ctx, func(ctx context.Context) error {
@@ -342,7 +358,7 @@ func TestObserveOnly(t *testing.T) {
 			t.Error(err)
 		}
 		want := []point{{Attributes: map[string]any{"gen_ai.tool.name": "search", "error.type": "idle_timeout"}, Sum: 1}}
-		if diff := cmp.Diff(want, c.points("tooldeadline.tool.would_stop")); diff != "" {
+		if diff := cmp.Diff(want, c.points("tooldeadline.execution.would_stop")); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
@@ -380,16 +396,22 @@ func TestServer(t *testing.T) {
 				if tc.ambient {
 					ctx, ambient = c.tracers.Tracer("test").Start(ctx, "POST /mcp")
 				}
-				_, _ = toolcall.Do(ctx, &toolcall.Server{Options: []timeout.Option{timeout.WithHooks(hooks)}},
-					toolcall.Call{Tool: "search", Meta: tc.meta},
+				_, _ = toolcall.Do(ctx, &toolcall.Server{Options: []timeout.Option{timeout.WithHooks(hooks), timeout.NoLimits()}},
+					toolcall.Call{Tool: "search", Meta: tc.meta, RequestID: "7", SessionID: "a session"},
 					func(context.Context) (int, error) { time.Sleep(time.Second); return 0, errors.New("boom") })
 
 				span := c.only()
 				if span.Name != "tools/call search" || span.SpanKind != trace.SpanKindServer {
 					t.Errorf("%q, %v", span.Name, span.SpanKind)
 				}
-				if got := attributesOf(span.Attributes)["mcp.method.name"]; got != "tools/call" {
-					t.Errorf("mcp.method.name is %v", got)
+				got := attributesOf(span.Attributes)
+				delete(got, "tooldeadline.beats")
+				if diff := cmp.Diff(map[string]any{
+					"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search", "mcp.method.name": "tools/call",
+					"jsonrpc.request.id": "7", "mcp.session.id": "a session", "error.type": "tool_error",
+					"tooldeadline.longest_silence": 1.0,
+				}, got); diff != "" {
+					t.Errorf("attributes (-want +got):\n%s", diff)
 				}
 				if tc.remote != span.Parent.IsRemote() || tc.remote && span.SpanContext.TraceID().String() != parent[3:35] {
 					t.Errorf("parent %v", span.Parent)
@@ -462,13 +484,60 @@ func TestCallWithinCall(t *testing.T) {
 				if measured != calls {
 					t.Errorf("%d calls measured, want %d", measured, calls)
 				}
-				for _, p := range c.points("tooldeadline.tool.running") {
+				for _, p := range c.points("tooldeadline.execution.running") {
 					if p.Sum != 0 {
 						t.Errorf("%v", p)
 					}
 				}
 			})
 		})
+	}
+}
+
+// A call that its handler's limits have stopped has failed by them, though those of the middleware
+// around, of which the span is, have not fired: they get a result that says it.
+func TestStopWithinCall(t *testing.T) {
+	wait := func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() }
+	for name, tc := range map[string]struct {
+		inner string
+		after func(error) error
+		want  any
+	}{
+		"the same call":              {"search", func(err error) error { return fmt.Errorf("result: %w", err) }, "idle_timeout"},
+		"the same call, another try": {"search", func(error) error { return nil }, nil},
+		"another call":               {"read", func(err error) error { return err }, "tool_error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := watch(t)
+				server := func(idle time.Duration) *toolcall.Server {
+					return &toolcall.Server{Policy: &timeout.Policy{Default: timeout.Config{Idle: idle, Grace: time.Second}}}
+				}
+				_, _ = toolcall.Do(t.Context(), server(time.Minute), toolcall.Call{Tool: "search"}, func(ctx context.Context) (int, error) {
+					n, err := toolcall.Do(ctx, server(time.Second), toolcall.Call{Tool: tc.inner}, wait)
+					return n, tc.after(err)
+				})
+				for _, s := range c.spans.GetSpans() {
+					if s.Name == "tools/call search" {
+						if got := attributesOf(s.Attributes)["error.type"]; got != tc.want {
+							t.Errorf("error.type is %v, want %v", got, tc.want)
+						}
+						return
+					}
+				}
+				t.Error("no span")
+			})
+		})
+	}
+}
+
+// A client chooses the ids of its requests.
+func TestLongRequestID(t *testing.T) {
+	c := watch(t)
+	_, _ = toolcall.Do(t.Context(), nil, toolcall.Call{Tool: "search", RequestID: strings.Repeat("7", 1<<20)},
+		func(context.Context) (int, error) { return 0, nil })
+	if got := attributesOf(c.only().Attributes)["jsonrpc.request.id"].(string); len(got) != 128 {
+		t.Errorf("an id of %d bytes", len(got))
 	}
 }
 
@@ -559,7 +628,7 @@ func TestStop(t *testing.T) {
 		if s := c.only(); s.Name != "execute_tool search" {
 			t.Error(s.Name)
 		}
-		if p := c.points("tooldeadline.tool.running"); len(p) != 1 || p[0].Sum != 0 {
+		if p := c.points("tooldeadline.execution.running"); len(p) != 1 || p[0].Sum != 0 {
 			t.Errorf("%v", p)
 		}
 	})
@@ -598,7 +667,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if got := len(c.spans.GetSpans()); got != n {
 		t.Errorf("%d spans, want %d", got, n)
 	}
-	if p := c.points("tooldeadline.tool.running"); len(p) != 1 || p[0].Sum != 0 {
+	if p := c.points("tooldeadline.execution.running"); len(p) != 1 || p[0].Sum != 0 {
 		t.Errorf("%v", p)
 	}
 	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {

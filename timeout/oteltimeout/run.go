@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"os/exec"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -12,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -20,12 +20,18 @@ import (
 // A run is an execution that is reported. It is the context with its span as well.
 type run struct {
 	context.Context
-	watcher *watcher
-	id      uint64
-	tool    string         // bounded
-	call    *toolcall.Call // nil where no server has received it
-	span    trace.Span
-	start   time.Time
+	watcher   *watcher
+	id        uint64
+	operation timeout.Operation
+	subject   []attribute.KeyValue // what runs, with bounded values; of metrics
+	call      *toolcall.Call       // nil where no server has received it
+	span      trace.Span           // of a handler, the one that is there already
+	start     time.Time
+
+	// Of the execution within that belongs to the same call: a typed handler has limits of its own,
+	// and the server's middleware around it others.
+	inner   atomic.Uint64          // its ID
+	stopped atomic.Pointer[string] // its error.type, where it did not end by itself
 }
 
 // A runKey is one watcher's: two that report to different providers know nothing of each other.
@@ -39,59 +45,89 @@ func (r *run) Value(key any) any {
 }
 
 // of returns the run of an execution, nil if it is not reported. The innermost one in ctx may
-// be that of an execution around.
+// be that of an enclosing execution.
 func (w *watcher) of(ctx context.Context, s *timeout.Snapshot) *run {
-	if r, _ := ctx.Value(runKey{w}).(*run); r != nil && r.id == s.ID {
+	if r := w.innermost(ctx); r != nil && r.id == s.ID {
 		return r
 	}
 	return nil
 }
 
-// begin is the hook Context: each has its Finished.
-func (w *watcher) begin(ctx context.Context, s timeout.Snapshot) context.Context {
-	if s.Tool == "" || request.IsOutgoing(ctx) {
-		return ctx
-	}
-	r := &run{watcher: w, id: s.ID, call: toolcall.Starting(ctx)}
-	if r.again(ctx, &s) {
-		return ctx
-	}
-	r.tool = w.names.bounded(s.Tool)
-	r.start = time.Now() // s.Start is on the execution's clock, which may be a test's
-	r.Context, r.span = w.startSpan(ctx, r, &s)
-	w.running.Add(r, 1, metric.WithAttributes(toolName.String(r.tool)))
+func (w *watcher) innermost(ctx context.Context) *run {
+	r, _ := ctx.Value(runKey{w}).(*run)
 	return r
 }
 
-// again reports whether the execution around is of the same call: a typed handler has limits of
-// its own, and those of the server's middleware around.
-func (r *run) again(ctx context.Context, s *timeout.Snapshot) bool {
-	around, _ := ctx.Value(runKey{r.watcher}).(*run)
-	return around != nil && around.id == s.Around && around.call != nil && r.call != nil &&
-		around.call.Session == r.call.Session && around.call.Tool == r.call.Tool
+// begin is the hook Context: each has its Finished.
+func (w *watcher) begin(ctx context.Context, s timeout.Snapshot) context.Context {
+	switch {
+	case s.Operation == timeout.OperationRequest:
+		return ctx
+	case s.Operation == timeout.OperationHandler: // one around a whole mux has no name
+	case s.Tool == "":
+		return ctx
+	}
+	r := &run{watcher: w, id: s.ID, operation: s.Operation}
+	if s.Operation == timeout.OperationTool {
+		r.call = toolcall.Starting(ctx)
+	}
+	if outer := w.innermost(ctx); outer != nil && outer.id == s.Around && outer.sameCall(r) {
+		outer.stopped.Store(nil) // of the one before, where the handler is called again
+		outer.inner.Store(s.ID)
+		return ctx
+	}
+	name := ""
+	if s.Tool != "" {
+		name = w.names.bounded(s.Tool)
+	}
+	r.subject = subject(s.Operation, name)
+	r.start = time.Now() // s.Start is on the execution's clock, which may be a test's
+	r.Context, r.span = w.startSpan(ctx, r, name, &s)
+	w.running.Add(r, 1, metric.WithAttributes(r.subject...))
+	return r
 }
 
-func (w *watcher) startSpan(ctx context.Context, r *run, s *timeout.Snapshot) (context.Context, trace.Span) {
-	name, kind := executeTool, trace.SpanKindInternal
-	attrs := []attribute.KeyValue{operationName.String(executeTool), toolName.String(cut(s.Tool))}
-	opts := []trace.SpanStartOption{trace.WithTimestamp(r.start)}
-	if r.call != nil {
-		name, kind = toolsCall, trace.SpanKindServer
-		attrs = append(attrs, methodName.String(toolsCall))
-		there := trace.SpanContextFromContext(ctx)
-		ctx = w.propagation().Extract(ctx, carrier(r.call.Meta))
-		if there.IsValid() && !there.Equal(trace.SpanContextFromContext(ctx)) {
-			opts = append(opts, trace.WithLinks(trace.Link{SpanContext: there}))
-		}
-	}
+func (r *run) sameCall(other *run) bool {
+	return r.call != nil && other.call != nil && r.call.Session == other.call.Session && r.call.Tool == other.call.Tool
+}
+
+func (w *watcher) startSpan(ctx context.Context, r *run, name string, s *timeout.Snapshot) (context.Context, trace.Span) {
+	var attrs []attribute.KeyValue
 	if s.Limits.Total > 0 {
 		attrs = append(attrs, limitTotal.Float64(s.Limits.Total.Seconds()))
 	}
 	if s.Limits.Idle > 0 {
 		attrs = append(attrs, limitIdle.Float64(s.Limits.Idle.Seconds()))
 	}
-	opts = append(opts, trace.WithSpanKind(kind), trace.WithAttributes(attrs...))
-	return w.tracer.Start(ctx, name+" "+r.tool, opts...)
+	kind := trace.SpanKindInternal
+	opts := []trace.SpanStartOption{trace.WithTimestamp(r.start)}
+	switch {
+	case r.operation == timeout.OperationHandler:
+		span := trace.SpanFromContext(ctx)
+		span.SetAttributes(attrs...)
+		return ctx, span
+	case r.operation == timeout.OperationCommand:
+		kind = trace.SpanKindClient
+		attrs = append(attrs, executableName.String(cut(s.Tool)))
+	case r.call != nil:
+		name, kind = toolsCall+" "+name, trace.SpanKindServer
+		attrs = append(attrs, operationName.String(executeTool), toolName.String(cut(s.Tool)), methodName.String(toolsCall))
+		if id := r.call.RequestID; id != "" {
+			attrs = append(attrs, requestID.String(cut(id)))
+		}
+		if id := r.call.SessionID; id != "" {
+			attrs = append(attrs, sessionID.String(cut(id)))
+		}
+		there := trace.SpanContextFromContext(ctx)
+		ctx = w.propagation().Extract(ctx, carrier(r.call.Meta))
+		if there.IsValid() && !there.Equal(trace.SpanContextFromContext(ctx)) {
+			opts = append(opts, trace.WithLinks(trace.Link{SpanContext: there}))
+		}
+	default:
+		name = executeTool + " " + name
+		attrs = append(attrs, operationName.String(executeTool), toolName.String(cut(s.Tool)))
+	}
+	return w.tracer.Start(ctx, name, append(opts, trace.WithSpanKind(kind), trace.WithAttributes(attrs...))...)
 }
 
 func (w *watcher) nearIdle(ctx context.Context, s timeout.Snapshot) {
@@ -110,42 +146,57 @@ func (w *watcher) stalled(ctx context.Context, s timeout.Snapshot) {
 // so when it ends.
 func (w *watcher) exceeded(ctx context.Context, s timeout.Snapshot) {
 	if r := w.of(ctx, &s); r != nil && s.ObserveOnly {
-		r.span.AddEvent(eventWouldStop, trace.WithAttributes(errorType.String(classOf(s.Err))))
+		r.span.AddEvent(eventWouldStop, trace.WithAttributes(errorType.String(stopClass(s.Err))))
 	}
 }
 
 func (w *watcher) abandoned(ctx context.Context, s timeout.Snapshot) {
 	if r := w.of(ctx, &s); r != nil {
 		r.span.AddEvent(eventAbandoned)
-		w.abandonedN.Add(ctx, 1, metric.WithAttributes(toolName.String(r.tool)))
+		w.abandonedN.Add(ctx, 1, metric.WithAttributes(r.subject...))
 	}
 }
 
 func (w *watcher) finished(ctx context.Context, s timeout.Snapshot) {
 	r := w.of(ctx, &s)
 	if r == nil {
+		if outer := w.innermost(ctx); outer != nil && outer.inner.Load() == s.ID && s.Err != nil && !s.Returned {
+			class, _ := outer.describe(&s)
+			outer.stopped.Store(&class)
+		}
 		return
 	}
 	end := time.Now()
-	w.running.Add(ctx, -1, metric.WithAttributes(toolName.String(r.tool)))
+	w.running.Add(ctx, -1, metric.WithAttributes(r.subject...))
 
 	if s.Observed != nil {
-		w.wouldStop.Add(ctx, 1, metric.WithAttributes(toolName.String(r.tool), errorType.String(classOf(s.Observed))))
+		class := errorType.String(stopClass(s.Observed))
+		w.wouldStop.Add(ctx, 1, metric.WithAttributes(append(r.subject[:len(r.subject):len(r.subject)], class)...))
 	}
-	attrs := make([]attribute.KeyValue, 0, 4)
-	attrs = append(attrs, toolName.String(r.tool))
+	attrs := append(make([]attribute.KeyValue, 0, len(r.subject)+3), r.subject...)
 	r.span.SetAttributes(beats.Int64(int64(s.Beats)), longestSilence.Float64(s.LongestGap.Seconds()))
 	if s.Err != nil {
-		class, text := describe(s.Err)
+		class, text := r.describe(&s)
 		attrs = append(attrs, errorType.String(class))
 		r.span.SetAttributes(errorType.String(class))
 		r.span.SetStatus(codes.Error, text)
 	}
-	r.span.End(trace.WithTimestamp(end))
+	if code, ok := exitCode(&s); ok && r.operation == timeout.OperationCommand {
+		r.span.SetAttributes(processExitCode.Int(code))
+	}
+	if r.operation != timeout.OperationHandler {
+		r.span.End(trace.WithTimestamp(end))
+	}
 
 	took := end.Sub(r.start).Seconds()
-	w.toolDuration.Record(ctx, took, metric.WithAttributes(attrs...))
 	w.silence.Record(ctx, s.LongestGap.Seconds(), metric.WithAttributes(attrs...))
+	switch r.operation {
+	case timeout.OperationHandler: // http.server.request.duration is the instrumentation's around it
+	case timeout.OperationCommand:
+		w.commandDuration.Record(ctx, took, metric.WithAttributes(attrs...))
+	default:
+		w.toolDuration.Record(ctx, took, metric.WithAttributes(attrs...))
+	}
 	if r.call != nil {
 		attrs = append(attrs, methodName.String(toolsCall), operationName.String(executeTool))
 		w.mcpDuration.Record(ctx, took, metric.WithAttributes(attrs...))
@@ -154,15 +205,32 @@ func (w *watcher) finished(ctx context.Context, s timeout.Snapshot) {
 
 // describe returns the error.type of an outcome, and its text. The methods of an error may panic,
 // as those of a nil pointer do.
-func describe(err error) (class, text string) {
-	class, text = toolError, fmt.Sprintf("%T", err)
+func (r *run) describe(s *timeout.Snapshot) (class, text string) {
+	class, text = r.ownError(), fmt.Sprintf("%T", s.Err)
 	defer func() { _ = recover() }()
-	class = classOf(err)
-	text = err.Error()
+	if !s.Returned {
+		class = stopClass(s.Err)
+	} else if stopped := r.stopped.Load(); stopped != nil {
+		class = *stopped
+	}
+	text = s.Err.Error()
 	return class, text
 }
 
-func classOf(err error) string {
+// ownError is the error.type where the function has returned an error. That may be, or wrap, the
+// timeout of another execution, whose span says so: this one was not stopped.
+func (r *run) ownError() string {
+	switch r.operation {
+	case timeout.OperationTool:
+		return toolError
+	case timeout.OperationCommand:
+		return commandError
+	}
+	return other
+}
+
+// stopClass is the error.type where the function has not returned by itself.
+func stopClass(err error) string {
 	var stop *timeout.Error
 	var panicked *timeout.PanicError
 	switch {
@@ -180,13 +248,19 @@ func classOf(err error) string {
 	case errors.Is(err, timeout.ErrGoexit):
 		return "goexit"
 	}
-	return toolError
+	return other
 }
 
-// cut bounds the length of a name.
-func cut(name string) string {
-	if len(name) <= maxNameLength {
-		return name
+// exitCode returns the exit code of a command, false where it has none: it was stopped, a signal
+// has ended it, or it was never started.
+func exitCode(s *timeout.Snapshot) (code int, ok bool) {
+	if s.Err == nil {
+		return 0, true
 	}
-	return strings.ToValidUTF8(name[:maxNameLength], "")
+	defer func() { _ = recover() }()
+	var exit *exec.ExitError
+	if s.Returned && errors.As(s.Err, &exit) && exit.ExitCode() >= 0 {
+		return exit.ExitCode(), true
+	}
+	return 0, false
 }

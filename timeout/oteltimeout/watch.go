@@ -9,8 +9,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-const scope = "github.com/tooldeadline/tooldeadline/timeout/oteltimeout"
-
 // Watch reports every tool of the process that begins from now on, until stop is called, see
 // [timeout.Watch]. Call it once. Global providers may be set before or after.
 //
@@ -28,7 +26,7 @@ func Watch(opts ...Option) (stop func(), err error) {
 // an execution once; two Hooks are reported to separately. The error is that of Watch.
 func Hooks(opts ...Option) (timeout.Hooks, error) {
 	w := &watcher{settings: newSettings(opts), names: names{known: make(map[string]struct{})}}
-	w.tracer = w.tracers.Tracer(scope)
+	w.tracer = w.tracers.Tracer(scope, trace.WithInstrumentationVersion(version()))
 	if err := w.instruments(); err != nil {
 		return timeout.Hooks{}, err
 	}
@@ -48,7 +46,7 @@ type watcher struct {
 	names  names
 	tracer trace.Tracer
 
-	toolDuration, mcpDuration, silence metric.Float64Histogram
+	toolDuration, mcpDuration, commandDuration, silence metric.Float64Histogram
 
 	running    metric.Int64UpDownCounter
 	abandonedN metric.Int64Counter
@@ -56,22 +54,25 @@ type watcher struct {
 }
 
 func (w *watcher) instruments() error {
-	m := w.meters.Meter(scope)
-	var err [6]error
+	m := w.meters.Meter(scope, metric.WithInstrumentationVersion(version()))
+	var err [7]error
 	w.toolDuration, err[0] = m.Float64Histogram("gen_ai.execute_tool.duration", metric.WithUnit("s"),
 		metric.WithDescription("The duration of a single tool execution."),
 		metric.WithExplicitBucketBoundaries(toolBuckets...))
 	w.mcpDuration, err[1] = m.Float64Histogram("mcp.server.operation.duration", metric.WithUnit("s"),
 		metric.WithDescription("The duration of an MCP request as the server sees it."),
 		metric.WithExplicitBucketBoundaries(mcpBuckets...))
-	w.silence, err[2] = m.Float64Histogram("tooldeadline.tool.longest_silence", metric.WithUnit("s"),
-		metric.WithDescription("The longest stretch without a heartbeat in a tool execution."),
+	w.silence, err[2] = m.Float64Histogram("tooldeadline.execution.longest_silence", metric.WithUnit("s"),
+		metric.WithDescription("The longest stretch without a heartbeat in an execution."),
 		metric.WithExplicitBucketBoundaries(mcpBuckets...))
-	w.running, err[3] = m.Int64UpDownCounter("tooldeadline.tool.running", metric.WithUnit("{execution}"),
-		metric.WithDescription("Tool executions that have begun and have no outcome yet."))
-	w.abandonedN, err[4] = m.Int64Counter("tooldeadline.tool.abandoned", metric.WithUnit("{execution}"),
-		metric.WithDescription("Tool executions whose function did not return when it was stopped."))
-	w.wouldStop, err[5] = m.Int64Counter("tooldeadline.tool.would_stop", metric.WithUnit("{execution}"),
-		metric.WithDescription("Tool executions that a limit would have stopped, were it not only observed."))
+	w.running, err[3] = m.Int64UpDownCounter("tooldeadline.execution.running", metric.WithUnit("{execution}"),
+		metric.WithDescription("Executions that have begun and have no outcome yet."))
+	w.abandonedN, err[4] = m.Int64Counter("tooldeadline.execution.abandoned", metric.WithUnit("{execution}"),
+		metric.WithDescription("Executions whose function did not return when it was stopped."))
+	w.commandDuration, err[5] = m.Float64Histogram("tooldeadline.command.duration", metric.WithUnit("s"),
+		metric.WithDescription("The duration of a command."),
+		metric.WithExplicitBucketBoundaries(mcpBuckets...))
+	w.wouldStop, err[6] = m.Int64Counter("tooldeadline.execution.would_stop", metric.WithUnit("{execution}"),
+		metric.WithDescription("Executions that a limit would have stopped, were it not only observed."))
 	return errors.Join(err[:]...)
 }
