@@ -89,7 +89,7 @@ var errNoResult = errors.New("the tool has returned no result")
 
 // supervise runs one call of a tool.
 func (s *settings) supervise(ctx context.Context, calls *toolcall.Server, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
-	res, err := toolcall.Do(ctx, calls, newCall(req, answered), func(ctx context.Context) (mcp.Result, error) {
+	res, err := toolcall.Do(ctx, calls, newCall(ctx, req, answered), func(ctx context.Context) (mcp.Result, error) {
 		growStack()
 		res, err := next(ctx, method, req)
 		if r, ok := res.(*mcp.CallToolResult); ok && err == nil {
@@ -139,9 +139,10 @@ func whenAnswered(ctx context.Context) func(leave func()) {
 }
 
 // newCall is what is the same for Middleware and for Handler.
-func newCall(req *mcp.CallToolRequest, answered func(func())) toolcall.Call {
+func newCall(ctx context.Context, req *mcp.CallToolRequest, answered func(func())) toolcall.Call {
 	return toolcall.Call{
 		Tool: req.Params.Name, Session: req.Session, Token: exactToken(req.Params),
+		RequestID: requestID(ctx), SessionID: sessionID(req.Session),
 		Meta: req.Params.Meta, Arguments: req.Params.Arguments,
 		Answered: answered,
 		Send: func(ctx context.Context, n progress.Notification) error {

@@ -1,0 +1,59 @@
+package mcpsdk
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// requestID returns the id of the request that the SDK has made ctx for, as text; empty if it
+// cannot be found.
+//
+// The SDK has the id in the context, by a key that it does not export, for its connections over
+// Streamable HTTP: one asks the context of each message that it writes by that key. So the key is
+// learnt from such a connection. Rejected: the copy of the id in _meta that WrapTransport and
+// WrapHTTP could make, since servers on other transports have neither, and clients put the id
+// behind the params, where it is too late.
+func requestID(ctx context.Context) string {
+	for _, key := range requestKeys() {
+		if id, ok := ctx.Value(key).(jsonrpc.ID); ok && id.IsValid() {
+			return fmt.Sprint(id.Raw())
+		}
+	}
+	return ""
+}
+
+// sessionID is the id of the session that a call came in on, empty where the protocol knows none:
+// on stdio, and over stateless HTTP.
+func sessionID(session *mcp.ServerSession) string {
+	if session == nil { // a handler that is called without a server
+		return ""
+	}
+	return session.ID()
+}
+
+// requestKeys are the keys by which a connection asks a context, that of the id among them.
+var requestKeys = sync.OnceValue(func() []any {
+	asked := &inquiries{Context: context.Background()}
+	conn, err := new(mcp.StreamableServerTransport).Connect(context.Background())
+	if err != nil {
+		return nil
+	}
+	_ = conn.Write(asked, &jsonrpc.Request{Method: "notifications/none"}) // nobody is connected
+	_ = conn.Close()
+	return asked.keys
+})
+
+// inquiries is a context without values that keeps what it is asked for.
+type inquiries struct {
+	context.Context
+	keys []any
+}
+
+func (i *inquiries) Value(key any) any {
+	i.keys = append(i.keys, key)
+	return nil
+}
