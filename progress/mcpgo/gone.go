@@ -30,6 +30,7 @@ func (w *watch) observe(h *server.Hooks) {
 		return nil
 	})
 	h.AddBeforeCallTool(w.tokens.decoded)
+	h.AddBeforeCallTool(requestCalled)
 }
 
 // endKey is in the context of a request under [WrapHTTP] by which a client ends its session.

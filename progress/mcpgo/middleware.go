@@ -11,13 +11,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Install puts [Middleware] into s, and hooks for two things that a middleware of mcp-go
+// Install puts [Middleware] into s, and hooks for three things that a middleware of mcp-go
 // cannot know:
 //
 //   - over the SSE transport a call goes on when its client has gone; with Install it is
 //     aborted;
 //   - a progress token above 2^53 has lost its last digits by the time a middleware sees it;
-//     with Install it is echoed as it came.
+//     with Install it is echoed as it came;
+//   - the id of a request, which a trace has (see RequestID of [toolcall.Call]).
 //
 // It is all that a server needs:
 //
@@ -95,6 +96,7 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 	return func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if s.watch != nil {
 			var release func()
+			ctx = withRequestID(ctx, &request)
 			ctx, release = s.watch.untilGone(ctx)
 			defer release()
 		}
@@ -123,6 +125,7 @@ func (s *settings) supervise(ctx context.Context, request mcp.CallToolRequest, n
 	call := toolcall.Call{
 		Tool: request.Params.Name, Session: n.session, Token: token(request.Params.Meta), Send: n.send,
 		Arguments: request.Params.Arguments, Answered: n.answered(),
+		RequestID: requestIDOf(ctx, n.session), SessionID: sessionIDOf(n.session),
 	}
 	if request.Params.Meta != nil {
 		call.Meta = request.Params.Meta.AdditionalFields

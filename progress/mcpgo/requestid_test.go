@@ -1,0 +1,132 @@
+package mcpgo_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+type ids struct{ Request, Session string }
+
+// An identified server has a tool that notes which request and session it runs for, and what of
+// _meta it sees.
+type identified struct {
+	*server.MCPServer
+	mu   sync.Mutex
+	sent string // the id of the last call, as it stands in JSON
+	got  ids
+	own  string // mcp-go's id of the session
+	meta *mcp.Meta
+}
+
+func newIdentified(handler bool) *identified {
+	s := &identified{MCPServer: server.NewMCPServer("test", "1", server.WithToolCapabilities(false))}
+	tool := func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		call := toolcall.FromContext(ctx)
+		s.got, s.meta = ids{call.RequestID, call.SessionID}, r.Params.Meta
+		s.own = server.ClientSessionFromContext(ctx).SessionID()
+		return mcp.NewToolResultText("done"), nil
+	}
+	mcpgo.Install(s.MCPServer, policy)
+	s.GetHooks().AddOnRequestInitialization(func(_ context.Context, _, message any) error {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		raw, _ := message.(json.RawMessage)
+		if json.Unmarshal(raw, &m) == nil && m.Method == "tools/call" {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.sent = string(m.ID)
+		}
+		return nil
+	})
+	if handler {
+		tool = mcpgo.Handler(tool)
+	}
+	s.AddTool(mcp.NewTool("id"), tool)
+	return s
+}
+
+// A call has the id of its request as the client has sent it, and that of its session where the
+// protocol has sessions, with a Handler within too. The tool sees nothing of the way it took.
+func TestIDs(t *testing.T) {
+	session := map[string]bool{
+		"sse 2025": true, "sse 2026": true, "http 2025": true, "http 2025 event store": true, "wrapped 2025": true, "wrapped 2025 event store": true,
+	}
+	for _, handler := range []bool{false, true} {
+		name := "a tool"
+		if handler {
+			name = "a handler"
+		}
+		t.Run(name, func(t *testing.T) {
+			each(t, links, func(t *testing.T, l link) {
+				s := newIdentified(handler)
+				c := l.connect(t, s.MCPServer)
+				for _, meta := range []*mcp.Meta{nil, {AdditionalFields: map[string]any{"io.github.tooldeadline/requestID": "forged"}}} {
+					if _, err := c.CallTool(soon(t), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "id", Meta: meta}}); err != nil {
+						t.Fatal(err)
+					}
+					s.mu.Lock()
+					want := ids{Request: s.sent}
+					if session[l.name] {
+						want.Session = s.own
+					}
+					if diff := cmp.Diff(want, s.got); diff != "" || want.Request == "" || session[l.name] && want.Session == "" {
+						t.Errorf("%+v (-want +got):\n%s", want, diff)
+					}
+					if m := s.meta; !l.modern && meta == nil && m != nil || m != nil && m.AdditionalFields["io.github.tooldeadline/requestID"] != nil {
+						t.Errorf("the tool sees %+v", m)
+					}
+					s.mu.Unlock()
+				}
+			})
+		})
+	}
+}
+
+// The ids of a server that a tool runs in its process are its own.
+func TestIDsWithin(t *testing.T) {
+	within := newIdentified(false)
+	s := server.NewMCPServer("test", "1", server.WithToolCapabilities(false))
+	mcpgo.Install(s, policy)
+	var outer ids
+	s.AddTool(mcp.NewTool("outer"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		outer.Request = toolcall.FromContext(ctx).RequestID
+		c, err := client.NewInProcessClient(within.MCPServer)
+		if err != nil {
+			return nil, err
+		}
+		defer c.Close()
+		if err := c.Start(ctx); err != nil {
+			return nil, err
+		}
+		if _, err := c.Initialize(ctx, mcp.InitializeRequest{}); err != nil {
+			return nil, err
+		}
+		return c.CallTool(ctx, mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "id"}})
+	})
+	for _, l := range named("http 2025") {
+		c := l.connect(t, s)
+		for range 3 { // so that the ids differ
+			_ = c.Ping(soon(t))
+		}
+		if res, err := c.CallTool(soon(t), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "outer"}}); err != nil || res.IsError {
+			t.Fatal(res, err)
+		}
+	}
+	if diff := cmp.Diff(ids{Request: within.sent}, within.got); diff != "" || within.sent == outer.Request {
+		t.Errorf("outer %q (-want +got):\n%s", outer.Request, diff)
+	}
+}
