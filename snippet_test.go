@@ -55,9 +55,13 @@ var snippetModules = []snippetModule{
 		stubs: "var connection transport.Interface\n",
 	},
 	{
-		dir: "timeout/oteltimeout", pkgs: []string{"oteltimeout"},
-		imports: map[string]string{"oteltimeout": core + "timeout/oteltimeout"},
-		stubs:   "var params struct{ Meta map[string]any }\nfunc serve(context.Context) error { return nil }\n",
+		dir: "timeout/oteltimeout", pkgs: []string{"oteltimeout", "otelhttp"},
+		imports: map[string]string{
+			"httptimeout": core + "timeout/httptimeout",
+			"otelhttp":    "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
+			"oteltimeout": core + "timeout/oteltimeout",
+		},
+		stubs: "var params struct{ Meta map[string]any }\nvar mux http.ServeMux\nvar limits timeout.Config\nvar addr string\nfunc serve(context.Context) error { return nil }\n",
 	},
 	{
 		dir: "progress/task/jetstream", pkgs: []string{"taskjetstream"},

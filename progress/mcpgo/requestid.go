@@ -55,7 +55,7 @@ func withRequestID(ctx context.Context, r *mcp.CallToolRequest) context.Context 
 		return ctx
 	}
 	delete(r.Params.Meta.AdditionalFields, requestIDKey)
-	if own.bare {
+	if own.bare && len(r.Params.Meta.AdditionalFields) == 0 { // or another hook has put something there
 		r.Params.Meta = nil
 	}
 	return context.WithValue(ctx, requestIDInContext{}, own)

@@ -26,6 +26,9 @@
 //  5. The ResponseWriter is a [http.Flusher], [http.Hijacker] and [http.Pusher] exactly where
 //     that of the server is, has the methods of [http.ResponseController], and sends files as
 //     quickly: it is an [io.ReaderFrom].
+//  6. The pattern that a mux within sets on the request is set on the caller's when ServeHTTP
+//     returns, unless the handler was abandoned. Middleware around names its spans, logs and
+//     metrics after it.
 //
 // # Limits
 //

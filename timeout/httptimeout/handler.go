@@ -21,7 +21,8 @@ type Handler struct {
 	Handler http.Handler
 	// Options are those of the executions: their limits, a logger, hooks. Without a Config the
 	// limits are the process default. The name of an execution is the pattern of the request,
-	// such as "GET /export", unless timeout.WithName says another.
+	// such as "GET /export", unless timeout.WithName says another; around a whole mux there is
+	// none yet.
 	Options []timeout.Option
 	// RetryAfter is what the client is asked to wait for after a 503, rounded up to a second.
 	// 0 is DefaultRetryAfter; where it is negative, there is no such header.

@@ -51,18 +51,62 @@ func TestCommandOutcomes(t *testing.T) {
 	}
 }
 
-// A command that package procgroup runs is one.
+// SPEC 6.24: the span of a command that package procgroup runs has the outcome that its caller is
+// told.
 func TestCommand(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it needs a POSIX shell")
+	}
+	limits := timeout.Config{Idle: 300 * time.Millisecond, Grace: 5 * time.Second}
+	run := func(ctx context.Context, cmd *exec.Cmd, opts ...procgroup.Option) error {
+		_, err := procgroup.Run(ctx, cmd, append(opts, procgroup.WithOptions(timeout.WithName("sh")))...)
+		return err
+	}
+	for name, tc := range map[string]struct {
+		run         func(context.Context) error
+		class, code any
+	}{
+		"success":  {func(ctx context.Context) error { return run(ctx, exec.Command("true")) }, nil, int64(0)},
+		"an error": {func(ctx context.Context) error { return run(ctx, exec.Command("sh", "-c", "exit 3")) }, "command_error", int64(3)},
+		"a signal": {func(ctx context.Context) error { return run(ctx, exec.Command("sh", "-c", "kill -9 $$")) }, "command_error", nil},
+		"not found": {func(ctx context.Context) error {
+			return run(ctx, exec.Command("/no/such/program"))
+		}, "command_error", nil},
+		"its limit": {func(ctx context.Context) error {
+			return run(ctx, exec.Command("sleep", "60"), procgroup.WithLimits(limits))
+		}, "idle_timeout", nil},
+		"an enclosing limit": {func(ctx context.Context) error { // which has no name, and no span
+			return timeout.Run(ctx, func(ctx context.Context) error { return run(ctx, exec.Command("sleep", "60")) }, limits)
+		}, "idle_timeout", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := watch(t)
+			err := tc.run(t.Context())
+			if (err != nil) != (tc.class != nil) || errors.Is(err, timeout.ErrIdle) != (tc.class == "idle_timeout") {
+				t.Errorf("the caller is told %v", err)
+			}
+			checkCommand(t, c, tc.class, tc.code)
+		})
+	}
+}
+
+// A tool that returns the timeout of a command has returned an error.
+func TestCommandInTool(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("it needs sleep")
 	}
 	c := watch(t)
-	_, err := procgroup.Run(t.Context(), exec.Command("sleep", "60"), procgroup.WithOptions(timeout.WithName("sh")),
-		procgroup.WithLimits(timeout.Config{Idle: 200 * time.Millisecond, Grace: time.Second}))
-	if !errors.Is(err, timeout.ErrIdle) {
-		t.Fatal(err)
+	_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+		_, err := procgroup.Run(ctx, exec.Command("sleep", "60"), procgroup.WithLimits(timeout.Config{Idle: 300 * time.Millisecond}))
+		return err
+	}, timeout.WithName("build"), timeout.NoLimits())
+	got := map[string]any{}
+	for _, s := range c.spans.GetSpans() {
+		got[s.Name] = attributesOf(s.Attributes)["error.type"]
 	}
-	checkCommand(t, c, "idle_timeout", nil)
+	if diff := cmp.Diff(map[string]any{"sleep": "idle_timeout", "execute_tool build": "tool_error"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 func checkCommand(t *testing.T, c *collector, class, code any) {

@@ -1,7 +1,7 @@
-// Package oteltimeout reports tool executions to OpenTelemetry: a span and the metrics of each,
-// by the semantic conventions for generative AI and for MCP.
+// Package oteltimeout reports executions to OpenTelemetry: tools and commands as spans and metrics,
+// and what became of an HTTP request on the span that it has.
 //
-// One line watches all tools of the process, with the global providers:
+// One line watches all executions of the process, with the global providers:
 //
 //	stop, err := oteltimeout.Watch()
 //
@@ -11,34 +11,62 @@
 //	...
 //	mcpsdk.Install(server, policy, mcpsdk.WithOptions(timeout.WithHooks(hooks)))
 //
-// An execution is a tool's if it has a name, see [timeout.WithName]. The requests of a client
-// that package request or the adapters supervise are none, and are not reported.
+// An execution is reported as what it is, see [timeout.WithOperation]. A tool and a command need a
+// name, see [timeout.WithName]; the packages of this module give them one. The requests of a client,
+// as package request and the adapters send them, are not reported: the server has their span.
 //
 // # Spans
 //
-// The span of a tool has the name "execute_tool {tool}" and the kind INTERNAL. That of a
-// tools/call that a server of progress/mcpsdk, progress/mcpgo or progress/toolcall has received
-// is the server's, as the convention for MCP demands: its name is "tools/call {tool}" and its
-// kind SERVER. It goes on from the trace context in the request's _meta, and links what span
-// there was already, such as that of the HTTP request. It is in the function's context, so
-// what the tool begins is its child. A client puts its trace context there with [Inject].
+// The span of a tool has the name "execute_tool {tool}" and the kind INTERNAL.
 //
-//	gen_ai.operation.name         execute_tool
+// The span of a tools/call that a server of progress/mcpsdk, progress/mcpgo or progress/toolcall has
+// received is the server's, as the convention for MCP demands: its name is "tools/call {tool}" and its
+// kind SERVER. It continues the trace context in the request's _meta, and links the span that was
+// there already, such as that of the HTTP request. A client puts its trace context there with [Inject].
+//
+// The span of a command has the name of the program and the kind CLIENT, as the convention for
+// programs that call others demands.
+//
+// Each of these is in the function's context, so what the function begins is its child.
+//
+// A handler of package httptimeout gets no span of its own. The span of an HTTP request belongs to
+// the instrumentation of the server, such as otelhttp, and a second one beside it would say the same
+// again. What the limits know is written to the span that is there, so the instrumentation goes around
+// the limits. It also reads the trace context from the request's headers, which this package leaves
+// alone:
+//
+//	handler := otelhttp.NewHandler(httptimeout.New(mux, limits), "")
+//
+// The attributes:
+//
+//	gen_ai.operation.name         execute_tool, of tools
 //	gen_ai.tool.name              the tool
-//	mcp.method.name               tools/call, of a server's only
+//	mcp.method.name               tools/call, of a server's span
+//	jsonrpc.request.id            the id of the request, of a server's span
+//	mcp.session.id                the session, of a server's span, where the transport has sessions
+//	process.executable.name       the command
+//	process.exit.code             of a command that has ended by itself, and by no signal
 //	error.type                    how it failed, if it did:
 //	    idle_timeout              no heartbeat came for as long as the idle limit
 //	    total_timeout             the total limit, or the caller's deadline
 //	    aborted                   the caller has cancelled it
 //	    panic                     the function has panicked
 //	    goexit                    the function has called runtime.Goexit
-//	    tool_error                the function has returned an error of its own
+//	    tool_error                the tool has returned an error
+//	    command_error             the command has ended with a code other than 0 or by a signal,
+//	                              or could not be started
 //	tooldeadline.limit.total      the limits as enforced, in seconds; absent if there is none
 //	tooldeadline.limit.idle
 //	tooldeadline.beats            how many heartbeats there were
 //	tooldeadline.longest_silence  the longest stretch without one, in seconds
 //
-// The status of one that failed is Error, with the text of the error. The events of a span:
+// error.type is about the execution whose span it is. A tool that returns the timeout of a step or of
+// a command within has returned an error, and the step or the command has timed out.
+//
+// The status of an execution that failed is Error, with the text of the error. otelhttp sets the status
+// of a response that was sent, and none where the response was cut; error.type is there in both cases.
+//
+// The events of a span, an HTTP request's included:
 //
 //	tooldeadline.near_idle        80 % of the idle limit has passed without a heartbeat
 //	tooldeadline.stalled          the process was found to have been stopped
@@ -47,17 +75,23 @@
 //
 // # Metrics
 //
-//	gen_ai.execute_tool.duration       histogram, s
-//	mcp.server.operation.duration      histogram, s, of the calls that a server has received
-//	tooldeadline.tool.longest_silence  histogram, s: which idle limit would do
-//	tooldeadline.tool.running          up-down counter, {execution}
-//	tooldeadline.tool.abandoned        counter, {execution}
-//	tooldeadline.tool.would_stop       counter, {execution}: limits that are only observed
+//	gen_ai.execute_tool.duration            histogram, s, of tools
+//	mcp.server.operation.duration           histogram, s, of the calls that a server has received
+//	tooldeadline.command.duration           histogram, s, of commands
+//	tooldeadline.execution.longest_silence  histogram, s: which idle limit would do
+//	tooldeadline.execution.running          up-down counter, {execution}
+//	tooldeadline.execution.abandoned        counter, {execution}
+//	tooldeadline.execution.would_stop       counter, {execution}: limits that are only observed
 //
 // The first two have the names, the attributes and the buckets of the convention, which is not
-// stable yet. The attributes of all are gen_ai.tool.name and, but for running and abandoned,
-// error.type: in would_stop that of the first limit that fired. The second has mcp.method.name
-// and gen_ai.operation.name as well.
+// stable yet. http.server.request.duration is otelhttp's; it measures nothing where a response was cut,
+// for it takes that as a panic.
+//
+// The attributes say what runs: gen_ai.tool.name of a tool, process.executable.name of a command,
+// http.request.method and http.route of a handler. A handler around a whole mux has neither, since the
+// route is not known before the mux has found it; the span and the metric of otelhttp have it. But for
+// running and abandoned, error.type is an attribute too: in would_stop that of the first limit that
+// fired. The second metric has mcp.method.name and gen_ai.operation.name as well. The ids of requests and sessions are in no metric.
 //
 // A client can call tools that do not exist, by any name. So the first 500 names of at most
 // 128 bytes are told apart, and all further ones are "_OTHER" in metrics and in names of spans.
@@ -68,9 +102,12 @@
 //     running is counted off then. That holds after stop as well, and for those abandoned.
 //  2. The duration in the metrics is that of the span, to the nanosecond. The grace is part of it.
 //  3. A call is one span and one measurement, also where mcpsdk.Middleware and mcpsdk.Handler both
-//     supervise it.
-//  4. error.type is one of the values above, and the attributes of metrics have a bounded
-//     number of values, whatever clients send.
+//     supervise it. It has timed out where the limits of either have stopped it.
+//  4. error.type is one of the values above or _OTHER, and the attributes of metrics have a bounded
+//     number of values, whatever clients send. An attribute of a span that a client can choose has
+//     at most 128 bytes.
 //  5. Arguments, results and details of heartbeats are not reported. The text of an error is.
 //  6. No goroutine is started, and nothing is left behind when an execution has ended.
+//  7. The scope of spans and metrics has this package's path and the module's version, which is
+//     "(devel)" where the program was built from a directory.
 package oteltimeout

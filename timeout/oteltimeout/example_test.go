@@ -3,8 +3,11 @@ package oteltimeout_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"time"
 
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -14,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 	"github.com/tooldeadline/tooldeadline/timeout/oteltimeout"
 )
 
@@ -114,4 +118,39 @@ func ExampleWithTracerProvider() {
 	fmt.Println(len(spans.GetSpans()))
 	// Output:
 	// 1
+}
+
+// A server's instrumentation goes around the limits. Its span has the route and the status, and how
+// the handler was stopped.
+func ExampleWatch_http() {
+	spans := tracetest.NewInMemoryExporter()
+	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
+	stop, err := oteltimeout.Watch(oteltimeout.WithTracerProvider(tracers))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer stop()
+
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /export/{id}", func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done() // stuck
+	})
+	limits := timeout.Config{Idle: 50 * time.Millisecond}
+	handler := otelhttp.NewHandler(httptimeout.New(mux, limits), "", otelhttp.WithTracerProvider(tracers))
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/export/7", nil))
+
+	for _, s := range spans.GetSpans() {
+		fmt.Println(s.Name)
+		for _, a := range s.Attributes {
+			switch a.Key {
+			case "http.response.status_code", "error.type":
+				fmt.Println(a.Key, a.Value.Emit())
+			}
+		}
+	}
+	// Unordered output:
+	// GET /export/{id}
+	// error.type idle_timeout
+	// http.response.status_code 503
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Watch reports every tool of the process that begins from now on, until stop is called, see
+// Watch reports every execution of the process that begins from now on, until stop is called, see
 // [timeout.Watch]. Call it once. Global providers may be set before or after.
 //
 // The error is one of the meter provider's, which does not take an instrument. Then nothing is
