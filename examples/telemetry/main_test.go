@@ -78,8 +78,18 @@ func TestOneTraceOverHTTP(t *testing.T) {
 	if err != nil || res.IsError {
 		t.Fatalf("%v, %v", res, err)
 	}
+	sessionID := session.ID()
 	if err := session.Close(); err != nil {
 		t.Error(err)
+	}
+	for _, s := range spans.GetSpans() {
+		got := map[string]string{}
+		for _, a := range s.Attributes {
+			got[string(a.Key)] = a.Value.Emit()
+		}
+		if s.Name == "tools/call search" && (sessionID == "" || got["mcp.session.id"] != sessionID || got["jsonrpc.request.id"] == "") {
+			t.Errorf("session %q, attributes %v", sessionID, got)
+		}
 	}
 
 	ids, parents := map[trace.SpanID]string{}, map[string]string{}
