@@ -85,7 +85,7 @@ func TestOneTraceOverHTTP(t *testing.T) {
 	for _, s := range spans.GetSpans() {
 		got := map[string]string{}
 		for _, a := range s.Attributes {
-			got[string(a.Key)] = a.Value.Emit()
+			got[string(a.Key)] = a.Value.String()
 		}
 		if s.Name == "tools/call search" && (sessionID == "" || got["mcp.session.id"] != sessionID || got["jsonrpc.request.id"] == "") {
 			t.Errorf("session %q, attributes %v", sessionID, got)

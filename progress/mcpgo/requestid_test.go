@@ -120,7 +120,7 @@ func TestIDsWithin(t *testing.T) {
 	for _, l := range named("http 2025") {
 		c := l.connect(t, s)
 		for range 3 { // so that the ids differ
-			_ = c.Ping(soon(t))
+			_, _ = c.ListTools(soon(t), mcp.ListToolsRequest{})
 		}
 		if res, err := c.CallTool(soon(t), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "outer"}}); err != nil || res.IsError {
 			t.Fatal(res, err)

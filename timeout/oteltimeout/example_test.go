@@ -145,7 +145,7 @@ func ExampleWatch_http() {
 		for _, a := range s.Attributes {
 			switch a.Key {
 			case "http.response.status_code", "error.type":
-				fmt.Println(a.Key, a.Value.Emit())
+				fmt.Println(a.Key, a.Value.String())
 			}
 		}
 	}
