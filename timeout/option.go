@@ -18,10 +18,10 @@ type settings struct {
 	hooks    []Hooks
 	limited  bool // limits were given; otherwise the process default applies
 	recovers bool
-	observe  bool        // and do not enforce
-	command  *commandRun // nil where it runs a function
+	observe  bool // and do not enforce
 
-	operation Operation
+	operation Operation   // beside the others of a byte: an execution has no room to spare in its size class
+	command   *commandRun // nil where it runs a function
 }
 
 type optionFunc func(*settings)
