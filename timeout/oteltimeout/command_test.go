@@ -13,6 +13,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/oteltimeout"
 )
 
 // A command is no tool: its span and its metrics are those of a program that another one calls.
@@ -88,6 +89,24 @@ func TestCommand(t *testing.T) {
 			checkCommand(t, c, tc.class, tc.code)
 		})
 	}
+}
+
+// The hooks of one command make the span that watching all executions makes.
+func TestHooksOfACommand(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it needs a POSIX shell")
+	}
+	c := collect(t)
+	hooks, err := oteltimeout.Hooks(c.options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = procgroup.Run(t.Context(), exec.Command("sh", "-c", "exit 3"),
+		procgroup.WithOptions(timeout.WithName("sh"), timeout.WithHooks(hooks)))
+	if err == nil || err.Error() != "exit status 3" {
+		t.Errorf("the caller is told %v", err)
+	}
+	checkCommand(t, c, "command_error", int64(3))
 }
 
 // A tool that returns the timeout of a command has returned an error.
