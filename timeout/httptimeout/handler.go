@@ -53,7 +53,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if panicking {
 			rw.close()
 			if late {
-				rw.flush()
+				rw.cut()
 			}
 		}
 	}()
@@ -87,7 +87,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !stopped: // runtime.Goexit, after which net/http closes the connection too
 		panic(http.ErrAbortHandler)
 	case !unused:
-		rw.flush()
+		rw.cut()
 		panic(http.ErrAbortHandler)
 	default:
 		logPanic(r, stop.Err)

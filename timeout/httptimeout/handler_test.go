@@ -182,8 +182,35 @@ func TestUntouched(t *testing.T) {
 			w.Header().Set(http.TrailerPrefix+"More", "2")
 			w.Header().Set("Late", "lost")
 		},
-		"nothing": func(http.ResponseWriter, *http.Request) {},
-		"twice":   func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(103); w.WriteHeader(201) },
+		"nothing":     func(http.ResponseWriter, *http.Request) {},
+		"no bytes":    func(w http.ResponseWriter, _ *http.Request) { w.Write(nil); w.Header().Set("Late", "lost") },
+		"header late": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(202); w.Header().Set("Late", "lost") },
+		"2 KiB":       func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 2<<10)) },
+		"2 KiB, 1":    func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 2<<10)); w.Write(make([]byte, 1)) },
+		"3 KiB":       func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 3<<10)) },
+		"trailer alone": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Trailer", "Sum")
+			io.WriteString(w, "x")
+			w.Header().Set("Sum", "1")
+		},
+		"no body allowed": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(304)
+			if _, err := w.Write([]byte("x")); err != http.ErrBodyNotAllowed {
+				t.Error(err)
+			}
+		},
+		"too much": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "2")
+			io.WriteString(w, "12")
+			if _, err := io.WriteString(w, "3"); err != http.ErrContentLength {
+				t.Error(err)
+			}
+		},
+		"invalid status": func(w http.ResponseWriter, _ *http.Request) {
+			defer func() { fmt.Fprint(w, recover()) }()
+			w.WriteHeader(99)
+		},
+		"twice": func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(103); w.WriteHeader(201) },
 	}
 	for name, h := range handlers {
 		t.Run(name, func(t *testing.T) {

@@ -2,9 +2,14 @@ package httptimeout_test
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -121,5 +126,49 @@ func TestClientIsNeverLeftToGuess(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Guarantee 3, for clients to which the end of the connection is that of the response.
+func TestCutIsNoEnd(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		proto, encoding string
+		tls             bool
+	}{
+		"HTTP/1.0":            {"1.0", "", false},
+		"HTTP/1.0 over TLS":   {"1.0", "", true},
+		"without an encoding": {"1.1", "identity", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := httptest.NewUnstartedServer(httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if tt.encoding != "" {
+					w.Header().Set("Transfer-Encoding", tt.encoding)
+				}
+				io.WriteString(w, strings.Repeat("x", 3<<10))
+				<-r.Context().Done()
+			}), timeout.Config{Total: shortLimit}))
+			var conn net.Conn
+			var err error
+			if tt.tls {
+				s.StartTLS()
+				conn, err = tls.Dial("tcp", s.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+			} else {
+				s.Start()
+				conn, err = net.Dial("tcp", s.Listener.Addr().String())
+			}
+			defer s.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			conn.SetDeadline(time.Now().Add(3 * slack))
+			fmt.Fprintf(conn, "GET / HTTP/%s\r\nHost: x\r\n\r\n", tt.proto)
+			b, err := io.ReadAll(conn)
+			if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%d bytes, %v", len(b), err)
+			}
+		})
 	}
 }

@@ -379,14 +379,37 @@ func (w *writer) replaceable() bool {
 	return !w.out && !w.closed
 }
 
-// flush sends the part of a stopped handler's response that the server still has: a client that gets
-// nothing at all may send its request again, as Go's does, and the handler would run twice.
-func (w *writer) flush() {
+// cut ends a stopped handler's response, of which some is out. It sends the part that the server
+// still has: a client that gets nothing at all may send its request again, as Go's does, and the
+// handler would run twice. The server closes the connection then, or the stream.
+func (w *writer) cut() {
 	if w.hijacked {
 		return
 	}
 	_ = w.control.SetWriteDeadline(time.Now().Add(farewell))
 	_ = w.control.Flush()
+	if !w.endsByClosing() {
+		return
+	}
+	// Closing the connection would say that the response is complete; resetting it does not.
+	conn, _, err := w.control.Hijack()
+	if err != nil {
+		return
+	}
+	if c, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS, which would send a proper end
+		conn = c.NetConn()
+	}
+	if c, ok := conn.(interface{ SetLinger(sec int) error }); ok {
+		_ = c.SetLinger(0)
+	}
+	_ = conn.Close()
+}
+
+// endsByClosing reports whether the response has neither a length nor chunks, as one to
+// HTTP/1.0, which some proxies speak to their servers.
+func (w *writer) endsByClosing() bool {
+	identity := w.settled.Get("Transfer-Encoding") == "identity"
+	return w.settled.Get("Content-Length") == "" && (identity || !w.request.ProtoAtLeast(1, 1))
 }
 
 // finish completes the response when the handler has returned in time.
