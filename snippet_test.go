@@ -110,9 +110,10 @@ func compress(context.Context, string) ([]byte, error) { return nil, nil }
 	},
 	{
 		dir:     ".",
-		imports: map[string]string{"task": core + "progress/task"},
+		imports: map[string]string{"httptimeout": core + "timeout/httptimeout", "task": core + "progress/task"},
 		stubs: `
 var (
+	export    http.Handler
 	files     []string
 	requested time.Duration
 	transport struct{ HTTPClient *http.Client }

@@ -10,25 +10,43 @@
 // heartbeats, and so is what it beats through the request's context.
 //
 // [http.TimeoutHandler] has one limit that nothing renews, and holds the response back until
-// the handler has returned. Here it goes out as it is written.
+// the handler has returned. Here the response goes out as it is written. The page docs/http.md of the
+// repository compares the two, case by case.
 //
 // # Guarantees
 //
 //  1. The context of the request carries the heartbeat and is cancelled when a limit fires;
-//     its cause is the [*timeout.Error].
-//  2. From then on, what the handler does to its ResponseWriter fails with
-//     [http.ErrHandlerTimeout] and reaches no client. The ResponseWriter of the server is
-//     never used after ServeHTTP has returned, also where the handler goes on for ever.
-//  3. If no part of the response was out, the client gets 503 with a Retry-After. If some was,
-//     the connection is cut, so that nobody takes half a response for a whole one.
-//  4. A panic of the handler is one of ServeHTTP, with the same value where that is an error,
-//     such as [http.ErrAbortHandler].
-//  5. The ResponseWriter is a [http.Flusher], [http.Hijacker] and [http.Pusher] exactly where
+//     its cause is the [*timeout.Error]. A limit is the idle limit, the total, a deadline of the
+//     request's own context, or a limit of an enclosing execution. A request whose deadline has
+//     passed is answered without a call of the handler.
+//  2. The execution ends with a limit or with the handler, and not with the request. When the
+//     client goes, closes its sending half, or meets a read deadline of the server, the
+//     context is cancelled with the cause that the request's has, and the handler's answer is
+//     sent as it would be without limits. A handler that ignores this still has its limits.
+//  3. No client is left to guess. A response is out when the handler has flushed it, has written
+//     more than 2 KiB of it, has sent a file by ReadFrom, or has hijacked the connection. Until
+//     then it is held, as net/http does. 1xx responses do not count. A response to a request with an
+//     Expect header is out when it has begun. When a limit fires before the response is out, the client
+//     gets 503 with a Retry-After in its place. When one fires later, all that was written is sent,
+//     and the connection is cut, or the stream reset, so that nobody takes half a response
+//     for a whole one. A connection whose end would complete the response, as under
+//     HTTP/1.0, is reset.
+//  4. After a limit, what the handler does to its ResponseWriter fails with
+//     [http.ErrHandlerTimeout] and reaches no client; after an abort, the error says so. The
+//     ResponseWriter of the server is never used after ServeHTTP has returned, even where the
+//     handler goes on for ever.
+//  5. A panic of the handler is one of ServeHTTP, with the same value where that is an error,
+//     such as [http.ErrAbortHandler]. If the handler panics after a limit, and no part of the response
+//     was out, the client gets the 503 all the same, and the panic is written to the server's
+//     ErrorLog, as net/http does it.
+//  6. The ResponseWriter is a [http.Flusher], [http.Hijacker] and [http.Pusher] exactly where
 //     that of the server is, has the methods of [http.ResponseController], and sends files as
-//     quickly: it is an [io.ReaderFrom].
-//  6. The pattern that a mux within sets on the request is set on the caller's when ServeHTTP
-//     returns, unless the handler was abandoned. Middleware around names its spans, logs and
-//     metrics after it.
+//     quickly: it is an [io.ReaderFrom]. It always has the method of http.CloseNotifier.
+//  7. The temporary files of a multipart form are deleted when the handler has ended, even one that
+//     was abandoned.
+//  8. The pattern that a mux inside the handler sets on the request is set on the caller's request
+//     when ServeHTTP returns, unless the handler was abandoned. Enclosing middleware names its spans,
+//     logs and metrics after it.
 //
 // # Limits
 //
@@ -36,5 +54,8 @@
 // transfers on it are no heartbeats unless [heartbeat.Reader] and [heartbeat.Writer] make them
 // so. A handler that a slow client holds up in a Write is released when ServeHTTP has to return,
 // by a write deadline, which every ResponseWriter of net/http supports; one that does not holds
-// up ServeHTTP.
+// up ServeHTTP. What is left of a response that is cut has one second to be sent.
+//
+// A middleware that copies the request between New and the code that parses a multipart form hides
+// the form, and its files stay, as they do without this package.
 package httptimeout

@@ -27,9 +27,10 @@ type Handler struct {
 	// RetryAfter is what the client is asked to wait for after a 503, rounded up to a second.
 	// 0 is DefaultRetryAfter; where it is negative, there is no such header.
 	RetryAfter time.Duration
-	// Stopped writes the response of a handler that was stopped before any of its own was out.
-	// If it is nil, that is a 503 with the message of the error, and a Retry-After. w has the
-	// header as it was before the handler ran.
+	// Stopped writes the response of a handler that was stopped before its own was out. If it
+	// is nil, that is a 503 with a Retry-After and a text for people, such as "The request timed out:
+	// there was no progress for 30 s." w has the header as it was before the handler ran. Where the
+	// deadline of the request had passed before that, the Limit of err is 0.
 	Stopped func(w http.ResponseWriter, r *http.Request, err *timeout.Error)
 }
 
@@ -100,6 +101,7 @@ func (h *Handler) serve(ctx context.Context, rw *writer, r *http.Request) string
 	defer context.AfterFunc(ctx, rw.interrupt)()
 	request, release := withRequest(ctx, r)
 	defer release()
+	rw.told = request.Context()
 	if r.Body != nil && r.Body != http.NoBody {
 		b := &body{ReadCloser: r.Body, ctx: ctx, control: rw.control}
 		request.Body = b

@@ -79,7 +79,7 @@ func TestMistakesNameTheHandler(t *testing.T) {
 	}
 }
 
-// Guarantee 4, for a panic in the grace: the client gets the answer that was due where no part of the
+// Guarantee 5, for a panic in the grace: the client gets the answer that was due where no part of the
 // response was out, and the server's log has the panic.
 func TestPanicInTheGrace(t *testing.T) {
 	t.Parallel()

@@ -97,7 +97,7 @@ func TestRequestEndsForTheHandlerToAnswer(t *testing.T) {
 	}
 }
 
-// Guarantee 2, with the context of the request at each end, on both sides of the instant at which a
+// Guarantees 1 and 2, with the context of the request at each end, on both sides of the instant at which a
 // limit falls due. A deadline is a limit (SPEC 3.12), and so is one of an enclosing execution.
 func TestRequestContext(t *testing.T) {
 	t.Parallel()
@@ -184,13 +184,44 @@ func deadlineAfter(d time.Duration) func(context.Context) (context.Context, cont
 	return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
 }
 
+// A client that asks whether it shall send its body is not told to when it has been refused.
+func TestExpectContinue(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(http.ResponseWriter){
+		"nothing":     func(http.ResponseWriter) {},
+		"WriteHeader": func(w http.ResponseWriter) { w.WriteHeader(http.StatusRequestEntityTooLarge) },
+		"Write":       func(w http.ResponseWriter) { io.WriteString(w, "no") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				begin(w)
+				io.ReadAll(r.Body)
+			})
+			request := "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\nbody"
+			var continued [2]bool
+			for i, h := range []http.Handler{h, httptimeout.New(h, timeout.Default())} {
+				got := exchange(t, serve(t, h).Listener.Addr().String(), request, false)
+				continued[i] = strings.HasPrefix(got, "HTTP/1.1 100 Continue\r\n")
+			}
+			if continued[0] != continued[1] || continued[0] != (name == "nothing") {
+				t.Errorf("told to go on: %t without, %t with", continued[0], continued[1])
+			}
+		})
+	}
+}
+
 // A client that has gone is told of by the server's own errors, and never as a timeout.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	outcome, began := make(chan error, 1), make(chan struct{})
 	s := serve(t, httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(began)
+		gone := w.(interface{ CloseNotify() <-chan bool }).CloseNotify()
 		<-r.Context().Done()
+		if !<-gone {
+			t.Error("CloseNotify told of no end")
+		}
 		if cause := context.Cause(r.Context()); cause != context.Canceled {
 			t.Errorf("cause: %v", cause)
 		}
@@ -215,7 +246,7 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// What calls of a handler that may write no more return says why.
+// Guarantee 4: what calls of a handler that may write no more return says why.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	own := errors.New("by an operator")
@@ -255,7 +286,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The temporary files of a form go when the handler has ended, however it ends.
+// Guarantee 7: the temporary files of a form go when the handler has ended, however it ends.
 func TestMultipartFilesAreRemoved(t *testing.T) {
 	var form bytes.Buffer
 	m := multipart.NewWriter(&form)

@@ -35,9 +35,10 @@ import (
 type writer struct {
 	server  http.ResponseWriter
 	control *http.ResponseController
-	request *http.Request // the server's
-	header  http.Header   // the handler's
-	ctx     context.Context
+	request *http.Request   // the server's
+	header  http.Header     // the handler's
+	ctx     context.Context // the execution's
+	told    context.Context // the handler's, which also ends with the request's
 
 	mu       sync.Mutex  // held during every call of server's
 	status   int         // what the handler has given WriteHeader
@@ -160,6 +161,10 @@ func (w *writer) commit() error {
 	return err
 }
 
+// expected reports whether the client asks if it shall send its body. The server says so when the
+// body is read, unless it knows by then that the response has begun; so nothing is held.
+func (w *writer) expected() bool { return w.request.Header.Get("Expect") != "" }
+
 func (w *writer) copyHeader(from http.Header) {
 	to := w.server.Header()
 	maps.DeleteFunc(to, func(key string, _ []string) bool { _, ok := from[key]; return !ok })
@@ -181,6 +186,9 @@ func (w *writer) WriteHeader(status int) {
 			return w.pass(func() error { w.inform(status); return nil })
 		default:
 			w.settle(status)
+			if w.expected() {
+				return w.pass(w.commit)
+			}
 		}
 		return nil
 	})
@@ -229,10 +237,9 @@ func transfer[T []byte | string](w *writer, data T, send func(T) (int, error)) (
 }
 
 // holds reports whether so many more bytes can wait. What the server would refuse, it is to
-// refuse now; and it takes a response that has begun as a sign that a client which asked
-// whether to send its body need not.
+// refuse now.
 func (w *writer) holds(size int) bool {
-	if w.out || len(w.held)+size > hold || w.request.Header.Get("Expect") != "" {
+	if w.out || len(w.held)+size > hold || w.expected() {
 		return false
 	}
 	if w.status > 0 && w.status < 200 || w.status == http.StatusNoContent || w.status == http.StatusNotModified {
@@ -339,6 +346,14 @@ func (w *writer) EnableFullDuplex() error {
 // through is do for what always calls the server.
 func (w *writer) through(f func() error) error {
 	return w.do(func() error { return w.pass(f) })
+}
+
+// CloseNotify is how net/http told of a client that has gone before it had contexts. Frameworks
+// still ask for it, such as gin to stream, and panic where it is missing.
+func (w *writer) CloseNotify() <-chan bool {
+	gone := make(chan bool, 1)
+	context.AfterFunc(w.told, func() { gone <- true })
+	return gone
 }
 
 // interrupt ends a call that is under way when the handler is stopped, perhaps a write to a

@@ -1,0 +1,420 @@
+package httptimeout_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
+)
+
+// A site serves one handler under limits, for one case of the comparison.
+type site struct {
+	t    *testing.T
+	wrap func(http.Handler) http.Handler
+	log  *syncBuffer
+	told chan string // what the supervision tells of an abandoned handler
+}
+
+func (s site) serve(h http.HandlerFunc) *httptest.Server {
+	return s.serveWith(h, func(*httptest.Server) {})
+}
+
+func (s site) serveWith(h http.HandlerFunc, set func(*httptest.Server)) *httptest.Server {
+	server := httptest.NewUnstartedServer(s.wrap(h))
+	server.Config.ErrorLog = log.New(s.log, "", 0)
+	set(server)
+	if server.EnableHTTP2 {
+		server.StartTLS()
+	} else {
+		server.Start()
+	}
+	s.t.Cleanup(server.Close)
+	return server
+}
+
+// get is what the client of a GET request sees.
+func (s site) get(h http.HandlerFunc) string {
+	return s.send(s.serve(h), http.MethodGet, nil)
+}
+
+func (s site) send(server *httptest.Server, method string, body io.Reader) string {
+	ctx, cancel := context.WithTimeout(s.t.Context(), 3*slack)
+	defer cancel()
+	req, _ := http.NewRequestWithContext(ctx, method, server.URL, body)
+	return describe(server.Client().Do(req))
+}
+
+func describe(res *http.Response, err error) string {
+	if err != nil {
+		return "no response"
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	got := fmt.Sprint(res.StatusCode)
+	if res.StatusCode/100 == 2 {
+		got += fmt.Sprintf(", %d bytes", len(body))
+	}
+	if res.Header.Get("Retry-After") != "" {
+		got += ", Retry-After"
+	}
+	if err != nil {
+		got += ", cut"
+	}
+	return got
+}
+
+// by is a request by hand, of which more may be missing.
+func (s site) by(server *httptest.Server, request string, closeWrite bool) string {
+	got := exchange(s.t, server.Listener.Addr().String(), request, closeWrite)
+	return describe(http.ReadResponse(bufio.NewReader(strings.NewReader(got)), nil))
+}
+
+// within reports what happened first: the event, or a time that is long for it.
+func within(event <-chan string) string {
+	select {
+	case what := <-event:
+		return what
+	case <-time.After(2 * time.Second):
+		return "goes on"
+	}
+}
+
+// The table in docs/http.md: each case runs with a limit of 0.3 s, in http.TimeoutHandler and as the
+// idle limit of New.
+func TestComparisonWithTimeoutHandler(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/http.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, tt := range []struct {
+		name      string
+		run       func(s site) string
+		std, ours string
+	}{
+		{"returns in time", func(s site) string {
+			return s.get(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "fine") })
+		}, "200, 4 bytes", "200, 4 bytes"},
+		{"writes nothing, and hangs", func(s site) string {
+			return s.get(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		}, "503", "503, Retry-After"},
+		{"the same over HTTP/2", func(s site) string {
+			return s.send(s.serveWith(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+				func(s *httptest.Server) { s.EnableHTTP2 = true }), http.MethodGet, nil)
+		}, "503", "503, Retry-After"},
+		{"writes 4 bytes, and hangs", func(s site) string {
+			return s.get(func(w http.ResponseWriter, r *http.Request) {
+				io.WriteString(w, "half")
+				<-r.Context().Done()
+			})
+		}, "503", "503, Retry-After"},
+		{"writes 3 KiB, and hangs", func(s site) string {
+			return s.get(func(w http.ResponseWriter, r *http.Request) {
+				w.Write(make([]byte, 3<<10))
+				<-r.Context().Done()
+			})
+		}, "503", "200, 3072 bytes, cut"},
+		{"writes 4 bytes, flushes, and hangs", func(s site) string {
+			return s.get(func(w http.ResponseWriter, r *http.Request) {
+				io.WriteString(w, "half")
+				http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			})
+		}, "503", "200, 4 bytes, cut"},
+		{"streams for longer than the limit", func(s site) string {
+			return s.get(func(w http.ResponseWriter, _ *http.Request) {
+				for range 10 {
+					time.Sleep(shortLimit / 6)
+					io.WriteString(w, "x")
+					http.NewResponseController(w).Flush()
+				}
+			})
+		}, "503", "200, 10 bytes"},
+		{"sees its client before it returns", func(s site) string {
+			flushed := make(chan struct{})
+			server := s.serve(func(w http.ResponseWriter, r *http.Request) {
+				io.WriteString(w, "x")
+				if http.NewResponseController(w).Flush() != nil {
+					return
+				}
+				<-flushed
+			})
+			res, err := server.Client().Get(server.URL)
+			if err != nil {
+				return err.Error()
+			}
+			defer res.Body.Close()
+			defer close(flushed)
+			if res.ContentLength >= 0 {
+				return "no"
+			}
+			return "yes"
+		}, "no", "yes"},
+		{"reads an upload that takes longer than the limit", func(s site) string {
+			r, w := io.Pipe()
+			go func() {
+				for range 10 {
+					time.Sleep(shortLimit / 6)
+					io.WriteString(w, "x")
+				}
+				w.Close()
+			}()
+			return s.send(s.serve(func(w http.ResponseWriter, r *http.Request) {
+				b, _ := io.ReadAll(r.Body)
+				w.Write(b)
+			}), http.MethodPost, r)
+		}, "503", "200, 10 bytes"},
+		{"reads an upload that stalls: the response", func(s site) string {
+			server := s.serve(func(_ http.ResponseWriter, r *http.Request) { io.ReadAll(r.Body) })
+			response := make(chan string, 1)
+			go func() {
+				conn, err := net.Dial("tcp", server.Listener.Addr().String())
+				if err != nil {
+					response <- err.Error()
+					return
+				}
+				s.t.Cleanup(func() { conn.Close() })
+				io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1234")
+				response <- describe(http.ReadResponse(bufio.NewReader(conn), nil))
+			}()
+			return strings.Replace(within(response), "goes on", "none while the client waits", 1)
+		}, "none while the client waits", "503, Retry-After"},
+		{"reads an upload that stalls: its Read", func(s site) string {
+			read := make(chan string, 1)
+			server := s.serve(func(_ http.ResponseWriter, r *http.Request) {
+				_, err := io.ReadAll(r.Body)
+				read <- fmt.Sprint("ends, ", err)
+			})
+			conn, err := net.Dial("tcp", server.Listener.Addr().String())
+			if err != nil {
+				return err.Error()
+			}
+			s.t.Cleanup(func() { conn.Close() })
+			io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1234")
+			got := within(read)
+			if strings.HasPrefix(got, "ends") {
+				got = "ends with the limit"
+			}
+			return got
+		}, "goes on", "ends with the limit"},
+		{"writes 32 MiB to a client that takes nothing", func(s site) string {
+			wrote, big := make(chan string, 1), make([]byte, 32<<20)
+			server := s.serve(func(w http.ResponseWriter, _ *http.Request) {
+				if _, err := w.Write(big); err != nil {
+					wrote <- "the Write fails at the limit"
+				} else {
+					wrote <- "all of it is kept in memory"
+				}
+			})
+			conn, err := net.Dial("tcp", server.Listener.Addr().String())
+			if err != nil {
+				return err.Error()
+			}
+			s.t.Cleanup(func() { conn.Close() })
+			io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+			return within(wrote)
+		}, "all of it is kept in memory", "the Write fails at the limit"},
+		{"ignores its context for ever: who is told", func(s site) string {
+			ended := make(chan struct{})
+			s.get(func(http.ResponseWriter, *http.Request) {
+				defer close(ended)
+				time.Sleep(2 * time.Second)
+			})
+			<-ended
+			select {
+			case what := <-s.told:
+				return what
+			default:
+				return "nobody"
+			}
+		}, "nobody", "the hook `Abandoned`"},
+		{"panics after the limit", func(s site) string {
+			panicked := make(chan struct{})
+			got := s.get(func(_ http.ResponseWriter, r *http.Request) {
+				defer close(panicked)
+				<-r.Context().Done()
+				panic("oops")
+			})
+			<-panicked
+			if strings.Contains(s.log.String(), "oops") {
+				return got + ", logged"
+			}
+			return got
+		}, "503", "503, Retry-After, logged"},
+		{"panics in time", func(s site) string {
+			return s.get(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+		}, "no response", "no response"},
+		{"the client closes its half and waits", func(s site) string {
+			return s.by(s.serve(func(w http.ResponseWriter, r *http.Request) {
+				<-r.Context().Done()
+				io.WriteString(w, "fine")
+			}), "GET / HTTP/1.1\r\nHost: x\r\n\r\n", true)
+		}, "503", "200, 4 bytes"},
+		{"the server's ReadTimeout passes, and the handler answers 408", func(s site) string {
+			return s.by(s.serveWith(func(w http.ResponseWriter, r *http.Request) {
+				io.ReadAll(r.Body)
+				<-r.Context().Done()
+				w.WriteHeader(http.StatusRequestTimeout)
+			}, func(s *httptest.Server) { s.Config.ReadTimeout = shortLimit / 3 }), "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1", false)
+		}, "503", "408"},
+		{"sends 103, then 200", func(s site) string {
+			server := s.serve(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusEarlyHints)
+				w.WriteHeader(http.StatusOK)
+				io.WriteString(w, "fine")
+			})
+			got := ""
+			ctx := httptrace.WithClientTrace(s.t.Context(), &httptrace.ClientTrace{
+				Got1xxResponse: func(code int, _ textproto.MIMEHeader) error {
+					got += fmt.Sprint(code, ", then ")
+					return nil
+				},
+			})
+			req, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+			res, err := server.Client().Do(req)
+			got += describe(res, err)
+			if s.log.String() != "" {
+				got += ", and the log calls 200 superfluous"
+			}
+			return got
+		}, "103, then 200, 4 bytes, and the log calls 200 superfluous", "103, then 200, 4 bytes"},
+		{"hijacks its connection", func(s site) string {
+			return s.get(func(w http.ResponseWriter, _ *http.Request) {
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					http.Error(w, err.Error(), http.StatusNotImplemented)
+					return
+				}
+				defer conn.Close()
+				io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nmine")
+			})
+		}, "501", "200, 4 bytes"},
+		{"pushes over HTTP/2", func(s site) string {
+			can := ""
+			s.send(s.serveWith(func(w http.ResponseWriter, _ *http.Request) {
+				_, ok := w.(http.Pusher)
+				can = map[bool]string{true: "a Pusher", false: "not a Pusher"}[ok]
+			}, func(s *httptest.Server) { s.EnableHTTP2 = true; s.TLS = new(tls.Config) }), http.MethodGet, nil)
+			return can
+		}, "a Pusher", "a Pusher"},
+		{"sends a file", func(s site) string {
+			can := ""
+			s.get(func(w http.ResponseWriter, _ *http.Request) {
+				_, ok := w.(io.ReaderFrom)
+				can = map[bool]string{true: "an io.ReaderFrom: sendfile", false: "through memory"}[ok]
+			})
+			return can
+		}, "through memory", "an io.ReaderFrom: sendfile"},
+		{"uses its ResponseController", func(s site) string {
+			got := "all methods work"
+			s.get(func(w http.ResponseWriter, _ *http.Request) {
+				rc, t := http.NewResponseController(w), time.Now().Add(slack)
+				if errors.Join(rc.SetReadDeadline(t), rc.SetWriteDeadline(t), rc.EnableFullDuplex(), rc.Flush()) != nil {
+					got = "no method works"
+					for _, err := range []error{rc.SetReadDeadline(t), rc.SetWriteDeadline(t), rc.EnableFullDuplex(), rc.Flush()} {
+						if err == nil {
+							got = "some methods work"
+						}
+					}
+				}
+			})
+			return got
+		}, "no method works", "all methods work"},
+		{"parses a multipart form: its temporary files", func(s site) string {
+			var form bytes.Buffer
+			m := multipart.NewWriter(&form)
+			part, _ := m.CreateFormFile("file", "name")
+			part.Write(make([]byte, 1<<10))
+			m.Close()
+			name := ""
+			server := s.serve(func(_ http.ResponseWriter, r *http.Request) {
+				if err := r.ParseMultipartForm(0); err != nil {
+					s.t.Error(err)
+					return
+				}
+				file, err := r.MultipartForm.File["file"][0].Open()
+				if err != nil {
+					s.t.Error(err)
+					return
+				}
+				name = file.(*os.File).Name()
+				file.Close()
+			})
+			res, err := server.Client().Post(server.URL, m.FormDataContentType(), &form)
+			if err != nil {
+				return err.Error()
+			}
+			res.Body.Close()
+			server.Close()
+			if os.Remove(name) == nil {
+				return "stay"
+			}
+			return "are deleted"
+		}, "stay", "are deleted"},
+		{"calls WriteHeader twice: whose line is logged", func(s site) string {
+			s.get(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(200)
+				w.WriteHeader(200)
+			})
+			if strings.Contains(s.log.String(), "compare_test.go") {
+				return "the handler's"
+			}
+			return s.log.String()
+		}, "the handler's", "the handler's"},
+		{"its context's cause", func(s site) string {
+			cause := make(chan error, 1)
+			s.get(func(_ http.ResponseWriter, r *http.Request) {
+				<-r.Context().Done()
+				cause <- context.Cause(r.Context())
+			})
+			return fmt.Sprintf("`%T`", <-cause)
+		}, "`context.deadlineExceededError`", "`*timeout.Error`"},
+	} {
+		row := fmt.Sprintf("| %s | %s | %s |\n", tt.name, tt.std, tt.ours)
+		if rows++; !bytes.Contains(doc, []byte(row)) {
+			t.Errorf("docs/http.md has no row %s", row)
+		}
+		for _, of := range []struct {
+			name, want string
+			wrap       func(http.Handler) http.Handler
+		}{
+			{"TimeoutHandler", tt.std, func(h http.Handler) http.Handler { return http.TimeoutHandler(h, shortLimit, "") }},
+			{"New", tt.ours, nil},
+		} {
+			t.Run(tt.name+"/"+of.name, func(t *testing.T) {
+				t.Parallel()
+				s := site{t, of.wrap, new(syncBuffer), make(chan string, 1)}
+				if s.wrap == nil {
+					s.wrap = func(h http.Handler) http.Handler {
+						return httptimeout.New(h, timeout.Config{Idle: shortLimit, Grace: shortGrace}, timeout.WithHooks(timeout.Hooks{
+							Abandoned: func(context.Context, timeout.Snapshot) { s.told <- "the hook `Abandoned`" },
+						}))
+					}
+				}
+				if got := tt.run(s); got != of.want {
+					t.Errorf("%q, want %q", got, of.want)
+				}
+			})
+		}
+	}
+	if got := bytes.Count(doc[bytes.Index(doc, []byte("## Beside")):], []byte("\n| ")) - 1; got != rows {
+		t.Errorf("the table in docs/http.md has %d rows, and the test %d", got, rows)
+	}
+}
