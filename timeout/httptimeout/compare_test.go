@@ -24,6 +24,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
 
+const compareLimit = time.Second
+
 // A site serves one handler under limits, for one case of the comparison.
 type site struct {
 	t    *testing.T
@@ -91,12 +93,12 @@ func within(event <-chan string) string {
 	select {
 	case what := <-event:
 		return what
-	case <-time.After(2 * time.Second):
+	case <-time.After(slack / 2):
 		return "goes on"
 	}
 }
 
-// The table in docs/http.md: each case runs with a limit of 0.3 s, in http.TimeoutHandler and as the
+// The table in docs/http.md: each case runs with a limit of 1 s, in http.TimeoutHandler and as the
 // idle limit of New.
 func TestComparisonWithTimeoutHandler(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/http.md")
@@ -141,7 +143,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 		{"streams for longer than the limit", func(s site) string {
 			return s.get(func(w http.ResponseWriter, _ *http.Request) {
 				for range 10 {
-					time.Sleep(shortLimit / 6)
+					time.Sleep(compareLimit / 8)
 					io.WriteString(w, "x")
 					http.NewResponseController(w).Flush()
 				}
@@ -171,7 +173,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 			r, w := io.Pipe()
 			go func() {
 				for range 10 {
-					time.Sleep(shortLimit / 6)
+					time.Sleep(compareLimit / 8)
 					io.WriteString(w, "x")
 				}
 				w.Close()
@@ -235,7 +237,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 			ended := make(chan struct{})
 			s.get(func(http.ResponseWriter, *http.Request) {
 				defer close(ended)
-				time.Sleep(2 * time.Second)
+				time.Sleep(4 * compareLimit)
 			})
 			<-ended
 			select {
@@ -272,7 +274,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 				io.ReadAll(r.Body)
 				<-r.Context().Done()
 				w.WriteHeader(http.StatusRequestTimeout)
-			}, func(s *httptest.Server) { s.Config.ReadTimeout = shortLimit / 3 }), "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1", false)
+			}, func(s *httptest.Server) { s.Config.ReadTimeout = compareLimit / 3 }), "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1", false)
 		}, "503", "408"},
 		{"sends 103, then 200", func(s site) string {
 			server := s.serve(func(w http.ResponseWriter, _ *http.Request) {
@@ -395,7 +397,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 			name, want string
 			wrap       func(http.Handler) http.Handler
 		}{
-			{"TimeoutHandler", tt.std, func(h http.Handler) http.Handler { return http.TimeoutHandler(h, shortLimit, "") }},
+			{"TimeoutHandler", tt.std, func(h http.Handler) http.Handler { return http.TimeoutHandler(h, compareLimit, "") }},
 			{"New", tt.ours, nil},
 		} {
 			t.Run(tt.name+"/"+of.name, func(t *testing.T) {
@@ -403,7 +405,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 				s := site{t, of.wrap, new(syncBuffer), make(chan string, 1)}
 				if s.wrap == nil {
 					s.wrap = func(h http.Handler) http.Handler {
-						return httptimeout.New(h, timeout.Config{Idle: shortLimit, Grace: shortGrace}, timeout.WithHooks(timeout.Hooks{
+						return httptimeout.New(h, timeout.Config{Idle: compareLimit, Grace: shortGrace}, timeout.WithHooks(timeout.Hooks{
 							Abandoned: func(context.Context, timeout.Snapshot) { s.told <- "the hook `Abandoned`" },
 						}))
 					}
