@@ -16,6 +16,7 @@ import (
 	"net/textproto"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -273,7 +274,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 				io.ReadAll(r.Body)
 				<-r.Context().Done()
 				w.WriteHeader(http.StatusRequestTimeout)
-			}, func(s *httptest.Server) { s.Config.ReadTimeout = compareLimit / 3 }), "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1", false)
+			}, func(s *httptest.Server) { s.Config.ReadTimeout = compareLimit / 5 }), "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1", false)
 		}, "503", "408"},
 		{"sends 103, then 200", func(s site) string {
 			server := s.serve(func(w http.ResponseWriter, _ *http.Request) {
@@ -391,28 +392,28 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 		if rows++; !bytes.Contains(doc, []byte(row)) {
 			t.Errorf("docs/http.md has no row %s", row)
 		}
-		for _, of := range []struct {
-			name, want string
-			wrap       func(http.Handler) http.Handler
-		}{
-			{"TimeoutHandler", tt.std, func(h http.Handler) http.Handler { return http.TimeoutHandler(h, compareLimit, "") }},
-			{"New", tt.ours, nil},
-		} {
-			t.Run(tt.name+"/"+of.name, func(t *testing.T) {
-				t.Parallel()
-				s := site{t, of.wrap, new(syncBuffer), make(chan string, 1)}
-				if s.wrap == nil {
-					s.wrap = func(h http.Handler) http.Handler {
-						return httptimeout.New(h, timeout.Config{Idle: compareLimit, Grace: shortGrace}, timeout.WithHooks(timeout.Hooks{
-							Abandoned: func(context.Context, timeout.Snapshot) { s.told <- "the hook `Abandoned`" },
-						}))
-					}
-				}
-				if got := tt.run(s); got != of.want {
-					t.Errorf("%q, want %q", got, of.want)
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var both sync.WaitGroup
+			both.Go(func() {
+				s := site{t, func(h http.Handler) http.Handler { return http.TimeoutHandler(h, compareLimit, "") }, new(syncBuffer), make(chan string, 1)}
+				if got := tt.run(s); got != tt.std {
+					t.Errorf("TimeoutHandler: %q, want %q", got, tt.std)
 				}
 			})
-		}
+			both.Go(func() {
+				s := site{t, nil, new(syncBuffer), make(chan string, 1)}
+				s.wrap = func(h http.Handler) http.Handler {
+					return httptimeout.New(h, timeout.Config{Idle: compareLimit, Grace: shortGrace}, timeout.WithHooks(timeout.Hooks{
+						Abandoned: func(context.Context, timeout.Snapshot) { s.told <- "the hook `Abandoned`" },
+					}))
+				}
+				if got := tt.run(s); got != tt.ours {
+					t.Errorf("New: %q, want %q", got, tt.ours)
+				}
+			})
+			both.Wait()
+		})
 	}
 	if got := bytes.Count(doc[bytes.Index(doc, []byte("## Beside")):], []byte("\n| ")) - 1; got != rows {
 		t.Errorf("the table in docs/http.md has %d rows, and the test %d", got, rows)
