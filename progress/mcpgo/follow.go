@@ -28,8 +28,15 @@ import (
 //
 // Questions of the task are answered by the client's handlers, as those of a call are. When the
 // caller gives up, the task is cancelled at the server. The error of a task that failed is the
-// server's; of one that was cancelled it has the code -32603. A poll that fails is sent again, as
-// request.Backoff has it.
+// server's; of one that was cancelled it has the code -32603.
+//
+// A request for a task that is not answered is sent again, with longer waits in between, up to 10 s:
+// after any failure of the transport but its end, the loss of the session, a missing authorization
+// and an HTTP status from 400 on and below 500 (408, 425 and 429 excepted), and after a JSON-RPC
+// error with the code -32603, which is what a server answers whose store is away. It goes on for as
+// long as the server has said that it keeps the task or, where it has not said, for 10 min, and
+// then the error is that of the last request. The caller's context and [Limit] end it before. Any
+// other error ends the call at once, as of a task that is unknown. A tools/call is never sent again.
 //
 // Use what it returns in place of t, for one client, before Start. What t can do beyond
 // transport.Interface, the result can.
@@ -141,11 +148,14 @@ func (f *follower) SendRequest(ctx context.Context, r transport.JSONRPCRequest) 
 			}
 		}()
 	}
-	p := &poller{f: f, of: r, meta: taskMeta(params[metaKey])}
+	p := &poller{f: f, of: r, meta: taskMeta(params[metaKey]), poll: defaultPoll, began: time.Now()}
 	var view taskView
 	if id, ok := f.resumed(params["requestState"]); ok {
 		view.TaskID = id
-		if resp, err := p.send(ctx, "tasks/update", id, params["inputResponses"]); err != nil || resp.Error != nil {
+		if resp, err := p.ask(ctx, "tasks/update", id, params["inputResponses"]); err != nil || resp.Error != nil {
+			if err != nil {
+				p.cancel(ctx, id)
+			}
 			return p.ended(resp, err)
 		}
 	} else {
@@ -157,6 +167,7 @@ func (f *follower) SendRequest(ctx context.Context, r transport.JSONRPCRequest) 
 		if json.Unmarshal(resp.Result, &view) != nil || view.ResultType != "task" || view.TaskID == "" {
 			return resp, err
 		}
+		p.began = time.Now()
 	}
 	resp, err := p.follow(ctx, c, view)
 	if err != nil {

@@ -3,6 +3,7 @@ package mcpgo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/internal/outage"
 )
 
 // A taskView is what a client reads of a handle and of the answer of tasks/get.
@@ -22,6 +23,7 @@ type taskView struct {
 	StatusMessage string                     `json:"statusMessage"`
 	LastUpdatedAt string                     `json:"lastUpdatedAt"`
 	PollMs        float64                    `json:"pollIntervalMs"`
+	TTLMs         *float64                   `json:"ttlMs"`
 	InputRequests map[string]json.RawMessage `json:"inputRequests"`
 	Result        json.RawMessage            `json:"result"`
 	Error         *mcp.JSONRPCErrorDetails   `json:"error"`
@@ -40,6 +42,21 @@ type poller struct {
 	of   transport.JSONRPCRequest
 	meta json.RawMessage
 	sent int
+
+	began   time.Time // when the call was answered with the task, or its questions with the answers
+	poll    time.Duration
+	expires time.Time // until then the server keeps the task; zero is not known
+}
+
+// maxTTL is a century, in milliseconds.
+const maxTTL = 100 * 365 * 24 * 3600e3
+
+// heard keeps what the server wants of whoever asks about the task.
+func (p *poller) heard(v *taskView) {
+	p.poll = v.poll()
+	if p.expires = (time.Time{}); v.TTLMs != nil && *v.TTLMs < maxTTL { // else it is as good as unlimited
+		p.expires = p.began.Add(time.Duration(max(*v.TTLMs, 0) * float64(time.Millisecond)))
+	}
 }
 
 // follow waits for the end of a task, or for its questions, and returns what the call is to be
@@ -47,12 +64,11 @@ type poller struct {
 func (p *poller) follow(ctx context.Context, c *followed, view taskView) (*transport.JSONRPCResponse, error) {
 	id, news := view.TaskID, view
 	for {
-		if err := pause(ctx, view.poll()); err != nil {
+		p.heard(&view)
+		if err := pause(ctx, p.poll); err != nil {
 			return nil, err
 		}
-		resp, err := request.Retry(ctx, request.Backoff{}, func(error) bool { return ctx.Err() == nil }, func() (*transport.JSONRPCResponse, error) {
-			return p.send(ctx, methodProbe, id, nil)
-		})
+		resp, err := p.ask(ctx, methodProbe, id, nil)
 		if err != nil || resp.Error != nil {
 			return resp, err
 		}
@@ -107,6 +123,53 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// ask sends a request about a task until it is answered, for as long as the server keeps the task.
+func (p *poller) ask(ctx context.Context, method, id string, answers json.RawMessage) (*transport.JSONRPCResponse, error) {
+	var o outage.Outage
+	for {
+		resp, err := p.send(ctx, method, id, answers)
+		if ctx.Err() != nil || !lost(resp, err) {
+			return resp, err
+		}
+		wait, more := o.Next(max(p.poll, leastPoll), p.expires)
+		switch {
+		case !more && err != nil:
+			return nil, fmt.Errorf("the task %q: %w", id, err)
+		case !more:
+			return resp, nil
+		}
+		if err := pause(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lost reports whether a request was answered by nobody, or not yet.
+func lost(resp *transport.JSONRPCResponse, err error) bool {
+	if err == nil {
+		return resp.Error != nil && resp.Error.Code == mcp.INTERNAL_ERROR
+	}
+	if errors.Is(err, transport.ErrTransportClosed) || errors.Is(err, transport.ErrSessionTerminated) ||
+		errors.Is(err, transport.ErrAuthorizationRequired) || errors.Is(err, transport.ErrOAuthAuthorizationRequired) {
+		return false
+	}
+	switch status := statusOf(err); status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	default:
+		return status < 400 || status >= 500
+	}
+}
+
+// statusOf returns the HTTP status that a request was refused with, which mcp-go has in the text only,
+// and 0 where there was none.
+func statusOf(err error) (status int) {
+	if _, text, ok := strings.Cut(err.Error(), "request failed with status "); ok {
+		_, _ = fmt.Sscanf(text, "%d", &status)
+	}
+	return status
+}
+
 // send sends one request about a task.
 func (p *poller) send(ctx context.Context, method, id string, answers json.RawMessage) (*transport.JSONRPCResponse, error) {
 	params := map[string]json.RawMessage{metaKey: p.meta}
@@ -132,8 +195,8 @@ func (p *poller) send(ctx context.Context, method, id string, answers json.RawMe
 		JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(fmt.Sprintf("%v-%s-%d", p.of.ID.Value(), method, p.sent)),
 		Method: method, Params: params, Header: header,
 	})
-	if err == nil && resp == nil {
-		err = fmt.Errorf("mcpgo: no answer of %s", method)
+	if err == nil && (resp == nil || resp.Result == nil && resp.Error == nil) { // as of a gateway that answers in JSON
+		resp, err = nil, fmt.Errorf("mcpgo: no answer of %s", method)
 	}
 	return resp, err
 }
@@ -145,7 +208,7 @@ func (p *poller) cancel(ctx context.Context, id string) {
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, cancelWait)
 		defer cancel()
-		_, _ = q.send(ctx, "tasks/cancel", id, nil)
+		_, _ = q.ask(ctx, "tasks/cancel", id, nil)
 	}()
 }
 
