@@ -71,8 +71,8 @@ const (
 // by at most 1 s.
 //
 // Until the handle, run's context ends with ctx. From then on it does not, and ends by
-// tasks/cancel, with [ErrCancelled] as the cause, by [Tasks.Shutdown], and by
-// [Tasks.EndSession]; so hold nothing that ends with the request. [FromContext] returns the run.
+// tasks/cancel, with [ErrCancelled] as the cause, by [Tasks.Shutdown], by [Tasks.EndSession], and
+// with [ErrLost] where the store has taken the task from this process; so hold nothing that ends with the request. [FromContext] returns the run.
 // A ctx with a deadline before the soft limit stays as it is, and the call plain.
 //
 // The error is an [*Error] where the call does not go with what the client can take: a tool that

@@ -10,7 +10,7 @@ import (
 // tryWait bounds one attempt to store something, a large result included.
 const tryWait = time.Minute
 
-// try changes the record of the task. Where that is final, the error is ErrCancelled. It goes on
+// try changes the record of the task. Where that is final, the error is what has ended it. It goes on
 // when the run has ended, and is bounded instead, for a store that does not answer.
 func (r *Run) try(f func(*Record) bool) (Record, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), tryWait)
@@ -21,7 +21,7 @@ func (r *Run) try(f func(*Record) bool) (Record, error) {
 		return !final && f(record)
 	})
 	if final {
-		err = ErrCancelled
+		err = record.ended()
 	}
 	return record, err
 }
@@ -57,7 +57,7 @@ func (r *Run) complete(a Answer) {
 		}
 		if err == nil || wait.decided(err) || !wait.sleep(r.tasks.ctx) {
 			r.finalize()
-			if err != nil && !errors.Is(err, ErrCancelled) {
+			if err != nil && !isFinal(err) {
 				r.stopping() // nobody will learn of the end
 			}
 			return
@@ -104,8 +104,11 @@ func (b *backoff) reset() { b.tries = 0 }
 // decided reports whether another try would end as this one. A replicated store may not know yet
 // what it has stored.
 func (b *backoff) decided(err error) bool {
-	return errors.Is(err, ErrCancelled) || errors.Is(err, ErrUnknown) && b.tries > 3
+	return isFinal(err) || errors.Is(err, ErrUnknown) && b.tries > 3
 }
+
+// isFinal reports whether err says that somebody else has ended the task.
+func isFinal(err error) bool { return errors.Is(err, ErrCancelled) || errors.Is(err, ErrLost) }
 
 // sleep reports false where ctx has ended.
 func (b *backoff) sleep(ctx context.Context) bool {

@@ -137,7 +137,7 @@ func (r *Run) ask(questions map[string]json.RawMessage) (map[string]json.RawMess
 			case err != nil:
 				continue
 			case next.Status.Final():
-				return nil, ErrCancelled
+				return nil, next.ended()
 			}
 			record = next
 			wait.reset()

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -13,6 +14,25 @@ import (
 
 // ErrCancelled is why the context of a run ends whose client has cancelled the task.
 var ErrCancelled = errors.New("the task was cancelled")
+
+// ErrLost is why the context of a run ends whose task no longer belongs to this process, so that
+// nobody could fetch its result: the store has declared the process gone, as one does when the
+// lease of a replica that was suspended has ended (see [Record.Lost]), or has the task no more. The
+// cause says which, and errors.Is finds ErrLost in it. As any abort it has the exit code 130.
+var ErrLost = errors.New("the task was lost")
+
+var (
+	errDeclaredGone = fmt.Errorf("%w: the store has declared this process gone, as when it has not renewed its lease in time", ErrLost)
+	errRemoved      = fmt.Errorf("%w: the store has it no more", ErrLost)
+)
+
+// ended is why a run ends whose record is final.
+func (r *Record) ended() error {
+	if r.Status == Cancelled {
+		return ErrCancelled
+	}
+	return errDeclaredGone
+}
 
 // A Run is a call that runs under [Do] and may be, or become, a task or a continuation. A nil *Run
 // is a call that stays plain: its methods do what is right for that. All are safe for
@@ -205,8 +225,9 @@ func (r *Run) watch(ctx context.Context, record Record) {
 			r.cancel(ErrCancelled)
 		}
 		next, err := r.tasks.store.Wait(ctx, r.owner, r.id, record.Revision)
-		if wait.decided(err) { // nobody could fetch what it returns
-			break
+		if wait.decided(err) {
+			r.cancel(errRemoved)
+			return
 		}
 		if err != nil {
 			if r.isFinal() || !wait.sleep(ctx) {
@@ -227,7 +248,7 @@ func (r *Run) watch(ctx context.Context, record Record) {
 			notes <- record
 		}
 	}
-	r.cancel(ErrCancelled) // does nothing where the run has ended
+	r.cancel(record.ended()) // does nothing where the run has ended
 }
 
 // finalize lets nothing more be sent about the task.

@@ -419,7 +419,7 @@ func TestRecordGone(t *testing.T) {
 		time.Sleep(s)
 		gone.Store(true)
 		start := time.Now()
-		if err := <-stopped; !errors.Is(err, task.ErrCancelled) || time.Since(start) < 500*time.Millisecond || time.Since(start) > 10*s {
+		if err := <-stopped; !errors.Is(err, task.ErrLost) || errors.Is(err, task.ErrCancelled) || time.Since(start) < 500*time.Millisecond || time.Since(start) > 10*s {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		if err := tasks.Close(); err != nil {
@@ -589,6 +589,54 @@ func TestLost(t *testing.T) {
 			t.Error("it does not expire")
 		}
 	})
+}
+
+// SPEC 13.3: a tool whose process was declared gone is aborted, and told why; nobody has cancelled it.
+func TestDeclaredGone(t *testing.T) {
+	for _, question := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			m := new(task.Memory)
+			tasks := task.New(task.WithStore(m))
+			stopped := make(chan error, 1)
+			var r *task.Record
+			if question {
+				_, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: -1}, asking, func(v reply, err error) task.Answer {
+					if err != nil {
+						stopped <- err
+					}
+					return encodeAsking(v, err)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r = record
+			} else {
+				r = begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, func(ctx context.Context, _ map[string]json.RawMessage) (string, error) {
+					v, err := tool(timeout.Default(), lasting(time.Minute))(ctx, nil)
+					stopped <- err
+					return v, err
+				})
+			}
+			time.Sleep(s)
+			stored, err := m.Get(t.Context(), r.Owner, r.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := m.Update(t.Context(), stored.Lost(time.Now())); err != nil {
+				t.Fatal(err)
+			}
+			err = <-stopped
+			if !errors.Is(err, task.ErrLost) || errors.Is(err, task.ErrCancelled) || !strings.Contains(err.Error(), "declared this process gone") || timeout.ExitCode(err) != timeout.ExitAborted {
+				t.Errorf("%v, %d", err, timeout.ExitCode(err))
+			}
+			if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "failed" || got["statusMessage"] != "the process that ran the task is gone" {
+				t.Errorf("%v, %v", got, err)
+			}
+			if err := tasks.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // SPEC 11.7: a call whose handle is on its way when the tasks are shut down is waited for.

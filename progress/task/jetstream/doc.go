@@ -32,7 +32,7 @@
 // do: whether a tool is stuck is for its limits to judge. When the lease has expired, or [Store.Close]
 // has given it up, the other replicas make the unfinished tasks of that replica failed, whether somebody
 // asks for them or not. A replica that was only suspended learns of that when it wakes: its tools
-// are aborted, and what they return is dropped.
+// are aborted, with [task.ErrLost] as the cause, and what they return is dropped.
 //
 // # Outages
 //

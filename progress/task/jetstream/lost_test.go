@@ -102,7 +102,7 @@ func worker() error {
 	}
 	fmt.Println(record.ID)
 	err = <-stopped
-	fmt.Println("cancelled", errors.Is(err, task.ErrCancelled))
+	fmt.Println("lost", errors.Is(err, task.ErrLost), "cancelled", errors.Is(err, task.ErrCancelled))
 	io.Copy(io.Discard, os.Stdin)
 	return errors.Join(tasks.Close(), store.Close())
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // SPEC 13.3: a process that was suspended for longer than its lease finds its task failed; its tool
-// is aborted, and what that returns is dropped.
+// is aborted, with a cause that says so, and what that returns is dropped.
 func TestSuspended(t *testing.T) {
 	t.Parallel()
 	url := startServer(t, -1, t.TempDir()).ClientURL()
@@ -34,7 +34,7 @@ func TestSuspended(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	if line := p.line(t); line != "cancelled true" {
+	if line := p.line(t); line != "lost true cancelled false" {
 		t.Error(line)
 	}
 	p.stdin.Close()
