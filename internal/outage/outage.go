@@ -37,3 +37,6 @@ func (o *Outage) Next(poll time.Duration, expires time.Time) (wait time.Duration
 	o.wait = min(2*o.wait, max(poll, Longest))
 	return wait, true
 }
+
+// Begun reports whether a try has failed.
+func (o *Outage) Begun() bool { return !o.began.IsZero() }

@@ -15,10 +15,17 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// FollowTasks has c take tasks for its calls, with servers of protocol 2026-07-28: where a server
-// answers a tools/call with a task, CallTool asks for the task until that has ended, as often as
-// the server wants it to, and returns its result, as if the call had just taken longer. Questions
-// of the task go to the handlers of c. When the caller's context ends, the task is cancelled.
+// FollowTasks has c take tasks for its calls: where a server answers a tools/call with a task,
+// CallTool asks for the task until that has ended, as often as the server wants it to, and returns its
+// result, as if the call had just taken longer. Questions of the task go to the handlers of c. When the
+// caller's context ends, the task is cancelled.
+//
+// With protocol 2026-07-28 every call says that it may be answered with a task. With 2025-11-25 the
+// client has the say: a tool is called as a task if the server has the capability and lists the tool
+// with a taskSupport of "optional" or "required". Where c has not listed the tools, they are listed
+// before the first call. Other versions have no tasks. Which version is spoken depends on the server
+// too: one on [mcp.NewStreamableHTTPHandler] speaks 2026-07-28 only where its options have Stateless,
+// and 2025-11-25 where they are nil.
 //
 // The transports of c must be wrapped with [WrapClientTransport]: the SDK does not know tasks, and
 // would take a handle for an empty result. Where one is not, no tasks are asked for.
@@ -42,13 +49,28 @@ import (
 //
 // A task that has failed is the JSON-RPC error that it failed with; one that somebody else has
 // cancelled, an error for which errors.Is finds [task.ErrCancelled].
+//
+// Call it once for a client, before it connects.
 func FollowTasks(c *mcp.Client) {
+	servers := new(taskServers)
 	c.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			if _, ok := req.(*mcp.ClientRequest[*mcp.CallToolParams]); !ok && method != "tools/call" {
-				return next(ctx, method, req)
+			server := servers.of(req)
+			switch {
+			case method == methodCall:
+				return follow(ctx, method, req, next, server)
+			case method == methodInitialize && server != nil, method == methodList && server.hasTasks():
+				return server.learn(ctx, method, req, next)
 			}
-			return follow(ctx, method, req, next)
+			return next(ctx, method, req)
+		}
+	})
+	c.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "notifications/tools/list_changed" {
+				servers.of(req).forget()
+			}
+			return next(ctx, method, req)
 		}
 	})
 }
@@ -67,8 +89,9 @@ const (
 	cancelWait  = 250 * time.Millisecond
 )
 
-func follow(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	f := &followed{answered: make(map[string]bool)}
+func follow(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler, server *taskServer) (mcp.Result, error) {
+	f := &followed{answered: make(map[string]bool), next: methodGet}
+	f.legacy = server.hasTasks() && server.takesTask(ctx, req, next)
 	send := func(ctx context.Context, what string) (mcp.Result, error) {
 		f.ask(what)
 		ctx, done := context.WithCancel(context.WithValue(ctx, followKey{}, f))
@@ -78,19 +101,26 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 	res, err := send(ctx, methodCall)
 	id, poll, state := f.state()
 	if id == "" {
+		if wire := (*jsonrpc.Error)(nil); f.legacy && errors.As(err, &wire) && wire.Code == jsonrpc.CodeMethodNotFound {
+			server.forget() // it may be called as a task no more
+		}
 		return res, err
 	}
 	var lost outage.Outage
 	for wait := poll; !state.Final(); {
-		if pause(ctx, min(max(wait, minPoll), maxPoll)) {
-			res, err = send(ctx, methodGet)
+		what := f.nextMethod()
+		if what == methodGet || lost.Begun() {
+			pause(ctx, min(max(wait, minPoll), maxPoll))
+		}
+		if ctx.Err() == nil {
+			res, err = send(ctx, what)
 		}
 		if ctx.Err() != nil {
 			f.cancel(ctx, send)
 			return nil, ctx.Err()
 		}
 		if err != nil && !f.answeredWith(err) {
-			if !f.lost(err) {
+			if !f.lost(err) || f.fetchFailed(what, err) {
 				return nil, err
 			}
 			var more bool
@@ -166,6 +196,20 @@ type followed struct {
 	answers  json.RawMessage // that the server may not have yet
 	failed   error
 	cut      bool // the newest answer was cut off
+
+	next string // what is to be asked next: methodGet, or methodResult
+
+	legacy  bool // as in protocol 2025-11-25
+	refused bool // the newest tasks/result was answered with -32603
+
+	listening bool            // to the answer of another request
+	heard     json.RawMessage // that
+}
+
+func (f *followed) nextMethod() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.next
 }
 
 func (f *followed) ask(what string) {
@@ -213,6 +257,9 @@ func (f *followed) answeredWith(err error) bool {
 func (f *followed) request(params json.RawMessage) (method, id string, _ json.RawMessage, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.listening {
+		return f.what, "", params, nil
+	}
 	var p map[string]json.RawMessage
 	if err := json.Unmarshal(params, &p); err != nil {
 		return "", "", nil, err
@@ -222,6 +269,9 @@ func (f *followed) request(params json.RawMessage) (method, id string, _ json.Ra
 		if err := json.Unmarshal(p["_meta"], &meta); err != nil {
 			return "", "", nil, err
 		}
+	}
+	if f.legacy {
+		return f.legacyRequest(p, meta)
 	}
 	var version string
 	_ = json.Unmarshal(meta[mcp.MetaKeyProtocolVersion], &version)
@@ -307,6 +357,13 @@ func (f *followed) response(method string, result json.RawMessage, failed *jsonr
 	if failed != nil {
 		return nil, failed
 	}
+	if f.listening {
+		f.heard = append(json.RawMessage(nil), result...)
+		return result, nil
+	}
+	if f.legacy && method != methodCancel {
+		return f.legacyResponse(method, result)
+	}
 	if method == methodUpdate {
 		f.answers = nil
 	}
@@ -328,19 +385,10 @@ func (f *followed) response(method string, result json.RawMessage, failed *jsonr
 		return result, nil // the tool's own
 	}
 	if err != nil || t.ID == "" || method == methodGet && t.ID != f.id {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the server has answered with a task that makes no sense"}
+		return nil, errNoTask()
 	}
 	f.id, f.status = t.ID, t.Status
-	if f.began.IsZero() {
-		f.began = time.Now()
-	}
-	if f.expires = (time.Time{}); t.TTL != nil && *t.TTL < maxTTL { // else it is as good as unlimited
-		f.expires = f.began.Add(time.Duration(max(*t.TTL, 0) * float64(time.Millisecond)))
-	}
-	f.poll = time.Second
-	if t.Poll > 0 {
-		f.poll = time.Duration(min(t.Poll, float64(maxPoll/time.Millisecond)) * float64(time.Millisecond))
-	}
+	f.told(t.Poll, t.TTL)
 	switch t.Status {
 	case task.Completed:
 		if len(t.Result) == 0 {

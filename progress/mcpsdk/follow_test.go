@@ -112,6 +112,11 @@ func TestFollowTasks(t *testing.T) {
 			if !errors.As(err, &wire) || wire.Code != -32042 || wire.Message != "not like this" {
 				t.Error(err)
 			}
+			// The code of a store that is away, too.
+			_, err = cs.CallTool(context.Background(), &mcp.CallToolParams{Name: "breaks"})
+			if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInternalError || wire.Message != "broken" {
+				t.Error(err)
+			}
 		})
 	}
 }
@@ -189,7 +194,8 @@ func spying(h http.Handler, ids chan<- any) http.Handler {
 	})
 }
 
-// Without the wrapper, and with a server of 2025-11-25, nothing is asked for, and calls are plain.
+// Without the wrapper, and with a server of 2025-11-25 that does not see a request for a task, nothing
+// is asked for, and calls are plain.
 func TestFollowTasksNotWrapped(t *testing.T) {
 	s := newTaskServer(t)
 	c := newTestClient(nil)

@@ -15,7 +15,7 @@ import (
 )
 
 // WrapClientTransport is for clients with [FollowTasks]: it says to the server that they take
-// tasks, and shows the SDK what it understands. It changes nothing else. A
+// tasks, finds out whether the server has any, and shows the SDK what it understands. It changes nothing else. A
 // *mcp.StreamableClientTransport is copied, with a round tripper around that of its HTTPClient.
 func WrapClientTransport(t mcp.Transport) mcp.Transport {
 	s, ok := t.(*mcp.StreamableClientTransport)
@@ -48,6 +48,20 @@ type followConnection struct {
 	waiting map[jsonrpc.ID]expected
 }
 
+// takes reports whether a request of the SDK is the call's, and not, for instance, one that cancels it.
+func (f *followed) takes(method string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return method == methodCall || f.listening && method == f.what
+}
+
+// asked is the method of the newest request.
+func (f *followed) asked() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.what
+}
+
 // expected is what an answer is to.
 type expected struct {
 	call   *followed
@@ -57,7 +71,7 @@ type expected struct {
 func (c *followConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	f, _ := ctx.Value(followKey{}).(*followed)
 	req, ok := msg.(*jsonrpc.Request)
-	if f == nil || !ok || !req.IsCall() || req.Method != methodCall {
+	if f == nil || !ok || !req.IsCall() || !f.takes(req.Method) {
 		return c.Connection.Write(ctx, msg)
 	}
 	method, _, params, err := f.request(req.Params)
@@ -107,7 +121,17 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 		base = http.DefaultTransport
 	}
 	f, _ := r.Context().Value(followKey{}).(*followed)
-	if f == nil || r.Method != http.MethodPost || r.Header.Get("Mcp-Method") != methodCall || r.Body == nil {
+	if f != nil && r.Method == http.MethodGet && r.Header.Get("Last-Event-Id") != "" {
+		res, err := base.RoundTrip(r) // the rest of an answer that was cut off
+		if err == nil && res.Body != nil {
+			err = expected{f, f.asked()}.watch(res)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return res, nil
+	}
+	if f == nil || r.Method != http.MethodPost || r.Body == nil {
 		return base.RoundTrip(r)
 	}
 	body, err := io.ReadAll(r.Body)
@@ -118,6 +142,12 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 	var msg map[string]json.RawMessage
 	if err := json.Unmarshal(body, &msg); err != nil {
 		return nil, err
+	}
+	var sent string
+	if _ = json.Unmarshal(msg["method"], &sent); !f.takes(sent) || msg["id"] == nil {
+		out := r.Clone(r.Context())
+		out.Body = io.NopCloser(bytes.NewReader(body))
+		return base.RoundTrip(out)
 	}
 	method, id, params, err := f.request(msg["params"])
 	if err != nil {
@@ -131,7 +161,7 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 		return nil, err
 	}
 	out := r.Clone(r.Context())
-	if method != methodCall {
+	if method != sent && out.Header.Get("Mcp-Method") != "" {
 		for name := range out.Header {
 			if len(name) > len(paramHeader) && name[:len(paramHeader)] == paramHeader {
 				delete(out.Header, name) // of the tool's arguments
@@ -147,13 +177,20 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 	if err != nil || res.Body == nil {
 		return res, err
 	}
-	e := expected{f, method}
+	if err := (expected{f, method}).watch(res); err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// watch has the answer in a response go through e.
+func (e expected) watch(res *http.Response) error {
 	switch kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind {
 	case "application/json":
 		data, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		data, _ = e.translate(data)
 		res.Body = io.NopCloser(bytes.NewReader(data))
@@ -164,7 +201,7 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 		res.ContentLength = -1
 		res.Header.Del("Content-Length")
 	}
-	return res, nil
+	return nil
 }
 
 const paramHeader = "Mcp-Param-"

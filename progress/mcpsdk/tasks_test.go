@@ -72,6 +72,9 @@ func (s *taskServer) server() *mcp.Server {
 		<-s.gate
 		return nil, &jsonrpc.Error{Code: -32042, Message: "not like this", Data: []byte(`{"why":"because"}`)}
 	})
+	raw("breaks", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "broken"}
+	})
 	raw("patient", func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		s.started <- struct{}{}
 		<-ctx.Done()
@@ -91,6 +94,13 @@ func (s *taskServer) server() *mcp.Server {
 			RequestState:  "as it was",
 		}, nil
 	})
+	raw("elicits", func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		res, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "?", RequestedSchema: map[string]any{"type": "object"}})
+		if err != nil {
+			return nil, err
+		}
+		return textResult(res.Action), nil
+	})
 	soft := func(idle time.Duration) timeout.Tool {
 		return timeout.Tool{Config: timeout.Config{Total: time.Minute, Idle: idle, Grace: time.Second}, Soft: 30 * ms}
 	}
@@ -100,7 +110,7 @@ func (s *taskServer) server() *mcp.Server {
 		Default: timeout.FastTools(),
 		Tools: map[string]timeout.Tool{
 			"gated": soft(0), "fails": soft(0), "refuses": soft(0), "idle": soft(150 * ms), "only": only,
-			"asks": {Soft: -1}, "patient": {Soft: time.Hour}, "steps": soft(0),
+			"asks": {Soft: -1}, "elicits": {Soft: -1}, "breaks": {Soft: -1}, "patient": {Soft: time.Hour}, "steps": soft(0),
 		},
 	}
 	raw("only", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

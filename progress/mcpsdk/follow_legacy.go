@@ -1,0 +1,252 @@
+package mcpsdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+	"weak"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+// This file is for tasks of protocol 2025-11-25, where the client decides: it calls a tool as a task
+// if the server has the capability and lists the tool so. The SDK decodes neither, so the transport
+// delivers them.
+
+// What is asked for and answered only in protocol 2025-11-25, or listened to for what the SDK drops.
+const (
+	methodInitialize = "initialize"
+	methodList       = "tools/list"
+	methodResult     = "tasks/result"
+)
+
+// taskServers are what is known of the servers of a client, by session.
+type taskServers struct{ all sync.Map } // weak.Pointer[mcp.ClientSession] to *taskServer
+
+// of returns what is known of the server of a session, and nil for a request without one.
+func (t *taskServers) of(req mcp.Request) *taskServer {
+	session, _ := req.GetSession().(*mcp.ClientSession)
+	if session == nil {
+		return nil
+	}
+	key := weak.Make(session)
+	if s, ok := t.all.Load(key); ok {
+		return s.(*taskServer)
+	}
+	s, loaded := t.all.LoadOrStore(key, new(taskServer))
+	if !loaded {
+		runtime.AddCleanup(session, func(key weak.Pointer[mcp.ClientSession]) { t.all.Delete(key) }, key)
+	}
+	return s.(*taskServer)
+}
+
+// A taskServer is a server of protocol 2025-11-25 as far as it has tasks.
+type taskServer struct {
+	mu     sync.Mutex
+	offers bool            // calls of tools as tasks
+	listed bool            // all of its tools are known
+	tools  map[string]bool // whether a tool may be called as a task
+}
+
+func (s *taskServer) hasTasks() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.offers
+}
+
+// forget is for a server whose tools have changed.
+func (s *taskServer) forget() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed, s.tools = false, nil
+}
+
+// learn sends a request, and keeps what its result says about tasks.
+func (s *taskServer) learn(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	f := &followed{what: method, listening: true}
+	res, err := next(context.WithValue(ctx, followKey{}, f), method, req)
+	if err != nil {
+		return res, err
+	}
+	var said struct {
+		Version      string `json:"protocolVersion"`
+		Capabilities struct {
+			Tasks struct {
+				Requests struct {
+					Tools struct {
+						Call *struct{} `json:"call"`
+					} `json:"tools"`
+				} `json:"requests"`
+			} `json:"tasks"`
+		} `json:"capabilities"`
+		Tools []struct {
+			Name      string `json:"name"`
+			Execution struct {
+				TaskSupport string `json:"taskSupport"`
+			} `json:"execution"`
+		} `json:"tools"`
+		Next string `json:"nextCursor"`
+	}
+	if json.Unmarshal(f.said(), &said) != nil {
+		return res, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if method == methodInitialize {
+		s.offers = said.Version == sinceTasks && said.Capabilities.Tasks.Requests.Tools.Call != nil
+		return res, nil
+	}
+	if s.tools == nil {
+		s.tools = make(map[string]bool)
+	}
+	for _, t := range said.Tools {
+		s.tools[t.Name] = t.Execution.TaskSupport == "optional" || t.Execution.TaskSupport == "required"
+	}
+	s.listed = s.listed || said.Next == ""
+	return res, nil
+}
+
+// maxPages is how many pages of tools are looked through for one that is not known.
+const maxPages = 100
+
+// takesTask reports whether a tool may be called as a task. It lists the tools where that is not known
+// yet: a client must not ask for a task otherwise.
+func (s *taskServer) takesTask(ctx context.Context, req mcp.Request, next mcp.MethodHandler) bool {
+	call, ok := req.GetParams().(*mcp.CallToolParams)
+	session, isClient := req.GetSession().(*mcp.ClientSession)
+	if !ok || call == nil || !isClient {
+		return false
+	}
+	cursor := ""
+	for range maxPages {
+		s.mu.Lock()
+		takes, known := s.tools[call.Name]
+		known = known || s.listed
+		s.mu.Unlock()
+		if known {
+			return takes
+		}
+		list := &mcp.ClientRequest[*mcp.ListToolsParams]{Session: session, Params: &mcp.ListToolsParams{Cursor: cursor}}
+		res, err := s.learn(ctx, methodList, list, next)
+		page, ok := res.(*mcp.ListToolsResult)
+		if err != nil || !ok || page == nil {
+			return false
+		}
+		cursor = page.NextCursor
+	}
+	return false
+}
+
+// said is the result that was listened to, as it came.
+func (f *followed) said() json.RawMessage {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.heard
+}
+
+// legacyRequest returns what goes out in place of a tools/call. The caller has the lock.
+func (f *followed) legacyRequest(p, meta map[string]json.RawMessage) (method, id string, _ json.RawMessage, err error) {
+	if f.what == methodCall {
+		p["task"] = json.RawMessage("{}")
+	} else {
+		p = make(map[string]json.RawMessage)
+		if p["taskId"], err = json.Marshal(f.id); err != nil {
+			return "", "", nil, err
+		}
+		if delete(meta, progressTokenKey); len(meta) > 0 {
+			if p["_meta"], err = json.Marshal(meta); err != nil {
+				return "", "", nil, err
+			}
+		}
+	}
+	params, err := json.Marshal(p)
+	return f.what, f.id, params, err
+}
+
+// legacyResponse returns what comes in in place of a result. The caller has the lock.
+func (f *followed) legacyResponse(method string, result json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
+	type legacyTask struct {
+		ID     string      `json:"taskId"`
+		Status task.Status `json:"status"`
+		Poll   float64     `json:"pollInterval"`
+		TTL    *float64    `json:"ttl"`
+	}
+	var t legacyTask
+	switch method {
+	case methodResult:
+		f.status = task.Completed
+		return result, nil
+	case methodCall:
+		var handle struct {
+			Task *legacyTask `json:"task"`
+		}
+		if json.Unmarshal(result, &handle) != nil || handle.Task == nil {
+			return result, nil // the tool's own
+		}
+		t = *handle.Task
+	default:
+		if json.Unmarshal(result, &t) != nil || t.ID != f.id {
+			t.ID = ""
+		}
+	}
+	if t.ID == "" {
+		return nil, errNoTask()
+	}
+	f.id, f.next = t.ID, methodGet
+	f.told(t.Poll, t.TTL)
+	switch f.status = t.Status; t.Status {
+	case task.Completed, task.Failed:
+		f.status, f.next = task.Working, methodResult // which is to be fetched
+	case task.InputRequired:
+		// The question needs a stream to come on, and may have no other. It is answered by the client's
+		// own handlers.
+		f.next = methodResult
+	}
+	return nothingYet, nil
+}
+
+// fetchFailed is for a request that was answered by nobody, as far as its error tells, and reports
+// whether it was the task after all. The error of a task, which tasks/result is answered with, and that
+// of a server whose store is away look alike, if they have the code -32603: it is the task's own if it
+// comes again, and the server had an answer to tasks/get in between.
+func (f *followed) fetchFailed(what string, err error) bool {
+	var wire *jsonrpc.Error
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	answered := what == methodResult && !f.cut && !transient(err) && errors.As(err, &wire)
+	if answered && f.refused {
+		return true
+	}
+	f.refused, f.next = answered, methodGet
+	return false
+}
+
+// told keeps what the server wants of whoever asks for the task. The caller has the lock.
+func (f *followed) told(poll float64, ttl *float64) {
+	f.poll = time.Second
+	if poll > 0 {
+		f.poll = time.Duration(min(poll, float64(maxPoll/time.Millisecond)) * float64(time.Millisecond))
+	}
+	if f.began.IsZero() {
+		f.began = time.Now()
+	}
+	if f.expires = (time.Time{}); ttl != nil && *ttl < maxTTL { // else it is as good as unlimited
+		f.expires = f.began.Add(time.Duration(max(*ttl, 0) * float64(time.Millisecond)))
+	}
+}
+
+func errNoTask() *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the server has answered with a task that makes no sense"}
+}
