@@ -16,8 +16,12 @@ import (
 )
 
 // FollowTasks makes CallTool wait for the result of a call that the server has made a task, as if
-// it had been answered late. The client says with each call that it can, as protocol 2026-07-28 has
-// it; before that, calls are what they were.
+// it had been answered late. With protocol 2026-07-28 the client says with each call that it can. With
+// 2025-11-25 it has the say: a tool is called as a task if the server has the capability and lists
+// the tool with a taskSupport of "optional" or "required"; where the client has not listed the tools,
+// they are listed before the first call. A call that has a Task of its own, and one of another
+// version, is what it was. The tasks that mcp-go's own server offers in 2025-11-25, without [WithTasks],
+// end as soon as their handle is out, in v1.2.1: do not follow those.
 //
 //	t = mcpgo.Limit(mcpgo.FollowTasks(t), defaults, perMethod)
 //	c := client.NewClient(t)
@@ -50,6 +54,8 @@ type follower struct {
 	// mark is what a request state begins with that is ours: a task that waits for answers.
 	mark string
 
+	legacy legacyServer
+
 	mu      sync.Mutex
 	calls   map[string]*followed // by their progress tokens
 	handler func(mcp.JSONRPCNotification)
@@ -79,8 +85,11 @@ func (f *follower) SetNotificationHandler(handler func(mcp.JSONRPCNotification))
 		return
 	}
 	f.Interface.SetNotificationHandler(func(n mcp.JSONRPCNotification) {
-		if n.Method == methodProgress {
+		switch n.Method {
+		case methodProgress:
 			f.saw(n.Params.AdditionalFields)
+		case mcp.MethodNotificationToolsListChanged:
+			f.legacy.forget()
 		}
 		handler(n)
 	})
@@ -127,12 +136,22 @@ func tokenText(token any) string {
 }
 
 func (f *follower) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	if r.Method != string(mcp.MethodToolsCall) {
+	switch r.Method {
+	case string(mcp.MethodToolsCall):
+	case string(mcp.MethodInitialize), string(mcp.MethodToolsList):
+		resp, err := f.Interface.SendRequest(ctx, r)
+		if err == nil && resp != nil && resp.Error == nil {
+			f.legacy.learn(r.Method, resp.Result)
+		}
+		return resp, err
+	default:
 		return f.Interface.SendRequest(ctx, r)
 	}
-	params, ok := declared(r.Params)
-	if !ok {
-		return f.Interface.SendRequest(ctx, r)
+	params, modern := declared(r.Params)
+	if !modern {
+		if params = f.asTask(ctx, r); params == nil {
+			return f.Interface.SendRequest(ctx, r)
+		}
 	}
 	c := new(followed)
 	if raw, _ := ownToken(params).(json.RawMessage); raw != nil && json.Unmarshal(raw, &c.token) == nil {
@@ -148,9 +167,9 @@ func (f *follower) SendRequest(ctx context.Context, r transport.JSONRPCRequest) 
 			}
 		}()
 	}
-	p := &poller{f: f, of: r, meta: taskMeta(params[metaKey]), poll: defaultPoll, began: time.Now()}
+	p := &poller{f: f, of: r, meta: taskMeta(params[metaKey]), poll: defaultPoll, began: time.Now(), legacy: !modern}
 	var view taskView
-	if id, ok := f.resumed(params["requestState"]); ok {
+	if id, ok := f.resumed(params["requestState"]); ok && modern {
 		view.TaskID = id
 		if resp, err := p.ask(ctx, "tasks/update", id, params["inputResponses"]); err != nil || resp.Error != nil {
 			if err != nil {
@@ -161,10 +180,13 @@ func (f *follower) SendRequest(ctx context.Context, r transport.JSONRPCRequest) 
 	} else {
 		r.Params = params
 		resp, err := f.Interface.SendRequest(ctx, r)
+		if !modern && err == nil && resp != nil && resp.Error != nil && resp.Error.Code == mcp.METHOD_NOT_FOUND {
+			f.legacy.forget() // it may be called as a task no more
+		}
 		if err != nil || resp == nil || resp.Error != nil || !bytes.Contains(resp.Result, []byte(`"task"`)) {
 			return resp, err
 		}
-		if json.Unmarshal(resp.Result, &view) != nil || view.ResultType != "task" || view.TaskID == "" {
+		if !p.handle(resp.Result, &view) {
 			return resp, err
 		}
 		p.began = time.Now()

@@ -27,13 +27,18 @@ type taskView struct {
 	InputRequests map[string]json.RawMessage `json:"inputRequests"`
 	Result        json.RawMessage            `json:"result"`
 	Error         *mcp.JSONRPCErrorDetails   `json:"error"`
+
+	// As protocol 2025-11-25 has them.
+	PollInterval float64  `json:"pollInterval"`
+	TTL          *float64 `json:"ttl"`
 }
 
 func (v *taskView) poll() time.Duration {
-	if v.PollMs <= 0 {
+	ms := max(v.PollMs, v.PollInterval)
+	if ms <= 0 {
 		return defaultPoll
 	}
-	return max(leastPoll, time.Duration(min(v.PollMs, float64(mostPoll/time.Millisecond))*float64(time.Millisecond)))
+	return max(leastPoll, time.Duration(min(ms, float64(mostPoll/time.Millisecond))*float64(time.Millisecond)))
 }
 
 // A poller asks about the task of one call.
@@ -46,6 +51,10 @@ type poller struct {
 	began   time.Time // when the call was answered with the task, or its questions with the answers
 	poll    time.Duration
 	expires time.Time // until then the server keeps the task; zero is not known
+
+	legacy  bool // as in protocol 2025-11-25
+	refused bool // the newest tasks/result was answered with -32603
+	lost    int  // how many requests were since that
 }
 
 // maxTTL is a century, in milliseconds.
@@ -54,8 +63,12 @@ const maxTTL = 100 * 365 * 24 * 3600e3
 // heard keeps what the server wants of whoever asks about the task.
 func (p *poller) heard(v *taskView) {
 	p.poll = v.poll()
-	if p.expires = (time.Time{}); v.TTLMs != nil && *v.TTLMs < maxTTL { // else it is as good as unlimited
-		p.expires = p.began.Add(time.Duration(max(*v.TTLMs, 0) * float64(time.Millisecond)))
+	ttl := v.TTLMs
+	if p.legacy {
+		ttl = v.TTL
+	}
+	if p.expires = (time.Time{}); ttl != nil && *ttl < maxTTL { // else it is as good as unlimited
+		p.expires = p.began.Add(time.Duration(max(*ttl, 0) * float64(time.Millisecond)))
 	}
 }
 
@@ -75,6 +88,12 @@ func (p *poller) follow(ctx context.Context, c *followed, view taskView) (*trans
 		view = taskView{}
 		if err := json.Unmarshal(resp.Result, &view); err != nil {
 			return nil, fmt.Errorf("mcpgo: the answer of %s: %w", methodProbe, err)
+		}
+		if p.legacy && view.Status != "working" && view.Status != "cancelled" {
+			if resp, done, err := p.fetch(ctx, id); done {
+				return resp, err
+			}
+			continue
 		}
 		switch view.Status {
 		case "completed":
@@ -131,6 +150,7 @@ func (p *poller) ask(ctx context.Context, method, id string, answers json.RawMes
 		if ctx.Err() != nil || !lost(resp, err) {
 			return resp, err
 		}
+		p.lost++
 		wait, more := o.Next(max(p.poll, leastPoll), p.expires)
 		switch {
 		case !more && err != nil:
@@ -172,7 +192,10 @@ func statusOf(err error) (status int) {
 
 // send sends one request about a task.
 func (p *poller) send(ctx context.Context, method, id string, answers json.RawMessage) (*transport.JSONRPCResponse, error) {
-	params := map[string]json.RawMessage{metaKey: p.meta}
+	params := make(map[string]json.RawMessage)
+	if !p.legacy {
+		params[metaKey] = p.meta
+	}
 	params["taskId"], _ = json.Marshal(id)
 	if answers != nil {
 		params["inputResponses"] = answers
@@ -187,8 +210,8 @@ func (p *poller) send(ctx context.Context, method, id string, answers json.RawMe
 			delete(header, name)
 		}
 	}
-	header.Set(mcp.HeaderMethod, method)
-	if value, ok := mcp.EncodeHeaderValue(id); ok {
+	if value, ok := mcp.EncodeHeaderValue(id); ok && !p.legacy {
+		header.Set(mcp.HeaderMethod, method)
 		header.Set(mcp.HeaderName, value)
 	}
 	resp, err := p.f.Interface.SendRequest(ctx, transport.JSONRPCRequest{
