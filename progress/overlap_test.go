@@ -48,7 +48,7 @@ func TestAwaitsOverlap(t *testing.T) {
 						t.Errorf("when none waits: %q", got)
 					}
 					return nil
-				}, timeout.NoLimits())
+				}, timeout.Config{})
 				if err != nil {
 					t.Error(err)
 				}
@@ -115,7 +115,7 @@ func TestAwaitStoppedWithin(t *testing.T) {
 				t.Errorf("around: %v", u)
 			}
 			return nil
-		}, timeout.NoLimits())
+		}, timeout.Config{})
 		if err != nil {
 			t.Error(err)
 		}

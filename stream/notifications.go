@@ -63,10 +63,10 @@ type Notifications struct {
 	// Base does the exchanges; nil is [http.DefaultTransport]. It must heed the request's
 	// context.
 	Base http.RoundTripper
-	// Idle is the limit. 0 is 2 min, as in [timeout.UnboundedTotal]. Longer than the
-	// interval at which the server shows that it is alive is best: a stream that is quiet
-	// and well is closed and reopened too, and what the server says in between is lost
-	// if it does not keep events.
+	// Idle is the longest silence of a stream. It is best longer than the interval at which the
+	// server shows that it is alive: a stream that is merely quiet is closed and reopened too,
+	// and the events in between are lost if the server does not keep them. 0 means 2 min, and a
+	// negative value no limit.
 	Idle time.Duration
 	// Options are passed to the execution that limits each exchange: a logger, hooks, a
 	// name. A [timeout.Config] among them replaces Idle; a total in it would end each

@@ -24,10 +24,10 @@ type Transport struct {
 	// Base does the exchange; nil is [http.DefaultTransport]. It must heed the request's
 	// context.
 	Base http.RoundTripper
-	// Idle is the limit. 0 is 2 min, as in [timeout.UnboundedTotal].
+	// Idle is the longest silence of an exchange. 0 means 2 min, and a negative value no limit.
 	Idle time.Duration
 	// Options are passed to the execution that limits each exchange: a logger, hooks, a
-	// name. A [timeout.Config] among them replaces Idle; the zero one is no limit.
+	// name. A [timeout.Config] among them replaces Idle.
 	Options []timeout.Option
 }
 
@@ -37,7 +37,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if idle == 0 {
 		idle = timeout.UnboundedTotal().Idle
 	}
-	w := begin(req.Context(), idle, t.Options)
+	w := begin(req.Context(), max(idle, 0), t.Options)
 	if err := w.stopped(); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()

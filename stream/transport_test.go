@@ -159,6 +159,18 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
+// SPEC 2.13: a negative limit is none.
+func TestNegativeIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Hour)
+		defer cancel()
+		_, err := (&stream.Transport{Base: &server{script: []answer{deaf}}, Idle: -1}).RoundTrip(get(ctx))
+		if errors.Is(err, timeout.ErrIdle) || ctx.Err() == nil {
+			t.Errorf("%v after %v", err, ctx.Err())
+		}
+	})
+}
+
 // The caller's own limits count as ever.
 func TestTransportContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

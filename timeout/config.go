@@ -12,16 +12,11 @@ import (
 // 1 s to collect its output.
 const DefaultGrace = 7 * time.Second
 
-// A Config holds the limits of an execution. A limit of 0 is off, and the zero Config
-// has no limits: only the caller's context bounds the execution.
+// A Config holds the limits of an execution. A limit of 0 is off, and the zero Config has no limits:
+// only the caller's context bounds the execution. That is so wherever a Config stands. A Config that is
+// not given is absent, a nil pointer where it is a field, and what applies without it applies.
 //
-// That is so wherever a Config is an argument: of [Run], whose [Option] it is, of
-// [SetDefault], of procgroup.WithLimits. A field of type Config, in a [Policy] or a [Tool],
-// is another matter: left zero it is not set, and what would apply without it does.
-// [NoLimits] has no limits in both places.
-//
-// A Config may be any value; [Config.Normalize] says how values that make no sense are
-// read.
+// A Config may have any value; [Config.Normalize] says how values that make no sense are read.
 type Config struct {
 	// Total caps the elapsed time, whatever the heartbeat. 0 is no cap.
 	Total time.Duration
@@ -47,10 +42,6 @@ func NoIdleCheck() Config { return Config{Total: 180 * time.Second} }
 // UnboundedTotal has no total and an idle limit of 2 min, for tools that may run for
 // hours as long as they make progress.
 func UnboundedTotal() Config { return Config{Idle: 120 * time.Second} }
-
-// NoLimits has neither a total nor an idle limit. It does what the zero Config does, and
-// also where that would mean that nothing was set: in a [Policy] and a [Tool].
-func NoLimits() Config { return Config{Grace: DefaultGrace} }
 
 // Normalize returns the limits as they are enforced, and a warning for each that had
 // to be changed: a negative limit is read as 0, and an idle limit above the total is
@@ -118,7 +109,7 @@ var processDefault atomic.Pointer[Config]
 // milliseconds, is logged once, to the logger of the first execution that takes this
 // configuration and has one.
 //
-// SetDefault(Config{}) takes all limits off, as [NoLimits] does. Values that make no sense
+// SetDefault(Config{}) takes all limits off. Values that make no sense
 // are read as [Config.Normalize] says when an execution starts, and the warnings go to the
 // logger of that execution.
 func SetDefault(c Config) { processDefault.Store(&c) }
@@ -134,11 +125,12 @@ func (e *execution) takeDefault() {
 	e.logEnvironment(env)
 }
 
-// inherited is the process default as a policy builds on it. The policy applies the
-// environment itself, by its own Lookup and under its own names.
-func inherited() Config {
+// ProcessDefault returns the configuration of an execution without one of its own: that of
+// [SetDefault], and then set is true, or [Default] with what the environment sets. It is safe for
+// concurrent use.
+func ProcessDefault() (c Config, set bool) {
 	if c := processDefault.Load(); c != nil {
-		return *c
+		return *c, true
 	}
-	return Default()
+	return theEnvironment().limits, false
 }

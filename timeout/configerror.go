@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// A ConfigError says which setting could not be read, what it was, and what would
-// have been accepted. Whatever was in force stays in force.
+// A ConfigError is a setting that could not be read: its key, its value, and what would have been
+// accepted. The configuration in force stays in force.
 type ConfigError struct {
 	Key      string // such as MCP_TIMEOUT
 	Value    string // as it was given
 	Accepted string // in words
-	Tool     string // whose limits were asked for, see Policy.Resolve; may be empty
+	Tool     string // the tool whose limits were asked for; may be empty
 }
 
 // Error returns key, value and what is accepted, in one line.
@@ -29,10 +29,22 @@ func (e *ConfigError) Format(s fmt.State, verb rune) {
 // LogValue is a group of the text and the tool.
 func (e *ConfigError) LogValue() slog.Value { return logText(e, e.Tool) }
 
-// configErrors are all the settings that could not be read, where that is more than one.
-type configErrors []*ConfigError
+// ConfigErrors are several settings that could not be read. errors.As finds each of them.
+type ConfigErrors []*ConfigError
 
-func (all configErrors) Error() string {
+// Err returns nil where there is no error, a lone error as it is, and else all of them.
+func (all ConfigErrors) Err() error {
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return all
+}
+
+// Error returns a line for each error.
+func (all ConfigErrors) Error() string {
 	var lines []string
 	for _, e := range all {
 		lines = append(lines, e.Error())
@@ -40,7 +52,8 @@ func (all configErrors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-func (all configErrors) Unwrap() []error {
+// Unwrap returns each of the errors.
+func (all ConfigErrors) Unwrap() []error {
 	var errs []error
 	for _, e := range all {
 		errs = append(errs, e)
@@ -48,20 +61,18 @@ func (all configErrors) Unwrap() []error {
 	return errs
 }
 
-func (all configErrors) Format(s fmt.State, verb rune) {
-	format(s, verb, all, []*ConfigError(all), nil, note{"tool ", all[0].Tool})
+// Format adds the tool to the text where the verb is %+v.
+func (all ConfigErrors) Format(s fmt.State, verb rune) {
+	format(s, verb, all, []*ConfigError(all), nil, note{"tool ", all.tool()})
 }
 
-func (all configErrors) LogValue() slog.Value { return logText(all, all[0].Tool) }
+// LogValue is a group of the text and the tool.
+func (all ConfigErrors) LogValue() slog.Value { return logText(all, all.tool()) }
 
-// nameTool puts the tool into the errors of this file.
-func nameTool(err error, tool string) {
-	switch e := err.(type) {
-	case *ConfigError:
-		e.Tool = tool
-	case configErrors:
-		for _, e := range e {
-			e.Tool = tool
-		}
+// tool is the tool that the errors are about: they come from one attempt to read its limits.
+func (all ConfigErrors) tool() string {
+	if len(all) == 0 {
+		return ""
 	}
+	return all[0].Tool
 }

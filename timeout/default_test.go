@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // The environment is read once in a process, so each case has a process of its own: this test
@@ -73,7 +74,14 @@ func TestDefaultHonoursTheEnvironment(t *testing.T) {
 
 func printDefaults(t *testing.T, do string) {
 	var log bytes.Buffer
-	logger := timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
+	logger := timeout.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	})))
 	run := func(opts ...timeout.Option) (limits timeout.Config) {
 		err := timeout.RunWithExecutionTimeout(t.Context(), func(ctx context.Context) error {
 			limits = timeout.FromContext(ctx).Snapshot().Limits
@@ -88,7 +96,7 @@ func printDefaults(t *testing.T, do string) {
 		limits := run()
 		fmt.Println("run", limits.Total, limits.Idle)
 	}
-	resolve := func(p *timeout.Policy) {
+	resolve := func(p *policy.Policy) {
 		limits, err := p.Resolve("x", 0)
 		if err != nil {
 			t.Error(err)
@@ -98,11 +106,11 @@ func printDefaults(t *testing.T, do string) {
 	switch do {
 	case "agree":
 		printRun()
-		err := (&timeout.Policy{}).Run(t.Context(), "x", 0, func(ctx context.Context) error {
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
 			limits := timeout.FromContext(ctx).Snapshot().Limits
 			fmt.Println("policy", limits.Total, limits.Idle)
 			return nil
-		})
+		}, new(policy.Policy).For("x", 0)...)
 		if err != nil {
 			fmt.Println("policy:", err)
 		}
@@ -118,9 +126,9 @@ func printDefaults(t *testing.T, do string) {
 		timeout.SetDefault(timeout.FastTools())
 		printRun()
 	case "names":
-		resolve(&timeout.Policy{TotalEnv: "-", IdleEnv: "OWN_IDLE_TIMEOUT"})
+		resolve(&policy.Policy{TotalEnv: "-", IdleEnv: "OWN_IDLE_TIMEOUT"})
 	case "lookup":
-		resolve(&timeout.Policy{Lookup: env(nil)})
+		resolve(&policy.Policy{Lookup: env(nil)})
 	case "log":
 		run()                            // has no logger
 		run(logger, timeout.FastTools()) // has limits of its own
@@ -130,7 +138,7 @@ func printDefaults(t *testing.T, do string) {
 		run(logger)
 		run(logger)
 		fmt.Println("logged")
-		fmt.Print(withoutTime(log.String()))
+		fmt.Print(log.String())
 	case "same values":
 		run()
 		if _, warnings, err := timeout.FromEnv(nil); err != nil || len(warnings) != 1 {

@@ -8,25 +8,15 @@
 //	os.Exit(timeout.ExitCode(err))
 //
 // The limits come from a [Config], which is an option like [WithName] or
-// [WithLogger]; from a [Policy] that has one for each tool; from [SetDefault]; or from
+// [WithLogger]; from package policy, which has one for each tool; from [SetDefault]; or from
 // MCP_TIMEOUT and MCP_IDLE_TIMEOUT in the environment, in seconds. An error of type [*Error]
 // says what stopped the function and how it stood then.
 //
 // # What zero means
 //
-// In a [Config] a limit of 0 is off, and the zero Config has no limits. What applies where no
-// Config is given is the default. One rule tells the two apart, for the limits of all
-// packages in this module:
-//
-// An argument is meant. Run(ctx, fn, Config{}), SetDefault(Config{}) and
-// procgroup.WithLimits(Config{}) set no limits, and stream.Body with an idle of 0 has none.
-//
-// A field that is left zero is not set. Where Default is zero in a [Policy], the process
-// default applies; where Config is in a [Tool], the policy's default; where Idle is in a
-// stream.Transport, 2 min. A policy that wants no limits says so, with [NoLimits], which has
-// none as an argument too.
-//
-// Intervals, as in heartbeat.Keep, are no limits: 0 is the default one.
+// A limit of 0 is off, in every [Config], wherever it stands; a Config that is not given is nil or
+// absent, never zero. A single duration that is not a limit, such as a grace or an interval, has a
+// default: 0 means that default, and a negative value means none.
 //
 // # Guarantees
 //

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // SPEC 3.1, 3.2, 3.3: byte for byte.
@@ -206,7 +207,7 @@ func TestErrorsNameTheTool(t *testing.T) {
 	cancel()
 	named := timeout.WithName("scan")
 	limit := timeout.Config{Total: time.Millisecond}
-	_, badConfig := (&timeout.Policy{}).Resolve("scan", -time.Second)
+	_, badConfig := new(policy.Policy).Resolve("scan", -time.Second)
 	for _, tc := range []struct {
 		name string
 		err  error

@@ -2,12 +2,12 @@ package timeout_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -133,25 +133,6 @@ func ExampleUnboundedTotal() {
 	// Output: {Total:0s Idle:2m0s Grace:0s}
 }
 
-// A Config that is left out of a Policy is not set; NoLimits is.
-func ExampleNoLimits() {
-	policy := &timeout.Policy{
-		Default: timeout.FastTools(),
-		Tools: map[string]timeout.Tool{
-			"search": {MaxTotal: time.Hour}, // has the policy's default
-			"watch":  {Config: timeout.NoLimits()},
-		},
-		Lookup: func(string) (string, bool) { return "", false },
-	}
-	for _, tool := range []string{"search", "watch"} {
-		limits, err := policy.Resolve(tool, 0)
-		fmt.Println(tool, limits.Total, limits.Idle, err)
-	}
-	// Output:
-	// search 1m0s 30s <nil>
-	// watch 0s 0s <nil>
-}
-
 func ExampleConfig_Normalize() {
 	c, warnings := timeout.Config{Total: time.Minute, Idle: time.Hour, Grace: time.Second}.Normalize()
 	fmt.Printf("%+v\n", c)
@@ -202,32 +183,6 @@ func ExampleSetDefault() {
 	// Output: Tool exceeded wall-clock limit of 0.02s.
 }
 
-func ExamplePolicy_Resolve() {
-	policy := &timeout.Policy{
-		Default: timeout.FastTools(),
-		Tools: map[string]timeout.Tool{
-			"explore": {
-				Config:   timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute},
-				Env:      "EXPLORE", // EXPLORE_TIMEOUT_MS
-				MaxTotal: time.Hour,
-			},
-		},
-		Lookup: func(key string) (string, bool) { return "900000", key == "EXPLORE_TIMEOUT_MS" },
-	}
-	for _, call := range []struct {
-		tool    string
-		request time.Duration
-	}{{"search", 0}, {"explore", 0}, {"explore", 20 * time.Minute}, {"explore", 24 * time.Hour}} {
-		config, err := policy.Resolve(call.tool, call.request)
-		fmt.Println(call.tool, config.Total, err)
-	}
-	// Output:
-	// search 1m0s <nil>
-	// explore 15m0s <nil>
-	// explore 20m0s <nil>
-	// explore 1h0m0s <nil>
-}
-
 // shortLog logs level and message to the standard output.
 func shortLog() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
@@ -238,64 +193,6 @@ func shortLog() *slog.Logger {
 			return a
 		},
 	}))
-}
-
-// One call of a tool: its limits, its name and the policy's logger, in one line.
-func ExamplePolicy_Run() {
-	policy := &timeout.Policy{
-		Tools: map[string]timeout.Tool{
-			"explore": {
-				Config:   timeout.NoIdleCheck(),
-				MaxTotal: 20 * time.Millisecond,
-			},
-		},
-		Lookup: func(string) (string, bool) { return "", false },
-		Logger: shortLog(),
-	}
-	requested := time.Hour
-	err := policy.Run(context.Background(), "explore", requested, func(ctx context.Context) error {
-		<-ctx.Done() // explores until it is stopped
-		return ctx.Err()
-	})
-	fmt.Println(err)
-	// Output:
-	// level=WARN msg="requested timeout exceeds the tool's ceiling; using the ceiling" tool=explore requested=1h0m0s ceiling=20ms
-	// level=WARN msg="tool timed out" tool=explore
-	// Tool exceeded wall-clock limit of 0.02s.
-}
-
-// What the function returns after the limit is its partial result.
-func ExampleDoPolicy() {
-	policy := &timeout.Policy{
-		Default: timeout.Config{Idle: 20 * time.Millisecond},
-		Lookup:  func(string) (string, bool) { return "", false },
-	}
-	found, err := timeout.DoPolicy(context.Background(), policy, "search", 0, func(ctx context.Context) (found []string, err error) {
-		found = append(found, "a.go")
-		<-ctx.Done() // the second one hangs
-		return found, ctx.Err()
-	})
-	fmt.Println(found, timeout.ExitCode(err))
-	// Output: [a.go] 124
-}
-
-// Some hosts set MCP_TIMEOUT in milliseconds. A value that looks like that is taken, with a
-// warning; a policy may name variables that nobody else sets.
-func ExamplePolicy() {
-	env := map[string]string{"MCP_TIMEOUT": "60000", "TLA_TIMEOUT": "600"}
-	lookup := func(key string) (string, bool) { v, ok := env[key]; return v, ok }
-
-	general := &timeout.Policy{Lookup: lookup, Logger: shortLog()}
-	limits, err := general.Resolve("check", 0)
-	fmt.Println(limits.Total, err)
-
-	own := &timeout.Policy{TotalEnv: "TLA_TIMEOUT", IdleEnv: "-", Lookup: lookup, Logger: shortLog()}
-	limits, err = own.Resolve("check", 0)
-	fmt.Println(limits.Total, err)
-	// Output:
-	// level=WARN msg="MCP_TIMEOUT=60000 is in seconds, so it means 16.7 hours; in milliseconds it would be 1m0s: for that, set MCP_TIMEOUT=60" tool=check
-	// 16h40m0s <nil>
-	// 10m0s <nil>
 }
 
 func ExampleWithName() {
@@ -397,42 +294,25 @@ func ExampleAbandoned() {
 	// 0
 }
 
-// A hand-written server takes what the caller asks for from the arguments.
-func ExampleRequestTimeout() {
-	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"search": {MaxTotal: time.Minute}}}
-	for _, arguments := range []string{`{"timeoutMs": 1500}`, `{}`, `{"timeoutMs": 3600000}`, `{"timeoutMs": "soon"}`} {
-		var args struct {
-			TimeoutMs json.RawMessage `json:"timeoutMs"`
-		}
-		if err := json.Unmarshal([]byte(arguments), &args); err != nil {
-			fmt.Println(err)
-			continue
-		}
-		requested, err := timeout.RequestTimeout(args.TimeoutMs)
-		if err != nil {
-			fmt.Println(err)
-			continue
-		}
-		limits, err := policy.Resolve("search", requested)
-		fmt.Println(requested, limits.Total, err)
+// A package that reads limits from somewhere makes an option of an error, too.
+func ExampleRefuse() {
+	limits := func(seconds string) []timeout.Option {
+		n, err := strconv.Atoi(seconds)
+		return []timeout.Option{timeout.Config{Total: time.Duration(n) * time.Second}, timeout.Refuse(err)}
 	}
+	work := func(context.Context) error { fmt.Println("working"); return nil }
+	fmt.Println(timeout.Run(context.Background(), work, limits("60")...))
+	fmt.Println(timeout.Run(context.Background(), work, limits("soon")...))
 	// Output:
-	// 1.5s 1.5s <nil>
-	// 0s 30m0s <nil>
-	// 1h0m0s 1m0s <nil>
-	// timeout: timeoutMs="\"soon\"": want milliseconds as a whole number from 1 to 9223372036854, such as 120000
+	// working
+	// <nil>
+	// strconv.Atoi: parsing "soon": invalid syntax
 }
 
-func ExamplePolicy_Soft() {
-	p := &timeout.Policy{Tools: map[string]timeout.Tool{
-		"explore": {Soft: 30 * time.Second},
-		"prove":   {TaskOnly: true},
-	}}
-	fmt.Println(p.Soft("explore"))
-	fmt.Println(p.Soft("prove"))
-	fmt.Println(p.Soft("parse"))
-	// Output:
-	// 30s false
-	// -1ns true
-	// 0s false
+func ExampleProcessDefault() {
+	timeout.SetDefault(timeout.FastTools())
+	defer timeout.SetDefault(timeout.Default())
+	limits, set := timeout.ProcessDefault()
+	fmt.Println(limits.Total, set)
+	// Output: 1m0s true
 }

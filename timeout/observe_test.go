@@ -3,7 +3,6 @@ package timeout_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/benbjohnson/clock"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -338,49 +336,6 @@ func TestObserveOnlyDoesNotPoll(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// SPEC 3.18: a policy has it for every tool, or for one.
-func TestPolicyObserveOnly(t *testing.T) {
-	limits := timeout.Config{Total: time.Second}
-	none := func(string) (string, bool) { return "", false }
-	for _, tc := range []struct {
-		name   string
-		policy *timeout.Policy
-		opts   []timeout.Option
-		want   map[string]bool // observed only
-	}{
-		{"none", &timeout.Policy{Default: limits}, nil, map[string]bool{"a": false, "b": false}},
-		{"the policy", &timeout.Policy{Default: limits, ObserveOnly: true, Tools: map[string]timeout.Tool{"a": {Config: limits}}}, nil, map[string]bool{"a": true, "b": true}},
-		{"a tool", &timeout.Policy{Default: limits, Tools: map[string]timeout.Tool{"a": {ObserveOnly: true}}}, nil, map[string]bool{"a": true, "b": false}},
-		{"an option", &timeout.Policy{Default: limits}, []timeout.Option{timeout.WithObserveOnly()}, map[string]bool{"a": true}},
-	} {
-		tc.policy.Lookup = none
-		for tool, observed := range tc.want {
-			t.Run(tc.name+"/"+tool, func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					work := func(ctx context.Context) (string, error) {
-						select {
-						case <-ctx.Done():
-							return "", ctx.Err()
-						case <-time.After(time.Minute):
-							return "done", nil
-						}
-					}
-					err := tc.policy.Run(t.Context(), tool, 0, func(ctx context.Context) error { _, err := work(ctx); return err }, tc.opts...)
-					value, err2 := timeout.DoPolicy(t.Context(), tc.policy, tool, 0, work, tc.opts...)
-					for _, err := range []error{err, err2} {
-						if errors.Is(err, timeout.ErrTotal) == observed || observed && (err != nil || value != "done") {
-							t.Errorf("%v, %q", err, value)
-						}
-					}
-				})
-			})
-		}
-	}
-	if got, err := (&timeout.Policy{ObserveOnly: true, Lookup: none, Default: limits}).Resolve("a", 0); err != nil || cmp.Diff(limits, got) != "" {
-		t.Errorf("%v, %v", got, err)
-	}
 }
 
 // SPEC 3.16: a stall after the idle limit was exceeded is no gap of the tool's, and does not take

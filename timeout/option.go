@@ -65,3 +65,13 @@ func WithLogger(l *slog.Logger) Option { return optionFunc(func(s *settings) { s
 // WithRecover turns a panic of the function into a [*PanicError] that [Run] returns,
 // as a server wants it. Without this option it reaches Run's caller as a panic.
 func WithRecover() Option { return optionFunc(func(s *settings) { s.recovers = true }) }
+
+// Refuse has [Run] and [Do] return err without calling the function. It is for packages that make
+// options from settings, as package policy does: a setting that cannot be read becomes the outcome of
+// the call that it is for. Refuse(nil) does nothing.
+func Refuse(err error) Option { return refusal{err} }
+
+// A refusal is looked for by run: in the settings it would take the execution out of its size class.
+type refusal struct{ err error }
+
+func (refusal) apply(*settings) {}

@@ -121,7 +121,7 @@ func TestProbe(t *testing.T) {
 					}
 					fn := probed
 					if nested {
-						fn = func(ctx context.Context) error { return timeout.Run(ctx, probed, timeout.NoLimits()) }
+						fn = func(ctx context.Context) error { return timeout.Run(ctx, probed, timeout.Config{}) }
 					}
 					err := timeout.Run(t.Context(), fn, opts...)
 					took := time.Since(begun)

@@ -101,6 +101,9 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	}
 	e := &execution{fn: fn, caller: ctx}
 	for _, o := range opts {
+		if r, ok := o.(refusal); ok && r.err != nil {
+			return false, r.err
+		}
 		if o != nil {
 			o.apply(&e.settings)
 		}

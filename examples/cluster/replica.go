@@ -20,7 +20,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	taskjetstream "github.com/tooldeadline/tooldeadline/progress/task/jetstream"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 const (
@@ -67,8 +67,8 @@ func serve(ctx context.Context, name, url, bucket string) (err error) {
 	defer func() { err = errors.Join(err, tasks.Close()) }()
 
 	server := mcp.NewServer(&mcp.Implementation{Name: "cluster", Version: "v1"}, nil)
-	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"render": {Soft: -1, Config: timeout.Default()}}}
-	mcpsdk.Install(server, policy, mcpsdk.WithTasks(tasks))
+	p := &policy.Policy{Tools: map[string]policy.Tool{"render": {Soft: -1}}}
+	mcpsdk.Install(server, p, mcpsdk.WithTasks(tasks))
 	mcp.AddTool(server, &mcp.Tool{Name: "render", Description: "renders frames, ten a second"}, render)
 
 	// Any replica may get any request, so there are no sessions.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A settingError says which setting cannot be, what it was, and what would have been accepted.
@@ -71,10 +72,10 @@ type settings struct {
 // policy returns the limits of each tool, and a sentence for each that a host's own limit has
 // cut. The environment has no say: MCP_TIMEOUT and its like are the server's, which inherits
 // them.
-func (s *settings) policy() (*timeout.Policy, []string) {
+func (s *settings) policy() (*policy.Policy, []string) {
 	var cuts []string
 	ceiling := hostTotals[s.host]
-	limit := func(name string, c timeout.Config, given limits, soft time.Duration) timeout.Config {
+	limit := func(name string, c timeout.Config, given limits, soft time.Duration) *timeout.Config {
 		if given.soft != nil && *given.soft > soft {
 			cuts = append(cuts, fmt.Sprintf("%s: a soft limit of %v is more than the host %s waits for; it is %v", name, *given.soft, s.host, soft))
 		}
@@ -91,18 +92,15 @@ func (s *settings) policy() (*timeout.Policy, []string) {
 			}
 			c.Idle = c.Total
 		}
-		if c == (timeout.Config{}) {
-			c = timeout.NoLimits()
-		}
-		return c
+		return &c
 	}
 	base := s.all.over(timeout.Default())
-	p := &timeout.Policy{
-		Default: limit("all tools", base, s.all, s.softOf("")), Tools: make(map[string]timeout.Tool),
+	p := &policy.Policy{
+		Default: limit("all tools", base, s.all, s.softOf("")), Tools: make(map[string]policy.Tool),
 		TotalEnv: "-", IdleEnv: "-",
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.tools)) {
-		p.Tools[name] = timeout.Tool{Config: limit("tool "+name, s.tools[name].over(base), s.tools[name], s.softOf(name))}
+		p.Tools[name] = policy.Tool{Limits: limit("tool "+name, s.tools[name].over(base), s.tools[name], s.softOf(name))}
 	}
 	return p, cuts
 }

@@ -40,10 +40,10 @@ func TestPolicy(t *testing.T) {
 		{"nothing", nil, timeout.Default(), timeout.Default(), timeout.Default(), 0},
 		{"flags", []string{"-total", "1m", "-idle", "10s", "-grace", "2s"}, limits(m, 10*s, 2*s), limits(m, 10*s, 2*s), limits(m, 10*s, 2*s), 0},
 		{"no grace", []string{"-grace", "0"}, limits(30*m, 2*m, -1), limits(30*m, 2*m, -1), limits(30*m, 2*m, -1), 0},
-		{"nothing at all", []string{"-total", "0", "-idle", "0"}, timeout.NoLimits(), timeout.NoLimits(), timeout.NoLimits(), 0},
+		{"nothing at all", []string{"-total", "0", "-idle", "0"}, timeout.Config{}, timeout.Config{}, timeout.Config{}, 0},
 		{"a tool", []string{"-tool", "build:total=2h", "-tool", "build:idle=9m"}, timeout.Default(), limits(2*h, 9*m, 0), timeout.Default(), 0},
-		{"the file", []string{"-config", "FILE"}, limits(20*m, 3*m, 0), limits(h, 3*m, s), timeout.NoLimits(), 0},
-		{"flags before the file", []string{"-idle", "7s", "-tool", "build:grace=3s", "-config", "FILE"}, limits(20*m, 7*s, 0), limits(h, 7*s, 3*s), timeout.NoLimits(), 0},
+		{"the file", []string{"-config", "FILE"}, limits(20*m, 3*m, 0), limits(h, 3*m, s), timeout.Config{}, 0},
+		{"flags before the file", []string{"-idle", "7s", "-tool", "build:grace=3s", "-config", "FILE"}, limits(20*m, 7*s, 0), limits(h, 7*s, 3*s), timeout.Config{}, 0},
 		{"a host", []string{"-host", "zed"}, limits(50*s, 50*s, 0), limits(50*s, 50*s, 0), limits(50*s, 50*s, 0), 0},
 		{"a host and the file", []string{"-host", "gemini-cli", "-config", "FILE"}, limits(590*s, 3*m, 0), limits(590*s, 3*m, s), limits(590*s, 0, 0), 3},
 		{"a host that waits", []string{"-host", "claude-code", "-total", "9h"}, limits(9*h, 2*m, 0), limits(9*h, 2*m, 0), limits(9*h, 2*m, 0), 0},
@@ -65,9 +65,6 @@ func TestPolicy(t *testing.T) {
 			p, cuts := o.policy()
 			for tool, want := range map[string]timeout.Config{"other": tc.other, "build": tc.build, "free": tc.free} {
 				got, err := p.Resolve(tool, 0)
-				if want == timeout.NoLimits() {
-					want.Grace = got.Grace // no limit, no grace
-				}
 				if d := cmp.Diff(want, got); d != "" || err != nil {
 					t.Errorf("%s: %v\n%s", tool, err, d)
 				}

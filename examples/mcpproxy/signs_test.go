@@ -91,7 +91,7 @@ func TestKeepAliveExact(t *testing.T) {
 // Without a limit, nobody is told that what hangs goes on; with a sign of life it does.
 func TestKeepAliveNeedsASign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told, _ := inCall(t, timeout.NoLimits(), func(c *call) {
+		told, _ := inCall(t, timeout.Config{}, func(c *call) {
 			time.Sleep(25 * time.Second)
 			c.beat(nil)
 			time.Sleep(20 * time.Second)

@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		return exitUsage
 	}
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
-	p := policy(o.approval, logger)
+	p := limits(o.approval, logger)
 	if o.soft > 0 {
 		o.tasks = task.New(task.WithMaxRunning(int(o.calls)))
 		defer o.tasks.Close()

@@ -5,42 +5,43 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// policy has the limits of all tools in one place; the tools themselves know nothing of
+// limits has the limits of all tools in one place; the tools themselves know nothing of
 // them. How long a call may take in all is the first of these that is given: its timeoutMs,
 // up to MaxTotal; the tool's environment variable, say RUN_COMMAND_TIMEOUT_MS; MCP_TIMEOUT;
 // what is written here. How long it may be silent is MCP_IDLE_TIMEOUT, or what is written
 // here.
-func policy(approval time.Duration, logger *slog.Logger) *timeout.Policy {
-	return &timeout.Policy{
-		Tools: map[string]timeout.Tool{
+func limits(approval time.Duration, logger *slog.Logger) *policy.Policy {
+	return &policy.Policy{
+		Tools: map[string]policy.Tool{
 			// A command has 5 s between SIGTERM and SIGKILL. What is left of the grace is for what it
 			// has printed to be in the answer, on a machine that stands still for a while too.
 			"run_command": {
-				Config:   timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute, Grace: 9 * time.Second},
+				Limits:   &timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute, Grace: 9 * time.Second},
 				Env:      "RUN_COMMAND",
 				MaxTotal: time.Hour,
 			},
 			"search": {
-				Config:   timeout.FastTools(),
+				Limits:   &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
 				Env:      "SEARCH",
 				MaxTotal: 10 * time.Minute,
 			},
 			// The person has a limit of their own, within this one.
 			"approve": {
-				Config:   timeout.Config{Total: approval + time.Minute, Idle: 30 * time.Second},
+				Limits:   &timeout.Config{Total: approval + time.Minute, Idle: 30 * time.Second},
 				Env:      "APPROVE",
 				MaxTotal: approval + time.Minute,
 			},
 			// Short, so that nobody has to wait for long to see them stopped.
 			"hang": {
-				Config:   timeout.Config{Total: time.Minute, Idle: 10 * time.Second},
+				Limits:   &timeout.Config{Total: time.Minute, Idle: 10 * time.Second},
 				Env:      "HANG",
 				MaxTotal: 10 * time.Minute,
 			},
 			"deaf": {
-				Config:   timeout.Config{Total: time.Minute, Idle: 10 * time.Second, Grace: 2 * time.Second},
+				Limits:   &timeout.Config{Total: time.Minute, Idle: 10 * time.Second, Grace: 2 * time.Second},
 				Env:      "DEAF",
 				MaxTotal: 10 * time.Minute,
 			},
@@ -51,7 +52,7 @@ func policy(approval time.Duration, logger *slog.Logger) *timeout.Policy {
 
 // allowTasks has each tool's calls become tasks after soft, which must be set before the policy is
 // used.
-func allowTasks(p *timeout.Policy, soft time.Duration) {
+func allowTasks(p *policy.Policy, soft time.Duration) {
 	for name, t := range p.Tools {
 		t.Soft = soft
 		p.Tools[name] = t
@@ -60,7 +61,7 @@ func allowTasks(p *timeout.Policy, soft time.Duration) {
 
 // longest returns limits with the largest total that any call may have, for the sessions that
 // carry them. The error is of a setting in the environment that makes no sense.
-func longest(p *timeout.Policy) (timeout.Config, error) {
+func longest(p *policy.Policy) (timeout.Config, error) {
 	quiet := *p
 	quiet.Logger = nil // each call logs what concerns it
 	var most timeout.Config

@@ -36,7 +36,7 @@ func TestPolicy(t *testing.T) {
 		{"deaf", nil, 0, timeout.Config{Total: m, Idle: 10 * s, Grace: 2 * s}},
 		{"deaf", map[string]string{"DEAF_TIMEOUT_MS": "9000"}, 0, timeout.Config{Total: 9 * s, Idle: 9 * s, Grace: 2 * s}},
 	} {
-		p := policy(2*m, nil)
+		p := limits(2*m, nil)
 		p.Lookup = func(k string) (string, bool) { v, ok := tc.env[k]; return v, ok }
 		got, err := p.Resolve(tc.tool, tc.request)
 		if d := cmp.Diff(tc.want, got); err != nil || d != "" {
@@ -55,7 +55,7 @@ func TestLongest(t *testing.T) {
 		"an operator's":    {map[string]string{"SEARCH_TIMEOUT_MS": "7200000"}, 2*time.Hour + 30*time.Second},
 		"one has no total": {map[string]string{"SEARCH_TIMEOUT_MS": "0"}, 0},
 	} {
-		p := policy(time.Minute, slog.New(slog.DiscardHandler))
+		p := limits(time.Minute, slog.New(slog.DiscardHandler))
 		p.Lookup = func(k string) (string, bool) { v, ok := tc.env[k]; return v, ok }
 		got, err := longest(p)
 		if err != nil || got.SessionTimeout() != tc.want {

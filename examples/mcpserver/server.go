@@ -10,10 +10,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // newServer returns a server each call of which is supervised.
-func newServer(p *timeout.Policy, o options, logger *slog.Logger) *mcp.Server {
+func newServer(p *policy.Policy, o options, logger *slog.Logger) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "tooldeadline-example", Version: "0"}, nil)
 	mcp.AddTool(s, &mcp.Tool{
 		Name:        "run_command",

@@ -20,7 +20,7 @@ import (
 // Clients that open sessions and leave take the place of each other, and of nobody who goes on.
 func TestSessionsAreBounded(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
-	s := newServer(policy(time.Second, quiet), options{calls: 16, approval: time.Second}, quiet)
+	s := newServer(limits(time.Second, quiet), options{calls: 16, approval: time.Second}, quiet)
 	web := httptest.NewServer(handler(s, timeout.Config{Total: time.Hour}))
 	t.Cleanup(web.Close)
 	t.Cleanup(func() {
@@ -131,7 +131,7 @@ func TestSessionsInUse(t *testing.T) {
 func TestSchemas(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	serverEnd, clientEnd := mcp.NewInMemoryTransports()
-	if _, err := newServer(policy(time.Second, quiet), options{calls: 1}, quiet).Connect(t.Context(), serverEnd, nil); err != nil {
+	if _, err := newServer(limits(time.Second, quiet), options{calls: 1}, quiet).Connect(t.Context(), serverEnd, nil); err != nil {
 		t.Fatal(err)
 	}
 	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), clientEnd, nil)

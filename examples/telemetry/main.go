@@ -28,6 +28,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/oteltimeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 func main() {
@@ -85,7 +86,7 @@ func call(ctx context.Context, tracer trace.Tracer, session *mcp.ClientSession, 
 
 func newServer(tracer trace.Tracer) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "telemetry", Version: "1"}, nil)
-	mcpsdk.Install(s, &timeout.Policy{Default: timeout.Config{Total: time.Minute, Idle: 200 * time.Millisecond}})
+	mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 200 * time.Millisecond}})
 	mcp.AddTool(s, &mcp.Tool{Name: "search"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		_, span := tracer.Start(ctx, "query the index") // a child of the tool's
 		defer span.End()

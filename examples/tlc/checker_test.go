@@ -83,7 +83,7 @@ func TestAbort(t *testing.T) {
 	var buf strings.Builder
 	out := &printer{w: &buf}
 	out.onProgress(cancel)
-	f, err := tool{name: "tlc_test"}.call(ctx, calledWith(timeout.NoLimits()), fakeSpin(t, "deaf"), aModel, out)
+	f, err := tool{name: "tlc_test"}.call(ctx, calledWith(timeout.Config{}), fakeSpin(t, "deaf"), aModel, out)
 	if !errors.Is(err, timeout.ErrAborted) || timeout.ExitCode(err) != timeout.ExitAborted {
 		t.Errorf("%v", err)
 	}
@@ -101,7 +101,7 @@ func TestCrash(t *testing.T) {
 		t.Skip("there are no signals there")
 	}
 	t.Parallel()
-	_, out, err := call(t.Context(), t, fakeSpin(t, "crash"), search{}, aModel, timeout.NoLimits())
+	_, out, err := call(t.Context(), t, fakeSpin(t, "crash"), search{}, aModel, timeout.Config{})
 	if timeout.ExitCode(err) != 137 || !strings.Contains(out, "signal: killed") {
 		t.Errorf("%v:\n%s", err, out)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // limitsOfDemo are short, so that the demo is over soon.
@@ -73,11 +74,11 @@ func (l limitsOfDemo) cases(c *checker) []demoCase {
 }
 
 // policy is like the real one, with these limits.
-func (l limitsOfDemo) policy(out *printer) *timeout.Policy {
-	return &timeout.Policy{
-		Tools: map[string]timeout.Tool{
-			"tlc_check":   {Config: timeout.Config{Idle: l.idle}},
-			"tlc_explore": {Config: timeout.Config{Total: time.Hour, Idle: l.idle}, MaxTotal: l.total},
+func (l limitsOfDemo) policy(out *printer) *policy.Policy {
+	return &policy.Policy{
+		Tools: map[string]policy.Tool{
+			"tlc_check":   {Limits: &timeout.Config{Idle: l.idle}},
+			"tlc_explore": {Limits: &timeout.Config{Total: time.Hour, Idle: l.idle}, MaxTotal: l.total},
 		},
 		Lookup: func(string) (string, bool) { return "", false },
 		Logger: newLogger(logLines{out}),

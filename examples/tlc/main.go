@@ -124,7 +124,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "tlc:", err)
 		return exitUsage
 	}
-	by := caller{policy: policy(newLogger(stderr)), request: request, every: 2 * time.Second}
+	by := caller{policy: limitsOfTools(newLogger(stderr)), request: request, every: 2 * time.Second}
 	f, err := t.call(ctx, by, newChecker(os.LookupEnv), m, out)
 	if bad := (*timeout.ConfigError)(nil); errors.As(err, &bad) {
 		fmt.Fprintln(stderr, "tlc:", err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // What takes seconds may take this long on a very busy machine.
@@ -83,7 +84,7 @@ func mustLoad(t *testing.T, name string) model {
 // calledWith has these limits, whatever the environment says.
 func calledWith(limits timeout.Config) caller {
 	return caller{
-		policy: &timeout.Policy{Default: limits, Lookup: func(string) (string, bool) { return "", false }},
+		policy: &policy.Policy{Default: &limits, Lookup: func(string) (string, bool) { return "", false }},
 		every:  time.Millisecond,
 	}
 }

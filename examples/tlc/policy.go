@@ -11,6 +11,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A tool is one way to use the checker.
@@ -30,21 +31,21 @@ var tools = map[string]tool{
 	"explore": {"tlc_explore", "huge", search{depth: 1_000_000, bitstate: true, reportEvery: reportEvery}},
 }
 
-// policy has the limits of all tools in one place; the tools themselves know nothing of
+// limitsOfTools has the limits of all tools in one place; the tools themselves know nothing of
 // them. All are stopped when they are silent for 2 minutes. How long they may take in
 // all is, first come first served: what the request asks for, up to MaxTotal; what the
 // environment says; what is written here.
-func policy(logger *slog.Logger) *timeout.Policy {
-	return &timeout.Policy{
-		Tools: map[string]timeout.Tool{
-			"tlc_check": {Config: timeout.UnboundedTotal()}, // however long, while there is progress
+func limitsOfTools(logger *slog.Logger) *policy.Policy {
+	return &policy.Policy{
+		Tools: map[string]policy.Tool{
+			"tlc_check": {Limits: &timeout.Config{Idle: 2 * time.Minute}}, // however long, while there is progress
 			"tlc_smoke": {
-				Config:   timeout.Config{Total: 120_000 * time.Millisecond, Idle: 2 * time.Minute},
+				Limits:   &timeout.Config{Total: 120_000 * time.Millisecond, Idle: 2 * time.Minute},
 				Env:      "TLC_SMOKE", // which is TLC_SMOKE_TIMEOUT_MS
 				MaxTotal: 10 * time.Minute,
 			},
 			"tlc_explore": {
-				Config:   timeout.Config{Total: 600_000 * time.Millisecond, Idle: 2 * time.Minute},
+				Limits:   &timeout.Config{Total: 600_000 * time.Millisecond, Idle: 2 * time.Minute},
 				Env:      "TLC_EXPLORE",
 				MaxTotal: time.Hour,
 			},
@@ -55,7 +56,7 @@ func policy(logger *slog.Logger) *timeout.Policy {
 
 // A caller says how a tool is called.
 type caller struct {
-	policy  *timeout.Policy
+	policy  *policy.Policy
 	request time.Duration // the total that is asked for; 0 is none
 	every   time.Duration // between two lines of progress
 }
@@ -67,7 +68,10 @@ type caller struct {
 // setting or a request that makes no sense is a *timeout.ConfigError, and nothing is run.
 func (t tool) call(ctx context.Context, by caller, c *checker, m model, out *printer) (finding, error) {
 	begun := time.Now()
-	f, err := timeout.DoPolicy(ctx, by.policy, t.name, by.request, func(ctx context.Context) (finding, error) {
+	opts := append(by.policy.For(t.name, by.request), timeout.WithHooks(timeout.Hooks{Started: func(_ context.Context, s timeout.Snapshot) {
+		out.start(s.Tool, m, s.Limits)
+	}}))
+	f, err := timeout.Do(ctx, func(ctx context.Context) (finding, error) {
 		// What the checker reports as progress is shown, but not more often than this.
 		defer out.beginProgress()()
 		var shown progress
@@ -78,9 +82,7 @@ func (t tool) call(ctx context.Context, by caller, c *checker, m model, out *pri
 			}
 		})()
 		return c.check(ctx, m, t.search, out)
-	}, timeout.WithHooks(timeout.Hooks{Started: func(_ context.Context, s timeout.Snapshot) {
-		out.start(s.Tool, m, s.Limits)
-	}}))
+	}, opts...)
 	f.elapsed = time.Since(begun)
 	return f, err
 }

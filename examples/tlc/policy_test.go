@@ -29,7 +29,7 @@ func TestPolicy(t *testing.T) {
 		"check, request":    {"check", "7200000", nil, timeout.Config{Total: 2 * time.Hour, Idle: idle}},
 	} {
 		var log bytes.Buffer
-		p := policy(newLogger(&log))
+		p := limitsOfTools(newLogger(&log))
 		p.Lookup = func(key string) (string, bool) { s, ok := tc.env[key]; return s, ok }
 		var request time.Duration
 		if tc.request != "" {

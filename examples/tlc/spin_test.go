@@ -48,7 +48,7 @@ func TestSpinStopped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second) // SPEC 3.12
 	defer cancel()
-	f, out, err := call(ctx, t, realSpin(t), search{depth: 1_000_000, bitstate: true, reportEvery: 100_000}, mustLoad(t, "huge"), timeout.NoLimits())
+	f, out, err := call(ctx, t, realSpin(t), search{depth: 1_000_000, bitstate: true, reportEvery: 100_000}, mustLoad(t, "huge"), timeout.Config{})
 	if !errors.Is(err, timeout.ErrTotal) || timeout.ExitCode(err) != timeout.ExitTimeout {
 		t.Fatalf("%v", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	hbtemporal "github.com/tooldeadline/tooldeadline/heartbeat/temporal"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // index is an activity. It indexes one file, and hangs at the second.
@@ -111,8 +112,8 @@ func ExampleOutcome_Partial() {
 // The idle limit of an activity may be shorter or longer than its HeartbeatTimeout, within which
 // the service finds a dead worker.
 func ExampleWithPolicy() {
-	env := environment(hbtemporal.WithPolicy(&timeout.Policy{Tools: map[string]timeout.Tool{
-		"index": {Config: timeout.Config{Idle: 500 * time.Millisecond}},
+	env := environment(hbtemporal.WithPolicy(&policy.Policy{Tools: map[string]policy.Tool{
+		"index": {Limits: &timeout.Config{Idle: 500 * time.Millisecond}},
 	}}))
 	env.ExecuteWorkflow(twice)
 	// Output:

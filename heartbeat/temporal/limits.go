@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // options returns what an attempt runs with.
@@ -33,12 +34,12 @@ func (s *settings) options(ctx context.Context, info *activity.Info) ([]timeout.
 func (s *settings) resolve(info *activity.Info) (limits timeout.Config, observe bool, err error) {
 	p := s.policy
 	if p == nil {
-		p = &timeout.Policy{}
+		p = &policy.Policy{}
 	}
-	// A zero Default of p would be that of the process, which stops after 2 min an activity
-	// that was never meant to beat, and after 30 any other.
-	own := timeout.Policy{
-		Default: cmp.Or(p.Default, s.limits, timeout.NoLimits()),
+	// A Default of nil would be that of the process, which stops an activity that was never meant
+	// to beat after 2 min, and any other after 30.
+	own := policy.Policy{
+		Default: cmp.Or(p.Default, s.limits, new(timeout.Config)),
 		Tools:   p.Tools, Lookup: p.Lookup, Logger: cmp.Or(p.Logger, s.log),
 		TotalEnv: cmp.Or(p.TotalEnv, "-"), IdleEnv: cmp.Or(p.IdleEnv, "-"),
 	}
@@ -48,7 +49,7 @@ func (s *settings) resolve(info *activity.Info) (limits timeout.Config, observe 
 		limits.Idle = info.HeartbeatTimeout
 	}
 	limits.Total = shorter(limits.Total, p.Tools[name].MaxTotal)
-	return limits, p.ObserveOnly || p.Tools[name].ObserveOnly, err
+	return limits, p.Observes(name), err
 }
 
 // A tenth of the time to the deadline is kept free, at most this, for the function to stop in,

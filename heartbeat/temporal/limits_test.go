@@ -14,13 +14,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	hbtemporal "github.com/tooldeadline/tooldeadline/heartbeat/temporal"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // SPEC 13.1: limits from the activity's own options, narrowed by a policy.
 func TestLimits(t *testing.T) {
 	type limits = timeout.Config
-	named := func(tool timeout.Tool) *timeout.Policy {
-		return &timeout.Policy{Tools: map[string]timeout.Tool{"Work": tool}}
+	named := func(tool policy.Tool) *policy.Policy {
+		return &policy.Policy{Tools: map[string]policy.Tool{"Work": tool}}
 	}
 	is := func(total, idle, grace time.Duration) limits {
 		return limits{Total: total, Idle: idle, Grace: grace}
@@ -47,19 +48,19 @@ func TestLimits(t *testing.T) {
 		{"a Config with a grace", 0, time.Hour, []hbtemporal.Option{limits{Grace: time.Minute, Total: 30 * time.Minute}}, is(30*time.Minute, 0, time.Minute)},
 		{"a Config with a grace beyond the deadline", 0, time.Hour, []hbtemporal.Option{limits{Grace: time.Minute}}, is(time.Hour-8*time.Second, 0, 7*time.Second)},
 		{"a Config without grace", 0, time.Hour, []hbtemporal.Option{limits{Grace: -1, Idle: time.Minute}}, is(time.Hour-8*time.Second, time.Minute, -1)},
-		{"no limits", time.Second, 0, []hbtemporal.Option{timeout.NoLimits()}, is(0, time.Second, 7*time.Second)},
-		{"a policy for others", time.Second, time.Hour, []hbtemporal.Option{hbtemporal.WithPolicy(&timeout.Policy{Tools: map[string]timeout.Tool{"Other": {Config: limits{Idle: time.Minute}}}})},
+		{"no limits", time.Second, 0, []hbtemporal.Option{timeout.Config{}}, is(0, time.Second, 7*time.Second)},
+		{"a policy for others", time.Second, time.Hour, []hbtemporal.Option{hbtemporal.WithPolicy(&policy.Policy{Tools: map[string]policy.Tool{"Other": {Limits: &limits{Idle: time.Minute}}}})},
 			is(time.Hour-8*time.Second, time.Second, 7*time.Second)},
-		{"a policy with a default", time.Second, time.Hour, []hbtemporal.Option{hbtemporal.WithPolicy(&timeout.Policy{Default: limits{Idle: time.Minute}}), limits{Idle: time.Hour}},
+		{"a policy with a default", time.Second, time.Hour, []hbtemporal.Option{hbtemporal.WithPolicy(&policy.Policy{Default: &limits{Idle: time.Minute}}), limits{Idle: time.Hour}},
 			is(time.Hour-8*time.Second, time.Minute, 7*time.Second)},
-		{"a policy for this one", time.Second, time.Hour, []hbtemporal.Option{hbtemporal.WithPolicy(named(timeout.Tool{Config: limits{Idle: time.Minute, Total: 2 * time.Minute}}))},
+		{"a policy for this one", time.Second, time.Hour, []hbtemporal.Option{hbtemporal.WithPolicy(named(policy.Tool{Limits: &limits{Idle: time.Minute, Total: 2 * time.Minute}}))},
 			is(2*time.Minute, time.Minute, 7*time.Second)},
-		{"a ceiling", time.Second, time.Hour, []hbtemporal.Option{hbtemporal.WithPolicy(named(timeout.Tool{MaxTotal: time.Minute}))}, is(time.Minute, time.Second, 7*time.Second)},
-		{"a variable of the activity", time.Second, time.Hour, []hbtemporal.Option{hbtemporal.WithPolicy(&timeout.Policy{
-			Tools: map[string]timeout.Tool{"Work": {Env: "WORK"}}, Lookup: env("WORK_TIMEOUT_MS", "5000")})}, is(5*time.Second, time.Second, 7*time.Second)},
-		{"a variable of MCP hosts", time.Second, time.Hour, []hbtemporal.Option{hbtemporal.WithPolicy(&timeout.Policy{Lookup: env("MCP_TIMEOUT", "5")})},
+		{"a ceiling", time.Second, time.Hour, []hbtemporal.Option{hbtemporal.WithPolicy(named(policy.Tool{MaxTotal: time.Minute}))}, is(time.Minute, time.Second, 7*time.Second)},
+		{"a variable of the activity", time.Second, time.Hour, []hbtemporal.Option{hbtemporal.WithPolicy(&policy.Policy{
+			Tools: map[string]policy.Tool{"Work": {Env: "WORK"}}, Lookup: env("WORK_TIMEOUT_MS", "5000")})}, is(5*time.Second, time.Second, 7*time.Second)},
+		{"a variable of MCP hosts", time.Second, time.Hour, []hbtemporal.Option{hbtemporal.WithPolicy(&policy.Policy{Lookup: env("MCP_TIMEOUT", "5")})},
 			is(time.Hour-8*time.Second, time.Second, 7*time.Second)},
-		{"a variable that the policy names", time.Second, time.Hour, []hbtemporal.Option{hbtemporal.WithPolicy(&timeout.Policy{IdleEnv: "WORKER_IDLE", Lookup: env("WORKER_IDLE", "5")})},
+		{"a variable that the policy names", time.Second, time.Hour, []hbtemporal.Option{hbtemporal.WithPolicy(&policy.Policy{IdleEnv: "WORKER_IDLE", Lookup: env("WORKER_IDLE", "5")})},
 			is(time.Hour-8*time.Second, 5*time.Second, 7*time.Second)},
 		{"nil options", time.Second, 0, []hbtemporal.Option{nil, hbtemporal.WithPolicy(nil), hbtemporal.WithLogger(nil)}, is(0, time.Second, 7*time.Second)},
 	} {
@@ -88,7 +89,7 @@ func TestBadVariable(t *testing.T) {
 	_, err := a.run(func(context.Context, func(context.Context, ...any)) (any, error) {
 		t.Error("the activity was called")
 		return nil, nil
-	}, hbtemporal.WithPolicy(&timeout.Policy{Tools: map[string]timeout.Tool{"Work": {Env: "WORK"}},
+	}, hbtemporal.WithPolicy(&policy.Policy{Tools: map[string]policy.Tool{"Work": {Env: "WORK"}},
 		Lookup: func(string) (string, bool) { return "soon", true }}))
 	var bad *timeout.ConfigError
 	if !errors.As(err, &bad) || bad.Key != "WORK_TIMEOUT_MS" || bad.Value != "soon" {
@@ -141,8 +142,8 @@ func TestBoundaries(t *testing.T) {
 // the interceptor: a heartbeat when the activity beats, and none when it does not.
 func TestObserveOnly(t *testing.T) {
 	for name, opt := range map[string]hbtemporal.Option{
-		"policy":   hbtemporal.WithPolicy(&timeout.Policy{ObserveOnly: true}),
-		"activity": hbtemporal.WithPolicy(&timeout.Policy{Tools: map[string]timeout.Tool{"Work": {ObserveOnly: true}}}),
+		"policy":   hbtemporal.WithPolicy(&policy.Policy{ObserveOnly: true}),
+		"activity": hbtemporal.WithPolicy(&policy.Policy{Tools: map[string]policy.Tool{"Work": {ObserveOnly: true}}}),
 		"option":   timeout.WithObserveOnly(),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // An Option is one of [timeout.Run], such as timeout.WithHooks, or one of this package, which
@@ -27,7 +28,7 @@ type Option = timeout.Option
 //
 // Under ObserveOnly heartbeats are sent only when the activity has beaten, so that the service
 // finds out that it is stuck, as without the interceptor. A nil p is none.
-func WithPolicy(p *timeout.Policy) Option {
+func WithPolicy(p *policy.Policy) Option {
 	return own(func(s *settings) { s.policy = p })
 }
 
@@ -74,8 +75,8 @@ func own(set func(*settings)) Option {
 }
 
 type settings struct {
-	policy       *timeout.Policy
-	limits       timeout.Config // the policy's default where it has none
+	policy       *policy.Policy
+	limits       *timeout.Config // the policy's default where it has none
 	nonRetryable []timeout.Kind
 	converter    converter.DataConverter
 	log          *slog.Logger
@@ -88,7 +89,7 @@ func newSettings(opts []Option) settings {
 		switch o := o.(type) {
 		case nil:
 		case timeout.Config:
-			s.limits = o
+			s.limits = &o
 		case option:
 			o.set(&s)
 		default:

@@ -16,6 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A call of a tool that does nothing, in one process, so that everything else is small.
@@ -35,7 +36,7 @@ func BenchmarkCall(b *testing.B) {
 		b.Run(bm.name, func(b *testing.B) {
 			s := server.NewMCPServer("bench", "1")
 			if bm.server {
-				mcpgo.Install(s, &timeout.Policy{Default: timeout.Default()})
+				mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}})
 			}
 			s.AddTool(mcp.NewTool("noop"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				return mcp.NewToolResultText("done"), nil
@@ -84,7 +85,7 @@ func BenchmarkCallWithTasks(b *testing.B) {
 			tasks := task.New()
 			defer tasks.Close()
 			s := server.NewMCPServer("bench", "1")
-			mcpgo.Install(s, &timeout.Policy{Default: timeout.Default(), Tools: map[string]timeout.Tool{"noop": {Soft: bm.soft}}}, bm.opts(tasks)...)
+			mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}, Tools: map[string]policy.Tool{"noop": {Soft: bm.soft}}}, bm.opts(tasks)...)
 			s.AddTool(mcp.NewTool("noop"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				return mcp.NewToolResultText("done"), nil
 			})

@@ -110,7 +110,7 @@ func (s *settings) unlimited() *settings {
 	own := *s
 	own.calls = toolcall.Server{
 		Policy: s.calls.Policy, Interval: s.calls.Interval,
-		Options: append(s.calls.Options[:len(s.calls.Options):len(s.calls.Options)], timeout.NoLimits()),
+		Options: append(s.calls.Options[:len(s.calls.Options):len(s.calls.Options)], timeout.Config{}),
 	}
 	return &own
 }

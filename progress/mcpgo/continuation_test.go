@@ -21,6 +21,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // continuedID returns the id of a result that says that the call is still running.
@@ -143,8 +144,8 @@ func TestContinuationAndOutputSchema(t *testing.T) {
 	}
 	limits := timeout.Config{Total: 50 * ms, Grace: -1}
 	s := server.NewMCPServer("test", "1", server.WithOutputSchemaValidation())
-	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Total: never, Grace: slack},
-		Tools: map[string]timeout.Tool{"short": {Config: limits}}}, mcpgo.WithContinuation(60*ms))
+	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: never, Grace: slack},
+		Tools: map[string]policy.Tool{"short": {Limits: &limits}}}, mcpgo.WithContinuation(60*ms))
 	wait := make(chan bool, 1)
 	for _, name := range []string{"long", "short"} {
 		s.AddTool(mcp.NewTool(name, mcp.WithOutputSchema[out]()), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 func metaOf(t *testing.T, c *client.Client) map[string]map[string]any {
@@ -39,10 +40,10 @@ func TestWithDeclaredLimits(t *testing.T) {
 	each(t, links, func(t *testing.T, l link) {
 		env := map[string]string{}
 		s := server.NewMCPServer("test", "1", server.WithExtensions(map[string]any{"other": map[string]any{}}))
-		mcpgo.Install(s, &timeout.Policy{
-			Default: timeout.FastTools(),
-			Tools: map[string]timeout.Tool{
-				"explore": {Config: timeout.Config{Total: 10 * time.Minute}, Env: "EXPLORE"},
+		mcpgo.Install(s, &policy.Policy{
+			Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
+			Tools: map[string]policy.Tool{
+				"explore": {Limits: &timeout.Config{Total: 10 * time.Minute}, Env: "EXPLORE"},
 				"noop":    {Env: "NOOP"},
 			},
 			Lookup: func(key string) (string, bool) { v, ok := env[key]; return v, ok },
@@ -137,11 +138,11 @@ func TestUseDeclared(t *testing.T) {
 						Idle: 3 * time.Minute, Total: time.Hour, Grace: grace, Progress: 10 * time.Second,
 					}}}
 					if tt.after == 0 { // otherwise it is a server that declares and does not keep its word
-						mcpgo.Install(s, &timeout.Policy{
-							Default: timeout.Config{Idle: 20 * time.Second, Grace: grace},
-							Tools: map[string]timeout.Tool{
-								"beats": {Config: timeout.Config{Idle: 40 * time.Second, Grace: grace}},
-								"late":  {Config: timeout.Config{Total: 2 * time.Minute, Grace: grace}},
+						mcpgo.Install(s, &policy.Policy{
+							Default: &timeout.Config{Idle: 20 * time.Second, Grace: grace},
+							Tools: map[string]policy.Tool{
+								"beats": {Limits: &timeout.Config{Idle: 40 * time.Second, Grace: grace}},
+								"late":  {Limits: &timeout.Config{Total: 2 * time.Minute, Grace: grace}},
 							},
 						}, mcpgo.WithDeclaredLimits())
 					}

@@ -4,7 +4,7 @@
 // A server gets limits and progress notifications for all of its tools in one line:
 //
 //	s := server.NewMCPServer("files", "1.0.0")
-//	mcpgo.Install(s, &timeout.Policy{Default: timeout.FastTools()})
+//	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}})
 //	mcpgo.Serve(ctx, server.NewStdioServer(s), os.Stdin, os.Stdout, 0)
 //
 // [Serve] takes the place of server.ServeStdio, and ends in order: the client has its answers
@@ -47,8 +47,8 @@
 //
 //	tasks := task.New()
 //	defer tasks.Close()
-//	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"index": {Soft: 30 * time.Second}}}
-//	mcpgo.Install(s, policy, mcpgo.WithTasks(tasks), mcpgo.WithContinuation(45*time.Second))
+//	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: 30 * time.Second}}}
+//	mcpgo.Install(s, p, mcpgo.WithTasks(tasks), mcpgo.WithContinuation(45*time.Second))
 //
 // A client whose transport has [FollowTasks] takes such tasks, and its CallTool takes longer.
 //

@@ -16,6 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 func ExampleLimit() {
@@ -98,7 +99,7 @@ func ExampleConnect() {
 
 func ExampleUseDeclared() {
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Total: 10 * time.Minute}}, mcpgo.WithDeclaredLimits())
+	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: 10 * time.Minute}}, mcpgo.WithDeclaredLimits())
 	s.AddTool(mcp.NewTool("search"), hang)
 
 	c := dial(s, func(t transport.Interface) transport.Interface {
@@ -115,7 +116,7 @@ func ExampleFollowTasks() {
 	tasks := task.New(task.WithPoll(10 * time.Millisecond))
 	defer tasks.Close()
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &timeout.Policy{Tools: map[string]timeout.Tool{"index": {Soft: 20 * time.Millisecond}}}, mcpgo.WithTasks(tasks))
+	mcpgo.Install(s, &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: 20 * time.Millisecond}}}, mcpgo.WithTasks(tasks))
 	s.AddTool(mcp.NewTool("index"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		time.Sleep(100 * time.Millisecond) // or an hour: no request takes that long
 		return mcp.NewToolResultText("3 files"), nil

@@ -26,6 +26,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // hang is a tool that is stuck, but looks at its context.
@@ -63,7 +64,7 @@ func show(c *client.Client, call mcp.CallToolParams) {
 
 func ExampleInstall() {
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Total: 50 * time.Millisecond}})
+	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: 50 * time.Millisecond}})
 	s.AddTool(mcp.NewTool("search"), hang)
 
 	c := dial(s, plain)
@@ -75,10 +76,10 @@ func ExampleInstall() {
 }
 
 func ExampleMiddleware() {
-	policy := &timeout.Policy{Default: timeout.FastTools(), Tools: map[string]timeout.Tool{
-		"search": {Config: timeout.Config{Idle: 50 * time.Millisecond}},
+	p := &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}, Tools: map[string]policy.Tool{
+		"search": {Limits: &timeout.Config{Idle: 50 * time.Millisecond}},
 	}}
-	s := server.NewMCPServer("files", "1.0.0", server.WithToolHandlerMiddleware(mcpgo.Middleware(policy)))
+	s := server.NewMCPServer("files", "1.0.0", server.WithToolHandlerMiddleware(mcpgo.Middleware(p)))
 	s.AddTool(mcp.NewTool("search"), hang)
 
 	c := dial(s, plain)
@@ -104,8 +105,8 @@ func ExampleHandler() {
 
 func ExampleWithPolicy() {
 	s := server.NewMCPServer("files", "1.0.0")
-	s.AddTool(mcp.NewTool("search"), mcpgo.Handler(hang, mcpgo.WithPolicy(&timeout.Policy{
-		Tools: map[string]timeout.Tool{"search": {Config: timeout.Config{Total: 50 * time.Millisecond}}},
+	s.AddTool(mcp.NewTool("search"), mcpgo.Handler(hang, mcpgo.WithPolicy(&policy.Policy{
+		Tools: map[string]policy.Tool{"search": {Limits: &timeout.Config{Total: 50 * time.Millisecond}}},
 	})))
 
 	c := dial(s, plain)
@@ -201,7 +202,7 @@ func ExampleServe() {
 
 func ExampleWrapHTTP() {
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Total: 50 * time.Millisecond}})
+	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: 50 * time.Millisecond}})
 	s.AddTool(mcp.NewTool("search"), hang)
 	var drain toolcall.Drain                                                                   // see there for the end
 	hs := httptest.NewServer(drain.Handler(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))) // or http.Server
@@ -223,7 +224,7 @@ func ExampleWrapHTTP() {
 
 func ExampleWithMetaTimeout() {
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &timeout.Policy{Tools: map[string]timeout.Tool{"search": {MaxTotal: time.Minute}}}, mcpgo.WithMetaTimeout())
+	mcpgo.Install(s, &policy.Policy{Tools: map[string]policy.Tool{"search": {MaxTotal: time.Minute}}}, mcpgo.WithMetaTimeout())
 	s.AddTool(mcp.NewTool("search"), hang)
 
 	c := dial(s, plain)
@@ -236,7 +237,7 @@ func ExampleWithMetaTimeout() {
 
 func ExampleWithArgumentTimeout() {
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &timeout.Policy{Tools: map[string]timeout.Tool{"search": {MaxTotal: time.Minute}}}, mcpgo.WithArgumentTimeout())
+	mcpgo.Install(s, &policy.Policy{Tools: map[string]policy.Tool{"search": {MaxTotal: time.Minute}}}, mcpgo.WithArgumentTimeout())
 	s.AddTool(mcp.NewTool("search", mcp.WithNumber("timeoutMs")), hang)
 
 	c := dial(s, plain)
@@ -279,7 +280,7 @@ func (person) Elicit(context.Context, mcp.ElicitationRequest) (*mcp.ElicitationR
 
 func ExampleElicit() {
 	s := server.NewMCPServer("files", "1.0.0", server.WithElicitation())
-	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Idle: 100 * time.Millisecond}})
+	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 100 * time.Millisecond}})
 	s.AddTool(mcp.NewTool("delete"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{
 			Message: "rm -r build", RequestedSchema: map[string]any{"type": "object"},
@@ -304,7 +305,7 @@ func ExampleElicit() {
 // A tool that returns its question works with clients of all protocols.
 func ExampleWithAwait() {
 	s := server.NewMCPServer("files", "1.0.0", server.WithElicitation())
-	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Idle: 100 * time.Millisecond}}, mcpgo.WithAwait(progress.WithLimit(2*time.Minute)))
+	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 100 * time.Millisecond}}, mcpgo.WithAwait(progress.WithLimit(2*time.Minute)))
 	s.AddTool(mcp.NewTool("delete"), func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer := server.ElicitationResponse(r.Params.InputResponses, "sure")
 		if answer == nil {
@@ -331,8 +332,8 @@ func ExampleWithAwait() {
 
 func ExampleWithDeclaredLimits() {
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &timeout.Policy{Tools: map[string]timeout.Tool{
-		"search": {Config: timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute}},
+	mcpgo.Install(s, &policy.Policy{Tools: map[string]policy.Tool{
+		"search": {Limits: &timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute}},
 	}}, mcpgo.WithDeclaredLimits())
 	s.AddTool(mcp.NewTool("search"), hang)
 
@@ -348,8 +349,8 @@ func ExampleWithTasks() {
 	tasks := task.New()
 	defer tasks.Close()
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &timeout.Policy{Tools: map[string]timeout.Tool{
-		"index": {Config: timeout.Config{Total: time.Hour}, Soft: 20 * time.Millisecond},
+	mcpgo.Install(s, &policy.Policy{Tools: map[string]policy.Tool{
+		"index": {Limits: &timeout.Config{Total: time.Hour}, Soft: 20 * time.Millisecond},
 	}}, mcpgo.WithTasks(tasks))
 	s.AddTool(mcp.NewTool("index"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		time.Sleep(100 * time.Millisecond)
@@ -387,7 +388,7 @@ func ExampleWithTasks() {
 func ExampleWithContinuation() {
 	s := server.NewMCPServer("files", "1.0.0")
 	// For a host that waits for 60 s, and renews nothing, 45 s would do.
-	mcpgo.Install(s, &timeout.Policy{Default: timeout.Config{Total: time.Hour}}, mcpgo.WithContinuation(50*time.Millisecond))
+	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Hour}}, mcpgo.WithContinuation(50*time.Millisecond))
 	indexed := make(chan bool)
 	s.AddTool(mcp.NewTool("index"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		<-indexed
@@ -423,8 +424,8 @@ func ExampleWithPrincipal() {
 	tasks := task.New()
 	defer tasks.Close()
 	s := server.NewMCPServer("files", "1.0.0")
-	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"index": {Soft: time.Minute}}}
-	mcpgo.Install(s, policy, mcpgo.WithTasks(tasks), mcpgo.WithPrincipal(func(ctx context.Context) string {
+	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: time.Minute}}}
+	mcpgo.Install(s, p, mcpgo.WithTasks(tasks), mcpgo.WithPrincipal(func(ctx context.Context) string {
 		name, _ := ctx.Value(user{}).(string)
 		return name
 	}))

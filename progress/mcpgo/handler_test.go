@@ -19,6 +19,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A handler in a test of the user's own: no server, no session.
@@ -29,7 +30,7 @@ func TestHandlerWithoutServer(t *testing.T) {
 			return until(ctx)
 		}
 		return mcp.NewToolResultText("done"), nil
-	}), mcpgo.WithPolicy(&timeout.Policy{Tools: map[string]timeout.Tool{"typed": {Config: timeout.Config{Total: 60 * ms}}}}), nil)
+	}), mcpgo.WithPolicy(&policy.Policy{Tools: map[string]policy.Tool{"typed": {Limits: &timeout.Config{Total: 60 * ms}}}}), nil)
 	for n, want := range map[int]result{0: stopped("total", "60 60 0", msgTotal), 1: {Texts: []string{"done"}}} {
 		res, err := h(context.Background(), call{tool: "typed", args: map[string]any{"n": n}, token: "t"}.request())
 		if err != nil {
@@ -46,7 +47,7 @@ func TestRequestedInProcess(t *testing.T) {
 	h := mcpgo.Handler(func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		deadline, ok := ctx.Deadline()
 		return mcp.NewToolResultText(time.Until(deadline).Round(time.Hour).String()), map[bool]error{false: errOwn}[ok]
-	}, mcpgo.WithArgumentTimeout(), mcpgo.WithMetaTimeout(), mcpgo.WithPolicy(&timeout.Policy{Default: timeout.UnboundedTotal()}))
+	}, mcpgo.WithArgumentTimeout(), mcpgo.WithMetaTimeout(), mcpgo.WithPolicy(&policy.Policy{Default: &timeout.Config{Idle: 2 * time.Minute}}))
 	const twoHours = 7_200_000
 	for _, tc := range []struct {
 		name string
@@ -70,7 +71,7 @@ func TestRequestedInProcess(t *testing.T) {
 	h = mcpgo.Handler(func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		_, ok := ctx.Deadline()
 		return nil, map[bool]error{false: errOwn}[ok]
-	}, mcpgo.WithPolicy(&timeout.Policy{Default: timeout.UnboundedTotal()}))
+	}, mcpgo.WithPolicy(&policy.Policy{Default: &timeout.Config{Idle: 2 * time.Minute}}))
 	r := call{args: map[string]any{"timeoutMs": twoHours}, meta: map[string]any{"timeoutMs": twoHours}}.request()
 	if _, err := h(context.Background(), r); err != errOwn {
 		t.Errorf("a request has lifted a limit: %v", err)
@@ -115,7 +116,7 @@ func TestSetResult(t *testing.T) {
 // A tool that was stopped and says so itself, with what it had, has said all there is.
 func TestSetResultByTheTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := mcpgo.Middleware(&timeout.Policy{Default: timeout.Config{Idle: time.Second}})(
+		h := mcpgo.Middleware(&policy.Policy{Default: &timeout.Config{Idle: time.Second}})(
 			func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				<-ctx.Done()
 				res := new(mcp.CallToolResult)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // Install puts [Middleware] into s, and hooks for three things that a middleware of mcp-go
@@ -22,11 +22,11 @@ import (
 //
 // It is all that a server needs:
 //
-//	mcpgo.Install(s, &timeout.Policy{Default: timeout.FastTools()})
+//	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}})
 //
 // Call it before s serves, and after server.WithHooks, where that is used: the hooks are
 // added to those that s has.
-func Install(s *server.MCPServer, p *timeout.Policy, opts ...Option) {
+func Install(s *server.MCPServer, p *policy.Policy, opts ...Option) {
 	w := new(watch)
 	hooks := s.GetHooks()
 	if hooks == nil {
@@ -84,7 +84,7 @@ func Install(s *server.MCPServer, p *timeout.Policy, opts ...Option) {
 //
 // Middleware that was added before it is not under the limits, middleware that is added after
 // it is. It is safe for concurrent use, and may be shared by servers.
-func Middleware(p *timeout.Policy, opts ...Option) server.ToolHandlerMiddleware {
+func Middleware(p *policy.Policy, opts ...Option) server.ToolHandlerMiddleware {
 	s := newSettings(opts)
 	if p != nil {
 		s.calls.Policy = p

@@ -11,29 +11,30 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // SPEC 3.18: a server whose policy only observes answers as if there were no limits.
 func TestPolicyObserveOnly(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
-		policy  timeout.Policy
+		policy  policy.Policy
 		observe bool
 	}{
-		{"enforced", timeout.Policy{}, false},
-		{"observed", timeout.Policy{ObserveOnly: true}, true},
-		{"one tool is", timeout.Policy{Tools: map[string]timeout.Tool{"silent": {ObserveOnly: true}}}, true},
-		{"another tool is", timeout.Policy{Tools: map[string]timeout.Tool{"fast": {ObserveOnly: true}}}, false},
+		{"enforced", policy.Policy{}, false},
+		{"observed", policy.Policy{ObserveOnly: true}, true},
+		{"one tool is", policy.Policy{Tools: map[string]policy.Tool{"silent": {ObserveOnly: true}}}, true},
+		{"another tool is", policy.Policy{Tools: map[string]policy.Tool{"fast": {ObserveOnly: true}}}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			each(t, named("stdio 2025", "http 2026"), func(t *testing.T, l link) {
-				policy := &timeout.Policy{ // a copy for each
-					Default: timeout.Config{Idle: 60 * ms, Total: time.Hour}, Tools: tc.policy.Tools, ObserveOnly: tc.policy.ObserveOnly,
+				p := &policy.Policy{ // a copy for each
+					Default: &timeout.Config{Idle: 60 * ms, Total: time.Hour}, Tools: tc.policy.Tools, ObserveOnly: tc.policy.ObserveOnly,
 					Lookup: func(string) (string, bool) { return "", false },
 				}
 				exceeded, ended := make(chan timeout.Kind, 9), make(chan timeout.Snapshot, 9)
 				s := server.NewMCPServer("test", "1", server.WithToolCapabilities(false))
-				mcpgo.Install(s, policy, mcpgo.WithOptions(timeout.WithHooks(timeout.Hooks{
+				mcpgo.Install(s, p, mcpgo.WithOptions(timeout.WithHooks(timeout.Hooks{
 					Exceeded: func(_ context.Context, s timeout.Snapshot) { exceeded <- s.Err.(*timeout.Error).Kind },
 					Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s },
 				})))

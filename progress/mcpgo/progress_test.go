@@ -127,7 +127,7 @@ func TestTokens(t *testing.T) {
 // Without Install, a token that mcp-go has not kept is not replaced by another's.
 func TestInexactToken(t *testing.T) {
 	s := server.NewMCPServer("test", "1")
-	s.Use(mcpgo.Middleware(policy))
+	s.Use(mcpgo.Middleware(toolPolicy))
 	s.AddTool(mcp.NewTool("report"), func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		progress.Report(ctx, progress.Update{Progress: 1})
 		time.Sleep(50 * ms)

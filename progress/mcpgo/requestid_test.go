@@ -38,7 +38,7 @@ func newIdentified(handler bool) *identified {
 		s.own = server.ClientSessionFromContext(ctx).SessionID()
 		return mcp.NewToolResultText("done"), nil
 	}
-	mcpgo.Install(s.MCPServer, policy)
+	mcpgo.Install(s.MCPServer, toolPolicy)
 	s.GetHooks().AddOnRequestInitialization(func(_ context.Context, _, message any) error {
 		var m struct {
 			ID     json.RawMessage
@@ -100,7 +100,7 @@ func TestIDs(t *testing.T) {
 func TestIDsWithin(t *testing.T) {
 	within := newIdentified(false)
 	s := server.NewMCPServer("test", "1", server.WithToolCapabilities(false))
-	mcpgo.Install(s, policy)
+	mcpgo.Install(s, toolPolicy)
 	var outer ids
 	s.AddTool(mcp.NewTool("outer"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		outer.Request = toolcall.FromContext(ctx).RequestID

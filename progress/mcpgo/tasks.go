@@ -13,7 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// WithTasks answers a call that reaches the soft limit of its tool, see [timeout.Tool], with a
+// WithTasks answers a call that reaches the soft limit of its tool, see [policy.Tool], with a
 // task, where the client can take one; the tool runs on, under its limits, and the client fetches
 // the result. See package task for the rules. t is for all servers of the process; shut it down
 // with them.

@@ -23,26 +23,27 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // taskPolicy has the limits of the tools of newTaskServer.
-func taskPolicy() *timeout.Policy {
+func taskPolicy() *policy.Policy {
 	limits := timeout.Config{Total: never, Grace: slack}
-	return &timeout.Policy{
-		Default: limits,
+	return &policy.Policy{
+		Default: &limits,
 		Lookup:  func(string) (string, bool) { return "", false },
-		Tools: map[string]timeout.Tool{
-			"held":    {Config: limits, Soft: 30 * ms},
-			"quick":   {Config: limits, Soft: never - 1},
-			"patient": {Config: limits, Soft: never - 1},
-			"now":     {Config: limits, Soft: -1},
-			"only":    {Config: limits, TaskOnly: true},
-			"fails":   {Config: limits, Soft: -1},
-			"breaks":  {Config: limits, Soft: -1},
-			"stopped": {Config: timeout.Config{Total: 100 * ms, Grace: slack}, Soft: -1},
-			"asks":    {Config: limits, Soft: -1},
-			"elicits": {Config: limits, Soft: -1},
-			"later":   {Config: limits, Soft: time.Second},
+		Tools: map[string]policy.Tool{
+			"held":    {Limits: &limits, Soft: 30 * ms},
+			"quick":   {Limits: &limits, Soft: never - 1},
+			"patient": {Limits: &limits, Soft: never - 1},
+			"now":     {Limits: &limits, Soft: -1},
+			"only":    {Limits: &limits, TaskOnly: true},
+			"fails":   {Limits: &limits, Soft: -1},
+			"breaks":  {Limits: &limits, Soft: -1},
+			"stopped": {Limits: &timeout.Config{Total: 100 * ms, Grace: slack}, Soft: -1},
+			"asks":    {Limits: &limits, Soft: -1},
+			"elicits": {Limits: &limits, Soft: -1},
+			"later":   {Limits: &limits, Soft: time.Second},
 		},
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 const ms = time.Millisecond
@@ -29,18 +30,18 @@ const never = time.Hour
 const deafFor = 3 * time.Second
 
 // policy has the limits that the tools of newServer are named for.
-var policy = &timeout.Policy{
-	Default: timeout.Config{Total: never, Grace: 50 * ms},
+var toolPolicy = &policy.Policy{
+	Default: &timeout.Config{Total: never, Grace: 50 * ms},
 	Lookup:  func(string) (string, bool) { return "", false },
-	Tools: map[string]timeout.Tool{
-		"total":    {Config: timeout.Config{Total: 60 * ms, Grace: slack}},
-		"idle":     {Config: timeout.Config{Total: never, Idle: 60 * ms, Grace: slack}},
-		"deaf":     {Config: timeout.Config{Total: 60 * ms, Grace: 40 * ms}},
-		"partial":  {Config: timeout.Config{Total: 60 * ms, Grace: slack}},
-		"asks":     {Config: timeout.Config{Total: 60 * ms, Grace: slack}},
-		"alive":    {Config: timeout.Config{Total: never, Idle: 400 * ms, Grace: slack}},
-		"elicit":   {Config: timeout.Config{Total: never, Idle: 100 * ms, Grace: slack}},
-		"question": {Config: timeout.Config{Total: never, Idle: 100 * ms, Grace: slack}},
+	Tools: map[string]policy.Tool{
+		"total":    {Limits: &timeout.Config{Total: 60 * ms, Grace: slack}},
+		"idle":     {Limits: &timeout.Config{Total: never, Idle: 60 * ms, Grace: slack}},
+		"deaf":     {Limits: &timeout.Config{Total: 60 * ms, Grace: 40 * ms}},
+		"partial":  {Limits: &timeout.Config{Total: 60 * ms, Grace: slack}},
+		"asks":     {Limits: &timeout.Config{Total: 60 * ms, Grace: slack}},
+		"alive":    {Limits: &timeout.Config{Total: never, Idle: 400 * ms, Grace: slack}},
+		"elicit":   {Limits: &timeout.Config{Total: never, Idle: 100 * ms, Grace: slack}},
+		"question": {Limits: &timeout.Config{Total: never, Idle: 100 * ms, Grace: slack}},
 		"ceiling":  {MaxTotal: 60 * ms},
 	},
 }
@@ -57,7 +58,7 @@ func until(ctx context.Context) (*mcp.CallToolResult, error) {
 func newServer(opts ...mcpgo.Option) *server.MCPServer {
 	s := server.NewMCPServer("test", "1", server.WithToolCapabilities(false), server.WithElicitation(),
 		server.WithTaskCapabilities(true, true, true))
-	mcpgo.Install(s, policy, append([]mcpgo.Option{mcpgo.WithInterval(1), mcpgo.WithMetaTimeout(), mcpgo.WithArgumentTimeout()}, opts...)...)
+	mcpgo.Install(s, toolPolicy, append([]mcpgo.Option{mcpgo.WithInterval(1), mcpgo.WithMetaTimeout(), mcpgo.WithArgumentTimeout()}, opts...)...)
 	add := func(name string, h server.ToolHandlerFunc) { s.AddTool(mcp.NewTool(name), h) }
 	wait := func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) { return until(ctx) }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // SPEC 7.4: nothing follows the result, in hundreds of runs, of which some time out and some
@@ -41,7 +42,7 @@ func TestNothingAfterTheResult(t *testing.T) {
 		}
 		return textResult("done"), nil
 	})
-	mcpsdk.Install(s, &timeout.Policy{Default: timeout.Config{Total: 3 * time.Millisecond}}, mcpsdk.WithInterval(time.Nanosecond))
+	mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: 3 * time.Millisecond}}, mcpsdk.WithInterval(time.Nanosecond))
 	c := newRawClient(t, s, plain)
 	var before int
 	for n := 1; n <= runs; n++ {
@@ -92,7 +93,7 @@ func TestStalledClient(t *testing.T) {
 						t.Errorf("ended with %d after %v, want %d after %v", timeout.ExitCode(s.Err), s.Elapsed, tt.code, tt.ended)
 					}
 				}})
-				limits := &timeout.Policy{Default: timeout.Config{Idle: tt.idle}}
+				limits := &policy.Policy{Default: &timeout.Config{Idle: tt.idle}}
 				mcpsdk.Install(s, limits, mcpsdk.WithOptions(finished), mcpsdk.WithInterval(time.Second))
 				answered := make(chan time.Duration)
 				start := time.Now()

@@ -15,6 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // benchServer has one tool, which does nothing.
@@ -24,7 +25,7 @@ func benchServer(install bool) *mcp.Server {
 		return &mcp.CallToolResult{}, nil, nil
 	})
 	if install {
-		mcpsdk.Install(s, &timeout.Policy{Default: timeout.Default()})
+		mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}})
 	}
 	return s
 }
@@ -114,8 +115,8 @@ func BenchmarkWrapHTTPBody(b *testing.B) {
 func BenchmarkTasks(b *testing.B) {
 	server := func(opts ...mcpsdk.Option) *mcp.Server {
 		s := benchServer(false)
-		policy := &timeout.Policy{Default: timeout.Default(), Tools: map[string]timeout.Tool{"noop": {Soft: time.Minute}}}
-		mcpsdk.Install(s, policy, opts...)
+		p := &policy.Policy{Default: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}, Tools: map[string]policy.Tool{"noop": {Soft: time.Minute}}}
+		mcpsdk.Install(s, p, opts...)
 		return s
 	}
 	http := overHTTP(protocol2026, mcp.StreamableHTTPOptions{Stateless: true})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A stopper tells how the calls of "silent" end.
@@ -180,7 +181,7 @@ func TestDeafTools(t *testing.T) {
 				return nil, nil
 			})
 			limits := timeout.Config{Total: 50 * time.Millisecond, Grace: 50 * time.Millisecond}
-			mcpsdk.Install(s, &timeout.Policy{Tools: map[string]timeout.Tool{"deaf": {Config: limits}}})
+			mcpsdk.Install(s, &policy.Policy{Tools: map[string]policy.Tool{"deaf": {Limits: &limits}}})
 			cs := connect(t, s, nil)
 			answers := make(chan *mcp.CallToolResult)
 			for range 20 {

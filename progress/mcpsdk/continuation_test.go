@@ -18,6 +18,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 type indexed struct {
@@ -39,7 +40,7 @@ func continuing(soft time.Duration, opts ...mcpsdk.Option) (s *mcp.Server, gate 
 		return nil, indexed{10}, nil
 	})
 	opts = append([]mcpsdk.Option{mcpsdk.WithContinuation(soft), mcpsdk.WithInterval(10 * ms)}, opts...)
-	mcpsdk.Install(s, &timeout.Policy{Default: timeout.Config{Total: 10 * time.Minute}}, opts...)
+	mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: 10 * time.Minute}}, opts...)
 	return s, gate, ended
 }
 

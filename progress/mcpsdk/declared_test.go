@@ -15,6 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // SPEC 10.1: what clients see of the limits, on every transport.
@@ -27,10 +28,10 @@ func TestWithDeclaredLimits(t *testing.T) {
 			own := mcp.Meta{"own": "kept"}
 			s.AddTool(&mcp.Tool{Name: "explore", InputSchema: anyInput, Meta: own}, longTool)
 			env := map[string]string{}
-			mcpsdk.Install(s, &timeout.Policy{
-				Default: timeout.FastTools(),
-				Tools: map[string]timeout.Tool{
-					"explore": {Config: timeout.Config{Total: 10 * time.Minute}, Env: "EXPLORE"},
+			mcpsdk.Install(s, &policy.Policy{
+				Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
+				Tools: map[string]policy.Tool{
+					"explore": {Limits: &timeout.Config{Total: 10 * time.Minute}, Env: "EXPLORE"},
 					"noop":    {Env: "NOOP"},
 				},
 				Lookup: func(key string) (string, bool) { v, ok := env[key]; return v, ok },
@@ -146,23 +147,23 @@ func TestUseDeclared(t *testing.T) {
 						time.Sleep(time.Hour)
 						return nil
 					})
-					policy := &timeout.Policy{
-						Default: timeout.Config{Idle: 20 * time.Second, Grace: grace},
-						Tools: map[string]timeout.Tool{
-							"beats": {Config: timeout.Config{Idle: 40 * time.Second, Grace: grace}},
-							"late":  {Config: timeout.Config{Total: 2 * time.Minute, Grace: grace}},
-							"deaf":  {Config: timeout.Config{Idle: 3 * time.Minute, Total: time.Hour, Grace: grace}},
+					p := &policy.Policy{
+						Default: &timeout.Config{Idle: 20 * time.Second, Grace: grace},
+						Tools: map[string]policy.Tool{
+							"beats": {Limits: &timeout.Config{Idle: 40 * time.Second, Grace: grace}},
+							"late":  {Limits: &timeout.Config{Total: 2 * time.Minute, Grace: grace}},
+							"deaf":  {Limits: &timeout.Config{Idle: 3 * time.Minute, Total: time.Hour, Grace: grace}},
 						},
 					}
-					mcpsdk.Install(s, policy, mcpsdk.WithDeclaredLimits())
+					mcpsdk.Install(s, p, mcpsdk.WithDeclaredLimits())
 					if tt.after != 0 { // a server that declares and does not keep its word
 						s = newTestServer()
 						addTool(s, "deaf", func(ctx context.Context, _ func(float64, string)) error {
 							<-ctx.Done()
 							return nil
 						})
-						declare := new(timeout.Policy)
-						*declare = timeout.Policy{Default: policy.Default, Tools: policy.Tools}
+						declare := new(policy.Policy)
+						*declare = policy.Policy{Default: p.Default, Tools: p.Tools}
 						s.AddReceivingMiddleware(onlyDeclares(mcpsdk.Middleware(declare, mcpsdk.WithDeclaredLimits())))
 					}
 
@@ -225,7 +226,7 @@ func TestDeclarationsOfASession(t *testing.T) {
 	addHang(declaring, "hang")
 	addHang(silent, "hang")
 	declaring.AddReceivingMiddleware(onlyDeclares(mcpsdk.Middleware(
-		&timeout.Policy{Default: timeout.Config{Total: time.Millisecond, Grace: -1}}, mcpsdk.WithDeclaredLimits())))
+		&policy.Policy{Default: &timeout.Config{Total: time.Millisecond, Grace: -1}}, mcpsdk.WithDeclaredLimits())))
 	var stop *timeout.Error
 	if err := limited(connectClient(t, c, declaring, protocol2025)); !errors.As(err, &stop) || stop.Limit != time.Second+time.Millisecond {
 		t.Error(err)

@@ -5,7 +5,7 @@
 //
 // One line sets for every tool of a server an idle limit, which progress renews, and a total:
 //
-//	mcpsdk.Install(server, &timeout.Policy{Default: timeout.FastTools()})
+//	mcpsdk.Install(server, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}})
 //
 // A tool says that it lives with [progress.Report], or with package heartbeat:
 //

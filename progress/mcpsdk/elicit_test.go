@@ -14,6 +14,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 const noAnswerText = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
@@ -93,7 +94,7 @@ func TestElicitation(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()
 				s.AddTool(&mcp.Tool{Name: "remove", InputSchema: anyInput}, tt.tool)
-				mcpsdk.Install(s, &timeout.Policy{Default: tt.limits}, tt.opts...)
+				mcpsdk.Install(s, &policy.Policy{Default: &tt.limits}, tt.opts...)
 				h, takenBack := new(heard), time.Duration(0)
 				cs := inMemory(tt.version)(t, s, person(h, tt.answer, &takenBack))
 				start := time.Now()

@@ -13,6 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // exampleServer has a tool that works for a while and reports progress, and one that
@@ -161,8 +162,8 @@ func ExampleUseDeclared() {
 			time.Sleep(300 * time.Millisecond)
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "indexed"}}}, nil
 		})
-	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"index": {Config: timeout.Config{Total: 10 * time.Minute}}}}
-	mcpsdk.Install(server, policy, mcpsdk.WithDeclaredLimits())
+	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Limits: &timeout.Config{Total: 10 * time.Minute}}}}
+	mcpsdk.Install(server, p, mcpsdk.WithDeclaredLimits())
 
 	limits := request.Reference()
 	delete(limits, "tools/call") // or it would go before what is declared
@@ -198,8 +199,8 @@ func ExampleFollowTasks() {
 		})
 	tasks := task.New(task.WithPoll(50 * time.Millisecond))
 	defer tasks.Close()
-	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"build": {Soft: -1}}} // a task at once
-	mcpsdk.Install(server, policy, mcpsdk.WithTasks(tasks))
+	p := &policy.Policy{Tools: map[string]policy.Tool{"build": {Soft: -1}}} // a task at once
+	mcpsdk.Install(server, p, mcpsdk.WithTasks(tasks))
 
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
 	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 30 * time.Second}, nil)

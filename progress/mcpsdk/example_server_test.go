@@ -16,6 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 type indexInput struct {
@@ -76,7 +77,7 @@ func files(names ...string) *mcp.CallToolParams {
 func ExampleInstall() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
-	mcpsdk.Install(server, &timeout.Policy{Default: timeout.Config{Total: time.Minute, Idle: time.Second}})
+	mcpsdk.Install(server, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: time.Second}})
 
 	ask(server, nil, files("a.go", "b.go", "hang"))
 	// Output:
@@ -90,9 +91,9 @@ func ExampleInstall() {
 func ExampleMiddleware() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
-	server.AddReceivingMiddleware(mcpsdk.Middleware(&timeout.Policy{
-		Default: timeout.FastTools(),
-		Tools:   map[string]timeout.Tool{"index": {Config: timeout.Config{Total: time.Second}}},
+	server.AddReceivingMiddleware(mcpsdk.Middleware(&policy.Policy{
+		Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
+		Tools:   map[string]policy.Tool{"index": {Limits: &timeout.Config{Total: time.Second}}},
 	}))
 
 	ask(server, nil, files("a.go", "hang"))
@@ -114,9 +115,9 @@ func ExampleHandler() {
 }
 
 func ExampleWithPolicy() {
-	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"index": {Config: timeout.Config{Idle: time.Second}}}}
+	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Limits: &timeout.Config{Idle: time.Second}}}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "index"}, mcpsdk.Handler(index, mcpsdk.WithPolicy(policy)))
+	mcp.AddTool(server, &mcp.Tool{Name: "index"}, mcpsdk.Handler(index, mcpsdk.WithPolicy(p)))
 
 	ask(server, nil, files("hang"))
 	// Output:
@@ -267,7 +268,7 @@ func ExampleWrapHTTP() {
 	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
-	mcpsdk.Install(server, &timeout.Policy{Default: limits})
+	mcpsdk.Install(server, &policy.Policy{Default: &limits})
 	options := &mcp.StreamableHTTPOptions{SessionTimeout: limits.SessionTimeout()}
 	handler := mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options))
 
@@ -361,8 +362,8 @@ func ExampleInstall_askAPerson() {
 func ExampleWithDeclaredLimits() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
-	policy := &timeout.Policy{Default: timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute}}
-	mcpsdk.Install(server, policy, mcpsdk.WithDeclaredLimits())
+	p := &policy.Policy{Default: &timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute}}
+	mcpsdk.Install(server, p, mcpsdk.WithDeclaredLimits())
 
 	ctx := context.Background()
 	transport, _ := dial(server)
@@ -392,8 +393,8 @@ func ExampleWithTasks() {
 		})
 	tasks := task.New(task.WithPoll(50 * time.Millisecond))
 	defer tasks.Close()
-	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"index": {Soft: 20 * time.Millisecond}}}
-	mcpsdk.Install(server, policy, mcpsdk.WithTasks(tasks))
+	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: 20 * time.Millisecond}}}
+	mcpsdk.Install(server, p, mcpsdk.WithTasks(tasks))
 
 	// The SDK's client does not know tasks; FollowTasks does.
 	ctx := context.Background()

@@ -15,6 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 type query struct {
@@ -64,17 +65,17 @@ func search(ctx context.Context, _ *mcp.CallToolRequest, in query) (*mcp.CallToo
 func TestTypedHandler(t *testing.T) {
 	const stopText = "No progress for 5s (idle timeout). Tool should call heartbeat() during long work."
 	const partialJSON = `{"count":2,"files":{"a.go":1,"b.go":1}}`
-	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"search": {Config: timeout.Config{Idle: 5 * time.Second}}}}
+	p := &policy.Policy{Tools: map[string]policy.Tool{"search": {Limits: &timeout.Config{Idle: 5 * time.Second}}}}
 	typed := map[string]func(*mcp.Server){
 		"Middleware": func(s *mcp.Server) {
 			mcp.AddTool(s, &mcp.Tool{Name: "search"}, search)
-			s.AddReceivingMiddleware(mcpsdk.Middleware(policy))
+			s.AddReceivingMiddleware(mcpsdk.Middleware(p))
 		},
 		"Handler": func(s *mcp.Server) {
-			mcp.AddTool(s, &mcp.Tool{Name: "search"}, mcpsdk.Handler(search, mcpsdk.WithPolicy(policy)))
+			mcp.AddTool(s, &mcp.Tool{Name: "search"}, mcpsdk.Handler(search, mcpsdk.WithPolicy(p)))
 		},
 		"both": func(s *mcp.Server) {
-			mcp.AddTool(s, &mcp.Tool{Name: "search"}, mcpsdk.Handler(search, mcpsdk.WithPolicy(policy)))
+			mcp.AddTool(s, &mcp.Tool{Name: "search"}, mcpsdk.Handler(search, mcpsdk.WithPolicy(p)))
 			mcpsdk.Install(s, nil)
 		},
 	}
@@ -193,7 +194,7 @@ func TestHandlerUnderMiddleware(t *testing.T) {
 			return textResult("done"), nil, nil
 		}
 		mcp.AddTool(s, &mcp.Tool{Name: "count"}, mcpsdk.Handler(h, mcpsdk.WithOptions(timeout.Config{Idle: 2 * time.Second})))
-		mcpsdk.Install(s, &timeout.Policy{Default: timeout.Config{Total: time.Minute, Idle: 3 * time.Second}})
+		mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 3 * time.Second}})
 		hd := new(heard)
 		cs := inMemory(protocol2025)(t, s, hd.options())
 		if res := call(t, cs, "count", "t"); res.IsError {
@@ -245,7 +246,7 @@ func TestSharedResult(t *testing.T) {
 			<-ctx.Done()
 			return shared, nil
 		})
-		mcpsdk.Install(s, &timeout.Policy{Default: timeout.Config{Total: time.Second}})
+		mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Second}})
 		cs := inMemory(protocol2025)(t, s, nil)
 		for range 2 {
 			want := []string{"Tool exceeded wall-clock limit of 1s.", "so far"}
@@ -258,7 +259,7 @@ func TestSharedResult(t *testing.T) {
 
 // A question that comes when the limit has fired is not asked.
 func TestQuestionTooLate(t *testing.T) {
-	policy := &timeout.Policy{Default: timeout.Config{Total: time.Second}}
+	p := &policy.Policy{Default: &timeout.Config{Total: time.Second}}
 	late := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		<-ctx.Done()
 		return elicitByResult(ctx, req)
@@ -266,13 +267,13 @@ func TestQuestionTooLate(t *testing.T) {
 	for by, add := range map[string]func(*mcp.Server){
 		"Install": func(s *mcp.Server) {
 			s.AddTool(&mcp.Tool{Name: "late", InputSchema: anyInput}, late)
-			mcpsdk.Install(s, policy)
+			mcpsdk.Install(s, p)
 		},
 		"Handler": func(s *mcp.Server) {
 			mcp.AddTool(s, &mcp.Tool{Name: "late"}, mcpsdk.Handler(func(ctx context.Context, req *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
 				res, err := late(ctx, req)
 				return res, nil, err
-			}, mcpsdk.WithPolicy(policy)))
+			}, mcpsdk.WithPolicy(p)))
 		},
 	} {
 		for _, version := range versions {

@@ -22,6 +22,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // What the documentation says of a client that goes away: without WrapHTTP the limits stop
@@ -109,7 +110,7 @@ func TestServerInsideATool(t *testing.T) {
 				}
 				return textResult(fmt.Sprint("heard of ", <-told)), nil
 			})
-			mcpsdk.Install(outer, &timeout.Policy{Default: timeout.Config{Total: slack}})
+			mcpsdk.Install(outer, &policy.Policy{Default: &timeout.Config{Total: slack}})
 			cs := connect(t, outer, nil)
 			if d := cmp.Diff([]string{"heard of inner"}, texts(call(t, cs, "gateway", "outer"))); d != "" {
 				t.Error(d)

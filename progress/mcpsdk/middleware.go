@@ -10,16 +10,16 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // Install puts [Middleware] into s, as receiving and as sending middleware. It is all that
 // a server needs:
 //
-//	mcpsdk.Install(server, &timeout.Policy{Default: timeout.FastTools()})
+//	mcpsdk.Install(server, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}})
 //
 // Middleware that was added before it is supervised too; what is added after it is not.
-func Install(s *mcp.Server, p *timeout.Policy, opts ...Option) {
+func Install(s *mcp.Server, p *policy.Policy, opts ...Option) {
 	o := newServerSettings(p, opts)
 	o.installTasks(s)
 	s.AddReceivingMiddleware(o.middleware)
@@ -47,7 +47,7 @@ func Install(s *mcp.Server, p *timeout.Policy, opts ...Option) {
 // that one's. [Install] does both. Methods other than these pass through untouched.
 //
 // It is safe for concurrent use, and may be shared by servers.
-func Middleware(p *timeout.Policy, opts ...Option) mcp.Middleware {
+func Middleware(p *policy.Policy, opts ...Option) mcp.Middleware {
 	return newServerSettings(p, opts).middleware
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // SPEC 3.18: a server whose policy only observes answers as if there were no limits, and its
@@ -22,18 +23,18 @@ func TestPolicyObserveOnly(t *testing.T) {
 	limits := timeout.Config{Idle: 10 * time.Second, Total: time.Minute}
 	for _, tt := range []struct {
 		name   string
-		policy timeout.Policy
+		policy policy.Policy
 		want   []string
 		log    []string
 	}{
-		{"enforced", timeout.Policy{Default: limits}, []string{"No progress for 10s (idle timeout). Tool should call heartbeat() during long work."}, []string{`msg="tool timed out" tool=slow`}},
-		{"observed", timeout.Policy{Default: limits, ObserveOnly: true}, []string{"done"}, []string{
+		{"enforced", policy.Policy{Default: &limits}, []string{"No progress for 10s (idle timeout). Tool should call heartbeat() during long work."}, []string{`msg="tool timed out" tool=slow`}},
+		{"observed", policy.Policy{Default: &limits, ObserveOnly: true}, []string{"done"}, []string{
 			`msg="tool would have been stopped: its limits are only observed" tool=slow error.message="No progress for 10s`,
 			`msg="tool would have been stopped: its limits are only observed" tool=slow error.message="Tool exceeded wall-clock limit of 60s."`,
 			`msg="tool that would have been stopped has ended" tool=slow`, "idle_needed=1m31s total_needed=1m31s\n",
 		}},
-		{"one tool is", timeout.Policy{Default: limits, Tools: map[string]timeout.Tool{"slow": {ObserveOnly: true}}}, []string{"done"}, []string{"idle_needed=1m31s"}},
-		{"another tool is", timeout.Policy{Default: limits, Tools: map[string]timeout.Tool{"fast": {ObserveOnly: true}}},
+		{"one tool is", policy.Policy{Default: &limits, Tools: map[string]policy.Tool{"slow": {ObserveOnly: true}}}, []string{"done"}, []string{"idle_needed=1m31s"}},
+		{"another tool is", policy.Policy{Default: &limits, Tools: map[string]policy.Tool{"fast": {ObserveOnly: true}}},
 			[]string{"No progress for 10s (idle timeout). Tool should call heartbeat() during long work."}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // An Option changes how [Middleware], [Install] and [Handler] supervise tool calls.
@@ -33,7 +34,7 @@ func newSettings(opts []Option) *settings {
 	return s
 }
 
-func newServerSettings(p *timeout.Policy, opts []Option) *settings {
+func newServerSettings(p *policy.Policy, opts []Option) *settings {
 	s := newSettings(opts)
 	if p != nil {
 		s.calls.Policy = p
@@ -44,7 +45,7 @@ func newServerSettings(p *timeout.Policy, opts []Option) *settings {
 
 // WithPolicy sets the limits by tool name. It is for [Handler]; the policy that is an
 // argument of [Middleware] goes before it.
-func WithPolicy(p *timeout.Policy) Option {
+func WithPolicy(p *policy.Policy) Option {
 	return optionFunc(func(s *settings) { s.calls.Policy = p })
 }
 
@@ -68,7 +69,7 @@ func WithAwait(opts ...progress.AwaitOption) Option {
 }
 
 // WithMetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta:
-// a whole number of milliseconds, at most the tool's [timeout.Tool.MaxTotal]. Where it is
+// a whole number of milliseconds, at most the tool's [policy.Tool.MaxTotal]. Where it is
 // anything else, the tool is not called and the result says so. Without this option and
 // [WithArgumentTimeout] requests have no say, since with no MaxTotal they could lift every
 // limit. Where both are given, _meta goes first.

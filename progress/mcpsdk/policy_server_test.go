@@ -12,17 +12,18 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // SPEC 2.6, 2.7, 2.8: the limits of a call by the tool's name, the environment and the request.
 func TestLimitsOfACall(t *testing.T) {
-	reference := func(env map[string]string) *timeout.Policy {
-		return &timeout.Policy{
-			Default: timeout.FastTools(),
-			Tools: map[string]timeout.Tool{
-				"tlc_check":   {Config: timeout.UnboundedTotal()},
-				"tlc_smoke":   {Config: timeout.Config{Total: 120 * time.Second}, Env: "TLC_SMOKE"},
-				"tlc_explore": {Config: timeout.Config{Total: 600 * time.Second}, Env: "TLC_EXPLORE", MaxTotal: time.Hour},
+	reference := func(env map[string]string) *policy.Policy {
+		return &policy.Policy{
+			Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
+			Tools: map[string]policy.Tool{
+				"tlc_check":   {Limits: &timeout.Config{Idle: 2 * time.Minute}},
+				"tlc_smoke":   {Limits: &timeout.Config{Total: 120 * time.Second}, Env: "TLC_SMOKE"},
+				"tlc_explore": {Limits: &timeout.Config{Total: 600 * time.Second}, Env: "TLC_EXPLORE", MaxTotal: time.Hour},
 			},
 			Lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok },
 		}
@@ -118,9 +119,9 @@ func TestDeclaredTimeoutArgument(t *testing.T) {
 func TestHandlerUnderTheSamePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
-		policy := &timeout.Policy{Default: timeout.Config{Total: time.Minute}}
-		mcp.AddTool(s, &mcp.Tool{Name: "search"}, mcpsdk.Handler(search, mcpsdk.WithPolicy(policy)))
-		mcpsdk.Install(s, policy)
+		p := &policy.Policy{Default: &timeout.Config{Total: time.Minute}}
+		mcp.AddTool(s, &mcp.Tool{Name: "search"}, mcpsdk.Handler(search, mcpsdk.WithPolicy(p)))
+		mcpsdk.Install(s, p)
 		res, err := inMemory(protocol2025)(t, s, nil).CallTool(t.Context(), &mcp.CallToolParams{Name: "search", Arguments: query{"content"}})
 		if err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // SPEC 7.1, 7.2, 7.3: the first update goes out at once, then the newest every 10 s and at the end; progress
@@ -42,7 +43,7 @@ func TestProgressReachesTheClient(t *testing.T) {
 					}
 					return textResult("done"), nil
 				})
-				mcpsdk.Install(s, &timeout.Policy{Default: timeout.Config{Idle: 2 * time.Second}}, tt.interval...)
+				mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 2 * time.Second}}, tt.interval...)
 				start := time.Now()
 				var got []string
 				h := new(heard)
@@ -118,7 +119,7 @@ func TestThousandCalls(t *testing.T) {
 		<-heardAll
 		return textResult(token), nil
 	})
-	mcpsdk.Install(s, &timeout.Policy{Default: timeout.FastTools()})
+	mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}})
 	var mu sync.Mutex
 	heard := make(map[string]int)
 	cs := inMemory(protocol2025)(t, s, &mcp.ClientOptions{

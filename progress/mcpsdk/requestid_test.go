@@ -15,7 +15,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 type ids struct{ Request, Session string }
@@ -36,7 +36,7 @@ func newIdentified(typed bool) (*mcp.Server, func() ids) {
 	if typed {
 		mcp.AddTool(s, &mcp.Tool{Name: "id"}, mcpsdk.Handler(tool))
 	} else {
-		mcpsdk.Install(s, &timeout.Policy{})
+		mcpsdk.Install(s, &policy.Policy{})
 		mcp.AddTool(s, &mcp.Tool{Name: "id"}, tool)
 	}
 	return s, func() ids {
@@ -136,7 +136,7 @@ func TestTextID(t *testing.T) {
 func TestIDsWithin(t *testing.T) {
 	within, got := newIdentified(false)
 	s := newServer()
-	mcpsdk.Install(s, &timeout.Policy{})
+	mcpsdk.Install(s, &policy.Policy{})
 	mcp.AddTool(s, &mcp.Tool{Name: "outer"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		near, far := mcp.NewInMemoryTransports()
 		if _, err := within.Connect(ctx, far, nil); err != nil {

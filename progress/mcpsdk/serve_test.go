@@ -25,6 +25,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 const shutdownText = "Tool was aborted: the server is shutting down"
@@ -366,7 +367,7 @@ func TestServeRefuses(t *testing.T) {
 		<-release
 		return textResult("done"), nil
 	})
-	mcpsdk.Install(s, &timeout.Policy{Default: timeout.Config{Grace: slack}})
+	mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Grace: slack}})
 	serverEnd, clientEnd := mcp.NewInMemoryTransports()
 	ctx, end := context.WithCancel(t.Context())
 	served := make(chan error, 1)

@@ -19,6 +19,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // The protocol versions that the SDK offers and that differ for us.
@@ -216,7 +217,7 @@ var childServers = map[string]func() error{
 	"tools": func() error {
 		s := newServer()
 		idle := timeout.Config{Idle: 600 * time.Millisecond}
-		mcpsdk.Install(s, &timeout.Policy{Default: idle}, mcpsdk.WithInterval(50*time.Millisecond))
+		mcpsdk.Install(s, &policy.Policy{Default: &idle}, mcpsdk.WithInterval(50*time.Millisecond))
 		return s.Run(context.Background(), mcpsdk.WrapTransport(&mcp.StdioTransport{}))
 	},
 	// long ends in order when it is told to.

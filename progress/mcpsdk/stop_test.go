@@ -15,6 +15,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 var versions = []string{protocol2025, protocol2026}
@@ -66,7 +67,7 @@ func TestResultOfFailure(t *testing.T) {
 						mcpsdk.SetResult(res, context.Cause(ctx), "half of it")
 						return res, nil
 					})
-					mcpsdk.Install(s, &timeout.Policy{Default: tt.limits})
+					mcpsdk.Install(s, &policy.Policy{Default: &tt.limits})
 					cs := inMemory(version)(t, s, nil)
 					start := time.Now()
 					res := call(t, cs, tt.tool, nil)

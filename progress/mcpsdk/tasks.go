@@ -16,13 +16,13 @@ import (
 )
 
 // WithTasks has calls that take long answered with a task: the client gets a handle when the
-// tool's soft limit is reached, see [timeout.Tool], and fetches the result later, while the tool
+// tool's soft limit is reached, see [policy.Tool], and fetches the result later, while the tool
 // runs on under its limits, its connection gone or not. It is for [Install], which registers the
 // tasks/* methods, and panics if the SDK has some of its own.
 //
 //	tasks := task.New()
 //	defer tasks.Close()
-//	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"build": {Soft: 30 * time.Second}}}
+//	policy := &policy.Policy{Tools: map[string]policy.Tool{"build": {Soft: 30 * time.Second}}}
 //	mcpsdk.Install(server, policy, mcpsdk.WithTasks(tasks))
 //
 // Where each request has a Server of its own, all share the tasks.

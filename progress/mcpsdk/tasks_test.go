@@ -18,6 +18,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A taskServer has tools for tasks.
@@ -101,14 +102,14 @@ func (s *taskServer) server() *mcp.Server {
 		}
 		return textResult(res.Action), nil
 	})
-	soft := func(idle time.Duration) timeout.Tool {
-		return timeout.Tool{Config: timeout.Config{Total: time.Minute, Idle: idle, Grace: time.Second}, Soft: 30 * ms}
+	soft := func(idle time.Duration) policy.Tool {
+		return policy.Tool{Limits: &timeout.Config{Total: time.Minute, Idle: idle, Grace: time.Second}, Soft: 30 * ms}
 	}
 	only := soft(0)
 	only.TaskOnly = true
-	policy := &timeout.Policy{
-		Default: timeout.FastTools(),
-		Tools: map[string]timeout.Tool{
+	p := &policy.Policy{
+		Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
+		Tools: map[string]policy.Tool{
 			"gated": soft(0), "fails": soft(0), "refuses": soft(0), "idle": soft(150 * ms), "only": only,
 			"asks": {Soft: -1}, "elicits": {Soft: -1}, "breaks": {Soft: -1}, "patient": {Soft: time.Hour}, "steps": soft(0),
 		},
@@ -117,7 +118,7 @@ func (s *taskServer) server() *mcp.Server {
 		<-s.gate
 		return textResult("only"), nil
 	})
-	mcpsdk.Install(m, policy, s.opts...)
+	mcpsdk.Install(m, p, s.opts...)
 	m.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			if method == "tasks/get" {

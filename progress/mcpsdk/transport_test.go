@@ -17,6 +17,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // overHTTP links by Streamable HTTP.
@@ -107,7 +108,7 @@ func TestEveryTransport(t *testing.T) {
 			t.Parallel()
 			s := newServer()
 			idle := timeout.Config{Idle: 600 * time.Millisecond}
-			mcpsdk.Install(s, &timeout.Policy{Default: idle}, mcpsdk.WithInterval(20*time.Millisecond))
+			mcpsdk.Install(s, &policy.Policy{Default: &idle}, mcpsdk.WithInterval(20*time.Millisecond))
 			everyTool(t, connect, s, mute(name))
 		})
 	}

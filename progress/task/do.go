@@ -21,7 +21,7 @@ type Call struct {
 	// Asked is whether the params have "task". From 2026-07-28 on it is ignored, as the protocol
 	// wants it.
 	Asked bool
-	// Soft and TaskOnly are what [timeout.Policy.Soft] returns for the tool: after how long
+	// Soft and TaskOnly are what [policy.Policy.Soft] returns for the tool: after how long
 	// the call may become a task, 0 for never and less for at once; and that it may be called as a
 	// task or a continuation only.
 	Soft     time.Duration

@@ -11,6 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // The adapter of these examples: a call under limits, and its result as JSON.
@@ -43,9 +44,9 @@ func ExampleDo() {
 	tasks := task.New()
 	defer tasks.Close()
 	client := task.Client{Version: "2025-11-25", Session: "stdio"}
-	policy := &timeout.Policy{Tools: map[string]timeout.Tool{"build": {Soft: 10 * time.Second}}}
+	p := &policy.Policy{Tools: map[string]policy.Tool{"build": {Soft: 10 * time.Second}}}
 
-	soft, taskOnly := policy.Soft("build")
+	soft, taskOnly := p.Soft("build")
 	_, record, err := task.Do(context.Background(), tasks,
 		task.Call{Tool: "build", Client: client, Asked: true, Soft: soft, TaskOnly: taskOnly},
 		supervised(func(ctx context.Context) (string, error) {

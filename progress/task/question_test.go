@@ -384,7 +384,7 @@ func TestInputRequiredWithADeafStore(t *testing.T) {
 		f := &faulty{Store: new(task.Memory)}
 		tasks := task.New(task.WithStore(f))
 		asked := make(chan time.Duration, 1)
-		begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1}, tool(timeout.NoLimits(), func(ctx context.Context) (string, error) {
+		begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1}, tool(timeout.Config{}, func(ctx context.Context) (string, error) {
 			time.Sleep(10 * s)
 			start := time.Now()
 			defer task.FromContext(ctx).InputRequired(ctx)()

@@ -482,7 +482,7 @@ func TestMemoryBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &task.Memory{MaxTasks: 20, MaxBytes: 100 << 10}
 		tasks := task.New(task.WithStore(m), task.WithMaxRunning(5))
-		long := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.NoLimits(), lasting(20*time.Minute)))
+		long := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Config{}, lasting(20*time.Minute)))
 		var ids []string
 		for i := range 40 {
 			r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {

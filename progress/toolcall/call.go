@@ -10,14 +10,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A Server is what the calls of one server have in common. With the zero Server each tool has the
-// limits that the zero [timeout.Policy] has for it. It is safe for concurrent use as long as nobody
+// limits that the zero [policy.Policy] has for it. It is safe for concurrent use as long as nobody
 // changes it, and a nil *Server is a zero one.
 type Server struct {
 	// Policy has the limits by tool name, and the logger.
-	Policy *timeout.Policy
+	Policy *policy.Policy
 	// Options are for the execution of each call: a logger, hooks, a clock. A
 	// [timeout.Config] among them takes the place of what the policy says.
 	Options []timeout.Option
@@ -25,7 +26,7 @@ type Server struct {
 	Interval time.Duration
 	// MetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta, and
 	// ArgumentTimeout with timeoutMs among its arguments: a whole number of milliseconds, at
-	// most the tool's [timeout.Tool.MaxTotal]. Without them requests have no say, since with no
+	// most the tool's [policy.Tool.MaxTotal]. Without them requests have no say, since with no
 	// MaxTotal they could lift every limit. Where both are set, _meta goes first.
 	MetaTimeout, ArgumentTimeout bool
 }
@@ -77,14 +78,14 @@ func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (
 	if s == nil {
 		s = new(Server)
 	}
-	requested, err := timeout.RequestTimeout(s.requested(&c))
+	requested, err := policy.Requested(s.requested(&c))
 	if err != nil {
 		if bad := (*timeout.ConfigError)(nil); errors.As(err, &bad) {
 			bad.Tool = c.Tool
 		}
 		return zero, err
 	}
-	opts := append(make([]timeout.Option, 0, len(s.Options)+2), timeout.WithRecover())
+	opts := append(s.Policy.For(c.Tool, requested), timeout.WithRecover())
 	opts = append(opts, s.Options...)
 
 	observer, _ := ctx.Value(observerKey{}).(Observer)
@@ -102,7 +103,7 @@ func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (
 	}
 	if c.Token == nil || around != nil && around.Session == c.Session {
 		defer ended(observer)
-		return timeout.DoPolicy(ctx, s.Policy, c.Tool, requested, run, opts...) // two of one token could not agree on what increases
+		return timeout.Do(ctx, run, opts...) // two of one token could not agree on what increases
 	}
 	stop := func() {}
 	opts = append(opts, timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
@@ -111,7 +112,7 @@ func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (
 	// Not in h: one that has been abandoned would never get to its end.
 	defer func() { stop() }()
 	defer ended(observer)
-	return timeout.DoPolicy(ctx, s.Policy, c.Tool, requested, run, opts...)
+	return timeout.Do(ctx, run, opts...)
 }
 
 func ended(o Observer) {

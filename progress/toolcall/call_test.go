@@ -17,28 +17,29 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // SPEC 2.6, 2.8: the limits that a call gets, seen from within.
 func TestLimits(t *testing.T) {
 	nowhere := func(string) (string, bool) { return "", false }
-	policy := &timeout.Policy{Lookup: nowhere, Tools: map[string]timeout.Tool{
-		"tlc_check":   {Config: timeout.Config{Idle: time.Minute}},
-		"tlc_smoke":   {Config: timeout.Config{Total: 120000 * time.Millisecond}, Env: "TLC_SMOKE"},
-		"tlc_explore": {Config: timeout.Config{Total: 600000 * time.Millisecond}, Env: "TLC_EXPLORE", MaxTotal: time.Hour},
+	p := &policy.Policy{Lookup: nowhere, Tools: map[string]policy.Tool{
+		"tlc_check":   {Limits: &timeout.Config{Idle: time.Minute}},
+		"tlc_smoke":   {Limits: &timeout.Config{Total: 120000 * time.Millisecond}, Env: "TLC_SMOKE"},
+		"tlc_explore": {Limits: &timeout.Config{Total: 600000 * time.Millisecond}, Env: "TLC_EXPLORE", MaxTotal: time.Hour},
 	}}
 	for _, tc := range []struct {
 		name      string
-		policy    *timeout.Policy
+		policy    *policy.Policy
 		tool      string
 		requested any
 		want      time.Duration // 0: no total
 	}{
-		{"no total", policy, "tlc_check", nil, 0},
-		{"the tool's", policy, "tlc_smoke", nil, 2 * time.Minute},
-		{"the request's", policy, "tlc_smoke", 1500.0, 1500 * time.Millisecond},
-		{"the request's, at the ceiling", policy, "tlc_explore", 7200000.0, time.Hour},
-		{"the policy's default", policy, "other", nil, 30 * time.Minute},
+		{"no total", p, "tlc_check", nil, 0},
+		{"the tool's", p, "tlc_smoke", nil, 2 * time.Minute},
+		{"the request's", p, "tlc_smoke", 1500.0, 1500 * time.Millisecond},
+		{"the request's, at the ceiling", p, "tlc_explore", 7200000.0, time.Hour},
+		{"the policy's default", p, "other", nil, 30 * time.Minute},
 		{"no policy", nil, "other", nil, 30 * time.Minute},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -106,10 +107,10 @@ func TestRequested(t *testing.T) {
 
 // SPEC 2.9: what cannot be read is an error, and the tool is not called.
 func TestBadLimits(t *testing.T) {
-	bad := &timeout.Policy{Lookup: func(key string) (string, bool) { return "soon", key == "MCP_TIMEOUT" }}
+	bad := &policy.Policy{Lookup: func(key string) (string, bool) { return "soon", key == "MCP_TIMEOUT" }}
 	for _, tc := range []struct {
 		name   string
-		policy *timeout.Policy
+		policy *policy.Policy
 		asked  any
 		key    string
 	}{
@@ -137,7 +138,7 @@ func TestAbandoned(t *testing.T) {
 		start := time.Now()
 		var sent, finished atomic.Int32
 		_, err := toolcall.Do(t.Context(), &toolcall.Server{
-			Policy:   &timeout.Policy{Default: timeout.Config{Idle: time.Second, Grace: time.Second}},
+			Policy:   &policy.Policy{Default: &timeout.Config{Idle: time.Second, Grace: time.Second}},
 			Interval: time.Millisecond,
 			Options:  []timeout.Option{timeout.WithHooks(timeout.Hooks{Finished: func(context.Context, timeout.Snapshot) { finished.Add(1) }})},
 		}, toolcall.Call{
@@ -214,7 +215,7 @@ func TestGoexit(t *testing.T) {
 
 // What is the tool's own error, and what is not.
 func TestForeign(t *testing.T) {
-	_, bad := timeout.RequestTimeout("soon")
+	_, bad := policy.Requested("soon")
 	for _, tc := range []struct {
 		err  error
 		want bool

@@ -10,6 +10,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // search is a tool that finds two files and then hangs.
@@ -22,7 +23,7 @@ func search(ctx context.Context) (string, error) {
 // A server without an SDK: this is what it does with a tools/call.
 func Example() {
 	server := &toolcall.Server{
-		Policy:      &timeout.Policy{Default: timeout.Config{Total: time.Minute, Idle: time.Second}},
+		Policy:      &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: time.Second}},
 		MetaTimeout: true,
 	}
 	write := func(message any) error {
@@ -66,7 +67,7 @@ func Example() {
 func ExampleDo() {
 	server := &toolcall.Server{
 		MetaTimeout: true,
-		Policy:      &timeout.Policy{Tools: map[string]timeout.Tool{"search": {MaxTotal: time.Minute}}},
+		Policy:      &policy.Policy{Tools: map[string]policy.Tool{"search": {MaxTotal: time.Minute}}},
 	}
 	for _, asked := range []any{50.0, "soon"} {
 		call := toolcall.Call{Tool: "search", Meta: map[string]any{"timeoutMs": asked}}
@@ -203,8 +204,8 @@ func ExampleJoin() {
 // What tools/list says of a tool.
 func ExampleServer_Limits() {
 	server := &toolcall.Server{
-		Policy: &timeout.Policy{Tools: map[string]timeout.Tool{
-			"explore": {Config: timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute}, MaxTotal: 30 * time.Minute},
+		Policy: &policy.Policy{Tools: map[string]policy.Tool{
+			"explore": {Limits: &timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute}, MaxTotal: 30 * time.Minute},
 		}},
 		MetaTimeout: true,
 	}

@@ -37,7 +37,8 @@ type Limits struct {
 
 // Limits returns what the server declares of a tool, as the policy and the environment have it now,
 // or of a tool without a name, which has the policy's defaults. A tool whose limits are only
-// observed, by its policy or by [timeout.WithObserveOnly] among the Options, has none. The error is that of [timeout.Policy.Resolve].
+// observed, by its policy or by [timeout.WithObserveOnly] among the Options, has none. The error is that
+// of [policy.Policy.Resolve].
 //
 // Soft is left 0, since it takes more than a policy to answer with a task.
 func (s *Server) Limits(tool string) (Limits, error) {
@@ -62,16 +63,13 @@ func (s *Server) Limits(tool string) (Limits, error) {
 	if l.Progress <= 0 {
 		l.Progress = heartbeat.DefaultInterval
 	}
-	p := s.Policy
-	if p == nil {
-		p = new(timeout.Policy)
-	}
-	if observed || p.ObserveOnly || p.Tools[tool].ObserveOnly {
+	if observed || s.Policy.Observes(tool) {
 		l.Total, l.Idle = 0, 0
 	}
 	if s.MetaTimeout || s.ArgumentTimeout {
-		if l.MaxTotal = p.Tools[tool].MaxTotal; l.MaxTotal <= 0 {
-			l.MaxTotal = -1
+		l.MaxTotal = -1
+		if s.Policy != nil && s.Policy.Tools[tool].MaxTotal > 0 {
+			l.MaxTotal = s.Policy.Tools[tool].MaxTotal
 		}
 	}
 	return l, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 const ms = time.Millisecond
@@ -113,14 +114,14 @@ func TestReadLimits(t *testing.T) {
 // SPEC 10.1: they are resolved from the policy, so that the environment's word shows.
 func TestServerLimits(t *testing.T) {
 	env := map[string]string{"TLC_SMOKE_TIMEOUT_MS": "90000"}
-	policy := &timeout.Policy{
-		Default: timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute},
-		Tools: map[string]timeout.Tool{
-			"tlc_smoke":   {Config: timeout.Config{Total: 2 * time.Minute}, Env: "TLC_SMOKE"},
-			"tlc_explore": {Config: timeout.Config{Total: 10 * time.Minute, Idle: time.Hour, Grace: time.Second}, MaxTotal: 30 * time.Minute},
+	p := &policy.Policy{
+		Default: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute},
+		Tools: map[string]policy.Tool{
+			"tlc_smoke":   {Limits: &timeout.Config{Total: 2 * time.Minute}, Env: "TLC_SMOKE"},
+			"tlc_explore": {Limits: &timeout.Config{Total: 10 * time.Minute, Idle: time.Hour, Grace: time.Second}, MaxTotal: 30 * time.Minute},
 			"watched":     {ObserveOnly: true},
-			"unlimited":   {Config: timeout.NoLimits(), MaxTotal: -1},
-			"no grace":    {Config: timeout.Config{Total: 1, Grace: -1}},
+			"unlimited":   {Limits: &timeout.Config{}, MaxTotal: -1},
+			"no grace":    {Limits: &timeout.Config{Total: 1, Grace: -1}},
 		},
 		Lookup: func(key string) (string, bool) { v, ok := env[key]; return v, ok },
 	}
@@ -131,21 +132,21 @@ func TestServerLimits(t *testing.T) {
 		tool   string
 		want   toolcall.Limits
 	}{
-		{"the default", &toolcall.Server{Policy: policy}, "", toolcall.Limits{Total: 30 * time.Minute, Idle: 2 * time.Minute, Grace: grace, Progress: notes}},
-		{"the environment", &toolcall.Server{Policy: policy}, "tlc_smoke", toolcall.Limits{Total: 90 * time.Second, Grace: grace, Progress: notes}},
-		{"requests have no say", &toolcall.Server{Policy: policy, Interval: time.Second}, "tlc_explore",
+		{"the default", &toolcall.Server{Policy: p}, "", toolcall.Limits{Total: 30 * time.Minute, Idle: 2 * time.Minute, Grace: grace, Progress: notes}},
+		{"the environment", &toolcall.Server{Policy: p}, "tlc_smoke", toolcall.Limits{Total: 90 * time.Second, Grace: grace, Progress: notes}},
+		{"requests have no say", &toolcall.Server{Policy: p, Interval: time.Second}, "tlc_explore",
 			toolcall.Limits{Total: 10 * time.Minute, Idle: 10 * time.Minute, Grace: time.Second, Progress: time.Second}},
-		{"requests have a say", &toolcall.Server{Policy: policy, MetaTimeout: true}, "tlc_explore",
+		{"requests have a say", &toolcall.Server{Policy: p, MetaTimeout: true}, "tlc_explore",
 			toolcall.Limits{Total: 10 * time.Minute, Idle: 10 * time.Minute, Grace: time.Second, Progress: notes, MaxTotal: 30 * time.Minute}},
-		{"any say", &toolcall.Server{Policy: policy, ArgumentTimeout: true}, "unlimited", toolcall.Limits{Grace: grace, Progress: notes, MaxTotal: -1}},
-		{"no grace", &toolcall.Server{Policy: policy}, "no grace", toolcall.Limits{Total: 1, Grace: -1, Progress: notes}},
-		{"observed", &toolcall.Server{Policy: policy}, "watched", toolcall.Limits{Grace: grace, Progress: notes}},
-		{"all observed", &toolcall.Server{Policy: &timeout.Policy{Default: timeout.FastTools(), ObserveOnly: true}}, "x", toolcall.Limits{Grace: grace, Progress: notes}},
-		{"observed by an option", &toolcall.Server{Policy: policy, Options: []timeout.Option{timeout.WithObserveOnly(), timeout.WithName("n")}}, "tlc_smoke",
+		{"any say", &toolcall.Server{Policy: p, ArgumentTimeout: true}, "unlimited", toolcall.Limits{Grace: grace, Progress: notes, MaxTotal: -1}},
+		{"no grace", &toolcall.Server{Policy: p}, "no grace", toolcall.Limits{Total: 1, Grace: -1, Progress: notes}},
+		{"observed", &toolcall.Server{Policy: p}, "watched", toolcall.Limits{Grace: grace, Progress: notes}},
+		{"all observed", &toolcall.Server{Policy: &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}, ObserveOnly: true}}, "x", toolcall.Limits{Grace: grace, Progress: notes}},
+		{"observed by an option", &toolcall.Server{Policy: p, Options: []timeout.Option{timeout.WithObserveOnly(), timeout.WithName("n")}}, "tlc_smoke",
 			toolcall.Limits{Grace: grace, Progress: notes}},
 		{"observed by an option, no policy", &toolcall.Server{Options: []timeout.Option{nil, timeout.Config{Total: 3}, timeout.WithObserveOnly()}}, "x",
 			toolcall.Limits{Grace: grace, Progress: notes}},
-		{"an option", &toolcall.Server{Policy: policy, Options: []timeout.Option{timeout.WithName("n"), timeout.Config{Total: 3, Idle: 5}}}, "tlc_smoke",
+		{"an option", &toolcall.Server{Policy: p, Options: []timeout.Option{timeout.WithName("n"), timeout.Config{Total: 3, Idle: 5}}}, "tlc_smoke",
 			toolcall.Limits{Total: 3, Idle: 3, Grace: grace, Progress: notes}},
 		{"no server", nil, "x", toolcall.Limits{Total: timeout.Default().Total, Idle: timeout.Default().Idle, Grace: grace, Progress: notes}},
 	} {
@@ -158,7 +159,7 @@ func TestServerLimits(t *testing.T) {
 	}
 
 	env["TLC_SMOKE_TIMEOUT_MS"] = "soon"
-	_, err := (&toolcall.Server{Policy: policy}).Limits("tlc_smoke")
+	_, err := (&toolcall.Server{Policy: p}).Limits("tlc_smoke")
 	if bad := (*timeout.ConfigError)(nil); !errors.As(err, &bad) || bad.Key != "TLC_SMOKE_TIMEOUT_MS" || bad.Tool != "tlc_smoke" {
 		t.Errorf("%+v", err)
 	}

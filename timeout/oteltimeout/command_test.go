@@ -46,7 +46,7 @@ func TestCommandOutcomes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := watch(t)
-			_ = timeout.Run(t.Context(), tc.run, timeout.NoLimits(), timeout.WithName("sh"), timeout.WithOperation(timeout.OperationCommand))
+			_ = timeout.Run(t.Context(), tc.run, timeout.Config{}, timeout.WithName("sh"), timeout.WithOperation(timeout.OperationCommand))
 			checkCommand(t, c, tc.class, tc.code)
 		})
 	}
@@ -118,7 +118,7 @@ func TestCommandInTool(t *testing.T) {
 	_ = timeout.Run(t.Context(), func(ctx context.Context) error {
 		_, err := procgroup.Run(ctx, exec.Command("sleep", "60"), procgroup.WithLimits(timeout.Config{Idle: 300 * time.Millisecond}))
 		return err
-	}, timeout.WithName("build"), timeout.NoLimits())
+	}, timeout.WithName("build"), timeout.Config{})
 	got := map[string]any{}
 	for _, s := range c.spans.GetSpans() {
 		got[s.Name] = attributesOf(s.Attributes)["error.type"]

@@ -26,6 +26,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/oteltimeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A collector has what was reported.
@@ -166,7 +167,7 @@ func TestOutcomes(t *testing.T) {
 		{"another's panic", step(func(context.Context) error { panic("boom") }), "tool_error", "panic: boom", 0, 0, nil},
 		{"another's goexit", step(func(context.Context) error { runtime.Goexit(); return nil }), "tool_error", "timeout: the function called runtime.Goexit", 0, 0, nil},
 		{"another's abort, after the limit", func(ctx context.Context) error {
-			return timeout.Run(ctx, wait, timeout.NoLimits())
+			return timeout.Run(ctx, wait, timeout.Config{})
 		}, "idle_timeout", "No progress for 10s (idle timeout). Tool should call heartbeat() during long work.", 10, 10, []string{"tooldeadline.near_idle"}},
 		{"an error that panics", func(context.Context) error { return (*badError)(nil) }, "tool_error", "*oteltimeout_test.badError", 0, 0, nil},
 		{"abandoned", func(context.Context) error { time.Sleep(time.Hour); return nil }, "idle_timeout", "No progress for 10s (idle timeout). Tool should call heartbeat() during long work.", 12, 10, []string{"tooldeadline.near_idle", "tooldeadline.abandoned"}},
@@ -253,7 +254,7 @@ var (
 func TestInstruments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := watch(t)
-		_, _ = toolcall.Do(t.Context(), &toolcall.Server{Policy: &timeout.Policy{Default: timeout.Config{Idle: 1, Grace: 1}}},
+		_, _ = toolcall.Do(t.Context(), &toolcall.Server{Policy: &policy.Policy{Default: &timeout.Config{Idle: 1, Grace: 1}}},
 			toolcall.Call{Tool: "scan"}, func(context.Context) (int, error) { time.Sleep(time.Second); return 0, nil })
 		_ = timeout.Run(t.Context(), func(context.Context) error { time.Sleep(time.Minute); return nil },
 			limits, timeout.WithName("scan"), timeout.WithObserveOnly())
@@ -396,7 +397,7 @@ func TestServer(t *testing.T) {
 				if tc.ambient {
 					ctx, ambient = c.tracers.Tracer("test").Start(ctx, "POST /mcp")
 				}
-				_, _ = toolcall.Do(ctx, &toolcall.Server{Options: []timeout.Option{timeout.WithHooks(hooks), timeout.NoLimits()}},
+				_, _ = toolcall.Do(ctx, &toolcall.Server{Options: []timeout.Option{timeout.WithHooks(hooks), timeout.Config{}}},
 					toolcall.Call{Tool: "search", Meta: tc.meta, RequestID: "7", SessionID: "a session"},
 					func(context.Context) (int, error) { time.Sleep(time.Second); return 0, errors.New("boom") })
 
@@ -511,7 +512,7 @@ func TestStopWithinCall(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := watch(t)
 				server := func(idle time.Duration) *toolcall.Server {
-					return &toolcall.Server{Policy: &timeout.Policy{Default: timeout.Config{Idle: idle, Grace: time.Second}}}
+					return &toolcall.Server{Policy: &policy.Policy{Default: &timeout.Config{Idle: idle, Grace: time.Second}}}
 				}
 				_, _ = toolcall.Do(t.Context(), server(time.Minute), toolcall.Call{Tool: "search"}, func(ctx context.Context) (int, error) {
 					n, err := toolcall.Do(ctx, server(time.Second), toolcall.Call{Tool: tc.inner}, wait)

@@ -26,6 +26,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 func main() {
@@ -68,10 +69,10 @@ func serveHTTP(ctx context.Context, s *server.MCPServer, address string) error {
 
 func newServer(tasks *task.Tasks, soft time.Duration) *server.MCPServer {
 	s := server.NewMCPServer("tooldeadline-tasks", "1", server.WithToolCapabilities(false), server.WithElicitation())
-	later, atOnce := timeout.Tool{Soft: soft}, timeout.Tool{Soft: -1}
-	mcpgo.Install(s, &timeout.Policy{
-		Default: timeout.FastTools(),
-		Tools: map[string]timeout.Tool{
+	later, atOnce := policy.Tool{Soft: soft}, policy.Tool{Soft: -1}
+	mcpgo.Install(s, &policy.Policy{
+		Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
+		Tools: map[string]policy.Tool{
 			"slow_compute": later, "failing_job": {Soft: -1, TaskOnly: true}, "protocol_error_job": atOnce,
 			"confirm_delete": atOnce, "multi_input": atOnce, "test_tool_with_task": {Soft: soft, TaskOnly: true},
 			"run_command": later, "approve": atOnce,

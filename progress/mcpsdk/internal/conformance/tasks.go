@@ -13,6 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // soft is when the calls become tasks that do not do so at once.
@@ -66,10 +67,10 @@ func taskHandler() http.Handler {
 		return &mcp.CallToolResult{Content: []mcp.Content{say(fmt.Sprintf("Hello, %v!", answer.Content["name"]))}}, nil
 	})
 
-	later, atOnce := timeout.Tool{Soft: soft}, timeout.Tool{Soft: -1}
-	mcpsdk.Install(s, &timeout.Policy{
-		Default: timeout.FastTools(),
-		Tools: map[string]timeout.Tool{
+	later, atOnce := policy.Tool{Soft: soft}, policy.Tool{Soft: -1}
+	mcpsdk.Install(s, &policy.Policy{
+		Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
+		Tools: map[string]policy.Tool{
 			"slow_compute": later, "failing_job": {Soft: -1, TaskOnly: true}, "protocol_error_job": atOnce,
 			"confirm_delete": atOnce, "multi_input": atOnce, "test_tool_with_task": {Soft: soft, TaskOnly: true},
 		},

@@ -1,4 +1,4 @@
-package timeout_test
+package policy_test
 
 import (
 	"encoding/json"
@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // SPEC 2.6, 2.9.
-func TestRequestTimeout(t *testing.T) {
+func TestRequested(t *testing.T) {
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	for _, tc := range []struct {
 		name string
@@ -61,7 +62,7 @@ func TestRequestTimeout(t *testing.T) {
 		{"object", map[string]any{}, -1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := timeout.RequestTimeout(tc.in)
+			got, err := policy.Requested(tc.in)
 			if tc.want >= 0 {
 				if got != tc.want || err != nil {
 					t.Errorf("%v, %v, want %v", got, err, tc.want)
@@ -77,13 +78,13 @@ func TestRequestTimeout(t *testing.T) {
 }
 
 // A stranger's text of any length makes a message of a bounded one.
-func TestRequestTimeoutLongText(t *testing.T) {
-	_, err := timeout.RequestTimeout(strings.Repeat("x", 1<<20))
+func TestRequestedLongText(t *testing.T) {
+	_, err := policy.Requested(strings.Repeat("x", 1<<20))
 	if err == nil || len(err.Error()) > 300 {
 		t.Errorf("%.400v", err)
 	}
 	for n, cut := range map[int]bool{64: false, 65: true} {
-		_, err := timeout.RequestTimeout(strings.Repeat("x", n))
+		_, err := policy.Requested(strings.Repeat("x", n))
 		var bad *timeout.ConfigError
 		if !errors.As(err, &bad) || strings.HasSuffix(bad.Value, "...") != cut || strings.Count(bad.Value, "x") != 64 {
 			t.Errorf("%d bytes: %v", n, err)
@@ -92,12 +93,12 @@ func TestRequestTimeoutLongText(t *testing.T) {
 }
 
 // Whatever comes, the result is the number, or an error.
-func FuzzRequestTimeout(f *testing.F) {
+func FuzzRequested(f *testing.F) {
 	for _, s := range []string{"1", "0", "1e3", "1000.0", "9223372036854", "9223372036855", "-1", "null", `"1"`, "1e999", "01", ""} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got, err := timeout.RequestTimeout(json.RawMessage(s))
+		got, err := policy.Requested(json.RawMessage(s))
 		if (err == nil) != (got > 0) && s != "" && strings.Trim(s, " \t\r\n") != "null" {
 			t.Fatalf("%q: %v, %v", s, got, err)
 		}

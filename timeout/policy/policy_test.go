@@ -1,4 +1,4 @@
-package timeout_test
+package policy_test
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,16 +15,40 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
+var errTool = errors.New("tool failed")
+
+func stopped(t *testing.T, err error) *timeout.Error {
+	t.Helper()
+	var e *timeout.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("%v is no *timeout.Error", err)
+	}
+	return e
+}
+
+func env(vars map[string]string) func(string) (string, bool) {
+	return func(key string) (string, bool) {
+		v, ok := vars[key]
+		return v, ok
+	}
+}
+
+func limits(c timeout.Config) *timeout.Config { return &c }
+
+// malformed are no numbers of seconds, and mostly not of milliseconds either.
+var malformed = []string{"", " ", "abc", "NaN", "+Inf", "1e3", "0x10", "1_000", "1,5", "+5", "--5", "10s", "120 ", "120\x00", "9223372037"}
+
 // tlaPolicy is the reference policy, SPEC 2.8.
-func tlaPolicy(vars map[string]string) *timeout.Policy {
-	return &timeout.Policy{
-		Default: timeout.Default(),
-		Tools: map[string]timeout.Tool{
-			"tlc_check":   {Config: timeout.UnboundedTotal()},
-			"tlc_smoke":   {Config: timeout.Config{Total: 120000 * time.Millisecond, Idle: 120 * time.Second}, Env: "TLC_SMOKE"},
-			"tlc_explore": {Config: timeout.Config{Total: 600000 * time.Millisecond, Idle: 120 * time.Second}, Env: "TLC_EXPLORE_TIMEOUT_MS", MaxTotal: time.Hour},
+func tlaPolicy(vars map[string]string) *policy.Policy {
+	return &policy.Policy{
+		Default: limits(timeout.Default()),
+		Tools: map[string]policy.Tool{
+			"tlc_check":   {Limits: limits(timeout.UnboundedTotal())},
+			"tlc_smoke":   {Limits: &timeout.Config{Total: 120000 * time.Millisecond, Idle: 120 * time.Second}, Env: "TLC_SMOKE"},
+			"tlc_explore": {Limits: &timeout.Config{Total: 600000 * time.Millisecond, Idle: 120 * time.Second}, Env: "TLC_EXPLORE_TIMEOUT_MS", MaxTotal: time.Hour},
 		},
 		Lookup: env(vars),
 	}
@@ -145,13 +170,13 @@ func TestResolveNamesTheTool(t *testing.T) {
 // A tool that has no Config of its own is not left without limits.
 func TestToolWithoutConfig(t *testing.T) {
 	var buf bytes.Buffer
-	p := timeout.Policy{
-		Default: timeout.FastTools(),
-		Tools: map[string]timeout.Tool{
+	p := policy.Policy{
+		Default: limits(timeout.FastTools()),
+		Tools: map[string]policy.Tool{
 			"env":     {Env: "X"},
 			"ceiling": {MaxTotal: 30 * time.Second},
 			"bad":     {MaxTotal: -1},
-			"off":     {Config: timeout.Config{Grace: timeout.DefaultGrace}},
+			"off":     {Limits: &timeout.Config{Grace: timeout.DefaultGrace}},
 		},
 		Lookup: env(map[string]string{"X_TIMEOUT_MS": "45000"}),
 		Logger: slog.New(slog.NewTextHandler(&buf, nil)),
@@ -179,8 +204,8 @@ func TestToolWithoutConfig(t *testing.T) {
 func TestZeroPolicy(t *testing.T) {
 	timeout.SetDefault(timeout.FastTools())
 	defer timeout.SetDefault(timeout.Default())
-	var none *timeout.Policy
-	for name, p := range map[string]*timeout.Policy{"zero": {}, "nil": none} {
+	var none *policy.Policy
+	for name, p := range map[string]*policy.Policy{"zero": {}, "nil": none} {
 		if got, err := p.Resolve("any", 0); err != nil || got != timeout.FastTools() {
 			t.Errorf("%s policy: %v, %v, want the process default", name, got, err)
 		}
@@ -215,50 +240,45 @@ func TestResolveLogs(t *testing.T) {
 	}
 }
 
-// What a Config of 0 means is one rule: as an argument it is meant, and has no limits; in a
-// field it is not set. NoLimits has none in both places.
-func TestZeroConfig(t *testing.T) {
-	var zero timeout.Config
-	none := func(string) (string, bool) { return "", false }
-	argument := func(c timeout.Config) func(context.Context, func(context.Context) error) error {
-		return func(ctx context.Context, fn func(context.Context) error) error { return timeout.Run(ctx, fn, c) }
+// SPEC 2.13: a limit of 0 is off wherever the Config stands, and a Config that is not given is nil.
+func TestZeroIsOff(t *testing.T) {
+	bare := func(opts ...timeout.Option) func() []timeout.Option {
+		return func() []timeout.Option { return opts }
 	}
-	field := func(p *timeout.Policy) func(context.Context, func(context.Context) error) error {
-		p.Lookup = none
-		return func(ctx context.Context, fn func(context.Context) error) error { return p.Run(ctx, "a", 0, fn) }
+	under := func(p policy.Policy) func() []timeout.Option {
+		p.Lookup = env(nil)
+		return func() []timeout.Option { return p.For("a", 0) }
 	}
-	tool := func(c timeout.Config) map[string]timeout.Tool { return map[string]timeout.Tool{"a": {Config: c}} }
-	processDefault, policys := timeout.Config{Total: time.Minute}, timeout.Config{Total: time.Hour}
+	tool := func(c *timeout.Config) map[string]policy.Tool { return map[string]policy.Tool{"a": {Limits: c}} }
+	zero, hour := timeout.Config{}, timeout.Config{Total: time.Hour}
 	for _, tc := range []struct {
 		name string
-		def  timeout.Config
-		run  func(context.Context, func(context.Context) error) error
+		def  timeout.Config // the process default
+		opts func() []timeout.Option
 		want time.Duration // the total; 0 is none
 	}{
-		{"no argument", processDefault, func(ctx context.Context, fn func(context.Context) error) error { return timeout.Run(ctx, fn) }, time.Minute},
-		{"zero argument", processDefault, argument(zero), 0},
-		{"NoLimits as an argument", processDefault, argument(timeout.NoLimits()), 0},
-		{"SetDefault of zero", zero, func(ctx context.Context, fn func(context.Context) error) error { return timeout.Run(ctx, fn) }, 0},
-		{"SetDefault of NoLimits", timeout.NoLimits(), func(ctx context.Context, fn func(context.Context) error) error { return timeout.Run(ctx, fn) }, 0},
-		{"SetDefault of zero, under a policy", zero, field(&timeout.Policy{}), 0},
-		{"Policy.Default left zero", processDefault, field(&timeout.Policy{}), time.Minute},
-		{"Policy.Default set", processDefault, field(&timeout.Policy{Default: policys}), time.Hour},
-		{"NoLimits in Policy.Default", processDefault, field(&timeout.Policy{Default: timeout.NoLimits()}), 0},
-		{"Tool.Config left zero", processDefault, field(&timeout.Policy{Default: policys, Tools: tool(zero)}), time.Hour},
-		{"both left zero", processDefault, field(&timeout.Policy{Tools: tool(zero)}), time.Minute},
-		{"NoLimits in Policy.Default, Tool.Config left zero", processDefault, field(&timeout.Policy{Default: timeout.NoLimits(), Tools: tool(zero)}), 0},
-		{"NoLimits in Tool.Config", processDefault, field(&timeout.Policy{Default: policys, Tools: tool(timeout.NoLimits())}), 0},
+		{"no argument", timeout.FastTools(), bare(), time.Minute},
+		{"zero argument", timeout.FastTools(), bare(zero), 0},
+		{"zero process default", zero, bare(), 0},
+		{"zero process default, under a policy", zero, under(policy.Policy{}), 0},
+		{"no default", timeout.FastTools(), under(policy.Policy{}), time.Minute},
+		{"default", timeout.FastTools(), under(policy.Policy{Default: &hour}), time.Hour},
+		{"zero default", timeout.FastTools(), under(policy.Policy{Default: &zero}), 0},
+		{"no limits of the tool", timeout.FastTools(), under(policy.Policy{Default: &hour, Tools: tool(nil)}), time.Hour},
+		{"neither", timeout.FastTools(), under(policy.Policy{Tools: tool(nil)}), time.Minute},
+		{"zero default, no limits of the tool", timeout.FastTools(), under(policy.Policy{Default: &zero, Tools: tool(nil)}), 0},
+		{"zero limits of the tool", timeout.FastTools(), under(policy.Policy{Default: &hour, Tools: tool(&zero)}), 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			timeout.SetDefault(tc.def)
 			defer timeout.SetDefault(timeout.Default())
 			var got time.Duration
-			err := tc.run(t.Context(), func(ctx context.Context) error {
+			err := timeout.Run(t.Context(), func(ctx context.Context) error {
 				if deadline, ok := ctx.Deadline(); ok {
 					got = time.Until(deadline).Round(time.Second)
 				}
 				return nil
-			})
+			}, tc.opts()...)
 			if err != nil || got != tc.want {
 				t.Errorf("total %v, %v, want %v", got, err, tc.want)
 			}
@@ -289,7 +309,7 @@ func TestClampOfARequest(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var buf bytes.Buffer
-			p := timeout.Policy{Default: tc.config, Lookup: env(tc.vars), Logger: slog.New(slog.NewTextHandler(&buf, nil))}
+			p := policy.Policy{Default: limits(tc.config), Lookup: env(tc.vars), Logger: slog.New(slog.NewTextHandler(&buf, nil))}
 			got, err := p.Resolve("a", tc.request)
 			if err != nil || got != tc.want {
 				t.Errorf("%+v, %v, want %+v", got, err, tc.want)
@@ -305,9 +325,9 @@ func TestClampOfARequest(t *testing.T) {
 	}
 }
 
-// Resolve, name, run: each part arrives, and what is given in the call comes last.
-func TestPolicyRun(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+// What For returns has each part, and options that come after it replace them.
+func TestFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var buf, other bytes.Buffer
 		p := tlaPolicy(map[string]string{"TLC_SMOKE_TIMEOUT_MS": "90000", "MCP_IDLE_TIMEOUT": "0"})
 		p.Logger = slog.New(slog.NewTextHandler(&buf, nil))
@@ -324,7 +344,7 @@ func TestPolicyRun(t *testing.T) {
 			{"ceiling", "tlc_explore", 2 * time.Hour, nil, time.Hour},
 			{"an option", "tlc_smoke", 5 * time.Minute, []timeout.Option{nil, timeout.Config{Total: time.Second}}, time.Second},
 		} {
-			err := p.Run(t.Context(), tc.tool, tc.request, wait, tc.opts...)
+			err := timeout.Run(t.Context(), wait, append(p.For(tc.tool, tc.request), tc.opts...)...)
 			if e := stopped(t, err); e.Kind != timeout.Total || e.Limit != tc.total || e.Elapsed != tc.total || e.Tool != tc.tool || e.Err != errTool {
 				t.Errorf("%s: %v after %v in %q, with %v", tc.name, err, e.Elapsed, e.Tool, e.Err)
 			}
@@ -335,18 +355,75 @@ func TestPolicyRun(t *testing.T) {
 
 		buf.Reset()
 		logger := slog.New(slog.NewTextHandler(&other, nil))
-		err := p.Run(t.Context(), "tlc_explore", 2*time.Hour, wait, timeout.WithLogger(logger), timeout.WithName("mine"))
+		err := timeout.Run(t.Context(), wait, append(p.For("tlc_explore", 2*time.Hour), timeout.WithLogger(logger), timeout.WithName("mine"))...)
 		if e := stopped(t, err); e.Tool != "mine" {
 			t.Errorf("tool %q", e.Tool)
 		}
-		if buf.Len() > 0 || !strings.Contains(other.String(), "exceeds the tool's ceiling") || !strings.Contains(other.String(), "tool timed out") {
+		if !strings.Contains(buf.String(), "exceeds the tool's ceiling") || !strings.Contains(other.String(), "tool timed out") {
 			t.Errorf("the policy's log:\n%s\nthe call's:\n%s", buf.String(), other.String())
 		}
 	})
 }
 
-// SPEC 2.9: settings that cannot be read are an error, and nothing is run.
-func TestPolicyRunRefuses(t *testing.T) {
+// A nil policy has the process default, and still names the tool.
+func TestForNil(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var none *policy.Policy
+		got, err := timeout.Do(t.Context(), func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			return "partial", nil
+		}, none.For("search", time.Second)...)
+		if e := stopped(t, err); got != "partial" || e.Limit != time.Second || e.Tool != "search" {
+			t.Errorf("%q, %v in %q", got, err, e.Tool)
+		}
+	})
+}
+
+// SPEC 3.18: a policy observes every tool, or one, and what is only observed is not stopped.
+func TestForObserves(t *testing.T) {
+	limits := timeout.Config{Total: time.Second}
+	one := map[string]policy.Tool{"a": {ObserveOnly: true}}
+	for _, tc := range []struct {
+		name   string
+		policy *policy.Policy
+		want   map[string]bool // observed only
+	}{
+		{"none", &policy.Policy{Default: &limits}, map[string]bool{"a": false, "b": false}},
+		{"all", &policy.Policy{Default: &limits, ObserveOnly: true, Tools: map[string]policy.Tool{"a": {Limits: &limits}}}, map[string]bool{"a": true, "b": true}},
+		{"one", &policy.Policy{Default: &limits, Tools: one}, map[string]bool{"a": true, "b": false}},
+	} {
+		tc.policy.Lookup = env(nil)
+		for tool, observed := range tc.want {
+			t.Run(tc.name+"/"+tool, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					value, err := timeout.Do(t.Context(), func(ctx context.Context) (string, error) {
+						select {
+						case <-ctx.Done():
+							return "", ctx.Err()
+						case <-time.After(time.Minute):
+							return "done", nil
+						}
+					}, tc.policy.For(tool, 0)...)
+					if errors.Is(err, timeout.ErrTotal) == observed || observed && (err != nil || value != "done") {
+						t.Errorf("%v, %q", err, value)
+					}
+					if got := tc.policy.Observes(tool); got != observed {
+						t.Errorf("Observes: %v", got)
+					}
+					if got, err := tc.policy.Resolve(tool, 0); err != nil || got != limits {
+						t.Errorf("Resolve: %v, %v", got, err)
+					}
+				})
+			})
+		}
+	}
+	if (*policy.Policy)(nil).Observes("a") {
+		t.Error("a nil policy observes")
+	}
+}
+
+// SPEC 2.9: settings that cannot be read are an error, and the function is not called.
+func TestForRefuses(t *testing.T) {
 	p := tlaPolicy(map[string]string{"TLC_SMOKE_TIMEOUT_MS": "soon"})
 	for _, tc := range []struct {
 		tool    string
@@ -354,35 +431,12 @@ func TestPolicyRunRefuses(t *testing.T) {
 		key     string
 	}{{"tlc_smoke", 0, "TLC_SMOKE_TIMEOUT_MS"}, {"tlc_smoke", time.Second, "TLC_SMOKE_TIMEOUT_MS"}, {"tlc_check", -1, "timeoutMs"}} {
 		called := false
-		err := p.Run(t.Context(), tc.tool, tc.request, func(context.Context) error { called = true; return nil })
+		got, err := timeout.Do(t.Context(), func(context.Context) (int, error) { called = true; return 1, nil }, p.For(tc.tool, tc.request)...)
 		var bad *timeout.ConfigError
-		if !errors.As(err, &bad) || bad.Key != tc.key || called {
-			t.Errorf("%s: %v, called %v", tc.tool, err, called)
-		}
-		got, err := timeout.DoPolicy(t.Context(), p, tc.tool, tc.request, func(context.Context) (int, error) { called = true; return 1, nil })
-		if !errors.As(err, &bad) || bad.Key != tc.key || called || got != 0 {
+		if !errors.As(err, &bad) || bad.Key != tc.key || bad.Tool != tc.tool || called || got != 0 {
 			t.Errorf("%s: %d, %v, called %v", tc.tool, got, err, called)
 		}
 	}
-}
-
-func TestDoPolicy(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var none *timeout.Policy
-		for name, p := range map[string]*timeout.Policy{"policy": tlaPolicy(nil), "nil": none} {
-			got, err := timeout.DoPolicy(t.Context(), p, "tlc_smoke", time.Second, func(ctx context.Context) (string, error) {
-				<-ctx.Done()
-				return "partial", nil
-			})
-			if e := stopped(t, err); got != "partial" || e.Limit != time.Second || e.Tool != "tlc_smoke" {
-				t.Errorf("%s: %q, %v in %q", name, got, err, e.Tool)
-			}
-			got, err = timeout.DoPolicy(t.Context(), p, "tlc_smoke", 0, func(context.Context) (string, error) { return "all", errTool })
-			if got != "all" || err != errTool {
-				t.Errorf("%s: %q, %v", name, got, err)
-			}
-		}
-	})
 }
 
 // SPEC 2.7: the variables of the policy have the names that it says.
@@ -399,12 +453,12 @@ func TestPolicyNamesVariables(t *testing.T) {
 		{"-", "-", timeout.FastTools()},
 		{"UNSET", "UNSET", timeout.FastTools()},
 	} {
-		p := timeout.Policy{Default: timeout.FastTools(), TotalEnv: tc.total, IdleEnv: tc.idle, Lookup: env(vars)}
+		p := policy.Policy{Default: limits(timeout.FastTools()), TotalEnv: tc.total, IdleEnv: tc.idle, Lookup: env(vars)}
 		if got, err := p.Resolve("a", 0); err != nil || got != tc.want {
 			t.Errorf("%q, %q: %+v, %v, want %+v", tc.total, tc.idle, got, err, tc.want)
 		}
 	}
-	p := timeout.Policy{TotalEnv: "TLA_TIMEOUT", Lookup: env(map[string]string{"TLA_TIMEOUT": "1h"})}
+	p := policy.Policy{TotalEnv: "TLA_TIMEOUT", Lookup: env(map[string]string{"TLA_TIMEOUT": "1h"})}
 	if _, err := p.Resolve("a", 0); err == nil || !strings.HasPrefix(err.Error(), `timeout: TLA_TIMEOUT="1h": want seconds`) {
 		t.Errorf("%v", err)
 	}
@@ -421,22 +475,22 @@ func TestDoubtfulEnvironment(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		vars     map[string]string
-		policy   timeout.Policy
+		policy   policy.Policy
 		want     timeout.Config
 		warnings []string
 	}{
-		{"just below", map[string]string{"MCP_TIMEOUT": "9999.999999999", "MCP_IDLE_TIMEOUT": "9999.999999999"}, timeout.Policy{},
+		{"just below", map[string]string{"MCP_TIMEOUT": "9999.999999999", "MCP_IDLE_TIMEOUT": "9999.999999999"}, policy.Policy{},
 			timeout.Config{Total: 10_000*time.Second - 1, Idle: 10_000*time.Second - 1}, nil},
-		{"total", map[string]string{"MCP_TIMEOUT": "120000"}, timeout.Policy{}, timeout.Config{Total: 120_000 * time.Second, Idle: 120 * time.Second}, []string{totalDoubt}},
-		{"idle, the least", map[string]string{"MCP_TIMEOUT": "0", "MCP_IDLE_TIMEOUT": "10000"}, timeout.Policy{}, timeout.Config{Idle: 10_000 * time.Second}, []string{idleDoubt}},
-		{"both", map[string]string{"MCP_TIMEOUT": "120000", "MCP_IDLE_TIMEOUT": "10000"}, timeout.Policy{},
+		{"total", map[string]string{"MCP_TIMEOUT": "120000"}, policy.Policy{}, timeout.Config{Total: 120_000 * time.Second, Idle: 120 * time.Second}, []string{totalDoubt}},
+		{"idle, the least", map[string]string{"MCP_TIMEOUT": "0", "MCP_IDLE_TIMEOUT": "10000"}, policy.Policy{}, timeout.Config{Idle: 10_000 * time.Second}, []string{idleDoubt}},
+		{"both", map[string]string{"MCP_TIMEOUT": "120000", "MCP_IDLE_TIMEOUT": "10000"}, policy.Policy{},
 			timeout.Config{Total: 120_000 * time.Second, Idle: 10_000 * time.Second}, []string{totalDoubt, idleDoubt}},
-		{"negative", map[string]string{"MCP_TIMEOUT": "-120000"}, timeout.Policy{}, timeout.Config{Idle: 120 * time.Second},
+		{"negative", map[string]string{"MCP_TIMEOUT": "-120000"}, policy.Policy{}, timeout.Config{Idle: 120 * time.Second},
 			[]string{"total timeout -33h20m0s is negative; using 0 (no total limit)"}},
-		{"another variable", map[string]string{"T": "120000", "I": "10000"}, timeout.Policy{TotalEnv: "T", IdleEnv: "I"}, timeout.Config{Total: 120_000 * time.Second, Idle: 10_000 * time.Second}, nil},
-		{"no variable", map[string]string{"MCP_TIMEOUT": "120000"}, timeout.Policy{TotalEnv: "-"}, timeout.Default(), nil},
-		{"the program's own", nil, timeout.Policy{Default: timeout.Config{Total: 120_000 * time.Second}}, timeout.Config{Total: 120_000 * time.Second}, nil},
-		{"the tool's variable", map[string]string{"A_TIMEOUT_MS": "120000000"}, timeout.Policy{Tools: map[string]timeout.Tool{"a": {Env: "A"}}},
+		{"another variable", map[string]string{"T": "120000", "I": "10000"}, policy.Policy{TotalEnv: "T", IdleEnv: "I"}, timeout.Config{Total: 120_000 * time.Second, Idle: 10_000 * time.Second}, nil},
+		{"no variable", map[string]string{"MCP_TIMEOUT": "120000"}, policy.Policy{TotalEnv: "-"}, timeout.Default(), nil},
+		{"the program's own", nil, policy.Policy{Default: &timeout.Config{Total: 120_000 * time.Second}}, timeout.Config{Total: 120_000 * time.Second}, nil},
+		{"the tool's variable", map[string]string{"A_TIMEOUT_MS": "120000000"}, policy.Policy{Tools: map[string]policy.Tool{"a": {Env: "A"}}},
 			timeout.Config{Total: 120_000 * time.Second, Idle: 120 * time.Second}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -472,7 +526,7 @@ func withoutTime(log string) string {
 func TestDoubtIsLoggedOnce(t *testing.T) {
 	var buf bytes.Buffer
 	vars := map[string]string{"MCP_TIMEOUT": "4294967296"} // which is 0 in 32 bits
-	p := &timeout.Policy{Lookup: env(vars)}
+	p := &policy.Policy{Lookup: env(vars)}
 	for range 3 {
 		_, _ = p.Resolve("a", 0) // nobody listens
 	}
@@ -483,7 +537,7 @@ func TestDoubtIsLoggedOnce(t *testing.T) {
 			if _, err := p.Resolve("a", time.Second); err != nil {
 				t.Fatal(err)
 			}
-			if err := p.Run(t.Context(), "b", 0, func(context.Context) error { return nil }); err != nil {
+			if err := timeout.Run(t.Context(), func(context.Context) error { return nil }, p.For("b", 0)...); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -500,33 +554,9 @@ func TestDoubtIsLoggedOnce(t *testing.T) {
 	count("MCP_IDLE_TIMEOUT=10000", 1)
 }
 
-// SPEC 2.7: FromEnv returns what is doubtful.
-func TestDoubtOfFromEnv(t *testing.T) {
-	for _, tc := range []struct {
-		total, idle string
-		want        []string
-	}{
-		{"9999.999999999", "9999.999999999", nil},
-		{"120000", "60", []string{totalDoubt}},
-		{"0", "10000", []string{idleDoubt}},
-		{"120000", "10000", []string{totalDoubt, idleDoubt}},
-		{"-120000", "60", nil},
-	} {
-		c, warnings, err := timeout.FromEnv(env(map[string]string{"MCP_TIMEOUT": tc.total, "MCP_IDLE_TIMEOUT": tc.idle}))
-		if diff := cmp.Diff(tc.want, warnings); diff != "" || err != nil || c == (timeout.Config{}) {
-			t.Errorf("%s, %s: %v, %v (-want +got):\n%s", tc.total, tc.idle, c, err, diff)
-		}
-	}
-	// Nothing is taken of what is refused.
-	c, warnings, err := timeout.FromEnv(env(map[string]string{"MCP_TIMEOUT": "soon", "MCP_IDLE_TIMEOUT": "10000"}))
-	if c != (timeout.Config{}) || warnings != nil || err == nil {
-		t.Errorf("%v, %q, %v", c, warnings, err)
-	}
-}
-
 // SPEC 11.1: never, at once, later, and as a task only can all be said.
 func TestPolicySoft(t *testing.T) {
-	p := &timeout.Policy{Tools: map[string]timeout.Tool{
+	p := &policy.Policy{Tools: map[string]policy.Tool{
 		"never": {}, "later": {Soft: time.Minute}, "at once": {Soft: -time.Hour},
 		"only": {TaskOnly: true}, "only later": {Soft: time.Minute, TaskOnly: true},
 	}}
@@ -538,7 +568,7 @@ func TestPolicySoft(t *testing.T) {
 			t.Errorf("%s: %v, %v", tool, soft, only)
 		}
 	}
-	if soft, only := (*timeout.Policy)(nil).Soft("x"); soft != 0 || only {
+	if soft, only := (*policy.Policy)(nil).Soft("x"); soft != 0 || only {
 		t.Errorf("nil: %v, %v", soft, only)
 	}
 }
@@ -562,8 +592,8 @@ func TestPolicySoftBeyondTheTotal(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var log bytes.Buffer
-			p := &timeout.Policy{
-				Tools:  map[string]timeout.Tool{"x": {Config: timeout.Config{Total: tc.total, Grace: time.Second}, Soft: tc.soft}},
+			p := &policy.Policy{
+				Tools:  map[string]policy.Tool{"x": {Limits: &timeout.Config{Total: tc.total, Grace: time.Second}, Soft: tc.soft}},
 				Lookup: env(nil), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			}
 			if _, err := p.Resolve("x", tc.requested); err != nil {
@@ -574,4 +604,32 @@ func TestPolicySoftBeyondTheTotal(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzToolEnv compares with big integers: milliseconds that are accepted are exact.
+func FuzzToolEnv(f *testing.F) {
+	for _, s := range append(malformed, "0", "120000", "-5", "9223372036854", "9223372036855") {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		p := policy.Policy{
+			Tools:  map[string]policy.Tool{"x": {Env: "X"}},
+			Lookup: env(map[string]string{"X_TIMEOUT_MS": s}),
+		}
+		got, err := p.Resolve("x", 0)
+		exact, ok := new(big.Int).SetString(s, 10)
+		if !ok || strings.HasPrefix(s, "+") {
+			if err == nil {
+				t.Fatalf("%q: %v", s, got.Total)
+			}
+			return
+		}
+		exact.Mul(exact, big.NewInt(1e6))
+		if fits := exact.IsInt64(); fits != (err == nil) {
+			t.Fatalf("%q: %v", s, err)
+		}
+		if err == nil && max(exact.Int64(), 0) != int64(got.Total) {
+			t.Fatalf("%q: %d ns, want %s", s, got.Total, exact)
+		}
+	})
 }

@@ -1,4 +1,4 @@
-package timeout
+package policy
 
 import (
 	"encoding/json"
@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/setting"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 const (
@@ -15,14 +18,13 @@ const (
 	acceptedRequest = "milliseconds as a whole number from 1 to 9223372036854, such as 120000"
 )
 
-// RequestTimeout reads what a request asks for as its timeoutMs, in whichever form a JSON
-// decoder left it: a float64, a [json.Number], a [json.RawMessage] or an integer of any
-// type. nil, an empty RawMessage and a JSON null are 0: the request does not ask. The result
-// is what [Policy.Resolve], [Policy.Run] and [DoPolicy] take.
+// Requested reads the timeoutMs of a request, in whichever form a JSON decoder left it: a float64, a
+// [json.Number], a [json.RawMessage] or an integer of any type. nil, an empty RawMessage and a JSON null
+// are 0: the request does not ask for a total. The result is for [Policy.For] and [Policy.Resolve].
 //
-// Anything else, such as a string, a fraction, 0, or more than a Duration holds, is an
-// error that is a [*ConfigError].
-func RequestTimeout(v any) (time.Duration, error) {
+// Anything else, such as a string, a fraction, 0, or more than a Duration holds, is an error that is a
+// [*timeout.ConfigError].
+func Requested(v any) (time.Duration, error) {
 	var text string
 	switch n := v.(type) {
 	case nil:
@@ -48,7 +50,7 @@ func RequestTimeout(v any) (time.Duration, error) {
 			return 0, badRequest(fmt.Sprint(v))
 		}
 	}
-	if d, ok := parseMillis(text); ok && d > 0 && text[0] != '0' {
+	if d, ok := setting.Millis.Parse(text); ok && d > 0 && text[0] != '0' {
 		return d, nil
 	}
 	// 1e3 and 1000.0 are whole numbers too, for JSON as for its schemas.
@@ -75,5 +77,5 @@ func badRequest(text string) error {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "..."
 	}
-	return &ConfigError{Key: keyRequest, Value: text, Accepted: acceptedRequest}
+	return &timeout.ConfigError{Key: keyRequest, Value: text, Accepted: acceptedRequest}
 }

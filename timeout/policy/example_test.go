@@ -1,0 +1,141 @@
+package policy_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// shortLog logs level and message to the standard output.
+func shortLog() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) > 0 || a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+}
+
+func ExamplePolicy_Resolve() {
+	p := &policy.Policy{
+		Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
+		Tools: map[string]policy.Tool{
+			"explore": {
+				Limits:   &timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute},
+				Env:      "EXPLORE", // EXPLORE_TIMEOUT_MS
+				MaxTotal: time.Hour,
+			},
+		},
+		Lookup: func(key string) (string, bool) { return "900000", key == "EXPLORE_TIMEOUT_MS" },
+	}
+	for _, call := range []struct {
+		tool    string
+		request time.Duration
+	}{{"search", 0}, {"explore", 0}, {"explore", 20 * time.Minute}, {"explore", 24 * time.Hour}} {
+		config, err := p.Resolve(call.tool, call.request)
+		fmt.Println(call.tool, config.Total, err)
+	}
+	// Output:
+	// search 1m0s <nil>
+	// explore 15m0s <nil>
+	// explore 20m0s <nil>
+	// explore 1h0m0s <nil>
+}
+
+// One call of a tool: its limits, its name and the policy's logger.
+func ExamplePolicy_For() {
+	p := &policy.Policy{
+		Tools: map[string]policy.Tool{
+			"explore": {
+				Limits:   &timeout.Config{Total: 3 * time.Minute},
+				MaxTotal: 20 * time.Millisecond,
+			},
+		},
+		Lookup: func(string) (string, bool) { return "", false },
+		Logger: shortLog(),
+	}
+	requested := time.Hour
+	found, err := timeout.Do(context.Background(), func(ctx context.Context) (found []string, err error) {
+		found = append(found, "a.go")
+		<-ctx.Done() // explores until it is stopped
+		return found, ctx.Err()
+	}, p.For("explore", requested)...)
+	fmt.Println(found, err)
+	// Output:
+	// level=WARN msg="requested timeout exceeds the tool's ceiling; using the ceiling" tool=explore requested=1h0m0s ceiling=20ms
+	// level=WARN msg="tool timed out" tool=explore
+	// [a.go] Tool exceeded wall-clock limit of 0.02s.
+}
+
+// Some hosts set MCP_TIMEOUT in milliseconds. A value that looks like that is taken, with a
+// warning; a policy may name variables that nobody else sets.
+func ExamplePolicy() {
+	env := map[string]string{"MCP_TIMEOUT": "60000", "TLA_TIMEOUT": "600"}
+	lookup := func(key string) (string, bool) { v, ok := env[key]; return v, ok }
+
+	general := &policy.Policy{Lookup: lookup, Logger: shortLog()}
+	limits, err := general.Resolve("check", 0)
+	fmt.Println(limits.Total, err)
+
+	own := &policy.Policy{TotalEnv: "TLA_TIMEOUT", IdleEnv: "-", Lookup: lookup, Logger: shortLog()}
+	limits, err = own.Resolve("check", 0)
+	fmt.Println(limits.Total, err)
+	// Output:
+	// level=WARN msg="MCP_TIMEOUT=60000 is in seconds, so it means 16.7 hours; in milliseconds it would be 1m0s: for that, set MCP_TIMEOUT=60" tool=check
+	// 16h40m0s <nil>
+	// 10m0s <nil>
+}
+
+func ExamplePolicy_Observes() {
+	p := &policy.Policy{Tools: map[string]policy.Tool{"new": {ObserveOnly: true}}}
+	fmt.Println(p.Observes("new"), p.Observes("old"))
+	// Output: true false
+}
+
+// A hand-written server takes what the caller asks for from the arguments.
+func ExampleRequested() {
+	p := &policy.Policy{Tools: map[string]policy.Tool{"search": {MaxTotal: time.Minute}}}
+	for _, arguments := range []string{`{"timeoutMs": 1500}`, `{}`, `{"timeoutMs": 3600000}`, `{"timeoutMs": "soon"}`} {
+		var args struct {
+			TimeoutMs json.RawMessage `json:"timeoutMs"`
+		}
+		if err := json.Unmarshal([]byte(arguments), &args); err != nil {
+			fmt.Println(err)
+			continue
+		}
+		requested, err := policy.Requested(args.TimeoutMs)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		limits, err := p.Resolve("search", requested)
+		fmt.Println(requested, limits.Total, err)
+	}
+	// Output:
+	// 1.5s 1.5s <nil>
+	// 0s 30m0s <nil>
+	// 1h0m0s 1m0s <nil>
+	// timeout: timeoutMs="\"soon\"": want milliseconds as a whole number from 1 to 9223372036854, such as 120000
+}
+
+func ExamplePolicy_Soft() {
+	p := &policy.Policy{Tools: map[string]policy.Tool{
+		"explore": {Soft: 30 * time.Second},
+		"prove":   {TaskOnly: true},
+	}}
+	fmt.Println(p.Soft("explore"))
+	fmt.Println(p.Soft("prove"))
+	fmt.Println(p.Soft("parse"))
+	// Output:
+	// 30s false
+	// -1ns true
+	// 0s false
+}

@@ -1,0 +1,155 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/setting"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// The environment variables (SPEC 2.7).
+const (
+	envTotal      = "MCP_TIMEOUT"
+	envIdle       = "MCP_IDLE_TIMEOUT"
+	envToolSuffix = "_TIMEOUT_MS"
+)
+
+// For returns the options of one call of a tool: the limits that [Policy.Resolve] returns for it, its
+// name, and the policy's logger. With options of the caller's own,
+//
+//	timeout.Run(ctx, fn, append(p.For("search", requested), opts...)...)
+//
+// a [timeout.Config] among them replaces the limits, and a logger the policy's. An error of Resolve is
+// the error of the run, for which fn is not called.
+func (p *Policy) For(tool string, requested time.Duration) []timeout.Option {
+	limits, err := p.Resolve(tool, requested)
+	opts := append(make([]timeout.Option, 0, 8), limits, timeout.WithName(tool))
+	if p != nil && p.Logger != nil {
+		opts = append(opts, timeout.WithLogger(p.Logger))
+	}
+	if p.Observes(tool) {
+		opts = append(opts, timeout.WithObserveOnly())
+	}
+	if err != nil {
+		opts = append(opts, timeout.Refuse(err))
+	}
+	return opts
+}
+
+// Resolve returns the limits of one call of a tool. requested is the total that the request asks for, 0
+// where it does not ask.
+//
+// The total is the first of these that is given: the request's, at most [Tool.MaxTotal]; the tool's own
+// environment variable; that of the policy, MCP_TIMEOUT; the tool's Limits; the policy's Default; the
+// process default. The idle limit is the first of the policy's variable, MCP_IDLE_TIMEOUT, the tool's
+// Limits, the policy's Default and the process default.
+//
+// The result is normalised, see [timeout.Config.Normalize], and what had to be changed is logged. An idle
+// limit above the total that the request asks for is clamped without a warning, since it is not a mistake.
+//
+// A negative request or an environment variable that cannot be read is an error that holds a
+// [*timeout.ConfigError]; then the Config is zero: do not use it. A Config does not say whether its
+// limits are enforced; see [Policy.Observes].
+func (p *Policy) Resolve(tool string, requested time.Duration) (timeout.Config, error) {
+	if p == nil {
+		p = &Policy{}
+	}
+	c, doubts, err := p.configured(tool)
+	if err == nil && requested < 0 {
+		err = &timeout.ConfigError{Tool: tool, Key: keyRequest, Value: fmt.Sprint(float64(requested) / 1e6), Accepted: "a positive whole number of milliseconds"}
+	}
+	if err != nil {
+		return timeout.Config{}, err
+	}
+	for i, d := range doubts {
+		if d.warning != "" && p.Logger != nil && p.firstDoubt(i, d) {
+			p.warn(tool, d.warning)
+		}
+	}
+	t := p.Tools[tool]
+	if t.MaxTotal < 0 {
+		p.warn(tool, "the tool's ceiling is negative; using none", slog.Duration("ceiling", t.MaxTotal))
+	}
+	asked := requested
+	if t.MaxTotal > 0 && asked > t.MaxTotal {
+		p.warn(tool, "requested timeout exceeds the tool's ceiling; using the ceiling",
+			slog.Duration("requested", requested), slog.Duration("ceiling", t.MaxTotal))
+		asked = t.MaxTotal
+	}
+	if asked > 0 {
+		c.Total = asked
+		c.Idle = min(c.Idle, asked)
+	}
+	c, warnings := c.Normalize()
+	for _, w := range warnings {
+		p.warn(tool, w)
+	}
+	if t.Soft > 0 && asked == 0 && c.Total > 0 && t.Soft >= c.Total {
+		p.warn(tool, "the tool's soft limit is not below its total; no call becomes a task",
+			slog.Duration("soft", t.Soft), slog.Duration("total", c.Total))
+	}
+	return c, nil
+}
+
+// A doubt is a value in the environment that may have been meant in another unit.
+type doubt struct {
+	warning string // "" if there is no doubt
+	read    time.Duration
+}
+
+// configured returns the limits of a tool without a request's.
+func (p *Policy) configured(tool string) (c timeout.Config, doubts [2]doubt, _ error) {
+	t := p.Tools[tool]
+	switch {
+	case t.Limits != nil:
+		c = *t.Limits
+	case p.Default != nil:
+		c = *p.Default
+	default:
+		var set bool
+		if c, set = timeout.ProcessDefault(); !set {
+			c = timeout.Default() // the variables are read below, by this policy's Lookup and names
+		}
+	}
+	var bad timeout.ConfigErrors
+	read := func(u setting.Unit, key string, d *time.Duration) (text string) {
+		text, ok := u.Env(p.Lookup, key, d)
+		if !ok {
+			bad = append(bad, &timeout.ConfigError{Tool: tool, Key: key, Value: text, Accepted: u.Accepted})
+		}
+		return text
+	}
+	for i, v := range []struct {
+		own, hosts string // hosts know the latter
+		d          *time.Duration
+	}{{p.TotalEnv, envTotal, &c.Total}, {p.IdleEnv, envIdle, &c.Idle}} {
+		key := cmp.Or(v.own, v.hosts)
+		text := read(setting.Seconds, key, v.d)
+		if key == v.hosts {
+			doubts[i] = doubt{setting.Doubt(key, text, *v.d), *v.d}
+		}
+	}
+	if t.Env != "" {
+		read(setting.Millis, strings.TrimSuffix(t.Env, envToolSuffix)+envToolSuffix, &c.Total)
+	}
+	return c, doubts, bad.Err()
+}
+
+func (p *Policy) warn(tool, msg string, attrs ...slog.Attr) {
+	if p.Logger != nil {
+		p.Logger.LogAttrs(context.Background(), slog.LevelWarn, msg, append([]slog.Attr{slog.String("tool", tool)}, attrs...)...)
+	}
+}
+
+// firstDoubt reports whether a doubtful value has not been logged yet, and that it is now.
+// (An atomic.Uint32 would have vet complain of a Policy that is copied before its use.)
+func (p *Policy) firstDoubt(i int, d doubt) bool {
+	mark := uint32(d.read/time.Second) | 1<<31 // never 0
+	return atomic.SwapUint32(&p.doubted[i], mark) != mark
+}
