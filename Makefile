@@ -11,10 +11,10 @@ PLATFORMS := linux/arm64 linux/386 darwin/arm64 windows/amd64 freebsd/amd64
 SYSTEMS   := darwin/arm64 windows/amd64
 
 # Nested modules that are never tagged, so never released.
-UNRELEASED := benchmarks examples/queues heartbeat/temporal/interop
+UNRELEASED := benchmarks examples/queues worker/temporalworker/interop
 
 # Those of them that only "make temporal" looks at, since it has to build a Temporal server.
-BYHAND := heartbeat/temporal/interop
+BYHAND := worker/temporalworker/interop
 
 # Every directory with a go.mod, the root first. A new module needs no edit here.
 MODULES := $(shell git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod' | \
@@ -131,8 +131,8 @@ bench: ## run the benchmarks and compare
 interop: ## have the TypeScript MCP clients and the conformance runner drive our servers
 	@scripts/interop
 
-temporal: ## by hand: a Temporal server, in memory, drives heartbeat/temporal; it takes long to build
-	cd heartbeat/temporal/interop && go vet . && go test -count=1 -v -timeout=10m . && \
+temporal: ## by hand: a Temporal server, in memory, drives worker/temporalworker; it takes long to build
+	cd worker/temporalworker/interop && go vet . && go test -count=1 -v -timeout=10m . && \
 		go test -run='^$$' -bench=. -benchtime=20x .
 
 rehearse: ## go through a release in a scratch clone, VERSION=v0.1.0

@@ -9,17 +9,15 @@ require (
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/prometheus/client_golang v1.24.1
 	github.com/prometheus/common v0.70.1
-	github.com/spf13/pflag v1.0.10
 	github.com/tooldeadline/tooldeadline v0.0.0
+	github.com/tooldeadline/tooldeadline/oteltimeout v0.0.0
 	github.com/tooldeadline/tooldeadline/progress/mcpsdk v0.0.0
-	github.com/tooldeadline/tooldeadline/timeout/oteltimeout v0.0.0
 	github.com/vbauerster/mpb/v8 v8.9.3
 	go.opentelemetry.io/otel/exporters/prometheus v0.68.0
 	go.opentelemetry.io/otel/sdk v1.46.0
 	go.opentelemetry.io/otel/sdk/metric v1.46.0
 	go.opentelemetry.io/otel/trace v1.46.0
 	golang.org/x/sync v0.22.0
-	golang.org/x/sys v0.47.0
 	golang.org/x/term v0.45.0
 	google.golang.org/grpc v1.81.0
 )
@@ -47,6 +45,7 @@ require (
 	go.opentelemetry.io/otel/metric v1.46.0 // indirect
 	golang.org/x/net v0.57.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.40.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260226221140-a57be14db171 // indirect
@@ -55,6 +54,6 @@ require (
 
 replace (
 	github.com/tooldeadline/tooldeadline => ../
+	github.com/tooldeadline/tooldeadline/oteltimeout => ../oteltimeout
 	github.com/tooldeadline/tooldeadline/progress/mcpsdk => ../progress/mcpsdk
-	github.com/tooldeadline/tooldeadline/timeout/oteltimeout => ../timeout/oteltimeout
 )

@@ -1,4 +1,4 @@
-// examples/mcpproxy in front of servers that nobody here wrote, from proxied/ and from the SDKs for
+// cmd/mcpdeadline in front of servers that nobody here wrote, from proxied/ and from the SDKs for
 // Go: a client sees no difference but what the proxy is for. SPEC 3, 6.6, 7.7, 12.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

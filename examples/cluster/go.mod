@@ -8,7 +8,7 @@ require (
 	github.com/nats-io/nats.go v1.53.1
 	github.com/tooldeadline/tooldeadline v0.0.0
 	github.com/tooldeadline/tooldeadline/progress/mcpsdk v0.0.0
-	github.com/tooldeadline/tooldeadline/progress/task/jetstream v0.0.0
+	github.com/tooldeadline/tooldeadline/progress/task/natstasks v0.0.0
 )
 
 require (
@@ -34,5 +34,5 @@ require (
 replace (
 	github.com/tooldeadline/tooldeadline => ../../
 	github.com/tooldeadline/tooldeadline/progress/mcpsdk => ../../progress/mcpsdk
-	github.com/tooldeadline/tooldeadline/progress/task/jetstream => ../../progress/task/jetstream
+	github.com/tooldeadline/tooldeadline/progress/task/natstasks => ../../progress/task/natstasks
 )

@@ -18,7 +18,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/task"
-	taskjetstream "github.com/tooldeadline/tooldeadline/progress/task/jetstream"
+	"github.com/tooldeadline/tooldeadline/progress/task/natstasks"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -58,7 +58,7 @@ func serve(ctx context.Context, name, url, bucket string) (err error) {
 	}
 
 	// What all replicas share.
-	store, err := taskjetstream.Open(ctx, js, taskjetstream.WithBucket(bucket), taskjetstream.WithLease(lease))
+	store, err := natstasks.Open(ctx, js, natstasks.WithBucket(bucket), natstasks.WithLease(lease))
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ require (
 	github.com/nats-io/nats-server/v2 v2.14.5
 	github.com/nats-io/nats.go v1.53.1
 	github.com/tooldeadline/tooldeadline v0.0.0
-	github.com/tooldeadline/tooldeadline/heartbeat/jetstream v0.0.0
+	github.com/tooldeadline/tooldeadline/worker/natsworker v0.0.0
 )
 
 require (
@@ -25,5 +25,5 @@ require (
 
 replace (
 	github.com/tooldeadline/tooldeadline => ../../
-	github.com/tooldeadline/tooldeadline/heartbeat/jetstream => ../../heartbeat/jetstream
+	github.com/tooldeadline/tooldeadline/worker/natsworker => ../../worker/natsworker
 )

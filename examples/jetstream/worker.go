@@ -18,8 +18,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	hbjetstream "github.com/tooldeadline/tooldeadline/heartbeat/jetstream"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/worker/natsworker"
 )
 
 // workerCommand is how this program starts itself as a worker.
@@ -109,8 +109,8 @@ func (w *worker) run(ctx context.Context) error {
 		return err
 	}
 	w.say(event{What: ready})
-	return hbjetstream.Run(ctx, consumer, atATime, w.work,
-		timeout.Config{Idle: idleLimit}, hbjetstream.WithConn(nc))
+	return natsworker.Run(ctx, consumer, atATime, w.work,
+		timeout.Config{Idle: idleLimit}, natsworker.WithConn(nc))
 }
 
 // work is one message: a file to compress.
@@ -125,7 +125,7 @@ func (w *worker) work(ctx context.Context, msg jetstream.Msg) error {
 
 	f, err := os.Open(filepath.Join(w.from, filepath.FromSlash(file)))
 	if errors.Is(err, fs.ErrNotExist) {
-		return hbjetstream.Reject(err) // nor will it be there next time
+		return natsworker.Reject(err) // nor will it be there next time
 	}
 	if err != nil {
 		return err

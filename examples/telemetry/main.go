@@ -25,9 +25,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/tooldeadline/tooldeadline/oteltimeout"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/oteltimeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 

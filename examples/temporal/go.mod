@@ -4,7 +4,7 @@ go 1.25.0
 
 require (
 	github.com/tooldeadline/tooldeadline v0.0.0
-	github.com/tooldeadline/tooldeadline/heartbeat/temporal v0.0.0
+	github.com/tooldeadline/tooldeadline/worker/temporalworker v0.0.0
 	go.temporal.io/sdk v1.45.0
 )
 
@@ -35,5 +35,5 @@ require (
 
 replace (
 	github.com/tooldeadline/tooldeadline => ../../
-	github.com/tooldeadline/tooldeadline/heartbeat/temporal => ../../heartbeat/temporal
+	github.com/tooldeadline/tooldeadline/worker/temporalworker => ../../worker/temporalworker
 )

@@ -16,7 +16,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
-	hbtemporal "github.com/tooldeadline/tooldeadline/heartbeat/temporal"
+	"github.com/tooldeadline/tooldeadline/worker/temporalworker"
 )
 
 // A report is the workflow's result.
@@ -33,7 +33,7 @@ func hashTree(ctx workflow.Context, dir string) (r report, err error) {
 		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 3},
 	})
 	err = workflow.ExecuteActivity(ctx, (*hasher).HashTree, dir).Get(ctx, &r.Lines)
-	if o, ok := hbtemporal.OutcomeOf(err); ok {
+	if o, ok := temporalworker.OutcomeOf(err); ok {
 		r.Stopped = o.Kind
 		return r, o.Partial(&r.Lines)
 	}

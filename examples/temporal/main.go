@@ -25,8 +25,8 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 
-	hbtemporal "github.com/tooldeadline/tooldeadline/heartbeat/temporal"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/worker/temporalworker"
 )
 
 const queue = "tooldeadline-example"
@@ -94,6 +94,6 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 // options are the worker's: the interceptor is all that it takes.
 func options(idle time.Duration, logger *slog.Logger) worker.Options {
 	return worker.Options{Interceptors: []interceptor.WorkerInterceptor{
-		hbtemporal.Interceptor(timeout.Config{Idle: idle}, hbtemporal.WithLogger(logger)),
+		temporalworker.Interceptor(timeout.Config{Idle: idle}, temporalworker.WithLogger(logger)),
 	}}
 }

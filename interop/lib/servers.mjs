@@ -39,12 +39,12 @@ export const everything = (sdk) => ({ command: binary(`everything-${sdk}`), args
 // proxied says how to start a server of the MCP project.
 export const proxied = (name, ...args) => ({ command: fileURLToPath(new URL(`../proxied/node_modules/.bin/mcp-server-${name}`, import.meta.url)), args });
 
-// proxyOverHTTP starts mcpproxy. args are its own.
-export const proxyOverHTTP = (args) => serve(binary('mcpproxy'), ['-http', '127.0.0.1:0', ...args]);
+// proxyOverHTTP starts mcpdeadline. args are its own.
+export const proxyOverHTTP = (args) => serve(binary('mcpdeadline'), ['-http', '127.0.0.1:0', ...args]);
 
 // behind puts the proxy in front of a server.
 export const behind = ({ command, args, env }, ...flags) => ({
-  command: binary('mcpproxy'), args: [...flags, '--', command, ...args], env: { ...process.env, ...env, INTEROP_BIN: process.env.INTEROP_BIN },
+  command: binary('mcpdeadline'), args: [...flags, '--', command, ...args], env: { ...process.env, ...env, INTEROP_BIN: process.env.INTEROP_BIN },
 });
 
 // pageServer starts the server of the page; tell has it start executions, or end them.

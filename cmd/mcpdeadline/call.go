@@ -1,0 +1,341 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A call is one tools/call under its limits.
+type call struct {
+	s       *session
+	params  json.RawMessage
+	id      json.RawMessage // of the request, and of what was sent to the server last
+	sent    json.RawMessage
+	tool    string
+	hosts   bool            // the host has asked for progress
+	token   json.RawMessage // the host's, or our own: for the server to report by
+	version string          // of the protocol, as the request says; "" before 2026-07-28
+
+	state           json.RawMessage // of the server's last answer, if that has asked something
+	declared, asked bool            // the host can take a task: by its capabilities, or by the request
+	handed          bool            // and has got one; under the session's lock
+	unsent          atomic.Bool     // no server has got it: it was cancelled before
+
+	answering sync.Mutex
+	leaves    []func() // what to call when the call has been answered
+	gone      bool     // it has been
+
+	ctx    context.Context // the host's wish for an answer
+	cancel context.CancelCauseFunc
+	answer chan *message // at most one
+	lost   chan struct{} // closed when the server has ended, after why is set
+	why    error
+	losing sync.Once
+
+	pulse
+	report
+	tree procgroup.Tree
+}
+
+// ownName tells the ids and tokens of this process from all others.
+var ownName = rand.Text()
+
+var tokens atomic.Uint64
+
+// newCall returns the call that a request is, and the request as the server is to get it: with a
+// token to report progress by, also where the host has not asked for it. Progress is a sign of
+// life.
+func (s *session) newCall(m *message) (*message, *call) {
+	var params struct {
+		Name string
+		Meta struct {
+			ProgressToken json.RawMessage
+			Version       string `json:"io.modelcontextprotocol/protocolVersion"`
+			Capabilities  struct {
+				Extensions map[string]json.RawMessage
+			} `json:"io.modelcontextprotocol/clientCapabilities"`
+		} `json:"_meta"`
+		Task json.RawMessage
+	}
+	_ = json.Unmarshal(m.Params, &params)
+	c := &call{
+		s: s, id: m.ID, sent: m.ID, tool: params.Name, token: params.Meta.ProgressToken, version: params.Meta.Version,
+		asked:  params.Task != nil,
+		answer: make(chan *message, 1), lost: make(chan struct{}),
+	}
+	_, c.declared = params.Meta.Capabilities.Extensions[task.ExtensionID]
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	if c.hosts = len(c.token) > 0 && string(c.token) != "null"; !c.hosts {
+		token := "mcpdeadline " + ownName + " " + strconv.FormatUint(tokens.Add(1), 10)
+		c.token = json.RawMessage(strconv.Quote(token))
+		about := m.about
+		m = readMessage(with(m.raw, token, "params", "_meta", "progressToken"))
+		m.ID, m.about = c.id, about // as it was written: one with < in it is written in another way now
+	}
+	c.params = m.Params
+	return m, c
+}
+
+// supervise runs the call and answers it. The request is on its way to the server.
+func (c *call) supervise(ctx context.Context) {
+	s := c.s
+	c.keepAlive()
+	reply, record, err := task.Do(ctx, s.tasks, s.taskCall(c), c.execute, encode)
+	switch bad := (*task.Error)(nil); {
+	case record != nil:
+		s.mu.Lock()
+		c.handed = true
+		s.mu.Unlock()
+		if record.Form != task.Legacy { // whose progress goes on
+			c.close()
+		}
+		reply = result(c.id, record.Handle())
+	case errors.As(err, &bad): // it has not been executed
+		c.stopServer(err)
+		c.forget()
+		reply = newMessage(map[string]any{"jsonrpc": "2.0", "id": c.id, "error": bad})
+	}
+	if reply != nil {
+		reply.about = string(c.id)
+		s.deliver(reply)
+	}
+	c.left()
+}
+
+// execute runs the call under its limits, and returns what it is to be answered with: nil where
+// nobody wants an answer. With answers to the questions that the server has returned, it asks
+// that again.
+func (c *call) execute(ctx context.Context, answers map[string]json.RawMessage) (*message, error) {
+	s, begun := c.s, time.Now()
+	c.runs(task.FromContext(ctx))
+	if answers != nil {
+		c.again(answers)
+	}
+	var snapshot timeout.Snapshot
+	server := *s.calls
+	server.Options = append(server.Options[:len(server.Options):len(server.Options)], timeout.WithHooks(timeout.Hooks{
+		Finished: func(_ context.Context, s timeout.Snapshot) { snapshot = s },
+	}))
+	joined, stop := context.WithCancelCause(s.drain.Context(ctx))
+	defer stop(nil)
+	defer context.AfterFunc(c.ctx, func() { stop(context.Cause(c.ctx)) })()
+	m, err := toolcall.Do(joined, &server, toolcall.Call{
+		Tool: c.tool, Session: s, Answered: func(leave func()) { c.leave(leave) },
+	}, c.wait)
+	if snapshot.Start.IsZero() { // it did not begin: the proxy ends
+		c.stopServer(err)
+	}
+	c.close()
+	c.forget()
+	reply := c.reply(m, err)
+	c.state = stateOf(m)
+	s.log.write(c, m, err, snapshot, begun)
+	if reply != nil && reply != m { // one of ours
+		attrs := []any{"tool", c.tool, "error", err.Error(), "elapsed", snapshot.Elapsed.Round(time.Millisecond)}
+		if tree := c.tree.String(); tree != "" {
+			attrs = append(attrs, "tree", tree)
+		}
+		s.logger.Warn("a call has got no answer of the server's", attrs...)
+	}
+	return reply, nil
+}
+
+// stateOf is what the server wants to see again with the answers to its questions.
+func stateOf(m *message) json.RawMessage {
+	var result struct{ RequestState json.RawMessage }
+	if m != nil && m.Result != nil && bytes.Contains(m.Result, []byte(`"requestState"`)) {
+		_ = json.Unmarshal(m.Result, &result)
+	}
+	return result.RequestState
+}
+
+// forget has the session forget the call: what the server still says of it is of no use.
+func (c *call) forget() {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.requests, string(c.sent))
+	delete(s.tokens, string(c.token))
+	s.ended[s.endedAt] = string(c.token)
+	s.endedAt = (s.endedAt + 1) % len(s.ended)
+}
+
+// leave is called with what tells the drain that the call has been answered.
+func (c *call) leave(leave func()) {
+	c.answering.Lock()
+	defer c.answering.Unlock()
+	if c.gone { // it was, with a handle
+		leave()
+		return
+	}
+	c.leaves = append(c.leaves, leave)
+}
+
+// left is called when the call has been answered.
+func (c *call) left() {
+	c.answering.Lock()
+	defer c.answering.Unlock()
+	for _, leave := range c.leaves {
+		leave()
+	}
+	c.leaves = nil
+	c.gone = true
+}
+
+// wait is the tool, as the execution sees it.
+func (c *call) wait(ctx context.Context) (*message, error) {
+	c.begin(ctx, c.s.process, c.s.alive.work, &c.s.load)
+	select {
+	case m := <-c.answer:
+		c.end(false)
+		return m, failed(m)
+	case <-c.lost:
+		c.end(false)
+		return nil, c.why
+	case <-ctx.Done():
+	}
+	var stopped *timeout.Error
+	c.tree = c.end(errors.As(context.Cause(ctx), &stopped) && stopped.Timeout())
+	if up := c.stopServer(context.Cause(ctx)); up != nil {
+		return c.afterStop(up, timeout.FromContext(ctx).Snapshot().Limits.Grace)
+	}
+	return nil, nil
+}
+
+// failed says so if an answer is not what was hoped for.
+func failed(m *message) error {
+	if m.Error != nil {
+		return toolcall.ErrResult
+	}
+	if bytes.Contains(m.Result, []byte(`"isError"`)) {
+		var result struct{ IsError bool }
+		if json.Unmarshal(m.Result, &result) == nil && result.IsError {
+			return toolcall.ErrResult
+		}
+	}
+	return nil
+}
+
+// stopServer cancels the request at the server, unless the host has done so. It returns the
+// server, nil where none has the request.
+func (c *call) stopServer(cause error) upstream {
+	if c.unsent.Load() || c.s.unsend(c.sent) {
+		return nil
+	}
+	if context.Cause(c.ctx) != errHostCancelled {
+		reason := "it was cancelled"
+		if cause != nil {
+			reason = cause.Error()
+		}
+		m := notification("notifications/cancelled", map[string]any{"requestId": c.sent, "reason": reason})
+		m.about = string(c.sent)
+		c.s.toServer(m)
+	}
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	return c.s.up
+}
+
+// How long an answer may take after the server has shown that it lives, before it is not waited
+// for: many do not answer what was cancelled, as is right.
+const settle = 250 * time.Millisecond
+
+// afterStop waits for what the server still has to say about a call that was cancelled, but not
+// for all of the grace where the server lives and says nothing. A server that does not is looked
+// after, see restart.go.
+func (c *call) afterStop(up upstream, grace time.Duration) (*message, error) {
+	alive, forget := c.s.request(up, "ping", nil)
+	limit := time.NewTimer(max(grace-min(grace/10, 100*time.Millisecond), 0))
+	defer limit.Stop()
+	for {
+		select {
+		case m := <-c.answer:
+			forget()
+			return m, failed(m)
+		case <-c.lost:
+			forget()
+			return nil, c.why
+		case <-alive:
+			alive = nil
+			limit.Reset(settle)
+		case <-limit.C:
+			if alive == nil {
+				return nil, nil
+			}
+			go func() {
+				defer forget()
+				c.s.suspect(up, alive)
+			}()
+			return nil, nil
+		}
+	}
+}
+
+// reply is the answer for the host, nil where it wants none.
+func (c *call) reply(m *message, err error) *message {
+	switch {
+	case context.Cause(c.ctx) == errHostCancelled:
+		return nil
+	case m != nil && (err == nil || errors.Is(err, toolcall.ErrResult) && !toolcall.Foreign(err)):
+		return m
+	}
+	text := toolcall.Text(err, "")
+	fields := make(map[string]json.RawMessage)
+	var content []json.RawMessage
+	meta := make(map[string]json.RawMessage)
+	if m != nil && m.Error != nil {
+		var e struct{ Message string }
+		_ = json.Unmarshal(m.Error, &e)
+		text = toolcall.Text(err, e.Message)
+	} else if m != nil && json.Unmarshal(m.Result, &fields) == nil {
+		_ = json.Unmarshal(fields["content"], &content)
+		_ = json.Unmarshal(fields["_meta"], &meta)
+	}
+	if fields["inputRequests"] != nil || fields["task"] != nil || fields["taskId"] != nil { // what comes too late
+		clear(fields)
+		content = nil
+	}
+	put(fields, "isError", true)
+	first, _ := json.Marshal(map[string]string{"type": "text", "text": text})
+	put(fields, "content", append([]json.RawMessage{first}, content...))
+	if outcome, ok := toolcall.OutcomeOf(err); ok {
+		put(meta, toolcall.OutcomeKey, outcome)
+	}
+	if len(meta) > 0 {
+		put(fields, "_meta", meta)
+	}
+	if c.version >= "2026-07-28" {
+		put(fields, "resultType", "complete")
+	}
+	reply := result(c.id, fields)
+	reply.about = string(c.id)
+	return reply
+}
+
+func put(fields map[string]json.RawMessage, key string, v any) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	fields[key] = raw
+}
+
+// lose is called when the server has ended without an answer.
+func (c *call) lose(why error) {
+	c.losing.Do(func() {
+		c.why = why
+		close(c.lost)
+	})
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// SPEC 7.7: what is stopped is answered with what is known, and the server goes on.
+func TestLimits(t *testing.T) {
+	const (
+		idle  = "No progress for 1s (idle timeout). Tool should call heartbeat() during long work."
+		total = "Tool exceeded wall-clock limit of 1s."
+	)
+	for _, tc := range []struct {
+		name, tool, args string
+		flags            []string
+		text, outcome    string
+	}{
+		{"idle", "hang", `{}`, []string{"-idle", "1s"}, idle, "idle 124"},
+		{"total", "hang", `{}`, []string{"-total", "1s"}, total, "total 124"},
+		{"of one tool", "hang", `{}`, []string{"-tool", "hang:total=1s"}, total, "total 124"},
+		{"of another tool", "sleep", `{"ms":1500}`, []string{"-tool", "hang:total=1s"}, "done", ""},
+		{"off", "sleep", `{"ms":1500}`, []string{"-idle", "1s", "-tool", "sleep:idle=0"}, "done", ""},
+		{"with what there is", "half", `{}`, []string{"-idle", "1s"}, idle + "|half of it", "idle 124"},
+		{"progress past the idle limit", "progress", `{"ms":6000}`, []string{"-idle", "4s"}, "done", ""},
+		{"progress up to the total", "progress", `{"ms":60000}`, []string{"-total", "1s"}, total, "total 124"},
+		{"log messages", "log", `{"ms":6000}`, []string{"-idle", "4s"}, "done", ""},
+		{"log messages that do not count", "log", `{"ms":60000}`, []string{"-idle", "1s", "-alive", "progress"}, idle, "idle 124"},
+		{"stderr", "stderr", `{"ms":6000}`, []string{"-idle", "4s"}, "done", ""},
+		{"stderr that does not count", "stderr", `{"ms":60000}`, []string{"-idle", "1s", "-alive", "log,progress"}, idle, "idle 124"},
+		{"work", "burn", `{"ms":8000}`, []string{"-idle", "4s"}, "done", ""},
+		{"work that does not count", "burn", `{"ms":60000}`, []string{"-idle", "1s", "-alive", "stderr"}, idle, "idle 124"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.name == "work" && runtime.GOOS != "linux" {
+				t.Skip("work is not seen there")
+			}
+			t.Parallel()
+			h := connect(t, tc.flags...)
+			w := h.call("1", tc.tool, tc.args)
+			// The newest that was said of it follows in a line of its own.
+			said, _, _ := strings.Cut(w.text(), "\nlast: ")
+			if said != tc.text || w.outcome() != tc.outcome || w.Result.IsError != (tc.outcome != "") {
+				t.Error(w.raw)
+			}
+			pid := h.call("2", "pid", `{}`)
+			if again := h.call("3", "echo", `{"text":"there"}`); again.text() != "there" || pid.text() == "" {
+				t.Errorf("%s\n%s", pid.raw, again.raw)
+			}
+			if strings.Count(h.stderr(), "evil: started") != 1 {
+				t.Error("the server was started again")
+			}
+		})
+	}
+}
+
+// The last thing that a tool has reported is in its result.
+func TestLast(t *testing.T) { // SPEC 3.17
+	t.Parallel()
+	h := connect(t, "-total", "1s")
+	if w := h.call("1", "progress", `{"ms":60000}`); !strings.Contains(w.text(), "\nlast: step ") {
+		t.Error(w.raw)
+	}
+}
+
+// Keep-alives say what is known, where nothing else is said; progress increases.
+func TestKeepAlive(t *testing.T) {
+	t.Parallel()
+	h := connect(t, "-keep-alive", "1s", "-idle", "30s")
+	h.await(h.start("1", "sleep", `{"ms":4500}`, `"a"`), "sleep")
+	h.await(h.start("2", "progress", `{"ms":2500}`, `"b"`), "progress")
+	h.call("3", "sleep", `{"ms":2500}`)
+	last := -1.0
+	silent := regexp.MustCompile(`silent for [1-9]`)
+	var said []string
+	for _, line := range h.got(`"progressToken":"a"`) {
+		var w wire
+		if err := json.Unmarshal([]byte(line), &w); err != nil || w.Params.Progress <= last {
+			t.Errorf("after %v: %s", last, line)
+		}
+		last = w.Params.Progress
+		said = append(said, w.Params.Message)
+	}
+	if len(said) < 2 || last > 1e-6 {
+		t.Errorf("%q", said)
+	}
+	if !strings.Contains(said[len(said)-1], ", silent for ") {
+		t.Errorf("%q", said)
+	}
+	for _, line := range h.got(`"progressToken":"b"`) {
+		if !strings.Contains(line, `"x":1`) && !silent.MatchString(line) { // on a machine that stood still
+			t.Errorf("said although the tool speaks: %s", line)
+		}
+	}
+	if got := h.got(`mcpdeadline`); got != nil {
+		t.Errorf("a host that has not asked: %q", got)
+	}
+}
+
+// What works is said to work, and how much.
+func TestKeepAliveOfWork(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("work is not seen there")
+	}
+	t.Parallel()
+	h := connect(t, "-keep-alive", "2s", "-idle", "20s")
+	h.await(h.start("1", "burn", `{"ms":5000}`, `1`), "burn")
+	// Not each of them: on a busy machine it may not have got 1 % of a core between two.
+	said := h.got(`"progressToken":1`)
+	if !slices.ContainsFunc(said, regexp.MustCompile(`"working, \d+ % of a core, silent for \d+ s"`).MatchString) {
+		t.Errorf("%q", said)
+	}
+}
+
+// Without any limit nobody would find out that a call hangs, if the host were told that it goes on.
+func TestKeepAliveWithoutLimits(t *testing.T) {
+	t.Parallel()
+	h := connect(t, "-keep-alive", "100ms", "-idle", "0", "-total", "0", "-alive", "progress")
+	h.start("1", "hang", `{}`, `"a"`)
+	h.call("2", "sleep", `{"ms":1000}`)
+	if got := h.got(`"progressToken":"a"`); len(got) > 1 {
+		t.Errorf("%q", got)
+	}
+}
+
+// SPEC 3.11: a signal answers what is under way, and ends the server.
+func TestSignal(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no such signals there")
+	}
+	t.Parallel()
+	h := connect(t)
+	answer := h.start("1", "hang", `{}`, "")
+	h.call("2", "echo", `{}`)
+	if err := h.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if w := h.await(answer, "hang"); w.text() != "Tool was aborted: the server is shutting down" || w.outcome() != "aborted 130" {
+		t.Error(w.raw)
+	}
+	<-h.ended
+	if code := h.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestLog(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "calls")
+	h := connect(t, "-log", name, "-idle", "1s", "-total", "20s")
+	h.call("1", "echo", `{"text":"x"}`)
+	h.call(`"two"`, "fail", `{}`)
+	h.call("3", "hang", `{}`)
+	h.start("4", "hang", `{}`, "")
+	h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}`)
+	eventually(t, "four lines", func() bool { return strings.Count(read(t, name), "\n") == 4 })
+	h.call("5", "exit", `{}`)
+	eventually(t, "five lines", func() bool { return strings.Count(read(t, name), "\n") == 5 })
+	var got [][]any
+	lines := bufio.NewScanner(strings.NewReader(read(t, name)))
+	for lines.Scan() {
+		var l logLine
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil || time.Since(l.Time) > generous || l.Total != 20000 || l.Idle != 1000 {
+			t.Errorf("%v: %s", err, lines.Text())
+		}
+		got = append(got, []any{l.Tool, string(l.ID), l.Outcome, l.ExitCode, l.Bytes > 0, l.Error != "", l.Tree != "" || runtime.GOOS != "linux"})
+	}
+	want := [][]any{
+		{"echo", "1", "ok", 0, true, false, runtime.GOOS != "linux"},
+		{"fail", `"two"`, "failed", 1, true, false, runtime.GOOS != "linux"},
+		{"hang", "3", "idle", 124, false, true, true},
+		{"hang", "4", "aborted", 130, false, true, runtime.GOOS != "linux"},
+		{"exit", "5", "lost", 1, false, true, runtime.GOOS != "linux"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// client is who sends a request of a protocol version that it states itself, or "".
+func (s *session) client(version string, declared bool) task.Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version == "" {
+		version = s.version
+	}
+	return task.Client{Version: version, Declared: declared && !s.ownTasks, Session: s.name}
+}
+
+// taskCall says what becomes of a call that reaches its soft limit. A server that knows tasks
+// itself has those to itself.
+func (s *session) taskCall(c *call) task.Call {
+	if s.tasks == nil {
+		return task.Call{}
+	}
+	t := task.Call{Tool: c.tool, Client: s.client(c.version, c.declared), Soft: s.softOf(c.tool)}
+	s.mu.Lock()
+	t.Asked = c.asked && !s.ownTasks
+	s.mu.Unlock()
+	if t.Soft > 0 && s.name != "" { // who waits has to be told from others
+		t.Continuation = s.cont
+	}
+	return t
+}
+
+// encode is what is kept of an answer that comes after the handle.
+func encode(m *message, err error) task.Answer {
+	switch {
+	case err != nil:
+		fields := map[string]any{"isError": true, "content": []any{map[string]string{"type": "text", "text": toolcall.Text(err, "")}}}
+		return task.Answer{Result: result(nil, fields).Result}
+	case m == nil:
+		return task.Answer{Error: &task.Error{Code: task.CodeInternal, Message: errHostCancelled.Error()}}
+	case m.Error != nil:
+		bad := new(task.Error)
+		_ = json.Unmarshal(m.Error, bad)
+		return task.Answer{Error: bad}
+	}
+	var questions struct{ InputRequests map[string]json.RawMessage }
+	_ = json.Unmarshal(m.Result, &questions)
+	return task.Answer{Result: m.Result, Questions: questions.InputRequests}
+}
+
+// again sends the call to the server once more, with the answers to what it has asked.
+func (c *call) again(answers map[string]json.RawMessage) {
+	s := c.s
+	params := with(c.params, answers, "inputResponses")
+	if c.state != nil {
+		params = with(params, c.state, "requestState")
+	}
+	s.mu.Lock()
+	s.ownIDs++
+	c.sent = json.RawMessage(strconv.Quote("mcpdeadline " + ownName + " " + strconv.Itoa(s.ownIDs)))
+	c.answer = make(chan *message, 1)
+	s.requests[string(c.sent)] = &inFlight{method: "tools/call", call: c}
+	s.tokens[string(c.token)] = c
+	s.queue(request(c.sent, "tools/call", params))
+}
+
+// answersItself answers what is about tasks and continuations, and reports whether a request is.
+func (s *session) answersItself(ctx context.Context, m *message) bool {
+	if s.tasks == nil {
+		return false
+	}
+	var params struct {
+		Name           string
+		Arguments      json.RawMessage
+		InputResponses map[string]json.RawMessage
+		Meta           struct {
+			ProgressToken json.RawMessage
+			Version       string `json:"io.modelcontextprotocol/protocolVersion"`
+			Capabilities  struct {
+				Extensions map[string]json.RawMessage
+			} `json:"io.modelcontextprotocol/clientCapabilities"`
+		} `json:"_meta"`
+	}
+	_ = json.Unmarshal(m.Params, &params)
+	_, declared := params.Meta.Capabilities.Extensions[task.ExtensionID]
+	client := s.client(params.Meta.Version, declared)
+	s.mu.Lock()
+	ownTasks := s.ownTasks
+	s.mu.Unlock()
+	var answer func(context.Context) (map[string]any, error)
+	switch {
+	case m.Method == "tools/call" && params.Name == s.cont.Name() && s.name != "":
+		answer = func(ctx context.Context) (map[string]any, error) {
+			return s.wait(ctx, m, params.Meta.ProgressToken, task.Wait{Arguments: params.Arguments, Answers: params.InputResponses, Client: client})
+		}
+	case isTaskMethod(m.Method) && !ownTasks:
+		answer = func(ctx context.Context) (map[string]any, error) {
+			return s.tasks.Serve(ctx, task.Request{Method: m.Method, Params: m.Params, Client: client})
+		}
+	default:
+		return false
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.mu.Lock()
+	s.requests[string(m.ID)] = &inFlight{method: m.Method, here: cancel}
+	s.mu.Unlock()
+	go func() {
+		defer cancel(nil)
+		fields, err := answer(ctx)
+		s.mu.Lock()
+		delete(s.requests, string(m.ID))
+		s.mu.Unlock()
+		if context.Cause(ctx) == errHostCancelled {
+			return
+		}
+		reply := result(m.ID, fields)
+		if bad := (*task.Error)(nil); errors.As(err, &bad) {
+			reply = newMessage(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": bad})
+		} else if err != nil {
+			reply = failure(m.ID, err.Error())
+		}
+		reply.about = string(m.ID)
+		s.deliver(reply)
+	}()
+	return true
+}
+
+func isTaskMethod(method string) bool {
+	switch method {
+	case "tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update":
+		return true
+	}
+	return false
+}
+
+// wait is the tool that waits for a call that was continued.
+func (s *session) wait(ctx context.Context, m *message, token json.RawMessage, w task.Wait) (map[string]any, error) {
+	call := toolcall.Call{Tool: s.cont.Name(), Session: s}
+	if token != nil && string(token) != "null" {
+		call.Token = token
+		call.Send = func(_ context.Context, n progress.Notification) error {
+			out := notification("notifications/progress", n)
+			out.about = string(m.ID)
+			s.deliver(out)
+			return nil
+		}
+	}
+	server := &toolcall.Server{Options: []timeout.Option{timeout.Config{}}, Interval: s.keep}
+	return toolcall.Do(s.drain.Context(ctx), server, call, func(ctx context.Context) (map[string]any, error) {
+		return s.tasks.Wait(ctx, s.cont, w)
+	})
+}

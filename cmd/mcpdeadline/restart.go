@@ -1,0 +1,326 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// memory is what has to be said again to a server that is started again.
+type memory struct {
+	initialize  *message            // the host's request
+	initialized *message            // the notification after it
+	lists       map[string]bool     // that the server has, from its capabilities
+	version     string              // of the protocol
+	ownTasks    bool                // the server knows tasks itself
+	level       json.RawMessage     // of logging/setLevel
+	subscribed  map[string]*message // by the params of resources/subscribe
+}
+
+// remember keeps what the host says that holds for all that follows.
+func (s *session) remember(m *message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch m.Method {
+	case "initialize":
+		s.memory = memory{initialize: m, subscribed: make(map[string]*message)}
+	case "notifications/initialized":
+		s.initialized = m
+	case "logging/setLevel":
+		s.level = m.Params
+	case "resources/subscribe":
+		if s.subscribed != nil {
+			s.subscribed[string(m.Params)] = m
+		}
+	case "resources/unsubscribe":
+		delete(s.subscribed, string(m.Params))
+	}
+}
+
+// Between two tries to start a server.
+const (
+	firstDelay = time.Second // and then twice as long each time
+	mostDelay  = 30 * time.Second
+	lasted     = 10 * time.Second // a run of which is no reason to wait
+	mostTries  = 4                // until the proxy gives up
+	initLimit  = 30 * time.Second // for a server that is started again to be initialised
+)
+
+// serve has the session's server run, and starts it again when it has ended, until ctx is done.
+// An error is that the server cannot be started, now or any more; then everything that waits has
+// been answered.
+func (s *session) serve(ctx context.Context) error {
+	short, failed := 0, 0 // runs one after the other
+	for {
+		begun := time.Now()
+		up, err := s.start(ctx)
+		if err == nil {
+			failed = 0
+			if err = s.watch(ctx, up); err == nil {
+				return s.finish(nil)
+			}
+			if s.neverHeard() {
+				return s.finish(&startError{err})
+			}
+			s.lose("the server has ended: "+err.Error(), true)
+		} else if failed++; s.first() || failed == mostTries && s.url == nil {
+			return s.finish(&startError{err})
+		}
+		s.logger.Warn("the server has ended", "error", err)
+		if short++; time.Since(begun) > lasted {
+			short = 0
+		}
+		delay := time.Duration(0)
+		if short > 1 {
+			delay = min(firstDelay<<min(short-2, 10), mostDelay)
+		}
+		select {
+		case <-ctx.Done():
+			return s.finish(nil)
+		case <-time.After(delay):
+		}
+	}
+}
+
+// A startError is that of a server that has ended before it has said anything.
+type startError struct{ err error }
+
+func (e *startError) Error() string { return "the server cannot be started: " + e.err.Error() }
+func (e *startError) Unwrap() error { return e.err }
+
+// first reports whether no run of the server has come into being.
+func (s *session) first() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.run == 0
+}
+
+// neverHeard reports whether this is the first run and nothing came from it.
+func (s *session) neverHeard() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.run == 1 && !s.heard
+}
+
+// start starts a run of the server and initialises it as the host has done before.
+func (s *session) start(ctx context.Context) (upstream, error) {
+	s.mu.Lock()
+	run := s.run + 1
+	s.mu.Unlock()
+	begun := make(chan struct{}) // what the server says first has to wait until it is known
+	up, err := s.dial(receiver{
+		message: func(m *message) { <-begun; s.fromServer(run, m) },
+		long:    func(head, tail []byte, length int) { <-begun; s.tooLong(run, head, tail, length) },
+		unsent:  s.waitAgain,
+		stderr: func() {
+			if s.alive.stderr {
+				s.sign(nil)
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.up, s.run, s.heard, s.load = up, run, false, load{}
+	m := s.memory
+	s.mu.Unlock()
+	close(begun)
+	if run == 1 {
+		s.becomeReady(up)
+		return up, nil
+	}
+	if m.initialize != nil {
+		if err := s.initializeAgain(ctx, up, m); err != nil {
+			up.kill(err)
+			<-up.ended()
+			return nil, fmt.Errorf("it was started again, and %w", err)
+		}
+	}
+	s.becomeReady(up)
+	for list, has := range m.lists {
+		if has {
+			s.deliver(notification("notifications/"+list+"/list_changed", nil))
+		}
+	}
+	s.logger.Warn("the server was started again")
+	return up, nil
+}
+
+func (s *session) initializeAgain(ctx context.Context, up upstream, m memory) error {
+	answer, forget := s.request(up, "initialize", m.initialize.Params)
+	defer forget()
+	limit := time.NewTimer(initLimit)
+	defer limit.Stop()
+	select {
+	case a := <-answer:
+		if a.Error != nil {
+			return fmt.Errorf("answered initialize with %s", short(a.Error))
+		}
+	case <-up.ended():
+		return up.why()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-limit.C:
+		return fmt.Errorf("did not answer initialize within %v", initLimit)
+	}
+	if m.initialized != nil {
+		up.send(m.initialized)
+	}
+	if m.level != nil {
+		_, forget := s.request(up, "logging/setLevel", m.level)
+		defer forget()
+	}
+	for _, subscribe := range m.subscribed {
+		_, forget := s.request(up, subscribe.Method, subscribe.Params)
+		defer forget()
+	}
+	return nil
+}
+
+// waitAgain keeps a request that a run has not taken for the next one.
+func (s *session) waitAgain(m *message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.requests[string(m.ID)] != nil {
+		s.waiting = append(s.waiting, m)
+	}
+}
+
+// becomeReady sends what has waited for the server.
+func (s *session) becomeReady(up upstream) {
+	for {
+		s.mu.Lock()
+		waiting := s.waiting
+		if s.waiting = nil; len(waiting) == 0 {
+			s.ready = true
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		for _, m := range waiting {
+			up.send(m)
+		}
+	}
+}
+
+// watch waits for the end of a run. It returns nil when ctx is done, once the server is closed.
+func (s *session) watch(ctx context.Context, up upstream) error {
+	select {
+	case <-up.ended():
+		return up.why()
+	case <-ctx.Done():
+		up.close()
+		return nil
+	}
+}
+
+// suspect is called with a server that has answered neither a call that was cancelled, for all
+// of the grace, nor a ping. It asks once more, and has the last word.
+func (s *session) suspect(up upstream, alive <-chan *message) {
+	if s.ping == 0 || up.process() == nil { // there is nothing to be killed
+		return
+	}
+	again, forget := s.request(up, "ping", nil)
+	defer forget()
+	// In two halves: where the proxy itself was stopped, be it for hours, the answer may be there,
+	// unread, when the first one is over.
+	for range 2 {
+		limit := time.NewTimer(s.ping / 2)
+		defer limit.Stop()
+		select {
+		case <-alive:
+			return
+		case <-again:
+			return
+		case <-up.ended():
+			return
+		case <-limit.C:
+		}
+	}
+	up.kill(fmt.Errorf("it answered neither a cancelled call nor a ping for %v", s.ping))
+}
+
+// lose answers what was under way when the server ended. What waits for the next one stays.
+func (s *session) lose(why string, again bool) {
+	s.mu.Lock()
+	s.up, s.ready = nil, false
+	waits := make(map[string]bool)
+	for _, m := range s.waiting {
+		if m.isRequest() && again {
+			waits[string(m.ID)] = true
+		}
+	}
+	lost := make(map[string]*inFlight)
+	for id, in := range s.requests {
+		if waits[id] || in.here != nil {
+			continue
+		}
+		if lost[id] = in; in.call == nil {
+			delete(s.requests, id)
+		}
+	}
+	asked := s.asked
+	s.asked = make(map[string]func())
+	s.mu.Unlock()
+
+	for id, in := range lost {
+		if in.call == nil {
+			s.deliver(failure(json.RawMessage(id), why))
+			continue
+		}
+		what := why
+		if again {
+			what += "\nIt is started again. The call was not repeated, and may have had an effect."
+		}
+		in.call.lose(errors.New(what))
+	}
+	for id, answered := range asked {
+		answered()
+		s.deliver(notification("notifications/cancelled", map[string]any{"requestId": json.RawMessage(id), "reason": "the server has ended"}))
+	}
+}
+
+// finish ends the session. Everything that comes is refused.
+func (s *session) finish(err error) error {
+	s.mu.Lock()
+	s.over, s.end = true, err
+	waits := len(s.requests) > 0
+	s.mu.Unlock()
+	s.lose(s.why(), false)
+	if s.tasks != nil {
+		s.tasks.EndSession(s.name)
+	}
+	if waits {
+		s.refusing.Do(func() { close(s.refused) })
+	}
+	return err
+}
+
+// refusal is what a request is answered with that comes when the session has ended.
+func (s *session) refusal() string {
+	defer s.refusing.Do(func() { close(s.refused) })
+	return s.why()
+}
+
+func (s *session) why() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end != nil {
+		return s.end.Error()
+	}
+	return "mcpdeadline ends"
+}
+
+// process is that of the server, nil where there is none, or not at the moment.
+func (s *session) process() *os.Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.up == nil {
+		return nil
+	}
+	return s.up.process()
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A server that ends is started again and initialised as before; what was under way is answered,
+// and the host is told that lists may have changed.
+func TestServerEnds(t *testing.T) {
+	for _, tool := range []string{"exit", "kill"} {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+			h := connect(t)
+			h.await(h.ask("1", "logging/setLevel", `{"level":"debug"}`), "setLevel")
+			h.await(h.ask("2", "resources/subscribe", `{"uri":"x:y"}`), "subscribe")
+			before := h.call("3", "pid", `{}`)
+			hanging := h.start("4", "hang", `{}`, "")
+			asking := h.start("5", "ask", `{}`, "")
+			other := h.ask("6", "no/answer", `{}`)
+			eventually(t, "the question", func() bool { return len(h.got("elicitation/create")) > 0 })
+			w := h.call("7", tool, `{}`)
+			for _, w := range []wire{w, h.await(hanging, "hang"), h.await(asking, "ask")} {
+				if !w.Result.IsError || !strings.HasPrefix(w.text(), "the server has ended: ") ||
+					!strings.Contains(w.text(), "The call was not repeated, and may have had an effect.") {
+					t.Error(w.raw)
+				}
+			}
+			if tool == "exit" && (!strings.Contains(w.text(), "exit status 5") || !strings.Contains(w.text(), "goodbye")) {
+				t.Error(w.raw)
+			}
+			if w := h.await(other, "no/answer"); w.Error == nil || !strings.HasPrefix(w.Error.Message, "the server has ended: ") {
+				t.Error(w.raw)
+			}
+			eventually(t, "word of the lists", func() bool { return len(h.got("list_changed")) == 2 })
+			after := h.call("8", "pid", `{}`)
+			if before.text() == after.text() || after.text() == "" {
+				t.Errorf("%s and %s", before.raw, after.raw)
+			}
+			// The host has nothing to do with it.
+			if got := h.got("mcpdeadline"); got != nil {
+				t.Errorf("%q", got)
+			}
+			seen := h.call("9", "seen", `{}`)
+			if d := cmp.Diff("initialize notifications/initialized logging/setLevel resources/subscribe tools/call tools/call", seen.text()); d != "" {
+				t.Error(d)
+			}
+			if d := cmp.Diff([]string{`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reason":"the server has ended","requestId":1}}`}, h.got("notifications/cancelled")); d != "" {
+				t.Error(d)
+			}
+
+			// The new server's first question has the id of the old one's. The answer to that one
+			// comes late, and is not taken for this one's.
+			asking = h.start("10", "ask", `{}`, "")
+			eventually(t, "another question", func() bool { return len(h.got("elicitation/create")) == 2 })
+			h.send(`{"jsonrpc":"2.0","id":1,"result":{"action":"old"}}`)
+			question := h.got("elicitation/create")[1]
+			id, _, _ := strings.Cut(strings.SplitN(question, `"id":`, 2)[1], `,`)
+			h.send(`{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"new"}}`)
+			if w := h.await(asking, "ask"); w.text() != `{"action":"new"}` {
+				t.Errorf("%s\n%s", question, w.raw)
+			}
+		})
+	}
+}
+
+// A call that was sent while the server is started again is served by the next one, and one
+// that is cancelled meanwhile never gets there.
+func TestBetweenServers(t *testing.T) {
+	t.Parallel()
+	h := startProxy(t, []string{"EVIL_START=1s"}, evilArgs(t)...).initialized()
+	h.call("1", "exit", `{}`)
+	kept := h.start("2", "seen", `{}`, "")
+	h.start("3", "exit", `{}`, "")
+	h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
+	if w := h.await(kept, "seen"); w.text() != "initialize notifications/initialized tools/call" {
+		t.Error(w.raw)
+	}
+	if w := h.call("4", "echo", `{"text":"x"}`); w.text() != "x" {
+		t.Error(w.raw)
+	}
+}
+
+// A server that cannot start gives its stderr, and so does the answer to the host.
+func TestCannotStart(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		args []string
+		env  []string
+		says []string
+		code int
+	}{
+		{"not found", []string{"--", "/no/such/command"}, nil, []string{"the server cannot be started", "/no/such/command", "no such file"}, 127},
+		{"ends at once", evilArgs(t), []string{"EVIL_END=no key: set API_KEY"}, []string{"the server cannot be started", "exit status 3", "no key: set API_KEY"}, 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			h := startProxy(t, tc.env, tc.args...)
+			w := h.await(h.ask("0", "initialize", initialize), "initialize")
+			if w.Error == nil {
+				t.Fatal(w.raw)
+			}
+			<-h.ended
+			for _, text := range tc.says {
+				if !strings.Contains(h.stderr(), text) || !strings.Contains(w.Error.Message, text) {
+					t.Errorf("want %q in\n%s\nand\n%s", text, w.raw, h.stderr())
+				}
+			}
+			if code := h.cmd.ProcessState.ExitCode(); code != tc.code {
+				t.Errorf("exit code %d, want %d", code, tc.code)
+			}
+		})
+	}
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// overHTTP starts a proxy that listens, and returns where.
+func overHTTP(t *testing.T, env []string, flags ...string) (*host, string) {
+	t.Helper()
+	h := startProxy(t, env, append([]string{"-http", ":0"}, append(flags, evilArgs(t)...)...)...)
+	url := ""
+	eventually(t, "the address", func() bool {
+		_, rest, found := strings.Cut(h.stderr(), "listening on ")
+		url, _, _ = strings.Cut(rest, "\n")
+		return found && strings.Contains(rest, "\n")
+	})
+	t.Cleanup(func() { _ = h.cmd.Process.Signal(interrupt) })
+	return h, url
+}
+
+func connectHTTP(t *testing.T, url string, options *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
+	c := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, options)
+	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func callTool(t *testing.T, s *mcp.ClientSession, name string, args map[string]any) (*mcp.CallToolResult, string) {
+	t.Helper()
+	p := &mcp.CallToolParams{Name: name, Arguments: args}
+	p.SetProgressToken("token of " + name)
+	res, err := s.CallTool(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, res.Content[0].(*mcp.TextContent).Text
+}
+
+// A client of an SDK sees what it would see of the server, and what the proxy adds. Each session
+// has a server of its own, which ends with it.
+func TestHTTP(t *testing.T) {
+	t.Parallel()
+	h, url := overHTTP(t, nil, "-idle", "3s", "-keep-alive", "300ms")
+	var mu sync.Mutex
+	var progress []string
+	s := connectHTTP(t, url, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+			mu.Lock()
+			defer mu.Unlock()
+			progress = append(progress, fmt.Sprint(r.Params.ProgressToken, ": ", r.Params.Message))
+		},
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			time.Sleep(4 * time.Second) // longer than the idle limit
+			return &mcp.ElicitResult{Action: "decline"}, nil
+		},
+	})
+	heard := func(text string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Contains(strings.Join(progress, "\n"), text)
+	}
+	if _, got := callTool(t, s, "echo", map[string]any{"text": "é"}); got != "é" {
+		t.Error(got)
+	}
+	if _, got := callTool(t, s, "progress", map[string]any{"ms": 4500}); got != "done" {
+		t.Error(got)
+	}
+	if _, got := callTool(t, s, "ask", nil); !strings.Contains(got, "decline") {
+		t.Error(got)
+	}
+	res, got := callTool(t, s, "hang", nil)
+	if !res.IsError || !strings.HasPrefix(got, "No progress for 3s") {
+		t.Error(got)
+	}
+	eventually(t, "progress", func() bool { return heard("token of progress: step 2") && heard("token of hang: ") })
+
+	other := connectHTTP(t, url, nil)
+	_, one := callTool(t, s, "pid", nil)
+	_, two := callTool(t, other, "pid", nil)
+	if one == two {
+		t.Error("two sessions have one server")
+	}
+	if res, got := callTool(t, other, "exit", nil); !res.IsError || !strings.Contains(got, "exit status 5") {
+		t.Error(got)
+	}
+	if _, three := callTool(t, other, "pid", nil); three == two || three == "" {
+		t.Errorf("%q and %q", two, three)
+	}
+	if _, again := callTool(t, s, "pid", nil); again != one {
+		t.Error("the other session's server is another")
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the end of its server", func() bool { return count(h, " evil") <= 3 }) // the proxy, one server, and its helper
+}
+
+func count(h *host, text string) (n int) {
+	for _, line := range marked(h.mark) {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// post sends a message and returns the answer's events as they come.
+func post(ctx context.Context, t *testing.T, url, body string, headers ...string) (*http.Response, <-chan wire) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for i := 0; i+1 < len(headers); i += 2 {
+		if r.Header.Set(headers[i], headers[i+1]); headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := make(chan wire, 100)
+	go func() {
+		defer close(events)
+		defer res.Body.Close()
+		lines := bufio.NewScanner(res.Body)
+		for lines.Scan() {
+			if data, found := strings.CutPrefix(lines.Text(), "data: "); found {
+				var w wire
+				_ = json.Unmarshal([]byte(data), &w)
+				w.raw = data
+				events <- w
+			}
+		}
+	}()
+	return res, events
+}
+
+const standsAloneMeta = `"_meta":{"progressToken":"t","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+
+// Requests that stand alone have one server together, and each its own answers, even if two have
+// the same id and token. The end of the connection is the cancellation.
+func TestHTTPWithoutSessions(t *testing.T) {
+	t.Parallel()
+	_, url := overHTTP(t, nil, "-keep-alive", "100ms")
+	alone := func(tool, args string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `,` + standsAloneMeta + `}}`
+	}
+	_, one := post(t.Context(), t, url, alone("progress", `{"ms":600}`))
+	_, two := post(t.Context(), t, url, alone("sleep", `{"ms":600}`))
+	for name, events := range map[string]<-chan wire{"step ": one, "silent": two} {
+		n := 0
+		for e := range events {
+			if e.Method == "" {
+				if string(e.ID) != "1" || e.text() != "done" {
+					t.Error(e.raw)
+				}
+				continue
+			}
+			n++
+			if string(e.Params.ProgressToken) != `"t"` || name != "step " && strings.HasPrefix(e.Params.Message, "step ") {
+				t.Errorf("%s: %s", name, e.raw)
+			}
+		}
+		if n == 0 {
+			t.Errorf("%s: no progress", name)
+		}
+	}
+	ctx, disconnect := context.WithCancel(t.Context())
+	_, _ = post(ctx, t, url, alone("hang", `{}`))
+	disconnect()
+	eventually(t, "the cancellation", func() bool {
+		_, seen := post(t.Context(), t, url, alone("seen", `{}`))
+		e := <-seen
+		return strings.Contains(e.text(), "notifications/cancelled")
+	})
+}
+
+// Who may not come in, and what is no message.
+func TestHTTPRefuses(t *testing.T) {
+	t.Parallel()
+	_, url := overHTTP(t, []string{"EVIL_END=no key"})
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	for _, tc := range []struct {
+		name, body string
+		headers    []string
+		status     int
+	}{
+		{"a page", ping, []string{"Sec-Fetch-Site", "cross-site"}, http.StatusForbidden},
+		{"another name", ping, []string{"Host", "example.com"}, http.StatusForbidden},
+		{"no session", ping, nil, http.StatusBadRequest},
+		{"an unknown session", ping, []string{"Mcp-Session-Id", "x"}, http.StatusNotFound},
+		{"no JSON", `{`, nil, http.StatusBadRequest},
+		{"a batch", `[` + ping + `]`, nil, http.StatusBadRequest},
+		{"no message", `{}`, nil, http.StatusBadRequest},
+	} {
+		res, _ := post(t.Context(), t, url, tc.body, tc.headers...)
+		if res.StatusCode != tc.status {
+			t.Errorf("%s: %s", tc.name, res.Status)
+		}
+	}
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, res.Body)
+	res.Body.Close()
+	if res.StatusCode != http.StatusBadRequest {
+		t.Error(res.Status)
+	}
+	// The server cannot be started.
+	_, events := post(t.Context(), t, url, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":`+initialize+`}`)
+	if e := <-events; e.Error == nil || !strings.Contains(e.Error.Message, "no key") {
+		t.Error(e.raw)
+	}
+}
+
+// Calls are answered before the proxy ends.
+func TestHTTPSignal(t *testing.T) {
+	t.Parallel()
+	h, url := overHTTP(t, nil)
+	s := connectHTTP(t, url, nil)
+	answers := make(chan string, 1)
+	go func() {
+		res, err := s.CallTool(context.Background(), &mcp.CallToolParams{Name: "hang"})
+		if err != nil {
+			answers <- err.Error()
+			return
+		}
+		answers <- res.Content[0].(*mcp.TextContent).Text
+	}()
+	callTool(t, s, "sleep", map[string]any{"ms": 300})
+	if err := h.cmd.Process.Signal(interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-answers; got != "Tool was aborted: the server is shutting down" {
+		t.Error(got)
+	}
+	<-h.ended
+	if code := h.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}

@@ -1,3 +1,0 @@
-// Package interop has a real Temporal server, in memory, drive heartbeat/temporal. It is no part of
-// "make test", since the server takes minutes to build: "make temporal" runs it.
-package interop

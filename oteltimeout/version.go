@@ -1,0 +1,39 @@
+package oteltimeout
+
+import (
+	"runtime/debug"
+	"sync"
+)
+
+// scope is the path of this package, and of its module.
+const scope = "github.com/tooldeadline/tooldeadline/oteltimeout"
+
+// version is that of this module in the program, by which a reader of the telemetry knows which
+// names to expect.
+var version = sync.OnceValue(func() string {
+	info, _ := debug.ReadBuildInfo()
+	return versionIn(info)
+})
+
+// devel is the version where there is none: in this module's own tests, and in a program that has
+// replaced the module by a directory. The go command calls it so too.
+const devel = "(devel)"
+
+// versionIn returns the version that was built into a program, whose info may be nil.
+func versionIn(info *debug.BuildInfo) string {
+	if info == nil {
+		return devel
+	}
+	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
+		if m.Path != scope {
+			continue
+		}
+		if m.Replace != nil {
+			m = m.Replace // what is required is not what runs
+		}
+		if m.Version != "" {
+			return m.Version
+		}
+	}
+	return devel
+}

@@ -1,0 +1,105 @@
+package natstasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// bind finds the buckets, or makes them. Its errors name the request, since one that is not permitted
+// is not answered, and fails as one that has taken too long.
+func (s *Store) bind(ctx context.Context) error {
+	account, err := s.js.AccountInfo(ctx)
+	if err != nil {
+		return fmt.Errorf("asking for the account: %w", err)
+	}
+	if account.API.Level < 1 {
+		return errors.New("the server is too old: records that expire need NATS 2.11")
+	}
+	if s.tasks, err = s.stream(ctx, s.taskStream()); err != nil {
+		return err
+	}
+	if s.leases, err = s.stream(ctx, s.leaseStream()); err != nil {
+		return err
+	}
+	c := s.tasks.CachedInfo().Config
+	if !c.AllowMsgTTL || c.MaxMsgsPerSubject != 1 || c.AllowDirect || c.MaxAge != 0 || c.Discard != jetstream.DiscardNew || c.DenyPurge {
+		return fmt.Errorf("there is a stream %s that was made by something else: want allow_msg_ttl, max_msgs_per_subject 1, discard new, and no allow_direct, max_age or deny_purge", c.Name)
+	}
+	c = s.leases.CachedInfo().Config
+	if c.MaxAge < time.Second || c.MaxMsgsPerSubject != 1 || c.AllowDirect || c.DenyPurge {
+		return fmt.Errorf("there is a stream %s that was made by something else: want a max_age of 1s or more, max_msgs_per_subject 1, and no allow_direct or deny_purge", c.Name)
+	}
+	results, err := s.js.Stream(ctx, "OBJ_"+s.bucket+resultSuffix)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound): // until there is a large one
+	case err != nil:
+		return err
+	case results.CachedInfo().Config.MaxAge == 0:
+		return fmt.Errorf("there is a stream %s that was made by something else: want a max_age", results.CachedInfo().Config.Name)
+	}
+	s.lease = c.MaxAge
+	s.kv, err = s.js.KeyValue(ctx, s.bucket)
+	return err
+}
+
+// bucketStream is the stream of a bucket of this package.
+func (s *Store) bucketStream(bucket, description string) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: "KV_" + bucket, Subjects: []string{"$KV." + bucket + ".>"}, Description: description,
+		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1, Discard: jetstream.DiscardNew,
+		// The leases in files too: a bucket in memory is gone when the server is restarted.
+		Storage: jetstream.FileStorage, Replicas: s.replicas, AllowRollup: true, DenyDelete: true,
+		// A direct read may be answered by a server that is behind, and a client may go from one
+		// replica to the next faster than that catches up.
+		AllowDirect: false,
+	}
+}
+
+func (s *Store) taskStream() jetstream.StreamConfig {
+	c := s.bucketStream(s.bucket, "tasks of MCP servers")
+	c.AllowMsgTTL, c.Duplicates, c.MaxBytes = true, 2*time.Minute, s.maxBytes
+	return c
+}
+
+func (s *Store) leaseStream() jetstream.StreamConfig {
+	c := s.bucketStream(s.bucket+leaseSuffix, "leases of the replicas of MCP servers")
+	c.MaxAge, c.Duplicates = s.lease, min(s.lease, 2*time.Minute)
+	return c
+}
+
+// stream binds a stream as it is, or makes it. Were it updated instead, each replica would
+// overwrite the settings of all others with its own.
+func (s *Store) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
+	doing := "asking for"
+	st, err := s.js.Stream(ctx, c.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		doing = "making"
+		st, err = s.js.CreateStream(ctx, c)
+	}
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another replica was faster
+		st, err = s.js.Stream(ctx, c.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s stream %s: %w", doing, c.Name, err)
+	}
+	return st, nil
+}
+
+// subjects returns the subjects of a stream that match a filter and have a message.
+func (s *Store) subjects(ctx context.Context, stream, filter string) (map[string]uint64, error) {
+	call, cancel := context.WithTimeout(ctx, callWait)
+	defer cancel()
+	st, err := s.js.Stream(call, stream) // a handle of its own, since Info changes it
+	if err != nil {
+		return nil, err
+	}
+	info, err := st.Info(call, jetstream.WithSubjectFilter(filter))
+	if err != nil {
+		return nil, err
+	}
+	return info.State.Subjects, nil
+}

@@ -1,0 +1,211 @@
+package natstasks
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// live renews the lease until the store is closed. It does nothing else that could make a renewal
+// late.
+func (s *Store) live() {
+	failing := false
+	s.every(func() {
+		err := s.renew(s.ctx, min(s.lease/3, callWait))
+		if s.ctx.Err() != nil {
+			return
+		}
+		switch {
+		case err != nil && !failing:
+			s.log.Warn("the lease cannot be renewed", "bucket", s.bucket, "replica", s.replica, "error", err)
+		case err == nil && failing:
+			s.log.Info("the lease is renewed again", "bucket", s.bucket, "replica", s.replica)
+		}
+		if failing = err != nil; failing && missing(err) { // or nobody answers at all
+			call, cancel := context.WithTimeout(s.ctx, callWait)
+			defer cancel()
+			_, _ = s.stream(call, s.leaseStream())
+		}
+	})
+}
+
+// tidy removes what nobody knows and fails what nobody runs, until the store is closed.
+func (s *Store) tidy() {
+	s.every(func() {
+		s.forget(s.ctx)
+		s.sweep(s.ctx)
+	})
+}
+
+// every calls f three times per lease until the store is closed.
+func (s *Store) every(f func()) {
+	tick := time.NewTicker(s.lease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			f()
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+func missing(err error) bool {
+	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrStreamNotFound)
+}
+
+// renew renews the lease within a time, and keeps account of how that goes.
+func (s *Store) renew(ctx context.Context, within time.Duration) error {
+	call, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	sent, subject := time.Now(), s.leaseSubject(s.replica)
+	// It asks again, twice, where no stream answers, and that has to fit.
+	soon := jetstream.WithRetryWait(min(s.lease/12, jetstream.DefaultPubRetryWait))
+	ack, err := s.js.PublishMsg(call, &nats.Msg{Subject: subject}, soon, jetstream.WithExpectLastSequencePerSubject(s.leased))
+	lapsed := conflict(err)
+	if lapsed {
+		ack, err = s.js.PublishMsg(call, &nats.Msg{Subject: subject}, soon)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.since, s.swept = time.Time{}, time.Time{}
+		return err
+	}
+	s.leased = ack.Sequence
+	// An outage, one that was so short that the renewal has only waited for its end, or the lease had
+	// ended, as after this machine was suspended: those of others may have, too.
+	if s.since.IsZero() || time.Since(sent) > max(s.lease/6, 500*time.Millisecond) || lapsed {
+		s.since, s.swept = time.Now(), time.Time{}
+	}
+	s.renewed = sent
+	return nil
+}
+
+// settled reports whether this replica may judge others: it has been connected for as long as a
+// lease, so those that were cut off by the same outage have had the time to renew theirs.
+func (s *Store) settled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	return !s.since.IsZero() && now.Sub(s.since) >= s.lease && now.Sub(s.renewed) <= s.lease
+}
+
+// gone reports whether a replica has no lease. What is not known for certain is no.
+//
+// A replica has its lease before its first task. So whoever has read a task, and then finds no
+// lease, knows that it has ended since. Where that of this replica is not there as it left it, all
+// leases may have ended together, and nothing is certain.
+func (s *Store) gone(ctx context.Context, replica string) bool {
+	if replica == s.replica || !s.settled() {
+		return false
+	}
+	call, cancel := context.WithTimeout(ctx, callWait)
+	defer cancel()
+	_, err := s.leases.GetLastMsgForSubject(call, s.leaseSubject(replica))
+	if !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false
+	}
+	own, err := s.leases.GetLastMsgForSubject(call, s.leaseSubject(s.replica))
+	if err != nil || !s.settled() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return own.Sequence == s.leased
+}
+
+// sweepAll is how many leases pass between two looks at the replicas of all tasks. The others are at
+// those that had a lease the last time, and miss one that had its lease for less than that.
+const sweepAll = 10
+
+// sweep fails the tasks of replicas that are gone: of those that had a lease the last time and
+// have none now, and now and then, as after a start or an outage, of all.
+func (s *Store) sweep(ctx context.Context) {
+	if !s.settled() {
+		return
+	}
+	begun := time.Now()
+	s.mu.Lock()
+	since, known := s.since, s.known
+	all := s.swept.IsZero() || begun.Sub(s.swept) > sweepAll*s.lease
+	s.mu.Unlock()
+	suspects := make(map[string]bool)
+	if all {
+		tasks, err := s.subjects(ctx, "KV_"+s.bucket, s.subject(">"))
+		if err != nil {
+			return
+		}
+		for subject := range tasks {
+			if _, id, ok := strings.Cut(s.keyIn(subject), "."); ok {
+				replica, _, _ := strings.Cut(id, ".")
+				suspects[replica] = true
+			}
+		}
+	} else {
+		for replica := range known {
+			suspects[replica] = true
+		}
+	}
+	// After the tasks, see gone.
+	leased, err := s.subjects(ctx, "KV_"+s.bucket+leaseSuffix, s.leaseSubject(">"))
+	if err != nil {
+		return
+	}
+	alive := make(map[string]bool, len(leased))
+	for subject := range leased {
+		alive[strings.TrimPrefix(subject, s.leaseSubject(""))] = true
+	}
+	done := true
+	for replica := range suspects {
+		if !alive[replica] && replica != s.replica && !s.bury(ctx, replica) {
+			alive[replica], done = true, false // try again
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = alive
+	if all && done && s.since.Equal(since) {
+		s.swept = begun
+	}
+}
+
+// bury fails what a replica has left unfinished, and reports whether nothing is left.
+func (s *Store) bury(ctx context.Context, replica string) bool {
+	left, err := s.subjects(ctx, "KV_"+s.bucket, s.subject("*."+replica+".*"))
+	if err != nil {
+		return false
+	}
+	done := true
+	for subject := range left {
+		r, err := s.get(ctx, key{name: s.keyIn(subject), replica: replica}, s.gone)
+		if !unknown(err) && (err != nil || !r.Status.Final()) {
+			done = false
+		}
+	}
+	return done
+}
+
+// forget removes records of which it was not known whether they were created.
+func (s *Store) forget(ctx context.Context) {
+	s.mu.Lock()
+	orphans := s.orphans
+	s.orphans = nil
+	s.mu.Unlock()
+	for i, name := range orphans {
+		call, cancel := context.WithTimeout(ctx, callWait)
+		err := s.tasks.Purge(call, jetstream.WithPurgeSubject(s.subject(name)))
+		cancel()
+		if err != nil {
+			s.mu.Lock()
+			s.orphans = append(s.orphans, orphans[i:]...)
+			s.mu.Unlock()
+			return
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package natstasks_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tooldeadline/tooldeadline/progress/task/natstasks"
+)
+
+// modeEnv makes the test binary another process; its value is the name of one in children.
+const modeEnv = "TASKJETSTREAM_TEST_MODE"
+
+var children = map[string]func() error{}
+
+// slack is what is allowed on top of what is promised, on a loaded machine with the race
+// detector.
+const slack = 20 * time.Second
+
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(modeEnv); mode != "" {
+		child, ok := children[mode]
+		if !ok {
+			fmt.Fprintln(os.Stderr, "no such mode:", mode)
+			os.Exit(2)
+		}
+		if err := child(); err != nil {
+			fmt.Fprintln(os.Stderr, "child:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	flag.Parse()
+	flag.Set("test.parallel", "8") // the tests wait more than they work
+	before := runtime.NumGoroutine()
+	code := m.Run()
+	if code == 0 {
+		if left := leaked(before); left != "" {
+			fmt.Fprintln(os.Stderr, "FAIL: left behind by the suite:\n", left)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// leaked returns the stacks of all goroutines if there are still more than before.
+func leaked(before int) string {
+	for begun := time.Now(); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begun) > slack {
+			buf := make([]byte, 1<<20)
+			return string(buf[:runtime.Stack(buf, true)])
+		}
+	}
+	return ""
+}
+
+// startServer starts a server with JetStream, on any port if it is -1.
+func startServer(t testing.TB, port int, dir string) *server.Server {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { stopServer(s) })
+	if !s.ReadyForConnections(slack) {
+		t.Fatal("the server is not ready")
+	}
+	return s
+}
+
+func stopServer(s *server.Server) {
+	s.Shutdown()
+	s.WaitForShutdown()
+}
+
+func port(s *server.Server) int { return s.Addr().(*net.TCPAddr).Port }
+
+func dial(url string) (jetstream.JetStream, error) {
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(slack),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // outages are meant
+	if err != nil {
+		return nil, err
+	}
+	return jetstream.New(nc)
+}
+
+func connect(t testing.TB, url string) jetstream.JetStream {
+	t.Helper()
+	js, err := dial(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(js.Conn().Close)
+	return js
+}
+
+// open opens a store on a connection of its own.
+func open(t testing.TB, url string, opts ...natstasks.Option) *natstasks.Store {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*slack)
+	defer cancel()
+	s, err := natstasks.Open(ctx, connect(t, url), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() }) // the server may be gone
+	return s
+}
+
+func eventually(t testing.TB, within time.Duration, ok func() bool, what func() string) {
+	t.Helper()
+	for begun := time.Now(); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begun) > within {
+			t.Fatal(what())
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package natstasks
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+const (
+	// inline is up to where an answer stays in its record, which every change of the record sends
+	// again and every listing reads.
+	inline = 256 << 10
+	// objectWait bounds the transfer of an object.
+	objectWait = 30 * time.Second
+)
+
+// moveAnswer stores an answer that is too large for the record as an object.
+func (s *Store) moveAnswer(ctx context.Context, k key, r *stored) error {
+	a := r.Answer
+	if a == nil || len(a.Result) <= inline && (a.Error == nil || len(a.Error.Message)+len(a.Error.Data) <= inline) {
+		return nil
+	}
+	body, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("natstasks: %w", err)
+	}
+	if len(body) > s.maxResult {
+		return task.ErrTooLarge
+	}
+	call, cancel := context.WithTimeout(ctx, objectWait)
+	defer cancel()
+	objects, err := s.objects(call, r.Retention)
+	if err != nil {
+		return fmt.Errorf("natstasks: bucket %q: %w", s.bucket+resultSuffix, err)
+	}
+	// A name of its own: who loses the race for the end of a task must not overwrite the winner's.
+	name := k.name + "." + rand.Text()
+	if _, err := objects.PutBytes(call, name, body); err != nil {
+		if api := (*jetstream.APIError)(nil); errors.As(err, &api) && noRoom(api) {
+			return task.ErrTooLarge
+		}
+		return fmt.Errorf("natstasks: bucket %q: %w", s.bucket+resultSuffix, err)
+	}
+	r.Object, r.Answer = name, nil
+	return nil
+}
+
+// dropAnswer removes an object that no record refers to. If that fails it expires.
+func (s *Store) dropAnswer(ctx context.Context, name string) {
+	if name == "" {
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, callWait)
+	defer cancel()
+	if objects, err := s.objects(call, 0); err == nil {
+		_ = objects.Delete(call, name)
+	}
+}
+
+// whole returns a record with its answer.
+func (s *Store) whole(ctx context.Context, r stored) (task.Record, error) {
+	if r.Object == "" {
+		return r.Record, nil
+	}
+	call, cancel := context.WithTimeout(ctx, objectWait)
+	defer cancel()
+	objects, err := s.objects(call, 0)
+	var body []byte
+	if err == nil {
+		body, err = objects.GetBytes(call, r.Object)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return task.Record{}, context.Cause(ctx)
+	case expired(&r.Record):
+		return task.Record{}, task.ErrUnknown
+	case err != nil:
+		return task.Record{}, fmt.Errorf("natstasks: bucket %q: %w", s.bucket+resultSuffix, err)
+	}
+	if err := json.Unmarshal(body, &r.Answer); err != nil {
+		return task.Record{}, fmt.Errorf("natstasks: object %s: %w", r.Object, err)
+	}
+	return r.Record, nil
+}
+
+// objects returns the object store, which keeps what is stored now for at least as long as
+// retention. Objects have no time to live of their own, so the bucket's must be long enough.
+func (s *Store) objects(ctx context.Context, retention time.Duration) (jetstream.ObjectStore, error) {
+	need := retention + s.lease // the record is stored after its object
+	s.mu.Lock()
+	objects, kept := s.results, s.kept
+	s.mu.Unlock()
+	if objects != nil && (retention == 0 || need <= kept) {
+		return objects, nil
+	}
+	bucket := s.bucket + resultSuffix
+	c := jetstream.ObjectStoreConfig{
+		Bucket: bucket, Description: "large results of tasks of MCP servers", TTL: need,
+		Replicas: s.replicas, MaxBytes: s.maxBytes,
+	}
+	_, err := s.js.ObjectStore(ctx, bucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		_, err = s.js.CreateObjectStore(ctx, c)
+		if errors.Is(err, jetstream.ErrBucketExists) {
+			err = nil // another replica was faster
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	st, err := s.js.Stream(ctx, "OBJ_"+bucket)
+	if err != nil {
+		return nil, err
+	}
+	config := st.CachedInfo().Config
+	if config.AllowDirect || config.MaxAge < need {
+		config.AllowDirect = false // see bind
+		config.MaxAge = max(config.MaxAge, need)
+		if _, err := s.js.UpdateStream(ctx, config); err != nil {
+			return nil, err
+		}
+	}
+	if objects, err = s.js.ObjectStore(ctx, bucket); err != nil { // reads as the stream is now
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.results, s.kept = objects, config.MaxAge
+	return objects, nil
+}

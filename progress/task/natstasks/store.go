@@ -1,0 +1,305 @@
+package natstasks
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+// callWait bounds one request to the server. A request whose answer was lost with a connection
+// would otherwise wait for as long as the caller does.
+const callWait = 5 * time.Second
+
+// A Store is the [task.Store] of one replica. It is safe for concurrent use.
+type Store struct {
+	settings
+	js      jetstream.JetStream
+	conn    *nats.Conn
+	replica string // a new one for each Open
+
+	// For reading alone: Stream.Info is not safe beside other calls, see subjects.
+	tasks, leases jetstream.Stream
+	kv            jetstream.KeyValue
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu       sync.Mutex
+	leased   uint64    // the revision of the lease
+	renewed  time.Time // the newest renewal of the lease, as it was sent
+	since    time.Time // from then on no renewal has failed or been late
+	swept    time.Time // every task was looked at since then, zero if not since
+	known    map[string]bool
+	orphans  []string                  // keys of records that may have been created and are nobody's
+	bells    map[string]map[*bell]bool // of those who wait for tasks of this replica, by key
+	watching bool                      // changes of tasks of this replica are being watched
+	results  jetstream.ObjectStore     // nil until it is needed
+	kept     time.Duration             // for how long that keeps an object
+}
+
+var _ task.Store = (*Store)(nil)
+
+// Open opens the store as a new replica. It makes what is missing in JetStream, and starts to renew
+// the lease of the replica until [Store.Close] is called. js stays the caller's, and so does its
+// connection.
+//
+// An error says what is wrong with an option, with the server, or with a bucket of that name that is
+// not one of this package.
+func Open(ctx context.Context, js jetstream.JetStream, opts ...Option) (*Store, error) {
+	set, err := newSettings(opts)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		settings: set, js: js, conn: js.Conn(), replica: strings.ToLower(rand.Text()[:16]),
+		known: make(map[string]bool), bells: make(map[string]map[*bell]bool),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if err := s.bind(ctx); err != nil {
+		return nil, fmt.Errorf("natstasks: bucket %q: %w", s.bucket, err)
+	}
+	if err := s.renew(ctx, callWait); err != nil {
+		return nil, fmt.Errorf("natstasks: lease in bucket %q: %w", s.bucket+leaseSuffix, err)
+	}
+	s.done.Go(s.live)
+	s.done.Go(s.tidy)
+	return s, nil
+}
+
+// Close gives up the lease and stops what Open has started. Close the [task.Tasks] of the store
+// before: a task that still runs is made failed by the other replicas. Methods that are called
+// later, and waits, may return errors. Close may be called again.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.cancel() // nothing is added to done from now on
+	s.mu.Unlock()
+	s.done.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), callWait)
+	defer cancel()
+	if err := s.leases.Purge(ctx, jetstream.WithPurgeSubject(s.leaseSubject(s.replica))); err != nil {
+		return fmt.Errorf("natstasks: the lease was not given up, and will expire: %w", err)
+	}
+	return nil
+}
+
+// A stored is a record as the bucket has it.
+type stored struct {
+	task.Record
+	// Object is where the answer is in the object store, "" if it is in the record.
+	Object string `json:"object,omitempty"`
+}
+
+// Create stores a new record, whose id gets the name of the replica in front. Its ID must be made
+// of letters, digits, - and _.
+func (s *Store) Create(ctx context.Context, r task.Record) (task.Record, error) {
+	r.ID = s.replica + "." + r.ID
+	k, ok := keyOf(r.Owner, r.ID)
+	if !ok {
+		return task.Record{}, fmt.Errorf("natstasks: id %q: want letters, digits, - and _", r.ID)
+	}
+	if s.ctx.Err() != nil { // without a lease the others would take it for lost
+		return task.Record{}, errClosed
+	}
+	if full, err := s.full(ctx); err != nil || full {
+		return task.Record{}, cmp.Or(err, task.ErrFull)
+	}
+	out, err := s.put(ctx, k, r, 0)
+	switch {
+	case err == nil, errors.Is(err, task.ErrConflict), errors.Is(err, task.ErrTooLarge):
+	case errors.Is(err, errNoRoom):
+		err = task.ErrFull
+	default:
+		// It may be stored all the same, and nobody would ever end it.
+		s.mu.Lock()
+		s.orphans = append(s.orphans, k.name)
+		s.mu.Unlock()
+	}
+	return out, err
+}
+
+// full reports whether there is no room for another task. It is not left to the server to say so:
+// one of several refuses even to replace a message where a bound is reached, and what is there could
+// not end. So a part of the bytes stays free for that.
+func (s *Store) full(ctx context.Context) (bool, error) {
+	call, cancel := context.WithTimeout(ctx, callWait)
+	defer cancel()
+	st, err := s.stream(call, s.taskStream()) // should somebody have deleted it, it is made anew
+	switch {
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case err != nil:
+		return false, fmt.Errorf("natstasks: %w", err)
+	}
+	info := st.CachedInfo()
+	most := info.Config.MaxBytes
+	return info.State.Msgs >= uint64(s.maxTasks) || most > 0 && info.State.Bytes > uint64(most-most/8), nil
+}
+
+// Get returns a record of an owner.
+func (s *Store) Get(ctx context.Context, owner, id string) (task.Record, error) {
+	k, ok := keyOf(owner, id)
+	if !ok {
+		return task.Record{}, task.ErrUnknown
+	}
+	r, err := s.get(ctx, k, s.gone)
+	if err != nil {
+		return task.Record{}, err
+	}
+	return s.whole(ctx, r)
+}
+
+// Update stores r in place of the revision that it has.
+func (s *Store) Update(ctx context.Context, r task.Record) (task.Record, error) {
+	k, ok := keyOf(r.Owner, r.ID)
+	if !ok || expired(&r) {
+		return task.Record{}, task.ErrUnknown
+	}
+	out, err := s.put(ctx, k, r, r.Revision)
+	switch {
+	case errors.Is(err, errNoRoom):
+		err = task.ErrTooLarge
+	case errors.Is(err, task.ErrConflict):
+		// The server says the same of a key that is not there.
+		if _, e := s.load(ctx, k); errors.Is(e, task.ErrUnknown) {
+			err = e
+		}
+	}
+	return out, err
+}
+
+// get is load, but that a task whose replica is gone is failed.
+func (s *Store) get(ctx context.Context, k key, gone func(ctx context.Context, replica string) bool) (stored, error) {
+	for {
+		r, err := s.load(ctx, k)
+		if err != nil || r.Status.Final() || !gone(ctx, k.replica) {
+			return r, err
+		}
+		lost, err := s.put(ctx, k, r.Lost(time.Now()), r.Revision)
+		switch {
+		case err == nil:
+			s.log.Warn("a task was lost: its replica is gone", "task", r.ID, "tool", r.Tool, "replica", k.replica)
+			return stored{Record: lost}, nil
+		case !errors.Is(err, task.ErrConflict):
+			return stored{}, err
+		}
+		// Another replica was faster, or the task has ended just before its replica did.
+	}
+}
+
+// load reads a record, without an answer that is an object.
+func (s *Store) load(ctx context.Context, k key) (stored, error) {
+	call, cancel := context.WithTimeout(ctx, callWait)
+	defer cancel()
+	m, err := s.tasks.GetLastMsgForSubject(call, s.subject(k.name))
+	switch {
+	case ctx.Err() != nil:
+		return stored{}, context.Cause(ctx)
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return stored{}, task.ErrUnknown
+	case err != nil:
+		return stored{}, fmt.Errorf("natstasks: %w", err)
+	}
+	var r stored
+	if err := json.Unmarshal(m.Data, &r); err != nil {
+		return stored{}, fmt.Errorf("natstasks: record %s: %w", k.name, err)
+	}
+	if expired(&r.Record) {
+		return stored{}, task.ErrUnknown
+	}
+	r.Revision = m.Sequence
+	return r, nil
+}
+
+// Of what JetStream says, these two have no names in jetstream, and conflict has two codes.
+const (
+	codeConflict           = jetstream.JSErrCodeStreamWrongLastSequence
+	codeConflictReplicated = 10164
+	codeStoreFailed        = 10077 // among others, where MaxMsgs or MaxBytes is reached
+	codeTooLarge           = 10054 // MaxMsgSize
+)
+
+// errNoRoom: a bound of the bucket is reached. It becomes ErrFull or ErrTooLarge.
+var errNoRoom = errors.New("natstasks: the bucket is full")
+
+// headerRoom is what the headers and the rest of a publication take of the maximum payload.
+const headerRoom = 1 << 10
+
+// put stores a record in place of a revision, 0 for none.
+func (s *Store) put(ctx context.Context, k key, r task.Record, revision uint64) (task.Record, error) {
+	if ctx.Err() != nil {
+		return task.Record{}, context.Cause(ctx)
+	}
+	in := stored{Record: r}
+	if err := s.moveAnswer(ctx, k, &in); err != nil {
+		return task.Record{}, err
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		return task.Record{}, fmt.Errorf("natstasks: %w", err)
+	}
+	if int64(len(body)) > s.conn.MaxPayload()-headerRoom {
+		s.dropAnswer(ctx, in.Object)
+		return task.Record{}, task.ErrTooLarge
+	}
+	opts := []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(revision)}
+	if r.Status.Final() {
+		opts = append(opts, jetstream.WithMsgTTL(ttl(time.Until(r.Expires))))
+	}
+	call, cancel := context.WithTimeout(ctx, callWait)
+	defer cancel()
+	ack, err := s.js.PublishMsg(call, &nats.Msg{Subject: s.subject(k.name), Data: body}, opts...)
+	if err == nil {
+		r.Revision = ack.Sequence
+		return r, nil
+	}
+	if ctx.Err() != nil {
+		return task.Record{}, context.Cause(ctx)
+	}
+	if api := (*jetstream.APIError)(nil); errors.As(err, &api) {
+		switch {
+		case conflict(err):
+			err = task.ErrConflict
+		case api.ErrorCode == codeTooLarge:
+			err = task.ErrTooLarge
+		case noRoom(api):
+			err = errNoRoom
+		}
+		s.dropAnswer(ctx, in.Object) // it is certain that nobody refers to it
+		if err != api {
+			return task.Record{}, err
+		}
+	}
+	return task.Record{}, fmt.Errorf("natstasks: %w", err)
+}
+
+func conflict(err error) bool {
+	api := (*jetstream.APIError)(nil)
+	return errors.As(err, &api) && (api.ErrorCode == codeConflict || api.ErrorCode == codeConflictReplicated)
+}
+
+func noRoom(e *jetstream.APIError) bool {
+	return e.ErrorCode == codeStoreFailed && strings.Contains(e.Description, "maximum")
+}
+
+// ttl is a time to live as the server takes it: whole seconds, and at least one.
+func ttl(d time.Duration) time.Duration {
+	return max((d + time.Second - 1).Truncate(time.Second), time.Second)
+}
+
+// expired reports whether a record must not be seen any more. The server removes it within the
+// second.
+func expired(r *task.Record) bool {
+	return r.Status.Final() && !r.Expires.IsZero() && !time.Now().Before(r.Expires)
+}

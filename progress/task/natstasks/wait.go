@@ -1,0 +1,186 @@
+package natstasks
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+func unknown(err error) bool { return errors.Is(err, task.ErrUnknown) }
+
+// retry is how soon a Wait asks again that could not be answered.
+const retry = 250 * time.Millisecond
+
+// A bell is rung when a record may have changed.
+type bell struct{ c chan struct{} }
+
+func (b *bell) ring() {
+	select {
+	case b.c <- struct{}{}:
+	default: // it rings already
+	}
+}
+
+// Wait returns the record as soon as its revision is not after. It goes on while the server cannot
+// be reached.
+//
+// Watches only say when to look. What is missed by one, since a server or a connection was
+// lost, is found by looking three times per lease.
+func (s *Store) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
+	k, ok := keyOf(owner, id)
+	if !ok {
+		return task.Record{}, task.ErrUnknown
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.ctx, func() { cancel(errClosed) })()
+	b := &bell{make(chan struct{}, 1)}
+	var watched atomic.Bool
+	if k.replica == s.replica {
+		defer s.listen(k.name, b)()
+		watched.Store(true)
+	} else {
+		s.start(func() {
+			s.watch(ctx, k.name, func() { watched.Store(true); b.ring() }, func(string) { b.ring() })
+		})
+	}
+	look := time.NewTimer(0)
+	defer look.Stop()
+	for {
+		r, err := s.get(ctx, k, s.gone)
+		wait := s.lease / 3
+		switch {
+		case ctx.Err() != nil:
+			return task.Record{}, context.Cause(ctx)
+		case unknown(err):
+			return task.Record{}, err
+		case err != nil:
+			wait = retry
+		case r.Revision != after:
+			whole, err := s.whole(ctx, r)
+			if err == nil || unknown(err) {
+				return whole, err
+			}
+			wait = retry
+		case r.Status.Final():
+			wait = min(wait, max(time.Until(r.Expires), 0)+time.Millisecond)
+		}
+		if !watched.Load() {
+			wait = min(wait, retry)
+		}
+		look.Reset(wait)
+		select {
+		case <-b.c:
+		case <-look.C:
+		case <-ctx.Done():
+			return task.Record{}, context.Cause(ctx)
+		}
+	}
+}
+
+// start runs f, for which Close waits. A store that is closed starts nothing.
+func (s *Store) start(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() == nil {
+		s.done.Go(f)
+	}
+}
+
+var errClosed = errors.New("natstasks: the store is closed")
+
+// listen rings b for changes of a task of this replica. One watch serves them all, since there is
+// a Wait for each of them.
+func (s *Store) listen(name string, b *bell) (leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bells[name] == nil {
+		s.bells[name] = make(map[*bell]bool)
+	}
+	s.bells[name][b] = true
+	if !s.watching && s.ctx.Err() == nil {
+		s.watching = true
+		s.done.Go(s.watchOwn)
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.bells[name], b)
+		if len(s.bells[name]) == 0 {
+			delete(s.bells, name)
+		}
+	}
+}
+
+// watchOwn rings the bells of the tasks of this replica until the store is closed.
+func (s *Store) watchOwn() {
+	s.watch(s.ctx, "*."+s.replica+".*", func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, of := range s.bells {
+			for b := range of {
+				b.ring()
+			}
+		}
+	}, func(name string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for b := range s.bells[name] {
+			b.ring()
+		}
+	})
+}
+
+// watch calls changed with the keys that change, until ctx ends. It calls begun when the watch has
+// begun, and again each time that it had to be made anew: changes from before are not reported.
+func (s *Store) watch(ctx context.Context, keys string, begun func(), changed func(key string)) {
+	for ctx.Err() == nil {
+		// The context is that of the watch, too, so it must not have a deadline.
+		one, cancel := context.WithCancel(ctx)
+		late := time.AfterFunc(callWait, cancel)
+		w, err := s.kv.Watch(one, keys, jetstream.UpdatesOnly(), jetstream.MetaOnly())
+		if late.Stop() && err == nil {
+			begun()
+			follow(one, w, changed)
+		}
+		cancel()
+		select {
+		case <-time.After(retry):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// follow calls changed with what a watch reports, until its end, or that of the connection.
+//
+// nats.go ends a watch when its context ends, and closes its updates; but not if it has ended before
+// Watch set that up. The updates are read all the while, or their sender would wait for ever.
+func follow(ctx context.Context, w jetstream.KeyWatcher, changed func(key string)) {
+	ended := ctx.Done()
+	var again <-chan time.Time
+	for {
+		select {
+		case e, ok := <-w.Updates():
+			if !ok {
+				return
+			}
+			if e != nil {
+				changed(e.Key())
+			}
+			continue
+		case <-ended:
+			ended = nil
+		case <-again:
+			if err := w.Stop(); errors.Is(err, nats.ErrBadSubscription) || errors.Is(err, nats.ErrConnectionClosed) {
+				return // it has ended, and nothing comes any more
+			}
+		}
+		again = time.After(20 * time.Millisecond)
+	}
+}

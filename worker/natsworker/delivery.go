@@ -1,0 +1,309 @@
+package natsworker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+)
+
+// ErrLeaseLost is the cause of a function's context when no renewal has reached the server in
+// time: from now on the message may be redelivered to another worker. It is in the tree of the
+// execution's error.
+var ErrLeaseLost = errors.New("natsworker: lease lost: the message may have been redelivered")
+
+// A delivery is a message as the function receives it, for as long as its lease lasts.
+//
+// The server does not distinguish deliveries of a message: an ack, nak or renewal of this one
+// acts on whichever is outstanding when it arrives. So one thing is sent at a time, by whoever
+// has acquired the delivery, and nothing once over is set.
+type delivery struct {
+	jetstream.Msg
+	w       *worker
+	monitor *heartbeat.Monitor
+	lose    context.CancelCauseFunc // of the function's context
+
+	mu            sync.Mutex
+	busy          bool          // something is being sent
+	freed         chan struct{} // closed when busy ends; made by who waits for that
+	settling      bool          // the outcome is being sent, and no renewal begins any more
+	over          error         // nil during the lease, then ErrMsgAlreadyAckd or ErrLeaseLost
+	until         time.Time     // the lease is relied upon until then
+	cancelRenewal func()        // of the one that is being sent
+	renewal       *time.Timer
+	loss          *time.Timer // from the first renewal on; most messages are done before
+}
+
+// newDelivery begins the lease of a message at a time at which the server cannot have sent it
+// yet. AckWait began when the server did, however long the message has been on its way since.
+func (w *worker) newDelivery(msg jetstream.Msg, begun time.Time, lose context.CancelCauseFunc) *delivery {
+	d := &delivery{Msg: msg, w: w, lose: lose}
+	d.until = begun.Add(w.sure())
+	d.mu.Lock() // renew reads d.renewal
+	d.renewal = time.AfterFunc(time.Until(begun.Add(w.every())), d.renew)
+	d.mu.Unlock()
+	return d
+}
+
+// begins reports whether the message has arrived within its lease.
+func (d *delivery) begins() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.isOver()
+}
+
+// meta is zero where the message is not of JetStream. It is read out of the message each
+// time, which most messages need not pay for.
+func (d *delivery) meta() *jetstream.MsgMetadata {
+	if meta, err := d.Metadata(); err == nil {
+		return meta
+	}
+	return new(jetstream.MsgMetadata)
+}
+
+// about is what a record about a delivery begins with.
+func (d *delivery) about(args ...any) []any {
+	meta := d.meta()
+	return append([]any{
+		"stream", meta.Stream, "consumer", meta.Consumer, "subject", d.Subject(),
+		"sequence", meta.Sequence.Stream, "delivery", meta.NumDelivered}, args...)
+}
+
+// every is the time between two renewals. When an outage begins, the last renewal may be as old,
+// so what it leaves of sure is how long an outage may last that costs no work. With a third of the
+// lease that was half of it. A renewal costs some 50 µs on both sides together.
+func (w *worker) every() time.Duration { return w.lease / 6 }
+
+// sure is how long a renewal is relied upon. The rest of the lease is for the function to stop
+// in, before the message is redelivered. It also covers that a server, when it is started again,
+// has the time of the last renewal in whole seconds only, rounded down, if the lease is 6 s or
+// more.
+func (w *worker) sure() time.Duration { return w.lease - w.lease/6 }
+
+// renew runs on the timer's goroutine, one call at a time: only its end sets the timer again.
+func (d *delivery) renew() {
+	d.mu.Lock()
+	if d.isOver() || d.settling {
+		d.mu.Unlock()
+		return
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), d.until)
+	defer cancel()
+	d.cancelRenewal = cancel
+	if d.loss == nil {
+		// A timer of its own, since sending may block in the connection.
+		d.loss = time.AfterFunc(time.Until(d.until), d.expire)
+	}
+	d.mu.Unlock()
+
+	if d.acquire(ctx) != nil {
+		return
+	}
+	sent, err := d.w.send(ctx, d.Msg, inProgress, 0, "")
+	d.release()
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil || d.over != nil {
+		return // in the first case expire follows
+	}
+	d.until = sent.Add(d.w.sure())
+	d.loss.Reset(time.Until(d.until))
+	d.renewal.Reset(time.Until(sent.Add(d.w.every())))
+}
+
+// expire ends the lease, unless it has been renewed meanwhile.
+func (d *delivery) expire() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.isOver()
+}
+
+// isOver reports whether nothing may be sent any more. If the lease has run out, it ends it. It
+// is called with the lock held.
+func (d *delivery) isOver() bool {
+	if d.over == nil && !time.Now().Before(d.until) {
+		d.end(ErrLeaseLost)
+		d.lose(ErrLeaseLost)
+	}
+	return d.over != nil
+}
+
+// end is called with the lock held.
+func (d *delivery) end(why error) {
+	d.over = why
+	d.renewal.Stop()
+	if d.loss != nil {
+		d.loss.Stop()
+	}
+	if d.cancelRenewal != nil {
+		d.cancelRenewal()
+	}
+}
+
+// acquire waits until nothing else is being sent. It fails if nothing may be sent any more.
+func (d *delivery) acquire(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for d.busy && !d.isOver() {
+		if d.freed == nil {
+			d.freed = make(chan struct{})
+		}
+		freed := d.freed
+		d.mu.Unlock()
+		select {
+		case <-freed:
+			d.mu.Lock()
+		case <-ctx.Done():
+			d.mu.Lock()
+			return context.Cause(ctx)
+		}
+	}
+	if d.isOver() {
+		return d.over
+	}
+	if ctx.Err() != nil { // of a renewal, since the outcome was sent
+		return context.Cause(ctx)
+	}
+	d.busy = true
+	return nil
+}
+
+func (d *delivery) release() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy = false
+	if d.freed != nil {
+		close(d.freed)
+		d.freed = nil
+	}
+}
+
+// stopTime bounds how long a worker that stops tries to have an outcome confirmed.
+const stopTime = 5 * time.Second
+
+// settle sends the outcome. It retries until the lease ends, and for stopTime at most once work
+// has ended.
+func (d *delivery) settle(work context.Context, o outcome) error {
+	connected := d.w.conn == nil || d.w.conn.IsConnected()
+	d.mu.Lock()
+	if d.isOver() {
+		defer d.mu.Unlock()
+		return d.over
+	}
+	d.settling = true
+	d.renewal.Stop()
+	if d.cancelRenewal != nil {
+		d.cancelRenewal()
+	}
+	until := d.until
+	fast := o.verb == ack && connected && !d.busy
+	if fast {
+		d.busy = true
+	}
+	d.mu.Unlock()
+
+	var err error
+	if fast {
+		err = d.ackFast(until)
+	}
+	if !fast || err != nil {
+		err = d.sendOutcome(work, until, o)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.over == nil {
+		d.end(jetstream.ErrMsgAlreadyAckd)
+	}
+	return err
+}
+
+// ackFast is for nearly all messages. It does not probe for the server first, since a probe
+// costs as much as the ack. Should the ack arrive late, it is still true: the work is done.
+// It is called by who has acquired the delivery, and releases it.
+func (d *delivery) ackFast(until time.Time) error {
+	defer d.release()
+	ctx, cancel := context.WithTimeout(context.Background(), min(d.w.attempt(), time.Until(until)))
+	defer cancel()
+	return d.Msg.DoubleAck(ctx)
+}
+
+func (d *delivery) sendOutcome(work context.Context, until time.Time, o outcome) error {
+	ctx, cancel := context.WithDeadline(context.Background(), until)
+	defer cancel()
+	defer context.AfterFunc(work, func() {
+		select {
+		case <-ctx.Done():
+		case <-time.After(stopTime):
+			cancel()
+		}
+	})()
+	// What is being sent may be an acknowledgement of the function's own, in which it was
+	// abandoned. Then that one counts, if it arrives.
+	if err := d.acquire(ctx); err != nil {
+		return err
+	}
+	defer d.release()
+	_, err := d.w.send(ctx, d.Msg, o.verb, o.delay, o.reason)
+	return err
+}
+
+// ownAck sends an acknowledgement of the function itself.
+func (d *delivery) ownAck(ctx context.Context, send func() error) error {
+	if err := d.acquire(ctx); err != nil {
+		return err
+	}
+	defer d.release()
+	err := send()
+	if err == nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.over == nil {
+			d.end(jetstream.ErrMsgAlreadyAckd)
+		}
+	}
+	return err
+}
+
+func (d *delivery) Ack() error { return d.ownAck(context.Background(), d.Msg.Ack) }
+
+func (d *delivery) DoubleAck(ctx context.Context) error {
+	return d.ownAck(ctx, func() error { return d.Msg.DoubleAck(ctx) })
+}
+
+func (d *delivery) Nak() error { return d.ownNak(d.Msg.Nak) }
+
+func (d *delivery) NakWithDelay(delay time.Duration) error {
+	return d.ownNak(func() error { return d.Msg.NakWithDelay(delay) })
+}
+
+func (d *delivery) Term() error { return d.ownNak(d.Msg.Term) }
+
+func (d *delivery) TermWithReason(reason string) error {
+	return d.ownNak(func() error { return d.Msg.TermWithReason(reason) })
+}
+
+// ownNak sends what is not true any more if it arrives late. It fails while the connection is lost.
+func (d *delivery) ownNak(send func() error) error {
+	return d.ownAck(context.Background(), func() error {
+		if err := d.w.reachable(context.Background()); err != nil {
+			return err
+		}
+		return send()
+	})
+}
+
+// InProgress is a heartbeat. Renewals are sent anyway.
+func (d *delivery) InProgress() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.isOver() {
+		return d.over
+	}
+	d.monitor.Beat()
+	return nil
+}

@@ -1,0 +1,145 @@
+package natsworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Handler returns a handler for c.Consume that calls fn for each message under the limits of
+// opts. fn's context carries the heartbeat; calling InProgress on the message is a heartbeat
+// too. Consume must have the option [jetstream.PullMaxMessages](1): messages that wait in its
+// buffer are not renewed.
+//
+// Until fn has returned or been abandoned, the message is kept: a renewal is sent every sixth of
+// the consumer's AckWait, or of its shortest BackOff. Only the limits decide that fn is stuck.
+// The table in the package documentation has what is sent then. If fn itself acknowledges the
+// message, that counts, and what fn returns is only logged.
+//
+// The handler returns when the outcome is confirmed or cannot be, at the latest when the lease
+// ends. It is safe for concurrent use: to work on n messages at a time, call c.Consume n times.
+// The consumer's settings are those of c.CachedInfo when Handler is called.
+//
+// Prefer [Run] where a message may take longer than AckWait. After a reconnect, Consume pulls a
+// message while another is being worked on, and keeps doing so whatever PullMaxMessages says.
+// The one in the buffer is not renewed, so each message is delivered twice.
+//
+// Handler panics if c or fn is nil, or if c does not have the AckExplicit policy: with the
+// others outcomes are lost, or apply to other messages too.
+func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts ...Option) jetstream.MessageHandler {
+	w, err := newWorker(c, fn, opts)
+	if err != nil {
+		panic(err.Error())
+	}
+	// When Consume has asked for msg is not known. The sixth of the lease that is not relied upon
+	// has to cover the time that the message has been on its way.
+	return func(msg jetstream.Msg) { w.handle(context.Background(), msg, time.Now()) }
+}
+
+// A worker is a function on the messages of a consumer.
+type worker struct {
+	settings
+	c          jetstream.Consumer
+	info       *jetstream.ConsumerInfo // as of newWorker
+	fn         func(context.Context, jetstream.Msg) error
+	lease      time.Duration
+	maxDeliver int
+
+	*owner // nil in a Handler
+}
+
+// defaultAckWait is the server's.
+const defaultAckWait = 30 * time.Second
+
+func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts []Option) (*worker, error) {
+	if c == nil {
+		panic("natsworker: nil Consumer")
+	}
+	if fn == nil {
+		panic("natsworker: nil function")
+	}
+	info := c.CachedInfo()
+	if info == nil {
+		return nil, errors.New("natsworker: the consumer has no settings: want one of js.Consumer or js.CreateOrUpdateConsumer")
+	}
+	if p := info.Config.AckPolicy; p != jetstream.AckExplicitPolicy {
+		return nil, fmt.Errorf("natsworker: AckPolicy of consumer %q is %v: want %v", info.Name, p, jetstream.AckExplicitPolicy)
+	}
+	w := &worker{settings: newSettings(info.Name, opts), c: c, info: info, fn: fn, maxDeliver: info.Config.MaxDeliver}
+	w.lease = info.Config.AckWait
+	if w.lease <= 0 {
+		w.lease = defaultAckWait
+	}
+	for _, d := range info.Config.BackOff { // the server ignores AckWait where there are any
+		w.lease = min(w.lease, d)
+	}
+	if len(info.Config.BackOff) > 0 {
+		w.warn("the consumer has a BackOff: naks are delayed for longer than they say",
+			"stream", info.Stream, "consumer", info.Name)
+	}
+	return w, nil
+}
+
+// handle runs the function on one message, whose lease has begun, and sends the outcome. The
+// function is aborted when ctx ends. In Run, where the function was abandoned, returned is closed when it returns after
+// all; otherwise returned is nil.
+func (w *worker) handle(ctx context.Context, msg jetstream.Msg, begun time.Time) (returned <-chan struct{}) {
+	work, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	d := w.newDelivery(msg, begun, lose)
+	if !d.begins() {
+		w.warn("the message arrived too late: it may have been redelivered", d.about()...)
+		return nil
+	}
+	var done chan struct{}
+	if w.owner != nil {
+		done = make(chan struct{})
+	}
+	err := timeout.Run(work, func(ctx context.Context) error {
+		if done != nil {
+			defer close(done)
+		}
+		d.monitor = heartbeat.FromContext(ctx)
+		return w.fn(ctx, d)
+	}, w.run...)
+	w.conclude(ctx, d, err)
+	if stopped, ok := err.(*timeout.Error); ok && stopped.Abandoned {
+		return done
+	}
+	return nil
+}
+
+// conclude sends the outcome, and logs it unless the message is simply done. timeout.Run has
+// logged what stopped the function.
+func (w *worker) conclude(ctx context.Context, d *delivery, err error) {
+	o := outcome{verb: ack}
+	if err != nil {
+		o = w.decide(ctx, err, d.meta().NumDelivered)
+	}
+	if o.verb == nak {
+		w.waitForPulls()
+	}
+	failed := d.settle(ctx, o)
+	switch {
+	case errors.Is(failed, ErrLeaseLost):
+		w.warn("lease lost: the message may have been redelivered", d.about("error", text(err))...)
+	case errors.Is(failed, jetstream.ErrMsgAlreadyAckd):
+		if err != nil {
+			w.warn("the function failed after acknowledging the message itself", d.about("error", text(err))...)
+		}
+	case failed != nil && o.verb == ack:
+		w.warn("ack unconfirmed: the message is done but may be redelivered", d.about("error", failed)...)
+	case failed != nil:
+		w.warn("outcome unconfirmed: the message may wait for AckWait", d.about("outcome", text(err), "error", failed)...)
+	case o.verb == term:
+		w.warn("terminated", d.about("reason", o.reason)...)
+	case o.verb == nak:
+		w.warn("given back", d.about("delay", o.delay, "error", text(err))...)
+	}
+}

@@ -1,0 +1,253 @@
+package natsworker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/worker/natsworker"
+)
+
+var errBroken = errors.New("broken")
+
+func fails(err error) func(context.Context, jetstream.Msg) error {
+	return func(context.Context, jetstream.Msg) error { return err }
+}
+
+// hangs until its context ends, and returns err then.
+func hangs(err error) func(context.Context, jetstream.Msg) error {
+	return func(ctx context.Context, _ jetstream.Msg) error {
+		<-ctx.Done()
+		return err
+	}
+}
+
+// beats for too long.
+func beats(ctx context.Context, _ jetstream.Msg) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+			heartbeat.Beat(ctx)
+		}
+	}
+}
+
+// detail says how far it is, and hangs.
+func detail(ctx context.Context, _ jetstream.Msg) error {
+	heartbeat.BeatWith(ctx, "3 of 7")
+	<-ctx.Done()
+	return nil
+}
+
+// deaf goes on for a minute, whatever its context says.
+func deaf(context.Context, jetstream.Msg) error {
+	time.Sleep(time.Minute)
+	return nil
+}
+
+// Guarantee 3: what the server hears of each outcome, and when.
+func TestOutcome(t *testing.T) {
+	limits := timeout.Config{Idle: 5 * time.Second, Total: 8 * time.Second, Grace: 3 * time.Second}
+	const idle = "No progress for 5s (idle timeout). Tool should call heartbeat() during long work."
+	const total = "Tool exceeded wall-clock limit of 8s."
+	tests := map[string]struct {
+		fn         func(context.Context, jetstream.Msg) error
+		delivery   uint64
+		maxDeliver int
+		opts       []natsworker.Option
+		want       string
+	}{
+		"done":                               {fn: fails(nil), want: "0s double ack"},
+		"done on the last delivery":          {fn: fails(nil), delivery: 3, maxDeliver: 3, want: "0s double ack"},
+		"failed":                             {fn: fails(errBroken), want: "0s nak 1s"},
+		"failed again":                       {fn: fails(errBroken), delivery: 2, want: "0s nak 2s"},
+		"failed for the sixth time":          {fn: fails(errBroken), delivery: 6, want: "0s nak 32s"},
+		"failed for the seventh time":        {fn: fails(errBroken), delivery: 7, want: "0s nak 1m0s"},
+		"failed beyond counting":             {fn: fails(errBroken), delivery: 1 << 63, want: "0s nak 1m0s"},
+		"failed before the last delivery":    {fn: fails(errBroken), delivery: 2, maxDeliver: 3, want: "0s nak 2s"},
+		"failed on the last delivery":        {fn: fails(errBroken), delivery: 3, maxDeliver: 3, want: "0s term delivery 3 of 3: broken"},
+		"failed after the last delivery":     {fn: fails(errBroken), delivery: 4, maxDeliver: 3, want: "0s term delivery 4 of 3: broken"},
+		"idle":                               {fn: hangs(nil), want: "5s nak"},
+		"idle again":                         {fn: hangs(nil), delivery: 2, want: "5s nak 2s"},
+		"idle on the last delivery":          {fn: hangs(nil), delivery: 2, maxDeliver: 2, want: "5s term delivery 2 of 2: " + idle},
+		"idle after a detail, the last time": {fn: detail, delivery: 2, maxDeliver: 2, want: "5s term delivery 2 of 2: " + idle + "; last: 3 of 7"},
+		"total":                              {fn: beats, want: "8s nak"},
+		"total on the last delivery":         {fn: beats, delivery: 1, maxDeliver: 1, want: "8s term delivery 1 of 1: " + total},
+		"abandoned":                          {fn: deaf, want: "8s nak 3s"},
+		"abandoned again, grace is longer":   {fn: deaf, delivery: 2, want: "8s nak 3s"},
+		"abandoned again, back-off is":       {fn: deaf, delivery: 3, want: "8s nak 4s"},
+		"rejected":                           {fn: fails(natsworker.Reject(errBroken)), want: "0s term broken"},
+		"rejected below":                     {fn: fails(fmt.Errorf("file: %w", natsworker.Reject(errBroken))), want: "0s term file: broken"},
+		"rejected nothing":                   {fn: fails(natsworker.Reject(nil)), want: "0s double ack"},
+		"rejected, but it was stopped":       {fn: hangs(natsworker.Reject(errBroken)), want: "5s nak"},
+		"rejected on the last delivery":      {fn: fails(natsworker.Reject(errBroken)), delivery: 3, maxDeliver: 3, want: "0s term broken"},
+		"later":                              {fn: fails(natsworker.After(time.Hour, errBroken)), want: "0s nak 1h0m0s"},
+		"later, nothing wrong":               {fn: fails(natsworker.After(time.Hour, nil)), want: "0s nak 1h0m0s"},
+		"later, which is now":                {fn: fails(natsworker.After(0, errBroken)), delivery: 5, want: "0s nak"},
+		"later, but it was stopped":          {fn: hangs(natsworker.After(time.Hour, nil)), want: "5s nak"},
+		"later, on the last delivery":        {fn: fails(natsworker.After(time.Hour, nil)), delivery: 1, maxDeliver: 1, want: "0s term delivery 1 of 1: again in 1h0m0s"},
+		"rejected and later":                 {fn: fails(natsworker.After(time.Hour, natsworker.Reject(errBroken))), want: "0s term broken"},
+		"panicked":                           {fn: func(context.Context, jetstream.Msg) error { panic("oh") }, delivery: 2, want: "0s nak 2s"},
+		"ended its goroutine":                {fn: func(context.Context, jetstream.Msg) error { runtime.Goexit(); return nil }, want: "0s nak 1s"},
+		"rejected an inner timeout":          {fn: fails(natsworker.Reject(&timeout.Error{Kind: timeout.Idle})), want: "0s term " + (&timeout.Error{Kind: timeout.Idle}).Error()},
+		"failed with a nil pointer":          {fn: fails((*nilError)(nil)), want: "0s nak 1s"},
+		"with a nil pointer, the last time":  {fn: fails((*nilError)(nil)), delivery: 2, maxDeliver: 2, want: "0s term delivery 2 of 2: <nil>"},
+		"rejected a nil pointer":             {fn: fails(natsworker.Reject((*nilError)(nil))), want: "0s term <nil>"},
+		"an inner abort":                     {fn: fails(&timeout.Error{Kind: timeout.Aborted}), want: "0s nak 1s"},
+		"back-off of one's own":              {fn: fails(errBroken), delivery: 3, opts: []natsworker.Option{natsworker.WithBackoff(10*time.Millisecond, time.Second)}, want: "0s nak 40ms"},
+		"back-off up to its end":             {fn: fails(errBroken), delivery: 3, opts: []natsworker.Option{natsworker.WithBackoff(10*time.Second, 35*time.Second)}, want: "0s nak 35s"},
+		"back-off longer than its end":       {fn: fails(errBroken), opts: []natsworker.Option{natsworker.WithBackoff(time.Minute, time.Second)}, want: "0s nak 1s"},
+		"no back-off":                        {fn: fails(errBroken), delivery: 9, opts: []natsworker.Option{natsworker.WithBackoff(0, time.Minute)}, want: "0s nak"},
+		"negative back-off":                  {fn: fails(errBroken), opts: []natsworker.Option{natsworker.WithBackoff(-1, -1)}, want: "0s nak"},
+		"a limit of its own goes before":     {fn: hangs(nil), opts: []natsworker.Option{timeout.Config{Idle: time.Second}}, want: "1s nak"},
+		"a nil option":                       {fn: fails(nil), opts: []natsworker.Option{nil}, want: "0s double ack"},
+		"an option that cannot let it panic": {fn: func(context.Context, jetstream.Msg) error { panic("oh") }, opts: []natsworker.Option{natsworker.WithDrain(time.Hour)}, want: "0s nak 1s"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := consumerWith(func(c *jetstream.ConsumerConfig) {
+					c.AckWait = time.Minute // so that nothing is renewed before the outcome
+					if test.maxDeliver > 0 {
+						c.MaxDeliver = test.maxDeliver
+					}
+				})
+				m := newFakeMsg(max(test.delivery, 1))
+				natsworker.Handler(c, test.fn, append([]natsworker.Option{limits}, test.opts...)...)(m)
+				if diff := cmp.Diff([]string{test.want}, m.heard()); diff != "" {
+					t.Error(diff)
+				}
+				time.Sleep(time.Hour) // nothing comes later, and the deaf have returned
+				if n := len(m.heard()); n != 1 {
+					t.Errorf("said later: %q", m.heard())
+				}
+			})
+		})
+	}
+}
+
+// A nilError is a mistake that is easily made, and may not end the process.
+type nilError struct{ text string }
+
+func (e *nilError) Error() string { return e.text }
+
+// Nor may a log handler that panics.
+func TestLoggerPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newFakeMsg(1)
+		c := consumerWith(func(c *jetstream.ConsumerConfig) { c.BackOff = []time.Duration{time.Minute} })
+		c.failing.Store(&errBroken)
+		c.messages <- m
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+		defer stop()
+		if err := natsworker.Run(ctx, c, 1, fails(errBroken), natsworker.WithLogger(slog.New(badHandler{}))); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"0s nak 1s"}, m.heard()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+type badHandler struct{ slog.Handler }
+
+func (badHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (badHandler) Handle(context.Context, slog.Record) error { panic("disk full") }
+
+// A reason may not keep the message from being terminated, nor be cut within a character.
+func TestReasonIsBounded(t *testing.T) {
+	for _, n := range []int{1023, 1024, 1025, 1026, 1027, 1 << 21} {
+		m := newFakeMsg(1)
+		text := strings.Repeat("x", n%4) + strings.Repeat("€", n/3+1)
+		natsworker.Handler(consumerWith(nil), fails(natsworker.Reject(errors.New(text))))(m)
+		said := m.heard()[0]
+		_, got, _ := strings.Cut(said, "term ")
+		if len(got) > 1024 || len(got) < 1021 || !utf8.ValidString(got) || !strings.HasPrefix(text, got) {
+			t.Errorf("of %d bytes: %d, valid %v", len(text), len(got), utf8.ValidString(got))
+		}
+	}
+	short := strings.Repeat("y", 1024)
+	m := newFakeMsg(1)
+	natsworker.Handler(consumerWith(nil), fails(natsworker.Reject(errors.New(short))))(m)
+	if !strings.HasSuffix(m.heard()[0], "term "+short) {
+		t.Error("1024 bytes are cut")
+	}
+}
+
+func TestErrorsKeepTheirTree(t *testing.T) {
+	for name, err := range map[string]error{"Reject": natsworker.Reject(errBroken), "After": natsworker.After(time.Second, errBroken)} {
+		if !errors.Is(err, errBroken) || err.Error() != "broken" {
+			t.Errorf("%s returns %v", name, err)
+		}
+	}
+}
+
+// What bad input gets, and when.
+func TestBadInput(t *testing.T) {
+	fn := fails(nil)
+	good := consumerWith(nil)
+	all := consumerWith(func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckAllPolicy })
+	none := consumerWith(func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckNonePolicy }) // an ordered one's
+	groups := consumerWith(func(c *jetstream.ConsumerConfig) { c.PriorityGroups = []string{"EU"} })
+	const wrong = `natsworker: AckPolicy of consumer "workers" is AckAll: want AckExplicit`
+	for name, test := range map[string]struct {
+		call func() error
+		want string // of the error, or of the panic
+	}{
+		"Handler, no consumer": {func() error { natsworker.Handler(nil, fn); return nil }, "panic: natsworker: nil Consumer"},
+		"Handler, no function": {func() error { natsworker.Handler(good, nil); return nil }, "panic: natsworker: nil function"},
+		"Handler, AckAll":      {func() error { natsworker.Handler(all, fn); return nil }, "panic: " + wrong},
+		"Handler, AckNone":     {func() error { natsworker.Handler(none, fn); return nil }, "panic: " + strings.Replace(wrong, "AckAll", "AckNone", 1)},
+		"Handler, unknown":     {func() error { natsworker.Handler(unknown{}, fn); return nil }, "panic: natsworker: the consumer has no settings: want one of js.Consumer or js.CreateOrUpdateConsumer"},
+		"Run, no consumer":     {func() error { return natsworker.Run(t.Context(), nil, 1, fn) }, "panic: natsworker: nil Consumer"},
+		"Run, no function":     {func() error { return natsworker.Run(t.Context(), good, 1, nil) }, "panic: natsworker: nil function"},
+		"Run, AckAll":          {func() error { return natsworker.Run(t.Context(), all, 1, fn) }, wrong},
+		"Handler, groups":      {func() error { natsworker.Handler(groups, fn); return nil }, "<nil>"},
+		"Run, groups":          {func() error { return natsworker.Run(t.Context(), groups, 1, fn) }, `natsworker: consumer "workers" has PriorityGroups ["EU"]: want none, or a Handler`},
+		"Run, 0 at a time":     {func() error { return natsworker.Run(t.Context(), good, 0, fn) }, "natsworker: 0 messages at a time: want 1 or more"},
+		"Run, negative":        {func() error { return natsworker.Run(t.Context(), good, -1, fn) }, "natsworker: -1 messages at a time: want 1 or more"},
+		"Run, it is over":      {func() error { return natsworker.Run(over(), good, 1, fn) }, "<nil>"},
+		"Run, over, and wrong": {func() error { return natsworker.Run(over(), all, 1, fn) }, wrong},
+		"timeout.Run, our kind": {func() error {
+			return timeout.Run(t.Context(), func(context.Context) error { return errBroken }, natsworker.WithConn(nil), natsworker.WithDrain(1), natsworker.WithBackoff(1, 1), natsworker.WithLogger(nil))
+		}, "broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := func() (text string) {
+				defer func() {
+					if r := recover(); r != nil {
+						text = fmt.Sprint("panic: ", r)
+					}
+				}()
+				return fmt.Sprint(test.call())
+			}()
+			if got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+type unknown struct{ jetstream.Consumer }
+
+func (unknown) CachedInfo() *jetstream.ConsumerInfo { return nil }
+
+func over() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}

@@ -1,0 +1,223 @@
+package natsworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ErrStuck is returned by [Run] when all of its functions have been abandoned and none has
+// returned since. The process is best restarted.
+var ErrStuck = errors.New("natsworker: all functions have been abandoned and are still running")
+
+// Run calls fn for the messages of c, up to n at a time, as a [Handler] does. It pulls a message
+// only when there is room for it, so that none waits in a buffer while its AckWait runs. A
+// function that was abandoned occupies its place until it returns.
+//
+// Run ends when ctx does, and then returns nil. No more messages are pulled. Functions that run
+// are aborted, with the cause of ctx: at once, or after the time of [WithDrain]. Their messages
+// are given back, and redelivered at once. Run returns when that is confirmed, at the latest the
+// drain, the grace and 10 s after the end of ctx, and 2 s after it if no function runs.
+//
+// Run ends in the same way, and returns an error, if the consumer or its stream is deleted, if
+// the connection is closed, or if all n functions are abandoned and none returns within AckWait
+// ([ErrStuck]). While the connection is lost or the server unavailable, it waits. If n is less
+// than 1, or c does not have the AckExplicit policy, or has PriorityGroups, nothing is started and
+// the error says so.
+//
+// Nothing else may use c until Run returns, since c.Info is not safe for concurrent use.
+//
+// Run panics if c or fn is nil.
+func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Context, jetstream.Msg) error, opts ...Option) error {
+	w, err := newWorker(c, fn, opts)
+	if err != nil {
+		return err
+	}
+	if g := w.info.Config.PriorityGroups; len(g) > 0 {
+		return fmt.Errorf("natsworker: consumer %q has PriorityGroups %q: want none, or a Handler", w.info.Name, g)
+	}
+	if n < 1 {
+		return fmt.Errorf("natsworker: %d messages at a time: want 1 or more", n)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	pulling, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	w.owner = &owner{pulling: pulling, probing: make(chan struct{}, 1)}
+	// The functions are aborted when this is, which may be later than the end of ctx.
+	work, abort := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer abort(nil)
+
+	var failure atomic.Pointer[error]
+	fail := func(err error) {
+		if pulling.Err() == nil { // an error after the end is a consequence of it
+			failure.CompareAndSwap(nil, &err)
+			stop(err)
+		}
+	}
+	var slots, drain sync.WaitGroup
+	stuck := &stuck{of: n, after: w.lease, fail: fail}
+	for range n {
+		slots.Go(func() {
+			if err := w.slot(work, stuck); err != nil {
+				fail(err)
+			}
+		})
+	}
+	ended := make(chan struct{})
+	drain.Go(func() {
+		select {
+		case <-pulling.Done():
+		case <-ended:
+			return
+		}
+		if w.drain > 0 {
+			select {
+			case <-time.After(w.drain):
+			case <-ended:
+			}
+		}
+		abort(context.Cause(pulling))
+	})
+	slots.Wait()
+	close(ended)
+	drain.Wait()
+	stuck.end()
+
+	if err := failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// slot handles one message after the other, until pulling ends or there is an error.
+func (w *worker) slot(work context.Context, stuck *stuck) error {
+	for w.pulling.Err() == nil {
+		asked := time.Now()
+		msg, err := w.next()
+		if err != nil {
+			return err
+		}
+		if msg == nil {
+			continue
+		}
+		if w.pulling.Err() != nil {
+			w.giveBack(work, msg, asked)
+			return nil
+		}
+		returned := w.handle(work, msg, asked)
+		if returned == nil {
+			continue
+		}
+		stuck.hold()
+		select {
+		case <-returned:
+			stuck.release()
+		case <-w.pulling.Done():
+		}
+	}
+	return nil
+}
+
+// poll is how long a pull request stays with the server. Cancelling one earlier is no
+// alternative: a message that is on its way then would be with nobody until AckWait.
+const poll = time.Second
+
+// wait is how long one of w does. The lease of a message begins with the request, which leaves
+// it more than its first renewal, however long the request has waited.
+func (w *worker) wait() time.Duration {
+	wait := min(poll, max(w.every(), 10*time.Millisecond)) // the server takes no 0
+	if most := w.info.Config.MaxRequestExpires; most > 0 {
+		wait = min(wait, most)
+	}
+	return wait
+}
+
+// next returns a message, or nil if there is none for now, or an error if there will be no more.
+func (w *worker) next() (jetstream.Msg, error) {
+	msg, err := w.request()
+	if errors.Is(err, nats.ErrNoResponders) {
+		// The server is unavailable, or the consumer, or that one has been deleted.
+		if e := w.probe(w.pulling); e != nil {
+			err = e
+		}
+	}
+	switch {
+	case err == nil, errors.Is(err, nats.ErrTimeout):
+		return msg, nil
+	case gone(err), hopeless(err):
+		return nil, fmt.Errorf("natsworker: cannot consume: %w", err)
+	}
+	w.warn("pull request failed", "stream", w.info.Stream, "consumer", w.info.Name, "error", err)
+	select {
+	case <-w.pulling.Done():
+	case <-time.After(poll):
+	}
+	return nil, nil
+}
+
+func (w *worker) request() (jetstream.Msg, error) {
+	if !w.beginPull() {
+		return nil, nil
+	}
+	defer w.pulls.Done()
+	return w.c.Next(jetstream.FetchMaxWait(w.wait()))
+}
+
+// giveBack is for a message that arrives while the worker stops.
+func (w *worker) giveBack(work context.Context, msg jetstream.Msg, begun time.Time) {
+	d := w.newDelivery(msg, begun, func(error) {})
+	w.waitForPulls()
+	if err := d.settle(work, outcome{verb: nak}); err != nil {
+		w.warn("outcome unconfirmed: the message may wait for AckWait", d.about("outcome", "the worker stops", "error", err)...)
+	}
+}
+
+func gone(err error) bool {
+	for _, e := range []error{jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound, jetstream.ErrStreamNotFound,
+		jetstream.ErrBadRequest, jetstream.ErrInvalidOption} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// stuck ends a Run in which all functions have been abandoned.
+type stuck struct {
+	of    int
+	after time.Duration
+	fail  func(error)
+
+	mu    sync.Mutex
+	held  int
+	timer *time.Timer
+}
+
+func (s *stuck) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held++; s.held == s.of {
+		s.timer = time.AfterFunc(s.after, func() { s.fail(ErrStuck) })
+	}
+}
+
+func (s *stuck) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held--
+	s.end()
+}
+
+func (s *stuck) end() {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}

@@ -1,0 +1,117 @@
+package natsworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// send sends something about a message until it is confirmed or ctx ends, and returns when the
+// attempt was made that succeeded.
+//
+// A nak is attempted once: if it has arrived and only its answer was lost, a second one would
+// apply to the next delivery. If it has not, the message is redelivered after AckWait.
+func (w *worker) send(ctx context.Context, msg jetstream.Msg, v verb, delay time.Duration, reason string) (sent time.Time, err error) {
+	var unconfirmed error // of the attempt before
+	for {
+		if err = w.reachable(ctx); err == nil {
+			attempt, cancel := context.WithTimeout(ctx, w.attempt())
+			sent = time.Now()
+			err = w.sendOnce(attempt, msg, v, delay, reason)
+			cancel()
+			if unconfirmed != nil && errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
+				return sent, unconfirmed // it was published then, and nats.go publishes no second
+			}
+			unconfirmed = err
+			if err == nil || v == nak && !(w.conn != nil && errors.Is(err, nats.ErrNoResponders)) {
+				return sent, err
+			}
+		}
+		if hopeless(err) {
+			return sent, err
+		}
+		select {
+		case <-ctx.Done():
+			return sent, err
+		case <-time.After(w.pause()):
+		}
+	}
+}
+
+// reachable returns nil if the server can be reached, as far as is known. What is published
+// while it cannot, nats.go keeps and sends when it may be too late.
+func (w *worker) reachable(ctx context.Context) error {
+	switch {
+	case w.conn != nil && w.conn.IsClosed():
+		return nats.ErrConnectionClosed
+	case w.conn != nil && !w.conn.IsConnected():
+		return nats.ErrDisconnected
+	case w.conn == nil && w.owner != nil:
+		return w.probe(ctx)
+	}
+	return nil
+}
+
+// attempt bounds the wait for one answer: four fit between a renewal that is due and the end
+// of what the lease is relied upon.
+func (w *worker) attempt() time.Duration { return min(w.lease/6, 5*time.Second) }
+
+// pause is the time between two attempts, or two checks of a lost connection.
+func (w *worker) pause() time.Duration { return min(w.lease/30, 250*time.Millisecond) }
+
+func hopeless(err error) bool {
+	for _, e := range []error{nats.ErrConnectionClosed, nats.ErrConnectionDraining, jetstream.ErrMsgAlreadyAckd,
+		jetstream.ErrMsgNoReply, jetstream.ErrMsgNotBound} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// sendOnce is one attempt; nil means that the server has it. Of nats.go only DoubleAck waits for
+// the server's answer, but the server answers the others too if they are sent as requests.
+// Without a connection for that, Run waits for the answer to a probe that is sent afterwards,
+// since the server processes a connection in order. In a Handler without one, nil means only
+// that it was published.
+func (w *worker) sendOnce(ctx context.Context, msg jetstream.Msg, v verb, delay time.Duration, reason string) error {
+	if v == ack {
+		return msg.DoubleAck(ctx)
+	}
+	if w.conn == nil {
+		if err := publish(msg, v, delay, reason); err != nil || w.owner == nil {
+			return err
+		}
+		return w.probe(ctx)
+	}
+	var body string
+	switch {
+	case v == inProgress:
+		body = "+WPI"
+	case v == nak && delay > 0:
+		body = fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds())
+	case v == nak:
+		body = "-NAK"
+	default:
+		body = "+TERM " + reason
+	}
+	_, err := w.conn.RequestWithContext(ctx, msg.Reply(), []byte(body))
+	return err
+}
+
+func publish(msg jetstream.Msg, v verb, delay time.Duration, reason string) error {
+	switch {
+	case v == inProgress:
+		return msg.InProgress()
+	case v == nak && delay > 0:
+		return msg.NakWithDelay(delay)
+	case v == nak:
+		return msg.Nak()
+	default:
+		return msg.TermWithReason(reason)
+	}
+}

@@ -1,0 +1,101 @@
+package natsworker_test
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/worker/natsworker"
+)
+
+// When the second worker begins with a message of which the first can make nothing, from its
+// last sign of life on: the median, in milliseconds.
+func BenchmarkTakeover(b *testing.B) {
+	for _, c := range []struct {
+		name    string
+		ackWait time.Duration
+		limits  timeout.Config
+		work    func(context.Context, jetstream.Msg) error
+	}{
+		{"stalled/idle=500ms,ackwait=30s", 30 * time.Second, timeout.Config{Idle: 500 * time.Millisecond}, hangs(nil)},
+		{"deaf/idle=500ms,grace=300ms,ackwait=30s", 30 * time.Second,
+			timeout.Config{Idle: 500 * time.Millisecond, Grace: 300 * time.Millisecond},
+			func(context.Context, jetstream.Msg) error { time.Sleep(2 * time.Second); return nil }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			f := newBench(b, func(cc *jetstream.ConsumerConfig) { cc.AckWait = c.ackWait })
+			begun, again := make(chan time.Time, 1), make(chan time.Time, 1)
+			for range 2 {
+				f.run(f.server.ClientURL(), 1, func(ctx context.Context, m jetstream.Msg) error {
+					if delivery(m) == 1 {
+						begun <- time.Now()
+						return c.work(ctx, m)
+					}
+					again <- time.Now()
+					return nil
+				}, natsworker.WithConn, c.limits)
+			}
+			takeovers(b, f, func() time.Duration { first := <-begun; return (<-again).Sub(first) })
+		})
+	}
+	b.Run("killed/ackwait=2s", func(b *testing.B) {
+		f := newBench(b, func(cc *jetstream.ConsumerConfig) { cc.AckWait = 2 * time.Second })
+		c, _ := f.consumer(f.server.ClientURL())
+		exe, err := os.Executable()
+		if err != nil {
+			b.Fatal(err)
+		}
+		takeovers(b, f, func() time.Duration {
+			cmd := exec.Command(exe)
+			cmd.Env = append(os.Environ(), modeEnv+"=exit", "EXIT_WAY=requested", "EXIT_URL="+f.server.ClientURL())
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer stdin.Close()
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+				b.Fatal(err)
+			}
+			time.Sleep(time.Second) // some renewals
+			killed := time.Now()
+			cmd.Process.Kill()
+			cmd.Wait()
+			m, err := c.Next(jetstream.FetchMaxWait(2 * slack))
+			if err != nil {
+				b.Fatal(err)
+			}
+			took := time.Since(killed)
+			if err := m.DoubleAck(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+			return took
+		})
+	})
+}
+
+func takeovers(b *testing.B, f *bench, one func() time.Duration) {
+	var took []time.Duration
+	for range b.N {
+		f.publish(1)
+		took = append(took, one())
+		f.empty()
+	}
+	slices.Sort(took)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms")
+	b.ReportMetric(float64(took[len(took)-1].Microseconds())/1000, "ms-most")
+}

@@ -1,0 +1,529 @@
+package interop
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/worker/temporalworker"
+)
+
+// stalls records for a second, and hangs.
+func stalls(told func(time.Duration)) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		begun := time.Now()
+		for i := 0; time.Since(begun) < time.Second; i++ {
+			activity.RecordHeartbeat(ctx, i)
+			time.Sleep(50 * time.Millisecond)
+		}
+		select {
+		case <-ctx.Done():
+			told(time.Since(begun))
+			return "half", ctx.Err()
+		case <-time.After(6 * time.Second):
+			told(-1)
+			return "late", nil
+		}
+	}
+}
+
+// SPEC 13.1. An activity stalls at 1.0 s: when it is told, and what its workflow gets.
+func TestStall(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		options worker.Options
+		plan    plan
+		typ     string
+		retry   string
+	}{
+		{"the SDK alone, HeartbeatTimeout 2 s", worker.Options{}, plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1},
+			"Timeout Heartbeat", ""},
+		{"idle as HeartbeatTimeout 2 s", guarded(), plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1},
+			temporalworker.TypeIdle, "MaximumAttemptsReached"},
+		{"idle 600 ms, HeartbeatTimeout 2 s", guarded(timeout.Config{Idle: 600 * time.Millisecond}),
+			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1}, temporalworker.TypeIdle, "MaximumAttemptsReached"},
+		{"idle 600 ms, not retried", guarded(timeout.Config{Idle: 600 * time.Millisecond}),
+			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 5, Final: []string{temporalworker.TypeIdle}}, temporalworker.TypeIdle, "NonRetryableFailure"},
+		{"idle 600 ms, final", guarded(timeout.Config{Idle: 600 * time.Millisecond}, temporalworker.WithNonRetryable(timeout.Idle)),
+			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 5}, temporalworker.TypeIdle, "NonRetryableFailure"},
+		{"total, StartToClose 3 s", guarded(timeout.Config{Idle: time.Minute}), plan{StartToClose: 3 * time.Second, Heartbeat: 2 * time.Second, Attempts: 1},
+			temporalworker.TypeTotal, "MaximumAttemptsReached"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, queue := connect(t), t.Name()
+			told := make(chan time.Duration, 5)
+			w := start(t, c, queue, tt.options, stalls(func(d time.Duration) { told <- d }))
+			defer w.Stop()
+			begun := time.Now()
+			v := get(t, begin(t, c, queue, tt.plan))
+			took := time.Since(begun)
+			t.Logf("the activity was told at %v, the workflow at %v: %s, %s", <-told, took.Round(time.Millisecond), v.Type, v.Err)
+			if v.Type != tt.typ || tt.retry != "" && !strings.EqualFold(v.Retry, tt.retry) {
+				t.Errorf("got %+v", v)
+			}
+			if !strings.HasPrefix(tt.typ, "Timeout") && (v.Partial != "half" || v.Outcome.Last == "") {
+				// No stack is asked for: this process has the thousands of goroutines of a server.
+				t.Errorf("outcome %+v, partial result %q", v.Outcome, v.Partial)
+			}
+		})
+	}
+}
+
+// A silent activity is kept under a HeartbeatTimeout shorter than its silence. A fifth of it is what
+// the SDK's throttle leaves for a machine that is busy.
+func TestSilent(t *testing.T) {
+	t.Parallel()
+	c, queue := connect(t), t.Name()
+	w := start(t, c, queue, guarded(timeout.Config{Idle: time.Minute}), func(ctx context.Context) (string, error) {
+		time.Sleep(25 * time.Second)
+		return "all", ctx.Err()
+	})
+	defer w.Stop()
+	if v := get(t, begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 10 * time.Second, Attempts: 1})); v.Result != "all" {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// Details survive two attempts that were stopped, whichever way they came, and the third goes on.
+func TestDetails(t *testing.T) {
+	for name, report := range map[string]func(context.Context, int){
+		"recorded": func(ctx context.Context, n int) {
+			activity.RecordHeartbeat(ctx, n)
+			heartbeat.BeatWith(ctx, "a library's")
+		},
+		"beats": func(ctx context.Context, n int) { heartbeat.BeatWith(ctx, n) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, queue := connect(t), t.Name()
+			w := start(t, c, queue, guarded(timeout.Config{Idle: 600 * time.Millisecond}), func(ctx context.Context) (string, error) {
+				n := 0
+				if activity.GetInfo(ctx).Attempt > 1 {
+					if err := activity.GetHeartbeatDetails(ctx, &n); err != nil {
+						return "", err
+					}
+				}
+				if activity.GetInfo(ctx).Attempt == 2 { // nothing new
+					<-ctx.Done()
+					return "", ctx.Err()
+				}
+				for range 5 {
+					n++
+					report(ctx, n)
+				}
+				if n == 10 {
+					return fmt.Sprint(n), nil
+				}
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+			defer w.Stop()
+			if v := get(t, begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 3})); v.Result != "10" {
+				t.Errorf("got %+v", v)
+			}
+		})
+	}
+}
+
+// What an operator sees while an activity is retried.
+func TestPending(t *testing.T) {
+	t.Parallel()
+	c, queue := connect(t), t.Name()
+	release := make(chan struct{})
+	w := start(t, c, queue, guarded(timeout.Config{Idle: 600 * time.Millisecond}), func(ctx context.Context) (string, error) {
+		if activity.GetInfo(ctx).Attempt == 2 {
+			return "", heartbeat.Keep(ctx, 0, func(context.Context) error { <-release; return nil })
+		}
+		activity.RecordHeartbeat(ctx, "file 37")
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	defer w.Stop()
+	run := begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 3})
+	p := pending(t, c, run, func(p *workflowpb.PendingActivityInfo) bool { return p.GetAttempt() == 2 })
+	f := p.GetLastFailure()
+	details := p.GetHeartbeatDetails().String()
+	t.Logf("message %q, type %q, details %s", f.GetMessage(), f.GetApplicationFailureInfo().GetType(), details)
+	if f.GetApplicationFailureInfo().GetType() != temporalworker.TypeIdle || strings.Contains(f.GetMessage(), "37") || !strings.Contains(details, "file 37") {
+		t.Errorf("got %v, %s", f, details)
+	}
+	close(release)
+	get(t, run)
+}
+
+// pending waits for a state of the workflow's activity.
+func pending(t *testing.T, c client.Client, run client.WorkflowRun, until func(*workflowpb.PendingActivityInfo) bool) *workflowpb.PendingActivityInfo {
+	t.Helper()
+	var last any
+	for begun := time.Now(); time.Since(begun) < slack; time.Sleep(50 * time.Millisecond) {
+		d, err := c.DescribeWorkflowExecution(context.Background(), run.GetID(), run.GetRunID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range d.GetPendingActivities() {
+			if last = p; until(p) {
+				return p
+			}
+		}
+	}
+	t.Fatalf("the activity is %v", last)
+	return nil
+}
+
+// A deaf activity: attempt 2 begins at idle and grace, beside it, and nothing is sent for the first.
+func TestDeaf(t *testing.T) {
+	t.Parallel()
+	c, queue := connect(t), t.Name()
+	var second atomic.Int64
+	begun := time.Now()
+	over := make(chan struct{})
+	w := start(t, c, queue, guarded(timeout.Config{Idle: time.Second, Grace: 100 * time.Millisecond}), func(ctx context.Context) (string, error) {
+		if activity.GetInfo(ctx).Attempt == 1 {
+			defer close(over)
+			begun = time.Now()
+			for time.Since(begun) < 4*time.Second {
+				time.Sleep(100 * time.Millisecond) // whatever becomes of ctx
+			}
+			activity.RecordHeartbeat(ctx, "late")
+			return "zombie", nil
+		}
+		second.Store(int64(time.Since(begun)))
+		<-over
+		return "all", nil
+	})
+	defer w.Stop()
+	v := get(t, begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 10 * time.Second, Attempts: 2}))
+	took := time.Duration(second.Load())
+	t.Logf("attempt 2 began at %v; abandoned now: %d", took, timeout.Abandoned())
+	if v.Type != temporalworker.TypeIdle && v.Result != "all" || took == 0 || took > 4*time.Second {
+		t.Errorf("after %v: %+v", took, v)
+	}
+}
+
+// The cancellation reaches a silent activity by a renewal, and the workflow gets what it had.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	c, queue := connect(t), t.Name()
+	begun, told := make(chan struct{}), make(chan time.Time, 1)
+	w := start(t, c, queue, guarded(timeout.Config{Idle: time.Minute}), func(ctx context.Context) (string, error) {
+		close(begun)
+		<-ctx.Done()
+		told <- time.Now()
+		return "half", ctx.Err()
+	})
+	defer w.Stop()
+	run := begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 5 * time.Second, Attempts: 1})
+	<-begun
+	time.Sleep(500 * time.Millisecond)
+	asked := time.Now()
+	if err := c.CancelWorkflow(context.Background(), run.GetID(), run.GetRunID()); err != nil {
+		t.Fatal(err)
+	}
+	v := get(t, run)
+	t.Logf("told %v after the request", (<-told).Sub(asked))
+	if v.Type != "Canceled" || v.Partial != "half" || v.Outcome.Kind != "aborted" {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// A worker that is killed is noticed by the service, and another takes over with its details.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	c, queue := connect(t), t.Name()
+	workflows := worker.New(c, queue, worker.Options{DisableWorkflowWorker: false, LocalActivityWorkerOnly: true})
+	workflows.RegisterWorkflow(one)
+	if err := workflows.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer workflows.Stop()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), addressEnv+"="+server.GetFrontendHostPort(), namespaceEnv+"="+server.GetDefaultNamespace(), queueEnv+"="+queue)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	run := begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 2})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if line != "begun\n" {
+		t.Errorf("the worker says %q, %v", line, err)
+	}
+	time.Sleep(5 * time.Second) // two renewals and more: it is alive
+	if p := pending(t, c, run, func(*workflowpb.PendingActivityInfo) bool { return true }); p.GetAttempt() != 1 {
+		t.Errorf("attempt %d of a worker that lives", p.GetAttempt())
+	}
+	again := make(chan time.Time, 1)
+	killed := time.Now()
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	w := start(t, c, queue, guarded(), func(ctx context.Context) (s string, err error) {
+		again <- time.Now()
+		err = activity.GetHeartbeatDetails(ctx, &s)
+		return s, err
+	})
+	defer w.Stop()
+	v := get(t, run)
+	t.Logf("attempt 2 began %v after the kill", (<-again).Sub(killed))
+	if v.Result != "half" {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// A worker that is stopped gives its activity to another.
+func TestWorkerStops(t *testing.T) {
+	t.Parallel()
+	c, queue := connect(t), t.Name()
+	first := make(chan struct{}, 1)
+	work := func(ctx context.Context) (string, error) {
+		if activity.GetInfo(ctx).Attempt == 1 {
+			activity.RecordHeartbeat(ctx, "half")
+			first <- struct{}{}
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		var s string
+		return "from " + s, activity.GetHeartbeatDetails(ctx, &s)
+	}
+	w := start(t, c, queue, guarded(timeout.Config{Idle: time.Minute}), work)
+	run := begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 30 * time.Second, Attempts: 2})
+	<-first
+	stopped := time.Now()
+	w.Stop()
+	w2 := start(t, connect(t), queue, guarded(), work)
+	defer w2.Stop()
+	v := get(t, run)
+	t.Logf("done elsewhere %v after Stop: %q", time.Since(stopped).Round(time.Millisecond), v.Result)
+	if v.Err != "" {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// Pause and reset by an operator.
+func TestPauseAndReset(t *testing.T) {
+	for _, what := range []string{"pause", "reset"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c, queue := connect(t), t.Name()
+			var attempts atomic.Int32
+			causes := make(chan error, 5)
+			begun := make(chan struct{}, 5)
+			w := start(t, c, queue, guarded(timeout.Config{Idle: time.Minute}), func(ctx context.Context) (string, error) {
+				if attempts.Add(1) == 2 {
+					return "all", nil
+				}
+				begun <- struct{}{}
+				<-ctx.Done()
+				causes <- context.Cause(ctx)
+				return "", ctx.Err()
+			})
+			defer w.Stop()
+			p := plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1}
+			if what == "reset" {
+				p.Attempts = 2 // the attempt that was reset counts
+			}
+			run := begin(t, c, queue, p)
+			<-begun
+			ctx := context.Background()
+			execution := &commonpb.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()}
+			asked := time.Now()
+			if what == "pause" {
+				if _, err := c.WorkflowService().PauseActivity(ctx, &workflowservice.PauseActivityRequest{Namespace: server.GetDefaultNamespace(),
+					Execution: execution, Activity: &workflowservice.PauseActivityRequest_Id{Id: "work"}}); err != nil {
+					t.Fatal(err)
+				}
+				pending(t, c, run, func(p *workflowpb.PendingActivityInfo) bool {
+					return p.GetState() == enumspb.PENDING_ACTIVITY_STATE_PAUSED
+				})
+				t.Logf("paused %v after the request: %v", time.Since(asked), <-causes)
+				time.Sleep(time.Second)
+				if n := attempts.Load(); n != 1 {
+					t.Errorf("%d attempts of a paused activity", n)
+				}
+				if _, err := c.WorkflowService().UnpauseActivity(ctx, &workflowservice.UnpauseActivityRequest{Namespace: server.GetDefaultNamespace(),
+					Execution: execution, Activity: &workflowservice.UnpauseActivityRequest_Id{Id: "work"}}); err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := c.WorkflowService().ResetActivity(ctx, &workflowservice.ResetActivityRequest{Namespace: server.GetDefaultNamespace(),
+				Execution: execution, Activity: &workflowservice.ResetActivityRequest_Id{Id: "work"}}); err != nil {
+				t.Fatal(err)
+			} else {
+				t.Logf("reset %v after the request: %v", time.Since(asked), <-causes)
+			}
+			if v := get(t, run); v.Result != "all" || attempts.Load() != 2 {
+				t.Errorf("%d attempts: %+v", attempts.Load(), v)
+			}
+		})
+	}
+}
+
+// session is a workflow that keeps a session open for longer than its HeartbeatTimeout.
+func session(ctx workflow.Context) (id string, _ error) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute,
+		RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}})
+	ctx, err := workflow.CreateSession(ctx, &workflow.SessionOptions{CreationTimeout: time.Minute, ExecutionTimeout: time.Hour,
+		HeartbeatTimeout: 2 * time.Second})
+	if err != nil {
+		return "", err
+	}
+	defer workflow.CompleteSession(ctx)
+	for range 2 {
+		if err := workflow.ExecuteActivity(ctx, "work").Get(ctx, &id); err != nil {
+			return "", err
+		}
+	}
+	return id, nil
+}
+
+func TestSession(t *testing.T) {
+	t.Parallel()
+	c, queue := connect(t), t.Name()
+	options := guarded(timeout.Config{Idle: 6 * time.Second})
+	options.EnableSessionWorker = true
+	w := start(t, c, queue, options, func(ctx context.Context) (string, error) {
+		time.Sleep(4 * time.Second)
+		return "all", ctx.Err()
+	})
+	defer w.Stop()
+	run, err := c.ExecuteWorkflow(context.Background(), client.StartWorkflowOptions{TaskQueue: queue}, session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	if err := run.Get(context.Background(), &got); err != nil || got != "all" {
+		t.Errorf("%q, %v", got, err)
+	}
+	creations := 0
+	history := c.GetWorkflowHistory(context.Background(), run.GetID(), run.GetRunID(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		e, err := history.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := e.GetActivityTaskStartedEventAttributes(); a != nil && a.GetAttempt() > 1 {
+			creations++
+		}
+	}
+	if creations > 0 {
+		t.Errorf("%d activities of the session were started again", creations)
+	}
+}
+
+// pairs runs n activities on each of two queues, in turns.
+func pairs(ctx workflow.Context, queues [2]string, n int) error {
+	for i := range 2 * n {
+		side := (i + i/2) % 2 // which goes first alternates too
+		a := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: queues[side],
+			StartToCloseTimeout: time.Minute, HeartbeatTimeout: 30 * time.Second})
+		if err := workflow.ExecuteActivity(a, "work").Get(a, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The cost of the interceptor: activities of a worker with and of one without it take turns within
+// a workflow, and its history says how long each has taken from its schedule to its completion. The
+// ratio of two that are neighbours has the noise of milliseconds only; of these ratios the median
+// is taken, and the interval that holds it with a probability of 95 %.
+func BenchmarkActivity(b *testing.B) {
+	const n = 100
+	c := connect(b)
+	noop := func(context.Context) error { return nil }
+	queues := [2]string{b.Name() + "/bare", b.Name() + "/guarded"}
+	for i, options := range []worker.Options{{}, guarded()} {
+		defer start(b, c, queues[i], options, noop).Stop()
+	}
+	defer start(b, c, b.Name(), worker.Options{DisableEagerActivities: true}, nil).Stop()
+	var took [2][]time.Duration
+	for i := range b.N + 1 {
+		run, err := c.ExecuteWorkflow(context.Background(), client.StartWorkflowOptions{TaskQueue: b.Name()}, pairs, queues, n)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := run.Get(context.Background(), nil); err != nil {
+			b.Fatal(err)
+		}
+		if i > 0 { // the first is a warm-up
+			durations(b, c, run, queues, &took)
+		}
+	}
+	var ratios, more []float64
+	for i := range took[0] {
+		ratios = append(ratios, float64(took[1][i])/float64(took[0][i]))
+		more = append(more, float64(took[1][i]-took[0][i])/1000)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(len(ratios)), "pairs")
+	for unit, all := range map[string][]float64{"ratio": ratios, "more-µs": more} {
+		low, median, high := interval(all)
+		b.ReportMetric(low, unit+"-low")
+		b.ReportMetric(median, unit)
+		b.ReportMetric(high, unit+"-high")
+	}
+	slices.Sort(took[0])
+	b.ReportMetric(float64(took[0][len(took[0])/2].Microseconds()), "bare-µs")
+}
+
+// durations adds those of the activities of a workflow, by queue.
+func durations(b *testing.B, c client.Client, run client.WorkflowRun, queues [2]string, took *[2][]time.Duration) {
+	type scheduled struct {
+		side int
+		at   time.Time
+	}
+	begun := map[int64]scheduled{}
+	history := c.GetWorkflowHistory(context.Background(), run.GetID(), run.GetRunID(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		e, err := history.Next()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if a := e.GetActivityTaskScheduledEventAttributes(); a != nil {
+			begun[e.GetEventId()] = scheduled{slices.Index(queues[:], a.GetTaskQueue().GetName()), e.GetEventTime().AsTime()}
+		}
+		if a := e.GetActivityTaskCompletedEventAttributes(); a != nil {
+			s := begun[a.GetScheduledEventId()]
+			took[s.side] = append(took[s.side], e.GetEventTime().AsTime().Sub(s.at))
+		}
+	}
+}
+
+// interval returns the median, and between which values it lies with a probability of 95 %, by the
+// binomial distribution of how many of them are below it.
+func interval(all []float64) (low, median, high float64) {
+	slices.Sort(all)
+	n, off := len(all), int(math.Ceil(0.98*math.Sqrt(float64(len(all)))))
+	return all[max(n/2-off, 0)], all[n/2], all[min(n/2+off, n-1)]
+}

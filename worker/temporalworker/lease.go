@@ -1,0 +1,318 @@
+package temporalworker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A lease is an attempt of an activity as the service sees it: it lasts for as long as
+// heartbeats arrive, and the details of the last are there for the next attempt.
+//
+// The service replaces the details by those of each heartbeat, also by none. So each is sent
+// with the newest. They are
+//
+//   - those that the activity has recorded last: in this attempt, or in one before;
+//   - if it never has, the newest detail of package heartbeat, which a library below the activity
+//     may have reported, and which must not take the place of a checkpoint.
+type lease struct {
+	ctx   context.Context // the SDK's, which outlives the function's
+	out   interceptor.ActivityOutboundInterceptor
+	info  *activity.Info
+	s     *settings
+	every time.Duration
+
+	turn chan struct{} // full while something is sent
+	over chan struct{} // closed when nothing may be sent any more
+
+	// These belong to whoever has the turn.
+	timer    *time.Timer
+	function context.Context // nil before it begins
+	restored bool
+	unknown  bool   // there are details, but they could not be kept
+	own      values // recorded by the activity
+	earlier  values // a beat's, of an earlier attempt
+	counted  uint64 // beats when the last heartbeat was sent
+}
+
+// values are details as they were when they were recorded: what they point to may change later.
+type values []converter.RawValue
+
+// mark is in the metadata of a beat's detail.
+const mark = "io.github.tooldeadline/beat"
+
+func isBeat(raw converter.RawValue) bool { return raw.Payload().GetMetadata()[mark] != nil }
+
+func newLease(ctx context.Context, out interceptor.ActivityOutboundInterceptor, info *activity.Info, s *settings) *lease {
+	l := &lease{ctx: ctx, out: out, info: info, s: s, turn: make(chan struct{}, 1), over: make(chan struct{})}
+	l.every = heartbeat.DefaultInterval
+	if info.HeartbeatTimeout > 0 {
+		l.every = min(l.every, info.HeartbeatTimeout/3)
+	}
+	return l
+}
+
+// begin is called with the context of the function.
+func (l *lease) begin(function context.Context) {
+	l.turn <- struct{}{}
+	defer l.release()
+	l.function = function
+	if !l.info.IsLocalActivity { // the service does not know of those
+		l.timer = time.AfterFunc(l.every, l.renew)
+	}
+}
+
+// acquire waits for the turn. It returns false if the lease is over.
+func (l *lease) acquire() bool {
+	select {
+	case l.turn <- struct{}{}:
+	case <-l.over:
+		return false
+	}
+	select {
+	case <-l.over:
+		l.release()
+		return false
+	default:
+		return true
+	}
+}
+
+func (l *lease) release() { <-l.turn }
+
+// renew runs on the timer's goroutine, one call at a time: only its end sets the timer again.
+func (l *lease) renew() {
+	if !l.acquire() {
+		return
+	}
+	defer l.release()
+	// Where nothing is stopped here, the service must be able to see that the activity is stuck.
+	if l.beaten() || !timeout.FromContext(l.function).Snapshot().ObserveOnly {
+		l.send()
+	}
+	l.timer.Reset(l.every)
+}
+
+// endTime bounds how long the end waits for what is being sent.
+const endTime = time.Second
+
+// end is called when the function has returned or been abandoned. Afterwards nothing is sent: an
+// abandoned function may go on to record heartbeats, when the next attempt runs already.
+func (l *lease) end(done bool) {
+	var late bool
+	select {
+	case l.turn <- struct{}{}:
+	default:
+		select {
+		case l.turn <- struct{}{}:
+		case <-time.After(endTime):
+			late = true
+		}
+	}
+	close(l.over) // before somebody who waits can have the turn
+	if late {
+		return // the timer finds that it is over
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	if done || l.ctx.Err() != nil || !l.beaten() || l.detail() == nil {
+		l.release()
+		return
+	}
+	// What an activity recorded, the SDK has, and sends it now. It does not know of beats.
+	sent := make(chan struct{})
+	go func() {
+		defer l.release()
+		defer close(sent)
+		l.send()
+	}()
+	select {
+	case <-sent:
+	case <-time.After(endTime):
+	}
+}
+
+// record is RecordHeartbeat. It panics where the SDK's does: if the details cannot be encoded.
+func (l *lease) record(ctx context.Context, details []any) {
+	given := len(details) > 1 || len(details) == 1 && details[0] != nil // as the SDK sees it
+	var own values
+	if given {
+		own = l.keep(details)
+	}
+	if own != nil {
+		heartbeat.BeatWith(ctx, own)
+	} else {
+		heartbeat.Beat(ctx)
+	}
+	// It blocks for the time of a request, and longer if the service cannot be reached. That is
+	// nobody's silence.
+	defer heartbeat.Hold(ctx)()
+	if !l.acquire() {
+		return
+	}
+	defer l.release()
+	if !given && l.send() {
+		return
+	}
+	// The SDK sends the details that it was given last when the interval of its throttle is
+	// over, by the context of the call that began the interval. The caller's may have ended by
+	// then.
+	l.out.RecordHeartbeat(l.ctx, details...)
+	if given {
+		l.own, l.unknown, l.restored = own, own == nil, true
+	}
+}
+
+// keep returns details as they are now, or nil if they cannot be encoded.
+func (l *lease) keep(details []any) values {
+	payloads, err := l.s.converter.ToPayloads(details...)
+	if err != nil {
+		l.warn("the details of a heartbeat cannot be kept, so none is sent for a silent activity: WithDataConverter is missing?", "error", err)
+		return nil
+	}
+	var all values
+	for _, p := range payloads.GetPayloads() {
+		all = append(all, converter.NewRawValue(p))
+	}
+	return all
+}
+
+// String shows the details to whoever looks at the execution or its error.
+func (v values) String() string {
+	var all []string
+	for _, raw := range v {
+		all = append(all, converter.GetDefaultDataConverter().ToString(raw.Payload()))
+	}
+	return strings.Join(all, ", ")
+}
+
+// beaten reports whether there were beats since the last heartbeat was sent.
+func (l *lease) beaten() bool { return l.monitor().Count() != l.counted }
+
+// detail returns the newest detail of a beat, unless the activity has recorded it.
+func (l *lease) detail() any {
+	d := l.monitor().Detail()
+	if _, recorded := d.(values); recorded || l.own != nil {
+		return nil
+	}
+	return d
+}
+
+func (l *lease) monitor() *heartbeat.Monitor {
+	if l.function == nil {
+		return nil
+	}
+	return heartbeat.FromContext(l.function)
+}
+
+// send sends a heartbeat with the newest details, or nothing and returns false if they are not
+// known. It is called with the turn, on goroutines of ours too, where a panic would end the
+// process: converters and codecs are not ours.
+func (l *lease) send() (sent bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			l.warn("heartbeat not sent", "panic", fmt.Sprint(v))
+		}
+	}()
+	l.restore()
+	if l.unknown {
+		return false
+	}
+	l.counted = l.monitor().Count()
+	newest := l.own
+	if newest == nil {
+		newest = l.earlier
+		if d := l.detail(); d != nil {
+			if raw := l.encode(d); raw != nil {
+				newest = raw
+			}
+		}
+	}
+	details := make([]any, len(newest))
+	for i, raw := range newest {
+		details[i] = raw
+	}
+	l.out.RecordHeartbeat(l.ctx, details...)
+	return true
+}
+
+// encode returns the detail of a beat, marked, or nil: a library's detail that cannot be encoded
+// is no reason to lose the lease.
+func (l *lease) encode(detail any) values {
+	p, err := l.payload(detail)
+	if err != nil || p == nil {
+		l.warn("the detail of a heartbeat cannot be sent", "detail", fmt.Sprintf("%T", detail), "error", err)
+		return nil
+	}
+	if p.Metadata == nil {
+		p.Metadata = map[string][]byte{}
+	}
+	p.Metadata[mark] = []byte("1")
+	return values{converter.NewRawValue(p)}
+}
+
+func (l *lease) payload(detail any) (_ *commonpb.Payload, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	return l.s.converter.ToPayload(detail)
+}
+
+// restore takes over the details of the attempt before.
+func (l *lease) restore() {
+	if l.restored {
+		return
+	}
+	l.restored = true
+	if !l.out.HasHeartbeatDetails(l.ctx) {
+		return
+	}
+	l.unknown = true // also if that panics
+	for n := 4; ; n *= 2 {
+		all, into := make(values, n), make([]any, n)
+		for i := range all {
+			into[i] = &all[i]
+		}
+		if err := l.out.GetHeartbeatDetails(l.ctx, into...); err != nil {
+			l.warn("the details of the last attempt cannot be kept, so no heartbeat is sent for a silent activity", "error", err)
+			return
+		}
+		if all[n-1].Payload() != nil {
+			continue // there may be more
+		}
+		for n > 0 && all[n-1].Payload() == nil {
+			n--
+		}
+		if n == 0 {
+			l.warn("the details of the last attempt cannot be kept, so no heartbeat is sent for a silent activity: the DataConverter does not know converter.RawValue?")
+			return
+		}
+		if all = all[:n]; n == 1 && isBeat(all[0]) {
+			l.earlier = all
+		} else {
+			l.own = all
+		}
+		l.unknown = false
+		return
+	}
+}
+
+func (l *lease) warn(what string, args ...any) { l.s.warn(l.ctx, l.info, what, args...) }
+
+func (s *settings) warn(ctx context.Context, info *activity.Info, what string, args ...any) {
+	defer func() { _ = recover() }() // a handler that panics must not end the process
+	s.log.WarnContext(ctx, what, append([]any{"activity", info.ActivityType.Name,
+		"workflow", info.WorkflowExecution.ID, "id", info.ActivityID, "attempt", info.Attempt}, args...)...)
+}

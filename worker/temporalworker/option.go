@@ -1,0 +1,100 @@
+package temporalworker
+
+import (
+	"log/slog"
+
+	"go.temporal.io/sdk/converter"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// An Option is one of [timeout.Run], such as timeout.WithHooks, or one of this package, which
+// timeout.Run itself ignores. Where an option is given twice, the last one counts, unless its
+// documentation says otherwise.
+//
+// A [timeout.Config] is the default of the policy, see [WithPolicy], where that has none.
+//
+// An execution is named after the type of the activity, unless timeout.WithName is given.
+type Option = timeout.Option
+
+// WithPolicy takes limits from p, by the name of the activity's type. A total, and a ceiling
+// (MaxTotal), can only shorten that of the activity's options. An idle limit may be longer than
+// the HeartbeatTimeout: the one may be minutes and the other seconds. A limit that is 0 in p, or
+// not set, is that of the activity's options.
+//
+// The variables MCP_TIMEOUT and MCP_IDLE_TIMEOUT, which are for MCP servers, are not read. Those
+// that p names are. An activity whose variable cannot be read fails with a *timeout.ConfigError.
+//
+// Under ObserveOnly heartbeats are sent only when the activity has beaten, so that the service
+// finds out that it is stuck, as without the interceptor. A nil p is none.
+func WithPolicy(p *policy.Policy) Option {
+	return own(func(s *settings) { s.policy = p })
+}
+
+// WithNonRetryable has the service not retry activities that were stopped for one of these
+// reasons, whatever the RetryPolicy. A workflow can say so itself, for its activities: with
+// [TypeIdle], [TypeTotal] or [TypeAborted] among the RetryPolicy's NonRetryableErrorTypes.
+func WithNonRetryable(kinds ...timeout.Kind) Option {
+	return own(func(s *settings) { s.nonRetryable = kinds })
+}
+
+// WithDataConverter names the DataConverter of the client where that is not the SDK's default
+// one, without its codecs: the parent of converter.NewCodecDataConverter. With it the details of
+// heartbeats are encoded that are sent again, and those of package heartbeat. Those that an
+// activity records are sent by the client's own the first time. Both must know
+// converter.RawValue, as those of the SDK do. A nil c is the SDK's default one.
+func WithDataConverter(c converter.DataConverter) Option {
+	if c == nil {
+		c = converter.GetDefaultDataConverter()
+	}
+	return own(func(s *settings) { s.converter = c })
+}
+
+// WithLogger logs to l what timeout.WithLogger logs, and details that could not be kept or sent.
+// The whole stack of a stuck activity is there, of which the service gets the beginning. Without
+// it, or with nil, nothing is logged.
+func WithLogger(l *slog.Logger) Option {
+	if l == nil {
+		l = slog.New(slog.DiscardHandler)
+	}
+	run := timeout.WithLogger(l)
+	return option{run, func(s *settings) { s.log, s.run = l, append(s.run, run) }}
+}
+
+// An option of this package is one of timeout.Run too, so that one list can hold both: the
+// unexported method of timeout.Option is promoted from the embedded one.
+type option struct {
+	timeout.Option
+	set func(*settings)
+}
+
+// own returns an option that has no effect in timeout.Run.
+func own(set func(*settings)) Option {
+	return option{timeout.WithHooks(timeout.Hooks{}), set}
+}
+
+type settings struct {
+	policy       *policy.Policy
+	limits       *timeout.Config // the policy's default where it has none
+	nonRetryable []timeout.Kind
+	converter    converter.DataConverter
+	log          *slog.Logger
+	run          []timeout.Option
+}
+
+func newSettings(opts []Option) settings {
+	s := settings{converter: converter.GetDefaultDataConverter(), log: slog.New(slog.DiscardHandler)}
+	for _, o := range opts {
+		switch o := o.(type) {
+		case nil:
+		case timeout.Config:
+			s.limits = &o
+		case option:
+			o.set(&s)
+		default:
+			s.run = append(s.run, o)
+		}
+	}
+	return s
+}

@@ -1,0 +1,181 @@
+package temporalworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// The types of the application errors with which stopped activities fail, for a RetryPolicy's
+// NonRetryableErrorTypes.
+const (
+	TypeIdle    = "IdleTimeout"  // no heartbeat came for the idle limit
+	TypeTotal   = "TotalTimeout" // the total was reached
+	TypeAborted = "Aborted"      // by timeout.Execution.Abort, as the live page does
+)
+
+// types are by timeout.Kind.
+var types = []string{timeout.Idle: TypeIdle, timeout.Total: TypeTotal, timeout.Aborted: TypeAborted}
+
+// An Outcome is what a workflow can know of an activity that was stopped. It is the first of the
+// details of the activity's error, as JSON, and its partial result, if there is one, the second.
+type Outcome struct {
+	toolcall.Outcome
+	// Stack shows where the activity was: its first 2 KiB.
+	Stack string `json:"stack,omitempty"`
+
+	details interface{ Details(...any) error }
+}
+
+// OutcomeOf returns the outcome that an activity's error has, as workflow.ExecuteActivity or
+// client.ExecuteActivity returns it, also in an error that wraps it. It is false if the activity
+// was not stopped by a limit, by its cancellation or by hand, and for one that was cancelled and
+// returned a CanceledError of its own.
+func OutcomeOf(err error) (Outcome, bool) {
+	for ; err != nil; err = errors.Unwrap(err) {
+		var o Outcome
+		switch e := err.(type) {
+		case *temporal.ApplicationError:
+			if kind := slices.Index(types, e.Type()); kind > 0 {
+				_ = e.Details(&o) // which the service has dropped if it found them too large
+				o.Kind = timeout.Kind(kind).String()
+				o.details = e
+				return o, true
+			}
+		case *temporal.CanceledError:
+			if e.Details(&o) == nil && o.Kind == timeout.Aborted.String() {
+				o.details = e
+				return o, true
+			}
+		}
+	}
+	return Outcome{}, false
+}
+
+// Partial stores in the variable that ptr points to what the activity returned after it was
+// stopped. It returns temporal.ErrNoData if it returned nothing, was abandoned, or returned more
+// than 1 MiB, and an error if the result does not fit the variable.
+func (o Outcome) Partial(ptr any) error {
+	if o.details == nil {
+		return temporal.ErrNoData
+	}
+	var first, second converter.RawValue
+	if err := o.details.Details(&first, &second); err != nil {
+		return err
+	}
+	if second.Payload() == nil {
+		return temporal.ErrNoData
+	}
+	return o.details.Details(&first, ptr)
+}
+
+// report returns what the service is told of an execution.
+func (s *settings) report(ctx context.Context, info *activity.Info, v any, err error) (any, error) {
+	// Not errors.As: what a function makes of the end of an execution within it is its own
+	// affair. But one that it returns as it is says more in this form than in the SDK's.
+	if p, ok := err.(*timeout.PanicError); ok {
+		panic(panicked{p})
+	}
+	stopped, ok := err.(*timeout.Error)
+	if !ok {
+		return v, err
+	}
+	if stopped.Kind == timeout.Aborted && ctx.Err() != nil {
+		return s.reportEnd(ctx, info, v, stopped)
+	}
+	if len(stopped.Stack) > maxStack {
+		s.warn(ctx, info, "the stack of a stopped activity", "stack", string(stopped.Stack))
+	}
+	// The newest detail is not in the message: the details of heartbeats may be encrypted on their
+	// way to the service, as those of errors are, and messages are not.
+	return nil, temporal.NewApplicationErrorWithOptions(stopped.Error(), types[stopped.Kind], temporal.ApplicationErrorOptions{
+		NonRetryable: slices.Contains(s.nonRetryable, stopped.Kind) || stopped.Kind == timeout.Total && isLast(info, stopped.Limits.Total),
+		Cause:        stopped.Err,
+		Details:      s.details(ctx, info, v, stopped),
+	})
+}
+
+// reportEnd is for an activity that the service or the worker has ended: it was cancelled,
+// paused, reset or given up, or the worker stops.
+func (s *settings) reportEnd(ctx context.Context, info *activity.Info, v any, stopped *timeout.Error) (any, error) {
+	cause := context.Cause(ctx)
+	begun := stopped.Limits != timeout.Config{}
+	var cancelled *temporal.CanceledError
+	switch {
+	case begun && !stopped.Abandoned && (stopped.Err == nil || stopped.Err == activity.ErrResultPending):
+		// It has finished all the same, as it may, or somebody else goes on with it. To say
+		// otherwise would have it done again.
+		return v, stopped.Err
+	case !errors.As(cause, &cancelled):
+		return nil, cause
+	case errors.As(stopped.Err, &cancelled):
+		return nil, stopped.Err // with details of its own, if any
+	}
+	return nil, temporal.NewCanceledErrorWithOptions(temporal.CanceledErrorOptions{
+		Cause: stopped.Err, Details: s.details(ctx, info, v, stopped)})
+}
+
+// isLast reports whether another attempt, after one that was stopped by its total, would have no
+// more time until the ScheduleToCloseTimeout than this one has kept free for its outcome. The
+// service does not retry after that timeout either, and the workflow would get the outcome of an
+// attempt of seconds for that of hours. A local activity's ScheduleToCloseTimeout may be the SDK's
+// way to say that it has none.
+func isLast(info *activity.Info, total time.Duration) bool {
+	if info.ScheduleToCloseTimeout <= 0 || info.ScheduledTime.IsZero() || info.IsLocalActivity {
+		return false
+	}
+	left := time.Until(info.ScheduledTime.Add(info.ScheduleToCloseTimeout))
+	return left <= min(total/8, reserve) // a ninth, and what rounding adds
+}
+
+// maxPartial bounds the partial result. A failure of more than 2 MiB is replaced as a whole.
+const maxPartial = 1 << 20
+
+// maxStack bounds the stack in an outcome. Between attempts the service keeps no details of a
+// failure of more than 4 KiB.
+const maxStack = 2 << 10
+
+// details are those of the error.
+func (s *settings) details(ctx context.Context, info *activity.Info, v any, stopped *timeout.Error) []any {
+	o := Outcome{Stack: head(string(stopped.Stack), maxStack)}
+	o.Outcome, _ = toolcall.OutcomeOf(stopped)
+	o.Last = head(o.Last, maxLast)
+	all := []any{o}
+	if v == nil {
+		return all
+	}
+	p, err := s.converter.ToPayload(v)
+	if size := len(p.GetData()); err != nil || size > maxPartial {
+		s.warn(ctx, info, "the partial result of a stopped activity is dropped", "bytes", size, "error", err)
+		return all
+	}
+	return append(all, v)
+}
+
+const maxLast = 256
+
+// head returns at most the first n bytes, without a cut character.
+func head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
+
+// panicked is what an activity's panic becomes on the SDK's goroutine. The SDK reports the text
+// of a panic, and the stack of the goroutine that it recovers it on, which is not the
+// activity's.
+type panicked struct{ err *timeout.PanicError }
+
+func (p panicked) Error() string { return fmt.Sprintf("%v\n\n%s", p.err.Value, p.err.Stack) }
+func (p panicked) Unwrap() error { return p.err }
