@@ -254,7 +254,7 @@ var (
 func TestInstruments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := watch(t)
-		_, _ = toolcall.Do(t.Context(), &toolcall.Server{Policy: &policy.Policy{Default: &timeout.Config{Idle: 1, Grace: 1}}},
+		_, _ = toolcall.Do(t.Context(), &toolcall.Settings{Policy: &policy.Policy{Default: &timeout.Config{Idle: 1, Grace: 1}}},
 			toolcall.Call{Tool: "scan"}, func(context.Context) (int, error) { time.Sleep(time.Second); return 0, nil })
 		_ = timeout.Run(t.Context(), func(context.Context) error { time.Sleep(time.Minute); return nil },
 			limits, timeout.WithName("scan"), timeout.WithObserveOnly())
@@ -397,7 +397,7 @@ func TestServer(t *testing.T) {
 				if tc.ambient {
 					ctx, ambient = c.tracers.Tracer("test").Start(ctx, "POST /mcp")
 				}
-				_, _ = toolcall.Do(ctx, &toolcall.Server{Options: []timeout.Option{timeout.WithHooks(hooks), timeout.Config{}}},
+				_, _ = toolcall.Do(ctx, &toolcall.Settings{Options: []timeout.Option{timeout.WithHooks(hooks), timeout.Config{}}},
 					toolcall.Call{Tool: "search", Meta: tc.meta, RequestID: "7", SessionID: "a session"},
 					func(context.Context) (int, error) { time.Sleep(time.Second); return 0, errors.New("boom") })
 
@@ -511,8 +511,8 @@ func TestStopWithinCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := watch(t)
-				server := func(idle time.Duration) *toolcall.Server {
-					return &toolcall.Server{Policy: &policy.Policy{Default: &timeout.Config{Idle: idle, Grace: time.Second}}}
+				server := func(idle time.Duration) *toolcall.Settings {
+					return &toolcall.Settings{Policy: &policy.Policy{Default: &timeout.Config{Idle: idle, Grace: time.Second}}}
 				}
 				_, _ = toolcall.Do(t.Context(), server(time.Minute), toolcall.Call{Tool: "search"}, func(ctx context.Context) (int, error) {
 					n, err := toolcall.Do(ctx, server(time.Second), toolcall.Call{Tool: tc.inner}, wait)

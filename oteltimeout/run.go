@@ -236,11 +236,11 @@ func stopClass(err error) string {
 	switch {
 	case errors.As(err, &stop): // first: one that was stopped may have panicked then
 		switch stop.Kind {
-		case timeout.Idle:
+		case timeout.KindIdle:
 			return "idle_timeout"
-		case timeout.Total:
+		case timeout.KindTotal:
 			return "total_timeout"
-		case timeout.Aborted:
+		case timeout.KindAborted:
 			return "aborted"
 		}
 	case errors.As(err, &panicked):

@@ -278,7 +278,7 @@ func TestLongestGap(t *testing.T) {
 			// No idle limit fires after less than the result has. Any other gap of the error ends
 			// with a beat, which comes a moment after the output that it is for.
 			var stop *timeout.Error
-			if errors.As(err, &stop) && stop.Kind == timeout.Idle && r.LongestGap < stop.LongestGap {
+			if errors.As(err, &stop) && stop.Kind == timeout.KindIdle && r.LongestGap < stop.LongestGap {
 				t.Errorf("%v, in the error %v", r.LongestGap, stop.LongestGap)
 			}
 		})

@@ -25,7 +25,7 @@ func TestLimitDuringTheStart(t *testing.T) {
 		limits := timeout.Config{Total: time.Duration(i%20+1) * 100 * time.Microsecond, Grace: 1}
 		r, err := procgroup.Run(context.Background(), sleepCommand(), procgroup.WithLimits(limits))
 		var stop *timeout.Error
-		if !errors.As(err, &stop) || stop.Kind != timeout.Total {
+		if !errors.As(err, &stop) || stop.Kind != timeout.KindTotal {
 			t.Fatalf("%v", err)
 		}
 		if r == nil {

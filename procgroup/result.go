@@ -102,9 +102,9 @@ func reason(stop *timeout.Error) Reason {
 	switch {
 	case stop == nil:
 		return Exited
-	case stop.Kind == timeout.Idle:
+	case stop.Kind == timeout.KindIdle:
 		return IdleTimeout
-	case stop.Kind == timeout.Total:
+	case stop.Kind == timeout.KindTotal:
 		return TotalTimeout
 	}
 	return Aborted

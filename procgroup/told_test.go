@@ -283,7 +283,7 @@ func TestEverybodyIsTold(t *testing.T) {
 				t.Errorf("the page has it: %v\n%s", found, diff)
 			}
 			x := timeout.FromContext(all.all[0].ctx)
-			if s := x.Snapshot(); s.State != timeout.StateEnded || s.Err != err || timeout.Lookup(s.ID) != nil || x.Stack() != nil {
+			if s := x.Snapshot(); s.State != timeout.StateEnded || s.Err != err || timeout.ByID(s.ID) != nil || x.Stack() != nil {
 				t.Errorf("it is still listed, or its snapshot is %+v", s)
 			}
 		})
@@ -393,7 +393,7 @@ func TestListedUntilTheEnd(t *testing.T) {
 			looks := map[string]int{}
 			look := func(when string) {
 				looks[when]++
-				x := timeout.Lookup(id)
+				x := timeout.ByID(id)
 				row, found := pageOf(id)
 				if x == nil || !found || x.Snapshot().State != timeout.StateStopping || (row.State != "stopping" && when != "told") {
 					t.Errorf("%s: listed %v, on the page %v, %+v", when, x != nil, found, row)
@@ -418,7 +418,7 @@ func TestListedUntilTheEnd(t *testing.T) {
 				procgroup.WithOptions(timeout.WithName(tt.name), timeout.WithHooks(own.hooks())),
 				procgroup.WithOutput(func(c procgroup.Chunk) {
 					if text.Write(c.Data); strings.Contains(text.String(), "ready") && tt.code == 130 {
-						timeout.Lookup(id).Abort(nil)
+						timeout.ByID(id).Abort(nil)
 					}
 					if strings.Contains(text.String(), "bye") {
 						look("the tree is being stopped")
@@ -431,8 +431,8 @@ func TestListedUntilTheEnd(t *testing.T) {
 			if looks["the tree is being stopped"] == 0 || looks["finished"] != 1 || looks["told"] != 1 || (looks["exceeded"] == 1) != (tt.code == 124) {
 				t.Errorf("looked %v", looks)
 			}
-			if row, found := pageOf(id); !found || row.State != "ended" || timeout.Lookup(id) != nil {
-				t.Errorf("in the end listed %v, on the page %v, %+v", timeout.Lookup(id) != nil, found, row)
+			if row, found := pageOf(id); !found || row.State != "ended" || timeout.ByID(id) != nil {
+				t.Errorf("in the end listed %v, on the page %v, %+v", timeout.ByID(id) != nil, found, row)
 			}
 		})
 	}

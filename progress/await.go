@@ -93,7 +93,7 @@ func Await[T any](ctx context.Context, what string, ask func(context.Context) (T
 		}
 		// A smaller total is what was left of the one around, whose own is in e.Limit. And a
 		// deadline that was not shown has come before the limit.
-		if e.Kind == timeout.Total && e.Limits.Total == a.limit && a.limit > 0 && e.Elapsed >= a.limit {
+		if e.Kind == timeout.KindTotal && e.Limits.Total == a.limit && a.limit > 0 && e.Elapsed >= a.limit {
 			return v, &noAnswer{e}
 		}
 	}

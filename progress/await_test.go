@@ -248,9 +248,9 @@ func TestAwaitIsStoppedFromOutside(t *testing.T) {
 		abort bool
 		kind  timeout.Kind
 	}{
-		{"total", 7 * s, false, timeout.Total},
-		{"total as long as the wait", progress.DefaultAwaitLimit, false, timeout.Total},
-		{"abort", 0, true, timeout.Aborted},
+		{"total", 7 * s, false, timeout.KindTotal},
+		{"total as long as the wait", progress.DefaultAwaitLimit, false, timeout.KindTotal},
+		{"abort", 0, true, timeout.KindAborted},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -287,7 +287,7 @@ func TestAwaitIsStoppedFromOutside(t *testing.T) {
 
 // What ask returns is its own, be it a timeout of the same length; its late error is in the tree.
 func TestAwaitErrors(t *testing.T) {
-	own := &timeout.Error{Kind: timeout.Total, Limits: timeout.Config{Total: progress.DefaultAwaitLimit}}
+	own := &timeout.Error{Kind: timeout.KindTotal, Limits: timeout.Config{Total: progress.DefaultAwaitLimit}}
 	synctest.Test(t, func(t *testing.T) {
 		if _, err := progress.Await(t.Context(), "rm", func(context.Context) (int, error) { return 0, own }); err != own {
 			t.Errorf("%v", err)

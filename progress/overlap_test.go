@@ -185,7 +185,7 @@ func TestAwaitEndsBeforeALateTimer(t *testing.T) {
 					return err
 				}, append(opts, timeout.WithClock(&firstIsLate{Clock: clock.New()}))...)
 				var e *timeout.Error
-				if !errors.As(err, &e) || e.Kind != timeout.Total || e.Elapsed != 5*s {
+				if !errors.As(err, &e) || e.Kind != timeout.KindTotal || e.Elapsed != 5*s {
 					t.Fatalf("%v", err)
 				}
 				if u, _ := e.Detail.(*progress.Update); u == nil || !u.Waiting {

@@ -12,7 +12,7 @@ import (
 )
 
 // Body returns rc with an idle limit: a Read that has waited for idle without a byte
-// closes rc and returns a [*timeout.Error] of Kind Idle, as does every Read after it.
+// closes rc and returns a [*timeout.Error] of [timeout.KindIdle], as does every Read after it.
 // Each chunk of at least one byte renews the limit. There is no total limit.
 // An idle of 0 is no limit.
 //
@@ -21,8 +21,8 @@ import (
 // looks, nobody knows whether the stream is silent. So the limit is never early; a reader
 // that comes late waits for up to one whole limit more.
 //
-// When ctx is over, rc is closed, and Read returns an error of Kind Aborted, or Total
-// if it was ctx's deadline. If ctx belongs to an execution, each chunk is also a
+// When ctx is over, rc is closed, and Read returns an error of [timeout.KindAborted], or
+// [timeout.KindTotal] if it was ctx's deadline. If ctx belongs to an execution, each chunk is also a
 // heartbeat there. The options are those of [timeout.Run]: a logger,
 // hooks, a name; a [timeout.Config] among them replaces idle and may set a total.
 //

@@ -88,7 +88,7 @@ func TestSilence(t *testing.T) {
 					t.Errorf("%d bytes, then %v after %v, want %d, %v", len(got), err, time.Since(start), tc.bytes, tc.at)
 				}
 				want := &timeout.Error{
-					Kind: timeout.Idle, Tool: "events", Limit: limit, Elapsed: tc.at,
+					Kind: timeout.KindIdle, Tool: "events", Limit: limit, Elapsed: tc.at,
 					SinceBeat: limit, LongestGap: tc.gap, Beats: uint64(tc.bytes),
 				}
 				e := stopped(t, err)
@@ -160,7 +160,7 @@ func TestSlowReader(t *testing.T) {
 		time.Sleep(100 * limit)
 		start = time.Now()
 		_, err := body.Read(p)
-		if e := stopped(t, err); e.Kind != timeout.Idle || time.Since(start) != limit || e.LongestGap != limit {
+		if e := stopped(t, err); e.Kind != timeout.KindIdle || time.Since(start) != limit || e.LongestGap != limit {
 			t.Errorf("%v after %v, longest gap %v", err, time.Since(start), e.LongestGap)
 		}
 	})

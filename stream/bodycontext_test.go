@@ -31,17 +31,17 @@ func TestContext(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(ctx)
 			time.AfterFunc(limit-1, func() { cancel(cause) })
 			return ctx
-		}, timeout.Aborted, limit - 1},
+		}, timeout.KindAborted, limit - 1},
 		{"cancelled from the start", func(ctx context.Context) context.Context {
 			ctx, cancel := context.WithCancelCause(ctx)
 			cancel(cause)
 			return ctx
-		}, timeout.Aborted, 0},
+		}, timeout.KindAborted, 0},
 		{"deadline", func(ctx context.Context) context.Context {
 			ctx, cancel := context.WithTimeout(ctx, limit-1)
 			t.Cleanup(cancel)
 			return ctx
-		}, timeout.Total, limit - 1},
+		}, timeout.KindTotal, limit - 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestContext(t *testing.T) {
 				if e.Kind != tc.kind || time.Since(start) != tc.at {
 					t.Errorf("%v after %v, want %v after %v", err, time.Since(start), tc.kind, tc.at)
 				}
-				if tc.kind == timeout.Aborted && (!errors.Is(err, cause) || !errors.Is(err, context.Canceled)) {
+				if tc.kind == timeout.KindAborted && (!errors.Is(err, cause) || !errors.Is(err, context.Canceled)) {
 					t.Errorf("%v is not the caller's", err)
 				}
 				synctest.Wait()
@@ -98,7 +98,7 @@ func TestInsideAnExecution(t *testing.T) {
 			<-ctx.Done() // stuck between two reads
 			return nil
 		}, timeout.Config{Idle: limit})
-		if e := stopped(t, err); e.Kind != timeout.Idle || e.Elapsed != limit*5/2 {
+		if e := stopped(t, err); e.Kind != timeout.KindIdle || e.Elapsed != limit*5/2 {
 			t.Errorf("%v after %v", err, e.Elapsed)
 		}
 	})
@@ -148,7 +148,7 @@ func TestTotalOnAClock(t *testing.T) {
 		return err
 	}, timeout.Config{Total: time.Hour}, timeout.WithClock(mock))
 	var stopped *timeout.Error
-	if !errors.As(err, &stopped) || stopped.Kind != timeout.Total || stopped.Err == nil {
+	if !errors.As(err, &stopped) || stopped.Kind != timeout.KindTotal || stopped.Err == nil {
 		t.Errorf("%+v", err)
 	}
 }

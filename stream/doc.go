@@ -34,7 +34,7 @@
 // # Guarantees
 //
 //  1. A Read that waits for the idle limit without a byte closes the stream and returns a
-//     *timeout.Error of Kind Idle, not a nanosecond before. Bytes that come at or after
+//     *timeout.Error of timeout.KindIdle, not a nanosecond before. Bytes that come at or after
 //     that instant are too late to renew it.
 //  2. Only the wait for bytes counts. Between two reads the limit rests.
 //  3. A read of no bytes is no chunk.

@@ -13,7 +13,7 @@ import (
 // nothing came before they were lost again. It ends with a chunk, or with a connection that
 // stayed open for the idle limit.
 type Outage struct {
-	Cause    error         // why the stream was lost: a *timeout.Error of Kind Idle, what a read returned, or io.ErrUnexpectedEOF if it ended
+	Cause    error         // why the stream was lost: a *timeout.Error of [timeout.KindIdle], what a read returned, or io.ErrUnexpectedEOF if it ended
 	Elapsed  time.Duration // since it was lost
 	Attempts int           // to reopen it, so far
 	Err      error         // of the last attempt: what RoundTrip returned, a *ReopenError, or why its connection was lost; nil if there was none or it succeeded

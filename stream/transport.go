@@ -14,7 +14,7 @@ import (
 // [Body] says. Each chunk of a request body that is being sent renews the limit too, also
 // after the header has come: a server may wait for the end of one before it goes on.
 //
-// The error of a silent exchange is a [*timeout.Error] of Kind Idle, from RoundTrip or
+// The error of a silent exchange is a [*timeout.Error] of [timeout.KindIdle], from RoundTrip or
 // from the body's Read; net/http wraps the former. Contexts and http.Client.Timeout
 // count as ever.
 //

@@ -151,7 +151,7 @@ func TestZeroValues(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				_, err := rt(&server{script: []answer{deaf}}).RoundTrip(get(context.Background()))
-				if e := stopped(t, err); e.Kind != timeout.Idle || time.Since(start) != 2*time.Minute {
+				if e := stopped(t, err); e.Kind != timeout.KindIdle || time.Since(start) != 2*time.Minute {
 					t.Errorf("%v after %v", err, time.Since(start))
 				}
 			})

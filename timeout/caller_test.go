@@ -60,7 +60,7 @@ func TestAbort(t *testing.T) {
 					return "partial", errTool
 				}, timeout.Config{Total: 2 * time.Hour, Idle: time.Minute}, timeout.WithName("search"))
 				sameOutcome(t, err, &timeout.Error{
-					Kind: timeout.Aborted, Tool: "search", Elapsed: 3 * time.Second, SinceBeat: 2 * time.Second,
+					Kind: timeout.KindAborted, Tool: "search", Elapsed: 3 * time.Second, SinceBeat: 2 * time.Second,
 					LongestGap: 2 * time.Second, Beats: 1, Err: errTool, Cause: errCaller,
 				})
 				if time.Since(start) != 3*time.Second || got != "partial" {
@@ -131,7 +131,7 @@ func (lateDeadline) Deadline() (time.Time, bool) { return time.Now().Add(-time.S
 func TestNeverStartedByALateTimer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		err := timeout.Run(lateDeadline{t.Context()}, func(context.Context) error { t.Error("started"); return nil })
-		if e := stopped(t, err); e.Kind != timeout.Total || e.Error() != "Tool exceeded wall-clock limit of 0s." {
+		if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Error() != "Tool exceeded wall-clock limit of 0s." {
 			t.Errorf("%v", err)
 		}
 	})
@@ -165,7 +165,7 @@ func TestCallersDeadline(t *testing.T) {
 					cause = context.Cause(ctx)
 					return ctx.Err()
 				}, tc.config)
-				if e := stopped(t, err); e.Kind != timeout.Total || e.Limit != tc.total || e.Elapsed != tc.total {
+				if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Limit != tc.total || e.Elapsed != tc.total {
 					t.Errorf("%v, limit %v, elapsed %v, want total of %v", e.Kind, e.Limit, e.Elapsed, tc.total)
 				}
 				if !errors.Is(cause, timeout.ErrTotal) {
@@ -189,7 +189,7 @@ func TestCallersDeadlineUnannounced(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		err := timeout.Run(deadlineless{ctx}, func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{})
-		if e := stopped(t, err); e.Kind != timeout.Total || e.Limit != 3*time.Second {
+		if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Limit != 3*time.Second {
 			t.Errorf("%v of %v", e.Kind, e.Limit)
 		}
 	})
@@ -209,7 +209,7 @@ func TestFirstCauseWins(t *testing.T) {
 					}
 					return nil
 				}, timeout.Config{Idle: time.Second})
-				if e := stopped(t, err); e.Kind != timeout.Idle || e.Cause != nil {
+				if e := stopped(t, err); e.Kind != timeout.KindIdle || e.Cause != nil {
 					t.Errorf("timeout, then abort: %v, cause %v", e.Kind, e.Cause)
 				}
 
@@ -219,7 +219,7 @@ func TestFirstCauseWins(t *testing.T) {
 					time.Sleep(2 * time.Second)
 					return nil
 				}, timeout.Config{Idle: time.Second})
-				if e := stopped(t, err); e.Kind != timeout.Aborted {
+				if e := stopped(t, err); e.Kind != timeout.KindAborted {
 					t.Errorf("abort, then timeout: %v", e.Kind)
 				}
 			})
@@ -258,7 +258,7 @@ func TestOneOutcomeUnderRaces(t *testing.T) {
 			if errors.Is(cause, context.DeadlineExceeded) || cause == context.Canceled {
 				t.Fatalf("finished, with cause %v", cause)
 			}
-		case errors.As(err, &e) && e.Kind == timeout.Aborted:
+		case errors.As(err, &e) && e.Kind == timeout.KindAborted:
 			if cause != context.Canceled {
 				t.Fatalf("aborted, with cause %v", cause)
 			}
@@ -283,7 +283,7 @@ func TestAbortOfADeafFunction(t *testing.T) {
 				start := time.Now()
 				release := make(chan struct{})
 				err := timeout.Run(ctx, func(context.Context) error { <-release; return nil }, timeout.Config{Grace: 2 * time.Second})
-				if e := stopped(t, err); e.Kind != timeout.Aborted || !e.Abandoned || time.Since(start) != 3*time.Second {
+				if e := stopped(t, err); e.Kind != timeout.KindAborted || !e.Abandoned || time.Since(start) != 3*time.Second {
 					t.Errorf("%v, abandoned %v, after %v", e.Kind, e.Abandoned, time.Since(start))
 				}
 				close(release)

@@ -52,7 +52,7 @@ func TestWithClock(t *testing.T) {
 			return errTool
 		})
 		sameOutcome(t, err, &timeout.Error{
-			Kind: timeout.Idle, Limit: idle, Elapsed: 2*idle - 1, SinceBeat: idle, LongestGap: idle, Beats: 1, Err: errTool,
+			Kind: timeout.KindIdle, Limit: idle, Elapsed: 2*idle - 1, SinceBeat: idle, LongestGap: idle, Beats: 1, Err: errTool,
 		})
 	})
 	t.Run("total at its limit", func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestWithClock(t *testing.T) {
 			return nil
 		})
 		sameOutcome(t, err, &timeout.Error{
-			Kind: timeout.Total, Limit: time.Minute, Elapsed: time.Minute, SinceBeat: time.Minute, LongestGap: time.Minute,
+			Kind: timeout.KindTotal, Limit: time.Minute, Elapsed: time.Minute, SinceBeat: time.Minute, LongestGap: time.Minute,
 		})
 	})
 	t.Run("every beat is exact, in bursts too", func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestWithClock(t *testing.T) {
 				return nil
 			}, timeout.Config{Idle: time.Hour})
 		})
-		if e := stopped(t, err); !started || e.Kind != timeout.Total || e.Limit != time.Minute || e.Elapsed != time.Minute {
+		if e := stopped(t, err); !started || e.Kind != timeout.KindTotal || e.Limit != time.Minute || e.Elapsed != time.Minute {
 			t.Errorf("%v after %v, started %v", e, e.Elapsed, started)
 		}
 	})

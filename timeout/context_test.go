@@ -132,13 +132,13 @@ func TestAbortIsSeenAtOnce(t *testing.T) {
 					}
 					return nil
 				})
-				if e := stopped(t, err); e.Kind != timeout.Aborted || e.Cause != errCaller {
+				if e := stopped(t, err); e.Kind != timeout.KindAborted || e.Cause != errCaller {
 					t.Errorf("%v, cause %v", err, e.Cause)
 				}
 
 				ctx, cancel = caller(t.Context())
 				err = timeout.Run(ctx, func(context.Context) error { cancel(errCaller); return nil })
-				if e := stopped(t, err); e.Kind != timeout.Aborted || e.Cause != errCaller {
+				if e := stopped(t, err); e.Kind != timeout.KindAborted || e.Cause != errCaller {
 					t.Errorf("without looking: %v, cause %v", err, e.Cause)
 				}
 			})
@@ -159,7 +159,7 @@ func TestOuterIdleIsNoTotal(t *testing.T) {
 				return nil
 			}, timeout.Config{})
 			for _, err := range []error{err, timeout.Run(outer, func(context.Context) error { return nil })} {
-				if e := stopped(t, err); e.Kind != timeout.Aborted || !errors.Is(e.Cause, timeout.ErrIdle) || timeout.ExitCode(err) != timeout.ExitAborted {
+				if e := stopped(t, err); e.Kind != timeout.KindAborted || !errors.Is(e.Cause, timeout.ErrIdle) || timeout.ExitCode(err) != timeout.ExitAborted {
 					t.Errorf("%v, %v", e.Kind, err)
 				}
 			}

@@ -40,7 +40,7 @@ func TestDeafFunction(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				before := timeout.Abandoned()
+				before := timeout.AbandonedCount()
 				start := time.Now()
 				friend := make(chan struct{})
 				time.AfterFunc(tc.back, func() { close(friend) })
@@ -62,21 +62,21 @@ func TestDeafFunction(t *testing.T) {
 					t.Errorf("elapsed %v: the grace is not part of it", e.Elapsed)
 				}
 				if !tc.abandoned {
-					if got != "late" || e.Err != errTool || timeout.Abandoned() != before {
-						t.Errorf("%q, %v, %d abandoned", got, e.Err, timeout.Abandoned()-before)
+					if got != "late" || e.Err != errTool || timeout.AbandonedCount() != before {
+						t.Errorf("%q, %v, %d abandoned", got, e.Err, timeout.AbandonedCount()-before)
 					}
 					return
 				}
-				if got != "" || e.Err != nil || timeout.Abandoned() != before+1 {
-					t.Errorf("%q, %v, %d abandoned, want nothing, nothing, 1", got, e.Err, timeout.Abandoned()-before)
+				if got != "" || e.Err != nil || timeout.AbandonedCount() != before+1 {
+					t.Errorf("%q, %v, %d abandoned, want nothing, nothing, 1", got, e.Err, timeout.AbandonedCount()-before)
 				}
 				if !strings.Contains(string(e.Stack), "waitsForAFriend") {
 					t.Errorf("the stack does not show where it hangs:\n%s", e.Stack)
 				}
 				heartbeat.Beat(<-inner) // SPEC 3.15
 				time.Sleep(time.Hour)
-				if timeout.Abandoned() != before {
-					t.Errorf("still %d abandoned after the function has returned", timeout.Abandoned()-before)
+				if timeout.AbandonedCount() != before {
+					t.Errorf("still %d abandoned after the function has returned", timeout.AbandonedCount()-before)
 				}
 			})
 		})
@@ -97,7 +97,7 @@ func TestNoGraceOnAMockClock(t *testing.T) {
 		t.Errorf("abandoned %v, grace %v", e.Abandoned, e.Limits.Grace)
 	}
 	close(release)
-	for timeout.Abandoned() > 0 {
+	for timeout.AbandonedCount() > 0 {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -169,7 +169,7 @@ func TestStackIsTheRightOne(t *testing.T) {
 					return nil
 				}, timeout.Config{Idle: 300 * time.Millisecond}, timeout.WithName("place"))
 				var e *timeout.Error
-				if !errors.As(err, &e) || e.Kind != timeout.Idle {
+				if !errors.As(err, &e) || e.Kind != timeout.KindIdle {
 					t.Errorf("%v", err)
 					return
 				}

@@ -17,10 +17,10 @@ func (e *execution) due(now time.Duration) Kind {
 	}
 	switch {
 	case e.limits.Total > 0 && now >= e.limits.Total:
-		return Total
+		return KindTotal
 	case e.limits.Idle > 0:
 		if e.idleDue(now) {
-			return Idle
+			return KindIdle
 		}
 	}
 	return 0

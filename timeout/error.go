@@ -16,23 +16,23 @@ import (
 type Kind int
 
 const (
-	// Idle: no heartbeat came for as long as the idle limit.
-	Idle Kind = iota + 1
-	// Total: the elapsed time reached the total limit, or the deadline of the
+	// KindIdle: no heartbeat came for as long as the idle limit.
+	KindIdle Kind = iota + 1
+	// KindTotal: the elapsed time reached the total limit, or the deadline of the
 	// caller's context where that came first.
-	Total
-	// Aborted: the caller cancelled the execution.
-	Aborted
+	KindTotal
+	// KindAborted: the caller cancelled the execution.
+	KindAborted
 )
 
 // String returns "idle", "total" or "aborted".
 func (k Kind) String() string {
 	switch k {
-	case Idle:
+	case KindIdle:
 		return "idle"
-	case Total:
+	case KindTotal:
 		return "total"
-	case Aborted:
+	case KindAborted:
 		return "aborted"
 	}
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
@@ -46,29 +46,25 @@ var (
 	ErrAborted = errors.New("timeout: aborted")
 )
 
-// ErrGoexit is what errors.Is finds in the [*GoexitError] of an execution whose function
-// called [runtime.Goexit], as testing's FailNow does, instead of returning.
+// ErrGoexit is in the error of an execution whose function called [runtime.Goexit], as testing's FailNow
+// does, instead of returning. Use [errors.Is]: the error also names the tool.
 var ErrGoexit = errors.New("timeout: the function called runtime.Goexit")
 
-// A GoexitError is an [ErrGoexit] with the name of the tool.
-type GoexitError struct {
-	Tool string // from WithName
-}
+// A goexitError is an ErrGoexit with the name of the tool.
+type goexitError struct{ Tool string }
 
-// Error is that of ErrGoexit.
-func (e *GoexitError) Error() string { return ErrGoexit.Error() }
+func (e *goexitError) Error() string { return ErrGoexit.Error() }
 
-// Unwrap returns ErrGoexit.
-func (e *GoexitError) Unwrap() error { return ErrGoexit }
+func (e *goexitError) Unwrap() error { return ErrGoexit }
 
 // Format adds the tool to the text where the verb is %+v.
-func (e *GoexitError) Format(s fmt.State, verb rune) {
-	type raw GoexitError
+func (e *goexitError) Format(s fmt.State, verb rune) {
+	type raw goexitError
 	format(s, verb, e, (*raw)(e), nil, note{"tool ", e.Tool})
 }
 
 // LogValue is a group of the text and the tool.
-func (e *GoexitError) LogValue() slog.Value { return logText(e, e.Tool) }
+func (e *goexitError) LogValue() slog.Value { return logText(e, e.Tool) }
 
 // logText is how an error is logged of which there is little more to say than its text.
 func logText(err error, tool string) slog.Value {
@@ -132,15 +128,15 @@ type Error struct {
 // for what was left of a caller's deadline, which is rounded to a millisecond.
 func (e *Error) Error() string {
 	switch e.Kind {
-	case Idle:
+	case KindIdle:
 		return "No progress for " + seconds(e.Limit) + "s (idle timeout). Tool should call heartbeat() during long work."
-	case Total:
+	case KindTotal:
 		limit := e.Limit
 		if e.Cause != nil && limit > 0 {
 			limit = max(limit.Round(time.Millisecond), time.Millisecond) // the caller's (SPEC 3.3)
 		}
 		return "Tool exceeded wall-clock limit of " + seconds(limit) + "s."
-	case Aborted:
+	case KindAborted:
 		if e.Cause == nil || e.Cause == context.Canceled {
 			return "Tool was aborted."
 		}
@@ -160,14 +156,14 @@ func seconds(d time.Duration) string {
 }
 
 // Timeout reports whether a limit stopped the execution, and not the caller.
-func (e *Error) Timeout() bool { return e.Kind == Idle || e.Kind == Total }
+func (e *Error) Timeout() bool { return e.Kind == KindIdle || e.Kind == KindTotal }
 
 // ExitCode is 124 for a timeout and 130 for an abort.
 func (e *Error) ExitCode() int {
 	switch {
 	case e.Timeout():
 		return ExitTimeout
-	case e.Kind == Aborted:
+	case e.Kind == KindAborted:
 		return ExitAborted
 	}
 	return 1
@@ -178,11 +174,11 @@ func (e *Error) ExitCode() int {
 func (e *Error) Is(target error) bool {
 	switch target {
 	case ErrIdle:
-		return e.Kind == Idle
+		return e.Kind == KindIdle
 	case ErrTotal:
-		return e.Kind == Total
+		return e.Kind == KindTotal
 	case ErrAborted, context.Canceled:
-		return e.Kind == Aborted
+		return e.Kind == KindAborted
 	case context.DeadlineExceeded:
 		return e.Timeout()
 	}

@@ -91,7 +91,7 @@ func ExampleError() {
 // What a person reads of a tool that was stopped.
 func ExampleError_Format() {
 	err := &timeout.Error{
-		Kind: timeout.Idle, Tool: "hash", Limit: time.Minute, Elapsed: 90 * time.Second,
+		Kind: timeout.KindIdle, Tool: "hash", Limit: time.Minute, Elapsed: 90 * time.Second,
 		SinceBeat: time.Minute, LongestGap: time.Minute, Beats: 37, Detail: "file 37 of 100",
 	}
 	fmt.Println(err)
@@ -103,8 +103,8 @@ func ExampleError_Format() {
 
 func ExampleExitCode() {
 	fmt.Println(timeout.ExitCode(nil))
-	fmt.Println(timeout.ExitCode(&timeout.Error{Kind: timeout.Total}))
-	fmt.Println(timeout.ExitCode(&timeout.Error{Kind: timeout.Aborted}))
+	fmt.Println(timeout.ExitCode(&timeout.Error{Kind: timeout.KindTotal}))
+	fmt.Println(timeout.ExitCode(&timeout.Error{Kind: timeout.KindAborted}))
 	fmt.Println(timeout.ExitCode(errors.New("no such model")))
 	// Output:
 	// 0
@@ -275,20 +275,20 @@ func ExampleWithRecover() {
 	// Output: panic: index out of reach true true
 }
 
-func ExampleAbandoned() {
+func ExampleAbandonedCount() {
 	deaf := make(chan struct{})
 	err := timeout.Run(context.Background(), func(context.Context) error {
 		<-deaf // ignores its context
 		return nil
 	}, timeout.Config{Total: time.Millisecond, Grace: time.Millisecond})
 	var stopped *timeout.Error
-	fmt.Println(errors.As(err, &stopped) && stopped.Abandoned, timeout.Abandoned())
+	fmt.Println(errors.As(err, &stopped) && stopped.Abandoned, timeout.AbandonedCount())
 
 	close(deaf)
-	for timeout.Abandoned() > 0 {
+	for timeout.AbandonedCount() > 0 {
 		time.Sleep(time.Millisecond)
 	}
-	fmt.Println(timeout.Abandoned())
+	fmt.Println(timeout.AbandonedCount())
 	// Output:
 	// true 1
 	// 0

@@ -86,7 +86,7 @@ func ExampleLookup() {
 
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		id := timeout.FromContext(ctx).ID()
-		fmt.Println(timeout.Lookup(id).Snapshot().Tool)
+		fmt.Println(timeout.ByID(id).Snapshot().Tool)
 		return nil
 	}, timeout.WithName("hash"))
 	// Output: hash
@@ -118,10 +118,10 @@ func ExampleExecution_Abort() {
 	// Tool was aborted: not needed any more 130
 }
 
-func ExampleExecution_Around() {
+func ExampleExecution_Parent() {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		return timeout.Run(ctx, func(ctx context.Context) error {
-			for x := timeout.FromContext(ctx); x != nil; x = x.Around() {
+			for x := timeout.FromContext(ctx); x != nil; x = x.Parent() {
 				fmt.Println(x.Snapshot().Tool)
 			}
 			return nil

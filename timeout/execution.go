@@ -140,7 +140,7 @@ func (e *execution) left() time.Duration { return e.cap() - e.cell.Now() }
 // neverStarted is the outcome where the caller's context was over from the start
 // (SPEC 3.11, 3.12).
 func (e *execution) neverStarted() error {
-	out := &Error{Kind: Total, Tool: e.tool} // with a limit of 0: that was the time left
+	out := &Error{Kind: KindTotal, Tool: e.tool} // with a limit of 0: that was the time left
 	if e.caller.Err() != nil {
 		out.Cause = context.Cause(e.caller)
 		out.Kind = callersKind(e.caller.Err(), out.Cause)
@@ -157,12 +157,12 @@ func (e *execution) neverStarted() error {
 // as a deadline too, is an abort.
 func callersKind(err, cause error) Kind {
 	if err != context.DeadlineExceeded {
-		return Aborted
+		return KindAborted
 	}
-	if around, ok := cause.(*Error); ok && around.Kind != Total {
-		return Aborted
+	if around, ok := cause.(*Error); ok && around.Kind != KindTotal {
+		return KindAborted
 	}
-	return Total
+	return KindTotal
 }
 
 // callerDone handles the end of the caller's context. It may be called more than once.
@@ -188,7 +188,7 @@ func (e *execution) main() {
 				e.panicked = e.newPanic(v)
 				e.err = e.panicked
 			} else {
-				e.err = &GoexitError{Tool: e.tool}
+				e.err = &goexitError{Tool: e.tool}
 			}
 		}
 		e.settle()
@@ -267,7 +267,7 @@ func (e *execution) newError(due Kind, now time.Duration) *Error {
 	}
 	out := e.errorAt(kind, now)
 	switch kind {
-	case Total:
+	case KindTotal:
 		around := e.totalOf()
 		out.Limit = around.cap()
 		switch {
@@ -278,7 +278,7 @@ func (e *execution) newError(due Kind, now time.Duration) *Error {
 		case due == 0:
 			out.Limit, out.Cause = now, e.callersCause() // a deadline that was not shown
 		}
-	case Aborted:
+	case KindAborted:
 		out.Cause = e.callersCause()
 	}
 	return out
@@ -293,11 +293,11 @@ func (e *execution) errorAt(kind Kind, now time.Duration) *Error {
 		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls.sum().count,
 	}
 	switch kind {
-	case Idle:
+	case KindIdle:
 		out.Limit = e.limits.Idle
 		out.SinceBeat = max(out.SinceBeat, out.Limit) // or a beat has come since it was judged
 		out.LongestGap = max(out.LongestGap, out.Limit)
-	case Total:
+	case KindTotal:
 		out.Limit = e.limits.Total
 	}
 	return out

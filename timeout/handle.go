@@ -22,8 +22,8 @@ func (x *Execution) ID() uint64 {
 	return (*execution)(x).identity().id
 }
 
-// Around returns the execution around this one, or nil where there is none.
-func (x *Execution) Around() *Execution {
+// Parent returns the execution around this one, or nil where there is none.
+func (x *Execution) Parent() *Execution {
 	if x == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (x *Execution) Stack() []byte {
 var errByHand = errors.New("stopped by hand")
 
 // Abort stops the execution as the end of the caller's context would: [Run] returns an
-// [*Error] of Kind [Aborted] with the cause, which is also the Cause of the function's
+// [*Error] of [KindAborted] with the cause, which is also the Cause of the function's
 // context. A nil cause is one that says that it was by hand. What runs within the execution
 // is aborted with it.
 //
@@ -91,7 +91,7 @@ func (x *Execution) Abort(cause error) bool {
 		e.fire(e.newError(due, now))
 		return false
 	}
-	stop := e.errorAt(Aborted, now)
+	stop := e.errorAt(KindAborted, now)
 	stop.Cause = cause
 	e.byHand = true
 	e.fire(stop)

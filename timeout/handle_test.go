@@ -52,7 +52,7 @@ func TestState(t *testing.T) {
 			<-ctx.Done()
 			time.Sleep(time.Second)
 			is(timeout.StateStopping, 70*time.Second)
-			if e := stopped(t, x.Snapshot().Err); e.Kind != timeout.Aborted {
+			if e := stopped(t, x.Snapshot().Err); e.Kind != timeout.KindAborted {
 				t.Error(e)
 			}
 			time.Sleep(7 * time.Second)
@@ -152,7 +152,7 @@ func TestAbortByHand(t *testing.T) {
 		{"with a cause", errPage, "Tool was aborted: aborted on the page"},
 		{"without one", nil, "Tool was aborted: stopped by hand"},
 		{"with one that looks like a timeout", context.DeadlineExceeded, "Tool was aborted: context deadline exceeded"},
-		{"with one of an execution", &timeout.Error{Kind: timeout.Total}, "Tool was aborted: Tool exceeded wall-clock limit of 0s."},
+		{"with one of an execution", &timeout.Error{Kind: timeout.KindTotal}, "Tool was aborted: Tool exceeded wall-clock limit of 0s."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestAbortByHand(t *testing.T) {
 				}, timeout.Config{Total: time.Hour, Idle: time.Minute}, timeout.WithHooks(j.hooks("own")))
 				for _, err := range []error{err, inner} {
 					e := stopped(t, err)
-					if e.Kind != timeout.Aborted || e.Elapsed != time.Second || e.Error() != tc.text || timeout.ExitCode(err) != 130 ||
+					if e.Kind != timeout.KindAborted || e.Elapsed != time.Second || e.Error() != tc.text || timeout.ExitCode(err) != 130 ||
 						tc.cause != nil && e.Cause != tc.cause || errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, context.Canceled) {
 						t.Errorf("%+v", err)
 					}
@@ -201,15 +201,15 @@ func TestAbortTooLate(t *testing.T) {
 		at   time.Duration
 		want timeout.Kind
 	}{
-		{"in time", 10*time.Second - 1, timeout.Aborted},
-		{"at the limit", 10 * time.Second, timeout.Total},
+		{"in time", 10*time.Second - 1, timeout.KindAborted},
+		{"at the limit", 10 * time.Second, timeout.KindTotal},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				err := timeout.Run(t.Context(), func(ctx context.Context) error {
 					timeout.DelayTimer(ctx, time.Hour)
 					time.Sleep(tc.at)
-					if got := timeout.FromContext(ctx).Abort(errTool); got != (tc.want == timeout.Aborted) {
+					if got := timeout.FromContext(ctx).Abort(errTool); got != (tc.want == timeout.KindAborted) {
 						t.Errorf("Abort returns %v", got)
 					}
 					<-ctx.Done()
@@ -290,7 +290,7 @@ func TestStackOfWhatHasEnded(t *testing.T) {
 // No execution is safe to ask.
 func TestNoExecution(t *testing.T) {
 	x := timeout.FromContext(context.Background())
-	if x != nil || x.ID() != 0 || x.Around() != nil || x.Snapshot().State != 0 || x.Stack() != nil || x.Abort(nil) || x.String() != "no execution" {
+	if x != nil || x.ID() != 0 || x.Parent() != nil || x.Snapshot().State != 0 || x.Stack() != nil || x.Abort(nil) || x.String() != "no execution" {
 		t.Errorf("%v", x)
 	}
 }

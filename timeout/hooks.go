@@ -156,7 +156,7 @@ func (e *execution) callStarted(s *Snapshot) {
 // endUnbegun is for an execution whose hook Started has called runtime.Goexit, which leaves
 // nobody to call the function and nobody to return to. Finished is due all the same.
 func (e *execution) endUnbegun() {
-	e.err = &GoexitError{Tool: e.tool}
+	e.err = &goexitError{Tool: e.tool}
 	e.settle()
 	_, _ = e.conclude()
 }

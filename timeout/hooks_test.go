@@ -168,7 +168,7 @@ func TestBadHooks(t *testing.T) {
 			}}),
 			timeout.WithHooks(r.hooks()),
 			timeout.WithLogger(slog.New(slog.NewTextHandler(&buf, nil))))
-		if e := stopped(t, err); e.Kind != timeout.Idle || time.Since(start) != 10*time.Second {
+		if e := stopped(t, err); e.Kind != timeout.KindIdle || time.Since(start) != 10*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		r.want(t, "started", "exceeded", "finished") // the slow one keeps the one after it waiting
@@ -307,7 +307,7 @@ func TestHooksThatEndTheirGoroutine(t *testing.T) {
 						t.Errorf("finished with %v, want %v", s.Err, tc.is)
 					}
 				}
-				if all := timeout.Running(); len(all) != 0 || timeout.Abandoned() != 0 {
+				if all := timeout.Running(); len(all) != 0 || timeout.AbandonedCount() != 0 {
 					t.Errorf("left: %v", all)
 				}
 			})

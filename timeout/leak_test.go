@@ -101,15 +101,15 @@ func TestAbandonedLeavesOneGoroutine(t *testing.T) {
 	}
 	wg.Wait()
 	settled(t, before+n)
-	if timeout.Abandoned() != n {
-		t.Errorf("%d abandoned, want %d", timeout.Abandoned(), n)
+	if timeout.AbandonedCount() != n {
+		t.Errorf("%d abandoned, want %d", timeout.AbandonedCount(), n)
 	}
 	close(release)
 	settled(t, before)
 	// A goroutine of before may have ended in place of the last of ours.
-	for end := time.Now().Add(10 * time.Second); timeout.Abandoned() != 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); timeout.AbandonedCount() != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d abandoned, want none", timeout.Abandoned())
+			t.Fatalf("%d abandoned, want none", timeout.AbandonedCount())
 		}
 	}
 }

@@ -54,12 +54,12 @@ func TestBoundary(t *testing.T) {
 		sleep  time.Duration
 	}{
 		{"idle, a nanosecond before", timeout.Config{Idle: limit}, 0, limit - 1},
-		{"idle, at the limit", timeout.Config{Idle: limit}, timeout.Idle, limit},
-		{"idle, a nanosecond after", timeout.Config{Idle: limit}, timeout.Idle, limit + 1},
+		{"idle, at the limit", timeout.Config{Idle: limit}, timeout.KindIdle, limit},
+		{"idle, a nanosecond after", timeout.Config{Idle: limit}, timeout.KindIdle, limit + 1},
 		{"total, a nanosecond before", timeout.Config{Total: limit}, 0, limit - 1},
-		{"total, at the limit", timeout.Config{Total: limit}, timeout.Total, limit},
-		{"total, a nanosecond after", timeout.Config{Total: limit}, timeout.Total, limit + 1},
-		{"both at once is total", timeout.Config{Total: limit, Idle: limit}, timeout.Total, limit},
+		{"total, at the limit", timeout.Config{Total: limit}, timeout.KindTotal, limit},
+		{"total, a nanosecond after", timeout.Config{Total: limit}, timeout.KindTotal, limit + 1},
+		{"both at once is total", timeout.Config{Total: limit, Idle: limit}, timeout.KindTotal, limit},
 		{"both, a nanosecond before", timeout.Config{Total: limit, Idle: limit}, 0, limit - 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestBeatRenewsIdle(t *testing.T) {
 			return nil
 		}, timeout.Config{Idle: idle})
 		sameOutcome(t, err, &timeout.Error{
-			Kind: timeout.Idle, Limit: idle, Elapsed: 2*idle - 1, SinceBeat: idle, LongestGap: idle, Beats: 1,
+			Kind: timeout.KindIdle, Limit: idle, Elapsed: 2*idle - 1, SinceBeat: idle, LongestGap: idle, Beats: 1,
 		})
 	})
 }
@@ -164,7 +164,7 @@ func TestBeatsNeverExtendTotal(t *testing.T) {
 				}
 			}
 		}, timeout.Config{Total: 90 * time.Second, Idle: 2 * time.Second})
-		if e := stopped(t, err); e.Kind != timeout.Total || e.Beats != 70 || time.Since(start) != 90*time.Second {
+		if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Beats != 70 || time.Since(start) != 90*time.Second {
 			t.Errorf("%v after %v with %d beats, want total after 90s with 70", e.Kind, time.Since(start), e.Beats)
 		}
 	})
@@ -209,7 +209,7 @@ func TestRunNormalizes(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}, timeout.Config{Total: time.Second, Idle: time.Hour})
-		if e := stopped(t, err); e.Kind != timeout.Total || e.Elapsed != time.Second {
+		if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Elapsed != time.Second {
 			t.Errorf("%v after %v", e.Kind, e.Elapsed)
 		}
 		err = timeout.Run(t.Context(), func(ctx context.Context) error {

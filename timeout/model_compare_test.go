@@ -35,11 +35,11 @@ var sentinels = []struct {
 	err  error
 	kind func(timeout.Kind) bool
 }{
-	{timeout.ErrIdle, func(k timeout.Kind) bool { return k == timeout.Idle }},
-	{timeout.ErrTotal, func(k timeout.Kind) bool { return k == timeout.Total }},
-	{timeout.ErrAborted, func(k timeout.Kind) bool { return k == timeout.Aborted }},
-	{context.DeadlineExceeded, func(k timeout.Kind) bool { return k != timeout.Aborted }},
-	{context.Canceled, func(k timeout.Kind) bool { return k == timeout.Aborted }},
+	{timeout.ErrIdle, func(k timeout.Kind) bool { return k == timeout.KindIdle }},
+	{timeout.ErrTotal, func(k timeout.Kind) bool { return k == timeout.KindTotal }},
+	{timeout.ErrAborted, func(k timeout.Kind) bool { return k == timeout.KindAborted }},
+	{context.DeadlineExceeded, func(k timeout.Kind) bool { return k != timeout.KindAborted }},
+	{context.Canceled, func(k timeout.Kind) bool { return k == timeout.KindAborted }},
 }
 
 // compare returns the first difference between what the model says of an execution and
@@ -79,7 +79,7 @@ func (d *driver) compare(e *simulated, final bool) string {
 		if want.abandoned {
 			calls.abandoned, calls.returned = 1, 1
 		}
-		if want.stopped && want.called && (want.kind == timeout.Total || want.kind == timeout.Idle) {
+		if want.stopped && want.called && (want.kind == timeout.KindTotal || want.kind == timeout.KindIdle) {
 			calls.exceeded = 1
 		}
 		if e.observe {
@@ -133,8 +133,8 @@ func (d *driver) compare(e *simulated, final bool) string {
 	differ("Abandoned", err.Abandoned, want.abandoned)
 	differ("Tool", err.Tool, fmt.Sprint("tool", sc.id))
 	differ("Error()", err.Error(), message(err, e.cut))
-	differ("Timeout()", err.Timeout(), want.kind != timeout.Aborted)
-	differ("ExitCode", timeout.ExitCode(err), map[bool]int{true: 124, false: 130}[want.kind != timeout.Aborted])
+	differ("Timeout()", err.Timeout(), want.kind != timeout.KindAborted)
+	differ("ExitCode", timeout.ExitCode(err), map[bool]int{true: 124, false: 130}[want.kind != timeout.KindAborted])
 	for _, s := range sentinels {
 		differ(fmt.Sprintf("errors.Is(%v)", s.err), errors.Is(err, s.err), s.kind(want.kind))
 	}
@@ -146,7 +146,7 @@ func (d *driver) compare(e *simulated, final bool) string {
 	differ("Err", err.Err, returned)
 	differ("errors.Is(errModelOwn)", errors.Is(err, errModelOwn), returned != nil && errors.Is(returned, errModelOwn))
 	differ("errors.As(modelError)", errors.As(err, &own), returned != nil && errors.Is(returned, errModelOwn))
-	if want.kind == timeout.Aborted && want.called {
+	if want.kind == timeout.KindAborted && want.called {
 		var cause error = errModelCaller
 		if e.around != nil {
 			cause = d.seen[e.around.id].ctxCause
@@ -157,11 +157,11 @@ func (d *driver) compare(e *simulated, final bool) string {
 	if o.doneAt >= 0 {
 		cause, ok := o.cause.(*timeout.Error)
 		wantErr := context.DeadlineExceeded
-		if want.kind == timeout.Aborted && (!ok || !cause.Timeout()) {
+		if want.kind == timeout.KindAborted && (!ok || !cause.Timeout()) {
 			wantErr = context.Canceled
 		}
 		differ("Err of the context", o.ctxErr, wantErr)
-		if want.kind == timeout.Aborted {
+		if want.kind == timeout.KindAborted {
 			differ("context.Cause", o.cause, err.Cause)
 		} else if !ok {
 			differ("context.Cause", o.cause, err.Kind)
@@ -190,7 +190,7 @@ func near(got, must, may []time.Duration) bool {
 func fields(e *timeout.Error) timeout.Error {
 	c := *e
 	c.Stack = nil
-	if c.Kind == timeout.Total {
+	if c.Kind == timeout.KindTotal {
 		c.Cause = nil // whether the caller's deadline has come is not known yet
 	}
 	return c
@@ -200,14 +200,14 @@ func fields(e *timeout.Error) timeout.Error {
 // a caller's deadline.
 func message(e *timeout.Error, left bool) string {
 	limit := e.Limit
-	if left && e.Kind == timeout.Total && limit > 0 {
+	if left && e.Kind == timeout.KindTotal && limit > 0 {
 		limit = max((limit+time.Millisecond/2)/time.Millisecond*time.Millisecond, time.Millisecond)
 	}
 	sec := strings.TrimRight(strings.TrimRight(fmt.Sprintf("%d.%09d", limit/time.Second, limit%time.Second), "0"), ".")
 	switch e.Kind {
-	case timeout.Idle:
+	case timeout.KindIdle:
 		return "No progress for " + sec + "s (idle timeout). Tool should call heartbeat() during long work."
-	case timeout.Total:
+	case timeout.KindTotal:
 		return "Tool exceeded wall-clock limit of " + sec + "s."
 	}
 	return e.Error()

@@ -56,7 +56,7 @@ func (m *model) step(e *simulated) {
 func (m *model) end(e *simulated) {
 	e.phase = finished
 	e.outcome.finished = true
-	if e.outcome.kind == timeout.Aborted && e.stopAt == m.now && !e.over && !e.saw && m.perhaps() {
+	if e.outcome.kind == timeout.KindAborted && e.stopAt == m.now && !e.over && !e.saw && m.perhaps() {
 		e.stopped, e.outcome.stopped, e.outcome.kind = false, false, 0 // it was first
 	}
 	if !e.over {

@@ -46,7 +46,7 @@ func (m *model) beat(e *simulated, counts uint64) {
 		} else {
 			e.low += counts
 		}
-		if e.stopped && e.stopAt == m.now && e.outcome.kind != timeout.Idle {
+		if e.stopped && e.stopAt == m.now && e.outcome.kind != timeout.KindIdle {
 			// The beat is too late to matter, but it may be in the numbers.
 			e.outcome.high = e.high
 			e.outcome.sinceLow = 0
@@ -104,19 +104,19 @@ func (m *model) limits() {
 		case e.due <= m.now:
 			// The deadline of the context around is e's total, and not an abort,
 			// although it also is what ends that context.
-			if aborted && !(e.foreign && e.around != nil && e.around.outcome.kind == timeout.Total) && m.perhaps() {
-				m.stop(e, timeout.Aborted, 0)
+			if aborted && !(e.foreign && e.around != nil && e.around.outcome.kind == timeout.KindTotal) && m.perhaps() {
+				m.stop(e, timeout.KindAborted, 0)
 			} else {
-				m.stop(e, timeout.Total, e.limit)
+				m.stop(e, timeout.KindTotal, e.limit)
 			}
 		case e.idleDue() <= m.now && !e.observe:
 			if aborted && m.perhaps() {
-				m.stop(e, timeout.Aborted, 0)
+				m.stop(e, timeout.KindAborted, 0)
 			} else {
-				m.stop(e, timeout.Idle, e.idle)
+				m.stop(e, timeout.KindIdle, e.idle)
 			}
 		case aborted:
-			m.stop(e, timeout.Aborted, 0)
+			m.stop(e, timeout.KindAborted, 0)
 		}
 	}
 }
@@ -133,14 +133,14 @@ func (m *model) observe(e *simulated) {
 			m.expect(fmt.Sprintf("execution %d: %v is not said to be exceeded at %v", e.id, k, m.now))
 		}
 	}
-	note(timeout.Total, e.total)
-	note(timeout.Idle, e.idleDue())
+	note(timeout.KindTotal, e.total)
+	note(timeout.KindIdle, e.idleDue())
 }
 
 func (m *model) stop(e *simulated, k timeout.Kind, limit time.Duration) {
 	m.settle(e, m.dates...)
 	e.stopped, e.stopAt, e.done = true, m.now, true
-	if at, kind, ok := m.seen[e.id].stop(); k != timeout.Aborted && (!ok || at != m.now || kind != k) || ok && at == m.now && kind != k {
+	if at, kind, ok := m.seen[e.id].stop(); k != timeout.KindAborted && (!ok || at != m.now || kind != k) || ok && at == m.now && kind != k {
 		m.expect(fmt.Sprintf("execution %d: not stopped with %v at %v", e.id, k, m.now))
 	}
 	o := &e.outcome
@@ -183,7 +183,7 @@ func (m *model) finish(e *simulated) {
 	}
 	m.releaseAll(e)
 	if a := e.around; a != nil && a.phase == calling && a.sub == e {
-		a.saw = a.saw || e.outcome.kind == timeout.Aborted
+		a.saw = a.saw || e.outcome.kind == timeout.KindAborted
 		a.next++
 		m.schedule(a)
 	}

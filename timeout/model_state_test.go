@@ -186,9 +186,9 @@ func (m *model) begin(sc *script, around *simulated) *simulated {
 		e.outcome.stopped, e.outcome.at = true, m.now
 		switch {
 		case around == nil && m.s.caller.cancel != 0:
-			e.outcome.kind = timeout.Total
+			e.outcome.kind = timeout.KindTotal
 		case around == nil && m.s.caller.deadline > 0, around != nil && around.due > m.now:
-			e.outcome.kind = timeout.Aborted
+			e.outcome.kind = timeout.KindAborted
 		}
 		if around != nil && !atOnce {
 			around.saw = true
@@ -226,7 +226,7 @@ func (m *model) begin(sc *script, around *simulated) *simulated {
 	m.started = append(m.started, e)
 	m.schedule(e)
 	if done {
-		m.stop(e, timeout.Aborted, 0)
+		m.stop(e, timeout.KindAborted, 0)
 	}
 	return e
 }
@@ -302,7 +302,7 @@ func (m *model) nextInstant() time.Duration {
 		}
 		at(e.nearDue())
 		at(e.total)
-		if e.idleDue() <= next && !e.hasExceeded(timeout.Idle) {
+		if e.idleDue() <= next && !e.hasExceeded(timeout.KindIdle) {
 			m.settle(e, m.dates...)
 		}
 		at(e.idleDue())

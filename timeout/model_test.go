@@ -64,10 +64,10 @@ func check(t *testing.T, s *schedule) string {
 		}
 	}()
 	defer time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("no end:\n%v", s)) }).Stop()
-	before := timeout.Abandoned()
+	before := timeout.AbandonedCount()
 	var d *driver
 	synctest.Test(t, func(*testing.T) { d = drive(s) })
-	if n := timeout.Abandoned() - before; n != 0 {
+	if n := timeout.AbandonedCount() - before; n != 0 {
 		return fmt.Sprintf("Abandoned() is %d too high after the last function has returned", n)
 	}
 	dates := d.dates()
@@ -159,8 +159,8 @@ func mock(s *schedule) string {
 		clk.Add(at - now)
 		now = at
 		if due == now {
-			if want = timeout.Idle; now == total {
-				want = timeout.Total
+			if want = timeout.KindIdle; now == total {
+				want = timeout.KindTotal
 			}
 			select {
 			case <-ctx.Done():
@@ -204,7 +204,7 @@ func mock(s *schedule) string {
 		return fmt.Sprintf("error %v, want %v", err, want)
 	}
 	limit := limits.Idle
-	if want == timeout.Total {
+	if want == timeout.KindTotal {
 		limit = limits.Total
 	}
 	got := timeout.Error{Kind: e.Kind, Limit: e.Limit, Elapsed: e.Elapsed, SinceBeat: e.SinceBeat, Beats: e.Beats, Err: e.Err}

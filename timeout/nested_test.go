@@ -48,7 +48,7 @@ func TestOuterBeatsDoNotCountInside(t *testing.T) {
 				return nil
 			}, timeout.Config{Idle: time.Second})
 		}, timeout.Config{Idle: time.Minute})
-		if e := stopped(t, err); e.Kind != timeout.Idle || e.Limit != time.Second {
+		if e := stopped(t, err); e.Kind != timeout.KindIdle || e.Limit != time.Second {
 			t.Errorf("%v of %v", e.Kind, e.Limit)
 		}
 	})
@@ -75,10 +75,10 @@ func TestOuterTimeoutAbortsInner(t *testing.T) {
 			inner = timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{})
 			return inner
 		}, timeout.Config{Idle: time.Second})
-		if e := stopped(t, err); e.Kind != timeout.Idle || errors.Is(err, timeout.ErrAborted) || errors.Is(err, context.Canceled) {
+		if e := stopped(t, err); e.Kind != timeout.KindIdle || errors.Is(err, timeout.ErrAborted) || errors.Is(err, context.Canceled) {
 			t.Errorf("outer: %v", err)
 		}
-		if e := stopped(t, inner); e.Kind != timeout.Aborted || errors.Is(inner, timeout.ErrIdle) || !errors.Is(e.Cause, timeout.ErrIdle) || timeout.ExitCode(inner) != 130 {
+		if e := stopped(t, inner); e.Kind != timeout.KindAborted || errors.Is(inner, timeout.ErrIdle) || !errors.Is(e.Cause, timeout.ErrIdle) || timeout.ExitCode(inner) != 130 {
 			t.Errorf("inner: %v", inner)
 		}
 	})
@@ -127,7 +127,7 @@ func TestTotalOfTheExecutionAround(t *testing.T) {
 					return nil
 				}, tc.outer)
 				for _, err := range []error{inner, innermost} {
-					if e := stopped(t, err); e.Kind != timeout.Total || e.Limit != tc.limit || e.Elapsed != tc.elapsed || e.Limits.Total != tc.elapsed {
+					if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Limit != tc.limit || e.Elapsed != tc.elapsed || e.Limits.Total != tc.elapsed {
 						t.Errorf("%v: %v, limit %v, elapsed %v, limits %v; want %v after %v", err, e.Kind, e.Limit, e.Elapsed, e.Limits, tc.limit, tc.elapsed)
 					}
 				}
@@ -150,7 +150,7 @@ func TestAbandonedInnerDoesNotFeedTheOuter(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}, timeout.Config{Idle: 10 * time.Second})
-		if e := stopped(t, err); e.Kind != timeout.Idle || e.Elapsed > 12*time.Second {
+		if e := stopped(t, err); e.Kind != timeout.KindIdle || e.Elapsed > 12*time.Second {
 			t.Errorf("%v after %v", e.Kind, e.Elapsed)
 		}
 		time.Sleep(time.Hour)
@@ -177,7 +177,7 @@ func TestHold(t *testing.T) {
 			time.Sleep(time.Minute)
 			release()
 			<-ctx.Done()
-		}, timeout.Idle, time.Minute + idle},
+		}, timeout.KindIdle, time.Minute + idle},
 		{"holds nest", func(ctx context.Context) {
 			a, b := heartbeat.Hold(ctx), heartbeat.Hold(ctx)
 			time.Sleep(time.Minute)
@@ -185,7 +185,7 @@ func TestHold(t *testing.T) {
 			time.Sleep(time.Minute)
 			b()
 			<-ctx.Done()
-		}, timeout.Idle, 2*time.Minute + idle},
+		}, timeout.KindIdle, 2*time.Minute + idle},
 		{"a release counts once", func(ctx context.Context) {
 			a, b := heartbeat.Hold(ctx), heartbeat.Hold(ctx)
 			a()
@@ -194,11 +194,11 @@ func TestHold(t *testing.T) {
 			time.Sleep(time.Minute)
 			b()
 			<-ctx.Done()
-		}, timeout.Idle, time.Minute + idle},
+		}, timeout.KindIdle, time.Minute + idle},
 		{"the total runs on", func(ctx context.Context) {
 			heartbeat.Hold(ctx)
 			<-ctx.Done()
-		}, timeout.Total, time.Hour},
+		}, timeout.KindTotal, time.Hour},
 		{"just in time", func(ctx context.Context) {
 			time.Sleep(idle - 1)
 			heartbeat.Hold(ctx)
@@ -208,7 +208,7 @@ func TestHold(t *testing.T) {
 			time.Sleep(idle)
 			heartbeat.Hold(ctx)
 			<-ctx.Done()
-		}, timeout.Idle, idle},
+		}, timeout.KindIdle, idle},
 		{"a nested execution gives its holds back", func(ctx context.Context) {
 			_ = timeout.Run(ctx, func(ctx context.Context) error {
 				heartbeat.Hold(ctx)
@@ -217,7 +217,7 @@ func TestHold(t *testing.T) {
 				return nil
 			}, timeout.Config{})
 			<-ctx.Done()
-		}, timeout.Idle, time.Minute + idle},
+		}, timeout.KindIdle, time.Minute + idle},
 		{"and not those of others", func(ctx context.Context) {
 			release := heartbeat.Hold(ctx)
 			var inner context.Context
@@ -231,7 +231,7 @@ func TestHold(t *testing.T) {
 			time.Sleep(time.Minute)
 			release()
 			<-ctx.Done()
-		}, timeout.Idle, time.Minute + idle},
+		}, timeout.KindIdle, time.Minute + idle},
 		{"within a nested execution it holds all", func(ctx context.Context) {
 			_ = timeout.Run(ctx, func(ctx context.Context) error {
 				release := heartbeat.Hold(ctx)

@@ -46,15 +46,15 @@ type observation struct {
 func (e *execution) observeDue(now time.Duration) Kind {
 	o := e.observing
 	if o.cap > 0 && now >= o.cap {
-		return Total
+		return KindTotal
 	}
 	if !o.total && e.limits.Total > 0 && now >= e.limits.Total {
 		o.total = true
-		o.note(e.errorAt(Total, now))
+		o.note(e.errorAt(KindTotal, now))
 	}
 	if !o.idle && e.idleDue(now) {
 		o.idle = true
-		o.note(e.errorAt(Idle, now))
+		o.note(e.errorAt(KindIdle, now))
 	}
 	return 0
 }

@@ -184,18 +184,18 @@ func TestObserveOnlyStillEnds(t *testing.T) {
 		want     timeout.Error
 		exceeded []string
 	}{
-		{"a deadline after the total", 20 * time.Second, 0, timeout.Error{Kind: timeout.Total, Limit: 20 * time.Second, Elapsed: 20 * time.Second},
+		{"a deadline after the total", 20 * time.Second, 0, timeout.Error{Kind: timeout.KindTotal, Limit: 20 * time.Second, Elapsed: 20 * time.Second},
 			[]string{"idle of 2s after 2s", "total of 5s after 5s"}},
-		{"a deadline before the total", 4 * time.Second, 0, timeout.Error{Kind: timeout.Total, Limit: 4 * time.Second, Elapsed: 4 * time.Second},
+		{"a deadline before the total", 4 * time.Second, 0, timeout.Error{Kind: timeout.KindTotal, Limit: 4 * time.Second, Elapsed: 4 * time.Second},
 			[]string{"idle of 2s after 2s"}},
-		{"a deadline with the total", 5 * time.Second, 0, timeout.Error{Kind: timeout.Total, Limit: 5 * time.Second, Elapsed: 5 * time.Second},
+		{"a deadline with the total", 5 * time.Second, 0, timeout.Error{Kind: timeout.KindTotal, Limit: 5 * time.Second, Elapsed: 5 * time.Second},
 			[]string{"idle of 2s after 2s"}},
-		{"a deadline before everything", time.Second, 0, timeout.Error{Kind: timeout.Total, Limit: time.Second, Elapsed: time.Second}, nil},
-		{"a cancel", 0, 30 * time.Second, timeout.Error{Kind: timeout.Aborted, Elapsed: 30 * time.Second},
+		{"a deadline before everything", time.Second, 0, timeout.Error{Kind: timeout.KindTotal, Limit: time.Second, Elapsed: time.Second}, nil},
+		{"a cancel", 0, 30 * time.Second, timeout.Error{Kind: timeout.KindAborted, Elapsed: 30 * time.Second},
 			[]string{"idle of 2s after 2s", "total of 5s after 5s"}},
-		{"a cancel before the deadline", time.Hour, 3 * time.Second, timeout.Error{Kind: timeout.Aborted, Elapsed: 3 * time.Second},
+		{"a cancel before the deadline", time.Hour, 3 * time.Second, timeout.Error{Kind: timeout.KindAborted, Elapsed: 3 * time.Second},
 			[]string{"idle of 2s after 2s"}},
-		{"by hand", -1, 3 * time.Second, timeout.Error{Kind: timeout.Aborted, Elapsed: 3 * time.Second},
+		{"by hand", -1, 3 * time.Second, timeout.Error{Kind: timeout.KindAborted, Elapsed: 3 * time.Second},
 			[]string{"idle of 2s after 2s"}},
 	} {
 		for _, deaf := range []bool{false, true} {
@@ -231,7 +231,7 @@ func TestObserveOnlyStillEnds(t *testing.T) {
 					if e.Kind != tc.want.Kind || e.Limit != tc.want.Limit || e.Elapsed != tc.want.Elapsed || e.Abandoned != deaf {
 						t.Errorf("%+v", e)
 					}
-					if want := map[timeout.Kind]error{timeout.Total: context.DeadlineExceeded, timeout.Aborted: errTool}[e.Kind]; e.Cause != want {
+					if want := map[timeout.Kind]error{timeout.KindTotal: context.DeadlineExceeded, timeout.KindAborted: errTool}[e.Kind]; e.Cause != want {
 						t.Errorf("cause %v, want %v", e.Cause, want)
 					}
 					wait := tc.want.Elapsed
@@ -262,7 +262,7 @@ func TestObserveOnlyNested(t *testing.T) {
 				t.Errorf("beats every %v, as if there were no limit", got)
 			}
 			err := timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{Total: 10 * time.Second})
-			if e := stopped(t, err); e.Kind != timeout.Total || e.Elapsed != 10*time.Second || e.Limit != 10*time.Second {
+			if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Elapsed != 10*time.Second || e.Limit != 10*time.Second {
 				t.Errorf("within: %+v", e)
 			}
 			return nil
@@ -275,7 +275,7 @@ func TestObserveOnlyNested(t *testing.T) {
 		err = timeout.Run(t.Context(), func(ctx context.Context) error {
 			return timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }, limits, timeout.WithObserveOnly(), o.options())
 		}, timeout.Config{Total: 2 * time.Second})
-		if e := stopped(t, err); e.Kind != timeout.Total || e.Limit != 2*time.Second || e.Elapsed != 2*time.Second {
+		if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Limit != 2*time.Second || e.Elapsed != 2*time.Second {
 			t.Errorf("around: %+v", e)
 		}
 		o.want(t, "idle of 1s after 1s")
@@ -314,7 +314,7 @@ func TestObserveOnlyClock(t *testing.T) {
 		mock.Add(time.Second - 1)
 		heart(ctx)
 		mock.Add(time.Second)
-		if e := stopped(t, <-exceeded); e.Kind != timeout.Idle || e.Elapsed != 2*time.Second-1 {
+		if e := stopped(t, <-exceeded); e.Kind != timeout.KindIdle || e.Elapsed != 2*time.Second-1 {
 			t.Errorf("%+v", e)
 		}
 		mock.Add(time.Minute)

@@ -177,7 +177,7 @@ func TestWithRecover(t *testing.T) {
 			blowsUp("boom")
 			return 1, nil
 		}, timeout.WithRecover(), timeout.Config{Total: time.Second})
-		if e := stopped(t, err); e.Kind != timeout.Total || !errors.As(err, &p) || p.Value != "boom" {
+		if e := stopped(t, err); e.Kind != timeout.KindTotal || !errors.As(err, &p) || p.Value != "boom" {
 			t.Errorf("%v", err)
 		}
 		// panic(nil) is a panic too.

@@ -57,7 +57,7 @@ func TestStackOfARunawayLoop(t *testing.T) {
 			t.Fatalf("abandoned %v, stack:\n%s", e.Abandoned, e.Stack)
 		}
 	}
-	for timeout.Abandoned() > 0 {
+	for timeout.AbandonedCount() > 0 {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -75,7 +75,7 @@ func TestCaptureDoesNotEatTheGrace(t *testing.T) {
 			returned = time.Now()
 			return nil
 		}, timeout.Config{Idle: 10 * time.Millisecond, Grace: 2 * time.Second})
-		if e := stopped(t, err); e.Kind != timeout.Idle || e.Abandoned {
+		if e := stopped(t, err); e.Kind != timeout.KindIdle || e.Abandoned {
 			t.Errorf("%v, abandoned %v, though it answered within %v", e.Kind, e.Abandoned, returned.Sub(seen))
 		}
 	}
@@ -100,13 +100,13 @@ func TestAbortDuringTheCapture(t *testing.T) {
 					return nil
 				}, timeout.Config{Idle: idle, Total: time.Minute})
 				e := stopped(t, err)
-				if errors.Is(cause, timeout.ErrIdle) != (e.Kind == timeout.Idle) {
+				if errors.Is(cause, timeout.ErrIdle) != (e.Kind == timeout.KindIdle) {
 					t.Errorf("%v, though the function saw %v", err, cause)
 				}
-				if e.Kind == timeout.Aborted && e.Elapsed < idle {
+				if e.Kind == timeout.KindAborted && e.Elapsed < idle {
 					t.Errorf("aborted after %v", e.Elapsed)
 				}
-				if (e.Kind == timeout.Idle) != errors.Is(err, context.DeadlineExceeded) || timeout.ExitCode(err) == 1 {
+				if (e.Kind == timeout.KindIdle) != errors.Is(err, context.DeadlineExceeded) || timeout.ExitCode(err) == 1 {
 					t.Errorf("%v, exit code %d", err, timeout.ExitCode(err))
 				}
 				cancel(nil)
@@ -166,7 +166,7 @@ func TestSinkThatBeats(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}, timeout.Config{Idle: 10 * time.Second, Total: 24 * time.Hour})
-		if e := stopped(t, err); e.Kind != timeout.Idle || e.Elapsed != 10*time.Second {
+		if e := stopped(t, err); e.Kind != timeout.KindIdle || e.Elapsed != 10*time.Second {
 			t.Errorf("%v after %v", e.Kind, e.Elapsed)
 		}
 	})
@@ -219,7 +219,7 @@ func TestAbandonedIsReportedFirst(t *testing.T) {
 			return nil
 		}, timeout.Config{Total: time.Millisecond, Grace: time.Millisecond}, timeout.WithHooks(r.hooks()))
 		e := stopped(t, err)
-		for timeout.Abandoned() > 0 {
+		for timeout.AbandonedCount() > 0 {
 			time.Sleep(100 * time.Microsecond)
 		}
 		r.mu.Lock()
@@ -325,7 +325,7 @@ type uncomparable struct{ _ []int }
 func (uncomparable) Error() string { return "uncomparable" }
 
 func TestUncomparableErrors(t *testing.T) {
-	e := &timeout.Error{Kind: timeout.Aborted, Err: uncomparable{}, Cause: uncomparable{}}
+	e := &timeout.Error{Kind: timeout.KindAborted, Err: uncomparable{}, Cause: uncomparable{}}
 	for _, inner := range e.Unwrap() {
 		_ = errors.Is(e, inner)
 	}

@@ -7,10 +7,10 @@ import (
 
 var abandonedNow atomic.Int64
 
-// Abandoned is how many functions have been abandoned in this process and have not
+// AbandonedCount is how many functions have been abandoned in this process and have not
 // returned since. Each of them holds a goroutine and whatever it works on. A server
 // whose number keeps growing is best restarted. [Running] lists them, whoever watches.
-func Abandoned() int { return int(abandonedNow.Load()) }
+func AbandonedCount() int { return int(abandonedNow.Load()) }
 
 // abandon reports that the function did not return within the grace.
 func (e *execution) abandon(out *Error) {
@@ -76,7 +76,7 @@ func (e *execution) logStop(out *Error) {
 	switch {
 	case out.Abandoned:
 		level, msg = slog.LevelError, "tool was abandoned: it did not return when its context was cancelled"
-	case out.Kind == Aborted:
+	case out.Kind == KindAborted:
 		level, msg = slog.LevelInfo, "tool was aborted"
 	}
 	attrs := []slog.Attr{slog.Any("error", out)}

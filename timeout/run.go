@@ -21,10 +21,10 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // does. Its context carries the heartbeat (package heartbeat), shows the total as its
 // Deadline, and is cancelled
 //
-//   - when no heartbeat has come for the idle limit: Run returns an [*Error] of Kind
-//     [Idle], which is also the context's Cause;
-//   - when the total has elapsed, or the deadline of ctx has come: Kind [Total];
-//   - when ctx is cancelled: Kind [Aborted], and the Cause is the caller's;
+//   - when no heartbeat has come for the idle limit: Run returns an [*Error] of
+//     [KindIdle], which is also the context's Cause;
+//   - when the total has elapsed, or the deadline of ctx has come: [KindTotal];
+//   - when ctx is cancelled: [KindAborted], and the Cause is the caller's;
 //   - when fn has returned.
 //
 // After a limit, idle or total, the context's Err is context.DeadlineExceeded, and so is,
@@ -41,7 +41,7 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 //
 // A function that has not returned when the grace is over is abandoned: Run returns
 // without it, and says so in the Error, to the logger, to the hooks and in
-// [Abandoned]. Its goroutine lives on until it returns. What it returns is dropped; a
+// [AbandonedCount]. Its goroutine lives on until it returns. What it returns is dropped; a
 // panic in it is reported and ends nothing.
 //
 // Where a call takes no context, cancelling does not end it. What does, often, is to
@@ -55,7 +55,7 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // the same, so that whoever recovers it may compare it, as net/http does with
 // http.ErrAbortHandler. Anything else comes in an error that prints its value and its
 // stack, and in which errors.As finds the [*PanicError]. A crash prints the stack in both
-// cases; see also [WithRecover]. If fn calls runtime.Goexit, Run returns a [*GoexitError].
+// cases; see also [WithRecover]. If fn calls runtime.Goexit, Run returns an error that is [ErrGoexit].
 //
 // Time is the monotonic clock's: where that stands still while a machine sleeps, as it
 // does on most systems, an execution does not age meanwhile. Where it goes on although

@@ -71,8 +71,8 @@ type Snapshot struct {
 	// nil as long as there is none.
 	Err   error
 	Stack []byte // as in Error
-	// Returned says that Err is what the function returned. An *Error, a *PanicError or a
-	// *GoexitError in it is then that of another execution, such as one that the function ran;
+	// Returned says that Err is what the function returned. An *Error, a *PanicError or an
+	// ErrGoexit in it is then that of another execution, such as one that the function ran;
 	// otherwise the outcome is this execution's own.
 	Returned bool
 }

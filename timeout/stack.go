@@ -23,7 +23,7 @@ var sampler, onRequest = stacks.Sampler{Frame: frame}, stacks.Sampler{Frame: fra
 // showsStack reports whether the error of a limit of that kind has a stack from the start. What
 // the processes of a command were doing is of use whichever limit it was.
 func (e *execution) showsStack(kind Kind) bool {
-	return kind == Idle || kind == Total && e.command != nil
+	return kind == KindIdle || kind == KindTotal && e.command != nil
 }
 
 // stack returns the stack of the function's goroutine, with those of the goroutines it

@@ -35,7 +35,7 @@ func TestStackOfAnOlderCapture(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				stacks[name] = string(e.Stack)
-				if e.Kind != timeout.Idle {
+				if e.Kind != timeout.KindIdle {
 					t.Errorf("%s: %v", name, err)
 				}
 			})

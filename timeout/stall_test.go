@@ -65,7 +65,7 @@ func TestStall(t *testing.T) {
 							}
 							return
 						}
-						want := &timeout.Error{Kind: timeout.Idle, Limit: limits.idle, Elapsed: late, SinceBeat: late, LongestGap: late}
+						want := &timeout.Error{Kind: timeout.KindIdle, Limit: limits.idle, Elapsed: late, SinceBeat: late, LongestGap: late}
 						if by.ends {
 							want.Err = errTool
 						}
@@ -93,7 +93,7 @@ func TestStallDoesNotMoveTheTotal(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}, timeout.Config{Idle: time.Second, Total: 5 * time.Second})
-		if e := stopped(t, err); e.Kind != timeout.Total || e.Elapsed != 11*time.Second || e.Stalls != 1 {
+		if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Elapsed != 11*time.Second || e.Stalls != 1 {
 			t.Errorf("%v after %v, %d stalls", e.Kind, e.Elapsed, e.Stalls)
 		}
 		err = timeout.Run(t.Context(), func(ctx context.Context) error {
@@ -101,7 +101,7 @@ func TestStallDoesNotMoveTheTotal(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}, timeout.Config{Total: 5 * time.Second})
-		if e := stopped(t, err); e.Kind != timeout.Total || e.Stalls != 0 {
+		if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Stalls != 0 {
 			t.Errorf("without an idle limit: %v, %d stalls", e.Kind, e.Stalls)
 		}
 	})
@@ -183,7 +183,7 @@ func TestNoStallOnAnInjectedClock(t *testing.T) {
 		heartbeat.Beat(ctx)
 		return nil
 	}, timeout.Config{Idle: time.Second}, timeout.WithClock(mock))
-	if e := stopped(t, err); e.Kind != timeout.Idle || e.Stalls != 0 || e.Beats != 0 {
+	if e := stopped(t, err); e.Kind != timeout.KindIdle || e.Stalls != 0 || e.Beats != 0 {
 		t.Errorf("%v, %d stalls, %d beats", e.Kind, e.Stalls, e.Beats)
 	}
 }

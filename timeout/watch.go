@@ -79,8 +79,8 @@ func Running() []*Execution {
 	return all
 }
 
-// Lookup returns the execution that [Running] lists with this id, or nil.
-func Lookup(id uint64) *Execution {
+// ByID returns the execution that [Running] lists with this id, or nil.
+func ByID(id uint64) *Execution {
 	s := &listed[id%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()

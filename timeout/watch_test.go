@@ -264,13 +264,13 @@ func TestSlowContextHook(t *testing.T) {
 		stuck  bool
 	}{
 		{"in time", 7*time.Second - 1, timeout.Config{Total: 10 * time.Second}, 0, false},
-		{"at the total", 7 * time.Second, timeout.Config{Total: 10 * time.Second}, timeout.Total, false},
+		{"at the total", 7 * time.Second, timeout.Config{Total: 10 * time.Second}, timeout.KindTotal, false},
 		{"before the idle limit", 7*time.Second - 1, timeout.Config{Idle: 10 * time.Second}, 0, false},
-		{"at the idle limit", 7 * time.Second, timeout.Config{Idle: 10 * time.Second}, timeout.Idle, false},
-		{"longer than the limit", 0, timeout.Config{Total: 2 * time.Second}, timeout.Total, false},
-		{"stuck until the total", time.Hour, timeout.Config{Total: 10 * time.Second}, timeout.Total, true},
-		{"stuck until the idle limit", time.Hour, timeout.Config{Idle: 10 * time.Second}, timeout.Idle, true},
-		{"stuck, and the limit is over", time.Hour, timeout.Config{Total: 2 * time.Second}, timeout.Total, true},
+		{"at the idle limit", 7 * time.Second, timeout.Config{Idle: 10 * time.Second}, timeout.KindIdle, false},
+		{"longer than the limit", 0, timeout.Config{Total: 2 * time.Second}, timeout.KindTotal, false},
+		{"stuck until the total", time.Hour, timeout.Config{Total: 10 * time.Second}, timeout.KindTotal, true},
+		{"stuck until the idle limit", time.Hour, timeout.Config{Idle: 10 * time.Second}, timeout.KindIdle, true},
+		{"stuck, and the limit is over", time.Hour, timeout.Config{Total: 2 * time.Second}, timeout.KindTotal, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -315,16 +315,16 @@ func TestRunning(t *testing.T) {
 			if diff := cmp.Diff([]string{"outer", "inner"}, tools()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if inner.Around() != outer || outer.Around() != nil || inner.Snapshot().Around != outer.ID() || outer.Snapshot().Around != 0 {
+			if inner.Parent() != outer || outer.Parent() != nil || inner.Snapshot().Around != outer.ID() || outer.Snapshot().Around != 0 {
 				t.Error("which is around which?")
 			}
-			if timeout.Lookup(inner.ID()) != inner || timeout.Lookup(outer.ID()) != outer || inner.ID() <= outer.ID() {
+			if timeout.ByID(inner.ID()) != inner || timeout.ByID(outer.ID()) != outer || inner.ID() <= outer.ID() {
 				t.Errorf("ids %d and %d", outer.ID(), inner.ID())
 			}
 			return nil
 		}, timeout.WithName("inner"))
 	}, timeout.WithName("outer"))
-	if err != nil || len(timeout.Running()) != 0 || timeout.Lookup(1<<40) != nil {
+	if err != nil || len(timeout.Running()) != 0 || timeout.ByID(1<<40) != nil {
 		t.Errorf("%v, left: %v", err, tools())
 	}
 }
@@ -346,17 +346,17 @@ func TestAbandonedIsListed(t *testing.T) {
 			if e := stopped(t, err); !e.Abandoned {
 				t.Error(err)
 			}
-			if all := timeout.Running(); !slices.Equal(all, []*timeout.Execution{x}) || timeout.Abandoned() != 1 {
-				t.Errorf("listed: %v, abandoned: %d", all, timeout.Abandoned())
+			if all := timeout.Running(); !slices.Equal(all, []*timeout.Execution{x}) || timeout.AbandonedCount() != 1 {
+				t.Errorf("listed: %v, abandoned: %d", all, timeout.AbandonedCount())
 			}
 			s := x.Snapshot()
-			if s.State != timeout.StateAbandoned || s.Elapsed != 2*time.Second || stopped(t, s.Err).Kind != timeout.Total {
+			if s.State != timeout.StateAbandoned || s.Elapsed != 2*time.Second || stopped(t, s.Err).Kind != timeout.KindTotal {
 				t.Errorf("%+v", s)
 			}
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			if all := timeout.Running(); len(all) != 0 || timeout.Abandoned() != 0 {
-				t.Errorf("listed: %v, abandoned: %d", all, timeout.Abandoned())
+			if all := timeout.Running(); len(all) != 0 || timeout.AbandonedCount() != 0 {
+				t.Errorf("listed: %v, abandoned: %d", all, timeout.AbandonedCount())
 			}
 			if s := x.Snapshot(); s.State != timeout.StateEnded || s.Elapsed != time.Hour || x.Abort(nil) {
 				t.Errorf("%+v", s)

@@ -145,12 +145,12 @@ func (s *supervisor) wait() {
 				s.abandon()
 				return
 			}
-			if stop.Kind == timeout.Idle && s.wasStopped(begun, stop) {
+			if stop.Kind == timeout.KindIdle && s.wasStopped(begun, stop) {
 				limits.Total = s.untilEnd()
 				continue
 			}
 			s.limited = true
-			if stop.Kind == timeout.Idle && s.verbose {
+			if stop.Kind == timeout.KindIdle && s.verbose {
 				s.say("no %v from command %s for %v", s.alive, quote(s.command[0]), stop.Limit)
 			}
 			s.send(s.next())
@@ -211,7 +211,7 @@ func (s *supervisor) following(stop *timeout.Error) timeout.Config {
 	if s.killGroup {
 		return timeout.Config{Total: killTime, Grace: math.MaxInt64}
 	}
-	if stop != nil && stop.Kind == timeout.Total && !time.Now().Before(s.end) {
+	if stop != nil && stop.Kind == timeout.KindTotal && !time.Now().Before(s.end) {
 		s.end = time.Time{} // that was it
 	}
 	next := timeout.Config{Total: s.untilEnd(), Grace: math.MaxInt64}

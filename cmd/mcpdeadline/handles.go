@@ -153,7 +153,7 @@ func (s *session) wait(ctx context.Context, m *message, token json.RawMessage, w
 			return nil
 		}
 	}
-	server := &toolcall.Server{Options: []timeout.Option{timeout.Config{}}, Interval: s.keep}
+	server := &toolcall.Settings{Options: []timeout.Option{timeout.Config{}}, Interval: s.keep}
 	return toolcall.Do(s.drain.Context(ctx), server, call, func(ctx context.Context) (map[string]any, error) {
 		return s.tasks.Wait(ctx, s.cont, w)
 	})

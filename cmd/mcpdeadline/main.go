@@ -97,7 +97,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		defer servePage(page, stderr, logger)()
 	}
 	p := &proxy{
-		options: o, calls: &toolcall.Server{Policy: policy}, drain: new(toolcall.Drain),
+		options: o, calls: &toolcall.Settings{Policy: policy}, drain: new(toolcall.Drain),
 		logger: logger, log: log, max: maxMessage,
 	}
 	if o.handles() {

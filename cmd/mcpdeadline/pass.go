@@ -17,7 +17,7 @@ import (
 // A proxy is what all sessions have in common.
 type proxy struct {
 	*options
-	calls  *toolcall.Server
+	calls  *toolcall.Settings
 	drain  *toolcall.Drain
 	logger *slog.Logger
 	log    *callLog

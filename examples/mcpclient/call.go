@@ -39,7 +39,7 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 
 	// All it takes: the call has the limits that were asked for, and the rest those that
 	// are customary.
-	perMethod := request.Reference()
+	perMethod := request.DefaultLimits()
 	perMethod["tools/call"] = o.limits
 	mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, perMethod)
 

@@ -18,7 +18,7 @@ type ClientLimits = request.Limits
 // Limit sets a limit for every request that goes through t. mcp-go's clients have no
 // middleware, but they are made with a transport, which this wraps:
 //
-//	c := client.NewClient(mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, request.Reference()))
+//	c := client.NewClient(mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, request.DefaultLimits()))
 //
 // Use what it returns in place of t, for one client, before Start.
 //
@@ -89,7 +89,7 @@ const maxWaiting = 1000
 // them.
 type limiter struct {
 	passing
-	requests *request.Client
+	requests *request.Limiter
 	declared *declarations // nil without UseDeclared
 	handlers request.Queue
 

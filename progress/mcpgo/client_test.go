@@ -50,24 +50,24 @@ func TestLimit(t *testing.T) {
 		details  string
 	}{
 		{name: "no reset", limits: mcpgo.ClientLimits{Timeout: 1000 * ms}, progress: []time.Duration{800 * ms}, answer: 1600 * ms,
-			fails: 1000 * ms, kind: timeout.Idle, message: `calling "tools/call": Request timed out: no answer for 1s`, details: `Request timed out {"timeout":1000,"totalElapsed":1000}`},
+			fails: 1000 * ms, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no answer for 1s`, details: `Request timed out {"timeout":1000,"totalElapsed":1000}`},
 		{name: "reset", limits: mcpgo.ClientLimits{Timeout: 1000 * ms, ResetOnProgress: true}, progress: []time.Duration{800 * ms}, answer: 1600 * ms},
 		{name: "three resets", limits: mcpgo.ClientLimits{Timeout: 1000 * ms, ResetOnProgress: true},
 			progress: []time.Duration{800 * ms, 1600 * ms, 2400 * ms}, answer: 3200 * ms},
 		{name: "silence", limits: mcpgo.ClientLimits{Timeout: 1000 * ms, ResetOnProgress: true}, progress: []time.Duration{800 * ms}, answer: never,
-			fails: 1800 * ms, kind: timeout.Idle, message: `calling "tools/call": Request timed out: no progress for 1s, 1.8s after the start`, details: `Request timed out {"timeout":1000,"totalElapsed":1800}`},
+			fails: 1800 * ms, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no progress for 1s, 1.8s after the start`, details: `Request timed out {"timeout":1000,"totalElapsed":1800}`},
 		{name: "cap with progress", limits: mcpgo.ClientLimits{Timeout: 100 * ms, MaxTotal: 150 * ms, ResetOnProgress: true},
 			progress: []time.Duration{80 * ms, 160 * ms}, answer: never,
-			fails: 150 * ms, kind: timeout.Total, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`, details: `Maximum total timeout exceeded {"maxTotalTimeout":150,"totalElapsed":150}`},
+			fails: 150 * ms, kind: timeout.KindTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`, details: `Maximum total timeout exceeded {"maxTotalTimeout":150,"totalElapsed":150}`},
 		{name: "cap without progress", limits: mcpgo.ClientLimits{Timeout: time.Minute, MaxTotal: 150 * ms, ResetOnProgress: true}, answer: never,
-			fails: 150 * ms, kind: timeout.Total, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
+			fails: 150 * ms, kind: timeout.KindTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
 		{name: "cap without reset", limits: mcpgo.ClientLimits{MaxTotal: 150 * ms}, answer: never,
-			fails: 150 * ms, kind: timeout.Total, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
+			fails: 150 * ms, kind: timeout.KindTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
 		{name: "no limits", answer: 1000 * time.Hour},
 		{name: "just in time", limits: mcpgo.ClientLimits{Timeout: 1000 * ms}, answer: 1000*ms - 1},
 		{name: "progress just in time", limits: mcpgo.ClientLimits{Timeout: 1000 * ms, ResetOnProgress: true}, progress: []time.Duration{1000*ms - 1}, answer: 2000*ms - 2},
 		{name: "progress just too late", limits: mcpgo.ClientLimits{Timeout: 1000 * ms, ResetOnProgress: true}, progress: []time.Duration{1000*ms + 1}, answer: never,
-			fails: 1000 * ms, kind: timeout.Idle, message: `calling "tools/call": Request timed out: no progress for 1s, 1s after the start`},
+			fails: 1000 * ms, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no progress for 1s, 1s after the start`},
 	} {
 		for _, modern := range []bool{false, true} {
 			t.Run(fmt.Sprint(tc.name, " modern=", modern), func(t *testing.T) {
@@ -280,7 +280,7 @@ func TestWithLimits(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*ms)
 	defer cancel()
 	_, err = c.CallTool(ctx, call{tool: "wait"}.request())
-	if e := requestTimeout(t, err, "tools/call"); e.Kind != timeout.Total || e.Limit > 60*ms {
+	if e := requestTimeout(t, err, "tools/call"); e.Kind != timeout.KindTotal || e.Limit > 60*ms {
 		t.Errorf("%v", err)
 	}
 	if _, err = c.CallTool(soon(t), call{tool: "noop"}.request()); err != nil {

@@ -108,7 +108,7 @@ func (s *settings) wait(ctx context.Context, request mcp.CallToolRequest) (*mcp.
 // unlimited are the settings of the wait tool.
 func (s *settings) unlimited() *settings {
 	own := *s
-	own.calls = toolcall.Server{
+	own.calls = toolcall.Settings{
 		Policy: s.calls.Policy, Interval: s.calls.Interval,
 		Options: append(s.calls.Options[:len(s.calls.Options):len(s.calls.Options)], timeout.Config{}),
 	}

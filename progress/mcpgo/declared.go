@@ -77,7 +77,7 @@ func (f limitFunc) applyLimit(l *limiter) { f(l) }
 // UseDeclared has [Limit] take the limits that the server has declared for a tool, see
 // [WithDeclaredLimits], for calls that have no others: those of [WithLimits] go before them, and
 // those under "tools/call", or a pattern that matches it, in perMethod; the defaults come after
-// them. So a perMethod that is [request.Reference] leaves them no say, unless its "tools/call" is
+// them. So a perMethod that is [request.DefaultLimits] leaves them no say, unless its "tools/call" is
 // deleted or made the defaults.
 //
 // What is declared is known from the handshake, for the server as a whole, and from each

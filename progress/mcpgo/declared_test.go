@@ -115,13 +115,13 @@ func TestUseDeclared(t *testing.T) {
 	}{
 		{name: "a tool that beats, beyond the default", tool: "beats"},
 		{name: "an answer in the grace", tool: "late"},
-		{name: "not listed, so the server's", unlisted: true, tool: "deaf", after: 20*time.Second + grace + margin, kind: timeout.Idle},
-		{name: "idle", tool: "deaf", after: 3*time.Minute + grace + margin, kind: timeout.Idle},
-		{name: "the ceiling", ceiling: mcpgo.ClientLimits{Timeout: time.Minute}, tool: "deaf", after: time.Minute, kind: timeout.Idle},
-		{name: "the ceiling's cap", ceiling: mcpgo.ClientLimits{MaxTotal: 2 * time.Minute}, tool: "deaf", after: 2 * time.Minute, kind: timeout.Total},
-		{name: "the user's own", perMethod: map[string]mcpgo.ClientLimits{"tools/*": {Timeout: 7 * time.Second}}, tool: "deaf", after: 7 * time.Second, kind: timeout.Idle},
+		{name: "not listed, so the server's", unlisted: true, tool: "deaf", after: 20*time.Second + grace + margin, kind: timeout.KindIdle},
+		{name: "idle", tool: "deaf", after: 3*time.Minute + grace + margin, kind: timeout.KindIdle},
+		{name: "the ceiling", ceiling: mcpgo.ClientLimits{Timeout: time.Minute}, tool: "deaf", after: time.Minute, kind: timeout.KindIdle},
+		{name: "the ceiling's cap", ceiling: mcpgo.ClientLimits{MaxTotal: 2 * time.Minute}, tool: "deaf", after: 2 * time.Minute, kind: timeout.KindTotal},
+		{name: "the user's own", perMethod: map[string]mcpgo.ClientLimits{"tools/*": {Timeout: 7 * time.Second}}, tool: "deaf", after: 7 * time.Second, kind: timeout.KindIdle},
 		{name: "the request's own", perMethod: map[string]mcpgo.ClientLimits{"tools/*": {Timeout: 7 * time.Second}},
-			own: &mcpgo.ClientLimits{Timeout: 3 * time.Second}, tool: "deaf", after: 3 * time.Second, kind: timeout.Idle},
+			own: &mcpgo.ClientLimits{Timeout: 3 * time.Second}, tool: "deaf", after: 3 * time.Second, kind: timeout.KindIdle},
 	} {
 		for _, modern := range []bool{false, true} {
 			name := tt.name + ", 2025"

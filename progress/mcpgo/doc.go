@@ -20,7 +20,7 @@
 // A client gets a limit for each request, renewed by progress where that is wanted:
 //
 //	t := transport.NewStdio("files-server", nil)
-//	c := client.NewClient(mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, request.Reference()))
+//	c := client.NewClient(mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, request.DefaultLimits()))
 //
 // [Connect] starts a client with limits, and tries again; [Retry] sends requests again that
 // only read. With [WithDeclaredLimits] a server says how long its tools may take, and with

@@ -54,7 +54,7 @@ func ExampleWithLimits() {
 }
 
 func ExampleLimit_reference() {
-	limits := request.Reference()
+	limits := request.DefaultLimits()
 	limits["tools/call"] = mcpgo.ClientLimits{Timeout: time.Minute, ResetOnProgress: true}
 	fmt.Println(limits["tools/call"].Timeout, limits["resources/*"].Timeout, limits["initialize"].Timeout)
 	// Output: 1m0s 10s 5s

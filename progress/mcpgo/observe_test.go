@@ -60,7 +60,7 @@ func TestPolicyObserveOnly(t *testing.T) {
 				if diff := cmp.Diff(want, view(t, res)); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
-				if f := <-ended; f.ObserveOnly != tc.observe || (f.Observed != nil) != tc.observe || tc.observe && f.Observed.Kind != timeout.Idle {
+				if f := <-ended; f.ObserveOnly != tc.observe || (f.Observed != nil) != tc.observe || tc.observe && f.Observed.Kind != timeout.KindIdle {
 					t.Errorf("%+v", f)
 				}
 			})

@@ -19,7 +19,7 @@ type optionFunc func(*settings)
 func (f optionFunc) apply(s *settings) { f(s) }
 
 type settings struct {
-	calls toolcall.Server
+	calls toolcall.Settings
 	await []progress.AwaitOption
 	watch *watch // nil without Install
 

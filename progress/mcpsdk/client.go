@@ -16,7 +16,7 @@ type ClientLimits = request.Limits
 // Limit sets a limit for every request that c sends, by adding a sending and a receiving
 // middleware to it. Call it once for a client, before [Connect] or c.Connect.
 //
-//	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, request.Reference())
+//	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, request.DefaultLimits())
 //
 // The limits of a request are those of [WithLimits]; or else those under its method in
 // perMethod; or else those under the longest pattern there that matches, a prefix with a
@@ -66,7 +66,7 @@ func WithLimits(ctx context.Context, l ClientLimits) context.Context {
 }
 
 type limiter struct {
-	requests *request.Client
+	requests *request.Limiter
 	declared *declarations // nil without UseDeclared
 	handlers request.Queue // not bounded, as the SDK's own, whose place it takes: the answers come through the same pipe
 }

@@ -58,13 +58,13 @@ func TestClientWhichLimits(t *testing.T) {
 
 // SPEC 8.4.
 func TestReferenceLimits(t *testing.T) {
-	l := request.Reference()
+	l := request.DefaultLimits()
 	want := mcpsdk.ClientLimits{Timeout: 30 * time.Second, MaxTotal: 30 * time.Minute, ResetOnProgress: true}
 	if d := cmp.Diff(want, l["tools/call"]); d != "" {
 		t.Error(d)
 	}
 	delete(l, "tools/call") // the map is the caller's
-	if len(request.Reference()) != len(l)+1 {
+	if len(request.DefaultLimits()) != len(l)+1 {
 		t.Error("the map is shared")
 	}
 }
@@ -81,7 +81,7 @@ func TestClientCallerEnds(t *testing.T) {
 		time.AfterFunc(time.Second, func() { cancel(io.ErrNoProgress) })
 		_, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
 		var e *timeout.Error
-		if !errors.Is(err, context.Canceled) || !errors.Is(err, io.ErrNoProgress) || errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &e) || e.Kind != timeout.Aborted {
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, io.ErrNoProgress) || errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &e) || e.Kind != timeout.KindAborted {
 			t.Errorf("%v", err)
 		}
 		if want := `calling "tools/call": ` + io.ErrNoProgress.Error(); err.Error() != want {
@@ -92,7 +92,7 @@ func TestClientCallerEnds(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
 		_, err = cs.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
-		if e := timedOut(t, err, "tools/call"); e.Kind != timeout.Total || e.Limit != time.Second {
+		if e := timedOut(t, err, "tools/call"); e.Kind != timeout.KindTotal || e.Limit != time.Second {
 			t.Errorf("%v: %+v", err, e)
 		}
 		<-cancelled

@@ -24,24 +24,24 @@ func TestClientLimits(t *testing.T) {
 		message  string
 	}{
 		{name: "no reset", limits: mcpsdk.ClientLimits{Timeout: 1000 * ms}, progress: []time.Duration{800 * ms}, answer: 1600 * ms,
-			fails: 1000 * ms, kind: timeout.Idle, message: `calling "tools/call": Request timed out: no answer for 1s`},
+			fails: 1000 * ms, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no answer for 1s`},
 		{name: "reset", limits: mcpsdk.ClientLimits{Timeout: 1000 * ms, ResetOnProgress: true}, progress: []time.Duration{800 * ms}, answer: 1600 * ms},
 		{name: "three resets", limits: mcpsdk.ClientLimits{Timeout: 1000 * ms, ResetOnProgress: true},
 			progress: []time.Duration{800 * ms, 1600 * ms, 2400 * ms}, answer: 3200 * ms},
 		{name: "silence", limits: mcpsdk.ClientLimits{Timeout: 1000 * ms, ResetOnProgress: true}, progress: []time.Duration{800 * ms}, answer: time.Hour,
-			fails: 1800 * ms, kind: timeout.Idle, message: `calling "tools/call": Request timed out: no progress for 1s, 1.8s after the start`},
+			fails: 1800 * ms, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no progress for 1s, 1.8s after the start`},
 		{name: "cap with progress", limits: mcpsdk.ClientLimits{Timeout: 100 * ms, MaxTotal: 150 * ms, ResetOnProgress: true},
 			progress: []time.Duration{80 * ms, 160 * ms}, answer: time.Hour,
-			fails: 150 * ms, kind: timeout.Total, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
+			fails: 150 * ms, kind: timeout.KindTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
 		{name: "cap without progress", limits: mcpsdk.ClientLimits{Timeout: time.Minute, MaxTotal: 150 * ms, ResetOnProgress: true}, answer: time.Hour,
-			fails: 150 * ms, kind: timeout.Total, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
+			fails: 150 * ms, kind: timeout.KindTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
 		{name: "cap without reset", limits: mcpsdk.ClientLimits{MaxTotal: 150 * ms}, answer: time.Hour,
-			fails: 150 * ms, kind: timeout.Total, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
+			fails: 150 * ms, kind: timeout.KindTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
 		{name: "no limits", answer: 1000 * time.Hour},
 		{name: "just in time", limits: mcpsdk.ClientLimits{Timeout: 1000 * ms}, answer: 1000*ms - 1},
 		{name: "progress just in time", limits: mcpsdk.ClientLimits{Timeout: 1000 * ms, ResetOnProgress: true}, progress: []time.Duration{1000*ms - 1}, answer: 2000*ms - 2},
 		{name: "progress just too late", limits: mcpsdk.ClientLimits{Timeout: 1000 * ms, ResetOnProgress: true}, progress: []time.Duration{1000*ms + 1}, answer: time.Hour,
-			fails: 1000 * ms, kind: timeout.Idle, message: `calling "tools/call": Request timed out: no progress for 1s, 1s after the start`},
+			fails: 1000 * ms, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no progress for 1s, 1s after the start`},
 	} {
 		for _, version := range protocols {
 			t.Run(test.name+"/"+version, func(t *testing.T) {

@@ -215,7 +215,7 @@ func TestClientCancelsById(t *testing.T) {
 func TestClientInitializeIsNotCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTestClient(nil)
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{}, request.Reference())
+		mcpsdk.Limit(c, mcpsdk.ClientLimits{}, request.DefaultLimits())
 		w, transport := serveRaw(t, func(*rawServer, *jsonrpc.Request) {})
 		start := time.Now()
 		_, err := c.Connect(t.Context(), transport, nil)
@@ -252,7 +252,7 @@ func TestClientStuckInWriting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := timeout.Abandoned()
+	before := timeout.AbandonedCount()
 	abandoned := 0
 	for range 4 {
 		_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "work"})
@@ -265,9 +265,9 @@ func TestClientStuckInWriting(t *testing.T) {
 	}
 	_ = conn.Close()
 	_ = cs.Close()
-	for deadline := time.Now().Add(20 * time.Second); timeout.Abandoned() > before; time.Sleep(ms) {
+	for deadline := time.Now().Add(20 * time.Second); timeout.AbandonedCount() > before; time.Sleep(ms) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d calls are still stuck", timeout.Abandoned()-before)
+			t.Fatalf("%d calls are still stuck", timeout.AbandonedCount()-before)
 		}
 	}
 }

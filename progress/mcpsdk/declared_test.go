@@ -119,13 +119,13 @@ func TestUseDeclared(t *testing.T) {
 		}{
 			{"a tool that beats, beyond the default", mcpsdk.ClientLimits{}, nil, nil, true, "beats", 0, 0},
 			{"an answer in the grace", mcpsdk.ClientLimits{}, nil, nil, true, "late", 0, 0},
-			{"not listed, so the server's", mcpsdk.ClientLimits{}, nil, nil, false, "deaf", 20*time.Second + grace + margin, timeout.Idle},
-			{"idle", mcpsdk.ClientLimits{}, nil, nil, true, "deaf", 3*time.Minute + grace + margin, timeout.Idle},
-			{"the ceiling", mcpsdk.ClientLimits{Timeout: time.Minute}, nil, nil, true, "deaf", time.Minute, timeout.Idle},
-			{"the ceiling's cap", mcpsdk.ClientLimits{MaxTotal: 2 * time.Minute}, nil, nil, true, "deaf", 2 * time.Minute, timeout.Total},
-			{"the user's own", mcpsdk.ClientLimits{}, map[string]mcpsdk.ClientLimits{"tools/*": {Timeout: 7 * time.Second}}, nil, true, "deaf", 7 * time.Second, timeout.Idle},
+			{"not listed, so the server's", mcpsdk.ClientLimits{}, nil, nil, false, "deaf", 20*time.Second + grace + margin, timeout.KindIdle},
+			{"idle", mcpsdk.ClientLimits{}, nil, nil, true, "deaf", 3*time.Minute + grace + margin, timeout.KindIdle},
+			{"the ceiling", mcpsdk.ClientLimits{Timeout: time.Minute}, nil, nil, true, "deaf", time.Minute, timeout.KindIdle},
+			{"the ceiling's cap", mcpsdk.ClientLimits{MaxTotal: 2 * time.Minute}, nil, nil, true, "deaf", 2 * time.Minute, timeout.KindTotal},
+			{"the user's own", mcpsdk.ClientLimits{}, map[string]mcpsdk.ClientLimits{"tools/*": {Timeout: 7 * time.Second}}, nil, true, "deaf", 7 * time.Second, timeout.KindIdle},
 			{"the request's own", mcpsdk.ClientLimits{}, map[string]mcpsdk.ClientLimits{"tools/*": {Timeout: 7 * time.Second}},
-				&mcpsdk.ClientLimits{Timeout: 3 * time.Second}, true, "deaf", 3 * time.Second, timeout.Idle},
+				&mcpsdk.ClientLimits{Timeout: 3 * time.Second}, true, "deaf", 3 * time.Second, timeout.KindIdle},
 		} {
 			t.Run(version+"/"+tt.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

@@ -96,7 +96,7 @@ func ExampleWithLimits() {
 }
 
 func ExampleLimit_reference() {
-	limits := request.Reference()
+	limits := request.DefaultLimits()
 	limits["tools/call"] = mcpsdk.ClientLimits{Timeout: 2 * time.Minute, ResetOnProgress: true}
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
 	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, limits)
@@ -165,7 +165,7 @@ func ExampleUseDeclared() {
 	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Limits: &timeout.Config{Total: 10 * time.Minute}}}}
 	mcpsdk.Install(server, p, mcpsdk.WithDeclaredLimits())
 
-	limits := request.Reference()
+	limits := request.DefaultLimits()
 	delete(limits, "tools/call") // or it would go before what is declared
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
 	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 100 * time.Millisecond}, limits,

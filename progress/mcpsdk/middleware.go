@@ -88,7 +88,7 @@ func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 var errNoResult = errors.New("the tool has returned no result")
 
 // supervise runs one call of a tool.
-func (s *settings) supervise(ctx context.Context, calls *toolcall.Server, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
+func (s *settings) supervise(ctx context.Context, calls *toolcall.Settings, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
 	res, err := toolcall.Do(ctx, calls, newCall(ctx, req, answered), func(ctx context.Context) (mcp.Result, error) {
 		growStack()
 		res, err := next(ctx, method, req)

@@ -17,7 +17,7 @@ type optionFunc func(*settings)
 func (f optionFunc) apply(s *settings) { f(s) }
 
 type settings struct {
-	calls toolcall.Server
+	calls toolcall.Settings
 	await []progress.AwaitOption
 
 	declare bool // what the limits are

@@ -306,7 +306,7 @@ type taskSettings struct {
 	continuation *task.Continuation
 	offered      bool // tasks are, and not only continuations
 
-	waiting toolcall.Server // for the wait tool
+	waiting toolcall.Settings // for the wait tool
 	names   sessionNames
 	watched sync.Map // the sessions whose end is waited for, by name
 }

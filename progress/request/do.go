@@ -52,7 +52,7 @@ type Call struct {
 // called with ctx as it is, and nothing else is done.
 //
 // A panic of send is a panic of Do. Do is safe for concurrent use.
-func Do[R any](ctx context.Context, c *Client, call Call, send func(ctx context.Context, token string) (R, error)) (R, error) {
+func Do[R any](ctx context.Context, c *Limiter, call Call, send func(ctx context.Context, token string) (R, error)) (R, error) {
 	l, ctx := c.limits(ctx, call.Method, call.Declared)
 	if l.Timeout <= 0 && l.MaxTotal <= 0 {
 		return send(ctx, "")

@@ -3,10 +3,10 @@
 // the request again. It knows the rules of MCP clients and no SDK; the packages mcpsdk and
 // mcpgo connect it to one each.
 //
-// A [Client] has the limits, [Do] sends one request under them, and [Client.Progress] takes
+// A [Limiter] has the limits, [Do] sends one request under them, and [Limiter.Progress] takes
 // the progress notifications that come in meanwhile:
 //
-//	client := request.New(request.Limits{Timeout: request.DefaultTimeout}, request.Reference())
+//	client := request.New(request.Limits{Timeout: request.DefaultTimeout}, request.DefaultLimits())
 //
 //	// sending
 //	res, err := request.Do(ctx, client, request.Call{Session: conn, Method: "tools/call", Token: own},

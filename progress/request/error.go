@@ -32,7 +32,7 @@ func (e *Error) Timeout() bool { return e.Stop.Timeout() }
 
 // Message is the message of the JSON-RPC error, which is the TypeScript SDK's.
 func (e *Error) Message() string {
-	if e.Stop.Kind == timeout.Total {
+	if e.Stop.Kind == timeout.KindTotal {
 		return "Maximum total timeout exceeded"
 	}
 	return "Request timed out"
@@ -42,7 +42,7 @@ func (e *Error) Message() string {
 // limit, as timeout or maxTotalTimeout, and totalElapsed, in milliseconds.
 func (e *Error) Data() json.RawMessage {
 	name := "timeout"
-	if e.Stop.Kind == timeout.Total {
+	if e.Stop.Kind == timeout.KindTotal {
 		name = "maxTotalTimeout"
 	}
 	data, _ := json.Marshal(map[string]float64{name: millis(e.Stop.Limit), "totalElapsed": millis(e.Stop.Elapsed)})
@@ -56,9 +56,9 @@ func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisec
 func (e *Error) Error() string {
 	why := fmt.Sprintf("%s: no answer for %v", e.Message(), e.Stop.Limit)
 	switch {
-	case e.Stop.Kind == timeout.Aborted:
+	case e.Stop.Kind == timeout.KindAborted:
 		why = cmp.Or(e.Stop.Cause, context.Canceled).Error()
-	case e.Stop.Kind == timeout.Total:
+	case e.Stop.Kind == timeout.KindTotal:
 		why = fmt.Sprintf("%s: %v", e.Message(), e.Stop.Limit)
 	case e.Reset:
 		why = fmt.Sprintf("%s: no progress for %v, %v after the start", e.Message(), e.Stop.Limit, human.Duration(e.Stop.Elapsed))

@@ -119,8 +119,8 @@ func ExampleNew() {
 	// calling "tools/call": Request timed out: no answer for 30ms
 }
 
-func ExampleReference() {
-	limits := request.Reference()
+func ExampleDefaultLimits() {
+	limits := request.DefaultLimits()
 	limits["tools/call"] = request.Limits{Timeout: 2 * time.Minute, ResetOnProgress: true}
 	for _, method := range []string{"tools/call", "tools/list", "initialize"} {
 		fmt.Println(method, limits[method].Timeout)
@@ -140,7 +140,7 @@ func ExampleWithLimits() {
 }
 
 // The caller's own token travels inside the one that is sent, and comes back to its handler.
-func ExampleClient_Progress() {
+func ExampleLimiter_Progress() {
 	c := request.New(request.Limits{Timeout: time.Minute, ResetOnProgress: true}, nil)
 	call := request.Call{Session: "server 1", Method: "tools/call", Token: 7}
 	_, _ = request.Do(context.Background(), c, call, func(_ context.Context, token string) (string, error) {

@@ -30,11 +30,11 @@ const DefaultTimeout = 60 * time.Second
 // ConnectTimeout is the limit of each phase of connecting.
 const ConnectTimeout = 5 * time.Second
 
-// Reference returns limits per method for [New], in a map that is the caller's to change:
+// DefaultLimits returns limits per method for [New], in a map that is the caller's to change:
 // for tools/call 30 s from one sign of progress to the next, and 30 min in all, which is the
 // total of [timeout.Default]; for list and get calls 10 s; for initialize and server/discover
 // 5 s.
-func Reference() map[string]Limits {
+func DefaultLimits() map[string]Limits {
 	return map[string]Limits{
 		"tools/call":      {Timeout: 30 * time.Second, MaxTotal: timeout.Default().Total, ResetOnProgress: true},
 		"tools/list":      {Timeout: 10 * time.Second},
@@ -93,7 +93,7 @@ func (t *table) find(method string) (_ Limits, own bool) {
 }
 
 // limits returns what applies to one request, and the context without its WithLimits.
-func (c *Client) limits(ctx context.Context, method string, declared *Limits) (Limits, context.Context) {
+func (c *Limiter) limits(ctx context.Context, method string, declared *Limits) (Limits, context.Context) {
 	l, ok := c.table.find(method)
 	if !ok && declared != nil {
 		l = *declared

@@ -11,9 +11,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// A Client is what the requests of one client of an SDK share: the limits per method,
+// A Limiter is what the requests of one client of an SDK share: the limits per method,
 // and who waits for progress. It is safe for concurrent use.
-type Client struct {
+type Limiter struct {
 	table table
 
 	prefix string // of its tokens; nobody else's begin with it
@@ -39,8 +39,8 @@ type waiter struct {
 // New returns a Client. The limits of a method are those under its name in perMethod; or
 // else those under the longest pattern such as "resources/*", a prefix with a star, that
 // matches; or else the defaults. The map is copied.
-func New(defaults Limits, perMethod map[string]Limits) *Client {
-	return &Client{
+func New(defaults Limits, perMethod map[string]Limits) *Limiter {
+	return &Limiter{
 		table:   newTable(defaults, perMethod),
 		prefix:  "td-" + rand.Text()[:10] + "-",
 		waiting: make(map[waiterKey]*waiter),
@@ -55,7 +55,7 @@ func New(defaults Limits, perMethod map[string]Limits) *Client {
 // encoding/json decodes it to, also when the request has ended. wanted is false if the
 // caller had set none, and so never asked for progress of that request. A token that is not
 // one of the Client's own is returned as it is.
-func (c *Client) Progress(session, token any) (own any, wanted bool) {
+func (c *Limiter) Progress(session, token any) (own any, wanted bool) {
 	text, _ := token.(string)
 	text, ours := strings.CutPrefix(text, c.prefix)
 	if !ours {
@@ -73,7 +73,7 @@ func (c *Client) Progress(session, token any) (own any, wanted bool) {
 
 // await enters a request and returns its token. ok is false if the caller's own token
 // cannot be carried in it; then the SDK would not have taken it either.
-func (c *Client) await(session, own any) (token string, w *waiter, leave func(), ok bool) {
+func (c *Limiter) await(session, own any) (token string, w *waiter, leave func(), ok bool) {
 	suffix, ok := encodeOwn(own)
 	if !ok {
 		return "", nil, nil, false

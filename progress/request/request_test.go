@@ -18,7 +18,7 @@ const ms = time.Millisecond
 
 // server answers after a while, and reports progress at given times before that. It
 // stops when the context does.
-func server(c *request.Client, session any, answer time.Duration, progress ...time.Duration) func(context.Context, string) (string, error) {
+func server(c *request.Limiter, session any, answer time.Duration, progress ...time.Duration) func(context.Context, string) (string, error) {
 	return func(ctx context.Context, token string) (string, error) {
 		for _, at := range progress {
 			time.AfterFunc(at, func() {
@@ -50,33 +50,33 @@ func TestLimits(t *testing.T) {
 		message  string
 	}{
 		{name: "no reset", limits: request.Limits{Timeout: 1000 * ms}, progress: []time.Duration{800 * ms}, answer: 1600 * ms,
-			fails: 1000 * ms, kind: timeout.Idle, message: `calling "tools/call": Request timed out: no answer for 1s`},
+			fails: 1000 * ms, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no answer for 1s`},
 		{name: "reset", limits: request.Limits{Timeout: 1000 * ms, ResetOnProgress: true}, progress: []time.Duration{800 * ms}, answer: 1600 * ms},
 		{name: "three resets", limits: request.Limits{Timeout: 1000 * ms, ResetOnProgress: true},
 			progress: []time.Duration{800 * ms, 1600 * ms, 2400 * ms}, answer: 3200 * ms},
 		{name: "silence", limits: request.Limits{Timeout: 1000 * ms, ResetOnProgress: true}, answer: time.Hour,
-			fails: 1000 * ms, kind: timeout.Idle, message: `calling "tools/call": Request timed out: no progress for 1s, 1s after the start`},
+			fails: 1000 * ms, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no progress for 1s, 1s after the start`},
 		{name: "silence after progress", limits: request.Limits{Timeout: 1000 * ms, ResetOnProgress: true}, progress: []time.Duration{800 * ms}, answer: time.Hour,
-			fails: 1800 * ms, kind: timeout.Idle, message: `calling "tools/call": Request timed out: no progress for 1s, 1.8s after the start`},
+			fails: 1800 * ms, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no progress for 1s, 1.8s after the start`},
 		{name: "cap with progress", limits: request.Limits{Timeout: 100 * ms, MaxTotal: 150 * ms, ResetOnProgress: true},
 			progress: []time.Duration{80 * ms, 160 * ms}, answer: time.Hour,
-			fails: 150 * ms, kind: timeout.Total, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
+			fails: 150 * ms, kind: timeout.KindTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
 		{name: "cap without progress", limits: request.Limits{MaxTotal: 150 * ms, ResetOnProgress: true}, answer: time.Hour,
-			fails: 150 * ms, kind: timeout.Total, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
+			fails: 150 * ms, kind: timeout.KindTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
 		{name: "cap without reset", limits: request.Limits{Timeout: 200 * ms, MaxTotal: 150 * ms}, answer: time.Hour,
-			fails: 150 * ms, kind: timeout.Total, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
+			fails: 150 * ms, kind: timeout.KindTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
 		{name: "cap equal to the timeout", limits: request.Limits{Timeout: 150 * ms, MaxTotal: 150 * ms}, answer: time.Hour,
-			fails: 150 * ms, kind: timeout.Total, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
+			fails: 150 * ms, kind: timeout.KindTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
 		{name: "no limits", limits: request.Limits{ResetOnProgress: true}, answer: 1000 * time.Hour},
 		{name: "negative is none", limits: request.Limits{Timeout: -1, MaxTotal: -1}, answer: 1000 * time.Hour},
 		{name: "just in time", limits: request.Limits{Timeout: 1000 * ms}, answer: 1000*ms - ns},
 		{name: "just too late", limits: request.Limits{Timeout: 1000*ms - ns}, answer: 1000 * ms,
-			fails: 1000*ms - ns, kind: timeout.Idle, message: `calling "tools/call": Request timed out: no answer for 999.999999ms`},
+			fails: 1000*ms - ns, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no answer for 999.999999ms`},
 		{name: "progress just in time", limits: request.Limits{Timeout: 1000 * ms, ResetOnProgress: true},
 			progress: []time.Duration{1000*ms - ns}, answer: 2000*ms - 2*ns},
 		{name: "progress just too late", limits: request.Limits{Timeout: 1000 * ms, ResetOnProgress: true},
 			progress: []time.Duration{1000*ms + ns}, answer: time.Hour,
-			fails: 1000 * ms, kind: timeout.Idle, message: `calling "tools/call": Request timed out: no progress for 1s, 1s after the start`},
+			fails: 1000 * ms, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no progress for 1s, 1s after the start`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestLimitsOfMethod(t *testing.T) {
 }
 
 func TestReference(t *testing.T) {
-	c := request.New(request.Limits{Timeout: request.DefaultTimeout}, request.Reference())
+	c := request.New(request.Limits{Timeout: request.DefaultTimeout}, request.DefaultLimits())
 	got := make(map[string]time.Duration)
 	for _, method := range []string{"tools/call", "tools/list", "resources/read", "prompts/get", "initialize", "server/discover", "ping"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -209,12 +209,12 @@ func TestWithLimits(t *testing.T) {
 				<-ctx.Done()
 				return 0, ctx.Err()
 			})
-			if e := stopped(t, err); e.Stop.Kind != timeout.Idle || time.Since(start) != time.Hour {
+			if e := stopped(t, err); e.Stop.Kind != timeout.KindIdle || time.Since(start) != time.Hour {
 				t.Errorf("inner: %v after %v", err, time.Since(start))
 			}
 			return 0, nil
 		})
-		if e := stopped(t, err); e.Stop.Kind != timeout.Total || e.Stop.Limit != time.Minute {
+		if e := stopped(t, err); e.Stop.Kind != timeout.KindTotal || e.Stop.Limit != time.Minute {
 			t.Errorf("outer: %v", err)
 		}
 		time.Sleep(time.Hour)

@@ -180,10 +180,10 @@ func TestTimedOut(t *testing.T) {
 		err  error
 		want bool
 	}{
-		{&request.Error{Stop: &timeout.Error{Kind: timeout.Idle}}, true},
-		{fmt.Errorf("transport: %w", &request.Error{Stop: &timeout.Error{Kind: timeout.Total}}), true},
-		{&request.Error{Stop: &timeout.Error{Kind: timeout.Aborted}}, false},
-		{&timeout.Error{Kind: timeout.Idle}, false}, // the server's or the tool's
+		{&request.Error{Stop: &timeout.Error{Kind: timeout.KindIdle}}, true},
+		{fmt.Errorf("transport: %w", &request.Error{Stop: &timeout.Error{Kind: timeout.KindTotal}}), true},
+		{&request.Error{Stop: &timeout.Error{Kind: timeout.KindAborted}}, false},
+		{&timeout.Error{Kind: timeout.KindIdle}, false}, // the server's or the tool's
 		{context.DeadlineExceeded, false},
 		{nil, false},
 	} {

@@ -29,20 +29,20 @@ func TestCallerEnds(t *testing.T) {
 			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Second, cancel)
 			return ctx, cancel
-		}, `calling "m": context canceled`, context.Canceled, context.DeadlineExceeded, timeout.Aborted},
+		}, `calling "m": context canceled`, context.Canceled, context.DeadlineExceeded, timeout.KindAborted},
 		{"cancelled before", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancelCause(ctx)
 			cancel(errGone)
 			return ctx, func() {}
-		}, `calling "m": the user has gone`, context.Canceled, context.DeadlineExceeded, timeout.Aborted},
+		}, `calling "m": the user has gone`, context.Canceled, context.DeadlineExceeded, timeout.KindAborted},
 		{"cause", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancelCause(ctx)
 			time.AfterFunc(time.Second, func() { cancel(errGone) })
 			return ctx, func() { cancel(nil) }
-		}, `calling "m": the user has gone`, errGone, context.DeadlineExceeded, timeout.Aborted},
+		}, `calling "m": the user has gone`, errGone, context.DeadlineExceeded, timeout.KindAborted},
 		{"deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, time.Second)
-		}, `calling "m": Maximum total timeout exceeded: 1s`, context.DeadlineExceeded, context.Canceled, timeout.Total},
+		}, `calling "m": Maximum total timeout exceeded: 1s`, context.DeadlineExceeded, context.Canceled, timeout.KindTotal},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestCallerEnds(t *testing.T) {
 				defer cancel()
 				_, err := request.Do(ctx, c, request.Call{Method: "m"}, server(c, nil, time.Hour))
 				e := stopped(t, err)
-				if e.Error() != test.want || !errors.Is(err, test.is) || errors.Is(err, test.isNot) || e.Stop.Kind != test.kind || e.Timeout() != (test.kind == timeout.Total) {
+				if e.Error() != test.want || !errors.Is(err, test.is) || errors.Is(err, test.isNot) || e.Stop.Kind != test.kind || e.Timeout() != (test.kind == timeout.KindTotal) {
 					t.Errorf("%v: %+v", err, e.Stop)
 				}
 			})
@@ -62,7 +62,7 @@ func TestCallerEnds(t *testing.T) {
 // What send returns in time is passed on as it is, a timeout of something else included.
 func TestReturned(t *testing.T) {
 	c := request.New(request.Limits{Timeout: time.Minute}, nil)
-	for _, want := range []error{errGone, &timeout.Error{Kind: timeout.Idle}, &request.Error{Stop: &timeout.Error{}}} {
+	for _, want := range []error{errGone, &timeout.Error{Kind: timeout.KindIdle}, &request.Error{Stop: &timeout.Error{}}} {
 		got, err := request.Do(t.Context(), c, request.Call{Method: "m"}, func(context.Context, string) (int, error) { return 7, want })
 		if got != 7 || err != want {
 			t.Errorf("%v, %v, want 7, %v", got, err, want)
@@ -111,7 +111,7 @@ func TestNoCancel(t *testing.T) {
 			ended <- time.Since(start)
 			return 0, ctx.Err()
 		})
-		if e := stopped(t, err); e.Stop.Kind != timeout.Idle || time.Since(start) != time.Minute+time.Second {
+		if e := stopped(t, err); e.Stop.Kind != timeout.KindIdle || time.Since(start) != time.Minute+time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		if at := <-ended; at != time.Minute+time.Second+100*ms {

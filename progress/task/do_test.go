@@ -54,7 +54,7 @@ func encode(value string, err error) task.Answer {
 // tool runs a function as a tool of a server.
 func tool(limits timeout.Config, f func(ctx context.Context) (string, error)) func(context.Context, map[string]json.RawMessage) (string, error) {
 	return func(ctx context.Context, _ map[string]json.RawMessage) (string, error) {
-		return toolcall.Do(ctx, &toolcall.Server{Options: []timeout.Option{limits}}, toolcall.Call{Tool: "build"}, f)
+		return toolcall.Do(ctx, &toolcall.Settings{Options: []timeout.Option{limits}}, toolcall.Call{Tool: "build"}, f)
 	}
 }
 

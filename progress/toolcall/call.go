@@ -13,10 +13,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A Server is what the calls of one server have in common. With the zero Server each tool has the
+// A Settings is what the calls of one server have in common. With the zero Settings each tool has the
 // limits that the zero [policy.Policy] has for it. It is safe for concurrent use as long as nobody
-// changes it, and a nil *Server is a zero one.
-type Server struct {
+// changes it, and a nil *Settings is a zero one.
+type Settings struct {
 	// Policy has the limits by tool name, and the logger.
 	Policy *policy.Policy
 	// Options are for the execution of each call: a logger, hooks, a clock. A
@@ -67,7 +67,7 @@ type Call struct {
 // cause; one that comes later is not started.
 //
 // It is safe for concurrent use.
-func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (R, error)) (R, error) {
+func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context) (R, error)) (R, error) {
 	var zero R
 	ctx, leave := Join(ctx)
 	if c.Answered != nil {
@@ -76,7 +76,7 @@ func Do[R any](ctx context.Context, s *Server, c Call, h func(context.Context) (
 		defer leave()
 	}
 	if s == nil {
-		s = new(Server)
+		s = new(Settings)
 	}
 	requested, err := policy.Requested(s.requested(&c))
 	if err != nil {
@@ -125,7 +125,7 @@ const timeoutKey = "timeoutMs"
 
 // requested returns the request's timeoutMs as it came, nil where there is none or nobody wants
 // to know.
-func (s *Server) requested(c *Call) any {
+func (s *Settings) requested(c *Call) any {
 	if s.MetaTimeout {
 		if v := c.Meta[timeoutKey]; v != nil {
 			return v

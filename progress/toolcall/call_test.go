@@ -44,7 +44,7 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				got, err := toolcall.Do(t.Context(), &toolcall.Server{Policy: tc.policy, MetaTimeout: true}, toolcall.Call{Tool: tc.tool, Meta: map[string]any{"timeoutMs": tc.requested}},
+				got, err := toolcall.Do(t.Context(), &toolcall.Settings{Policy: tc.policy, MetaTimeout: true}, toolcall.Call{Tool: tc.tool, Meta: map[string]any{"timeoutMs": tc.requested}},
 					func(ctx context.Context) (time.Duration, error) {
 						deadline, ok := ctx.Deadline()
 						if !ok {
@@ -91,7 +91,7 @@ func TestRequested(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &toolcall.Server{MetaTimeout: tc.inMeta, ArgumentTimeout: tc.inArgs}
+				s := &toolcall.Settings{MetaTimeout: tc.inMeta, ArgumentTimeout: tc.inArgs}
 				got, err := toolcall.Do(t.Context(), s, toolcall.Call{Meta: tc.meta, Arguments: tc.arguments},
 					func(ctx context.Context) (time.Duration, error) {
 						deadline, _ := ctx.Deadline()
@@ -119,7 +119,7 @@ func TestBadLimits(t *testing.T) {
 		{"environment", bad, nil, "MCP_TIMEOUT"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := toolcall.Do(t.Context(), &toolcall.Server{Policy: tc.policy, MetaTimeout: true}, toolcall.Call{Tool: "scan", Meta: map[string]any{"timeoutMs": tc.asked}}, func(context.Context) (int, error) {
+			_, err := toolcall.Do(t.Context(), &toolcall.Settings{Policy: tc.policy, MetaTimeout: true}, toolcall.Call{Tool: "scan", Meta: map[string]any{"timeoutMs": tc.asked}}, func(context.Context) (int, error) {
 				t.Error("the tool was called")
 				return 0, nil
 			})
@@ -137,7 +137,7 @@ func TestAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var sent, finished atomic.Int32
-		_, err := toolcall.Do(t.Context(), &toolcall.Server{
+		_, err := toolcall.Do(t.Context(), &toolcall.Settings{
 			Policy:   &policy.Policy{Default: &timeout.Config{Idle: time.Second, Grace: time.Second}},
 			Interval: time.Millisecond,
 			Options:  []timeout.Option{timeout.WithHooks(timeout.Hooks{Finished: func(context.Context, timeout.Snapshot) { finished.Add(1) }})},
@@ -220,8 +220,8 @@ func TestForeign(t *testing.T) {
 		err  error
 		want bool
 	}{
-		{&timeout.Error{Kind: timeout.Idle}, true},
-		{fmt.Errorf("the tool: %w", &timeout.Error{Kind: timeout.Aborted}), true},
+		{&timeout.Error{Kind: timeout.KindIdle}, true},
+		{fmt.Errorf("the tool: %w", &timeout.Error{Kind: timeout.KindAborted}), true},
 		{&timeout.PanicError{Value: "boom"}, true},
 		{bad, true},
 		{timeout.ErrGoexit, true},
@@ -252,7 +252,7 @@ func TestText(t *testing.T) {
 		})
 	})
 	of := func(detail any) error {
-		return fmt.Errorf("%w", &timeout.Error{Kind: timeout.Total, Limit: 90250 * time.Millisecond, Detail: detail})
+		return fmt.Errorf("%w", &timeout.Error{Kind: timeout.KindTotal, Limit: 90250 * time.Millisecond, Detail: detail})
 	}
 	for _, tc := range []struct {
 		name    string

@@ -3,9 +3,9 @@
 // its end when its client goes. It knows the rules of MCP servers and no SDK; the packages
 // mcpsdk and mcpgo connect it to one each.
 //
-// A [Server] has what all calls have in common, and [Do] runs one of them:
+// A [Settings] has what all calls have in common, and [Do] runs one of them:
 //
-//	server := &toolcall.Server{Policy: policy}
+//	server := &toolcall.Settings{Policy: policy}
 //
 //	// tools/call
 //	result, err := toolcall.Do(ctx, server, toolcall.Call{

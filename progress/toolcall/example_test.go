@@ -22,7 +22,7 @@ func search(ctx context.Context) (string, error) {
 
 // A server without an SDK: this is what it does with a tools/call.
 func Example() {
-	server := &toolcall.Server{
+	server := &toolcall.Settings{
 		Policy:      &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: time.Second}},
 		MetaTimeout: true,
 	}
@@ -65,7 +65,7 @@ func Example() {
 
 // A request may ask for a total of its own, up to the tool's ceiling.
 func ExampleDo() {
-	server := &toolcall.Server{
+	server := &toolcall.Settings{
 		MetaTimeout: true,
 		Policy:      &policy.Policy{Tools: map[string]policy.Tool{"search": {MaxTotal: time.Minute}}},
 	}
@@ -80,7 +80,7 @@ func ExampleDo() {
 }
 
 func ExampleText() {
-	err := &timeout.Error{Kind: timeout.Total, Limit: 90 * time.Second}
+	err := &timeout.Error{Kind: timeout.KindTotal, Limit: 90 * time.Second}
 	fmt.Println(toolcall.Text(err, "a.go"))
 	fmt.Println(toolcall.Text(err, ""))
 	// Output:
@@ -202,8 +202,8 @@ func ExampleJoin() {
 }
 
 // What tools/list says of a tool.
-func ExampleServer_Limits() {
-	server := &toolcall.Server{
+func ExampleSettings_Limits() {
+	server := &toolcall.Settings{
 		Policy: &policy.Policy{Tools: map[string]policy.Tool{
 			"explore": {Limits: &timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute}, MaxTotal: 30 * time.Minute},
 		}},

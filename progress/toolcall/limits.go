@@ -41,9 +41,9 @@ type Limits struct {
 // of [policy.Policy.Resolve].
 //
 // Soft is left 0, since it takes more than a policy to answer with a task.
-func (s *Server) Limits(tool string) (Limits, error) {
+func (s *Settings) Limits(tool string) (Limits, error) {
 	if s == nil {
-		s = new(Server)
+		s = new(Settings)
 	}
 	config, err := s.Policy.Resolve(tool, 0)
 	if err != nil {

@@ -128,25 +128,25 @@ func TestServerLimits(t *testing.T) {
 	const grace, notes = timeout.DefaultGrace, 10 * time.Second
 	for _, tt := range []struct {
 		name   string
-		server *toolcall.Server
+		server *toolcall.Settings
 		tool   string
 		want   toolcall.Limits
 	}{
-		{"the default", &toolcall.Server{Policy: p}, "", toolcall.Limits{Total: 30 * time.Minute, Idle: 2 * time.Minute, Grace: grace, Progress: notes}},
-		{"the environment", &toolcall.Server{Policy: p}, "tlc_smoke", toolcall.Limits{Total: 90 * time.Second, Grace: grace, Progress: notes}},
-		{"requests have no say", &toolcall.Server{Policy: p, Interval: time.Second}, "tlc_explore",
+		{"the default", &toolcall.Settings{Policy: p}, "", toolcall.Limits{Total: 30 * time.Minute, Idle: 2 * time.Minute, Grace: grace, Progress: notes}},
+		{"the environment", &toolcall.Settings{Policy: p}, "tlc_smoke", toolcall.Limits{Total: 90 * time.Second, Grace: grace, Progress: notes}},
+		{"requests have no say", &toolcall.Settings{Policy: p, Interval: time.Second}, "tlc_explore",
 			toolcall.Limits{Total: 10 * time.Minute, Idle: 10 * time.Minute, Grace: time.Second, Progress: time.Second}},
-		{"requests have a say", &toolcall.Server{Policy: p, MetaTimeout: true}, "tlc_explore",
+		{"requests have a say", &toolcall.Settings{Policy: p, MetaTimeout: true}, "tlc_explore",
 			toolcall.Limits{Total: 10 * time.Minute, Idle: 10 * time.Minute, Grace: time.Second, Progress: notes, MaxTotal: 30 * time.Minute}},
-		{"any say", &toolcall.Server{Policy: p, ArgumentTimeout: true}, "unlimited", toolcall.Limits{Grace: grace, Progress: notes, MaxTotal: -1}},
-		{"no grace", &toolcall.Server{Policy: p}, "no grace", toolcall.Limits{Total: 1, Grace: -1, Progress: notes}},
-		{"observed", &toolcall.Server{Policy: p}, "watched", toolcall.Limits{Grace: grace, Progress: notes}},
-		{"all observed", &toolcall.Server{Policy: &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}, ObserveOnly: true}}, "x", toolcall.Limits{Grace: grace, Progress: notes}},
-		{"observed by an option", &toolcall.Server{Policy: p, Options: []timeout.Option{timeout.WithObserveOnly(), timeout.WithName("n")}}, "tlc_smoke",
+		{"any say", &toolcall.Settings{Policy: p, ArgumentTimeout: true}, "unlimited", toolcall.Limits{Grace: grace, Progress: notes, MaxTotal: -1}},
+		{"no grace", &toolcall.Settings{Policy: p}, "no grace", toolcall.Limits{Total: 1, Grace: -1, Progress: notes}},
+		{"observed", &toolcall.Settings{Policy: p}, "watched", toolcall.Limits{Grace: grace, Progress: notes}},
+		{"all observed", &toolcall.Settings{Policy: &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}, ObserveOnly: true}}, "x", toolcall.Limits{Grace: grace, Progress: notes}},
+		{"observed by an option", &toolcall.Settings{Policy: p, Options: []timeout.Option{timeout.WithObserveOnly(), timeout.WithName("n")}}, "tlc_smoke",
 			toolcall.Limits{Grace: grace, Progress: notes}},
-		{"observed by an option, no policy", &toolcall.Server{Options: []timeout.Option{nil, timeout.Config{Total: 3}, timeout.WithObserveOnly()}}, "x",
+		{"observed by an option, no policy", &toolcall.Settings{Options: []timeout.Option{nil, timeout.Config{Total: 3}, timeout.WithObserveOnly()}}, "x",
 			toolcall.Limits{Grace: grace, Progress: notes}},
-		{"an option", &toolcall.Server{Policy: p, Options: []timeout.Option{timeout.WithName("n"), timeout.Config{Total: 3, Idle: 5}}}, "tlc_smoke",
+		{"an option", &toolcall.Settings{Policy: p, Options: []timeout.Option{timeout.WithName("n"), timeout.Config{Total: 3, Idle: 5}}}, "tlc_smoke",
 			toolcall.Limits{Total: 3, Idle: 3, Grace: grace, Progress: notes}},
 		{"no server", nil, "x", toolcall.Limits{Total: timeout.Default().Total, Idle: timeout.Default().Idle, Grace: grace, Progress: notes}},
 	} {
@@ -159,7 +159,7 @@ func TestServerLimits(t *testing.T) {
 	}
 
 	env["TLC_SMOKE_TIMEOUT_MS"] = "soon"
-	_, err := (&toolcall.Server{Policy: p}).Limits("tlc_smoke")
+	_, err := (&toolcall.Settings{Policy: p}).Limits("tlc_smoke")
 	if bad := (*timeout.ConfigError)(nil); !errors.As(err, &bad) || bad.Key != "TLC_SMOKE_TIMEOUT_MS" || bad.Tool != "tlc_smoke" {
 		t.Errorf("%+v", err)
 	}

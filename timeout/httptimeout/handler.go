@@ -144,9 +144,9 @@ func message(stop *timeout.Error) string {
 	}
 	seconds := strconv.FormatFloat(limit.Seconds(), 'f', -1, 64) + " s"
 	switch {
-	case stop.Kind == timeout.Idle:
+	case stop.Kind == timeout.KindIdle:
 		return "The request timed out: there was no progress for " + seconds + "."
-	case stop.Kind == timeout.Aborted:
+	case stop.Kind == timeout.KindAborted:
 		return "The request was stopped by the server."
 	case stop.Limit == 0: // SPEC 3.12
 		return "The request was not started: its deadline had passed."

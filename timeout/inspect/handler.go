@@ -29,7 +29,7 @@ type optionFunc func(*handler)
 
 func (f optionFunc) apply(h *handler) { f(h) }
 
-// WithAbort has the page abort executions by hand: Run returns an error of Kind Aborted whose
+// WithAbort has the page abort executions by hand: Run returns an error of [timeout.KindAborted] whose
 // cause is [ErrAborted].
 func WithAbort() Option { return optionFunc(func(h *handler) { h.abort = true }) }
 
@@ -191,7 +191,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q := parse(r.PostForm)
-	x := timeout.Lookup(q.ID)
+	x := timeout.ByID(q.ID)
 	if x == nil {
 		http.Error(w, fmt.Sprintf("inspect: id=%q: no such execution runs", r.PostForm.Get("id")), http.StatusNotFound)
 		return

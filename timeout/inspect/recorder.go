@@ -264,7 +264,7 @@ func (e *ended) timeline() Timeline {
 // apart or, of one that takes long, some more.
 func TimelineOf(id uint64) (Timeline, bool) {
 	r := theRecorder()
-	if x := timeout.Lookup(id); x != nil {
+	if x := timeout.ByID(id); x != nil {
 		s := x.Snapshot()
 		if s.State < timeout.StateAbandoned {
 			r.mu.Lock()

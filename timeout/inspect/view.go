@@ -127,7 +127,7 @@ func newRow(s *timeout.Snapshot) row {
 
 // limitOf is the limit that err is about.
 func limitOf(err *timeout.Error) string {
-	if err.Kind == timeout.Idle {
+	if err.Kind == timeout.KindIdle {
 		return "idle limit"
 	}
 	return "total limit"
@@ -267,7 +267,7 @@ func percentiles(h *histogram) (p50, p95, most millis) {
 
 // find is one execution, with its stack where that is asked for; nil if it is not known.
 func find(r *recorder, q query) *row {
-	if x := timeout.Lookup(q.ID); x != nil {
+	if x := timeout.ByID(q.ID); x != nil {
 		s := x.Snapshot()
 		if s.State != timeout.StateEnded {
 			w := newRow(&s)

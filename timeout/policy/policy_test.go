@@ -345,7 +345,7 @@ func TestFor(t *testing.T) {
 			{"an option", "tlc_smoke", 5 * time.Minute, []timeout.Option{nil, timeout.Config{Total: time.Second}}, time.Second},
 		} {
 			err := timeout.Run(t.Context(), wait, append(p.For(tc.tool, tc.request), tc.opts...)...)
-			if e := stopped(t, err); e.Kind != timeout.Total || e.Limit != tc.total || e.Elapsed != tc.total || e.Tool != tc.tool || e.Err != errTool {
+			if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Limit != tc.total || e.Elapsed != tc.total || e.Tool != tc.tool || e.Err != errTool {
 				t.Errorf("%s: %v after %v in %q, with %v", tc.name, err, e.Elapsed, e.Tool, e.Err)
 			}
 		}

@@ -82,7 +82,7 @@ func (w *worker) decide(ctx context.Context, err error, delivery uint64) outcome
 		if errors.As(err, &after) {
 			o.delay = after.delay
 		}
-	case stopped.Kind == timeout.Aborted && ctx.Err() != nil: // this worker stops
+	case stopped.Kind == timeout.KindAborted && ctx.Err() != nil: // this worker stops
 		o.delay = 0
 	case stopped.Timeout() && delivery == 1: // the cause may lie with this worker
 		o.delay = 0

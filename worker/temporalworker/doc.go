@@ -60,7 +60,7 @@
 //
 // An activity that ignores its context is abandoned when the grace is over: its next attempt may
 // run beside it, and it has given its slot back, so that MaxConcurrentActivityExecutionSize does
-// not bound such work. A worker can look at timeout.Abandoned, and stop above a bound. An activity
+// not bound such work. A worker can look at timeout.AbandonedCount, and stop above a bound. An activity
 // that runs a command needs a grace of 6 s or more, see package procgroup.
 //
 // # Guarantees

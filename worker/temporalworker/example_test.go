@@ -124,7 +124,7 @@ func ExampleWithPolicy() {
 
 // One attempt is enough.
 func ExampleWithNonRetryable() {
-	environment(temporalworker.WithNonRetryable(timeout.Idle, timeout.Total)).ExecuteWorkflow(twice)
+	environment(temporalworker.WithNonRetryable(timeout.KindIdle, timeout.KindTotal)).ExecuteWorkflow(twice)
 	// Output:
 	// idle 200 ms, last: ["file1"]
 	// has [file1]

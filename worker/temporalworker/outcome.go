@@ -25,7 +25,7 @@ const (
 )
 
 // types are by timeout.Kind.
-var types = []string{timeout.Idle: TypeIdle, timeout.Total: TypeTotal, timeout.Aborted: TypeAborted}
+var types = []string{timeout.KindIdle: TypeIdle, timeout.KindTotal: TypeTotal, timeout.KindAborted: TypeAborted}
 
 // An Outcome is what a workflow can know of an activity that was stopped. It is the first of the
 // details of the activity's error, as JSON, and its partial result, if there is one, the second.
@@ -53,7 +53,7 @@ func OutcomeOf(err error) (Outcome, bool) {
 				return o, true
 			}
 		case *temporal.CanceledError:
-			if e.Details(&o) == nil && o.Kind == timeout.Aborted.String() {
+			if e.Details(&o) == nil && o.Kind == timeout.KindAborted.String() {
 				o.details = e
 				return o, true
 			}
@@ -90,7 +90,7 @@ func (s *settings) report(ctx context.Context, info *activity.Info, v any, err e
 	if !ok {
 		return v, err
 	}
-	if stopped.Kind == timeout.Aborted && ctx.Err() != nil {
+	if stopped.Kind == timeout.KindAborted && ctx.Err() != nil {
 		return s.reportEnd(ctx, info, v, stopped)
 	}
 	if len(stopped.Stack) > maxStack {
@@ -99,7 +99,7 @@ func (s *settings) report(ctx context.Context, info *activity.Info, v any, err e
 	// The newest detail is not in the message: the details of heartbeats may be encrypted on their
 	// way to the service, as those of errors are, and messages are not.
 	return nil, temporal.NewApplicationErrorWithOptions(stopped.Error(), types[stopped.Kind], temporal.ApplicationErrorOptions{
-		NonRetryable: slices.Contains(s.nonRetryable, stopped.Kind) || stopped.Kind == timeout.Total && isLast(info, stopped.Limits.Total),
+		NonRetryable: slices.Contains(s.nonRetryable, stopped.Kind) || stopped.Kind == timeout.KindTotal && isLast(info, stopped.Limits.Total),
 		Cause:        stopped.Err,
 		Details:      s.details(ctx, info, v, stopped),
 	})

@@ -55,9 +55,9 @@ func TestLimitOutcomes(t *testing.T) {
 		}, kind: "idle", typ: temporalworker.TypeIdle,
 			message: "No progress for 1s (idle timeout). Tool should call heartbeat() during long work."},
 		{name: "total", work: beats("half"), kind: "total", typ: temporalworker.TypeTotal, partial: "half", message: "Tool exceeded wall-clock limit of 60s."},
-		{name: "total, final", work: beats("half"), opts: []temporalworker.Option{temporalworker.WithNonRetryable(timeout.Total)}, kind: "total",
+		{name: "total, final", work: beats("half"), opts: []temporalworker.Option{temporalworker.WithNonRetryable(timeout.KindTotal)}, kind: "total",
 			typ: temporalworker.TypeTotal, partial: "half", message: "Tool exceeded wall-clock limit of 60s.", final: true},
-		{name: "idle where total is final", work: stuck("half", nil), opts: []temporalworker.Option{temporalworker.WithNonRetryable(timeout.Total)}, kind: "idle",
+		{name: "idle where total is final", work: stuck("half", nil), opts: []temporalworker.Option{temporalworker.WithNonRetryable(timeout.KindTotal)}, kind: "idle",
 			typ: temporalworker.TypeIdle, partial: "half", message: "No progress for 1s (idle timeout). Tool should call heartbeat() during long work."},
 		{name: "of an execution within", work: func(ctx context.Context, _ record) (any, error) {
 			return "half", timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{Idle: time.Millisecond})

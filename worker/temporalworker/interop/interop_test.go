@@ -64,7 +64,7 @@ func TestStall(t *testing.T) {
 			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1}, temporalworker.TypeIdle, "MaximumAttemptsReached"},
 		{"idle 600 ms, not retried", guarded(timeout.Config{Idle: 600 * time.Millisecond}),
 			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 5, Final: []string{temporalworker.TypeIdle}}, temporalworker.TypeIdle, "NonRetryableFailure"},
-		{"idle 600 ms, final", guarded(timeout.Config{Idle: 600 * time.Millisecond}, temporalworker.WithNonRetryable(timeout.Idle)),
+		{"idle 600 ms, final", guarded(timeout.Config{Idle: 600 * time.Millisecond}, temporalworker.WithNonRetryable(timeout.KindIdle)),
 			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 5}, temporalworker.TypeIdle, "NonRetryableFailure"},
 		{"total, StartToClose 3 s", guarded(timeout.Config{Idle: time.Minute}), plan{StartToClose: 3 * time.Second, Heartbeat: 2 * time.Second, Attempts: 1},
 			temporalworker.TypeTotal, "MaximumAttemptsReached"},
@@ -215,7 +215,7 @@ func TestDeaf(t *testing.T) {
 	defer w.Stop()
 	v := get(t, begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 10 * time.Second, Attempts: 2}))
 	took := time.Duration(second.Load())
-	t.Logf("attempt 2 began at %v; abandoned now: %d", took, timeout.Abandoned())
+	t.Logf("attempt 2 began at %v; abandoned now: %d", took, timeout.AbandonedCount())
 	if v.Type != temporalworker.TypeIdle && v.Result != "all" || took == 0 || took > 4*time.Second {
 		t.Errorf("after %v: %+v", took, v)
 	}
