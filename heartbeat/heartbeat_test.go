@@ -158,7 +158,6 @@ func TestKeep(t *testing.T) {
 		beats              uint64
 	}{
 		{"the default", time.Minute, 0, 25 * time.Second, 3}, // at once, 10s, 20s
-		{"a negative one is the default", time.Minute, -1, 25 * time.Second, 3},
 		{"the default fits a short idle limit", 4 * time.Second, 0, 25 * time.Second, 13},
 		{"given", time.Minute, 7 * time.Second, 22 * time.Second, 4},
 		{"returns before the first interval", time.Minute, 7 * time.Second, time.Second, 1},
@@ -183,6 +182,16 @@ func TestKeep(t *testing.T) {
 			})
 		})
 	}
+}
+
+// SPEC 2.13: a negative interval is none.
+func TestKeepWithoutBeats(t *testing.T) {
+	execution(t, 0, func(t *testing.T, ctx context.Context) {
+		err := heartbeat.Keep(ctx, -1, func(context.Context) error { time.Sleep(time.Hour); return errTool })
+		if n := heartbeat.FromContext(ctx).Count(); err != errTool || n != 0 {
+			t.Errorf("%v, %d beats", err, n)
+		}
+	})
 }
 
 // Keep ends its beats however fn ends, and when the context does.
@@ -371,6 +380,16 @@ func TestRelay(t *testing.T) {
 			heartbeat.Beat(ctx)
 			time.Sleep(time.Hour)
 			sink.want(t, delivery{0, 0, 1, nil})
+		}},
+		{"a negative interval is none", func(t *testing.T, ctx context.Context) {
+			sink := newLog()
+			defer heartbeat.Relay(ctx, -1, sink.beat)()
+			for i := range 3 {
+				heartbeat.BeatWith(ctx, i)
+				synctest.Wait()
+				time.Sleep(1)
+			}
+			sink.want(t, delivery{0, 0, 1, 0}, delivery{1, 1, 2, 1}, delivery{2, 2, 3, 2})
 		}},
 		{"two at once, one with the default interval", func(t *testing.T, ctx context.Context) {
 			a, b := newLog(), newLog()

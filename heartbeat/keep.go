@@ -21,10 +21,10 @@ import (
 // is cancelled.
 func Keep(ctx context.Context, every time.Duration, fn func(context.Context) error) error {
 	c := pulse.Of(ctx)
-	if c == nil {
+	if c == nil || every < 0 {
 		return fn(ctx)
 	}
-	if every <= 0 {
+	if every == 0 {
 		every = Interval(ctx)
 	}
 	k := keeper{ctx: ctx, cell: c, every: every}

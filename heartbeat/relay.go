@@ -43,10 +43,10 @@ func Relay(ctx context.Context, every time.Duration, sink Sink) (stop func()) {
 	if c == nil {
 		return func() {}
 	}
-	if every <= 0 {
+	if every == 0 {
 		every = DefaultInterval
 	}
-	r := c.Relay(ctx, every, func(ctx context.Context, detail any) {
+	r := c.Relay(ctx, max(every, 0), func(ctx context.Context, detail any) {
 		sink(ctx, Event{Time: c.LastTime(), Count: c.Count(), Detail: detail})
 	})
 	return r.Stop

@@ -47,7 +47,13 @@ func (f awaitFunc) applyAwait(a *await) { f(a) }
 
 // WithLimit is how long to wait for the person, in place of [DefaultAwaitLimit]. 0 or less
 // is no limit of its own: the total of the execution around bounds it.
-func WithLimit(d time.Duration) AwaitOption { return awaitFunc(func(a *await) { a.limit = d }) }
+func WithLimit(d time.Duration) AwaitOption {
+	return awaitFunc(func(a *await) {
+		if a.limit = max(d, 0); d == 0 {
+			a.limit = DefaultAwaitLimit
+		}
+	})
+}
 
 // Await calls ask, which waits for a person: for an approval, an answer, an elicitation.
 // what says what for, and reaches the client in the messages of keep-alive updates,
@@ -111,7 +117,7 @@ func announce(ctx context.Context, what string, limit time.Duration) (takeBack f
 	if c == nil {
 		return func() {}
 	}
-	u := Update{Waiting: true}
+	u := Update{waiting: true}
 	if before, ok := c.Detail().(*Update); ok && before != nil {
 		u.Progress, u.Total = before.Progress, before.Total
 	}

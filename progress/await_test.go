@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +30,11 @@ func person(d time.Duration) func(context.Context) (string, error) {
 	}
 }
 
+// isWaiting reports whether u is a message of Await.
+func isWaiting(u *progress.Update) bool {
+	return u != nil && strings.HasPrefix(u.Message, "Waiting for approval of ")
+}
+
 // SPEC 7.9: one nanosecond decides, and the idle check is held.
 func TestAwait(t *testing.T) {
 	for _, tc := range []struct {
@@ -41,8 +47,9 @@ func TestAwait(t *testing.T) {
 		{"the default, at the limit", nil, 30 * s, 30 * s},
 		{"given, before", []progress.AwaitOption{nil, progress.WithLimit(120 * s)}, 120*s - 1, 0},
 		{"given, at the limit", []progress.AwaitOption{progress.WithLimit(120 * s)}, 120 * s, 120 * s},
-		{"no limit", []progress.AwaitOption{progress.WithLimit(0)}, 50 * time.Minute, 0},
-		{"a negative limit is none", []progress.AwaitOption{progress.WithLimit(-1)}, 50 * time.Minute, 0},
+		{"0 is the default, before", []progress.AwaitOption{progress.WithLimit(0)}, 30*s - 1, 0},
+		{"0 is the default, at the limit", []progress.AwaitOption{progress.WithLimit(0)}, 30 * s, 30 * s},
+		{"a negative limit is none, SPEC 2.13", []progress.AwaitOption{progress.WithLimit(-1)}, 50 * time.Minute, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -82,7 +89,7 @@ func TestAwaitTellsTheClient(t *testing.T) {
 		after[i] = p
 	}
 	synctest.Test(t, func(t *testing.T) {
-		call(t, "t", func(ctx context.Context) {
+		call(t, "t", 0, func(ctx context.Context) {
 			report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
 			time.Sleep(10 * s)
 			_, _ = progress.Await(ctx, "rm -r build", person(21*s))
@@ -116,7 +123,7 @@ func TestAwaitExpires(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				call(t, "t", func(ctx context.Context) {
+				call(t, "t", 2*s, func(ctx context.Context) {
 					for _, u := range tc.before {
 						report(ctx, u)
 					}
@@ -125,7 +132,7 @@ func TestAwaitExpires(t *testing.T) {
 					if !errors.Is(err, progress.ErrNoAnswer) {
 						t.Error(err)
 					}
-				}, progress.WithInterval(2*s)).want(t, tc.want...)
+				}).want(t, tc.want...)
 			})
 		})
 	}
@@ -137,7 +144,7 @@ func TestAwaitExpiresWithTheInterval(t *testing.T) {
 	const waiting = "Waiting for approval of rm (up to 30s)"
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
-			c := call(t, "t", func(ctx context.Context) {
+			c := call(t, "t", 0, func(ctx context.Context) {
 				if _, err := progress.Await(ctx, "rm", person(time.Hour)); !errors.Is(err, progress.ErrNoAnswer) {
 					t.Error(err)
 				}
@@ -158,14 +165,14 @@ func TestAwaitExpiresWithTheInterval(t *testing.T) {
 // What the wait has left pending goes with it, whatever of it has been decided on.
 func TestAwaitLeavesNothingPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		call(t, "t", func(ctx context.Context) {
+		call(t, "t", 0, func(ctx context.Context) {
 			_, _ = progress.Await(ctx, "rm", person(3*s))
 			time.Sleep(time.Minute)
 		}).want(t, note{0, 0, 0, "Waiting for approval of rm (up to 30s)"})
 	})
 	for range 2000 {
 		synctest.Test(t, func(t *testing.T) {
-			c := call(t, "t", func(ctx context.Context) {
+			c := call(t, "t", 0, func(ctx context.Context) {
 				_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) { return 0, nil })
 				synctest.Wait()
 			})
@@ -187,7 +194,7 @@ func TestAwaitBringsBack(t *testing.T) {
 			await := func() {
 				_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) {
 					for _, c := range []context.Context{ctx, outer} {
-						if u, _ := heartbeat.FromContext(c).Detail().(*progress.Update); u == nil || !u.Waiting {
+						if u, _ := heartbeat.FromContext(c).Detail().(*progress.Update); !isWaiting(u) {
 							t.Errorf("meanwhile: %v", heartbeat.FromContext(c).Detail())
 						}
 					}
@@ -198,7 +205,7 @@ func TestAwaitBringsBack(t *testing.T) {
 			if d := heartbeat.FromContext(ctx).Detail(); d != nil {
 				t.Errorf("inner: %v", d)
 			}
-			if u, _ := heartbeat.FromContext(outer).Detail().(*progress.Update); u == nil || u.Message != "outer" || u.Waiting {
+			if u, _ := heartbeat.FromContext(outer).Detail().(*progress.Update); u == nil || u.Message != "outer" {
 				t.Errorf("outer: %v", u)
 			}
 			heartbeat.BeatWith(ctx, "a text")
@@ -214,12 +221,12 @@ func TestAwaitBringsBack(t *testing.T) {
 // What the tool reports meanwhile, from another goroutine, is not taken back.
 func TestAwaitLeavesNewerUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		call(t, "t", func(ctx context.Context) {
+		call(t, "t", 0, func(ctx context.Context) {
 			_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) {
 				time.Sleep(3 * s)
 				report(ctx, progress.Update{Progress: 1, Message: "elsewhere"})
 				return 0, nil
-			}, progress.WithLimit(0))
+			}, progress.WithLimit(-1))
 			time.Sleep(20 * s)
 		}).want(t, note{0, 0, 0, "Waiting for approval of rm"}, note{10 * s, 1, 0, "elsewhere"})
 	})
@@ -266,7 +273,7 @@ func TestAwaitIsStoppedFromOutside(t *testing.T) {
 					if errors.Is(err, progress.ErrNoAnswer) || err == nil {
 						t.Errorf("the tool has %v", err)
 					}
-					if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); u == nil || !u.Waiting {
+					if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); !isWaiting(u) {
 						t.Errorf("newest: %v", u)
 					}
 					return err
@@ -277,7 +284,7 @@ func TestAwaitIsStoppedFromOutside(t *testing.T) {
 					t.Errorf("%v after %v", err, time.Since(start))
 				}
 				// SPEC 3.17: that is where the tool had got to.
-				if u, _ := e.Detail.(*progress.Update); u == nil || !u.Waiting {
+				if u, _ := e.Detail.(*progress.Update); !isWaiting(u) {
 					t.Errorf("last: %v", e.Detail)
 				}
 			})

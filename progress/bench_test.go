@@ -27,8 +27,7 @@ func BenchmarkReport(b *testing.B) {
 			b.ReportAllocs()
 			stop := func() {}
 			_ = timeout.Run(context.Background(), func(ctx context.Context) error {
-				stop = progress.Start(ctx, "token", func(context.Context, progress.Notification) error { return nil },
-					progress.WithInterval(time.Millisecond))
+				stop = progress.Start(ctx, "token", time.Millisecond, func(context.Context, progress.Notification) error { return nil })
 				b.RunParallel(func(pb *testing.PB) {
 					for i := 0; pb.Next(); i++ {
 						bc.beat(ctx, i)

@@ -54,7 +54,7 @@ func ExampleStart() {
 		stop := func() {}
 		err := timeout.RunWithExecutionTimeout(ctx, tool, limits, timeout.WithHooks(timeout.Hooks{
 			Started: func(ctx context.Context, _ timeout.Snapshot) {
-				stop = progress.Start(ctx, token, func(_ context.Context, n progress.Notification) error {
+				stop = progress.Start(ctx, token, 0, func(_ context.Context, n progress.Notification) error {
 					return write("notifications/progress", n)
 				})
 			},
@@ -74,13 +74,14 @@ func ExampleStart() {
 	// <nil>
 }
 
-func ExampleWithInterval() {
+// At most one notification a second.
+func ExampleStart_interval() {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		sent := make(chan float64, 100)
-		stop := progress.Start(ctx, 7, func(_ context.Context, n progress.Notification) error {
+		stop := progress.Start(ctx, 7, time.Second, func(_ context.Context, n progress.Notification) error {
 			sent <- n.Progress
 			return nil
-		}, progress.WithInterval(time.Second))
+		})
 		defer stop()
 		progress.Report(ctx, progress.Update{Progress: 1})
 		fmt.Println(<-sent)

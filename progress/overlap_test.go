@@ -71,7 +71,7 @@ func TestAwaitCutShort(t *testing.T) {
 	}{
 		{"over from the start, no limit", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithDeadline(ctx, time.Now().Add(-1))
-		}, []progress.AwaitOption{progress.WithLimit(0)}},
+		}, []progress.AwaitOption{progress.WithLimit(-1)}},
 		{"a deadline that is not shown", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithTimeout(ctx, s)
 			return hidden{ctx}, cancel
@@ -79,7 +79,7 @@ func TestAwaitCutShort(t *testing.T) {
 		{"a deadline that is not shown, no limit", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithTimeout(ctx, s)
 			return hidden{ctx}, cancel
-		}, []progress.AwaitOption{progress.WithLimit(0)}},
+		}, []progress.AwaitOption{progress.WithLimit(-1)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestAwaitStoppedWithin(t *testing.T) {
 			if !errors.As(err, &e) {
 				t.Fatalf("%v", err)
 			}
-			if u, _ := e.Detail.(*progress.Update); u == nil || !u.Waiting {
+			if u, _ := e.Detail.(*progress.Update); !isWaiting(u) {
 				t.Errorf("within: %v", e.Detail)
 			}
 			if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); u == nil || u.Message != "working" {
@@ -138,7 +138,7 @@ func TestAwaitInObserved(t *testing.T) {
 			if !errors.As(err, &e) {
 				t.Fatalf("%v", err)
 			}
-			if u, _ := e.Detail.(*progress.Update); u == nil || !u.Waiting {
+			if u, _ := e.Detail.(*progress.Update); !isWaiting(u) {
 				t.Errorf("last: %v", e.Detail)
 			}
 		})
@@ -188,7 +188,7 @@ func TestAwaitEndsBeforeALateTimer(t *testing.T) {
 				if !errors.As(err, &e) || e.Kind != timeout.KindTotal || e.Elapsed != 5*s {
 					t.Fatalf("%v", err)
 				}
-				if u, _ := e.Detail.(*progress.Update); u == nil || !u.Waiting {
+				if u, _ := e.Detail.(*progress.Update); !isWaiting(u) {
 					t.Errorf("last: %v", e.Detail)
 				}
 			})
@@ -265,7 +265,7 @@ func TestPendingBeforeAnAwaitThatIsStopped(t *testing.T) {
 					tc.tool(ctx)
 					return nil
 				}, timeout.Config{Total: 5*s - tick}, timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
-					stop = progress.Start(ctx, "t", c.notify, progress.WithInterval(2*s))
+					stop = progress.Start(ctx, "t", 2*s, c.notify)
 				}}))
 				time.Sleep(tick)
 				stop()

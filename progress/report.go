@@ -21,9 +21,9 @@ type Update struct {
 	Total float64
 	// Message is for a person; may be empty.
 	Message string
-	// Waiting says that Message is what the tool waits for, and no news of the work. [Await] sets
+	// waiting says that Message is what the tool waits for, and no news of the work. [Await] sets
 	// it.
-	Waiting bool
+	waiting bool
 }
 
 // String returns the message and how far it is, such as "file 37 of 100", with at most three

@@ -18,23 +18,6 @@ import (
 // client has not got, the next update brings.
 type Notifier func(ctx context.Context, n Notification) error
 
-// An Option changes how [Start] reports.
-type Option interface{ apply(*reporter) }
-
-type optionFunc func(*reporter)
-
-func (f optionFunc) apply(r *reporter) { f(r) }
-
-// WithInterval is the shortest time between two notifications. Where it is 0 or negative,
-// and without this option, it is [heartbeat.DefaultInterval], 10 s.
-func WithInterval(d time.Duration) Option {
-	return optionFunc(func(r *reporter) {
-		if r.every = d; d <= 0 {
-			r.every = heartbeat.DefaultInterval
-		}
-	})
-}
-
 // How long stop waits: first for what is being sent, and then the last update, to be finished,
 // and then, when the context has been cancelled, for it to be given up.
 const (
@@ -68,7 +51,7 @@ const settleWait = 5 * time.Millisecond
 // Start panics if send is nil.
 //
 // [timeout.Hooks]: https://pkg.go.dev/github.com/tooldeadline/tooldeadline/timeout#Hooks
-func Start(ctx context.Context, token any, send Notifier, opts ...Option) (stop func()) {
+func Start(ctx context.Context, token any, every time.Duration, send Notifier) (stop func()) {
 	if send == nil {
 		panic("progress: nil Notifier")
 	}
@@ -79,19 +62,17 @@ func Start(ctx context.Context, token any, send Notifier, opts ...Option) (stop 
 	if c == nil {
 		return func() {}
 	}
+	if every == 0 {
+		every = heartbeat.DefaultInterval
+	}
 	r := &reporter{
-		token: token, send: send, cell: c, every: heartbeat.DefaultInterval,
+		token: token, send: send, cell: c,
 		// A relay's own context will not do for a notification: it is cancelled the moment the
 		// execution ends, and a message that is cut in the middle can cost the session. So the
 		// gate is in the reporter and not in the context.
 		ctx: context.WithoutCancel(pulse.Mute(ctx)),
 	}
-	for _, o := range opts {
-		if o != nil {
-			o.apply(r)
-		}
-	}
-	relay := c.Relay(ctx, r.every, func(_ context.Context, detail any) { r.deliver(detail) })
+	relay := c.Relay(ctx, max(every, 0), func(_ context.Context, detail any) { r.deliver(detail) })
 	var stopping atomic.Bool
 	stopped := make(chan struct{}) // not a sync.Once, for which a synctest bubble does not wait
 	return func() {
@@ -111,7 +92,6 @@ type reporter struct {
 	token any
 	send  Notifier
 	cell  *pulse.Cell
-	every time.Duration
 
 	// What has been sent.
 	sent bool
@@ -143,7 +123,7 @@ func (r *reporter) deliver(detail any) {
 	if closed {
 		return
 	}
-	if !u.Waiting {
+	if !u.waiting {
 		r.news = *u
 	}
 	if r.send(ctx, Notification{ProgressToken: r.token, Progress: progress, Total: known(u.Total), Message: u.Message}) == nil {
@@ -155,7 +135,7 @@ func (r *reporter) deliver(detail any) {
 // before a wait is still that during the wait.
 func (r *reporter) pending() *Update {
 	u, _ := r.cell.Lasting().(*Update)
-	if u == nil || u.Waiting || same(*u, r.news) {
+	if u == nil || u.waiting || same(*u, r.news) {
 		return nil
 	}
 	return u
@@ -164,7 +144,7 @@ func (r *reporter) pending() *Update {
 // same is ==, but that NaN is NaN.
 func same(a, b Update) bool {
 	eq := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
-	return eq(a.Progress, b.Progress) && eq(a.Total, b.Total) && a.Message == b.Message && a.Waiting == b.Waiting
+	return eq(a.Progress, b.Progress) && eq(a.Total, b.Total) && a.Message == b.Message && a.waiting == b.waiting
 }
 
 // next returns the progress to send for p, and reports false where nothing larger than

@@ -63,13 +63,13 @@ func (c *client) len() int {
 }
 
 // call runs a tool in a bubble as a server would, and returns the client with what it got.
-func call(t *testing.T, token any, tool func(ctx context.Context), opts ...progress.Option) *client {
+func call(t *testing.T, token any, every time.Duration, tool func(ctx context.Context)) *client {
 	t.Helper()
 	c := &client{start: time.Now()}
 	stop := func() {}
 	err := timeout.Run(t.Context(), func(ctx context.Context) error { tool(ctx); return nil }, timeout.Config{},
 		timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
-			stop = progress.Start(ctx, token, c.notify, opts...)
+			stop = progress.Start(ctx, token, every, c.notify)
 		}}))
 	stop()
 	stop()
@@ -92,12 +92,12 @@ func TestStart(t *testing.T) {
 	after := math.Nextafter
 	inf := math.Inf(1)
 	for _, tc := range []struct {
-		name string
-		opts []progress.Option
-		tool func(ctx context.Context)
-		want []note
+		name  string
+		every time.Duration
+		tool  func(ctx context.Context)
+		want  []note
 	}{
-		{"the first at once, then the newest", nil, func(ctx context.Context) {
+		{"the first at once, then the newest", 0, func(ctx context.Context) {
 			time.Sleep(3 * s)
 			report(ctx, progress.Update{Progress: 1, Total: 10, Message: "a"})
 			for i := range 12 {
@@ -106,33 +106,42 @@ func TestStart(t *testing.T) {
 			}
 			time.Sleep(20 * s)
 		}, []note{{3 * s, 1, 10, "a"}, {13 * s, 7, 30, ""}, {23 * s, 13, 30, ""}}},
-		{"an interval of one's own", []progress.Option{nil, progress.WithInterval(2 * s)}, func(ctx context.Context) {
+		{"an interval of one's own", 2 * s, func(ctx context.Context) {
 			for i := range 4 {
 				report(ctx, progress.Update{Progress: float64(i)})
 				time.Sleep(1500 * time.Millisecond)
 			}
 			time.Sleep(s)
 		}, []note{{0, 0, 0, ""}, {2 * s, 1, 0, ""}, {4 * s, 2, 0, ""}, {6 * s, 3, 0, ""}}},
-		{"a negative interval is the default", []progress.Option{progress.WithInterval(-1)}, func(ctx context.Context) {
+		{"the interval of 0 is 10 s", 0, func(ctx context.Context) {
 			report(ctx, progress.Update{Progress: 1})
 			report(ctx, progress.Update{Progress: 2})
 			time.Sleep(10*s - 1)
+			report(ctx, progress.Update{Progress: 3})
+			time.Sleep(1)
 			synctest.Wait()
-		}, []note{{0, 1, 0, ""}, {10*s - 1, 2, 0, ""}}},
-		{"silence", nil, func(context.Context) { time.Sleep(time.Hour) }, nil},
-		{"plain beats say no more than that it lives", nil, func(ctx context.Context) {
+			time.Sleep(s)
+		}, []note{{0, 1, 0, ""}, {10 * s, 3, 0, ""}}},
+		{"a negative interval is none", -1, func(ctx context.Context) {
+			for i := range 3 {
+				report(ctx, progress.Update{Progress: float64(i)})
+				time.Sleep(1)
+			}
+		}, []note{{0, 0, 0, ""}, {1, 1, 0, ""}, {2, 2, 0, ""}}},
+		{"silence", 0, func(context.Context) { time.Sleep(time.Hour) }, nil},
+		{"plain beats say no more than that it lives", 0, func(ctx context.Context) {
 			for range 3 {
 				heartbeat.Beat(ctx)
 				time.Sleep(10 * s)
 			}
 		}, []note{{0, 0, 0, ""}, {10 * s, 1e-12, 0, ""}, {20 * s, 2e-12, 0, ""}}},
-		{"beats after an update keep its total and message", nil, func(ctx context.Context) {
+		{"beats after an update keep its total and message", 0, func(ctx context.Context) {
 			report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
 			time.Sleep(10 * s)
 			heartbeat.Beat(ctx)
 			synctest.Wait()
 		}, []note{{0, 3, 10, "main.go"}, {10 * s, 3 + 1e-12, 10, "main.go"}}},
-		{"the same, smaller, none, then more", []progress.Option{progress.WithInterval(tick)}, func(ctx context.Context) {
+		{"the same, smaller, none, then more", tick, func(ctx context.Context) {
 			for _, u := range []progress.Update{
 				{Progress: 1 << 20}, {Progress: 1 << 20}, {Progress: 5}, {Message: "alive"},
 				{Progress: math.NaN()}, {Progress: inf}, {Progress: math.Inf(-1)}, {Progress: 1<<20 + 1},
@@ -149,25 +158,25 @@ func TestStart(t *testing.T) {
 			all[3].Message = "alive"
 			return append(all, note{At: 7 * tick, Progress: 1<<20 + 1})
 		}()},
-		{"negative values grow too", []progress.Option{progress.WithInterval(tick)}, func(ctx context.Context) {
+		{"negative values grow too", tick, func(ctx context.Context) {
 			for _, p := range []float64{-10, -20, -5} {
 				report(ctx, progress.Update{Progress: p})
 				time.Sleep(tick)
 			}
 		}, []note{{0, -10, 0, ""}, {tick, -10 + 1e-12, 0, ""}, {2 * tick, -5, 0, ""}}},
-		{"a total that is none is left out", []progress.Option{progress.WithInterval(tick)}, func(ctx context.Context) {
+		{"a total that is none is left out", tick, func(ctx context.Context) {
 			for i, total := range []float64{math.NaN(), inf, math.Inf(-1), -1, 7} {
 				report(ctx, progress.Update{Progress: float64(i), Total: total})
 				time.Sleep(tick)
 			}
 		}, []note{{0, 0, 0, ""}, {tick, 1, 0, ""}, {2 * tick, 2, 0, ""}, {3 * tick, 3, 0, ""}, {4 * tick, 4, 7, ""}}},
-		{"the largest number is the last", []progress.Option{progress.WithInterval(tick)}, func(ctx context.Context) {
+		{"the largest number is the last", tick, func(ctx context.Context) {
 			for range 3 {
 				report(ctx, progress.Update{Progress: math.MaxFloat64})
 				time.Sleep(tick)
 			}
 		}, []note{{0, math.MaxFloat64, 0, ""}}},
-		{"of a nested execution", nil, func(ctx context.Context) {
+		{"of a nested execution", 0, func(ctx context.Context) {
 			_ = timeout.Run(ctx, func(ctx context.Context) error {
 				time.Sleep(s)
 				report(ctx, progress.Update{Progress: 4})
@@ -175,34 +184,35 @@ func TestStart(t *testing.T) {
 				return nil
 			}, timeout.Config{})
 		}, []note{{0, 0, 0, ""}, {10 * s, 4, 0, ""}}},
-		{"the newest that is pending at the end goes out", nil, func(ctx context.Context) {
+		{"the newest that is pending at the end goes out", 0, func(ctx context.Context) {
 			for i := range 5 {
 				report(ctx, progress.Update{Progress: float64(i), Total: 4})
 			}
 			heartbeat.Beat(ctx)
 			time.Sleep(s)
 		}, []note{{0, 0, 4, ""}, {s, 4, 4, ""}}},
-		{"a beat that is pending at the end does not", nil, func(ctx context.Context) {
+		{"a beat that is pending at the end does not", 0, func(ctx context.Context) {
 			report(ctx, progress.Update{Progress: 1, Message: "a"})
 			heartbeat.Beat(ctx)
 			time.Sleep(s)
 		}, []note{{0, 1, 0, "a"}}},
-		{"nor does an update that says nothing new", nil, func(ctx context.Context) {
+		{"nor does an update that says nothing new", 0, func(ctx context.Context) {
 			for range 2 {
 				report(ctx, progress.Update{Progress: math.NaN(), Total: math.NaN(), Message: "a"})
 			}
 		}, []note{{0, 0, 0, "a"}}},
-		{"a smaller value with a new message does", nil, func(ctx context.Context) {
+		{"a smaller value with a new message does", 0, func(ctx context.Context) {
 			report(ctx, progress.Update{Progress: 2, Message: "a"})
 			report(ctx, progress.Update{Progress: 1, Message: "b"})
 		}, []note{{0, 2, 0, "a"}, {0, 2 + 1e-12, 0, "b"}}},
-		{"what is waited for does not", nil, func(ctx context.Context) {
+		{"nor does a wait", 0, func(ctx context.Context) {
 			report(ctx, progress.Update{Progress: 1, Message: "a"})
-			report(ctx, progress.Update{Progress: 1, Message: "Waiting", Waiting: true})
+			go func() { _, _ = progress.Await(ctx, "rm", person(time.Hour)) }()
+			synctest.Wait()
 		}, []note{{0, 1, 0, "a"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { call(t, "token", tc.tool, tc.opts...).want(t, tc.want...) })
+			synctest.Test(t, func(t *testing.T) { call(t, "token", tc.every, tc.tool).want(t, tc.want...) })
 		})
 	}
 }
@@ -230,7 +240,7 @@ func TestTokens(t *testing.T) {
 				var got any
 				stop := func() {}
 				_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-					stop = progress.Start(ctx, tc.token, func(_ context.Context, n progress.Notification) error {
+					stop = progress.Start(ctx, tc.token, 0, func(_ context.Context, n progress.Notification) error {
 						got = n.ProgressToken
 						return nil
 					})
@@ -251,7 +261,7 @@ func TestTokens(t *testing.T) {
 }
 
 func TestStartOutsideAnExecution(t *testing.T) {
-	stop := progress.Start(context.Background(), "t", func(context.Context, progress.Notification) error {
+	stop := progress.Start(context.Background(), "t", 0, func(context.Context, progress.Notification) error {
 		t.Error("called")
 		return nil
 	})
@@ -262,7 +272,7 @@ func TestStartOutsideAnExecution(t *testing.T) {
 			t.Error("no panic for a nil Notifier")
 		}
 	}()
-	progress.Start(context.Background(), "t", nil)
+	progress.Start(context.Background(), "t", 0, nil)
 }
 
 // The notifier finds the values of the call's context and no heartbeat, and its context
@@ -272,7 +282,7 @@ func TestNotifierContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := func() {}
 		_ = timeout.Run(context.WithValue(t.Context(), key{}, "session"), func(ctx context.Context) error {
-			stop = progress.Start(ctx, "t", func(ctx context.Context, _ progress.Notification) error {
+			stop = progress.Start(ctx, "t", 0, func(ctx context.Context, _ progress.Notification) error {
 				time.Sleep(20 * time.Millisecond) // the tool returns after 10
 				_, limited := ctx.Deadline()
 				if ctx.Value(key{}) != "session" || heartbeat.FromContext(ctx) != nil || ctx.Err() != nil || limited {
@@ -329,10 +339,10 @@ func TestBadNotifiers(t *testing.T) {
 				stop := func() {}
 				start := time.Now()
 				err := timeout.Run(t.Context(), func(ctx context.Context) error {
-					stop = progress.Start(ctx, "t", func(ctx context.Context, _ progress.Notification) error {
+					stop = progress.Start(ctx, "t", 10*s, func(ctx context.Context, _ progress.Notification) error {
 						tc.notify(ctx, began.Add(1))
 						return nil
-					}, progress.WithInterval(10*s))
+					})
 					progress.Report(ctx, progress.Update{})
 					if synctest.Wait(); tc.last {
 						progress.Report(ctx, progress.Update{Message: "last"})
@@ -369,7 +379,7 @@ func TestNothingAfterStop(t *testing.T) {
 		last := math.Inf(-1)
 		stop := func() {}
 		_ = timeout.Run(context.Background(), func(ctx context.Context) error {
-			stop = progress.Start(ctx, "t", func(_ context.Context, n progress.Notification) error {
+			stop = progress.Start(ctx, "t", time.Microsecond, func(_ context.Context, n progress.Notification) error {
 				if over.Load() {
 					late.Add(1)
 				}
@@ -378,7 +388,7 @@ func TestNothingAfterStop(t *testing.T) {
 				}
 				last = n.Progress
 				return nil
-			}, progress.WithInterval(time.Microsecond))
+			})
 			var wg sync.WaitGroup
 			for range 4 {
 				wg.Go(func() {
@@ -410,7 +420,7 @@ func TestQuickTool(t *testing.T) {
 		var got []float64
 		stop := func() {}
 		_ = timeout.Run(context.Background(), func(ctx context.Context) error {
-			stop = progress.Start(ctx, "t", func(_ context.Context, n progress.Notification) error {
+			stop = progress.Start(ctx, "t", 0, func(_ context.Context, n progress.Notification) error {
 				got = append(got, n.Progress)
 				return nil
 			})
@@ -465,7 +475,7 @@ func TestSettle(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stop := func() {}
 				_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-					stop = progress.Start(ctx, "t", func(context.Context, progress.Notification) error { return tc.err })
+					stop = progress.Start(ctx, "t", 0, func(context.Context, progress.Notification) error { return tc.err })
 					report(ctx, progress.Update{Progress: 1})
 					time.Sleep(tc.linger)
 					return nil
@@ -502,7 +512,7 @@ func TestStopBeforeTheNotification(t *testing.T) {
 	var sent atomic.Int32
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		notify := func(context.Context, progress.Notification) error { sent.Add(1); return nil }
-		stop := progress.Start(ctx, "t", notify, progress.WithInterval(time.Nanosecond))
+		stop := progress.Start(ctx, "t", time.Nanosecond, notify)
 		c.armed.Store(1)
 		progress.Report(ctx, progress.Update{})
 		<-c.reached
@@ -528,7 +538,7 @@ func TestManyCalls(t *testing.T) {
 				stop := func() {}
 				var got []any
 				_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-					stop = progress.Start(ctx, token, func(_ context.Context, n progress.Notification) error {
+					stop = progress.Start(ctx, token, 0, func(_ context.Context, n progress.Notification) error {
 						got = append(got, n.ProgressToken, n.Progress)
 						return nil
 					})

@@ -192,15 +192,28 @@ func TestReadsOfNothing(t *testing.T) {
 	})
 }
 
-// SPEC 2.1, and a total where one is asked for.
+// SPEC 2.13: 0 means 2 min, on both sides of it, and a negative limit is none. A Config among
+// the options replaces both.
 func TestOtherLimits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		body := stream.Body(context.Background(), says(1000*time.Hour), 0)
-		defer body.Close()
-		if _, err := body.Read(make([]byte, 1)); err != nil {
-			t.Error(err)
-		}
-	})
+	for _, tc := range []struct {
+		name        string
+		idle, pause time.Duration
+		silent      bool
+	}{
+		{"the default, before", 0, 2*time.Minute - 1, false},
+		{"the default, after", 0, 2*time.Minute + 1, true},
+		{"none", -1, 1000 * time.Hour, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				body := stream.Body(context.Background(), says(tc.pause), tc.idle)
+				defer body.Close()
+				if _, err := body.Read(make([]byte, 1)); errors.Is(err, timeout.ErrIdle) != tc.silent || err != nil != tc.silent {
+					t.Errorf("error %v", err)
+				}
+			})
+		})
+	}
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		body := stream.Body(context.Background(), says(limit/2, limit/2, limit/2), 0, timeout.Config{Total: limit + 1, Idle: limit})

@@ -136,7 +136,7 @@ func TestTotalOnAClock(t *testing.T) {
 	mock := clock.NewMock()
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
 		r, w := io.Pipe()
-		body := stream.Body(ctx, r, 0)
+		body := stream.Body(ctx, r, -1)
 		defer body.Close()
 		mock.Add(time.Hour - 1)
 		go w.Write([]byte("x"))

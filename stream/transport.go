@@ -33,11 +33,7 @@ type Transport struct {
 
 // RoundTrip does one exchange. The request is not changed.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	idle := t.Idle
-	if idle == 0 {
-		idle = timeout.UnboundedTotal().Idle
-	}
-	w := begin(req.Context(), max(idle, 0), t.Options)
+	w := begin(req.Context(), t.Idle, t.Options)
 	if err := w.stopped(); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()

@@ -31,7 +31,10 @@ func begin(ctx context.Context, idle time.Duration, opts []timeout.Option) *watc
 	w := &watch{outer: pulse.Of(ctx), over: make(chan struct{})}
 	ended := make(chan struct{})
 	w.end = sync.OnceFunc(func() { close(ended) })
-	all := []timeout.Option{timeout.Config{Idle: idle}}
+	if idle == 0 {
+		idle = timeout.UnboundedTotal().Idle
+	}
+	all := []timeout.Option{timeout.Config{Idle: max(idle, 0)}}
 	if c := w.outer.Clock(); c != nil {
 		all = append(all, timeout.WithClock(c))
 	}

@@ -127,10 +127,10 @@ func TestSearchProgress(t *testing.T) {
 	dir := manyFiles(t)
 	var got []progress.Notification
 	err := timeout.Run(t.Context(), func(ctx context.Context) error {
-		stop := progress.Start(ctx, "t", func(_ context.Context, n progress.Notification) error {
+		stop := progress.Start(ctx, "t", time.Microsecond, func(_ context.Context, n progress.Notification) error {
 			got = append(got, n)
 			return nil
-		}, progress.WithInterval(time.Microsecond))
+		})
 		defer stop()
 		searchHere(t, ctx, dir, "x+y")
 		return nil

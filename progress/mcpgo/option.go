@@ -55,8 +55,8 @@ func WithOptions(opts ...timeout.Option) Option {
 	return optionFunc(func(s *settings) { s.calls.Options = append(s.calls.Options, opts...) })
 }
 
-// WithInterval is the shortest time between two progress notifications of a call; where it
-// is 0 or negative, and without this option, 10 s.
+// WithInterval is the shortest time between two progress notifications of a call. 0 means
+// 10 s, and a negative value none.
 func WithInterval(d time.Duration) Option {
 	return optionFunc(func(s *settings) { s.calls.Interval = d })
 }

@@ -22,7 +22,8 @@ type Settings struct {
 	// Options are for the execution of each call: a logger, hooks, a clock. A
 	// [timeout.Config] among them takes the place of what the policy says.
 	Options []timeout.Option
-	// Interval is the shortest time between two notifications of a call; 0 or less is 10 s.
+	// Interval is the shortest time between two notifications of a call. 0 means 10 s,
+	// and a negative value none.
 	Interval time.Duration
 	// MetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta, and
 	// ArgumentTimeout with timeoutMs among its arguments: a whole number of milliseconds, at
@@ -107,7 +108,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	}
 	stop := func() {}
 	opts = append(opts, timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
-		stop = progress.Start(ctx, c.Token, c.Send, progress.WithInterval(s.Interval))
+		stop = progress.Start(ctx, c.Token, s.Interval, c.Send)
 	}}))
 	// Not in h: one that has been abandoned would never get to its end.
 	defer func() { stop() }()

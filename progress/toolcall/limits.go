@@ -60,7 +60,7 @@ func (s *Settings) Limits(tool string) (Limits, error) {
 	if l.Grace == 0 {
 		l.Grace = timeout.DefaultGrace
 	}
-	if l.Progress <= 0 {
+	if l.Progress == 0 {
 		l.Progress = heartbeat.DefaultInterval
 	}
 	if observed || s.Policy.Observes(tool) {
