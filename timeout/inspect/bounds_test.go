@@ -96,7 +96,7 @@ func TestMarks(t *testing.T) {
 	var tr track
 	const n = 100_000
 	for i := range n {
-		tr.add(Mark{At: time.Duration(i) * time.Second, LastBeat: time.Duration(i) * time.Second, Beats: uint64(i)})
+		tr.add(mark{At: time.Duration(i) * time.Second, LastBeat: time.Duration(i) * time.Second, Beats: uint64(i)})
 	}
 	if len(tr.marks) > maxMarks || len(tr.marks) < maxMarks/4 {
 		t.Errorf("%d marks", len(tr.marks))

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/inspect"
@@ -61,36 +60,4 @@ func ExampleWithAbort() {
 	})
 	fmt.Println(err)
 	// Output: Tool was aborted: inspect: aborted by hand
-}
-
-// The timeline of an execution that has ended, as a picture.
-func ExampleTimelineOf() {
-	var id uint64
-	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
-		id = timeout.FromContext(ctx).ID()
-		return nil
-	}, timeout.WithName("backup"))
-
-	timeline, ok := inspect.TimelineOf(id)
-	var picture strings.Builder
-	err := timeline.WriteSVG(&picture)
-	fmt.Println(timeline.Tool, timeline.Outcome, ok, err, strings.HasPrefix(picture.String(), "<svg "))
-	// Output: backup ok true <nil> true
-}
-
-// A picture of what a program knows itself.
-func ExampleTimeline_WriteSVG() {
-	timeline := inspect.Timeline{
-		Tool: "index", ID: 7, Elapsed: 90 * time.Second, Outcome: "idle timeout",
-		Limits: timeout.Config{Total: 10 * time.Minute, Idle: 30 * time.Second},
-		Marks: []inspect.Mark{
-			{At: 20 * time.Second, LastBeat: 20 * time.Second, Beats: 200},
-			{At: 40 * time.Second, LastBeat: 20 * time.Second, Beats: 200, Held: 15 * time.Second},
-			{At: 60 * time.Second, LastBeat: 60 * time.Second, Beats: 650, Held: 15 * time.Second},
-		},
-	}
-	var picture strings.Builder
-	_ = timeline.WriteSVG(&picture)
-	fmt.Println(strings.Contains(picture.String(), "index #7, idle timeout after 1m30s, 650 heartbeats"))
-	// Output: true
 }

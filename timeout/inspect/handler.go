@@ -116,8 +116,8 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 		return
 	case format == "svg" && one != nil:
 		kind = "image/svg+xml"
-		t, _ := TimelineOf(q.ID)
-		err = t.WriteSVG(&body)
+		t, _ := timelineOf(q.ID)
+		err = t.writeSVG(&body)
 	case format == "json":
 		kind = "application/json"
 		e := json.NewEncoder(&body)

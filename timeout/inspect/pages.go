@@ -59,8 +59,8 @@ type onePage struct {
 // writeOne writes the page of one execution, or the part of it that is live.
 func (h *handler) writeOne(w io.Writer, part string, one *row, q query) error {
 	var picture bytes.Buffer
-	if t, ok := TimelineOf(one.ID); ok {
-		if err := t.WriteSVG(&picture); err != nil {
+	if t, ok := timelineOf(one.ID); ok {
+		if err := t.writeSVG(&picture); err != nil {
 			return err
 		}
 	}

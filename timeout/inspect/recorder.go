@@ -35,7 +35,7 @@ type ended struct {
 	err       string
 	detail    string
 	stack     string
-	marks     []Mark
+	marks     []mark
 
 	wouldStop   string // the limit that would have stopped it, if it was only observed
 	wouldStopAt millis
@@ -254,22 +254,22 @@ func (r *recorder) figures() (all []toolStats, others uint64) {
 	return all, others
 }
 
-func (e *ended) timeline() Timeline {
-	return Timeline{Tool: e.Tool, ID: e.ID, Elapsed: e.Elapsed, Limits: e.Limits, Outcome: e.outcome,
+func (e *ended) timeline() timeline {
+	return timeline{Tool: e.Tool, ID: e.ID, Elapsed: e.Elapsed, Limits: e.Limits, Outcome: e.outcome,
 		Marks: append(e.marks[:len(e.marks):len(e.marks)], markOf(&e.Snapshot))}
 }
 
-// TimelineOf returns the timeline of an execution that runs, or that is one of the last that
+// timelineOf returns the timeline of an execution that runs, or that is one of the last that
 // have ended; false where it is neither. See [timeout.Execution.ID]. Its marks are a second
 // apart or, of one that takes long, some more.
-func TimelineOf(id uint64) (Timeline, bool) {
+func timelineOf(id uint64) (timeline, bool) {
 	r := theRecorder()
 	if x := timeout.ByID(id); x != nil {
 		s := x.Snapshot()
 		if s.State < timeout.StateAbandoned {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			t := Timeline{Tool: cut(s.Tool, maxText), ID: s.ID, Elapsed: s.Elapsed, Limits: s.Limits}
+			t := timeline{Tool: cut(s.Tool, maxText), ID: s.ID, Elapsed: s.Elapsed, Limits: s.Limits}
 			if recorded := r.tracks[id]; recorded != nil {
 				t.Marks = append(t.Marks, recorded.marks...)
 			}
@@ -280,5 +280,5 @@ func TimelineOf(id uint64) (Timeline, bool) {
 	if e := r.withID(id); e != nil {
 		return e.timeline(), true
 	}
-	return Timeline{}, false
+	return timeline{}, false
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Timeline is what is known of the course of one execution: when it has beaten, how long it
-// was silent, when its idle check was held. [TimelineOf] returns that of an execution; one can
+// A timeline is what is known of the course of one execution: when it has beaten, how long it
+// was silent, when its idle check was held. [timelineOf] returns that of an execution; one can
 // also be made by hand. Its instants are counted from the start.
-type Timeline struct {
+type timeline struct {
 	Tool    string
 	ID      uint64
 	Elapsed time.Duration
 	Limits  timeout.Config // a limit that is 0 is not drawn
-	Marks   []Mark         // in the order of time
+	Marks   []mark         // in the order of time
 	Outcome string         // such as "ok" or "idle timeout"; "" while it runs
 }
 
-// A Mark is the state of an execution when somebody looked.
-type Mark struct {
+// A mark is the state of an execution when somebody looked.
+type mark struct {
 	At       time.Duration
 	LastBeat time.Duration // when the last heartbeat had come
 	Beats    uint64        // how many there had been
@@ -36,15 +36,15 @@ const maxMarks = 128
 
 // A track is the timeline of an execution that is being recorded.
 type track struct {
-	marks []Mark
+	marks []mark
 	step  time.Duration // least distance of two marks
 }
 
-func markOf(s *timeout.Snapshot) Mark {
-	return Mark{At: s.Elapsed, LastBeat: s.Elapsed - s.SinceBeat, Beats: s.Beats, Held: s.Held}
+func markOf(s *timeout.Snapshot) mark {
+	return mark{At: s.Elapsed, LastBeat: s.Elapsed - s.SinceBeat, Beats: s.Beats, Held: s.Held}
 }
 
-func (t *track) add(m Mark) {
+func (t *track) add(m mark) {
 	if n := len(t.marks); n > 0 && m.At-t.marks[n-1].At < t.step {
 		return
 	}
@@ -73,10 +73,10 @@ const pictureStyle = `text{font:12px system-ui,sans-serif;fill:#333}.lane{fill:#
 	`.held{fill:#c9a227}.limit{stroke:#c22;stroke-width:1.5;stroke-dasharray:4 3}.end{stroke:#333;stroke-width:2}` +
 	`@media(prefers-color-scheme:dark){text{fill:#ddd}.lane{fill:#2b333b}.work{fill:#5b9bd5}.beat{stroke:#eef}.limit{stroke:#ff6b6b}.end{stroke:#ddd}}`
 
-// WriteSVG draws the timeline, to scale, as an SVG document that needs nothing else: dark
+// writeSVG draws the timeline, to scale, as an SVG document that needs nothing else: dark
 // where heartbeats have come, light where none did, amber where the idle check was held, a
 // line at each limit. It fits a page that is light or dark.
-func (t Timeline) WriteSVG(w io.Writer) error {
+func (t timeline) writeSVG(w io.Writer) error {
 	span := t.span()
 	x := func(d time.Duration) float64 {
 		return left + float64(min(max(d, 0), span))/float64(span)*(width-left-right)
@@ -92,7 +92,7 @@ func (t Timeline) WriteSVG(w io.Writer) error {
 		}
 	}
 	rect("lane", 0, t.Elapsed)
-	var last Mark
+	var last mark
 	for _, m := range t.Marks {
 		if m.Beats > last.Beats { // since the mark before: up to that it is known when the last came
 			rect("work", max(last.LastBeat, last.At), m.LastBeat)
@@ -100,7 +100,7 @@ func (t Timeline) WriteSVG(w io.Writer) error {
 		last = m
 	}
 	for i, m := range t.Marks {
-		var before Mark
+		var before mark
 		if i > 0 {
 			before = t.Marks[i-1]
 		}
@@ -140,7 +140,7 @@ func (t Timeline) WriteSVG(w io.Writer) error {
 
 // span is how much time the picture shows: all that has passed and, where they are near, the
 // limits to come.
-func (t Timeline) span() time.Duration {
+func (t timeline) span() time.Duration {
 	span := t.Elapsed
 	near := []time.Duration{t.Limits.Total}
 	if n := len(t.Marks); n > 0 && t.Limits.Idle > 0 {
@@ -154,7 +154,7 @@ func (t Timeline) span() time.Duration {
 	return max(span, 1)
 }
 
-func (t Timeline) title() string {
+func (t timeline) title() string {
 	name := t.Tool
 	if name == "" {
 		name = "(no name)"
@@ -166,7 +166,7 @@ func (t Timeline) title() string {
 }
 
 // describe is for those who cannot see the picture.
-func (t Timeline) describe() string {
+func (t timeline) describe() string {
 	var beats uint64
 	if n := len(t.Marks); n > 0 {
 		beats = t.Marks[n-1].Beats

@@ -1,4 +1,4 @@
-package inspect_test
+package inspect
 
 import (
 	"bytes"
@@ -9,20 +9,19 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/inspect"
 )
 
 var update = flag.Bool("update", false, "write docs/timeline.svg")
 
 // docs/timeline.svg is what the code draws (SPEC 14.2): one that worked, waited for a person,
 // worked again, and got stuck.
-func TestPictureOfTheDocs(t *testing.T) {
-	timeline := inspect.Timeline{
+func TestTimelineOfTheDocs(t *testing.T) {
+	picture := timeline{
 		Tool: "index", ID: 7, Elapsed: 280 * time.Second, Outcome: "idle timeout",
 		Limits: timeout.Config{Total: 5 * time.Minute, Idle: time.Minute},
 	}
-	var m inspect.Mark
-	for at := time.Duration(0); at <= timeline.Elapsed; at += 4 * time.Second {
+	var m mark
+	for at := time.Duration(0); at <= picture.Elapsed; at += 4 * time.Second {
 		m.At = at
 		switch {
 		case at > 80*time.Second && at <= 140*time.Second:
@@ -30,13 +29,13 @@ func TestPictureOfTheDocs(t *testing.T) {
 		case at <= 220*time.Second:
 			m.LastBeat, m.Beats = at, m.Beats+20
 		}
-		timeline.Marks = append(timeline.Marks, m)
+		picture.Marks = append(picture.Marks, m)
 	}
 	var got bytes.Buffer
-	if err := timeline.WriteSVG(&got); err != nil {
+	if err := picture.writeSVG(&got); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`class="work"`, `class="held"`, "idle limit", "total limit"} {
+	for _, want := range []string{`class="work"`, `class="held"`, "idle limit", "total limit", "index #7, idle timeout after 4m40s, "} {
 		if !strings.Contains(got.String(), want) {
 			t.Errorf("no %s in it", want)
 		}
@@ -55,6 +54,6 @@ func TestPictureOfTheDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("docs/timeline.svg is not what is drawn; go test ./timeout/inspect -run Picture -update writes it")
+		t.Errorf("docs/timeline.svg is not what is drawn; go test ./timeout/inspect -run Timeline -update writes it")
 	}
 }
