@@ -1,9 +1,9 @@
 package tooldeadline
 
-// "go get" of this path records, in the go.mod and go.sum of whoever runs it, what the
-// packages of this directory need, and of the packages below only what is imported here.
-// So import those that need another module: without clock, sys and sync in go.sum, a program
-// that imports timeout, procgroup or progress/task next would not build before a second "go get".
+// "go get" of this path records, in the caller's go.mod and go.sum, the requirements of the
+// packages in this directory, and of the packages below only those imported here. These imports are
+// the packages that need another module. Without clock, sys and sync in go.sum, a program that then
+// imports timeout, procgroup or progress/task would not build before a second "go get".
 import (
 	_ "github.com/tooldeadline/tooldeadline/procgroup"
 	_ "github.com/tooldeadline/tooldeadline/progress/task"

@@ -7,31 +7,31 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// DefaultInterval is the interval of automatic beats and of relays where none is
-// given.
+// DefaultInterval is the default interval of automatic beats and of relays.
 const DefaultInterval = 10 * time.Second
 
-// Beat tells the execution of ctx, and every execution around it, that the work is
-// still making progress. It renews their idle limits and never their total.
-// Outside an execution, or after its end, it does nothing.
+// Beat tells the execution of ctx, and every enclosing execution, that the work is still making
+// progress. It renews their idle limits, but never their total limits. Outside an execution, or
+// after its end, Beat does nothing.
 //
-// A loop that beats millions of times can look the execution up once, with
-// [FromContext], and call [Monitor.Beat].
+// A loop that beats millions of times can look the execution up once, with [FromContext], and call
+// [Monitor.Beat].
 func Beat(ctx context.Context) { pulse.Of(ctx).Beat() }
 
-// BeatWith is [Beat] with a detail, which is remembered as the newest: the sinks of [Relay]
-// get it, [Monitor.Detail] returns it, and what is said of a stopped tool has it. The detail may be
-// read at any later time, by another goroutine: do not change what it points to. It costs one
-// allocation, and one more where detail is not a pointer.
+// BeatWith is [Beat] with a detail, which becomes the newest detail of the execution and of every
+// enclosing one. The detail is passed to the sinks of [Relay], returned by [Monitor.Detail], and
+// included in reports about a stopped tool. It may be read later, by another goroutine, so the
+// caller must not change what it points to. BeatWith costs one allocation, and one more if detail
+// is not a pointer.
 func BeatWith(ctx context.Context, detail any) {
 	if c := pulse.Of(ctx); c != nil {
 		c.BeatWith(&detail)
 	}
 }
 
-// Interval is how often the handler of ctx should beat: [DefaultInterval], or half
-// of the idle limit where that is less. Nested executions count too: the smallest
-// idle limit decides. It is never 0, so it can feed a ticker.
+// Interval returns how often the work under ctx should beat: [DefaultInterval], or half of the
+// smallest idle limit of the execution and the enclosing ones, if that is less. The result is never
+// 0, so it can be given to a ticker.
 func Interval(ctx context.Context) time.Duration {
 	if idle := pulse.Of(ctx).SmallestIdle(); idle > 0 {
 		return min(DefaultInterval, max(idle/2, 1))
@@ -39,17 +39,17 @@ func Interval(ctx context.Context) time.Duration {
 	return DefaultInterval
 }
 
-// Hold declares that the work waits for something that cannot beat, such as a
-// person's approval. Until release is called, the idle checks of the execution of
-// ctx and of those around it are held; their total limits run on. Both the call and
-// the release renew the idle limit, as a beat does, but are not counted as beats. A
-// hold that comes when the limit has already fallen due is too late.
+// Hold declares that the work waits for something that cannot beat, such as a person's approval.
+// Until release is called, the idle checks of the execution of ctx and of the enclosing executions
+// are suspended; their total limits keep running. Both Hold and release renew the idle limit, as a
+// beat does, but they are not counted as beats. A hold that comes when the limit has already fallen
+// due is too late and suspends nothing.
 //
-// Holds nest, and may be declared by several goroutines: the idle check is on again
-// when the last has been released. Calling release again does nothing. A hold that
-// is never released ends with the execution of ctx.
+// Holds nest, and several goroutines may declare them: the idle check resumes when the last hold
+// has been released. Calling release again does nothing. A hold that is never released ends with
+// the execution of ctx.
 //
-// Outside an execution it does nothing, and so does release.
+// Outside an execution Hold and release do nothing.
 func Hold(ctx context.Context) (release func()) {
 	c := pulse.Of(ctx)
 	if c == nil {

@@ -8,17 +8,18 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// Keep calls fn and beats on its behalf until it returns: at once, and then at the
-// given interval. Where every is 0 or negative it is what [Interval] returns, at most
-// 10 s. It returns fn's error.
+// Keep calls fn, beats on its behalf until fn returns, and returns fn's error. It beats at once,
+// and then at the given interval.
 //
-// It is for calls that work without a chance to beat: a query, a compression, a
-// request to a slow service. It vouches for fn blindly, so an idle limit no longer
-// finds it stuck; only the total does. To wait for a person, use [Hold].
+// Keep is for calls that cannot beat themselves: a query, a compression, a request to a slow
+// service. It does not know whether fn makes progress, so an idle limit no longer finds a stuck fn;
+// only a total does. To wait for a person, use [Hold].
 //
-// fn runs on the caller's goroutine with ctx itself, so panics and [runtime.Goexit]
-// pass through. The beats stop when fn has returned, in whichever way, or when ctx
-// is cancelled.
+// Keep runs fn on the caller's goroutine with ctx itself, so panics and [runtime.Goexit] pass
+// through. The beats stop when fn ends, however it ends, or when ctx is cancelled. Outside an
+// execution Keep just calls fn.
+//
+// An interval of 0 means that of [Interval]; a negative one means no beats.
 func Keep(ctx context.Context, every time.Duration, fn func(context.Context) error) error {
 	c := pulse.Of(ctx)
 	if c == nil || every < 0 {
@@ -33,13 +34,13 @@ func Keep(ctx context.Context, every time.Duration, fn func(context.Context) err
 	return fn(ctx)
 }
 
-// A keeper is a timer that sets itself again; no goroutine waits for it.
+// A keeper is a timer that resets itself; no goroutine waits for it.
 type keeper struct {
 	ctx   context.Context
 	cell  *pulse.Cell
 	every time.Duration
 
-	mu    sync.Mutex // a beat under way ends before stop returns
+	mu    sync.Mutex // stop waits for a beat in progress
 	timer pulse.Timer
 	done  bool
 }

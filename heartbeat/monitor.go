@@ -7,15 +7,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// A Monitor is the heartbeat of one execution. A nil *Monitor is that of no
-// execution: its methods do nothing and return zero values. All methods are safe for
-// concurrent use. Monitors come from [FromContext] alone, and must not be copied.
+// A Monitor is the heartbeat of one execution. The methods of a nil *Monitor do nothing and return
+// zero values. All methods are safe for concurrent use. A Monitor is obtained from [FromContext]
+// and must not be copied.
 type Monitor struct {
 	cell *pulse.Cell // never nil
 }
 
-// FromContext returns the monitor of the innermost execution of ctx, or nil where there is
-// none. It is the same one for as long as the execution is.
+// FromContext returns the Monitor of the innermost execution of ctx, or nil if there is none. Every
+// call for the same execution returns the same Monitor.
 func FromContext(ctx context.Context) *Monitor {
 	c := pulse.Of(ctx)
 	if c == nil {
@@ -29,16 +29,16 @@ func FromContext(ctx context.Context) *Monitor {
 	return m.(*Monitor)
 }
 
-// Beat is [Beat] without the look-up in the context.
+// Beat is [Beat] without the lookup in the context.
 func (m *Monitor) Beat() {
 	if m != nil {
 		m.cell.Beat()
 	}
 }
 
-// Last is when the last beat came; the start of the execution counts as one. It is
-// on the clock of the execution. In a burst of more than a hundred beats per
-// millisecond it is up to 1 ms behind.
+// Last returns the time of the last beat, on the clock of the execution. The start of the execution
+// counts as a beat here. In a burst of more than a hundred beats per millisecond the result is up
+// to 1 ms behind.
 func (m *Monitor) Last() time.Time {
 	if m == nil {
 		return time.Time{}
@@ -46,10 +46,10 @@ func (m *Monitor) Last() time.Time {
 	return m.cell.LastTime()
 }
 
-// Count is the number of beats so far, those of nested executions and the start of
-// each of them included, the start of this one not. Where more than a hundred arrive
-// within a millisecond, the rest of that millisecond's are not counted: it says whether
-// and roughly how much a tool beats, not how many items it has processed.
+// Count returns the number of beats so far. It includes the beats of nested executions and one for
+// the start of each of them, but not the start of this execution. If more than a hundred beats
+// arrive within a millisecond, the rest of that millisecond is not counted: Count tells whether and
+// roughly how much a tool beats, not how many items it has processed.
 func (m *Monitor) Count() uint64 {
 	if m == nil {
 		return 0
@@ -57,9 +57,8 @@ func (m *Monitor) Count() uint64 {
 	return m.cell.Count()
 }
 
-// Detail is the newest detail that a beat of the execution, or of one within it, has
-// carried, see [BeatWith]; nil if none has. It stays readable when the execution has
-// ended, and is then the last.
+// Detail returns the newest detail given to [BeatWith] in the execution or in a nested one, or nil
+// if there was none. It remains readable after the end of the execution.
 func (m *Monitor) Detail() any {
 	if m == nil {
 		return nil

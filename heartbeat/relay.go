@@ -7,34 +7,36 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// An Event is the state of the heartbeat when a [Sink] is called. It stands for every beat since the
-// call before.
+// An Event describes the heartbeat when a [Sink] is called. It covers all beats since the previous
+// call.
 type Event struct {
 	Time   time.Time // of the last beat
-	Count  uint64    // beats so far; see [Monitor.Count]
-	Detail any       // the newest of [BeatWith], nil where there was none
+	Count  uint64    // number of beats so far; see [Monitor.Count]
+	Detail any       // newest detail given to [BeatWith], or nil
 }
 
-// A Sink receives the beats of an execution. Its context is the one that [Relay] was given. It ends
-// with the relay and carries no heartbeat, so that nothing a sink does is a sign of life of the tool. A
-// relay never calls its sink concurrently. A panic in a sink is dropped, and the sink is called again
-// for the next beat, as soon as the interval allows. A sink handles its own errors.
+// A Sink receives the beats of an execution. Its context is derived from the one given to [Relay]:
+// it ends with the relay, and it carries no heartbeat, so nothing that a sink does counts as a sign
+// of life of the tool. A relay never calls its sink concurrently. A panic in a sink is dropped; the
+// sink is called again for the next beat, as soon as the interval allows. A sink handles its own
+// errors.
 type Sink func(ctx context.Context, e Event)
 
-// Relay passes the beats of the execution of ctx, and of those nested in it, on to sink, at most once
-// per interval: the first beat at once, and those that came meanwhile as one, when the interval ends.
-// While no beat comes, the sink is not called, so that silence stays visible. An interval that is 0 or
-// negative means [DefaultInterval].
+// Relay passes the beats of the execution of ctx, and of nested executions, on to sink, at most
+// once per interval: the first beat at once, and the later ones together, when the interval ends.
+// It does not call the sink while no beat comes, so silence stays visible.
 //
-// The sink runs on a goroutine of its own: however slow it is, it delays no beat,
-// no deadline and no result, only its own next call.
+// The sink runs on a goroutine of its own. A slow sink delays its own next call, but no beat, no
+// deadline and no result.
 //
-// The relay ends when stop is called, ctx is cancelled or the execution ends,
-// whichever is first. None of them waits for the sink: a call under way has its context cancelled, no other
-// follows, and what was pending is dropped. Calling stop again does nothing.
+// The relay ends when stop is called, when ctx is cancelled or when the execution ends, whichever
+// comes first. None of these waits for the sink: a call in progress has its context cancelled, and
+// no other call follows. Beats that have not been passed on are dropped. Calling stop again does
+// nothing.
 //
-// Outside an execution there is nothing to relay, and stop does nothing. Relay panics
-// if sink is nil.
+// Outside an execution the sink is never called. Relay panics if sink is nil.
+//
+// An interval of 0 means [DefaultInterval]; a negative one means no pause between two calls.
 func Relay(ctx context.Context, every time.Duration, sink Sink) (stop func()) {
 	if sink == nil {
 		panic("heartbeat: nil Sink")

@@ -7,12 +7,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// Reader returns a reader that beats, for the execution of ctx, after every read from
-// r that brought at least one byte, whether or not it also brought an error. A read
-// of no bytes does not beat.
+// Reader returns a reader that reads from r and beats, for the execution of ctx, after every read
+// of at least one byte, with or without an error. A read of no bytes does not beat.
 //
-// It does not make a blocked read return: cancelling ctx does not interrupt r. It
-// is as safe for concurrent use as r is.
+// Cancelling ctx does not interrupt a blocked read. The result is as safe for concurrent use as r
+// is.
 func Reader(ctx context.Context, r io.Reader) io.Reader {
 	return &reader{r: r, cell: pulse.Of(ctx)}
 }
@@ -30,9 +29,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Writer returns a writer that beats, for the execution of ctx, after every write to
-// w that took at least one byte, whether or not it also failed. It is as safe for
-// concurrent use as w is.
+// Writer returns a writer that writes to w and beats, for the execution of ctx, after every write
+// of at least one byte, with or without an error. The result is as safe for concurrent use as w is.
 func Writer(ctx context.Context, w io.Writer) io.Writer {
 	return &writer{w: w, cell: pulse.Of(ctx)}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// DefaultAwaitLimit is how long [Await] waits where no limit is given.
+// DefaultAwaitLimit is how long [Await] waits by default.
 const DefaultAwaitLimit = 30 * time.Second
 
-// awaitGrace is for an ask that does not look at its context.
+// awaitGrace is how long an ask that ignores its context is waited for.
 const awaitGrace = time.Second
 
-// ErrNoAnswer is what errors.Is finds when nobody has answered in time. Its text is
-// "Command timed out waiting for approval. Consider approving faster or configuring a
+// ErrNoAnswer is the error of [Await] when nobody has answered in time; test for it with errors.Is.
+// Its text is "Command timed out waiting for approval. Consider approving faster or configuring a
 // longer timeout."
 var ErrNoAnswer error = noAnswerText{}
 
@@ -27,14 +27,15 @@ func (noAnswerText) Error() string {
 	return "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
 }
 
-// A noAnswer is what Await returns then. The timeout under it has the exit code.
+// A noAnswer is the error that Await returns when nobody has answered. The timeout under it has the
+// exit code.
 type noAnswer struct{ err error }
 
 func (*noAnswer) Error() string { return ErrNoAnswer.Error() }
 
 func (e *noAnswer) Unwrap() []error { return []error{ErrNoAnswer, e.err} }
 
-// An AwaitOption changes how [Await] waits. Where one is given twice, the last counts.
+// An AwaitOption configures [Await]. If the same option is given twice, the last one counts.
 type AwaitOption interface{ applyAwait(*await) }
 
 type await struct {
@@ -45,8 +46,8 @@ type awaitFunc func(*await)
 
 func (f awaitFunc) applyAwait(a *await) { f(a) }
 
-// WithLimit is how long to wait for the person, in place of [DefaultAwaitLimit]. 0 or less
-// is no limit of its own: the total of the execution around bounds it.
+// WithLimit sets how long [Await] waits for the person. A negative limit means none: only the total
+// of the enclosing execution bounds the wait. 0 means [DefaultAwaitLimit].
 func WithLimit(d time.Duration) AwaitOption {
 	return awaitFunc(func(a *await) {
 		if a.limit = max(d, 0); d == 0 {
@@ -55,21 +56,20 @@ func WithLimit(d time.Duration) AwaitOption {
 	})
 }
 
-// Await calls ask, which waits for a person: for an approval, an answer, an elicitation.
-// what says what for, and reaches the client in the messages of keep-alive updates,
-// "Waiting for approval of ...", one at once and one every 10 s, so that a client that
-// looks at progress waits too. The idle check is held meanwhile; the total of the
-// execution around runs on.
+// Await calls ask, which waits for a person: for an approval, an answer, an elicitation. Meanwhile
+// it sends keep-alive updates to the client, one at once and one every 10 s, with the message
+// "Waiting for approval of" and the text of what, so that a client that looks at progress waits
+// too. The idle check is held during the wait; the total of the enclosing execution keeps running.
 //
-// When nobody has answered within the limit, ask's context is cancelled, and the error is
-// one for which errors.Is finds [ErrNoAnswer] and errors.As a [*timeout.Error], so that
-// [timeout.ExitCode] of it is 124, and whose text is that of ErrNoAnswer. Return it from the
-// tool as it is. An ask that ignores its context is left behind 1 s later. Where the
-// execution around is stopped first, the error is that of ask's own execution, which was
-// stopped along with it; otherwise it is what ask returned. A panic of ask passes
-// through.
+// If nobody answers within the limit, Await cancels ask's context and returns an error whose text
+// is that of [ErrNoAnswer]. For that error, errors.Is finds ErrNoAnswer, errors.As finds a
+// [*timeout.Error], and [timeout.ExitCode] returns 124. Return it from the tool unchanged. An ask
+// that ignores its context is abandoned 1 s later.
 //
-// Outside an execution it waits just the same, and nothing is sent.
+// If the enclosing execution is stopped first, Await returns the *timeout.Error of the wait, which
+// is stopped along with it. Otherwise it returns what ask returned. A panic of ask passes through.
+//
+// Outside an execution Await waits in the same way but sends no updates.
 func Await[T any](ctx context.Context, what string, ask func(context.Context) (T, error), opts ...AwaitOption) (T, error) {
 	a := await{limit: DefaultAwaitLimit}
 	for _, o := range opts {
@@ -97,8 +97,8 @@ func Await[T any](ctx context.Context, what string, ask func(context.Context) (T
 		if late, ok := e.Err.(*answered); ok {
 			e.Err = late.error
 		}
-		// A smaller total is what was left of the one around, whose own is in e.Limit. And a
-		// deadline that was not shown has come before the limit.
+		// A total that is smaller was left over from the enclosing execution's, which is in
+		// e.Limit. And a deadline that the context did not show has come before the limit.
 		if e.Kind == timeout.KindTotal && e.Limits.Total == a.limit && a.limit > 0 && e.Elapsed >= a.limit {
 			return v, &noAnswer{e}
 		}
@@ -106,12 +106,13 @@ func Await[T any](ctx context.Context, what string, ask func(context.Context) (T
 	return v, err
 }
 
-// answered tells an error of ask, which may itself be a *timeout.Error, from one of the wait.
+// answered distinguishes an error of ask, which may itself be a *timeout.Error, from an error of
+// the wait.
 type answered struct{ error }
 
-// announce makes the wait the message that beats repeat, until takeBack is called. It
-// leaves the tool's own figures as they are: waiting is no progress. The end of the wait makes no
-// notification, since after an expiry the answer of the tool is about to follow.
+// announce makes the wait the message that beats repeat, until takeBack is called. It leaves the
+// tool's figures as they are, since waiting is no progress. The end of the wait sends no
+// notification: after an expiry the tool's answer is about to follow.
 func announce(ctx context.Context, what string, limit time.Duration) (takeBack func()) {
 	c := pulse.Of(ctx)
 	if c == nil {

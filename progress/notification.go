@@ -7,21 +7,21 @@ import (
 	"strconv"
 )
 
-// A Notification is the params of a notifications/progress message. It marshals to
-// exactly that:
+// A Notification holds the params of a notifications/progress message. It marshals to exactly those
+// params:
 //
 //	{"progressToken":"t1","progress":3,"total":10,"message":"main.go"}
 type Notification struct {
-	// ProgressToken is the request's, as it came: a string, an integer of any type, a
+	// ProgressToken is the token of the request, unchanged: a string, an integer of any type, a
 	// float64, a json.Number or a json.RawMessage.
 	ProgressToken any
 	Progress      float64
-	Total         float64 // left out of the wire form unless it is above 0
-	Message       string  // left out where it is empty
+	Total         float64 // omitted from the wire form unless it is above 0
+	Message       string  // omitted if empty
 }
 
-// MarshalJSON returns the wire form. A token that is neither a string nor a number, and a
-// progress that is no finite number, are errors.
+// MarshalJSON returns the wire form. It returns an error if the token is neither a string nor a
+// number, or if the progress is not finite.
 func (n Notification) MarshalJSON() ([]byte, error) {
 	token, err := marshalToken(n.ProgressToken)
 	if err != nil {
@@ -35,8 +35,8 @@ func (n Notification) MarshalJSON() ([]byte, error) {
 	}{token, n.Progress, known(n.Total), n.Message})
 }
 
-// known returns a total, 0 where it is none: an SDK that has no MarshalJSON of ours could not
-// send it, and would drop the whole notification.
+// known returns total, or 0 if it is not a finite number above 0. SDKs do not use MarshalJSON of
+// this package: they could not send such a total, and would drop the whole notification.
 func known(total float64) float64 {
 	if total > 0 && !math.IsInf(total, 0) {
 		return total
@@ -44,8 +44,8 @@ func known(total float64) float64 {
 	return 0
 }
 
-// marshalToken returns the token as it came. encoding/json would write a float64 of 1e21
-// with an exponent, which is no integer any more for many a parser.
+// marshalToken returns the token unchanged. encoding/json would write a float64 of 1e21 with an
+// exponent, which many parsers do not accept as an integer.
 func marshalToken(token any) (json.RawMessage, error) {
 	if f, ok := token.(float64); ok && f == math.Trunc(f) && !math.IsInf(f, 0) {
 		return strconv.AppendFloat(nil, f, 'f', -1, 64), nil

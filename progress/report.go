@@ -11,23 +11,23 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// An Update is how far a tool has come.
+// An Update describes how far a tool has come.
 type Update struct {
-	// Progress counts in any unit, and should grow. What is not more than what the client
-	// has got already, NaN and the infinities say no more than that the tool lives.
+	// Progress counts in any unit and should grow. A value that is NaN, infinite or not above the
+	// one already sent only tells the client that the tool is alive.
 	Progress float64
-	// Total is what Progress is on its way to, in the same unit; 0 where that is unknown, and
-	// so is what is negative, NaN or infinite.
+	// Total is the value that Progress is heading for, in the same unit. It is unknown if it is 0,
+	// negative, NaN or infinite.
 	Total float64
-	// Message is for a person; may be empty.
+	// Message is text for a person. It may be empty.
 	Message string
-	// waiting says that Message is what the tool waits for, and no news of the work. [Await] sets
-	// it.
+	// waiting marks a message of Await: it says what the tool waits for, and is no news of the
+	// work.
 	waiting bool
 }
 
-// String returns the message and how far it is, such as "file 37 of 100", with at most three
-// decimals. A message that says the number itself stands alone.
+// String returns the message followed by the progress, such as "file 37 of 100", with at most three
+// decimals. If the message already contains the number, String returns the message alone.
 func (u Update) String() string {
 	if math.IsNaN(u.Progress) || math.IsInf(u.Progress, 0) || (u.Progress == 0 && !(u.Total > 0)) {
 		return u.Message
@@ -42,21 +42,22 @@ func (u Update) String() string {
 	return strings.TrimPrefix(u.Message+" "+at, " ")
 }
 
-// Report is a heartbeat that carries u: it renews the idle limits of the execution of ctx and of
-// those around it, and is what the client gets next, unless a newer update comes first. It does
-// not block. Outside an execution it does nothing. It is safe for concurrent use, and costs one
-// allocation.
+// Report beats with u as the detail: it renews the idle limits of the execution of ctx and of the
+// enclosing executions, and the client gets u next, unless a newer update comes first. Report does
+// not block, is safe for concurrent use and costs one allocation. Outside an execution it does
+// nothing.
 //
-// Sinks of package heartbeat find it as a *Update, which they must not change.
+// The sinks of package heartbeat receive the detail as a *Update, which they must not change.
 func Report(ctx context.Context, u Update) {
 	if c := pulse.Of(ctx); c != nil {
 		c.BeatWith(detailOf(u))
 	}
 }
 
-// UpdateOf returns what may be said to others of a detail of the heartbeat: a *Update as it is, and
-// a text, or what has a String method, as the Message. Anything else is the tool's own business,
-// and the zero Update. A message is cut to 256 bytes.
+// UpdateOf returns the part of a heartbeat detail that may be shown to others. It returns an
+// *Update as an Update, and puts a string, or the result of a String method, into Message. For any
+// other detail, which is private to the tool, it returns the zero Update. A message is cut to 256
+// bytes.
 func UpdateOf(detail any) (u Update) {
 	switch d := detail.(type) {
 	case string:
@@ -66,7 +67,7 @@ func UpdateOf(detail any) (u Update) {
 			u = *d
 		}
 	case fmt.Stringer:
-		u.Message = fmt.Sprint(d) // survives one that panics
+		u.Message = fmt.Sprint(d) // recovers from a String that panics
 	}
 	u.Message = strings.TrimSpace(u.Message)
 	if len(u.Message) > maxMessage {
@@ -82,8 +83,8 @@ func UpdateOf(detail any) (u Update) {
 const maxMessage = 256
 
 func detailOf(u Update) *any {
-	// One object for the update and for the interface that points to it, which
-	// heartbeat.BeatWith would allocate apart.
+	// One object holds the update and the interface that points to it; heartbeat.BeatWith would
+	// allocate them separately.
 	d := &struct {
 		detail any
 		update Update

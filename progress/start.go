@@ -11,44 +11,45 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// A Notifier sends one notification to the client. It is called on a goroutine of the
-// reporter's, never concurrently for one call of a tool. Its context has the values of the
-// one that [Start] was given, so an SDK finds its session and stream in it, and is
-// cancelled only when stop gives up on the call. What it returns is dropped: what a
-// client has not got, the next update brings.
+// A Notifier sends one notification to the client. It is called on a goroutine of its own, and
+// never concurrently for one call of [Start]. Its context has the values of the context given to
+// Start, so an SDK finds its session and stream in it, and is cancelled only when stop gives up.
+// The error is ignored: the next update brings what the client has missed.
 type Notifier func(ctx context.Context, n Notification) error
 
-// How long stop waits: first for what is being sent, and then the last update, to be finished,
-// and then, when the context has been cancelled, for it to be given up.
+// How long stop waits: finishWait for the notification being sent and for the last update, and
+// giveUpWait, once the context has been cancelled, for the notifier to return.
 const (
 	finishWait = 100 * time.Millisecond
 	giveUpWait = 100 * time.Millisecond
 )
 
-// settleWait is how far the answer keeps from the last notification. The TypeScript clients act
-// on a result before a notification that they have read along with it, and then report its token
-// as unknown: over stdio in more than half of the calls that report right before their end.
-// With this distance it was 5 of 743 on a machine that was busy otherwise, and none of 683
-// another time.
+// settleWait is the least time between the last notification and the answer. The TypeScript clients
+// handle a result before a notification that they have read together with it, and then report its
+// token as unknown: over stdio in more than half of the calls that report right before their end.
+// With this wait it was 5 of 743 calls on an otherwise busy machine, and none of 683 another time.
 const settleWait = 5 * time.Millisecond
 
-// Start sends the beats of the execution of ctx to the client that called it, updates of
-// [Report] and plain beats alike, until stop is called or the execution ends. token is
-// what came with the request; where it is nil, or neither a string nor a number, nothing
-// is sent, and so it is where ctx has no execution.
+// Start sends the beats of the execution of ctx to the client, both plain beats and the updates of
+// [Report], until stop is called or the execution ends. The token is the progress token of the
+// client's request. If it is nil, or neither a string nor a number, or if ctx has no execution,
+// nothing is sent.
 //
-// Call stop before the answer is sent, and after the execution has ended, also where it
-// has timed out with its function still running: then nothing follows the answer. stop sends
-// the newest update where the client has not got it yet, without waiting for the interval to
-// end; a beat without an update, or one that says only what is being waited for, is dropped.
-// What is being sent has 100 ms to be finished, that last update included, and as long again,
-// with its context cancelled, to be given up; what has been sent is left 5 ms, since clients act
-// on an answer before a notification that they read together with it. Calling stop again does
-// nothing more. It is safe for concurrent use.
+// Call stop after the execution has ended and before the answer is sent, even if the execution has
+// timed out with its function still running: then nothing follows the answer. If the client does
+// not have the newest update yet, stop sends it without waiting for the interval to end. It does
+// not send a beat without an update, or the message of a wait. A notification that is being sent,
+// the last update included, has 100 ms to finish; then its context is cancelled, and it has another
+// 100 ms to return. After a notification was sent, stop waits 5 ms, because clients handle an
+// answer before a notification that they read together with it. Calling stop again does nothing. It
+// is safe for concurrent use.
 //
-// [timeout.Hooks] has the moment to call it: Started, with the function's context.
+// A good place to call Start is the Started hook of [timeout.Hooks], with the function's context.
 //
 // Start panics if send is nil.
+//
+// The interval every is the shortest time between two notifications. A negative one means no pause
+// between them. 0 means [heartbeat.DefaultInterval].
 //
 // [timeout.Hooks]: https://pkg.go.dev/github.com/tooldeadline/tooldeadline/timeout#Hooks
 func Start(ctx context.Context, token any, every time.Duration, send Notifier) (stop func()) {
@@ -67,14 +68,14 @@ func Start(ctx context.Context, token any, every time.Duration, send Notifier) (
 	}
 	r := &reporter{
 		token: token, send: send, cell: c,
-		// A relay's own context will not do for a notification: it is cancelled the moment the
-		// execution ends, and a message that is cut in the middle can cost the session. So the
-		// gate is in the reporter and not in the context.
+		// The context of the relay will not do for a notification: it is cancelled the moment the
+		// execution ends, and a message cut in the middle can cost the session. So the reporter has
+		// the gate, and the context stays alive.
 		ctx: context.WithoutCancel(pulse.Mute(ctx)),
 	}
 	relay := c.Relay(ctx, max(every, 0), func(_ context.Context, detail any) { r.deliver(detail) })
 	var stopping atomic.Bool
-	stopped := make(chan struct{}) // not a sync.Once, for which a synctest bubble does not wait
+	stopped := make(chan struct{}) // not a sync.Once, on which a synctest bubble does not wait durably
 	return func() {
 		if !stopping.Swap(true) {
 			relay.Stop()
@@ -85,8 +86,7 @@ func Start(ctx context.Context, token any, every time.Duration, send Notifier) (
 	}
 }
 
-// A reporter is one call of a tool as its client sees it. Deliveries come one after the
-// other.
+// A reporter sends the notifications of one call of a tool. Deliveries come one at a time.
 type reporter struct {
 	ctx   context.Context // never ends
 	token any
@@ -96,15 +96,15 @@ type reporter struct {
 	// What has been sent.
 	sent bool
 	last float64
-	news Update // the newest that was news
+	news Update // newest update that was news
 	at   time.Time
 
 	mu     sync.Mutex
 	closed bool
-	cancel context.CancelFunc // of the newest notification
+	cancel context.CancelFunc // cancels the newest notification
 }
 
-// deliver sends an update, or a beat where the detail is none.
+// deliver sends an update, or a plain beat if the detail is no update.
 func (r *reporter) deliver(detail any) {
 	u, _ := detail.(*Update)
 	if u == nil {
@@ -131,8 +131,8 @@ func (r *reporter) deliver(detail any) {
 	}
 }
 
-// pending returns the newest update that is news and has not been sent, or nil. One that came
-// before a wait is still that during the wait.
+// pending returns the newest update if it is news and has not been sent, or nil. An update from
+// before a wait stays pending during the wait.
 func (r *reporter) pending() *Update {
 	u, _ := r.cell.Lasting().(*Update)
 	if u == nil || u.waiting || same(*u, r.news) {
@@ -141,14 +141,14 @@ func (r *reporter) pending() *Update {
 	return u
 }
 
-// same is ==, but that NaN is NaN.
+// same is ==, except that NaN equals NaN.
 func same(a, b Update) bool {
 	eq := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
 	return eq(a.Progress, b.Progress) && eq(a.Total, b.Total) && a.Message == b.Message && a.waiting == b.waiting
 }
 
-// next returns the progress to send for p, and reports false where nothing larger than
-// the last is left.
+// next returns the progress to send for p. It reports false if there is no number larger than the
+// last.
 func (r *reporter) next(p float64) (float64, bool) {
 	if math.IsNaN(p) || math.IsInf(p, 0) {
 		p = r.last
@@ -163,16 +163,17 @@ func (r *reporter) next(p float64) (float64, bool) {
 	return p, true
 }
 
-// step returns the next larger number: the smallest there is, so that it claims no work, but
-// none that a reader would take for 0 or print with 300 digits. Counting up by 1 was
-// rejected: a client that shows "7 of 10" would show work that nobody did.
+// step returns the next larger number. The step is as small as possible, so that it claims no work,
+// but large enough that no reader takes it for 0 or prints it with 300 digits. Counting up by 1 was
+// rejected: a client that shows "7 of 10" would show work that was not done.
 func step(p float64) float64 {
 	const least = 1e-12
 	return max(math.Nextafter(p, math.Inf(1)), p+least)
 }
 
-// finish waits for what is being sent, until running is closed, sends the last update where it
-// is pending, and shuts the gate: whoever has not begun by then sends nothing.
+// finish waits until running is closed, which is when the notification being sent has ended, sends
+// the last update if it is pending, and closes the gate: a delivery that has not begun by then
+// sends nothing.
 func (r *reporter) finish(running <-chan struct{}) {
 	defer r.shut()
 	if r.flush(running) && !r.at.IsZero() {
@@ -180,7 +181,7 @@ func (r *reporter) finish(running <-chan struct{}) {
 	}
 }
 
-// flush reports false where something that is being sent has been given up.
+// flush reports false if a notification that was being sent has been given up.
 func (r *reporter) flush(running <-chan struct{}) bool {
 	if running == nil && r.pending() == nil {
 		return true
@@ -203,8 +204,8 @@ func (r *reporter) flush(running <-chan struct{}) bool {
 	return r.wait(done, timer)
 }
 
-// wait reports whether done was closed before the time was up. Where it was not, it shuts the
-// gate, and waits for what is being sent to be given up.
+// wait reports whether done was closed in time. If not, it closes the gate and waits for the
+// notifier to give up.
 func (r *reporter) wait(done <-chan struct{}, timer *time.Timer) bool {
 	select {
 	case <-done:

@@ -2,18 +2,18 @@ package stream
 
 import "time"
 
-// How long to wait before a stream is reopened. SPEC 9.1.
+// Bounds of the wait before a stream is reopened. SPEC 9.1.
 const (
 	firstDelay = 500 * time.Millisecond
 	maxDelay   = 10 * time.Second
-	// minDelay keeps a server that asks for no wait at all from being polled in a
-	// tight loop.
+	// minDelay keeps the client from polling, in a tight loop, a server that asks for no wait at
+	// all.
 	minDelay = 100 * time.Millisecond
 )
 
 type backoff struct{ first, next time.Duration }
 
-// delay is how long to wait now; the next wait is longer by a fifth.
+// delay returns how long to wait now, and makes the next wait longer by a fifth.
 func (b *backoff) delay() time.Duration {
 	if b.first == 0 {
 		b.first = firstDelay
@@ -23,8 +23,8 @@ func (b *backoff) delay() time.Duration {
 	return d
 }
 
-// reset begins afresh.
+// reset makes the next wait the first one again.
 func (b *backoff) reset() { b.next = 0 }
 
-// ask sets the first delay to what the server asks for, within bounds.
+// ask sets the first delay to the server's wish, within bounds.
 func (b *backoff) ask(d time.Duration) { b.first = min(max(d, minDelay), maxDelay) }

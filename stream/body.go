@@ -11,28 +11,28 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Body returns rc with an idle limit: a Read that has waited for idle without a byte
-// closes rc and returns a [*timeout.Error] of [timeout.KindIdle], as does every Read after it.
-// Each chunk of at least one byte renews the limit. There is no total limit.
-// An idle of 0 is no limit.
+// Body returns rc with an idle limit: a Read that has waited for idle without a byte closes rc and
+// returns a [*timeout.Error] of [timeout.KindIdle], as does every later Read. Each chunk of at least one
+// byte renews the limit. There is no total limit.
 //
-// The limit runs only while a Read is pending, and starts afresh with each Read. What
-// the reader does between two reads is not the stream's silence, and as long as nobody
-// looks, nobody knows whether the stream is silent. So the limit is never early; a reader
-// that comes late waits for up to one whole limit more.
+// The limit runs only while a Read is pending, and starts again with each Read. The time between
+// two reads does not count as silence of the stream, because nothing observes the stream then. So
+// the limit never fires early, and a reader that comes late waits for at most one full limit more.
 //
-// When ctx is over, rc is closed, and Read returns an error of [timeout.KindAborted], or
-// [timeout.KindTotal] if it was ctx's deadline. If ctx belongs to an execution, each chunk is also a
-// heartbeat there. The options are those of [timeout.Run]: a logger,
-// hooks, a name; a [timeout.Config] among them replaces idle and may set a total.
+// If ctx is cancelled, rc is closed and Read returns an error of [timeout.KindAborted], or of [timeout.KindTotal] if
+// ctx has reached its deadline. If ctx belongs to an execution, each chunk is also a heartbeat of
+// that execution. The options are those of [timeout.Run]: a logger, hooks, a name. A
+// [timeout.Config] among them replaces idle and may set a total.
 //
-// rc.Close must end a blocked Read, as it does for a response body, a connection and a
-// pipe. Body calls it once at the most. Close may be called from any goroutine, at any time
-// and more than once; Read is for one goroutine at a time. Two goroutines serve the stream
-// until it has ended, failed or been closed; so close it.
+// Closing rc must end a blocked Read, as it does for a response body, a connection and a pipe. Body
+// closes rc at most once. Close may be called from any goroutine, at any time and more than once;
+// Read is for one goroutine at a time. Two goroutines serve the stream until it has ended, failed
+// or been closed, so the caller must close it.
 //
-// If rc is an io.Writer, so is the result; writes renew nothing. Body panics if ctx or
-// rc is nil.
+// If rc is an io.Writer, so is the result; writes do not renew the limit. Body panics if ctx or rc
+// is nil.
+//
+// A negative idle means no limit. 0 means 2 min.
 func Body(ctx context.Context, rc io.ReadCloser, idle time.Duration, opts ...timeout.Option) io.ReadCloser {
 	if ctx == nil {
 		panic("stream: nil context")
@@ -48,11 +48,11 @@ func Body(ctx context.Context, rc io.ReadCloser, idle time.Duration, opts ...tim
 type limitedBody struct {
 	w     *watch
 	rc    io.ReadCloser
-	close func() error // rc.Close, once
-	leave func() bool  // takes back the close on a stop
+	close func() error // calls rc.Close once
+	leave func() bool  // stops the closing of rc on a stop
 }
 
-// newBody needs a watch that is suspended.
+// newBody returns the body of a suspended watch.
 func newBody(w *watch, rc io.ReadCloser) io.ReadCloser {
 	b := &limitedBody{w: w, rc: rc, close: sync.OnceValue(rc.Close)}
 	b.leave = context.AfterFunc(w.ctx, func() { _ = b.close() })
@@ -67,11 +67,11 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	if len(p) == 0 {
-		return 0, nil // nothing is waited for
+		return 0, nil // there is nothing to wait for
 	}
 	b.w.resume()
 	n, err := b.rc.Read(p)
-	// No bytes and no error are no chunk, so the wait goes on. SPEC 4.4.
+	// A read without bytes and without an error is no chunk, so the wait continues. SPEC 4.4.
 	for n == 0 && err == nil && b.w.ctx.Err() == nil {
 		n, err = b.rc.Read(p)
 	}
@@ -82,8 +82,8 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	if err == nil && n > 0 {
 		return n, nil
 	}
-	// The stop goes first, whatever rc makes of being closed. SPEC 3.7. But bytes that came
-	// are returned, and the error is that of the next Read.
+	// A stop takes precedence over the error that closing rc causes. SPEC 3.7. But bytes that came
+	// are returned, and the next Read returns the error.
 	if stop := b.w.stopped(); stop != nil {
 		if n > 0 {
 			return n, nil
@@ -95,7 +95,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 }
 
 func (b *limitedBody) Close() error {
-	err := b.close() // before the end of the context, which would abort the exchange
+	err := b.close() // before the context ends, which would abort the exchange
 	b.finish()
 	return err
 }
@@ -111,7 +111,7 @@ type duplex struct {
 	io.Writer
 }
 
-// CloseWrite is for proxies that close the halves of a connection one by one.
+// CloseWrite is for proxies that close the two halves of a connection separately.
 func (d *duplex) CloseWrite() error {
 	if cw, ok := d.Writer.(interface{ CloseWrite() error }); ok {
 		return cw.CloseWrite()

@@ -7,36 +7,35 @@ import (
 	"time"
 )
 
-// A splitter cuts server-sent events apart, so that only whole ones are passed on. Lines
-// may end in \n, \r\n or \r and leave with \n. Comments are left out, and so is the byte
-// order mark of a connection. What it does with fields is what the WHATWG's standard
-// says of them, but that an event without data is passed on too: it may have an id.
+// A splitter separates server-sent events, so that only whole events are passed on. Lines may end
+// in \n, \r\n or \r, and are passed on with \n. Comments are dropped, and so is the byte order mark
+// of a connection. Fields are handled as in the WHATWG standard, except that an event without data
+// is passed on too: it may have an id.
 type splitter struct {
-	buf     []byte // the lines of the event so far, and the line so far
-	line    int    // where in buf the line begins
-	comment bool   // the line is a comment, and not kept
+	buf     []byte // lines of the current event, and the current line
+	line    int    // index in buf at which the current line begins
+	comment bool   // the current line is a comment and is dropped
 	cr      bool   // the last byte was \r, so a \n that follows belongs to it
-	start   bool   // of a connection: a byte order mark may come
+	start   bool   // start of a connection: a byte order mark may come
 
-	id, newID string // of the last whole event, and of the event so far
-	name      string // of the event so far, as long as it is the first
-	begun     bool   // the first has been passed on
-	session   bool   // and was named "endpoint"
+	id, newID string // of the last whole event, and of the current event
+	name      string // of the current event, while it is the first
+	begun     bool   // the first event has been passed on
+	session   bool   // the first event was named "endpoint"
 	retry     time.Duration
-	asked     bool // retry was given and not yet taken
+	asked     bool // retry was received and not yet used
 }
 
 const mark = "\xef\xbb\xbf"
 
-// connect makes ready for a new connection: what was half an event is gone.
+// connect prepares for a new connection: the incomplete event is dropped.
 func (s *splitter) connect() {
 	s.buf, s.line = s.buf[:0], 0
 	s.comment, s.cr, s.start = false, false, true
 	s.newID, s.name = s.id, ""
 }
 
-// feed takes bytes as they come and appends to out what is whole. It reports false if an
-// event is too large.
+// feed consumes bytes and appends whole events to out. It reports false if an event is too large.
 func (s *splitter) feed(out, p []byte) ([]byte, bool) {
 	for len(p) > 0 {
 		if s.cr && p[0] == '\n' {
@@ -62,7 +61,7 @@ func (s *splitter) feed(out, p []byte) ([]byte, bool) {
 	return out, true
 }
 
-// keep appends to the line.
+// keep appends to the current line.
 func (s *splitter) keep(part []byte) bool {
 	if len(part) == 0 || s.comment {
 		return true
@@ -79,8 +78,8 @@ func (s *splitter) keep(part []byte) bool {
 	return len(s.buf) <= MaxEvent
 }
 
-// unmark takes the byte order mark from the first line of a connection. It reports
-// false as long as it cannot be decided.
+// unmark removes the byte order mark from the first line of a connection. It reports false while
+// more bytes are needed to decide.
 func (s *splitter) unmark() bool {
 	if len(s.buf) < len(mark) && strings.HasPrefix(mark, string(s.buf)) {
 		return false
@@ -125,7 +124,7 @@ func (s *splitter) field(line []byte) {
 		if len(value) == 0 || len(bytes.Trim(value, "0123456789")) > 0 {
 			return
 		}
-		// More than fits is as good as what is the most.
+		// A value that does not fit counts as the largest that does.
 		ms, err := strconv.ParseUint(string(value), 10, 31)
 		if err != nil {
 			ms = 1<<31 - 1
@@ -134,8 +133,8 @@ func (s *splitter) field(line []byte) {
 	}
 }
 
-// emptied returns p for the next event, or nothing if p is large: one large event is no
-// reason to keep its memory.
+// emptied returns p for the next event, or nil if p is large, so that one large event does not keep
+// its memory.
 func emptied(p []byte) []byte {
 	if cap(p) > 64<<10 {
 		return nil

@@ -12,81 +12,81 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Notifications is an [http.RoundTripper] for clients of event streams, such as those of
-// MCP: the notification stream that they open with GET becomes one long stream. It has
-// an idle limit, is found and closed when it goes silent, and is reopened then and when
-// it ends or breaks, for as long as its reader wants it. Every other exchange is Base's
-// alone, and has its caller's limits.
+// Notifications is an [http.RoundTripper] for clients of event streams, such as MCP clients. The
+// notification stream that such a client opens with GET becomes one long stream with an idle limit:
+// it is closed when it goes silent, and reopened when it goes silent, ends or breaks, for as long
+// as its reader wants it. Every other exchange is left to Base, under the caller's limits.
 //
-// It takes charge of a GET without a body whose Accept header names text/event-stream and
-// which has no Last-Event-ID: one that has is somebody's own reconnect, and SDKs resume the response
-// stream of a single request that way. Then
+// Notifications handles a GET without a body whose Accept header names text/event-stream and that
+// has no Last-Event-ID. A GET with a Last-Event-ID is a reconnect by the client itself; SDKs resume
+// the response stream of a single request in that way. The following rules apply:
 //
-//   - silence counts as in [Transport], from the request on. A first request that fails
-//     or is refused is the caller's to see, as ever: nothing is retried before there is
-//     a stream;
-//   - a response of status 200 and type text/event-stream is reopened when it goes
-//     silent, ends or fails: after 500 ms, then after a fifth longer each time, at most
-//     10 s. It begins afresh after a chunk, and after a silence, because a
-//     stream that was open for the whole limit is no failed attempt. The server's retry
-//     field sets the first delay, between 100 ms and 10 s;
-//   - the request that reopens it is the first one again, with the id of the last whole
-//     event as Last-Event-ID, and without that after a status of 400, which is what MCP
-//     servers answer when they do not keep what came after it any more;
-//   - the reader sees whole events only, so that one that was cut off never runs into the
-//     next. Comments renew the limit and are left out; lines end in \n;
-//   - it ends with the request's context, with Close, with a [*ReopenError] when the
-//     server answers with a status that does not invite to try again (408, 409, 425, 429
-//     and 5xx but 501 do) or with something else than an event stream, with an
-//     [*OutageError] when there is a limit to trying and it has passed, and with
-//     [ErrEventTooLarge]. A server that is not there is asked for ever without that limit.
+//   - Silence counts as in [Transport], beginning with the request. If the first request fails or
+//     is refused, the caller gets that result: nothing is retried before there is a stream.
+//   - A response of status 200 and type text/event-stream is reopened when it goes silent, ends or
+//     fails: after 500 ms, and then after a delay that grows by a fifth each time, up to 10 s. The
+//     delay starts again after a chunk. It also starts again after a silence, because a stream that
+//     was open for the whole limit was no failed attempt. The server's retry field sets the first
+//     delay, between 100 ms and 10 s.
+//   - To reopen the stream, the first request is sent again with the id of the last whole event as
+//     Last-Event-ID. After a status of 400 it is sent without that header: MCP servers answer 400
+//     if they no longer keep the events after that id.
+//   - The reader gets whole events only, so an event that was cut off never runs into the next one.
+//     Comments renew the limit and are dropped. Lines end in \n.
+//   - The stream ends with the request's context and with Close. It ends with a [*ReopenError] if
+//     the server answers with a non-retryable status (all except 408, 409, 425, 429, and 5xx other
+//     than 501) or with something other than an event stream. It ends with an [*OutageError] after
+//     GiveUp, and with [ErrEventTooLarge]. Without a GiveUp, an unreachable server is retried for
+//     ever.
 //
-// The stream that begins with an event named "endpoint" is that of MCP's older transport
-// over HTTP with SSE. It is the session itself, which ends with it: a new stream is a new
-// session, that nobody has initialised. So it has the idle limit and is not reopened, and
-// its server should show more often than that that it is alive: the answers to calls come
-// on it, too.
+// A stream that begins with an event named "endpoint" belongs to MCP's older transport, HTTP with
+// SSE. That stream is the session, and the session ends with it: a new stream would be a new
+// session that has not been initialised. It therefore has the idle limit but is not reopened, and
+// its server should send something more often than that. The answers to calls come on this stream,
+// too.
 //
-// A request limit never applies to a stream: once its header has come, the deadline of
-// the request's context, and so http.Client.Timeout, is not heeded any more. The
-// cancellation of the context is. Before the header, both are. The deprecated
-// Request.Cancel is not. An http.Client whose Timeout has passed puts a text of its own
-// in the place of the stream's error, though; leave it 0.
+// A request limit never applies to a stream. Once the header has come, the deadline of the
+// request's context, and thus http.Client.Timeout, is ignored, while the cancellation of the
+// context is not. Before the header, both apply. The deprecated Request.Cancel is ignored. However,
+// an http.Client whose Timeout has passed replaces the text of the stream's error with its own, so
+// leave Timeout at 0.
 //
-// Nothing is done between two reads, and no goroutine reads ahead: without a Read nothing is
-// reopened. Back-off and GiveUp are on the standard library's clock, whatever the Options
-// say.
+// Nothing happens between two reads, and no goroutine reads ahead: the stream is reopened only
+// during a Read. The back-off and GiveUp use the standard library's clock, even if the Options set
+// another.
 //
-// The zero value is ready to use. Notifications may be used by any number of goroutines,
-// and must not be changed once it is.
+// The zero value is ready to use. Notifications is safe for concurrent use, and must not be changed
+// after its first use.
 type Notifications struct {
-	// Base does the exchanges; nil is [http.DefaultTransport]. It must heed the request's
-	// context.
+	// Base does the exchanges and must honour the request's context. nil means
+	// [http.DefaultTransport].
 	Base http.RoundTripper
-	// Idle is the longest silence of a stream. It is best longer than the interval at which the
-	// server shows that it is alive: a stream that is merely quiet is closed and reopened too,
-	// and the events in between are lost if the server does not keep them. 0 means 2 min, and a
-	// negative value no limit.
+	// Idle is the longest allowed silence of a stream. It should be longer than the interval at
+	// which the server sends its keep-alives: a stream that is merely quiet is closed and reopened
+	// too, and the events in between are lost unless the server keeps them. A negative value means
+	// no limit. 0 means 2 min.
 	Idle time.Duration
-	// Options are passed to the execution that limits each exchange: a logger, hooks, a
-	// name. A [timeout.Config] among them replaces Idle; a total in it would end each
-	// of the exchanges that make the stream, and so reopen it.
+	// Options are passed to the execution that limits each exchange: a logger, hooks, a name. A
+	// [timeout.Config] among them replaces Idle. A total in it would end each exchange of the
+	// stream, and so reopen it.
 	Options []timeout.Option
 
-	// GiveUp is how long to try to reopen a stream, from when it was found lost; then Read
-	// returns an [*OutageError]. The last attempt is begun at that instant, if none is under
-	// way, and is under the idle limit like every other: so it is over an idle limit later at
-	// the latest. A connection on which nothing comes before it is lost again does not count
-	// as reopened. 0 or less is to try for ever.
+	// GiveUp is how long the stream may stay lost before Read returns an [*OutageError]. If no
+	// attempt is in progress at that instant, a last one begins. It has the idle limit like every
+	// other attempt, so it ends at most one idle limit later. A connection that is lost again
+	// before anything comes on it does not count as reopened. 0
+	// means no limit, and so does a negative value.
 	GiveUp time.Duration
-	// Hooks are called as a stream is lost, is not reopened, and is.
+	// Hooks are called when a stream is lost, when an attempt to reopen it fails and when one
+	// succeeds.
 	Hooks Hooks
-	// Logger gets the same in words, and that it was given up. Nil is none. Records are
-	// written by Read, synchronously. They name the server by host and path.
+	// Logger gets a record for each of these events, and one when the stream is given up. Read
+	// writes the records synchronously. They name the server by host and path. nil means no
+	// logging.
 	Logger *slog.Logger
 }
 
-// RoundTrip does one exchange, or opens a stream. The request is not changed.
+// RoundTrip does one exchange or opens a stream. The request is not changed.
 func (n *Notifications) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !asksForEvents(req) {
 		return base(n.Base).RoundTrip(req)
@@ -99,7 +99,7 @@ func (n *Notifications) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTrip(out)
 	if err != nil {
 		if l.ctx.Err() != nil {
-			err = context.Cause(l.ctx) // the caller's, as net/http has it
+			err = context.Cause(l.ctx) // the caller's cause, as in net/http
 		}
 		l.end(nil)
 		return nil, err
@@ -116,7 +116,8 @@ func (n *Notifications) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections does so in Base, as http.Client.CloseIdleConnections asks.
+// CloseIdleConnections closes the idle connections of Base. http.Client.CloseIdleConnections calls
+// it.
 func (n *Notifications) CloseIdleConnections() { closeIdle(n.Base) }
 
 func asksForEvents(req *http.Request) bool {
@@ -134,7 +135,7 @@ func asksForEvents(req *http.Request) bool {
 	return false
 }
 
-// isEvents says whether resp is an event stream that can be read here.
+// isEvents reports whether resp is an event stream that this package can read.
 func isEvents(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusOK && isEventType(resp.Header.Get("Content-Type")) &&
 		resp.Header.Get("Content-Encoding") == ""
@@ -145,8 +146,8 @@ func isEventType(s string) bool {
 	return kind == "text/event-stream"
 }
 
-// A life is the context of a stream: the caller's, without its deadline once the stream
-// is there.
+// A life is the context of a stream: the caller's context, which loses its deadline once the stream
+// is open.
 type life struct {
 	ctx    context.Context
 	end    context.CancelCauseFunc

@@ -9,34 +9,33 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
-// An Outage is the time in which an event stream has no connection, or only ones on which
-// nothing came before they were lost again. It ends with a chunk, or with a connection that
-// stayed open for the idle limit.
+// An Outage is a period in which an event stream has no connection, or only connections that were
+// lost before anything came on them. It ends with a chunk, or with a connection that stayed open
+// for the idle limit.
 type Outage struct {
-	Cause    error         // why the stream was lost: a *timeout.Error of [timeout.KindIdle], what a read returned, or io.ErrUnexpectedEOF if it ended
-	Elapsed  time.Duration // since it was lost
-	Attempts int           // to reopen it, so far
-	Err      error         // of the last attempt: what RoundTrip returned, a *ReopenError, or why its connection was lost; nil if there was none or it succeeded
-	Next     time.Duration // until the next attempt; 0 if there is a connection or no further attempt
+	Cause    error         // why the stream was lost: a *timeout.Error of [timeout.KindIdle], the error of a read, or io.ErrUnexpectedEOF if it ended
+	Elapsed  time.Duration // time since it was lost
+	Attempts int           // number of attempts to reopen it so far
+	Err      error         // error of the last attempt: that of RoundTrip, a *ReopenError, or why its connection was lost; nil if there was none or it succeeded
+	Next     time.Duration // time until the next attempt; 0 if there is a connection or no further attempt
 }
 
-// Hooks are called as [Notifications] reopens a stream, for metrics and traces. Any of them
-// may be nil. They are called synchronously by Read, on its goroutine, with the context of
-// the stream, which has the values of the request's; a panic in one is the reader's.
+// Hooks are called while [Notifications] reopens a stream, for metrics and traces. Any of them may
+// be nil. Read calls them synchronously, on its goroutine, with the context of the stream, which
+// has the values of the request's context. A panic in a hook passes to the caller of Read.
 type Hooks struct {
-	// Lost is called when a connection is over, for whatever reason, and another is to be
-	// opened.
+	// Lost is called when a connection has ended, for whatever reason, and another is to be opened.
 	Lost func(context.Context, Outage)
-	// Failed is called after each attempt that opened none.
+	// Failed is called after each failed attempt.
 	Failed func(context.Context, Outage)
-	// Reopened is called after the attempt that opened one.
+	// Reopened is called after the attempt that succeeded.
 	Reopened func(context.Context, Outage)
 }
 
-// outage keeps the account of one, and reports on it.
+// outage keeps and reports the state of one Outage.
 type outage struct {
 	Outage
-	since  time.Time // zero when there is none
+	since  time.Time // zero if there is none
 	limit  time.Duration
 	hooks  Hooks
 	logger *slog.Logger
@@ -47,7 +46,7 @@ func newOutage(n *Notifications, req *http.Request) *outage {
 	return &outage{limit: n.GiveUp, hooks: n.Hooks, logger: n.Logger, server: req.URL.Host + req.URL.Path}
 }
 
-// lost begins an outage, or goes on with one in which a connection has come to nothing.
+// lost begins an outage, or continues one if a connection was lost before anything came on it.
 func (o *outage) lost(cause error) {
 	if o.since.IsZero() {
 		o.since, o.Outage = time.Now(), Outage{Cause: cause}
@@ -56,18 +55,18 @@ func (o *outage) lost(cause error) {
 	o.Err = cause
 }
 
-// over ends it.
+// over ends the outage.
 func (o *outage) over() { o.since = time.Time{} }
 
-// spent says whether an attempt that has failed was the last.
+// spent reports whether the attempt that has just failed was the last.
 func (o *outage) spent() bool {
 	o.Elapsed = time.Since(o.since)
 	return o.limit > 0 && o.Attempts > 0 && o.Elapsed >= o.limit
 }
 
-// wait is how long to wait for the next attempt, where the back-off asks for d: the last one
-// is made when the limit is reached. An outage that is over its limit without an attempt,
-// because nothing could run, has one.
+// wait returns how long to wait for the next attempt if the back-off asks for d: the last attempt
+// begins when the limit is reached. An outage that reaches its limit without an attempt, because
+// nothing could run, still gets one.
 func (o *outage) wait(d time.Duration) time.Duration {
 	if o.limit > 0 {
 		d = min(d, max(o.limit-time.Since(o.since), 0))

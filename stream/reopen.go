@@ -12,11 +12,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// MaxEvent is how large an event of a stream that [Notifications] keeps open may be, in
-// bytes: 16 MiB.
+// MaxEvent is the largest event, in bytes, that [Notifications] accepts on a stream: 16 MiB.
 const MaxEvent = 16 << 20
 
-// ending is a body that takes its life along.
+// ending is a body that ends its life when it is closed.
 type ending struct {
 	io.ReadCloser
 	life *life
@@ -28,23 +27,22 @@ func (e *ending) Close() error {
 	return err
 }
 
-// events is the body of an event stream that outlives its connections. All of the work
-// is done in Read.
+// events is the body of an event stream that outlives its connections. Read does all of the work.
 type events struct {
 	transport *Transport
-	request   *http.Request // the first one, which is sent again
+	request   *http.Request // the first request, which is sent again
 	life      *life
 
 	split splitter
 	wait  backoff
 	gap   *outage
-	chunk []byte // what is read into
-	out   []byte // whole events ...
-	taken int    // ... and how much of them the reader has had
-	lost  error  // why the connection is over, to be dealt with when the reader is back
-	err   error  // why the stream is over
+	chunk []byte // buffer for reads
+	out   []byte // whole events
+	taken int    // number of bytes of out that the reader has had
+	lost  error  // why the connection has ended; handled by the next Read
+	err   error  // why the stream has ended
 
-	mu   sync.Mutex // Close may come at any time
+	mu   sync.Mutex // guards conn: Close may come at any time
 	conn io.ReadCloser
 }
 
@@ -69,8 +67,8 @@ func (e *events) Read(p []byte) (int, error) {
 	return 0, e.err
 }
 
-// fill reads one chunk, or reopens the stream. It does not do both: events that came
-// with the end of a connection would wait for the next one.
+// fill reads one chunk, or reopens the stream. It does not do both: events that came at the end of
+// a connection would have to wait for the next one.
 func (e *events) fill() {
 	e.out, e.taken = emptied(e.out), 0
 	if e.lost != nil {
@@ -105,7 +103,7 @@ func (e *events) resume() {
 		return
 	case errors.Is(lost, timeout.ErrIdle):
 		e.wait.reset()
-		e.gap.over() // if it had not: the connection stayed open for the whole limit
+		e.gap.over() // a connection that stayed open for the whole limit ends the outage
 	case lost == io.EOF:
 		lost = io.ErrUnexpectedEOF
 	}
@@ -130,9 +128,9 @@ func (e *events) fail(err error) {
 
 func (e *events) Close() error { return e.shut() }
 
-// shut closes the connection before it ends the context, which would abort the exchange.
-// A Read that fails in between waits before it reopens, and a connection that is adopted
-// afterwards is closed by its context.
+// shut closes the connection before it ends the context, which would abort the exchange. A Read
+// that fails in between waits before it reopens, and a connection that is adopted afterwards is
+// closed by its context.
 func (e *events) shut() error {
 	e.mu.Lock()
 	conn := e.conn
@@ -155,13 +153,13 @@ func (e *events) reopen() {
 			timer.Stop()
 			e.fail(context.Cause(ctx))
 			return
-		case <-timer.C: // if ctx is over as well, the attempt finds out, and asks nobody
+		case <-timer.C: // if ctx has ended too, the attempt fails without reaching the server
 		}
 		gap.Attempts, gap.Next = gap.Attempts+1, 0
 		again := false
 		again, gap.Err = e.attempt()
 		switch {
-		case ctx.Err() != nil: // which closes the body of an answer that came all the same
+		case ctx.Err() != nil: // the end of ctx closes the body of an answer that came nevertheless
 			e.fail(context.Cause(ctx))
 			return
 		case gap.Err == nil:
@@ -180,7 +178,7 @@ func (e *events) reopen() {
 	}
 }
 
-// attempt opens a connection, or says why there is none and whether to try again.
+// attempt opens a connection. If it fails, it returns the error and whether to try again.
 func (e *events) attempt() (again bool, _ error) {
 	req := e.next()
 	resp, err := e.transport.RoundTrip(req)
@@ -195,15 +193,15 @@ func (e *events) attempt() (again bool, _ error) {
 		return false, nil
 	}
 	_ = resp.Body.Close()
-	again = invites(resp.StatusCode)
+	again = retryable(resp.StatusCode)
 	if resp.StatusCode == http.StatusBadRequest && req.Header.Get("Last-Event-ID") != "" {
-		e.split.id = "" // the server may not keep what came after it any more
+		e.split.id = "" // the server may no longer keep the events after it
 		again = true
 	}
 	return again, &ReopenError{StatusCode: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Err: e.gap.Cause}
 }
 
-// next is the request that takes the stream up where it was lost.
+// next returns the request that continues the stream where it was lost.
 func (e *events) next() *http.Request {
 	req := e.request.Clone(e.life.ctx)
 	if id := e.split.id; id != "" && isHeaderValue(id) {
@@ -212,9 +210,9 @@ func (e *events) next() *http.Request {
 	return req
 }
 
-// invites says whether a refusal may be gone at the next attempt. 409 is what a server
-// answers that has not yet noticed the end of the stream before.
-func invites(status int) bool {
+// retryable reports whether a refusal may be temporary. A server answers 409 if it has not yet
+// noticed the end of the previous stream.
+func retryable(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
 		return true
@@ -224,7 +222,7 @@ func invites(status int) bool {
 	return status >= 500
 }
 
-// isHeaderValue says whether net/http would send s.
+// isHeaderValue reports whether net/http would send s.
 func isHeaderValue(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {

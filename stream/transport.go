@@ -9,25 +9,25 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Transport is an [http.RoundTripper] that puts each exchange under an idle limit and no
-// total: the wait for the response's header is limited, and then its body is as
-// [Body] says. Each chunk of a request body that is being sent renews the limit too, also
-// after the header has come: a server may wait for the end of one before it goes on.
+// A Transport is an [http.RoundTripper] that puts each exchange under an idle limit and no total:
+// first the wait for the response's header is limited, then the body, as by [Body]. Each chunk of
+// the request body also renews the limit, even after the header has come, because a server may wait
+// for the end of the request body before it continues.
 //
-// The error of a silent exchange is a [*timeout.Error] of [timeout.KindIdle], from RoundTrip or
-// from the body's Read; net/http wraps the former. Contexts and http.Client.Timeout
-// count as ever.
+// A silent exchange fails with a [*timeout.Error] of [timeout.KindIdle], from RoundTrip or from the body's
+// Read; net/http wraps the former. Contexts and http.Client.Timeout apply as usual.
 //
-// The zero value is ready to use. A Transport may be used by any number of goroutines,
-// and must not be changed once it is.
+// The zero value is ready to use. A Transport is safe for concurrent use, and must not be changed
+// after its first use.
 type Transport struct {
-	// Base does the exchange; nil is [http.DefaultTransport]. It must heed the request's
-	// context.
+	// Base does the exchange and must honour the request's context. nil means
+	// [http.DefaultTransport].
 	Base http.RoundTripper
-	// Idle is the longest silence of an exchange. 0 means 2 min, and a negative value no limit.
+	// Idle is the longest allowed silence of an exchange. A negative value means no limit. 0 means
+	// 2 min.
 	Idle time.Duration
-	// Options are passed to the execution that limits each exchange: a logger, hooks, a
-	// name. A [timeout.Config] among them replaces Idle.
+	// Options are passed to the execution that limits each exchange: a logger, hooks, a name. A
+	// [timeout.Config] among them replaces Idle.
 	Options []timeout.Option
 }
 
@@ -46,7 +46,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return upload{heartbeat.Reader(w.ctx, heartbeat.Reader(req.Context(), body)), body}
 		}
 		out.Body = up(req.Body)
-		if req.GetBody != nil { // for net/http, which may have to send it again
+		if req.GetBody != nil { // net/http may have to send the body again
 			out.GetBody = func() (io.ReadCloser, error) {
 				body, err := req.GetBody()
 				if err != nil {
@@ -75,7 +75,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections does so in Base, as http.Client.CloseIdleConnections asks.
+// CloseIdleConnections closes the idle connections of Base. http.Client.CloseIdleConnections calls
+// it.
 func (t *Transport) CloseIdleConnections() { closeIdle(t.Base) }
 
 type upload struct {

@@ -9,24 +9,24 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A watch is the execution of one stream: the engine of package timeout with a function
-// that waits for the end of the stream. A chunk is a beat, and the time in which nobody
-// waits for one is a hold.
+// A watch is the execution of one stream: it runs the engine of package timeout with a function
+// that waits for the end of the stream. A chunk is a beat, and the time in which no Read waits is a
+// hold.
 //
-// It is not nested in the execution around ctx, although the chunks beat there too: the
-// holds would go up as well, and suspend the idle check of a tool that is stuck between
-// two reads.
+// It is not nested in the enclosing execution, although the chunks beat there too: the holds would
+// reach that execution as well, and suspend the idle check of a tool that is stuck between two
+// reads.
 type watch struct {
-	ctx   context.Context // over when the stream is stopped or has ended
-	cell  *pulse.Cell     // nil if it was over from the start
-	outer *pulse.Cell     // of the execution around, if there is one
+	ctx   context.Context // ends when the stream is stopped or has ended
+	cell  *pulse.Cell     // nil if the stream was stopped before it began
+	outer *pulse.Cell     // cell of the enclosing execution, or nil
 
-	end  func()        // says that the stream has ended by itself
-	over chan struct{} // closed when err is there
-	err  error         // what stopped the stream, nil if nothing did
+	end  func()        // reports that the stream has ended by itself
+	over chan struct{} // closed when err is set
+	err  error         // what stopped the stream, or nil
 }
 
-// begin starts the watch; the limit runs.
+// begin starts the watch, with the limit running.
 func begin(ctx context.Context, idle time.Duration, opts []timeout.Option) *watch {
 	w := &watch{outer: pulse.Of(ctx), over: make(chan struct{})}
 	ended := make(chan struct{})
@@ -40,7 +40,7 @@ func begin(ctx context.Context, idle time.Duration, opts []timeout.Option) *watc
 	}
 	all = append(all, opts...)
 
-	started := make(chan context.Context, 1) // nobody may be left to receive it
+	started := make(chan context.Context, 1) // buffered, since begin may no longer receive from it
 	go func() {
 		defer close(w.over)
 		w.err = timeout.Run(pulse.Mute(ctx), func(ctx context.Context) error {
@@ -55,8 +55,8 @@ func begin(ctx context.Context, idle time.Duration, opts []timeout.Option) *watc
 	select {
 	case w.ctx = <-started:
 	case <-w.over:
-		// Both may be ready. And a function that has not come as far as to say that it was
-		// called, before a limit and a grace of next to nothing were over, may do so still.
+		// Both may be ready. And if a limit and a grace of next to nothing were over before the
+		// function could send its context, it may still do so.
 		select {
 		case w.ctx = <-started:
 		default:
@@ -70,23 +70,23 @@ func begin(ctx context.Context, idle time.Duration, opts []timeout.Option) *watc
 	return w
 }
 
-// stopped returns the *timeout.Error if a limit or the caller has stopped the stream, and
-// nil as long as it runs or when it has ended by itself.
+// stopped returns the *timeout.Error if a limit or the caller has stopped the stream. It returns
+// nil while the stream runs and when it has ended by itself.
 func (w *watch) stopped() error {
 	if w.ctx.Err() == nil {
 		return nil
 	}
-	<-w.over // at once: the function waits for its context
+	<-w.over // returns at once: the function waits for its context
 	return w.err
 }
 
-// chunk records a sign of life, here and in the execution around.
+// chunk records a sign of life, here and in the enclosing execution.
 func (w *watch) chunk() {
 	w.cell.Beat()
 	w.outer.Beat()
 }
 
-// resume begins the time in which silence counts: somebody waits for a chunk.
+// resume begins the time in which silence counts: a Read waits for a chunk.
 func (w *watch) resume() {
 	if w.cell != nil {
 		w.cell.Resume()
