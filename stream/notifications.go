@@ -74,8 +74,8 @@ type Notifications struct {
 	// GiveUp is how long the stream may stay lost before Read returns an [*OutageError]. If no
 	// attempt is in progress at that instant, a last one begins. It has the idle limit like every
 	// other attempt, so it ends at most one idle limit later. A connection that is lost again
-	// before anything comes on it does not count as reopened. 0
-	// means no limit, and so does a negative value.
+	// before anything comes on it does not count as reopened. 0 means no
+	// limit, and so does a negative value.
 	GiveUp time.Duration
 	// Hooks are called when a stream is lost, when an attempt to reopen it fails and when one
 	// succeeds.

@@ -1,5 +1,5 @@
-// Package coalesce lets callers that come at the same time share one result of a call
-// that is dear: a look at all goroutines, or at all processes.
+// Package coalesce lets concurrent callers share one result of an expensive call, such as a scan of
+// all goroutines or all processes.
 package coalesce
 
 import (
@@ -8,44 +8,44 @@ import (
 	"time"
 )
 
-// A Call is such a call. The zero Call is ready to use, by any number of goroutines.
+// A Call shares the results of one such call. The zero Call is ready to use and safe for concurrent
+// use.
 //
-// It differs from a singleflight in what is shared. Whoever finds a call under way does
-// not join it, since it may have passed what they want to see, but waits for it to end;
-// then one of all who wait makes the next call, and the others share that. Join is for who
-// is content with one that has hardly begun.
+// It differs from a singleflight in what is shared. A caller that finds a call in progress does not
+// join it, because that call may already have passed what the caller wants to see. The caller waits
+// for it to end; then one of the waiting callers makes the next call, and the others share its
+// result. Join is for callers that accept a call that has only just begun.
 //
-// They wait for a mutex, and not on a channel: a Call is meant to be a global, and a
-// channel there ties testing/synctest bubbles together.
+// Callers wait for a mutex and not on a channel: a Call is meant to be a global, and a global
+// channel would tie testing/synctest bubbles together.
 type Call[T any] struct {
-	attempts atomic.Uint64 // how many have begun
+	attempts atomic.Uint64 // number of attempts begun
 	under    atomic.Pointer[attempt]
-	waiting  atomic.Int64 // how many callers are in Do and Join
+	waiting  atomic.Int64 // number of callers in Do and Join
 
 	mu     sync.Mutex
-	newest uint64 // the attempt that brought last
-	last   T      // zero when nobody waits, so that it can be collected
+	newest uint64 // attempt that produced last
+	last   T      // zero when no caller waits, so that it can be collected
 }
 
-// An attempt is one that is under way.
+// An attempt is a call in progress.
 type attempt struct {
 	number uint64
 	begun  time.Time
 }
 
-// Do returns a result of f that is fresh: f was called after Do was, here or for another
-// caller who waited at the same time. The result belongs to all of them, and must not be
-// changed.
+// Do returns a fresh result of f: one for which f was called after Do was, by this caller or by
+// another one that waited at the same time. The result is shared and must not be changed.
 //
-// f may decline, with false; then Do returns what f returned, and false. That is not
-// shared: the next caller asks its own f. Calls of f do not overlap.
+// If f declines by returning false, Do returns that result and false. It is not shared: the next
+// caller calls its own f. Calls of f do not overlap.
 func (c *Call[T]) Do(f func() (T, bool)) (result T, fresh bool) {
-	c.waiting.Add(1) // before attempts is read: what is newer than that is kept for us
+	c.waiting.Add(1) // before attempts is read, so that every newer result is kept for this caller
 	return c.after(c.attempts.Load(), f)
 }
 
-// Join is Do, and shares a call that is under way, too, if it has begun at most slack before: for
-// callers that are woken at the same time, and none of which is the first.
+// Join is like Do, but also shares a call in progress that began at most slack before. It is for
+// callers that are woken at the same time.
 func (c *Call[T]) Join(slack time.Duration, f func() (T, bool)) (result T, fresh bool) {
 	c.waiting.Add(1)
 	now, before := time.Now(), c.attempts.Load()
@@ -55,7 +55,7 @@ func (c *Call[T]) Join(slack time.Duration, f func() (T, bool)) (result T, fresh
 	return c.after(before, f)
 }
 
-// after returns a result of an attempt after before. The caller is among those who wait.
+// after returns the result of an attempt newer than before. The caller is counted in waiting.
 func (c *Call[T]) after(before uint64, f func() (T, bool)) (result T, fresh bool) {
 	c.mu.Lock()
 	defer func() {

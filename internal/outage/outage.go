@@ -1,26 +1,27 @@
-// Package outage says how a client asks for a task again while nobody answers for it.
+// Package outage computes when a client asks for a task again while the server does not answer.
 package outage
 
 import "time"
 
 const (
-	// Kept is for how long a task is asked for again of which the server has not said how long it is
-	// kept: the retention of package progress/task, after which a task that has ended would be gone.
+	// Kept is how long a client keeps asking for a task if the server has not said how long it
+	// keeps the task. It is the retention of package progress/task, after which a task that has
+	// ended would be gone.
 	Kept = 10 * time.Minute
-	// Longest is the longest wait between two tries, unless the server wants to be asked less often.
+	// Longest is the longest wait between two attempts, unless the server asks for a longer one.
 	Longest = 10 * time.Second
 )
 
-// An Outage is a row of tries that have failed. The zero Outage is one that has not begun.
+// An Outage is a series of failed attempts. The zero Outage is one that has not begun.
 type Outage struct {
 	began time.Time
 	wait  time.Duration
 }
 
-// Next is called after each try that has failed, and returns how long to wait before the next one:
-// poll at first, and then twice as long each time, up to the longer of poll and [Longest]. The last
-// try is at the instant until which the task is kept: expires, or, where that is zero, [Kept] after
-// the first failure. After that ok is false.
+// Next returns how long to wait before the next attempt. Call it after each failed attempt. The
+// wait is poll at first, and doubles each time, up to the longer of poll and [Longest]. The last
+// attempt is at the instant until which the task is kept: expires or, if that is zero, [Kept] after
+// the first failure. After that instant ok is false.
 func (o *Outage) Next(poll time.Duration, expires time.Time) (wait time.Duration, ok bool) {
 	now := time.Now()
 	if o.began.IsZero() {

@@ -2,18 +2,17 @@ package pulse
 
 import "time"
 
-// A cell that takes burstLen beats within BurstSpan goes hot: until the engine's
-// timer flushes it, at most BurstSpan later, a beat is one load of the state.
-// Bursts are found by counting because the gap between two beats says nothing: a
-// goroutine that is scheduled away in the middle of a burst shows a long one.
+// A cell that records burstLen beats within BurstSpan goes hot: a beat is then a single load of the
+// state, until the engine's timer flushes the cell, at most BurstSpan later. Bursts are found by
+// counting, because the gap between two beats says nothing: if a goroutine is descheduled in the
+// middle of a burst, the gap is long.
 const (
 	burstLen  = 128
 	BurstSpan = time.Millisecond
 )
 
-// Beat records a sign of life here and in every cell around, up to the first that
-// has ended. It is safe on a nil cell and for concurrent use, and takes no lock,
-// but for one when a burst begins.
+// Beat records a sign of life in c and in every enclosing cell, up to the first that has ended. It
+// is safe on a nil cell and for concurrent use. It takes a lock only when a burst begins.
 func (c *Cell) Beat() {
 	if c == nil || (c.state.Load() == hot && c.parent == nil) {
 		return
@@ -21,7 +20,7 @@ func (c *Cell) Beat() {
 	c.beat(nil)
 }
 
-// BeatWith is Beat with *detail remembered as the newest in every cell on the way.
+// BeatWith is Beat, and also stores *detail as the newest detail of each of these cells.
 func (c *Cell) BeatWith(detail *any) {
 	if c != nil {
 		c.beat(detail)
@@ -30,7 +29,7 @@ func (c *Cell) BeatWith(detail *any) {
 
 func (c *Cell) beat(detail *any) {
 	var now time.Duration
-	read := false // now is the present instant on c's scale
+	read := false // reports whether now is the present instant on c's scale
 	for c != nil {
 		state := c.state.Load()
 		if state == closed {
@@ -57,9 +56,9 @@ func (c *Cell) beat(detail *any) {
 // record stamps a beat at now.
 func (c *Cell) record(now time.Duration) {
 	if !c.raise(now) {
-		// Too late, or so it looks: a flush that has ended the burst but not yet
-		// raised the stamp would make any beat look late. It holds the lock. Or else
-		// the engine may have an excuse for it.
+		// The beat is too late, or looks so: a flush that has ended the burst but not yet raised
+		// the stamp makes any beat look late. The flush holds the lock. The engine may also have an
+		// excuse for the beat.
 		c.mu.Lock()
 		ok := c.raise(now) || c.engine.Excuses(now)
 		c.mu.Unlock()
@@ -74,8 +73,8 @@ func (c *Cell) record(now time.Duration) {
 	}
 }
 
-// raise lifts the stamp to now. It reports false, and lifts nothing, when the idle
-// limit has fallen due.
+// raise lifts the stamp to now. If the idle limit has fallen due, it lifts nothing and reports
+// false.
 func (c *Cell) raise(now time.Duration) bool {
 	for {
 		last := c.last.Load()
@@ -87,8 +86,8 @@ func (c *Cell) raise(now time.Duration) bool {
 		if c.idle > 0 && gap >= c.idle && !held {
 			return false
 		}
-		// The gap first: whoever sees the new stamp must find the gap that it ended. If
-		// another beat is quicker, the gap is noted a little longer than it was.
+		// The gap is stored first: a reader that sees the new stamp must find the gap that it
+		// ended. If another beat overtakes this one, the stored gap is a little too long.
 		if int64(gap) > c.longest.Load() && !held {
 			c.lengthen(int64(gap))
 		}
@@ -116,9 +115,9 @@ func (c *Cell) goHot() {
 	c.mu.Unlock()
 }
 
-// Flush ends a burst and returns the present instant. The order is what keeps an
-// absorbed beat from being stamped too old: the state is cleared first, so that
-// whoever saw it set had beaten before the clock is read. The cell is locked.
+// Flush ends a burst and returns the present instant. The order keeps an absorbed beat from being
+// stamped too old: the state is cleared before the clock is read, so every beat that saw it set was
+// made before that reading. The cell is locked.
 func (c *Cell) Flush() (now time.Duration) {
 	if c.state.Load() != hot {
 		return c.Now()
@@ -130,12 +129,11 @@ func (c *Cell) Flush() (now time.Duration) {
 	return now
 }
 
-// Restart makes the idle limit count afresh from now. What was before is no gap of the
-// tool's. The cell is locked.
+// Restart makes the idle limit count again from now. The time before does not count as a gap of the
+// tool. The cell is locked.
 func (c *Cell) Restart(now time.Duration) { c.lift(now) }
 
-// Admit makes the idle limit count afresh from now, as a beat in time does. The cell is
-// locked.
+// Admit makes the idle limit count again from now, like a beat in time. The cell is locked.
 func (c *Cell) Admit(now time.Duration) {
 	if gap := now - c.Last(); gap > 0 {
 		c.lengthen(int64(gap))

@@ -18,19 +18,20 @@ const (
 	closed               // the execution has ended: beats do nothing
 )
 
-// Engine is what a cell asks of the execution that owns it. All are called with the
+// Engine is the interface of a cell to the execution that owns it. All methods are called with the
 // cell locked.
 type Engine interface {
 	// Wake asks for a flush after at most d.
 	Wake(d time.Duration)
-	// Rearm says that the idle limit may be due earlier than it was, and the timer must be set.
+	// Rearm asks the engine to set its timer again, because the idle limit may be due earlier than
+	// before.
 	Rearm()
-	// Excuses reports whether a beat or a hold at now counts although the idle limit has
-	// fallen due: nobody could run, the limit is in doubt, or it is only observed. Then it has
-	// called Restart or Admit.
+	// Excuses reports whether a beat or a hold at now counts although the idle limit has fallen
+	// due: because nothing could run, because the limit is in doubt, or because it is only
+	// observed. If so, it has called Restart or Admit.
 	Excuses(now time.Duration) bool
-	// Stopped reports whether the execution has been stopped, or is about to be: a limit has
-	// fallen due at or before now, or the caller's context is over.
+	// Stopped reports whether the execution has been stopped or is about to be: a limit has fallen
+	// due at or before now, or the caller's context has ended.
 	Stopped(now time.Duration) bool
 }
 
@@ -39,7 +40,7 @@ type Engine interface {
 //
 // Instants inside a cell are durations since its base, on its own clock.
 type Cell struct {
-	// What a beat reads, side by side so that it is one cache line.
+	// The fields that a beat reads, together in one cache line.
 	state  atomic.Uint32
 	held   atomic.Int32 // holds that suspend the idle check; changed under mu
 	parent *Cell
@@ -47,34 +48,34 @@ type Cell struct {
 	idle   time.Duration
 	base   time.Time
 	clock  Clock
-	offset time.Duration // from the parent's scale to this one's ...
-	shared bool          // ... where both are on the standard clock
+	offset time.Duration // from the parent's scale to this one; valid if shared
+	shared bool          // both are on the standard clock
 
 	count   atomic.Uint64
 	longest atomic.Int64
-	burst   atomic.Int64 // instant at which the count was last a multiple of burstLen
+	burst   atomic.Int64 // instant of the last beat that was a multiple of burstLen
 	detail  atomic.Pointer[any]
 	relays  atomic.Pointer[[]*Relay] // replaced under mu, never changed in place
 	engine  Engine
-	View    atomic.Value // the *heartbeat.Monitor, if somebody has asked for it
+	View    atomic.Value // the *heartbeat.Monitor, once it was asked for
 
-	mu      sync.Mutex // guards what follows, and every change of state and held
-	holds   int32      // holds not yet released, those of nested executions included
-	refused int32      // those of them that came when the limit had fallen due
-	rare    *rare      // nil for most
+	mu      sync.Mutex // guards the fields below, and every change of state and held
+	holds   int32      // unreleased holds, including those of nested executions
+	refused int32      // the part of holds that came after the limit had fallen due
+	rare    *rare      // nil in most cells
 }
 
-// A rare is what few cells have, under the cell's lock.
+// A rare holds the fields that few cells need. The cell's lock guards it.
 type rare struct {
-	// When the check was suspended, if it is, and for how long it has been before.
+	// The start of the present suspension of the check, if any, and the length of all earlier ones.
 	heldSince, heldBefore time.Duration
 
-	interludes []*interlude // that have not ended
+	interludes []*interlude // interludes in progress
 	probes     []*probePart
-	asked      time.Duration // the instant at which the limit had fallen due when the probes were asked last
+	asked      time.Duration // due instant of the limit for which the probes were asked last
 }
 
-// rarely makes c.rare where there is none. The cell is locked.
+// rarely returns c.rare, and allocates it if it is nil. The cell is locked.
 func (c *Cell) rarely() *rare {
 	if c.rare == nil {
 		c.rare = new(rare)
@@ -92,7 +93,7 @@ func Of(ctx context.Context) *Cell {
 
 type unmutedKey struct{}
 
-// Unmuted is Of through a context of Mute as well.
+// Unmuted is Of, but also sees through a context of Mute.
 func Unmuted(ctx context.Context) *Cell {
 	c, _ := ctx.Value(unmutedKey{}).(*Cell)
 	return c
@@ -102,9 +103,8 @@ func Unmuted(ctx context.Context) *Cell {
 // execution is itself the context, so that it costs no allocation of its own.
 func IsKey(k any) bool { return k == key{} || k == unmutedKey{} }
 
-// Init starts the cell at its clock's present instant, which counts as its first
-// sign of life and as a beat of the executions around it. A nil clk means the
-// parent's clock.
+// Init starts the cell at the present instant of its clock, which counts as its first sign of life
+// and as a beat of the enclosing executions. If clk is nil, the cell uses the parent's clock.
 func (c *Cell) Init(parent *Cell, clk Clock, idle time.Duration, e Engine) {
 	if clk == nil && parent != nil {
 		clk = parent.clock
@@ -118,10 +118,10 @@ func (c *Cell) Init(parent *Cell, clk Clock, idle time.Duration, e Engine) {
 	}
 }
 
-// Around is the cell of the execution around, or nil.
+// Around returns the cell of the enclosing execution, or nil.
 func (c *Cell) Around() *Cell { return c.parent }
 
-// Engine is what judges the cell; nil of none.
+// Engine returns the engine that judges the cell, or nil if c is nil.
 func (c *Cell) Engine() Engine {
 	if c == nil {
 		return nil
@@ -129,10 +129,10 @@ func (c *Cell) Engine() Engine {
 	return c.engine
 }
 
-// Start is the instant of Init on the clock's own scale.
+// Start returns the instant of Init on the clock's own scale.
 func (c *Cell) Start() time.Time { return c.base }
 
-// Clock is the clock that the cell runs on; nil is the standard one.
+// Clock returns the cell's clock. A nil Clock is the standard one.
 func (c *Cell) Clock() Clock {
 	if c == nil {
 		return nil
@@ -140,7 +140,7 @@ func (c *Cell) Clock() Clock {
 	return c.clock
 }
 
-// Now is the present instant.
+// Now returns the present instant.
 func (c *Cell) Now() time.Duration {
 	if c.clock == nil {
 		return time.Since(c.base)
@@ -148,25 +148,24 @@ func (c *Cell) Now() time.Duration {
 	return c.clock.Now().Sub(c.base)
 }
 
-// Lock stops holds, bursts, flushes and the end of the cell, not beats.
+// Lock blocks holds, bursts, flushes and the end of the cell, but not beats.
 func (c *Cell) Lock() { c.mu.Lock() }
 
 // Unlock undoes Lock.
 func (c *Cell) Unlock() { c.mu.Unlock() }
 
-// Last is the instant of the last beat. During a burst it is up to a burst's
-// length behind.
+// Last returns the instant of the last beat. During a burst it may be older than the last beat by
+// up to BurstSpan.
 func (c *Cell) Last() time.Duration { return time.Duration(c.last.Load()) }
 
-// LastTime is Last on the clock's own scale.
+// LastTime returns Last on the clock's own scale.
 func (c *Cell) LastTime() time.Time { return c.base.Add(c.Last()) }
 
-// Count is the number of beats recorded.
+// Count returns the number of recorded beats.
 func (c *Cell) Count() uint64 { return c.count.Load() }
 
-// Longest is the longest stretch without a beat up to now, without those in which the
-// idle check was held. The stamp is read first: a beat that lifts it has noted the gap
-// before.
+// Longest returns the longest time without a beat up to now, not counting suspensions of the idle
+// check. It reads the stamp first: a beat that raises the stamp has stored its gap before.
 func (c *Cell) Longest(now time.Duration) time.Duration {
 	gap := now - c.Last()
 	longest := time.Duration(c.longest.Load())
@@ -176,8 +175,8 @@ func (c *Cell) Longest(now time.Duration) time.Duration {
 	return max(longest, gap)
 }
 
-// SmallestIdle is the smallest idle limit of the cell and those around it, or 0
-// where none of them has one.
+// SmallestIdle returns the smallest idle limit of the cell and the enclosing ones, or 0 if there is
+// none.
 func (c *Cell) SmallestIdle() time.Duration {
 	var least time.Duration
 	for ; c != nil; c = c.parent {
@@ -188,8 +187,8 @@ func (c *Cell) SmallestIdle() time.Duration {
 	return least
 }
 
-// IdleDue is the instant at which the idle limit falls due, Forever when nothing
-// but a beat or a release can make it do so. The cell is locked.
+// IdleDue returns the instant at which the idle limit falls due, or Forever if only a beat or a
+// release can make it fall due. The cell is locked.
 func (c *Cell) IdleDue() time.Duration {
 	last := c.Last()
 	switch {
@@ -201,8 +200,8 @@ func (c *Cell) IdleDue() time.Duration {
 	return last + c.idle
 }
 
-// Held reports whether the idle check is suspended, and for how long it has been at now:
-// the present time, and all of them together. The cell is locked.
+// Held reports whether the idle check is suspended, and returns the lengths of the present
+// suspension and of all suspensions up to now. The cell is locked.
 func (c *Cell) Held(now time.Duration) (yes bool, present, all time.Duration) {
 	if c.rare == nil {
 		return false, 0, 0
@@ -213,7 +212,7 @@ func (c *Cell) Held(now time.Duration) (yes bool, present, all time.Duration) {
 	return yes, present, c.rare.heldBefore + present
 }
 
-// Detail is the newest detail, nil where no beat has carried one.
+// Detail returns the newest detail, or nil if no beat has carried one.
 func (c *Cell) Detail() any {
 	if d := c.detail.Load(); d != nil {
 		return *d

@@ -14,13 +14,13 @@ type Clock interface {
 	AfterFunc(d time.Duration, f func()) *clock.Timer
 }
 
-// Timer is what *time.Timer and *clock.Timer have in common.
+// Timer is the common part of *time.Timer and *clock.Timer.
 type Timer interface {
 	Reset(d time.Duration) bool
 	Stop() bool
 }
 
-// Now reads clk, or the standard clock when clk is nil.
+// Now reads clk, or the standard clock if clk is nil.
 func Now(clk Clock) time.Time {
 	if clk == nil {
 		return time.Now()
@@ -28,8 +28,8 @@ func Now(clk Clock) time.Time {
 	return clk.Now()
 }
 
-// AfterFunc calls f in its own goroutine once d has passed on clk. A mock clock
-// would go back in time for a negative d, so the earliest is now.
+// AfterFunc calls f on its own goroutine after d has passed on clk. A negative d counts as 0,
+// because a mock clock would go back in time.
 func AfterFunc(clk Clock, d time.Duration, f func()) Timer {
 	if clk == nil {
 		return time.AfterFunc(d, f)

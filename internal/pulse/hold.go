@@ -1,10 +1,9 @@
 package pulse
 
-// Hold suspends the idle check here and in every cell around until release is
-// called or the cell ends. Holds nest; a release counts once.
+// Hold suspends the idle check of c and of every enclosing cell until release is called or the cell
+// ends. Holds nest. Only the first call of a release counts.
 //
-// Declaring a wait is a sign of life, and so is ending it: the idle limit counts
-// afresh from the release.
+// Both the hold and its release are signs of life: the idle limit counts again from the release.
 func (c *Cell) Hold() (release func()) {
 	c.mu.Lock()
 	c.climb(1)
@@ -20,8 +19,8 @@ func (c *Cell) Hold() (release func()) {
 	}
 }
 
-// Suspend is Hold for one who suspends and resumes in turn, many times: it allocates
-// nothing. Each call needs a Resume, or the end of the cell.
+// Suspend is Hold for callers that suspend and resume many times: it allocates nothing. Each call
+// needs a Resume, or the end of the cell.
 func (c *Cell) Suspend() {
 	c.mu.Lock()
 	c.climb(1)
@@ -33,12 +32,12 @@ func (c *Cell) Resume() {
 	c.climb(-1)
 }
 
-// climb adds n holds to c and to the cells around it, up to the first that has
-// ended; that one has given back its holds, those of the cells within it included.
+// climb adds n holds to c and to the enclosing cells, up to the first that has ended; that cell has
+// given back its holds, including those of the cells within it.
 //
-// c is locked, and unlocked on return. Each parent is locked before its child is
-// let go: otherwise the end of a cell could overtake a hold on its way up, and the
-// parent would for a moment miss a hold that somebody else has.
+// c is locked, and unlocked on return. Each parent is locked before its child is unlocked.
+// Otherwise the end of a cell could overtake a hold on its way up, and the parent would for a
+// moment miss a hold from elsewhere.
 func (c *Cell) climb(n int32) {
 	for c.state.Load() != closed {
 		c.hold(n)
@@ -57,7 +56,7 @@ func (c *Cell) hold(n int32) {
 	now := c.Flush()
 	c.holds += n
 	if n < 0 {
-		// Whose hold was refused does not matter, only how many were.
+		// Only the number of refused holds matters, not which ones they were.
 		r := min(c.refused, -n)
 		c.refused -= r
 		if n += r; n == 0 {
@@ -83,8 +82,8 @@ func (c *Cell) hold(n int32) {
 	}
 }
 
-// End makes every later beat do nothing, ends the relays, and takes back the
-// holds that the cells around keep on behalf of this one.
+// End makes every later beat do nothing, ends the relays, and takes back the holds that the
+// enclosing cells keep on behalf of c.
 func (c *Cell) End() {
 	c.mu.Lock()
 	c.state.Store(closed)

@@ -2,23 +2,23 @@ package pulse
 
 import "slices"
 
-// An interlude is one call of Interlude as one cell sees it. It is in the cell's list until it
-// ends, and for ever in that of an execution that was stopped before.
+// An interlude is one call of Interlude, as seen by one cell. It is in the cell's list until it
+// ends, or for ever if the execution was stopped first.
 type interlude struct {
 	detail, before *any
 }
 
-// Interlude is BeatWith, until end is called: that brings back what was the newest detail before
-// in every cell on the way, unless a newer one has come meanwhile. Interludes may overlap and
-// end in any order: what comes back is never that of one that is over. The end is not a beat, and
-// nothing is delivered on its account: what was pending is dropped with the interlude, and
-// relays learn of the detail that is back with the next beat.
+// Interlude is BeatWith with a detail that lasts until end is called. In every cell, end brings
+// back the detail from before, unless a newer one has come meanwhile. Interludes may overlap and
+// end in any order: end never brings back the detail of an interlude that is over. The end is not a
+// beat and causes no delivery. It drops a pending delivery, and relays see the restored detail with
+// the next beat.
 //
-// In the cell of an execution that has been stopped the detail stays: it is where that had got
-// to.
+// In the cell of a stopped execution the detail stays, because it tells how far the execution had
+// come.
 //
-// A relay reads the detail and decides to deliver it under one lock. So it delivers the
-// interlude's, or it has forgotten it by the time that it finds another.
+// A relay reads the detail and decides to deliver it under one lock. So it either delivers the
+// interlude's detail, or has forgotten the delivery by the time that it reads another.
 func (c *Cell) Interlude(detail *any) (end func()) {
 	type part struct {
 		cell *Cell
@@ -28,7 +28,7 @@ func (c *Cell) Interlude(detail *any) (end func()) {
 	for p := c; p != nil && p.state.Load() != closed; p = p.parent {
 		i := &interlude{detail: detail}
 		p.mu.Lock()
-		i.before = p.detail.Swap(detail) // at once: no detail may be lost in between
+		i.before = p.detail.Swap(detail) // one step, so that no detail is lost in between
 		r := p.rarely()
 		r.interludes = append(r.interludes, i)
 		p.mu.Unlock()
@@ -58,17 +58,17 @@ func (c *Cell) endInterlude(i *interlude) {
 	c.mu.Lock()
 	for _, o := range c.rare.interludes {
 		if o.before == i.detail {
-			o.before = i.before // it may be what another would bring back
+			o.before = i.before // another interlude might have brought it back
 		}
 	}
 	newest := c.detail.CompareAndSwap(i.detail, i.before)
 	c.mu.Unlock()
 	if !newest {
-		c.notify() // of what came meanwhile, and was just forgotten
+		c.notify() // for a detail that came meanwhile and was just forgotten
 	}
 }
 
-// Lasting is Detail without the interludes: the newest that none of them will take back.
+// Lasting returns the newest detail that does not belong to an interlude.
 func (c *Cell) Lasting() any {
 	c.mu.Lock()
 	defer c.mu.Unlock()

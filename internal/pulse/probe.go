@@ -5,40 +5,38 @@ import (
 	"time"
 )
 
-// A Probe finds signs of life that nobody reports, by a look from time to time: the work of
-// a process, say. On a busy machine a look may come late, or take its time. So an idle limit
-// that falls due is in doubt until a look that is recent enough is over, and then only is
-// judged.
+// A Probe looks from time to time for signs of life that are not reported, such as the work of a
+// process. On a busy machine a look may start late or take long. So an idle limit that falls due is
+// in doubt until a recent enough look has ended, and is judged only then.
 //
-// The engine asks for that look and does not wait for it: what is done about a doubt is no
-// more than to set the timer, and where a look is never over the doubt is, after a while.
-// Rejected: a look by the engine itself, which would have to call it without the lock, and
-// so to settle what comes meanwhile.
+// The engine asks for the look but does not wait for it: a doubt only moves its timer, and ends
+// after a while even if the look does not. A look by the engine itself was rejected: the engine
+// would have to call it without the lock, and handle everything that happens meanwhile.
 type Probe struct {
 	look   func()
-	recent time.Duration // how old a look may be when the limit falls due
+	recent time.Duration // greatest age of a look when the limit falls due
 	parts  []*probePart
 }
 
-// A probePart is a Probe as one cell sees it.
+// A probePart is a Probe as seen by one cell.
 type probePart struct {
 	*Probe
 	cell *Cell
-	now  time.Duration // when the look under way has begun
-	seen time.Duration // when the last one had that is over; under the cell's lock
+	now  time.Duration // start of the look in progress
+	seen time.Duration // start of the last completed look; guarded by the cell's lock
 }
 
 const (
-	// doubtShare is for which part of the idle limit it may be in doubt.
+	// doubtShare bounds a doubt: it lasts at most the idle limit divided by doubtShare, or minDoubt.
 	doubtShare = 4
-	// minDoubt is the least time that a look has: it takes no less where the limit is short. One at
-	// the processes of a command took 1.4 s on a busy machine with 2 processors.
+	// minDoubt is the least time that a look is given: a look is no faster if the limit is short. A
+	// look at the processes of a command took 1.4 s on a busy machine with 2 processors.
 	minDoubt = 2 * time.Second
 )
 
-// Probe makes look be called, on a goroutine of its own, when an idle limit of the cell or of
-// one around has fallen due and no look was begun since recent before that. look calls Begin
-// and End, as all looks do, whoever has asked for them.
+// Probe registers look, which is called on a goroutine of its own if an idle limit of the cell or
+// of an enclosing one falls due and no look began within recent before that. Every look must call
+// Begin and End, including those that the cell did not ask for.
 func (c *Cell) Probe(recent time.Duration, look func()) *Probe {
 	p := &Probe{look: look, recent: recent}
 	for ; c != nil; c = c.parent {
@@ -55,14 +53,15 @@ func (c *Cell) Probe(recent time.Duration, look func()) *Probe {
 	return p
 }
 
-// Begin says that a look begins. No other is under way, but for one that could not tell, and had no End.
+// Begin marks the start of a look. No other look may be in progress, except one that was
+// inconclusive and did not call End.
 func (p *Probe) Begin() {
 	for _, part := range p.parts {
 		part.now = part.cell.Now()
 	}
 }
 
-// End says that the look is over, and that it has beaten if it has found something.
+// End marks the end of a look. If the look found a sign of life, it has beaten before.
 func (p *Probe) End() {
 	for _, part := range p.parts {
 		part.cell.mu.Lock()
@@ -72,8 +71,8 @@ func (p *Probe) End() {
 	}
 }
 
-// Close ends it. A doubt that there is goes in favour of the tool: there is nothing left that
-// could be looked at.
+// Close removes the probe. A doubt at that time is decided in favour of the tool, since there is
+// nothing left to look at.
 func (p *Probe) Close() {
 	for _, part := range p.parts {
 		c := part.cell
@@ -86,24 +85,23 @@ func (p *Probe) Close() {
 	}
 }
 
-// Doubt reports whether the idle limit, which falls due then, has done so at or before now and
+// Doubt reports whether the idle limit, which falls due at due, has done so at or before now and
 // cannot be judged yet. The cell is locked.
 func (c *Cell) Doubt(due, now time.Duration) bool {
 	return c.rare != nil && due != Forever && now >= due && now < c.judged(due) && c.unseen(due)
 }
 
-// unseen reports whether there is a probe whose last look is too old for a limit that falls
-// due then.
+// unseen reports whether the last look of some probe is too old for a limit that falls due at due.
 func (c *Cell) unseen(due time.Duration) bool {
 	return slices.ContainsFunc(c.rare.probes, func(p *probePart) bool { return p.seen < due-p.recent })
 }
 
-// judged is until when there may be a doubt.
+// judged returns the latest instant at which a doubt ends.
 func (c *Cell) judged(due time.Duration) time.Duration {
 	return due + min(max(c.idle/doubtShare, minDoubt), Forever-due)
 }
 
-// AskProbes asks for what a doubt needs, once for each. The cell is locked.
+// AskProbes asks the probes to look if there is a doubt, once per doubt. The cell is locked.
 func (c *Cell) AskProbes(now time.Duration) {
 	due := c.IdleDue()
 	if !c.Doubt(due, now) || c.rare.asked == due {
@@ -115,8 +113,8 @@ func (c *Cell) AskProbes(now time.Duration) {
 	}
 }
 
-// IdleJudged is IdleDue, or, while there is a doubt about which the probes were asked, when
-// that ends at the latest. The cell is locked.
+// IdleJudged returns IdleDue or, during a doubt for which the probes were asked, the latest instant
+// at which it ends. The cell is locked.
 func (c *Cell) IdleJudged() time.Duration {
 	due := c.IdleDue()
 	if c.rare != nil && due != Forever && c.rare.asked == due && c.unseen(due) {

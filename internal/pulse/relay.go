@@ -12,35 +12,34 @@ import (
 const (
 	quiet uint32 = iota // the next beat is delivered at once
 	open                // a delivery was made less than an interval ago
-	dirty               // and beats have come since
+	dirty               // like open, and beats have come since
 )
 
-// A Relay delivers the beats of a cell at most once per interval. A beat costs it
-// an atomic load, or a compare-and-swap where it changes the state: what to
-// deliver is read when it is sent, not when it is beaten.
+// A Relay delivers the beats of a cell at most once per interval. A beat costs it an atomic load,
+// or a compare-and-swap if the state changes: the detail is read when it is delivered, not when it
+// is beaten.
 //
-// No goroutine waits: one is started for a delivery, and a timer for the end of
-// the interval. So at most one delivery runs at a time, and one that never returns
-// holds up nothing but the deliveries after it.
+// No goroutine waits: one is started for each delivery, and a timer marks the end of the interval.
+// So at most one delivery runs at a time, and a delivery that never returns blocks only the
+// deliveries after it.
 type Relay struct {
 	state   atomic.Uint32
-	due     atomic.Bool // a delivery has been decided on and not begun
+	due     atomic.Bool // a delivery has been decided on and has not begun
 	cell    *Cell
 	every   time.Duration
 	deliver func(ctx context.Context, detail any)
 	ctx     context.Context
 	cancel  context.CancelFunc
 
-	mu      sync.Mutex // guards what follows, and the decision to deliver
+	mu      sync.Mutex // guards the fields below, and the decision to deliver
 	timer   Timer
 	unhook  func() bool
-	running chan struct{} // closed when the delivery under way ends; nil where there is none
+	running chan struct{} // closed when the delivery in progress ends; nil if there is none
 	stopped bool
 }
 
-// Mute returns ctx without its cell, for what must not count as a sign of life there: a
-// sink that beats, or writes to something that does, would keep a stuck tool alive for
-// ever.
+// Mute returns ctx without its cell, for code that must not count as a sign of life: a sink that
+// beats, or writes to something that beats, would keep a stuck tool alive for ever.
 func Mute(ctx context.Context) context.Context { return mute{ctx} }
 
 type mute struct{ context.Context }
@@ -52,8 +51,8 @@ func (m mute) Value(k any) any {
 	return m.Context.Value(k)
 }
 
-// Relay starts a relay that ends with the cell, with ctx or when it is stopped. A delivery gets
-// the newest detail, nil where there is none.
+// Relay starts a relay that ends with the cell, with ctx or when it is stopped. An interval of 0
+// means no pause between deliveries. A delivery gets the newest detail, or nil if there is none.
 func (c *Cell) Relay(ctx context.Context, every time.Duration, deliver func(ctx context.Context, detail any)) *Relay {
 	r := &Relay{cell: c, every: every, deliver: deliver}
 	r.ctx, r.cancel = context.WithCancel(Mute(ctx))
@@ -106,10 +105,10 @@ func (r *Relay) notify() {
 	}
 }
 
-// run delivers what is due, and sets the timer for what is left of the interval.
+// run makes the delivery that is due, and sets the timer for the rest of the interval.
 func (r *Relay) run() {
 	r.mu.Lock()
-	if r.stopped || r.ctx.Err() != nil { // the latter before AfterFunc gets to it
+	if r.stopped || r.ctx.Err() != nil { // ctx may have ended before AfterFunc calls Stop
 		r.mu.Unlock()
 		return
 	}
@@ -140,7 +139,7 @@ func (r *Relay) elapsed() {
 	r.mu.Lock()
 	again := !r.state.CompareAndSwap(open, quiet)
 	if again {
-		r.state.Store(open) // before the delivery reads: a beat during it is news
+		r.state.Store(open) // before the delivery reads, so that a beat during it is new
 		r.due.Store(true)
 	}
 	r.mu.Unlock()
@@ -149,7 +148,7 @@ func (r *Relay) elapsed() {
 	}
 }
 
-// forget drops what is pending.
+// forget drops a pending delivery.
 func (r *Relay) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,8 +156,8 @@ func (r *Relay) forget() {
 	r.state.CompareAndSwap(dirty, open)
 }
 
-// Stop ends the relay: no delivery is decided on after it, and the context of one
-// under way is cancelled. It waits for nothing.
+// Stop ends the relay: no later delivery begins, and the context of the one in progress is
+// cancelled. It waits for nothing.
 func (r *Relay) Stop() {
 	r.mu.Lock()
 	r.stopped = true
@@ -180,8 +179,8 @@ func (r *Relay) Stop() {
 	}
 }
 
-// Running is for after Stop: it is closed when the delivery under way has ended, and nil where
-// there is none. No other follows.
+// Running is called after Stop. It returns a channel that is closed when the delivery in progress
+// has ended, or nil if there is none. No other delivery follows.
 func (r *Relay) Running() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// None is the name of a variable that stands for none.
+// None is the name of a variable that means "no variable".
 const None = "-"
 
-// A Unit is what a setting without a unit of its own is counted in.
+// A Unit is the unit of a setting whose text is a plain number.
 type Unit struct {
-	Accepted string // what a text in this unit looks like, in words
+	Accepted string // description of the accepted texts
 	parse    func(string) (time.Duration, bool)
 }
 
@@ -24,13 +24,13 @@ var (
 	Millis  = Unit{"milliseconds as a whole number from 0 (off) to 9223372036854, such as 120000", millis}
 )
 
-// Parse reads a text. It reports false for one that is not a number of units, and for one that a
-// Duration would not hold exactly. A negative number is read as it is.
+// Parse reads a text. It reports false if the text is not a number of units, or if a Duration
+// cannot hold it exactly. Negative numbers are accepted.
 func (u Unit) Parse(text string) (time.Duration, bool) { return u.parse(text) }
 
-// Env sets d to what the environment variable key says, and returns the variable's text. It reports
-// false for a text that cannot be read. A variable that is not set, and the key [None], leave d as it
-// is. A nil lookup means os.LookupEnv.
+// Env sets d to the value of the environment variable key, and returns the variable's text. It
+// reports false if the text cannot be read. If the variable is not set, or key is [None], d keeps
+// its value. A nil lookup means os.LookupEnv.
 func (u Unit) Env(lookup func(string) (string, bool), key string, d *time.Duration) (text string, ok bool) {
 	if key == None {
 		return "", true
@@ -49,11 +49,12 @@ func (u Unit) Env(lookup func(string) (string, bool), key string, d *time.Durati
 	return text, ok
 }
 
-// doubtful is the least number of seconds that may have been meant as milliseconds.
+// doubtful is the smallest value that may have been meant in milliseconds.
 const doubtful = 10_000 * time.Second
 
-// Doubt returns a warning that d, which a variable gives in seconds, may have been meant in
-// milliseconds, or "". Hosts set variables of the same names for purposes of their own.
+// Doubt returns a warning if d, which a variable gives in seconds, may have been meant in
+// milliseconds; otherwise it returns "". Hosts set variables of the same names for their own
+// purposes.
 func Doubt(key, text string, d time.Duration) string {
 	if text == "" || d < doubtful {
 		return ""
@@ -63,9 +64,9 @@ func Doubt(key, text string, d time.Duration) string {
 		key, text, d.Hours(), meant, key, strconv.FormatFloat(meant.Seconds(), 'f', -1, 64))
 }
 
-// seconds reads a plain decimal number without going through a float: 0.1 is exactly 100 ms, and
-// a text that does not fit a Duration, or would be cut to another value, is refused.
-// strconv.ParseFloat would take NaN, Inf, 0x1p4 and 1e9.
+// seconds reads a plain decimal number without a float, so 0.1 is exactly 100 ms. It refuses a text
+// that does not fit a Duration or would lose precision. strconv.ParseFloat would accept NaN, Inf,
+// 0x1p4 and 1e9.
 func seconds(s string) (time.Duration, bool) {
 	digits, negative := strings.CutPrefix(s, "-")
 	whole, fraction, point := strings.Cut(digits, ".")

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// maxStack is how much text one goroutine and those that it started may have.
+// maxStack limits the text of one goroutine and its descendants, in bytes.
 const maxStack = 64 << 10
 
-// A Sample is the text of all goroutines at one instant.
+// A Sample holds the traces of all goroutines at one instant.
 type Sample struct {
 	Begun    time.Time
-	byArg    map[string][]byte   // the trace by the first argument of the frame
-	children map[string][][]byte // the traces by the number of the goroutine that started them
+	byArg    map[string][]byte   // trace by the first argument of the frame
+	children map[string][][]byte // traces by the number of the parent goroutine
 }
 
 var (
@@ -26,7 +26,7 @@ func index(text []byte, frame string) *Sample {
 	for trace := range bytes.SplitSeq(bytes.TrimSuffix(text, []byte("\n")), []byte("\n\n")) {
 		if _, rest, ok := bytes.Cut(trace, []byte(frame)); ok {
 			arg, _, _ := bytes.Cut(rest, []byte(")"))
-			s.byArg[string(bytes.TrimRight(arg, "?"))] = trace // "?" marks what may be stale
+			s.byArg[string(bytes.TrimRight(arg, "?"))] = trace // "?" marks a value that may be stale
 		}
 		if _, rest, ok := bytes.Cut(trace, createdBy); ok {
 			line, _, _ := bytes.Cut(rest, []byte("\n"))
@@ -38,9 +38,9 @@ func index(text []byte, frame string) *Sample {
 	return s
 }
 
-// Find returns the trace of the goroutine whose frame has arg for its argument and, after
-// it, those of the goroutines that it started, and those that they did, parted by empty
-// lines, up to 64 KiB in all. It returns nil if there is no such goroutine.
+// Find returns the trace of the goroutine whose frame has arg as its argument, followed by the
+// traces of its descendants, separated by empty lines, up to 64 KiB in all. It returns nil if there
+// is no such goroutine.
 func (s *Sample) Find(arg string) []byte {
 	trace := s.byArg[arg]
 	if trace == nil {
@@ -59,7 +59,7 @@ func (s *Sample) Find(arg string) []byte {
 	return out[:min(len(out), maxStack)]
 }
 
-// number reads "goroutine 7 [select]:".
+// number returns the number in "goroutine 7 [select]:".
 func number(trace []byte) string {
 	rest, _ := bytes.CutPrefix(trace, []byte("goroutine "))
 	digits, _, _ := bytes.Cut(rest, []byte(" "))

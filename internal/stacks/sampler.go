@@ -10,33 +10,33 @@ import (
 )
 
 const (
-	// A sample is paid for with price times the time that it took: until that has
-	// passed, the next has to be on credit. The credit makes a few samples possible one
-	// after the other in a process of ordinary size, where one takes some 100 µs.
+	// A sample is paid for with price times its duration: until that time has passed, the next
+	// sample is on credit. The credit allows a few samples in a row in a process of ordinary size,
+	// where one takes some 100 µs.
 	price  = 100
 	credit = price * 5 * time.Millisecond
-	// mostPaid is the longest time that one sample has to be paid for. One that was
-	// taken while the machine stood still must not be the last for hours.
+	// mostPaid is the longest time for which one sample has to be paid. A sample that was taken
+	// while the machine stood still must not prevent others for hours.
 	mostPaid = price * 250 * time.Millisecond
 
-	// Text of a goroutine, before anything is known, and of all of them.
+	// Sizes of text: the first guess per goroutine, and the bounds for all goroutines.
 	textGuess = 1 << 10
 	textLeast = 64 << 10
 	textMost  = 128 << 20
 )
 
-// A Sampler takes samples. Only Frame has to be set. It may be used by any number of
-// goroutines, and its fields must not be changed once it is.
+// A Sampler takes samples. Only Frame must be set. A Sampler is safe for concurrent use, and its
+// fields must not be changed after its first use.
 //
-// It does not forecast what a sample will take. That depends on how deep the stacks are
-// and how busy the machine is, and a forecast that was once too high forbids the sample
-// that would correct it. A bound on the number of goroutines is coarse and always right.
+// It does not predict how long a sample will take. That depends on the depth of the stacks and the
+// load of the machine, and a prediction that was once too high would prevent the sample that
+// corrects it. A bound on the number of goroutines is coarse but always correct.
 type Sampler struct {
-	// Frame tells the goroutines that are looked for: it is in their traces, up to the
-	// bracket before the argument that tells them apart.
+	// Frame identifies the goroutines to be found: their traces contain it, up to the bracket
+	// before the argument that distinguishes them.
 	Frame string
 
-	// What it runs on: time.Now, runtime.NumGoroutine and runtime.Stack where nil.
+	// The functions to use; nil means time.Now, runtime.NumGoroutine and runtime.Stack.
 	Now        func() time.Time
 	Goroutines func() int
 	Dump       func(buf []byte) int
@@ -45,14 +45,14 @@ type Sampler struct {
 
 	recent atomic.Pointer[weak.Pointer[Sample]]
 
-	// What follows is for who has the turn in shared.
-	looked time.Time // when somebody last asked
-	paid   time.Time // until when the samples so far are paid for
-	text   int       // of a goroutine in the last sample
+	// The fields below belong to the caller that has the turn in shared.
+	looked time.Time // time of the last call of Take
+	paid   time.Time // instant until which the samples so far are paid for
+	text   int       // bytes per goroutine in the last sample
 }
 
-// Take returns a sample that was begun after the call, and true; or, where that would be
-// of more than most goroutines or beyond the ration, the last one, or nil, and false.
+// Take returns a sample that began after the call, and true. If there are more than most
+// goroutines, or the budget is spent, it returns the last sample, or nil, and false.
 func (s *Sampler) Take(most int) (sample *Sample, fresh bool) {
 	if s.goroutines() > most {
 		// Without a turn: where a hundred thousand limits fire at once, they would come to
@@ -61,7 +61,7 @@ func (s *Sampler) Take(most int) (sample *Sample, fresh bool) {
 	}
 	return s.shared.Do(func() (*Sample, bool) {
 		now := s.now()
-		if now.Before(s.looked) { // it is another synctest bubble's time
+		if now.Before(s.looked) { // the time is that of another synctest bubble
 			s.paid = now
 			s.recent.Store(nil)
 		}
@@ -97,7 +97,7 @@ func (s *Sampler) last(now time.Time) *Sample {
 
 // dump returns the traces of n goroutines, or as much of them as textMost holds.
 func (s *Sampler) dump(n int) []byte {
-	// Each try stops the world, so the first should do.
+	// Each attempt stops the world, so the first should be large enough.
 	each := textGuess
 	if s.text > 0 {
 		each = s.text + s.text/4

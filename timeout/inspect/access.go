@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// fromHere reports whether a request comes from this machine and means it (SPEC 14.3): its
-// other end is this machine, it was not forwarded by a proxy that is, and it asks for a name
-// that only this machine has. The last is against DNS rebinding: a page of a site whose name
-// has come to mean 127.0.0.1 sends that site's name.
+// fromHere reports whether a request comes from a client on this machine (SPEC 14.3): its remote
+// address is local, no proxy has forwarded it, and its Host is a name that only this machine has.
+// The last condition protects against DNS rebinding: if a site's name is made to resolve to
+// 127.0.0.1, requests from its pages carry that name.
 func fromHere(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !from.Addr().Unmap().IsLoopback() {
@@ -29,7 +29,7 @@ func fromHere(r *http.Request) bool {
 func isLocalName(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
-		host = hostport // without a port
+		host = hostport // there was no port
 	}
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	if strings.EqualFold(host, "localhost") {
@@ -39,8 +39,8 @@ func isLocalName(hostport string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// sameOrigin reports whether no other site has a hand in the request. Following a link to the
-// page is all right, wherever the link is: who has it learns nothing from that.
+// sameOrigin reports whether the request was made without the help of another site. A link to the
+// page is allowed wherever it is, because the site with the link learns nothing from it.
 func sameOrigin(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)

@@ -14,7 +14,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Path is where the page is on [http.DefaultServeMux].
+// Path is the path of the page on [http.DefaultServeMux].
 const Path = "/debug/tools"
 
 func init() { http.Handle(Path, Handler()) }
@@ -22,22 +22,22 @@ func init() { http.Handle(Path, Handler()) }
 // ErrAborted is the cause of an execution that was aborted from the page.
 var ErrAborted = errors.New("inspect: aborted by hand")
 
-// An Option changes what [Handler] serves.
+// An Option configures [Handler].
 type Option interface{ apply(*handler) }
 
 type optionFunc func(*handler)
 
 func (f optionFunc) apply(h *handler) { f(h) }
 
-// WithAbort has the page abort executions by hand: Run returns an error of [timeout.KindAborted] whose
-// cause is [ErrAborted].
+// WithAbort lets users of the page abort executions. Run then returns an error of
+// [timeout.KindAborted] whose cause is [ErrAborted].
 func WithAbort() Option { return optionFunc(func(h *handler) { h.abort = true }) }
 
-// WithAllow answers the requests that allow accepts, instead of those of this machine. What is
-// shown is not for everybody: the names of tools, details, errors and stacks. Requests that a
-// page of another site makes are refused all the same; but where allow goes by the address
-// that a request comes from, it must check its Host too, or another site's name may be made
-// to resolve to this server. nil changes nothing.
+// WithAllow answers the requests that allow accepts, instead of those from this machine. The page
+// is not for everybody: it shows the names of tools, details, errors and stacks. Requests from
+// pages of other sites are refused in any case. However, an allow that decides by the remote
+// address must check the Host as well, or another site's name could be made to resolve to this
+// server. A nil allow changes nothing.
 func WithAllow(allow func(*http.Request) bool) Option {
 	return optionFunc(func(h *handler) {
 		if allow != nil {
@@ -52,19 +52,18 @@ type handler struct {
 	allow    func(*http.Request) bool
 }
 
-// Handler returns what serves the page, at any path. Everything else is the same address with
-// a query:
+// Handler returns a handler that serves the page at any path. A query selects everything else:
 //
-//	?format=html, text, json    the form; without it, what the client accepts
+//	?format=html, text, json    the form; by default what the client accepts
 //	?tool=, ?state=             only these executions
 //	?sort=elapsed, silent, beats, tool, id   and dir=up, the smallest first
-//	?page=2                     100 on each
-//	?id=7                       one execution, with &stack its stack, as it was then
+//	?page=2                     a page of 100 executions
+//	?id=7                       one execution; with &stack also its current stack
 //	?id=7&format=svg            its timeline
-//	?format=events              the page again and again, as server-sent events; 100 at once
+//	?format=events              the page as server-sent events, at most 100 clients at once
 //
-// With [WithAbort], a POST with id and abort aborts an execution. The first call of Handler in
-// a process is where the recording begins; the import of the package makes it.
+// With [WithAbort], a POST with id and abort aborts an execution. Recording begins with the first
+// call of Handler in the process, which the import of the package makes.
 func Handler(opts ...Option) http.Handler {
 	h := &handler{recorder: theRecorder(), allow: fromHere}
 	for _, o := range opts {
@@ -84,9 +83,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("Cross-Origin-Resource-Policy", "same-origin")
 	switch {
 	case !h.allow(r):
-		http.Error(w, "inspect: only for requests of this machine, by its own name (localhost, 127.0.0.1, [::1])", http.StatusForbidden)
+		http.Error(w, "inspect: request refused: it must come from this machine, under one of its own names (localhost, 127.0.0.1, [::1])", http.StatusForbidden)
 	case !sameOrigin(r):
-		http.Error(w, "inspect: not for requests of another site", http.StatusForbidden)
+		http.Error(w, "inspect: request refused: it comes from another site", http.StatusForbidden)
 	case r.Method == http.MethodPost:
 		h.post(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
@@ -103,7 +102,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	var one *row
 	if values.Has("id") {
 		if one = find(h.recorder, q); one == nil {
-			http.Error(w, fmt.Sprintf("inspect: id=%q: no such execution runs, or has ended lately", values.Get("id")), http.StatusNotFound)
+			http.Error(w, fmt.Sprintf("inspect: id=%q: no such execution is running or has ended recently", values.Get("id")), http.StatusNotFound)
 			return
 		}
 	}
@@ -159,8 +158,7 @@ func (h *handler) view(q query) *view {
 	return v
 }
 
-// formatOf is the form that a client wants: a browser says that it takes HTML, and curl that it
-// takes anything.
+// formatOf returns the form that a client wants: a browser accepts HTML, and curl accepts anything.
 func formatOf(asked, accept string) string {
 	switch {
 	case asked != "":
@@ -179,10 +177,10 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "inspect: aborting is switched off; see WithAbort", http.StatusForbidden)
 		return
 	}
-	// sameOrigin lets through who says nothing of where he comes from; that is no browser, and
-	// then it must at least not be one by accident.
+	// sameOrigin also accepts a request without any origin, which current browsers do not send with
+	// a POST. An old one might, so it is refused here.
 	if r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "" {
-		http.Error(w, "inspect: a POST needs an Origin, that of the page", http.StatusForbidden)
+		http.Error(w, "inspect: POST without Origin: want the origin of the page", http.StatusForbidden)
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
@@ -193,26 +191,25 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	q := parse(r.PostForm)
 	x := timeout.ByID(q.ID)
 	if x == nil {
-		http.Error(w, fmt.Sprintf("inspect: id=%q: no such execution runs", r.PostForm.Get("id")), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("inspect: id=%q: no such execution is running", r.PostForm.Get("id")), http.StatusNotFound)
 		return
 	}
 	if !x.Abort(ErrAborted) {
-		http.Error(w, fmt.Sprintf("inspect: execution %d had been stopped or had ended before", q.ID), http.StatusConflict)
+		http.Error(w, fmt.Sprintf("inspect: execution %d has already been stopped or has ended", q.ID), http.StatusConflict)
 		return
 	}
-	// Not http.Redirect: that resolves the query against the directory of the path.
+	// Not http.Redirect, which would resolve the query against the directory of the path.
 	w.Header().Set("Location", q.Link("id", fmt.Sprint(q.ID)))
 	w.WriteHeader(http.StatusSeeOther)
 }
 
 const (
-	// liveEvery is how often a page that is looked at is drawn anew.
+	// liveEvery is the interval at which an open page is redrawn.
 	liveEvery = time.Second
-	// liveShare is which part of the time may go into drawing, over all the pages.
+	// liveShare is the part of the time, one in liveShare, that drawing all open pages may take.
 	liveShare  = 10
 	maxStreams = 100
-	// quietFor is how long a stream may have nothing to say: a client that is gone shows
-	// when something is written.
+	// quietFor is how long a stream may be silent. Only a write shows that a client is gone.
 	quietFor = 15 * time.Second
 	// writeWithin is how long a client may take to read what is sent to it.
 	writeWithin = 10 * time.Second
@@ -220,11 +217,11 @@ const (
 
 var streams atomic.Int64
 
-// events sends what is in the page's main element, whenever it has changed.
+// events sends the content of the page's main element whenever it has changed.
 func (h *handler) events(w http.ResponseWriter, r *http.Request, q query) {
 	defer streams.Add(-1)
 	if streams.Add(1) > maxStreams {
-		http.Error(w, fmt.Sprintf("inspect: %d pages are looked at, which is the most", maxStreams), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("inspect: %d pages are open, which is the limit", maxStreams), http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -232,7 +229,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request, q query) {
 		return
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // a server's limits on requests are not for this one
+	_ = control.SetReadDeadline(time.Time{}) // the server's limits on requests are not meant for this one
 	var last []byte
 	var sent time.Time
 	for {
@@ -256,7 +253,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request, q query) {
 			if _, err := w.Write(message); err != nil || control.Flush() != nil {
 				return
 			}
-			_ = control.SetWriteDeadline(time.Time{}) // HTTP/2 ends a stream whose deadline passes, also a quiet one
+			_ = control.SetWriteDeadline(time.Time{}) // HTTP/2 ends a stream whose deadline passes, even a quiet one
 		}
 		pause := time.NewTimer(max(liveEvery, liveShare*took*time.Duration(streams.Load())))
 		select {
@@ -268,13 +265,13 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request, q query) {
 	}
 }
 
-var errGone = errors.New("inspect: the execution is not known any more")
+var errGone = errors.New("inspect: the execution is no longer known")
 
 func (h *handler) writeLive(w io.Writer, q query) error {
 	if q.ID == 0 {
 		return pages.ExecuteTemplate(w, "main", h.view(q))
 	}
-	q.Stack = false // which stops the world, and is asked for once
+	q.Stack = false // a stack stops the world; it is taken once, for the page
 	one := find(h.recorder, q)
 	if one == nil {
 		return errGone
@@ -282,7 +279,7 @@ func (h *handler) writeLive(w io.Writer, q query) error {
 	return h.writeOne(w, "onemain", one, q)
 }
 
-// event is text as a server-sent event. A carriage return would end a line there.
+// event returns text as a server-sent event. A carriage return would end a line in it.
 func event(text []byte) []byte {
 	var b bytes.Buffer
 	for line := range bytes.Lines(bytes.TrimRight(text, "\n")) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A histogram counts durations in buckets whose bounds are 1/8 of an octave apart, so that a
-// percentile is at most an eighth too high, in a fixed amount of memory.
+// A histogram counts durations in a fixed amount of memory. The bounds of its buckets are 1/8 of an
+// octave apart, so a percentile is at most an eighth too high.
 type histogram struct {
 	count   uint64
 	max     time.Duration
@@ -26,7 +26,7 @@ func (h *histogram) add(d time.Duration) {
 	}
 }
 
-// bucketOf is the octave of a number of microseconds and the bits after its first.
+// bucketOf combines the octave of a number of microseconds with the bits after its first.
 func bucketOf(d time.Duration) int {
 	us := uint64(max(d, 0) / time.Microsecond)
 	if us < perOctave {
@@ -36,7 +36,7 @@ func bucketOf(d time.Duration) int {
 	return min(octave*perOctave+int(us>>(octave-1)&(perOctave-1)), len(histogram{}.buckets)-1)
 }
 
-// top is the end of a bucket, which belongs to the next one.
+// top returns the end of a bucket, which belongs to the next bucket.
 func top(bucket int) time.Duration {
 	octave, rest := bucket/perOctave, bucket%perOctave
 	if octave == 0 {
@@ -45,8 +45,8 @@ func top(bucket int) time.Duration {
 	return time.Duration((perOctave+rest+1)<<(octave-1)) * time.Microsecond
 }
 
-// percentile is what so many percent of the durations do not exceed, rounded up to the end of
-// a bucket, and never more than the longest.
+// percentile returns a duration that the given percentage of the durations does not exceed, rounded
+// up to the end of a bucket, but at most the longest duration.
 func (h *histogram) percentile(percent uint64) time.Duration {
 	if h.count == 0 {
 		return 0
@@ -54,7 +54,7 @@ func (h *histogram) percentile(percent uint64) time.Duration {
 	want := (h.count*percent + 99) / 100
 	var sum uint64
 	for i, n := range h.buckets {
-		if sum += uint64(n); sum >= want && i < len(h.buckets)-1 { // the last has no end
+		if sum += uint64(n); sum >= want && i < len(h.buckets)-1 { // the last bucket has no end
 			return min(top(i), h.max)
 		}
 	}

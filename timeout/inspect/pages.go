@@ -46,17 +46,17 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"text":    func(n any) string { return fmt.Sprint(n) },
 }).Parse(pageText))
 
-// A onePage is the page of one execution.
+// A onePage is the data of the page of one execution.
 type onePage struct {
 	Row      *row
 	Timeline template.HTML
 	Abort    bool
-	Stack    bool // it can be asked for
+	Stack    bool // the page offers its stack
 	Ended    bool
 	Query    query
 }
 
-// writeOne writes the page of one execution, or the part of it that is live.
+// writeOne writes the page of one execution, or the live part of it.
 func (h *handler) writeOne(w io.Writer, part string, one *row, q query) error {
 	var picture bytes.Buffer
 	if t, ok := timelineOf(one.ID); ok {
@@ -70,7 +70,7 @@ func (h *handler) writeOne(w io.Writer, part string, one *row, q query) error {
 	})
 }
 
-// since is coarse, so that a page where nothing happens does not change.
+// since is coarse, so that a page on which nothing happens does not change.
 func since(from, to time.Time) string {
 	d := to.Sub(from)
 	if d < time.Minute {

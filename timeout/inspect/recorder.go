@@ -22,12 +22,12 @@ const (
 	maxTracked = 2000
 
 	sampleEvery = time.Second
-	// sampleShare is which part of the time may go into looking at what runs.
+	// sampleShare is the part of the time, one in sampleShare, that sampling may take.
 	sampleShare = 50
 )
 
-// An ended execution is remembered by what its last hook has said, as text: what an error or
-// a detail holds may be large, and is not ours to keep.
+// An ended records an execution that has ended, as text: an error or a detail may hold large values
+// that should not be retained.
 type ended struct {
 	timeout.Snapshot
 	outcome   string
@@ -37,19 +37,19 @@ type ended struct {
 	stack     string
 	marks     []mark
 
-	wouldStop   string // the limit that would have stopped it, if it was only observed
+	wouldStop   string // limit that would have stopped it, if limits were enforced
 	wouldStopAt millis
 }
 
 const (
-	maxText  = 500      // of a name, an error or a detail
-	maxStack = 16 << 10 // of the stack of one that was stopped
+	maxText  = 500      // of a name, an error or a detail, in bytes
+	maxStack = 16 << 10 // of the stack of a stopped execution, in bytes
 )
 
 func newEnded(s timeout.Snapshot) ended {
 	e := ended{outcome: outcomeOf(s.Err), detail: detailText(s.Detail), stack: string(s.Stack[:min(len(s.Stack), maxStack)])}
 	if s.Err != nil {
-		e.err = strings.Clone(cut(s.Err.Error(), maxText)) // it may be part of something large
+		e.err = strings.Clone(cut(s.Err.Error(), maxText)) // the string may be part of something large
 		e.abandoned = wasAbandoned(s.Err)
 	}
 	if s.Observed != nil {
@@ -65,7 +65,7 @@ func wasAbandoned(err error) bool {
 	return errors.As(err, &stop) && stop.Abandoned
 }
 
-// detailText renders a detail. It may panic, as anything that a program prints.
+// detailText renders a detail. Rendering may panic, like any String method of a program.
 func detailText(detail any) (text string) {
 	if detail == nil {
 		return ""
@@ -81,7 +81,7 @@ func detailText(detail any) (text string) {
 	return cut(fmt.Sprint(detail), maxText)
 }
 
-// cut is the beginning of s, whole characters of it.
+// cut returns the beginning of s, in whole characters.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -92,10 +92,10 @@ func cut(s string, most int) string {
 	return s[:most] + "…"
 }
 
-// A recorder remembers what the executions of the process have done, within bounds.
+// A recorder records the executions of the process, within bounds.
 type recorder struct {
-	sampling atomic.Bool  // a timer is set to look at what runs
-	due      atomic.Int64 // when it fires, in Unix nanoseconds
+	sampling atomic.Bool  // a timer is set to take the next sample
+	due      atomic.Int64 // when the timer fires, in Unix nanoseconds
 	stop     func()       // ends the recording
 
 	mu     sync.Mutex
@@ -103,7 +103,7 @@ type recorder struct {
 	tools  map[string]*toolStats
 	others uint64 // runs of tools beyond maxTools
 	ended  []ended
-	next   int // where in ended the next one goes, once it is full
+	next   int // index in ended of the next record, once ended is full
 	tracks map[uint64]*track
 }
 
@@ -111,34 +111,34 @@ func newRecorder() *recorder {
 	return &recorder{since: time.Now(), tools: make(map[string]*toolStats), tracks: make(map[uint64]*track)}
 }
 
-// theRecorder is that of the process. It begins with the first use.
+// theRecorder returns the recorder of the process, which begins with its first use.
 var theRecorder = sync.OnceValue(func() *recorder {
 	r := newRecorder()
 	r.stop = timeout.Watch(timeout.Hooks{Started: r.started, Finished: r.finished})
 	return r
 })
 
-// started is all that a run costs while it goes on.
+// started is the only cost of a run while it goes on.
 func (r *recorder) started(context.Context, timeout.Snapshot) {
 	if !r.sampling.Load() && r.sampling.CompareAndSwap(false, true) {
 		r.sampleIn(sampleEvery)
 	}
 }
 
-// sampleIn sets the timer. Rejected: a goroutine that sleeps, which would be left over, and
-// so a deadlock, at the end of every testing/synctest bubble of a program that has the page.
+// sampleIn sets the timer. A sleeping goroutine was rejected: it would remain at the end of every
+// testing/synctest bubble of a program that has the page, and be a deadlock there.
 func (r *recorder) sampleIn(d time.Duration) {
 	r.due.Store(time.Now().Add(d).UnixNano())
 	time.AfterFunc(d, r.sample)
 }
 
-// sample looks at what runs, once a second, until nothing does.
+// sample samples the running executions once a second, until there are none.
 func (r *recorder) sample() {
 	begun := time.Now()
 	running := timeout.Running()
 	if len(running) == 0 {
 		r.sampling.Store(false)
-		// What has started before that has seen it set, and nobody looks at it.
+		// An execution that started before the Store found sampling set, and is not sampled yet.
 		if len(timeout.Running()) > 0 && r.sampling.CompareAndSwap(false, true) {
 			r.sampleIn(sampleEvery)
 		}
@@ -148,7 +148,7 @@ func (r *recorder) sample() {
 	r.sampleIn(max(sampleEvery, sampleShare*time.Since(begun)))
 }
 
-// revive sets the timer anew if it has gone with the bubble of a test in which it was set.
+// revive sets the timer again if it was set in the bubble of a test and has gone with it.
 func (r *recorder) revive() {
 	due := r.due.Load()
 	if late := time.Since(time.Unix(0, due)); r.sampling.Load() && late > time.Minute && r.due.CompareAndSwap(due, time.Now().UnixNano()) {
@@ -156,13 +156,13 @@ func (r *recorder) revive() {
 	}
 }
 
-// look adds a mark to the timeline of each execution, as far as there is room for it.
+// look adds a mark to the timeline of each execution, as far as there is room.
 func (r *recorder) look(running []*timeout.Execution) {
 	alive := make(map[uint64]bool, len(running))
 	for _, x := range running {
 		s := x.Snapshot()
 		if s.State == timeout.StateAbandoned || s.State == timeout.StateEnded {
-			continue // finished has taken its timeline, or will
+			continue // finished takes its timeline
 		}
 		alive[s.ID] = true
 		r.mu.Lock()
@@ -196,7 +196,7 @@ func (r *recorder) finished(_ context.Context, s timeout.Snapshot) {
 	}
 	stats := r.tools[e.Tool]
 	if stats == nil {
-		e.Tool = strings.Clone(e.Tool) // it may be part of something large
+		e.Tool = strings.Clone(e.Tool) // the string may be part of something large
 		if len(r.tools) < maxTools {
 			stats = &toolStats{name: e.Tool}
 			r.tools[e.Tool] = stats
@@ -216,8 +216,8 @@ func (r *recorder) finished(_ context.Context, s timeout.Snapshot) {
 	r.next = (r.next + 1) % maxEnded
 }
 
-// recent are the last executions that have ended and that which accepts, at most so many, the
-// newest first. Every run that ends waits for it, so that it copies nothing else.
+// recent returns the last ended executions that which accepts, the newest first, and at most as
+// many as given. Every run that ends waits for it, so it copies nothing else.
 func (r *recorder) recent(most int, which func(*ended) bool) []ended {
 	var all []ended
 	r.mu.Lock()
@@ -230,7 +230,7 @@ func (r *recorder) recent(most int, which func(*ended) bool) []ended {
 	return all
 }
 
-// withID is the execution that has ended with an id, or nil.
+// withID returns the ended execution with the given id, or nil.
 func (r *recorder) withID(id uint64) *ended {
 	if found := r.recent(1, func(e *ended) bool { return e.ID == id }); len(found) > 0 {
 		return &found[0]
@@ -238,8 +238,8 @@ func (r *recorder) withID(id uint64) *ended {
 	return nil
 }
 
-// figures returns the figures of all tools, and how many runs were of tools beyond maxTools.
-// Each is copied on its own, so that the runs that end meanwhile wait for one copy at most.
+// figures returns the figures of all tools, and the number of runs of tools beyond maxTools. It
+// copies each under the lock separately, so that ending runs wait for one copy at most.
 func (r *recorder) figures() (all []toolStats, others uint64) {
 	r.mu.Lock()
 	names := slices.Collect(maps.Keys(r.tools))
@@ -259,9 +259,9 @@ func (e *ended) timeline() timeline {
 		Marks: append(e.marks[:len(e.marks):len(e.marks)], markOf(&e.Snapshot))}
 }
 
-// timelineOf returns the timeline of an execution that runs, or that is one of the last that
-// have ended; false where it is neither. See [timeout.Execution.ID]. Its marks are a second
-// apart or, of one that takes long, some more.
+// timelineOf returns the timeline of a running execution, or of one of the last that have ended. It
+// reports false if the execution is neither. The marks are a second apart, or more in a long
+// execution.
 func timelineOf(id uint64) (timeline, bool) {
 	r := theRecorder()
 	if x := timeout.ByID(id); x != nil {

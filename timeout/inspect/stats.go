@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// How an execution has ended, as the page calls it.
+// The outcomes of an execution, as the page shows them.
 const (
 	succeeded = "ok"
 	failed    = "error"
@@ -37,15 +37,15 @@ func outcomeOf(err error) string {
 	return failed
 }
 
-// toolStats are the figures of one tool since the program began.
+// toolStats holds the figures of one tool since the program began.
 type toolStats struct {
 	name      string
 	outcomes  [len(outcomes)]uint64
 	abandoned uint64
-	wouldStop uint64 // runs that a limit would have stopped, were it not only observed
+	wouldStop uint64 // runs that a limit would have stopped, if it were enforced
 	durations histogram
 	silences  histogram
-	// Of the runs that succeeded: how many, and their longest silence.
+	// The runs that succeeded: their number and their longest silence.
 	good        uint64
 	goodSilence time.Duration
 }
@@ -66,10 +66,11 @@ func (t *toolStats) add(e *ended) {
 	}
 }
 
-// enoughRuns is how many runs must have succeeded before they suggest a limit.
+// enoughRuns is how many runs must succeed before they suggest a limit.
 const enoughRuns = 20
 
-// suggested is the idle limit that the runs suggest (SPEC 14.1), 0 while there are too few.
+// suggested returns the idle limit that the runs suggest (SPEC 14.1), or 0 if too few have
+// succeeded.
 func (t *toolStats) suggested() time.Duration {
 	if t.good < enoughRuns {
 		return 0
@@ -82,7 +83,8 @@ var roundLimits = []time.Duration{
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 20 * time.Minute, 30 * time.Minute,
 }
 
-// roundUp is the smallest round value that is at least d: whole hours above half of one.
+// roundUp returns the smallest round value that is at least d. Above half an hour, whole hours are
+// round.
 func roundUp(d time.Duration) time.Duration {
 	for _, r := range roundLimits {
 		if r >= d {

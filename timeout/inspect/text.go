@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// writeText is the page for a terminal.
+// writeText writes the page for a terminal.
 func writeText(w io.Writer, v *view) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%d running, watched for %s\n", v.Total, since(v.Since, v.Now))
@@ -42,7 +42,7 @@ func writeText(w io.Writer, v *view) error {
 	return t.Flush()
 }
 
-// writeOneText is the page of one execution for a terminal.
+// writeOneText writes the page of one execution for a terminal.
 func writeOneText(w io.Writer, r *row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{
@@ -75,7 +75,7 @@ func wouldText(r *row) string {
 	return fmt.Sprintf(" (only observed; %s after %s)", r.WouldStop, r.WouldStopAt)
 }
 
-// observedText is what there is to say of limits that are not enforced.
+// observedText describes limits that are not enforced, or returns "" if they are.
 func observedText(r *row) string {
 	switch {
 	case !r.Observed:
@@ -100,8 +100,8 @@ func limitText(limit millis) string {
 	return limit.String()
 }
 
-// oneLine keeps what a tool says from looking like a line of ours, or from being a command to
-// the terminal.
+// oneLine removes control characters, so that a tool's text cannot look like a line of the page or
+// be a command to the terminal.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || (r >= 0x7f && r < 0xa0) {

@@ -10,34 +10,34 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A timeline is what is known of the course of one execution: when it has beaten, how long it
-// was silent, when its idle check was held. [timelineOf] returns that of an execution; one can
-// also be made by hand. Its instants are counted from the start.
+// A timeline describes the course of one execution: its beats, its silences, and the time in which
+// its idle check was held. Its instants are counted from the start of the execution.
 type timeline struct {
 	Tool    string
 	ID      uint64
 	Elapsed time.Duration
-	Limits  timeout.Config // a limit that is 0 is not drawn
-	Marks   []mark         // in the order of time
-	Outcome string         // such as "ok" or "idle timeout"; "" while it runs
+	Limits  timeout.Config // a limit of 0 is not drawn
+	Marks   []mark         // in order of time
+	Outcome string         // such as "ok" or "idle timeout"; "" while the execution runs
 }
 
-// A mark is the state of an execution when somebody looked.
+// A mark is the state of an execution at one instant.
 type mark struct {
 	At       time.Duration
-	LastBeat time.Duration // when the last heartbeat had come
-	Beats    uint64        // how many there had been
-	Held     time.Duration // how long the idle check had been held
+	LastBeat time.Duration // instant of the last beat
+	Beats    uint64        // number of beats
+	Held     time.Duration // how long the idle check was held in all
 }
 
-// maxMarks is how many marks a timeline has; then every second one goes, and they are taken
-// half as often. That loses when, and never how much: what they count is what was so far.
+// maxMarks is the greatest number of marks in a timeline. When it is reached, every second mark is
+// dropped, and marks are taken half as often. That loses the time of events but never their number,
+// because each mark counts everything before it.
 const maxMarks = 128
 
 // A track is the timeline of an execution that is being recorded.
 type track struct {
 	marks []mark
-	step  time.Duration // least distance of two marks
+	step  time.Duration // least distance between two marks
 }
 
 func markOf(s *timeout.Snapshot) mark {
@@ -64,18 +64,18 @@ const (
 	width, height = 720, 104
 	left, right   = 10, 10
 	lane, laneEnd = 26, 50
-	under         = 66 // the first line of text under the lane; each label has its own
+	under         = 66 // first line of text under the lane; each label has its own line
 	textLine      = 16
 )
 
-// pictureStyle is on its own because the policy of the page names it.
+// pictureStyle is separate because the content policy of the page names its hash.
 const pictureStyle = `text{font:12px system-ui,sans-serif;fill:#333}.lane{fill:#e8edf2}.work{fill:#2f6fab}.beat{stroke:#123;stroke-width:1}` +
 	`.held{fill:#c9a227}.limit{stroke:#c22;stroke-width:1.5;stroke-dasharray:4 3}.end{stroke:#333;stroke-width:2}` +
 	`@media(prefers-color-scheme:dark){text{fill:#ddd}.lane{fill:#2b333b}.work{fill:#5b9bd5}.beat{stroke:#eef}.limit{stroke:#ff6b6b}.end{stroke:#ddd}}`
 
-// writeSVG draws the timeline, to scale, as an SVG document that needs nothing else: dark
-// where heartbeats have come, light where none did, amber where the idle check was held, a
-// line at each limit. It fits a page that is light or dark.
+// writeSVG draws the timeline, to scale, as a self-contained SVG document: dark where beats came,
+// light where none did, amber where the idle check was held, with a line at each limit. It suits a
+// light and a dark page.
 func (t timeline) writeSVG(w io.Writer) error {
 	span := t.span()
 	x := func(d time.Duration) float64 {
@@ -94,7 +94,7 @@ func (t timeline) writeSVG(w io.Writer) error {
 	rect("lane", 0, t.Elapsed)
 	var last mark
 	for _, m := range t.Marks {
-		if m.Beats > last.Beats { // since the mark before: up to that it is known when the last came
+		if m.Beats > last.Beats { // there were beats since the previous mark, up to LastBeat
 			rect("work", max(last.LastBeat, last.At), m.LastBeat)
 		}
 		last = m
@@ -138,8 +138,8 @@ func (t timeline) writeSVG(w io.Writer) error {
 	return err
 }
 
-// span is how much time the picture shows: all that has passed and, where they are near, the
-// limits to come.
+// span returns how much time the picture shows: all that has passed, and limits to come if they are
+// near.
 func (t timeline) span() time.Duration {
 	span := t.Elapsed
 	near := []time.Duration{t.Limits.Total}
@@ -165,7 +165,7 @@ func (t timeline) title() string {
 	return fmt.Sprintf("%s #%d, %s after %s", name, t.ID, t.Outcome, short(t.Elapsed))
 }
 
-// describe is for those who cannot see the picture.
+// describe returns the text for readers who cannot see the picture.
 func (t timeline) describe() string {
 	var beats uint64
 	if n := len(t.Marks); n > 0 {
@@ -174,7 +174,7 @@ func (t timeline) describe() string {
 	return fmt.Sprintf("%s, %d heartbeats", t.title(), beats)
 }
 
-// short is a duration with three digits or so.
+// short formats a duration with about three digits.
 func short(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -191,7 +191,7 @@ func short(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// escape is s as text of an XML document, which can hold no control characters.
+// escape returns s as text of an XML document, which cannot hold control characters.
 func escape(s string) string {
 	s = strings.NewReplacer("\ufffe", "�", "\uffff", "�").Replace(strings.ToValidUTF8(s, "�"))
 	return template.HTMLEscapeString(oneLine(s))

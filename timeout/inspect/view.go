@@ -11,19 +11,19 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// pageSize is how many executions one page shows.
+// pageSize is the number of executions on one page.
 const pageSize = 100
 
-// A query is what a request asks for.
+// A query holds the parameters of a request.
 type query struct {
 	Tool, State, Sort string
-	Down              bool // the largest first
+	Down              bool // largest first
 	Page              int  // from 1
 	ID                uint64
 	Stack             bool
 }
 
-// The columns by which the executions can be sorted. All go down at first.
+// The columns by which the executions can be sorted. The first click sorts in descending order.
 var sorts = map[string]func(a, b *timeout.Snapshot) int{
 	"id":      func(a, b *timeout.Snapshot) int { return cmp.Compare(a.ID, b.ID) },
 	"tool":    func(a, b *timeout.Snapshot) int { return strings.Compare(a.Tool, b.Tool) },
@@ -32,7 +32,7 @@ var sorts = map[string]func(a, b *timeout.Snapshot) int{
 	"beats":   func(a, b *timeout.Snapshot) int { return cmp.Compare(a.Beats, b.Beats) },
 }
 
-// parse reads a query. What makes no sense is as if it were not there: nobody types these.
+// parse reads a query. It ignores values that make no sense, since nobody types these by hand.
 func parse(v url.Values) query {
 	q := query{Tool: v.Get("tool"), State: v.Get("state"), Sort: v.Get("sort"), Down: v.Get("dir") != "up", Page: 1}
 	if sorts[q.Sort] == nil {
@@ -46,7 +46,7 @@ func parse(v url.Values) query {
 	return q
 }
 
-// Link is the query with a change, such as "page", "2", as the end of an address.
+// Link returns the query with changes, such as "page", "2", as the end of an address.
 func (q query) Link(change ...string) string {
 	v := url.Values{}
 	set := func(key, value string) {
@@ -68,8 +68,8 @@ func (q query) Link(change ...string) string {
 	return "?" + v.Encode()
 }
 
-// A row is an execution as it is shown. Its fields are those of the JSON form; durations are
-// in milliseconds there.
+// A row is an execution as the page shows it. Its fields are those of the JSON form, in which
+// durations are in milliseconds.
 type row struct {
 	ID         uint64 `json:"id"`
 	Around     uint64 `json:"around,omitempty"`
@@ -81,23 +81,23 @@ type row struct {
 	Silent     millis `json:"silentMs"`
 	LongestGap millis `json:"longestGapMs"`
 	Beats      uint64 `json:"beats"`
-	Total      millis `json:"totalMs"` // 0 is none
-	Idle       millis `json:"idleMs"`  // 0 is none
+	Total      millis `json:"totalMs"` // 0 means none
+	Idle       millis `json:"idleMs"`  // 0 means none
 	Held       millis `json:"heldMs,omitempty"`
 	Stalls     int    `json:"stalls,omitempty"`
 	Observed   bool   `json:"observeOnly,omitempty"`
-	// Which limit would have stopped it first, were they not only observed, and when.
+	// The limit that would have stopped the execution first, if its limits were enforced, and when.
 	WouldStop   string  `json:"wouldStop,omitempty"`
 	WouldStopAt millis  `json:"wouldStopAtMs,omitempty"`
 	Abandoned   bool    `json:"abandoned,omitempty"`
 	Detail      string  `json:"detail,omitempty"`
 	Error       string  `json:"error,omitempty"`
 	Stack       string  `json:"stack,omitempty"`
-	Near        float64 `json:"-"` // which part of its idle limit has passed
+	Near        float64 `json:"-"` // fraction of its idle limit that has passed
 	state       timeout.State
 }
 
-// millis is a duration that JSON has in milliseconds, to the microsecond.
+// millis is a duration that JSON shows in milliseconds, to the microsecond.
 type millis time.Duration
 
 func (m millis) MarshalJSON() ([]byte, error) {
@@ -119,13 +119,13 @@ func newRow(s *timeout.Snapshot) row {
 	if s.Observed != nil {
 		w.WouldStop, w.WouldStopAt = limitOf(s.Observed), millis(s.Observed.Elapsed)
 	}
-	if s.Err != nil { // which one that was abandoned has too
+	if s.Err != nil { // an abandoned execution has an error too
 		w.Outcome, w.Error, w.Abandoned = outcomeOf(s.Err), cut(s.Err.Error(), maxText), s.State == timeout.StateAbandoned
 	}
 	return w
 }
 
-// limitOf is the limit that err is about.
+// limitOf returns the name of the limit that err reports.
 func limitOf(err *timeout.Error) string {
 	if err.Kind == timeout.KindIdle {
 		return "idle limit"
@@ -142,7 +142,7 @@ func (e *ended) row() row {
 	return w
 }
 
-// A toolRow is a tool as it is shown.
+// A toolRow is a tool as the page shows it.
 type toolRow struct {
 	Tool        string            `json:"tool"`
 	Running     int               `json:"running"`
@@ -150,17 +150,17 @@ type toolRow struct {
 	Runs        uint64            `json:"runs"`
 	Outcomes    map[string]uint64 `json:"outcomes,omitempty"`
 	Abandoned   uint64            `json:"abandoned,omitempty"`
-	WouldStop   uint64            `json:"wouldHaveStopped,omitempty"` // runs, by limits that are only observed
+	WouldStop   uint64            `json:"wouldHaveStopped,omitempty"` // runs, if their limits were enforced
 	Duration50  millis            `json:"durationP50Ms"`
 	Duration95  millis            `json:"durationP95Ms"`
 	DurationMax millis            `json:"durationMaxMs"`
 	Silence50   millis            `json:"silenceP50Ms"`
 	Silence95   millis            `json:"silenceP95Ms"`
 	SilenceMax  millis            `json:"silenceMaxMs"`
-	Suggested   millis            `json:"suggestedIdleMs,omitempty"` // 0: too few runs have succeeded
+	Suggested   millis            `json:"suggestedIdleMs,omitempty"` // 0 if too few runs have succeeded
 }
 
-// Or is a figure of the runs that have ended, or a dash while there are none.
+// Or returns a figure of the ended runs, or a dash if there are none.
 func (t toolRow) Or(m millis) string {
 	if t.Runs == 0 {
 		return "–"
@@ -168,28 +168,28 @@ func (t toolRow) Or(m millis) string {
 	return m.String()
 }
 
-// Stopped is how many runs a limit has stopped.
+// Stopped returns the number of runs that a limit has stopped.
 func (t toolRow) Stopped() uint64 { return t.Outcomes[idle] + t.Outcomes[total] }
 
-// A view is the whole picture at one instant.
+// A view is the content of the page at one instant.
 type view struct {
 	Since   time.Time      `json:"since"`
 	Now     time.Time      `json:"now"`
-	Total   int            `json:"running"` // before the filters
+	Total   int            `json:"running"` // before filtering
 	States  map[string]int `json:"states"`
 	Tools   []toolRow      `json:"tools"`
 	Others  uint64         `json:"runsOfOtherTools,omitempty"`
-	Matched int            `json:"matched"` // by the filters
+	Matched int            `json:"matched"` // number that the filters match
 	Page    int            `json:"page"`
 	Pages   int            `json:"pages"`
 	Runs    []row          `json:"runs"`
 	Recent  []row          `json:"recent"`
 
 	Query query `json:"-"`
-	Abort bool  `json:"-"` // can be done from the page
+	Abort bool  `json:"-"` // the page can abort
 }
 
-// look takes the picture that q asks for.
+// look returns the view that q asks for.
 func look(r *recorder, q query) *view {
 	r.revive()
 	v := &view{Since: r.since, Now: time.Now(), States: make(map[string]int), Query: q, Runs: []row{}, Recent: []row{}, Tools: []toolRow{}}
@@ -200,7 +200,7 @@ func look(r *recorder, q query) *view {
 		}
 		return tools[name]
 	}
-	// What is shown is made of the snapshots of one page only: there may be many thousands.
+	// Only the snapshots of one page are turned into rows: there may be many thousands.
 	var runs []*timeout.Snapshot
 	for _, x := range timeout.Running() {
 		s := x.Snapshot()
@@ -265,7 +265,7 @@ func percentiles(h *histogram) (p50, p95, most millis) {
 	return millis(h.percentile(50)), millis(h.percentile(95)), millis(h.max)
 }
 
-// find is one execution, with its stack where that is asked for; nil if it is not known.
+// find returns one execution, with its stack if that is asked for, or nil if it is not known.
 func find(r *recorder, q query) *row {
 	if x := timeout.ByID(q.ID); x != nil {
 		s := x.Snapshot()
@@ -284,7 +284,7 @@ func find(r *recorder, q query) *row {
 	return nil
 }
 
-// AllStates are those that the page can be filtered by.
+// AllStates returns the states by which the page can be filtered.
 func (v *view) AllStates() []string {
 	var all []string
 	for s := timeout.StateRunning; s < timeout.StateEnded; s++ {
@@ -296,10 +296,11 @@ func (v *view) AllStates() []string {
 // A column is the head of a column by which the executions can be sorted.
 type column struct {
 	Title, Link string
-	Is, Down    bool // they are sorted by it
+	Is, Down    bool // Is: sorted by this column; Down: largest first
 }
 
-// Column is the head of the column with a key of sorts. Followed again, it turns the order.
+// Column returns the head of the column with the given key of sorts. Its link reverses the order if
+// the column is already the sort key.
 func (v *view) Column(key, title string) column {
 	c := column{Title: title, Is: v.Query.Sort == key, Down: v.Query.Down}
 	dir := ""

@@ -1,10 +1,10 @@
-// Pageserver serves the page of package inspect to a test that drives a browser: without a way
-// to abort at /debug/tools, with one at /abort. It reads what is to run from its standard
-// input, a line for each, and ends with it:
+// Pageserver serves the page of package inspect to a test that drives a browser: without aborting
+// at /debug/tools, and with it at /abort. It reads commands from its standard input, one per line,
+// and exits when the input ends:
 //
-//	start NAME N IDLE   N executions beat once and then are silent, under an idle limit
-//	observe NAME N IDLE the same, and the limits are only observed
-//	end NAME            those return
+//	start NAME N IDLE   start N executions that beat once and then are silent, under an idle limit
+//	observe NAME N IDLE the same, but the limits are only observed
+//	end NAME            let those executions return
 package main
 
 import (
@@ -66,7 +66,7 @@ func serve() error {
 	return lines.Err()
 }
 
-// start returns when all of them run.
+// start returns when all of the executions are running.
 func start(n int, end <-chan struct{}, opts []timeout.Option) {
 	var started sync.WaitGroup
 	started.Add(n)
