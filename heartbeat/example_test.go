@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// limits leaves a minute for each step.
+// limits allows a minute per step.
 var limits = timeout.Config{Idle: time.Minute}
 
 func ExampleBeat() {
@@ -52,7 +52,7 @@ func ExampleBeatWith() {
 	// Output: 12 of 70 files
 }
 
-// A loop that beats millions of times looks the execution up once.
+// A loop that beats millions of times looks up its execution once.
 func ExampleFromContext() {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		beat := heartbeat.FromContext(ctx)
@@ -70,7 +70,7 @@ func ExampleFromContext() {
 	// 0
 }
 
-// Where a stuck tool had got to.
+// The detail of a stuck tool says how far it has come.
 func ExampleMonitor_Detail() {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		heartbeat.BeatWith(ctx, "file 37 of 100")
@@ -92,7 +92,7 @@ func ExampleInterval() {
 	// 10s
 }
 
-// A call that has no chance to beat outlives the idle limit.
+// A call that cannot beat may take longer than the idle limit.
 func ExampleKeep() {
 	query := func(context.Context) error {
 		time.Sleep(1500 * time.Millisecond)
@@ -148,8 +148,7 @@ func ExampleWriter() {
 	// Output: 3
 }
 
-// The first beat is passed on at once, the newest of the others when the interval
-// has passed.
+// The sink gets the first beat at once, and the newest of the others when the interval has passed.
 func ExampleRelay() {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		progress := make(chan any, 10)

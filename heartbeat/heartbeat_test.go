@@ -22,7 +22,7 @@ import (
 
 var errTool = errors.New("tool failed")
 
-// execution runs fn in a bubble, under the given idle limit.
+// execution runs fn in a bubble under the given idle limit.
 func execution(t *testing.T, idle time.Duration, fn func(t *testing.T, ctx context.Context)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,7 +36,7 @@ func execution(t *testing.T, idle time.Duration, fn func(t *testing.T, ctx conte
 	})
 }
 
-// SPEC 4.1: outside an execution nothing happens, and nothing breaks.
+// SPEC 4.1: outside an execution every call does nothing.
 func TestOutsideAnExecution(t *testing.T) {
 	ctx := context.Background()
 	heartbeat.Beat(ctx)
@@ -90,7 +90,7 @@ func TestMonitor(t *testing.T) {
 	})
 }
 
-// Many goroutines beat at once, on a real clock: the stamp never goes back.
+// Concurrent beats on a real clock never set the stamp back.
 func TestConcurrentBeats(t *testing.T) {
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
 		m := heartbeat.FromContext(ctx)
@@ -117,7 +117,7 @@ func TestConcurrentBeats(t *testing.T) {
 	}
 }
 
-// SPEC 2.11.
+// SPEC 2.11: the interval is 10 s, or half of the smallest idle limit.
 func TestInterval(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
@@ -150,7 +150,7 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// SPEC 4.3.
+// SPEC 4.3: Keep beats while fn runs.
 func TestKeep(t *testing.T) {
 	for _, tc := range []struct {
 		name               string
@@ -194,7 +194,7 @@ func TestKeepWithoutBeats(t *testing.T) {
 	})
 }
 
-// Keep ends its beats however fn ends, and when the context does.
+// SPEC 4.3: the beats stop however fn ends, and when the context is cancelled.
 func TestKeepStops(t *testing.T) {
 	for name, fn := range map[string]func(context.Context) error{
 		"panic":  func(context.Context) error { panic("boom") },
@@ -227,7 +227,7 @@ func TestKeepStops(t *testing.T) {
 	})
 }
 
-// SPEC 4.4.
+// SPEC 4.4: transfers of at least one byte beat, and only those.
 func TestReaderWriter(t *testing.T) {
 	execution(t, 0, func(t *testing.T, ctx context.Context) {
 		m := heartbeat.FromContext(ctx)
@@ -257,7 +257,7 @@ func TestReaderWriter(t *testing.T) {
 				t.Errorf("%s: %d beats, want %d", tc.name, got, tc.want)
 			}
 		}
-		// What goes through is not changed.
+		// The data passes through unchanged.
 		var out bytes.Buffer
 		in := strings.Repeat("0123456789", 10_000)
 		if n, err := io.Copy(heartbeat.Writer(ctx, &out), iotest.OneByteReader(heartbeat.Reader(ctx, strings.NewReader(in)))); n != int64(len(in)) || err != nil || out.String() != in {
@@ -279,12 +279,12 @@ func (*failingWriter) Write(p []byte) (int, error) { return 0, errTool }
 
 // A delivery is one call of a sink.
 type delivery struct {
-	At, Last time.Duration // since the start of the log
+	At, Last time.Duration // time since the start of the log
 	Count    uint64
 	Detail   any
 }
 
-// A log is a sink that notes its calls, and fails, which must stop nothing.
+// A log is a sink that records its calls.
 type log struct {
 	start time.Time
 	mu    sync.Mutex
@@ -314,7 +314,7 @@ func (l *log) len() int {
 	return len(l.calls)
 }
 
-// SPEC 4.5.
+// SPEC 4.5: a relay calls its sink at most once per interval, with the newest detail.
 func TestRelay(t *testing.T) {
 	const s = time.Second
 	for _, tc := range []struct {
@@ -410,12 +410,12 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// SPEC 4.5: whatever the sink does, beats, deadline and result are on time.
+// SPEC 4.5: whatever the sink does, beats, limits and results are on time.
 func TestRelayToABadSink(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		sink  func(ctx context.Context)
-		calls int // in a minute, at one per second
+		calls int // calls in a minute with one beat per second
 	}{
 		{"panics", func(context.Context) { panic("boom") }, 60},
 		{"goexits", func(context.Context) { runtime.Goexit() }, 60},
@@ -470,7 +470,7 @@ func TestRelayToABadSink(t *testing.T) {
 	}
 }
 
-// A relay made after the end of its execution is none, and hangs on to nothing.
+// A relay made after the end of its execution never calls its sink and retains nothing.
 func TestRelayAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ctx context.Context

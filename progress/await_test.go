@@ -35,13 +35,13 @@ func isWaiting(u *progress.Update) bool {
 	return u != nil && strings.HasPrefix(u.Message, "Waiting for approval of ")
 }
 
-// SPEC 7.9: one nanosecond decides, and the idle check is held.
+// SPEC 7.9: the limit is exact to the nanosecond, and the idle check is held.
 func TestAwait(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		opts    []progress.AwaitOption
 		answer  time.Duration
-		expires time.Duration // 0: the answer comes
+		expires time.Duration // 0 if the answer comes
 	}{
 		{"the default, a nanosecond before", nil, 30*s - 1, 0},
 		{"the default, at the limit", nil, 30 * s, 30 * s},
@@ -79,8 +79,8 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// SPEC 7.9: keep-alive every 10 s that says what is awaited, with the tool's figures as
-// they were; afterwards the tool's message is back.
+// SPEC 7.9: a keep-alive every 10 s says what is awaited and leaves the tool's figures unchanged.
+// Afterwards the tool's message is back.
 func TestAwaitTellsTheClient(t *testing.T) {
 	const waiting = "Waiting for approval of rm -r build (up to 30s)"
 	var after [4]float64
@@ -106,8 +106,8 @@ func TestAwaitTellsTheClient(t *testing.T) {
 	})
 }
 
-// SPEC 7.9: what is due when nobody has answered is the tool's newest update, if it has not
-// been sent, and else nothing.
+// SPEC 7.9: after an expiry, the tool's newest update is sent if the client does not have it, and
+// nothing else.
 func TestAwaitExpires(t *testing.T) {
 	const waiting = "Waiting for approval of rm (up to 5s)"
 	e := 1e-12
@@ -116,7 +116,7 @@ func TestAwaitExpires(t *testing.T) {
 		before []progress.Update
 		want   []note
 	}{
-		{"nothing reported", nil, []note{{0, 0, 0, waiting}, {2 * s, e, 0, waiting}}}, // the wait is an execution, and its start a beat
+		{"nothing reported", nil, []note{{0, 0, 0, waiting}, {2 * s, e, 0, waiting}}}, // the wait is an execution, and its start is a beat
 		{"reported before", []progress.Update{{Progress: 3, Message: "a"}}, []note{{0, 3, 0, "a"}, {2 * s, 3 + e, 0, waiting}}},
 		{"pending before", []progress.Update{{Progress: 3, Message: "a"}, {Progress: 4, Message: "b"}},
 			[]note{{0, 3, 0, "a"}, {2 * s, 4, 0, waiting}, {5 * s, 4 + e, 0, "b"}}},
@@ -128,7 +128,7 @@ func TestAwaitExpires(t *testing.T) {
 						report(ctx, u)
 					}
 					_, err := progress.Await(ctx, "rm", person(time.Hour), progress.WithLimit(5*s))
-					synctest.Wait() // the worst case: what can be sent before the answer is
+					synctest.Wait() // worst case: everything that can be sent before the answer is sent
 					if !errors.Is(err, progress.ErrNoAnswer) {
 						t.Error(err)
 					}
@@ -138,8 +138,8 @@ func TestAwaitExpires(t *testing.T) {
 	}
 }
 
-// Where a keep-alive falls due at the very instant at which the wait expires, as it does with
-// the defaults, it may go out, but then it says what was being waited for.
+// SPEC 7.9: a keep-alive that falls due at the instant of the expiry, as with the defaults, may be
+// sent, but then it names what is awaited.
 func TestAwaitExpiresWithTheInterval(t *testing.T) {
 	const waiting = "Waiting for approval of rm (up to 30s)"
 	for range 200 {
@@ -148,7 +148,7 @@ func TestAwaitExpiresWithTheInterval(t *testing.T) {
 				if _, err := progress.Await(ctx, "rm", person(time.Hour)); !errors.Is(err, progress.ErrNoAnswer) {
 					t.Error(err)
 				}
-				synctest.Wait() // the worst case
+				synctest.Wait() // worst case
 			})
 			if n := len(c.notes); n < 3 || n > 4 {
 				t.Errorf("%d notifications", n)
@@ -162,7 +162,8 @@ func TestAwaitExpiresWithTheInterval(t *testing.T) {
 	}
 }
 
-// What the wait has left pending goes with it, whatever of it has been decided on.
+// SPEC 7.9: a pending keep-alive is dropped when the wait ends, even if its delivery has been
+// decided on.
 func TestAwaitLeavesNothingPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		call(t, "t", 0, func(ctx context.Context) {
@@ -185,8 +186,8 @@ func TestAwaitLeavesNothingPending(t *testing.T) {
 	}
 }
 
-// The end of the wait brings back what was the newest, also where that is no update and where
-// an execution around has one of its own.
+// SPEC 7.9: the end of the wait restores the previous detail, even if it is no update and if an
+// enclosing execution has one of its own.
 func TestAwaitBringsBack(t *testing.T) {
 	_ = timeout.Run(t.Context(), func(outer context.Context) error {
 		progress.Report(outer, progress.Update{Progress: 3, Message: "outer"})
@@ -218,7 +219,7 @@ func TestAwaitBringsBack(t *testing.T) {
 	}, timeout.Config{Total: time.Hour})
 }
 
-// What the tool reports meanwhile, from another goroutine, is not taken back.
+// SPEC 7.9: an update that another goroutine reports during the wait stays.
 func TestAwaitLeavesNewerUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		call(t, "t", 0, func(ctx context.Context) {
@@ -232,7 +233,7 @@ func TestAwaitLeavesNewerUpdates(t *testing.T) {
 	})
 }
 
-// The idle check is on again after the answer.
+// SPEC 7.9: the idle check resumes after the answer.
 func TestAwaitReleasesTheHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -247,7 +248,7 @@ func TestAwaitReleasesTheHold(t *testing.T) {
 	})
 }
 
-// The total around, and the caller, end the wait as what they are.
+// SPEC 7.9: the end of the enclosing execution by a total or by its caller is no expiry.
 func TestAwaitIsStoppedFromOutside(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -283,7 +284,7 @@ func TestAwaitIsStoppedFromOutside(t *testing.T) {
 				if !errors.As(err, &e) || e.Kind != tc.kind || time.Since(start) != want {
 					t.Errorf("%v after %v", err, time.Since(start))
 				}
-				// SPEC 3.17: that is where the tool had got to.
+				// SPEC 3.17: the detail says how far the tool had come.
 				if u, _ := e.Detail.(*progress.Update); !isWaiting(u) {
 					t.Errorf("last: %v", e.Detail)
 				}
@@ -292,7 +293,8 @@ func TestAwaitIsStoppedFromOutside(t *testing.T) {
 	}
 }
 
-// What ask returns is its own, be it a timeout of the same length; its late error is in the tree.
+// Await returns an error of ask unchanged, even a timeout of the same length. A late error of ask
+// is in the tree.
 func TestAwaitErrors(t *testing.T) {
 	own := &timeout.Error{Kind: timeout.KindTotal, Limits: timeout.Config{Total: progress.DefaultAwaitLimit}}
 	synctest.Test(t, func(t *testing.T) {
@@ -306,7 +308,7 @@ func TestAwaitErrors(t *testing.T) {
 	})
 }
 
-// An ask that ignores its context is left behind, and a panic passes through.
+// An ask that ignores its context is abandoned, and a panic of ask passes through.
 func TestAwaitBadAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

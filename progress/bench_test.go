@@ -10,7 +10,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A report by every core at once, to a client that listens, against the heartbeat alone.
+// BenchmarkReport reports from every core to a listening client, and compares that with the
+// heartbeat alone.
 func BenchmarkReport(b *testing.B) {
 	for _, bc := range []struct {
 		name string

@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// limits leaves a minute for each step.
+// limits allows a minute per step.
 var limits = timeout.Config{Idle: time.Minute}
 
 func ExampleReport() {
@@ -22,12 +22,11 @@ func ExampleReport() {
 		}
 		return nil
 	}
-	// The same tool outside a server: nobody listens.
+	// Outside a server the same tool sends nothing.
 	fmt.Println(search(context.Background(), []string{"a.go", "b.go"}))
 	// Output: <nil>
 }
 
-// A server that speaks JSON-RPC by hand.
 func ExampleUpdate_String() {
 	fmt.Println(progress.Update{Progress: 37, Total: 100, Message: "file"})
 	fmt.Println(progress.Update{Progress: 37, Message: "37 files"})
@@ -38,6 +37,7 @@ func ExampleUpdate_String() {
 	// 0.5 of 1
 }
 
+// A server without an SDK sends the notifications itself.
 func ExampleStart() {
 	var mu sync.Mutex
 	sent := make(chan bool, 10)
@@ -103,7 +103,7 @@ func ExampleNotification_MarshalJSON() {
 	// Output: {"progressToken":9007199254740993,"progress":0.5} <nil>
 }
 
-// The tool asks before it does something that cannot be undone.
+// The tool asks for approval before a step that cannot be undone.
 func ExampleAwait() {
 	person := make(chan bool, 1)
 	approve := func(ctx context.Context) (bool, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
-// SPEC 7.1, 7.3: the token as it came, and nothing that is not known.
+// SPEC 7.1, 7.3: the token is unchanged, and unknown values are omitted.
 func TestWireForm(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -26,14 +26,14 @@ const (
 	tick = time.Microsecond
 )
 
-// A note is one notification as the client has it.
+// A note is one notification as the client received it.
 type note struct {
 	At              time.Duration
 	Progress, Total float64
 	Message         string
 }
 
-// A client notes what it gets, and fails, which must stop nothing.
+// A client records what it receives. Its notifier fails each time, which must stop nothing.
 type client struct {
 	start time.Time
 	mu    sync.Mutex
@@ -62,7 +62,7 @@ func (c *client) len() int {
 	return len(c.notes)
 }
 
-// call runs a tool in a bubble as a server would, and returns the client with what it got.
+// call runs a tool in a bubble as a server would, and returns the client.
 func call(t *testing.T, token any, every time.Duration, tool func(ctx context.Context)) *client {
 	t.Helper()
 	c := &client{start: time.Now()}
@@ -81,13 +81,14 @@ func call(t *testing.T, token any, every time.Duration, tool func(ctx context.Co
 	return c
 }
 
-// report is Report, after what is under way.
+// report calls Report and waits for the delivery.
 func report(ctx context.Context, u progress.Update) {
 	progress.Report(ctx, u)
 	synctest.Wait()
 }
 
-// SPEC 7.2, 7.3, 7.6.
+// SPEC 7.2, 7.3, 7.6: updates are sent at most once per interval, progress increases, and silence
+// sends nothing.
 func TestStart(t *testing.T) {
 	after := math.Nextafter
 	inf := math.Inf(1)
@@ -106,7 +107,7 @@ func TestStart(t *testing.T) {
 			}
 			time.Sleep(20 * s)
 		}, []note{{3 * s, 1, 10, "a"}, {13 * s, 7, 30, ""}, {23 * s, 13, 30, ""}}},
-		{"an interval of one's own", 2 * s, func(ctx context.Context) {
+		{"a given interval", 2 * s, func(ctx context.Context) {
 			for i := range 4 {
 				report(ctx, progress.Update{Progress: float64(i)})
 				time.Sleep(1500 * time.Millisecond)
@@ -217,7 +218,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// SPEC 7.1: only a token that MCP knows makes notifications.
+// SPEC 7.1: notifications are sent only for a token that MCP allows.
 func TestTokens(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -275,8 +276,8 @@ func TestStartOutsideAnExecution(t *testing.T) {
 	progress.Start(context.Background(), "t", 0, nil)
 }
 
-// The notifier finds the values of the call's context and no heartbeat, and its context
-// is alive though the execution's is not.
+// The notifier's context has the values of the call's context but no heartbeat, and
+// outlives the execution.
 func TestNotifierContext(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {
@@ -298,8 +299,8 @@ func TestNotifierContext(t *testing.T) {
 	})
 }
 
-// SPEC 7.4, 7.5: whatever a notifier does, the tool and its limits are on time, stop is
-// bounded, and nothing begins after it. The answer keeps 5 ms from what has been sent.
+// SPEC 7.4, 7.5: whatever a notifier does, the tool and its limits are on time, stop takes a
+// bounded time, and nothing is sent after it. The answer follows the last notification after 5 ms.
 func TestBadNotifiers(t *testing.T) {
 	const ms = time.Millisecond
 	cancelled := func(ctx context.Context, _ int32) { <-ctx.Done() }
@@ -370,8 +371,7 @@ func TestBadNotifiers(t *testing.T) {
 	}
 }
 
-// SPEC 7.4, with real concurrency: stop against updates and the interval's end. Run with
-// the race detector.
+// SPEC 7.4: stop races with updates and the end of the interval. Run with the race detector.
 func TestNothingAfterStop(t *testing.T) {
 	for range 300 {
 		var over atomic.Bool
@@ -411,8 +411,8 @@ func TestNothingAfterStop(t *testing.T) {
 	}
 }
 
-// SPEC 7.2: the first update goes out, however quick the tool is, and so does the last, unless
-// that takes the 100 ms that a stop waits, as it may where dozens of processes want the processor.
+// SPEC 7.2: the first and the last update are sent however quick the tool is. The last one may be
+// missing only if sending takes longer than the 100 ms of stop, as it may on a busy machine.
 func TestQuickTool(t *testing.T) {
 	const ms = time.Millisecond
 	var sent atomic.Int64
@@ -457,7 +457,7 @@ func TestQuickTool(t *testing.T) {
 	}
 }
 
-// The answer keeps a distance from a notification right before it, and only from that.
+// SPEC 7.4: stop keeps its distance from a notification that was just sent, and only from that.
 func TestSettle(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct {
@@ -489,8 +489,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// A blockingClock holds up the second reading of the time once it is armed: the first is
-// the beat's, the second that of the delivery which has been decided on.
+// A blockingClock blocks the second reading of the time once it is armed. The first reading is that
+// of the beat, the second that of the delivery.
 type blockingClock struct {
 	clock.Clock
 	armed   atomic.Int32
@@ -506,7 +506,7 @@ func (c *blockingClock) Now() time.Time {
 	return c.Clock.Now()
 }
 
-// SPEC 7.4: the goroutine that is to send gets to it when stop has waited long enough.
+// SPEC 7.4: a delivery that begins after stop has given up sends nothing.
 func TestStopBeforeTheNotification(t *testing.T) {
 	c := &blockingClock{Clock: clock.New(), reached: make(chan struct{}), resume: make(chan struct{})}
 	var sent atomic.Int32
@@ -529,7 +529,7 @@ func TestStopBeforeTheNotification(t *testing.T) {
 	}
 }
 
-// 1000 calls at once keep their tokens apart.
+// SPEC 7.1: 1000 concurrent calls keep their tokens apart.
 func TestManyCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup

@@ -7,7 +7,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
-// SPEC 3.17: how far a stopped tool had got, as a person reads it.
+// SPEC 3.17: an update tells a person how far a stopped tool had come.
 func TestUpdateString(t *testing.T) {
 	for _, tc := range []struct {
 		update progress.Update

@@ -39,7 +39,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// SPEC 9.1: the back-off begins afresh after a chunk, and after a silence.
+// SPEC 9.1: the back-off starts again after a chunk and after a silence.
 func TestBackoffAfresh(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -66,7 +66,7 @@ func TestBackoffAfresh(t *testing.T) {
 	}
 }
 
-// The server's retry field is respected, within bounds.
+// The server's retry field sets the first delay, within bounds.
 func TestRetryField(t *testing.T) {
 	for field, want := range map[string]time.Duration{
 		"retry: 2000":                   2000 * ms,
@@ -96,7 +96,7 @@ func TestRetryField(t *testing.T) {
 	}
 }
 
-// SPEC 9.1: a stream that goes silent is found within the limit, both sides of it.
+// SPEC 9.1: a silent stream is found exactly at the limit.
 func TestSilenceIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{script: []answer{

@@ -11,8 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
-// BenchmarkRead is a download of 64 MiB over a connection on this machine, with and
-// without the limit.
+// BenchmarkRead downloads 64 MiB over a local connection, with and without the limit.
 func BenchmarkRead(b *testing.B) {
 	const size = 64 << 20
 	block := make([]byte, 1<<20)
@@ -69,7 +68,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// BenchmarkOneRead is what the limit adds to a Read that costs nothing.
+// BenchmarkOneRead measures what the limit adds to a Read that costs nothing.
 func BenchmarkOneRead(b *testing.B) {
 	body := stream.Body(b.Context(), io.NopCloser(zeros{}), time.Minute)
 	defer body.Close()

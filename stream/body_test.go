@@ -20,7 +20,7 @@ import (
 
 const limit = 10 * time.Second
 
-// stopped is the error as what it must be.
+// stopped returns err as the *timeout.Error that it must be.
 func stopped(t *testing.T, err error) *timeout.Error {
 	t.Helper()
 	var e *timeout.Error
@@ -30,7 +30,7 @@ func stopped(t *testing.T, err error) *timeout.Error {
 	return e
 }
 
-// counted counts how often it is closed.
+// counted counts how often a body is closed.
 type counted struct {
 	io.ReadCloser
 	closed atomic.Int32
@@ -44,7 +44,7 @@ func (c *counted) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// says is a body that yields one byte after each of the pauses, and then nothing.
+// says returns a body that yields one byte after each pause, and then stays silent.
 func says(pauses ...time.Duration) *counted {
 	r, w := io.Pipe()
 	c := &counted{ReadCloser: r, gone: make(chan struct{})}
@@ -63,7 +63,7 @@ func says(pauses ...time.Duration) *counted {
 	return c
 }
 
-// Guarantee 1, SPEC 3.1, 3.5, 9.1: both sides of the limit.
+// Guarantee 1, SPEC 3.1, 3.5, 9.1: the limit fires neither early nor late.
 func TestSilence(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -110,7 +110,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// Guarantee 1: at the very instant, the byte is too late, whichever goroutine runs first.
+// Guarantee 1: a byte at the very instant of the limit is too late, whichever goroutine runs first.
 func TestByteAtTheLimit(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestByteAtTheLimit(t *testing.T) {
 	}
 }
 
-// SPEC 9.1: no total. 10 000 chunks, each half a limit after the one before.
+// SPEC 9.1: there is no total. 10 000 chunks come, each half a limit after the previous one.
 func TestNoTotal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pauses := make([]time.Duration, 10_000)
@@ -139,8 +139,7 @@ func TestNoTotal(t *testing.T) {
 	})
 }
 
-// Guarantee 2: a reader that takes its time is not a silent stream, and the limit is
-// whole when it is back.
+// Guarantee 2: a slow reader does not make a stream silent, and each Read has the whole limit.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := stream.Body(context.Background(), says(0, limit-1, 4*limit-1), limit)
@@ -151,7 +150,7 @@ func TestSlowReader(t *testing.T) {
 			}
 			time.Sleep(3 * limit)
 		}
-		// The third byte comes a nanosecond before the limit counted from here.
+		// The third byte comes a nanosecond before the limit, counted from here.
 		time.Sleep(limit)
 		start := time.Now()
 		if _, err := body.Read(p); err != nil {
@@ -173,7 +172,7 @@ func (d drip) Read([]byte) (int, error) {
 	return 0, nil
 }
 
-// Guarantee 3, SPEC 4.4.
+// Guarantee 3, SPEC 4.4: a read of no bytes is not a chunk.
 func TestReadsOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -223,8 +222,8 @@ func TestOtherLimits(t *testing.T) {
 	})
 }
 
-// A stream that ends or breaks by itself does so as without the limit, and leaves nothing
-// (guarantee 8: the bubble would not end).
+// Guarantee 8: a stream that ends or fails by itself does so as without the limit. The bubble would
+// not end if anything was left.
 func TestEnds(t *testing.T) {
 	broken := errors.New("broken")
 	for _, tc := range []struct {
@@ -250,7 +249,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// Close comes from another goroutine, while a Read waits.
+// Close may be called from another goroutine while a Read waits.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rc := says()

@@ -14,12 +14,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// What ends a stream, and what does not.
+// A stream is reopened after a temporary refusal, and ends with a final one.
 func TestAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		answer answer
-		final  int // status, 0 where it is tried again
+		final  int // status, or 0 if the stream is reopened
 	}{
 		{"204", status(204), 204}, {"301", status(301), 301}, {"400", status(400), 400},
 		{"401", status(401), 401}, {"403", status(403), 403}, {"404", status(404), 404},
@@ -55,8 +55,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// What the first request gets is the caller's: nothing is tried again before there is a
-// stream.
+// The caller gets the first answer unchanged: nothing is retried before there is a stream.
 func TestFirstAnswer(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -92,7 +91,7 @@ func TestFirstAnswer(t *testing.T) {
 	}
 }
 
-// The old transport's stream is a session: it is limited, and not reopened.
+// A stream of the older transport is a session: it has the limit and is not reopened.
 func TestEndpointStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -113,7 +112,7 @@ func TestEndpointStream(t *testing.T) {
 	})
 }
 
-// Guarantee 6: cancelling the request ends the stream at any time, and so does Close.
+// Guarantee 6: cancelling the request and Close end the stream at any time.
 func TestGivingUp(t *testing.T) {
 	cause := errors.New("the user left")
 	for _, tc := range []struct {
@@ -159,7 +158,7 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
-// A base that answers all the same, when nobody wants the answer any more.
+// A base may answer although its context has been cancelled.
 func TestLateAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{script: []answer{events(), func(s *server, req *http.Request) (*http.Response, error) {
@@ -176,7 +175,7 @@ func TestLateAnswer(t *testing.T) {
 	})
 }
 
-// Guarantee 6, SPEC 9.1: a request limit holds up to the header and not beyond.
+// Guarantee 6, SPEC 9.1: a request limit applies until the header has come, and no longer.
 func TestRequestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{}
@@ -192,7 +191,7 @@ func TestRequestLimit(t *testing.T) {
 				t.Fatal(by, err)
 			}
 			got, err := io.ReadAll(resp.Body)
-			// http.Client makes a text of the error, once its time is over.
+			// http.Client replaces the text of the error once its Timeout has passed.
 			if string(got) != "data: a\n\ndata: b\n\n" || !strings.HasPrefix(err.Error(), "stream: not reopened: 204 No Content") {
 				t.Errorf("%s: %q, %v", by, got, err)
 			}

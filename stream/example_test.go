@@ -29,7 +29,7 @@ func ExampleBody() {
 	// true
 }
 
-// A client for downloads that may take as long as they like, as long as they go on.
+// A client whose downloads may take any time while they make progress.
 func ExampleTransport() {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done() // accepts, and never answers
@@ -42,8 +42,8 @@ func ExampleTransport() {
 	// Output: true
 }
 
-// The client that either MCP SDK is given. Here the server is cut off in the middle of an
-// event and goes silent in the next connection; the reader sees one stream.
+// Either MCP SDK accepts this client. The server is cut off in the middle of an event and goes
+// silent in the next connection; the reader sees one stream.
 func ExampleNotifications() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -95,8 +95,7 @@ func ExampleReopenError() {
 	// Output: the session is over: unexpected EOF
 }
 
-// A stream whose server is gone for good. The hooks are where metrics go; Logger says the
-// same in words.
+// The server of this stream is gone for good. Hooks feed metrics; Logger reports the same in words.
 func ExampleOutageError() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -11,14 +11,14 @@ import (
 
 var lineEnd = regexp.MustCompile("\r\n|\n|\r")
 
-// parse is the standard's algorithm, on a whole connection at once: its events with
-// their lines, and the last id after them.
+// parse applies the standard's algorithm to a whole connection at once. It returns the events with
+// their lines, and the last id.
 func parse(conn, id string) (events []string, _ string) {
 	conn = strings.TrimPrefix(conn, "\xef\xbb\xbf")
 	lines := lineEnd.Split(conn, -1)
 	var event strings.Builder
 	next := id
-	for _, line := range lines[:len(lines)-1] { // what has no end is not a line
+	for _, line := range lines[:len(lines)-1] { // an unfinished line is dropped
 		switch name, value, _ := strings.Cut(line, ":"); {
 		case line == "" && event.Len() > 0:
 			events = append(events, event.String())
@@ -35,8 +35,8 @@ func parse(conn, id string) (events []string, _ string) {
 	return events, id
 }
 
-// Guarantee 5: whatever is sent, in whatever pieces, and wherever it is cut, what comes
-// out is the whole events of each connection, and each request has the id of the last.
+// Guarantee 5: however the bytes are split and wherever they are cut, the reader gets the whole
+// events of each connection, and each request has the last id.
 func FuzzEvents(f *testing.F) {
 	f.Add([]byte("id: 1\ndata: a\n\ndata: b\r\n\r\n"), []byte("data: c\r\r"), uint8(1))
 	f.Add([]byte("\xef\xbb\xbf: hi\n\nid: 2\nda"), []byte("\nid: 3\n\n"), uint8(2))
@@ -47,7 +47,7 @@ func FuzzEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b []byte, size uint8) {
 		first, id := parse(string(a), "")
 		events, ids := first, []string{"", header(id)}
-		if !isSession(first) { // which ends with its connection
+		if !isSession(first) { // a session ends with its connection
 			second, last := parse(string(b), id)
 			events, ids = append(first, second...), append(ids, header(last))
 			if len(first) == 0 && isSession(second) {
@@ -73,7 +73,7 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// isSession says whether the first event is that of a stream that is not reopened.
+// isSession reports whether the first event is that of a stream that is not reopened.
 func isSession(events []string) bool {
 	name := ""
 	if len(events) > 0 {
@@ -86,7 +86,7 @@ func isSession(events []string) bool {
 	return name == "endpoint"
 }
 
-// header is what of an id net/http can send.
+// header returns the id if net/http can send it.
 func header(id string) string {
 	for _, c := range []byte(id) {
 		if c < ' ' && c != '\t' || c == 0x7f {
@@ -96,7 +96,7 @@ func header(id string) string {
 	return id
 }
 
-// conn answers with an event stream of pieces of at most size bytes.
+// conn answers with an event stream in pieces of at most size bytes.
 func conn(p []byte, size uint8) answer {
 	var parts []any
 	for n := max(int(size), 1); len(p) > 0; p = p[min(n, len(p)):] {

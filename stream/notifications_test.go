@@ -18,8 +18,7 @@ import (
 
 const ms = time.Millisecond
 
-// Guarantee 5: the reader sees each whole event once, and each request says where to go
-// on.
+// Guarantee 5: the reader gets each whole event once, and each request has the id to continue from.
 func TestWholeEvents(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -79,7 +78,7 @@ func TestWholeEvents(t *testing.T) {
 	}
 }
 
-// An event that is whole is given out before anything is waited for.
+// A whole event is returned before any wait.
 func TestNothingIsHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{script: []answer{
@@ -106,7 +105,7 @@ type lastWords struct{}
 
 func (*lastWords) Read(p []byte) (int, error) { return copy(p, "data: a\n\n"), io.EOF }
 
-// Memory is bounded, to the byte.
+// Memory is bounded, exact to the byte.
 func TestEventTooLarge(t *testing.T) {
 	big := "data:" + strings.Repeat("x", stream.MaxEvent-5)
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +130,7 @@ func TestEventTooLarge(t *testing.T) {
 	})
 }
 
-// Guarantee 7: what is nobody's stream is not touched: the base gets the very request.
+// Guarantee 7: the base gets every other request unchanged.
 func TestOtherRequests(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -182,7 +181,7 @@ func TestOtherRequests(t *testing.T) {
 	}
 }
 
-// An encoded stream cannot be read here, so it is limited and left as it is.
+// An encoded stream cannot be parsed, so it is limited but not reopened.
 func TestEncodedStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{script: []answer{func(s *server, r *http.Request) (*http.Response, error) {
@@ -197,7 +196,7 @@ func TestEncodedStream(t *testing.T) {
 	})
 }
 
-// What the reader does not ask for is not done.
+// Nothing happens while no Read is pending.
 func TestNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{script: []answer{events("data: a\n\n")}}

@@ -19,7 +19,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// through reads the stream that n makes of s to its end.
+// through reads the stream that n opens on s to its end.
 func through(t *testing.T, n *stream.Notifications, s *server) (string, error) {
 	t.Helper()
 	n.Base, n.Idle = s, limit
@@ -32,11 +32,11 @@ func through(t *testing.T, n *stream.Notifications, s *server) (string, error) {
 
 func times(n int, a answer) []answer { return slices.Repeat([]answer{a}, n) }
 
-// SPEC 9.1: the limit to trying, on both sides.
+// SPEC 9.1: GiveUp is exact on both sides.
 func TestGiveUp(t *testing.T) {
 	const give = 2 * time.Second
 	a, b := events("data: a\n\n"), events("data: b\n\n")
-	tries := []time.Duration{0, 500 * ms, 600 * ms, 720 * ms, 180 * ms} // the last one when the limit is reached
+	tries := []time.Duration{0, 500 * ms, 600 * ms, 720 * ms, 180 * ms} // the last attempt is at the limit
 	for _, tc := range []struct {
 		name    string
 		script  []answer
@@ -101,7 +101,7 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// Without the limit there is none.
+// SPEC 2.13: without a GiveUp, attempts go on for ever.
 func TestNeverGivesUp(t *testing.T) {
 	for _, d := range []time.Duration{0, -1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestNeverGivesUp(t *testing.T) {
 	}
 }
 
-// What the hooks and the log say, in order.
+// The hooks and the log report each event in order.
 func TestHooksAndLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type call struct {

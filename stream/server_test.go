@@ -14,16 +14,16 @@ import (
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
-// A server is an http.RoundTripper that answers by a script, in a bubble, and notes what
-// it was asked and when. When the script is over it answers 204.
+// A server is an http.RoundTripper in a bubble that answers by a script and records the requests
+// and their times. After the script it answers 204.
 type server struct {
 	script []answer
 
 	mu     sync.Mutex
 	start  time.Time
-	asked  []time.Duration // since the request before
+	asked  []time.Duration // time since the previous request
 	lastID []string
-	open   int // bodies not closed
+	open   int // number of unclosed bodies
 }
 
 type answer func(s *server, req *http.Request) (*http.Response, error)
@@ -46,10 +46,10 @@ func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
 
 var (
 	errRefused = errors.New("connection refused")
-	errGivenUp = errors.New("given up") // whatever a base makes of its context
+	errGivenUp = errors.New("given up") // what a base may return instead of the cause of its context
 )
 
-// refuses is a server that is not there.
+// refuses acts like an unreachable server.
 func refuses(*server, *http.Request) (*http.Response, error) { return nil, errRefused }
 
 // deaf never answers.
@@ -63,7 +63,7 @@ func status(code int) answer { return typed(code, "text/plain", "no") }
 // silence, as a part of a body, lasts until the body is closed.
 const silence = time.Duration(1<<63 - 1)
 
-// events answers with an event stream of strings, pauses and errors, which then ends.
+// events answers with an event stream of strings, pauses and errors, and then ends it.
 func events(parts ...any) answer { return typed(http.StatusOK, "text/event-stream", parts...) }
 
 func typed(code int, kind string, parts ...any) answer {

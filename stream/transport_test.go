@@ -24,7 +24,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// after waits as a server that takes d for its header.
+// after delays the header of next by d.
 func after(d time.Duration, next answer) answer {
 	return func(s *server, req *http.Request) (*http.Response, error) {
 		select {
@@ -36,7 +36,7 @@ func after(d time.Duration, next answer) answer {
 	}
 }
 
-// SPEC 9.1: both sides of the limit, for the header and for the body.
+// SPEC 9.1: the limit is exact for the header and for the body.
 func TestTransport(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -83,7 +83,7 @@ func TestTransportSlowReader(t *testing.T) {
 	})
 }
 
-// A register is a context that knows what hangs on it.
+// A register is a context that counts the functions registered with it.
 type register struct {
 	context.Context
 	done chan struct{}
@@ -105,7 +105,7 @@ func (r *register) AfterFunc(func()) func() bool {
 	})
 }
 
-// Guarantee 8: nothing hangs on the caller's context, which may outlive many streams.
+// Guarantee 8: nothing stays registered with the caller's context, which may outlive many streams.
 func TestNothingIsLeft(t *testing.T) {
 	for name, script := range map[string][]answer{
 		"end": {events("data: a\n\n")}, "silence": {events(silence)}, "status": {status(404)},
@@ -141,7 +141,7 @@ func fetch(client *http.Client, req *http.Request) (string, error) {
 	return string(all), err
 }
 
-// The zero value has the limit of timeout.UnboundedTotal, with either type.
+// SPEC 2.13: the zero value of both types has the idle limit of timeout.UnboundedTotal.
 func TestZeroValues(t *testing.T) {
 	for name, rt := range map[string]func(http.RoundTripper) http.RoundTripper{
 		"Transport":     func(base http.RoundTripper) http.RoundTripper { return &stream.Transport{Base: base} },
@@ -159,7 +159,7 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// SPEC 2.13: a negative limit is none.
+// SPEC 2.13: a negative limit means none.
 func TestNegativeIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Hour)
@@ -171,7 +171,7 @@ func TestNegativeIdle(t *testing.T) {
 	})
 }
 
-// The caller's own limits count as ever.
+// The caller's own limits apply as usual.
 func TestTransportContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, script := range [][]answer{{deaf}, {typed(200, "text/plain", "a", silence)}} {
@@ -202,7 +202,7 @@ type closer struct {
 
 func (c *closer) Close() error { c.closed++; return nil }
 
-// Guarantee 9, and that a request body that is being sent is a sign of life.
+// Guarantee 9: the request is not changed, and a request body that is being sent is a sign of life.
 func TestTransportRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := &closer{Reader: io.LimitReader(says(limit-1, limit-1, limit-1), 3)}
@@ -248,7 +248,7 @@ func TestTransportRequest(t *testing.T) {
 			t.Errorf("%v, want %v", err, io.ErrClosedPipe)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // over before it has begun
+	synctest.Test(t, func(t *testing.T) { // stopped before it begins
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		up := &closer{Reader: strings.NewReader("x")}
@@ -260,8 +260,8 @@ func TestTransportRequest(t *testing.T) {
 	})
 }
 
-// Guarantee 4: the execution around gets a beat for the header, and for each chunk in
-// either direction.
+// Guarantee 4: the enclosing execution gets a beat for the header and for each chunk in either
+// direction.
 func TestTransportBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := timeout.Run(context.Background(), func(ctx context.Context) error {
@@ -296,7 +296,7 @@ func TestCloseIdleConnections(t *testing.T) {
 	if base.closed != 2 {
 		t.Errorf("closed %d times, want 2", base.closed)
 	}
-	(&stream.Transport{Base: roundTrip(nil)}).CloseIdleConnections() // it cannot, and that is fine
+	(&stream.Transport{Base: roundTrip(nil)}).CloseIdleConnections() // a base without the method is ignored
 }
 
 // The options are those of timeout.Run.

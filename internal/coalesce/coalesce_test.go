@@ -18,7 +18,7 @@ func inDo[T any](t *testing.T, c *Call[T], n int64) {
 	}
 }
 
-// Those that come during a call share the next one, and not that one.
+// Callers that come during a call share the next one, and not the one in progress.
 func TestShared(t *testing.T) {
 	var c Call[int]
 	var calls atomic.Int32
@@ -61,8 +61,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// Who joins shares the call that is under way, if it has begun late enough and does not decline, and
-// never one that was over before they came. Who does not join never shares it.
+// Join shares the call in progress if it began recently enough and does not decline, but never a
+// call that was over before. Do never shares the call in progress.
 func TestJoin(t *testing.T) {
 	for name, tt := range map[string]struct {
 		join            bool
@@ -111,7 +111,7 @@ func TestJoin(t *testing.T) {
 			inDo(t, &c, 51)
 			close(proceed)
 			wg.Wait()
-			// All of them, but for some that have not looked yet whether there is one under way.
+			// Some callers may not have checked yet whether a call is in progress.
 			if got := shared.Load() > 0; got != tt.shared {
 				t.Errorf("%d have shared it, want any: %v", shared.Load(), tt.shared)
 			}
@@ -122,7 +122,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// What one declines is asked of the next; what one has is not asked again.
+// After a call that declines, the next caller makes its own; after a call that succeeds, it does
+// not.
 func TestDeclined(t *testing.T) {
 	var c Call[int]
 	under, proceed := make(chan struct{}), make(chan struct{})
@@ -155,7 +156,7 @@ func TestDeclined(t *testing.T) {
 	}
 }
 
-// A call that panics leaves the Call as it was.
+// A call that panics leaves the Call unchanged.
 func TestPanic(t *testing.T) {
 	var c Call[int]
 	func() {
@@ -167,7 +168,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// A result is let go of when nobody waits for it.
+// A result is released when no caller waits for it.
 func TestNothingIsKept(t *testing.T) {
 	var c Call[*[1 << 20]byte]
 	collected := make(chan struct{})

@@ -13,7 +13,7 @@ import (
 
 const s = time.Second
 
-// SPEC 11.9: with back-off, for as long as the task is kept and no longer.
+// SPEC 11.9: attempts continue, with back-off, exactly as long as the task is kept.
 func TestNext(t *testing.T) {
 	if outage.Kept != task.DefaultRetention {
 		t.Errorf("%v is not the retention %v", outage.Kept, task.DefaultRetention)

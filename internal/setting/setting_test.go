@@ -10,7 +10,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/setting"
 )
 
-// SPEC 2.9: a number that a Duration holds exactly is read, and nothing else.
+// SPEC 2.9: a number is accepted if and only if a Duration holds it exactly.
 func TestParse(t *testing.T) {
 	for _, tc := range []struct {
 		text            string
@@ -64,7 +64,7 @@ func TestEnv(t *testing.T) {
 	}
 }
 
-// SPEC 2.7: on both sides of 10 000 s.
+// SPEC 2.7: the warning begins at 10 000 s.
 func TestDoubt(t *testing.T) {
 	if w := setting.Doubt("K", "9999.999999999", 10_000*time.Second-1); w != "" {
 		t.Error(w)
@@ -78,7 +78,7 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// FuzzSeconds compares with rational arithmetic: a text that is accepted is exact.
+// FuzzSeconds compares accepted texts with rational arithmetic.
 func FuzzSeconds(f *testing.F) {
 	for _, s := range []string{"0", "120", "0.5", "-3", "9223372036.854775807", "00.10", "", "1e3", "5.", "∞"} {
 		f.Add(s)

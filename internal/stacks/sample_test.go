@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/stacks"
 )
 
-// find returns what is found in a process of these traces.
+// find returns the result of Find in a process with the given traces.
 func find(t *testing.T, arg string, traces ...string) string {
 	t.Helper()
 	s := &stacks.Sampler{Frame: frame, Dump: func(buf []byte) int { return copy(buf, strings.Join(traces, "\n\n")+"\n") }} // as the runtime ends it
@@ -56,8 +56,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// 64 KiB at the most: whole children as far as they fit, and of a trace that is longer by
-// itself its beginning.
+// The result is at most 64 KiB: whole children as far as they fit, and only the beginning of a
+// longer first trace.
 func TestFindIsBounded(t *testing.T) {
 	const most = 64 << 10
 	own := trace(7, "0x9", 1)
@@ -84,7 +84,7 @@ func TestFindIsBounded(t *testing.T) {
 	}
 }
 
-// A post is where somebody stands.
+// A post is a place where a goroutine waits.
 type post struct{ taken, left chan struct{} }
 
 //go:noinline
@@ -94,7 +94,7 @@ func stands(p *post) {
 	p.left = nil // p is in use until here, so its address is in the trace
 }
 
-// The real thing.
+// Find works on the output of the runtime.
 func TestRealStack(t *testing.T) {
 	posts := []*post{{make(chan struct{}), make(chan struct{})}, {make(chan struct{}), make(chan struct{})}}
 	done := make(chan struct{})

@@ -19,7 +19,8 @@ const (
 	credit = 500 * time.Millisecond // 100 times 5 ms
 )
 
-// A process is what a Sampler runs on: so many goroutines, of which a dump takes so long.
+// A process simulates the functions that a Sampler uses: the number of goroutines and the time that
+// a dump takes.
 type process struct {
 	goroutines int
 	cost       time.Duration
@@ -46,7 +47,7 @@ func takes(t *testing.T, s *stacks.Sampler, most int) bool {
 	return fresh
 }
 
-// SPEC 3.9: more goroutines than the caller finds affordable are not sampled.
+// SPEC 3.9: no sample is taken of more goroutines than the caller allows.
 func TestTooManyGoroutines(t *testing.T) {
 	for _, tc := range []struct {
 		n, most int
@@ -77,8 +78,8 @@ func TestRefusedWithoutAWait(t *testing.T) {
 	})
 }
 
-// SPEC 3.9: however many limits fire one after the other, at most 1 % of the time goes
-// into samples, and 5 ms that come in advance.
+// SPEC 3.9: however many limits fire one after the other, samples take at most 1 % of the time,
+// plus 5 ms in advance.
 func TestCostBound(t *testing.T) {
 	for _, cost := range []time.Duration{10 * time.Microsecond, 300 * time.Microsecond, time.Millisecond, 20 * time.Millisecond, 250 * time.Millisecond} {
 		t.Run(cost.String(), func(t *testing.T) {
@@ -91,7 +92,8 @@ func TestCostBound(t *testing.T) {
 				}
 				spent := time.Duration(len(p.dumps)) * cost
 				most := span/100 + 5*time.Millisecond + cost
-				// A millisecond passes between two tries, and at 10 µs each that is the bound.
+				// A millisecond passes between two attempts, which bounds the samples of 10 µs
+				// each.
 				least := min(span/100-cost, time.Duration(span/(cost+time.Millisecond))*cost)
 				if spent > most || spent < least {
 					t.Errorf("%d samples took %v of %v, want %v to %v", len(p.dumps), spent, span, least, most)
@@ -101,8 +103,7 @@ func TestCostBound(t *testing.T) {
 	}
 }
 
-// The credit: what is owed must be less than the price of 5 ms when the next is taken, to
-// the nanosecond.
+// The next sample is taken if the debt is below the price of 5 ms, to the nanosecond.
 func TestCredit(t *testing.T) {
 	for _, tc := range []struct {
 		cost time.Duration
@@ -135,7 +136,7 @@ func TestCredit(t *testing.T) {
 					if !takes(t, s, 2500) {
 						t.Error("refused a nanosecond later")
 					}
-					// What is not used is not saved: after an hour the credit is the same.
+					// Unused time is not saved: after an hour the credit is the same.
 					time.Sleep(time.Hour)
 				}
 			})
@@ -143,7 +144,7 @@ func TestCredit(t *testing.T) {
 	}
 }
 
-// A sample that was taken while the machine stood still is not the last for hours.
+// A sample that was taken while the machine stood still does not prevent others for hours.
 func TestOneSlowSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &process{goroutines: 100, cost: time.Hour}
@@ -172,8 +173,7 @@ func TestOneSlowSample(t *testing.T) {
 	})
 }
 
-// SPEC 3.9: limits that fire together share a sample: those that wait while one is taken
-// have the next in common.
+// SPEC 3.9: limits that fire together share a sample: callers that wait during one share the next.
 func TestShared(t *testing.T) {
 	var dumps atomic.Int32
 	under, proceed := make(chan struct{}), make(chan struct{})
@@ -229,8 +229,8 @@ func blocked(t *testing.T, n int) {
 	}
 }
 
-// Who comes beyond the ration has the last sample, as long as it is in memory, and is told
-// so.
+// A caller beyond the budget gets the last sample, if it is still in memory, and is told that it is
+// not fresh.
 func TestLastSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &process{goroutines: 100, cost: time.Second}
@@ -271,8 +271,8 @@ func TestLastSample(t *testing.T) {
 	}
 }
 
-// A Sampler is a global, and each bubble's time begins anew: what was owed or sampled in a
-// time that is still to come says nothing.
+// A Sampler is a global, and each bubble has a time of its own: debts and samples from a later time
+// are ignored.
 func TestClockGoesBack(t *testing.T) {
 	p := &process{goroutines: 100, cost: 200 * time.Millisecond} // 20 s to pay for
 	s := p.sampler()
@@ -302,7 +302,7 @@ func TestClockGoesBack(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// The buffer grows until it holds all text, and the next is of the right size at once.
+// The buffer grows until it holds the whole text, and the next one has the right size at once.
 func TestGrowth(t *testing.T) {
 	const n = 1000
 	p := &process{goroutines: n, text: strings.Repeat("x", 3000*n)}
@@ -327,7 +327,7 @@ func TestGrowth(t *testing.T) {
 	sample(base+1875*2*n, 2*(base+1875*2*n))
 }
 
-// Memory is bounded: beyond it, the text is cut.
+// Memory is bounded: longer text is cut.
 func TestMostText(t *testing.T) {
 	var sizes []int
 	s := &stacks.Sampler{Frame: frame, Goroutines: func() int { return 100_000 }, Dump: func(buf []byte) int {

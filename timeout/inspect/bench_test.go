@@ -10,8 +10,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// What the page costs a run. The page is recorded from the import on, so that the case without
-// stops that first.
+// BenchmarkRun measures what the page costs a run. Recording begins with the import, so the case
+// without it stops it first.
 func BenchmarkRun(b *testing.B) {
 	fn := func(context.Context) error { return nil }
 	for _, name := range []string{"without the page", "with it"} {
@@ -30,8 +30,8 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// SPEC 14.4: what the page has in memory after so many runs, of 700 tools, each with a detail and
-// every fourth with an error. An iteration is a million runs.
+// BenchmarkMemory measures the memory of the page after many runs of 700 tools, each with a detail
+// and every fourth with an error (SPEC 14.4). An iteration is a million runs.
 func BenchmarkMemory(b *testing.B) {
 	theRecorder().stop()
 	r := newRecorder()
@@ -58,7 +58,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// heap is what is in use after a collection.
+// heap returns the memory in use after a collection.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()

@@ -13,7 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A percentile is never too low and at most an eighth too high.
+// A percentile is never too low, and at most an eighth too high.
 func TestPercentiles(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -39,7 +39,7 @@ func TestPercentiles(t *testing.T) {
 	}
 }
 
-// The bounds of the buckets meet, and every duration is in its own.
+// The bounds of the buckets meet, and every duration falls into its own bucket.
 func TestBuckets(t *testing.T) {
 	for b := range len(histogram{}.buckets) - 1 {
 		if end := top(b); bucketOf(end-time.Microsecond) != b || bucketOf(end) != b+1 {
@@ -48,8 +48,8 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// SPEC 14.1: the smallest round value that is at least three times the longest silence of the
-// runs that succeeded, once there are 20.
+// SPEC 14.1: the suggestion is the smallest round value that is at least three times the longest
+// silence of the runs that succeeded, once there are 20.
 func TestSuggestion(t *testing.T) {
 	for _, tt := range []struct{ silence, want time.Duration }{
 		{0, time.Second}, {time.Second / 3, time.Second}, {time.Second/3 + 1, 2 * time.Second}, {time.Second, 5 * time.Second},
@@ -90,8 +90,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// However long an execution takes, its timeline has so many marks, from its beginning to its
-// end, and says how much there was in all.
+// SPEC 14.4: a timeline has a bounded number of marks however long its execution takes. They span
+// the whole execution and count everything.
 func TestMarks(t *testing.T) {
 	var tr track
 	const n = 100_000
@@ -111,7 +111,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// A detail whose String panics does not take the page with it.
+// A detail whose String panics does not break the page.
 type angry struct{}
 
 func (angry) String() string { panic("no") }

@@ -9,8 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A program that has the page can be tested in bubbles, whatever runs beside them, and the page
-// goes on after them.
+// A program with the page can be tested in bubbles, and recording continues after them.
 func TestBubble(t *testing.T) {
 	for i := range 2 {
 		if i == 1 {

@@ -12,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/inspect"
 )
 
-// The page, on a port of its own and with a way to abort what runs. A blank import alone has
-// it at /debug/tools of http.DefaultServeMux, without that way.
+// The page runs on a port of its own and can abort executions. A blank import alone registers it at
+// /debug/tools of http.DefaultServeMux, without aborting.
 func ExampleHandler() {
 	server := httptest.NewServer(inspect.Handler(inspect.WithAbort()))
 	defer server.Close()
@@ -31,7 +31,7 @@ func ExampleHandler() {
 	// Output: 200 OK application/json
 }
 
-// Only an operator with a password sees the page, from any machine.
+// Only an operator with the password sees the page, from any machine.
 func ExampleWithAllow() {
 	h := inspect.Handler(inspect.WithAllow(func(r *http.Request) bool {
 		user, password, _ := r.BasicAuth()
@@ -43,7 +43,7 @@ func ExampleWithAllow() {
 	// Output: 403
 }
 
-// An execution is aborted by hand, by a request as the page makes it.
+// The request that the page sends aborts the execution.
 func ExampleWithAbort() {
 	server := httptest.NewServer(inspect.Handler(inspect.WithAbort()))
 	defer server.Close()

@@ -24,7 +24,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/inspect"
 )
 
-// run starts an execution that runs until it is let go.
+// run starts an execution that runs until it is released.
 func run(t *testing.T, tool string, detail any, opts ...timeout.Option) (id uint64, letGo func() error) {
 	t.Helper()
 	ids, end, result := make(chan uint64), make(chan struct{}), make(chan error, 1)
@@ -72,7 +72,7 @@ func ask(h http.Handler, method, target string, change func(*http.Request)) answ
 	return answer{w.Code, w.Header().Get("Content-Type"), w.Body.String(), w.Header()}
 }
 
-// The three forms, by what is asked for or by what the client takes.
+// SPEC 14.3: the page is HTML, text or JSON, by the query or by the Accept header.
 func TestForms(t *testing.T) {
 	id, _ := run(t, "forms", "file 37 of 100 <b>")
 	h := inspect.Handler()
@@ -110,7 +110,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// SPEC 14.3: only this machine is answered, and nobody who speaks for another.
+// SPEC 14.3: only requests from this machine are answered, and none on behalf of another site.
 func TestAccess(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*http.Request)
@@ -163,7 +163,7 @@ func fetch(r *http.Request, site, mode, dest string) {
 	r.Header.Set("Sec-Fetch-Dest", dest)
 }
 
-// Aborting is off unless it is switched on, and then for the page alone.
+// SPEC 14.3: aborting needs WithAbort and a same-origin POST.
 func TestAbort(t *testing.T) {
 	page := func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:6060") }
 	for name, tt := range map[string]struct {
@@ -246,7 +246,7 @@ func see(t *testing.T, target string) (p page) {
 	return p
 }
 
-// Many executions come in pages, sorted and filtered.
+// SPEC 14.1: many executions are paged, sorted and filtered.
 func TestMany(t *testing.T) {
 	const n = 250
 	var letGo []func() error
@@ -283,8 +283,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// SPEC 14.1: outcomes are counted, and runs that succeed suggest an idle limit once there are
-// 20 of them.
+// SPEC 14.1: outcomes are counted, and 20 successful runs suggest an idle limit.
 func TestFigures(t *testing.T) {
 	name := fmt.Sprint("figures ", figured.Add(1)) // what is known of a tool stays
 	ended := map[string]int{"ok": 19, "error": 1, "idle timeout": 1, "total timeout": 1, "aborted": 1, "panic": 1}
@@ -328,7 +327,7 @@ var figured atomic.Int64
 
 type cancelKey struct{}
 
-// The page without a script has everything; with it, the same comes as events.
+// SPEC 14.1: the page is complete without a script, and the same comes as events.
 func TestLive(t *testing.T) {
 	server := httptest.NewServer(inspect.Handler())
 	defer server.Close()
@@ -353,7 +352,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// Nothing that a tool says can be more than text on the page, and the picture is XML.
+// A tool's text is always text on the page, and the picture is valid XML.
 func TestHostileNames(t *testing.T) {
 	const name = `"><script>alert(1)</script>&'` + "\x1b[2J"
 	id, _ := run(t, name, name)
@@ -380,14 +379,14 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// What is served by a blank import.
+// A blank import registers the page.
 func TestRegistered(t *testing.T) {
 	if got := ask(http.DefaultServeMux, "GET", inspect.Path, nil); got.code != 200 {
 		t.Errorf("%d", got.code)
 	}
 }
 
-// What a tool says cannot end an event, nor a line of one.
+// A tool's text cannot end an event or a line of it.
 func TestEventIsWhole(t *testing.T) {
 	run(t, "lines", "before\r\rdata: after\r\n\ndata: end")
 	got := ask(inspect.Handler(), "GET", "/?tool=lines&format=events", func(r *http.Request) {
@@ -406,8 +405,8 @@ func TestEventIsWhole(t *testing.T) {
 	}
 }
 
-// A stream is not cut by a server's limits on requests and responses; and there are so many
-// at most.
+// A server's limits on requests and responses do not cut a stream, and the number of streams is
+// bounded.
 func TestStreams(t *testing.T) {
 	server := httptest.NewUnstartedServer(inspect.Handler())
 	server.Config.ReadTimeout, server.Config.WriteTimeout = 500*time.Millisecond, 500*time.Millisecond
@@ -451,8 +450,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// An execution that was abandoned still runs: it is listed, its stack can be had, and it
-// cannot be aborted.
+// An abandoned execution is listed with its stack and cannot be aborted.
 func TestAbandoned(t *testing.T) {
 	end, ids := make(chan struct{}), make(chan uint64, 1)
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
@@ -480,7 +478,7 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// One that runs within another says so.
+// A nested execution names the enclosing one.
 func TestNested(t *testing.T) {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		return timeout.Run(ctx, func(inner context.Context) error {
@@ -493,7 +491,7 @@ func TestNested(t *testing.T) {
 	}, timeout.WithName("outer"))
 }
 
-// SPEC 14.1 at size: 10 000 that run are shown in under a second.
+// SPEC 14.1: 10 000 running executions are shown in under a second.
 func TestTenThousand(t *testing.T) {
 	const n = 10_000
 	end := make(chan struct{})
@@ -525,7 +523,7 @@ func TestTenThousand(t *testing.T) {
 	ended.Wait()
 }
 
-// The page of one execution is live too: its figures, and its end.
+// SPEC 14.1: the page of one execution is live up to its end.
 func TestOneIsLive(t *testing.T) {
 	server := httptest.NewServer(inspect.Handler())
 	defer server.Close()
@@ -560,7 +558,8 @@ func TestOneIsLive(t *testing.T) {
 	}
 }
 
-// What is only observed says so, and what would have stopped it, while it runs and afterwards.
+// SPEC 14.1: an observed execution says so, and says what would have stopped it, during and after
+// the run.
 func TestObserveOnly(t *testing.T) {
 	before, exceeded, end := make(chan uint64), make(chan struct{}), make(chan struct{})
 	done := make(chan error)
@@ -609,7 +608,7 @@ func TestObserveOnly(t *testing.T) {
 
 var counted atomic.Int32
 
-// SPEC 14.1: the runs of a tool that a limit would have stopped are counted.
+// SPEC 14.1: runs that a limit would have stopped are counted per tool.
 func TestObservedRunsAreCounted(t *testing.T) {
 	h := inspect.Handler()
 	name := fmt.Sprint("counted", counted.Add(1)) // the figures are those of the process

@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/timeline.svg")
 
-// docs/timeline.svg is what the code draws (SPEC 14.2): one that worked, waited for a person,
-// worked again, and got stuck.
+// SPEC 14.2: docs/timeline.svg is drawn by the code. Its execution worked, waited for a person,
+// worked again and got stuck.
 func TestTimelineOfTheDocs(t *testing.T) {
 	picture := timeline{
 		Tool: "index", ID: 7, Elapsed: 280 * time.Second, Outcome: "idle timeout",

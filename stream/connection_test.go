@@ -19,14 +19,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// These tests use real connections, so no bubble. Limits are short where silence is what
-// happens, but leave a busy machine time to connect, and long where it must not be found.
+// The tests in this file use real connections and no bubble. A limit that should fire is short, but
+// leaves a busy machine time to connect; a limit that should not fire is long.
 const (
 	short = 500 * time.Millisecond
 	long  = 30 * time.Second
 )
 
-// serve runs h, and checks that nothing is left when the test is over.
+// serve runs h, and checks that nothing is left at the end of the test.
 func serve(t *testing.T, h http.HandlerFunc) (*httptest.Server, *http.Transport) {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -65,7 +65,7 @@ func say(w http.ResponseWriter, text string) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// late fails if a silence was found much later than the limit, or early.
+// late fails the test if a silence was found early or much later than the limit.
 func late(t *testing.T, start time.Time) {
 	t.Helper()
 	if d := time.Since(start); d < short || d > 10*time.Second {
@@ -102,7 +102,7 @@ func TestServerNeverAnswers(t *testing.T) {
 	}
 }
 
-// A byte per half of the limit, for several times the limit.
+// A server that sends a byte per half of the limit is not silent.
 func TestServerTrickles(t *testing.T) {
 	const idle = time.Second
 	srv, base := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -117,7 +117,7 @@ func TestServerTrickles(t *testing.T) {
 	}
 }
 
-// A stream that is cut in each of the ways that there are: every event comes once.
+// A stream that is cut in every possible way yields each event once.
 func TestServerDies(t *testing.T) {
 	cut := []func(w http.ResponseWriter, r *http.Request){
 		func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
@@ -150,7 +150,7 @@ func TestServerDies(t *testing.T) {
 	}
 }
 
-// A server that is restarted at the same address.
+// A stream survives a restart of its server at the same address.
 func TestServerRestarts(t *testing.T) {
 	before := runtime.NumGoroutine()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -182,7 +182,7 @@ func TestServerRestarts(t *testing.T) {
 	hear("data: a")
 	_ = srv.Close()
 	again := make(chan *http.Server, 1)
-	time.AfterFunc(700*time.Millisecond, func() { // so one attempt, at least, finds nobody
+	time.AfterFunc(700*time.Millisecond, func() { // so that at least one attempt fails
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
 			t.Error(err)

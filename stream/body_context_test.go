@@ -18,7 +18,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SPEC 3.11, 3.12.
+// SPEC 3.11, 3.12: the end of the context closes the stream.
 func TestContext(t *testing.T) {
 	cause := errors.New("the user left")
 	for _, tc := range []struct {
@@ -64,7 +64,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// A stop stands, whatever the body could still have.
+// SPEC 3.7: a stop is final, even if the body has more bytes.
 func TestStopStands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -81,7 +81,7 @@ func TestStopStands(t *testing.T) {
 	})
 }
 
-// Guarantee 4: the execution around gets the beats, and not the rests.
+// Guarantee 4: the enclosing execution gets the beats, but not the holds.
 func TestInsideAnExecution(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := timeout.Run(context.Background(), func(ctx context.Context) error {
@@ -104,7 +104,7 @@ func TestInsideAnExecution(t *testing.T) {
 	})
 }
 
-// The clock of the execution around is the stream's.
+// The stream uses the clock of the enclosing execution.
 func TestClock(t *testing.T) {
 	mock := clock.NewMock()
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
@@ -130,8 +130,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// SPEC 3.12, 3.14: on a clock that is not the system's, the stream ends with the total of the
-// enclosing execution, and not before.
+// SPEC 3.12, 3.14: on a custom clock the stream ends exactly with the total of the enclosing
+// execution.
 func TestTotalOnAClock(t *testing.T) {
 	mock := clock.NewMock()
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
@@ -162,7 +162,7 @@ type halves struct {
 func (h *halves) Read(p []byte) (int, error) { return h.ReadCloser.Read(p) }
 func (h *halves) CloseWrite() error          { h.half = true; return nil }
 
-// Guarantee 9: an upgraded connection stays one.
+// Guarantee 9: an upgraded connection can still be written to.
 func TestWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &halves{ReadCloser: says()}
@@ -175,7 +175,7 @@ func TestWrites(t *testing.T) {
 			t.Fatal("not a writer any more")
 		}
 		go func() {
-			for range 3 { // writing is no sign of life of the other side
+			for range 3 { // writes renew nothing
 				time.Sleep(limit / 2)
 				_, _ = w.Write([]byte("x"))
 			}
@@ -225,7 +225,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// Limits that are over before the stream's own goroutine has run.
+// A limit may be over before the stream's own goroutine has run.
 func TestOverAtOnce(t *testing.T) {
 	for range 2000 {
 		body := stream.Body(context.Background(), io.NopCloser(strings.NewReader("x")), 0, timeout.Config{Total: 1, Grace: 1})

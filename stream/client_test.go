@@ -17,8 +17,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
-// Guarantee 9: an upgraded connection works in both directions, through a proxy that has
-// the limit, and is found when it goes silent.
+// Guarantee 9: an upgraded connection works in both directions through a limited proxy, and is
+// closed when it goes silent.
 func TestUpgrade(t *testing.T) {
 	srv, base := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, rw, err := http.NewResponseController(w).Hijack()
@@ -49,13 +49,14 @@ func TestUpgrade(t *testing.T) {
 	if _, err := io.WriteString(resp.Body.(io.Writer), "hello\n"); err != nil {
 		t.Fatal(err)
 	}
-	got, _ := io.ReadAll(resp.Body) // ends because the proxy finds the silence
+	got, _ := io.ReadAll(resp.Body) // ends because the proxy detects the silence
 	if string(got) != "hello\n" {
 		t.Errorf("%q", got)
 	}
 }
 
-// Guarantee 6: http.Client.Timeout, which is more than the deadline of a context.
+// Guarantee 6: http.Client.Timeout cancels a request by other means than its context's deadline,
+// and still does not end the stream.
 func TestClientTimeout(t *testing.T) {
 	const limit = 500 * time.Millisecond
 	srv, base := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -76,8 +77,8 @@ func TestClientTimeout(t *testing.T) {
 	_ = resp.Body.Close()
 }
 
-// Close, silence, chunks and the end of the caller all at about the same time, for the race
-// detector and the count of goroutines.
+// Close, silence, chunks and cancellation happen at about the same time, for the race detector and
+// the count of goroutines.
 func TestAllAtOnce(t *testing.T) {
 	srv, base := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		begin(w, "data: a\n\n")
@@ -92,7 +93,7 @@ func TestAllAtOnce(t *testing.T) {
 	for i := range 100 {
 		ctx, cancel := context.WithCancel(t.Context())
 		resp, err := client.Do(ask(t, srv.URL+[]string{"/end", "/hang"}[i%2]).WithContext(ctx))
-		if err != nil { // its header took more than the limit
+		if err != nil { // the header took longer than the limit
 			cancel()
 			continue
 		}
@@ -111,8 +112,8 @@ func TestAllAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// A connection is used again after a body has been read to its end, and a trace in the
-// context still sees it.
+// A connection is reused after its body has been read to the end, and a trace in the context still
+// works.
 func TestConnectionIsReused(t *testing.T) {
 	srv, base := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Trailer", "Sum")
@@ -138,7 +139,7 @@ func TestConnectionIsReused(t *testing.T) {
 	}
 }
 
-// Over HTTP/2, only the silent stream is closed, not the connection.
+// Over HTTP/2 a silent stream is closed and its connection is not.
 func TestHTTP2(t *testing.T) {
 	var conns atomic.Int32
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

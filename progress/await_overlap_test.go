@@ -15,11 +15,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SPEC 7.9: waits that overlap leave no message of a wait behind, whichever ends first.
+// SPEC 7.9: overlapping waits leave no message behind, whichever ends first.
 func TestAwaitsOverlap(t *testing.T) {
 	for _, tc := range []struct {
 		name          string
-		first, second time.Duration // when they end; the second begins at 1 s
+		first, second time.Duration // instants of their ends; the second begins at 1 s
 		between, last string
 	}{
 		{"the first ends first", 2 * s, 3 * s, "Waiting for approval of second (up to 30s)", "working"},
@@ -62,7 +62,7 @@ type hidden struct{ context.Context }
 
 func (hidden) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// A wait that the end of its caller has cut short is not one that nobody has answered.
+// SPEC 7.9: a wait that ends with its caller is no expiry.
 func TestAwaitCutShort(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -94,8 +94,8 @@ func TestAwaitCutShort(t *testing.T) {
 	}
 }
 
-// A wait that is stopped with an execution within that of a tool which goes on is not where
-// that tool has got to.
+// SPEC 3.17: a wait that is stopped with a nested execution is not the detail of the enclosing one,
+// which goes on.
 func TestAwaitStoppedWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := timeout.Run(t.Context(), func(ctx context.Context) error {
@@ -122,10 +122,9 @@ func TestAwaitStoppedWithin(t *testing.T) {
 	})
 }
 
-// SPEC 3.18, 3.17: the deadline of the caller holds for a tool that is only observed, too, and
-// finds it waiting.
+// SPEC 3.18, 3.17: the caller's deadline also stops an observed tool, and the detail is its wait.
 func TestAwaitInObserved(t *testing.T) {
-	for range 100 { // which of the timers fires first is a matter of chance
+	for range 100 { // the order of the timers is random
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), s)
 			defer cancel()
@@ -145,7 +144,7 @@ func TestAwaitInObserved(t *testing.T) {
 	}
 }
 
-// firstIsLate is a clock whose first timer, which is that of the first execution on it, is late.
+// firstIsLate is a clock whose first timer, that of the first execution on it, is late.
 type firstIsLate struct {
 	clock.Clock
 	timers atomic.Int32
@@ -158,7 +157,7 @@ func (c *firstIsLate) AfterFunc(d time.Duration, f func()) *clock.Timer {
 	return c.Clock.AfterFunc(d, f)
 }
 
-// shown is a context that shows a deadline and does not keep it.
+// shown is a context that shows a deadline but does not end at it.
 type shown struct {
 	context.Context
 	deadline time.Time
@@ -166,8 +165,8 @@ type shown struct {
 
 func (c shown) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// SPEC 3.17: a wait that ends together with its tool is where that had got to, also where the
-// tool's own timer is late, and nobody knows yet that it is stopped.
+// SPEC 3.17: a wait that ends together with its tool is the tool's last detail, even if the tool's
+// own timer is late.
 func TestAwaitEndsBeforeALateTimer(t *testing.T) {
 	for name, opts := range map[string][]timeout.Option{
 		"enforced": {timeout.Config{Total: 5 * s}},
@@ -177,7 +176,7 @@ func TestAwaitEndsBeforeALateTimer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx := t.Context()
 				if name == "observed" {
-					ctx = shown{ctx, time.Now().Add(5 * s)} // the only limit then
+					ctx = shown{ctx, time.Now().Add(5 * s)} // the only limit in this case
 				}
 				err := timeout.Run(ctx, func(ctx context.Context) error {
 					progress.Report(ctx, progress.Update{Message: "working"})
@@ -196,8 +195,8 @@ func TestAwaitEndsBeforeALateTimer(t *testing.T) {
 	}
 }
 
-// SPEC 7.9, 3.18: a tool that is only observed goes on after a wait, and then the wait's message
-// is not its newest.
+// SPEC 7.9, 3.18: an observed tool goes on after a wait, and the wait's message is then not its
+// newest detail.
 func TestAwaitEndsInObserved(t *testing.T) {
 	for name, deadline := range map[string]time.Duration{"no deadline": 0, "a far deadline": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -224,8 +223,8 @@ func TestAwaitEndsInObserved(t *testing.T) {
 	}
 }
 
-// SPEC 7.2, 7.9: an update that is pending when a wait begins goes out before the result also
-// where the tool is stopped during the wait; what it was waiting for does not.
+// SPEC 7.2, 7.9: an update that is pending when a wait begins is sent before the result even if the
+// tool is stopped during the wait. The wait's message is not.
 func TestPendingBeforeAnAwaitThatIsStopped(t *testing.T) {
 	const e = 1e-12
 	waiting := func(what string) string { return "Waiting for approval of " + what + " (up to 30s)" }
@@ -272,7 +271,7 @@ func TestPendingBeforeAnAwaitThatIsStopped(t *testing.T) {
 				if !errors.Is(err, timeout.ErrTotal) {
 					t.Error(err)
 				}
-				time.Sleep(time.Hour) // for those who go on
+				time.Sleep(time.Hour) // lets abandoned goroutines end
 				c.want(t, append([]note{{0, 3, 0, "a"}}, tc.want...)...)
 			})
 		})
