@@ -184,7 +184,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// SPEC 2.13: a negative interval is none.
+// SPEC 2.13: a negative interval means no beats.
 func TestKeepWithoutBeats(t *testing.T) {
 	execution(t, 0, func(t *testing.T, ctx context.Context) {
 		err := heartbeat.Keep(ctx, -1, func(context.Context) error { time.Sleep(time.Hour); return errTool })
@@ -381,7 +381,7 @@ func TestRelay(t *testing.T) {
 			time.Sleep(time.Hour)
 			sink.want(t, delivery{0, 0, 1, nil})
 		}},
-		{"a negative interval is none", func(t *testing.T, ctx context.Context) {
+		{"a negative interval means no pause", func(t *testing.T, ctx context.Context) {
 			sink := newLog()
 			defer heartbeat.Relay(ctx, -1, sink.beat)()
 			for i := range 3 {

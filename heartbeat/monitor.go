@@ -29,7 +29,7 @@ func FromContext(ctx context.Context) *Monitor {
 	return m.(*Monitor)
 }
 
-// Beat is [Beat] without the lookup in the context.
+// Beat does what the function [Beat] does, without the lookup in the context.
 func (m *Monitor) Beat() {
 	if m != nil {
 		m.cell.Beat()

@@ -112,7 +112,7 @@ func TestAwaitStoppedWithin(t *testing.T) {
 				t.Errorf("within: %v", e.Detail)
 			}
 			if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); u == nil || u.Message != "working" {
-				t.Errorf("around: %v", u)
+				t.Errorf("enclosing: %v", u)
 			}
 			return nil
 		}, timeout.Config{})

@@ -47,9 +47,9 @@ func TestAwait(t *testing.T) {
 		{"the default, at the limit", nil, 30 * s, 30 * s},
 		{"given, before", []progress.AwaitOption{nil, progress.WithLimit(120 * s)}, 120*s - 1, 0},
 		{"given, at the limit", []progress.AwaitOption{progress.WithLimit(120 * s)}, 120 * s, 120 * s},
-		{"0 is the default, before", []progress.AwaitOption{progress.WithLimit(0)}, 30*s - 1, 0},
-		{"0 is the default, at the limit", []progress.AwaitOption{progress.WithLimit(0)}, 30 * s, 30 * s},
-		{"a negative limit is none, SPEC 2.13", []progress.AwaitOption{progress.WithLimit(-1)}, 50 * time.Minute, 0},
+		{"0 means the default, a nanosecond before", []progress.AwaitOption{progress.WithLimit(0)}, 30*s - 1, 0},
+		{"0 means the default, at the limit", []progress.AwaitOption{progress.WithLimit(0)}, 30 * s, 30 * s},
+		{"a negative limit means none, SPEC 2.13", []progress.AwaitOption{progress.WithLimit(-1)}, 50 * time.Minute, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -24,7 +24,7 @@ func TestWireForm(t *testing.T) {
 		{"int64 above 2^53", progress.Notification{ProgressToken: int64(9007199254740993)}, `{"progressToken":9007199254740993,"progress":0}`},
 		{"number above 2^63", progress.Notification{ProgressToken: json.Number("18446744073709551617")}, `{"progressToken":18446744073709551617,"progress":0}`},
 		{"raw", progress.Notification{ProgressToken: json.RawMessage(`"é\u00e9"`)}, `{"progressToken":"é\u00e9","progress":0}`},
-		{"float that is whole", progress.Notification{ProgressToken: 1e21}, `{"progressToken":1000000000000000000000,"progress":0}`},
+		{"whole float", progress.Notification{ProgressToken: 1e21}, `{"progressToken":1000000000000000000000,"progress":0}`},
 		{"negative float", progress.Notification{ProgressToken: -3.0}, `{"progressToken":-3,"progress":0}`},
 		{"negative progress", progress.Notification{ProgressToken: 1, Progress: -2}, `{"progressToken":1,"progress":-2}`},
 		{"negative total is unknown", progress.Notification{ProgressToken: 1, Total: -2}, `{"progressToken":1,"progress":0}`},

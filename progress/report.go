@@ -54,9 +54,9 @@ func Report(ctx context.Context, u Update) {
 	}
 }
 
-// UpdateOf returns the part of a heartbeat detail that may be shown to others. It returns an
-// *Update as an Update, and puts a string, or the result of a String method, into Message. For any
-// other detail, which is private to the tool, it returns the zero Update. A message is cut to 256
+// UpdateOf returns the part of a heartbeat detail that may be shown to others. An *Update is
+// returned as it is; a string, or the result of a String method, becomes the Message. Any other
+// detail is private to the tool, and UpdateOf returns the zero Update. A message is cut to 256
 // bytes.
 func UpdateOf(detail any) (u Update) {
 	switch d := detail.(type) {

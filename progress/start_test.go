@@ -123,7 +123,7 @@ func TestStart(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(s)
 		}, []note{{0, 1, 0, ""}, {10 * s, 3, 0, ""}}},
-		{"a negative interval is none", -1, func(ctx context.Context) {
+		{"a negative interval means no pause", -1, func(ctx context.Context) {
 			for i := range 3 {
 				report(ctx, progress.Update{Progress: float64(i)})
 				time.Sleep(1)
@@ -165,7 +165,7 @@ func TestStart(t *testing.T) {
 				time.Sleep(tick)
 			}
 		}, []note{{0, -10, 0, ""}, {tick, -10 + 1e-12, 0, ""}, {2 * tick, -5, 0, ""}}},
-		{"a total that is none is left out", tick, func(ctx context.Context) {
+		{"an unknown total is omitted", tick, func(ctx context.Context) {
 			for i, total := range []float64{math.NaN(), inf, math.Inf(-1), -1, 7} {
 				report(ctx, progress.Update{Progress: float64(i), Total: total})
 				time.Sleep(tick)

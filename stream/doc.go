@@ -37,8 +37,8 @@
 //     are too late to renew the limit.
 //  2. Only the wait for bytes counts. The limit rests between two reads.
 //  3. A read of no bytes is not a chunk.
-//  4. A chunk is also a heartbeat of the enclosing execution, whose own limits are unchanged
-//     otherwise.
+//  4. A chunk is also a heartbeat of the enclosing execution. Otherwise that execution's limits are
+//     not affected.
 //  5. A reopened stream yields each whole event that came, in order, and no part of an event that
 //     was cut off. If the server keeps events and assigns ids, no event after the first is lost,
 //     and none is repeated.

@@ -25,7 +25,7 @@ type ReopenError struct {
 // Error includes the status of the response or, if that is 200, its media type.
 func (e *ReopenError) Error() string {
 	if e.StatusCode == http.StatusOK {
-		return "stream: not reopened: no event stream, but " + strconv.Quote(e.ContentType)
+		return "stream: not reopened: no event stream: content type " + strconv.Quote(e.ContentType)
 	}
 	return "stream: not reopened: " + strconv.Itoa(e.StatusCode) + " " + http.StatusText(e.StatusCode)
 }

@@ -142,7 +142,7 @@ func TestOtherRequests(t *testing.T) {
 		{"no method", func(r *http.Request) { r.Method = "" }, true},
 		{"POST", func(r *http.Request) { r.Method = http.MethodPost }, false},
 		{"DELETE", func(r *http.Request) { r.Method = http.MethodDelete }, false},
-		{"somebody's own reconnect", func(r *http.Request) { r.Header.Set("Last-Event-ID", "3") }, false},
+		{"the client's own reconnect", func(r *http.Request) { r.Header.Set("Last-Event-ID", "3") }, false},
 		{"json", func(r *http.Request) { r.Header.Set("Accept", "application/json") }, false},
 		{"anything", func(r *http.Request) { r.Header.Set("Accept", "*/*") }, false},
 		{"no Accept", func(r *http.Request) { r.Header.Del("Accept") }, false},

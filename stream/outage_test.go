@@ -47,9 +47,9 @@ func TestGiveUp(t *testing.T) {
 		last    error // of the last attempt
 		cause   error
 	}{
-		{"nobody there", append([]answer{a}, times(9, refuses)...), "a",
+		{"server unreachable", append([]answer{a}, times(9, refuses)...), "a",
 			tries, give, 4, errRefused, io.ErrUnexpectedEOF},
-		{"back for the last attempt, and then nobody there", slices.Concat([]answer{a}, times(3, refuses), []answer{b}, times(9, refuses)), "ab",
+		{"reachable for the last attempt only", slices.Concat([]answer{a}, times(3, refuses), []answer{b}, times(9, refuses)), "ab",
 			append(slices.Clone(tries), tries[1:]...), give, 4, errRefused, io.ErrUnexpectedEOF},
 		{"no header, in the attempt that is under way", []answer{a, deaf}, "a",
 			tries[:2], 500*ms + limit, 1, timeout.ErrIdle, io.ErrUnexpectedEOF},

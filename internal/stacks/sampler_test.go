@@ -205,7 +205,7 @@ func TestShared(t *testing.T) {
 	close(proceed)
 	wg.Wait()
 	if dumps.Load() != 2 {
-		t.Errorf("%d dumps, want 2: one that was under way, and one for all who waited", dumps.Load())
+		t.Errorf("%d dumps, want 2: one in progress, and one for all that waited", dumps.Load())
 	}
 	first := <-samples
 	for range cap(samples) - 1 {
@@ -267,7 +267,7 @@ func TestLastSample(t *testing.T) {
 	}
 	p.goroutines = 2501
 	if sample, fresh := s.Take(2500); sample != nil || fresh {
-		t.Error("a sample that nobody uses is kept")
+		t.Error("an unused sample is retained")
 	}
 }
 

@@ -136,6 +136,7 @@ func TestServerLimits(t *testing.T) {
 		{"the environment", &toolcall.Settings{Policy: p}, "tlc_smoke", toolcall.Limits{Total: 90 * time.Second, Grace: grace, Progress: notes}},
 		{"requests have no say", &toolcall.Settings{Policy: p, Interval: time.Second}, "tlc_explore",
 			toolcall.Limits{Total: 10 * time.Minute, Idle: 10 * time.Minute, Grace: time.Second, Progress: time.Second}},
+		{"no interval, SPEC 2.13", &toolcall.Settings{Policy: p, Interval: -1}, "tlc_smoke", toolcall.Limits{Total: 90 * time.Second, Grace: grace, Progress: -1}},
 		{"requests have a say", &toolcall.Settings{Policy: p, MetaTimeout: true}, "tlc_explore",
 			toolcall.Limits{Total: 10 * time.Minute, Idle: 10 * time.Minute, Grace: time.Second, Progress: notes, MaxTotal: 30 * time.Minute}},
 		{"any say", &toolcall.Settings{Policy: p, ArgumentTimeout: true}, "unlimited", toolcall.Limits{Grace: grace, Progress: notes, MaxTotal: -1}},

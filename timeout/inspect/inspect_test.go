@@ -175,7 +175,7 @@ func TestAbort(t *testing.T) {
 	}{
 		"off":               {nil, "POST", "abort=1", page, 403},
 		"by GET":            {[]inspect.Option{inspect.WithAbort()}, "GET", "abort=1", page, 200},
-		"by nobody's page":  {[]inspect.Option{inspect.WithAbort()}, "POST", "abort=1", nil, 403},
+		"without an origin": {[]inspect.Option{inspect.WithAbort()}, "POST", "abort=1", nil, 403},
 		"by another's page": {[]inspect.Option{inspect.WithAbort()}, "POST", "abort=1", func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, 403},
 		"by a link":         {[]inspect.Option{inspect.WithAbort()}, "POST", "abort=1", func(r *http.Request) { fetch(r, "cross-site", "navigate", "document") }, 403},
 		"something else":    {[]inspect.Option{inspect.WithAbort()}, "POST", "x=1", page, 400},
@@ -316,7 +316,7 @@ func TestFigures(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("there is no %s", name)
+			t.Errorf("no %s in the page", name)
 		}
 		do(func(context.Context) error { return nil }, timeout.Config{})
 		ended["ok"]++

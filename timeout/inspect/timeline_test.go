@@ -54,6 +54,6 @@ func TestTimelineOfTheDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("docs/timeline.svg is not what is drawn; go test ./timeout/inspect -run Timeline -update writes it")
+		t.Errorf("docs/timeline.svg is out of date; go test ./timeout/inspect -run Timeline -update writes it")
 	}
 }
