@@ -119,14 +119,14 @@ func TestStart(t *testing.T) {
 			report(ctx, progress.Update{Progress: 2})
 			time.Sleep(10*s - 1)
 			report(ctx, progress.Update{Progress: 3})
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			time.Sleep(s)
 		}, []note{{0, 1, 0, ""}, {10 * s, 3, 0, ""}}},
 		{"a negative interval means no pause", -1, func(ctx context.Context) {
 			for i := range 3 {
 				report(ctx, progress.Update{Progress: float64(i)})
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 			}
 		}, []note{{0, 0, 0, ""}, {1, 1, 0, ""}, {2, 2, 0, ""}}},
 		{"silence", 0, func(context.Context) { time.Sleep(time.Hour) }, nil},
