@@ -8,8 +8,8 @@
 //
 //   - Package timeout supervises a function. It runs the function under both limits, returns on
 //     time whatever the function does, and reports exactly what happened.
-//   - Package heartbeat is what the function calls to report progress. Outside an execution it does
-//     nothing, so tool code runs unchanged anywhere.
+//   - Package heartbeat reports the function's progress. Outside an execution it does nothing, so
+//     tool code runs unchanged anywhere.
 //   - Package procgroup runs commands. Their output is the heartbeat, and their whole process tree
 //     is killed at the end.
 //   - Package progress shows an MCP client how far a tool has come. Its adapters progress/mcpsdk
