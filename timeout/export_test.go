@@ -15,3 +15,15 @@ func DelayTimer(ctx context.Context, d time.Duration) {
 	defer e.cell.Unlock()
 	e.timer.Reset(e.armed - e.cell.Now() + d)
 }
+
+// Firings is the record by which a stall is told from a backlog, one that is not the process's.
+type Firings struct{ f firings }
+
+func (f *Firings) Note(at time.Duration) { f.f.note(at) }
+
+func (f *Firings) LongestPause(from, to time.Duration) time.Duration {
+	return f.f.longestPause(from, to)
+}
+
+// Pauses is how many pauses are on record.
+func (f *Firings) Pauses() int { return len(f.f.pauses) }

@@ -61,9 +61,11 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // does on most systems, an execution does not age meanwhile. Where it goes on although
 // nobody can run, because the process is stopped (by SIGSTOP, Ctrl-Z or a debugger), its
 // machine paused or its container starved, the idle limit starts afresh when the process
-// runs again: the stall is logged and counted, and no gap of the tool's. It is told by
-// the execution's own timer, which is overdue by more than a quarter of the idle limit,
-// at least 10 ms and at most 1 s. The total goes on.
+// runs again: the stall is logged and counted, and no gap of the tool's. The evidence of a
+// stall is that the execution's own timer is overdue by more than a slack of a quarter of
+// the idle limit, at least 10 ms and at most 1 s, and that meanwhile no timer of any
+// execution in the process fired for longer than that slack. A timer that is overdue only
+// because many are due at once finds no stall. The total goes on.
 //
 // An idle limit that the work of processes renews, too, as with procgroup.WithActivity, may be
 // judged later than it falls due, as that says, and what comes until then counts.

@@ -9,10 +9,15 @@ import (
 
 // This file tells the silence of a tool from time in which nobody could run: the process
 // was stopped (SIGSTOP, a debugger), its machine paused, its container starved (SPEC
-// 3.16). The evidence is the execution's own timer, which is overdue. That is looked at
-// where somebody is late already, in the timer's function, and by a beat, a hold or a
-// return after the limit, whichever of them runs first when the process runs again. What
-// is in time pays nothing.
+// 3.16). The evidence is twofold: the execution's own timer is overdue, and meanwhile no
+// timer of any execution in this process fired. A timer that is overdue while others fire
+// waits in a backlog of the process's own, such as that of a hundred thousand limits which
+// fall due at once. If that counted as a stall, each of them would get another idle limit,
+// and fall due at once with all others again.
+//
+// The evidence is looked at where something is late already, in the timer's function, and by
+// a beat, a hold or a return after the limit, whichever of them runs first when the process
+// runs again. What is in time reads nothing.
 //
 // A process that was stopped for less than what was left until its timer was due leaves
 // no such evidence. It has lost part of one idle limit, and no more.
@@ -29,9 +34,9 @@ const (
 // A stalls is what stalls there were. It is not changed, but replaced, under the cell's lock.
 type stalls struct {
 	count      int
-	total      time.Duration // how late the timer was, at all of them together
+	total      time.Duration // how long nobody could run while the timer was overdue, in all
 	at         time.Duration // when the newest was found
-	unreported time.Duration // how late the timer was at that, if it is not reported yet
+	unreported time.Duration // how long that one was, if it is not reported yet
 }
 
 func (s *stalls) sum() stalls {
@@ -41,20 +46,29 @@ func (s *stalls) sum() stalls {
 	return *s
 }
 
-// overdue is how late the timer is at now, 0 where that is no evidence of a stall. The cell
-// is locked.
+// overdue is for how long nobody could run while the timer was overdue at now, 0 where there is
+// no evidence of a stall. The cell is locked.
 //
 // On a clock that was given a timer is late because the goroutine that moves the clock was
 // quicker, and says nothing. In a bubble of testing/synctest a timer is never late.
 func (e *execution) overdue(now time.Duration) time.Duration {
-	if e.decided || e.limits.Idle <= 0 || e.cell.Clock() != nil {
+	slack := min(max(e.limits.Idle/4, minSlack), maxSlack)
+	if e.decided || e.limits.Idle <= 0 || e.cell.Clock() != nil || now-e.armed <= slack {
 		return 0
 	}
-	overdue := now - e.armed
-	if overdue <= min(max(e.limits.Idle/4, minSlack), maxSlack) {
-		return 0
+	start := e.cell.Start().Sub(epoch)
+	if pause := fired.longestPause(start+e.armed, start+now); pause > slack {
+		return pause
 	}
-	return overdue
+	return 0
+}
+
+// noteFiring records that the timer fires at now. One that is not late at all does so in a bubble
+// of testing/synctest, whose time says nothing about the process. The cell is locked.
+func (e *execution) noteFiring(now time.Duration) {
+	if e.cell.Clock() == nil && now > e.armed {
+		fired.note(e.cell.Start().Sub(epoch) + now)
+	}
 }
 
 // stalledUntil reports whether nobody could run when the idle limit fell due at or before

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,12 +23,17 @@ import (
 
 const stallChildEnv = "TOOLDEADLINE_STALL_CHILD"
 
-// TestStallChild is no test, but the process that TestRealStall stops: it runs one tool
+// TestStallChild is no test, but the process that TestRealStall stops: it runs one tool, or many,
 // under an idle limit of 1 s and says how that ended.
 func TestStallChild(t *testing.T) {
 	mode := os.Getenv(stallChildEnv)
 	if mode == "" {
 		return // it has not been started as that
+	}
+	go func() { time.Sleep(time.Minute); os.Exit(3) }()
+	if mode == "many" {
+		runMany()
+		os.Exit(0)
 	}
 	started := make(chan struct{})
 	go func() {
@@ -35,7 +42,6 @@ func TestStallChild(t *testing.T) {
 	}()
 	stalls := 0
 	hooks := timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { stalls = s.Stalls }}
-	go func() { time.Sleep(time.Minute); os.Exit(3) }()
 	in := bufio.NewReader(os.Stdin)
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
 		for range 10 {
@@ -68,6 +74,38 @@ func TestStallChild(t *testing.T) {
 	os.Exit(0)
 }
 
+// runMany runs a thousand tools that beat for 8 s, and says how they ended: with the first error,
+// or, where all have lived, with the least of their stalls.
+func runMany() {
+	const n = 1000
+	var started, ended sync.WaitGroup
+	started.Add(n)
+	go func() {
+		started.Wait()
+		fmt.Println("running")
+	}()
+	stalls, errs := make([]int, n), make([]error, n)
+	for i := range n {
+		ended.Go(func() {
+			hooks := timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { stalls[i] = s.Stalls }}
+			errs[i] = timeout.Run(context.Background(), func(ctx context.Context) error {
+				started.Done()
+				for end := time.Now().Add(8 * time.Second); time.Now().Before(end) && ctx.Err() == nil; {
+					time.Sleep(100 * time.Millisecond)
+					heartbeat.Beat(ctx)
+				}
+				return nil
+			}, timeout.Config{Idle: time.Second, Total: time.Hour}, timeout.WithHooks(hooks))
+		})
+	}
+	ended.Wait()
+	if err := errors.Join(errs...); err != nil {
+		fmt.Println(strings.SplitN(err.Error(), "\n", 2)[0])
+		return
+	}
+	fmt.Printf("lived, stalls %d\n", slices.Min(stalls))
+}
+
 // SPEC 3.16, with real signals: a process that is stopped for 3 s under an idle limit of
 // 1 s.
 func TestRealStall(t *testing.T) {
@@ -78,6 +116,7 @@ func TestRealStall(t *testing.T) {
 		{"beats", "lived", 1},
 		{"returns", "lived", 0}, // 1, unless the line was there before the limit was due
 		{"stuck", "idle", 1},
+		{"many", "lived", 1}, // each of them
 	} {
 		t.Run(tc.mode, func(t *testing.T) {
 			t.Parallel()

@@ -87,6 +87,7 @@ func (e *execution) onTimer() {
 		return
 	}
 	now := e.cell.Flush()
+	e.noteFiring(now) // before it is judged, so that a pause which it ends is on record
 	if kind := e.due(now); kind != 0 {
 		e.fire(e.newError(kind, now))
 		return

@@ -1,0 +1,80 @@
+package timeout
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A firings is a record of when the timers of this process's executions fired, kept only as
+// finely as it takes to tell a stall of the process from a backlog of its own. Its instants are
+// durations since epoch.
+//
+// Its lock is taken under a cell's, and nothing else is taken under it.
+type firings struct {
+	last atomic.Int64 // when a timer fired, up to firingsGrain ago; written under mu
+
+	mu sync.Mutex
+	// pauses are the stretches of more than minSlack without a firing, the oldest first. One
+	// that a later pause equals in length is of no more use, so each is shorter than the one
+	// before it, and in practice there are few.
+	pauses []pause
+}
+
+// A pause is a stretch in which no timer fired.
+type pause struct{ from, to time.Duration }
+
+const (
+	// firingsGrain is how old the record may be. Timers that fire closer together write
+	// nothing, so a hundred thousand of them do not contend for the record.
+	firingsGrain = time.Millisecond
+	// mostPauses bounds the record where each pause happens to be shorter than the one before.
+	mostPauses = 32
+)
+
+// epoch is where the process's own instants begin. In a bubble of testing/synctest, whose time
+// begins in the year 2000, all instants are before it.
+var epoch = time.Now()
+
+var fired firings
+
+// note records that a timer fires at the instant at.
+//
+// Timers that fire together after a pause race: the first to get the lock records the pause,
+// and the others find it recorded, because the record is complete before last moves on. One
+// that has read the clock before that and comes later than the lock changes nothing.
+func (f *firings) note(at time.Duration) {
+	if at-time.Duration(f.last.Load()) < firingsGrain {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := time.Duration(f.last.Load())
+	if at <= last {
+		return
+	}
+	if length := at - last; length > minSlack {
+		f.pauses = slices.DeleteFunc(f.pauses, func(p pause) bool { return p.to-p.from <= length })
+		if len(f.pauses) == mostPauses {
+			f.pauses = slices.Delete(f.pauses, 0, 1)
+		}
+		f.pauses = append(f.pauses, pause{last, at})
+	}
+	f.last.Store(int64(at))
+}
+
+// longestPause returns the longest stretch between from and to in which no timer fired. Before
+// the epoch none did.
+func (f *firings) longestPause(from, to time.Duration) time.Duration {
+	if from < 0 {
+		return to - from
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	longest := to - max(from, time.Duration(f.last.Load()))
+	for _, p := range f.pauses {
+		longest = max(longest, min(to, p.to)-max(from, p.from))
+	}
+	return longest
+}
