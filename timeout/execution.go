@@ -3,6 +3,7 @@ package timeout
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"runtime/pprof"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ type Execution struct {
 	cell  pulse.Cell
 	timer pulse.Timer
 	armed time.Duration // when the timer fires next; Forever where it is not set
+	wait  chan struct{} // closed when the function returns or the grace is over, if Run waits for that
 	// decided says that no limit may fire any more: one has, or the function has
 	// returned, or the caller's end was seen.
 	decided     bool
@@ -52,8 +54,6 @@ type Execution struct {
 	// Written by the function's goroutine before returned is set.
 	err      error
 	panicked *PanicError
-
-	passing atomic.Pointer[PanicError] // the last that an execution within this one has raised as it was
 }
 
 // An execution is an Execution as this package sees it: also the context of its function,
@@ -219,10 +219,8 @@ func (e *execution) settle() {
 	} else {
 		e.returnedAt = e.cell.Now()
 	}
-	var wait chan struct{}
-	if n := e.entry.Load(); n != nil {
-		wait = n.wait
-	}
+	wait := e.wait
+	e.wait = nil
 	abandoned := e.abandoned
 	if abandoned {
 		abandonedNow.Add(-1)
@@ -384,15 +382,17 @@ func (e *execution) resolve(out *Error) (returned bool, err error) {
 	if out != nil {
 		out.Err = e.err
 	}
-	switch {
-	case e.command != nil:
+	if e.command != nil {
 		return e.deliver(e.concludeCommand(out))
-	case out != nil:
+	}
+	if out != nil {
 		e.logStop(out)
+	}
+	if e.observing != nil || e.wants(hookFinished) {
 		e.finished(out)
+	}
+	if out != nil {
 		return e.deliver(out)
-	case e.observing != nil || e.wants(hookFinished):
-		e.finished(nil)
 	}
 	return e.deliver(e.err)
 }
@@ -423,42 +423,54 @@ func (e *execution) deliver(err error) (returned bool, _ error) {
 	return false, err
 }
 
-// awaitReturn waits for the function until the grace is over.
+// awaitReturn waits for the function until the grace is over. The timer has no other work by
+// then: what falls due no longer matters. Rejected: a timer and a channel for the grace alone,
+// which is much for each of a hundred thousand limits that fall due at once.
 func (e *execution) awaitReturn() bool {
 	e.cell.Lock()
-	if e.returned {
+	if !e.returned {
+		// The cancellation has woken a function that listens as well as this goroutine. Once
+		// it has had its turn it has mostly returned, and needs no timer and no wait.
 		e.cell.Unlock()
-		return true
-	}
-	if e.command != nil {
-		wait := make(chan struct{})
-		e.identity().wait = wait
-		e.cell.Unlock()
-		<-wait
-		return true
-	}
-	// Run itself may be late, by the time that a hook took.
-	if left := max(e.limits.Grace, 0) - (e.cell.Now() - e.cancelledAt); left > 0 {
-		wait := make(chan struct{})
-		e.identity().wait = wait
-		e.cell.Unlock()
-		over := make(chan struct{})
-		timer := pulse.AfterFunc(e.cell.Clock(), left, func() { close(over) })
-		select {
-		case <-wait:
-		case <-over:
-		}
-		timer.Stop()
-		// Both may be ready. A function that is back is not called abandoned.
+		runtime.Gosched()
 		e.cell.Lock()
 	}
-	defer e.cell.Unlock()
-	if !e.returned {
+	now := e.cell.Now()
+	// Run itself may be late, by the time that a hook took.
+	left := max(e.limits.Grace, 0) - (now - e.cancelledAt)
+	if !e.returned && (e.command != nil || left > 0) {
+		wait := make(chan struct{})
+		e.wait = wait
+		if e.command == nil { // that of a command has no grace here
+			e.armed = pulse.Forever
+			e.armFor(now+min(left, pulse.Forever-now), now)
+		}
+		e.cell.Unlock()
+		<-wait
+		e.cell.Lock()
+	}
+	returned := e.returned
+	switch {
+	case !returned:
 		e.abandoned = true
 		abandonedNow.Add(1)
 		n := e.identity()
 		n.reported = make(chan struct{})
 		n.insert() // before it can return, and be removed
+	case e.timer != nil:
+		e.timer.Stop()
 	}
-	return e.returned
+	e.cell.Unlock()
+	return returned
+}
+
+// endGrace ends the wait for the function if the grace is over at now. A firing that was under
+// way when the outcome was decided may come before that, and changes nothing. Where the function
+// returns at the same moment, whichever locks the cell first ends the wait, and a function that
+// has returned by the time that Run has the lock is not abandoned. The cell is locked.
+func (e *execution) endGrace(now time.Duration) {
+	if e.wait != nil && e.command == nil && now >= e.armed {
+		close(e.wait)
+		e.wait = nil
+	}
 }

@@ -42,8 +42,10 @@ func (e *execution) newPanic(v any) *PanicError {
 	if r, ok := v.(relayedPanic); ok {
 		return r.err
 	}
-	if p := e.passing.Load(); p != nil && reflect.ValueOf(v).Comparable() && p.Value == v {
-		return p
+	if n := e.entry.Load(); n != nil {
+		if p := n.passing.Load(); p != nil && reflect.ValueOf(v).Comparable() && p.Value == v {
+			return p
+		}
 	}
 	return &PanicError{Value: v, Stack: debug.Stack(), Tool: e.tool}
 }
@@ -62,7 +64,7 @@ func (e *execution) relayPanic() {
 		panic(relayedPanic{p})
 	}
 	if around := e.around(); around != nil {
-		around.passing.Store(p)
+		around.identity().passing.Store(p)
 	}
 	defer panic(err)
 	panic(relayedPanic{p})

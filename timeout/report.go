@@ -72,6 +72,9 @@ func (e *execution) returnedLate() {
 }
 
 func (e *execution) logStop(out *Error) {
+	if e.log == nil {
+		return
+	}
 	level, msg := slog.LevelWarn, "tool timed out"
 	switch {
 	case out.Abandoned:

@@ -10,7 +10,8 @@ import (
 // This file is the one timer of an execution. It is set for the earliest thing that
 // can happen, and where a heartbeat has meanwhile moved that, it fires early, looks,
 // and is set again: a beat touches no timer. A timer per limit, or one that each beat
-// resets, costs more at every rate of beats; polling is late.
+// resets, costs more at every rate of beats; polling is late. Once the outcome is decided
+// it is the timer of the grace.
 
 // engine is what the heartbeat cell may ask of an execution, see pulse.Engine.
 type engine execution
@@ -79,10 +80,14 @@ func (e *execution) warningDue(idleDue time.Duration) time.Duration {
 	return idleDue - e.limits.Idle/5
 }
 
-// onTimer looks whether a limit has fallen due.
+// onTimer looks whether a limit has fallen due. Its frame is small: a few hundred bytes more,
+// and the stack of each goroutine that fires a limit has to grow.
 func (e *execution) onTimer() {
 	e.cell.Lock()
 	if e.decided {
+		now := e.cell.Now()
+		e.noteFiring(now)
+		e.endGrace(now)
 		e.cell.Unlock()
 		return
 	}
@@ -111,10 +116,17 @@ func (e *execution) onTimer() {
 		e.reportExceeded()
 	}
 	if warn {
-		s := e.snapshot(nil)
-		e.call(hookNearIdle, &s)
-		e.logAttrs(slog.LevelWarn, "tool is close to its idle limit", slog.Any("execution", s))
+		e.reportNearIdle()
 	}
+}
+
+// reportNearIdle must not be inlined: see onTimer.
+//
+//go:noinline
+func (e *execution) reportNearIdle() {
+	s := e.snapshot(nil)
+	e.call(hookNearIdle, &s)
+	e.logAttrs(slog.LevelWarn, "tool is close to its idle limit", slog.Any("execution", s))
 }
 
 // fire stops the execution. The cell is locked, and unlocked on return.

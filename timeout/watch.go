@@ -104,8 +104,7 @@ var listed [shards]struct {
 	_     [48]byte // a cache line
 }
 
-// An entry is what few executions have: an id, a place in the list, and who waits for the
-// function after a stop.
+// An entry is what few executions have: an id, a place in the list, and a panic of one within.
 type entry struct {
 	id uint64
 	of *execution
@@ -115,8 +114,9 @@ type entry struct {
 	prev, next *entry
 
 	// Under the cell's lock.
-	wait     chan struct{} // closed when the function returns, if somebody waits for that
 	reported chan struct{} // closed when the abandonment has been reported
+
+	passing atomic.Pointer[PanicError] // the last that an execution within this one has raised as it was
 }
 
 var lastID atomic.Uint64
