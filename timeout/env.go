@@ -1,6 +1,7 @@
 package timeout
 
 import (
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -31,7 +32,7 @@ const (
 // [*ConfigError] for each bad variable, and the Config is zero: do not use it.
 func FromEnv(lookup func(string) (string, bool)) (c Config, warnings []string, err error) {
 	c = Default()
-	var bad ConfigErrors
+	var bad []error
 	for _, v := range []struct {
 		key string
 		d   *time.Duration
@@ -43,10 +44,13 @@ func FromEnv(lookup func(string) (string, bool)) (c Config, warnings []string, e
 			warnings = append(warnings, w)
 		}
 	}
-	if err := bad.Err(); err != nil {
-		return Config{}, nil, err
+	switch len(bad) {
+	case 0:
+		return c, warnings, nil
+	case 1:
+		return Config{}, nil, bad[0]
 	}
-	return c, warnings, nil
+	return Config{}, nil, errors.Join(bad...)
 }
 
 // An environment is what the variables of the process have said when they were read.

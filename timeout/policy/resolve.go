@@ -53,7 +53,7 @@ func (p *Policy) For(tool string, requested time.Duration) []timeout.Option {
 // The result is normalised, see [timeout.Config.Normalize], and what had to be changed is logged. An idle
 // limit above the total that the request asks for is clamped without a warning, since it is not a mistake.
 //
-// A negative request or an environment variable that cannot be read is an error that holds a
+// A negative request and an environment variable that cannot be read are an error of type
 // [*timeout.ConfigError]; then the Config is zero: do not use it. A Config does not say whether its
 // limits are enforced; see [Policy.Observes].
 func (p *Policy) Resolve(tool string, requested time.Duration) (timeout.Config, error) {
@@ -117,11 +117,13 @@ func (p *Policy) configured(tool string) (c timeout.Config, doubts [2]doubt, _ e
 			c = timeout.Default() // the variables are read below, by this policy's Lookup and names
 		}
 	}
-	var bad timeout.ConfigErrors
+	// The first variable that cannot be read is the error: joined with others it would not be a
+	// *timeout.ConfigError, and would not name the tool.
+	var bad error
 	read := func(u setting.Unit, key string, d *time.Duration) (text string) {
 		text, ok := u.Env(p.Lookup, key, d)
-		if !ok {
-			bad = append(bad, &timeout.ConfigError{Tool: tool, Key: key, Value: text, Accepted: u.Accepted})
+		if !ok && bad == nil {
+			bad = &timeout.ConfigError{Tool: tool, Key: key, Value: text, Accepted: u.Accepted}
 		}
 		return text
 	}
@@ -138,7 +140,7 @@ func (p *Policy) configured(tool string) (c timeout.Config, doubts [2]doubt, _ e
 	if t.Env != "" {
 		read(setting.Millis, strings.TrimSuffix(t.Env, envToolSuffix)+envToolSuffix, &c.Total)
 	}
-	return c, doubts, bad.Err()
+	return c, doubts, bad
 }
 
 func (p *Policy) warn(tool, msg string, attrs ...slog.Attr) {
