@@ -159,6 +159,7 @@ func TestOutcomes(t *testing.T) {
 			return wait(ctx)
 		}, "aborted", "Tool was aborted: boom", 0, 0, nil},
 		{"panic", func(context.Context) error { panic("boom") }, "panic", "panic: boom", 0, 0, nil},
+		{"panic with another's timeout", func(ctx context.Context) error { panic(step(wait)(ctx)) }, "panic", "panic: " + stepText, 1, 1, nil},
 		{"panic after the limit", func(ctx context.Context) error { <-ctx.Done(); panic("boom") }, "idle_timeout", "No progress for 10s (idle timeout). Tool should call heartbeat() during long work.", 10, 10, []string{"tooldeadline.near_idle"}},
 		{"goexit", func(context.Context) error { runtime.Goexit(); return nil }, "goexit", "timeout: the function called runtime.Goexit", 0, 0, nil},
 		{"the tool's own", func(context.Context) error { return boom }, "tool_error", "boom", 0, 0, nil},

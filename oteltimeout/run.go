@@ -229,13 +229,12 @@ func (r *run) ownError() string {
 	return other
 }
 
-// stopClass is the error.type where the function has not returned by itself.
+// stopClass is the error.type where the function has not returned by itself. What err holds is
+// not looked at: a function may panic with the timeout of another execution.
 func stopClass(err error) string {
-	var stop *timeout.Error
-	var panicked *timeout.PanicError
-	switch {
-	case errors.As(err, &stop): // first: one that was stopped may have panicked then
-		switch stop.Kind {
+	switch err := err.(type) {
+	case *timeout.Error:
+		switch err.Kind {
 		case timeout.KindIdle:
 			return "idle_timeout"
 		case timeout.KindTotal:
@@ -243,10 +242,12 @@ func stopClass(err error) string {
 		case timeout.KindAborted:
 			return "aborted"
 		}
-	case errors.As(err, &panicked):
+	case *timeout.PanicError:
 		return "panic"
-	case errors.Is(err, timeout.ErrGoexit):
-		return "goexit"
+	default:
+		if errors.Is(err, timeout.ErrGoexit) {
+			return "goexit"
+		}
 	}
 	return other
 }

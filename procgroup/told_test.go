@@ -235,7 +235,7 @@ func TestEverybodyIsTold(t *testing.T) {
 				awaitStopping("a callback panics at the end") // or it is an abort
 				panic("callback")
 			}
-		})}, code: 1, outcome: "panic"},
+		})}, code: 1, outcome: "error"},
 		{name: "a stream is held", cmd: sh("sleep 60 & exit 0"), outcome: "ok", left: true},
 		{name: "a stream is held, exit 3", cmd: sh("sleep 60 & exit 3"), code: 3, outcome: "error", left: true},
 		{name: "orphans", cmd: sh("sleep 1 & exit 0"), opts: []procgroup.Option{procgroup.WithOrphans(true)}, outcome: "ok"},

@@ -228,12 +228,13 @@ type page struct {
 		SilenceMaxMs    float64
 	}
 	Runs, Recent []struct {
-		ID      uint64
-		Tool    string
-		State   string
-		Outcome string
-		Error   string
-		Detail  string
+		ID        uint64
+		Tool      string
+		State     string
+		Outcome   string
+		Abandoned bool
+		Error     string
+		Detail    string
 	}
 }
 
@@ -322,6 +323,42 @@ func TestFigures(t *testing.T) {
 		ended["ok"]++
 	}
 }
+
+// SPEC 14.1: a tool that returns, or panics with, the error of another execution has its own
+// outcome, and one whose error cannot be shown has one, too.
+func TestOutcomeIsItsOwn(t *testing.T) {
+	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	release := make(chan struct{})
+	defer close(release)
+	stopped := map[string]error{
+		"idle":      timeout.Run(context.Background(), wait, timeout.Config{Idle: time.Millisecond}),
+		"total":     timeout.Run(context.Background(), wait, timeout.Config{Total: time.Millisecond}),
+		"abandoned": timeout.Run(context.Background(), func(context.Context) error { <-release; return nil }, timeout.Config{Idle: time.Millisecond, Grace: -1}),
+		"aborted":   timeout.Run(context.Background(), func(ctx context.Context) error { timeout.FromContext(ctx).Abort(nil); return nil }),
+		"panic":     timeout.Run(context.Background(), func(context.Context) error { panic("boom") }, timeout.WithRecover()),
+		"nil":       (*brokenError)(nil),
+	}
+	for name, err := range stopped {
+		for want, fn := range map[string]func(context.Context) error{
+			"error": func(context.Context) error { return errors.Join(err) },
+			"panic": func(context.Context) error { panic(err) },
+		} {
+			t.Run(name+", "+want, func(t *testing.T) {
+				tool := fmt.Sprintf("own outcome %d", figured.Add(1))
+				_ = timeout.Run(context.Background(), fn, timeout.WithName(tool), timeout.WithRecover())
+				p := see(t, "/?tool="+strings.ReplaceAll(tool, " ", "+"))
+				if len(p.Recent) != 1 || p.Recent[0].Outcome != want || p.Recent[0].Abandoned {
+					t.Errorf("%+v, want %q", p.Recent, want)
+				}
+			})
+		}
+	}
+}
+
+// A brokenError cannot be shown.
+type brokenError struct{ text string }
+
+func (e *brokenError) Error() string { return e.text }
 
 var figured atomic.Int64
 
@@ -463,7 +500,7 @@ func TestAbandoned(t *testing.T) {
 	}
 	id := <-ids
 	p := see(t, "/?tool=deaf")
-	if len(p.Runs) != 1 || p.Runs[0].State != "abandoned" || p.Runs[0].Outcome != "idle timeout" || len(p.Recent) != 1 || p.Recent[0].Outcome != "idle timeout" {
+	if len(p.Runs) != 1 || p.Runs[0].State != "abandoned" || p.Runs[0].Outcome != "idle timeout" || len(p.Recent) != 1 || p.Recent[0].Outcome != "idle timeout" || !p.Recent[0].Abandoned {
 		t.Errorf("%+v, %+v", p.Runs, p.Recent)
 	}
 	got := ask(inspect.Handler(inspect.WithAbort()), "GET", fmt.Sprintf("/?id=%d", id), func(r *http.Request) { r.Header.Set("Accept", "text/html") })

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,10 +46,10 @@ const (
 )
 
 func newEnded(s timeout.Snapshot) ended {
-	e := ended{outcome: outcomeOf(s.Err), detail: detailText(s.Detail), stack: string(s.Stack[:min(len(s.Stack), maxStack)])}
+	e := ended{outcome: outcomeOf(&s), detail: detailText(s.Detail), stack: string(s.Stack[:min(len(s.Stack), maxStack)])}
 	if s.Err != nil {
-		e.err = strings.Clone(cut(s.Err.Error(), maxText)) // the string may be part of something large
-		e.abandoned = wasAbandoned(s.Err)
+		e.err = strings.Clone(errorText(s.Err)) // the string may be part of something large
+		e.abandoned = s.State == timeout.StateAbandoned
 	}
 	if s.Observed != nil {
 		e.wouldStop, e.wouldStopAt = limitOf(s.Observed), millis(s.Observed.Elapsed)
@@ -60,10 +59,8 @@ func newEnded(s timeout.Snapshot) ended {
 	return e
 }
 
-func wasAbandoned(err error) bool {
-	var stop *timeout.Error
-	return errors.As(err, &stop) && stop.Abandoned
-}
+// errorText is the text of an error, also of one whose method panics, as that of a nil pointer may.
+func errorText(err error) string { return cut(fmt.Sprint(err), maxText) }
 
 // detailText renders a detail. Rendering may panic, like any String method of a program.
 func detailText(detail any) (text string) {

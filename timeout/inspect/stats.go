@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -20,18 +19,26 @@ const (
 
 var outcomes = [...]string{succeeded, failed, idle, total, aborted, panicked}
 
-func outcomeOf(err error) string {
-	switch {
-	case err == nil:
+// outcomeOf looks at the error itself, and not into its tree: what a function returns, or panics
+// with, may be the timeout of another execution.
+func outcomeOf(s *timeout.Snapshot) string {
+	if s.Err == nil {
 		return succeeded
-	case errors.Is(err, timeout.ErrIdle):
-		return idle
-	case errors.Is(err, timeout.ErrTotal):
-		return total
-	case errors.Is(err, timeout.ErrAborted):
-		return aborted
 	}
-	if errors.As(err, new(*timeout.PanicError)) {
+	if s.Returned {
+		return failed
+	}
+	switch err := s.Err.(type) {
+	case *timeout.Error:
+		switch err.Kind {
+		case timeout.KindIdle:
+			return idle
+		case timeout.KindTotal:
+			return total
+		case timeout.KindAborted:
+			return aborted
+		}
+	case *timeout.PanicError:
 		return panicked
 	}
 	return failed

@@ -120,7 +120,7 @@ func newRow(s *timeout.Snapshot) row {
 		w.WouldStop, w.WouldStopAt = limitOf(s.Observed), millis(s.Observed.Elapsed)
 	}
 	if s.Err != nil { // an abandoned execution has an error too
-		w.Outcome, w.Error, w.Abandoned = outcomeOf(s.Err), cut(s.Err.Error(), maxText), s.State == timeout.StateAbandoned
+		w.Outcome, w.Error, w.Abandoned = outcomeOf(s), errorText(s.Err), s.State == timeout.StateAbandoned
 	}
 	return w
 }
