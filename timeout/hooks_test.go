@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"runtime/pprof"
@@ -61,6 +62,32 @@ func (r *recorder) snapshot(name string) timeout.Snapshot {
 	return r.seen[name]
 }
 
+// SPEC 4.7: what Exceeded is told stays as it is, so that a hook may hand it to another goroutine.
+func TestExceededKeepsItsError(t *testing.T) {
+	for name, opts := range map[string][]timeout.Option{
+		"returns":   {timeout.Config{Idle: time.Second}},
+		"abandoned": {timeout.Config{Idle: time.Second, Grace: -1}},
+	} {
+		bubble(t, func(t *testing.T) {
+			var told error
+			read := make(chan string, 1)
+			err := timeout.Run(t.Context(), func(ctx context.Context) error {
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				return errTool
+			}, append(opts, timeout.WithHooks(timeout.Hooks{Exceeded: func(_ context.Context, s timeout.Snapshot) {
+				told = s.Err
+				go func() { read <- fmt.Sprintf("%+v", s.Err) }()
+			}}))...)
+			<-read
+			if out := stopped(t, told); out == stopped(t, err) || out.Err != nil || out.Abandoned {
+				t.Errorf("%s: Exceeded was told %+v", name, told)
+			}
+			time.Sleep(time.Hour)
+		})
+	}
+}
+
 // SPEC 4.7: each hook learns name, limits, elapsed, beats and the longest gap.
 func TestHooks(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -87,10 +114,15 @@ func TestHooks(t *testing.T) {
 				LongestGap: max(9*time.Second, at-last), Beats: 2, Err: err,
 			}
 		}
+		soFar, exceeded := *stopped(t, err), stopped(t, r.snapshot("exceeded").Err)
+		soFar.Abandoned = false
+		if diff := cmp.Diff(soFar, *exceeded); diff != "" {
+			t.Errorf("the error that exceeded was told (-want +got):\n%s", diff)
+		}
 		for name, want := range map[string]timeout.Snapshot{
 			"started":   {ID: id, Tool: "scan", State: timeout.StateRunning, Limits: limits, Start: start},
 			"near idle": snapshot(timeout.StateNearIdle, last+8*time.Second, nil),
-			"exceeded":  snapshot(timeout.StateStopping, last+10*time.Second, err),
+			"exceeded":  snapshot(timeout.StateStopping, last+10*time.Second, exceeded),
 			"abandoned": snapshot(timeout.StateAbandoned, last+10*time.Second, err), // when it was stopped, without the grace
 			"finished":  snapshot(timeout.StateAbandoned, last+10*time.Second, err),
 		} {

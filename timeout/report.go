@@ -30,7 +30,8 @@ func (e *execution) abandon(out *Error) {
 // exceeded reports that a limit has stopped the execution.
 func (e *execution) exceeded(out *Error) {
 	if e.wants(hookExceeded) {
-		s := e.snapshotOf(out, StateStopping)
+		seen := *out // a hook may keep it, and what becomes of the function is still to be added
+		s := e.snapshotOf(&seen, StateStopping)
 		e.call(hookExceeded, &s)
 	}
 }
