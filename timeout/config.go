@@ -105,9 +105,9 @@ var processDefault atomic.Pointer[Config]
 //
 // Until it is called, the configuration is [Default] with MCP_TIMEOUT and MCP_IDLE_TIMEOUT
 // applied, as [FromEnv] does, read once, when the first execution needs it. If one of them
-// cannot be read, Default stays in force. That, and a value that may have been meant in
-// milliseconds, is logged once, to the logger of the first execution that takes this
-// configuration and has one.
+// cannot be read, Default stays in force. That, a value that may have been meant in
+// milliseconds, and what [Config.Normalize] warns about are logged once, to the logger of the
+// first execution that takes this configuration and has one.
 //
 // SetDefault(Config{}) takes all limits off. Values that make no sense
 // are read as [Config.Normalize] says when an execution starts, and the warnings go to the

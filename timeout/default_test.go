@@ -51,6 +51,10 @@ func TestDefaultHonoursTheEnvironment(t *testing.T) {
 		{"doubted, logged once", "log", []string{"MCP_TIMEOUT=120000"}, "quiet\nlogged\n" + `level=WARN msg="` + totalDoubt + "\"\n"},
 		{"both doubted", "log", []string{"MCP_TIMEOUT=120000", "MCP_IDLE_TIMEOUT=10000"}, "quiet\nlogged\n" +
 			`level=WARN msg="` + totalDoubt + "\"\n" + `level=WARN msg="` + idleDoubt + "\"\n"},
+		{"a total below the idle limit, logged once", "log", []string{"MCP_TIMEOUT=60"}, "quiet\nlogged\n" +
+			`level=WARN msg="idle timeout 2m0s exceeds total timeout 1m0s; using 1m0s"` + "\n"},
+		{"negative, logged once", "log", []string{"MCP_TIMEOUT=-1"}, "quiet\nlogged\n" +
+			`level=WARN msg="total timeout -1s is negative; using 0 (no total limit)"` + "\n"},
 		{"just not doubted", "log", []string{"MCP_TIMEOUT=9999"}, "quiet\nlogged\n"},
 		{"a configuration of the same values", "same values", []string{"MCP_TIMEOUT=120000"}, "quiet\n"},
 		{"a default of the same values", "same default", []string{"MCP_TIMEOUT=120000"}, "quiet\n"},

@@ -69,6 +69,8 @@ var theEnvironment = sync.OnceValue(func() *environment {
 	if env.err != nil {
 		env.limits = Default()
 	}
+	limits, warnings := env.limits.Normalize() // here, or each execution has to say it again
+	env.limits, env.warnings = limits, append(env.warnings, warnings...)
 	env.silent.Store(env.err == nil && len(env.warnings) == 0)
 	return env
 })
