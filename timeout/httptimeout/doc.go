@@ -56,6 +56,10 @@
 // by a write deadline, which every ResponseWriter of net/http supports; one that does not holds
 // up ServeHTTP. What is left of a response that is cut has one second to be sent.
 //
+// [http.MaxBytesReader] closes the connection only through the server's own ResponseWriter, and not
+// through this one or that of any other middleware. A handler that refuses a body as too large, and
+// wants the connection closed, sets "Connection: close" before it answers.
+//
 // A middleware that copies the request between New and the code that parses a multipart form hides
 // the form, and its files stay, as they do without this package.
 package httptimeout

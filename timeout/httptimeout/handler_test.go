@@ -193,6 +193,13 @@ func TestUntouched(t *testing.T) {
 			io.WriteString(w, "x")
 			w.Header().Set("Sum", "1")
 		},
+		"trailer deleted": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Trailer", "Sum, More")
+			w.Header().Set("Sum", "0")
+			io.WriteString(w, "x")
+			w.Header().Del("Sum")
+			w.Header().Set("More", "2")
+		},
 		"no body allowed": func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(304)
 			if _, err := w.Write([]byte("x")); err != http.ErrBodyNotAllowed {

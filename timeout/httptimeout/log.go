@@ -38,8 +38,11 @@ func logPanic(r *http.Request, err error) {
 var us = reflect.TypeFor[writer]().PkgPath() + "."
 
 // complain logs a mistake of the handler with the line that made it. The server, if it
-// was called, would name ours.
+// was called, would name ours. Over HTTP/2 net/http logs none of these.
 func (w *writer) complain(mistake string) {
+	if w.request.ProtoMajor >= 2 {
+		return
+	}
 	pc := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pc[:runtime.Callers(1, pc)])
 	for {

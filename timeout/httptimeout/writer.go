@@ -438,7 +438,13 @@ func (w *writer) finish() {
 		w.copyHeader(w.header)
 	default:
 		_ = w.commit()
-		maps.Copy(w.server.Header(), w.header) // for the trailers
+		// For the trailers. One that the handler has set and deleted again is not sent.
+		maps.DeleteFunc(w.server.Header(), func(key string, _ []string) bool {
+			_, before := w.settled[key]
+			_, now := w.header[key]
+			return before && !now
+		})
+		maps.Copy(w.server.Header(), w.header)
 	}
 }
 
