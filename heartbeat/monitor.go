@@ -10,31 +10,16 @@ import (
 // A Monitor is the heartbeat of one execution. The methods of a nil *Monitor do nothing and return
 // zero values. All methods are safe for concurrent use. A Monitor is obtained from [FromContext]
 // and must not be copied.
-type Monitor struct {
-	cell *pulse.Cell // never nil
-}
+type Monitor pulse.Cell
+
+func (m *Monitor) cell() *pulse.Cell { return (*pulse.Cell)(m) }
 
 // FromContext returns the Monitor of the innermost execution of ctx, or nil if there is none. Every
 // call for the same execution returns the same Monitor.
-func FromContext(ctx context.Context) *Monitor {
-	c := pulse.Of(ctx)
-	if c == nil {
-		return nil
-	}
-	m := c.View.Load()
-	if m == nil {
-		c.View.CompareAndSwap(nil, &Monitor{c})
-		m = c.View.Load()
-	}
-	return m.(*Monitor)
-}
+func FromContext(ctx context.Context) *Monitor { return (*Monitor)(pulse.Of(ctx)) }
 
 // Beat does what the function [Beat] does, without the lookup in the context.
-func (m *Monitor) Beat() {
-	if m != nil {
-		m.cell.Beat()
-	}
-}
+func (m *Monitor) Beat() { m.cell().Beat() }
 
 // Last returns the time of the last beat, on the clock of the execution. The start of the execution
 // counts as a beat here. In a burst of more than a hundred beats per millisecond the result is up
@@ -43,7 +28,7 @@ func (m *Monitor) Last() time.Time {
 	if m == nil {
 		return time.Time{}
 	}
-	return m.cell.LastTime()
+	return m.cell().LastTime()
 }
 
 // Count returns the number of beats so far. It includes the beats of nested executions and one for
@@ -54,7 +39,7 @@ func (m *Monitor) Count() uint64 {
 	if m == nil {
 		return 0
 	}
-	return m.cell.Count()
+	return m.cell().Count()
 }
 
 // Detail returns the newest detail given to [BeatWith] in the execution or in a nested one, or nil
@@ -63,5 +48,5 @@ func (m *Monitor) Detail() any {
 	if m == nil {
 		return nil
 	}
-	return m.cell.Detail()
+	return m.cell().Detail()
 }

@@ -128,7 +128,8 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	e.inner, e.finish = context.WithCancelCause((*root)(e))
 	e.cell.Lock()
 	if first := e.next(); first != pulse.Forever {
-		e.armed, e.timer = first, pulse.AfterFunc(e.cell.Clock(), first-late, e.onTimer)
+		e.setArmed(first)
+		e.timer = pulse.AfterFunc(e.cell.Clock(), first-late, e.onTimer)
 	}
 	e.cell.Unlock()
 	if e.watched() {

@@ -8,9 +8,12 @@ import (
 )
 
 // This file is the one timer of an execution. It is set for the earliest thing that
-// can happen, and where a heartbeat has meanwhile moved that, it fires early, looks,
-// and is set again: a beat touches no timer. A timer per limit, or one that each beat
-// resets, costs more at every rate of beats; polling is late. Once the outcome is decided
+// can happen. A heartbeat moves it on where at most half the idle limit is left until then, so
+// most beats touch no timer. Where beats are farther apart, it fires before a limit is due,
+// looks, and is set again. A look takes a goroutine, and so costs more than the few resets
+// that it would save. Rejected: a timer that no beat moves, which costs more than one that
+// each beat resets if there are only four beats in an idle limit; a timer per limit, which
+// costs more at every rate of beats; polling, which is late. Once the outcome is decided
 // it is the timer of the grace.
 
 // engine is what the heartbeat cell may ask of an execution, see pulse.Engine.
@@ -32,6 +35,18 @@ func (w *engine) Rearm() {
 	}
 }
 
+// Renew leaves a timer that is overdue alone: its function is about to run, and may find a stall.
+func (w *engine) Renew(now time.Duration) {
+	e := (*execution)(w)
+	e.cell.RenewFrom(pulse.Forever)
+	if e.decided || now >= e.armed {
+		return
+	}
+	if next := e.next(); next > e.armed {
+		e.arm(next, now)
+	}
+}
+
 func (w *engine) Stopped(now time.Duration) bool {
 	e := (*execution)(w)
 	if e.decided {
@@ -49,12 +64,22 @@ func (e *execution) armFor(at, now time.Duration) {
 	if at >= e.armed {
 		return
 	}
-	e.armed = at
+	e.arm(at, now)
+}
+
+// arm sets the timer for the instant at.
+func (e *execution) arm(at, now time.Duration) {
+	e.setArmed(at)
 	if e.timer == nil {
 		e.timer = pulse.AfterFunc(e.cell.Clock(), at-now, e.onTimer)
 		return
 	}
 	e.timer.Reset(at - now)
+}
+
+func (e *execution) setArmed(at time.Duration) {
+	e.armed = at
+	e.cell.RenewFrom(at - e.limits.Idle/2)
 }
 
 // next is when the next thing can happen, Forever if nothing can. The cell is locked, as

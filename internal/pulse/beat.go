@@ -66,6 +66,13 @@ func (c *Cell) record(now time.Duration) {
 			return
 		}
 	}
+	if now >= time.Duration(c.renew.Load()) {
+		c.mu.Lock()
+		if c.state.Load() == exact && now >= time.Duration(c.renew.Load()) {
+			c.engine.Renew(now)
+		}
+		c.mu.Unlock()
+	}
 	if n := c.count.Add(1); n%burstLen == 0 && c.clock == nil {
 		if now-time.Duration(c.burst.Swap(int64(now))) < BurstSpan {
 			c.goHot()

@@ -26,6 +26,9 @@ type Engine interface {
 	// Rearm asks the engine to set its timer again, because the idle limit may be due earlier than
 	// before.
 	Rearm()
+	// Renew reports a beat at now, which is as late as RenewFrom asked for: the timer may be moved
+	// on.
+	Renew(now time.Duration)
 	// Excuses reports whether a beat or a hold at now counts although the idle limit has fallen
 	// due: because nothing could run, because the limit is in doubt, or because it is only
 	// observed. If so, it has called Restart or Admit.
@@ -45,6 +48,7 @@ type Cell struct {
 	held   atomic.Int32 // holds that suspend the idle check; changed under mu
 	parent *Cell
 	last   atomic.Int64 // instant of the last beat
+	renew  atomic.Int64 // instant from which a beat renews the timer; written under mu
 	idle   time.Duration
 	base   time.Time
 	clock  Clock
@@ -57,7 +61,6 @@ type Cell struct {
 	detail  atomic.Pointer[any]
 	relays  atomic.Pointer[[]*Relay] // replaced under mu, never changed in place
 	engine  Engine
-	View    atomic.Value // the *heartbeat.Monitor, once it was asked for
 
 	mu      sync.Mutex // guards the fields below, and every change of state and held
 	holds   int32      // unreleased holds, including those of nested executions
@@ -116,6 +119,16 @@ func (c *Cell) Init(parent *Cell, clk Clock, idle time.Duration, e Engine) {
 		c.offset = c.base.Sub(parent.base)
 		parent.Beat()
 	}
+}
+
+// RenewFrom makes the first beat at or after the instant call the engine's Renew; with Forever no
+// beat does. On a clock that was given none does either: such a beat may come from the clock's own
+// timers. The cell is locked.
+func (c *Cell) RenewFrom(at time.Duration) {
+	if c.clock != nil {
+		at = Forever
+	}
+	c.renew.Store(int64(at))
 }
 
 // Around returns the cell of the enclosing execution, or nil.
