@@ -67,8 +67,8 @@ type Activity struct {
 // or from and to disks, as with files that are mapped, whichever is more. The same byte may
 // count for each process that it passes through.
 //
-// On Linux, so are the bytes that TCP connections of the tree have received, and those sent
-// that were acknowledged, from NetRate on, whichever system call moves them: a download into
+// On Linux, the bytes that TCP connections of the tree have received, and those sent that were
+// acknowledged, count from NetRate on, whichever system call moves them: a download into
 // memory is work. Not seen are UDP, and so QUIC, MPTCP, connections in another network
 // namespace, connections that both begin and end between two looks, descriptors of the tree
 // beyond the first 4096, and what goes through Unix sockets by recv(2) and send(2).

@@ -19,8 +19,8 @@ type Observer struct {
 
 // Observe makes the work of a child of this process and its descendants, as they are found
 // by their parents, a heartbeat for the executions of ctx, as [WithActivity] does for the
-// commands of this package. The zero Activity looks at nothing, for who only wants
-// [Observer.Tree].
+// commands of this package. The zero Activity looks at nothing; it is for a caller
+// that only wants [Observer.Tree].
 //
 // It goes on until [Observer.Stop], also when the process has ended. Of one that has been waited
 // for, the error has [os.ErrProcessDone] in its tree: whoever waits on another goroutine must

@@ -42,9 +42,10 @@ type Hooks struct {
 	// run on a goroutine of its own, as NearIdle does.
 	Stalled func(context.Context, Snapshot)
 	// Exceeded is called when a limit has fired, with the [*Error] as Err, as far as it is known
-	// by then: it stays as it is, and may be kept. That stops the execution, and Exceeded is called once, before the grace. Under [WithObserveOnly] it
-	// is called for what would have stopped it, once for each limit, on a goroutine of its own
-	// but before Finished, and is not called for the caller's deadline.
+	// by then: it stays as it is, and may be kept. The limit stops the execution, and Exceeded
+	// is called once, before the grace. Under [WithObserveOnly] it is called for what would have
+	// stopped the execution, once for each limit, on a goroutine of its own but before Finished,
+	// and is not called for the caller's deadline.
 	Exceeded func(context.Context, Snapshot)
 	// Abandoned is called before Finished when the function has not returned within
 	// the grace.

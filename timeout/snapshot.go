@@ -71,9 +71,9 @@ type Snapshot struct {
 	// nil as long as there is none.
 	Err   error
 	Stack []byte // as in Error
-	// Returned says that Err is what the function returned. An *Error, a *PanicError or an
-	// ErrGoexit in it is then that of another execution, such as one that the function ran;
-	// otherwise the outcome is this execution's own.
+	// Returned says that Err is what the function returned, or how a command ended by itself. An
+	// *Error, a *PanicError or an ErrGoexit in it is then not about this execution but, for example,
+	// about one that the function ran. Otherwise Err is one of these itself, about this execution.
 	Returned bool
 }
 
