@@ -489,17 +489,18 @@ func TestStreams(t *testing.T) {
 
 // An abandoned execution is listed with its stack and cannot be aborted.
 func TestAbandoned(t *testing.T) {
+	tool := fmt.Sprintf("deaf-%d", figured.Add(1)) // what is known of a tool stays
 	end, ids := make(chan struct{}), make(chan uint64, 1)
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
 		ids <- timeout.FromContext(ctx).ID()
 		<-end
 		return nil
-	}, timeout.WithName("deaf"), timeout.Config{Idle: time.Millisecond, Grace: time.Millisecond})
+	}, timeout.WithName(tool), timeout.Config{Idle: time.Millisecond, Grace: time.Millisecond})
 	if !errors.Is(err, timeout.ErrIdle) {
 		t.Fatal(err)
 	}
 	id := <-ids
-	p := see(t, "/?tool=deaf")
+	p := see(t, "/?tool="+tool)
 	if len(p.Runs) != 1 || p.Runs[0].State != "abandoned" || p.Runs[0].Outcome != "idle timeout" || len(p.Recent) != 1 || p.Recent[0].Outcome != "idle timeout" || !p.Recent[0].Abandoned {
 		t.Errorf("%+v, %+v", p.Runs, p.Recent)
 	}
@@ -508,7 +509,7 @@ func TestAbandoned(t *testing.T) {
 		t.Errorf("%s", got.body)
 	}
 	close(end)
-	for deadline := time.Now().Add(20 * time.Second); len(see(t, "/?tool=deaf").Runs) > 0; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); len(see(t, "/?tool="+tool).Runs) > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it has returned, and is still listed")
 		}
