@@ -54,7 +54,9 @@
 // transfers on it are no heartbeats unless [heartbeat.Reader] and [heartbeat.Writer] make them
 // so. A handler that a slow client holds up in a Write is released when ServeHTTP has to return,
 // by a write deadline, which every ResponseWriter of net/http supports; one that does not holds
-// up ServeHTTP. What is left of a response that is cut has one second to be sent.
+// up ServeHTTP. What is left of a response that is cut has one second to be sent, and so has the 503
+// where a write deadline has passed. Over HTTP/2 the server itself resets a stream when its
+// WriteTimeout has passed, and there is no 503: a WriteTimeout has to be longer than the limits.
 //
 // [http.MaxBytesReader] closes the connection only through the server's own ResponseWriter, and not
 // through this one or that of any other middleware. A handler that refuses a body as too large, and

@@ -49,9 +49,13 @@ func New(h http.Handler, opts ...timeout.Option) *Handler {
 // cause, and the handler decides what to do.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rw := newWriter(w, r)
-	panicking, late := true, false // late is the handler's goroutine's until that has ended
+	panicking, late := true, false // late and route are the handler's goroutine's until that has ended
+	route := ""
 	defer func() {
 		if panicking {
+			if route != "" {
+				r.Pattern = route
+			}
 			rw.close()
 			if late {
 				rw.cut()
@@ -68,8 +72,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if late = ctx.Err() != nil; late && rw.replaceable() {
 				err = asError(recover()) // or the engine would raise it, and there would be no answer
 			}
+			pattern = route
 		}()
-		return h.serve(ctx, rw, r), nil
+		h.serve(ctx, rw, r, &route)
+		return route, nil
 	}, opts...)
 	panicking = false
 
@@ -92,12 +98,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	default:
 		logPanic(r, stop.Err)
+		rw.allowAnswer()
 		h.answer(w, r, stop)
 	}
 }
 
-// serve calls the handler, and returns the pattern that the request has then.
-func (h *Handler) serve(ctx context.Context, rw *writer, r *http.Request) string {
+// serve calls the handler, and sets route to the pattern that the request has then, also where
+// the handler panics.
+func (h *Handler) serve(ctx context.Context, rw *writer, r *http.Request, route *string) {
 	defer context.AfterFunc(ctx, rw.interrupt)()
 	request, release := withRequest(ctx, r)
 	defer release()
@@ -107,8 +115,8 @@ func (h *Handler) serve(ctx context.Context, rw *writer, r *http.Request) string
 		request.Body = b
 		defer context.AfterFunc(ctx, b.interrupt)()
 	}
+	defer func() { *route = request.Pattern }()
 	h.Handler.ServeHTTP(rw.as(), request)
-	return request.Pattern
 }
 
 // asError is a panic of the handler, or nil where there was none.

@@ -44,13 +44,21 @@ func TestPattern(t *testing.T) {
 		"in time":   {func(http.ResponseWriter, *http.Request) {}, "GET /files/{name}"},
 		"stopped":   {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "GET /files/{name}"},
 		"abandoned": {func(http.ResponseWriter, *http.Request) { time.Sleep(time.Hour) }, ""},
+		"panics":    {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "GET /files/{name}"},
+		"stopped, panics": {func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			panic(http.ErrAbortHandler)
+		}, "GET /files/{name}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				mux := http.NewServeMux()
 				mux.HandleFunc("GET /files/{name}", tc.handler)
 				r := httptest.NewRequestWithContext(context.Background(), "GET", "/files/a", nil)
-				httptimeout.New(mux, timeout.Config{Idle: time.Second, Grace: time.Second}).ServeHTTP(httptest.NewRecorder(), r)
+				func() {
+					defer func() { _ = recover() }()
+					httptimeout.New(mux, timeout.Config{Idle: time.Second, Grace: time.Second}).ServeHTTP(httptest.NewRecorder(), r)
+				}()
 				if r.Pattern != tc.want {
 					t.Errorf("the pattern is %q, want %q", r.Pattern, tc.want)
 				}

@@ -172,3 +172,37 @@ func TestCutIsNoEnd(t *testing.T) {
 		})
 	}
 }
+
+// Guarantee 3: a handler whose limit is longer than the server's WriteTimeout is answered for all
+// the same, as is one that has let a write deadline of its own pass.
+func TestAnswerAfterAWriteDeadline(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		server time.Duration
+		own    func(*http.ResponseController) error
+	}{
+		"of the server": {shortLimit / 4, func(*http.ResponseController) error { return nil }},
+		"of its own": {0, func(c *http.ResponseController) error {
+			return c.SetWriteDeadline(time.Now().Add(shortLimit / 4))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := httptest.NewUnstartedServer(httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if err := tt.own(http.NewResponseController(w)); err != nil {
+					t.Error(err)
+				}
+				<-r.Context().Done()
+			}), timeout.Config{Total: shortLimit}))
+			s.Config.WriteTimeout = tt.server
+			s.Start()
+			t.Cleanup(s.Close)
+			for range 2 { // on one connection
+				res, body, err := get(t, s.URL)
+				if err != nil || res.StatusCode != 503 {
+					t.Errorf("%v, %q, %v", res, body, err)
+				}
+			}
+		})
+	}
+}

@@ -46,8 +46,9 @@ type writer struct {
 	held     []byte
 	out      bool // the response, or the connection, cannot be taken back
 	hijacked bool
-	closed   bool // ServeHTTP needs the server's ResponseWriter for itself
-	returned bool // the handler has returned in time
+	closed   bool      // ServeHTTP needs the server's ResponseWriter for itself
+	returned bool      // the handler has returned in time
+	deadline time.Time // of writes, the server's or the handler's own; zero is none
 
 	// What interrupt asks, which cannot wait for the call that it is to end. It may come late,
 	// when the response is no longer the handler's.
@@ -65,7 +66,11 @@ const hold = 2 << 10
 const farewell = time.Second
 
 func newWriter(server http.ResponseWriter, r *http.Request) *writer {
-	return &writer{server: server, control: http.NewResponseController(server), request: r, header: server.Header().Clone()}
+	w := &writer{server: server, control: http.NewResponseController(server), request: r, header: server.Header().Clone()}
+	if s, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && s.WriteTimeout > 0 {
+		w.deadline = time.Now().Add(s.WriteTimeout)
+	}
+	return w
 }
 
 // Header is never nil, as the server's is not.
@@ -336,7 +341,13 @@ func (w *writer) SetReadDeadline(t time.Time) error {
 }
 
 func (w *writer) SetWriteDeadline(t time.Time) error {
-	return w.through(func() error { return w.control.SetWriteDeadline(t) })
+	return w.through(func() error {
+		err := w.control.SetWriteDeadline(t)
+		if err == nil {
+			w.deadline = t
+		}
+		return err
+	})
 }
 
 func (w *writer) EnableFullDuplex() error {
@@ -385,6 +396,15 @@ func (w *writer) close() (unused bool) {
 		_ = w.control.SetWriteDeadline(time.Now().Add(farewell)) // or what follows would end with the call
 	}
 	return !w.out
+}
+
+// allowAnswer leaves time for the response in place of the handler's, where a write deadline has
+// passed, or is about to: a client that gets nothing may send its request again. It is called after
+// close.
+func (w *writer) allowAnswer() {
+	if !w.deadline.IsZero() && time.Until(w.deadline) < farewell {
+		_ = w.control.SetWriteDeadline(time.Now().Add(farewell))
+	}
 }
 
 // replaceable reports whether another response can still take the place of a stopped handler's.
