@@ -110,7 +110,7 @@ func (w *worker) run(ctx context.Context) error {
 	}
 	w.say(event{What: ready})
 	return natsworker.Run(ctx, consumer, atATime, w.work,
-		timeout.Config{Idle: idleLimit}, natsworker.WithConn(nc))
+		natsworker.WithOptions(timeout.Config{Idle: idleLimit}), natsworker.WithConn(nc))
 }
 
 // work is one message: a file to compress.

@@ -94,6 +94,6 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 // options are the worker's: the interceptor is all that it takes.
 func options(idle time.Duration, logger *slog.Logger) worker.Options {
 	return worker.Options{Interceptors: []interceptor.WorkerInterceptor{
-		temporalworker.Interceptor(timeout.Config{Idle: idle}, temporalworker.WithLogger(logger)),
+		temporalworker.Interceptor(temporalworker.WithOptions(timeout.Config{Idle: idle}), temporalworker.WithLogger(logger)),
 	}}
 }

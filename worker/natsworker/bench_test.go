@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/worker/natsworker"
 )
 
-var benchLimits = timeout.Config{Total: time.Hour, Idle: time.Minute}
+var benchLimits = natsworker.WithOptions(timeout.Config{Total: time.Hour, Idle: time.Minute})
 
 // A message by itself: its request, its delivery, a function that does nothing, and the ack
 // with its answer. The bare handler and ours take turns, so that both meet the same noise;

@@ -189,7 +189,7 @@ func chaosWorker() error {
 			return nil
 		}
 	}
-	opts := []natsworker.Option{chaosLimits, natsworker.WithBackoff(20*time.Millisecond, 100*time.Millisecond),
+	opts := []natsworker.Option{natsworker.WithOptions(chaosLimits), natsworker.WithBackoff(20*time.Millisecond, 100*time.Millisecond),
 		natsworker.WithLogger(slog.New(&teller{tell}))}
 	if number%2 == 0 {
 		opts = append(opts, natsworker.WithConn(nc))

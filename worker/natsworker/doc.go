@@ -4,7 +4,7 @@
 //
 //	err := natsworker.Run(ctx, consumer, 4, func(ctx context.Context, msg jetstream.Msg) error {
 //		return compress(ctx, string(msg.Data())) // calls heartbeat.Beat(ctx) after each block
-//	}, timeout.Config{Idle: 2 * time.Minute}, natsworker.WithConn(nc))
+//	}, natsworker.WithOptions(timeout.Config{Idle: 2 * time.Minute}), natsworker.WithConn(nc))
 //
 // JetStream by itself has one limit, AckWait: a message that is not acknowledged within it is
 // delivered again, while the function that has it works on. A short AckWait makes healthy long

@@ -78,7 +78,7 @@ func ExampleRun() {
 			stop()
 		}
 		return nil
-	}, timeout.Config{Idle: 500 * time.Millisecond}, natsworker.WithConn(nc), natsworker.WithDrain(time.Minute))
+	}, natsworker.WithOptions(timeout.Config{Idle: 500 * time.Millisecond}), natsworker.WithConn(nc), natsworker.WithDrain(time.Minute))
 	fmt.Println(err)
 	// Unordered output:
 	// a.txt No progress for 0.5s (idle timeout). Tool should call heartbeat() during long work.
@@ -110,7 +110,7 @@ func ExampleRun_once() {
 		}
 		fmt.Println("stored:", result)
 		return errors.New("killed before the ack")
-	}, natsworker.WithConn(nc), natsworker.WithBackoff(0, 0), natsworker.WithDrain(time.Minute))
+	}, natsworker.WithConn(nc), natsworker.WithBackoff(-1, -1), natsworker.WithDrain(time.Minute))
 	fmt.Println(err)
 	// Output:
 	// stored: a.txt compressed
@@ -124,7 +124,7 @@ func ExampleHandler() {
 	handler := natsworker.Handler(consumer, func(ctx context.Context, msg jetstream.Msg) error {
 		fmt.Println(string(msg.Data()))
 		return nil
-	}, timeout.Config{Idle: 2 * time.Minute}, natsworker.WithConn(nc))
+	}, natsworker.WithOptions(timeout.Config{Idle: 2 * time.Minute}), natsworker.WithConn(nc))
 	consuming, err := consumer.Consume(handler, jetstream.PullMaxMessages(1), jetstream.StopAfter(1))
 	check(err)
 	<-consuming.Closed()
@@ -176,7 +176,7 @@ func ExampleWithConn() {
 	nc, consumer, done := queue(jetstream.ConsumerConfig{}, "a.txt")
 	defer done()
 	handler := natsworker.Handler(consumer, func(ctx context.Context, msg jetstream.Msg) error { return nil },
-		timeout.Config{Idle: 2 * time.Minute}, natsworker.WithConn(nc))
+		natsworker.WithOptions(timeout.Config{Idle: 2 * time.Minute}), natsworker.WithConn(nc))
 	consuming, err := consumer.Consume(handler, jetstream.PullMaxMessages(1), jetstream.StopAfter(1))
 	check(err)
 	<-consuming.Closed()

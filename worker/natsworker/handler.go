@@ -30,12 +30,15 @@ import (
 // message while another is being worked on, and keeps doing so whatever PullMaxMessages says.
 // The one in the buffer is not renewed, so each message is delivered twice.
 //
-// Handler panics if c or fn is nil, or if c does not have the AckExplicit policy: with the
-// others outcomes are lost, or apply to other messages too.
+// Handler panics if c or fn is nil, if [WithDrain] is given, which is for Run only, or if c does not
+// have the AckExplicit policy: with the others outcomes are lost, or apply to other messages too.
 func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts ...Option) jetstream.MessageHandler {
 	w, err := newWorker(c, fn, opts)
 	if err != nil {
 		panic(err.Error())
+	}
+	if w.drains {
+		panic("natsworker: WithDrain given to a Handler: want it given to Run, or not at all")
 	}
 	// When Consume has asked for msg is not known. The sixth of the lease that is not relied upon
 	// has to cover the time that the message has been on its way.

@@ -72,7 +72,7 @@ func TestOutcomeReachesTheServer(t *testing.T) {
 		}
 		c, nc := b.consumer(b.server.ClientURL())
 		for range 3 {
-			cc, err := c.Consume(natsworker.Handler(c, work, conn(nc), timeout.Config{Idle: time.Second},
+			cc, err := c.Consume(natsworker.Handler(c, work, conn(nc), natsworker.WithOptions(timeout.Config{Idle: time.Second}),
 				natsworker.WithBackoff(delay, delay)), jetstream.PullMaxMessages(1))
 			if err != nil {
 				t.Fatal(err)
@@ -142,7 +142,7 @@ func TestStalledMessageGoesToAnother(t *testing.T) {
 		}
 		for range 2 {
 			c, nc := b.consumer(b.server.ClientURL())
-			cc, err := c.Consume(natsworker.Handler(c, work, conn(nc), timeout.Config{Idle: idle}), jetstream.PullMaxMessages(1))
+			cc, err := c.Consume(natsworker.Handler(c, work, conn(nc), natsworker.WithOptions(timeout.Config{Idle: idle})), jetstream.PullMaxMessages(1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +194,7 @@ func TestLog(t *testing.T) {
 			return errBroken
 		}
 		return nil
-	}, natsworker.WithConn(nc), natsworker.WithLogger(logger), natsworker.WithBackoff(0, 0), timeout.Config{Idle: time.Second}),
+	}, natsworker.WithConn(nc), natsworker.WithLogger(logger), natsworker.WithBackoff(-1, -1), natsworker.WithOptions(timeout.Config{Idle: time.Second})),
 		jetstream.PullMaxMessages(1))
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/worker/natsworker"
 )
 
-var noLimits = timeout.Config{}
+var noLimits = natsworker.WithOptions(timeout.Config{})
 
 // Guarantee 1: the message is kept from a sixth of the lease on, however silent the function
 // is, and up to the end of the grace.
@@ -65,7 +65,7 @@ func TestLeaseIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newFakeMsg(1)
-				natsworker.Handler(consumerWith(test.change), test.fn, test.limits)(m)
+				natsworker.Handler(consumerWith(test.change), test.fn, natsworker.WithOptions(test.limits))(m)
 				time.Sleep(time.Hour)
 				if diff := cmp.Diff(test.want, m.heard()); diff != "" {
 					t.Error(diff)
@@ -370,7 +370,7 @@ func TestFunctionSettlesItsMessage(t *testing.T) {
 						time.Sleep(5 * time.Second) // deaf
 						late <- test.say(context.Background(), m)
 						return end
-					}, timeout.Config{Idle: time.Second, Grace: time.Second})(m)
+					}, natsworker.WithOptions(timeout.Config{Idle: time.Second, Grace: time.Second}))(m)
 					if err := <-late; !errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
 						t.Error(err)
 					}
@@ -420,7 +420,7 @@ func TestAbandonedWithinItsAck(t *testing.T) {
 		defer cancel()
 		natsworker.Handler(consumerWith(nil), func(_ context.Context, m jetstream.Msg) error {
 			return m.DoubleAck(ctx)
-		}, timeout.Config{Idle: time.Second, Grace: time.Second})(m)
+		}, natsworker.WithOptions(timeout.Config{Idle: time.Second, Grace: time.Second}))(m)
 		if took := time.Since(m.begun); took != 25*time.Second || len(m.heard()) != 0 {
 			t.Errorf("took %v, said %q", took, m.heard())
 		}
@@ -498,7 +498,7 @@ func TestInProgressIsABeat(t *testing.T) {
 				t.Errorf("%d beats", n)
 			}
 			return ctx.Err()
-		}, timeout.Config{Idle: 1100 * time.Millisecond})(m)
+		}, natsworker.WithOptions(timeout.Config{Idle: 1100 * time.Millisecond}))(m)
 		if diff := cmp.Diff([]string{"5s in progress", "9s double ack"}, m.heard()); diff != "" {
 			t.Error(diff)
 		}

@@ -96,7 +96,7 @@ func testVerdictIsNotSaidLate(t *testing.T, result error) {
 				time.Sleep(time.Millisecond)
 			}
 			return result
-		}, natsworker.WithConn(nc), natsworker.WithBackoff(0, 0))(m)
+		}, natsworker.WithConn(nc), natsworker.WithBackoff(-1, -1))(m)
 	}, jetstream.StopAfter(1), jetstream.PullMaxMessages(1))
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestConnectionComesBack(t *testing.T) {
 		p.lose() // over the ack
 		time.AfterFunc(time.Second, p.find)
 		return nil
-	}, natsworker.WithConn(nc), timeout.Config{Total: time.Minute}), jetstream.PullMaxMessages(1))
+	}, natsworker.WithConn(nc), natsworker.WithOptions(timeout.Config{Total: time.Minute})), jetstream.PullMaxMessages(1))
 	if err != nil {
 		t.Fatal(err)
 	}

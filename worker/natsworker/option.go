@@ -1,6 +1,7 @@
 package natsworker
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -9,92 +10,98 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// An Option is one of [timeout.Run], such as a [timeout.Config] or timeout.WithHooks, or one
-// of this package, which timeout.Run itself ignores. Where an option is given twice, the last
-// one counts, unless its documentation says otherwise.
-//
-// Without a Config the process default of package timeout applies. An execution is named after
-// the consumer, unless timeout.WithName is given. timeout.WithRecover always applies.
-type Option = timeout.Option
+// An Option changes how [Handler] and [Run] work on messages. Where an option is given twice, the
+// last one counts, unless its documentation says otherwise. A nil Option has no effect.
+type Option interface{ apply(*settings) }
 
-// WithConn sends renewals and outcomes as requests on nc, the connection of the consumer, and
-// waits for the answers. Give it wherever the connection is at hand.
+type optionFunc func(*settings)
+
+func (f optionFunc) apply(s *settings) { f(s) }
+
+// WithOptions gives options of package timeout to the execution of each message: its limits, as a
+// [timeout.Config], and others such as [timeout.WithHooks]. Given more than once, all of them
+// apply.
 //
-// With it a lost connection is noticed: a function whose lease can no longer be renewed is
+// Without a Config the limits are the process default of package timeout. An execution is named
+// after the consumer, unless [timeout.WithName] is given. [timeout.WithRecover] always applies.
+func WithOptions(opts ...timeout.Option) Option {
+	return optionFunc(func(s *settings) { s.run = append(s.run, opts...) })
+}
+
+// WithConn sends renewals and outcomes as requests on nc, which must be the connection of the
+// consumer, and waits for the answers. Give it wherever the connection is at hand.
+//
+// With WithConn a lost connection is noticed: a function whose lease can no longer be renewed is
 // stopped, with [ErrLeaseLost] as the cause, before the message is redelivered, and nothing about
 // this delivery is sent when the connection is back. In a [Handler] without it, nats.go keeps
 // what is published while the connection is down and sends it after the reconnect, and the
 // server applies it to whichever delivery is outstanding then: a late nak starts a third worker
-// beside the second. [Run] without it probes the connection with c.Info instead, which needs the
-// permission for it, and two requests per renewal.
+// beside the second. [Run] without it probes the connection with c.Info instead, which takes two
+// requests per renewal and the permission to make them.
 //
-// A nil nc is no connection.
+// A nil nc has no effect.
 func WithConn(nc *nats.Conn) Option {
-	return own(func(s *settings) { s.conn = nc })
+	return optionFunc(func(s *settings) { s.conn = nc })
 }
 
-// WithBackoff sets how long a message that failed waits to be redelivered: first after the first
-// delivery, twice as long after each that follows, and never more than most. Without it that is
-// 1 s, 2 s, and so on up to 1 min. A negative duration is read as 0, no wait.
+// WithBackoff sets the delay before a failed message is redelivered: first after the first
+// delivery, twice as long after each that follows, and never more than most. A negative first or
+// most means no delay.
 //
-// It does not apply to a timeout in the first delivery and to messages given back at shutdown,
-// which are redelivered at once, nor to [After].
+// A timeout in the first delivery and messages given back at shutdown are redelivered at once,
+// and [After] sets a delay of its own.
+//
+// For first, 0 means 1 s; for most, 0 means 1 min.
 func WithBackoff(first, most time.Duration) Option {
-	return own(func(s *settings) { s.first, s.most = max(first, 0), max(most, 0) })
+	return optionFunc(func(s *settings) {
+		s.first, s.most = max(cmp.Or(first, defaultFirst), 0), max(cmp.Or(most, defaultMost), 0)
+	})
 }
 
-// WithDrain lets functions that run when the context of [Run] ends go on for up to d before they
-// are aborted. Without it, or if d is not positive, they are aborted at once. [Handler] ignores
-// it.
+const (
+	defaultFirst = time.Second
+	defaultMost  = time.Minute
+)
+
+// WithDrain lets the functions in progress when the context of [Run] ends go on for up to d before
+// they are aborted. Without it they are aborted at once, as with a negative d. A [Handler] has
+// no end at which to drain, and panics if it is given this option. 0 means no drain.
 func WithDrain(d time.Duration) Option {
-	return own(func(s *settings) { s.drain = d })
+	return optionFunc(func(s *settings) { s.drain, s.drains = d, true })
 }
 
-// WithLogger logs to l what timeout.WithLogger logs, every outcome but a confirmed ack, lost
-// leases, and failed pull requests. Without it, or with nil, nothing is logged.
+// WithLogger logs to l every outcome other than a confirmed ack, lost leases, failed pull
+// requests, and what [timeout.WithLogger] logs of an execution. Without it, or with nil, nothing
+// is logged.
 func WithLogger(l *slog.Logger) Option {
 	if l == nil {
 		l = slog.New(slog.DiscardHandler)
 	}
-	run := timeout.WithLogger(l)
-	return option{run, func(s *settings) { s.log, s.run = l, append(s.run, run) }}
-}
-
-// An option of this package is one of timeout.Run too, so that one list can hold both: the
-// unexported method of timeout.Option is promoted from the embedded one.
-type option struct {
-	timeout.Option
-	set func(*settings)
-}
-
-// own returns an option that has no effect in timeout.Run.
-func own(set func(*settings)) Option {
-	return option{timeout.WithHooks(timeout.Hooks{}), set}
+	return optionFunc(func(s *settings) { s.log, s.run = l, append(s.run, timeout.WithLogger(l)) })
 }
 
 type settings struct {
 	conn        *nats.Conn
 	first, most time.Duration
 	drain       time.Duration
+	drains      bool // WithDrain was given
 	log         *slog.Logger
 	run         []timeout.Option
 }
 
 func newSettings(name string, opts []Option) settings {
-	s := settings{first: time.Second, most: time.Minute, log: slog.New(slog.DiscardHandler)}
+	s := settings{first: defaultFirst, most: defaultMost, log: slog.New(slog.DiscardHandler)}
 	s.run = append(s.run, timeout.WithName(name))
 	for _, o := range opts {
-		if ours, ok := o.(option); ok {
-			ours.set(&s)
-		} else {
-			s.run = append(s.run, o) // nil has no effect there
+		if o != nil {
+			o.apply(&s)
 		}
 	}
 	s.run = append(s.run, timeout.WithRecover())
 	return s
 }
 
-// backoff returns how long a message waits that failed in its n-th delivery.
+// backoff returns the delay after a message has failed in its n-th delivery.
 func (s *settings) backoff(n uint64) time.Duration {
 	d := min(s.first, s.most)
 	for ; n > 1 && 0 < d && d < s.most; n-- {
@@ -106,7 +113,7 @@ func (s *settings) backoff(n uint64) time.Duration {
 	return d
 }
 
-// warn logs. A handler that panics must not end the process.
+// warn logs, and recovers from a slog.Handler that panics, which must not end the process.
 func (s *settings) warn(what string, args ...any) {
 	defer func() { _ = recover() }()
 	s.log.Warn(what, args...)

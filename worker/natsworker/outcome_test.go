@@ -111,11 +111,13 @@ func TestOutcome(t *testing.T) {
 		"back-off of one's own":              {fn: fails(errBroken), delivery: 3, opts: []natsworker.Option{natsworker.WithBackoff(10*time.Millisecond, time.Second)}, want: "0s nak 40ms"},
 		"back-off up to its end":             {fn: fails(errBroken), delivery: 3, opts: []natsworker.Option{natsworker.WithBackoff(10*time.Second, 35*time.Second)}, want: "0s nak 35s"},
 		"back-off longer than its end":       {fn: fails(errBroken), opts: []natsworker.Option{natsworker.WithBackoff(time.Minute, time.Second)}, want: "0s nak 1s"},
-		"no back-off":                        {fn: fails(errBroken), delivery: 9, opts: []natsworker.Option{natsworker.WithBackoff(0, time.Minute)}, want: "0s nak"},
+		"no back-off":                        {fn: fails(errBroken), delivery: 9, opts: []natsworker.Option{natsworker.WithBackoff(-1, time.Minute)}, want: "0s nak"},
 		"negative back-off":                  {fn: fails(errBroken), opts: []natsworker.Option{natsworker.WithBackoff(-1, -1)}, want: "0s nak"},
-		"a limit of its own goes before":     {fn: hangs(nil), opts: []natsworker.Option{timeout.Config{Idle: time.Second}}, want: "1s nak"},
+		"back-off without an end of its own": {fn: fails(errBroken), delivery: 9, opts: []natsworker.Option{natsworker.WithBackoff(10*time.Second, 0)}, want: "0s nak 1m0s"},
+		"back-off without a start":           {fn: fails(errBroken), delivery: 2, opts: []natsworker.Option{natsworker.WithBackoff(0, time.Hour)}, want: "0s nak 2s"},
+		"a limit of its own goes before":     {fn: hangs(nil), opts: []natsworker.Option{natsworker.WithOptions(timeout.Config{Idle: time.Second})}, want: "1s nak"},
 		"a nil option":                       {fn: fails(nil), opts: []natsworker.Option{nil}, want: "0s double ack"},
-		"an option that cannot let it panic": {fn: func(context.Context, jetstream.Msg) error { panic("oh") }, opts: []natsworker.Option{natsworker.WithDrain(time.Hour)}, want: "0s nak 1s"},
+		"an option that cannot let it panic": {fn: func(context.Context, jetstream.Msg) error { panic("oh") }, opts: []natsworker.Option{natsworker.WithOptions(nil)}, want: "0s nak 1s"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +129,7 @@ func TestOutcome(t *testing.T) {
 					}
 				})
 				m := newFakeMsg(max(test.delivery, 1))
-				natsworker.Handler(c, test.fn, append([]natsworker.Option{limits}, test.opts...)...)(m)
+				natsworker.Handler(c, test.fn, append([]natsworker.Option{natsworker.WithOptions(limits)}, test.opts...)...)(m)
 				if diff := cmp.Diff([]string{test.want}, m.heard()); diff != "" {
 					t.Error(diff)
 				}
@@ -222,9 +224,7 @@ func TestBadInput(t *testing.T) {
 		"Run, negative":        {func() error { return natsworker.Run(t.Context(), good, -1, fn) }, "natsworker: -1 messages at a time: want 1 or more"},
 		"Run, it is over":      {func() error { return natsworker.Run(over(), good, 1, fn) }, "<nil>"},
 		"Run, over, and wrong": {func() error { return natsworker.Run(over(), all, 1, fn) }, wrong},
-		"timeout.Run, our kind": {func() error {
-			return timeout.Run(t.Context(), func(context.Context) error { return errBroken }, natsworker.WithConn(nil), natsworker.WithDrain(1), natsworker.WithBackoff(1, 1), natsworker.WithLogger(nil))
-		}, "broken"},
+		"Handler, a drain":     {func() error { natsworker.Handler(good, fn, natsworker.WithDrain(0)); return nil }, "panic: natsworker: WithDrain given to a Handler: want it given to Run, or not at all"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := func() (text string) {
@@ -239,6 +239,21 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
+	}
+}
+
+// SPEC 13.2: an option of this package has no effect in timeout.Run, which therefore does not take it.
+func TestOptionsAreNotThoseOfTimeout(t *testing.T) {
+	for name, option := range map[string]natsworker.Option{
+		"WithOptions": noLimits,
+		"WithConn":    natsworker.WithConn(nil),
+		"WithBackoff": natsworker.WithBackoff(1, 1),
+		"WithDrain":   natsworker.WithDrain(1),
+		"WithLogger":  natsworker.WithLogger(nil),
+	} {
+		if _, ok := option.(timeout.Option); ok {
+			t.Errorf("timeout.Run takes %s", name)
+		}
 	}
 }
 

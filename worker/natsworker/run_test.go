@@ -439,7 +439,7 @@ func TestRunOfAbandonedFunctions(t *testing.T) {
 		<-release
 		return nil
 	}
-	first := b.run(b.server.ClientURL(), 2, deaf, natsworker.WithConn, limits, natsworker.WithBackoff(time.Minute, time.Minute))
+	first := b.run(b.server.ClientURL(), 2, deaf, natsworker.WithConn, natsworker.WithOptions(limits), natsworker.WithBackoff(time.Minute, time.Minute))
 	if _, err := first.ends(); !errors.Is(err, natsworker.ErrStuck) {
 		t.Errorf("Run returned %v", err)
 	}
@@ -485,7 +485,7 @@ func TestStuck(t *testing.T) {
 					}
 					time.Sleep(d)
 					return nil
-				}, limits)
+				}, natsworker.WithOptions(limits))
 				// A slot without a function may be asking for a message when Run ends.
 				took := time.Since(begun)
 				switch {
@@ -512,7 +512,7 @@ func TestRunGoesOnAfterAnAbandonedFunction(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		return nil
-	}, natsworker.WithConn, timeout.Config{Idle: 200 * time.Millisecond, Grace: time.Millisecond})
+	}, natsworker.WithConn, natsworker.WithOptions(timeout.Config{Idle: 200 * time.Millisecond, Grace: time.Millisecond}))
 	b.empty()
 }
 

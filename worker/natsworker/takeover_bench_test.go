@@ -40,7 +40,7 @@ func BenchmarkTakeover(b *testing.B) {
 					}
 					again <- time.Now()
 					return nil
-				}, natsworker.WithConn, c.limits)
+				}, natsworker.WithConn, natsworker.WithOptions(c.limits))
 			}
 			takeovers(b, f, func() time.Duration { first := <-begun; return (<-again).Sub(first) })
 		})

@@ -44,7 +44,7 @@ func environment(opts ...temporalworker.Option) *testsuite.TestWorkflowEnvironme
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(2 * time.Minute) // not 3 s, of a busy machine
 	env.SetWorkerOptions(worker.Options{
-		Interceptors: []interceptor.WorkerInterceptor{temporalworker.Interceptor(append(opts, timeout.Config{Idle: 200 * time.Millisecond})...)},
+		Interceptors: []interceptor.WorkerInterceptor{temporalworker.Interceptor(append(opts, temporalworker.WithOptions(timeout.Config{Idle: 200 * time.Millisecond}))...)},
 	})
 	env.RegisterActivity(index)
 	return env

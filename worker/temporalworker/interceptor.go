@@ -25,7 +25,7 @@ import (
 //   - grace: that of package timeout, 7 s, or what ends before the deadline. It is also the time
 //     that an activity has to clean up when it is cancelled.
 //
-// A [timeout.Config] among the options, or [WithPolicy], sets others. The total is never longer
+// A [timeout.Config] given by [WithOptions], or [WithPolicy], sets others. The total is never longer
 // than that above.
 //
 // Until the activity has returned or been abandoned, a heartbeat with the newest details is sent

@@ -56,7 +56,7 @@ func TestRenewals(t *testing.T) {
 					case <-ctx.Done():
 						return nil, ctx.Err()
 					}
-				}, timeout.Config{Idle: tt.idle})
+				}, temporalworker.WithOptions(timeout.Config{Idle: tt.idle}))
 				if (err != nil) != tt.stuck {
 					t.Error(err)
 				}
@@ -545,7 +545,7 @@ func TestHangingHeartbeat(t *testing.T) {
 					}
 					<-ctx.Done()
 					return nil, ctx.Err()
-				}, timeout.Config{Total: 4 * time.Second})
+				}, temporalworker.WithOptions(timeout.Config{Total: 4 * time.Second}))
 				if took := time.Since(a.start); err == nil || took > (4+7+1)*time.Second {
 					t.Errorf("after %v: %v", took, err)
 				}
@@ -567,7 +567,7 @@ func TestAbandoned(t *testing.T) {
 			record(ctx, 1)
 			close(late)
 			return "all", nil
-		}, timeout.Config{Grace: time.Second})
+		}, temporalworker.WithOptions(timeout.Config{Grace: time.Second}))
 		o, ok := temporalworker.OutcomeOf(err)
 		if took := time.Since(a.start); !ok || !o.Abandoned || took != 4*time.Second {
 			t.Errorf("after %v: %v, %+v", took, err, o)
@@ -589,7 +589,7 @@ func TestSessionsAreExempt(t *testing.T) {
 				time.Sleep(time.Minute)
 				record(ctx, 1) // passes through
 				return nil, ctx.Err()
-			}, timeout.Config{Idle: time.Second}); err != nil {
+			}, temporalworker.WithOptions(timeout.Config{Idle: time.Second})); err != nil {
 				t.Error(err)
 			}
 			if diff := cmp.Diff([]sent{{time.Minute, "1"}}, a.heartbeats()); diff != "" {

@@ -42,16 +42,16 @@ func TestLimits(t *testing.T) {
 		{"an odd deadline", time.Second, 2*time.Second + 400*time.Microsecond, nil, is(1800*time.Millisecond, time.Second, 175*time.Millisecond)},
 		{"a long deadline", 30 * time.Second, time.Hour, nil, is(time.Hour-8*time.Second, 30*time.Second, 7*time.Second)},
 		{"a HeartbeatTimeout beyond the deadline", time.Minute, 10 * time.Second, nil, is(9*time.Second, 9*time.Second, 875*time.Millisecond)},
-		{"a Config with an idle limit", time.Second, time.Hour, []temporalworker.Option{limits{Idle: time.Minute}}, is(time.Hour-8*time.Second, time.Minute, 7*time.Second)},
-		{"a Config with a shorter total", time.Second, time.Hour, []temporalworker.Option{limits{Total: time.Minute}}, is(time.Minute, time.Second, 7*time.Second)},
-		{"a Config with a longer total", time.Second, time.Minute, []temporalworker.Option{limits{Total: time.Hour}}, is(54*time.Second, time.Second, 5250*time.Millisecond)},
-		{"a Config with a grace", 0, time.Hour, []temporalworker.Option{limits{Grace: time.Minute, Total: 30 * time.Minute}}, is(30*time.Minute, 0, time.Minute)},
-		{"a Config with a grace beyond the deadline", 0, time.Hour, []temporalworker.Option{limits{Grace: time.Minute}}, is(time.Hour-8*time.Second, 0, 7*time.Second)},
-		{"a Config without grace", 0, time.Hour, []temporalworker.Option{limits{Grace: -1, Idle: time.Minute}}, is(time.Hour-8*time.Second, time.Minute, -1)},
-		{"no limits", time.Second, 0, []temporalworker.Option{timeout.Config{}}, is(0, time.Second, 7*time.Second)},
+		{"a Config with an idle limit", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithOptions(limits{Idle: time.Minute})}, is(time.Hour-8*time.Second, time.Minute, 7*time.Second)},
+		{"a Config with a shorter total", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithOptions(limits{Total: time.Minute})}, is(time.Minute, time.Second, 7*time.Second)},
+		{"a Config with a longer total", time.Second, time.Minute, []temporalworker.Option{temporalworker.WithOptions(limits{Total: time.Hour})}, is(54*time.Second, time.Second, 5250*time.Millisecond)},
+		{"a Config with a grace", 0, time.Hour, []temporalworker.Option{temporalworker.WithOptions(limits{Grace: time.Minute, Total: 30 * time.Minute})}, is(30*time.Minute, 0, time.Minute)},
+		{"a Config with a grace beyond the deadline", 0, time.Hour, []temporalworker.Option{temporalworker.WithOptions(limits{Grace: time.Minute})}, is(time.Hour-8*time.Second, 0, 7*time.Second)},
+		{"a Config without grace", 0, time.Hour, []temporalworker.Option{temporalworker.WithOptions(limits{Grace: -1, Idle: time.Minute})}, is(time.Hour-8*time.Second, time.Minute, -1)},
+		{"no limits", time.Second, 0, []temporalworker.Option{temporalworker.WithOptions(timeout.Config{})}, is(0, time.Second, 7*time.Second)},
 		{"a policy for others", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(&policy.Policy{Tools: map[string]policy.Tool{"Other": {Limits: &limits{Idle: time.Minute}}}})},
 			is(time.Hour-8*time.Second, time.Second, 7*time.Second)},
-		{"a policy with a default", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(&policy.Policy{Default: &limits{Idle: time.Minute}}), limits{Idle: time.Hour}},
+		{"a policy with a default", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(&policy.Policy{Default: &limits{Idle: time.Minute}}), temporalworker.WithOptions(limits{Idle: time.Hour})},
 			is(time.Hour-8*time.Second, time.Minute, 7*time.Second)},
 		{"a policy for this one", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(named(policy.Tool{Limits: &limits{Idle: time.Minute, Total: 2 * time.Minute}}))},
 			is(2*time.Minute, time.Minute, 7*time.Second)},
@@ -144,7 +144,7 @@ func TestObserveOnly(t *testing.T) {
 	for name, opt := range map[string]temporalworker.Option{
 		"policy":   temporalworker.WithPolicy(&policy.Policy{ObserveOnly: true}),
 		"activity": temporalworker.WithPolicy(&policy.Policy{Tools: map[string]policy.Tool{"Work": {ObserveOnly: true}}}),
-		"option":   timeout.WithObserveOnly(),
+		"option":   temporalworker.WithOptions(timeout.WithObserveOnly()),
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -163,5 +163,20 @@ func TestObserveOnly(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// SPEC 13.1: an option of this package has no effect in timeout.Run, which therefore does not take it.
+func TestOptionsAreNotThoseOfTimeout(t *testing.T) {
+	for name, option := range map[string]temporalworker.Option{
+		"WithOptions":       temporalworker.WithOptions(timeout.Config{}),
+		"WithPolicy":        temporalworker.WithPolicy(nil),
+		"WithNonRetryable":  temporalworker.WithNonRetryable(timeout.KindIdle),
+		"WithDataConverter": temporalworker.WithDataConverter(nil),
+		"WithLogger":        temporalworker.WithLogger(nil),
+	} {
+		if _, ok := option.(timeout.Option); ok {
+			t.Errorf("timeout.Run takes %s", name)
+		}
 	}
 }

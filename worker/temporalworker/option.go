@@ -9,14 +9,31 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// An Option is one of [timeout.Run], such as timeout.WithHooks, or one of this package, which
-// timeout.Run itself ignores. Where an option is given twice, the last one counts, unless its
-// documentation says otherwise.
+// An Option changes how an [Interceptor] runs activities. Where an option is given twice, the last
+// one counts, unless its documentation says otherwise. A nil Option has no effect.
+type Option interface{ apply(*settings) }
+
+type optionFunc func(*settings)
+
+func (f optionFunc) apply(s *settings) { f(s) }
+
+// WithOptions gives options of package timeout, such as [timeout.WithHooks], to the execution of
+// each activity. Given more than once, all of them apply. A [timeout.Config] among them is the
+// default of the policy (see [WithPolicy]) where the policy has none.
 //
-// A [timeout.Config] is the default of the policy, see [WithPolicy], where that has none.
-//
-// An execution is named after the type of the activity, unless timeout.WithName is given.
-type Option = timeout.Option
+// An execution is named after the type of the activity, unless [timeout.WithName] is given.
+// [timeout.WithRecover] always applies.
+func WithOptions(opts ...timeout.Option) Option {
+	return optionFunc(func(s *settings) {
+		for _, o := range opts {
+			if c, ok := o.(timeout.Config); ok {
+				s.limits = &c
+			} else {
+				s.run = append(s.run, o) // nil has no effect there
+			}
+		}
+	})
+}
 
 // WithPolicy takes limits from p, by the name of the activity's type. A total, and a ceiling
 // (MaxTotal), can only shorten that of the activity's options. An idle limit may be longer than
@@ -29,14 +46,14 @@ type Option = timeout.Option
 // Under ObserveOnly heartbeats are sent only when the activity has beaten, so that the service
 // finds out that it is stuck, as without the interceptor. A nil p is none.
 func WithPolicy(p *policy.Policy) Option {
-	return own(func(s *settings) { s.policy = p })
+	return optionFunc(func(s *settings) { s.policy = p })
 }
 
 // WithNonRetryable has the service not retry activities that were stopped for one of these
 // reasons, whatever the RetryPolicy. A workflow can say so itself, for its activities: with
 // [TypeIdle], [TypeTotal] or [TypeAborted] among the RetryPolicy's NonRetryableErrorTypes.
 func WithNonRetryable(kinds ...timeout.Kind) Option {
-	return own(func(s *settings) { s.nonRetryable = kinds })
+	return optionFunc(func(s *settings) { s.nonRetryable = kinds })
 }
 
 // WithDataConverter names the DataConverter of the client where that is not the SDK's default
@@ -48,7 +65,7 @@ func WithDataConverter(c converter.DataConverter) Option {
 	if c == nil {
 		c = converter.GetDefaultDataConverter()
 	}
-	return own(func(s *settings) { s.converter = c })
+	return optionFunc(func(s *settings) { s.converter = c })
 }
 
 // WithLogger logs to l what timeout.WithLogger logs, and details that could not be kept or sent.
@@ -58,20 +75,7 @@ func WithLogger(l *slog.Logger) Option {
 	if l == nil {
 		l = slog.New(slog.DiscardHandler)
 	}
-	run := timeout.WithLogger(l)
-	return option{run, func(s *settings) { s.log, s.run = l, append(s.run, run) }}
-}
-
-// An option of this package is one of timeout.Run too, so that one list can hold both: the
-// unexported method of timeout.Option is promoted from the embedded one.
-type option struct {
-	timeout.Option
-	set func(*settings)
-}
-
-// own returns an option that has no effect in timeout.Run.
-func own(set func(*settings)) Option {
-	return option{timeout.WithHooks(timeout.Hooks{}), set}
+	return optionFunc(func(s *settings) { s.log, s.run = l, append(s.run, timeout.WithLogger(l)) })
 }
 
 type settings struct {
@@ -86,14 +90,8 @@ type settings struct {
 func newSettings(opts []Option) settings {
 	s := settings{converter: converter.GetDefaultDataConverter(), log: slog.New(slog.DiscardHandler)}
 	for _, o := range opts {
-		switch o := o.(type) {
-		case nil:
-		case timeout.Config:
-			s.limits = &o
-		case option:
-			o.set(&s)
-		default:
-			s.run = append(s.run, o)
+		if o != nil {
+			o.apply(&s)
 		}
 	}
 	return s

@@ -71,7 +71,7 @@ func TestLimitOutcomes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				a := &attempt{Info: activity.Info{HeartbeatTimeout: time.Hour}}
-				v, err := a.run(tt.work, append(tt.opts, limits)...)
+				v, err := a.run(tt.work, append(tt.opts, temporalworker.WithOptions(limits))...)
 				if v != nil {
 					t.Errorf("returned %v", v)
 				}
@@ -156,7 +156,7 @@ func TestEnds(t *testing.T) {
 					time.AfterFunc(time.Second, func() { cancel(tt.cause) })
 					return ctx
 				}}
-				v, err := a.run(tt.work, timeout.Config{Grace: time.Second})
+				v, err := a.run(tt.work, temporalworker.WithOptions(timeout.Config{Grace: time.Second}))
 				if v != tt.value {
 					t.Errorf("value %v, want %v", v, tt.value)
 				}
@@ -198,7 +198,7 @@ func TestEndsInTheGrace(t *testing.T) {
 				heartbeat.BeatWith(ctx, "half")
 				time.Sleep(1700 * time.Millisecond)
 				return nil, ctx.Err()
-			}, timeout.Config{Idle: tt.idle})
+			}, temporalworker.WithOptions(timeout.Config{Idle: tt.idle}))
 			if o, _ := temporalworker.OutcomeOf(err); o.Kind != tt.want || tt.want == "" && err != worker.ErrWorkerShutdown {
 				t.Errorf("got %v", err)
 			}
@@ -247,10 +247,10 @@ func TestLastAttempt(t *testing.T) {
 			func(context.Context, record) (any, error) { time.Sleep(2 * hour); return nil, nil }, true},
 		{"StartToCloseTimeout", activity.Info{}, 0, hour, nil, stuck("half", nil), false},
 		{"StartToCloseTimeout is shorter", activity.Info{ScheduleToCloseTimeout: 2 * hour}, 0, hour, nil, stuck("half", nil), false},
-		{"a policy's total is shorter", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, []temporalworker.Option{timeout.Config{Total: hour / 2}}, stuck("half", nil), false},
-		{"a policy's total leaves a little", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, []temporalworker.Option{timeout.Config{Total: 58 * time.Minute}}, stuck("half", nil), false},
+		{"a policy's total is shorter", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, []temporalworker.Option{temporalworker.WithOptions(timeout.Config{Total: hour / 2})}, stuck("half", nil), false},
+		{"a policy's total leaves a little", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, []temporalworker.Option{temporalworker.WithOptions(timeout.Config{Total: 58 * time.Minute})}, stuck("half", nil), false},
 		{"a policy's total leaves little of a short one", activity.Info{ScheduleToCloseTimeout: 20 * time.Second}, 0, 20 * time.Second,
-			[]temporalworker.Option{timeout.Config{Total: 15 * time.Second}}, stuck("half", nil), false},
+			[]temporalworker.Option{temporalworker.WithOptions(timeout.Config{Total: 15 * time.Second})}, stuck("half", nil), false},
 		{"idle", activity.Info{ScheduleToCloseTimeout: hour, HeartbeatTimeout: time.Minute}, 0, hour, nil, stuck("half", nil), false},
 		{"idle, with nothing left", activity.Info{ScheduleToCloseTimeout: time.Minute, HeartbeatTimeout: 53500 * time.Millisecond}, 0, time.Minute, nil, stuck("half", nil), false},
 		{"local", activity.Info{ScheduleToCloseTimeout: hour, IsLocalActivity: true}, 0, hour, nil, stuck("half", nil), false},

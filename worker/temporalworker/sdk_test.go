@@ -67,7 +67,7 @@ func TestActivityEnvironment(t *testing.T) {
 	pending := func(context.Context) error { return activity.ErrResultPending }
 
 	t.Run("stuck", func(t *testing.T) {
-		env := activities(limits)
+		env := activities(temporalworker.WithOptions(limits))
 		env.RegisterActivity(hang)
 		_, err := env.ExecuteActivity(hang)
 		o, ok := temporalworker.OutcomeOf(err)
@@ -80,7 +80,7 @@ func TestActivityEnvironment(t *testing.T) {
 		}
 	})
 	t.Run("deaf", func(t *testing.T) {
-		env := activities(limits)
+		env := activities(temporalworker.WithOptions(limits))
 		env.RegisterActivity(deaf)
 		begun := time.Now()
 		_, err := env.ExecuteActivity(deaf)
@@ -89,7 +89,7 @@ func TestActivityEnvironment(t *testing.T) {
 		}
 	})
 	t.Run("alive", func(t *testing.T) {
-		env := activities(timeout.Config{Idle: slack})
+		env := activities(temporalworker.WithOptions(timeout.Config{Idle: slack}))
 		env.RegisterActivity(fine)
 		v, err := env.ExecuteActivity(fine)
 		var got string
@@ -98,7 +98,7 @@ func TestActivityEnvironment(t *testing.T) {
 		}
 	})
 	t.Run("panics", func(t *testing.T) {
-		env := activities(limits)
+		env := activities(temporalworker.WithOptions(limits))
 		env.RegisterActivity(crash)
 		_, err := env.ExecuteActivity(crash)
 		var p *temporal.PanicError
@@ -107,14 +107,14 @@ func TestActivityEnvironment(t *testing.T) {
 		}
 	})
 	t.Run("completes later", func(t *testing.T) {
-		env := activities(limits)
+		env := activities(temporalworker.WithOptions(limits))
 		env.RegisterActivity(pending)
 		if _, err := env.ExecuteActivity(pending); err != activity.ErrResultPending {
 			t.Error(err)
 		}
 	})
 	t.Run("local", func(t *testing.T) {
-		env := activities(limits)
+		env := activities(temporalworker.WithOptions(limits))
 		_, err := env.ExecuteLocalActivity(hang)
 		if o, ok := temporalworker.OutcomeOf(err); !ok || o.Kind != "idle" {
 			t.Errorf("%v: %+v", err, o)
@@ -134,7 +134,7 @@ func TestActivityEnvironment(t *testing.T) {
 	})
 	t.Run("stopped worker", func(t *testing.T) {
 		ctx, stop := context.WithCancelCause(context.Background())
-		options := workerOptions(timeout.Config{Idle: slack})
+		options := workerOptions(temporalworker.WithOptions(timeout.Config{Idle: slack}))
 		options.BackgroundActivityContext = ctx
 		env := activities().SetWorkerOptions(options)
 		env.RegisterActivity(hang)
@@ -153,7 +153,7 @@ func TestWorkflowEnvironment(t *testing.T) {
 	suite.SetLogger(quiet{})
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(2 * time.Minute) // not 3 s, of a busy machine
-	env.SetWorkerOptions(workerOptions(timeout.Config{Idle: 300 * time.Millisecond}))
+	env.SetWorkerOptions(workerOptions(temporalworker.WithOptions(timeout.Config{Idle: 300 * time.Millisecond})))
 	var mu sync.Mutex
 	var from []int
 	note := func(n int) {
@@ -227,7 +227,7 @@ func TestNonRetryableTypes(t *testing.T) {
 	suite.SetLogger(quiet{})
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(2 * time.Minute) // not 3 s, of a busy machine
-	env.SetWorkerOptions(workerOptions(timeout.Config{Idle: 50 * time.Millisecond}))
+	env.SetWorkerOptions(workerOptions(temporalworker.WithOptions(timeout.Config{Idle: 50 * time.Millisecond})))
 	attempts := 0
 	env.RegisterActivityWithOptions(func(ctx context.Context) error {
 		attempts++
@@ -251,7 +251,7 @@ func TestSilentActivityIsKept(t *testing.T) {
 	suite.SetLogger(quiet{})
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(2 * time.Minute) // not 3 s, of a busy machine
-	env.SetWorkerOptions(workerOptions(timeout.Config{Idle: slack}))
+	env.SetWorkerOptions(workerOptions(temporalworker.WithOptions(timeout.Config{Idle: slack})))
 	var heartbeats int
 	var mu sync.Mutex
 	env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) {

@@ -60,13 +60,13 @@ func TestStall(t *testing.T) {
 			"Timeout Heartbeat", ""},
 		{"idle as HeartbeatTimeout 2 s", guarded(), plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1},
 			temporalworker.TypeIdle, "MaximumAttemptsReached"},
-		{"idle 600 ms, HeartbeatTimeout 2 s", guarded(timeout.Config{Idle: 600 * time.Millisecond}),
+		{"idle 600 ms, HeartbeatTimeout 2 s", guarded(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond})),
 			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1}, temporalworker.TypeIdle, "MaximumAttemptsReached"},
-		{"idle 600 ms, not retried", guarded(timeout.Config{Idle: 600 * time.Millisecond}),
+		{"idle 600 ms, not retried", guarded(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond})),
 			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 5, Final: []string{temporalworker.TypeIdle}}, temporalworker.TypeIdle, "NonRetryableFailure"},
-		{"idle 600 ms, final", guarded(timeout.Config{Idle: 600 * time.Millisecond}, temporalworker.WithNonRetryable(timeout.KindIdle)),
+		{"idle 600 ms, final", guarded(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond}), temporalworker.WithNonRetryable(timeout.KindIdle)),
 			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 5}, temporalworker.TypeIdle, "NonRetryableFailure"},
-		{"total, StartToClose 3 s", guarded(timeout.Config{Idle: time.Minute}), plan{StartToClose: 3 * time.Second, Heartbeat: 2 * time.Second, Attempts: 1},
+		{"total, StartToClose 3 s", guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Minute})), plan{StartToClose: 3 * time.Second, Heartbeat: 2 * time.Second, Attempts: 1},
 			temporalworker.TypeTotal, "MaximumAttemptsReached"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestStall(t *testing.T) {
 func TestSilent(t *testing.T) {
 	t.Parallel()
 	c, queue := connect(t), t.Name()
-	w := start(t, c, queue, guarded(timeout.Config{Idle: time.Minute}), func(ctx context.Context) (string, error) {
+	w := start(t, c, queue, guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Minute})), func(ctx context.Context) (string, error) {
 		time.Sleep(25 * time.Second)
 		return "all", ctx.Err()
 	})
@@ -117,7 +117,7 @@ func TestDetails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, queue := connect(t), t.Name()
-			w := start(t, c, queue, guarded(timeout.Config{Idle: 600 * time.Millisecond}), func(ctx context.Context) (string, error) {
+			w := start(t, c, queue, guarded(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond})), func(ctx context.Context) (string, error) {
 				n := 0
 				if activity.GetInfo(ctx).Attempt > 1 {
 					if err := activity.GetHeartbeatDetails(ctx, &n); err != nil {
@@ -151,7 +151,7 @@ func TestPending(t *testing.T) {
 	t.Parallel()
 	c, queue := connect(t), t.Name()
 	release := make(chan struct{})
-	w := start(t, c, queue, guarded(timeout.Config{Idle: 600 * time.Millisecond}), func(ctx context.Context) (string, error) {
+	w := start(t, c, queue, guarded(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond})), func(ctx context.Context) (string, error) {
 		if activity.GetInfo(ctx).Attempt == 2 {
 			return "", heartbeat.Keep(ctx, 0, func(context.Context) error { <-release; return nil })
 		}
@@ -198,7 +198,7 @@ func TestDeaf(t *testing.T) {
 	var second atomic.Int64
 	begun := time.Now()
 	over := make(chan struct{})
-	w := start(t, c, queue, guarded(timeout.Config{Idle: time.Second, Grace: 100 * time.Millisecond}), func(ctx context.Context) (string, error) {
+	w := start(t, c, queue, guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Second, Grace: 100 * time.Millisecond})), func(ctx context.Context) (string, error) {
 		if activity.GetInfo(ctx).Attempt == 1 {
 			defer close(over)
 			begun = time.Now()
@@ -226,7 +226,7 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	c, queue := connect(t), t.Name()
 	begun, told := make(chan struct{}), make(chan time.Time, 1)
-	w := start(t, c, queue, guarded(timeout.Config{Idle: time.Minute}), func(ctx context.Context) (string, error) {
+	w := start(t, c, queue, guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Minute})), func(ctx context.Context) (string, error) {
 		close(begun)
 		<-ctx.Done()
 		told <- time.Now()
@@ -317,7 +317,7 @@ func TestWorkerStops(t *testing.T) {
 		var s string
 		return "from " + s, activity.GetHeartbeatDetails(ctx, &s)
 	}
-	w := start(t, c, queue, guarded(timeout.Config{Idle: time.Minute}), work)
+	w := start(t, c, queue, guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Minute})), work)
 	run := begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 30 * time.Second, Attempts: 2})
 	<-first
 	stopped := time.Now()
@@ -340,7 +340,7 @@ func TestPauseAndReset(t *testing.T) {
 			var attempts atomic.Int32
 			causes := make(chan error, 5)
 			begun := make(chan struct{}, 5)
-			w := start(t, c, queue, guarded(timeout.Config{Idle: time.Minute}), func(ctx context.Context) (string, error) {
+			w := start(t, c, queue, guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Minute})), func(ctx context.Context) (string, error) {
 				if attempts.Add(1) == 2 {
 					return "all", nil
 				}
@@ -410,7 +410,7 @@ func session(ctx workflow.Context) (id string, _ error) {
 func TestSession(t *testing.T) {
 	t.Parallel()
 	c, queue := connect(t), t.Name()
-	options := guarded(timeout.Config{Idle: 6 * time.Second})
+	options := guarded(temporalworker.WithOptions(timeout.Config{Idle: 6 * time.Second}))
 	options.EnableSessionWorker = true
 	w := start(t, c, queue, options, func(ctx context.Context) (string, error) {
 		time.Sleep(4 * time.Second)

@@ -171,7 +171,7 @@ func doomed(address string) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	w := worker.New(c, os.Getenv(queueEnv), guarded(timeout.Config{Idle: time.Hour}))
+	w := worker.New(c, os.Getenv(queueEnv), guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Hour})))
 	w.RegisterActivityWithOptions(func(ctx context.Context) (string, error) {
 		activity.RecordHeartbeat(ctx, "half")
 		fmt.Println("begun")
