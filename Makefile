@@ -70,7 +70,8 @@ test: ## run the tests of every module
 # The imports of a module's packages and tests, one per line.
 IMPORTS := go list -f '{{range .Imports}}{{println .}}{{end}}{{range .TestImports}}{{println .}}{{end}}{{range .XTestImports}}{{println .}}{{end}}' ./...
 
-lint: ## gofmt, go vet, staticcheck, go mod tidy, go.work, no foreign internal/
+lint: ## commit subjects, gofmt, go vet, staticcheck, go mod tidy, go.work, no foreign internal/
+	@scripts/subjects || { echo "make $@: FAIL: commit subjects" >&2; exit 1; }
 	@bad=$$("$$(go env GOROOT)/bin/gofmt" -l .) || exit 1; \
 	test -z "$$bad" || { echo "make $@: FAIL: gofmt would change:" >&2; echo "$$bad" >&2; exit 1; }
 	@# With the flags of the tests, what these have compiled need not be compiled again.
