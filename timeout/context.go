@@ -122,7 +122,7 @@ func (e *execution) Value(key any) any {
 // Done is closed when the execution is stopped, or its function has returned.
 func (e *execution) Done() <-chan struct{} { return e.inner.Done() }
 
-// Deadline returns the total limit (SPEC 3.14), which adopt has cut to the caller's. Where
+// Deadline returns the total limit (SPEC 3.14), which borrowTotal has cut to the caller's. Where
 // limits are only observed, it is the caller's. On a clock that is not the system's it is the
 // system's now plus what is left: a context's users, net.Dialer and context.WithTimeout among
 // them, compare it with that, and take one of 1970 for long gone.

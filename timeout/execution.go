@@ -89,9 +89,9 @@ func (e *execution) prepare() {
 	}
 }
 
-// adopt makes the caller's deadline the total where it comes first (SPEC 3.12). It
+// borrowTotal makes the caller's deadline the total where it comes first (SPEC 3.12). It
 // reports false if that has passed.
-func (e *execution) adopt() bool {
+func (e *execution) borrowTotal() bool {
 	left, ok := e.callersLeft()
 	if !ok {
 		return true

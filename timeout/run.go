@@ -114,7 +114,7 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 		return false, e.neverStarted()
 	}
 	e.prepare()
-	if !e.adopt() {
+	if !e.borrowTotal() {
 		return false, e.neverStarted()
 	}
 
