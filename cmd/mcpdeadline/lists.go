@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // amend adds what the proxy offers to what the server says of itself and of its tools, and keeps
@@ -81,13 +81,13 @@ func (s *session) listed(m *message) json.RawMessage {
 		}
 		_ = json.Unmarshal(tool, &named)
 		soft := s.softOf(named.Name)
-		limits, err := s.calls.Limits(named.Name)
+		limits, err := s.calls.Declaration(named.Name)
 		if err != nil {
 			continue
 		}
 		limits.Soft = soft
 		if limits.Progress = s.keep; s.declare {
-			tool = with(tool, limits, "_meta", toolcall.LimitsKey)
+			tool = with(tool, limits, "_meta", policy.DeclarationKey)
 		}
 		if s.tasks != nil && soft > 0 {
 			if support := task.LegacySupport(soft, false); legacy && named.Execution.TaskSupport == "" {

@@ -48,7 +48,7 @@ func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {
 	h.AddAfterListTools(func(_ context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
 		for i := range res.Tools {
 			t := &res.Tools[i]
-			limits, err := s.calls.Limits(t.Name)
+			limits, err := s.calls.Declaration(t.Name)
 			soft, _ := s.calls.Policy.Soft(t.Name)
 			if err == nil && s.continuation.Unlisted(timeout.Config{Total: limits.Total, Idle: limits.Idle, Grace: limits.Grace}, soft) {
 				t.OutputSchema, t.RawOutputSchema = mcp.ToolOutputSchema{}, nil

@@ -10,12 +10,12 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/request"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // WithDeclaredLimits has the server declare the limits of its tools, so that a client knows
 // before a call how long it may take: each tool's stand in its _meta, and those of the policy as a
-// whole in capabilities.extensions, both under [toolcall.LimitsKey]. They are those that the
+// whole in capabilities.extensions, both under [policy.DeclarationKey]. They are those that the
 // policy and the environment have when the tools are listed. A tool whose limits cannot be read
 // has none there; its calls say why.
 //
@@ -28,7 +28,7 @@ func (s *settings) declareIn(h *server.Hooks) {
 	h.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
 		tasks := s.offered && wireOf(ctx, server.ClientSessionFromContext(ctx)) != nil
 		for i, t := range res.Tools {
-			if limits, err := s.calls.Limits(t.Name); err == nil {
+			if limits, err := s.calls.Declaration(t.Name); err == nil {
 				if tasks {
 					limits.Soft, _ = s.calls.Policy.Soft(t.Name)
 				}
@@ -44,19 +44,19 @@ func (s *settings) declareIn(h *server.Hooks) {
 	})
 }
 
-func stamped(meta *mcp.Meta, limits toolcall.Limits) *mcp.Meta {
+func stamped(meta *mcp.Meta, limits policy.Declaration) *mcp.Meta {
 	out := new(mcp.Meta)
 	if meta != nil {
 		*out = *meta
 		out.AdditionalFields = maps.Clone(meta.AdditionalFields)
 	}
-	out.SetMetaField(toolcall.LimitsKey, limits)
+	out.SetMetaField(policy.DeclarationKey, limits)
 	return out
 }
 
 func (s *settings) declareFor(c *mcp.ServerCapabilities) {
-	if limits, err := s.calls.Limits(""); err == nil {
-		c.Extensions = withExtension(c.Extensions, toolcall.LimitsKey, limits)
+	if limits, err := s.calls.Declaration(""); err == nil {
+		c.Extensions = withExtension(c.Extensions, policy.DeclarationKey, limits)
 	}
 }
 

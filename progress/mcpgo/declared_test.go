@@ -14,7 +14,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -58,25 +57,25 @@ func TestWithDeclaredLimits(t *testing.T) {
 
 		fast := map[string]any{"totalMs": 60000.0, "idleMs": 30000.0, "graceMs": 7000.0, "progressMs": 10000.0}
 		long := map[string]any{"totalMs": 600000.0, "idleMs": 0.0, "graceMs": 7000.0, "progressMs": 10000.0}
-		want := map[string]any{"other": map[string]any{}, toolcall.LimitsKey: fast}
+		want := map[string]any{"other": map[string]any{}, policy.DeclarationKey: fast}
 		if d := cmp.Diff(want, c.GetServerCapabilities().Extensions); d != "" {
 			t.Error("capabilities:", d)
 		}
 		all := metaOf(t, c)
-		if d := cmp.Diff(map[string]any{"own": "kept", toolcall.LimitsKey: long}, all["explore"]); d != "" {
+		if d := cmp.Diff(map[string]any{"own": "kept", policy.DeclarationKey: long}, all["explore"]); d != "" {
 			t.Error("explore:", d)
 		}
-		if d := cmp.Diff(map[string]any{toolcall.LimitsKey: fast}, all["search"]); d != "" {
+		if d := cmp.Diff(map[string]any{policy.DeclarationKey: fast}, all["search"]); d != "" {
 			t.Error("search:", d)
 		}
 		env["EXPLORE_TIMEOUT_MS"] = "1500"
 		env["NOOP_TIMEOUT_MS"] = "soon"
 		all = metaOf(t, c)
 		long["totalMs"] = 1500.0
-		if d := cmp.Diff(long, all["explore"][toolcall.LimitsKey]); d != "" {
+		if d := cmp.Diff(long, all["explore"][policy.DeclarationKey]); d != "" {
 			t.Error("explore:", d)
 		}
-		if got, ok := all["noop"][toolcall.LimitsKey]; ok {
+		if got, ok := all["noop"][policy.DeclarationKey]; ok {
 			t.Errorf("limits that cannot be read: %v", got)
 		}
 		if len(own.AdditionalFields) != 1 {
@@ -131,10 +130,10 @@ func TestUseDeclared(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := server.NewMCPServer("test", "1", server.WithExtensions(map[string]any{
-						toolcall.LimitsKey: toolcall.Limits{Idle: 20 * time.Second, Grace: grace},
+						policy.DeclarationKey: policy.Declaration{Idle: 20 * time.Second, Grace: grace},
 					}))
 					deaf := mcp.NewTool("deaf")
-					deaf.Meta = &mcp.Meta{AdditionalFields: map[string]any{toolcall.LimitsKey: toolcall.Limits{
+					deaf.Meta = &mcp.Meta{AdditionalFields: map[string]any{policy.DeclarationKey: policy.Declaration{
 						Idle: 3 * time.Minute, Total: time.Hour, Grace: grace, Progress: 10 * time.Second,
 					}}}
 					if tt.after == 0 { // otherwise it is a server that declares and does not keep its word

@@ -340,7 +340,7 @@ func ExampleWithDeclaredLimits() {
 	c := dial(s, plain)
 	defer c.Close()
 	tools, _ := c.ListTools(context.Background(), mcp.ListToolsRequest{})
-	limits, _ := toolcall.ReadLimits(tools.Tools[0].Meta.AdditionalFields)
+	limits, _ := policy.ReadDeclaration(tools.Tools[0].Meta.AdditionalFields)
 	fmt.Println(limits.Total, limits.Idle)
 	// Output: 10m0s 2m0s
 }

@@ -312,7 +312,7 @@ func TestTasksAreDeclared(t *testing.T) {
 			if e, ok := tool["execution"].(map[string]any); ok {
 				support[tool["name"].(string)] = e["taskSupport"]
 			}
-			limits := tool["_meta"].(map[string]any)[toolcall.LimitsKey].(map[string]any)
+			limits := tool["_meta"].(map[string]any)[policy.DeclarationKey].(map[string]any)
 			if ms, ok := limits["softMs"]; ok {
 				soft[tool["name"].(string)] = ms
 			}

@@ -9,12 +9,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/request"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // WithDeclaredLimits has the server declare the limits of its tools, so that a client knows
 // before a call how long it may take: each tool's stand in its _meta, and those of the policy as a
-// whole in capabilities.extensions, both under [toolcall.LimitsKey]. They are those that the
+// whole in capabilities.extensions, both under [policy.DeclarationKey]. They are those that the
 // policy and the environment have when the tools are listed. A tool whose limits cannot be read
 // has none there; its calls say why.
 //
@@ -61,7 +61,7 @@ func (s *settings) stamped(t *mcp.Tool) *mcp.Tool {
 	if s.continuation != nil && t.Name == s.continuation.Name() {
 		calls = &s.waiting
 	}
-	limits, err := calls.Limits(t.Name)
+	limits, err := calls.Declaration(t.Name)
 	if err != nil {
 		return t
 	}
@@ -72,12 +72,12 @@ func (s *settings) stamped(t *mcp.Tool) *mcp.Tool {
 	if out.Meta = maps.Clone(t.Meta); out.Meta == nil {
 		out.Meta = make(mcp.Meta, 1)
 	}
-	out.Meta[toolcall.LimitsKey] = limits
+	out.Meta[policy.DeclarationKey] = limits
 	return &out
 }
 
 func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCapabilities {
-	limits, err := s.calls.Limits("")
+	limits, err := s.calls.Declaration("")
 	if err != nil {
 		return c
 	}
@@ -86,7 +86,7 @@ func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCap
 		out = *c
 	}
 	out.Extensions = maps.Clone(out.Extensions)
-	out.AddExtension(toolcall.LimitsKey, limits.Object())
+	out.AddExtension(policy.DeclarationKey, limits.Object())
 	return &out
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -40,7 +39,7 @@ func TestWithDeclaredLimits(t *testing.T) {
 
 			fast := map[string]any{"totalMs": 60000.0, "idleMs": 30000.0, "graceMs": 7000.0, "progressMs": 10000.0}
 			explore := map[string]any{"totalMs": 600000.0, "idleMs": 0.0, "graceMs": 7000.0, "progressMs": 10000.0}
-			if d := cmp.Diff(fast, cs.InitializeResult().Capabilities.Extensions[toolcall.LimitsKey]); d != "" {
+			if d := cmp.Diff(fast, cs.InitializeResult().Capabilities.Extensions[policy.DeclarationKey]); d != "" {
 				t.Error("capabilities:", d)
 			}
 			list := func() map[string]mcp.Meta {
@@ -56,10 +55,10 @@ func TestWithDeclaredLimits(t *testing.T) {
 				return all
 			}
 			all := list()
-			if d := cmp.Diff(mcp.Meta{"own": "kept", toolcall.LimitsKey: explore}, all["explore"]); d != "" {
+			if d := cmp.Diff(mcp.Meta{"own": "kept", policy.DeclarationKey: explore}, all["explore"]); d != "" {
 				t.Error("explore:", d)
 			}
-			if d := cmp.Diff(mcp.Meta{toolcall.LimitsKey: fast}, all["silent"]); d != "" {
+			if d := cmp.Diff(mcp.Meta{policy.DeclarationKey: fast}, all["silent"]); d != "" {
 				t.Error("silent:", d)
 			}
 			if len(own) != 1 {
@@ -73,10 +72,10 @@ func TestWithDeclaredLimits(t *testing.T) {
 			env["NOOP_TIMEOUT_MS"] = "soon"
 			all = list()
 			explore["totalMs"] = 1500.0
-			if d := cmp.Diff(explore, all["explore"][toolcall.LimitsKey]); d != "" {
+			if d := cmp.Diff(explore, all["explore"][policy.DeclarationKey]); d != "" {
 				t.Error("explore:", d)
 			}
-			if got, ok := all["noop"][toolcall.LimitsKey]; ok {
+			if got, ok := all["noop"][policy.DeclarationKey]; ok {
 				t.Errorf("limits that cannot be read: %v", got)
 			}
 		})

@@ -378,7 +378,7 @@ func TestTasksDeclared(t *testing.T) {
 				}
 			}
 			for name, want := range map[string]any{"gated": 30.0, "asks": 0.0, "only": 30.0, "fast": nil} {
-				if got := meta(tools[name], toolcall.LimitsKey)["softMs"]; got != want {
+				if got := meta(tools[name], policy.DeclarationKey)["softMs"]; got != want {
 					t.Errorf("%s: softMs is %v, want %v", name, got, want)
 				}
 			}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // margin is for what a client waits beyond the server's last word: the way of a message.
@@ -22,7 +22,7 @@ const margin = time.Second
 // has any, also where the server has none. Its ResetOnProgress has progress renew the Timeout in any
 // case: that matters where the ceiling has made a Timeout out of nothing, or shorter than the
 // total.
-func Declared(d toolcall.Limits, ceiling Limits) Limits {
+func Declared(d policy.Declaration, ceiling Limits) Limits {
 	l := Limits{ResetOnProgress: d.Idle > 0 || ceiling.ResetOnProgress}
 	if d.Total > 0 {
 		l.MaxTotal = add(d.Total, d.Grace)
@@ -62,8 +62,8 @@ const maxDeclarations = 10_000
 // Declarations are ready to use, and safe for concurrent use.
 type Declarations struct {
 	mu     sync.Mutex
-	server *toolcall.Limits
-	tools  map[string]toolcall.Limits
+	server *policy.Declaration
+	tools  map[string]policy.Declaration
 }
 
 // Server takes the extensions among the capabilities of the server, from the result of initialize
@@ -72,7 +72,7 @@ func (d *Declarations) Server(extensions map[string]any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.server = nil
-	if l, ok := toolcall.ReadLimits(extensions); ok {
+	if l, ok := policy.ReadDeclaration(extensions); ok {
 		d.server = &l
 	}
 }
@@ -80,7 +80,7 @@ func (d *Declarations) Server(extensions map[string]any) {
 // Tool takes the _meta of a tool, from the result of tools/list. What the tool declared before is
 // forgotten. Of more than 10 000 tools some are forgotten.
 func (d *Declarations) Tool(name string, meta map[string]any) {
-	l, ok := toolcall.ReadLimits(meta)
+	l, ok := policy.ReadDeclaration(meta)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -88,7 +88,7 @@ func (d *Declarations) Tool(name string, meta map[string]any) {
 		delete(d.tools, name)
 		return
 	case d.tools == nil:
-		d.tools = make(map[string]toolcall.Limits)
+		d.tools = make(map[string]policy.Declaration)
 	case len(d.tools) >= maxDeclarations:
 		for any := range d.tools {
 			delete(d.tools, any)

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/progress/request"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // SPEC 10.2
@@ -22,29 +22,29 @@ func TestDeclared(t *testing.T) {
 	const forever = time.Duration(math.MaxInt64)
 	for _, tt := range []struct {
 		name     string
-		declared toolcall.Limits
+		declared policy.Declaration
 		ceiling  request.Limits
 		want     request.Limits
 	}{
-		{"idle and total", toolcall.Limits{Total: 10 * m, Idle: 2 * m, Grace: 7 * s, Progress: 10 * s}, request.Limits{},
+		{"idle and total", policy.Declaration{Total: 10 * m, Idle: 2 * m, Grace: 7 * s, Progress: 10 * s}, request.Limits{},
 			request.Limits{Timeout: 128 * s, MaxTotal: 608 * s, ResetOnProgress: true}},
-		{"notifications are farther apart", toolcall.Limits{Total: 10 * m, Idle: 5 * s, Grace: 7 * s, Progress: 10 * s}, request.Limits{},
+		{"notifications are farther apart", policy.Declaration{Total: 10 * m, Idle: 5 * s, Grace: 7 * s, Progress: 10 * s}, request.Limits{},
 			request.Limits{Timeout: 18 * s, MaxTotal: 608 * s, ResetOnProgress: true}},
-		{"idle", toolcall.Limits{Idle: 2 * m}, request.Limits{}, request.Limits{Timeout: 121 * s, ResetOnProgress: true}},
-		{"total", toolcall.Limits{Total: m, Grace: 7 * s, Progress: 10 * s}, request.Limits{}, request.Limits{Timeout: 68 * s, MaxTotal: 68 * s}},
-		{"none", toolcall.Limits{Grace: 7 * s, Progress: 10 * s}, request.Limits{}, request.Limits{}},
-		{"no grace", toolcall.Limits{Total: m, Grace: -1}, request.Limits{}, request.Limits{Timeout: 61 * s, MaxTotal: 61 * s}},
-		{"below the ceiling", toolcall.Limits{Total: m, Idle: s}, request.Limits{Timeout: m, MaxTotal: 2 * m},
+		{"idle", policy.Declaration{Idle: 2 * m}, request.Limits{}, request.Limits{Timeout: 121 * s, ResetOnProgress: true}},
+		{"total", policy.Declaration{Total: m, Grace: 7 * s, Progress: 10 * s}, request.Limits{}, request.Limits{Timeout: 68 * s, MaxTotal: 68 * s}},
+		{"none", policy.Declaration{Grace: 7 * s, Progress: 10 * s}, request.Limits{}, request.Limits{}},
+		{"no grace", policy.Declaration{Total: m, Grace: -1}, request.Limits{}, request.Limits{Timeout: 61 * s, MaxTotal: 61 * s}},
+		{"below the ceiling", policy.Declaration{Total: m, Idle: s}, request.Limits{Timeout: m, MaxTotal: 2 * m},
 			request.Limits{Timeout: 2 * s, MaxTotal: 61 * s, ResetOnProgress: true}},
-		{"above the ceiling", toolcall.Limits{Total: 10 * m, Idle: 5 * m}, request.Limits{Timeout: m, MaxTotal: 2 * m},
+		{"above the ceiling", policy.Declaration{Total: 10 * m, Idle: 5 * m}, request.Limits{Timeout: m, MaxTotal: 2 * m},
 			request.Limits{Timeout: m, MaxTotal: 2 * m, ResetOnProgress: true}},
-		{"nothing, under a ceiling", toolcall.Limits{}, request.Limits{Timeout: m, MaxTotal: 2 * m}, request.Limits{Timeout: m, MaxTotal: 2 * m}},
-		{"nothing, under a ceiling that progress renews", toolcall.Limits{}, request.Limits{Timeout: m, MaxTotal: 2 * m, ResetOnProgress: true},
+		{"nothing, under a ceiling", policy.Declaration{}, request.Limits{Timeout: m, MaxTotal: 2 * m}, request.Limits{Timeout: m, MaxTotal: 2 * m}},
+		{"nothing, under a ceiling that progress renews", policy.Declaration{}, request.Limits{Timeout: m, MaxTotal: 2 * m, ResetOnProgress: true},
 			request.Limits{Timeout: m, MaxTotal: 2 * m, ResetOnProgress: true}},
-		{"half a ceiling", toolcall.Limits{Total: 10 * m}, request.Limits{Timeout: m, MaxTotal: -1}, request.Limits{Timeout: m, MaxTotal: 601 * s}},
-		{"as long as can be", toolcall.Limits{Total: forever, Idle: forever - 8*s, Grace: 7 * s}, request.Limits{},
+		{"half a ceiling", policy.Declaration{Total: 10 * m}, request.Limits{Timeout: m, MaxTotal: -1}, request.Limits{Timeout: m, MaxTotal: 601 * s}},
+		{"as long as can be", policy.Declaration{Total: forever, Idle: forever - 8*s, Grace: 7 * s}, request.Limits{},
 			request.Limits{Timeout: forever, MaxTotal: forever, ResetOnProgress: true}},
-		{"a grace as long as can be", toolcall.Limits{Total: 1, Idle: 1, Grace: forever}, request.Limits{},
+		{"a grace as long as can be", policy.Declaration{Total: 1, Idle: 1, Grace: forever}, request.Limits{},
 			request.Limits{Timeout: forever, MaxTotal: forever, ResetOnProgress: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestDeclared(t *testing.T) {
 }
 
 func declaring(total time.Duration) map[string]any {
-	return map[string]any{toolcall.LimitsKey: toolcall.Limits{Total: total}}
+	return map[string]any{policy.DeclarationKey: policy.Declaration{Total: total}}
 }
 
 func TestDeclarations(t *testing.T) {
@@ -82,9 +82,9 @@ func TestDeclarations(t *testing.T) {
 	want("b", margin+2)
 	d.Tool("a", declaring(3))
 	want("a", margin+3)
-	d.Tool("a", map[string]any{toolcall.LimitsKey: "void"})
+	d.Tool("a", map[string]any{policy.DeclarationKey: "void"})
 	want("a", margin+2)
-	d.Server(map[string]any{toolcall.LimitsKey: map[string]any{"totalMs": -1}})
+	d.Server(map[string]any{policy.DeclarationKey: map[string]any{"totalMs": -1}})
 	want("a", 0)
 	if l := (*request.Declarations)(nil).Limits("a", request.Limits{Timeout: 1}); l != nil {
 		t.Errorf("nil: %+v", l)

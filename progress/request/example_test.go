@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/request"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A client without an SDK, which speaks JSON-RPC over a pair of pipes: the server reports
@@ -216,7 +216,7 @@ func ExampleQueue() {
 }
 
 func ExampleDeclared() {
-	declared := toolcall.Limits{Total: 10 * time.Minute, Idle: 2 * time.Minute, Grace: 7 * time.Second, Progress: 10 * time.Second}
+	declared := policy.Declaration{Total: 10 * time.Minute, Idle: 2 * time.Minute, Grace: 7 * time.Second, Progress: 10 * time.Second}
 	fmt.Printf("%+v\n", request.Declared(declared, request.Limits{}))
 	fmt.Printf("%+v\n", request.Declared(declared, request.Limits{Timeout: time.Minute, MaxTotal: 5 * time.Minute}))
 	// Output:
@@ -230,7 +230,7 @@ func ExampleDeclarations() {
 
 	var server request.Declarations
 	// The result of tools/list.
-	server.Tool("index", map[string]any{toolcall.LimitsKey: map[string]any{"totalMs": 20.0, "idleMs": 0.0}})
+	server.Tool("index", map[string]any{policy.DeclarationKey: map[string]any{"totalMs": 20.0, "idleMs": 0.0}})
 
 	call := request.Call{Method: "tools/call", Declared: server.Limits("index", ceiling)}
 	fmt.Println(call.Declared.MaxTotal)

@@ -20,7 +20,8 @@ type Settings struct {
 	// Policy has the limits by tool name, and the logger.
 	Policy *policy.Policy
 	// Options are for the execution of each call: a logger, hooks, a clock. A
-	// [timeout.Config] among them takes the place of what the policy says.
+	// [timeout.Config] among them takes the place of what the policy says. [timeout.WithObserveOnly]
+	// is refused with a [*timeout.ConfigError], and no tool is called: use ObserveOnly of the Policy.
 	Options []timeout.Option
 	// Interval is the shortest time between two notifications of a call. 0 means 10 s,
 	// and a negative value none.
@@ -78,6 +79,9 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	}
 	if s == nil {
 		s = new(Settings)
+	}
+	if err := s.check(); err != nil {
+		return zero, err
 	}
 	requested, err := policy.Requested(s.requested(&c))
 	if err != nil {

@@ -202,19 +202,19 @@ func ExampleJoin() {
 }
 
 // What tools/list says of a tool.
-func ExampleSettings_Limits() {
+func ExampleSettings_Declaration() {
 	server := &toolcall.Settings{
 		Policy: &policy.Policy{Tools: map[string]policy.Tool{
 			"explore": {Limits: &timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute}, MaxTotal: 30 * time.Minute},
 		}},
 		MetaTimeout: true,
 	}
-	limits, err := server.Limits("explore")
+	limits, err := server.Declaration("explore")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	tool := map[string]any{"name": "explore", "_meta": map[string]any{toolcall.LimitsKey: limits}}
+	tool := map[string]any{"name": "explore", "_meta": map[string]any{policy.DeclarationKey: limits}}
 	data, _ := json.MarshalIndent(tool, "", " ")
 	fmt.Println(string(data))
 	// Output:
@@ -230,37 +230,6 @@ func ExampleSettings_Limits() {
 	//  },
 	//  "name": "explore"
 	// }
-}
-
-func ExampleReadLimits() {
-	meta := map[string]any{toolcall.LimitsKey: map[string]any{"totalMs": 600000.0, "idleMs": 120000.0}}
-	limits, ok := toolcall.ReadLimits(meta)
-	fmt.Println(limits.Total, limits.Idle, ok)
-
-	meta = map[string]any{toolcall.LimitsKey: map[string]any{"totalMs": -1.0, "idleMs": 120000.0}}
-	_, ok = toolcall.ReadLimits(meta)
-	fmt.Println(ok)
-	// Output:
-	// 10m0s 2m0s true
-	// false
-}
-
-func ExampleLimits_Object() {
-	fmt.Println(toolcall.Limits{Total: time.Minute, Soft: 30 * time.Second}.Object())
-	// Output: map[idleMs:0 softMs:30000 totalMs:60000]
-}
-
-func ExampleLimits_MarshalJSON() {
-	data, err := json.Marshal(toolcall.Limits{Total: time.Minute, Idle: 1500 * time.Microsecond})
-	fmt.Println(string(data), err)
-	// Output: {"idleMs":1.5,"totalMs":60000} <nil>
-}
-
-func ExampleLimits_UnmarshalJSON() {
-	var limits toolcall.Limits
-	err := json.Unmarshal([]byte(`{"totalMs":60000,"idleMs":"soon"}`), &limits)
-	fmt.Println(err)
-	// Output: timeout: idleMs="\"soon\"": want a number of milliseconds from 0 to 2^53
 }
 
 type observer struct{}

@@ -139,3 +139,34 @@ func ExamplePolicy_Soft() {
 	// -1ns true
 	// 0s false
 }
+
+func ExampleReadDeclaration() {
+	meta := map[string]any{policy.DeclarationKey: map[string]any{"totalMs": 600000.0, "idleMs": 120000.0}}
+	limits, ok := policy.ReadDeclaration(meta)
+	fmt.Println(limits.Total, limits.Idle, ok)
+
+	meta = map[string]any{policy.DeclarationKey: map[string]any{"totalMs": -1.0, "idleMs": 120000.0}}
+	_, ok = policy.ReadDeclaration(meta)
+	fmt.Println(ok)
+	// Output:
+	// 10m0s 2m0s true
+	// false
+}
+
+func ExampleDeclaration_Object() {
+	fmt.Println(policy.Declaration{Total: time.Minute, Soft: 30 * time.Second}.Object())
+	// Output: map[idleMs:0 softMs:30000 totalMs:60000]
+}
+
+func ExampleDeclaration_MarshalJSON() {
+	data, err := json.Marshal(policy.Declaration{Total: time.Minute, Idle: 1500 * time.Microsecond})
+	fmt.Println(string(data), err)
+	// Output: {"idleMs":1.5,"totalMs":60000} <nil>
+}
+
+func ExampleDeclaration_UnmarshalJSON() {
+	var limits policy.Declaration
+	err := json.Unmarshal([]byte(`{"totalMs":60000,"idleMs":"soon"}`), &limits)
+	fmt.Println(err)
+	// Output: timeout: idleMs="\"soon\"": want a number of milliseconds from 0 to 2^53
+}

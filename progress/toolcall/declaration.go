@@ -1,0 +1,58 @@
+package toolcall
+
+import (
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// Declaration returns what the server declares of a tool, as the policy and the environment say now.
+// An empty name stands for every tool that the policy does not name. A tool whose limits the policy
+// only observes has none. The error is that of [policy.Policy.Resolve], or the one of [Do] for
+// Options that it refuses.
+//
+// Soft is 0, since a policy alone does not say whether a call can be answered with a task.
+func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
+	if s == nil {
+		s = new(Settings)
+	}
+	if err := s.check(); err != nil {
+		return policy.Declaration{}, err
+	}
+	config, err := s.Policy.Resolve(tool, 0)
+	if err != nil {
+		return policy.Declaration{}, err
+	}
+	for _, o := range s.Options {
+		if c, ok := o.(timeout.Config); ok {
+			config, _ = c.Normalize()
+		}
+	}
+	d := policy.Declaration{Total: config.Total, Idle: config.Idle, Grace: config.Grace, Progress: s.Interval}
+	if d.Grace == 0 {
+		d.Grace = timeout.DefaultGrace
+	}
+	if d.Progress == 0 {
+		d.Progress = heartbeat.DefaultInterval
+	}
+	if s.Policy.Observes(tool) {
+		d.Total, d.Idle = 0, 0
+	}
+	if s.MetaTimeout || s.ArgumentTimeout {
+		d.MaxTotal = -1
+		if s.Policy != nil && s.Policy.Tools[tool].MaxTotal > 0 {
+			d.MaxTotal = s.Policy.Tools[tool].MaxTotal
+		}
+	}
+	return d, nil
+}
+
+// check refuses an option that would contradict what is declared.
+func (s *Settings) check() error {
+	for _, o := range s.Options {
+		if o == timeout.WithObserveOnly() {
+			return &timeout.ConfigError{Key: "Settings.Options", Value: "timeout.WithObserveOnly()", Accepted: "ObserveOnly of the policy or of one of its tools"}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// DeclarationKey is the key of a [Declaration] in a tool's _meta and, for a server as a whole, in
+// capabilities.extensions.
+const DeclarationKey = "io.github.tooldeadline/limits"
+
+// A Declaration is what a server tells its clients about the limits of a tool, so that a client
+// knows before a call how long it may take. It marshals to the wire form, in which durations are
+// in milliseconds, with fractions:
+//
+//	{"totalMs":600000,"idleMs":120000,"graceMs":7000,"progressMs":10000,"maxTotalMs":1800000,"softMs":30000}
+type Declaration struct {
+	// Total and Idle are the limits that the server enforces; 0 or less means no such limit.
+	Total, Idle time.Duration
+	// Grace is how long after a limit an answer may still come; 0 or less means that there is no
+	// grace, or that it is not known.
+	Grace time.Duration
+	// Progress is the longest time between two notifications of a tool that beats; 0 or less means
+	// that it is not known.
+	Progress time.Duration
+	// MaxTotal is the largest total that a request may ask for with timeoutMs. 0 means that
+	// requests cannot ask for one; less than 0 means that there is no maximum.
+	MaxTotal time.Duration
+	// Soft is how long a call takes before it may be answered with a task. 0 means never, less
+	// than 0 means at once.
+	Soft time.Duration
+}
+
+// ReadDeclaration returns the declaration under [DeclarationKey] in a tool's _meta or in a server's
+// capabilities.extensions. It returns false if there is none, or none that is valid.
+func ReadDeclaration(under map[string]any) (Declaration, bool) {
+	value, ok := under[DeclarationKey]
+	if !ok {
+		return Declaration{}, false
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return Declaration{}, false
+	}
+	var d Declaration
+	return d, json.Unmarshal(data, &d) == nil
+}
+
+// Object returns the wire form, for an SDK that takes JSON objects as maps.
+func (d Declaration) Object() map[string]any {
+	o := map[string]any{"totalMs": millis(max(d.Total, 0)), "idleMs": millis(max(d.Idle, 0))}
+	if d.Grace > 0 {
+		o["graceMs"] = millis(d.Grace)
+	}
+	if d.Progress > 0 {
+		o["progressMs"] = millis(d.Progress)
+	}
+	if d.MaxTotal != 0 {
+		o["maxTotalMs"] = millis(max(d.MaxTotal, 0))
+	}
+	if d.Soft != 0 {
+		o["softMs"] = millis(max(d.Soft, 0))
+	}
+	return o
+}
+
+// MarshalJSON returns the wire form.
+func (d Declaration) MarshalJSON() ([]byte, error) { return json.Marshal(d.Object()) }
+
+// UnmarshalJSON reads the wire form. A totalMs or idleMs that is missing, and a value that is not a
+// number from 0 to 2^53, make the whole object invalid: the error is a [*timeout.ConfigError], and d
+// does not change. A number that a time.Duration cannot hold becomes the longest one that it can.
+// Unknown names are ignored.
+func (d *Declaration) UnmarshalJSON(data []byte) error {
+	var fields map[string]json.RawMessage // a struct would match TOTALMS too
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return fmt.Errorf("policy: declared limits: %w", err)
+	}
+	var read Declaration
+	for _, f := range []struct {
+		name   string
+		to     *time.Duration
+		needed bool
+		ifZero time.Duration // what a 0 stands for
+	}{
+		{"totalMs", &read.Total, true, 0}, {"idleMs", &read.Idle, true, 0},
+		{"graceMs", &read.Grace, false, 0}, {"progressMs", &read.Progress, false, 0},
+		{"maxTotalMs", &read.MaxTotal, false, -1}, {"softMs", &read.Soft, false, -1},
+	} {
+		value, ok := fields[f.name]
+		if !ok && !f.needed {
+			continue
+		}
+		limit, ok := fromMillis(value)
+		if !ok {
+			return &timeout.ConfigError{Key: f.name, Value: string(value), Accepted: "a number of milliseconds from 0 to 2^53"}
+		}
+		if *f.to = limit; limit == 0 {
+			*f.to = f.ifZero
+		}
+	}
+	*d = read
+	return nil
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// maxMillis is the largest number up to which JSON numbers are exact integers everywhere.
+const maxMillis = 1 << 53
+
+// fromMillis rounds up, so that a limit, however short, does not become none.
+func fromMillis(value json.RawMessage) (time.Duration, bool) {
+	var ms *float64
+	if len(value) == 0 || json.Unmarshal(value, &ms) != nil || ms == nil || *ms < 0 || *ms > maxMillis {
+		return 0, false
+	}
+	ns := math.Ceil(*ms * float64(time.Millisecond))
+	if ns >= math.MaxInt64 {
+		return math.MaxInt64, true
+	}
+	return time.Duration(ns), true
+}
