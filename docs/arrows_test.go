@@ -18,6 +18,7 @@ var rooms = []string{
 	"progress/mcpsdk/internal/... progress/mcpgo/internal/... timeout/inspect/internal/...",
 	"oteltimeout worker/natsworker worker/temporalworker progress/mcpsdk progress/mcpgo progress/task/natstasks",
 	"progress/task/tasktest .",
+	"progress/adapter",
 	"progress/task",
 	"progress/request progress/toolcall",
 	"progress",

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -288,7 +289,7 @@ func (c *call) reply(m *message, err error) *message {
 	switch {
 	case context.Cause(c.ctx) == errHostCancelled:
 		return nil
-	case m != nil && (err == nil || errors.Is(err, toolcall.ErrResult) && !toolcall.Foreign(err)):
+	case m != nil && (err == nil || errors.Is(err, toolcall.ErrResult) && !adapter.Foreign(err)):
 		return m
 	}
 	text := toolcall.Text(err, "")

@@ -9,6 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
@@ -58,7 +59,7 @@ type ClientLimits = request.Limits
 func Limit(t transport.Interface, defaults ClientLimits, perMethod map[string]ClientLimits, opts ...LimitOption) transport.Interface {
 	l := &limiter{
 		passing: passing{t}, requests: request.New(defaults, perMethod),
-		handlers: request.Queue{Wait: handlerWait, Max: maxWaiting},
+		handlers: adapter.Queue{Wait: handlerWait, Max: maxWaiting},
 	}
 	for _, o := range opts {
 		if o != nil {
@@ -91,7 +92,7 @@ type limiter struct {
 	passing
 	requests *request.Limiter
 	declared *declarations // nil without UseDeclared
-	handlers request.Queue
+	handlers adapter.Queue
 
 	bidirectional, http bool // the transport is
 	modern              atomic.Bool

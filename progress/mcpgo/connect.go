@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -44,7 +45,7 @@ func Connect(ctx context.Context, open func() (*client.Client, error), req mcp.I
 		o = *opts
 	}
 	if o.Timeout == 0 {
-		o.Timeout = request.ConnectTimeout
+		o.Timeout = adapter.ConnectTimeout
 	}
 	o.Timeout = max(o.Timeout, 0)
 	type connected struct {
@@ -72,7 +73,7 @@ func worthwhile(err error) bool {
 			return false
 		}
 	}
-	return !request.Permanent(err)
+	return !adapter.Permanent(err)
 }
 
 // phaseGrace is for a transport that does not look at its context.

@@ -9,6 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -81,7 +82,7 @@ func (f limitFunc) applyLimit(l *limiter) { f(l) }
 // deleted or made the defaults.
 //
 // What is declared is known from the handshake, for the server as a whole, and from each
-// ListTools, for the tools. [request.Declared] says what becomes of it, and of the ceiling, which
+// ListTools, for the tools. [adapter.Declared] says what becomes of it, and of the ceiling, which
 // bounds it since servers may declare anything. A zero ceiling is none.
 func UseDeclared(ceiling ClientLimits) LimitOption {
 	return limitFunc(func(l *limiter) { l.declared = &declarations{ceiling: ceiling} })
@@ -90,7 +91,7 @@ func UseDeclared(ceiling ClientLimits) LimitOption {
 // declarations has what the server has declared. A nil *declarations takes in nothing.
 type declarations struct {
 	ceiling request.Limits
-	known   request.Declarations
+	known   adapter.Declarations
 }
 
 // limits returns the limits of a request, nil where nothing has been declared for it.

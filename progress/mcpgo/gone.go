@@ -5,12 +5,13 @@ import (
 
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // A watch is what the hooks of one server know for its middleware.
 type watch struct {
-	calls  toolcall.Sessions // by session id
+	calls  adapter.Sessions // by session id
 	tokens tokens
 }
 

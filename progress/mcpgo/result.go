@@ -5,6 +5,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
@@ -41,7 +42,7 @@ func SetResult(res *mcp.CallToolResult, err error, partial string) {
 // answer returns what the client gets of a call that ended with err; res is what there is of
 // a result. The tool's own error is the tool's: some of them mean something to mcp-go.
 func answer(res *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
-	if err == nil || !toolcall.Foreign(err) {
+	if err == nil || !adapter.Foreign(err) {
 		return res, err
 	}
 	if res != nil && res.IsError && res.Meta != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
@@ -22,7 +23,7 @@ import (
 // Any other error is final. The error is that of the last try, or the caller's if it gave up
 // in between.
 func Retry(t transport.Interface, b request.Backoff, methods ...string) transport.Interface {
-	return complete(&retrier{passing{t}, b, request.Repeatable(methods...)}, t, nil)
+	return complete(&retrier{passing{t}, b, adapter.Repeatable(methods...)}, t, nil)
 }
 
 type retrier struct {
@@ -36,7 +37,7 @@ func (r *retrier) SendRequest(ctx context.Context, req transport.JSONRPCRequest)
 		return r.Interface.SendRequest(ctx, req)
 	}
 	id, try := req.ID, 0
-	resp, err := request.Retry(ctx, r.backoff, request.TimedOut, func() (*transport.JSONRPCResponse, error) {
+	resp, err := request.Retry(ctx, r.backoff, adapter.TimedOut, func() (*transport.JSONRPCResponse, error) {
 		if try++; try > 1 {
 			// The server has been told to cancel the one before, by its id.
 			req.ID = mcp.NewRequestId(fmt.Sprintf("%v-try-%d", id.Value(), try))

@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
@@ -68,7 +69,7 @@ func WithLimits(ctx context.Context, l ClientLimits) context.Context {
 type limiter struct {
 	requests *request.Limiter
 	declared *declarations // nil without UseDeclared
-	handlers request.Queue // not bounded, as the SDK's own, whose place it takes: the answers come through the same pipe
+	handlers adapter.Queue // not bounded, as the SDK's own, whose place it takes: the answers come through the same pipe
 }
 
 func (l *limiter) send(next mcp.MethodHandler) mcp.MethodHandler {

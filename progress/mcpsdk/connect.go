@@ -7,6 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -43,9 +44,9 @@ func Connect(ctx context.Context, c *mcp.Client, transport func() (mcp.Transport
 		o = *opts
 	}
 	if o.Timeout == 0 {
-		o.Timeout = request.ConnectTimeout
+		o.Timeout = adapter.ConnectTimeout
 	}
-	session, err := request.Retry(ctx, o.Backoff, func(err error) bool { return !request.Permanent(err) }, func() (*mcp.ClientSession, error) {
+	session, err := request.Retry(ctx, o.Backoff, func(err error) bool { return !adapter.Permanent(err) }, func() (*mcp.ClientSession, error) {
 		t, err := transport()
 		if err != nil {
 			return nil, fmt.Errorf("connecting: %w", err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -104,7 +105,7 @@ func (f limitFunc) applyLimit(l *limiter) { f(l) }
 // deleted or made the defaults.
 //
 // What is declared is known from the handshake, for the server as a whole, and from each
-// ListTools, for the tools. [request.Declared] says what becomes of it, and of the ceiling, which
+// ListTools, for the tools. [adapter.Declared] says what becomes of it, and of the ceiling, which
 // bounds it since servers may declare anything. A zero ceiling is none.
 func UseDeclared(ceiling ClientLimits) LimitOption {
 	return limitFunc(func(l *limiter) { l.declared = &declarations{ceiling: ceiling} })
@@ -113,24 +114,24 @@ func UseDeclared(ceiling ClientLimits) LimitOption {
 // declarations has what each server has declared. A nil *declarations takes in nothing.
 type declarations struct {
 	ceiling  request.Limits
-	sessions sync.Map // weak.Pointer[mcp.ClientSession] to *request.Declarations
+	sessions sync.Map // weak.Pointer[mcp.ClientSession] to *adapter.Declarations
 }
 
 // of returns those of a session. They go when the session does: nothing says when it is closed.
-func (d *declarations) of(session mcp.Session) *request.Declarations {
+func (d *declarations) of(session mcp.Session) *adapter.Declarations {
 	cs, _ := session.(*mcp.ClientSession)
 	if cs == nil {
-		return new(request.Declarations)
+		return new(adapter.Declarations)
 	}
 	key := weak.Make(cs)
 	if known, ok := d.sessions.Load(key); ok {
-		return known.(*request.Declarations)
+		return known.(*adapter.Declarations)
 	}
-	known, loaded := d.sessions.LoadOrStore(key, new(request.Declarations))
+	known, loaded := d.sessions.LoadOrStore(key, new(adapter.Declarations))
 	if !loaded {
 		runtime.AddCleanup(cs, func(key weak.Pointer[mcp.ClientSession]) { d.sessions.Delete(key) }, key)
 	}
-	return known.(*request.Declarations)
+	return known.(*adapter.Declarations)
 }
 
 // limits returns the limits of a request, nil where nothing has been declared for it.

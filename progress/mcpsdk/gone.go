@@ -6,6 +6,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
@@ -15,7 +16,7 @@ type requestKey struct{}
 
 type httpRequest struct {
 	ctx   context.Context
-	calls *toolcall.Sessions
+	calls *adapter.Sessions
 }
 
 // untilGone returns a context for a call that ends with the client's connection, or with its
@@ -61,7 +62,7 @@ const endWait = 50 * time.Millisecond
 
 // abortUnlessAnswered is called when a request has come to end a session, and what it returns
 // when that has been answered.
-func abortUnlessAnswered(calls *toolcall.Sessions, session string) (answered func()) {
+func abortUnlessAnswered(calls *adapter.Sessions, session string) (answered func()) {
 	timer := time.AfterFunc(endWait, func() { calls.Abort(session, toolcall.ErrSessionEnded) })
 	return func() { timer.Stop() }
 }

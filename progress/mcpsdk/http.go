@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // WrapHTTP goes around the SDK's handlers for HTTP, and does three things that [Middleware]
@@ -35,7 +35,7 @@ import (
 //
 //	http.ListenAndServe(addr, mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(getServer, options)))
 func WrapHTTP(h http.Handler) http.Handler {
-	calls := new(toolcall.Sessions)
+	calls := new(adapter.Sessions)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &httpRequest{r.Context(), calls}))
 		switch {

@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
@@ -20,7 +21,7 @@ import (
 // server answered with is final, and so is the loss of the connection. The error is that
 // of the last try, or the caller's if it gave up in between.
 func Retry(c *mcp.Client, b request.Backoff, methods ...string) {
-	match := request.Repeatable(methods...)
+	match := adapter.Repeatable(methods...)
 	c.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			if !match(method) {
@@ -38,5 +39,5 @@ const codeRejected = -32005
 
 func transient(err error) bool {
 	var wire *jsonrpc.Error
-	return request.TimedOut(err) || errors.As(err, &wire) && wire.Code == codeRejected
+	return adapter.TimedOut(err) || errors.As(err, &wire) && wire.Code == codeRejected
 }

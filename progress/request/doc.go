@@ -20,11 +20,11 @@
 //	// receiving notifications/progress
 //	if own, wanted := client.Progress(conn, params.ProgressToken); wanted {
 //		params.ProgressToken = own
-//		handlers.Add(conn, func() { handle(params) })
+//		handle(params)
 //	}
 //
-// [Retry] repeats what failed, with a [Backoff]. [Queue] runs handlers of notifications
-// beside the reader, which must not wait for them.
+// [Retry] repeats a request that failed, with a [Backoff]. Whether a request is safe to repeat is for
+// its caller to say: a tools/call never is.
 //
 // What is set once and is plain data, such as [Limits], [Call] and [Backoff], is a struct
 // whose zero value is useful, and not a list of options.
@@ -41,7 +41,4 @@
 //  5. Every stop is an [*Error]; context.DeadlineExceeded and context.Canceled tell a timeout
 //     from the caller's cancellation, exactly one of the two, during a request and between two
 //     tries alike.
-//  6. Nothing is repeated that is not safe to repeat: a tools/call never is.
-//  7. A handler that is slow, or ends its goroutine with runtime.Goexit, delays no renewal and
-//     no answer.
 package request

@@ -7,12 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A client without an SDK, which speaks JSON-RPC over a pair of pipes: the server reports
@@ -155,7 +154,7 @@ func ExampleLimiter_Progress() {
 
 func ExampleRetry() {
 	c := request.New(request.Limits{Timeout: 10 * time.Millisecond}, nil)
-	repeatable := request.Repeatable("tools/list", "resources/*")
+	repeatable := adapter.Repeatable("tools/list", "resources/*")
 	tries := 0
 	list := func() (string, error) {
 		return request.Do(context.Background(), c, request.Call{Method: "tools/list"}, func(ctx context.Context, token string) (string, error) {
@@ -165,78 +164,8 @@ func ExampleRetry() {
 			return "three tools", nil
 		})
 	}
-	again := func(err error) bool { return repeatable("tools/list") && request.TimedOut(err) }
+	again := func(err error) bool { return repeatable("tools/list") && adapter.TimedOut(err) }
 	answer, err := request.Retry(context.Background(), request.Backoff{First: time.Millisecond}, again, list)
 	fmt.Println(answer, err, tries)
 	// Output: three tools <nil> 3
-}
-
-func ExampleRepeatable() {
-	repeatable := request.Repeatable("resources/*", "tools/*")
-	fmt.Println(repeatable("resources/read"), repeatable("tools/list"), repeatable("prompts/get"))
-	fmt.Println(repeatable("tools/call")) // never
-	// Output:
-	// true true false
-	// false
-}
-
-func ExampleTimedOut() {
-	c := request.New(request.Limits{Timeout: 10 * time.Millisecond}, nil)
-	_, err := request.Do(context.Background(), c, request.Call{Method: "tools/list"}, silent)
-	fmt.Println(request.TimedOut(err), request.TimedOut(errors.New("no such tool")))
-	// Output: true false
-}
-
-func ExamplePermanent() {
-	_, err := exec.LookPath("a server that is not installed")
-	fmt.Println(request.Permanent(err), request.Permanent(errors.New("connection refused")))
-	// Output: true false
-}
-
-// The reader of a connection goes on while a handler is slow.
-func ExampleQueue() {
-	var handlers request.Queue
-	done := make(chan struct{})
-	for i := range 3 {
-		handlers.Add("session", func() {
-			time.Sleep(10 * time.Millisecond)
-			fmt.Println("progress", i)
-			if i == 2 {
-				close(done)
-			}
-		})
-	}
-	fmt.Println("read")
-	<-done
-	// Output:
-	// read
-	// progress 0
-	// progress 1
-	// progress 2
-}
-
-func ExampleDeclared() {
-	declared := policy.Declaration{Total: 10 * time.Minute, Idle: 2 * time.Minute, Grace: 7 * time.Second, Progress: 10 * time.Second}
-	fmt.Printf("%+v\n", request.Declared(declared, request.Limits{}))
-	fmt.Printf("%+v\n", request.Declared(declared, request.Limits{Timeout: time.Minute, MaxTotal: 5 * time.Minute}))
-	// Output:
-	// {Timeout:2m8s MaxTotal:10m8s ResetOnProgress:true}
-	// {Timeout:1m0s MaxTotal:5m0s ResetOnProgress:true}
-}
-
-func ExampleDeclarations() {
-	c := request.New(request.Limits{Timeout: request.DefaultTimeout}, nil)
-	ceiling := request.Limits{Timeout: 10 * time.Minute, MaxTotal: time.Hour}
-
-	var server request.Declarations
-	// The result of tools/list.
-	server.Tool("index", map[string]any{policy.DeclarationKey: map[string]any{"totalMs": 20.0, "idleMs": 0.0}})
-
-	call := request.Call{Method: "tools/call", Declared: server.Limits("index", ceiling)}
-	fmt.Println(call.Declared.MaxTotal)
-	answer, err := request.Do(context.Background(), c, call, func(context.Context, string) (string, error) { return "done", nil })
-	fmt.Println(answer, err)
-	// Output:
-	// 1.02s
-	// done <nil>
 }

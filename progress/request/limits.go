@@ -27,8 +27,8 @@ type Limits struct {
 // DefaultTimeout is the Timeout for a request for which nobody has thought of another.
 const DefaultTimeout = 60 * time.Second
 
-// ConnectTimeout is the limit of each phase of connecting.
-const ConnectTimeout = 5 * time.Second
+// connectTimeout is the limit of each request of the handshake.
+const connectTimeout = 5 * time.Second
 
 // DefaultLimits returns limits per method for [New], in a map that is the caller's to change:
 // for tools/call 30 s from one sign of progress to the next, and 30 min in all, which is the
@@ -40,8 +40,8 @@ func DefaultLimits() map[string]Limits {
 		"tools/list":      {Timeout: 10 * time.Second},
 		"resources/*":     {Timeout: 10 * time.Second},
 		"prompts/*":       {Timeout: 10 * time.Second},
-		"initialize":      {Timeout: ConnectTimeout},
-		"server/discover": {Timeout: ConnectTimeout},
+		"initialize":      {Timeout: connectTimeout},
+		"server/discover": {Timeout: connectTimeout},
 	}
 }
 

@@ -2,10 +2,7 @@ package request
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os/exec"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -74,36 +71,4 @@ func pause(ctx context.Context, d time.Duration) *timeout.Error {
 	}, timeout.Config{Grace: time.Second})
 	stop, _ := err.(*timeout.Error)
 	return stop
-}
-
-// TimedOut reports whether err is that of a request that a limit has stopped, and may be sent
-// again if it only reads.
-func TimedOut(err error) bool {
-	var stop *Error
-	return errors.As(err, &stop) && stop.Timeout()
-}
-
-// Permanent reports whether a connection that failed with err will fail again: the command
-// was not found or may not be executed, or the socket is not there.
-func Permanent(err error) bool {
-	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
-}
-
-// Repeatable returns a function that reports whether requests of a method may be sent again: it
-// is one of the given ones, or matches one that is a prefix with a star such as
-// "resources/*". A tools/call never may, whatever is given, since it does something; nor may a
-// request of the handshake, which belongs to a connection, or one that opens a stream.
-func Repeatable(methods ...string) func(method string) bool {
-	set := make(map[string]Limits)
-	for _, m := range methods {
-		set[m] = Limits{Timeout: 1}
-	}
-	for _, m := range []string{"tools/call", "initialize", "server/discover", "subscriptions/listen"} {
-		set[m] = Limits{}
-	}
-	t := newTable(Limits{}, set)
-	return func(method string) bool {
-		l, _ := t.find(method)
-		return l != Limits{}
-	}
 }

@@ -3,10 +3,7 @@ package request_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"math"
-	"os/exec"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -102,13 +100,13 @@ func TestRetryCallerEnds(t *testing.T) {
 					defer cancel()
 					start := time.Now()
 					tries := 0
-					_, err := request.Retry(ctx, request.Backoff{}, request.TimedOut, func() (string, error) {
+					_, err := request.Retry(ctx, request.Backoff{}, adapter.TimedOut, func() (string, error) {
 						tries++
 						return request.Do(ctx, c, request.Call{Method: "m"}, server(c, nil, 2*time.Hour))
 					})
 					stopped(t, err)
 					if time.Since(start) != s || tries != 1 || !strings.HasPrefix(err.Error(), tc.text) || !errors.Is(err, e.is) || errors.Is(err, e.isNot) || !errors.Is(err, e.alsoInTheIs) ||
-						timeout.ExitCode(err) != e.exit || request.TimedOut(err) != e.timeout {
+						timeout.ExitCode(err) != e.exit || adapter.TimedOut(err) != e.timeout {
 						t.Errorf("%v after %v and %d tries", err, time.Since(start), tries)
 					}
 				})
@@ -126,71 +124,6 @@ func TestRetryMessage(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	})
-}
-
-// SPEC 8.5.
-func TestRepeatable(t *testing.T) {
-	for _, tc := range []struct {
-		name    string
-		methods []string
-		want    []string
-	}{
-		{"none", nil, nil},
-		{"named", []string{"tools/list", "ping"}, []string{"tools/list", "ping"}},
-		{"pattern", []string{"tools/*"}, []string{"tools/list"}},
-		{"all", []string{"*"}, []string{"tools/list", "ping", "resources/read", ""}},
-		{"what never is", []string{"tools/call", "initialize", "server/discover", "subscriptions/listen"}, nil},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			match := request.Repeatable(tc.methods...)
-			var got []string
-			for _, m := range []string{"tools/list", "ping", "resources/read", "", "tools/call", "initialize", "server/discover", "subscriptions/listen"} {
-				if match(m) {
-					got = append(got, m)
-				}
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestPermanent(t *testing.T) {
-	_, notFound := exec.LookPath("no such command")
-	for _, tc := range []struct {
-		err  error
-		want bool
-	}{
-		{fmt.Errorf("connecting: %w", notFound), true},
-		{&exec.Error{Name: "x", Err: fs.ErrPermission}, true},
-		{&fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}, true},
-		{errRefused, false},
-		{context.DeadlineExceeded, false},
-		{nil, false},
-	} {
-		if got := request.Permanent(tc.err); got != tc.want {
-			t.Errorf("%v: %v", tc.err, got)
-		}
-	}
-}
-
-func TestTimedOut(t *testing.T) {
-	for _, tc := range []struct {
-		err  error
-		want bool
-	}{
-		{&request.Error{Stop: &timeout.Error{Kind: timeout.KindIdle}}, true},
-		{fmt.Errorf("transport: %w", &request.Error{Stop: &timeout.Error{Kind: timeout.KindTotal}}), true},
-		{&request.Error{Stop: &timeout.Error{Kind: timeout.KindAborted}}, false},
-		{&timeout.Error{Kind: timeout.KindIdle}, false}, // the server's or the tool's
-		{context.DeadlineExceeded, false},
-		{nil, false},
-	} {
-		if got := request.TimedOut(tc.err); got != tc.want {
-			t.Errorf("%v: %v", tc.err, got)
-		}
-	}
 }
 
 // due is a context whose deadline no timer of its own has noticed yet.

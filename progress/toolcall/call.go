@@ -63,7 +63,7 @@ type Call struct {
 // What h returned comes with the error of a stop as a partial result, as [timeout.Do] returns
 // it. A panic is a [*timeout.PanicError], and so is an error whose Error panics, as that of a
 // nil pointer may. A request for limits that make no sense is a [*timeout.ConfigError], for
-// which h is not called. See [Foreign] for which errors are the tool's own.
+// which h is not called.
 //
 // When the server is shut down, see [Drain], the call is aborted with [ErrShutdown] as the
 // cause; one that comes later is not started.

@@ -20,8 +20,7 @@
 //		}
 //	}
 //
-// [Sessions] aborts what runs for a client that has gone, and [Drain] ends what runs when the
-// server does, so that each call has its answer.
+// [Drain] ends the calls when the server is shut down, so that each of them is answered.
 //
 // What is set once and is plain data is a struct here, whose zero value is useful, and not a
 // list of options.

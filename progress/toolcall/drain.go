@@ -9,6 +9,12 @@ import (
 	"time"
 )
 
+// The causes with which adapters abort a call whose result nobody waits for any more.
+var (
+	ErrDisconnected = errors.New("the client has disconnected")
+	ErrSessionEnded = errors.New("the client has ended the session")
+)
+
 // ErrShutdown is the cause with which [Drain.Shutdown] aborts calls.
 var ErrShutdown = errors.New("the server is shutting down")
 

@@ -105,20 +105,6 @@ func ExampleOutcomeOf() {
 	// false
 }
 
-// A server that answers the tool's own errors in its own way asks whose an error is.
-func ExampleForeign() {
-	for _, tool := range []func(context.Context) (string, error){
-		func(context.Context) (string, error) { return "", errors.New("no such file") },
-		func(context.Context) (string, error) { panic("boom") },
-	} {
-		_, err := toolcall.Do(context.Background(), nil, toolcall.Call{Tool: "read"}, tool)
-		fmt.Println(toolcall.Foreign(err))
-	}
-	// Output:
-	// false
-	// true
-}
-
 func ExampleFromContext() {
 	_, _ = toolcall.Do(context.Background(), nil, toolcall.Call{Tool: "search", Session: "s1"}, func(ctx context.Context) (string, error) {
 		c := toolcall.FromContext(ctx)
@@ -142,17 +128,6 @@ func ExampleDirect() {
 	// Output:
 	// true
 	// false
-}
-
-func ExampleSessions() {
-	var sessions toolcall.Sessions
-	ctx, release := sessions.Join(context.Background(), "session 1")
-	defer release()
-
-	go sessions.Abort("session 1", toolcall.ErrDisconnected) // where the server learns of it
-	_, err := toolcall.Do(ctx, nil, toolcall.Call{Tool: "search"}, search)
-	fmt.Println(err)
-	// Output: Tool was aborted: the client has disconnected
 }
 
 // The end of a server: the call that runs is aborted and answered, and then the server can close

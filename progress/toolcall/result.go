@@ -36,13 +36,3 @@ func lastOf(err error) string {
 	}
 	return progress.UpdateOf(e.Detail).String()
 }
-
-// Foreign reports whether err is not the tool's own: the tool was stopped, has panicked or
-// called runtime.Goexit, or was not called since its limits make no sense. A tool may return
-// such an error too, as that of [progress.Await], and it is answered alike.
-func Foreign(err error) bool {
-	var stopped *timeout.Error
-	var panicked *timeout.PanicError
-	var bad *timeout.ConfigError
-	return errors.As(err, &stopped) || errors.As(err, &panicked) || errors.As(err, &bad) || errors.Is(err, timeout.ErrGoexit)
-}

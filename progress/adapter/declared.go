@@ -1,10 +1,11 @@
-package request
+package adapter
 
 import (
 	"math"
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
@@ -22,8 +23,8 @@ const margin = time.Second
 // has any, also where the server has none. Its ResetOnProgress has progress renew the Timeout in any
 // case: that matters where the ceiling has made a Timeout out of nothing, or shorter than the
 // total.
-func Declared(d policy.Declaration, ceiling Limits) Limits {
-	l := Limits{ResetOnProgress: d.Idle > 0 || ceiling.ResetOnProgress}
+func Declared(d policy.Declaration, ceiling request.Limits) request.Limits {
+	l := request.Limits{ResetOnProgress: d.Idle > 0 || ceiling.ResetOnProgress}
 	if d.Total > 0 {
 		l.MaxTotal = add(d.Total, d.Grace)
 		l.Timeout = l.MaxTotal
@@ -98,9 +99,9 @@ func (d *Declarations) Tool(name string, meta map[string]any) {
 	d.tools[name] = l
 }
 
-// Limits returns what [Declared] makes of what the server has declared for the tool, or else for
+// request.Limits returns what [Declared] makes of what the server has declared for the tool, or else for
 // all, under the ceiling; nil where it has declared nothing, or it is a nil *Declarations.
-func (d *Declarations) Limits(tool string, ceiling Limits) *Limits {
+func (d *Declarations) Limits(tool string, ceiling request.Limits) *request.Limits {
 	if d == nil {
 		return nil
 	}

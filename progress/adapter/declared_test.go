@@ -1,4 +1,4 @@
-package request_test
+package adapter_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
@@ -48,7 +49,7 @@ func TestDeclared(t *testing.T) {
 			request.Limits{Timeout: forever, MaxTotal: forever, ResetOnProgress: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if d := cmp.Diff(tt.want, request.Declared(tt.declared, tt.ceiling)); d != "" {
+			if d := cmp.Diff(tt.want, adapter.Declared(tt.declared, tt.ceiling)); d != "" {
 				t.Error(d)
 			}
 		})
@@ -61,7 +62,7 @@ func declaring(total time.Duration) map[string]any {
 
 func TestDeclarations(t *testing.T) {
 	const margin = time.Second
-	var d request.Declarations
+	var d adapter.Declarations
 	want := func(tool string, timeout time.Duration) {
 		t.Helper()
 		var got time.Duration
@@ -86,7 +87,7 @@ func TestDeclarations(t *testing.T) {
 	want("a", margin+2)
 	d.Server(map[string]any{policy.DeclarationKey: map[string]any{"totalMs": -1}})
 	want("a", 0)
-	if l := (*request.Declarations)(nil).Limits("a", request.Limits{Timeout: 1}); l != nil {
+	if l := (*adapter.Declarations)(nil).Limits("a", request.Limits{Timeout: 1}); l != nil {
 		t.Errorf("nil: %+v", l)
 	}
 

@@ -1,26 +1,19 @@
-package toolcall
+package adapter
 
 import (
 	"context"
-	"errors"
 	"sync"
 )
 
-// Why a call is aborted that nobody waits for any more; the cause of its context.
-var (
-	ErrDisconnected = errors.New("the client has disconnected")
-	ErrSessionEnded = errors.New("the client has ended the session")
-)
-
-// Sessions knows what runs for each session, to abort it when that ends. The zero Sessions is
-// ready to use, and safe for concurrent use.
+// Sessions has the calls of each session, so that they can be aborted when the session ends. The
+// zero value is ready to use. It is safe for concurrent use.
 type Sessions struct {
 	mu      sync.Mutex
 	running map[any]map[*context.CancelCauseFunc]struct{}
 }
 
-// Join returns a context for a call of a session, any comparable value, which [Sessions.Abort]
-// cancels. Call release when the call is over.
+// Join returns a context for a call of a session, which [Sessions.Abort] cancels. The session is
+// any comparable value. Call release when the call is over.
 func (s *Sessions) Join(ctx context.Context, session any) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.mu.Lock()
@@ -43,7 +36,7 @@ func (s *Sessions) Join(ctx context.Context, session any) (_ context.Context, re
 	}
 }
 
-// Abort cancels what runs for a session, with a cause. What joins later is not affected.
+// Abort cancels the calls of a session with a cause. Calls that join later are not affected.
 func (s *Sessions) Abort(session any, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

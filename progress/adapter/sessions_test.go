@@ -1,4 +1,4 @@
-package toolcall_test
+package adapter_test
 
 import (
 	"context"
@@ -6,12 +6,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // What runs in a session is aborted with it, and nothing else.
 func TestSessions(t *testing.T) {
-	var s toolcall.Sessions
+	var s adapter.Sessions
 	s.Abort("none", toolcall.ErrDisconnected)
 	first, release1 := s.Join(t.Context(), "a")
 	second, release2 := s.Join(t.Context(), "a")
@@ -48,7 +49,7 @@ func TestSessions(t *testing.T) {
 
 // Run with the race detector.
 func TestSessionsAtOnce(t *testing.T) {
-	var s toolcall.Sessions
+	var s adapter.Sessions
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {

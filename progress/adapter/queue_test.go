@@ -1,4 +1,4 @@
-package request_test
+package adapter_test
 
 import (
 	"runtime"
@@ -8,15 +8,19 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+)
 
-	"github.com/tooldeadline/tooldeadline/progress/request"
+const (
+	ms = time.Millisecond
+	s  = time.Second
 )
 
 // SPEC 8.3: handlers run in the order of arrival, those of one session after the other, and hold
 // up nobody. The bubble would not end if a goroutine were left.
 func TestQueueOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var q request.Queue
+		var q adapter.Queue
 		start := time.Now()
 		var mu sync.Mutex
 		got := make(map[string][]time.Duration)
@@ -53,7 +57,7 @@ func TestQueueOrder(t *testing.T) {
 
 // A handler that ends its goroutine takes nobody else's turn.
 func TestQueueGoexit(t *testing.T) {
-	for _, q := range []*request.Queue{{}, {Wait: 20 * ms, Max: 2}} {
+	for _, q := range []*adapter.Queue{{}, {Wait: 20 * ms, Max: 2}} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
 			ran := 0
@@ -72,15 +76,15 @@ func TestQueueGoexit(t *testing.T) {
 func TestQueueWait(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		queue *request.Queue
+		queue *adapter.Queue
 		takes time.Duration
 		want  []time.Duration
 	}{
-		{"not at all", &request.Queue{}, s, []time.Duration{0, 0, 0, 0, 0}},
-		{"for a quick one", &request.Queue{Wait: 20 * ms}, 19 * ms, []time.Duration{19 * ms, 19 * ms, 19 * ms, 19 * ms, 19 * ms}},
-		{"not long for a slow one, and not for what is behind it", &request.Queue{Wait: 20 * ms}, s, []time.Duration{20 * ms, 20 * ms, 0, 0, 0}},
-		{"when it is full", &request.Queue{Wait: 20 * ms, Max: 3}, s, []time.Duration{20 * ms, 20 * ms, 0, 0, 4960 * ms}},
-		{"when it is full, and only then", &request.Queue{Max: 2}, s, []time.Duration{0, 0, 0, 4 * s, 0}},
+		{"not at all", &adapter.Queue{}, s, []time.Duration{0, 0, 0, 0, 0}},
+		{"for a quick one", &adapter.Queue{Wait: 20 * ms}, 19 * ms, []time.Duration{19 * ms, 19 * ms, 19 * ms, 19 * ms, 19 * ms}},
+		{"not long for a slow one, and not for what is behind it", &adapter.Queue{Wait: 20 * ms}, s, []time.Duration{20 * ms, 20 * ms, 0, 0, 0}},
+		{"when it is full", &adapter.Queue{Wait: 20 * ms, Max: 3}, s, []time.Duration{20 * ms, 20 * ms, 0, 0, 4960 * ms}},
+		{"when it is full, and only then", &adapter.Queue{Max: 2}, s, []time.Duration{0, 0, 0, 4 * s, 0}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,115 @@
+package adapter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+func ExampleRepeatable() {
+	repeatable := adapter.Repeatable("resources/*", "tools/*")
+	fmt.Println(repeatable("resources/read"), repeatable("tools/list"), repeatable("prompts/get"))
+	fmt.Println(repeatable("tools/call")) // never
+	// Output:
+	// true true false
+	// false
+}
+
+func ExampleTimedOut() {
+	c := request.New(request.Limits{Timeout: 10 * time.Millisecond}, nil)
+	_, err := request.Do(context.Background(), c, request.Call{Method: "tools/list"}, func(ctx context.Context, _ string) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	fmt.Println(adapter.TimedOut(err), adapter.TimedOut(errors.New("no such tool")))
+	// Output: true false
+}
+
+func ExamplePermanent() {
+	_, err := exec.LookPath("a server that is not installed")
+	fmt.Println(adapter.Permanent(err), adapter.Permanent(errors.New("connection refused")))
+	// Output: true false
+}
+
+// The reader of a connection goes on while a handler is slow.
+func ExampleQueue() {
+	var handlers adapter.Queue
+	done := make(chan struct{})
+	for i := range 3 {
+		handlers.Add("session", func() {
+			time.Sleep(10 * time.Millisecond)
+			fmt.Println("progress", i)
+			if i == 2 {
+				close(done)
+			}
+		})
+	}
+	fmt.Println("read")
+	<-done
+	// Output:
+	// read
+	// progress 0
+	// progress 1
+	// progress 2
+}
+
+func ExampleDeclared() {
+	declared := policy.Declaration{Total: 10 * time.Minute, Idle: 2 * time.Minute, Grace: 7 * time.Second, Progress: 10 * time.Second}
+	fmt.Printf("%+v\n", adapter.Declared(declared, request.Limits{}))
+	fmt.Printf("%+v\n", adapter.Declared(declared, request.Limits{Timeout: time.Minute, MaxTotal: 5 * time.Minute}))
+	// Output:
+	// {Timeout:2m8s MaxTotal:10m8s ResetOnProgress:true}
+	// {Timeout:1m0s MaxTotal:5m0s ResetOnProgress:true}
+}
+
+func ExampleDeclarations() {
+	c := request.New(request.Limits{Timeout: request.DefaultTimeout}, nil)
+	ceiling := request.Limits{Timeout: 10 * time.Minute, MaxTotal: time.Hour}
+
+	var server adapter.Declarations
+	// The result of tools/list.
+	server.Tool("index", map[string]any{policy.DeclarationKey: map[string]any{"totalMs": 20.0, "idleMs": 0.0}})
+
+	call := request.Call{Method: "tools/call", Declared: server.Limits("index", ceiling)}
+	fmt.Println(call.Declared.MaxTotal)
+	answer, err := request.Do(context.Background(), c, call, func(context.Context, string) (string, error) { return "done", nil })
+	fmt.Println(answer, err)
+	// Output:
+	// 1.02s
+	// done <nil>
+}
+
+// A server that answers the tool's own errors in its own way asks whose an error is.
+func ExampleForeign() {
+	for _, tool := range []func(context.Context) (string, error){
+		func(context.Context) (string, error) { return "", errors.New("no such file") },
+		func(context.Context) (string, error) { panic("boom") },
+	} {
+		_, err := toolcall.Do(context.Background(), nil, toolcall.Call{Tool: "read"}, tool)
+		fmt.Println(adapter.Foreign(err))
+	}
+	// Output:
+	// false
+	// true
+}
+
+func ExampleSessions() {
+	var sessions adapter.Sessions
+	ctx, release := sessions.Join(context.Background(), "session 1")
+	defer release()
+
+	go sessions.Abort("session 1", toolcall.ErrDisconnected) // where the server learns of it
+	_, err := toolcall.Do(ctx, nil, toolcall.Call{Tool: "search"}, func(ctx context.Context) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	fmt.Println(err)
+	// Output: Tool was aborted: the client has disconnected
+}
