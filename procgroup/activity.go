@@ -9,110 +9,104 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// The rates from which work counts, unless an [Activity] says otherwise.
+// The rates from which work counts, unless an [Activity] gives others.
 const (
-	// DefaultCPURate is 1 % of one core.
-	DefaultCPURate = 0.01
-	// DefaultIORate is 64 KiB per second. A copy exceeds that, and a program that reads a small
-	// file every second to see whether it has changed does not.
-	DefaultIORate = 64 << 10
-	// DefaultNetRate is 8 KiB per second. A slow download exceeds that; keep-alive messages, and
-	// a small question to a server every second, do not.
-	DefaultNetRate = 8 << 10
+	defaultCPURate = 0.01     // 1 % of one core
+	defaultIORate  = 64 << 10 // copying a file exceeds it; reading a small file once a second does not
+	defaultNetRate = 8 << 10  // a slow download exceeds it; keep-alive messages and a small request once a second do not
 )
 
-// Starting a program costs processor time and bytes, in proportion to its page faults. Of 30 programs, from
-// true(1) to curl(1), ssh(1) and a compiler, the small ones took 9 to 18 µs and 6 to 170 bytes for each
-// fault, up to 30 µs on a busy machine, and Python 26 µs and 700 bytes. Linux counts the faults, of children
-// too, and so this much is taken off for each.
+// Starting a program costs processor time and bytes, in proportion to its page faults. Among 30 programs,
+// from true(1) to curl(1), ssh(1) and a compiler, the small ones took 9 to 18 µs and 6 to 170 bytes per
+// fault, up to 30 µs on a busy machine, and Python 26 µs and 700 bytes. Linux counts the faults, including
+// those of children, so this much is subtracted for each of them.
 //
-// A tree that does nothing but start programs, one after the other, is at work all the same: find -exec,
-// make and configure scripts are such trees. A shell that polls waits in between. So it uses far less, and
-// is asleep at nearly every look; on a busy machine only the latter tells the two apart.
+// A tree that only starts programs, one after the other, may still be working: find -exec, make and
+// configure scripts are such trees. A shell that polls waits in between, so it uses far less and is asleep
+// at nearly every look. On a busy machine only the latter distinguishes the two.
 const (
 	startingCPU = 50 * time.Microsecond
 	startingIO  = 1 << 10
 
-	busyCPURate = 10 * DefaultCPURate
-	busyIORate  = 64 * DefaultIORate // Python alone reads 1.3 MiB
+	busyCPURate = 10 * defaultCPURate
+	busyIORate  = 64 * defaultIORate // Python alone reads 1.3 MiB
 )
 
-// An Activity says what work of a command's processes is a sign of life, and from which
-// rate on. The zero Activity is none: only output is.
+// An Activity selects the work of a command's processes that counts as a sign of life, in
+// addition to output. It is an [Option]. The zero Activity selects none.
+//
+// With it a compiler that prints nothing is not taken for stuck. Each kind of work counts
+// from a rate on, measured over the whole process tree.
+//
+// The tree is examined six times per idle limit (the smallest one of the command's execution
+// and the enclosing executions), and only while there is no output. Without an idle limit it
+// is never examined. The idle limit never stops a tree that works all the time. A tree that
+// neither prints nor works is stopped when the idle limit has passed, never earlier, and at
+// most a quarter of the limit later, because its last work may be noticed late. If the limit
+// expires on a machine too busy to have examined the tree in time, the decision waits for the
+// next examination, for a quarter of the limit or 2 s, whichever is longer. If the total limit
+// expires meanwhile, the outcome is a total timeout.
+//
+// Rates refer to the time in which the tree could work. On Linux, time that a process spends
+// waiting for a processor is excluded.
+//
+// I/O is the bytes passed to read and write system calls, including those on pipes and
+// in-memory files, or the bytes transferred from and to disks, as for memory-mapped files,
+// whichever is more. A byte counts once for every process that it passes through.
+//
+// On Linux, I/O includes the bytes that the tree's TCP connections have received, and the
+// bytes they have sent that were acknowledged, from NetRate on, whichever system call moves
+// them; so a download into memory is work. It does not include UDP (and so QUIC), MPTCP,
+// connections in another network namespace, connections that begin and end between two
+// examinations, descriptors beyond the first 4096 of the tree, or data passed through Unix
+// sockets with recv(2) and send(2).
+//
+// On Linux, starting programs is not work: a shell that runs a small program five times a
+// second, to see whether a lock is free, is idle. The number of page faults tells how much
+// processor time and I/O went into starting programs. That part counts only above 10 % of
+// one core or 4 MiB per second, or if two consecutive examinations found a process running,
+// because find -exec, make and configure scripts do little but start programs. On Windows,
+// starting programs is work.
+//
+// On Linux, processor time is that of the control group if [Result.Contained] is [Cgroup],
+// and I/O that of the group and of its members in /proc. With the other containments, both
+// are those of the members that were found; a process that has ended counts once its parent
+// has waited for it. The I/O of processes that run as another user is not seen, nor is that
+// of the processes in [Result.Unidentified]. On Windows, both are those of the job object.
+// On other systems Start returns an error that wraps [errors.ErrUnsupported].
+//
+// If a rate is negative or not a number, Start returns a [*timeout.ConfigError].
 type Activity struct {
 	CPU bool // processor time
 	IO  bool // bytes read and written, and carried by TCP connections
 
-	CPURate float64 // of one core; 0 is DefaultCPURate
-	IORate  float64 // bytes per second, read and written together; 0 is DefaultIORate
-	NetRate float64 // bytes per second, received and sent together; 0 is DefaultNetRate. Linux only
+	CPURate float64 // fraction of one core; 0 means 0.01
+	IORate  float64 // bytes per second, read and written together; 0 means 64 KiB
+	NetRate float64 // bytes per second, received and sent together, Linux only; 0 means 8 KiB
 }
 
-// WithActivity makes work of the whole tree a heartbeat, as output is, so that a compiler
-// that says nothing is not taken for stuck: processor time, bytes read and written, or
-// both, each from a rate on.
-//
-// It is looked at six times per idle limit, the smallest one of the executions around, and
-// only while there is no output; without an idle limit never. A tree that works all the
-// time is never stopped by the idle limit, and one that does nothing is stopped when
-// neither output nor work was seen for the idle limit. As the last work may be noticed late,
-// that is up to a quarter of the idle limit after it was due, and never before. A limit that
-// falls due on a machine too busy to have looked in time waits for a look, a quarter of the
-// limit at most, or 2 s where that is more; a total that falls due meanwhile is the outcome.
-//
-// Rates are of the time in which the tree could work: on Linux, time in which one of its
-// processes waited for a processor does not count.
-//
-// Bytes are those of reads and writes by system calls, pipes and files in memory included,
-// or from and to disks, as with files that are mapped, whichever is more. The same byte may
-// count for each process that it passes through.
-//
-// On Linux, the bytes that TCP connections of the tree have received, and those sent that were
-// acknowledged, count from NetRate on, whichever system call moves them: a download into
-// memory is work. Not seen are UDP, and so QUIC, MPTCP, connections in another network
-// namespace, connections that both begin and end between two looks, descriptors of the tree
-// beyond the first 4096, and what goes through Unix sockets by recv(2) and send(2).
-//
-// Starting programs is not work on Linux: a shell that starts a small one five times a second,
-// to see whether a lock is free, is idle. Page faults tell how much of the processor time and
-// of the bytes was for starting. That much counts only from 10 % of one core and 4 MiB per
-// second on, or where two looks in a row have seen a process run: find -exec, make and
-// configure scripts hardly do anything but start programs, and are at work. On Windows
-// starting counts.
-//
-// On Linux, processor time comes from the control group, where [Result.Contained] is
-// Cgroup, and bytes from the members, in /proc, and the group. With the other containments
-// both come from the members as far as they are found; what has ended counts once its
-// parent has waited for it. The bytes of what runs as another user are not seen, nor what
-// [Result.Unidentified] lists. On Windows
-// the job object tells. Other systems do not: there Start returns an error in whose tree
-// [errors.ErrUnsupported] is found.
-//
-// A rate that is negative or not a number is an error of Start, a [*timeout.ConfigError].
-func WithActivity(a Activity) Option {
-	return optionFunc(func(s *settings) { s.activity = a })
-}
+func (a Activity) apply(s *settings) { s.activity = a }
 
 // wanted reports whether work counts at all.
 func (a *Activity) wanted() bool { return a.CPU || a.IO }
 
-// Check returns the error that Start and [Observe] would have for a: a rate that makes no
-// sense, or a system that cannot tell.
+// Check returns the error that [Start] and [Observe] would return for a: a rate is invalid,
+// or the system cannot measure the work. It returns nil if a can be used.
 func (a Activity) Check() error { return a.check() }
 
-// check is Check, and fills in the defaults.
+// check implements Check, and sets the default rates.
 func (a *Activity) check() error {
 	for _, rate := range []struct {
 		name  string
 		value *float64
 		least float64
 	}{
-		{"CPURate", &a.CPURate, DefaultCPURate},
-		{"IORate", &a.IORate, DefaultIORate},
-		{"NetRate", &a.NetRate, DefaultNetRate},
+		{"CPURate", &a.CPURate, defaultCPURate},
+		{"IORate", &a.IORate, defaultIORate},
+		{"NetRate", &a.NetRate, defaultNetRate},
 	} {
 		if v := *rate.value; v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
-			return &timeout.ConfigError{Key: "WithActivity: " + rate.name, Value: fmt.Sprint(v), Accepted: "a number above 0, or 0 for the default"}
+			return &timeout.ConfigError{Key: "Activity." + rate.name, Value: fmt.Sprint(v), Accepted: "a positive number, or 0 for the default"}
 		}
 		if *rate.value == 0 {
 			*rate.value = rate.least
@@ -122,15 +116,15 @@ func (a *Activity) check() error {
 		return nil
 	}
 	if err := proctree.CanMeter(a.IO); err != nil {
-		return fmt.Errorf("procgroup: WithActivity: %w", err)
+		return fmt.Errorf("procgroup: Activity: %w", err)
 	}
 	return nil
 }
 
-// enough reports whether what was used in a stretch of time is a sign of life. Time in which
-// a process was ready to work and got no processor does not count: on a busy machine what
-// works may be far below a rate that one polling now and then, there too, does not reach. steady is that
-// something was running at this look and at the one before.
+// enough reports whether the usage over a period is a sign of life. Time in which a process was
+// ready to work but got no processor is excluded: on a busy machine a tree that works may be far
+// below a rate that a tree that polls does not reach there either. steady reports that a process
+// was running at this look and at the one before.
 func (a *Activity) enough(used proctree.Usage, in time.Duration, steady bool) bool {
 	seconds, faults := in.Seconds()*(1-used.Starved), float64(used.Faults)
 	works := func(used, starting, rate, busyRate float64) bool {

@@ -124,8 +124,8 @@ func TestActivity(t *testing.T) {
 					continue // it is the same for all
 				}
 				ctx, cancel := context.WithCancel(t.Context())
-				p, err := procgroup.Start(ctx, command.cmd(), procgroup.WithContainment(c), procgroup.WithActivity(alive.activity),
-					procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: idle}), procgroup.WithKillGrace(0), procgroup.WithOptions(timeout.WithName("tool")))
+				p, err := procgroup.Start(ctx, command.cmd(), procgroup.WithContainment(c), alive.activity,
+					procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: idle}), procgroup.WithKillGrace(-1), procgroup.WithOptions(timeout.WithName("tool")))
 				if err != nil {
 					cancel()
 					t.Errorf("%v, %s, alive by %s: %v", c, name, alive.by, err)
@@ -194,8 +194,8 @@ func TestActivityOfShortPrograms(t *testing.T) {
 				}
 				cmd := exec.Command("sh", "-c", command.script)
 				cmd.Dir = dir
-				r, err := procgroup.Run(ctx, cmd, procgroup.WithContainment(c), procgroup.WithActivity(procgroup.Activity{CPU: true}),
-					procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: idle}), procgroup.WithKillGrace(0))
+				r, err := procgroup.Run(ctx, cmd, procgroup.WithContainment(c), procgroup.Activity{CPU: true},
+					procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: idle}), procgroup.WithKillGrace(-1))
 				if r == nil || r.Reason != want {
 					t.Errorf("%v, %s: %v\n%+v", c, name, err, r)
 				} else if !command.lives {
@@ -214,8 +214,8 @@ func TestActivityOutsideTheGroup(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 		defer cancel()
 		r, err := procgroup.Run(ctx, exec.Command("sh", "-c", "setsid sh -c 'while :; do :; done' & exec sleep 120"), containment,
-			procgroup.WithActivity(procgroup.Activity{CPU: true, IO: true}), procgroup.WithLimits(timeout.Config{Idle: 3 * time.Second}),
-			procgroup.WithKillGrace(0))
+			procgroup.Activity{CPU: true, IO: true}, procgroup.WithLimits(timeout.Config{Idle: 3 * time.Second}),
+			procgroup.WithKillGrace(-1))
 		if r == nil || r.Reason != procgroup.TotalTimeout {
 			t.Errorf("%v, %+v", err, r)
 		}
@@ -229,7 +229,7 @@ func TestActivityBeatsForTheExecutionAround(t *testing.T) {
 	var r *procgroup.Result
 	err := timeout.Run(t.Context(), func(ctx context.Context) (err error) {
 		r, err = procgroup.Run(ctx, exec.Command("sh", "-c", "while :; do :; done"),
-			procgroup.WithActivity(procgroup.Activity{CPU: true, IO: true}), procgroup.WithKillGrace(0))
+			procgroup.Activity{CPU: true, IO: true}, procgroup.WithKillGrace(-1))
 		return err
 	}, timeout.Config{Idle: 3 * time.Second, Total: 6 * time.Second})
 	if !errors.Is(err, timeout.ErrTotal) || r.Reason != procgroup.TotalTimeout {
@@ -242,11 +242,11 @@ func TestActivityRefused(t *testing.T) {
 		activity procgroup.Activity
 		want     string
 	}{
-		{procgroup.Activity{CPU: true, CPURate: -1}, "WithActivity: CPURate"},
-		{procgroup.Activity{IO: true, IORate: math.NaN()}, "WithActivity: IORate"},
-		{procgroup.Activity{CPU: true, CPURate: math.Inf(1)}, "WithActivity: CPURate"},
+		{procgroup.Activity{CPU: true, CPURate: -1}, "Activity.CPURate"},
+		{procgroup.Activity{IO: true, IORate: math.NaN()}, "Activity.IORate"},
+		{procgroup.Activity{CPU: true, CPURate: math.Inf(1)}, "Activity.CPURate"},
 	} {
-		r, err := procgroup.Run(t.Context(), exec.Command("true"), procgroup.WithActivity(tt.activity))
+		r, err := procgroup.Run(t.Context(), exec.Command("true"), tt.activity)
 		var bad *timeout.ConfigError
 		if r != nil || !errors.As(err, &bad) || bad.Key != tt.want {
 			t.Errorf("%+v: %v", tt.activity, err)

@@ -10,48 +10,51 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
 
-// Attach prepares a command of [exec.CommandContext] that the caller goes on to drive
-// with cmd.Start and cmd.Wait, or cmd.Run, cmd.Output and so on, so that the end of its
-// context ends its whole tree and cmd.Wait is bounded. Call it before the start.
+// Attach prepares a command made by [exec.CommandContext] so that the end of its context ends
+// its whole process tree, and cmd.Wait does not block for long after that. The caller then
+// runs the command as usual, with cmd.Start and cmd.Wait, cmd.Run, or cmd.Output. Call Attach
+// before the command is started.
 //
 //	cmd := exec.CommandContext(ctx, "make", "-j8")
 //	procgroup.Attach(cmd)
 //	out, err := cmd.StdoutPipe()
 //
-// It sets what os/exec has for this: SysProcAttr, extended for a process group; Env, with
-// a variable by which descendants are found, as for [Descendants]; Cancel, which asks the
-// tree to end and, after the kill grace, kills it; and WaitDelay, unless it is set, so
-// that Wait is over half a second after the grace. If Wait returns before, what is left
-// of the tree is still killed at the end of the grace, by a goroutine that lives until
-// then. On Windows, Cancel asks with Ctrl-Break, where the command shares the
-// console, and kills the process alone.
+// Attach sets these fields of cmd:
 //
-// Of the options it uses [WithKillGrace], [WithStopSignal] and [WithContainment], of which
-// only Auto, Group and Descendants are possible. [Run] does more; what is not to be had here,
-// because os/exec decides it:
+//   - SysProcAttr is extended so that the command gets its own process group.
+//   - Env gets one extra variable, by which descendants are found; see [Descendants].
+//   - Cancel asks the tree to end, and kills it after the kill grace. On Windows it asks with
+//     Ctrl-Break if the command shares the console, and kills only the process itself.
+//   - WaitDelay, unless it is set, becomes the kill grace plus half a second. If cmd.Wait
+//     returns before the grace is over, a goroutine kills the rest of the tree at its end.
 //
-//   - There is no Result, and there are no limits: cmd's context is the only one.
-//   - A command that ends by itself leaves running what it has started.
-//   - Output is no heartbeat, unless it is written to heartbeat.Writer.
-//   - What Wait leaves behind is killed only if the program goes on for as long as the grace.
-//   - A Cancel of the caller's own is replaced: call Attach first, and call what it has set.
-//   - cmd.Dir has to be there already.
-//   - Change cmd.Env before Attach or append to it. If it is assigned afterwards, descendants
-//     outside the process group are not found; the error of Cancel then says so, which
-//     cmd.Wait returns unless the command has failed anyway.
+// Attach uses the options [WithKillGrace], [WithStopSignal] and [WithContainment]; the only
+// containments it accepts are [Group] and [Descendants]. Because os/exec runs the command,
+// Attach does less than [Run]:
 //
-// What is wrong with cmd or the options is the error of cmd.Start.
+//   - There is no Result, and there are no limits: only cmd's context bounds the command.
+//   - If the command ends by itself, the processes that it started keep running.
+//   - Output is not a heartbeat, unless it is written to a heartbeat.Writer.
+//   - The processes that are left when Wait returns are killed only if the program runs until
+//     the end of the grace.
+//   - Attach replaces cmd.Cancel. To add a Cancel function, call Attach first, and have the
+//     new function call the one that Attach has set.
+//   - cmd.Dir must exist already.
+//   - cmd.Env may be changed before the call, and appended to afterwards. If it is replaced
+//     afterwards, descendants outside the process group are not found. The error of Cancel
+//     then says so; cmd.Wait returns that error unless the command has failed anyway.
+//
+// If cmd or an option is invalid, cmd.Start returns the error.
 func Attach(cmd *exec.Cmd, opts ...Option) {
 	if cmd.Err != nil {
 		return
 	}
 	if cmd.Cancel == nil {
-		cmd.Err = errors.New("procgroup: Attach needs a command of exec.CommandContext")
+		cmd.Err = errors.New("procgroup: Attach: the command was not made by exec.CommandContext")
 		return
 	}
 	s := newSettings(opts)
-	if s.err != nil {
-		cmd.Err = s.err
+	if cmd.Err = s.err; cmd.Err != nil {
 		return
 	}
 	if s.stopSignal == syscall.SIGKILL {
@@ -60,7 +63,7 @@ func Attach(cmd *exec.Cmd, opts ...Option) {
 	if cmd.Err = checkDir(cmd); cmd.Err != nil {
 		return
 	}
-	grace, err := proctree.Attach(cmd, proctree.Kind(s.containment), s.stopSignal, s.killGrace)
+	grace, err := proctree.Attach(cmd, s.kind, s.stopSignal, s.killGrace)
 	if err != nil {
 		cmd.Err = err
 		return

@@ -61,7 +61,7 @@ func TestAttach(t *testing.T) {
 func TestAttachEndsByItself(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	for _, c := range []procgroup.Containment{procgroup.Auto, procgroup.Group, procgroup.Descendants} {
+	for _, c := range []procgroup.Containment{"", procgroup.Group, procgroup.Descendants} {
 		cmd := exec.CommandContext(ctx, "echo", "hello")
 		procgroup.Attach(cmd, procgroup.WithContainment(c))
 		if out, err := cmd.Output(); err != nil || string(out) != "hello\n" {

@@ -46,7 +46,7 @@ func BenchmarkSpawn(b *testing.B) {
 		}
 	})
 	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
-		b.Run(c.String(), func(b *testing.B) {
+		b.Run(string(c), func(b *testing.B) {
 			for b.Loop() {
 				if _, err := procgroup.Run(context.Background(), exec.Command(path), procgroup.WithContainment(c)); err != nil {
 					b.Skip(err)
@@ -295,7 +295,7 @@ func BenchmarkActivity(b *testing.B) {
 				}()
 				for range commands {
 					p, err := procgroup.Start(ctx, exec.Command("perl", "-e", "$|=1; while (1) { sleep 25; print '.' }"), procgroup.WithContainment(c),
-						procgroup.WithActivity(activity), procgroup.WithLimits(timeout.Config{Idle: limit}))
+						activity, procgroup.WithLimits(timeout.Config{Idle: limit}))
 					if err != nil {
 						b.Skip(err)
 					}

@@ -91,8 +91,8 @@ func TestManySingleChunks(t *testing.T) {
 // With orphans kept, one that holds the pipe, and one that does not.
 func TestManyChunksAndOrphans(t *testing.T) {
 	t.Parallel()
-	reportErrors(t, runMany(20, "echo $1; sleep 0.3", "", 350*time.Millisecond, false, procgroup.WithOrphans(true)))
-	reportErrors(t, runMany(20, "echo $1; sleep 3 >&2 &", "", 350*time.Millisecond, true, procgroup.WithOrphans(true)))
+	reportErrors(t, runMany(20, "echo $1; sleep 0.3", "", 350*time.Millisecond, false, procgroup.WithOrphans()))
+	reportErrors(t, runMany(20, "echo $1; sleep 3 >&2 &", "", 350*time.Millisecond, true, procgroup.WithOrphans()))
 }
 
 // Many at once, each in a control group of its own.
@@ -147,7 +147,7 @@ func runModeThrottled(a []string) int {
 	case "slow":
 		rep.Errors = runMany(5, "echo $1; head -c 150000 /dev/zero", strings.Repeat("\x00", 150000), 40*time.Millisecond, false)
 	case "orphans":
-		rep.Errors = runMany(50, "echo $1", "", 40*time.Millisecond, false, procgroup.WithOrphans(true))
+		rep.Errors = runMany(50, "echo $1", "", 40*time.Millisecond, false, procgroup.WithOrphans())
 	case "cgroup":
 		rep.Errors = runMany(50, "echo $1; sleep 1", "", 0, false, procgroup.WithContainment(procgroup.Cgroup))
 	}

@@ -1,52 +1,65 @@
 package procgroup
 
-import "github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
-
-// A Containment is a way to find and kill everything that a command has started. Each
-// one includes what Group does.
-type Containment int
-
-const (
-	// Auto takes the best that the system offers without being prepared for it: Cgroup
-	// or Descendants on Linux, Job on Windows, Group elsewhere.
-	Auto Containment = iota
-	// Leader is the process alone. It is never chosen where there is anything better.
-	Leader
-	// Group is the process group of the command. What moves to another one, as daemons
-	// do with setsid, escapes.
-	Group
-	// Descendants finds those too, on Linux with /proc: by a variable in the environment
-	// that children inherit, and by their parents. What outlives its parents and has
-	// cleared its environment, overwritten it (as setproctitle does) or made itself
-	// unreadable escapes, and so does what another user runs, unless the host is root. See
-	// Result.Unidentified.
-	Descendants
-	// Cgroup is a control group (version 2) for each command, where the host may create
-	// one below its own. Nothing escapes but what has the privilege to move itself to
-	// another control group.
-	Cgroup
-	// Helper is a process between the host and the command that adopts every descendant,
-	// and kills them all when the host dies, even of SIGKILL. The host's main must call
-	// [HelperMain]. A command that stops it, with SIGSTOP, is seen to end only when a limit
-	// or an abort has it continued. Linux only.
-	Helper
-	// Job is a job object, on Windows.
-	Job
+import (
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// String returns "auto", "leader", "group", "descendants", "cgroup", "helper" or "job".
-func (c Containment) String() string { return proctree.Kind(c).String() }
+// A Containment is a way to find and kill all the processes that a command has started. Each
+// of them includes what Group does. The zero Containment means the best one that the system
+// offers without preparation: Cgroup or Descendants on Linux, Job on Windows, Group on other
+// systems.
+//
+// [Result.Contained] is "leader" on a system that offers none of them; only the command's own
+// process is then killed.
+type Containment string
 
-// HelperMain must be the first thing in main, or in TestMain, of a program that uses the
-// [Helper] containment. In the program itself it does nothing but remember that it was
-// called. For each command the program is started once more; in that process HelperMain
-// starts the command, and does not return.
+const (
+	// Group is the process group of the command. A process that moves to another group, as
+	// daemons do with setsid, escapes.
+	Group Containment = "group"
+	// Descendants also finds processes outside the group, by an environment variable that
+	// children inherit and by their parents. It needs Linux and /proc. A process escapes if
+	// its parents have ended and its environment has been cleared, overwritten (as setproctitle
+	// does) or made unreadable. Processes of other users escape too, unless the host runs as
+	// root. See [Result.Unidentified].
+	Descendants Containment = "descendants"
+	// Cgroup is a control group (version 2) for each command, on Linux. It needs permission to
+	// create a control group below the host's own. Only a process that has the privilege to
+	// move itself to another control group escapes.
+	Cgroup Containment = "cgroup"
+	// Helper is a process between the host and the command that adopts every descendant. If the
+	// host dies, even by SIGKILL, the helper kills them all. The host's main function must
+	// call [HelperMain]. If the command stops the helper with SIGSTOP, the end of the command
+	// is not noticed until a limit or an abort continues the helper. It needs Linux.
+	Helper Containment = "helper"
+	// Job is a job object, on Windows.
+	Job Containment = "job"
+)
+
+// kind returns the corresponding containment of package proctree.
+func (c Containment) kind() (proctree.Kind, error) {
+	if c == "" {
+		return proctree.Auto, nil
+	}
+	for k := proctree.Leader; k <= proctree.Job; k++ {
+		if string(c) == k.String() {
+			return k, nil
+		}
+	}
+	return 0, &timeout.ConfigError{Key: "WithContainment", Value: string(c), Accepted: "group, descendants, cgroup, helper, job, or nothing for the best available"}
+}
+
+// HelperMain supports the [Helper] containment. A program that uses it must call HelperMain
+// first in main, or in TestMain.
 //
 //	func main() {
 //		procgroup.HelperMain()
 //		...
 //	}
 //
-// What the program does in init functions and for package variables happens in the helper
-// too. Where the system has no such containment, HelperMain does nothing.
+// For each command the program is started once more. In that process HelperMain starts the
+// command and does not return. In the program itself HelperMain only records that it was
+// called. Package initialization, including init functions, runs in the helper as well. On
+// systems without this containment HelperMain does nothing.
 func HelperMain() { proctree.HelperMain() }

@@ -94,8 +94,8 @@ func TestActivityDownload(t *testing.T) {
 					want = procgroup.Aborted
 					time.AfterFunc(2*idle, cancel) // no doubt is left then
 				}
-				r, err := procgroup.Run(ctx, command("download", address), procgroup.WithContainment(c), procgroup.WithActivity(tt.activity),
-					procgroup.WithLimits(timeout.Config{Idle: idle}), procgroup.WithKillGrace(0))
+				r, err := procgroup.Run(ctx, command("download", address), procgroup.WithContainment(c), tt.activity,
+					procgroup.WithLimits(timeout.Config{Idle: idle}), procgroup.WithKillGrace(-1))
 				if r == nil || r.Reason != want {
 					t.Errorf("%s, %v: %v\n%+v", name, c, err, r)
 				}

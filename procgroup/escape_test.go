@@ -136,7 +136,7 @@ func runModeReleased([]string) int {
 	if err != nil {
 		panic(err)
 	}
-	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithContainment(procgroup.Cgroup), procgroup.WithOrphans(true))
+	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithContainment(procgroup.Cgroup), procgroup.WithOrphans())
 	if err != nil {
 		panic(err)
 	}

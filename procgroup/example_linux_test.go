@@ -10,10 +10,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A compiler that says nothing is at work, and not stuck.
-func ExampleWithActivity() {
+// A compiler that prints nothing is working, not stuck.
+func ExampleActivity() {
 	limits := procgroup.WithLimits(timeout.Config{Idle: time.Second, Total: 5 * time.Second})
-	work := procgroup.WithActivity(procgroup.Activity{CPU: true, IO: true})
+	work := procgroup.Activity{CPU: true, IO: true}
 
 	busy, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "while :; do :; done"), limits, work)
 	fmt.Println(busy.Message)
@@ -24,9 +24,9 @@ func ExampleWithActivity() {
 	// sleep process timed out after 1000ms without output or work.
 }
 
-// What the command was doing when its limit fired. The tree prints as a table, which
-// "%+v" of the error has too; here is some of it.
-func ExampleTree() {
+// The processes of the command when its limit fired. The list prints as a table, which "%+v"
+// prints for the error, too; this example prints only a part of it.
+func ExampleProcessList() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 60; echo done"),
 		procgroup.WithLimits(timeout.Config{Idle: 2 * time.Second}))
 	for _, p := range res.Tree.Processes {
@@ -37,11 +37,11 @@ func ExampleTree() {
 	// sleeping [sleep 60]
 }
 
-func ExampleTree_String() {
-	tree := procgroup.Tree{Processes: []procgroup.ProcessInfo{
+func ExampleProcessList_String() {
+	list := procgroup.ProcessList{Processes: []procgroup.ProcessInfo{
 		{Pid: 4711, State: "sleeping", Age: 2 * time.Minute, Wait: "do_wait", Args: []string{"make", "-j8"}},
 	}}
-	fmt.Print(tree)
+	fmt.Print(list)
 	// Output:
 	// PID   STATE     CPU  AGE   WAITS IN  COMMAND
 	// 4711  sleeping  0s   2m0s  do_wait   make -j8

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"os/exec"
 	"strings"
@@ -47,7 +48,7 @@ func ExampleRun() {
 
 func ExampleStart() {
 	p, err := procgroup.Start(context.Background(), exec.Command("sort"))
-	fmt.Println(p != nil, err)
+	fmt.Println(p.Pid > 0, err)
 	res, err := p.Wait()
 	fmt.Println(res.ExitCode, err)
 
@@ -76,24 +77,13 @@ func ExampleProcess_Wait() {
 	// true
 }
 
-func ExampleProcess_Pid() {
-	cmd := exec.Command("true")
-	p, err := procgroup.Start(context.Background(), cmd)
-	fmt.Println(err, p.Pid() == cmd.Process.Pid)
-	_, err = p.Wait()
-	fmt.Println(err)
-	// Output:
-	// <nil> true
-	// <nil>
-}
-
 // The command is asked to go on to its next step, and then to end.
 func ExampleProcess_Signal() {
 	script := exec.Command("sh", "-c", "trap 'echo next' USR1; trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done")
 	lines := make(chan string, 2)
 	p, err := procgroup.Start(context.Background(), script,
-		procgroup.WithOutput(procgroup.Lines(func(s procgroup.Stream, line string) {
-			if s == procgroup.Stdout { // the shell says on the other what its sleep died of
+		procgroup.WithOutput(procgroup.Lines(func(line string, stderr bool) {
+			if !stderr { // there the shell reports how its sleep ended
 				lines <- line
 			}
 		})))
@@ -186,7 +176,7 @@ func ExampleWithAbortGrace() {
 	res, _ := procgroup.Run(ctx, terraform,
 		procgroup.WithOptions(timeout.WithName("terraform")),
 		procgroup.WithAbortGrace(30*time.Second),
-		procgroup.WithOutput(procgroup.Lines(func(_ procgroup.Stream, line string) {
+		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
 			if line == "applying" {
 				cancel() // the user changes their mind
 			}
@@ -227,7 +217,7 @@ func ExampleWithOptions_logger() {
 func ExampleWithMaxOutput() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("printf", "one two €"), procgroup.WithMaxOutput(5))
 	fmt.Printf("%q, dropped %d of %d\n", res.Stdout, res.Stdout.Dropped, res.Stdout.Total)
-	res, _ = procgroup.Run(context.Background(), exec.Command("printf", "one two €"), procgroup.WithMaxOutput(procgroup.Unlimited))
+	res, _ = procgroup.Run(context.Background(), exec.Command("printf", "one two €"), procgroup.WithMaxOutput(math.MaxInt))
 	fmt.Printf("%q\n", res.Stdout)
 	// Output:
 	// "o €", dropped 6 of 11
@@ -237,7 +227,7 @@ func ExampleWithMaxOutput() {
 // The output of both streams in the order in which it was written.
 func ExampleWithOnePipe() {
 	res, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo first >&2; echo second; echo third >&2"),
-		procgroup.WithOnePipe(true))
+		procgroup.WithOnePipe())
 	fmt.Printf("%q %v\n", res.Combined, err)
 	// Output:
 	// "first\nsecond\nthird\n" <nil>
@@ -247,13 +237,13 @@ func ExampleWithOutput() {
 	_, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo hello; sleep 0.2; echo problem >&2"),
 		procgroup.WithOutput(func(c procgroup.Chunk) {
 			if len(c.Data) > 0 {
-				fmt.Printf("%v: %s", c.Stream, c.Data)
+				fmt.Printf("%q stderr=%v\n", c.Data, c.Stderr)
 			}
 		}))
 	fmt.Println(err)
 	// Output:
-	// stdout: hello
-	// stderr: problem
+	// "hello\n" stderr=false
+	// "problem\n" stderr=true
 	// <nil>
 }
 
@@ -270,49 +260,31 @@ func ExampleWithContainment() {
 func ExampleWithOrphans() {
 	// A daemon that holds no stream of the command.
 	start := exec.Command("sh", "-c", "sleep 0.5 >/dev/null 2>&1 & echo started")
-	res, err := procgroup.Run(context.Background(), start, procgroup.WithOrphans(true))
+	res, err := procgroup.Run(context.Background(), start, procgroup.WithOrphans())
 	fmt.Printf("%s%v %v\n", res.Stdout, res.PipeHeld, err)
 	// Output:
 	// started
 	// false <nil>
 }
 
+// Lines that report progress become heartbeats that carry it. A server that relays the
+// heartbeats to its client passes it on.
 func ExampleLines() {
-	_, err := procgroup.Run(context.Background(), exec.Command("printf", `10%%\r20%%\rdone\n`),
-		procgroup.WithOutput(procgroup.Lines(func(_ procgroup.Stream, line string) {
-			fmt.Println(line)
-		})))
-	fmt.Println(err)
-	// Output:
-	// 10%
-	// 20%
-	// done
-	// <nil>
-}
-
-func ExampleProgress() {
 	tool := func(ctx context.Context) error {
-		// Whoever relays the heartbeat, a server to its client for instance, gets the detail.
-		var last any
-		stop := heartbeat.Relay(ctx, time.Millisecond, func(_ context.Context, e heartbeat.Event) {
-			if e.Detail != last {
-				last = e.Detail
-				fmt.Println("progress:", last)
-			}
-		})
-		defer stop()
-		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", "sleep 0.1; echo 50%; sleep 0.3"),
-			procgroup.WithOutput(procgroup.Progress(ctx, func(_ procgroup.Stream, line string) any {
+		_, err := procgroup.Run(ctx, exec.Command("printf", `10%%\r20%%\rdone\n`),
+			procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
 				if percent, ok := strings.CutSuffix(line, "%"); ok {
-					return percent
+					heartbeat.BeatWith(ctx, percent)
 				}
-				return nil
+				fmt.Println(line)
 			})))
 		return err
 	}
 	fmt.Println(timeout.Run(context.Background(), tool, timeout.FastTools()))
 	// Output:
-	// progress: 50
+	// 10%
+	// 20%
+	// done
 	// <nil>
 }
 
@@ -331,14 +303,4 @@ func ExampleOutput_Bytes() {
 func ExampleReason_String() {
 	fmt.Println(procgroup.Exited, procgroup.IdleTimeout, procgroup.TotalTimeout, procgroup.Aborted)
 	// Output: exited idle timeout total timeout aborted
-}
-
-func ExampleContainment_String() {
-	fmt.Println(procgroup.Auto, procgroup.Group, procgroup.Cgroup)
-	// Output: auto group cgroup
-}
-
-func ExampleStream_String() {
-	fmt.Println(procgroup.Stdout, procgroup.Stderr)
-	// Output: stdout stderr
 }

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -226,7 +225,7 @@ func TestWaitOften(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cmd.Process == nil || cmd.Process.Pid != p.Pid() {
+	if cmd.Process == nil || cmd.Process.Pid != p.Pid {
 		t.Errorf("process %v", cmd.Process)
 	}
 	var wg sync.WaitGroup
@@ -289,32 +288,5 @@ func TestGraceOfTheLimits(t *testing.T) {
 		if r == nil || r.State == nil || r.State.String() != "signal: killed" {
 			t.Errorf("%v: %+v, %v", none, r, err)
 		}
-	}
-}
-
-// Progress lines are heartbeats with a detail.
-func TestProgress(t *testing.T) {
-	var mu sync.Mutex
-	var details []any
-	err := timeout.Run(context.Background(), func(ctx context.Context) error {
-		stop := heartbeat.Relay(ctx, time.Nanosecond, func(_ context.Context, e heartbeat.Event) {
-			mu.Lock()
-			defer mu.Unlock()
-			details = append(details, e.Detail)
-		})
-		defer stop()
-		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", `printf '1%%\r2%%\rdone\n'; sleep 0.3`),
-			procgroup.WithOutput(procgroup.Progress(ctx, func(_ procgroup.Stream, line string) any {
-				if percent, ok := strings.CutSuffix(line, "%"); ok {
-					return percent
-				}
-				return nil
-			})))
-		return err
-	}, timeout.Config{Total: longLimit})
-	mu.Lock()
-	defer mu.Unlock()
-	if err != nil || len(details) == 0 || details[len(details)-1] != "2" {
-		t.Errorf("%v, %v", err, details)
 	}
 }

@@ -227,19 +227,22 @@ func TestHelperIsUnkillable(t *testing.T) {
 					t.Fatal("the helper is always gone before it can be frozen")
 				}
 				cmd, pids := family(t, "tree", "hold", "exit", "0")
-				p, err := procgroup.Start(context.Background(), cmd, procgroup.WithContainment(procgroup.Helper),
-					procgroup.WithOrphans(orphans), procgroup.WithKillGrace(longLimit))
+				opts := []procgroup.Option{procgroup.WithContainment(procgroup.Helper), procgroup.WithKillGrace(longLimit)}
+				if orphans {
+					opts = append(opts, procgroup.WithOrphans())
+				}
+				p, err := procgroup.Start(context.Background(), cmd, opts...)
 				if err != nil {
 					t.Fatal(err)
 				}
-				command := helped(p.Pid())
+				command := helped(p.Pid)
 				for begun := time.Now(); command > 0 && statReaped(command); time.Sleep(time.Millisecond) {
 					if time.Since(begun) > slack {
 						t.Fatal("the command does not end")
 					}
 				}
 				time.Sleep(50 * time.Millisecond) // for the report of the helper, which has reaped it
-				frozen := command > 0 && freeze(p.Pid()) == nil
+				frozen := command > 0 && freeze(p.Pid) == nil
 				begun := time.Now()
 				r, err := p.Wait()
 				if took := time.Since(begun); took > time.Second+slack {
@@ -300,7 +303,7 @@ func TestHelperKeepsTheCode(t *testing.T) {
 	cmd.Stdin = r
 	printed := make(chan int, 1)
 	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithContainment(procgroup.Helper),
-		procgroup.WithOutput(procgroup.Lines(func(_ procgroup.Stream, line string) { printed <- atoi(line) })))
+		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) { printed <- atoi(line) })))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func TestEveryHook(t *testing.T) {
 			continue
 		}
 		limits := hookedLimits
-		limits.Grace = procgroup.DefaultKillGrace + time.Second
+		limits.Grace = 5*time.Second + time.Second
 		w.Hook, w.Tool, w.Limits, w.Stalls, w.ID, w.Of = field.Name, "tool", limits, h.Stalls, said["Started"].ID, said["Started"].ID
 		if field.Name == "Context" {
 			w.Of = 0 // the caller's context
@@ -149,7 +149,7 @@ func TestHooksThatFail(t *testing.T) {
 				other := calls{tool: tool}
 				var log bytes.Buffer
 				cmd, pids := family(t, "deaf")
-				r, err := procgroup.Run(context.Background(), cmd, procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithKillGrace(0),
+				r, err := procgroup.Run(context.Background(), cmd, procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithKillGrace(-1),
 					procgroup.WithOptions(timeout.WithName(tool), timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
 						timeout.WithHooks(hooks), timeout.WithHooks(other.hooks())))
 				code, exceeded := 124, 1
@@ -190,7 +190,7 @@ func TestClock(t *testing.T) {
 	t.Parallel()
 	mock := clock.NewMock()
 	ready := make(chan struct{})
-	p, err := procgroup.Start(context.Background(), command("deaf"), procgroup.WithLimits(timeout.Config{Idle: time.Hour}), procgroup.WithKillGrace(0),
+	p, err := procgroup.Start(context.Background(), command("deaf"), procgroup.WithLimits(timeout.Config{Idle: time.Hour}), procgroup.WithKillGrace(-1),
 		procgroup.WithOptions(timeout.WithName("tool"), timeout.WithClock(mock)),
 		procgroup.WithOutput(func(c procgroup.Chunk) {
 			if len(c.Data) > 0 {
@@ -217,7 +217,7 @@ func TestLogger(t *testing.T) {
 		{"success", "echo a", nil, "", "level="},
 		{"failure", "exit 3", nil, "", "level="},
 		{"held", "sleep 5 & exit 0", nil, `level=WARN msg="command left something behind" tool=tool`, "timed out"},
-		{"held by orphans", "sleep 1 & exit 0", []procgroup.Option{procgroup.WithOrphans(true)}, "", "level="},
+		{"held by orphans", "sleep 1 & exit 0", []procgroup.Option{procgroup.WithOrphans()}, "", "level="},
 		{"limit", "sleep 60", []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: shortLimit})}, `level=WARN msg="tool timed out" tool=tool`, "left"},
 		{"corrected limits", "echo a", []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: -1})}, "level=WARN", "left"},
 	} {

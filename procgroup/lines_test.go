@@ -1,7 +1,6 @@
 package procgroup_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,8 +10,12 @@ import (
 )
 
 func linesOf(chunks ...procgroup.Chunk) (lines []string) {
-	f := procgroup.Lines(func(s procgroup.Stream, line string) {
-		lines = append(lines, fmt.Sprint(int(s), ":", line))
+	f := procgroup.Lines(func(line string, stderr bool) {
+		stream := "1"
+		if stderr {
+			stream = "2"
+		}
+		lines = append(lines, stream+":"+line)
 	})
 	for _, c := range chunks {
 		f(c)
@@ -21,27 +24,28 @@ func linesOf(chunks ...procgroup.Chunk) (lines []string) {
 }
 
 func out(s string) procgroup.Chunk {
-	return procgroup.Chunk{Stream: procgroup.Stdout, Data: []byte(s)}
+	return procgroup.Chunk{Data: []byte(s)}
 }
 
 func TestLines(t *testing.T) {
-	last := procgroup.Chunk{Stream: procgroup.Stdout, Last: true}
+	last := procgroup.Chunk{Last: true}
 	skipped := out("lost\nnext\n")
 	skipped.Skipped = 10
-	long := strings.Repeat("x", procgroup.MaxLine-1)
+	const maxLine = 64 << 10 // as the documentation says
+	long := strings.Repeat("x", maxLine-1)
 	for _, tt := range []struct {
 		name   string
 		chunks []procgroup.Chunk
 		want   []string
 	}{
-		{"newlines", []procgroup.Chunk{out("a\nb\n\nc\n")}, []string{"0:a", "0:b", "0:", "0:c"}},
-		{"carriage returns", []procgroup.Chunk{out("1%\r2%\r3%\n")}, []string{"0:1%", "0:2%", "0:3%"}},
-		{"both", []procgroup.Chunk{out("a\r\nb\r"), out("\nc\r\n")}, []string{"0:a", "0:b", "0:c"}},
-		{"no end", []procgroup.Chunk{out("a\nb"), last}, []string{"0:a", "0:b"}},
-		{"nothing at the end", []procgroup.Chunk{out("a\n"), last}, []string{"0:a"}},
-		{"streams", []procgroup.Chunk{out("a"), {Stream: procgroup.Stderr, Data: []byte("b\n")}, out("c\n")}, []string{"1:b", "0:ac"}},
-		{"skipped", []procgroup.Chunk{out("begin"), skipped}, []string{"0:next"}},
-		{"long", []procgroup.Chunk{out(long), out("€ and more"), out("\nz\n")}, []string{"0:" + long, "0:z"}},
+		{"newlines", []procgroup.Chunk{out("a\nb\n\nc\n")}, []string{"1:a", "1:b", "1:", "1:c"}},
+		{"carriage returns", []procgroup.Chunk{out("1%\r2%\r3%\n")}, []string{"1:1%", "1:2%", "1:3%"}},
+		{"both", []procgroup.Chunk{out("a\r\nb\r"), out("\nc\r\n")}, []string{"1:a", "1:b", "1:c"}},
+		{"no end", []procgroup.Chunk{out("a\nb"), last}, []string{"1:a", "1:b"}},
+		{"nothing at the end", []procgroup.Chunk{out("a\n"), last}, []string{"1:a"}},
+		{"streams", []procgroup.Chunk{out("a"), {Stderr: true, Data: []byte("b\n")}, out("c\n")}, []string{"2:b", "1:ac"}},
+		{"skipped", []procgroup.Chunk{out("begin"), skipped}, []string{"1:next"}},
+		{"long", []procgroup.Chunk{out(long), out("€ and more"), out("\nz\n")}, []string{"1:" + long, "1:z"}},
 	} {
 		if got := linesOf(tt.chunks...); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %.100q, want %.100q", tt.name, got, tt.want)

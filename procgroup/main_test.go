@@ -219,7 +219,7 @@ const aborted = "tool process was aborted."
 // eachContainment runs a test with every containment that catches everything.
 func eachContainment(t *testing.T, f func(t *testing.T, opt procgroup.Option)) {
 	for _, c := range []procgroup.Containment{procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
-		t.Run(c.String(), func(t *testing.T) {
+		t.Run(string(c), func(t *testing.T) {
 			if c == procgroup.Cgroup {
 				needCgroup(t)
 			}

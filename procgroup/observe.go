@@ -10,22 +10,23 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
 
-// An Observer looks at a process that the caller has started, and waits for, itself.
+// An Observer watches a process that the caller has started and waits for. Create one with
+// [Observe]. Its methods are safe for concurrent use.
 type Observer struct {
 	mu      sync.Mutex // held while foreign is looked at for Tree, and closed
 	foreign *proctree.Foreign
 	work    watches
 }
 
-// Observe makes the work of a child of this process and its descendants, as they are found
-// by their parents, a heartbeat for the executions of ctx, as [WithActivity] does for the
-// commands of this package. The zero Activity looks at nothing; it is for a caller
-// that only wants [Observer.Tree].
+// Observe makes the work of a child process and its descendants a heartbeat for the
+// executions of ctx, as an [Activity] does for the commands of this package. The descendants
+// are found by their parents. Pass the zero Activity to use only [Observer.Tree].
 //
-// It goes on until [Observer.Stop], also when the process has ended. Of one that has been waited
-// for, the error has [os.ErrProcessDone] in its tree: whoever waits on another goroutine must
-// expect that of a process that ends quickly. It is for Linux; elsewhere, and before Linux 5.4,
-// it is [errors.ErrUnsupported]. A rate that makes no sense is a [*timeout.ConfigError].
+// The Observer works until [Observer.Stop] is called, even after the process has ended. If
+// the process has been waited for already, the error wraps [os.ErrProcessDone]; a caller that
+// waits for the process on another goroutine must expect that. If a rate is invalid, the
+// error is a [*timeout.ConfigError]. Observe needs Linux 5.4 or later; on other systems the
+// error wraps [errors.ErrUnsupported].
 func Observe(ctx context.Context, process *os.Process, a Activity) (*Observer, error) {
 	if err := a.check(); err != nil {
 		return nil, err
@@ -37,18 +38,19 @@ func Observe(ctx context.Context, process *os.Process, a Activity) (*Observer, e
 	return &Observer{foreign: foreign, work: startWatches(ctx, a, foreign.Meter)}, nil
 }
 
-// Tree is what the processes are doing now: see [Result.Tree]. It is empty when the process
-// has been waited for, or Stop was called. It is safe for concurrent use.
-func (o *Observer) Tree() Tree {
+// Tree returns the processes as they are now; see [ProcessList]. The list is empty if the
+// process has been waited for, or if Stop has been called.
+func (o *Observer) Tree() ProcessList {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.foreign == nil {
-		return Tree{}
+		return ProcessList{}
 	}
-	return newTree(o.foreign.Snapshot(time.Now().Add(viewTime)))
+	return newProcessList(o.foreign.Snapshot(time.Now().Add(viewTime)))
 }
 
-// Stop ends it. It may be called more than once.
+// Stop stops observing and releases the Observer's resources. It may be called more than
+// once.
 func (o *Observer) Stop() {
 	o.work.stop()
 	o.mu.Lock()

@@ -133,18 +133,18 @@ func TestOnePipe(t *testing.T) {
 	for i := range 100 {
 		var stdout bytes.Buffer
 		var chunks strings.Builder
-		ends := [2]int{}
+		var ends [2]int
 		cmd := exec.Command("sh", "-c", outOfOrder)
 		if i%2 == 0 {
 			cmd.Stdout = &stdout
 		}
-		r, err := within(t, time.Second, cmd, procgroup.WithOnePipe(true), procgroup.WithOutput(func(c procgroup.Chunk) {
+		r, err := within(t, time.Second, cmd, procgroup.WithOnePipe(), procgroup.WithOutput(func(c procgroup.Chunk) {
 			chunks.Write(c.Data)
 			if c.Last {
-				ends[c.Stream]++
+				ends[stream(c)]++
 			}
-			if c.Stream == procgroup.Stderr && len(c.Data) > 0 {
-				t.Errorf("%q on %v", c.Data, c.Stream)
+			if c.Stderr && len(c.Data) > 0 {
+				t.Errorf("%q on stderr", c.Data)
 			}
 		}))
 		check(t, r, err, want{})
@@ -168,7 +168,7 @@ func TestOnePipeForTwoWriters(t *testing.T) {
 	} {
 		cmd := exec.Command("true")
 		set(cmd)
-		_, err := procgroup.Run(t.Context(), cmd, procgroup.WithOnePipe(true))
+		_, err := procgroup.Run(t.Context(), cmd, procgroup.WithOnePipe())
 		if wrong := (*timeout.ConfigError)(nil); !errors.As(err, &wrong) || wrong.Key != "WithOnePipe" {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -198,7 +198,7 @@ func TestFailedWriterEndsTheCommand(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command("sh", "-c", tt.script)
 			tt.set(cmd)
-			r, err := within(t, longLimit, cmd, procgroup.WithLimits(timeout.Config{Idle: 3 * time.Second, Total: longLimit}), procgroup.WithKillGrace(0))
+			r, err := within(t, longLimit, cmd, procgroup.WithLimits(timeout.Config{Idle: 3 * time.Second, Total: longLimit}), procgroup.WithKillGrace(-1))
 			if r == nil || r.ExitCode != tt.code || r.Reason != tt.reason || timeout.ExitCode(err) != tt.code {
 				t.Fatalf("%v, %+v", err, r)
 			}

@@ -1,45 +1,25 @@
 package procgroup
 
-import (
-	"strconv"
+import "github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
-)
-
-// A Stream is one of a command's output streams.
-type Stream int
-
-const (
-	Stdout Stream = iota
-	Stderr
-)
-
-// String returns "stdout" or "stderr".
-func (s Stream) String() string {
-	switch s {
-	case Stdout:
-		return "stdout"
-	case Stderr:
-		return "stderr"
-	}
-	return "Stream(" + strconv.Itoa(int(s)) + ")"
-}
-
-// A Chunk is a piece of output, see [WithOutput]. Where it begins and ends is chance.
+// A Chunk is a piece of a command's output; see [WithOutput]. It may begin and end anywhere,
+// even within a character.
 type Chunk struct {
-	// Stream is Stdout for all data where both streams have one pipe, see [WithOnePipe].
-	// Stderr then has one chunk, the last, without data.
-	Stream Stream
-	// Data is valid only during the call. It is empty where only Last is news.
+	// Stderr reports that the chunk is from stderr. If both streams share a pipe (see
+	// [WithOnePipe]), all data counts as stdout, and stderr has a single chunk, the last one,
+	// without data.
+	Stderr bool
+	// Data is valid only until the callback returns. It is empty in a chunk that only reports
+	// the end of the stream.
 	Data []byte
-	// Skipped is how many bytes of the stream, before Data, the callback did not get
-	// because it was too slow.
+	// Skipped is the number of bytes of the stream that were skipped before Data because the
+	// callback was too slow.
 	Skipped int64
-	// Last says that the stream has ended and that this is its last chunk.
+	// Last reports that the stream has ended with this chunk.
 	Last bool
 }
 
-// An Output is what a stream brought: its last bytes, and how many there were. It is
+// An Output is the output of a stream: its last bytes, and how many bytes there were. It is
 // safe for concurrent use.
 type Output struct {
 	Total   int64 // bytes written
@@ -50,10 +30,10 @@ type Output struct {
 
 func newOutput(k capture.Kept) Output { return Output{Total: k.Total, Dropped: k.Dropped, kept: k} }
 
-// Bytes returns the bytes that were kept. They must not be changed.
+// Bytes returns the bytes that were kept. The caller must not modify them.
 func (o Output) Bytes() []byte { return o.kept.Bytes() }
 
-// String returns the bytes that were kept as text. A character that lost its beginning
-// to the limit, or its end because the command was stopped while writing it, is left
-// out. What is not UTF-8 for any other reason is as it came.
+// String returns the bytes that were kept as text. It omits a character at the beginning that
+// the limit has cut, and a character at the end that the command had not finished writing
+// when it was stopped. Other invalid UTF-8 is returned unchanged.
 func (o Output) String() string { return o.kept.String() }

@@ -14,39 +14,43 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
 
-// A Process is a command that was started. Its methods may be called by any number of
-// goroutines.
+// A Process is a command that was started with [Start]. Its methods are safe for concurrent
+// use.
 type Process struct {
+	// Pid is the id of the command's process; with the Helper containment, that of the helper.
+	// It identifies the process until Wait returns.
+	Pid int
+
 	settings
-	cmd    *exec.Cmd       // the caller's
-	inner  *exec.Cmd       // the one that runs, a copy with our pipes
-	ctx    context.Context // the caller's, with our cancel
+	cmd    *exec.Cmd       // the caller's command
+	inner  *exec.Cmd       // the copy that runs, with this package's pipes
+	ctx    context.Context // the caller's, with cancel
 	cancel context.CancelCauseFunc
-	caller context.Context // the caller's
+	caller context.Context // the caller's own
 	begun  time.Time
 
-	// The start: the caller's goroutine spawns, because threads have properties that
-	// children inherit; the supervisor's runs the execution. They meet here.
+	// The start. The caller's goroutine spawns the command, because threads have properties
+	// that children inherit; the supervisor's goroutine runs the execution.
 	entered  chan context.Context // the command's context, once the execution has begun
 	spawned  chan struct{}        // closed when tree or startErr is set
 	tree     proctree.Tree
 	startErr error
 	out      *capture.Capture
-	work     watches // nil where work is no sign of life
+	work     watches // nil if work is not a sign of life
 
-	viewing sync.Mutex // held while the tree is looked at for view, see Tree
-	view    Tree       // when a limit fired
+	viewing sync.Mutex  // held while view is made
+	view    ProcessList // when a limit fired
 
 	mu   sync.Mutex  // held while the tree is signalled
-	over atomic.Bool // it must not be signalled any more; set before mu is waited for
+	over atomic.Bool // the tree must not be signalled any more; set before locking mu
 
-	done   chan struct{} // closed when result and err are set, and everybody was told
+	done   chan struct{} // closed when result and err are set and the hooks have been called
 	result *Result
 	err    error
 }
 
-// Run is [Start] and then [Process.Wait]. The Result is there whenever the command was
-// started, also with an error.
+// Run starts cmd with [Start] and waits for it with [Process.Wait]. If the command was
+// started, the Result is not nil, even if there is an error.
 func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 	p, err := Start(ctx, cmd, opts...)
 	if err != nil {
@@ -55,48 +59,46 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 	return p.Wait()
 }
 
-// Start starts cmd and supervises it from then on, whether or not Wait is called.
+// Start starts cmd and supervises it. The supervision does not depend on Wait being called.
 //
-// The limits are those of [WithLimits], or of the execution that ctx belongs to. Output
-// on either stream is a heartbeat for every execution around. The command is stopped
-// when ctx is done: if a limit is the cause, everything is asked to end, by SIGTERM and
-// SIGCONT on Unix (see [WithStopSignal]), and what is still there after the kill grace is
-// killed; otherwise everything is killed at once, see [WithAbortGrace].
+// The limits are those of [WithLimits], or of the execution that ctx belongs to. Output on
+// either stream is a heartbeat for the command's execution and for all enclosing ones. The
+// command is stopped when ctx is done. If the cause is a limit, every process of the tree is
+// asked to end, on Unix by SIGTERM and SIGCONT (see [WithStopSignal]), and is killed after the
+// kill grace. Otherwise the tree is killed at once; see [WithAbortGrace].
 //
-// cmd is prepared like any other, with these differences:
+// A Cmd is prepared as for cmd.Start, with these differences:
 //
-//   - Stdout and Stderr, where they are set, get the output too, and a writer that is
-//     slow slows the command down. When the command has ended or was stopped, they have
-//     the grace to take what is left; a writer that blocks for longer is left behind.
-//     The error of Wait says so, and Result.Unwritten how much is missing. That an
-//     *os.File is not handed to the command, as os/exec does, is because output that
-//     goes past this process is no heartbeat.
-//   - After an error of one of these writers its pipe is closed, as by os/exec, so that
-//     the command gets SIGPIPE, or an error, where it writes on. What it writes then is
-//     no heartbeat, and not in the Result. The error of Wait has that of the writer,
-//     beside the command's own.
-//   - Where both are the same writer there is one pipe, as with os/exec: see
+//   - Stdout and Stderr, if they are set, get the output as well. A slow writer slows the
+//     command down. When the command has ended or was stopped, the writers have the kill grace
+//     to take the rest of the output; a writer that blocks for longer is abandoned. The error of
+//     Wait then says so, and [Result.Unwritten] is the number of missing bytes. Unlike os/exec,
+//     Start does not pass an *os.File to the command, because output that does not go through
+//     this process cannot be a heartbeat.
+//   - After one of these writers has returned an error its pipe is closed, as by os/exec, so
+//     that the command gets SIGPIPE or an error when it writes again. Output that it writes
+//     afterwards is neither a heartbeat nor in the Result. The error of Wait wraps the error of
+//     the writer and that of the command.
+//   - If Stdout and Stderr are the same writer, they share a pipe, as with os/exec; see
 //     [WithOnePipe].
-//   - Stdin may be any reader, also one that blocks for ever; it is then left behind,
-//     with one goroutine, until it returns. An *os.File is given to the command as it
-//     is. [exec.Cmd.StdinPipe] works too, StdoutPipe and StderrPipe do not: their pipes
-//     are closed at once. [Attach] is for them.
-//   - SysProcAttr is extended, in a copy. The command gets a process group, so a
-//     terminal's Ctrl-C does not reach it. Setsid and Foreground are respected. A Pgid
-//     is refused.
-//   - The context of [exec.CommandContext] aborts the command, as ctx does; Cancel and
+//   - Stdin may be a reader that blocks forever. It is then abandoned, with one goroutine,
+//     until Read returns. An *os.File is passed to the command directly. [exec.Cmd.StdinPipe]
+//     can be used; StdoutPipe and StderrPipe cannot: their pipes are closed at once. Use
+//     [Attach] with them.
+//   - SysProcAttr is copied and extended. The command gets its own process group, so Ctrl-C
+//     in a terminal does not reach it. Setsid and Foreground are respected; Pgid is an error.
+//   - The context of [exec.CommandContext] aborts the command, as ctx does. Cancel and
 //     WaitDelay are not used.
-//   - Process is set on return, and ProcessState before Wait returns. Do not call
+//   - Process is set when Start returns, and ProcessState before Wait returns. Do not call
 //     cmd.Start, cmd.Wait or cmd.Process.Wait.
 //
-// With the Descendants and Helper containments, and so often with Auto, the command
-// finds a variable more in its environment.
+// With the Descendants and Helper containments, which include the default on many systems,
+// the command gets one extra environment variable.
 //
-// A command that cannot be started is an error at once, the one that os/exec has for it:
-// [timeout.ExitCode] is 127 where it was not found and 126 where it cannot be executed. As
-// with os/exec, a Cmd can be started only once, even if that failed. If
-// ctx is done already, nothing is started, and the error is an [*timeout.Error]. The
-// command is spawned on the calling goroutine.
+// If the command cannot be started, Start returns the error of os/exec; [timeout.ExitCode] of
+// it is 127 if the command was not found, and 126 if it cannot be executed. As with os/exec, a
+// Cmd cannot be started again, even if that failed. If ctx is already done, nothing is started
+// and the error is a [*timeout.Error]. The command is spawned on the calling goroutine.
 //
 // Start panics if ctx or cmd is nil.
 func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err error) {
@@ -144,9 +146,9 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err 
 	return nil, p.err
 }
 
-// neverStart has os/exec treat cmd as one that could not be started: it closes both ends of
-// [exec.Cmd.StdinPipe], and refuses to start cmd from then on. There is no other way to
-// either; a second call changes nothing.
+// neverStart makes os/exec treat cmd as a command that could not be started: os/exec closes both
+// ends of [exec.Cmd.StdinPipe] and refuses to start cmd from then on. There is no other way to
+// achieve either. A second call changes nothing.
 func neverStart(cmd *exec.Cmd) {
 	err := cmd.Err
 	cmd.Err = errors.New("not to be started")
@@ -154,8 +156,8 @@ func neverStart(cmd *exec.Cmd) {
 	cmd.Err = err
 }
 
-// errNoCommand is what os/exec says of a command without a path, but for its exit code,
-// which SPEC 6.10 makes 127.
+// errNoCommand is os/exec's error for a command without a path, except that its exit code is 127,
+// as SPEC 6.10 demands.
 var errNoCommand error = noCommandError{}
 
 type noCommandError struct{}
@@ -164,25 +166,19 @@ func (noCommandError) Error() string { return "exec: no command" }
 
 func (noCommandError) Unwrap() error { return &exec.Error{Err: exec.ErrNotFound} }
 
-// Wait waits for the end and returns the result. The error is nil if the command ended
-// by itself with code 0, an [*timeout.Error] if it was stopped, with the command's own
-// end in its Err, and otherwise an [*exec.ExitError]. If cmd.Stdin, cmd.Stdout or
-// cmd.Stderr failed, their error is in the tree of that, beside the command's own; if the
-// command succeeded, it is all there is.
+// Wait waits until the command has ended, and returns its result. The error is nil if the
+// command ended by itself with code 0. It is an [*exec.ExitError] if the command ended by itself
+// in another way, and a [*timeout.Error] if it was stopped; the command's own error is then
+// in its Err field. If cmd.Stdin, cmd.Stdout or cmd.Stderr failed, the error also wraps theirs.
 //
-// Wait returns at the latest 1 s after the end of the grace that follows the limit that
-// stopped the command; see the guarantees of the package. It may be called any number
-// of times.
+// After a limit has stopped the command, Wait returns at most 1 s after the end of the kill
+// grace; see the guarantees of the package. Wait may be called more than once.
 func (p *Process) Wait() (*Result, error) {
 	<-p.done
 	return p.result, p.err
 }
 
-// Pid is the process id of the command; with the Helper containment, of the helper. It
-// is valid until Wait returns.
-func (p *Process) Pid() int { return p.inner.Process.Pid }
-
-// spawn starts the command. ctx is its execution's.
+// spawn starts the command. ctx is the context of its execution.
 func (p *Process) spawn(ctx context.Context) (err error) {
 	inner := *p.cmd
 	p.inner = &inner
@@ -192,7 +188,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	config := capture.Config{Max: p.maxOutput, OnePipe: p.onePipe, Begun: p.begun, Beat: heartbeat.FromContext(ctx).Beat, Fail: p.abort}
 	if fn := p.onOutput; fn != nil {
 		config.Output = func(c capture.Chunk) {
-			fn(Chunk{Stream: Stream(c.Stream), Data: c.Data, Skipped: c.Skipped, Last: c.Last})
+			fn(Chunk{Stderr: c.Stream == 1, Data: c.Data, Skipped: c.Skipped, Last: c.Last})
 		}
 	}
 	if p.out, err = capture.New(&inner, config); err != nil {
@@ -211,21 +207,21 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		inner.Cancel = func() error { return p.commandContextDone(ctx) }
 	}
 	if err := checkDir(&inner); err != nil {
-		inner.Err = err // returned by Start, unless it has been called before
+		inner.Err = err // inner.Start returns it
 	}
 	if inner.Err != nil {
 		return inner.Start()
 	}
-	if p.tree, err = proctree.Start(ctx, &inner, proctree.Kind(p.containment)); err != nil {
+	if p.tree, err = proctree.Start(ctx, &inner, p.kind); err != nil {
 		return p.startFailure(ctx, err)
 	}
-	p.cmd.Process = inner.Process
+	p.cmd.Process, p.Pid = inner.Process, inner.Process.Pid
 	p.out.Start()
 	return nil
 }
 
-// checkDir returns os/exec's error for a directory that is not there, which names it. os/exec
-// itself makes it only where SysProcAttr is not set, and ours is.
+// checkDir returns os/exec's error for a directory that does not exist, which names the directory.
+// os/exec itself makes that error only if SysProcAttr is nil, which it never is here.
 func checkDir(cmd *exec.Cmd) error {
 	if cmd.Dir == "" || cmd.SysProcAttr != nil || cmd.Err != nil {
 		return nil
@@ -237,8 +233,8 @@ func checkDir(cmd *exec.Cmd) error {
 	return err
 }
 
-// startFailure makes an abort of the error that os/exec returns where the context of
-// exec.CommandContext is done already.
+// startFailure turns the error that os/exec returns if the context of exec.CommandContext is
+// already done into an abort.
 func (p *Process) startFailure(ctx context.Context, err error) error {
 	if contextError(err) {
 		p.abort(err)
@@ -247,10 +243,9 @@ func (p *Process) startFailure(ctx context.Context, err error) error {
 	return err
 }
 
-// commandContextDone is called when the context of exec.CommandContext is done. If that is
-// the caller's context, or one that the caller's is made from, the execution learns of it
-// too, and knows why; but a context tells those who wait for it before it cancels the
-// contexts made from it, so it may take a moment.
+// commandContextDone is called when the context of exec.CommandContext is done. If that context is
+// the caller's or one of its ancestors, the execution is cancelled as well, with the right cause.
+// That may take a moment: a context is done before it cancels the contexts derived from it.
 func (p *Process) commandContextDone(ctx context.Context) error {
 	moment := time.NewTimer(10 * time.Millisecond)
 	defer moment.Stop()
@@ -260,7 +255,7 @@ func (p *Process) commandContextDone(ctx context.Context) error {
 	case <-moment.C:
 		p.abort(context.Canceled)
 	}
-	return os.ErrProcessDone // this keeps os/exec out of it
+	return os.ErrProcessDone // tells os/exec that there is nothing to kill
 }
 
 // abort stops the command with err as the cause.

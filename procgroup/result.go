@@ -8,18 +8,20 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Reason says why a command ended.
+// A Reason says why a command ended. The zero Reason is Exited.
 type Reason int
 
 const (
-	// Exited: it ended by itself, or by a signal that was not sent from here.
+	// Exited means that the command ended by itself, or by a signal that this package did not
+	// send.
 	Exited Reason = iota
-	// IdleTimeout: it was stopped because for the idle limit no output came, and, with
-	// WithActivity, no work was seen.
+	// IdleTimeout means that the idle limit stopped the command: there was no output and,
+	// with an Activity, no work.
 	IdleTimeout
-	// TotalTimeout: it was stopped at the total limit, or the deadline of the context.
+	// TotalTimeout means that the total limit or the deadline of the context stopped the
+	// command.
 	TotalTimeout
-	// Aborted: it was stopped because the caller's context was cancelled.
+	// Aborted means that the command was stopped because the caller's context was cancelled.
 	Aborted
 )
 
@@ -38,63 +40,68 @@ func (r Reason) String() string {
 	return "Reason(" + strconv.Itoa(int(r)) + ")"
 }
 
-// A Result is how a command that was started ended. It does not change any more.
+// A Result describes how a command that was started has ended. It is complete when Wait
+// returns, and does not change afterwards.
 type Result struct {
-	// ExitCode is timeout.ExitCode of the error that came with the Result: 0, the
-	// command's own code, 128+n for a signal n, 124 for a timeout, 130 for an
-	// abort.
+	// ExitCode is timeout.ExitCode of the error that was returned with the Result: 0, the
+	// command's own code, 128+n for a signal n, 124 for a timeout, or 130 for an abort.
 	ExitCode int
-	Reason   Reason
-	// State is what the command itself really did, also after a timeout. It is nil if
-	// the command could not be killed or was reaped by somebody else. With the Helper
-	// containment it is the helper's, which ends as the command did.
+	// Reason is why the command ended.
+	Reason Reason
+	// State is how the command's process itself ended, even after a timeout. It is nil if the
+	// process could not be killed, or if other code has waited for it. With the Helper
+	// containment it is the state of the helper, which ends in the same way as the command.
 	State *os.ProcessState
 
-	// What was written, as far as it was kept. Combined has both streams in the order in
-	// which they were read, which need not be that in which they were written. With
-	// [WithOnePipe] it is, and Stdout has the same; Stderr is then empty.
+	// Stdout, Stderr and Combined are the output, as far as it was kept. Combined has the
+	// output of both streams in the order in which it was read, which may differ from the
+	// order in which it was written. With [WithOnePipe] Combined has the order of writing,
+	// Stdout is the same, and Stderr is empty.
 	Stdout, Stderr, Combined Output
-	// LongestGap is the longest time without output, from the start until the command
-	// ended or was stopped.
+	// LongestGap is the longest time without output, from the start until the command ended
+	// or was stopped.
 	LongestGap time.Duration
-	// Unwritten is how many bytes of the output that was read cmd.Stdout and cmd.Stderr did
-	// not get: because they failed, which the error says, or because they did not take it
-	// in time, which it says too.
+	// Unwritten is the number of bytes that were read from the command but not written to
+	// cmd.Stdout and cmd.Stderr, because the writer failed or was too slow. The error says
+	// which.
 	Unwritten int64
-	// Skipped is how many bytes of output the callback of WithOutput did not get because
-	// it was too slow: those that its chunks say, and what was left at the end.
+	// Skipped is the number of bytes that the callback of WithOutput did not get because it
+	// was too slow: the sum of Chunk.Skipped, and what was left at the end.
 	Skipped int64
 
-	// Message says in one line why the command was stopped. It is empty if it ended
+	// Message says in one line why the command was stopped. It is empty if the command ended
 	// by itself.
 	Message string
 
-	// Tree is what the processes were doing when a limit fired, before they were asked to end.
-	// It is empty if none did, and on systems other than Linux and Windows.
-	Tree Tree
+	// Tree lists the processes of the command as they were when a limit fired, before they
+	// were asked to end. It is empty if no limit fired, and on systems other than Linux and
+	// Windows.
+	Tree ProcessList
 
-	// Escalated says that something was still alive when the grace was over, and had to
-	// be killed. Without a grace it is false.
+	// Escalated reports that a process was still alive at the end of the grace and had to be
+	// killed. It is false if there was no grace.
 	Escalated bool
-	// PipeHeld says that something still held an output stream open, a moment after the
-	// command had ended or when everything had been killed. All that the command itself
-	// wrote is there; what the holder wrote after that may be missing.
+	// PipeHeld reports that another process still held an output stream open shortly after
+	// the command had ended, or when everything had been killed. The output of the command
+	// itself is complete; output that the other process wrote later may be missing.
 	PipeHeld bool
-	// Survivors are the ids of the processes that were still alive, because the system
-	// did not kill them in time or not at all. nil is none known. With WithOrphans they
-	// are not looked for.
+	// Survivors are the ids of the processes that are still alive because the system did not
+	// kill them in time, or at all. It is nil if none is known. With WithOrphans it does not
+	// include the processes that were kept.
 	Survivors []int
-	// Unidentified are the ids of processes that may have been started by the command, or
-	// not, and were left alone: they began after it, run as the same user, have lost their
-	// parent, and do not show their environment, or not in time: on a busy machine one of low
-	// priority may take seconds for that. Where the command's processes went on handing over
-	// to children until the call had to return, those that were seen last are here, though they
-	// may be gone. Only Descendants and Helper have them.
+	// Unidentified are the ids of processes that may belong to the command but were left
+	// alone: they started after the command, run as the same user, have lost their parent,
+	// and did not show their environment in time. On a busy machine, reading the environment
+	// of a process of low priority may take seconds. If the command's processes kept starting
+	// successors until the call had to return, the last ones seen are included, although they
+	// may have ended. Only the Descendants and Helper containments have unidentified
+	// processes.
 	Unidentified []int
-	// Contained is what was in force; never Auto. It is Group in place of Descendants if
-	// /proc could not be read at the end, for want of descriptors, say.
+	// Contained is the containment that was used. It is never empty. If /proc could not be
+	// read at the end, for example because the host had no descriptors left, it is Group
+	// instead of Descendants.
 	Contained Containment
-	// Elapsed is from the start to the end of the call, with the grace.
+	// Elapsed is the time from the start to the end of the call, including the grace.
 	Elapsed time.Duration
 }
 
@@ -110,7 +117,8 @@ func reason(stop *timeout.Error) Reason {
 	return Aborted
 }
 
-// message is SPEC 6.8: one wording, whichever limit it was and whose.
+// message implements SPEC 6.8: the wording is the same for every limit, whether the command's own or an
+// enclosing one.
 func (p *Process) message(stop *timeout.Error) string {
 	switch reason(stop) {
 	case IdleTimeout:
@@ -121,7 +129,7 @@ func (p *Process) message(stop *timeout.Error) string {
 		return stop.Tool + " process timed out after " + millis(stop.Limit) + "ms without " + signs
 	case TotalTimeout:
 		limit := stop.Limit
-		if stop.Cause != nil && limit > 0 { // what was left of a caller's deadline: SPEC 3.3
+		if stop.Cause != nil && limit > 0 { // the rest of the caller's deadline: SPEC 3.3
 			limit = max(limit.Round(time.Millisecond), time.Millisecond)
 		}
 		return stop.Tool + " process timed out after " + millis(limit) + "ms."
@@ -131,7 +139,8 @@ func (p *Process) message(stop *timeout.Error) string {
 	return ""
 }
 
-// millis is the shortest decimal form. Up to 104 days a float64 has the nanoseconds.
+// millis formats d in milliseconds, as the shortest decimal number. A float64 is exact to the
+// nanosecond up to 104 days.
 func millis(d time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', -1, 64)
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// WithStopSignal sets what asks the tree to end when a limit has fired, or on an abort
-// with a grace, in place of SIGTERM. It goes to the whole tree and is followed by
-// SIGCONT, and what is still there after the grace is killed. SIGKILL kills at once.
+// WithStopSignal sets the signal that asks the process tree to end when a limit has fired, or
+// on an abort with a grace. The default is SIGTERM. Each process of the tree gets the signal,
+// followed by SIGCONT; processes that are still alive after the grace are killed. SIGKILL
+// kills at once.
 //
-// On Windows there is one request to end, Ctrl-Break: that is SIGTERM and
-// [os.Interrupt] both, and with [os.Kill] the tree is killed at once.
+// On Windows the only request to end is Ctrl-Break: SIGTERM and [os.Interrupt] both mean that,
+// and [os.Kill] kills the tree at once.
 //
-// Anything else that is not a signal of this system, or 0, is an error of Start, a
-// [*timeout.ConfigError].
+// If sig is nil, 0, or not a signal of the system, Start returns a [*timeout.ConfigError].
 func WithStopSignal(sig os.Signal) Option {
 	return optionFunc(func(s *settings) {
 		number, ok := signalNumber(sig)
@@ -28,16 +28,17 @@ func WithStopSignal(sig os.Signal) Option {
 	})
 }
 
-// Signal sends sig to the command and everything that it has started, as far as the
-// containment finds it, to each process once. What comes of it is the command's own
-// doing: one that dies of it has [Exited], with 128+n. Nothing that is stopped is
-// continued, and the limits run on.
+// Signal sends sig once to each process of the command's tree that the containment finds.
+// It does not stop the command otherwise: stopped processes are not continued, and the limits
+// keep running. If the command dies of the signal, the Reason is [Exited], and the exit code
+// is 128 plus the number of the signal.
 //
-// When the command has ended, or everything is being killed, the error is
-// [os.ErrProcessDone]; before that no process can be hit that is not of the tree. What is
-// not a signal of this system is an error in whose tree [errors.ErrUnsupported] is found.
-// On Windows [os.Kill] kills the tree; [os.Interrupt] and SIGTERM are Ctrl-Break, and
-// unsupported where the command has no console that it shares with the host.
+// Signal never affects a process outside the tree. If the command has ended, or its tree is
+// being killed, Signal returns [os.ErrProcessDone]. If sig is not a signal of the system, the
+// error wraps [errors.ErrUnsupported].
+//
+// On Windows, [os.Kill] kills the tree, and [os.Interrupt] and SIGTERM send Ctrl-Break; the
+// error wraps [errors.ErrUnsupported] if the command does not share a console with the host.
 func (p *Process) Signal(sig os.Signal) error {
 	number, ok := signalNumber(sig)
 	if !ok {
@@ -51,9 +52,9 @@ func (p *Process) Signal(sig os.Signal) error {
 	return p.tree.Signal(number)
 }
 
-// noMoreSignals is for when the ids of the tree may begin to mean others. Those that wait
-// to signal give up first: each may take as long as a look at all processes, and the end of
-// the call must not wait for all of them.
+// noMoreSignals is called before the process ids of the tree may be reused. Callers that wait to
+// signal give up first: each signal may take as long as looking at all processes of the system,
+// and the end of the call must not wait for all of them.
 func (p *Process) noMoreSignals() {
 	p.over.Store(true)
 	p.mu.Lock()
@@ -62,7 +63,7 @@ func (p *Process) noMoreSignals() {
 	defer p.viewing.Unlock()
 }
 
-// signalNumber reports whether there is such a signal here.
+// signalNumber returns the number of sig, and reports whether this system has such a signal.
 func signalNumber(sig os.Signal) (syscall.Signal, bool) {
 	number, ok := sig.(syscall.Signal)
 	return number, ok && hasSignal(number)

@@ -111,7 +111,7 @@ func TestSignal(t *testing.T) {
 		var ready, got atomic.Int32
 		var p *procgroup.Process
 		p, err := procgroup.Start(context.Background(), command("count", "leader"), opt,
-			procgroup.WithOutput(procgroup.Lines(func(_ procgroup.Stream, line string) {
+			procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
 				if strings.HasSuffix(line, "ready") {
 					ready.Add(1)
 				} else {

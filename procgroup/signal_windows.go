@@ -2,7 +2,7 @@ package procgroup
 
 import "syscall"
 
-const someSignals = "syscall.Signal that Windows has a counterpart of: SIGINT, SIGTERM or SIGKILL"
+const someSignals = "syscall.Signal that Windows supports: SIGINT, SIGTERM or SIGKILL"
 
 func hasSignal(sig syscall.Signal) bool {
 	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGKILL

@@ -91,9 +91,9 @@ func TestSlowWriterOfAStoppedCommand(t *testing.T) {
 		all  bool
 	}{
 		{"limit", []procgroup.Option{total, procgroup.WithKillGrace(longLimit)}, true},
-		{"limit and orphans", []procgroup.Option{total, procgroup.WithKillGrace(longLimit), procgroup.WithOrphans(true)}, true},
+		{"limit and orphans", []procgroup.Option{total, procgroup.WithKillGrace(longLimit), procgroup.WithOrphans()}, true},
 		{"abort", []procgroup.Option{procgroup.WithAbortGrace(longLimit)}, true},
-		{"limit without a grace", []procgroup.Option{total, procgroup.WithKillGrace(0)}, false},
+		{"limit without a grace", []procgroup.Option{total, procgroup.WithKillGrace(-1)}, false},
 		{"abort without a grace", nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -169,8 +169,8 @@ func TestBlockedWriterAndAbort(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-w.writing
-	for begun := time.Now(); statReaped(p.Pid()); time.Sleep(time.Millisecond) {
-		if s, _ := statOf(p.Pid()); s.dead() {
+	for begun := time.Now(); statReaped(p.Pid); time.Sleep(time.Millisecond) {
+		if s, _ := statOf(p.Pid); s.dead() {
 			break
 		}
 		if time.Since(begun) > slack {
@@ -196,7 +196,7 @@ func TestOrphansHoldingStreamsCostLittle(t *testing.T) {
 	best := time.Hour
 	for range 5 { // one of them is undisturbed
 		cmd := exec.Command("sh", "-c", "sleep 3 & echo $!")
-		r, err := procgroup.Run(context.Background(), cmd, procgroup.WithOrphans(true))
+		r, err := procgroup.Run(context.Background(), cmd, procgroup.WithOrphans())
 		check(t, r, err, want{held: true})
 		killPid(atoi(string(bytes.TrimSpace(r.Stdout.Bytes()))))
 		if best = min(best, r.Elapsed); best < 700*time.Millisecond {

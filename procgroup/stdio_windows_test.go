@@ -74,7 +74,7 @@ func TestSlowWriter(t *testing.T) {
 	}{
 		{"flood", []string{"flood", "300000"}, 300_000, false, nil},
 		{"held", []string{"tree", "hold", "exit", "0"}, 6, true, nil},
-		{"held by orphans", []string{"tree", "hold", "exit", "0"}, 6, true, []procgroup.Option{procgroup.WithOrphans(true)}},
+		{"held by orphans", []string{"tree", "hold", "exit", "0"}, 6, true, []procgroup.Option{procgroup.WithOrphans()}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd, pids := family(t, tt.args[0], tt.args[1:]...)

@@ -114,7 +114,7 @@ func TestSupervisorInside(t *testing.T) {
 func TestOrphansMayStay(t *testing.T) {
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
 		cmd, pids := family(t, "tree", "hold", "exit", "0")
-		r, err := within(t, time.Second, cmd, opt, procgroup.WithOrphans(true))
+		r, err := within(t, time.Second, cmd, opt, procgroup.WithOrphans())
 		check(t, r, err, want{held: true})
 		for begun := time.Now(); len(pids()) < 5 && time.Since(begun) < slack; time.Sleep(2 * time.Millisecond) {
 		} // what may stay may still be on its way
@@ -137,7 +137,7 @@ func TestOrphansMayStay(t *testing.T) {
 // Case 7: stopped processes are continued so that they can act on the request to end,
 // and killed if they do not.
 func TestStopped(t *testing.T) {
-	for _, c := range []procgroup.Containment{procgroup.Auto, procgroup.Group, procgroup.Helper} {
+	for _, c := range []procgroup.Containment{"", procgroup.Group, procgroup.Helper} {
 		for _, deaf := range []string{"", "deaf"} {
 			t.Run(fmt.Sprint(c, deaf), func(t *testing.T) {
 				cmd, pids := family(t, "stopped", deaf)

@@ -132,7 +132,7 @@ func (p *Process) end(stop *timeout.Error) {
 	}
 	stdout, stderr, combined := p.out.Kept(stop != nil)
 	r.Stdout, r.Stderr, r.Combined = newOutput(stdout), newOutput(stderr), newOutput(combined)
-	r.Contained = Containment(p.tree.Contained())
+	r.Contained = Containment(p.tree.Contained().String())
 	if stop != nil && stop.Timeout() {
 		p.viewing.Lock()
 		r.Tree = p.view

@@ -50,13 +50,13 @@ func reportOf(r *procgroup.Result, err error, begun time.Time) report {
 	rep := report{Took: time.Since(begun), Err: fmt.Sprint(err)}
 	if r != nil {
 		rep.Code, rep.Reason, rep.Survivors, rep.State = r.ExitCode, r.Reason.String(), r.Survivors, r.State != nil
-		rep.Unidentified, rep.Contained = r.Unidentified, r.Contained.String()
+		rep.Unidentified, rep.Contained = r.Unidentified, string(r.Contained)
 	}
 	return rep
 }
 
 var containments = map[string]procgroup.Containment{
-	"auto": procgroup.Auto, "group": procgroup.Group, "helper": procgroup.Helper,
+	"auto": "", "group": procgroup.Group, "helper": procgroup.Helper,
 	"cgroup": procgroup.Cgroup, "descendants": procgroup.Descendants,
 }
 
@@ -154,7 +154,7 @@ func runModeStarved([]string) int {
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: most}); err != nil {
 		rep.Errors = append(rep.Errors, err.Error())
 	}
-	for _, c := range []procgroup.Containment{procgroup.Auto, procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
+	for _, c := range []procgroup.Containment{"", procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
 		for spare := range 24 {
 			free := starve(spare)
 			r, err := procgroup.Run(context.Background(), sleepCommand("0"), procgroup.WithContainment(c))
@@ -201,7 +201,7 @@ func runModeDry(a []string) int {
 	}
 	ids := make(chan int, 2)
 	p, err := procgroup.Start(ctx, cmd, procgroup.WithContainment(containments[a[0]]),
-		procgroup.WithOutput(procgroup.Lines(func(_ procgroup.Stream, line string) { ids <- atoi(line) })))
+		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) { ids <- atoi(line) })))
 	if err != nil {
 		panic(err)
 	}

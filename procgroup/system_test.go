@@ -109,7 +109,7 @@ func TestUnkillable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := freeze(p.Pid()); err != nil {
+		if err := freeze(p.Pid); err != nil {
 			t.Fatal(err)
 		}
 		begun := time.Now()
@@ -121,11 +121,11 @@ func TestUnkillable(t *testing.T) {
 		if r.ExitCode != 130 || !errors.Is(err, timeout.ErrAborted) || r.State != nil {
 			t.Errorf("%v: %+v, %v", c, r, err)
 		}
-		if len(r.Survivors) != 1 || r.Survivors[0] != p.Pid() {
-			t.Errorf("%v: survivors %v, want %d", c, r.Survivors, p.Pid())
+		if len(r.Survivors) != 1 || r.Survivors[0] != p.Pid {
+			t.Errorf("%v: survivors %v, want %d", c, r.Survivors, p.Pid)
 		}
 		thaw()
-		for begun := time.Now(); alive(p.Pid()); time.Sleep(time.Millisecond) {
+		for begun := time.Now(); alive(p.Pid); time.Sleep(time.Millisecond) {
 			if time.Since(begun) > slack {
 				t.Fatalf("%v: not dead after the thaw", c)
 			}
@@ -147,7 +147,7 @@ func TestReusedProcessId(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pid := p.Pid()
+			pid := p.Pid
 			for begun := time.Now(); statReaped(pid) && time.Since(begun) < slack; {
 				runtime.Gosched()
 			}

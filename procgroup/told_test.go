@@ -238,7 +238,7 @@ func TestEverybodyIsTold(t *testing.T) {
 		})}, code: 1, outcome: "error"},
 		{name: "a stream is held", cmd: sh("sleep 60 & exit 0"), outcome: "ok", left: true},
 		{name: "a stream is held, exit 3", cmd: sh("sleep 60 & exit 3"), code: 3, outcome: "error", left: true},
-		{name: "orphans", cmd: sh("sleep 1 & exit 0"), opts: []procgroup.Option{procgroup.WithOrphans(true)}, outcome: "ok"},
+		{name: "orphans", cmd: sh("sleep 1 & exit 0"), opts: []procgroup.Option{procgroup.WithOrphans()}, outcome: "ok"},
 		{name: "limits that are observed", cmd: sh("sleep 1; exit 3"), opts: []procgroup.Option{limits(idle), procgroup.WithOptions(timeout.WithObserveOnly())}, code: 3, outcome: "error"},
 	}
 	for _, tt := range tests {

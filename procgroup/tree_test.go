@@ -52,7 +52,7 @@ func TestTree(t *testing.T) {
 				var log bytes.Buffer
 				view := func() (*procgroup.Result, error) {
 					log.Reset()
-					return run(containment, procgroup.WithKillGrace(0), procgroup.WithOptions(timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
+					return run(containment, procgroup.WithKillGrace(-1), procgroup.WithOptions(timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
 				}
 				r, err := view()
 				for tries := 1; (r == nil || r.Tree.Truncated) && tries < 5; tries++ {
@@ -131,7 +131,7 @@ func TestTreeIsBounded(t *testing.T) {
 	t.Parallel()
 	script := "i=0; while [ $i -lt 99 ]; do sleep 120 & i=$((i+1)); done; exec perl -e 'sleep 120' " + strings.Repeat("ä", 10000)
 	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
-		r, err := procgroup.Run(t.Context(), exec.Command("sh", "-c", script), containment, procgroup.WithKillGrace(0),
+		r, err := procgroup.Run(t.Context(), exec.Command("sh", "-c", script), containment, procgroup.WithKillGrace(-1),
 			procgroup.WithLimits(timeout.Config{Total: 3 * time.Second}))
 		if r == nil || !r.Tree.Truncated || len(r.Tree.Processes) != 64 {
 			t.Fatalf("%v\n%v", err, r.Tree)
@@ -151,7 +151,7 @@ func TestTreeOfBusyMachine(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			r, err := procgroup.Run(t.Context(), exec.Command("sh", "-c", "while :; do :; done"),
-				procgroup.WithKillGrace(0), procgroup.WithLimits(timeout.Config{Total: 2 * time.Second}))
+				procgroup.WithKillGrace(-1), procgroup.WithLimits(timeout.Config{Total: 2 * time.Second}))
 			if r == nil {
 				t.Error(err)
 				return

@@ -31,7 +31,7 @@ func TestExitCodes(t *testing.T) {
 // SPEC 6.1, 6.6, 6.7, cases 1 and 4: nothing of a tree lives on, not even a daemon whose
 // parent is gone.
 func TestTreeDies(t *testing.T) {
-	for _, c := range []procgroup.Containment{procgroup.Auto, procgroup.Job} {
+	for _, c := range []procgroup.Containment{"", procgroup.Job} {
 		cmd, pids := family(t, "tree", "sleep")
 		ctx, cancel := context.WithCancel(context.Background())
 		p, err := procgroup.Start(ctx, cmd, procgroup.WithOptions(timeout.WithName("tool")), procgroup.WithContainment(c))
@@ -72,7 +72,7 @@ func TestDaemonHoldsThePipes(t *testing.T) {
 // WithOrphans leaves a daemon alone, and what it holds does not hold up the call.
 func TestOrphansMayStay(t *testing.T) {
 	cmd, pids := family(t, "tree", "hold", "exit", "0")
-	r, err := within(t, time.Second, cmd, procgroup.WithOrphans(true))
+	r, err := within(t, time.Second, cmd, procgroup.WithOrphans())
 	check(t, r, err, want{held: true})
 	if l := living(pids()); len(l) != 2 {
 		t.Errorf("of %v, %v live on, want the child and the daemon", pids(), l)
@@ -82,7 +82,7 @@ func TestOrphansMayStay(t *testing.T) {
 // WithOrphans or not, a timeout kills everything.
 func TestOrphansDieAtATimeout(t *testing.T) {
 	cmd, pids := family(t, "tree", "hold", "sleep")
-	r, err := within(t, 3*time.Second, cmd, procgroup.WithOrphans(true), procgroup.WithKillGrace(0),
+	r, err := within(t, 3*time.Second, cmd, procgroup.WithOrphans(), procgroup.WithKillGrace(-1),
 		procgroup.WithLimits(timeout.Config{Total: 3 * time.Second}))
 	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 3000ms."})
 	if len(pids()) != treeSize {
@@ -157,7 +157,11 @@ func TestNoHandleIsLeft(t *testing.T) {
 	run := func(n int) {
 		for i := range n {
 			cmd := command("exit", "0")
-			r, err := within(t, time.Second, cmd, procgroup.WithOrphans(i%2 == 0))
+			var opts []procgroup.Option
+			if i%2 == 0 {
+				opts = append(opts, procgroup.WithOrphans())
+			}
+			r, err := within(t, time.Second, cmd, opts...)
 			check(t, r, err, want{})
 			until(t, "the process to be gone for good", func() bool {
 				h, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(cmd.Process.Pid))
@@ -192,9 +196,9 @@ func TestContainments(t *testing.T) {
 			t.Errorf("%v: %v", c, err)
 		}
 	}
-	r, err := procgroup.Run(context.Background(), command("sleep"), procgroup.WithContainment(procgroup.Leader),
-		procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithKillGrace(0))
-	if r == nil || r.Contained != procgroup.Leader || r.ExitCode != 124 || len(r.Survivors) > 0 {
+	r, err := procgroup.Run(context.Background(), command("sleep"), procgroup.WithContainment("leader"),
+		procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithKillGrace(-1))
+	if r == nil || r.Contained != "leader" || r.ExitCode != 124 || len(r.Survivors) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -215,7 +219,7 @@ func TestAttributes(t *testing.T) {
 func TestSuspendedByTheCaller(t *testing.T) {
 	cmd := command("exit", "0")
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_SUSPENDED}
-	r, err := within(t, shortLimit, cmd, procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithKillGrace(0))
+	r, err := within(t, shortLimit, cmd, procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithKillGrace(-1))
 	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 300ms."})
 }
 
@@ -226,7 +230,7 @@ func TestHeartbeat(t *testing.T) {
 	if r != nil && r.Stderr.String() != strings.Repeat(".", 30) {
 		t.Errorf("output %q", r.Stderr)
 	}
-	r, err = within(t, shortLimit, command("sleep"), procgroup.WithLimits(timeout.Config{Idle: shortLimit}), procgroup.WithKillGrace(0))
+	r, err = within(t, shortLimit, command("sleep"), procgroup.WithLimits(timeout.Config{Idle: shortLimit}), procgroup.WithKillGrace(-1))
 	if r == nil || r.Reason != procgroup.IdleTimeout || r.ExitCode != 124 {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -143,7 +143,7 @@ func TestChildOfTheHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, containment := range []procgroup.Containment{procgroup.Descendants, procgroup.Cgroup} {
-		t.Run(containment.String(), func(t *testing.T) {
+		t.Run(string(containment), func(t *testing.T) {
 			if containment == procgroup.Cgroup {
 				needCgroup(t)
 			}

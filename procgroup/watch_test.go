@@ -51,7 +51,7 @@ func TestWorkIsLookedFor(t *testing.T) {
 				var looks atomic.Int32
 				var took time.Duration
 				err := timeout.Run(t.Context(), func(ctx context.Context) error {
-					activity := Activity{CPU: true, CPURate: DefaultCPURate, IO: tt.bytes+tt.bytesTake > 0, IORate: DefaultIORate}
+					activity := Activity{CPU: true, CPURate: defaultCPURate, IO: tt.bytes+tt.bytesTake > 0, IORate: defaultIORate}
 					w := startWatches(ctx, activity, func(io bool) proctree.Meter {
 						work, takes := tt.work, tt.takes
 						if io {
@@ -63,9 +63,9 @@ func TestWorkIsLookedFor(t *testing.T) {
 							looks.Add(1)
 							now := min(time.Since(begun), work)
 							if io {
-								used.IO = uint64((now - counted).Seconds() * rate * DefaultIORate)
+								used.IO = uint64((now - counted).Seconds() * rate * defaultIORate)
 							} else {
-								used.CPU = time.Duration(float64(now-counted) * rate * DefaultCPURate)
+								used.CPU = time.Duration(float64(now-counted) * rate * defaultCPURate)
 							}
 							counted = now
 							return used, true
@@ -160,7 +160,7 @@ func TestLookThatCannotTell(t *testing.T) {
 			begun := time.Now()
 			var took time.Duration
 			err := timeout.Run(t.Context(), func(ctx context.Context) error {
-				w := startWatches(ctx, Activity{CPU: true, CPURate: DefaultCPURate}, func(bool) proctree.Meter {
+				w := startWatches(ctx, Activity{CPU: true, CPURate: defaultCPURate}, func(bool) proctree.Meter {
 					return func() (proctree.Usage, bool) {
 						return proctree.Usage{CPU: time.Hour}, time.Since(begun) > until
 					}
@@ -271,7 +271,7 @@ func TestLookUnderWayAtTheEnd(t *testing.T) {
 			begun := time.Now()
 			closed := make(chan time.Duration, 1)
 			_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-				w := startWatches(ctx, Activity{CPU: true, CPURate: DefaultCPURate}, func(bool) proctree.Meter {
+				w := startWatches(ctx, Activity{CPU: true, CPURate: defaultCPURate}, func(bool) proctree.Meter {
 					return func() (proctree.Usage, bool) {
 						time.Sleep(until - time.Since(begun))
 						return proctree.Usage{CPU: time.Hour}, true

@@ -67,7 +67,7 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // execution in the process fired for longer than that slack. A timer that is overdue only
 // because many are due at once finds no stall. The total goes on.
 //
-// An idle limit that the work of processes renews, too, as with procgroup.WithActivity, may be
+// An idle limit that the work of processes renews, too, as with procgroup.Activity, may be
 // judged later than it falls due, as that says, and what comes until then counts.
 //
 // Run panics if ctx or fn is nil.

@@ -41,15 +41,15 @@ type supervisor struct {
 	signals   chan os.Signal
 	continued chan os.Signal // SIGCONT
 
-	end         time.Time      // when the total is up; zero is never
-	continuedAt time.Time      // when SIGCONT was last noticed
-	signalledAt time.Time      // when the command was first sent something; zero is never
-	endedAt     time.Time      // when the end of the command was noticed
-	killing     bool           // the next limit sends KILL
-	killGroup   bool           // the command was sent KILL, and its group has to be
-	limited     bool           // a limit was reached
-	tree        procgroup.Tree // what the command was doing when the limit fired
-	over        bool           // the command has ended, and its output is through or abandoned
+	end         time.Time             // when the total is up; zero is never
+	continuedAt time.Time             // when SIGCONT was last noticed
+	signalledAt time.Time             // when the command was first sent something; zero is never
+	endedAt     time.Time             // when the end of the command was noticed
+	killing     bool                  // the next limit sends KILL
+	killGroup   bool                  // the command was sent KILL, and its group has to be
+	limited     bool                  // a limit was reached
+	tree        procgroup.ProcessList // what the command was doing when the limit fired
+	over        bool                  // the command has ended, and its output is through or abandoned
 }
 
 // errNextStage ends an execution whose limits do not hold any more, because the kill has
@@ -283,7 +283,7 @@ func (s *supervisor) showTree() {
 	if len(lines) > 0 {
 		s.say("%s", strings.Join(lines, "\n"+s.name+": "))
 	}
-	s.tree = procgroup.Tree{}
+	s.tree = procgroup.ProcessList{}
 }
 
 // pass passes a signal on that we have received. It reports whether that changes the

@@ -71,11 +71,11 @@ func supervise(o options, r *reporter) ending {
 	}
 	result, err := procgroup.Run(ctx, cmd,
 		procgroup.WithLimits(timeout.Config{Total: o.total, Idle: o.idle}),
-		procgroup.WithActivity(o.alive.activity()),
+		o.alive.activity(),
 		procgroup.WithStopSignal(o.signal),
 		procgroup.WithKillGrace(grace),
-		procgroup.WithMaxOutput(0),
-		procgroup.WithOrphans(true))
+		procgroup.WithMaxOutput(-1),
+		procgroup.WithOrphans())
 	if result == nil {
 		r.say("failed to run command %s: %v", quote(o.command[0]), err)
 		if code := timeout.ExitCode(err); code == exitNotFound {

@@ -47,7 +47,7 @@ type call struct {
 
 	pulse
 	report
-	tree procgroup.Tree
+	tree procgroup.ProcessList
 }
 
 // ownName tells the ids and tokens of this process from all others.

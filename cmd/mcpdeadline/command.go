@@ -54,7 +54,7 @@ func startCommand(args []string, maxMessage int, stderr io.Writer) dialer {
 			_, _ = stderr.Write(p)
 			return len(p), nil
 		})
-		contained := procgroup.Auto
+		contained := procgroup.Containment("") // the best available
 		if runtime.GOOS == "linux" {
 			contained = procgroup.Helper
 		}

@@ -67,7 +67,7 @@ func (p *pulse) begin(ctx context.Context, server func() *os.Process, a procgrou
 }
 
 // end returns what the server's processes are doing, where that was asked for.
-func (p *pulse) end(look bool) (tree procgroup.Tree) {
+func (p *pulse) end(look bool) (tree procgroup.ProcessList) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ctx, p.ended = nil, true
@@ -140,6 +140,10 @@ func (p *pulse) hold() (release func()) {
 	}
 }
 
+// busyRate is the use of processor time, as a fraction of one core, from which a server is busy: the
+// rate from which procgroup.Activity takes it for work.
+const busyRate = 0.01
+
 // known says in words what is known of the call, "" before its execution has begun.
 func (p *pulse) known(load *load) (string, timeout.Snapshot) {
 	p.mu.Lock()
@@ -154,14 +158,14 @@ func (p *pulse) known(load *load) (string, timeout.Snapshot) {
 	switch {
 	case s.Hold > 0:
 		said = append(said, "waiting for an answer to the server's question")
-	case silent-s.SinceBeat > time.Second || cpuKnown && cpu >= procgroup.DefaultCPURate:
+	case silent-s.SinceBeat > time.Second || cpuKnown && cpu >= busyRate:
 		said = append(said, "working")
 	case cpuKnown:
 		said = append(said, "no work seen")
 	default:
 		said = append(said, "waiting for the server")
 	}
-	if cpuKnown && cpu >= procgroup.DefaultCPURate {
+	if cpuKnown && cpu >= busyRate {
 		said = append(said, fmt.Sprintf("%.0f %% of a core", 100*cpu))
 	}
 	if seconds := silent.Truncate(time.Second); seconds > 0 {

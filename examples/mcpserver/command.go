@@ -56,9 +56,9 @@ func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.
 	r, err := procgroup.Run(ctx, cmd,
 		procgroup.WithOptions(timeout.WithName(filepath.Base(in.Command))),
 		procgroup.WithMaxOutput(maxOutput),
-		procgroup.WithOnePipe(true), // the result has the output as a terminal would
+		procgroup.WithOnePipe(), // the result has the output as a terminal would
 		procgroup.WithContainment(containment()),
-		procgroup.WithOutput(procgroup.Lines(func(_ procgroup.Stream, line string) {
+		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
 			lines++
 			progress.Report(ctx, progress.Update{Progress: float64(lines), Message: cut(line, maxMessage)})
 		})))
@@ -85,7 +85,7 @@ func containment() procgroup.Containment {
 	if runtime.GOOS == "linux" {
 		return procgroup.Helper
 	}
-	return procgroup.Auto
+	return "" // the best available
 }
 
 // output is what the command has printed, as far as it was kept.

@@ -123,9 +123,13 @@ func (j *job) check(ctx context.Context, s search) error {
 		return err
 	}
 
-	// Each chunk of output is a heartbeat by itself. Progress also passes on what it says.
+	// Each chunk of output is a heartbeat by itself. A progress line is one that carries the progress.
 	err = j.run(ctx, "Spin", filepath.Join(j.dir, "pan"+exeSuffix()), s.verifierArgs(),
-		procgroup.WithOutput(procgroup.Progress(ctx, parseProgress)))
+		procgroup.WithOutput(procgroup.Lines(func(line string, stderr bool) {
+			if p, ok := parseProgress(line); ok && !stderr {
+				heartbeat.BeatWith(ctx, p)
+			}
+		})))
 	if j.result != nil {
 		j.summary = parseSummary(j.result.Stdout.String())
 	}
@@ -150,10 +154,8 @@ func (j *job) run(ctx context.Context, name, program string, args []string, opts
 	cmd := exec.Command(program, args...)
 	cmd.Dir = j.dir
 	cmd.Env = append(cmd.Environ(), j.env...)
-	opts = append(opts, procgroup.WithOptions(timeout.WithName(name)), procgroup.WithMaxOutput(maxOutput))
-	if j.killGrace > 0 {
-		opts = append(opts, procgroup.WithKillGrace(j.killGrace))
-	}
+	opts = append(opts, procgroup.WithOptions(timeout.WithName(name)), procgroup.WithMaxOutput(maxOutput),
+		procgroup.WithKillGrace(j.killGrace))
 	j.command = commandLine(program, args)
 	j.out.command(j.command)
 	j.result, err = procgroup.Run(ctx, cmd, opts...)

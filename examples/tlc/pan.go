@@ -5,8 +5,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
 // The verifier, pan, prints a line like this every so many new states:
@@ -34,17 +32,16 @@ type progress struct {
 	memory float64 // MiB
 }
 
-// parseProgress returns the progress in a line of output, or nil where it is none.
-func parseProgress(s procgroup.Stream, line string) any {
+// parseProgress returns the progress in a line of output, and reports whether it has any.
+func parseProgress(line string) (p progress, ok bool) {
 	m := progressLine.FindStringSubmatch(line)
-	if m == nil || s != procgroup.Stdout {
-		return nil
+	if m == nil {
+		return p, false
 	}
-	var p progress
 	p.depth, _ = strconv.Atoi(m[1])
 	p.states, _ = strconv.ParseFloat(m[2], 64)
 	p.memory, _ = strconv.ParseFloat(m[3], 64)
-	return p
+	return p, true
 }
 
 // summary is how a search has ended.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// A Kind is a way to find and kill everything that a command has started. The names and
-// numbers are those of procgroup.Containment, where they are described.
+// A Kind is a way to find and kill everything that a command has started. The names
+// are those of procgroup.Containment, where they are described.
 type Kind int
 
 // The kinds.

@@ -1,0 +1,145 @@
+package procgroup
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+)
+
+// A ProcessList describes the processes of a command at one moment. It prints, with every
+// verb that prints a string, as a table with one line per process, indented below its parent.
+//
+// The list has at most 64 processes, each with the first 256 bytes of its arguments. The
+// search takes at most 5 ms, or looks at 256 processes of the system if that takes longer. If
+// a process is too busy to show its arguments, the search waits about a tenth of a second for
+// it, and then gives its name in brackets.
+type ProcessList struct {
+	Processes []ProcessInfo // parents before their children
+	// Truncated reports that there may be more processes.
+	Truncated bool
+}
+
+// A ProcessInfo describes one process of a [ProcessList]. Fields that the system does not
+// provide are zero.
+type ProcessInfo struct {
+	Pid, Parent int // process ids
+	// State is "running" (or ready to run), "sleeping", "uninterruptible", "stopped", "traced",
+	// "zombie", "dead", "idle" or "parked". Linux only.
+	State string
+	// Args are the arguments, beginning with the name of the program. If they were cut, the
+	// last one ends with "…". They may contain secrets. On Windows, Args has only the name of
+	// the program; so it does, in brackets, for a zombie and for a process that is too busy to
+	// show its arguments.
+	Args []string
+	CPU  time.Duration // processor time used
+	Age  time.Duration // time since the process started
+	// Wait is the kernel function in which the process waits. If only /proc/<pid>/stack has
+	// it, which only root can read, Wait is the three innermost functions. Linux only.
+	Wait string
+
+	depth int // below the topmost listed ancestor
+}
+
+// String returns the table, or "" if the list is empty.
+func (l ProcessList) String() string {
+	if len(l.Processes) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "PID\tSTATE\tCPU\tAGE\tWAITS IN\tCOMMAND")
+	for i := range l.Processes {
+		p := &l.Processes[i]
+		fmt.Fprintf(w, "%d\t%s\t%v\t%v\t%s\t%s%s\n", p.Pid, orDash(p.State), p.CPU.Round(10*time.Millisecond), p.Age.Round(10*time.Millisecond),
+			orDash(p.Wait), strings.Repeat("  ", p.depth), quoted(p.Args))
+	}
+	_ = w.Flush()
+	if l.Truncated {
+		b.WriteString("(there may be more)\n")
+	}
+	return b.String()
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// quoted returns a command line on a single line. It quotes arguments that are empty or contain
+// spaces or unprintable characters.
+func quoted(args []string) string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		words[i] = arg
+		if q := strconv.Quote(arg); arg == "" || strings.Contains(arg, " ") || q != `"`+arg+`"` {
+			words[i] = q
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// newProcessList sorts the processes, parents before their children.
+func newProcessList(all []proctree.Process, more bool) ProcessList {
+	slices.SortStableFunc(all, func(a, b proctree.Process) int { return a.Pid - b.Pid })
+	known := make(map[int]bool)
+	below := make(map[int][]proctree.Process)
+	for _, p := range all {
+		known[p.Pid] = true
+	}
+	var tops []proctree.Process
+	for _, p := range all {
+		if known[p.Parent] && p.Parent != p.Pid {
+			below[p.Parent] = append(below[p.Parent], p)
+		} else {
+			tops = append(tops, p)
+		}
+	}
+	l := ProcessList{Truncated: more}
+	var add func(p proctree.Process, depth int)
+	add = func(p proctree.Process, depth int) {
+		l.Processes = append(l.Processes, ProcessInfo{
+			Pid: p.Pid, Parent: p.Parent, State: p.State, Args: p.Args, CPU: p.CPU, Age: p.Age, Wait: p.Wait, depth: depth,
+		})
+		for _, child := range below[p.Pid] {
+			add(child, depth+1)
+		}
+	}
+	for _, p := range tops {
+		add(p, 0)
+	}
+	return l
+}
+
+// viewTime is how long the search for the processes of a list goes on to the next process.
+const viewTime = 5 * time.Millisecond
+
+// describe replaces the stack of the command's execution: the stack of the goroutine that waits for
+// the processes would be of no use. If a limit has fired, it keeps the list for the result; it is
+// called before the tree is asked to end.
+func (p *Process) describe(stopped bool) []byte {
+	select {
+	case <-p.spawned:
+	default:
+		return nil
+	}
+	p.viewing.Lock()
+	defer p.viewing.Unlock()
+	if p.tree == nil || p.over.Load() {
+		return nil
+	}
+	view := newProcessList(p.tree.Snapshot(time.Now().Add(viewTime)))
+	if stopped {
+		p.view = view
+	}
+	if text := view.String(); text != "" {
+		return []byte(text)
+	}
+	return nil
+}
