@@ -3,8 +3,6 @@ package main
 import (
 	"slices"
 	"testing"
-
-	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
 const spinOutput = `Depth=  844436 States=    4e+05 Transitions= 4.44e+05 Memory=   209.043	t=     0.14 R=   3e+06
