@@ -64,7 +64,7 @@ const (
 // On Linux, starting programs is not work: a shell that runs a small program five times a
 // second, to see whether a lock is free, is idle. The number of page faults tells how much
 // processor time and I/O went into starting programs. That part counts only above 10 % of
-// one core or 4 MiB per second, or if two consecutive examinations found a process running,
+// one core or 4 MiB per second, or if three consecutive examinations found a process running,
 // because find -exec, make and configure scripts do little but start programs. On Windows,
 // starting programs is work.
 //

@@ -262,6 +262,43 @@ func TestStartingProgramsIsNotWork(t *testing.T) {
 	}
 }
 
+// SPEC 6.12: on a machine too busy for a tree that only starts programs to reach a rate, it is at work if something
+// was running at three looks in a row.
+func TestSteadyStarts(t *testing.T) {
+	const idle = 12 * time.Second
+	for name, tt := range map[string]struct {
+		running func(look int) bool
+		want    error
+	}{
+		"at each look":            {func(int) bool { return true }, timeout.ErrTotal},
+		"at two of three":         {func(look int) bool { return look%3 > 0 }, timeout.ErrIdle},
+		"at three of four":        {func(look int) bool { return look%4 > 0 }, timeout.ErrTotal},
+		"at the first three only": {func(look int) bool { return look <= 3 }, timeout.ErrIdle},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				err := timeout.Run(t.Context(), func(ctx context.Context) error {
+					looks, last := 0, time.Now()
+					w := startWatches(ctx, Activity{CPU: true, CPURate: 0.01}, func(bool) proctree.Meter {
+						return func() (proctree.Usage, bool) {
+							looks++
+							in := time.Since(last)
+							last = time.Now()
+							return proctree.Usage{CPU: in / 20, Faults: uint64(in / startingCPU), Running: tt.running(looks)}, true
+						}
+					})
+					defer w.stop()
+					<-ctx.Done()
+					return nil
+				}, timeout.Config{Idle: idle, Total: 10 * idle})
+				if !errors.Is(err, tt.want) {
+					t.Errorf("%v, want %v", err, tt.want)
+				}
+			})
+		})
+	}
+}
+
 // SPEC 6.11: a look that is under way holds nobody up, and what it finds counts no more. What it looks at is
 // closed after it.
 func TestLookUnderWayAtTheEnd(t *testing.T) {

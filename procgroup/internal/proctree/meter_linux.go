@@ -78,12 +78,38 @@ func (m *meter) byMembers() (used Usage, ok bool) {
 	for _, s := range now {
 		used.Running = used.Running || s.running
 	}
+	used.Running = used.Running || m.starts(now)
 	used.Starved = starved(m.members, now, m.looked)
 	m.members = now
 	if m.io {
 		used.Net = m.transferred(now)
 	}
 	return used, true
+}
+
+// startTries is how often starts looks at one member: what it finds may have ended before its state is read.
+const startTries = 4
+
+// starts reports whether a member that starts programs is at it now. A program that takes a millisecond is not
+// in a list of members that was made before, and while it runs its parent sleeps: a tree that does nothing but start such
+// programs would be asleep at most looks. So the children are asked for here, of members that had page faults
+// since the last look; forking takes some.
+func (m *meter) starts(now map[procKey]spent) bool {
+	runs := func(pid int) bool {
+		p, ok := m.reader.get(pid)
+		return ok && p.running()
+	}
+	for key, s := range now {
+		if s.faults <= m.members[key].faults {
+			continue
+		}
+		for range startTries {
+			if slices.ContainsFunc(m.reader.childrenOf(key.pid), runs) || runs(key.pid) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // timeIn has the processor time of the group, and the page faults of the members, as far as they are
@@ -275,7 +301,7 @@ func (t *linuxTree) list(all []proc) (members []proc) {
 }
 
 func (m *meter) spentBy(p *proc) spent {
-	s := spent{parent: p.ppid, at: time.Now(), faults: p.faults, running: p.state == 'R' || p.state == 'D'}
+	s := spent{parent: p.ppid, at: time.Now(), faults: p.faults, running: p.running()}
 	if !m.io {
 		s.children = ticks(p.children)
 	}

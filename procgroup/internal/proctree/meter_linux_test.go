@@ -382,3 +382,33 @@ func TestChildrenReapedDuringALook(t *testing.T) {
 		}
 	}
 }
+
+// SPEC 6.12: a tree that does nothing but start short programs is seen running at each look, though its
+// processes sleep most of the time and their children are gone before a list of them is read.
+func TestStartingShortProgramsIsSeen(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []Kind{Group, Descendants} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			tree, err := Start(context.Background(), exec.Command("sh", "-c", "while :; do find /usr/bin /usr/lib -exec true {} \\; ; done"), kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				tree.Kill(time.Now().Add(10 * time.Second))
+				tree.Close()
+			}()
+			const looks = 40
+			look, seen := tree.Meter(false), 0
+			for range looks {
+				time.Sleep(20 * time.Millisecond) // real processes, to have something done between two looks
+				if used, ok := look(); ok && used.Running {
+					seen++
+				}
+			}
+			if seen < looks*9/10 {
+				t.Errorf("seen running at %d of %d looks", seen, looks)
+			}
+		})
+	}
+}

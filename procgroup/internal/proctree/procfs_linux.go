@@ -39,6 +39,9 @@ func (p *proc) dead() bool {
 	return (p.state == 'Z' && p.threads <= 1) || p.state == 'X' || p.state == 'x'
 }
 
+// running reports whether a process runs, is ready to, or waits for a disk.
+func (p *proc) running() bool { return p.state == 'R' || p.state == 'D' }
+
 // parseStat reads /proc/<pid>/stat. The name, in parentheses, may hold anything.
 func parseStat(b []byte) (p proc, kernel, ok bool) {
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
@@ -165,6 +168,16 @@ func (r *procReader) each(pids []int, more func() bool) (all []proc, complete bo
 		}
 	}
 	return all, !r.short
+}
+
+// childrenOf lists the children of the main thread of a process, the first few hundred at most.
+func (r *procReader) childrenOf(pid int) (pids []int) {
+	var buf [4 << 10]byte
+	text, _ := r.read(pid, "/task/"+strconv.Itoa(pid)+"/children", buf[:], false)
+	for word := range bytes.FieldsSeq(text) {
+		pids = append(pids, int(number(word)))
+	}
+	return pids
 }
 
 // procWorks reports whether /proc is there and shows the processes under the ids that

@@ -79,12 +79,8 @@ func (t *linuxTree) find(r *procReader, w *waiting, b *budget) (members []proc, 
 // zombies returns the children of members that have ended: a control group does not list them.
 // Those of a main thread are enough for a picture.
 func (r *procReader) zombies(members []proc, b *budget) (all []proc) {
-	var buf [4 << 10]byte
 	for i := range members {
-		id := strconv.Itoa(members[i].pid)
-		text, _ := r.read(members[i].pid, "/task/"+id+"/children", buf[:], false)
-		for word := range bytes.FieldsSeq(text) {
-			pid := int(number(word))
+		for _, pid := range r.childrenOf(members[i].pid) {
 			if slices.ContainsFunc(members, func(p proc) bool { return p.pid == pid }) {
 				continue
 			}
