@@ -415,7 +415,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 			both.Wait()
 		})
 	}
-	if got := bytes.Count(doc[bytes.Index(doc, []byte("## Beside")):], []byte("\n| ")) - 1; got != rows {
+	if got := bytes.Count(doc[bytes.Index(doc, []byte("## Compared")):], []byte("\n| ")) - 1; got != rows {
 		t.Errorf("the table in docs/http.md has %d rows, and the test %d", got, rows)
 	}
 }
