@@ -37,6 +37,13 @@ func ExampleUpdate_String() {
 	// 0.5 of 1
 }
 
+// A keep-alive after "7 of 10" is larger than 7 to a client, and 7 to a person.
+func ExampleStep() {
+	next := progress.Step(7)
+	fmt.Println(next > 7, progress.Update{Progress: next, Total: 10})
+	// Output: true 7 of 10
+}
+
 // A server without an SDK sends the notifications itself.
 func ExampleStart() {
 	var mu sync.Mutex

@@ -154,7 +154,7 @@ func (r *reporter) next(p float64) (float64, bool) {
 		p = r.last
 	}
 	if r.sent && p <= r.last {
-		p = step(r.last)
+		p = Step(r.last)
 	}
 	if math.IsInf(p, 0) {
 		return 0, false
@@ -163,10 +163,14 @@ func (r *reporter) next(p float64) (float64, bool) {
 	return p, true
 }
 
-// step returns the next larger number. The step is as small as possible, so that it claims no work,
-// but large enough that no reader takes it for 0 or prints it with 300 digits. Counting up by 1 was
-// rejected: a client that shows "7 of 10" would show work that was not done.
-func step(p float64) float64 {
+// Step returns the progress to send after p if there is nothing new to report: MCP requires each
+// notification to have a larger number than the one before. The step is as small as possible, so
+// that it claims no work, but large enough that no reader takes it for 0 or prints it with 300
+// digits. It is for programs that send notifications themselves; [Start] does this by itself.
+//
+// After the largest number, Step returns +Inf, which cannot be sent.
+func Step(p float64) float64 {
+	// Counting up by 1 was rejected: a client that shows "7 of 10" would show work that was not done.
 	const least = 1e-12
 	return max(math.Nextafter(p, math.Inf(1)), p+least)
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
-// ErrEventTooLarge is the error of an event stream with an event of more than [MaxEvent] bytes. The
-// stream is not reopened, because the same event would come again.
+// ErrEventTooLarge is the error of an event stream with an event of more than [MaxEvent] bytes, or of
+// more than the limit given to [Events]. [Notifications] does not reopen the stream, because the same
+// event would come again.
 var ErrEventTooLarge = errors.New("stream: event too large")
 
 // A ReopenError reports that the server has refused to reopen an event stream. A Read returns it

@@ -18,6 +18,11 @@ type splitter struct {
 	cr      bool   // the last byte was \r, so a \n that follows belongs to it
 	start   bool   // start of a connection: a byte order mark may come
 
+	max    int     // most bytes of an event
+	parse  bool    // collect parsed events instead of passing their lines on
+	parsed []Event // whole events since the caller last took them
+	data   []byte  // data of the current event, if events are parsed
+
 	id, newID string // of the last whole event, and of the current event
 	name      string // of the current event, while it is the first
 	begun     bool   // the first event has been passed on
@@ -75,7 +80,7 @@ func (s *splitter) keep(part []byte) bool {
 		s.buf = s.buf[:s.line]
 		return true
 	}
-	return len(s.buf) <= MaxEvent
+	return len(s.buf) <= s.max
 }
 
 // unmark removes the byte order mark from the first line of a connection. It reports false while
@@ -100,7 +105,12 @@ func (s *splitter) endLine(out []byte) []byte {
 		s.buf = append(s.buf, '\n')
 		s.line = len(s.buf)
 	case len(s.buf) > 0:
-		out = append(append(out, s.buf...), '\n')
+		if s.parse {
+			s.parsed = append(s.parsed, Event{ID: s.newID, Data: bytes.TrimSuffix(s.data, []byte{'\n'}), Retry: s.retry})
+			s.data = nil
+		} else {
+			out = append(append(out, s.buf...), '\n')
+		}
 		if !s.begun {
 			s.begun, s.session = true, s.name == "endpoint"
 		}
@@ -114,6 +124,11 @@ func (s *splitter) field(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
 	switch string(name) {
+	case "data":
+		if !s.parse {
+			return
+		}
+		s.data = append(append(s.data, value...), '\n')
 	case "id":
 		if bytes.IndexByte(value, 0) < 0 {
 			s.newID = string(value)

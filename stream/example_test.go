@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/stream"
@@ -84,6 +85,20 @@ func ExampleNotifications() {
 	// data: two
 	//
 	// stream: not reopened: 404 Not Found
+}
+
+func ExampleEvents() {
+	body := strings.NewReader("id: 1\ndata: one\n\n: a comment\nid: 2\ndata: two\n\ndata: cut o")
+	for event, err := range stream.Events(body, stream.MaxEvent) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%s %s\n", event.ID, event.Data)
+	}
+	// Output:
+	// 1 one
+	// 2 two
 }
 
 func ExampleReopenError() {

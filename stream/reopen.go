@@ -48,6 +48,7 @@ type events struct {
 
 func newEvents(n *Notifications, t *Transport, req *http.Request, l *life, conn io.ReadCloser) *events {
 	e := &events{transport: t, request: req, life: l, conn: conn, gap: newOutage(n, req), chunk: make([]byte, 4<<10)}
+	e.split.max = MaxEvent
 	e.split.connect()
 	return e
 }

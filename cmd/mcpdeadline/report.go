@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"math"
 	"sync"
 	"time"
 
@@ -46,7 +45,7 @@ func (c *call) reported(m *message, p, total float64, text string) {
 		return
 	}
 	if c.raised && p <= c.last {
-		p = above(c.last)
+		p = progress.Step(c.last)
 		about := m.about
 		m = readMessage(with(m.raw, p, "params", "progress"))
 		m.about = about
@@ -65,9 +64,6 @@ func (c *call) tell(m *message) {
 		return nil
 	})
 }
-
-// above is the next larger number that a reader takes for the same: a keep-alive is no progress.
-func above(p float64) float64 { return max(math.Nextafter(p, math.Inf(1)), p+1e-12) }
 
 // keepAlive tells the host now and then that the call goes on, where nothing else does.
 func (c *call) keepAlive() {
@@ -106,7 +102,7 @@ func (c *call) tick() {
 	}
 	p := c.last
 	if c.any {
-		p = above(p)
+		p = progress.Step(p)
 	}
 	c.any, c.last, c.raised, c.lastSent = true, p, true, time.Now()
 	m := notification("notifications/progress", progress.Notification{ProgressToken: c.token, Progress: p, Total: c.total, Message: known})

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -46,9 +47,9 @@ func inCall(t *testing.T, limits timeout.Config, do func(c *call)) (told [][3]an
 	return told, raw
 }
 
-func reports(c *call, progress float64, text string) string {
-	line := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1, "progress":%v,"message":%q}}`, progress, text)
-	c.reported(readMessage([]byte(line)), progress, 0, text)
+func reports(c *call, p float64, text string) string {
+	line := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1, "progress":%v,"message":%q}}`, p, text)
+	c.reported(readMessage([]byte(line)), p, 0, text)
 	return line
 }
 
@@ -57,7 +58,7 @@ func reports(c *call, progress float64, text string) string {
 func TestKeepAliveExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := 1e-12
-		six, seven := above(above(5)), ""
+		six, seven := progress.Step(progress.Step(5)), ""
 		told, raw := inCall(t, timeout.Config{Total: time.Hour}, func(c *call) {
 			time.Sleep(25 * time.Second) // told at 10 and 20
 			reports(c, 5, "five")        // 25
@@ -74,10 +75,10 @@ func TestKeepAliveExact(t *testing.T) {
 			{20.0, e, "waiting for the server, silent for 20 s"},
 			{25.0, 5.0, "five"},
 			{34.999999999, 5.0, "five again"},
-			{44.999999999, above(5), "five again (waiting for the server, silent for 10 s)"},
+			{44.999999999, progress.Step(5), "five again (waiting for the server, silent for 10 s)"},
 			{45.999999999, six, "still five"},
 			{45.999999999, 7.0, "seven"},
-			{55.999999999, above(7), "seven (waiting for an answer to the server's question, silent for 10 s)"},
+			{55.999999999, progress.Step(7), "seven (waiting for an answer to the server's question, silent for 10 s)"},
 		}
 		if d := cmp.Diff(want, told); d != "" {
 			t.Error(d)
@@ -153,7 +154,7 @@ func TestKeepAliveFirst(t *testing.T) {
 			time.Sleep(15 * time.Second)
 			reports(c, 0, "begins")
 		})
-		want := [][3]any{{10.0, 0.0, "waiting for the server, silent for 10 s"}, {15.0, above(0), "begins"}}
+		want := [][3]any{{10.0, 0.0, "waiting for the server, silent for 10 s"}, {15.0, progress.Step(0), "begins"}}
 		if d := cmp.Diff(want, told); d != "" {
 			t.Error(d)
 		}

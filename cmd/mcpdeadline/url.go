@@ -13,6 +13,9 @@ import (
 	"net/url"
 	"os"
 	"sync"
+
+	"github.com/tooldeadline/tooldeadline/stream"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A remote is a server at a URL, over Streamable HTTP: one session of it with a protocol that
@@ -43,7 +46,7 @@ const newestWithSessions = "2025-11-25"
 func dialURL(to *url.URL, header http.Header, maxMessage int) dialer {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64
-	client := &http.Client{Transport: transport}
+	client := &http.Client{Transport: &stream.Notifications{Base: transport, Options: []timeout.Option{timeout.WithName("notifications")}}}
 	return func(r receiver) (upstream, error) {
 		u := &remote{
 			receiver: r, url: to.String(), header: header, client: client, max: maxMessage,
@@ -218,14 +221,14 @@ func (u *remote) post(ctx context.Context, m *message) {
 		return
 	}
 	defer res.Body.Close()
-	switch kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); {
+	switch {
 	case res.StatusCode == http.StatusNotFound && res.Request.Header.Get("Mcp-Session-Id") != "":
 		if m.isRequest() {
 			u.unsent(m)
 		}
 		u.stop(errors.New("the server does not know the session any more"))
 		return
-	case kind == "text/event-stream" && res.StatusCode == http.StatusOK:
+	case isEvents(res):
 		u.follow(ctx, m, res)
 		return
 	}
@@ -240,6 +243,12 @@ func (u *remote) post(ctx context.Context, m *message) {
 	case !u.took(m, res, body):
 		u.fail(ctx, m, fmt.Errorf("%s: %s", res.Status, short(bytes.TrimSpace(body))))
 	}
+}
+
+// isEvents reports whether the body of a response is a stream of events.
+func isEvents(res *http.Response) bool {
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	return kind == "text/event-stream" && res.StatusCode == http.StatusOK
 }
 
 func (u *remote) do(ctx context.Context, method string, m *message) (*http.Response, error) {

@@ -174,16 +174,3 @@ func TestURLNobodyThere(t *testing.T) {
 		t.Error(got.raw)
 	}
 }
-
-func TestReadEvents(t *testing.T) {
-	var got []string
-	retry, err := readEvents(strings.NewReader(": hello\n\nid: 1\ndata\n\ndata: a\r\ndata:b\nid: 2\n\nretry: 1500\nevent: x\ndata: c\n\ndata: lost"), 100, func(e event) {
-		got = append(got, e.id+"="+string(e.data))
-	})
-	if d := cmp.Diff([]string{"1=", "2=a\nb", "=c"}, got); d != "" || retry != 1500*time.Millisecond || err != nil {
-		t.Errorf("%v %v\n%s", retry, err, d)
-	}
-	if _, err := readEvents(strings.NewReader("data: "+strings.Repeat("x", 101)+"\n\n"), 100, func(event) {}); err == nil {
-		t.Error("a line that is too long")
-	}
-}

@@ -1,67 +1,63 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"mime"
 	"net/http"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/stream"
 )
 
-// SPEC 9.1: how a stream is opened again.
 const (
-	firstReopen = 500 * time.Millisecond
-	mostReopen  = 10 * time.Second
-	mostResumes = 10 // of the stream of one request, without an event
+	reopenDelay = 500 * time.Millisecond // before the stream of a request is resumed, or longer if the server asks for it
+	maxResumes  = 10                     // of the stream of a request, without an event
+	listenDelay = 5 * time.Second        // between two attempts to open the notification stream
 )
 
-// follow passes on the stream that answers a request. One that ends too early is taken up where
-// it was, if the server has said how.
+// follow passes on the stream that answers a request. If the stream ends too early and its events
+// have ids, follow resumes it. Package stream does not: it leaves the streams of calls to their
+// clients, and this one gives up with an answer to the call.
 func (u *remote) follow(ctx context.Context, m *message, res *http.Response) {
-	last := ""
-	tries := 0
-	took := func(e event) {
-		tries = 0
-		if e.id != "" {
-			last = e.id
-		}
-		if len(e.data) > 0 {
-			u.took(m, res, e.data)
-		}
-	}
+	last, retry, tries := "", time.Duration(0), 0
 	for {
-		retry, err := readEvents(res.Body, u.max, took)
+		err := errors.New("the server closed the stream before it answered")
+		for e, failed := range stream.Events(res.Body, u.max) {
+			if failed != nil {
+				err = failed
+				break
+			}
+			last, retry, tries = cmp.Or(e.ID, last), cmp.Or(e.Retry, retry), 0
+			if len(e.Data) > 0 {
+				u.took(m, res, e.Data)
+			}
+		}
 		u.mu.Lock()
 		_, open := u.open[string(m.ID)]
 		u.mu.Unlock()
 		if !m.isRequest() || !open || ctx.Err() != nil {
 			return
 		}
-		if err == nil {
-			err = errors.New("the server has closed the stream before it has answered")
-		}
-		for {
-			if tries++; last == "" || tries > mostResumes {
+		for next := (*http.Response)(nil); next == nil; {
+			if tries++; last == "" || tries > maxResumes || errors.Is(err, stream.ErrEventTooLarge) {
 				u.fail(ctx, m, err)
 				return
 			}
-			if !pause(ctx, max(retry, firstReopen)) {
+			if !pause(ctx, max(retry, reopenDelay)) {
 				return
 			}
-			next, reopened := u.resume(ctx, last)
-			if reopened == nil {
-				res.Body.Close()
-				res = next
+			if next, err = u.get(ctx, last); err == nil {
 				defer next.Body.Close()
-				break
+				res = next
 			}
-			err = reopened
 		}
 	}
 }
 
-// resume opens a stream that begins after an event.
-func (u *remote) resume(ctx context.Context, last string) (*http.Response, error) {
+// get opens a stream that begins after the event with the id last. If last is "", it is the
+// notification stream, which package stream reopens.
+func (u *remote) get(ctx context.Context, last string) (*http.Response, error) {
 	r, err := u.request(ctx, http.MethodGet, nil)
 	if err != nil {
 		return nil, err
@@ -73,52 +69,37 @@ func (u *remote) resume(ctx context.Context, last string) (*http.Response, error
 	if err != nil {
 		return nil, err
 	}
-	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); res.StatusCode != http.StatusOK || kind != "text/event-stream" {
+	if !isEvents(res) {
 		res.Body.Close()
-		return nil, &statusError{res.StatusCode, res.Status}
+		return nil, &stream.ReopenError{StatusCode: res.StatusCode, ContentType: res.Header.Get("Content-Type")}
 	}
 	return res, nil
 }
 
-type statusError struct {
-	code int
-	text string
-}
-
-func (e *statusError) Error() string { return e.text }
-
-// listen passes on what the server sends by itself, for as long as the session lasts.
+// listen passes on the messages that the server sends on its own, for as long as the session lasts
+// or until the server refuses. SPEC 9.1.
 func (u *remote) listen() {
 	defer u.posts.Done()
-	delay, last := firstReopen, ""
 	for {
-		res, err := u.resume(u.ctx, last)
+		res, err := u.get(u.ctx, "")
 		if err == nil {
-			var retry time.Duration
-			retry, _ = readEvents(res.Body, u.max, func(e event) {
-				delay = firstReopen
-				if e.id != "" {
-					last = e.id
+			for e, failed := range stream.Events(res.Body, u.max) {
+				if err = failed; len(e.Data) > 0 {
+					u.took(&message{}, res, e.Data)
 				}
-				if len(e.data) > 0 {
-					u.took(&message{}, res, e.data)
-				}
-			})
+			}
 			res.Body.Close()
-			delay = max(delay, retry)
 		}
-		var status *statusError
-		if errors.As(err, &status) && status.code < 500 {
-			return // it offers none
+		if refused := (*stream.ReopenError)(nil); errors.As(err, &refused) && refused.StatusCode < 500 {
+			return // the server offers none
 		}
-		if !pause(u.ctx, delay) {
+		if !pause(u.ctx, listenDelay) {
 			return
 		}
-		delay = min(delay*6/5, mostReopen)
 	}
 }
 
-// pause reports false where ctx has ended.
+// pause reports whether d passed before the end of ctx.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -205,7 +205,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 // begin starts a session, with a server.
 func (w *web) begin(id string) *webSession {
 	ctx, stop := context.WithCancel(context.Background())
-	ws := &webSession{id: id, stop: stop, over: make(chan struct{}), open: make(map[string]*stream), used: time.Now(), aliases: make(map[string]alias)}
+	ws := &webSession{id: id, stop: stop, over: make(chan struct{}), open: make(map[string]*downstream), used: time.Now(), aliases: make(map[string]alias)}
 	ws.session = newSession(w.proxy, id, ws.route)
 	w.mu.Lock()
 	if id == "" {

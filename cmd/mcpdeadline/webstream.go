@@ -19,16 +19,16 @@ type webSession struct {
 	input sync.Mutex // messages come in one at a time
 
 	streams sync.Mutex
-	open    map[string]*stream // by the request that it answers
-	get     *stream            // for all else
+	open    map[string]*downstream // by the request that it answers
+	get     *downstream            // for all else
 	pending []*message
 	used    time.Time
 	aliases map[string]alias // of requests that stand alone, by our id, quoted
 	names   int
 }
 
-// A stream is what goes out on a response.
-type stream struct {
+// A downstream is a response that messages go out on.
+type downstream struct {
 	c    chan *message
 	gone <-chan struct{}
 	call bool
@@ -46,7 +46,7 @@ func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message
 	if ws.id == "" {
 		m = ws.rename(m)
 	}
-	st := &stream{c: make(chan *message, 64), gone: r.Context().Done(), call: m.Method == "tools/call"}
+	st := &downstream{c: make(chan *message, 64), gone: r.Context().Done(), call: m.Method == "tools/call"}
 	key := string(m.ID)
 	ws.streams.Lock()
 	if ws.open[key] != nil {
@@ -107,7 +107,7 @@ func flush(rw http.ResponseWriter) { _ = http.NewResponseController(rw).Flush() 
 
 // listen serves the stream for what belongs to no request.
 func (ws *webSession) listen(rw http.ResponseWriter, r *http.Request) {
-	st := &stream{c: make(chan *message, 64), gone: r.Context().Done()}
+	st := &downstream{c: make(chan *message, 64), gone: r.Context().Done()}
 	ws.streams.Lock()
 	if ws.get != nil {
 		ws.streams.Unlock()
@@ -152,7 +152,7 @@ func (ws *webSession) listen(rw http.ResponseWriter, r *http.Request) {
 // route sends a message on the stream that it belongs to.
 func (ws *webSession) route(m *message) {
 	ws.streams.Lock()
-	var st *stream
+	var st *downstream
 	switch {
 	case m.isResponse():
 		st = ws.open[string(m.ID)]

@@ -6,13 +6,14 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"maps"
-	"math"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress"
 )
 
 // FollowTasks makes CallTool wait for the result of a call that the server has made a task, as if
@@ -113,7 +114,7 @@ func (f *follower) report(c *followed, message string) {
 	f.mu.Lock()
 	handler := f.handler
 	if c.seen {
-		c.last = max(math.Nextafter(c.last, math.Inf(1)), c.last+1e-12) // it claims no work
+		c.last = progress.Step(c.last)
 	}
 	c.seen = true
 	params := map[string]any{"progressToken": c.token, "progress": c.last}

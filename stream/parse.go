@@ -1,0 +1,57 @@
+package stream
+
+import (
+	"io"
+	"iter"
+	"time"
+)
+
+// An Event is one server-sent event.
+type Event struct {
+	// ID is the position of the stream after the event, for the Last-Event-ID header of a request
+	// that continues there. An event without an id has that of the event before it. "" means that
+	// the server has named no position.
+	ID string
+	// Data holds the data lines of the event, joined with \n. It is empty if the event has none.
+	Data []byte
+	// Retry is the delay before a reconnect that the server has last asked for. 0 means that it has
+	// not asked.
+	Retry time.Duration
+}
+
+// Events returns an iterator over the server-sent events of one connection, for clients that have
+// to parse a stream themselves, such as the body of a response or that of a request made through
+// [Notifications]. Lines may end in \n, \r\n or \r. Comments are dropped, and so is an event that
+// was cut off by the end of r. Names of events are ignored.
+//
+// Events reads from r only while the caller iterates, and does not close it. If a read fails, the
+// last element is the zero Event with the error of the read; io.EOF is no error. If an event has more
+// than limit bytes, names of fields included, the error is [ErrEventTooLarge]. The caller may keep
+// the Data of an event.
+func Events(r io.Reader, limit int) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		s := splitter{max: limit, parse: true}
+		s.connect()
+		chunk := make([]byte, 4<<10)
+		for {
+			n, err := r.Read(chunk)
+			_, ok := s.feed(nil, chunk[:n])
+			for _, e := range s.parsed {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			s.parsed = s.parsed[:0]
+			switch {
+			case !ok:
+				err = ErrEventTooLarge
+			case err == nil:
+				continue
+			case err == io.EOF:
+				return
+			}
+			yield(Event{}, err)
+			return
+		}
+	}
+}
