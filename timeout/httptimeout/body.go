@@ -9,8 +9,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// A body is the request's. What is read of it is a heartbeat, and a read that waits for a client
-// ends with the execution.
+// A body is the body of a request. A read of at least one byte is a heartbeat, and a read that waits for
+// a client ends with the execution.
 type body struct {
 	io.ReadCloser
 	ctx     context.Context // the execution's

@@ -5,36 +5,36 @@
 //		Total: time.Hour, Idle: 30 * time.Second,
 //	}))
 //
-// A handler that streams for an hour is left alone, and one that is stuck for half a minute
-// is stopped: what it writes and flushes, and what it reads of the request's body, are
-// heartbeats, and so is what it beats through the request's context.
+// A handler may stream for an hour, but is stopped when it is stuck for half a minute. Writing,
+// flushing and reading the request's body are heartbeats, and so is heartbeat.Beat with the request's
+// context.
 //
 // [http.TimeoutHandler] has one limit that nothing renews, and holds the response back until
-// the handler has returned. Here the response goes out as it is written. The page docs/http.md of the
-// repository compares the two, case by case.
+// the handler has returned. This package sends the response as it is written. The page docs/http.md of
+// the repository compares the two case by case.
 //
 // # Guarantees
 //
 //  1. The context of the request carries the heartbeat and is cancelled when a limit fires;
 //     its cause is the [*timeout.Error]. A limit is the idle limit, the total, a deadline of the
 //     request's own context, or a limit of an enclosing execution. A request whose deadline has
-//     passed is answered without a call of the handler.
+//     already passed is answered without calling the handler.
 //  2. The execution ends with a limit or with the handler, and not with the request. When the
-//     client goes, closes its sending half, or meets a read deadline of the server, the
-//     context is cancelled with the cause that the request's has, and the handler's answer is
+//     client goes away, closes its sending half, or meets a read deadline of the server, the
+//     context is cancelled with the cause of the request's context, and the handler's answer is
 //     sent as it would be without limits. A handler that ignores this still has its limits.
-//  3. No client is left to guess. A response is out when the handler has flushed it, has written
+//  3. Every client learns the outcome. A response is out when the handler has flushed it, has written
 //     more than 2 KiB of it, has sent a file by ReadFrom, or has hijacked the connection. Until
 //     then it is held, as net/http does. 1xx responses do not count. A response to a request with an
 //     Expect header is out when it has begun. When a limit fires before the response is out, the client
-//     gets 503 with a Retry-After in its place. When one fires later, all that was written is sent,
-//     and the connection is cut, or the stream reset, so that nobody takes half a response
-//     for a whole one. A connection whose end would complete the response, as under
+//     gets 503 with a Retry-After in its place. When a limit fires later, everything that was written
+//     is sent, and the connection is cut, or the stream reset, so that no client mistakes half a
+//     response for a complete one. A connection whose end would complete the response, as under
 //     HTTP/1.0, is reset.
-//  4. After a limit, what the handler does to its ResponseWriter fails with
-//     [http.ErrHandlerTimeout] and reaches no client; after an abort, the error says so. The
-//     ResponseWriter of the server is never used after ServeHTTP has returned, even where the
-//     handler goes on for ever.
+//  4. After a limit, calls of the handler on its ResponseWriter fail with
+//     [http.ErrHandlerTimeout] and reach no client; after an abort, the error says so. The
+//     ResponseWriter of the server is never used after ServeHTTP has returned, even if the
+//     handler never returns.
 //  5. A panic of the handler is one of ServeHTTP, with the same value where that is an error,
 //     such as [http.ErrAbortHandler]. If the handler panics after a limit, and no part of the response
 //     was out, the client gets the 503 all the same, and the panic is written to the server's

@@ -14,27 +14,27 @@ import (
 // DefaultRetryAfter is what a client is asked to wait for where [Handler.RetryAfter] is 0.
 const DefaultRetryAfter = 10 * time.Second
 
-// A Handler runs another under limits. It is made by [New]; its fields may be set before the
+// A Handler runs another handler under limits. Create it with [New]; its fields may be set before the
 // first request. It is safe for concurrent use.
 type Handler struct {
-	// Handler is what runs.
+	// Handler is the handler that runs under limits.
 	Handler http.Handler
-	// Options are those of the executions: their limits, a logger, hooks. Without a Config the
-	// limits are the process default. The name of an execution is the pattern of the request,
-	// such as "GET /export", unless timeout.WithName says another; around a whole mux there is
-	// none yet.
+	// Options are the options of each execution: limits, a logger, hooks. Without a Config the
+	// limits are the process default. An execution is named after the pattern of the request,
+	// such as "GET /export", unless timeout.WithName is given. If the Handler wraps a whole mux,
+	// the pattern is not known yet and there is no name.
 	Options []timeout.Option
-	// RetryAfter is what the client is asked to wait for after a 503, rounded up to a second.
-	// 0 is DefaultRetryAfter; where it is negative, there is no such header.
+	// RetryAfter is the value of the Retry-After header of a 503, rounded up to a second. A
+	// negative value means no header. 0 means DefaultRetryAfter.
 	RetryAfter time.Duration
-	// Stopped writes the response of a handler that was stopped before its own was out. If it
-	// is nil, that is a 503 with a Retry-After and a text for people, such as "The request timed out:
-	// there was no progress for 30 s." w has the header as it was before the handler ran. Where the
-	// deadline of the request had passed before that, the Limit of err is 0.
+	// Stopped writes the response in place of that of a handler that was stopped before its own was
+	// out. w has the header as it was before the handler ran. If the deadline of the request had
+	// passed before that, the Limit of err is 0. nil means a 503 with a Retry-After and a text for
+	// people, such as "The request timed out: there was no progress for 30 s."
 	Stopped func(w http.ResponseWriter, r *http.Request, err *timeout.Error)
 }
 
-// New returns h under limits. It panics if h is nil.
+// New returns a [Handler] that runs h under the limits of opts. It panics if h is nil.
 func New(h http.Handler, opts ...timeout.Option) *Handler {
 	if h == nil {
 		panic("httptimeout: nil handler")
@@ -42,11 +42,10 @@ func New(h http.Handler, opts ...timeout.Option) *Handler {
 	return &Handler{Handler: h, Options: opts}
 }
 
-// ServeHTTP runs the handler until it has returned or, at the latest, until a grace after a limit
-// has fired; see [timeout.Config]. It may take another second to send what is left of a
-// response that is cut. It does not return because the client has gone, or the request's
-// context was cancelled for another reason: the handler's context is cancelled with the same
-// cause, and the handler decides what to do.
+// ServeHTTP runs the handler. It returns when the handler has returned, and no later than a grace
+// after a limit has fired; see [timeout.Config]. Sending the rest of a response that is cut may take
+// another second. If the client goes away, or the request's context is cancelled for another reason, the
+// handler's context is cancelled with the same cause, and the handler decides what to do.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rw := newWriter(w, r)
 	panicking, late := true, false // late and route are the handler's goroutine's until that has ended
@@ -79,9 +78,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}, opts...)
 	panicking = false
 
-	// A mux within has set the pattern of the copy, and middleware around, which names its spans
-	// and metrics after the route, has the original. It stays unknown where the handler was
-	// abandoned, and may still be setting it.
+	// An inner mux has set the pattern of the copy; outer middleware, which names its spans and
+	// metrics after the route, has the original. For an abandoned handler it stays unknown, since
+	// the handler may still be setting it.
 	if pattern != "" {
 		r.Pattern = pattern
 	}
@@ -103,8 +102,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve calls the handler, and sets route to the pattern that the request has then, also where
-// the handler panics.
+// serve calls the handler, and sets route to the pattern that the request then has, even if the handler
+// panics.
 func (h *Handler) serve(ctx context.Context, rw *writer, r *http.Request, route *string) {
 	defer context.AfterFunc(ctx, rw.interrupt)()
 	request, release := withRequest(ctx, r)
@@ -119,7 +118,7 @@ func (h *Handler) serve(ctx context.Context, rw *writer, r *http.Request, route 
 	h.Handler.ServeHTTP(rw.as(), request)
 }
 
-// asError is a panic of the handler, or nil where there was none.
+// asError returns the error for a panic of the handler, or nil if v is nil.
 func asError(v any) error {
 	if v == nil {
 		return nil
@@ -131,7 +130,7 @@ func asError(v any) error {
 	return &timeout.PanicError{Value: v, Stack: debug.Stack()}
 }
 
-// answer sends what a client gets in place of the handler's response.
+// answer sends the response in place of the handler's.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, stop *timeout.Error) {
 	if h.Stopped != nil {
 		h.Stopped(w, r, stop)
@@ -143,8 +142,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, stop *timeout.E
 	http.Error(w, message(stop), http.StatusServiceUnavailable)
 }
 
-// message is for a client of an API, who knows no tools and no heartbeats, and is told no
-// cause, which may be internal.
+// message returns the text for clients of an API, which know of no tools and heartbeats. It does not
+// contain the cause, which may be internal.
 func message(stop *timeout.Error) string {
 	limit := stop.Limit
 	if stop.Cause != nil {

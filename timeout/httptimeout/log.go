@@ -25,7 +25,7 @@ func logf(r *http.Request, format string, args ...any) {
 	}
 }
 
-// logPanic logs a panic of a handler that was stopped, and whose client got an answer.
+// logPanic logs a panic of a stopped handler whose client has been answered.
 func logPanic(r *http.Request, err error) {
 	var p *timeout.PanicError
 	if errors.As(err, &p) && p.Value != http.ErrAbortHandler {
@@ -33,12 +33,11 @@ func logPanic(r *http.Request, err error) {
 	}
 }
 
-// us is in the names of this package's functions, also of those that the compiler has made of
-// several.
+// us occurs in the names of all functions of this package, including those that the compiler makes.
 var us = reflect.TypeFor[writer]().PkgPath() + "."
 
-// complain logs a mistake of the handler with the line that made it. The server, if it
-// was called, would name ours. Over HTTP/2 net/http logs none of these.
+// complain logs a mistake of the handler with the handler's line. The server, if it were called, would
+// log our line. Over HTTP/2 net/http logs none of these mistakes.
 func (w *writer) complain(mistake string) {
 	if w.request.ProtoMajor >= 2 {
 		return

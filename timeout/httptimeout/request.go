@@ -7,21 +7,21 @@ import (
 
 // The end of a request's context is one of two things. It is a limit, where a deadline has
 // passed or a limit of an enclosing execution has fired: that ends the execution, as it does
-// everywhere (SPEC 3.12). Or it says that the connection is not what it was: the client has gone,
+// everywhere (SPEC 3.12). Or the connection has changed: the client has gone away,
 // or has closed its sending half and waits for the answer, or a read deadline of the server has
-// passed. Only the handler knows what that means for its answer, so it is told, and the
+// passed. Only the handler knows what that means for its answer, so its context is cancelled, and the
 // execution goes on until the handler returns or a limit fires.
 //
-// The engine ends with its caller's context, whatever the reason. So it gets a [limits],
-// which ends for limits only, and withRequest adds the other ends for the handler.
+// The engine stops an execution when its caller's context ends, for whatever reason. So it gets a
+// [limits], which ends for limits only, and withRequest adds the other reasons for the handler.
 
-// A limits is a request's context that is done only when a limit is.
+// A limits is a request's context that is done only when a limit has fired.
 type limits struct {
 	context.Context
 	done chan struct{}
 }
 
-// limitsOf needs stop to be called.
+// limitsOf returns the limits of a request's context. The caller must call stop.
 func limitsOf(request context.Context) (ctx limits, stop func() bool) {
 	ctx = limits{request, make(chan struct{})}
 	return ctx, context.AfterFunc(request, func() {
@@ -42,8 +42,8 @@ func (c limits) Err() error {
 
 func isLimit(ctx context.Context) bool { return ctx.Err() == context.DeadlineExceeded }
 
-// withRequest returns r for the handler: its context is the execution's, and also ends with that of
-// r, and with its cause. The caller must call release when the handler has ended.
+// withRequest returns the request for the handler. Its context is the execution's, and also ends with
+// the context of r, with the same cause. The caller must call release when the handler has ended.
 func withRequest(execution context.Context, r *http.Request) (request *http.Request, release func()) {
 	ctx, cancel := context.WithCancelCause(execution)
 	server := r.Context()

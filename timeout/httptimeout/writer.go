@@ -21,8 +21,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A writer is the handler's ResponseWriter. It passes calls on to the server's until the
-// execution has been stopped.
+// A writer is the handler's ResponseWriter. It forwards calls to the server's ResponseWriter until the
+// execution is stopped.
 //
 // Headers are a map of their own: an abandoned handler may write to it at any time, and the
 // server reads its own.
@@ -50,19 +50,19 @@ type writer struct {
 	returned bool      // the handler has returned in time
 	deadline time.Time // of writes, the server's or the handler's own; zero is none
 
-	// What interrupt asks, which cannot wait for the call that it is to end. It may come late,
-	// when the response is no longer the handler's.
+	// For interrupt, which cannot wait for the call that it is to end. It may come late, when the
+	// response is no longer the handler's.
 	calling     sync.Mutex // guards what follows
 	called      bool       // a call of server's is under way, for the handler
 	stopped     bool       // and no other may follow
 	interrupted bool       // the write deadline has been moved
 }
 
-// hold is how much of a response is held at most, and is what net/http's own buffer holds.
+// hold is how many bytes of a response are held at most, the size of net/http's own buffer.
 const hold = 2 << 10
 
-// farewell bounds what is still sent when the handler has been stopped, to a client that
-// may take nothing.
+// farewell bounds the time for sending the rest after the handler has been stopped, to a client that may
+// read nothing.
 const farewell = time.Second
 
 func newWriter(server http.ResponseWriter, r *http.Request) *writer {
@@ -81,7 +81,7 @@ func (w *writer) Header() http.Header {
 	return w.header
 }
 
-// do calls f, unless the handler has been stopped. What f has done is a heartbeat.
+// do calls f, unless the handler has been stopped. A call of f is a heartbeat.
 func (w *writer) do(f func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,10 +95,10 @@ func (w *writer) do(f func() error) error {
 	return err
 }
 
-// errReturned is what a goroutine that outlives its handler is told.
+// errReturned is the error for a goroutine that outlives its handler.
 var errReturned = errors.New("httptimeout: the handler has returned")
 
-// refused says why the handler may write no more, or is nil. mu is held.
+// refused returns why the handler may no longer write, or nil. mu is held.
 func (w *writer) refused() error {
 	if w.ctx.Err() == nil {
 		return nil
@@ -109,8 +109,7 @@ func (w *writer) refused() error {
 	return refusal(w.ctx)
 }
 
-// refusal is what the calls of a handler that was stopped return. It names a timeout only
-// where there was one.
+// refusal returns the error for calls of a stopped handler. It is a timeout only if there was one.
 func refusal(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if stop := (*timeout.Error)(nil); errors.As(cause, &stop) && stop.Timeout() {
@@ -136,7 +135,7 @@ func (w *writer) pass(f func() error) error {
 	return f()
 }
 
-// settle begins the response, whose header is what it is now. mu is held, as in what follows.
+// settle begins the response with the current header. mu is held, as in the methods below.
 func (w *writer) settle(status int) {
 	if w.settled == nil {
 		w.status = status
@@ -146,7 +145,7 @@ func (w *writer) settle(status int) {
 	}
 }
 
-// commit gives the server what is held. Nothing can be taken back then.
+// commit passes the held bytes to the server. After that nothing can be taken back.
 func (w *writer) commit() error {
 	if w.out {
 		return nil
@@ -166,8 +165,8 @@ func (w *writer) commit() error {
 	return err
 }
 
-// expected reports whether the client asks if it shall send its body. The server says so when the
-// body is read, unless it knows by then that the response has begun; so nothing is held.
+// expected reports whether the client waits for permission to send its body. The server gives it when
+// the body is read, unless the response has begun by then; so nothing is held.
 func (w *writer) expected() bool { return w.request.Header.Get("Expect") != "" }
 
 func (w *writer) copyHeader(from http.Header) {
@@ -199,7 +198,7 @@ func (w *writer) WriteHeader(status int) {
 	})
 }
 
-// inform sends a response that another follows.
+// inform sends an informational (1xx) response.
 func (w *writer) inform(status int) {
 	before := w.server.Header().Clone()
 	w.copyHeader(w.header)
@@ -241,8 +240,8 @@ func transfer[T []byte | string](w *writer, data T, send func(T) (int, error)) (
 	return n, err
 }
 
-// holds reports whether so many more bytes can wait. What the server would refuse, it is to
-// refuse now.
+// holds reports whether n more bytes can be held. A write that the server would refuse is passed on, so
+// that it refuses it now.
 func (w *writer) holds(size int) bool {
 	if w.out || len(w.held)+size > hold || w.expected() {
 		return false
@@ -258,7 +257,7 @@ func (w *writer) holds(size int) bool {
 	return err == nil && int64(len(w.held)+size) <= n
 }
 
-// partly is err. A transfer that has failed after some bytes is a sign of life all the same.
+// partly returns err, and beats if a transfer failed after some bytes: that is a sign of life too.
 func (w *writer) partly(n int, err error) error {
 	if n > 0 && err != nil {
 		heartbeat.Beat(w.ctx)
@@ -266,7 +265,7 @@ func (w *writer) partly(n int, err error) error {
 	return err
 }
 
-// piece is how much of a file is sent between two heartbeats.
+// piece is the number of bytes of a file that are sent between two heartbeats.
 const piece = 1 << 20
 
 // ReadFrom sends a file piece by piece, each as the server does it: by sendfile where that can
@@ -308,8 +307,8 @@ func (w *writer) ReadFrom(src io.Reader) (total int64, err error) {
 	return total, err
 }
 
-// regular reports whether r is a file that never has to be waited for. That *os.File has
-// methods more than this is not asked for: its own WriteTo hides them.
+// regular reports whether reading r never blocks, because it is a regular file. It does not ask for
+// *os.File, whose other methods its own WriteTo hides.
 func regular(r io.Reader) bool {
 	file, ok := r.(interface {
 		fs.File
@@ -354,22 +353,22 @@ func (w *writer) EnableFullDuplex() error {
 	return w.through(w.control.EnableFullDuplex)
 }
 
-// through is do for what always calls the server.
+// through is like do, for calls that always reach the server.
 func (w *writer) through(f func() error) error {
 	return w.do(func() error { return w.pass(f) })
 }
 
-// CloseNotify is how net/http told of a client that has gone before it had contexts. Frameworks
-// still ask for it, such as gin to stream, and panic where it is missing.
+// CloseNotify implements http.CloseNotifier, which net/http had before it had contexts. Frameworks still
+// ask for it, such as gin for streaming, and panic if it is missing.
 func (w *writer) CloseNotify() <-chan bool {
 	gone := make(chan bool, 1)
 	context.AfterFunc(w.told, func() { gone <- true })
 	return gone
 }
 
-// interrupt ends a call that is under way when the handler is stopped, perhaps a write to a
-// client that takes nothing. One that nothing holds up has a moment to end by itself, or the
-// client would be left with a response that was cut before its first byte.
+// interrupt ends a call that is in progress when the handler is stopped, such as a write to a client
+// that reads nothing. A call that nothing blocks gets a moment to end by itself; otherwise the client
+// would get a response that was cut before its first byte.
 func (w *writer) interrupt() {
 	w.calling.Lock()
 	defer w.calling.Unlock()
@@ -384,8 +383,8 @@ const moment = 50 * time.Millisecond
 
 var longAgo = time.Unix(1, 0)
 
-// close takes the server's ResponseWriter from the handler, when the execution is over. It
-// waits for a call that is under way. It reports whether the response can be another one.
+// close takes the server's ResponseWriter from the handler when the execution is over. It waits for a
+// call in progress, and reports whether the response can still be replaced.
 func (w *writer) close() (unused bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -398,8 +397,8 @@ func (w *writer) close() (unused bool) {
 	return !w.out
 }
 
-// allowAnswer leaves time for the response in place of the handler's, where a write deadline has
-// passed, or is about to: a client that gets nothing may send its request again. It is called after
+// allowAnswer extends a write deadline that has passed, or is about to, so that the response in place of
+// the handler's can be sent: a client that gets nothing may send its request again. It is called after
 // close.
 func (w *writer) allowAnswer() {
 	if !w.deadline.IsZero() && time.Until(w.deadline) < farewell {
@@ -407,16 +406,16 @@ func (w *writer) allowAnswer() {
 	}
 }
 
-// replaceable reports whether another response can still take the place of a stopped handler's.
+// replaceable reports whether the response of a stopped handler can still be replaced.
 func (w *writer) replaceable() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !w.out && !w.closed
 }
 
-// cut ends a stopped handler's response, of which some is out. It sends the part that the server
-// still has: a client that gets nothing at all may send its request again, as Go's does, and the
-// handler would run twice. The server closes the connection then, or the stream.
+// cut ends the response of a stopped handler, part of which is out. It sends the part that the server
+// still holds: a client that gets nothing at all may send its request again, as Go's does, and the
+// handler would run twice. The server then closes the connection, or the stream.
 func (w *writer) cut() {
 	if w.hijacked {
 		return
@@ -500,7 +499,7 @@ func (p pusher) Push(target string, opts *http.PushOptions) error {
 	return p.w.through(func() error { return p.push.Push(target, opts) })
 }
 
-// as is w with the optional interfaces that the server's ResponseWriter has.
+// as returns w with the optional interfaces that the server's ResponseWriter has.
 func (w *writer) as() http.ResponseWriter {
 	f, h := flusher{w}, hijacker{w}
 	push, canPush := w.server.(http.Pusher)
@@ -544,7 +543,7 @@ func (w *writer) as() http.ResponseWriter {
 	return w
 }
 
-// unwrapTo finds what http.ResponseController would use.
+// unwrapTo finds the ResponseWriter that http.ResponseController would use.
 func unwrapTo[T any](w http.ResponseWriter) (found T, ok bool) {
 	for {
 		if found, ok = w.(T); ok {

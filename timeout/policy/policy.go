@@ -7,29 +7,28 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Policy has the limits of each tool. The zero Policy has the process default for every tool, with
-// what the environment says. It is safe for concurrent use as long as nobody changes or copies it, and a
-// nil *Policy is a zero one.
+// A Policy holds the limits of each tool. The zero Policy, and a nil *Policy, give every tool the process
+// default, changed by the environment. A Policy is safe for concurrent use as long as it is not changed or
+// copied.
 type Policy struct {
-	// Default is for tools without limits of their own. nil means the process default, see
-	// [timeout.SetDefault]; the environment is always read by this policy's Lookup and names.
+	// Default is for tools without limits of their own. The environment is always read with this
+	// policy's Lookup and names. nil means the process default; see [timeout.SetDefault].
 	Default *timeout.Config
-	// Tools has the tools by name.
+	// Tools holds the tools by name.
 	Tools map[string]Tool
 
 	// TotalEnv and IdleEnv name the environment variables of the total and of the idle limit of every
-	// tool, in seconds. "" means MCP_TIMEOUT and MCP_IDLE_TIMEOUT, and "-" means none. Hosts set
-	// variables of those two names for purposes of their own, in milliseconds; so a value of 10 000 or
-	// more in them is taken, and a warning logged, once for each value. A variable that is named here is
-	// taken as it is.
+	// tool, in seconds. "" means MCP_TIMEOUT and MCP_IDLE_TIMEOUT, and "-" means none. Hosts set these
+	// two for purposes of their own, in milliseconds, so a value of 10 000 or more is used, but a
+	// warning is logged, once for each value. Variables that are named here cause no such warning.
 	TotalEnv, IdleEnv string
 	// Lookup reads the environment. nil means os.LookupEnv.
 	Lookup func(string) (string, bool)
-	// Logger gets the warnings, and the records of executions with the options of [Policy.For]. nil
-	// means none.
+	// Logger receives the warnings, and the records of executions that have the options of
+	// [Policy.For]. nil means no logging.
 	Logger *slog.Logger
-	// ObserveOnly judges and reports the limits of every tool, and enforces none, as
-	// [timeout.WithObserveOnly] does. A server can be watched for a week first.
+	// ObserveOnly makes the limits of every tool judged and reported, but not enforced, as
+	// [timeout.WithObserveOnly] does.
 	ObserveOnly bool
 
 	doubted [2]uint32 // the doubtful value that was logged last; see firstDoubt
@@ -40,28 +39,28 @@ type Tool struct {
 	// Limits replaces the policy's default as a whole: a limit that is 0 here is off. nil means the
 	// policy's default.
 	Limits *timeout.Config
-	// Env names the tool's environment variable: TLC_SMOKE stands for TLC_SMOKE_TIMEOUT_MS, which may
-	// also be given in full. "" means none.
+	// Env names the environment variable of the tool's total, in milliseconds. The suffix _TIMEOUT_MS
+	// may be omitted: TLC_SMOKE stands for TLC_SMOKE_TIMEOUT_MS. "" means none.
 	Env string
-	// MaxTotal is a ceiling that a request cannot exceed. It does not bind the environment or Limits,
-	// which are the operator's and the author's. 0 means none, and so does a negative value, with a
-	// warning.
+	// MaxTotal is the longest total that a request may ask for. It does not apply to the environment and
+	// to Limits, which the operator and the author set. A negative value means none, with a warning. 0
+	// means none.
 	MaxTotal time.Duration
-	// ObserveOnly is that of the policy for this tool alone. A policy that observes all tools
-	// observes this one too.
+	// ObserveOnly is [Policy.ObserveOnly] for this tool alone. If the policy's is set, it applies to this
+	// tool too.
 	ObserveOnly bool
-	// Soft is the time after which a call may be answered with a task. The call runs on under its limits,
-	// and its result is fetched later. A soft limit stops nothing, and neither a request nor the
-	// environment changes it. One that is not below the total is never reached, and logged. See package
-	// progress/task, and [Policy.Soft]. 0 means never, and a negative value at once.
+	// Soft is the time after which a call may be answered with a task. The call keeps running under its
+	// limits, and its result is fetched later. The soft limit stops nothing, and neither a request nor
+	// the environment changes it. If it is not below the total it is never reached, which is logged. See
+	// package progress/task. A negative value means at once. 0 means never.
 	Soft time.Duration
-	// TaskOnly refuses calls from clients that cannot take a task. With a Soft of 0 other clients get
-	// theirs at once.
+	// TaskOnly refuses calls from clients that do not support tasks. With a Soft of 0, other clients get
+	// their task at once.
 	TaskOnly bool
 }
 
-// Soft returns the soft limit of a tool, see [Tool.Soft]: 0 for never, -1 for at once. It also reports
-// whether calls that cannot become a task are refused.
+// Soft returns the soft limit of a tool, where 0 means never and -1 at once, and reports whether calls
+// that cannot become a task are refused. See [Tool.Soft] and [Tool.TaskOnly].
 func (p *Policy) Soft(tool string) (soft time.Duration, taskOnly bool) {
 	if p == nil {
 		return 0, false
@@ -74,7 +73,7 @@ func (p *Policy) Soft(tool string) (soft time.Duration, taskOnly bool) {
 	return soft, t.TaskOnly
 }
 
-// Observes reports whether the limits of a tool are judged and not enforced.
+// Observes reports whether the limits of a tool are judged but not enforced.
 func (p *Policy) Observes(tool string) bool {
 	return p != nil && (p.ObserveOnly || p.Tools[tool].ObserveOnly)
 }

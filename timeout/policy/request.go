@@ -18,11 +18,12 @@ const (
 	acceptedRequest = "milliseconds as a whole number from 1 to 9223372036854, such as 120000"
 )
 
-// Requested reads the timeoutMs of a request, in whichever form a JSON decoder left it: a float64, a
-// [json.Number], a [json.RawMessage] or an integer of any type. nil, an empty RawMessage and a JSON null
-// are 0: the request does not ask for a total. The result is for [Policy.For] and [Policy.Resolve].
+// Requested returns the total that a request asks for with timeoutMs, for [Policy.For] and
+// [Policy.Resolve]. The value may have any form in which JSON decoders leave a number: a float64, a
+// [json.Number], a [json.RawMessage] or any integer. For nil, an empty RawMessage and a JSON null it returns
+// 0: the request does not ask for a total.
 //
-// Anything else, such as a string, a fraction, 0, or more than a Duration holds, is an error that is a
+// For anything else, such as a string, a fraction, 0, or more than a Duration holds, it returns a
 // [*timeout.ConfigError].
 func Requested(v any) (time.Duration, error) {
 	var text string
@@ -62,9 +63,8 @@ func Requested(v any) (time.Duration, error) {
 	return 0, badRequest(text)
 }
 
-// requestFloat takes a number of milliseconds. The comparison is the other way round
-// from what one would write, so that NaN fails it; 1<<63 is the first float that a
-// Duration does not hold.
+// requestFloat converts a number of milliseconds. The comparison is negated so that NaN fails it; 1<<63
+// is the first float64 that a Duration does not hold.
 func requestFloat(ms float64, text string) (time.Duration, error) {
 	if !(ms >= 1 && ms < (1<<63)/float64(time.Millisecond)) || ms != math.Trunc(ms) {
 		return 0, badRequest(text)
@@ -73,7 +73,7 @@ func requestFloat(ms float64, text string) (time.Duration, error) {
 }
 
 func badRequest(text string) error {
-	const most = 64 // of a stranger's text in a message
+	const most = 64 // bytes of a stranger's text in a message
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "..."
 	}

@@ -20,13 +20,12 @@ const (
 	envToolSuffix = "_TIMEOUT_MS"
 )
 
-// For returns the options of one call of a tool: the limits that [Policy.Resolve] returns for it, its
-// name, and the policy's logger. With options of the caller's own,
+// For returns the options for one call of a tool: the limits that [Policy.Resolve] returns, the tool's
+// name, and the policy's logger. If Resolve fails, the run returns its error without calling the function.
+//
+// Options that the caller appends take precedence, such as a [timeout.Config] or a logger:
 //
 //	timeout.Run(ctx, fn, append(p.For("search", requested), opts...)...)
-//
-// a [timeout.Config] among them replaces the limits, and a logger the policy's. An error of Resolve is
-// the error of the run, for which fn is not called.
 func (p *Policy) For(tool string, requested time.Duration) []timeout.Option {
 	limits, err := p.Resolve(tool, requested)
 	opts := append(make([]timeout.Option, 0, 8), limits, timeout.WithName(tool))
@@ -42,20 +41,20 @@ func (p *Policy) For(tool string, requested time.Duration) []timeout.Option {
 	return opts
 }
 
-// Resolve returns the limits of one call of a tool. requested is the total that the request asks for, 0
-// where it does not ask.
+// Resolve returns the limits for one call of a tool. requested is the total that the request asks for; 0
+// means that it does not ask for one.
 //
 // The total is the first of these that is given: the request's, at most [Tool.MaxTotal]; the tool's own
-// environment variable; that of the policy, MCP_TIMEOUT; the tool's Limits; the policy's Default; the
+// environment variable; the policy's variable, MCP_TIMEOUT; the tool's Limits; the policy's Default; the
 // process default. The idle limit is the first of the policy's variable, MCP_IDLE_TIMEOUT, the tool's
 // Limits, the policy's Default and the process default.
 //
-// The result is normalised, see [timeout.Config.Normalize], and what had to be changed is logged. An idle
-// limit above the total that the request asks for is clamped without a warning, since it is not a mistake.
+// The result is normalised (see [timeout.Config.Normalize]), and each change is logged. An idle limit
+// above the requested total is clamped without a warning, because it is no mistake.
 //
-// A negative request and an environment variable that cannot be read are an error of type
-// [*timeout.ConfigError]; then the Config is zero: do not use it. A Config does not say whether its
-// limits are enforced; see [Policy.Observes].
+// If requested is negative or an environment variable cannot be read, the error is a
+// [*timeout.ConfigError], and the Config must not be used. Whether the limits are enforced is not part of
+// the Config; see [Policy.Observes].
 func (p *Policy) Resolve(tool string, requested time.Duration) (timeout.Config, error) {
 	if p == nil {
 		p = &Policy{}
@@ -149,8 +148,8 @@ func (p *Policy) warn(tool, msg string, attrs ...slog.Attr) {
 	}
 }
 
-// firstDoubt reports whether a doubtful value has not been logged yet, and that it is now.
-// (An atomic.Uint32 would have vet complain of a Policy that is copied before its use.)
+// firstDoubt reports whether a doubtful value has not been logged yet, and marks it as logged.
+// (With an atomic.Uint32, vet would reject copies of a Policy that was not used yet.)
 func (p *Policy) firstDoubt(i int, d doubt) bool {
 	mark := uint32(d.read/time.Second) | 1<<31 // never 0
 	return atomic.SwapUint32(&p.doubted[i], mark) != mark
