@@ -1,19 +1,19 @@
 // Package oteltimeout reports executions to OpenTelemetry: tools and commands as spans and metrics,
-// and what became of an HTTP request on the span that it has.
+// and the outcome of an HTTP request on the span that the request already has.
 //
-// One line watches all executions of the process, with the global providers:
+// One line reports all executions of the process to the global providers:
 //
 //	stop, err := oteltimeout.Watch()
 //
-// [Hooks] reports those alone to which it is given:
+// [Hooks] reports only the executions that it is given to:
 //
 //	hooks, err := oteltimeout.Hooks()
 //	...
 //	mcpsdk.Install(server, policy, mcpsdk.WithOptions(timeout.WithHooks(hooks)))
 //
-// An execution is reported as what it is, see [timeout.WithOperation]. A tool and a command need a
-// name, see [timeout.WithName]; the packages of this module give them one. The requests of a client,
-// as package request and the adapters send them, are not reported: the server has their span.
+// How an execution is reported depends on its [timeout.Operation]. Tools and commands need a name (see
+// [timeout.WithName]); the packages of this repository give them one. Requests of a client, as package
+// request and the adapters send them, are not reported: the server reports their span.
 //
 // # Spans
 //
@@ -27,13 +27,12 @@
 // The span of a command has the name of the program and the kind CLIENT, as the convention for
 // programs that call others demands.
 //
-// Each of these is in the function's context, so what the function begins is its child.
+// Each span is in the function's context, so spans that the function starts are its children.
 //
 // A handler of package httptimeout gets no span of its own. The span of an HTTP request belongs to
-// the instrumentation of the server, such as otelhttp, and a second one beside it would say the same
-// again. What the limits know is written to the span that is there, so the instrumentation goes around
-// the limits. It also reads the trace context from the request's headers, which this package leaves
-// alone:
+// the instrumentation of the server, such as otelhttp, and a second span would only repeat it. The
+// outcome of the limits is written to that span, so the instrumentation must wrap the limits. It also
+// reads the trace context from the request's headers, which this package does not:
 //
 //	handler := otelhttp.NewHandler(httptimeout.New(mux, limits), "")
 //
@@ -45,10 +44,10 @@
 //	jsonrpc.request.id            the id of the request, of a server's span
 //	mcp.session.id                the session, of a server's span, where the transport has sessions
 //	process.executable.name       the command
-//	process.exit.code             of a command that has ended by itself, and by no signal
-//	error.type                    how it failed, if it did:
-//	    idle_timeout              no heartbeat came for as long as the idle limit
-//	    total_timeout             the total limit, or the caller's deadline
+//	process.exit.code             of a command that ended by itself, not by a signal
+//	error.type                    how the execution failed, if it did:
+//	    idle_timeout              no heartbeat for the idle limit
+//	    total_timeout             the total limit or the caller's deadline was reached
 //	    aborted                   the caller has cancelled it
 //	    panic                     the function has panicked
 //	    goexit                    the function has called runtime.Goexit
@@ -57,14 +56,14 @@
 //	                              or could not be started
 //	tooldeadline.limit.total      the limits as enforced, in seconds; absent if there is none
 //	tooldeadline.limit.idle
-//	tooldeadline.beats            how many heartbeats there were
+//	tooldeadline.beats            the number of heartbeats
 //	tooldeadline.longest_silence  the longest stretch without one, in seconds
 //
-// error.type is about the execution whose span it is. A tool that returns the timeout of a step or of
-// a command within has returned an error, and the step or the command has timed out.
+// error.type describes the execution of the span alone. If a tool returns the timeout of a step or a
+// command that it ran, the tool has returned an error, and the step or the command has timed out.
 //
-// The status of an execution that failed is Error, with the text of the error. otelhttp sets the status
-// of a response that was sent, and none where the response was cut; error.type is there in both cases.
+// The status of a failed execution is Error, with the text of the error. otelhttp sets the status of a
+// response that was sent, and none if the response was cut; error.type is set in both cases.
 //
 // The events of a span, an HTTP request's included:
 //
@@ -78,36 +77,37 @@
 //	gen_ai.execute_tool.duration            histogram, s, of tools
 //	mcp.server.operation.duration           histogram, s, of the calls that a server has received
 //	tooldeadline.command.duration           histogram, s, of commands
-//	tooldeadline.execution.longest_silence  histogram, s: which idle limit would do
+//	tooldeadline.execution.longest_silence  histogram, s: shows which idle limit would suffice
 //	tooldeadline.execution.running          up-down counter, {execution}
 //	tooldeadline.execution.abandoned        counter, {execution}
 //	tooldeadline.execution.would_stop       counter, {execution}: limits that are only observed
 //
 // The first two have the names, the attributes and the buckets of the convention, which is not
-// stable yet. http.server.request.duration is otelhttp's; it measures nothing where a response was cut,
-// for it takes that as a panic.
+// stable yet. http.server.request.duration is otelhttp's, which does not record responses that were cut,
+// because it takes them for panics.
 //
-// The attributes say what runs: gen_ai.tool.name of a tool, process.executable.name of a command,
-// http.request.method and http.route of a handler. A handler around a whole mux has neither, since the
-// route is not known before the mux has found it; the span and the metric of otelhttp have it. But for
-// running and abandoned, error.type is an attribute too: in would_stop that of the first limit that
-// fired. The second metric has mcp.method.name and gen_ai.operation.name as well. The ids of requests and sessions are in no metric.
+// The attributes identify the operation: gen_ai.tool.name for a tool, process.executable.name for a
+// command, http.request.method and http.route for a handler. A handler that wraps a whole mux has neither,
+// because the route is not known before the mux has found it; the span and the metric of otelhttp have
+// it. All metrics except running and abandoned also have error.type; in would_stop it is that of the first
+// limit that fired. The second metric also has mcp.method.name and gen_ai.operation.name. The ids of
+// requests and sessions are in no metric.
 //
-// A client can call tools that do not exist, by any name. So the first 500 names of at most
-// 128 bytes are told apart, and all further ones are "_OTHER" in metrics and in names of spans.
+// A client can call tools that do not exist, by any name. So only the first 500 names of at most
+// 128 bytes are distinguished; all others are "_OTHER" in metrics and in names of spans.
 //
 // # Guarantees
 //
-//  1. Each span that begins ends, when the outcome is known; each execution that is counted as
-//     running is counted off then. That holds after stop as well, and for those abandoned.
+//  1. Every span that begins also ends, when the outcome is known, and the execution is then no longer
+//     counted as running. This holds after stop, and for abandoned executions, too.
 //  2. The duration in the metrics is that of the span, to the nanosecond. The grace is part of it.
-//  3. A call is one span and one measurement, also where mcpsdk.Middleware and mcpsdk.Handler both
-//     supervise it. It has timed out where the limits of either have stopped it.
+//  3. A call is one span and one measurement, even if mcpsdk.Middleware and mcpsdk.Handler both
+//     supervise it. It has timed out if the limits of either have stopped it.
 //  4. error.type is one of the values above or _OTHER, and the attributes of metrics have a bounded
 //     number of values, whatever clients send. An attribute of a span that a client can choose has
 //     at most 128 bytes.
-//  5. Arguments, results and details of heartbeats are not reported. The text of an error is.
-//  6. No goroutine is started, and nothing is left behind when an execution has ended.
+//  5. Arguments, results and details of heartbeats are not reported. The texts of errors are.
+//  6. No goroutine is started, and nothing remains when an execution has ended.
 //  7. The scope of spans and metrics has this package's path and the module's version, which is
-//     "(devel)" where the program was built from a directory.
+//     "(devel)" if the program was built from a directory.
 package oteltimeout

@@ -5,12 +5,12 @@ import (
 	"maps"
 )
 
-// Inject returns meta, the _meta of a request, with the trace context of ctx added, by which
-// the span of the tool at the server becomes a child of the one in ctx:
+// Inject returns a copy of meta, the _meta of a request, with the trace context of ctx added. The span
+// of the tool at the server then becomes a child of the span in ctx:
 //
 //	params := &mcp.CallToolParams{Name: "search", Meta: oteltimeout.Inject(ctx, nil)}
 //
-// It does not change meta, which may be nil. Of the options only [WithPropagator] matters.
+// meta may be nil. Of the options only [WithPropagator] has an effect.
 func Inject(ctx context.Context, meta map[string]any, opts ...Option) map[string]any {
 	s := newSettings(opts)
 	c := carrier{}
@@ -19,7 +19,7 @@ func Inject(ctx context.Context, meta map[string]any, opts ...Option) map[string
 	return c
 }
 
-// A carrier is a _meta. What is no string in it is none of a propagator's.
+// A carrier is a _meta as a propagator sees it: values that are not strings are ignored.
 type carrier map[string]any
 
 func (c carrier) Get(key string) string {

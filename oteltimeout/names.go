@@ -9,8 +9,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Those of the conventions. The Go constants for them go with each version of the conventions
-// into another package, and these have moved to a repository of their own that has none.
+// The names of the conventions. Their Go constants move to another package with each version of the
+// conventions, and those for generative AI now have a repository of their own, which has no constants.
 const (
 	operationName = attribute.Key("gen_ai.operation.name")
 	toolName      = attribute.Key("gen_ai.tool.name")
@@ -32,7 +32,7 @@ const (
 	other        = "_OTHER"
 )
 
-// Ours.
+// The names of this package.
 const (
 	limitTotal     = attribute.Key("tooldeadline.limit.total")
 	limitIdle      = attribute.Key("tooldeadline.limit.idle")
@@ -54,10 +54,10 @@ var (
 
 const (
 	maxNames      = 500
-	maxNameLength = 128 // in bytes; it is what MCP allows for a tool
+	maxNameLength = 128 // in bytes; the maximum that MCP allows for a tool
 )
 
-// names bounds how many names are told apart.
+// names bounds how many names are distinguished.
 type names struct {
 	mu    sync.Mutex
 	known map[string]struct{}
@@ -79,8 +79,8 @@ func (n *names) bounded(name string) string {
 	return name
 }
 
-// subject is what runs, as an attribute of metrics. The name of a handler is the pattern of its
-// route; it has none where it goes around a whole mux.
+// subject returns the attributes of metrics that identify the operation. The name of a handler is the
+// pattern of its route; a handler that wraps a whole mux has none.
 func subject(operation timeout.Operation, name string) []attribute.KeyValue {
 	switch operation {
 	case timeout.OperationCommand:
@@ -105,7 +105,7 @@ func subject(operation timeout.Operation, name string) []attribute.KeyValue {
 	return []attribute.KeyValue{toolName.String(name)}
 }
 
-// cut bounds the length of a name or an id.
+// cut returns a name or an id, cut to the maximum length.
 func cut(name string) string {
 	if len(name) <= maxNameLength {
 		return name

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// An Option changes where [Watch] and [Hooks] report to, and what [Inject] writes.
+// An Option sets where [Watch] and [Hooks] report to, and what [Inject] writes.
 type Option interface{ apply(*settings) }
 
 type optionFunc func(*settings)
@@ -36,26 +36,28 @@ func newSettings(opts []Option) settings {
 	return s
 }
 
-// WithTracerProvider reports spans to p. nil is the global one, [otel.GetTracerProvider].
+// WithTracerProvider reports spans to p. Defaults to the global provider, [otel.GetTracerProvider], as
+// does nil.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return optionFunc(func(s *settings) { s.tracers = p })
 }
 
-// WithMeterProvider reports metrics to p. nil is the global one, [otel.GetMeterProvider].
+// WithMeterProvider reports metrics to p. Defaults to the global provider, [otel.GetMeterProvider], as
+// does nil.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return optionFunc(func(s *settings) { s.meters = p })
 }
 
-// WithPropagator reads and writes the trace context in _meta with p. nil is the global one,
-// [otel.GetTextMapPropagator], or W3C Trace Context where that has not been set.
-// A server that does not trust its clients with its traces has an empty
+// WithPropagator reads and writes the trace context in _meta with p. Defaults to the global propagator,
+// [otel.GetTextMapPropagator], or W3C Trace Context if that has not been set; nil means the default.
+// A server that does not want to continue the traces of its clients should use an empty
 // [propagation.NewCompositeTextMapPropagator].
 func WithPropagator(p propagation.TextMapPropagator) Option {
 	return optionFunc(func(s *settings) { s.propagator = p })
 }
 
-// propagation is looked up for each call, as the global one has not always been set by the
-// time that the tools are watched.
+// propagation returns the propagator. It is called for each call, because the global one may be set
+// after Watch was called.
 func (s *settings) propagation() propagation.TextMapPropagator {
 	if s.propagator != nil {
 		return s.propagator

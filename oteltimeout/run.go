@@ -17,24 +17,24 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A run is an execution that is reported. It is the context with its span as well.
+// A run is an execution that is reported. It is also the context that has its span.
 type run struct {
 	context.Context
 	watcher   *watcher
 	id        uint64
 	operation timeout.Operation
-	subject   []attribute.KeyValue // what runs, with bounded values; of metrics
+	subject   []attribute.KeyValue // attributes of metrics, with bounded values
 	call      *toolcall.Call       // nil where no server has received it
 	span      trace.Span           // of a handler, the one that is there already
 	start     time.Time
 
-	// Of the execution within that belongs to the same call: a typed handler has limits of its own,
-	// and the server's middleware around it others.
+	// Of the inner execution that belongs to the same call: a typed handler has limits of its own, and
+	// the server's middleware has others.
 	inner   atomic.Uint64          // its ID
 	stopped atomic.Pointer[string] // its error.type, where it did not end by itself
 }
 
-// A runKey is one watcher's: two that report to different providers know nothing of each other.
+// A runKey belongs to one watcher: two watchers that report to different providers are independent.
 type runKey struct{ watcher *watcher }
 
 func (r *run) Value(key any) any {
@@ -44,8 +44,8 @@ func (r *run) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-// of returns the run of an execution, nil if it is not reported. The innermost one in ctx may
-// be that of an enclosing execution.
+// of returns the run of an execution, or nil if it is not reported. The innermost run in ctx may be that
+// of an enclosing execution.
 func (w *watcher) of(ctx context.Context, s *timeout.Snapshot) *run {
 	if r := w.innermost(ctx); r != nil && r.id == s.ID {
 		return r
@@ -58,7 +58,7 @@ func (w *watcher) innermost(ctx context.Context) *run {
 	return r
 }
 
-// begin is the hook Context: each has its Finished.
+// begin is the Context hook. Each call of it is followed by one of Finished.
 func (w *watcher) begin(ctx context.Context, s timeout.Snapshot) context.Context {
 	switch {
 	case s.Operation == timeout.OperationRequest:
@@ -142,8 +142,8 @@ func (w *watcher) stalled(ctx context.Context, s timeout.Snapshot) {
 	}
 }
 
-// exceeded adds what would be an error if the limit were enforced. Where it is, the span says
-// so when it ends.
+// exceeded adds an event for a limit that is only observed. If it is enforced, the span says so when it
+// ends.
 func (w *watcher) exceeded(ctx context.Context, s timeout.Snapshot) {
 	if r := w.of(ctx, &s); r != nil && s.ObserveOnly {
 		r.span.AddEvent(eventWouldStop, trace.WithAttributes(errorType.String(stopClass(s.Err))))
@@ -203,8 +203,8 @@ func (w *watcher) finished(ctx context.Context, s timeout.Snapshot) {
 	}
 }
 
-// describe returns the error.type of an outcome, and its text. The methods of an error may panic,
-// as those of a nil pointer do.
+// describe returns the error.type of an outcome and its text. The methods of an error may panic, such as
+// those of a nil pointer.
 func (r *run) describe(s *timeout.Snapshot) (class, text string) {
 	class, text = r.ownError(), fmt.Sprintf("%T", s.Err)
 	defer func() { _ = recover() }()
@@ -217,8 +217,8 @@ func (r *run) describe(s *timeout.Snapshot) (class, text string) {
 	return class, text
 }
 
-// ownError is the error.type where the function has returned an error. That may be, or wrap, the
-// timeout of another execution, whose span says so: this one was not stopped.
+// ownError returns the error.type for an error that the function returned. The error may be or wrap the
+// timeout of another execution, but this one was not stopped.
 func (r *run) ownError() string {
 	switch r.operation {
 	case timeout.OperationTool:
@@ -229,8 +229,8 @@ func (r *run) ownError() string {
 	return other
 }
 
-// stopClass is the error.type where the function has not returned by itself. What err holds is
-// not looked at: a function may panic with the timeout of another execution.
+// stopClass returns the error.type for an execution whose function has not returned by itself. It does
+// not look into err: a function may panic with the timeout of another execution.
 func stopClass(err error) string {
 	switch err := err.(type) {
 	case *timeout.Error:
@@ -252,8 +252,8 @@ func stopClass(err error) string {
 	return other
 }
 
-// exitCode returns the exit code of a command, false where it has none: it was stopped, a signal
-// has ended it, or it was never started.
+// exitCode returns the exit code of a command. ok is false if it has none: it was stopped, a signal ended
+// it, or it was never started.
 func exitCode(s *timeout.Snapshot) (code int, ok bool) {
 	if s.Err == nil {
 		return 0, true

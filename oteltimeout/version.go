@@ -8,18 +8,18 @@ import (
 // scope is the path of this package, and of its module.
 const scope = "github.com/tooldeadline/tooldeadline/oteltimeout"
 
-// version is that of this module in the program, by which a reader of the telemetry knows which
+// version returns the version of this module in the program, which tells readers of the telemetry which
 // names to expect.
 var version = sync.OnceValue(func() string {
 	info, _ := debug.ReadBuildInfo()
 	return versionIn(info)
 })
 
-// devel is the version where there is none: in this module's own tests, and in a program that has
-// replaced the module by a directory. The go command calls it so too.
+// devel is the version if there is none: in this module's own tests, and in a program that replaces the
+// module by a directory. The go command uses the same word.
 const devel = "(devel)"
 
-// versionIn returns the version that was built into a program, whose info may be nil.
+// versionIn returns the version of this module in a program. info may be nil.
 func versionIn(info *debug.BuildInfo) string {
 	if info == nil {
 		return devel

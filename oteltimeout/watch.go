@@ -9,11 +9,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Watch reports every execution of the process that begins from now on, until stop is called, see
-// [timeout.Watch]. Call it once. Global providers may be set before or after.
+// Watch reports every execution of the process that begins from now on, until stop is called; see
+// [timeout.Watch]. Call it once. The global providers may be set before or after the call.
 //
-// The error is one of the meter provider's, which does not take an instrument. Then nothing is
-// watched, and stop does nothing.
+// If the meter provider refuses an instrument, Watch returns its error, reports nothing, and stop does
+// nothing.
 func Watch(opts ...Option) (stop func(), err error) {
 	h, err := Hooks(opts...)
 	if err != nil {
@@ -22,8 +22,9 @@ func Watch(opts ...Option) (stop func(), err error) {
 	return timeout.Watch(h), nil
 }
 
-// Hooks is what [Watch] watches with, for [timeout.WithHooks] or [timeout.Watch]. Give them to
-// an execution once; two Hooks are reported to separately. The error is that of Watch.
+// Hooks returns the hooks that [Watch] uses, for [timeout.WithHooks] or [timeout.Watch]. Pass them to an
+// execution only once; two calls of Hooks report separately. It returns an error if the meter provider
+// refuses an instrument.
 func Hooks(opts ...Option) (timeout.Hooks, error) {
 	w := &watcher{settings: newSettings(opts), names: names{known: make(map[string]struct{})}}
 	w.tracer = w.tracers.Tracer(scope, trace.WithInstrumentationVersion(version()))
@@ -40,7 +41,7 @@ func Hooks(opts ...Option) (timeout.Hooks, error) {
 	}, nil
 }
 
-// A watcher is what one Hooks reports to.
+// A watcher is the target of one call of Hooks.
 type watcher struct {
 	settings
 	names  names

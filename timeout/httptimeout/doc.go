@@ -37,31 +37,33 @@
 //     handler never returns.
 //  5. A panic of the handler is one of ServeHTTP, with the same value where that is an error,
 //     such as [http.ErrAbortHandler]. If the handler panics after a limit, and no part of the response
-//     was out, the client gets the 503 all the same, and the panic is written to the server's
-//     ErrorLog, as net/http does it.
-//  6. The ResponseWriter is a [http.Flusher], [http.Hijacker] and [http.Pusher] exactly where
-//     that of the server is, has the methods of [http.ResponseController], and sends files as
-//     quickly: it is an [io.ReaderFrom]. It always has the method of http.CloseNotifier.
-//  7. The temporary files of a multipart form are deleted when the handler has ended, even one that
-//     was abandoned.
+//     was out, the client still gets the 503, and the panic is written to the server's
+//     ErrorLog, as net/http does.
+//  6. The ResponseWriter is a [http.Flusher], [http.Hijacker] and [http.Pusher] exactly if that of
+//     the server is. It supports the methods of [http.ResponseController], and is an [io.ReaderFrom]
+//     that sends files as fast as the server's. It always has the method of http.CloseNotifier.
+//  7. The temporary files of a multipart form are deleted when the handler has returned, even if it
+//     was abandoned before.
 //  8. The pattern that a mux inside the handler sets on the request is set on the caller's request
 //     when ServeHTTP returns, unless the handler was abandoned. Enclosing middleware names its spans,
 //     logs and metrics after it.
 //
 // # Limits
 //
-// A hijacked connection is the handler's: the limits go on and cancel the context, but
-// transfers on it are no heartbeats unless [heartbeat.Reader] and [heartbeat.Writer] make them
-// so. A handler that a slow client holds up in a Write is released when ServeHTTP has to return,
-// by a write deadline, which every ResponseWriter of net/http supports; one that does not holds
-// up ServeHTTP. What is left of a response that is cut has one second to be sent, and so has the 503
-// where a write deadline has passed. Over HTTP/2 the server itself resets a stream when its
-// WriteTimeout has passed, and there is no 503: a WriteTimeout has to be longer than the limits.
+// A hijacked connection belongs to the handler. The limits still apply and cancel the context, but
+// transfers on the connection are heartbeats only through [heartbeat.Reader] and [heartbeat.Writer].
+//
+// Over HTTP/2 the server itself resets a stream when its WriteTimeout has passed, and no 503 is sent: the
+// WriteTimeout must be longer than the limits.
 //
 // [http.MaxBytesReader] closes the connection only through the server's own ResponseWriter, and not
 // through this one or that of any other middleware. A handler that refuses a body as too large, and
 // wants the connection closed, sets "Connection: close" before it answers.
 //
-// A middleware that copies the request between New and the code that parses a multipart form hides
-// the form, and its files stay, as they do without this package.
+// If a slow client blocks a handler in a Write, a write deadline releases the handler when ServeHTTP has
+// to return. Every ResponseWriter of net/http supports write deadlines; one that does not would block
+// ServeHTTP. Sending the rest of a response that is cut takes at most one second.
+//
+// If middleware copies the request between New and the code that parses a multipart form, the form is
+// hidden, and its files stay, as without this package.
 package httptimeout

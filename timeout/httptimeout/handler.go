@@ -11,7 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// DefaultRetryAfter is what a client is asked to wait for where [Handler.RetryAfter] is 0.
+// DefaultRetryAfter is the default of [Handler.RetryAfter].
 const DefaultRetryAfter = 10 * time.Second
 
 // A Handler runs another handler under limits. Create it with [New]; its fields may be set before the

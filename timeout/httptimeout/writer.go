@@ -240,7 +240,7 @@ func transfer[T []byte | string](w *writer, data T, send func(T) (int, error)) (
 	return n, err
 }
 
-// holds reports whether n more bytes can be held. A write that the server would refuse is passed on, so
+// holds reports whether size more bytes can be held. A write that the server would refuse is passed on, so
 // that it refuses it now.
 func (w *writer) holds(size int) bool {
 	if w.out || len(w.held)+size > hold || w.expected() {
