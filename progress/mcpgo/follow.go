@@ -36,11 +36,11 @@ import (
 // server's; of one that was cancelled it has the code -32603.
 //
 // A request for a task that is not answered is sent again, with longer waits in between, up to 10 s:
-// after any failure of the transport but its end, the loss of the session, a missing authorization
-// and an HTTP status from 400 on and below 500 (408, 425 and 429 excepted), and after a JSON-RPC
-// error with the code -32603, which is what a server answers whose store is away. It goes on for as
-// long as the server has said that it keeps the task or, where it has not said, for 10 min, and
-// then the error is that of the last request. The caller's context and [Limit] end it before. Any
+// after a connection that was refused or lost, a limit of the request, an HTTP status of 500, 502,
+// 503, 504 or 429, and a JSON-RPC error with the code -32603, which is what a server answers whose
+// store is away. The end of the transport, the loss of the session and a missing authorization are
+// final. It goes on for as long as the server has said that it keeps the task or, where it has not
+// said, for 10 min, and then the error is that of the last request. The caller's context and [Limit] end it before. Any
 // other error ends the call at once, as of a task that is unknown. A tools/call is never sent again.
 //
 // Use what it returns in place of t, for one client, before Start. What t can do beyond

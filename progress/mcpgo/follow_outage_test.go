@@ -112,7 +112,7 @@ func inJSON(w http.ResponseWriter) {
 func TestFollowTasksThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(http.ResponseWriter){
-		"502": status(502), "503": status(503), "504": status(504), "429": status(429), "reset": reset, "cut off": cutOff, "JSON": inJSON,
+		"500": status(500), "502": status(502), "503": status(503), "504": status(504), "429": status(429), "reset": reset, "cut off": cutOff, "JSON": inJSON,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,10 +154,10 @@ func TestFollowTasksThroughAnOutage(t *testing.T) {
 	}
 }
 
-// SPEC 11.9: a status that says that it is the client's fault ends the call at once.
+// SPEC 11.9: any other status ends the call at once.
 func TestFollowTasksRefused(t *testing.T) {
 	t.Parallel()
-	for _, code := range []int{400, 403, 404, 410} {
+	for _, code := range []int{400, 403, 404, 408, 410, 425, 501, 505} {
 		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 		g := newGateway(status(code), map[string]int{"tasks/get": 1 << 30})
 		c := connect(t, mcpgo.FollowTasks(g.open(t, s.MCPServer)), true)

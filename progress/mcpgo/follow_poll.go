@@ -174,10 +174,11 @@ func lost(resp *transport.JSONRPCResponse, err error) bool {
 		return false
 	}
 	switch status := statusOf(err); status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	default:
-		return status < 400 || status >= 500
+		return status < 400 // none: the connection was refused or lost
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -44,8 +45,8 @@ import (
 // 503, 504 or 429, and a JSON-RPC error with the code -32603, which is what a server answers whose
 // store is away. It goes on for as long as the server has said that it keeps the task or, where it
 // has not said, for 10 min, and then the error is that of the last request. The caller's context
-// ends it before. Any other error ends the call at once, as of a task that is unknown. A tools/call
-// is never sent again.
+// ends it before. Any other error ends the call at once, as of a task that is unknown, or of an
+// authorization that was not given. A tools/call is never sent again.
 //
 // A task that has failed is the JSON-RPC error that it failed with; one that somebody else has
 // cancelled, an error for which errors.Is finds [task.ErrCancelled].
@@ -196,6 +197,7 @@ type followed struct {
 	answers  json.RawMessage // that the server may not have yet
 	failed   error
 	cut      bool // the newest answer was cut off
+	denied   bool // the newest request was answered with 401 or 403
 
 	next string // what is to be asked next: methodGet, or methodResult
 
@@ -215,13 +217,21 @@ func (f *followed) nextMethod() string {
 func (f *followed) ask(what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.what, f.cut = what, false
+	f.what, f.cut, f.denied = what, false, false
 }
 
 func (f *followed) cutOff() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cut = true
+}
+
+// deny keeps whether a request was refused for want of an authorization. The SDK asks its OAuthHandler
+// for one then, and if it gets none, its error is like that of a connection that was refused.
+func (f *followed) deny(status int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.denied = status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
 func (f *followed) keptUntil() time.Time {
@@ -234,6 +244,9 @@ func (f *followed) keptUntil() time.Time {
 func (f *followed) lost(err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.denied {
+		return false // whoever has declined to authorize it is not asked again
+	}
 	var wire *jsonrpc.Error
 	return f.cut || transient(err) || errors.As(err, &wire) && wire.Code == jsonrpc.CodeInternalError
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -263,3 +264,34 @@ func (w *replacing) Write(p []byte) (int, error) {
 }
 
 func (w *replacing) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// A decliner is a person who is asked to authorize a client, and does not.
+type decliner struct {
+	auth.AuthorizationCodeHandler
+	asked atomic.Int32
+}
+
+func (d *decliner) Authorize(context.Context, *http.Request, *http.Response) error {
+	d.asked.Add(1)
+	return errors.New("declined")
+}
+
+// SPEC 11.9: a request that is not authorized ends the call at once, and nobody is asked twice.
+func TestFollowTasksUnauthorized(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{401, 403} {
+		s := newTaskServer(t)
+		g, _ := through(t, s, status(code), map[string]int{"tasks/get": 1 << 30}, nil)
+		server := httptest.NewServer(g)
+		t.Cleanup(server.Close)
+		t.Cleanup(server.CloseClientConnections)
+		person := new(decliner)
+		cs := following(t, &mcp.StreamableClientTransport{Endpoint: server.URL, MaxRetries: -1, OAuthHandler: person}, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), slack)
+		defer cancel()
+		_, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: "gated"})
+		if err == nil || !strings.Contains(err.Error(), "declined") || person.asked.Load() != 1 {
+			t.Errorf("%d: %v, asked %d times", code, err, person.asked.Load())
+		}
+	}
+}

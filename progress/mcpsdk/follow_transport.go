@@ -174,6 +174,9 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	out.ContentLength = int64(len(body))
 	res, err := base.RoundTrip(out)
+	if err == nil {
+		f.deny(res.StatusCode)
+	}
 	if err != nil || res.Body == nil {
 		return res, err
 	}
