@@ -1,12 +1,11 @@
 package proctree
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -29,14 +28,14 @@ func (c *cgroup) reapAdopted(deadline time.Time) {
 	if !c.adopting && (err != nil || info.Signo == 0) {
 		return
 	}
-	var r procReader
+	var r procfs.Reader
 	for b := backoff(0); ; {
 		dying := false
 		for _, pid := range children() {
 			if pid == c.leader || !c.has(pid) {
 				continue
 			}
-			if p, ok := r.get(pid); ok && !p.dead() {
+			if p, ok := r.Process(pid); ok && !p.Dead() {
 				dying = true
 				continue
 			}
@@ -50,15 +49,15 @@ func (c *cgroup) reapAdopted(deadline time.Time) {
 
 // noteAdopted remembers p, a member, if it is a child of this process, but for the leader.
 func (d *descendants) noteAdopted(p *proc) {
-	if p.ppid != os.Getpid() || p.pid == d.leader.pid {
+	if p.Parent != os.Getpid() || p.PID == d.leader.pid {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.adopted == nil {
-		d.adopted = make(map[procKey]bool)
+		d.adopted = make(map[procfs.Key]bool)
 	}
-	d.adopted[p.key()] = true
+	d.adopted[p.Key()] = true
 }
 
 // reapAdopted reaps the members that were seen to be children of this process. They have been
@@ -79,21 +78,21 @@ func (d *descendants) reapAdopted(deadline time.Time) {
 }
 
 // reapChild reports whether there is nothing more to reap of a child of this process.
-func reapChild(key procKey) bool {
-	var r procReader
+func reapChild(key procfs.Key) bool {
+	var r procfs.Reader
 	// Somebody else may have reaped it, and its id be that of a child of the caller's.
-	if p, ok := r.get(key.pid); !ok || p.start != key.start || p.ppid != os.Getpid() {
-		return !r.short
+	if p, ok := r.Process(key.PID); !ok || p.Start != key.Start || p.Parent != os.Getpid() {
+		return !r.Short
 	}
-	pid, err := unix.Wait4(key.pid, nil, unix.WNOHANG, nil)
-	return pid == key.pid || err == unix.ECHILD
+	pid, err := unix.Wait4(key.PID, nil, unix.WNOHANG, nil)
+	return pid == key.PID || err == unix.ECHILD
 }
 
 // hasAdopted reports whether there is a child of this process in c besides the leader.
 func (c *cgroup) hasAdopted() (found bool) {
-	var r procReader
+	var r procfs.Reader
 	c.each(func(pid int) {
-		if p, ok := r.get(pid); ok && p.ppid == os.Getpid() && pid != c.leader {
+		if p, ok := r.Process(pid); ok && p.Parent == os.Getpid() && pid != c.leader {
 			found = true
 		}
 	})
@@ -101,30 +100,15 @@ func (c *cgroup) hasAdopted() (found bool) {
 }
 
 // has reports whether a process is or, if it has ended, was in c or below.
-func (c *cgroup) has(pid int) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
-	name := "/" + filepath.Base(c.dir)
-	for _, end := range []string{"/", "\n", " "} { // 1 is not 10; " (deleted)" follows once c is removed
-		if err == nil && bytes.Contains(b, []byte(name+end)) {
-			return true
-		}
-	}
-	return false
-}
+func (c *cgroup) has(pid int) bool { return procfs.InCgroup(pid, filepath.Base(c.dir)) }
 
-// children lists the children of this process: each belongs to the thread that started it.
-func children() (pids []int) {
-	files, _ := filepath.Glob("/proc/self/task/*/children")
-	for _, file := range files {
-		b, _ := os.ReadFile(file)
-		for word := range bytes.FieldsSeq(b) {
-			pids = append(pids, int(number(word)))
-		}
-	}
-	if len(files) == 0 { // a system without CONFIG_PROC_CHILDREN
+// children lists the children of this process.
+func children() []int {
+	pids, ok := procfs.OwnChildren()
+	if !ok {
 		for _, p := range list() {
-			if p.ppid == os.Getpid() {
-				pids = append(pids, p.pid)
+			if p.Parent == os.Getpid() {
+				pids = append(pids, p.PID)
 			}
 		}
 	}

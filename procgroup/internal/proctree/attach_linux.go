@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,7 +23,7 @@ func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) 
 		return 0, err
 	}
 	var cookie string
-	if kind != Group && procWorks() {
+	if kind != Group && procfs.Works() {
 		cookie = setCookie(cmd)
 	} else if kind == Descendants {
 		return 0, unavailable(kind, unsupported("/proc does not show the processes of this process id namespace"))

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -216,7 +217,7 @@ func (c *cgroup) each(fn func(pid int)) (complete bool) {
 		b, err := os.ReadFile(path)
 		failed(err)
 		for line := range bytes.Lines(b) {
-			if pid := int(number(bytes.TrimSpace(line))); pid > 0 {
+			if pid := int(procfs.Uint(bytes.TrimSpace(line))); pid > 0 {
 				fn(pid)
 			}
 		}
@@ -246,7 +247,7 @@ func (c *cgroup) killEach() { c.signal(0, unix.SIGKILL) }
 
 // signal signals everything in c that is not in the process group.
 func (c *cgroup) signal(group int, sigs ...unix.Signal) {
-	var r procReader
+	var r procfs.Reader
 	c.each(func(pid int) {
 		fd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
@@ -257,7 +258,7 @@ func (c *cgroup) signal(group int, sigs ...unix.Signal) {
 		if !c.has(pid) {
 			return
 		}
-		if p, ok := r.get(pid); !ok || p.pgrp == group {
+		if p, ok := r.Process(pid); !ok || p.Group == group {
 			return
 		}
 		for _, sig := range sigs {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -14,7 +15,7 @@ func (c *cgroup) starvedTime() (time.Duration, bool) {
 	text, ok := c.read("cpu.pressure", buf[:])
 	_, rest, found := bytes.Cut(text, []byte("total="))
 	word, _, _ := bytes.Cut(rest, []byte{'\n'})
-	return time.Duration(number(word)) * time.Microsecond, ok && found
+	return time.Duration(procfs.Uint(word)) * time.Microsecond, ok && found
 }
 
 // cpuTime is the processor time of everything that is or was in c or below.
@@ -23,7 +24,7 @@ func (c *cgroup) cpuTime() (time.Duration, bool) {
 	text, ok := c.read("cpu.stat", buf[:])
 	_, rest, found := bytes.Cut(text, []byte("usage_usec "))
 	word, _, _ := bytes.Cut(rest, []byte{'\n'})
-	return time.Duration(number(word)) * time.Microsecond, ok && found
+	return time.Duration(procfs.Uint(word)) * time.Microsecond, ok && found
 }
 
 // ioBytes is what went from and to disks. It is not ok where that is not enabled.
@@ -38,7 +39,7 @@ func parseIOStat(text []byte) (n uint64) {
 	for word := range bytes.FieldsSeq(text) {
 		for _, name := range []string{"rbytes=", "wbytes="} {
 			if value, ok := bytes.CutPrefix(word, []byte(name)); ok {
-				n += number(value)
+				n += procfs.Uint(value)
 			}
 		}
 	}

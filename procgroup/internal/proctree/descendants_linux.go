@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -37,7 +38,7 @@ func setCookie(cmd *exec.Cmd) string {
 // set, the leader must not have been reaped: its id, and its group's, are still its own.
 type descendants struct {
 	leader *leader
-	cookie string // none: they are known by their parents alone
+	cookie string // "" if they are known by their parents alone
 	begun  time.Time
 	reaped bool // go by the cookie, and not by ids
 	except int  // a process that is not a member: the helper
@@ -45,14 +46,14 @@ type descendants struct {
 	// noted are members that may not look like it any more: they let go of their environment some
 	// time before they are gone, and of their parent where it is killed first.
 	mu    sync.Mutex
-	noted map[procKey]bool
+	noted map[procfs.Key]bool
 	// adopted are members, alive or not, that are children of this process, see reapAdopted.
-	adopted map[procKey]bool
+	adopted map[procfs.Key]bool
 }
 
-// members lists what is alive, the leader too. unsure is what may belong to them too: it
-// shows no environment, which may be because it is in the middle of an exec, or busy. It is not
-// ok if /proc cannot be read now, for want of descriptors, say.
+// members lists what is alive, the leader too. unsure has the processes that may be members: they show no
+// environment, which may be because they are in the middle of an exec, or busy. It is not ok if /proc cannot be
+// read now, for want of descriptors, say.
 func (d *descendants) members() (found, unsure []proc, ok bool) { return d.membersOf(scan()) }
 
 func (d *descendants) membersOf(all []proc) (found, unsure []proc, ok bool) {
@@ -65,15 +66,15 @@ func (d *descendants) among(all []proc) (found, unsure []proc) {
 	known, since := d.known(all, byID)
 	for i := range all {
 		p := &all[i]
-		if known[p.pid] {
+		if known[p.PID] {
 			d.noteAdopted(p)
 		}
 		switch {
-		case p.dead(), p.pid == d.except:
-		case known[p.pid]:
+		case p.Dead(), p.PID == d.except:
+		case known[p.PID]:
 			found = append(found, *p)
-		case p.start < since:
-		case p.blank, p.late, p.hidden && byID && ofSameUser(p.pid):
+		case p.Start < since:
+		case p.blank, p.late, p.hidden && byID && procfs.SameUser(p.PID):
 			unsure = append(unsure, *p)
 		}
 	}
@@ -86,20 +87,20 @@ func (d *descendants) known(all []proc, byID bool) (known map[int]bool, since ui
 	known = make(map[int]bool)
 	for i := range all {
 		p := &all[i]
-		ours := byID && (p.pid == d.leader.pid || p.pgrp == d.leader.pid)
-		if ours && p.pid == d.leader.pid {
-			since = p.start
+		ours := byID && (p.PID == d.leader.pid || p.Group == d.leader.pid)
+		if ours && p.PID == d.leader.pid {
+			since = p.Start
 		}
-		if ours || (d.cookie != "" && strings.Contains(p.cookies, d.cookie)) || d.isNoted(p.key()) {
-			known[p.pid] = true
+		if ours || (d.cookie != "" && strings.Contains(p.cookies, d.cookie)) || d.isNoted(p.Key()) {
+			known[p.PID] = true
 		}
 	}
 	// Children of those that are known; their children on the next round.
 	for grown := true; grown; {
 		grown = false
 		for i := range all {
-			if p := &all[i]; known[p.ppid] && !known[p.pid] && p.start >= since {
-				known[p.pid] = true
+			if p := &all[i]; known[p.Parent] && !known[p.PID] && p.Start >= since {
+				known[p.PID] = true
 				grown = true
 			}
 		}
@@ -107,9 +108,8 @@ func (d *descendants) known(all []proc, byID bool) (known map[int]bool, since ui
 	return known, since
 }
 
-// orphans returns those of unsure that can be what a command has started: a member with a
-// parent that is one is known by it, and one without has been adopted, by process 1 or
-// by a process above this one.
+// orphans returns those of unsure that a command can have started: a member whose parent is one is known by
+// that, and any other member has been adopted, by process 1 or by a process above this one.
 func orphans(all, unsure []proc) (kept []proc) {
 	if len(unsure) == 0 {
 		return nil
@@ -117,22 +117,22 @@ func orphans(all, unsure []proc) (kept []proc) {
 	parents := make(map[int]int, len(all))
 	adopts := map[int]bool{0: true, 1: true, os.Getpid(): true}
 	for i := range all {
-		parents[all[i].pid] = all[i].ppid
+		parents[all[i].PID] = all[i].Parent
 	}
 	for pid := os.Getppid(); !adopts[pid]; pid = parents[pid] {
 		adopts[pid] = true
 	}
 	for i := range all {
-		if p := &all[i]; p.dead() || p.exiting {
-			adopts[p.pid] = true // it cannot be told any more whether it was a member
+		if p := &all[i]; p.Dead() || p.Exiting {
+			adopts[p.PID] = true // it cannot be told any more whether it was a member
 		}
 	}
 	for n := -1; n != len(kept); { // the children of those that are kept, too
 		n, kept = len(kept), kept[:0]
 		for _, p := range unsure {
 			// A parent that is not there has ended during the look.
-			if _, there := parents[p.ppid]; !there || adopts[p.ppid] {
-				adopts[p.pid] = true
+			if _, there := parents[p.Parent]; !there || adopts[p.Parent] {
+				adopts[p.PID] = true
 				kept = append(kept, p)
 			}
 		}
@@ -144,24 +144,24 @@ func orphans(all, unsure []proc) (kept []proc) {
 // any.
 func (d *descendants) signal(sigs ...unix.Signal) (any bool) {
 	found, _, _ := d.members()
-	found = slices.DeleteFunc(found, func(p proc) bool { return p.pgrp == d.leader.pid })
+	found = slices.DeleteFunc(found, func(p proc) bool { return p.Group == d.leader.pid })
 	for i := range found {
 		for _, sig := range sigs {
-			signalProc(&found[i], sig)
+			signalProc(found[i].Key(), sig)
 		}
 	}
 	return len(found) > 0
 }
 
-// note remembers the members, before those are killed that show by being their parents whose they
-// are. It does without environments, which show it afterwards as well.
+// note remembers the members before their parents are killed, which is how some of them are known. It does
+// without environments, which show it afterwards as well.
 func (d *descendants) note() {
 	found, _ := d.among(list())
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.noted = make(map[procKey]bool, len(found)) // those of before are among them, as far as they live
+	d.noted = make(map[procfs.Key]bool, len(found)) // those of before are among them, as far as they live
 	for i := range found {
-		d.noted[found[i].key()] = true
+		d.noted[found[i].Key()] = true
 	}
 }
 
@@ -169,10 +169,9 @@ func (d *descendants) note() {
 // gives out all its process ids in this time.
 const shortLived = 100 * time.Millisecond
 
-// quickly reports whether there are no members, without a look at all processes, where
-// the command has ended so soon that only a few process ids were given out since it was
-// started: whatever it has started has one of those. Members that it comes across are
-// killed.
+// quickly reports whether there are no members, without a look at all processes, if the command has ended so
+// soon that only a few process ids were given out since it was started: all that it has started has one of
+// those. It kills the members that it comes across.
 func (d *descendants) quickly(deadline time.Time) bool {
 	if time.Since(d.begun) > shortLived {
 		return false
@@ -185,144 +184,19 @@ func (d *descendants) quickly(deadline time.Time) bool {
 func (d *descendants) strike(found []proc) {
 	d.mu.Lock()
 	if len(found) > 0 && d.noted == nil {
-		d.noted = make(map[procKey]bool)
+		d.noted = make(map[procfs.Key]bool)
 	}
 	for i := range found {
-		d.noted[found[i].key()] = true
+		d.noted[found[i].Key()] = true
 	}
 	d.mu.Unlock()
 	for i := range found {
-		signalProc(&found[i], unix.SIGKILL)
+		signalProc(found[i].Key(), unix.SIGKILL)
 	}
 }
 
-func (d *descendants) isNoted(key procKey) bool {
+func (d *descendants) isNoted(key procfs.Key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.noted[key]
-}
-
-// lastLookTime is how long, after the deadline, a last look may be at what is new, and what was
-// killed last may take to be gone.
-const lastLookTime = 50 * time.Millisecond
-
-// maxUnsure is how often the sweep looks again because of processes without an environment, or of
-// too many new ones. Where the former are others each time, they may be generations of a member that
-// are met between fork and exec: once a member was met it looks on until the deadline, and before
-// that maxFresh times.
-const (
-	maxUnsure = 4
-	maxFresh  = 16
-)
-
-// sweep kills the members until there are none, or until the deadline, and reaps those of them that
-// have become children of this process. It returns those that are left, and, in any case, what may be
-// members.
-func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) {
-	defer d.reapAdopted(deadline)
-	if d.quickly(deadline) {
-		return nil, nil
-	}
-	unsureFor, freshFor, clean := 0, 0, 0
-	var caught []proc              // by the last look that found any
-	seen := make(map[procKey]bool) // of unsure
-	look := scanQuickly            // as long as there is somebody to kill, who may fork meanwhile
-	for b := backoff(0); ; {
-		last := lastPid()
-		found, unsure, ok := d.membersOf(look())
-		d.strike(found)
-		more, complete := d.newcomers(last, deadline)
-		switch {
-		case len(found) > 0 || len(more) > 0:
-			clean, unsureFor = -1, 0 // so two looks must find nothing
-			caught = append(found, more...)
-			look = scanQuickly
-		case !ok:
-		case (caught != nil || freshFor < maxFresh) && addNew(seen, unsure):
-			unsureFor = 0
-			freshFor++
-			look = scanQuickly
-		case (len(unsure) > 0 || !complete) && unsureFor < maxUnsure:
-			unsureFor++
-			look = scanQuickly
-			if time.Until(deadline) >= lateTime { // or it ends too long after the deadline
-				look = scan
-			}
-		case clean < 0:
-			clean++
-		default:
-			return nil, pids(here(unsure))
-		}
-		if !b.sleep(deadline) {
-			return d.atLast(caught)
-		}
-	}
-}
-
-// addNew adds processes to those seen, and reports whether some had not been.
-func addNew(seen map[procKey]bool, all []proc) (some bool) {
-	for i := range all {
-		if key := all[i].key(); !seen[key] {
-			seen[key], some = true, true
-		}
-	}
-	return some
-}
-
-// atLast returns what is left when the time of a sweep is over. A child may have taken the place of
-// what was killed last, so there is one more look. If there was one, or that is not certain, a child
-// of its own may have taken its place in turn: then those that were seen last are unidentified, though
-// they may be gone, for what goes on must not be hidden.
-func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
-	last := lastPid()
-	found, unsure, ok := d.membersOf(scanQuickly())
-	d.blind = !ok
-	young := slices.DeleteFunc(slices.Clone(found), func(p proc) bool { return d.isNoted(p.key()) })
-	d.strike(found)
-	more, complete := d.newcomers(last, time.Now().Add(lastLookTime))
-	young = append(young, more...)
-	survivors, unidentified = pids(lasting(slices.Concat(killed, young))), pids(here(unsure))
-	switch {
-	case len(survivors) > 0:
-	case len(young) > 0:
-		unidentified = append(unidentified, pids(young)...)
-	case len(unidentified) == 0 && (!complete || len(unsure) > 0):
-		unidentified = append(unidentified, pids(killed)...)
-	}
-	return survivors, unidentified
-}
-
-// lasting returns what is still there of what was killed, after a moment for it to die.
-func lasting(killed []proc) []proc {
-	var r procReader
-	for b, until := backoff(0), time.Now().Add(lastLookTime); ; {
-		left := slices.DeleteFunc(slices.Clone(killed), func(p proc) bool {
-			now, ok := r.get(p.pid)
-			return !ok || now.start != p.start || now.dead()
-		})
-		if len(left) == 0 || !b.sleep(until) {
-			return left
-		}
-	}
-}
-
-// here leaves out what a second look at each shows to be gone, or about to be: what ends
-// between the two reads that make one look is alive in the first and shows no environment
-// in the second, whoever's it is.
-func here(unsure []proc) []proc {
-	var r procReader
-	return slices.DeleteFunc(unsure, func(p proc) bool {
-		now, ok := r.get(p.pid)
-		return !ok || now.start != p.start || now.dead() || now.exiting
-	})
-}
-
-func pids(found []proc) []int {
-	var ids []int
-	for _, p := range found {
-		if !slices.Contains(ids, p.pid) {
-			ids = append(ids, p.pid)
-		}
-	}
-	return ids
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -68,7 +69,7 @@ func startWithHelper(ctx context.Context, cmd *exec.Cmd) (Tree, error) {
 	if !helperReady.Load() {
 		return nil, unavailable(Helper, unsupported("main has not called procgroup.HelperMain"))
 	}
-	if !procWorks() {
+	if !procfs.Works() {
 		return nil, unavailable(Helper, unsupported("/proc does not show the processes of this process id namespace"))
 	}
 	a := cmd.SysProcAttr

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -129,7 +130,7 @@ func (s *shim) watchLifeline() {
 	}
 	// Until reap has nothing left to wait for. What cannot die cannot have children either,
 	// so the longer nobody new is found, the less there is to look for.
-	killed, begun, reported := make(map[procKey]bool), time.Now(), false
+	killed, begun, reported := make(map[procfs.Key]bool), time.Now(), false
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		if killBelow(os.Getpid(), killed) {
 			pause = time.Millisecond
@@ -151,11 +152,11 @@ func (s *shim) watchLifeline() {
 }
 
 // reportLeft reports what was killed and lives: what this user may not kill.
-func (s *shim) reportLeft(killed map[procKey]bool) {
-	var r procReader
+func (s *shim) reportLeft(killed map[procfs.Key]bool) {
+	var r procfs.Reader
 	for key := range killed {
-		if p, ok := r.get(key.pid); ok && p.start == key.start && !p.dead() {
-			s.report(binary.NativeEndian.AppendUint32([]byte{helperLeft}, uint32(key.pid)))
+		if p, ok := r.Process(key.PID); ok && p.Start == key.Start && !p.Dead() {
+			s.report(binary.NativeEndian.AppendUint32([]byte{helperLeft}, uint32(key.PID)))
 		}
 	}
 }
@@ -169,34 +170,35 @@ func (s *shim) hasEnded() bool {
 
 // killBelow kills the descendants of a process, and reports whether there are any that
 // were not killed before.
-func killBelow(root int, killed map[procKey]bool) (fresh bool) {
+func killBelow(root int, killed map[procfs.Key]bool) (fresh bool) {
 	kill := func(all []proc) (below []proc) {
 		known := map[int]bool{root: true}
 		for grown := true; grown; {
 			grown = false
 			for i := range all {
-				if p := &all[i]; known[p.ppid] && !known[p.pid] {
-					known[p.pid], grown = true, true
+				if p := &all[i]; known[p.Parent] && !known[p.PID] {
+					known[p.PID], grown = true, true
 				}
 			}
 		}
 		for i := range all {
-			if p := &all[i]; known[p.pid] && !p.dead() {
-				fresh = fresh || !killed[p.key()]
-				killed[p.key()] = true
-				signalProc(p, unix.SIGKILL)
+			if p := &all[i]; known[p.PID] && !p.Dead() {
+				fresh = fresh || !killed[p.Key()]
+				killed[p.Key()] = true
+				signalProc(p.Key(), unix.SIGKILL)
 				below = append(below, *p)
 			}
 		}
 		return below
 	}
-	last := lastPid()
+	last := procfs.LastPID()
 	kill(readStatuses())
 	// Without the look at what has begun since, a chain of daemons is never caught up with.
-	newcomers(last, time.Now().Add(reapTime), func(r *procReader, pids []int) []proc {
-		all, _ := r.each(pids, always)
-		return all
-	}, func(all []proc) ([]proc, bool) { return kill(all), true })
+	newcomers(last, time.Now().Add(reapTime), func(pids []int) ([]proc, bool) {
+		var r procfs.Reader
+		all, _ := statuses(&r, pids, always)
+		return kill(all), !r.Short
+	})
 	return fresh
 }
 

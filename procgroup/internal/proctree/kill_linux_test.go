@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -54,10 +55,10 @@ func TestKillDoesNotWaitForTheLeader(t *testing.T) {
 	over, thawed := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(thawed)
-		var r procReader
+		var r procfs.Reader
 		for alive := true; alive; time.Sleep(time.Millisecond) {
-			p, ok := r.get(daemon)
-			if alive = ok && !p.dead(); alive {
+			p, ok := r.Process(daemon)
+			if alive = ok && !p.Dead(); alive {
 				select {
 				case <-over:
 					alive = false

@@ -1,18 +1,18 @@
 package proctree
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
 // CanMeter returns why the work of a tree cannot be told here, if it cannot.
 func CanMeter(io bool) error {
-	if !procWorks() {
+	if !procfs.Works() {
 		return unsupported("/proc does not show the processes of this process id namespace")
 	}
 	if _, err := os.ReadFile("/proc/self/io"); io && err != nil {
@@ -30,14 +30,14 @@ func CanMeter(io bool) error {
 type meter struct {
 	tree    *linuxTree
 	io      bool // bytes, and not processor time
-	reader  procReader
-	members map[procKey]spent
-	looked  time.Time         // when
-	cpu     time.Duration     // of the control group
-	starved time.Duration     // too
-	bytes   uint64            // of the control group
-	sockets map[uint64]uint64 // bytes of the members' connections, by inode
-	doubted map[procKey]bool  // those of the last look that show no environment
+	reader  procfs.Reader
+	members map[procfs.Key]spent
+	looked  time.Time           // when
+	cpu     time.Duration       // of the control group
+	starved time.Duration       // too
+	bytes   uint64              // of the control group
+	sockets map[uint64]uint64   // bytes of the members' connections, by inode
+	doubted map[procfs.Key]bool // those of the last look that show no environment
 }
 
 // Meter counts, of what has ended, what its parent has waited for, or the control group has
@@ -94,17 +94,17 @@ const startTries = 4
 // in a list of members that was made before, and while it runs its parent sleeps: a tree that does nothing but start such
 // programs would be asleep at most looks. So the children are asked for here, of members that had page faults
 // since the last look; forking takes some.
-func (m *meter) starts(now map[procKey]spent) bool {
+func (m *meter) starts(now map[procfs.Key]spent) bool {
 	runs := func(pid int) bool {
-		p, ok := m.reader.get(pid)
-		return ok && p.running()
+		p, ok := m.reader.Process(pid)
+		return ok && p.Running()
 	}
 	for key, s := range now {
 		if s.faults <= m.members[key].faults {
 			continue
 		}
 		for range startTries {
-			if slices.ContainsFunc(m.reader.childrenOf(key.pid), runs) || runs(key.pid) {
+			if slices.ContainsFunc(m.reader.Children(key.PID), runs) || runs(key.PID) {
 				return true
 			}
 		}
@@ -141,17 +141,17 @@ func (m *meter) bytesIn(c *cgroup) (used Usage, ok bool) {
 
 // membersNow is what each member has used. One that cannot be read now has used what it had: forgotten,
 // it would have used all of it anew at the next look.
-func (m *meter) membersNow() map[procKey]spent {
+func (m *meter) membersNow() map[procfs.Key]spent {
 	members, unread := m.find()
-	var now map[procKey]spent
+	var now map[procfs.Key]spent
 	for tries := 0; ; tries++ {
 		members = m.refresh(members)
 		if len(members) == 0 {
 			return nil
 		}
-		now = make(map[procKey]spent, len(members))
+		now = make(map[procfs.Key]spent, len(members))
 		for i := range members {
-			now[members[i].key()] = m.spentBy(&members[i])
+			now[members[i].Key()] = m.spentBy(&members[i])
 		}
 		if !m.io {
 			break
@@ -172,31 +172,31 @@ func (m *meter) membersNow() map[procKey]spent {
 
 // find returns the members, zombies included: what they have used is not their parent's yet. unread
 // are those of the look before that live and cannot be read, for want of descriptors, say.
-func (m *meter) find() (members []proc, unread []procKey) {
-	t, found := m.tree, make(map[procKey]bool)
+func (m *meter) find() (members []proc, unread []procfs.Key) {
+	t, found := m.tree, make(map[procfs.Key]bool)
 	add := func(p proc) {
 		members = append(members, p)
-		found[p.key()] = true
+		found[p.Key()] = true
 	}
-	m.reader.short = false
+	m.reader.Short = false
 	var complete bool
-	unsure, doubted := make(map[procKey]bool), make(map[procKey]bool) // whether they are members: they show no environment
+	unsure, doubted := make(map[procfs.Key]bool), make(map[procfs.Key]bool) // whether they are members: they show no environment
 	if t.cgroup != nil {
 		complete = t.cgroup.each(func(pid int) {
-			if p, ok := m.reader.get(pid); ok {
-				add(p)
+			if p, ok := m.reader.Process(pid); ok {
+				add(proc{Process: p})
 			}
 		})
 	} else {
 		var all []proc
 		all, complete = t.look()
 		for i := range all {
-			p, key := &all[i], all[i].key()
+			p, key := &all[i], all[i].Key()
 			if _, before := m.members[key]; !before {
 				continue
 			}
 			switch {
-			case p.late, p.exiting:
+			case p.late, p.Exiting:
 				unsure[key] = true
 			case p.blank, p.hidden: // during an exec, or for good: then it is none, as for the kill
 				unsure[key] = !m.doubted[key]
@@ -208,18 +208,18 @@ func (m *meter) find() (members []proc, unread []procKey) {
 		}
 	}
 	m.doubted = doubted
-	complete = complete && !m.reader.short
+	complete = complete && !m.reader.Short
 	for key := range m.members {
 		if found[key] {
 			continue
 		}
-		switch p, ok := m.reader.get(key.pid); {
-		case ok && p.key() == key:
+		switch p, ok := m.reader.Process(key.PID); {
+		case ok && p.Key() == key:
 			// A control group does not list zombies. What else is not in a complete list has left.
-			if p.dead() || unsure[key] || !complete {
-				members = append(members, p)
+			if p.Dead() || unsure[key] || !complete {
+				members = append(members, proc{Process: p})
 			}
-		case ok || unix.Kill(key.pid, 0) == unix.ESRCH:
+		case ok || unix.Kill(key.PID, 0) == unix.ESRCH:
 			// It was waited for. Its parent is read after that, and has its use.
 		default:
 			unread = append(unread, key)
@@ -241,9 +241,9 @@ func (m *meter) refresh(members []proc) []proc {
 	for gone := true; gone; {
 		gone = false
 		for i := 0; i < len(members); i++ {
-			if p, ok := m.reader.get(members[i].pid); ok && p.key() == members[i].key() {
-				members[i] = p
-			} else if ok || unix.Kill(members[i].pid, 0) == unix.ESRCH {
+			if p, ok := m.reader.Process(members[i].PID); ok && p.Key() == members[i].Key() {
+				members[i].Process = p
+			} else if ok || unix.Kill(members[i].PID, 0) == unix.ESRCH {
 				members, gone = slices.Delete(members, i, i+1), true
 				i--
 			}
@@ -256,18 +256,18 @@ func (m *meter) refresh(members []proc) []proc {
 func parentsFirst(all []proc) []proc {
 	byID := make(map[int]*proc, len(all))
 	for i := range all {
-		byID[all[i].pid] = &all[i]
+		byID[all[i].PID] = &all[i]
 	}
 	depth := make(map[int]int, len(all))
 	for i := range all {
 		n := 0
-		for p := byID[all[i].ppid]; p != nil && n < len(all); p = byID[p.ppid] {
+		for p := byID[all[i].Parent]; p != nil && n < len(all); p = byID[p.Parent] {
 			n++
 		}
-		depth[all[i].pid] = n
+		depth[all[i].PID] = n
 	}
 	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b proc) int { return depth[a.pid] - depth[b.pid] })
+	slices.SortStableFunc(sorted, func(a, b proc) int { return depth[a.PID] - depth[b.PID] })
 	return sorted
 }
 
@@ -293,7 +293,7 @@ func (t *linuxTree) list(all []proc) (members []proc) {
 		known, _ = t.others.known(all, byID)
 	}
 	for _, p := range all {
-		if known[p.pid] || (byID && t.others == nil && p.pgrp == t.pid) {
+		if known[p.PID] || (byID && t.others == nil && p.Group == t.pid) {
 			members = append(members, p)
 		}
 	}
@@ -301,18 +301,18 @@ func (t *linuxTree) list(all []proc) (members []proc) {
 }
 
 func (m *meter) spentBy(p *proc) spent {
-	s := spent{parent: p.ppid, at: time.Now(), faults: p.faults, running: p.running()}
+	s := spent{parent: p.Parent, at: time.Now(), faults: p.Faults, running: p.Running()}
 	if !m.io {
-		s.children = ticks(p.children)
+		s.children = p.ChildrenCPU
 	}
-	if m.tree.helper == nil || p.pid != m.tree.pid { // what the helper itself does is not the command's work
+	if m.tree.helper == nil || p.PID != m.tree.pid { // what the helper itself does is not the command's work
 		if !m.io {
-			s.own = p.cpuTime()
+			s.own = p.CPUTime()
 		}
 		if m.tree.cgroup == nil {
 			var ok bool
-			if s.waited, ok = m.reader.waited(p.pid); !ok {
-				before := m.members[p.key()]
+			if s.waited, ok = m.reader.Waited(p.PID); !ok {
+				before := m.members[p.Key()]
 				s.waited, s.at = before.waited, before.at
 			}
 		}
@@ -322,72 +322,30 @@ func (m *meter) spentBy(p *proc) spent {
 
 // addBytes adds what each of the members has read and written. It reports false where nothing is known,
 // as what was asked was late, and whether there is one that was waited for meanwhile.
-func (m *meter) addBytes(members []proc, now map[procKey]spent) (known, gone bool) {
+func (m *meter) addBytes(members []proc, now map[procfs.Key]spent) (known, gone bool) {
 	type answer struct {
 		n   uint64
 		err error
 	}
-	answers, returned := gather(newWaiting(lateTime), len(members), func(r *procReader, i int) (a answer) {
-		a.n, a.err = r.bytes(&members[i])
+	answers, returned := procfs.Gather(procfs.NewPatience(fullPatience), len(members), func(r *procfs.Reader, i int) (a answer) {
+		a.n, a.err = r.Bytes(&members[i].Process)
 		return a
 	})
 	late := false
 	for i, a := range answers {
-		key := members[i].key()
+		key := members[i].Key()
 		s := now[key]
 		switch {
 		case returned[i] && a.err == nil:
 			s.bytes, known = a.n, true
-		case !returned[i] || a.err == errLate || isShort(a.err):
+		case !returned[i] || a.err == procfs.ErrLate || procfs.IsShort(a.err):
 			late = true
 			fallthrough
 		default: // it has ended, or may not be read
-			gone = gone || a.err == unix.ENOENT || a.err == unix.ESRCH
+			gone = gone || procfs.Gone(a.err)
 			s.bytes, s.old = m.members[key].bytes, true
 		}
 		now[key] = s
 	}
 	return known || !late, gone
-}
-
-// tick is the unit of times in /proc, on all systems that Go runs on.
-const tick = 10 * time.Millisecond
-
-func ticks(n uint64) time.Duration { return time.Duration(n) * tick }
-
-// cpuTime asks the clock of the process, made as clock_getcpuclockid(3) does: it is exact,
-// and 1 % of a core is less than a tick where the idle limit is short.
-func (p *proc) cpuTime() time.Duration {
-	const cpuclockSched = 2
-	var ts unix.Timespec
-	if unix.ClockGettime(int32(^p.pid<<3|cpuclockSched), &ts) != nil {
-		return ticks(p.own)
-	}
-	return time.Duration(ts.Nano())
-}
-
-// bytes is what a process has read and written, with its children that were reaped: by
-// system calls, or from and to a disk, as with a file that is mapped, whichever is more.
-func (r *procReader) bytes(p *proc) (n uint64, err error) {
-	var buf [512]byte
-	b, err := r.askFile(p, "/io", buf[:])
-	if err != nil {
-		return 0, err
-	}
-	field := func(name string) uint64 {
-		_, rest, _ := bytes.Cut(b, []byte(name+": "))
-		word, _, _ := bytes.Cut(rest, []byte{'\n'})
-		return number(word)
-	}
-	return max(field("rchar"), field("\nread_bytes")) + max(field("wchar"), field("\nwrite_bytes")), nil
-}
-
-// waited is how long the main thread of a process has been ready to run and did not. It is not ok where
-// that cannot be read, or the kernel does not count it.
-func (r *procReader) waited(pid int) (d time.Duration, ok bool) {
-	var buf [64]byte
-	b, err := r.read(pid, "/schedstat", buf[:], false)
-	_, rest, _ := bytes.Cut(b, []byte{' '})
-	word, _, _ := bytes.Cut(rest, []byte{' '})
-	return time.Duration(number(word)), err == nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
 // Looks at work (SPEC 6.12) read the environment of a process once, and after an exec again.
@@ -43,18 +45,18 @@ func TestRecall(t *testing.T) {
 	}
 	d := tree.(*linuxTree).others
 	leader := d.leader.pid
-	among := func(all []proc) (members []procKey) {
-		if !slices.ContainsFunc(all, func(p proc) bool { return p.pid == leader }) {
+	among := func(all []proc) (members []procfs.Key) {
+		if !slices.ContainsFunc(all, func(p proc) bool { return p.PID == leader }) {
 			t.Fatalf("%d is missing", leader)
 		}
 		for _, p := range all {
 			if strings.Contains(p.cookies, d.cookie) {
-				members = append(members, p.key())
+				members = append(members, p.Key())
 			}
 		}
 		return members
 	}
-	is := func(key procKey) bool { return key.pid == leader }
+	is := func(key procfs.Key) bool { return key.PID == leader }
 
 	next()
 	both := among(recall())
@@ -71,8 +73,8 @@ func TestRecall(t *testing.T) {
 		t.Errorf("the environment is overwritten: %v anew, %v remembered, want none and %d", anew, known, leader)
 	}
 	for p := range remembered {
-		if p.procKey == child {
-			t.Errorf("%d has ended, and is remembered", child.pid)
+		if p.Key == child {
+			t.Errorf("%d has ended, and is remembered", child.PID)
 		}
 	}
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -74,8 +75,8 @@ func hostThatIgnoresChildren(t *testing.T, kind Kind) {
 	tree.Kill(time.Now().Add(reapTime))
 	tree.Close()
 	time.Sleep(20 * time.Millisecond)
-	var r procReader
-	if p, ok := r.get(bystander.Process.Pid); !ok || p.dead() {
+	var r procfs.Reader
+	if p, ok := r.Process(bystander.Process.Pid); !ok || p.Dead() {
 		t.Error("a bystander was killed")
 	}
 }

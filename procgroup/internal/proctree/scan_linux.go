@@ -1,22 +1,31 @@
 package proctree
 
 import (
-	"os"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/coalesce"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// These make commands that look at the same time share one look: 200 that end together must
-// not read all of /proc 200 times.
+// Commands that look at the same time share one look: 200 that end together must not read all of /proc
+// 200 times.
 var (
-	glances, scans, lists, recalls coalesce.Call[[]proc]
-	looks                          coalesce.Call[listing]
+	quickScans, scans, lists, recalls coalesce.Call[[]proc]
+	looks                             coalesce.Call[listing]
 )
 
-// together is how far apart looks at work may begin that share a list. The members in it are read when
+// For how long a look waits for processes that are slow to show their environments. What is late then may or may
+// not be a member.
+const (
+	// quickPatience is for when there is something to kill, which may fork meanwhile.
+	quickPatience = 10 * time.Millisecond
+	// viewPatience is for a view of the tree, which stands between a limit and the signal.
+	viewPatience = 30 * time.Millisecond
+	// fullPatience is for all other looks.
+	fullPatience = 100 * time.Millisecond
+)
+
+// together is how far apart looks at work may begin that share a list. The members in the list are read when
 // each has it, so that it only lacks what has begun since.
 const together = 100 * time.Millisecond
 
@@ -26,58 +35,40 @@ type listing struct {
 	complete bool
 }
 
-// scan lists the processes, with their environments. It has begun after the call. nil is that
-// /proc cannot be read. The list is others' too, and must not be changed.
+// scan lists the processes with their environments, as they are after the call. It returns nil if /proc cannot be
+// read. Others have the list too, so it must not be changed.
 func scan() []proc {
-	all, _ := scans.Do(func() ([]proc, bool) { return readAll(lateTime), true })
+	all, _ := scans.Do(func() ([]proc, bool) { return readAll(fullPatience), true })
 	return all
 }
 
-// scanQuickly is scan, and waits for no process that is slow to show its environment.
+// scanQuickly is scan with little patience for processes that are slow to show their environments.
 func scanQuickly() []proc {
-	all, _ := glances.Do(func() ([]proc, bool) { return readAll(glance), true })
+	all, _ := quickScans.Do(func() ([]proc, bool) { return readAll(quickPatience), true })
 	return all
 }
 
-// list is scan without the environments, for who has no use for them.
+// list is scan without the environments.
 func list() []proc {
 	all, _ := lists.Do(func() ([]proc, bool) { return readStatuses(), true })
 	return all
 }
 
-// listAll is list for who looks at work, and has to know whether it is complete.
+// listAll is list for looks at work, which have to know whether the list is complete.
 func listAll() (all []proc, complete bool) {
 	l, _ := looks.Join(together, func() (listing, bool) {
-		var r procReader
-		all, complete := r.each(allPids(), always)
+		var r procfs.Reader
+		all, complete := statuses(&r, procfs.PIDs(), always)
 		return listing{all, complete && len(all) > 0}, true
 	})
 	return l.all, l.complete
 }
 
-var hostStarted atomic.Uint64
-
-// hostStart is when this process began: nothing that it has started is older. It is 0
-// where that cannot be read, which may be for want of a descriptor, and pass.
-func hostStart() uint64 {
-	if start := hostStarted.Load(); start > 0 {
-		return start
-	}
-	var r procReader
-	p, ok := r.get(os.Getpid())
-	if !ok {
-		return 0
-	}
-	hostStarted.Store(p.start)
-	return p.start
-}
-
-// readAll reads all processes but this one, with the environments of those that it may have started.
-// It returns nil where it was short of descriptors: who is not seen is not killed.
-func readAll(late time.Duration) []proc {
-	var r procReader
-	all, _ := r.eachWithEnviron(newWaiting(late), allPids(), hostStart(), always)
-	if r.short {
+// readAll reads all processes but this one, with the environments of those that it may have started. It
+// returns nil if it was short of descriptors: a process that is not seen is not killed.
+func readAll(d time.Duration) []proc {
+	all, _, short := environs(procfs.NewPatience(d), procfs.PIDs(), procfs.SelfStart(), always)
+	if short {
 		return nil
 	}
 	return all
@@ -85,30 +76,7 @@ func readAll(late time.Duration) []proc {
 
 // readStatuses reads all processes but this one, without environments, as far as there are descriptors.
 func readStatuses() []proc {
-	var r procReader
-	all, _ := r.each(allPids(), always)
+	var r procfs.Reader
+	all, _ := statuses(&r, procfs.PIDs(), always)
 	return all
-}
-
-func always() bool { return true }
-
-// allPids lists all processes but this one. There are none where /proc cannot be read.
-func allPids() (pids []int) {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil
-	}
-	self := os.Getpid()
-	pids = make([]int, 0, len(names))
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil && pid != self {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }

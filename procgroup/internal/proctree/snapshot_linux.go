@@ -1,40 +1,36 @@
 package proctree
 
 import (
-	"bytes"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
 // Snapshot finds the members anew, and not with scan, which takes as long as there are
 // processes: this one stands between a limit and the signal.
 func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
-	b, w := &budget{until: until}, newWaiting(viewLate)
-	var r procReader
+	b, patience := &budget{until: until}, procfs.NewPatience(viewPatience)
+	var r procfs.Reader
 	var members []proc
 	var complete bool
 	if t.cgroup != nil {
-		members, complete = r.each(t.cgroup.pids(), b.next)
-		members = append(members, r.zombies(members, b)...)
+		members, complete = statuses(&r, t.cgroup.pids(), b.next)
+		members = append(members, zombies(&r, members, b)...)
 	} else {
-		members, complete = t.find(&r, w, b)
+		members, complete = t.find(&r, patience, b)
 	}
 	more = !complete
 	if t.helper != nil {
-		members = slices.DeleteFunc(members, func(p proc) bool { return p.pid == t.pid })
+		members = slices.DeleteFunc(members, func(p proc) bool { return p.PID == t.pid })
 	}
 	if len(members) > maxListed {
 		members, more = members[:maxListed], true
 	}
-	all, described := gather(w, len(members), func(r *procReader, i int) Process { return r.describe(&members[i], true) })
+	all, described := procfs.Gather(patience, len(members), func(r *procfs.Reader, i int) Process { return describe(r, &members[i].Process, true) })
 	for i := range all {
 		if !described[i] {
-			all[i] = r.describe(&members[i], false)
+			all[i] = describe(&r, &members[i].Process, false)
 		}
 	}
 	return all, more
@@ -42,23 +38,16 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 
 // find returns the members where there is no control group. They have ids above the leader's,
 // unless the ids have begun anew since.
-func (t *linuxTree) find(r *procReader, w *waiting, b *budget) (members []proc, complete bool) {
-	leader, ok := r.get(t.pid)
-	dir, err := os.Open("/proc")
-	if !ok || err != nil {
-		return nil, false
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
+func (t *linuxTree) find(r *procfs.Reader, patience *procfs.Patience, b *budget) (members []proc, complete bool) {
+	leader, ok := r.Process(t.pid)
+	if !ok {
 		return nil, false
 	}
 	var above, below []int
-	anew := lastPid() < t.pid
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
+	anew := procfs.LastPID() < t.pid
+	listed := procfs.PIDs()
+	for _, pid := range listed {
 		switch {
-		case err != nil || pid == os.Getpid():
 		case pid >= t.pid:
 			above = append(above, pid)
 		case anew:
@@ -69,23 +58,23 @@ func (t *linuxTree) find(r *procReader, w *waiting, b *budget) (members []proc, 
 	pids := append(above, below...)
 	var all []proc
 	if t.byCookie() {
-		all, complete = r.eachWithEnviron(w, pids, leader.start, b.next)
+		all, complete, _ = environs(patience, pids, leader.Start, b.next)
 	} else {
-		all, complete = r.each(pids, b.next)
+		all, complete = statuses(r, pids, b.next)
 	}
-	return t.list(all), complete
+	return t.list(all), complete && len(listed) > 0
 }
 
 // zombies returns the children of members that have ended: a control group does not list them.
 // Those of a main thread are enough for a picture.
-func (r *procReader) zombies(members []proc, b *budget) (all []proc) {
+func zombies(r *procfs.Reader, members []proc, b *budget) (all []proc) {
 	for i := range members {
-		for _, pid := range r.childrenOf(members[i].pid) {
-			if slices.ContainsFunc(members, func(p proc) bool { return p.pid == pid }) {
+		for _, pid := range r.Children(members[i].PID) {
+			if slices.ContainsFunc(members, func(p proc) bool { return p.PID == pid }) {
 				continue
 			}
-			if p, ok := r.get(pid); ok && p.dead() && b.next() {
-				all = append(all, p)
+			if p, ok := r.Process(pid); ok && p.Dead() && b.next() {
+				all = append(all, proc{Process: p})
 			}
 		}
 	}
@@ -97,47 +86,20 @@ var states = map[byte]string{
 	'Z': "zombie", 'X': "dead", 'x': "dead", 'I': "idle", 'P': "parked",
 }
 
-// describe reads what else there is to know of a process. What may have to wait for it is to
-// be read under gather.
-func (r *procReader) describe(p *proc, wait bool) Process {
-	d := Process{Pid: p.pid, Parent: p.ppid, State: states[p.state], CPU: p.cpuTime()}
-	var now unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) == nil {
-		d.Age = max(time.Duration(now.Nano())-ticks(p.start), 0)
-	}
-	var buf [4 << 10]byte
-	var text []byte
+// describe reads what else there is to know about a process. Call it under procfs.Gather if it may wait for the
+// process.
+func describe(r *procfs.Reader, p *procfs.Process, wait bool) Process {
+	d := Process{Pid: p.PID, Parent: p.Parent, State: states[p.State], CPU: p.CPUTime(), Age: p.Age()}
 	if wait {
-		text, _ = r.askFile(p, "/cmdline", buf[:])
+		d.Args = splitArgs(r.Args(p))
 	}
-	if d.Args = splitArgs(text); d.Args == nil { // a zombie, or they do not come
-		text, _ = r.read(p.pid, "/comm", buf[:], false)
-		d.Args = []string{"[" + strings.TrimSuffix(string(text), "\n") + "]"}
+	if d.Args == nil { // a zombie, or they do not come
+		d.Args = []string{"[" + r.Name(p.PID) + "]"}
 	}
-	if p.state != 'R' && !p.dead() {
-		text, _ = r.read(p.pid, "/wchan", buf[:], false)
-		if d.Wait = string(text); d.Wait == "0" {
-			d.Wait = ""
-		}
-		if d.Wait == "" && wait {
-			text, _ = r.askFile(p, "/stack", buf[:])
-			d.Wait = topFrames(text)
+	if p.State != 'R' && !p.Dead() {
+		if d.Wait = r.Wait(p.PID); d.Wait == "" && wait {
+			d.Wait = r.Stack(p)
 		}
 	}
 	return d
-}
-
-// maxFrames is how many functions of the kernel are shown.
-const maxFrames = 3
-
-// topFrames returns the innermost functions of /proc/<pid>/stack, which only root may read.
-func topFrames(stack []byte) string {
-	var names []string
-	for line := range bytes.Lines(stack) {
-		_, name, ok := bytes.Cut(line, []byte("] "))
-		if name, _, _ = bytes.Cut(name, []byte{'+'}); ok && len(names) < maxFrames {
-			names = append(names, string(bytes.TrimSpace(name)))
-		}
-	}
-	return strings.Join(names, " < ")
 }

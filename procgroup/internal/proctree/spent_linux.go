@@ -1,6 +1,10 @@
 package proctree
 
-import "time"
+import (
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
+)
 
 // A spent is what a process has used until now.
 type spent struct {
@@ -18,17 +22,17 @@ type spent struct {
 // growth is what was used from one look to the next. What a process had used that has ended
 // meanwhile was counted, and is counted again as its parent's, once that has waited for it:
 // so it is taken off there.
-func growth(before, now map[procKey]spent) (used Usage) {
-	owed := make(map[procKey]spent)
-	var byID map[int]procKey
+func growth(before, now map[procfs.Key]spent) (used Usage) {
+	owed := make(map[procfs.Key]spent)
+	var byID map[int]procfs.Key
 	for key, s := range before {
 		if _, there := now[key]; there {
 			continue
 		}
 		if byID == nil {
-			byID = make(map[int]procKey, len(before))
+			byID = make(map[int]procfs.Key, len(before))
 			for k := range before {
-				byID[k.pid] = k
+				byID[k.PID] = k
 			}
 		}
 		heir, ok := byID[s.parent]
@@ -61,7 +65,7 @@ func growth(before, now map[procKey]spent) (used Usage) {
 
 // starved is for which part of the time since the last look the worst off of the members
 // waited for a processor. What has begun meanwhile has done so since that look at most.
-func starved(before, now map[procKey]spent, looked time.Time) (part float64) {
+func starved(before, now map[procfs.Key]spent, looked time.Time) (part float64) {
 	for key, s := range now {
 		since, waited := looked, s.waited
 		if b, ok := before[key]; ok {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,14 +34,14 @@ func Start(ctx context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
 				return t, err
 			}
 		}
-		if procWorks() {
+		if procfs.Works() {
 			return startWithCookie(cmd)
 		}
 		return startInGroup(cmd)
 	case Group:
 		return startInGroup(cmd)
 	case Descendants:
-		if !procWorks() {
+		if !procfs.Works() {
 			return nil, unavailable(want, unsupported("/proc does not show the processes of this process id namespace"))
 		}
 		return startWithCookie(cmd)
@@ -160,8 +161,8 @@ func (t *linuxTree) Alive() bool {
 func (t *linuxTree) groupMembers() (alive []int, ok bool) {
 	all := list()
 	for _, p := range all {
-		if p.pgrp == t.pid && !p.dead() {
-			alive = append(alive, p.pid)
+		if p.Group == t.pid && !p.Dead() {
+			alive = append(alive, p.PID)
 		}
 	}
 	return alive, len(all) > 0

@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"testing"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
 func connect(t *testing.T, network, address string) (client, server net.Conn) {
@@ -28,13 +30,13 @@ func connect(t *testing.T, network, address string) (client, server net.Conn) {
 // SPEC 6.12: what TCP connections carry is what the kernel says of the sockets of the members. Here this process
 // is the only one, and it has both ends.
 func TestTransferred(t *testing.T) {
-	if tcpBytes() == nil {
+	if procfs.TCPBytes() == nil {
 		t.Skip("this kernel does not tell")
 	}
 	for network, address := range map[string]string{"tcp4": "127.0.0.1:0", "tcp6": "[::1]:0"} {
 		t.Run(network, func(t *testing.T) {
 			client, server := connect(t, network, address)
-			self := map[procKey]spent{{pid: os.Getpid()}: {}}
+			self := map[procfs.Key]spent{{PID: os.Getpid()}: {}}
 			var m meter
 			m.transferred(self)
 			var sent, got uint64

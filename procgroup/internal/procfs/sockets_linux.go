@@ -1,4 +1,4 @@
-package proctree
+package procfs
 
 import (
 	"encoding/binary"
@@ -8,80 +8,33 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tooldeadline/tooldeadline/internal/coalesce"
 )
 
-// The kernel counts per process the bytes of read(2) and write(2), and not those of recv(2) and send(2),
-// which most network clients use. These it counts per TCP connection, and sock_diag(7) shows the counters
-// of all connections in the network namespace of the caller. The descriptors of a process tell which of
-// them it has open.
-//
-// This does not see UDP, and so QUIC, MPTCP, Unix sockets, connections in another network namespace,
-// descriptors of another user's process, and what a connection carried between the last look and its end.
-
-// maxDescriptors is how many descriptors of all members one look follows: that takes 36 ms on a busy
-// machine. To ask for the connections took 28 ms there, of 8000; looks at the same time share the answer.
-const maxDescriptors = 4096
-
-var dumps coalesce.Call[map[uint64]uint64]
-
-// transferred is what the connections of the members have carried since the last look. One that the
-// last look did not see counts from its beginning.
-func (m *meter) transferred(members map[procKey]spent) (n uint64) {
-	held := heldSockets(members)
-	if len(held) == 0 && len(m.sockets) == 0 {
+// Sockets calls fn for the inode of each socket that is open in a process, among its first descriptors, and
+// returns how many descriptors it has looked at.
+func Sockets(pid, first int, fn func(inode uint64)) (looked int) {
+	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
+	if err != nil {
 		return 0
 	}
-	all, _ := dumps.Join(together, func() (map[uint64]uint64, bool) { return tcpBytes(), true })
-	now := make(map[uint64]uint64, len(held))
-	for inode, bytes := range all {
-		before, known := m.sockets[inode]
-		switch {
-		case held[inode]:
-			if now[inode] = bytes; bytes >= before {
-				n += bytes - before
-			} else { // another connection has the number now
-				n += bytes
-			}
-		case known: // its member could not be read, and may be next time
-			now[inode] = before
-		}
-	}
-	m.sockets = now
-	return n
-}
-
-// heldSockets returns the inodes of the sockets that are open in the members.
-func heldSockets(members map[procKey]spent) map[uint64]bool {
-	held, left := make(map[uint64]bool), maxDescriptors
-	for key := range members {
-		dir, err := os.Open("/proc/" + strconv.Itoa(key.pid) + "/fd")
+	defer dir.Close()
+	names, _ := dir.Readdirnames(first)
+	for _, name := range names {
+		var buf [64]byte
+		n, err := unix.Readlinkat(int(dir.Fd()), name, buf[:])
 		if err != nil {
 			continue
 		}
-		names, _ := dir.Readdirnames(left)
-		for _, name := range names {
-			var buf [64]byte
-			n, err := unix.Readlinkat(int(dir.Fd()), name, buf[:])
-			if err != nil {
-				continue
-			}
-			if text, ok := strings.CutPrefix(string(buf[:n]), "socket:["); ok {
-				held[number([]byte(strings.TrimSuffix(text, "]")))] = true
-			}
-		}
-		dir.Close()
-		if left -= len(names); left <= 0 {
-			break
+		if text, ok := strings.CutPrefix(string(buf[:n]), "socket:["); ok {
+			fn(Uint([]byte(strings.TrimSuffix(text, "]"))))
 		}
 	}
-	return held
+	return len(names)
 }
 
-// tcpBytes returns, by inode, how many bytes each TCP connection has received, and had acknowledged. It
-// is nil where the kernel does not tell.
-func tcpBytes() map[uint64]uint64 {
+// TCPBytes returns, by inode, how many bytes each TCP connection in the network namespace of this process has
+// received, and had acknowledged. It returns nil if the kernel does not tell.
+func TCPBytes() map[uint64]uint64 {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return nil
@@ -128,7 +81,7 @@ func diagRequest(family uint8) []byte {
 	return b
 }
 
-// parseDiag adds what is in some messages of the answer, and reports whether there will be more.
+// parseDiag adds the connections in some messages of the answer, and reports whether there will be more.
 func parseDiag(b []byte, all map[uint64]uint64) (more bool) {
 	const (
 		acked    = int(unsafe.Offsetof(unix.TCPInfo{}.Bytes_acked))

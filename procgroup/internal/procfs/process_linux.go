@@ -1,0 +1,117 @@
+package procfs
+
+import (
+	"bytes"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Process is what /proc/<pid>/stat tells about a process.
+type Process struct {
+	PID, Parent, Group int
+	State              byte
+	Threads            int           // those that have not ended; a zombie's main thread counts
+	Start              uint64        // in clock ticks since boot; see Age
+	EnvironAt          uint64        // the address of the environment; 0 if there is none, or it may not be known
+	CPU, ChildrenCPU   time.Duration // processor time, in ticks of 10 ms, and that of the children that were reaped
+	Faults             uint64        // page faults, and those of the children that were reaped
+	Kernel             bool          // a thread of the kernel
+	Exiting            bool          // it shows no environment anymore, and will be a zombie
+}
+
+// A Key tells a process from another one that has the same id later.
+type Key struct {
+	PID   int
+	Start uint64
+}
+
+// Key returns the key of p.
+func (p *Process) Key() Key { return Key{p.PID, p.Start} }
+
+// Dead reports whether nothing of p is left to kill. A process whose main thread has ended while
+// another thread runs on is shown as a zombie, and is alive.
+func (p *Process) Dead() bool {
+	return (p.State == 'Z' && p.Threads <= 1) || p.State == 'X' || p.State == 'x'
+}
+
+// Running reports whether p runs, is ready to, or waits for a disk.
+func (p *Process) Running() bool { return p.State == 'R' || p.State == 'D' }
+
+// CPUTime returns the processor time of p now. It asks the clock of the process, as
+// clock_getcpuclockid(3) names it, because CPU is too coarse: 1 % of a core over a short time is less
+// than a tick.
+func (p *Process) CPUTime() time.Duration {
+	const cpuclockSched = 2
+	var ts unix.Timespec
+	if unix.ClockGettime(int32(^p.PID<<3|cpuclockSched), &ts) != nil {
+		return p.CPU
+	}
+	return time.Duration(ts.Nano())
+}
+
+// Age returns how long ago p began, or 0 if that is not known.
+func (p *Process) Age() time.Duration {
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+		return 0
+	}
+	return max(time.Duration(now.Nano())-ticks(p.Start), 0)
+}
+
+// ticks converts a time of /proc. Its unit is 10 ms on all systems that Go runs on.
+func ticks(n uint64) time.Duration { return time.Duration(n) * 10 * time.Millisecond }
+
+// parseStat parses /proc/<pid>/stat. The name, in parentheses, may contain anything.
+func parseStat(b []byte) (p Process, ok bool) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 1 || end < open || end+2 > len(b) {
+		return Process{}, false
+	}
+	p.PID = int(Uint(b[:open-1]))
+	rest := b[end+2:]
+	for field := 3; field <= 50; field++ {
+		word, after, _ := bytes.Cut(rest, []byte{' '})
+		switch field {
+		case 3:
+			if len(word) != 1 {
+				return Process{}, false
+			}
+			p.State = word[0]
+		case 4:
+			p.Parent = int(Uint(word))
+		case 5:
+			p.Group = int(Uint(word))
+		case 9:
+			const exiting, kthread = 0x00000004, 0x00200000
+			p.Exiting = Uint(word)&exiting != 0
+			p.Kernel = Uint(word)&kthread != 0
+		case 10, 11:
+			p.Faults += Uint(word)
+		case 14, 15:
+			p.CPU += ticks(Uint(word))
+		case 16, 17:
+			p.ChildrenCPU += ticks(Uint(word))
+		case 20:
+			p.Threads = int(Uint(word))
+		case 22:
+			p.Start = Uint(word)
+			ok = len(word) > 0
+		case 50:
+			p.EnvironAt = Uint(word)
+		}
+		rest = after
+	}
+	return p, ok
+}
+
+// Uint parses a decimal number, and returns 0 for anything else.
+func Uint(b []byte) (n uint64) {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n
+}

@@ -1,0 +1,172 @@
+package procfs
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrLate is the error of a read that has not begun in time, because another one of the same file, or too many
+// others, have not returned.
+var ErrLate = errors.New("the read has not begun in time")
+
+// slow has the reads under way that may have to wait for their process.
+var slow = struct {
+	sync.Mutex
+	reads map[slowRead]chan struct{} // closed when it has returned
+	slots chan struct{}
+}{reads: make(map[slowRead]chan struct{}), slots: make(chan struct{}, maxSlow)}
+
+type slowRead struct {
+	Key
+	name string
+}
+
+// slowly calls read, alone for this file. It returns ErrLate if the Gather of r is over before that.
+func (r *Reader) slowly(p *Process, name string, read func()) error {
+	id, mine := slowRead{p.Key(), name}, make(chan struct{})
+	for {
+		slow.Lock()
+		other := slow.reads[id]
+		if other == nil {
+			slow.reads[id] = mine
+		}
+		slow.Unlock()
+		if other == nil {
+			break
+		}
+		select {
+		case <-other:
+		case <-r.over:
+			return ErrLate
+		}
+	}
+	defer func() {
+		slow.Lock()
+		delete(slow.reads, id)
+		slow.Unlock()
+		close(mine)
+	}()
+	select {
+	case slow.slots <- struct{}{}:
+	case <-r.over:
+		return ErrLate
+	}
+	defer func() { <-slow.slots }()
+	read()
+	return nil
+}
+
+// beginning reads the beginning of a file that may have to wait for its process.
+func (r *Reader) beginning(p *Process, name string, buf []byte) (text []byte, err error) {
+	if late := r.slowly(p, name, func() { text, err = r.read(p.PID, name, buf, false) }); late != nil {
+		return nil, late
+	}
+	return text, err
+}
+
+// Environ reads the environment of p: strings that end with a zero byte each. It is valid until the next
+// call. Of a zombie it is the environment that its other threads show. It may block: see Gather.
+func (r *Reader) Environ(p *Process) (env []byte, err error) {
+	if r.env == nil {
+		r.env = make([]byte, 16<<10)
+	}
+	late := r.slowly(p, "/environ", func() {
+		if p.State == 'Z' {
+			env, err = r.environOfThreads(p.PID)
+		} else {
+			env, err = r.read(p.PID, "/environ", r.env, true)
+		}
+		r.env = env[:cap(env)]
+	})
+	if late != nil {
+		return nil, late
+	}
+	return env, err
+}
+
+// environOfThreads reads the environment of a process without a main thread.
+func (r *Reader) environOfThreads(pid int) (env []byte, err error) {
+	threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	env = r.env[:0]
+	for _, thread := range threads {
+		env, err = r.read(pid, "/task/"+thread.Name()+"/environ", env, true)
+		if len(env) > 0 {
+			break
+		}
+	}
+	return env, err
+}
+
+// Complete reports whether an environment is all there: if a page of it cannot be had it ends early, without
+// an error.
+func Complete(env []byte) bool { return len(env) > 0 && env[len(env)-1] == 0 }
+
+// Values returns the values of a variable that may be set more than once.
+func Values(env []byte, name string) (values []string) {
+	for entry := range bytes.SplitSeq(env, []byte{0}) {
+		if key, value, ok := bytes.Cut(entry, []byte{'='}); ok && string(key) == name {
+			values = append(values, string(value))
+		}
+	}
+	return values
+}
+
+// Args reads the arguments of p, at most 4 KiB: strings that end with a zero byte each. It returns nil for a
+// zombie, and if they are late. It may block: see Gather.
+func (r *Reader) Args(p *Process) []byte {
+	text, _ := r.beginning(p, "/cmdline", make([]byte, 4<<10))
+	return text
+}
+
+// Stack returns the innermost functions of the kernel that p waits in, most of all for root, or "". It may
+// block: see Gather.
+func (r *Reader) Stack(p *Process) string {
+	text, _ := r.beginning(p, "/stack", make([]byte, 4<<10))
+	return parseStack(text)
+}
+
+// maxFrames is how many functions of a stack are kept.
+const maxFrames = 3
+
+// parseStack parses /proc/<pid>/stack.
+func parseStack(stack []byte) string {
+	var names [][]byte
+	for line := range bytes.Lines(stack) {
+		_, name, ok := bytes.Cut(line, []byte("] "))
+		if name, _, _ = bytes.Cut(name, []byte{'+'}); ok && len(names) < maxFrames {
+			names = append(names, bytes.TrimSpace(name))
+		}
+	}
+	return string(bytes.Join(names, []byte(" < ")))
+}
+
+// Bytes returns how many bytes p has read and written, and the children that it has waited for: by system calls, or
+// from and to a disk, as with a file that is mapped, whichever is more. It may block: see Gather.
+func (r *Reader) Bytes(p *Process) (n uint64, err error) {
+	text, err := r.beginning(p, "/io", make([]byte, 512))
+	if err != nil {
+		return 0, err
+	}
+	return parseIO(text), nil
+}
+
+// parseIO parses /proc/<pid>/io.
+func parseIO(text []byte) uint64 {
+	field := func(name string) uint64 {
+		for line := range bytes.Lines(text) {
+			if value, ok := bytes.CutPrefix(line, []byte(name+": ")); ok {
+				return Uint(bytes.TrimSuffix(value, []byte{'\n'}))
+			}
+		}
+		return 0
+	}
+	return max(field("rchar"), field("read_bytes")) + max(field("wchar"), field("write_bytes"))
+}
+
+// Gone reports whether err says that the process has ended.
+func Gone(err error) bool { return err == unix.ENOENT || err == unix.ESRCH }

@@ -1,0 +1,88 @@
+package procfs
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// Works reports whether /proc is there and shows the processes under the ids that this process knows
+// them by.
+func Works() bool {
+	self, err := os.Readlink("/proc/self")
+	return err == nil && self == strconv.Itoa(os.Getpid()) && SelfStart() > 0
+}
+
+var selfStart atomic.Uint64
+
+// SelfStart returns the Start of this process: nothing that it has started is older. It returns 0 if that
+// cannot be read, which may be for want of a descriptor, and pass.
+func SelfStart() uint64 {
+	if start := selfStart.Load(); start > 0 {
+		return start
+	}
+	var r Reader
+	p, ok := r.Process(os.Getpid())
+	if !ok {
+		return 0
+	}
+	selfStart.Store(p.Start)
+	return p.Start
+}
+
+// PIDs lists all processes but this one. It returns nil if /proc cannot be read.
+func PIDs() (pids []int) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	self := os.Getpid()
+	pids = make([]int, 0, len(names))
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil && pid != self {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// LastPID returns the process id that was given out last, or 0 if that is not known.
+func LastPID() int {
+	var buf [64]byte
+	fd, err := unix.Open("/proc/loadavg", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, buf[:])
+	if err != nil || n <= 0 {
+		return 0
+	}
+	return parseLastPID(buf[:n])
+}
+
+// parseLastPID parses the last number in /proc/loadavg.
+func parseLastPID(text []byte) int {
+	line := bytes.TrimSpace(text)
+	return int(Uint(line[bytes.LastIndexByte(line, ' ')+1:]))
+}
+
+// OwnChildren lists the children of this process, those of all its threads. It is not ok if the kernel was
+// built without such lists (CONFIG_PROC_CHILDREN).
+func OwnChildren() (pids []int, ok bool) {
+	files, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, file := range files {
+		b, _ := os.ReadFile(file)
+		pids = append(pids, parsePIDs(b)...)
+	}
+	return pids, len(files) > 0
+}

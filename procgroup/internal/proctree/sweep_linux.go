@@ -1,0 +1,165 @@
+package proctree
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
+)
+
+// lastLookTime is how long, after the deadline, a last look may be at what is new, and what was killed last may
+// take to be gone.
+const lastLookTime = 50 * time.Millisecond
+
+// A phase is what a sweep does next.
+type phase int
+
+const (
+	hunt    phase = iota // look quickly: members were killed, which may have forked, or others may be new
+	doubt                // look with patience: some processes do not show whether they are members
+	confirm              // look once more: nothing was found, but members were before
+	over
+)
+
+// maxDoubts is how often in a row a sweep looks again because of the same doubtful processes, or of too many new
+// ones. Doubtful processes that are others each time may be generations of a member that are met between fork
+// and exec: once a member was caught the sweep looks on until the deadline, and before that maxStrangers times.
+const (
+	maxDoubts    = 4
+	maxStrangers = 16
+)
+
+// A sweep is how far the search for members has got.
+type sweep struct {
+	phase     phase
+	caught    []proc              // by the last look that caught any
+	doubted   map[procfs.Key]bool // all that were ever doubtful
+	strangers int                 // looks with doubtful processes that were not so before
+	doubts    int                 // looks since then
+}
+
+// A sighting is what a look of a sweep has found.
+type sighting struct {
+	blind    bool   // nothing was seen, for want of descriptors, say
+	caught   []proc // members; they are killed
+	doubtful []proc
+	partial  bool // there were too many new processes to look at each
+}
+
+// next takes in what a look has found, and returns what to do next.
+func (s *sweep) next(seen sighting) phase {
+	switch {
+	case len(seen.caught) > 0:
+		s.caught, s.doubts, s.phase = seen.caught, 0, hunt
+	case seen.blind:
+		// The same again.
+	case (s.caught != nil || s.strangers < maxStrangers) && s.addStrangers(seen.doubtful):
+		s.strangers++
+		s.doubts, s.phase = 0, hunt
+	case (len(seen.doubtful) > 0 || seen.partial) && s.doubts < maxDoubts:
+		s.doubts++
+		s.phase = doubt
+	case s.caught != nil && s.phase != confirm:
+		s.phase = confirm
+	default:
+		s.phase = over
+	}
+	return s.phase
+}
+
+// addStrangers adds doubtful processes, and reports whether some had not been.
+func (s *sweep) addStrangers(doubtful []proc) (some bool) {
+	if s.doubted == nil {
+		s.doubted = make(map[procfs.Key]bool)
+	}
+	for i := range doubtful {
+		if key := doubtful[i].Key(); !s.doubted[key] {
+			s.doubted[key], some = true, true
+		}
+	}
+	return some
+}
+
+// sweep kills the members until there are none, or until the deadline, and reaps those of them that have
+// become children of this process. It returns those that are left, and, in any case, the processes that may be
+// members.
+func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) {
+	defer d.reapAdopted(deadline)
+	if d.quickly(deadline) {
+		return nil, nil
+	}
+	var s sweep
+	for b := backoff(0); ; {
+		look := scanQuickly
+		if s.phase == doubt && time.Until(deadline) >= fullPatience { // or it ends too long after the deadline
+			look = scan
+		}
+		last := procfs.LastPID()
+		found, unsure, ok := d.membersOf(look())
+		d.strike(found)
+		more, complete := d.newcomers(last, deadline)
+		if s.next(sighting{!ok, append(found, more...), unsure, !complete}) == over {
+			return nil, pids(here(unsure))
+		}
+		if !b.sleep(deadline) {
+			return d.atLast(s.caught)
+		}
+	}
+}
+
+// atLast returns what is left when the time of a sweep is over. A child may have taken the place of what was
+// killed last, so there is one more look. If there was one, or that is not certain, a child of its own may have
+// taken its place in turn: then those that were seen last are unidentified, though they may be gone, for a
+// process that goes on must not be hidden.
+func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
+	last := procfs.LastPID()
+	found, unsure, ok := d.membersOf(scanQuickly())
+	d.blind = !ok
+	young := slices.DeleteFunc(slices.Clone(found), func(p proc) bool { return d.isNoted(p.Key()) })
+	d.strike(found)
+	more, complete := d.newcomers(last, time.Now().Add(lastLookTime))
+	young = append(young, more...)
+	survivors, unidentified = pids(lasting(slices.Concat(killed, young))), pids(here(unsure))
+	switch {
+	case len(survivors) > 0:
+	case len(young) > 0:
+		unidentified = append(unidentified, pids(young)...)
+	case len(unidentified) == 0 && (!complete || len(unsure) > 0):
+		unidentified = append(unidentified, pids(killed)...)
+	}
+	return survivors, unidentified
+}
+
+// lasting returns what is still there of what was killed, after a moment for it to die.
+func lasting(killed []proc) []proc {
+	var r procfs.Reader
+	for b, until := backoff(0), time.Now().Add(lastLookTime); ; {
+		left := slices.DeleteFunc(slices.Clone(killed), func(p proc) bool {
+			now, same := isSame(&r, p.Key())
+			return !same || now.Dead()
+		})
+		if len(left) == 0 || !b.sleep(until) {
+			return left
+		}
+	}
+}
+
+// here leaves out what a second look at each shows to be gone, or about to be: a process that ends between the
+// two reads that make one look is alive in the first and shows no environment in the second, whoever's it is.
+func here(unsure []proc) []proc {
+	var r procfs.Reader
+	return slices.DeleteFunc(unsure, func(p proc) bool {
+		now, same := isSame(&r, p.Key())
+		return !same || now.Dead() || now.Exiting
+	})
+}
+
+func pids(found []proc) []int {
+	var ids []int
+	for _, p := range found {
+		if !slices.Contains(ids, p.PID) {
+			ids = append(ids, p.PID)
+		}
+	}
+	return ids
+}
