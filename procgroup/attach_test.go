@@ -15,6 +15,7 @@ import (
 
 // The end of the context ends the whole tree, and Wait is bounded.
 func TestAttach(t *testing.T) {
+	t.Parallel()
 	for _, grace := range []time.Duration{0, shortGrace} {
 		cmd0, pids := family(t, "tree", "hold", "deaf")
 		ctx, cancel := context.WithCancel(context.Background())

@@ -80,7 +80,7 @@ func TestActivityDownload(t *testing.T) {
 		"40 KiB a second":                {4 << 10, procgroup.Activity{IO: true}, true},
 		"1 MiB a second":                 {100 << 10, procgroup.Activity{IO: true}, true},
 		"1 KiB a second":                 {100, procgroup.Activity{IO: true}, false},
-		"1 KiB a second, which counts":   {100, procgroup.Activity{IO: true, NetRate: 500}, true},
+		"1 KiB a second, which counts":   {100, procgroup.Activity{IO: true, NetRate: 100}, true},
 		"nothing":                        {0, procgroup.Activity{IO: true}, false},
 		"40 KiB a second, not asked for": {4 << 10, procgroup.Activity{CPU: true, CPURate: 2}, false},
 	} {

@@ -12,7 +12,7 @@ import (
 
 // A compiler that prints nothing is working, not stuck.
 func ExampleActivity() {
-	limits := procgroup.WithLimits(timeout.Config{Idle: time.Second, Total: 5 * time.Second})
+	limits := procgroup.WithLimits(timeout.Config{Idle: time.Second, Total: 2 * time.Second})
 	work := procgroup.Activity{CPU: true, IO: true}
 
 	busy, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "while :; do :; done"), limits, work)
@@ -20,7 +20,7 @@ func ExampleActivity() {
 	stuck, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"), limits, work)
 	fmt.Println(stuck.Message)
 	// Output:
-	// sh process timed out after 5000ms.
+	// sh process timed out after 2000ms.
 	// sleep process timed out after 1000ms without output or work.
 }
 
@@ -28,7 +28,7 @@ func ExampleActivity() {
 // prints for the error, too; this example prints only a part of it.
 func ExampleProcessList() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 60; echo done"),
-		procgroup.WithLimits(timeout.Config{Idle: 2 * time.Second}))
+		procgroup.WithLimits(timeout.Config{Idle: time.Second}))
 	for _, p := range res.Tree.Processes {
 		fmt.Println(p.State, p.Args)
 	}

@@ -22,12 +22,12 @@ import (
 func Example() {
 	res, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo working; sleep 60"),
 		procgroup.WithOptions(timeout.WithName("TLC")),
-		procgroup.WithLimits(timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Second}))
+		procgroup.WithLimits(timeout.Config{Total: 30 * time.Minute, Idle: time.Second}))
 	fmt.Println(res.Message)
 	fmt.Printf("exit code %d, output so far %q\n", res.ExitCode, res.Stdout)
 	fmt.Println(errors.Is(err, timeout.ErrIdle))
 	// Output:
-	// TLC process timed out after 2000ms without output.
+	// TLC process timed out after 1000ms without output.
 	// exit code 124, output so far "working\n"
 	// true
 }
@@ -169,7 +169,7 @@ func ExampleWithStopSignal() {
 func ExampleWithAbortGrace() {
 	terraform := exec.Command("sh", "-c", `
 		trap 'echo state written, lock released; exit 1' TERM
-		echo applying; sleep 60 & wait`)
+		echo applying; while :; do sleep 0.1; done`)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -68,6 +68,7 @@ func TestCancelledFromTheStart(t *testing.T) {
 // Without limits and without an execution around, only the context counts; a deadline is
 // a total limit (SPEC 3.12).
 func TestPlainContext(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), shortLimit)
 	defer cancel()
 	r, err := procgroup.Run(ctx, sleepCommand())
@@ -167,6 +168,7 @@ func TestNested(t *testing.T) {
 
 // A deadline of a context inside an execution is a total limit too.
 func TestDeadlineInsideAnExecution(t *testing.T) {
+	t.Parallel()
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, shortLimit)
 		defer cancel()
@@ -186,6 +188,7 @@ func TestDeadlineInsideAnExecution(t *testing.T) {
 // The context of exec.CommandContext aborts; if it is the caller's, it is not an abort
 // before it is what the execution says.
 func TestCommandContext(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(shortLimit, cancel)
 	r, err := procgroup.Run(context.Background(), exec.CommandContext(ctx, "sleep", "120"), procgroup.WithOptions(timeout.WithName("tool")))
@@ -277,6 +280,7 @@ func TestUnavailableContainment(t *testing.T) {
 
 // A grace in the limits bounds the kill grace.
 func TestGraceOfTheLimits(t *testing.T) {
+	t.Parallel()
 	cmd := exec.Command("sh", "-c", "trap '' TERM; while :; do sleep 1; done")
 	r, err := within(t, 3200*time.Millisecond, cmd, procgroup.WithLimits(timeout.Config{Total: 2 * time.Second, Grace: 1200 * time.Millisecond}))
 	if r == nil || !r.Escalated || r.Elapsed > 6*time.Second {

@@ -29,6 +29,7 @@ func init() {
 
 // A host gets one SIGCHLD for each command, for the first one too.
 func TestSignalsOfChildren(t *testing.T) {
+	t.Parallel()
 	for _, c := range []procgroup.Containment{"", procgroup.Group, procgroup.Descendants, procgroup.Cgroup} {
 		t.Run(string(c), func(t *testing.T) {
 			if c == procgroup.Cgroup {

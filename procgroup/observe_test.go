@@ -29,10 +29,10 @@ func ExampleObserve() {
 		}
 		defer o.Stop()
 		return cmd.Wait()
-	}, timeout.Config{Idle: time.Second, Total: 4 * time.Second})
+	}, timeout.Config{Idle: time.Second, Total: 2 * time.Second})
 	fmt.Println(err)
 	// Output:
-	// Tool exceeded wall-clock limit of 4s.
+	// Tool exceeded wall-clock limit of 2s.
 }
 
 func ExampleObserver_Tree() {

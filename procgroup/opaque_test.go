@@ -98,6 +98,7 @@ func needOpaque(t *testing.T) {
 // SPEC 6.6: a member that shows no environment is known by its parent, and is so when that has been
 // killed first.
 func TestOpaqueProcess(t *testing.T) {
+	t.Parallel()
 	needOpaque(t)
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
 		for _, where := range []string{"group", "away"} {

@@ -22,6 +22,7 @@ import (
 // Case 5, SPEC 6.5: a daemon that holds the streams does not hold up the call, and the
 // result says so.
 func TestDaemonHoldsStreams(t *testing.T) {
+	t.Parallel()
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
 		cmd, pids := family(t, "tree", "hold", "exit", "0")
 		r, err := within(t, time.Second, cmd, opt)
@@ -123,6 +124,7 @@ func TestOutputAtTheCap(t *testing.T) {
 
 // Combined has both streams in the order of arrival.
 func TestCombined(t *testing.T) {
+	t.Parallel()
 	cmd := exec.Command("sh", "-c", "echo 1; sleep 0.1; echo 2 >&2; sleep 0.1; echo 3")
 	r, err := within(t, time.Second, cmd)
 	check(t, r, err, want{})
@@ -151,6 +153,7 @@ func TestUnlimitedOutput(t *testing.T) {
 
 // Case 19: a callback that blocks, panics or exits its goroutine.
 func TestCallback(t *testing.T) {
+	t.Parallel()
 	t.Run("gets everything", func(t *testing.T) {
 		var mu sync.Mutex
 		got, last := [2]string{}, [2]bool{}

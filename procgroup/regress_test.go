@@ -21,6 +21,7 @@ import (
 // A limit, and the grace of its execution, that are over before the command has been
 // started: the start ends first, and then the command does.
 func TestLimitDuringTheStart(t *testing.T) {
+	t.Parallel()
 	for i := range 200 {
 		limits := timeout.Config{Total: time.Duration(i%20+1) * 100 * time.Microsecond, Grace: 1}
 		r, err := procgroup.Run(context.Background(), sleepCommand(), procgroup.WithLimits(limits))
@@ -40,6 +41,7 @@ func TestLimitDuringTheStart(t *testing.T) {
 // A command of exec.CommandContext with the execution's own context: its timeout is one,
 // although os/exec learns of the cancellation before the contexts below do.
 func TestCommandContextOfTheExecution(t *testing.T) {
+	t.Parallel()
 	for range 30 {
 		var r *procgroup.Result
 		err := timeout.Run(context.Background(), func(ctx context.Context) error {
@@ -59,6 +61,7 @@ func TestCommandContextOfTheExecution(t *testing.T) {
 
 // A variable whose value looks like the one that marks descendants does not hide it.
 func TestLookalikeOfTheCookie(t *testing.T) {
+	t.Parallel()
 	for _, env := range []string{"A=TOOLDEADLINE_TREE=x", "TOOLDEADLINE_TREE=", "TOOLDEADLINE_TREE=x", "XTOOLDEADLINE_TREE=x"} {
 		t.Run(env, func(t *testing.T) {
 			cmd, pids := family(t, "tree", "deaf")
@@ -83,6 +86,7 @@ func TestLookalikeOfTheCookie(t *testing.T) {
 
 // A kill grace of for ever is not one of nothing.
 func TestAttachWithAnEndlessGrace(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", "trap 'sleep 0.3; echo done; exit 3' TERM; echo up; while :; do sleep 0.05; done")

@@ -193,22 +193,25 @@ func TestSignalAtTheEnd(t *testing.T) {
 func TestSignalsDoNotDelayTheEnd(t *testing.T) {
 	const limit = 4 * time.Second
 	for _, c := range []procgroup.Containment{procgroup.Descendants, procgroup.Helper} {
-		p, err := procgroup.Start(context.Background(), command("deaf"), total(limit, procgroup.WithContainment(c))...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var signals sync.WaitGroup
-		for range 3000 {
-			signals.Go(func() {
-				for p.Signal(syscall.SIGWINCH) == nil {
-				}
-			})
-		}
-		r, err := p.Wait()
-		signals.Wait()
-		check(t, r, err, want{124, procgroup.TotalTimeout, "tool process timed out after 4000ms.", true, false})
-		if r.Elapsed > limit+shortGrace+4*time.Second { // three seconds more than what is promised
-			t.Errorf("%v: took %v", c, r.Elapsed)
-		}
+		t.Run(string(c), func(t *testing.T) {
+			t.Parallel()
+			p, err := procgroup.Start(context.Background(), command("deaf"), total(limit, procgroup.WithContainment(c))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var signals sync.WaitGroup
+			for range 3000 {
+				signals.Go(func() {
+					for p.Signal(syscall.SIGWINCH) == nil {
+					}
+				})
+			}
+			r, err := p.Wait()
+			signals.Wait()
+			check(t, r, err, want{124, procgroup.TotalTimeout, "tool process timed out after 4000ms.", true, false})
+			if r.Elapsed > limit+shortGrace+4*time.Second { // three seconds more than what is promised
+				t.Errorf("took %v", r.Elapsed)
+			}
+		})
 	}
 }

@@ -24,6 +24,7 @@ import (
 
 // Case 18: stdin that the command does not read, and a reader that blocks for ever.
 func TestStdin(t *testing.T) {
+	t.Parallel()
 	t.Run("read", func(t *testing.T) {
 		text := strings.Repeat("hello\n", 100_000)
 		cmd := exec.Command("cat")
@@ -117,6 +118,7 @@ func (r errReader) Read([]byte) (int, error) {
 
 // The caller's own writers get all of the output too; one that fails is told.
 func TestWriters(t *testing.T) {
+	t.Parallel()
 	script := func() *exec.Cmd { return exec.Command("sh", "-c", "echo out; echo err >&2") }
 	t.Run("both", func(t *testing.T) {
 		cmd := script()

@@ -28,6 +28,7 @@ func sleepCommand(seconds ...string) *exec.Cmd {
 
 // Case 1, SPEC 6.1: who ignores the request to end is killed at the end of the grace.
 func TestIgnoresTerm(t *testing.T) {
+	t.Parallel()
 	cmd := exec.Command("sh", "-c", "trap '' TERM; while :; do sleep 1; done") // quicker than a race-enabled Go program
 	r, err := within(t, 2*time.Second+shortGrace, cmd, total(2*time.Second, procgroup.WithOptions(timeout.WithName("TLC")))...)
 	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "TLC process timed out after 2000ms.", escalated: true})
@@ -41,27 +42,33 @@ func TestIgnoresTerm(t *testing.T) {
 
 // Case 2, SPEC 5.2: the handler's exit code does not hide the timeout, and is kept.
 func TestHandlesTerm(t *testing.T) {
+	t.Parallel()
 	for _, code := range []int{0, 3} {
-		r, err := within(t, 3*time.Second+shortGrace, command("handler", strconv.Itoa(code), "0s"), total(3*time.Second, procgroup.WithKillGrace(longLimit))...)
-		check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 3000ms."})
-		if r.State.ExitCode() != code || r.Stdout.String() != "ready\nbye\n" {
-			t.Errorf("code %d: state %v, output %q", code, r.State, r.Stdout)
-		}
-		var exit *exec.ExitError
-		if errors.As(err, &exit) != (code != 0) {
-			t.Errorf("code %d: the command's own error is %v", code, exit)
-		}
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
+			t.Parallel()
+			r, err := within(t, 3*time.Second+shortGrace, command("handler", strconv.Itoa(code), "0s"), total(3*time.Second, procgroup.WithKillGrace(longLimit))...)
+			check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 3000ms."})
+			if r.State.ExitCode() != code || r.Stdout.String() != "ready\nbye\n" {
+				t.Errorf("state %v, output %q", r.State, r.Stdout)
+			}
+			var exit *exec.ExitError
+			if errors.As(err, &exit) != (code != 0) {
+				t.Errorf("the command's own error is %v", exit)
+			}
+		})
 	}
 }
 
 // Case 3, SPEC 6.1: who ends within the grace is not waited for any longer.
 func TestEndsWithinGrace(t *testing.T) {
+	t.Parallel()
 	r, err := within(t, 3*time.Second, command("handler", "0", "100ms"), total(3*time.Second, procgroup.WithKillGrace(longLimit))...)
 	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 3000ms."})
 }
 
 // Case 4, SPEC 6.6, 6.7: a daemon that ignores the request to end dies too.
 func TestDaemonDies(t *testing.T) {
+	t.Parallel()
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
 		cmd, pids := family(t, "tree", "deaf")
 		r, err := stopWhen(t, func() bool { return len(pids()) == 5 }, cmd, opt)
@@ -72,6 +79,7 @@ func TestDaemonDies(t *testing.T) {
 
 // SPEC 6.6: after success, too, nothing is left alive.
 func TestNothingLivesOnAfterSuccess(t *testing.T) {
+	t.Parallel()
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
 		cmd, pids := family(t, "tree", "exit", "0")
 		r, err := within(t, time.Second, cmd, opt)
@@ -101,6 +109,7 @@ func TestShortLivedCommand(t *testing.T) {
 // A command that is a supervisor itself: what belongs to its commands dies too, and so
 // does what it has made for them.
 func TestSupervisorInside(t *testing.T) {
+	t.Parallel()
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
 		inside := t.Name()[strings.LastIndexByte(t.Name(), '/')+1:]
 		cmd, pids := family(t, "run", inside, "tree", "deaf")
@@ -112,6 +121,7 @@ func TestSupervisorInside(t *testing.T) {
 
 // WithOrphans leaves a daemon alone, and what it holds does not hold up the call.
 func TestOrphansMayStay(t *testing.T) {
+	t.Parallel()
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
 		cmd, pids := family(t, "tree", "hold", "exit", "0")
 		r, err := within(t, time.Second, cmd, opt, procgroup.WithOrphans())
@@ -137,6 +147,7 @@ func TestOrphansMayStay(t *testing.T) {
 // Case 7: stopped processes are continued so that they can act on the request to end,
 // and killed if they do not.
 func TestStopped(t *testing.T) {
+	t.Parallel()
 	for _, c := range []procgroup.Containment{"", procgroup.Group, procgroup.Helper} {
 		for _, deaf := range []string{"", "deaf"} {
 			t.Run(fmt.Sprint(c, deaf), func(t *testing.T) {
@@ -199,6 +210,7 @@ func TestForkBomb(t *testing.T) {
 // Case 14, SPEC 3.4: a command that ends at the instant of the limit has one outcome, and
 // all that is said about it agrees.
 func TestEndsAtTheLimit(t *testing.T) {
+	t.Parallel()
 	const n, atOnce = 320, 8
 	var mu sync.Mutex
 	reasons := make(map[procgroup.Reason]int)
@@ -216,6 +228,7 @@ func TestEndsAtTheLimit(t *testing.T) {
 
 // Case 15, SPEC 6.9: of a timeout and an abort at the same time the first wins.
 func TestTimeoutAndAbortTogether(t *testing.T) {
+	t.Parallel()
 	const n, atOnce = 320, 8
 	var mu sync.Mutex
 	reasons := make(map[procgroup.Reason]int)

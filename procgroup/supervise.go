@@ -14,23 +14,23 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// What happens in the second that SPEC 6.11 leaves after the grace. All of it is
-// bounded by one instant, so that the parts cannot add up.
+// The steps in the second that SPEC 6.11 leaves after the grace. Their times are counted from the same
+// instant, so that they cannot add up.
 const (
 	collectTime = 1 * time.Second
 
-	drainTime  = 300 * time.Millisecond // for the output, before what holds the pipes is killed
-	killTime   = 650 * time.Millisecond // until everything that was killed must be gone
-	outputTime = 800 * time.Millisecond // until the output must have been collected
-	finishTime = 900 * time.Millisecond // until callbacks must have returned
+	drainTime  = 300 * time.Millisecond // to read the output, before processes that hold the pipes are killed
+	killTime   = 650 * time.Millisecond // until the killed processes must be gone
+	outputTime = 800 * time.Millisecond // until the output must have been read
+	finishTime = 900 * time.Millisecond // until the callback must have returned
 )
 
-// supervise runs on a goroutine of its own, from before the start to the result. The execution
-// decides how the command is stopped, and conclude says how it ended.
+// supervise runs on a separate goroutine from before the start until the result is complete. The
+// execution decides how the command is stopped, and conclude determines how it ended.
 func (p *Process) supervise(ctx context.Context) {
 	defer close(p.done)
 	defer p.cancel(nil)
-	p.err = timeout.ErrGoexit // if a hook ends this goroutine before there is an execution
+	p.err = timeout.ErrGoexit // in case a hook ends this goroutine before the execution has begun
 	c := &command.Command{
 		Name:  strings.TrimSuffix(filepath.Base(p.cmd.Path), ".exe"),
 		Grace: p.grace(), Describe: p.describe, Conclude: p.conclude,
@@ -53,14 +53,14 @@ func (p *Process) await(ctx context.Context) error {
 	return nil
 }
 
-// contextError reports whether os/exec refused to start because of the context of
-// exec.CommandContext. It returns the bare error.
+// contextError reports whether os/exec refused to start the command because the context of
+// exec.CommandContext was done. os/exec does not wrap that error.
 func contextError(err error) bool {
 	return err == context.Canceled || err == context.DeadlineExceeded
 }
 
-// conclude makes the result and the error of the call from the outcome of the execution,
-// nil where the command has ended by itself.
+// conclude makes the result and the error of the call. outcome is that of the execution, and nil if
+// the command has ended by itself.
 func (p *Process) conclude(outcome error) (left []slog.Attr, final error) {
 	stop, _ := outcome.(*timeout.Error)
 	switch {
@@ -68,14 +68,14 @@ func (p *Process) conclude(outcome error) (left []slog.Attr, final error) {
 		p.end(stop)
 		left = p.left()
 	case p.startErr != nil && !contextError(p.startErr):
-		p.err = p.startErr // even if a limit has fired since
+		p.err = p.startErr // even if a limit has fired meanwhile
 	default:
 		p.err = outcome
 	}
 	return left, p.err
 }
 
-// left is what the end of the command left to be desired, if anything.
+// left returns the attributes of the warning about an incomplete end, if there is anything to warn of.
 func (p *Process) left() (attrs []slog.Attr) {
 	r := p.result
 	if len(r.Survivors) > 0 {
@@ -90,19 +90,19 @@ func (p *Process) left() (attrs []slog.Attr) {
 	return attrs
 }
 
-// end ends what is left of the tree, collects the output and makes the result.
+// end kills the rest of the tree, reads the rest of the output, and makes the result.
 func (p *Process) end(stop *timeout.Error) {
 	begun := time.Now()
 	p.work.end()
 	r := &Result{Reason: reason(stop), Message: p.message(stop), LongestGap: p.out.LongestSilence(begun)}
-	// The caller's writers get what is left of the grace, even if the tree does not need it.
+	// The caller's writers have the rest of the grace, even if the tree does not need it.
 	grace, impatient := p.killGrace, context.Background()
-	var over time.Time // when everything was killed
+	var over time.Time // when the tree was killed
 	switch {
 	case stop == nil:
-		// All must be over a second after the grace of a limit that might have fired now. Of
-		// that grace the tree gets something only where the host is so busy that the look at
-		// the pipes takes longer than it should.
+		// The call must return within the grace and a second, as if a limit had fired now. The tree
+		// gets a part of that grace only if the host is so busy that reading the pipes takes longer
+		// than drainTime.
 		impatient = p.ctx
 		p.noMoreSignals()
 		r.PipeHeld = p.out.Drain(begun.Add(drainTime), begun.Add(grace))
@@ -118,7 +118,7 @@ func (p *Process) end(stop *timeout.Error) {
 		grace = p.abortGrace
 		over = p.terminate(r, grace)
 	}
-	// What was killed lets go of the pipes; what lives on was given its time.
+	// Processes that were killed release the pipes; orphans were given time above.
 	if stop != nil || (r.PipeHeld && !p.orphans) {
 		until := over.Add(outputTime)
 		p.out.Drain(until, until)
@@ -127,7 +127,7 @@ func (p *Process) end(stop *timeout.Error) {
 	r.PipeHeld = r.PipeHeld || end.Held
 	r.Unwritten, r.Skipped = end.Unwritten, end.Skipped
 	err := end.Err
-	if stop == nil || end.Callback != stop.Cause { // which is there already
+	if stop == nil || end.Callback != stop.Cause { // unless that is the cause already
 		err = errors.Join(err, end.Callback)
 	}
 	stdout, stderr, combined := p.out.Kept(stop != nil)
@@ -138,18 +138,18 @@ func (p *Process) end(stop *timeout.Error) {
 		r.Tree = p.view
 		p.viewing.Unlock()
 	}
-	p.settle(r, stop, err)
+	p.complete(r, stop, err)
 	p.work.thenClose(p.tree.Close)
 	r.Elapsed = time.Since(p.begun)
 	p.result = r
 }
 
-// terminate stops the tree. It returns the instant at which the grace is over.
+// terminate stops the tree. It returns the time at which the grace was over.
 func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
-	deadline := time.Now().Add(grace) // to ask may take a look at all processes
+	deadline := time.Now().Add(grace) // before Ask, which may look at all processes of the system
 	if grace > 0 && p.stopSignal != syscall.SIGKILL && p.tree.Ask(p.stopSignal) {
-		// Who handles the request to end is given the time, even if the leader did not
-		// wait for it.
+		// Descendants that handle the request have the grace even if the leader did not wait for
+		// them.
 		r.Escalated = !p.tree.Wait(context.Background(), deadline) || !proctree.AwaitEmpty(p.tree, deadline)
 	}
 	p.noMoreSignals()
@@ -158,9 +158,9 @@ func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
 	return over
 }
 
-// settle completes the result and makes the error. fromCaller is what went wrong with
-// the caller's reader and writers.
-func (p *Process) settle(r *Result, stop *timeout.Error, fromCaller error) {
+// complete sets the rest of the result, and the error. fromCaller is the error of the caller's reader
+// and writers.
+func (p *Process) complete(r *Result, stop *timeout.Error, fromCaller error) {
 	err, reaped := p.tree.State()
 	if reaped {
 		r.State = p.inner.ProcessState
@@ -173,9 +173,9 @@ func (p *Process) settle(r *Result, stop *timeout.Error, fromCaller error) {
 		}
 		p.err = stop
 	case !reaped:
-		p.err = errors.Join(errors.New("procgroup: the command has ended, but its exit status is not known yet"), fromCaller)
+		p.err = errors.Join(errors.New("procgroup: the command has ended, but its exit status is unknown"), fromCaller)
 	case err != nil && fromCaller != nil:
-		p.err = errors.Join(err, fromCaller) // a writer that has failed may be why the command did
+		p.err = errors.Join(err, fromCaller) // the failed writer may be why the command failed
 	case err != nil:
 		p.err = err
 	default:

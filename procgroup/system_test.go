@@ -98,6 +98,7 @@ func freezer(t *testing.T) (freeze func(pid int) error, thaw func()) {
 // Case 9, SPEC 6.6, 6.11: what cannot be killed is said, and the call returns all the
 // same. When it can be killed after all, nothing is left.
 func TestUnkillable(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	freeze, thaw := freezer(t)
 	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup} {
@@ -186,6 +187,7 @@ func statReaped(pid int) bool {
 
 // Case 21: the command does not die with the thread that spawned it.
 func TestSpawningThreadEnds(t *testing.T) {
+	t.Parallel()
 	started := make(chan *procgroup.Process)
 	go func() {
 		runtime.LockOSThread() // and never unlocks, so the thread ends with the goroutine
@@ -258,6 +260,7 @@ func TestCannotBeStarted(t *testing.T) {
 
 // Case 23: without descriptors commands fail to start, or run; nothing leaks.
 func TestNoDescriptorsLeft(t *testing.T) {
+	t.Parallel()
 	rep := supervise(t, command("starved"))
 	if rep.Leaked != "" {
 		t.Error(rep.Leaked)
@@ -270,6 +273,7 @@ func TestNoDescriptorsLeft(t *testing.T) {
 // Want of descriptors passes: a host whose first command had to do without a containment,
 // or could not be started at all, has it for the next.
 func TestDescriptorsComeBack(t *testing.T) {
+	t.Parallel()
 	for _, c := range []string{"auto", "descendants"} {
 		full := supervise(t, command("hungry", c, "-1"))
 		for spare := range 14 {
@@ -282,6 +286,7 @@ func TestDescriptorsComeBack(t *testing.T) {
 
 // Case 25: 200 commands at once need no more threads than a few.
 func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
 	rep := supervise(t, command("many", "200"))
 	t.Logf("threads with 10 and with 200 commands: %v", rep.Threads)
 	if rep.Threads[1] > rep.Threads[0]+20 {

@@ -96,6 +96,7 @@ func TestTree(t *testing.T) {
 // SPEC 6.6: what was killed and is gone in time is no survivor. On a busy machine it may not be in
 // time, which is why most tests accept those that die soon after.
 func TestNoSurvivors(t *testing.T) {
+	t.Parallel()
 	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
 		var last *procgroup.Result
 		for try := range 10 {
@@ -114,6 +115,7 @@ func TestNoSurvivors(t *testing.T) {
 }
 
 func TestNoTree(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(shortLimit, cancel)
 	r, err := procgroup.Run(ctx, exec.Command("sleep", "120"))
@@ -131,6 +133,7 @@ func TestTreeIsBounded(t *testing.T) {
 	t.Parallel()
 	script := "i=0; while [ $i -lt 99 ]; do sleep 120 & i=$((i+1)); done; exec perl -e 'sleep 120' " + strings.Repeat("ä", 10000)
 	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
+		t.Parallel()
 		r, err := procgroup.Run(t.Context(), exec.Command("sh", "-c", script), containment, procgroup.WithKillGrace(-1),
 			procgroup.WithLimits(timeout.Config{Total: 3 * time.Second}))
 		if r == nil || !r.Tree.Truncated || len(r.Tree.Processes) != 64 {

@@ -10,50 +10,50 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
 
-// looksPerLimit is how often per idle limit work is looked at. A look falls on the next
-// instant of a grid that is half a step away: so the first one of a silence is 1½ steps
-// after its beginning at the latest, which is the quarter that WithActivity promises.
+// looksPerLimit is how many times per idle limit work is measured. A look takes place at the next
+// instant of a grid that is at least half a step away. So the first look of a silence is at most
+// 1½ steps after its beginning, which is the quarter of the limit that Activity promises.
 const looksPerLimit = 6
 
-// steadyLooks is at how many looks in a row something has to be running for the tree to be at work all the
-// time. Beside 16 busy loops on 2 cores, a shell that polls every 0.2 s was ready to run at a third of
-// the looks, and find -exec at each of 56.
+// steadyLooks is the number of consecutive looks that must find a process running for the tree to be at
+// work all the time. Beside 16 busy loops on 2 cores, a shell that polls every 0.2 s was ready to run at a
+// third of the looks, and find -exec at each of 56.
 const steadyLooks = 3
 
-// A workWatch looks at work of one kind of a tree while there is no output.
+// A workWatch measures one kind of work of a tree while there is no output.
 //
-// It looks at the instants of a grid that all watches with the same idle limit have in common,
-// so that they share a look at all processes. Where the limit falls due and the last look on the grid
-// was not in time, for the machine is busy, the engine asks for one more.
+// It looks at the instants of a grid that all watches with the same idle limit share, so that they
+// share one reading of all processes. If the limit expires and the last look on the grid was late,
+// because the machine is busy, the engine requests another look.
 type workWatch struct {
 	activity Activity // with one kind of work
 	silence  *silence
-	cell     *pulse.Cell // that of the command's execution
+	cell     *pulse.Cell // of the command's execution
 	step     time.Duration
 	meter    proctree.Meter
 	probe    *pulse.Probe
 
 	over   atomic.Bool
-	next   atomic.Bool   // somebody waits for the turn, to look
-	turn   chan struct{} // held during a look, and while the timer is set; guards what follows
+	next   atomic.Bool   // a look waits for its turn
+	turn   chan struct{} // held during a look and while the timer is set; guards the fields below
 	timer  pulse.Timer
-	looked time.Duration // when the last look began in which meter could tell ...
-	read   time.Duration // ... and when it had told
-	ran    int           // at how many looks in a row, up to that one, something was running
+	looked time.Duration // when the last successful look began
+	read   time.Duration // when that look ended
+	ran    int           // number of consecutive looks, up to that one, that found a process running
 }
 
-// watches are those of one tree, one for each kind of work: bytes of processes are read by
-// threads of their own, which may be without a processor for seconds on a busy machine, and who uses
-// processor time is not to be taken for idle because of that.
+// watches are the watches of one tree, one for each kind of work. They are separate because the I/O of
+// processes is read by separate threads, which may get no processor for seconds on a busy machine; a
+// tree that uses processor time must not be taken for idle because of that.
 type watches []*workWatch
 
-// watchWork begins to look at the work of the tree, if that is wanted. ctx is the command's
-// execution's.
+// watchWork begins to measure the work of the tree, if the activity asks for it. ctx is the context of
+// the command's execution.
 func (p *Process) watchWork(ctx context.Context) {
 	p.work = startWatches(ctx, p.activity, p.tree.Meter)
 }
 
-// startWatches returns none where there is nothing to look for.
+// startWatches starts a watch for each kind of work in a. It starts none if there is no idle limit.
 func startWatches(ctx context.Context, a Activity, meter func(io bool) proctree.Meter) (all watches) {
 	cell := pulse.Of(ctx)
 	idle := cell.SmallestIdle()
@@ -72,32 +72,32 @@ func startWatches(ctx context.Context, a Activity, meter func(io bool) proctree.
 	return all
 }
 
-// end makes it over: no look begins, and one that is under way finds nothing any more. It does not
-// wait for that.
+// end stops the watches: no look begins, and a look in progress has no effect. It does not wait for
+// such a look.
 func (all watches) end() {
 	for _, w := range all {
-		w.over.Store(true) // before its turn: a look that waits for its own has nothing to do then
+		w.over.Store(true) // without waiting for the turn: a look that waits for it then does nothing
 		w.timer.Stop()
 		w.probe.Close()
 	}
 }
 
-// wait returns when no look is under way, after end.
+// wait waits until no look is in progress. Call it after end.
 func (all watches) wait() {
 	for _, w := range all {
 		release := w.take()
-		w.timer.Stop() // it may have been set meanwhile
+		w.timer.Stop() // a look may have set it meanwhile
 		release()
 	}
 }
 
-// stop is end, and waits.
+// stop calls end and wait.
 func (all watches) stop() {
 	all.end()
 	all.wait()
 }
 
-// thenClose calls fn when no look is under way, after end: at once, or on a goroutine of its own.
+// thenClose calls fn when no look is in progress: at once, or on a separate goroutine. Call it after end.
 func (all watches) thenClose(fn func()) {
 	for _, w := range all {
 		select {
@@ -114,7 +114,7 @@ func (all watches) thenClose(fn func()) {
 	fn()
 }
 
-// take waits for the turn, and returns what ends it.
+// take waits for the turn, and returns a function that ends it.
 func (w *workWatch) take() (release func()) {
 	w.turn <- struct{}{}
 	return func() { <-w.turn }
@@ -136,7 +136,7 @@ func (w *workWatch) onGrid() {
 
 func (w *workWatch) look() {
 	if w.next.Swap(true) {
-		return // there will be one that begins after this
+		return // another look is going to begin
 	}
 	release := w.take()
 	defer release()
@@ -152,15 +152,15 @@ func (w *workWatch) look() {
 	}
 	used, ok := w.meter()
 	if !ok || w.over.Load() {
-		return // which decides nothing: the limit stays in doubt
+		return // without an answer to the probe: the limit remains in doubt
 	}
 	defer w.probe.End()
-	// Work before the last output may be among what was used. It counts all the same: as it
-	// cannot be told from what came after, the tree gets the benefit.
+	// The usage may include work from before the last output. It counts, because it cannot be
+	// distinguished from the work after it.
 	read := w.cell.Now()
 	in, least := read-max(output, w.read), w.step/2
 	if in < least {
-		// After a look that took its time another may follow at once: that is too short, too.
+		// After a slow look the next one may follow at once. That is too short for a rate, too.
 		used.Starved *= float64(in) / float64(least)
 		in = least
 	}
@@ -175,7 +175,7 @@ func (w *workWatch) look() {
 	w.looked, w.read = now, read
 }
 
-// untilNext is the time to the next instant of the grid, at least half a step.
+// untilNext returns the time until the next instant of the grid that is at least half a step away.
 func (w *workWatch) untilNext() time.Duration {
 	now := pulse.Now(w.cell.Clock()).Round(0)
 	left := w.step - now.Sub(now.Truncate(w.step))
@@ -185,9 +185,8 @@ func (w *workWatch) untilNext() time.Duration {
 	return left
 }
 
-// A silence tells the output of a tree from what its watches beat for. A watch that took a beat of
-// the other one for output would leave out the look that is due then, and what it finds by the next
-// would count too late.
+// A silence distinguishes the output of a tree from the beats of its watches. If a watch took a beat of
+// the other watch for output, it would skip a look, and notice its own kind of work too late.
 type silence struct {
 	cell *pulse.Cell
 
@@ -195,14 +194,14 @@ type silence struct {
 	output, work time.Duration // instants of the last beats
 }
 
-// began is when there was output last, or another sign of life that is none of these watches'.
+// began returns when there was last output, or another sign of life that is not from the watches.
 func (s *silence) began() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.note()
 }
 
-// beat is for work.
+// beat records work as a sign of life.
 func (s *silence) beat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
