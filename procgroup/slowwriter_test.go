@@ -121,7 +121,7 @@ func TestSlowWriterOfAStoppedCommand(t *testing.T) {
 			if !errors.As(err, &stop) || r.PipeHeld {
 				t.Fatalf("%v, %+v", err, r)
 			}
-			slow := stop.Err != nil && strings.Contains(stop.Err.Error(), "did not take all output in time")
+			slow := stop.Err != nil && strings.Contains(stop.Err.Error(), "not all output was accepted in time")
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			// What it was told before may still be in the command, which was killed.

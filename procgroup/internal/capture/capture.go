@@ -1,7 +1,7 @@
-// Package capture is everything between a command's standard streams and the caller's: it
-// reads the output and keeps the end of it, passes it on to writers and a callback of the
-// caller's, and feeds the command from a reader of the caller's, none of which can hold
-// it up for ever or bring it down.
+// Package capture connects the standard streams of a command with the caller. It reads the
+// output, keeps the last part of it, passes it on to the caller's writers and callback, and
+// feeds the command from the caller's reader. None of these can block it forever or make it
+// panic.
 package capture
 
 import (
@@ -18,27 +18,28 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Unlimited as Config.Max keeps everything.
+// Unlimited is the Config.Max that keeps everything.
 const Unlimited = math.MaxInt
 
-// A Config is what a Capture knows of the call.
+// A Config describes the call to a Capture.
 type Config struct {
 	// Max is how many bytes are kept of each stream, and of both together.
 	Max int
-	// OnePipe makes one pipe of both streams, even if cmd.Stdout and cmd.Stderr differ.
+	// OnePipe makes a single pipe for both streams. cmd.Stderr must then be nil or the same as
+	// cmd.Stdout.
 	OnePipe bool
-	// Begun is when the call began.
+	// Begun is the time at which the call began.
 	Begun time.Time
-	// Beat is called for each chunk of output, before anybody else sees it.
+	// Beat is called for each chunk of output before the chunk is passed on.
 	Beat func()
-	// Output, unless it is nil, gets the output as it comes.
+	// Output, unless it is nil, is called with the output as it arrives.
 	Output func(Chunk)
-	// Fail is called when the caller's reader, writer or callback has panicked or ended
-	// its goroutine, with that error. It must not wait.
+	// Fail is called with the error if the caller's reader, a writer or the callback has panicked
+	// or ended its goroutine. It must not block.
 	Fail func(error)
 }
 
-// A Chunk is a piece of output. Its fields are those of procgroup.Chunk.
+// A Chunk is a piece of output; see procgroup.Chunk for its fields.
 type Chunk struct {
 	Stream  int // 0 is stdout, 1 stderr
 	Data    []byte
@@ -46,36 +47,36 @@ type Chunk struct {
 	Last    bool
 }
 
-// A Capture has the standard streams of one command. It is made by New, and then ended by
-// Discard if the command was not started, and otherwise by Start, Drain and Finish.
+// A Capture handles the standard streams of one command. After New, call Discard if the command
+// was not started; otherwise call Start, Drain and Finish in this order.
 type Capture struct {
 	config  Config
-	to      [2]io.Writer // the caller's
-	in      *input       // nil: the command reads a file, or nothing
-	w       [2]*os.File  // the command's ends of the pipes
+	to      [2]io.Writer // the caller's writers
+	in      *input       // nil if the command reads a file, or nothing
+	w       [2]*os.File  // the writing ends of the pipes
 	start   start
 	streams []stream // stdout and stderr, or both in one
 	live    *live
 	sinks   []*sink
 
-	mu      sync.Mutex // guards what follows, and the rings
+	mu      sync.Mutex // guards the fields below and the rings
 	order   order
-	last    time.Time     // when output came last
-	longest time.Duration // silence until then
-	open    int           // how many streams have not ended
-	closing bool          // a read that fails may do so because of that
-	closed  bool          // nothing more is taken
+	last    time.Time     // of the last output
+	longest time.Duration // the longest silence until last
+	open    int           // number of streams that have not ended
+	closing bool          // the pipes are being closed, which may make reads fail
+	closed  bool          // no more output is accepted
 
 	done       chan struct{} // closed when both streams have ended
 	giveUp     chan struct{} // closed when collectors need not wait for sinks any more
 	collectors sync.WaitGroup
 }
 
-// New makes pipes the standard streams of cmd, which is to be started, and remembers what
-// they were: what to read from and what to write to.
+// New replaces the standard streams of cmd with pipes, and keeps the caller's reader and writers.
+// The command must not have been started yet.
 //
-// Where cmd.Stdout and cmd.Stderr are the same writer there is one pipe, as with os/exec: two
-// pipes do not tell in which order the command wrote to them.
+// If cmd.Stdout and cmd.Stderr are the same writer, they share a pipe, as with os/exec: two
+// pipes do not show in which order the command wrote to them.
 func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 	c := &Capture{
 		config: config,
@@ -116,7 +117,7 @@ func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 	return c, nil
 }
 
-// Discard closes everything where the command was not started.
+// Discard closes the pipes if the command was not started.
 func (c *Capture) Discard() {
 	c.closeWriters()
 	c.endStart()
@@ -126,8 +127,8 @@ func (c *Capture) Discard() {
 	}
 }
 
-// Start begins to read and to feed. The command has been started, and so has the other
-// ends of the pipes.
+// Start begins to read the output and to write the input. The command has been started and has
+// the other ends of the pipes.
 func (c *Capture) Start() {
 	c.startConsumers()
 	c.closeWriters()
@@ -141,7 +142,7 @@ func (c *Capture) Start() {
 	}
 }
 
-// startConsumers starts what passes output on to the caller.
+// startConsumers starts the goroutines that pass output on to the caller.
 func (c *Capture) startConsumers() {
 	if c.config.Output != nil {
 		c.live = newLive(c.config.Output, c.config.Fail)
@@ -158,7 +159,7 @@ func (c *Capture) startConsumers() {
 	}
 }
 
-// same compares writers. Those of a type that cannot be compared differ.
+// same reports whether two writers are equal. Writers whose type is not comparable are not.
 func same(a, b any) (equal bool) {
 	defer func() { _ = recover() }()
 	return a == b
@@ -180,17 +181,16 @@ func (c *Capture) closeReaders() {
 	}
 }
 
-// Drain is called once the command has ended. It waits until both streams have ended, or
-// until the time has come. Then it reads what there is, and reports whether something
-// still holds a stream: it has not ended.
+// Drain is called once the command has ended. It waits for both streams to end, but not beyond
+// until. It reads the available output, and reports whether a stream has not ended because
+// another process still holds it.
 //
-// It is the pipe that says so, and not that nothing was read for a while: on a busy
-// machine the collectors may not have run since the command wrote, and they may be
-// waiting for a writer. The first look is at once, because a command that nobody has
-// outlived has nothing to be waited for.
+// The pipe decides that, not the time since the last read: on a busy machine the collectors
+// may not have run since the command wrote, or may be waiting for a writer. The first look is
+// immediate, because nothing holds the streams if no process has outlived the command.
 //
-// There is one more who may hold a stream for a moment, see starts. It is waited for before
-// anybody is blamed, until latest if need be.
+// A command that is being started may also hold a stream for a moment; see starts. Drain waits
+// for such commands, but not beyond latest, before it reports that a stream is held.
 func (c *Capture) Drain(until, latest time.Time) (held bool) {
 	for !c.rest() {
 		if !time.Now().Before(until) {
@@ -208,7 +208,7 @@ func (c *Capture) Drain(until, latest time.Time) (held bool) {
 	return false
 }
 
-// rest reads what is there of all streams, and reports whether all have ended.
+// rest reads the available output of all streams, and reports whether all of them have ended.
 func (c *Capture) rest() (ended bool) {
 	ended = true
 	for i := range c.streams {
@@ -217,7 +217,7 @@ func (c *Capture) rest() (ended bool) {
 	return ended
 }
 
-// wait waits for done, until the time has come.
+// wait waits for done, but not beyond until, and reports whether done was closed.
 func wait(done <-chan struct{}, until time.Time) bool {
 	select {
 	case <-done:
@@ -234,32 +234,32 @@ func wait(done <-chan struct{}, until time.Time) bool {
 	}
 }
 
-// LongestSilence is the longest time without output from Config.Begun to end.
+// LongestSilence returns the longest time without output between Config.Begun and end.
 func (c *Capture) LongestSilence(end time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(c.longest, end.Sub(c.last))
 }
 
-// closeTime is how long a goroutine may take to end that has no reason to wait any more.
+// closeTime is how long a goroutine that has nothing left to wait for may take to end.
 const closeTime = 50 * time.Millisecond
 
-// An End is how a capture ended.
+// An End describes how a capture ended.
 type End struct {
-	// Held says that a stream had not ended: somebody still held it, and may have written
-	// after the last look.
+	// Held reports that another process still held a stream, and may have written to it after it
+	// was read for the last time.
 	Held bool
-	// Unwritten is how many bytes the caller's writers did not get, Skipped how many the
-	// callback did not.
+	// Unwritten is the number of bytes that the caller's writers did not get, and Skipped the
+	// number of bytes that the callback did not get.
 	Unwritten, Skipped int64
-	// Err is what went wrong with reading, or with the caller's reader and writers, and
-	// Callback what with the callback.
+	// Err is the error of reading the output, or of the caller's reader and writers. Callback is
+	// the error of the callback.
 	Err, Callback error
 }
 
-// Finish reads what there still is, and closes the streams. The caller's writers get
-// until written to take what is left, unless ctx is done before; the caller's reader and
-// callback until returned to return.
+// Finish reads the rest of the output and closes the streams. It waits for the caller's writers to
+// take the rest, until written or until ctx is done, and for the caller's reader and callback to
+// return, until returned.
 func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 	end := End{Held: !c.rest()}
 	c.mu.Lock()
@@ -272,7 +272,7 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 		defer close(left)
 		c.collectors.Wait()
 	}()
-	wait(left, time.Now().Add(closeTime)) // they stay where the system cannot interrupt a read
+	wait(left, time.Now().Add(closeTime)) // collectors remain if the system cannot interrupt a read
 	var errs []error
 	c.mu.Lock()
 	c.closed = true
@@ -315,8 +315,8 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 	return end
 }
 
-// Kept returns what was collected, after Finish. stopped says that the command did not
-// end by itself.
+// Kept returns the output that was kept. Call it after Finish. stopped tells it that the command
+// did not end by itself.
 func (c *Capture) Kept(stopped bool) (stdout, stderr, combined Kept) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

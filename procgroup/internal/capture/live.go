@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// liveBacklog is how much output waits for a callback. When more comes, all of it is
-// skipped: who follows the output live wants the newest.
+// liveBacklog is how many bytes wait for a callback. If more arrive, all the waiting bytes are
+// skipped: a callback that follows the output live wants the newest.
 const liveBacklog = 1 << 20
 
-// live passes the output to the callback, on a goroutine of its own. What
-// comes while the callback is busy is put together, so that many small writes become
-// one chunk.
+// live passes the output to the callback, on a separate goroutine. Output that arrives while the
+// callback is busy is joined, so that many small writes become one chunk.
 type live struct {
 	fn   func(Chunk)
 	fail func(error) // see Guard
@@ -20,14 +19,14 @@ type live struct {
 	pending   batch
 	added     int64 // bytes
 	delivered int64
-	closed    bool // no more will come
-	abandoned bool // the call is over
+	closed    bool // no more output will be added
+	abandoned bool // the callback must not be called again
 	wake      chan struct{}
 	done      chan struct{}
-	err       error // once done is closed
+	err       error // valid once done is closed
 }
 
-// A batch is a number of chunks whose data lies in one piece.
+// A batch is a sequence of chunks whose data is contiguous.
 type batch struct {
 	data   []byte
 	chunks []liveChunk
@@ -46,7 +45,7 @@ func newLive(fn func(Chunk), fail func(error)) *live {
 	return l
 }
 
-// add queues p. It never waits for the callback.
+// add queues p for the callback. It does not wait for the callback.
 func (l *live) add(s int, p []byte, last bool) {
 	l.mu.Lock()
 	l.pending.add(s, p, last)
@@ -68,7 +67,7 @@ func (b *batch) add(s int, p []byte, last bool) {
 	b.chunks = append(b.chunks, liveChunk{stream: s, n: len(p), last: last})
 }
 
-// skip drops the data, and keeps one chunk per stream to say so.
+// skip drops the data, and keeps one chunk per stream that has the number of skipped bytes.
 func (b *batch) skip() {
 	var all [2]liveChunk
 	for _, c := range b.chunks {
@@ -85,7 +84,7 @@ func (b *batch) skip() {
 	}
 }
 
-// close says that no more will come.
+// close declares that no more output will be added.
 func (l *live) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -93,7 +92,7 @@ func (l *live) close() {
 	l.signal()
 }
 
-// abandon makes the call that is under way, if any, the last.
+// abandon makes the call in progress, if there is one, the last.
 func (l *live) abandon() {
 	l.mu.Lock()
 	l.abandoned = true
@@ -116,7 +115,7 @@ func (l *live) run() {
 	})
 }
 
-// deliverAll returns when there is nothing more to deliver, or nobody waits for it.
+// deliverAll returns when everything has been delivered, or after abandon.
 func (l *live) deliverAll() {
 	var taken batch
 	for {
@@ -162,10 +161,10 @@ func (l *live) deliver(b *batch) bool {
 	return true
 }
 
-// finish waits for the callback until the given time, and then for nothing. The last
-// call is made some time before: one that has been decided on may need a moment to
-// begin, and must not do so after the end. It says how many bytes the callback did not
-// get, and how it ended if it did not return.
+// finish waits for the callback, but not beyond until. No call is started in the last part of that
+// time, because a call that has been decided on may need a moment to begin and must not begin
+// after finish has returned. finish returns the number of bytes that the callback did not get,
+// and the error if the callback panicked or ended its goroutine.
 func (l *live) finish(until time.Time) (skipped int64, err error) {
 	if !wait(l.done, until.Add(-closeTime)) {
 		l.abandon()

@@ -2,23 +2,23 @@ package capture
 
 import "math"
 
-// An order remembers how the two streams took turns, so that the combined output can be
-// put together from their rings: its last max bytes are, stream by stream, among the
-// last max bytes of each. That saves a copy of every byte, and a third ring.
+// An order records how the two streams alternated, so that the combined output can be assembled
+// from their rings: each of its last max bytes is among the last max bytes of its stream. That
+// saves a copy of every byte and a third ring.
 //
-// It is a list of lengths, for the streams alternately. The worst case, single bytes
-// that alternate, takes four bytes of memory for each byte kept.
+// It is a list of lengths that belong to the two streams alternately. In the worst case, single
+// bytes that alternate, it takes four bytes of memory for each byte kept.
 type order struct {
 	max   int
 	total int64
 	kept  int      // the sum of runs
-	runs  []uint32 // the dropped ones have been cut from the front
-	first int      // the stream that runs[0] is of
+	runs  []uint32 // dropped bytes have been removed from the front
+	first int      // the stream of runs[0]
 	part  [2][]byte
 }
 
-// add records that stream s has brought p. Bytes at the end of p that begin a character
-// wait until the rest is there, so that the other stream does not get into its middle.
+// add records that p was read from stream s. An unfinished character at the end of p waits for its
+// rest, so that output of the other stream is not inserted into it.
 func (o *order) add(s int, p []byte) {
 	o.total += int64(len(p))
 	if o.max == 0 || len(p) == 0 {
@@ -35,8 +35,9 @@ func (o *order) add(s int, p []byte) {
 	o.part[s] = append(o.part[s][:0], tail[len(tail)-n:]...)
 }
 
-// flush records what waits, last of all that of streams that are open: whose end is not
-// the writer's, because it was killed or the pipe closed. It returns how much that is.
+// flush records the bytes that wait, those of open streams last. A stream is open if its writer did
+// not end it, because the writer was killed or the pipe was closed. flush returns the number of
+// bytes of open streams.
 func (o *order) flush(open [2]bool) (cut int) {
 	for _, last := range []bool{false, true} {
 		for s := range o.part {
@@ -54,7 +55,7 @@ func (o *order) flush(open [2]bool) (cut int) {
 }
 
 func (o *order) push(s, n int) {
-	n = min(n, o.max) // of more, the last max are kept anyway
+	n = min(n, o.max) // only the last max bytes are kept
 	for left := uint64(n); left > 0; {
 		if len(o.runs) == 0 {
 			o.first = s
@@ -83,7 +84,7 @@ func (o *order) push(s, n int) {
 	}
 }
 
-// merge puts the combined output together from what was kept of the streams.
+// merge assembles the combined output from the bytes that were kept of each stream.
 func (o *order) merge(streams [2][]byte) []byte {
 	var n [2]int
 	for i, r := range o.runs {
@@ -91,7 +92,7 @@ func (o *order) merge(streams [2][]byte) []byte {
 	}
 	for s, b := range streams {
 		if n[s] == o.kept {
-			return b[len(b)-n[s]:] // the other one has nothing in it
+			return b[len(b)-n[s]:] // all of it is from this stream
 		}
 		streams[s] = b[len(b)-n[s]:]
 	}

@@ -6,13 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enlargeAt is the size of a read that shows that the pipe was full: what it holds by
-// default.
+// enlargeAt is the default capacity of a pipe. A read of that size shows that the pipe was full.
 const enlargeAt = 64 << 10
 
-// enlargePipe makes room for what a fast writer has to say while the reader is busy. It
-// is done when the need has been seen, because a user's pipes share a quota, and whoever
-// exceeds it gets tiny ones. Where it is not allowed, nothing changes.
+// enlargePipe enlarges a pipe, so that a fast writer can go on while the reader is busy. It is called
+// only when that is needed: the pipes of a user share a quota, and a user who exceeds it gets
+// tiny pipes. If the system refuses, the pipe remains as it is.
 func enlargePipe(f *os.File) {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -23,7 +22,7 @@ func enlargePipe(f *os.File) {
 	})
 }
 
-// capacity is how much the pipe holds at the most.
+// capacity returns how many bytes the pipe can hold.
 func capacity(fd uintptr) int {
 	n, _ := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0)
 	return n

@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// The size of a pipe cannot be changed here.
+// The capacity of a pipe cannot be changed on these systems.
 const enlargeAt = math.MaxInt
 
 func enlargePipe(*os.File) {}
 
-// capacity is less than pipeSize on all of these systems.
+// capacity returns 0: on these systems a pipe always holds less than pipeSize.
 func capacity(uintptr) int { return 0 }

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// There are no commands on these systems.
+// A pipe cannot be made on these systems, which have no commands.
 type pipe struct{ r *os.File }
 
 const restEvery = 0

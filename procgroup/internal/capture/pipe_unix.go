@@ -10,32 +10,33 @@ import (
 	"time"
 )
 
-// A pipe is the reading end of one, which two may read: next, which waits, and rest, which
-// does not. A buffer is taken only once there is something to read; [os.File.Read] would
-// need one for as long as it waits.
+// A pipe is the reading end of a pipe. It has two methods to read: next waits for output, and rest
+// does not. They may be called concurrently. A buffer is taken from the pool only when there is
+// output; [os.File.Read] would need a buffer while it waits.
 type pipe struct {
 	r     *os.File
 	conn  syscall.RawConn
 	ready func(fd uintptr) bool // try, made once
 
-	mu sync.Mutex // held from a read until got has returned, so that nothing overtakes
+	mu sync.Mutex // held from a read until got has returned, to keep the order
 
-	// For next and try.
+	// Used by next and try.
 	got taker
 	err error
 }
 
-// restEvery is how often rest must be called by who waits for the end. Here next sees it.
+// restEvery is how often rest must be called to notice the end of the stream. On Unix, 0: next notices
+// it.
 const restEvery = 0
 
-// newPipe makes a pipe. w is the other end.
+// newPipe makes a pipe. w is its writing end.
 func newPipe() (_ *pipe, w *os.File, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
 	}
 	p := &pipe{r: r}
-	// A pipe that the runtime cannot poll would be read by blocking, with the lock held.
+	// If the runtime could not poll the pipe, a read would block while the lock is held.
 	if err = r.SetReadDeadline(time.Time{}); err == nil {
 		p.conn, err = r.SyscallConn()
 	}
@@ -48,7 +49,7 @@ func newPipe() (_ *pipe, w *os.File, err error) {
 	return p, w, nil
 }
 
-// next waits until there is something to read, or the end, and calls got with it.
+// next waits for output or the end of the stream, and calls got with it.
 func (p *pipe) next(got taker) error {
 	p.got, p.err = got, nil
 	if err := p.conn.Read(p.ready); err != nil {
@@ -68,7 +69,7 @@ func (p *pipe) try(fd uintptr) bool {
 	return true
 }
 
-// rest calls got with everything that is there now, and with the end if that follows.
+// rest calls got with all available output, and with the end of the stream if that follows.
 func (p *pipe) rest(got taker) (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,8 +79,8 @@ func (p *pipe) rest(got taker) (err error) {
 			if n, err = readOnce(fd, got); n == 0 {
 				break
 			}
-			// By now everything was read that was there in the beginning, and somebody
-			// writes on, perhaps for ever.
+			// All output that was available at the beginning has been read. A process keeps
+			// writing, perhaps forever.
 			if total += n; total >= pipeSize && total >= capacity(fd) {
 				break
 			}
@@ -94,7 +95,7 @@ func (p *pipe) rest(got taker) (err error) {
 	return err
 }
 
-// readOnce reads once, and calls got unless there is an error. At the end n is 0.
+// readOnce reads once, and calls got unless there is an error. At the end of the stream n is 0.
 func readOnce(fd uintptr, got taker) (n int, err error) {
 	buf := buffers.Get().(*buffer)
 	for {
@@ -112,5 +113,5 @@ func readOnce(fd uintptr, got taker) (n int, err error) {
 	return n, nil
 }
 
-// noReader reports whether err is that of writing to a pipe that nobody reads any more.
+// noReader reports whether err is the error of writing to a pipe without a reader.
 func noReader(err error) bool { return errors.Is(err, syscall.EPIPE) }

@@ -12,28 +12,28 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A pipe is the reading end of one, which two may read: next, which waits, and rest, which
+// A pipe is the reading end of a pipe. It has two methods to read: next waits for output, and rest
 // does not.
 //
-// The system does one thing at a time with such a pipe, so that to look whether something
-// is there waits for a read that waits. For rest, next is therefore stopped, for good.
+// Windows performs only one operation at a time on such a pipe: a query for available output
+// would wait until a pending read has returned. So rest stops next permanently.
 type pipe struct {
 	r    *os.File
 	conn syscall.RawConn
 
 	mu      sync.Mutex // held while got is called
-	reading bool       // next is in a read, or on its way into one
+	reading bool       // next is reading, or about to read
 	stopped bool
 }
 
-// restEvery is how often rest must be called by who waits for the end, once it has been
-// called: next does not see the end any more.
+// restEvery is how often rest must be called to notice the end of the stream. After the first call
+// of rest, next no longer notices it.
 const restEvery = 5 * time.Millisecond
 
 // stopTime is how long a read may take to be cancelled.
 const stopTime = 500 * time.Millisecond
 
-// newPipe makes a pipe. w is the other end.
+// newPipe makes a pipe. w is its writing end.
 func newPipe() (_ *pipe, w *os.File, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -48,8 +48,8 @@ func newPipe() (_ *pipe, w *os.File, err error) {
 	return &pipe{r: r, conn: conn}, w, nil
 }
 
-// next waits until there is something to read, or the end, and calls got with it. Once it
-// has been stopped it returns [os.ErrClosed].
+// next waits for output or the end of the stream, and calls got with it. Once it has been stopped
+// it returns [os.ErrClosed].
 func (p *pipe) next(got taker) error {
 	p.mu.Lock()
 	if p.stopped {
@@ -70,19 +70,19 @@ func (p *pipe) next(got taker) error {
 		buffers.Put(buf)
 	}
 	if err != nil && p.stopped {
-		return os.ErrClosed // that it was cancelled is no fault
+		return os.ErrClosed // stop has cancelled the read
 	}
 	return err
 }
 
-// stop makes next return. p.mu is held.
+// stop makes next return. The caller holds p.mu.
 func (p *pipe) stop() error {
 	p.stopped = true
 	for begun := time.Now(); p.reading; {
 		if time.Since(begun) > stopTime {
 			return errors.New("a read of the pipe cannot be cancelled")
 		}
-		// A read that has not begun is not cancelled: hence more than once.
+		// CancelIoEx does not affect a read that has not begun yet, so repeat it.
 		_ = p.conn.Control(func(h uintptr) { _ = windows.CancelIoEx(windows.Handle(h), nil) })
 		p.mu.Unlock()
 		time.Sleep(time.Millisecond)
@@ -91,7 +91,7 @@ func (p *pipe) stop() error {
 	return nil
 }
 
-// rest calls got with everything that is there now, and with the end if that follows.
+// rest calls got with all available output, and with the end of the stream if that follows.
 func (p *pipe) rest(got taker) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *pipe) rest(got taker) error {
 
 var peekNamedPipe = windows.NewLazySystemDLL("kernel32.dll").NewProc("PeekNamedPipe")
 
-// peek reports how many bytes there are to read.
+// peek returns the number of bytes that can be read.
 func (p *pipe) peek() (there uint32, err error) {
 	cerr := p.conn.Control(func(h uintptr) {
 		ok, _, errno := peekNamedPipe.Call(h, 0, 0, 0, uintptr(unsafe.Pointer(&there)), 0)
@@ -133,7 +133,7 @@ func (p *pipe) peek() (there uint32, err error) {
 	return there, errors.Join(cerr, err)
 }
 
-// noReader reports whether err is that of writing to a pipe that nobody reads any more.
+// noReader reports whether err is the error of writing to a pipe without a reader.
 func noReader(err error) bool {
 	return errors.Is(err, windows.ERROR_BROKEN_PIPE) || errors.Is(err, windows.ERROR_NO_DATA)
 }

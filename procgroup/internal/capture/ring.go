@@ -1,14 +1,14 @@
 package capture
 
-// A ring keeps the last max bytes that were written to it. Its memory grows with what
-// is written, up to max, so that a silent command costs nothing. Bytes are copied into
-// it once, and once more each time it grows.
+// A ring keeps the last max bytes that were written to it. Its memory grows as bytes are written,
+// up to max, so that a silent command costs nothing. Each byte is copied once when it is written,
+// and again each time the ring grows.
 type ring struct {
 	max    int
 	total  int64
 	buf    []byte
-	next   int      // where the oldest byte is, once len(buf) is max
-	blocks [][]byte // all full blocks, where max is Unlimited; buf is the last
+	next   int      // index of the oldest byte, once len(buf) is max
+	blocks [][]byte // all full blocks, if max is Unlimited; buf is the last block
 }
 
 const (
@@ -45,7 +45,7 @@ func (r *ring) write(p []byte) {
 	}
 }
 
-// grow makes room for n bytes, and never for more than max: append would.
+// grow makes room for n bytes, but never for more than max, as append would.
 func (r *ring) grow(n int) {
 	if n <= cap(r.buf) {
 		return
@@ -55,8 +55,8 @@ func (r *ring) grow(n int) {
 	r.buf = bigger
 }
 
-// add appends without a limit: in blocks, because to double a gigabyte takes longer
-// than to receive it.
+// add appends p without a limit. It uses blocks, because doubling a buffer of a gigabyte takes longer
+// than receiving the gigabyte.
 func (r *ring) add(p []byte) {
 	for len(p) > 0 {
 		if len(r.buf) == cap(r.buf) {
@@ -71,7 +71,7 @@ func (r *ring) add(p []byte) {
 	}
 }
 
-// bytes returns what is kept in one piece. Nothing may be written any more.
+// bytes returns the bytes that were kept, in one slice. No write may follow.
 func (r *ring) bytes() []byte {
 	switch {
 	case len(r.blocks) > 0:

@@ -9,14 +9,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// errSlow is why a writer did not get all output.
-var errSlow = errors.New("it did not take all output in time")
+// errSlow is the error of a writer that did not accept all output in time.
+var errSlow = errors.New("not all output was accepted in time")
 
-// A sink writes output to a writer of the caller's, which may block for ever. So that
-// happens on a goroutine of its own; who waits for it can give up.
+// A sink writes output to a writer of the caller, on a separate goroutine, because the writer may
+// block forever.
 //
-// What waits to be written is bounded by who puts it there: the collector of a stream
-// has one chunk here at a time, and what rest adds is about as much as the pipe held.
+// The length of the queue is bounded by its producers: the collector of a stream has at most one
+// chunk in it, and rest adds about as much as the pipe held.
 type sink struct {
 	name string // for errors
 	w    io.Writer
@@ -24,20 +24,20 @@ type sink struct {
 	done chan struct{}
 
 	mu        sync.Mutex
-	changed   sync.Cond // of queue and ending
+	changed   sync.Cond // signalled when queue or ending changes
 	queue     []sinkJob
-	ending    bool  // no more will come
-	unwritten int64 // what w did not get
-	err       error // after the first one nothing is written any more
-	panicked  bool  // err is of that, or of Goexit
-	over      bool  // nobody asks any more
+	ending    bool  // no more chunks will be added
+	unwritten int64 // number of bytes that w did not get
+	err       error // the first error; nothing is written after it
+	panicked  bool  // err is from a panic or Goexit
+	over      bool  // finish has returned
 }
 
 // A sinkJob is a chunk to be written.
 type sinkJob struct {
 	buf  *buffer
 	n    int
-	done chan<- struct{} // unless it is nil, gets one afterwards; has room for it
+	done chan<- struct{} // unless it is nil, gets a value when the chunk has been handled; must be buffered
 }
 
 func newSink(name string, w io.Writer, fail func(error)) *sink {
@@ -55,8 +55,7 @@ func (s *sink) put(j sinkJob) {
 	s.changed.Signal()
 }
 
-// end says that no more will come. done is closed when everything has been written, or
-// never will be.
+// end declares that no more chunks will be added. done is closed when all chunks have been handled.
 func (s *sink) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,15 +63,16 @@ func (s *sink) end() {
 	s.changed.Signal()
 }
 
-// refuses reports whether the writer has returned an error. Not that it has panicked: that
-// aborts the command, which must not end by SIGPIPE before.
+// refuses reports whether the writer has returned an error. It is false after a panic: a panic aborts
+// the command, which must not end by SIGPIPE before that.
 func (s *sink) refuses() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err != nil && !s.panicked
 }
 
-// finish says, after end, what the writer did not get and why. It then gets no more.
+// finish returns the number of bytes that the writer did not get, and the reason. Call it after end.
+// Nothing is written afterwards, except by a call in progress.
 func (s *sink) finish() (unwritten int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,17 +106,17 @@ func (s *sink) run() {
 			s.mu.Lock()
 			s.panicked = true
 			s.mu.Unlock()
-			s.written(j, 0, err) // first: once the call has failed, nobody waits for why
+			s.written(j, 0, err) // before fail: once the call has failed, nothing waits for the error
 			s.fail(err)
 			if err == timeout.ErrGoexit {
 				replaced = true
-				go s.run() // in place of this goroutine, whose end cannot be stopped; it takes the next one
+				go s.run() // replaces this goroutine, whose end cannot be prevented
 			}
 		})
 	}
 }
 
-// next waits for the first of the queue, which stays there until it has been written.
+// next waits for the first chunk of the queue. The chunk remains in the queue until it is handled.
 func (s *sink) next() (j sinkJob, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *sink) next() (j sinkJob, ok bool) {
 	return s.queue[0], true
 }
 
-// write writes a chunk, unless there was an error before.
+// write writes a chunk, unless a previous write has failed.
 func (s *sink) write(j sinkJob) {
 	s.mu.Lock()
 	failed := s.err != nil
@@ -148,8 +148,8 @@ func (s *sink) write(j sinkJob) {
 	s.written(j, n, err)
 }
 
-// written takes a chunk from the queue of which only n bytes were written. Of the errors the first
-// counts. All at once: what is in the queue is counted as unwritten when nobody waits any more.
+// written removes a chunk, of which n bytes were written, from the queue, and keeps the first error.
+// It does so under one lock, because finish counts the chunks in the queue as unwritten.
 func (s *sink) written(j sinkJob, n int, err error) {
 	s.mu.Lock()
 	s.unwritten += int64(j.n - min(max(n, 0), j.n))

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// A child that this process forks has a copy of all its descriptors until it has executed
-// its command, and so holds the streams of every other command that was being started at
-// that moment. On a machine that is busy with hundreds of starts this may take longer than
-// such a command takes to end. (syscall.ForkLock tells less: the parent goes on a little
-// before the child closes them.)
+// A child that this process forks has copies of all descriptors of the process until it executes its
+// command. Until then it holds the streams of every other command that was being started when it
+// was forked. On a machine that starts hundreds of commands this may last longer than such a
+// command runs. (syscall.ForkLock does not help: it is released shortly before the child closes
+// the descriptors.)
 
-// starts are the captures whose commands are being started.
+// starts has the captures whose commands are being started.
 var starts struct {
 	sync.Mutex
-	count   uint64 // captures that have begun to start
+	count   uint64 // number of captures that have begun to start
 	pending map[*Capture]struct{}
 }
 
-// A start is the part of a Capture in that.
+// A start is the state of a Capture during the start of its command.
 type start struct {
 	number uint64
 	over   chan struct{}
-	others uint64 // those with a higher number have begun when our ends were closed already
+	others uint64 // captures with a higher number began after this one had closed the writing ends
 }
 
 // beginStart is called before the pipes are made.
@@ -37,8 +37,8 @@ func (c *Capture) beginStart() {
 	starts.pending[c] = struct{}{}
 }
 
-// endStart is called when the command has been started, or not, and this process has closed
-// the command's ends of the pipes.
+// endStart is called when the start has succeeded or failed, and this process has closed the writing
+// ends of the pipes.
 func (c *Capture) endStart() {
 	starts.Lock()
 	defer starts.Unlock()
@@ -47,7 +47,7 @@ func (c *Capture) endStart() {
 	close(c.start.over)
 }
 
-// awaitStarts waits for those that may hold what is not theirs, until the time has come.
+// awaitStarts waits for the starts during which a child may hold the streams of c, but not beyond until.
 func (c *Capture) awaitStarts(until time.Time) {
 	var pending []chan struct{}
 	starts.Lock()

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// An input feeds the command from a reader of the caller's, which may block for ever.
+// An input feeds the command from a reader of the caller. The reader may block forever.
 type input struct {
 	r, w    *os.File
 	from    io.Reader
 	fail    func(error) // see Guard
-	reading atomic.Bool // in from, and not in the pipe
+	reading atomic.Bool // in from.Read, not in a write to the pipe
 	done    chan struct{}
-	err     error // once done is closed
+	err     error // valid once done is closed
 }
 
 func newInput(from io.Reader, fail func(error)) (*input, error) {
@@ -27,7 +27,7 @@ func newInput(from io.Reader, fail func(error)) (*input, error) {
 	return &input{r: r, w: w, from: from, fail: fail, done: make(chan struct{})}, nil
 }
 
-// start begins to feed, once the command has the other end.
+// start begins to feed the command, which has been started with the reading end.
 func (in *input) start() {
 	in.r.Close()
 	in.reading.Store(true)
@@ -36,7 +36,7 @@ func (in *input) start() {
 
 func (in *input) run() {
 	defer close(in.done)
-	defer in.w.Close() // after a failure is known, which the command must not get ahead of
+	defer in.w.Close() // after fail: the command must not end because of the end of its input before it is aborted
 	Guard(func() { in.err = in.copy() }, func(err error) {
 		in.err = err
 		in.fail(err)
@@ -52,7 +52,7 @@ func (in *input) copy() error {
 		if n > 0 {
 			if _, werr := in.w.Write(buf[:n]); werr != nil {
 				if gone(werr) {
-					return nil // that a command does not read all of its input is no error
+					return nil // a command need not read all of its input
 				}
 				return fmt.Errorf("procgroup: writing to the command's stdin: %w", werr)
 			}
@@ -66,13 +66,13 @@ func (in *input) copy() error {
 	}
 }
 
-// gone reports whether err is that of a pipe without a reader, or closed by finish.
+// gone reports whether err is the error of a pipe that has no reader, or that finish has closed.
 func gone(err error) bool {
 	return noReader(err) || errors.Is(err, os.ErrClosed)
 }
 
-// finish ends the feeding. A reader that blocks is left behind: its goroutine ends when
-// it returns.
+// finish stops feeding the command. It does not wait for a blocked reader, whose goroutine ends when
+// Read returns.
 func (in *input) finish(until time.Time) error {
 	in.w.Close()
 	if !in.reading.Load() {

@@ -7,47 +7,48 @@ import (
 	"time"
 )
 
-// readSize is how much is read at a time, and pipeSize what the pipe of a command that
-// writes faster than it is read is enlarged to. Together they make a flood about as
-// fast as the kernel alone.
+// readSize is how many bytes are read at a time. pipeSize is the capacity of a pipe that has been
+// enlarged because the command writes faster than it is read. With these sizes a flood of output
+// is about as fast as through the kernel alone.
 const (
 	readSize = 256 << 10
 	pipeSize = 1 << 20
 )
 
-// A buffer is what is read at once.
+// A buffer has the bytes of one read.
 type buffer [readSize]byte
 
-// buffers are shared by all commands: one is taken when there is something to read, so
-// that a command that waits has none.
+// buffers are shared by all commands. A buffer is taken when there is output, so that a command
+// that prints nothing has none.
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// A taker gets what a pipe had: n bytes, or, with 0, the end. It reports whether it keeps
-// buf, which otherwise goes back to the others; with the end buf may be nil.
+// A taker is called with the result of a read: n bytes, or 0 at the end of the stream. It reports
+// whether it keeps buf, which otherwise returns to the pool. At the end buf may be nil.
 type taker func(buf *buffer, n int) (kept bool)
 
-// A stream is one of a command's output streams, on its way from the pipe to the ring,
-// the writer and the callback.
+// A stream is an output stream of a command. Its output goes from the pipe to the ring, the writer
+// and the callback.
 //
-// It is read by its collector, which waits for output and then for the writer, so that a
-// slow writer slows the command down; and once the command has ended by Drain and Finish,
-// which do neither. The pipe lets one of them at a time read and pass on what it got.
+// The stream is read by its collector, which waits for output and then for the writer, so that
+// a slow writer slows the command down. Once the command has ended, Drain and Finish also read
+// it, without waiting. The pipe allows only one of them at a time to read and to pass the output
+// on.
 type stream struct {
 	id   int
 	pipe *pipe
-	sink *sink         // nil: the caller has no writer
-	sunk chan struct{} // gets one when the collector's chunk has been written
+	sink *sink         // nil if the caller has no writer
+	sunk chan struct{} // gets a value when the collector's chunk has been written
 
 	// Guarded by Capture.mu.
 	ring   ring
-	ended  bool  // there is no more to read
-	hungUp bool  // that is because it was closed here
+	ended  bool  // no output follows
+	hungUp bool  // it ended because hangUp closed it
 	err    error // of reading
 
-	large bool // the pipe has been enlarged as far as possible; the collector's
+	large bool // the pipe has been enlarged; used by the collector only
 }
 
-// collect reads until the stream ends or is closed.
+// collect reads the stream until it ends or is closed.
 func (c *Capture) collect(s *stream) {
 	defer c.collectors.Done()
 	var n int
@@ -82,9 +83,9 @@ func (c *Capture) collect(s *stream) {
 	}
 }
 
-// readRest reads what is there, without waiting for more, and reports whether that was the
-// end. What was in the pipe when it began is then taken, but what somebody goes on to
-// write may not be.
+// readRest reads the available output without waiting for more, and reports whether the stream has
+// ended. It reads all output that was in the pipe when it was called; output that is written
+// meanwhile may remain.
 func (c *Capture) readRest(s *stream) (ended bool) {
 	c.mu.Lock()
 	ended, err := s.ended, s.err
@@ -105,10 +106,11 @@ func (c *Capture) readRest(s *stream) (ended bool) {
 	return ended
 }
 
-// got passes on what was read: n bytes, or the end. The pipe is locked. sunk, unless it is
-// nil, gets one when the writer has written it. It reports whether buf is still used.
+// got passes on the result of a read: n bytes, or the end of the stream. The pipe is locked. Unless
+// sunk is nil, it gets a value when the writer has written the bytes. got reports whether buf is
+// still in use.
 func (c *Capture) got(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept bool) {
-	now := time.Now() // before the beat: no idle limit fires after a shorter silence
+	now := time.Now() // before the beat, so that LongestSilence is not shorter than an idle limit that fires
 	var data []byte
 	if n > 0 {
 		data = buf[:n]
@@ -135,7 +137,7 @@ func (c *Capture) got(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept
 	return false
 }
 
-// end is the end of a stream. c.mu is held.
+// end records the end of a stream. The caller holds c.mu.
 func (c *Capture) end(s *stream) {
 	s.ended = true
 	if c.open--; c.open == 0 {
@@ -143,7 +145,8 @@ func (c *Capture) end(s *stream) {
 	}
 }
 
-// deliver gives the callback what has come, and the end. One pipe is that of both streams.
+// deliver passes data and the end of a stream to the callback. If there is a single pipe, its end is
+// that of both streams.
 func (c *Capture) deliver(s *stream, data []byte, last bool) {
 	if c.live == nil {
 		return
@@ -154,9 +157,9 @@ func (c *Capture) deliver(s *stream, data []byte, last bool) {
 	}
 }
 
-// hangUp closes a stream whose writer has failed. A command that writes on gets SIGPIPE, or
-// an error, as under os/exec, and neither counts as alive nor works for nobody. It is for the
-// collector, which does not read meanwhile: a read may not be interrupted everywhere.
+// hangUp closes a stream whose writer has failed. A command that keeps writing gets SIGPIPE or an
+// error, as with os/exec, instead of working for nothing and renewing its idle limit. The
+// collector calls hangUp, because no read may be in progress: some systems cannot interrupt it.
 func (c *Capture) hangUp(s *stream) {
 	c.mu.Lock()
 	over := s.ended || c.closed
@@ -171,7 +174,7 @@ func (c *Capture) hangUp(s *stream) {
 	}
 }
 
-// failed remembers why a stream cannot be read any more.
+// failed records why a stream cannot be read any more.
 func (c *Capture) failed(s *stream, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,16 +2,16 @@ package capture
 
 import "unicode/utf8"
 
-// A Kept is what was kept of a stream: its last bytes, and how many there were. The zero
-// value is nothing. It is safe for concurrent use.
+// A Kept is the output of a stream: its last bytes, and how many bytes there were. The zero Kept is
+// empty. It is safe for concurrent use.
 type Kept struct {
 	Total, Dropped int64
 
-	data func() []byte // nil is nothing
-	cut  int           // so many bytes at the end begin characters that never ended
+	data func() []byte // nil if there is none
+	cut  int           // number of bytes at the end that belong to unfinished characters
 }
 
-// Bytes returns the bytes that were kept. They must not be changed.
+// Bytes returns the bytes that were kept. The caller must not modify them.
 func (k Kept) Bytes() []byte {
 	if k.data == nil {
 		return nil
@@ -19,9 +19,9 @@ func (k Kept) Bytes() []byte {
 	return k.data()
 }
 
-// String returns the bytes that were kept as text. A character that lost its beginning to
-// the limit, or its end because the command was stopped while writing it, is left out.
-// What is not UTF-8 for any other reason is as it came.
+// String returns the bytes that were kept as text. It omits a character at the beginning that
+// the limit has cut, and a character at the end that the command had not finished writing
+// when it was stopped. Other invalid UTF-8 is returned unchanged.
 func (k Kept) String() string {
 	b := k.Bytes()
 	if k.Dropped > 0 {
@@ -30,9 +30,8 @@ func (k Kept) String() string {
 	return string(b[:max(len(b)-k.cut, 0)])
 }
 
-// continuation is how many bytes at the start of b may belong to a character that began
-// before it. If no character begins where it then would have to, b is not UTF-8, and
-// all of it is kept.
+// continuation returns how many bytes at the start of b may belong to a character that began before
+// b. If no character begins after at most three such bytes, b is not UTF-8, and the result is 0.
 func continuation(b []byte) int {
 	for i := 0; i < len(b) && i < utf8.UTFMax; i++ {
 		if utf8.RuneStart(b[i]) {
@@ -45,7 +44,7 @@ func continuation(b []byte) int {
 	return 0
 }
 
-// Unfinished is how many bytes at the end of b begin a character that b does not end.
+// Unfinished returns how many bytes at the end of b belong to a character that is not complete.
 func Unfinished(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		tail := b[len(b)-n:]
