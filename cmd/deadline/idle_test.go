@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
 // TestIdle proves that output, and nothing else, renews the idle limit (SPEC 3.1, 5.2,
@@ -156,7 +158,7 @@ func TestAlive(t *testing.T) {
 // idle limit, which is no fault of the command's.
 func TestFloodThrough(t *testing.T) {
 	t.Parallel()
-	cmd, leftovers := prepare(t, ours(t), "exec deadline --idle 2 60 sh -c 'dd if=/dev/zero bs=64k count=64 2>/dev/null; echo end'")
+	cmd, mark := prepare(t, ours(t), "exec deadline --idle 2 60 sh -c 'dd if=/dev/zero bs=64k count=64 2>/dev/null; echo end'")
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +179,7 @@ func TestFloodThrough(t *testing.T) {
 	if n := got.Len(); n != 64*64<<10+4 || !bytes.HasSuffix(got.Bytes(), []byte("end\n")) {
 		t.Errorf("%d bytes came through", n)
 	}
-	noneLeft(t, leftovers)
+	leftovers.None(t, mark)
 }
 
 // TestConsumer: what the command has written arrives, or it is said how much does not
@@ -212,7 +214,7 @@ func TestConsumer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cmd, leftovers := prepare(t, bin, c.script)
+			cmd, mark := prepare(t, bin, c.script)
 			r, w, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
@@ -260,7 +262,7 @@ func TestConsumer(t *testing.T) {
 			if exit := cmd.ProcessState.String(); exit != c.exit {
 				t.Errorf("%s, want %s", exit, c.exit)
 			}
-			noneLeft(t, leftovers)
+			leftovers.None(t, mark)
 		})
 	}
 }
@@ -268,7 +270,7 @@ func TestConsumer(t *testing.T) {
 // TestStuckMessages: where nobody takes the messages either, the signals still go out.
 func TestStuckMessages(t *testing.T) {
 	t.Parallel()
-	cmd, leftovers := prepare(t, ours(t), "exec deadline -v -k .5 --idle 30 2 sh -c 'trap \"\" TERM; while :; do head -c 100000 /dev/zero; done' 2>&1")
+	cmd, mark := prepare(t, ours(t), "exec deadline -v -k .5 --idle 30 2 sh -c 'trap \"\" TERM; while :; do head -c 100000 /dev/zero; done' 2>&1")
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +285,7 @@ func TestStuckMessages(t *testing.T) {
 	if exit := cmd.ProcessState.String(); exit != "signal: killed" {
 		t.Errorf("%s, want signal: killed", exit)
 	}
-	noneLeft(t, leftovers)
+	leftovers.None(t, mark)
 }
 
 // TestStopped: time in which the program itself was stopped is not the command's silence,
@@ -306,7 +308,7 @@ func TestStopped(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cmd, leftovers := prepare(t, bin, c.script)
+			cmd, mark := prepare(t, bin, c.script)
 			stdout, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -338,7 +340,7 @@ func TestStopped(t *testing.T) {
 			if got := cmd.ProcessState.String(); got != c.want || (string(rest) == "done\n") != (got == "exit status 0") {
 				t.Errorf("%s, %q, want %s", got, rest, c.want)
 			}
-			noneLeft(t, leftovers)
+			leftovers.None(t, mark)
 		})
 	}
 }
@@ -346,7 +348,7 @@ func TestStopped(t *testing.T) {
 // TestUnbuffered: a part of a line comes through while the command goes on.
 func TestUnbuffered(t *testing.T) {
 	t.Parallel()
-	cmd, leftovers := prepare(t, ours(t), "exec deadline --idle 60 60 sh -c 'printf part; cat >/dev/null; printf rest'")
+	cmd, mark := prepare(t, ours(t), "exec deadline --idle 60 60 sh -c 'printf part; cat >/dev/null; printf rest'")
 	stdin, _ := cmd.StdinPipe()
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -364,7 +366,7 @@ func TestUnbuffered(t *testing.T) {
 	if err := cmd.Wait(); err != nil || string(rest) != "rest" {
 		t.Errorf("%q, %v", rest, err)
 	}
-	noneLeft(t, leftovers)
+	leftovers.None(t, mark)
 }
 
 // TestDirect: without --idle, the command has the streams themselves, and --status

@@ -11,12 +11,12 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
 // The test binary is the program when it is called by one of the program's names.
@@ -64,30 +64,26 @@ type result struct {
 	Stdout, Stderr string
 }
 
-const marker = "DEADLINE_TEST_RUN"
-
-var runs atomic.Int64
-
 // prepare makes a command of a shell script that finds the program in bin. What it starts
 // can be found by a variable of its environment.
-func prepare(t *testing.T, bin, script string, env ...string) (cmd *exec.Cmd, leftovers func() []string) {
+func prepare(t *testing.T, bin, script string, env ...string) (cmd *exec.Cmd, mark string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), veryLong)
 	t.Cleanup(cancel)
 	cmd = exec.CommandContext(ctx, "/bin/sh", "-c", script)
 	cmd.Dir = t.TempDir()
-	mark := marker + "=" + strconv.Itoa(os.Getpid()) + "." + strconv.FormatInt(runs.Add(1), 10)
+	mark = leftovers.Mark()
 	// The race detector would have each process wait for a second at its end.
 	cmd.Env = append([]string{"PATH=" + bin + ":/usr/bin:/bin", "LC_ALL=C", "GORACE=atexit_sleep_ms=0", mark}, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = 10 * time.Second
-	return cmd, func() []string { return processesWith(mark) }
+	return cmd, mark
 }
 
 // runScript runs a script and checks that it leaves nothing behind.
 func runScript(t *testing.T, bin, script string, env ...string) result {
 	t.Helper()
-	cmd, leftovers := prepare(t, bin, script, env...)
+	cmd, mark := prepare(t, bin, script, env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	fixtures(t, cmd.Dir)
@@ -95,33 +91,8 @@ func runScript(t *testing.T, bin, script string, env ...string) result {
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatalf("%s: %v\nstdout: %s\nstderr: %s", script, err, &stdout, &stderr)
 	}
-	noneLeft(t, leftovers)
+	leftovers.None(t, mark)
 	return result{Exit: strings.TrimSuffix(cmd.ProcessState.String(), " (core dumped)"), Stdout: stdout.String(), Stderr: stderr.String()}
-}
-
-// noneLeft waits for what is still ending, and fails if something stays.
-func noneLeft(t *testing.T, leftovers func() []string) {
-	t.Helper()
-	left := leftovers()
-	for until := time.Now().Add(10 * time.Second); len(left) > 0 && time.Now().Before(until); left = leftovers() {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if len(left) > 0 {
-		t.Errorf("left behind: %q", left)
-	}
-}
-
-// processesWith lists what runs with this in its environment, where /proc tells.
-func processesWith(variable string) (found []string) {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, f := range files {
-		env, err := os.ReadFile(f)
-		if err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+variable+"\x00")) {
-			line, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "cmdline"))
-			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
-		}
-	}
-	return found
 }
 
 // fixtures are the files that scripts use.

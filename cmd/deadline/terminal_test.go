@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
 // onTerminal runs a script on a terminal of its own and returns everything that it showed.
 // When it shows a prompt, the text of typed with that key is typed.
 func onTerminal(t *testing.T, bin, script string, typed map[string]string) (shown string, exit string) {
 	t.Helper()
-	cmd, leftovers := prepare(t, bin, script)
+	cmd, mark := prepare(t, bin, script)
 	fixtures(t, cmd.Dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	terminal, err := pty.StartWithAttrs(cmd, &pty.Winsize{Rows: 24, Cols: 100}, cmd.SysProcAttr)
@@ -46,7 +47,7 @@ func onTerminal(t *testing.T, bin, script string, typed map[string]string) (show
 		}
 	}()
 	_ = cmd.Wait()
-	noneLeft(t, leftovers)
+	leftovers.None(t, mark)
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
@@ -240,7 +241,7 @@ func TestForward(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cmd, leftovers := prepare(t, bin, c.script)
+			cmd, mark := prepare(t, bin, c.script)
 			stdout, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -258,7 +259,7 @@ func TestForward(t *testing.T) {
 			if got := cmd.ProcessState.String(); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
-			noneLeft(t, leftovers)
+			leftovers.None(t, mark)
 		})
 	}
 }

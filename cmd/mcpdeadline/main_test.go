@@ -14,18 +14,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
-// Nothing here waits for as long as this unless it fails.
+// generous bounds waits. Only a test that fails waits as long.
 const generous = 60 * time.Second
 
-// interrupt ends a program in order.
+// interrupt is the signal that asks a program to end.
 var interrupt os.Signal = os.Interrupt
 
 const asMain = "MCPPROXY_TEST_MAIN"
 
-// The test binary is also the proxy and the server.
+// TestMain lets the test binary be the proxy and the server, too.
 func TestMain(m *testing.M) {
 	procgroup.HelperMain()
 	switch {
@@ -36,8 +37,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(asMain) != "":
 		main()
 	}
-	// The tests wait for most of their time, so there may be more of them at once than there are
-	// processors.
+	// The tests mostly wait, so more of them than processors may run at once.
 	if err := flag.Set("test.parallel", "12"); err != nil {
 		panic(err)
 	}
@@ -53,10 +53,10 @@ func self(t testing.TB) string {
 	return exe
 }
 
-// evilArgs is how to start the evil server.
+// evilArgs returns the arguments that start the evil server.
 func evilArgs(t testing.TB) []string { return []string{"--", self(t), "evil"} }
 
-// A host is a program that has started the proxy over stdio.
+// A host is a client that has started the proxy over stdio.
 type host struct {
 	t    testing.TB
 	cmd  *exec.Cmd
@@ -71,7 +71,7 @@ type host struct {
 	ended  chan struct{}
 }
 
-// wire is a message as a host sees it.
+// A wire is a message as the host sees it.
 type wire struct {
 	ID     json.RawMessage
 	Method string
@@ -103,7 +103,7 @@ func (w wire) text() string {
 	return strings.Join(all, "|")
 }
 
-// outcome is the kind and the exit code of a stopped call.
+// outcome returns the kind and the exit code of a stopped call, or "".
 func (w wire) outcome() string {
 	var o struct {
 		Kind     string
@@ -115,12 +115,12 @@ func (w wire) outcome() string {
 	return fmt.Sprint(o.Kind, " ", o.ExitCode)
 }
 
-// startProxy starts the proxy. Args are all of its arguments.
+// startProxy starts the proxy with args.
 func startProxy(t testing.TB, env []string, args ...string) *host {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*generous)
-	h := &host{t: t, cmd: exec.CommandContext(ctx, self(t), args...), mark: newMark(), waits: make(map[string]chan wire), ended: make(chan struct{})}
-	// The race detector would have each process wait for a second at its end.
+	h := &host{t: t, cmd: exec.CommandContext(ctx, self(t), args...), mark: leftovers.Mark(), waits: make(map[string]chan wire), ended: make(chan struct{})}
+	// Under the race detector, each process would otherwise wait for a second when it exits.
 	h.cmd.Env = append(h.cmd.Environ(), asMain+"=1", "GORACE=atexit_sleep_ms=0", h.mark)
 	h.cmd.Env = append(h.cmd.Env, env...)
 	in, err := h.cmd.StdinPipe()
@@ -169,7 +169,7 @@ func startProxy(t testing.TB, env []string, args ...string) *host {
 			t.Error("the proxy does not end")
 			_ = h.cmd.Process.Kill()
 		}
-		noneLeft(t, h.mark)
+		leftovers.None(t, h.mark)
 		if t.Failed() {
 			t.Logf("stderr: %.4000s", h.stderr())
 		}
@@ -221,7 +221,7 @@ func (h *host) send(line string) {
 	}
 }
 
-// ask sends a request and returns where its answers come.
+// ask sends a request and returns the channel of its answers.
 func (h *host) ask(id, method, params string) <-chan wire {
 	c := make(chan wire, 8)
 	h.mu.Lock()
@@ -249,7 +249,7 @@ func (h *host) await(c <-chan wire, what string) wire {
 	panic("unreachable")
 }
 
-// call calls a tool; args is JSON, and token JSON or empty.
+// start calls a tool. args is JSON, and token is JSON or empty.
 func (h *host) start(id, tool, args, token string) <-chan wire {
 	meta := ""
 	if token != "" {
@@ -265,7 +265,7 @@ func (h *host) call(id, tool, args string) wire {
 
 const initialize = `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`
 
-// initialized makes the handshake.
+// initialized does the handshake.
 func (h *host) initialized() *host {
 	h.t.Helper()
 	h.await(h.ask(`"init"`, "initialize", initialize), "initialize")
@@ -273,13 +273,13 @@ func (h *host) initialized() *host {
 	return h
 }
 
-// connect is a proxy with the evil server behind it.
+// connect starts a proxy in front of the evil server.
 func connect(t testing.TB, flags ...string) *host {
 	t.Helper()
 	return startProxy(t, nil, append(flags, evilArgs(t)...)...).initialized()
 }
 
-// eventually waits for what happens elsewhere.
+// eventually waits until is returns true.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for begun := time.Now(); !is(); time.Sleep(10 * time.Millisecond) {

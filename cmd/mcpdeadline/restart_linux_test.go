@@ -7,10 +7,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
-// A server that answers neither a cancelled call nor a ping is killed with all that it has
-// started. Others' calls are answered then, and what comes meanwhile is served by the next one.
+// A server that answers neither a cancelled call nor a ping is killed with everything that it has
+// started. Its other calls are answered then, and later requests go to the next run.
 func TestServerHangs(t *testing.T) {
 	for _, how := range []string{"deaf", "SIGSTOP"} {
 		t.Run(how, func(t *testing.T) {
@@ -18,7 +20,7 @@ func TestServerHangs(t *testing.T) {
 			h := connect(t, "-tool", "deaf:idle=1s", "-grace", "500ms", "-ping", "500ms", "-alive", "progress")
 			h.start("1", "spawn", `{}`, "") // a child of its own
 			eventually(t, "the child", func() bool {
-				return strings.Contains(strings.Join(marked(h.mark), "\n"), " sleeper")
+				return strings.Contains(strings.Join(leftovers.With(h.mark), "\n"), " sleeper")
 			})
 			pid, err := strconv.Atoi(h.call("2", "pid", `{}`).text())
 			if err != nil {
@@ -45,46 +47,46 @@ func TestServerHangs(t *testing.T) {
 			if w := h.call("6", "pid", `{}`); w.Result.IsError || w.text() == strconv.Itoa(pid) {
 				t.Error(w.raw)
 			}
-			eventually(t, "the child's end", func() bool { return !strings.Contains(strings.Join(marked(h.mark), "\n"), " sleeper") })
+			eventually(t, "the child's end", func() bool { return !strings.Contains(strings.Join(leftovers.With(h.mark), "\n"), " sleeper") })
 		})
 	}
 }
 
-// Nothing is left, whoever is killed. (The end of each test looks for the rest.)
+// No process is left, whichever is killed. (The end of each test looks for the rest.)
 func TestKilled(t *testing.T) {
 	t.Run("the proxy", func(t *testing.T) {
 		t.Parallel()
 		h := connect(t)
 		h.start("1", "spawn", `{}`, "")
-		eventually(t, "the child", func() bool { return len(marked(h.mark)) >= 4 })
+		eventually(t, "the child", func() bool { return len(leftovers.With(h.mark)) >= 4 })
 		if err := h.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		<-h.ended
-		noneLeft(t, h.mark)
+		leftovers.None(t, h.mark)
 	})
 	t.Run("the host", func(t *testing.T) {
 		t.Parallel()
 		// The host is a shell whose pipe is the proxy's stdin.
-		mark := newMark()
+		mark := leftovers.Mark()
 		args := append([]string{"-c", `(echo '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"spawn"}}'; exec sleep 600) | "$@"`, "sh", self(t)}, evilArgs(t)...)
 		cmd := exec.Command("sh", args...)
 		cmd.Env = append(cmd.Environ(), asMain+"=1", "GORACE=atexit_sleep_ms=0", mark)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the child", func() bool { return strings.Contains(strings.Join(marked(mark), "\n"), " sleeper") })
+		eventually(t, "the child", func() bool { return strings.Contains(strings.Join(leftovers.With(mark), "\n"), " sleeper") })
 		for _, pid := range pids(t, mark, "sleep 600") {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Error(err)
 			}
 		}
-		noneLeft(t, mark)
+		leftovers.None(t, mark)
 		_ = cmd.Wait()
 	})
 }
 
-// pids are those of processes with a mark whose arguments begin with a text.
+// pids returns the ids of the processes with the mark whose command lines begin with args.
 func pids(t *testing.T, mark, args string) (found []int) {
 	t.Helper()
 	entries, _ := os.ReadDir("/proc")

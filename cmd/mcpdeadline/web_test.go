@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,9 +12,12 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/stream"
 )
 
-// overHTTP starts a proxy that listens, and returns where.
+// overHTTP starts a proxy that serves HTTP, and returns its URL.
 func overHTTP(t *testing.T, env []string, flags ...string) (*host, string) {
 	t.Helper()
 	h := startProxy(t, env, append([]string{"-http", ":0"}, append(flags, evilArgs(t)...)...)...)
@@ -51,8 +53,8 @@ func callTool(t *testing.T, s *mcp.ClientSession, name string, args map[string]a
 	return res, res.Content[0].(*mcp.TextContent).Text
 }
 
-// A client of an SDK sees what it would see of the server, and what the proxy adds. Each session
-// has a server of its own, which ends with it.
+// A client of an SDK sees what the server offers and what the proxy adds. Each session has its own
+// server, which ends with the session.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	h, url := overHTTP(t, nil, "-idle", "3s", "-keep-alive", "300ms")
@@ -111,7 +113,7 @@ func TestHTTP(t *testing.T) {
 }
 
 func count(h *host, text string) (n int) {
-	for _, line := range marked(h.mark) {
+	for _, line := range leftovers.With(h.mark) {
 		if strings.Contains(line, text) {
 			n++
 		}
@@ -141,14 +143,10 @@ func post(ctx context.Context, t *testing.T, url, body string, headers ...string
 	go func() {
 		defer close(events)
 		defer res.Body.Close()
-		lines := bufio.NewScanner(res.Body)
-		for lines.Scan() {
-			if data, found := strings.CutPrefix(lines.Text(), "data: "); found {
-				var w wire
-				_ = json.Unmarshal([]byte(data), &w)
-				w.raw = data
-				events <- w
-			}
+		for e := range stream.Events(res.Body, stream.MaxEvent) {
+			w := wire{raw: string(e.Data)}
+			_ = json.Unmarshal(e.Data, &w)
+			events <- w
 		}
 	}()
 	return res, events
@@ -156,8 +154,8 @@ func post(ctx context.Context, t *testing.T, url, body string, headers ...string
 
 const standsAloneMeta = `"_meta":{"progressToken":"t","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 
-// Requests that stand alone have one server together, and each its own answers, even if two have
-// the same id and token. The end of the connection is the cancellation.
+// Requests that stand alone share one server. Each gets its own answers, even if two have the same id
+// and token. Closing the connection cancels the call.
 func TestHTTPWithoutSessions(t *testing.T) {
 	t.Parallel()
 	_, url := overHTTP(t, nil, "-keep-alive", "100ms")
@@ -194,7 +192,7 @@ func TestHTTPWithoutSessions(t *testing.T) {
 	})
 }
 
-// Who may not come in, and what is no message.
+// Foreign pages, unknown sessions and bodies that are not messages are refused.
 func TestHTTPRefuses(t *testing.T) {
 	t.Parallel()
 	_, url := overHTTP(t, []string{"EVIL_END=no key"})
@@ -226,14 +224,14 @@ func TestHTTPRefuses(t *testing.T) {
 	if res.StatusCode != http.StatusBadRequest {
 		t.Error(res.Status)
 	}
-	// The server cannot be started.
+	// A server that cannot start is reported in the answer.
 	_, events := post(t.Context(), t, url, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":`+initialize+`}`)
 	if e := <-events; e.Error == nil || !strings.Contains(e.Error.Message, "no key") {
 		t.Error(e.raw)
 	}
 }
 
-// Calls are answered before the proxy ends.
+// On a signal, calls are answered before the proxy ends.
 func TestHTTPSignal(t *testing.T) {
 	t.Parallel()
 	h, url := overHTTP(t, nil)

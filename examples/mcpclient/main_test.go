@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/examples/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
 // Nothing here waits for as long as this unless it fails.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tooldeadline/tooldeadline/examples/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
 // sh returns the arguments to run a script.

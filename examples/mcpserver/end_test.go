@@ -16,7 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/examples/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
 // busy has the server run a tree of processes, one that hangs and one that is deaf, without

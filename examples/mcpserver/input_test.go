@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tooldeadline/tooldeadline/examples/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
 // A line that is no message ends the server over stdio, and so does one over the SDK's

@@ -12,7 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/examples/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
 var (

@@ -1,4 +1,6 @@
-package main
+// Package leftovers finds processes that a test has left running, on systems with /proc. Tests of
+// all modules share it.
+package leftovers
 
 import (
 	"bytes"
@@ -13,27 +15,28 @@ import (
 
 var marks atomic.Int64
 
-// newMark returns a variable for the environment of a process. noneLeft finds the process by it, and
-// all that the process has started.
-func newMark() string {
+// Mark returns a new variable for the environment of a process. None and With find the process by
+// it, together with everything that the process has started.
+func Mark() string {
 	return fmt.Sprintf("LEFTOVERS_OF=%d.%d", os.Getpid(), marks.Add(1))
 }
 
-// noneLeft waits for marked processes to end, and fails the test if one stays.
-func noneLeft(t testing.TB, mark string) {
+// None waits for the processes with the mark to end, and fails the test if one is still running
+// after 10 s.
+func None(t testing.TB, mark string) {
 	t.Helper()
 	var left []string
 	for begun := time.Now(); time.Since(begun) < 10*time.Second; time.Sleep(10 * time.Millisecond) {
-		if left = marked(mark); len(left) == 0 {
+		if left = With(mark); len(left) == 0 {
 			return
 		}
 	}
 	t.Errorf("left behind: %q", left)
 }
 
-// marked returns the command lines of the processes that have the mark in their environment, where
-// the system has /proc.
-func marked(mark string) (found []string) {
+// With returns the command lines of the processes that have the mark in their environment. Without
+// /proc there are none.
+func With(mark string) (found []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
 		env, err := os.ReadFile(f)
