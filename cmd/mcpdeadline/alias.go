@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// An alias is what a request is called by who sent it. Those that stand alone come from many, and
-// may all have the same ids.
+// An alias holds the id and the token that a client gave a request. Requests that stand alone come
+// from many clients, which may all use the same ids.
 type alias struct{ id, token json.RawMessage }
 
-// rename gives a request that stands alone an id, and a token for progress, that no other has.
+// rename gives a request that stands alone a unique id and a unique progress token.
 func (ws *webSession) rename(m *message) *message {
 	var params struct {
 		Meta struct{ ProgressToken json.RawMessage } `json:"_meta"`
@@ -27,7 +27,7 @@ func (ws *webSession) rename(m *message) *message {
 	return readMessage(raw)
 }
 
-// restore undoes rename in what comes of the request.
+// restore undoes rename in a message about the request.
 func (ws *webSession) restore(m *message) *message {
 	if ws.id != "" {
 		return m

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A call one after the other, to the server and through the proxy; what is reported is the median
-// and the 99th percentile of each, and the difference of the medians.
+// BenchmarkCall makes calls one after the other, to the server and through the proxy. It reports the
+// median and the 99th percentile of each, and the difference of the medians.
 func BenchmarkCall(b *testing.B) {
 	measure := func(b *testing.B, in io.Writer, out *bufio.Reader) []time.Duration {
 		ask := func(line, id string) time.Duration {
@@ -41,7 +41,8 @@ func BenchmarkCall(b *testing.B) {
 		slices.Sort(took)
 		return took
 	}
-	// Both at once would disturb each other; turns would be of different machines.
+	// Calls alternate: concurrent ones would disturb each other, and the machine's speed may change
+	// between two separate loops.
 	run := func(b *testing.B, args ...string) []time.Duration {
 		cmd := exec.Command(self(b), args...)
 		cmd.Env = append(cmd.Environ(), asMain+"=1")

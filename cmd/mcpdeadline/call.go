@@ -18,30 +18,30 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A call is one tools/call under its limits.
+// A call is one tools/call request under its limits.
 type call struct {
 	s       *session
 	params  json.RawMessage
-	id      json.RawMessage // of the request, and of what was sent to the server last
-	sent    json.RawMessage
+	id      json.RawMessage // of the host's request
+	sent    json.RawMessage // the id that was sent to the server last
 	tool    string
 	hosts   bool            // the host has asked for progress
-	token   json.RawMessage // the host's, or our own: for the server to report by
-	version string          // of the protocol, as the request says; "" before 2026-07-28
+	token   json.RawMessage // progress token: that of the host, or one of the proxy
+	version string          // protocol version that the request states; "" before 2026-07-28
 
-	state           json.RawMessage // of the server's last answer, if that has asked something
-	declared, asked bool            // the host can take a task: by its capabilities, or by the request
-	handed          bool            // and has got one; under the session's lock
-	unsent          atomic.Bool     // no server has got it: it was cancelled before
+	state           json.RawMessage // requestState of the server's last answer, if that asked a question
+	declared, asked bool            // the host supports tasks: by its capabilities, or by the request
+	handed          bool            // the host has got a handle; guarded by the session's lock
+	unsent          atomic.Bool     // cancelled before the request reached a server
 
 	answering sync.Mutex
-	leaves    []func() // what to call when the call has been answered
-	gone      bool     // it has been
+	leaves    []func() // called when the call has been answered
+	gone      bool     // the call has been answered
 
-	ctx    context.Context // the host's wish for an answer
+	ctx    context.Context // done when the host no longer wants an answer
 	cancel context.CancelCauseFunc
 	answer chan *message // at most one
-	lost   chan struct{} // closed when the server has ended, after why is set
+	lost   chan struct{} // closed when the server has ended; why is set before
 	why    error
 	losing sync.Once
 
@@ -50,14 +50,13 @@ type call struct {
 	tree procgroup.ProcessList
 }
 
-// ownName tells the ids and tokens of this process from all others.
+// ownName makes the ids and tokens of this process unique.
 var ownName = rand.Text()
 
 var tokens atomic.Uint64
 
-// newCall returns the call that a request is, and the request as the server is to get it: with a
-// token to report progress by, also where the host has not asked for it. Progress is a sign of
-// life.
+// newCall returns the call of a request, and the request for the server. That has a progress token
+// even if the host has not asked for progress, because progress is a sign of life.
 func (s *session) newCall(m *message) (*message, *call) {
 	var params struct {
 		Name string
@@ -83,13 +82,13 @@ func (s *session) newCall(m *message) (*message, *call) {
 		c.token = json.RawMessage(strconv.Quote(token))
 		about := m.about
 		m = readMessage(with(m.raw, token, "params", "_meta", "progressToken"))
-		m.ID, m.about = c.id, about // as it was written: one with < in it is written in another way now
+		m.ID, m.about = c.id, about // as the host wrote it: encoding has escaped a <
 	}
 	c.params = m.Params
 	return m, c
 }
 
-// supervise runs the call and answers it. The request is on its way to the server.
+// supervise runs the call and answers it. The request has been sent to the server already.
 func (c *call) supervise(ctx context.Context) {
 	s := c.s
 	c.keepAlive()
@@ -99,11 +98,11 @@ func (c *call) supervise(ctx context.Context) {
 		s.mu.Lock()
 		c.handed = true
 		s.mu.Unlock()
-		if record.Form != task.Legacy { // whose progress goes on
+		if record.Form != task.Legacy { // the progress of a legacy task continues
 			c.close()
 		}
 		reply = result(c.id, record.Handle())
-	case errors.As(err, &bad): // it has not been executed
+	case errors.As(err, &bad): // refused, not executed
 		c.stopServer(err)
 		c.forget()
 		reply = newMessage(map[string]any{"jsonrpc": "2.0", "id": c.id, "error": bad})
@@ -115,9 +114,9 @@ func (c *call) supervise(ctx context.Context) {
 	c.left()
 }
 
-// execute runs the call under its limits, and returns what it is to be answered with: nil where
-// nobody wants an answer. With answers to the questions that the server has returned, it asks
-// that again.
+// execute runs the call under its limits and returns the answer, or nil if nobody wants one. If
+// answers is not nil, execute first sends the request again, with the answers to the server's
+// questions.
 func (c *call) execute(ctx context.Context, answers map[string]json.RawMessage) (*message, error) {
 	s, begun := c.s, time.Now()
 	c.runs(task.FromContext(ctx))
@@ -135,7 +134,7 @@ func (c *call) execute(ctx context.Context, answers map[string]json.RawMessage) 
 	m, err := toolcall.Do(joined, &server, toolcall.Call{
 		Tool: c.tool, Session: s, Answered: func(leave func()) { c.leave(leave) },
 	}, c.wait)
-	if snapshot.Start.IsZero() { // it did not begin: the proxy ends
+	if snapshot.Start.IsZero() { // the call did not begin, because the proxy is shutting down
 		c.stopServer(err)
 	}
 	c.close()
@@ -143,17 +142,17 @@ func (c *call) execute(ctx context.Context, answers map[string]json.RawMessage) 
 	reply := c.reply(m, err)
 	c.state = stateOf(m)
 	s.log.write(c, m, err, snapshot, begun)
-	if reply != nil && reply != m { // one of ours
+	if reply != nil && reply != m { // made by the proxy
 		attrs := []any{"tool", c.tool, "error", err.Error(), "elapsed", snapshot.Elapsed.Round(time.Millisecond)}
 		if tree := c.tree.String(); tree != "" {
 			attrs = append(attrs, "tree", tree)
 		}
-		s.logger.Warn("a call has got no answer of the server's", attrs...)
+		s.logger.Warn("call not answered by the server", attrs...)
 	}
 	return reply, nil
 }
 
-// stateOf is what the server wants to see again with the answers to its questions.
+// stateOf returns the state that the server wants back with the answers to its questions.
 func stateOf(m *message) json.RawMessage {
 	var result struct{ RequestState json.RawMessage }
 	if m != nil && m.Result != nil && bytes.Contains(m.Result, []byte(`"requestState"`)) {
@@ -162,7 +161,7 @@ func stateOf(m *message) json.RawMessage {
 	return result.RequestState
 }
 
-// forget has the session forget the call: what the server still says of it is of no use.
+// forget removes the call from the session: later messages of the server about it are dropped.
 func (c *call) forget() {
 	s := c.s
 	s.mu.Lock()
@@ -173,11 +172,11 @@ func (c *call) forget() {
 	s.endedAt = (s.endedAt + 1) % len(s.ended)
 }
 
-// leave is called with what tells the drain that the call has been answered.
+// leave registers a function to be called when the call has been answered. It tells the drain.
 func (c *call) leave(leave func()) {
 	c.answering.Lock()
 	defer c.answering.Unlock()
-	if c.gone { // it was, with a handle
+	if c.gone { // answered with a handle
 		leave()
 		return
 	}
@@ -195,7 +194,7 @@ func (c *call) left() {
 	c.gone = true
 }
 
-// wait is the tool, as the execution sees it.
+// wait is the function that the execution runs: it waits for the server's answer.
 func (c *call) wait(ctx context.Context) (*message, error) {
 	c.begin(ctx, c.s.process, c.s.alive.work, &c.s.load)
 	select {
@@ -215,7 +214,7 @@ func (c *call) wait(ctx context.Context) (*message, error) {
 	return nil, nil
 }
 
-// failed says so if an answer is not what was hoped for.
+// failed returns toolcall.ErrResult if the answer reports a failure.
 func failed(m *message) error {
 	if m.Error != nil {
 		return toolcall.ErrResult
@@ -229,14 +228,14 @@ func failed(m *message) error {
 	return nil
 }
 
-// stopServer cancels the request at the server, unless the host has done so. It returns the
-// server, nil where none has the request.
+// stopServer cancels the request at the server, unless the host has done so. It returns the server
+// that has the request, or nil.
 func (c *call) stopServer(cause error) upstream {
 	if c.unsent.Load() || c.s.unsend(c.sent) {
 		return nil
 	}
 	if context.Cause(c.ctx) != errHostCancelled {
-		reason := "it was cancelled"
+		reason := "the call was cancelled"
 		if cause != nil {
 			reason = cause.Error()
 		}
@@ -249,13 +248,13 @@ func (c *call) stopServer(cause error) upstream {
 	return c.s.up
 }
 
-// How long an answer may take after the server has shown that it lives, before it is not waited
-// for: many do not answer what was cancelled, as is right.
+// settle is how long afterStop waits for an answer once the server has answered a ping. Many servers
+// do not answer a cancelled request, as the protocol permits.
 const settle = 250 * time.Millisecond
 
-// afterStop waits for what the server still has to say about a call that was cancelled, but not
-// for all of the grace where the server lives and says nothing. A server that does not is looked
-// after, see restart.go.
+// afterStop waits for the server's answer to a call that was cancelled. If the server is alive but
+// does not answer, afterStop does not wait for the whole grace. If the server does not even answer a
+// ping, suspect decides whether to kill it; see restart.go.
 func (c *call) afterStop(up upstream, grace time.Duration) (*message, error) {
 	alive, forget := c.s.request(up, "ping", nil)
 	limit := time.NewTimer(max(grace-min(grace/10, 100*time.Millisecond), 0))
@@ -284,7 +283,7 @@ func (c *call) afterStop(up upstream, grace time.Duration) (*message, error) {
 	}
 }
 
-// reply is the answer for the host, nil where it wants none.
+// reply returns the answer for the host, or nil if it wants none.
 func (c *call) reply(m *message, err error) *message {
 	switch {
 	case context.Cause(c.ctx) == errHostCancelled:
@@ -304,7 +303,7 @@ func (c *call) reply(m *message, err error) *message {
 		_ = json.Unmarshal(fields["content"], &content)
 		_ = json.Unmarshal(fields["_meta"], &meta)
 	}
-	if fields["inputRequests"] != nil || fields["task"] != nil || fields["taskId"] != nil { // what comes too late
+	if fields["inputRequests"] != nil || fields["task"] != nil || fields["taskId"] != nil { // a question or a task that comes too late
 		clear(fields)
 		content = nil
 	}
@@ -333,7 +332,7 @@ func put(fields map[string]json.RawMessage, key string, v any) {
 	fields[key] = raw
 }
 
-// lose is called when the server has ended without an answer.
+// lose is called when the server has ended without answering.
 func (c *call) lose(why error) {
 	c.losing.Do(func() {
 		c.why = why

@@ -64,7 +64,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// The last thing that a tool has reported is in its result.
+// The result of a stopped call includes the last report of the tool.
 func TestLast(t *testing.T) { // SPEC 3.17
 	t.Parallel()
 	h := connect(t, "-total", "1s")
@@ -73,7 +73,7 @@ func TestLast(t *testing.T) { // SPEC 3.17
 	}
 }
 
-// Keep-alives say what is known, where nothing else is said; progress increases.
+// Keep-alives describe the call while nothing else is sent, and progress increases.
 func TestKeepAlive(t *testing.T) {
 	t.Parallel()
 	h := connect(t, "-keep-alive", "1s", "-idle", "30s")
@@ -107,7 +107,7 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// What works is said to work, and how much.
+// Keep-alives say that the server is working, and how much.
 func TestKeepAliveOfWork(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("work is not seen there")
@@ -115,14 +115,14 @@ func TestKeepAliveOfWork(t *testing.T) {
 	t.Parallel()
 	h := connect(t, "-keep-alive", "2s", "-idle", "20s")
 	h.await(h.start("1", "burn", `{"ms":5000}`, `1`), "burn")
-	// Not each of them: on a busy machine it may not have got 1 % of a core between two.
+	// One is enough: on a busy machine the server may get less than 1 % of a core between two.
 	said := h.got(`"progressToken":1`)
 	if !slices.ContainsFunc(said, regexp.MustCompile(`"working, \d+ % of a core, silent for \d+ s"`).MatchString) {
 		t.Errorf("%q", said)
 	}
 }
 
-// Without any limit nobody would find out that a call hangs, if the host were told that it goes on.
+// A call without limits that hangs gets no keep-alives: the host would never find out.
 func TestKeepAliveWithoutLimits(t *testing.T) {
 	t.Parallel()
 	h := connect(t, "-keep-alive", "100ms", "-idle", "0", "-total", "0", "-alive", "progress")

@@ -17,7 +17,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A command is a server that is a process.
+// A command is a server that runs as a process.
 type command struct {
 	*outbox // its stdin
 	cmd     *exec.Cmd
@@ -27,19 +27,19 @@ type command struct {
 	end     error // set before over is closed
 }
 
-// What a server that was told to end has, first after its stdin was closed and then after
-// SIGTERM, as the protocol has it.
+// How long the server has to end, as the protocol describes it: after its stdin is closed, and then
+// after SIGTERM.
 const (
 	closeLimit = 2 * time.Second
 	termLimit  = 3 * time.Second
 )
 
-// tailKeptOfStderr is how much of what the server has written on stderr is in the error of its
+// tailKeptOfStderr is how many bytes of the server's stderr are kept for the error that reports its
 // end.
 const tailKeptOfStderr = 4 << 10
 
-// startCommand returns a dialer. On Linux the server, with all that it has started, dies with
-// the proxy, even if that is killed with SIGKILL; see procgroup.Helper.
+// startCommand returns a dialer. On Linux, the server and everything that it has started die with the
+// proxy, even if the proxy is killed with SIGKILL; see procgroup.Helper.
 func startCommand(args []string, maxMessage int, stderr io.Writer) dialer {
 	return func(r receiver) (upstream, error) {
 		ctx, stop := context.WithCancelCause(context.Background())
@@ -77,8 +77,8 @@ func startCommand(args []string, maxMessage int, stderr io.Writer) dialer {
 	}
 }
 
-// epitaph says how a server ended, with the last that it has written on stderr. An error of a
-// process is found in it.
+// epitaph returns an error that reports how a server ended, with the end of its stderr. It wraps the
+// error of the process.
 func epitaph(res *procgroup.Result, err error) error {
 	var stopped *timeout.Error
 	switch {
@@ -124,8 +124,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// A lossyWriter passes on what w takes, and drops what comes while that is too slow: who does not
-// read the log of a server must not stop it.
+// A lossyWriter passes on to w and drops what comes while w is too slow: a host that does not read the
+// log of a server must not stop the server.
 type lossyWriter struct {
 	c    chan []byte
 	done chan struct{}
@@ -157,7 +157,7 @@ func (l *lossyWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush waits until what there is has been written, and is the last that is.
+// flush waits until everything has been written. Nothing is written afterwards.
 func (l *lossyWriter) flush(limit time.Duration) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

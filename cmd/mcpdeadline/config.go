@@ -16,7 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A settingError says which setting cannot be, what it was, and what would have been accepted.
+// A settingError reports a bad setting: its key, its value, and what is accepted.
 type settingError struct{ key, value, accepted string }
 
 func (e *settingError) Error() string {
@@ -25,7 +25,7 @@ func (e *settingError) Error() string {
 
 const acceptedDuration = `a duration such as "90s" or "1h30m", or "0" for none`
 
-// parseDuration takes what time.ParseDuration does, but nothing negative.
+// parseDuration is time.ParseDuration without negative durations.
 func parseDuration(key, value string) (time.Duration, error) {
 	d, err := time.ParseDuration(value)
 	if err != nil || d < 0 {
@@ -34,10 +34,10 @@ func parseDuration(key, value string) (time.Duration, error) {
 	return d, nil
 }
 
-// limits are those of a tool, or of all, as far as they are given.
+// limits are the limits of one tool or of all tools. nil means not given.
 type limits struct{ total, idle, grace, soft *time.Duration }
 
-// fields are the limits by the name that they have in the file and in -tool.
+// fields returns the limits by their names in the file and in -tool.
 func (l *limits) fields() map[string]**time.Duration {
 	return map[string]**time.Duration{"total": &l.total, "idle": &l.idle, "grace": &l.grace, "soft": &l.soft}
 }
@@ -46,7 +46,7 @@ func names[V any](fields map[string]V) string {
 	return strings.Join(slices.Sorted(maps.Keys(fields)), ", ")
 }
 
-// over returns c with what is given.
+// over returns c with the limits that are given in l.
 func (l limits) over(c timeout.Config) timeout.Config {
 	if l.total != nil {
 		c.Total = *l.total
@@ -56,39 +56,38 @@ func (l limits) over(c timeout.Config) timeout.Config {
 	}
 	if l.grace != nil {
 		if c.Grace = *l.grace; c.Grace == 0 {
-			c.Grace = -1 // 0 would be the default
+			c.Grace = -1 // 0 would mean the default
 		}
 	}
 	return c
 }
 
-// settings are what the file and the flags say of the limits.
+// settings are the limits of the file and the flags.
 type settings struct {
 	host  string
 	all   limits
 	tools map[string]limits
 }
 
-// policy returns the limits of each tool, and a sentence for each that a host's own limit has
-// cut. The environment has no say: MCP_TIMEOUT and its like are the server's, which inherits
-// them.
+// policy returns the limits of each tool, and a sentence for each limit that had to be cut. It
+// ignores MCP_TIMEOUT and the like: the server inherits the environment, so they are meant for it.
 func (s *settings) policy() (*policy.Policy, []string) {
 	var cuts []string
 	ceiling := hostTotals[s.host]
 	limit := func(name string, c timeout.Config, given limits, soft time.Duration) *timeout.Config {
 		if given.soft != nil && *given.soft > soft {
-			cuts = append(cuts, fmt.Sprintf("%s: a soft limit of %v is more than the host %s waits for; it is %v", name, *given.soft, s.host, soft))
+			cuts = append(cuts, fmt.Sprintf("%s: the host %s does not wait for a soft limit of %v; using %v", name, s.host, *given.soft, soft))
 		}
-		// What is answered at its soft limit may run on.
+		// A call that is answered at its soft limit may run on for longer than the host waits.
 		if ceiling > 0 && soft == 0 && (c.Total == 0 || c.Total > ceiling) {
 			if given.total != nil {
-				cuts = append(cuts, fmt.Sprintf("%s: a total of %v is more than the host %s waits for; it is %v", name, c.Total, s.host, ceiling))
+				cuts = append(cuts, fmt.Sprintf("%s: the host %s does not wait for a total of %v; using %v", name, s.host, c.Total, ceiling))
 			}
 			c.Total = ceiling
 		}
 		if c.Total > 0 && c.Idle > c.Total {
 			if given.idle != nil {
-				cuts = append(cuts, fmt.Sprintf("%s: an idle limit of %v is more than the total; it is %v", name, c.Idle, c.Total))
+				cuts = append(cuts, fmt.Sprintf("%s: the idle limit of %v exceeds the total; using %v", name, c.Idle, c.Total))
 			}
 			c.Idle = c.Total
 		}
@@ -105,8 +104,8 @@ func (s *settings) policy() (*policy.Policy, []string) {
 	return p, cuts
 }
 
-// softOf returns after how long a call of a tool is answered with a handle, 0 for never. A host
-// that waits for less gets it earlier.
+// softOf returns the soft limit of a tool, after which a call is answered with a handle. It is cut to
+// the time for which the host waits. 0 means never.
 func (s *settings) softOf(tool string) time.Duration {
 	soft := s.tools[tool].soft
 	if soft == nil {
@@ -130,7 +129,7 @@ func (s *settings) handles() bool {
 	return any
 }
 
-// setHost sets the host whose limit is to be kept.
+// setHost sets the host whose request limit is to be kept.
 func (s *settings) setHost(key, value string) error {
 	if _, ok := hostTotals[value]; !ok {
 		return &settingError{key, fmt.Sprintf("%q", value), "one of " + hostNames()}
@@ -139,8 +138,7 @@ func (s *settings) setHost(key, value string) error {
 	return nil
 }
 
-// setTool reads NAME:total=1h,idle=5m. What it says of a tool goes before what the file says of
-// the same.
+// setTool reads NAME:total=1h,idle=5m. Its limits take precedence over those of the file.
 func (s *settings) setTool(value string) error {
 	bad := &settingError{"-tool", fmt.Sprintf("%q", value), "NAME:KEY=DURATION,... with keys of " + names(new(limits).fields()) + `, such as "build:total=1h,idle=5m"`}
 	i := strings.LastIndexByte(value, ':')
@@ -176,11 +174,11 @@ func (s *settings) readFile(name string) error {
 	var all map[string]json.RawMessage
 	err = d.Decode(&all)
 	if err == nil && all == nil {
-		err = errors.New("it is null")
+		err = errors.New("got null")
 	}
 	if err == nil {
 		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("there is more after the object")
+			err = errors.New("more follows the object")
 		}
 	}
 	if err != nil {
@@ -201,7 +199,7 @@ func (s *settings) readFile(name string) error {
 		case fields[key] != nil:
 			err = readDuration(name+": "+key, value, fields[key])
 		default:
-			err = &settingError{name + ": " + key, short(value), "no such key; there are host, tools, " + names(fields)}
+			err = &settingError{name + ": " + key, short(value), "one of the keys host, tools, " + names(fields)}
 		}
 		if err != nil {
 			return err
@@ -213,7 +211,7 @@ func (s *settings) readFile(name string) error {
 func (s *settings) readTools(name string, value json.RawMessage) error {
 	var tools map[string]json.RawMessage
 	if json.Unmarshal(value, &tools) != nil || tools == nil {
-		return &settingError{name + ": tools", short(value), "an object with the limits of each tool by its name"}
+		return &settingError{name + ": tools", short(value), "an object that maps names of tools to limits"}
 	}
 	for _, tool := range slices.Sorted(maps.Keys(tools)) {
 		key := name + ": tools." + tool
@@ -225,7 +223,7 @@ func (s *settings) readTools(name string, value json.RawMessage) error {
 		fields := l.fields()
 		for _, k := range slices.Sorted(maps.Keys(given)) {
 			if fields[k] == nil {
-				return &settingError{key + "." + k, short(given[k]), "no such key; there are " + names(fields)}
+				return &settingError{key + "." + k, short(given[k]), "one of the keys " + names(fields)}
 			}
 			if err := readDuration(key+"."+k, given[k], fields[k]); err != nil {
 				return err
@@ -249,7 +247,7 @@ func readDuration(key string, value json.RawMessage, to **time.Duration) error {
 	return nil
 }
 
-// short is a JSON value for a message.
+// short returns a JSON value, cut to a length that suits a message.
 func short(value json.RawMessage) string {
 	if len(value) > 60 {
 		return strings.ToValidUTF8(string(value[:60]), "") + "..."

@@ -23,8 +23,8 @@ func file(t *testing.T, text string) string {
 	return name
 }
 
-// What the limits are: the tool's, else those for all, else the library's; a flag goes before
-// the file, and a host before everything.
+// The limits of a tool are its own, else those for all tools, else the library's. A flag takes
+// precedence over the file, and a host over everything.
 func TestPolicy(t *testing.T) {
 	const text = `{"total": "20m", "idle": "3m", "tools": {"build": {"total": "1h", "grace": "1s"}, "free": {"total": "0", "idle": "0s"}}}`
 	limits := func(total, idle, grace time.Duration) timeout.Config {
@@ -76,7 +76,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// What is wrong is named, with what is accepted.
+// The error of a bad setting names the setting, its value and what is accepted.
 func TestBadSettings(t *testing.T) {
 	const duration = `: want a duration such as "90s" or "1h30m", or "0" for none`
 	t.Setenv("TWO_LINES", "a\nb")
@@ -89,38 +89,38 @@ func TestBadSettings(t *testing.T) {
 		{"", "-tool a:most=1s", `-tool="a:most=1s": want NAME:KEY=DURATION,... with keys of grace, idle, soft, total, such as "build:total=1h,idle=5m"`},
 		{"", "-tool a:total=1", `-tool a: total="1"` + duration},
 		{"", "-host emacs", `-host="emacs": want one of claude-code, claude-desktop, cline, codex, gemini-cli, goose, opencode, vscode, zed`},
-		{"", "-alive output", `-alive="output": want any of progress, log, stderr, cpu, io, separated by commas`},
+		{"", "-alive output", `-alive="output": want progress, log, stderr, cpu or io, separated by commas`},
 		{"", "-url /mcp", `-url="/mcp": want a URL such as http://127.0.0.1:8137/mcp`},
 		{"", "-header Authorization", `-header="Authorization": want NAME: VALUE, such as "Authorization: Bearer $TOKEN"`},
-		{"", "-header A:$NO_SUCH_VARIABLE", `-header="A:$NO_SUCH_VARIABLE": want variables that the environment has; there is no NO_SUCH_VARIABLE`},
-		{"", "-url http://x/ --", `want a server, either -- COMMAND [ARG...] or -url URL; see -help`},
-		{"", "server", `argument="server": want a command after --, as in mcpdeadline [flags] -- COMMAND [ARG...]`},
+		{"", "-header A:$NO_SUCH_VARIABLE", `-header="A:$NO_SUCH_VARIABLE": want variables that are set; NO_SUCH_VARIABLE is not`},
+		{"", "-url http://x/ --", `want one server, either -- COMMAND [ARG]... or -url URL`},
+		{"", "server", `argument="server": want a command after --, as in mcpdeadline [FLAG]... -- COMMAND [ARG]...`},
 		{"", "-header A(B:x", `-header="A(B:x": want NAME: VALUE, such as "Authorization: Bearer $TOKEN"`},
-		{"", "-header A:$TWO_LINES", `-header="A:$TWO_LINES": want a value on one line, also with its variables`},
-		{"", "-url http://x/ -alive cpu,stderr", `-alive="cpu,stderr": want progress or log, which are all that comes from a -url`},
-		{"", "-frobnicate", `flag provided but not defined: -frobnicate; see -help`},
-		{"", "-declare=perhaps", `invalid boolean value "perhaps" for -declare: parse error; see -help`},
+		{"", "-header A:$TWO_LINES", `-header="A:$TWO_LINES": want a value on one line after its variables are replaced`},
+		{"", "-url http://x/ -alive cpu,stderr", `-alive="cpu,stderr": want progress or log, the only signs of a server at a -url`},
+		{"", "-frobnicate", `flag provided but not defined: -frobnicate`},
+		{"", "-declare=perhaps", `invalid boolean value "perhaps" for -declare: parse error`},
 		{"", "-config /no/such/file", `-config: open /no/such/file: no such file or directory`},
-		{"", "-config=", `-config="": want a value, or no such flag`},
-		{"", "-log=", `-log="": want a value, or no such flag`},
+		{"", "-config=", `-config="": want a value, or leave the flag out`},
+		{"", "-log=", `-log="": want a value, or leave the flag out`},
 		{"", "-log /no/such/directory/log", `-log: open /no/such/directory/log: no such file or directory`},
 		{"", "-http 8137", `-http="8137": want an address such as "127.0.0.1:8137" or ":8137"`},
-		{"", "-http=", `-http="": want a value, or no such flag`},
+		{"", "-http=", `-http="": want a value, or leave the flag out`},
 		{"", "-inspect localhost", `-inspect="localhost": want an address such as "127.0.0.1:8137" or ":8137"`},
 		{`{`, "", `FILE: want one JSON object: unexpected EOF`},
 		{`[]`, "", `FILE: want one JSON object: json: cannot unmarshal array into Go value of type map[string]json.RawMessage`},
-		{`null`, "", `FILE: want one JSON object: it is null`},
-		{`{} {}`, "", `FILE: want one JSON object: there is more after the object`},
-		{`{"Total": "1s"}`, "", `FILE: Total="1s": want no such key; there are host, tools, grace, idle, soft, total`},
+		{`null`, "", `FILE: want one JSON object: got null`},
+		{`{} {}`, "", `FILE: want one JSON object: more follows the object`},
+		{`{"Total": "1s"}`, "", `FILE: Total="1s": want one of the keys host, tools, grace, idle, soft, total`},
 		{`{"total": 5}`, "", `FILE: total=5` + duration + `, in quotation marks`},
 		{`{"total": null}`, "", `FILE: total=null` + duration + `, in quotation marks`},
 		{`{"total": "5"}`, "", `FILE: total="5"` + duration},
 		{`{"host": 5}`, "", `FILE: host="5": want one of claude-code, claude-desktop, cline, codex, gemini-cli, goose, opencode, vscode, zed`},
-		{`{"tools": []}`, "", `FILE: tools=[]: want an object with the limits of each tool by its name`},
-		{`{"tools": null}`, "", `FILE: tools=null: want an object with the limits of each tool by its name`},
+		{`{"tools": []}`, "", `FILE: tools=[]: want an object that maps names of tools to limits`},
+		{`{"tools": null}`, "", `FILE: tools=null: want an object that maps names of tools to limits`},
 		{`{"tools": {"a": null}}`, "", `FILE: tools.a=null: want an object with any of grace, idle, soft, total`},
 		{`{"tools": {"a": "1s"}}`, "", `FILE: tools.a="1s": want an object with any of grace, idle, soft, total`},
-		{`{"tools": {"a": {"idel": "1s"}}}`, "", `FILE: tools.a.idel="1s": want no such key; there are grace, idle, soft, total`},
+		{`{"tools": {"a": {"idel": "1s"}}}`, "", `FILE: tools.a.idel="1s": want one of the keys grace, idle, soft, total`},
 		{`{"tools": {"a": {"idle": true}}}`, "", `FILE: tools.a.idle=true` + duration + `, in quotation marks`},
 	} {
 		args := strings.Fields(tc.flags)
@@ -140,14 +140,15 @@ func TestBadSettings(t *testing.T) {
 		}
 		var said strings.Builder
 		code := run(t.Context(), args, strings.NewReader(""), io.Discard, &said)
-		if want := "mcpdeadline: " + strings.ReplaceAll(tc.want, "FILE", name) + "\n"; said.String() != want || code != exitUsage {
-			t.Errorf("%s %s: %d, %q, want %q", tc.flags, tc.file, code, said.String(), want)
+		got := strings.TrimSuffix(said.String(), "Try 'mcpdeadline -help' for more information.\n")
+		if want := "mcpdeadline: " + strings.ReplaceAll(tc.want, "FILE", name) + "\n"; got != want || code != exitUsage {
+			t.Errorf("%s %s: %d, %q, want %q", tc.flags, tc.file, code, got, want)
 		}
 	}
 }
 
-// An address that is taken is said before anything is done, and so is a command that there is not,
-// where no host waits to be told.
+// An address in use is reported before anything is done. So is a missing command, if there is no host
+// over stdio to report it to.
 func TestNothingHalfDone(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -163,7 +164,7 @@ func TestNothingHalfDone(t *testing.T) {
 		{[]string{"-http", taken, "--", "x"}, `mcpdeadline: -http="` + taken + `": listen tcp ` + taken, exitUsage},
 		{[]string{"-inspect", taken, "--", "x"}, `mcpdeadline: -inspect="` + taken + `": listen tcp ` + taken, exitUsage},
 		{[]string{"-http", "127.0.0.1:0", "-inspect", taken, "--", self(t)}, `mcpdeadline: -inspect="` + taken + `": listen tcp ` + taken, exitUsage},
-		{[]string{"-http", "127.0.0.1:0", "--", "/no/such/command"}, `mcpdeadline: the server cannot be started: exec: "/no/such/command"`, 127},
+		{[]string{"-http", "127.0.0.1:0", "--", "/no/such/command"}, `mcpdeadline: cannot start the server: exec: "/no/such/command"`, 127},
 	} {
 		log := filepath.Join(t.TempDir(), "log")
 		var said strings.Builder
@@ -177,7 +178,7 @@ func TestNothingHalfDone(t *testing.T) {
 	}
 }
 
-// The hosts are those of the table in the documentation, with its totals.
+// The hosts and their totals are those of the table in docs/hosts.md.
 func TestHosts(t *testing.T) {
 	text, err := os.ReadFile("../../docs/hosts.md")
 	if err != nil {
@@ -207,7 +208,7 @@ func TestHosts(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	var said strings.Builder
-	if code := run(t.Context(), []string{"-help"}, nil, nil, &said); code != 0 || !strings.HasPrefix(said.String(), "usage: mcpdeadline [flags] -- COMMAND") {
+	if code := run(t.Context(), []string{"-help"}, nil, &said, nil); code != 0 || !strings.HasPrefix(said.String(), "Usage: mcpdeadline [FLAG]... -- COMMAND") {
 		t.Errorf("%d\n%s", code, said.String())
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// evil is an MCP server that does what servers should not do. It knows no SDK, and the tools are
-// named after what they do.
+// evil is an MCP server that does what servers should not do. It uses no SDK, and each tool is named
+// after what it does.
 func evil() {
 	e := &evilServer{answers: make(map[string]chan json.RawMessage), cancelled: make(map[string]chan struct{})}
 	if d, err := time.ParseDuration(os.Getenv("EVIL_START")); err == nil {
@@ -106,7 +106,7 @@ func evil() {
 	}
 }
 
-// anew writes an id as another library would.
+// anew returns an id in another spelling, as another library might write it.
 func anew(id json.RawMessage) json.RawMessage {
 	var v any
 	_ = json.Unmarshal(id, &v)

@@ -18,36 +18,47 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-const usage = `usage: mcpdeadline [flags] -- COMMAND [ARG...]
-       mcpdeadline [flags] -url URL
-
-An MCP server in front of the one that COMMAND is, or that listens at URL. It passes everything
-on, and puts limits around the calls of tools.
+const usage = `Usage: mcpdeadline [FLAG]... -- COMMAND [ARG]...
+  or:  mcpdeadline [FLAG]... -url URL
+Start the MCP server COMMAND, or connect to the one at URL, and serve everything that it offers,
+with limits on each tool call.
 
 `
 
-// options are what the command line says.
+const exitStatus = `
+DURATION is a Go duration such as 90s or 1h30m. 0 is no limit.
+
+Exit status:
+  0    if the host has disconnected, or after a signal
+  1    if mcpdeadline itself fails
+  2    if a flag or the configuration is wrong
+  126  if COMMAND is found but cannot be executed
+  127  if COMMAND is not found
+  -    the exit status of COMMAND if it ends before it sends anything
+`
+
+// options holds the settings of the command line.
 type options struct {
 	settings
 	alive   signs
-	keep    time.Duration // between keep-alive notifications
-	ping    time.Duration // how long a server may take to answer a ping before it is killed
-	declare bool          // the limits, in tools/list
-	http    string        // address; empty is stdio
-	inspect string        // address; empty is none
-	log     string        // file; empty is none, "-" is stderr
+	keep    time.Duration // interval of keep-alive notifications
+	ping    time.Duration // time to answer a ping, after which the server is killed
+	declare bool          // declare the limits in tools/list
+	http    string        // address to serve at; empty means stdio
+	inspect string        // address of the page; empty means none
+	log     string        // file; empty means none, "-" is stderr
 	url     *url.URL
-	header  http.Header // for url
-	command []string    // where there is no url
+	header  http.Header // sent to url
+	command []string    // empty if there is a url
 }
 
-// signs say what keeps the idle limit from firing.
+// signs are the signs of life: what renews the idle limit.
 type signs struct {
 	progress, log, stderr bool
 	work                  procgroup.Activity
 }
 
-const acceptedSigns = "any of progress, log, stderr, cpu, io, separated by commas"
+const acceptedSigns = "progress, log, stderr, cpu or io, separated by commas"
 
 func parseSigns(value string) (s signs, _ error) {
 	for _, sign := range strings.Split(value, ",") {
@@ -72,12 +83,12 @@ func parseSigns(value string) (s signs, _ error) {
 	return s, nil
 }
 
-// notInName reports what the name of a header cannot have.
+// notInName reports whether r cannot be part of a header name.
 func notInName(r rune) bool {
 	return r >= unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
 
-// allSigns are those that there are on this system.
+// allSigns returns the signs that this system supports.
 func allSigns() signs {
 	s := signs{progress: true, log: true, stderr: true, work: procgroup.Activity{CPU: true, IO: true}}
 	if observable(s.work) != nil {
@@ -86,12 +97,14 @@ func allSigns() signs {
 	return s
 }
 
-func parse(args []string, stderr io.Writer) (o *options, _ error) {
+// parse reads the command line. If help was asked for, parse writes it to stdout and returns
+// flag.ErrHelp.
+func parse(args []string, stdout io.Writer) (o *options, _ error) {
 	o = &options{settings: settings{tools: make(map[string]limits)}, alive: allSigns(), keep: heartbeat.DefaultInterval, header: make(http.Header)}
 	f := flag.NewFlagSet("mcpdeadline", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 
-	// What the flags say goes before what the file says, wherever it stands.
+	// Flags take precedence over the file, wherever -config stands among them.
 	var later []func() error
 	then := func(set func(string) error) func(string) error {
 		return func(value string) error {
@@ -106,33 +119,33 @@ func parse(args []string, stderr io.Writer) (o *options, _ error) {
 			return err
 		}))
 	}
-	config := f.String("config", "", "read limits from this JSON `file`; flags go before it")
-	f.Func("host", "keep the total below the limit of this `host`: "+hostNames(), then(func(value string) error { return o.setHost("-host", value) }))
-	duration("total", fmt.Sprintf("the `longest` that a call may take in all (default %v)", timeout.Default().Total), &o.all.total)
-	duration("idle", fmt.Sprintf("the `longest` that a call may be without a sign of life (default %v)", timeout.Default().Idle), &o.all.idle)
-	duration("grace", fmt.Sprintf("how `long` the server may take to answer a call that is cancelled (default %v)", timeout.DefaultGrace), &o.all.grace)
-	duration("soft", "after how `long` a call is answered with a handle, and runs on: a task where the host knows tasks, else a result that says how to wait (default never)", &o.all.soft)
-	f.Func("tool", "the limits of one tool, as `NAME:total=1h,idle=5m`; may be given again", then(o.setTool))
+	config := f.String("config", "", "read limits from this JSON `FILE`; flags take precedence")
+	f.Func("host", "keep totals below the request limit of this `HOST`: "+hostNames(), then(func(value string) error { return o.setHost("-host", value) }))
+	duration("total", fmt.Sprintf("total limit of a call, a `DURATION` (default %v)", timeout.Default().Total), &o.all.total)
+	duration("idle", fmt.Sprintf("longest `DURATION` of a call without a sign of life (default %v)", timeout.Default().Idle), &o.all.idle)
+	duration("grace", fmt.Sprintf("`DURATION` that the server has to answer a cancelled call (default %v)", timeout.DefaultGrace), &o.all.grace)
+	duration("soft", "`DURATION` after which a call is answered with a handle and runs on: with a task if the host supports tasks, otherwise with a result that says how to wait (default never)", &o.all.soft)
+	f.Func("tool", "limits of one tool, such as `NAME:total=1h,idle=5m`; may be repeated", then(o.setTool))
 	alive := ""
-	f.Func("alive", "what is a sign of life, as `signs` separated by commas: progress, log, stderr, cpu, io (default all that there are)", then(func(value string) (err error) {
+	f.Func("alive", "what counts as a sign of life, as `SIGN[,SIGN...]`: progress, log, stderr, cpu, io (default all that the system supports)", then(func(value string) (err error) {
 		alive = value
 		o.alive, err = parseSigns(value)
 		return err
 	}))
 	var keep, ping *time.Duration
-	duration("keep-alive", "the `time` between two notifications that a call goes on; 0 is none (default 10s)", &keep)
-	duration("ping", "how `long` a server that does not answer a cancelled call may take to answer a ping before it is killed; 0 is for ever (default 5s)", &ping)
-	f.BoolVar(&o.declare, "declare", true, "state the limits of each tool in the list of tools")
-	f.StringVar(&o.http, "http", "", "serve Streamable HTTP at this `address`, on 127.0.0.1 where it names no host, instead of stdin and stdout")
-	f.StringVar(&o.inspect, "inspect", "", "show what runs, to browsers of this machine, at http://`address`/debug/tools")
-	f.StringVar(&o.log, "log", "", "append a line of JSON for each call to this `file`; - is stderr")
-	f.Func("url", "the `URL` of a server with Streamable HTTP", then(func(value string) (err error) {
+	duration("keep-alive", "`DURATION` between keep-alive notifications of a call; 0 sends none (default 10s)", &keep)
+	duration("ping", "`DURATION` that a server has to answer a ping if it does not answer a cancelled call, before it is killed; 0 never kills it (default 5s)", &ping)
+	f.BoolVar(&o.declare, "declare", true, "declare the limits of each tool in the list of tools")
+	f.StringVar(&o.http, "http", "", "serve Streamable HTTP at this `ADDRESS` instead of stdin and stdout; without a host it is on 127.0.0.1")
+	f.StringVar(&o.inspect, "inspect", "", "show running calls to browsers on this machine, at http://`ADDRESS`/debug/tools")
+	f.StringVar(&o.log, "log", "", "append a line of JSON for each call to this `FILE`; - is stderr")
+	f.Func("url", "`URL` of a server that speaks Streamable HTTP", then(func(value string) (err error) {
 		if o.url, err = url.Parse(value); err != nil || o.url.Host == "" || o.url.Scheme != "http" && o.url.Scheme != "https" {
 			return &settingError{"-url", fmt.Sprintf("%q", value), "a URL such as http://127.0.0.1:8137/mcp"}
 		}
 		return nil
 	}))
-	f.Func("header", "send this `NAME: VALUE` to -url; $NAME and ${NAME} are variables of the environment; may be given again", then(func(value string) error {
+	f.Func("header", "send the header `NAME: VALUE` to -url; $NAME and ${NAME} are replaced from the environment; may be repeated", then(func(value string) error {
 		name, text, found := strings.Cut(value, ":")
 		if !found || name == "" || strings.ContainsFunc(name, notInName) {
 			return &settingError{"-header", fmt.Sprintf("%q", value), `NAME: VALUE, such as "Authorization: Bearer $TOKEN"`}
@@ -146,36 +159,37 @@ func parse(args []string, stderr io.Writer) (o *options, _ error) {
 			return value
 		}))
 		if missing != "" {
-			return &settingError{"-header", fmt.Sprintf("%q", value), "variables that the environment has; there is no " + missing}
+			return &settingError{"-header", fmt.Sprintf("%q", value), "variables that are set; " + missing + " is not"}
 		}
 		if strings.ContainsFunc(text, unicode.IsControl) {
-			return &settingError{"-header", fmt.Sprintf("%q", value), "a value on one line, also with its variables"}
+			return &settingError{"-header", fmt.Sprintf("%q", value), "a value on one line after its variables are replaced"}
 		}
 		o.header.Add(name, text)
 		return nil
 	}))
 
-	// flag takes "--" for the end of its own, and what follows for arguments, as it should: but
-	// then "mcpdeadline server" would be a command too, and a flag after it the command's.
+	// Package flag would accept "mcpdeadline server" as a command too, and give the flags after it to
+	// the command. So the arguments are split at "--" first.
 	own, command := args, []string(nil)
 	if i := slices.Index(args, "--"); i >= 0 {
 		own, command = args[:i], args[i+1:]
 	}
 	switch err := f.Parse(own); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stderr, usage)
-		f.SetOutput(stderr)
+		fmt.Fprint(stdout, usage)
+		f.SetOutput(stdout)
 		f.PrintDefaults()
+		fmt.Fprint(stdout, exitStatus)
 		return nil, err
 	case err != nil:
-		return nil, fmt.Errorf("%w; see -help", err)
+		return nil, err
 	case f.NArg() > 0:
-		return nil, &settingError{"argument", fmt.Sprintf("%q", f.Arg(0)), "a command after --, as in mcpdeadline [flags] -- COMMAND [ARG...]"}
+		return nil, &settingError{"argument", fmt.Sprintf("%q", f.Arg(0)), "a command after --, as in mcpdeadline [FLAG]... -- COMMAND [ARG]..."}
 	}
 	var empty error
 	f.Visit(func(given *flag.Flag) {
-		if value, ok := given.Value.(flag.Getter); ok && value.Get() == "" { // such as that of a variable that is not set
-			empty = &settingError{"-" + given.Name, `""`, "a value, or no such flag"}
+		if value, ok := given.Value.(flag.Getter); ok && value.Get() == "" { // as from a variable that is not set
+			empty = &settingError{"-" + given.Name, `""`, "a value, or leave the flag out"}
 		}
 	})
 	if empty != nil {
@@ -193,11 +207,11 @@ func parse(args []string, stderr io.Writer) (o *options, _ error) {
 	}
 	switch o.command = command; {
 	case (o.url == nil) == (len(command) == 0):
-		return nil, errors.New("want a server, either -- COMMAND [ARG...] or -url URL; see -help")
+		return nil, errors.New("want one server, either -- COMMAND [ARG]... or -url URL")
 	case len(o.header) > 0 && o.url == nil:
-		return nil, errors.New("-header: there is no -url to send it to")
+		return nil, errors.New("-header: want -url too, the server to send it to")
 	case o.url != nil && !o.alive.progress && !o.alive.log:
-		return nil, &settingError{"-alive", fmt.Sprintf("%q", alive), "progress or log, which are all that comes from a -url"}
+		return nil, &settingError{"-alive", fmt.Sprintf("%q", alive), "progress or log, the only signs of a server at a -url"}
 	}
 	if keep != nil {
 		o.keep = *keep

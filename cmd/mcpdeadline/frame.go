@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// A message is a JSON-RPC message as it came, and what the proxy has to know of it. It is passed
-// on as the bytes that it came as. What is no message, such as a line that is no JSON, has none
-// of the fields, and passes too: it is the receiver's to complain.
+// A message is a JSON-RPC message with the fields that the proxy needs. It is passed on as the bytes
+// that were received. A line that is not a message, or not even JSON, has none of the fields and is
+// passed on too: the receiver decides how to complain.
 type message struct {
-	raw []byte // without the end of the line; never changed
+	raw []byte // without the line ending; never changed
 
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -21,12 +21,12 @@ type message struct {
 	Result json.RawMessage `json:"result"`
 	Error  json.RawMessage `json:"error"`
 
-	// about is the request of the host that the message belongs to, where the server's
-	// transport tells: its id, "" where it is not known.
+	// about is the id of the host's request that the message belongs to, or "" if the server's
+	// transport does not tell.
 	about string
 }
 
-// readMessage takes line over.
+// readMessage parses line, which it keeps.
 func readMessage(line []byte) *message {
 	m := new(message)
 	if json.Unmarshal(line, m) != nil {
@@ -42,16 +42,16 @@ func (m *message) isResponse() bool {
 	return m.Method == "" && m.ID != nil && (m.Result != nil || m.Error != nil)
 }
 
-// withID returns a copy of a message that has another id.
+// withID returns a copy of the message with another id.
 func (m *message) withID(id string) *message {
 	out := readMessage(with(m.raw, json.RawMessage(id), "id"))
 	out.ID, out.about = json.RawMessage(id), m.about
 	return out
 }
 
-// find returns what a map has for an id or a token, and how that is written there: who sends one back
-// may write it in another way, such as 1 for 1.0 and "é" for "\u00e9". Where there is nothing, the
-// id is as it was.
+// find looks up an id or a token and returns its key and its value. The key may be spelled
+// differently, such as 1.0 for 1 or "\u00e9" for "é", because the other side may spell an id its own
+// way when it sends it back. If nothing is found, find returns id and the zero value.
 func find[V any](in map[string]V, id string) (string, V) {
 	if v, ok := in[id]; ok {
 		return id, v
@@ -65,7 +65,7 @@ func find[V any](in map[string]V, id string) (string, V) {
 	return id, none
 }
 
-// isOdd reports whether there is another way to write an id, and more usual.
+// isOdd reports whether an id has another, more usual spelling.
 func isOdd(id string) bool {
 	if strings.HasPrefix(id, `"`) {
 		return strings.Contains(id, `\`)
@@ -73,7 +73,7 @@ func isOdd(id string) bool {
 	return strings.ContainsAny(id, ".eE")
 }
 
-// same reports whether two ids are one, however they are written.
+// same reports whether two ids are equal, however they are spelled.
 func same(a, b string) bool { return a == b || (isOdd(a) || isOdd(b)) && sameValue(a, b) }
 
 func sameValue(a, b string) bool {
@@ -88,7 +88,7 @@ func sameValue(a, b string) bool {
 	return false
 }
 
-// newMessage makes a message of the proxy's own. What v has must be marshallable.
+// newMessage returns a message made by the proxy. It panics if v cannot be marshalled.
 func newMessage(v any) *message {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -166,22 +166,21 @@ func without(object json.RawMessage, field string) json.RawMessage {
 // fill its memory.
 const maxMessage = 64 << 20
 
-// Of a line that is too long, this is kept to find its id in.
+// How many bytes of a line that is too long are kept, to find its id.
 const (
 	headKept = 4 << 10
 	tailKept = 256
 )
 
-// A splitter is a writer that makes lines of what is written to it. Empty ones are left out.
+// A splitter is a writer that splits its input into lines. Empty lines are dropped.
 type splitter struct {
 	max  int
-	line func([]byte) // takes its argument over
-	// long is called for each line of more than max bytes, with its beginning, its end and its
-	// length.
+	line func([]byte) // keeps its argument
+	// long is called for each line of more than max bytes, with its beginning, its end and its length.
 	long func(head, tail []byte, length int)
 
 	buf        []byte
-	skipped    int // bytes of a line that is too long; 0 where it is not
+	skipped    int // length so far of a line that is too long; otherwise 0
 	head, tail []byte
 }
 
@@ -230,13 +229,13 @@ func (s *splitter) end() {
 	default:
 		s.line(line)
 	}
-	s.buf = nil // the line's
+	s.buf = nil // kept by line
 }
 
 var idAtEnd = regexp.MustCompile(`"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)\s*\}\s*$`)
 
-// idOf finds the id of an answer of which only the ends are there: SDKs write it before the
-// result or after it. It returns nil where it is not to be found.
+// idOf finds the id of an answer from its beginning and its end, since SDKs write the id either before
+// or after the result. It returns nil if there is none.
 func idOf(head, tail []byte) json.RawMessage {
 	d := json.NewDecoder(bytes.NewReader(head))
 	if t, err := d.Token(); err == nil && t == json.Delim('{') {
@@ -260,8 +259,8 @@ func idOf(head, tail []byte) json.RawMessage {
 	return nil
 }
 
-// A lineWriter writes messages as lines, each with one Write. It is safe for concurrent use, and
-// who writes waits until it is done.
+// A lineWriter writes messages as lines, each with one Write. It is safe for concurrent use. write
+// returns when the line has been written.
 type lineWriter struct {
 	mu  sync.Mutex
 	w   io.Writer
@@ -283,20 +282,20 @@ func (w *lineWriter) write(m *message) error {
 	return w.err
 }
 
-// maxQueue is how many bytes wait for a server that does not read before who sends waits too.
+// maxQueue is how many bytes an outbox queues for a server that does not read before put blocks.
 const maxQueue = 16 << 20
 
-// An outbox writes what is put into it on a goroutine of its own: a server that reads nothing
-// must not keep the proxy from reading what the host has to say.
+// An outbox writes messages on its own goroutine, so that a server that does not read does not keep
+// the proxy from reading from the host.
 type outbox struct {
 	mu     sync.Mutex
-	more   sync.Cond // the queue is no longer empty, or the end has come
-	room   sync.Cond // the queue is short enough, or the end has come
+	more   sync.Cond // the queue is no longer empty, or closed is set
+	room   sync.Cond // the queue has room, or closed is set
 	queue  []byte
 	closed bool
 }
 
-// newOutbox writes to w until close, or until that fails, and then closes w.
+// newOutbox returns an outbox that writes to w until close or a failed write, and then closes w.
 func newOutbox(w io.WriteCloser) *outbox {
 	o := new(outbox)
 	o.more.L, o.room.L = &o.mu, &o.mu
@@ -326,7 +325,7 @@ func newOutbox(w io.WriteCloser) *outbox {
 	return o
 }
 
-// put queues a message. After the end it does nothing.
+// put queues a message. It does nothing after close.
 func (o *outbox) put(m *message) {
 	o.mu.Lock()
 	for len(o.queue) > maxQueue && !o.closed {
@@ -339,7 +338,7 @@ func (o *outbox) put(m *message) {
 	o.more.Signal()
 }
 
-// close has what is queued written, and then the writer closed.
+// close closes the writer after the queued messages have been written.
 func (o *outbox) close() {
 	o.mu.Lock()
 	o.closed = true

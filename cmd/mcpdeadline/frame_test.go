@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Lines are the same however they come, and what is too long is told from what is not.
+// Lines are the same however they are split, and a line that is too long is reported.
 func FuzzSplitter(f *testing.F) {
 	f.Add([]byte("a\nbb\r\n\n\nccccc\nddddddddddddddddddd\ne"), uint8(3))
 	f.Add([]byte("0123456789\n0123456789a\n"), uint8(1))

@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// client is who sends a request of a protocol version that it states itself, or "".
+// client describes the client of a request. version is that of the request, or "" if it states none.
 func (s *session) client(version string, declared bool) task.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -22,8 +22,8 @@ func (s *session) client(version string, declared bool) task.Client {
 	return task.Client{Version: version, Declared: declared && !s.ownTasks, Session: s.name}
 }
 
-// taskCall says what becomes of a call that reaches its soft limit. A server that knows tasks
-// itself has those to itself.
+// taskCall returns what happens to a call at its soft limit. The tasks of a server that supports tasks
+// itself are left to that server.
 func (s *session) taskCall(c *call) task.Call {
 	if s.tasks == nil {
 		return task.Call{}
@@ -32,13 +32,13 @@ func (s *session) taskCall(c *call) task.Call {
 	s.mu.Lock()
 	t.Asked = c.asked && !s.ownTasks
 	s.mu.Unlock()
-	if t.Soft > 0 && s.name != "" { // who waits has to be told from others
+	if t.Soft > 0 && s.name != "" { // a continuation needs a session to belong to
 		t.Continuation = s.cont
 	}
 	return t
 }
 
-// encode is what is kept of an answer that comes after the handle.
+// encode returns the part of an answer that is kept if it comes after the handle.
 func encode(m *message, err error) task.Answer {
 	switch {
 	case err != nil:
@@ -56,7 +56,7 @@ func encode(m *message, err error) task.Answer {
 	return task.Answer{Result: m.Result, Questions: questions.InputRequests}
 }
 
-// again sends the call to the server once more, with the answers to what it has asked.
+// again sends the call to the server once more, with the answers to its questions.
 func (c *call) again(answers map[string]json.RawMessage) {
 	s := c.s
 	params := with(c.params, answers, "inputResponses")
@@ -72,7 +72,7 @@ func (c *call) again(answers map[string]json.RawMessage) {
 	s.queue(request(c.sent, "tools/call", params))
 }
 
-// answersItself answers what is about tasks and continuations, and reports whether a request is.
+// answersItself answers a request about tasks and continuations. It reports false for other requests.
 func (s *session) answersItself(ctx context.Context, m *message) bool {
 	if s.tasks == nil {
 		return false
@@ -141,7 +141,7 @@ func isTaskMethod(method string) bool {
 	return false
 }
 
-// wait is the tool that waits for a call that was continued.
+// wait runs the tool that waits for a call that was answered with a continuation.
 func (s *session) wait(ctx context.Context, m *message, token json.RawMessage, w task.Wait) (map[string]any, error) {
 	call := toolcall.Call{Tool: s.cont.Name(), Session: s}
 	if token != nil && string(token) != "null" {

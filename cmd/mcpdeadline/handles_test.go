@@ -29,7 +29,7 @@ func TestDeclares(t *testing.T) {
 	}
 }
 
-// continued is the id in an answer that says that the call is still running.
+// continued returns the id in an answer that says that the call is still running.
 func continued(t *testing.T, w wire) string {
 	t.Helper()
 	var c struct{ ID string }
@@ -65,11 +65,11 @@ func TestContinuation(t *testing.T) {
 	if w := h.call("5", "wait_for_result", `{"id":"x"}`); !w.Result.IsError || !strings.Contains(w.text(), "unknown") {
 		t.Error(w.raw)
 	}
-	// What is fast is as it was.
+	// A fast call is answered as usual.
 	if w := h.call("6", "echo", `{"text":"x"}`); w.raw != `{"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"x"}]}}` {
 		t.Error(w.raw)
 	}
-	// It can be aborted, which reaches the server; that the host takes the request back cannot.
+	// Aborting the call reaches the server. Cancelling the wait does not.
 	id = continued(t, h.call("7", "half", `{}`))
 	h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
 	if w := h.call("8", "wait_for_result", id); continued(t, w) != id {
@@ -79,13 +79,13 @@ func TestContinuation(t *testing.T) {
 	if w.outcome() != "aborted 130" || !strings.Contains(w.text(), "half of it") {
 		t.Error(w.raw)
 	}
-	// One that is lost says so.
+	// The result of a lost call says so.
 	id = continued(t, h.call("30", "hang", `{}`))
 	h.call("31", "exit", `{}`)
 	if w := h.call("32", "wait_for_result", id); !w.Result.IsError || !strings.Contains(w.text(), "exit status 5") {
 		t.Error(w.raw)
 	}
-	// Limits are those of any call.
+	// The limits of the call still apply.
 	limited := connect(t, "-soft", "300ms", "-idle", "1s")
 	id = continued(t, limited.call("1", "hang", `{}`))
 	for n := 2; ; n++ {
@@ -149,7 +149,7 @@ func TestTasks(t *testing.T) {
 	if after := h.got(`"progressToken":"of a task"`); len(after) != len(told) {
 		t.Errorf("after the end: %q", after[len(told):])
 	}
-	// Without task it is a continuation.
+	// A request without task is answered with a continuation.
 	continued(t, h.call("1000", "sleep", `{"ms":10000}`))
 }
 
@@ -203,7 +203,7 @@ func TestTasksExtension(t *testing.T) {
 	if p := poll(id, "completed"); len(p.Result.Result.Content) != 1 || p.Result.Result.Content[0].Text != "s1 accept" {
 		t.Errorf("%+v", p)
 	}
-	// What did not declare tasks gets none.
+	// A client that did not declare tasks gets none.
 	meta := strings.Replace(declaring, `"extensions":{"io.modelcontextprotocol/tasks":{}}`, "", 1)
 	if w := h.await(h.ask("5", "tools/call", `{"name":"sleep","arguments":{"ms":900},`+meta+`}`), "sleep"); read(w).Result.ResultType == "task" {
 		t.Error(w.raw)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// hostTotals is by how much a call may take in a host that does not wait longer, whatever its
-// progress: a little less than the host's own limit, so that an answer comes before it. 0 is
-// none: the host waits, or renews its limit with progress. It is the table of docs/hosts.md.
+// hostTotals has the total limit that suits each host: a little less than the host's own limit, so
+// that the answer comes first. 0 means no limit, for hosts that have none or renew it on progress.
+// The table is that of docs/hosts.md.
 var hostTotals = map[string]time.Duration{
 	"claude-code":    0,
 	"claude-desktop": 50 * time.Second,

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An id is the same however it is written: who answers may write it in another way.
+// An id is the same however it is spelled: the other side may spell it differently.
 func TestIDsWrittenAnew(t *testing.T) {
 	t.Parallel()
 	h := connect(t)
@@ -19,7 +19,7 @@ func TestIDsWrittenAnew(t *testing.T) {
 			}
 		}
 	}
-	// And of a question of the server's, to which the server gets its own.
+	// The same holds for the id of the server's question, which the server gets back as it wrote it.
 	answer := h.start("3", "ask", `{"as":"\"caf\\u00e9\""}`, "")
 	eventually(t, "the question", func() bool { return len(h.got("elicitation/create")) > 0 })
 	h.send(`{"jsonrpc":"2.0","id":"café","result":{"action":"accept"}}`)
@@ -28,7 +28,7 @@ func TestIDsWrittenAnew(t *testing.T) {
 	}
 }
 
-// An id is one request's at a time: the second is refused, and costs the first nothing.
+// A second request with an id in use is refused, and the first is not affected.
 func TestDuplicateID(t *testing.T) {
 	t.Parallel()
 	h := connect(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/inspect"
 )
 
-// listen takes an address without a host for one of this machine only.
+// listen listens at addr. An address without a host is on 127.0.0.1.
 func listen(key, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -27,11 +27,11 @@ func listen(key, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// servePage serves the page that shows what runs at /debug/tools, to browsers of this machine.
+// servePage serves the page of running calls at /debug/tools to browsers on this machine.
 func servePage(l net.Listener, stderr io.Writer, logger *slog.Logger) (stop func() error) {
 	mux := http.NewServeMux()
 	mux.Handle(inspect.Path, inspect.Handler(inspect.WithAbort()))
-	// The page lifts these for itself where it is live.
+	// The handler lifts these limits for a live page.
 	server := &http.Server{
 		Handler:      mux,
 		ReadTimeout:  10 * time.Second,
@@ -40,6 +40,6 @@ func servePage(l net.Listener, stderr io.Writer, logger *slog.Logger) (stop func
 		ErrorLog:     slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
 	go server.Serve(l)
-	fmt.Fprintf(stderr, "what runs: http://%s%s\n", l.Addr(), inspect.Path)
-	return server.Close // at once: a page that is live has no end
+	fmt.Fprintf(stderr, "running calls: http://%s%s\n", l.Addr(), inspect.Path)
+	return server.Close // not Shutdown: a live page never ends
 }

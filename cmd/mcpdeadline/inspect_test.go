@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// The page shows a call while it goes on, and how it ended.
+// The page shows a running call, and then its outcome.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	h := connect(t, "-inspect", ":0", "-idle", "3s")
 	url := ""
 	eventually(t, "the address", func() bool {
-		_, rest, found := strings.Cut(h.stderr(), "what runs: ")
+		_, rest, found := strings.Cut(h.stderr(), "running calls: ")
 		url, _, _ = strings.Cut(rest, "\n")
 		return found && strings.Contains(rest, "\n")
 	})

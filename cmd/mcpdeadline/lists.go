@@ -8,8 +8,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// amend adds what the proxy offers to what the server says of itself and of its tools, and keeps
-// what it says. Everything else stays as it is.
+// amend adds the features of the proxy to what the server declares about itself and its tools.
+// Everything else stays as it is.
 func (s *session) amend(method string, m *message) *message {
 	if m.Error != nil {
 		return m
@@ -31,7 +31,7 @@ func (s *session) amend(method string, m *message) *message {
 	return out
 }
 
-// introduced is for what the server says of itself.
+// introduced amends the answer in which the server declares its capabilities.
 func (s *session) introduced(method string, m *message) json.RawMessage {
 	var result struct {
 		ProtocolVersion string
@@ -61,7 +61,7 @@ func (s *session) introduced(method string, m *message) json.RawMessage {
 	return m.raw
 }
 
-// listed is for the list of tools.
+// listed amends the list of tools.
 func (s *session) listed(m *message) json.RawMessage {
 	var result struct {
 		Tools      []json.RawMessage

@@ -12,14 +12,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A callLog has a line of JSON for each call. A nil *callLog is none.
+// A callLog writes a line of JSON for each call. A nil *callLog writes nothing.
 type callLog struct {
 	mu     sync.Mutex
 	w      io.Writer
 	failed func(error) // called once
 }
 
-// openLog opens the file to append to; "-" is stderr.
+// openLog opens a file for appending. "-" means stderr, "" means no log.
 func openLog(name string, stderr io.Writer, failed func(error)) (*callLog, error) {
 	switch name {
 	case "":
@@ -34,19 +34,19 @@ func openLog(name string, stderr io.Writer, failed func(error)) (*callLog, error
 	return &callLog{w: f, failed: failed}, nil
 }
 
-// A logLine is what the log says of a call. Durations are in milliseconds.
+// A logLine is the record of one call. Durations are in milliseconds.
 type logLine struct {
-	Time       time.Time       `json:"time"` // when the call came
+	Time       time.Time       `json:"time"` // when the call arrived
 	Tool       string          `json:"tool"`
-	ID         json.RawMessage `json:"id"`      // as the host has it
+	ID         json.RawMessage `json:"id"`      // as the host wrote it
 	Outcome    string          `json:"outcome"` // ok, failed, idle, total, aborted or lost
 	ExitCode   int             `json:"exitCode"`
 	Elapsed    float64         `json:"elapsedMs"` // until the answer
-	Total      float64         `json:"totalMs"`   // the limits; 0 is none
+	Total      float64         `json:"totalMs"`   // the limits; 0 means none
 	Idle       float64         `json:"idleMs"`
-	LongestGap float64         `json:"longestGapMs"` // without a sign of life
+	LongestGap float64         `json:"longestGapMs"` // longest time without a sign of life
 	Beats      uint64          `json:"beats"`        // signs of life
-	Bytes      int             `json:"bytes"`        // of the server's answer, 0 where there was none
+	Bytes      int             `json:"bytes"`        // size of the server's answer, or 0
 	Error      string          `json:"error,omitempty"`
 	Tree       string          `json:"tree,omitempty"` // what the server's processes were doing when a limit fired
 }
@@ -55,7 +55,7 @@ func (l *callLog) write(c *call, m *message, err error, s timeout.Snapshot, begu
 	if l == nil {
 		return
 	}
-	if s.Start.IsZero() { // it was over before it began
+	if s.Start.IsZero() { // the call never began
 		s.Limits, _ = c.s.calls.Policy.Resolve(c.tool, 0)
 	}
 	millis := func(d time.Duration) float64 { return float64(d.Round(time.Microsecond)) / float64(time.Millisecond) }
@@ -78,7 +78,7 @@ func (l *callLog) write(c *call, m *message, err error, s timeout.Snapshot, begu
 	}
 	raw, err := json.Marshal(line)
 	if err != nil {
-		return // an id that is no JSON has not come here
+		return // not reached: the id is valid JSON
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

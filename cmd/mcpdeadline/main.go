@@ -1,15 +1,16 @@
-// Mcpdeadline is an MCP server in front of another one, in whatever language that is written: it
-// passes everything on, and no call of a tool hangs, whatever becomes of the server.
+// Mcpdeadline is a proxy for an MCP server in any language. It passes everything on, and no tool
+// call hangs, whatever happens to the server.
 //
 //	mcpdeadline -host zed -- npx -y @modelcontextprotocol/server-everything
 //	mcpdeadline -idle 1m -tool build:total=1h -url http://127.0.0.1:8137/mcp
 //
-// README.md says what it does, and has a configuration for each host.
+// README.md describes it and has a configuration for each host.
 //
-// frame.go has messages and lines, pass.go what passes through a session, call.go a call under
-// its limits, signs.go what shows that it lives, handles.go what becomes of it after its soft
-// limit, lists.go what is added to what the server says of itself, restart.go the server's end and
-// its next start, and command.go and url.go the two kinds of server. web.go serves hosts over HTTP.
+// The files: frame.go has messages and lines; pass.go passes messages through a session; call.go
+// runs a call under its limits; signs.go has the signs of life; handles.go has calls that outlive
+// their soft limit; lists.go adds to what the server declares; restart.go starts the server again
+// when it has ended; command.go and url.go are the two kinds of server; web.go serves hosts over
+// HTTP.
 package main
 
 import (
@@ -34,27 +35,27 @@ import (
 
 const exitUsage = 2
 
-// maxHandles is how many calls may run on after their soft limit.
+// maxHandles is the largest number of calls that run on after their soft limit.
 const maxHandles = 1000
 
 func main() {
 	procgroup.HelperMain() // see startCommand
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// Without this the program would die on the spot where its stdout is closed. A host that has
-	// gone is an error of the write to it.
+	// Without this, a write to a closed stdout would kill the program. A host that has gone is an
+	// error of the write instead.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// run is main with its surroundings as arguments. It returns the exit code.
+// run is main with its environment as arguments. It returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
+	o, err := parse(args, stdout)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
-		fmt.Fprintln(stderr, "mcpdeadline:", err)
+		fmt.Fprintf(stderr, "mcpdeadline: %v\nTry 'mcpdeadline -help' for more information.\n", err)
 		return exitUsage
 	}
 	said := newLossyWriter(stderr)
@@ -65,7 +66,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	for _, cut := range cuts {
 		logger.Warn(cut)
 	}
-	// First what may be refused, and last what leaves something behind.
+	// Steps that may fail come before those that leave something behind, such as the log file.
 	var listener net.Listener
 	if o.http != "" {
 		if listener, err = listen("-http", o.http); err != nil {
@@ -73,9 +74,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			return exitUsage
 		}
 		defer listener.Close()
-		if o.url == nil { // over stdio the host gets to know why
+		if o.url == nil { // over stdio, the host gets the error
 			if _, err := exec.LookPath(o.command[0]); err != nil {
-				fmt.Fprintln(stderr, "mcpdeadline: the server cannot be started:", err)
+				fmt.Fprintln(stderr, "mcpdeadline: cannot start the server:", err)
 				return timeout.ExitCode(err)
 			}
 		}
@@ -120,11 +121,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return 0
 }
 
-// How long a host may take to send its first request to a server that cannot be started, so that
-// it gets to know why, and what is still to be written at the end may take.
 const (
+	// refuseLimit is how long the proxy waits for a first request if the server cannot be started, so
+	// that the host gets the reason as an answer.
 	refuseLimit = 2 * time.Second
-	endLimit    = time.Second
+	// endLimit is the time for the last writes at the end.
+	endLimit = time.Second
 )
 
 // serveStdio serves one host until it closes stdin or stdout, or ctx is done.
@@ -143,7 +145,7 @@ func serveStdio(ctx context.Context, p *proxy, stdin io.Reader, stdout io.Writer
 			max:  p.max,
 			line: func(line []byte) { s.fromHost(context.Background(), readMessage(line)) },
 			long: func(head, tail []byte, length int) {
-				text := fmt.Sprintf("a message of %d bytes, and the most that mcpdeadline passes on is %d", length, p.max)
+				text := fmt.Sprintf("message of %d bytes exceeds the limit of %d", length, p.max)
 				p.logger.Warn(text)
 				if id := idOf(head, tail); id != nil {
 					s.deliver(failure(id, text))
@@ -151,7 +153,7 @@ func serveStdio(ctx context.Context, p *proxy, stdin io.Reader, stdout io.Writer
 			},
 		}, stdin)
 	}()
-	// A signal: the answers first.
+	// On a signal, calls are answered before the host is disconnected.
 	defer context.AfterFunc(ctx, func() {
 		defer hangUp()
 		p.shutdown(toolcall.ShutdownLimit)
@@ -168,7 +170,7 @@ func serveStdio(ctx context.Context, p *proxy, stdin io.Reader, stdout io.Writer
 	return err
 }
 
-// shutdown has all calls answered.
+// shutdown aborts all calls and waits until they have been answered.
 func (p *proxy) shutdown(limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

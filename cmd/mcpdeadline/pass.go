@@ -14,53 +14,53 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// A proxy is what all sessions have in common.
+// A proxy holds what all sessions share.
 type proxy struct {
 	*options
 	calls  *toolcall.Settings
 	drain  *toolcall.Drain
 	logger *slog.Logger
 	log    *callLog
-	tasks  *task.Tasks // nil where no call has a soft limit
+	tasks  *task.Tasks // nil if no tool has a soft limit
 	cont   *task.Continuation
-	max    int // bytes of a message
+	max    int // largest message, in bytes
 	dial   dialer
 }
 
-// A session is one host with one server. Messages pass in the order in which they came, each
-// direction on a goroutine of its own; but for the answers of tool calls, which the call's own
-// goroutine passes on.
+// A session connects one host with one server. Messages pass in the order in which they came, each
+// direction on its own goroutine. The exception is the answer to a tool call, which the goroutine of
+// the call passes on.
 type session struct {
 	*proxy
-	name    string         // whose the tasks are; "" where requests stand alone
-	deliver func(*message) // to the host; returns when it is written, or never will be
+	name    string         // owner of the tasks; "" if requests stand alone
+	deliver func(*message) // sends to the host; returns when the message is written or given up
 	load    load
 
 	mu       sync.Mutex
 	up       upstream
-	run      int           // of the server, from 1
+	run      int           // number of the server's current run, from 1
 	heard    bool          // this run has sent something
-	ready    bool          // it has been initialised, or the host does that
-	waiting  []*message    // for it to be ready
+	ready    bool          // this run has been initialised, or the host will do that
+	waiting  []*message    // messages for the run, kept until it is ready
 	over     bool          // the session has ended
-	end      error         // why, where that is an error
-	refused  chan struct{} // closed when a request has been answered with that
+	end      error         // why it ended, or nil
+	refused  chan struct{} // closed when a request has been answered with end
 	refusing sync.Once
 	requests map[string]*inFlight
 	tokens   map[string]*call
-	ended    [1024]string // the tokens of the last calls that have ended
+	ended    [1024]string // tokens of the calls that ended last
 	endedAt  int
-	asked    map[string]func()          // the server's requests to the host: what to do when they are answered
-	own      map[string]chan<- *message // our requests to the server
+	asked    map[string]func()          // the server's requests to the host: called when they are answered
+	own      map[string]chan<- *message // requests of the proxy to the server
 	ownIDs   int
 	memory
 }
 
-// inFlight is a request of the host that has not been answered.
+// An inFlight is a request of the host that has not been answered.
 type inFlight struct {
 	method string
-	call   *call                   // nil where it calls no tool
-	here   context.CancelCauseFunc // of what the proxy answers itself, nil for all else
+	call   *call                   // nil if it is no tool call
+	here   context.CancelCauseFunc // cancels a request that the proxy answers itself; nil for others
 }
 
 func newSession(p *proxy, name string, deliver func(*message)) *session {
@@ -72,13 +72,13 @@ func newSession(p *proxy, name string, deliver func(*message)) *session {
 	}
 }
 
-// fromHost passes on what the host has sent. It is called by one goroutine.
+// fromHost passes on a message of the host. It is called by one goroutine at a time.
 func (s *session) fromHost(ctx context.Context, m *message) {
 	switch {
 	case m.isRequest():
 		if s.inUse(m.ID) {
 			s.deliver(newMessage(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{
-				"code": invalidRequest, "message": "the id " + string(m.ID) + " is that of another request, which has not ended"}}))
+				"code": invalidRequest, "message": "the id " + string(m.ID) + " is in use by another request"}}))
 			return
 		}
 		if s.answersItself(ctx, m) {
@@ -89,8 +89,8 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 		if m.Method == "tools/call" {
 			m, in.call = s.newCall(m)
 		}
-		// It goes to the server here, and not when the execution begins on its own goroutine,
-		// so that nothing which the host sends after it gets there before it.
+		// The request is sent here and not on the goroutine of the execution, so that no later
+		// message of the host overtakes it.
 		if !s.ask(m, in) {
 			s.deliver(failure(m.ID, s.refusal()))
 		} else if in.call != nil {
@@ -108,8 +108,8 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 	}
 }
 
-// inUse reports whether a request with this id goes on: the server's answers could not be told
-// apart, and who cancelled one would cancel the other.
+// inUse reports whether a request with this id is in flight. The answers to two such requests could
+// not be told apart, and cancelling one would cancel the other.
 func (s *session) inUse(id json.RawMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *session) inUse(id json.RawMessage) bool {
 	return in != nil
 }
 
-// ask sends a request of the host's to the server, and reports false where the session has ended.
+// ask sends a request of the host to the server. It reports false if the session has ended.
 func (s *session) ask(m *message, in *inFlight) bool {
 	s.mu.Lock()
 	if s.over {
@@ -132,7 +132,7 @@ func (s *session) ask(m *message, in *inFlight) bool {
 	return true
 }
 
-// hostCancels passes on that the host does not wait for an answer any more.
+// hostCancels handles the host's cancellation of a request.
 func (s *session) hostCancels(m *message) {
 	var params struct{ RequestID json.RawMessage }
 	_ = json.Unmarshal(m.Params, &params)
@@ -145,10 +145,10 @@ func (s *session) hostCancels(m *message) {
 	}
 	if in != nil && in.call != nil && in.call.handed {
 		s.mu.Unlock()
-		return // it has been answered, with a task, which is cancelled in another way
+		return // answered with a task, which has its own request for cancelling
 	}
 	if in != nil && in.call == nil && in.method != "initialize" {
-		delete(s.requests, string(params.RequestID)) // an answer is not expected
+		delete(s.requests, string(params.RequestID)) // the host expects no answer
 	}
 	s.mu.Unlock()
 	if in != nil && s.unsend(params.RequestID) {
@@ -157,7 +157,8 @@ func (s *session) hostCancels(m *message) {
 			in.call.unsent.Store(true)
 		}
 	}
-	// First here: an answer that the server makes of it must not find somebody who takes it.
+	// The call is cancelled before the server is told, so that an answer of the server to the
+	// cancellation is not taken for the result.
 	if in != nil && in.call != nil {
 		in.call.cancel(errHostCancelled)
 	}
@@ -166,9 +167,9 @@ func (s *session) hostCancels(m *message) {
 	}
 }
 
-var errHostCancelled = errors.New("the host has cancelled the call")
+var errHostCancelled = errors.New("the host cancelled the call")
 
-// unsend takes back a request that waits for a server, and reports whether there was one.
+// unsend removes a request that still waits for a server. It reports whether there was one.
 func (s *session) unsend(id json.RawMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,13 +182,13 @@ func (s *session) unsend(id json.RawMessage) bool {
 	return false
 }
 
-// toServer sends a message to the server, or keeps it until there is one that is ready.
+// toServer sends a message to the server, or keeps it until a server is ready.
 func (s *session) toServer(m *message) {
 	s.mu.Lock()
 	s.queue(m)
 }
 
-// queue is toServer for who has locked the session. It unlocks it.
+// queue is toServer for a caller that holds s.mu. It unlocks s.mu.
 func (s *session) queue(m *message) {
 	up := s.up
 	switch {
@@ -203,13 +204,13 @@ func (s *session) queue(m *message) {
 	}
 }
 
-// fromServer passes on what a run of the server has sent. It is called by one goroutine, or by
-// one for each request of the host, over HTTP.
+// fromServer passes on a message of a run of the server. It is called by one goroutine, or, if the
+// server is at a URL, by one goroutine per request.
 func (s *session) fromServer(run int, m *message) {
 	s.mu.Lock()
 	if run != s.run || s.over {
 		s.mu.Unlock()
-		return // from one that is being killed
+		return // from a run that is being killed
 	}
 	s.heard = true
 	s.mu.Unlock()
@@ -232,14 +233,16 @@ func (s *session) fromServer(run int, m *message) {
 	}
 }
 
-// sign is a sign of life of no call in particular; m is the message that is one, or nil.
+// sign records a sign of life: of the call that m belongs to, or of all calls if that is unknown or
+// m is nil.
 func (s *session) sign(m *message) {
 	for _, c := range s.callsAbout(m) {
 		c.beat(nil)
 	}
 }
 
-// callsAbout returns the calls that wait for the server, or only that which the message belongs to.
+// callsAbout returns the call that m belongs to, or all calls in flight if that is unknown or m is
+// nil.
 func (s *session) callsAbout(m *message) (calls []*call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,9 +278,9 @@ func (s *session) serverAnswers(m *message) {
 		m = m.withID(asked)
 	}
 	switch {
-	case id == "null": // to what the server could not read
+	case id == "null": // the answer to a message that the server could not read
 		s.deliver(m)
-	case in == nil: // cancelled, or stopped: nobody waits for it
+	case in == nil: // cancelled or stopped, so nobody waits for it
 	case in.call != nil:
 		select {
 		case in.call.answer <- m:
@@ -310,22 +313,23 @@ func (s *session) serverReports(m *message) {
 	case late: // nothing follows the answer
 	case c != nil:
 		c.reported(m, params.Progress, params.Total, params.Message)
-	default: // of another request, or of a task
+	default: // about another request, or a task
 		s.deliver(m)
 	}
 }
 
-// is what it says then.
+// tooLong handles a message of the server that exceeds the limit. If it is an answer, the host gets
+// an error in its place.
 func (s *session) tooLong(run int, head, tail []byte, length int) {
-	text := fmt.Sprintf("the server has sent a message of %d bytes, and the most that mcpdeadline passes on is %d", length, s.max)
+	text := fmt.Sprintf("the server sent a message of %d bytes, which exceeds the limit of %d", length, s.max)
 	s.logger.Warn(text)
 	if id := idOf(head, tail); id != nil {
 		s.fromServer(run, failure(id, text))
 	}
 }
 
-// request sends a request of the proxy's own to a run of the server. The answer comes if the
-// server answers; forget is to be called in any case.
+// request sends a request of the proxy to a run of the server. The caller must call forget, whether
+// or not an answer comes.
 func (s *session) request(up upstream, method string, params any) (answer <-chan *message, forget func()) {
 	c := make(chan *message, 1)
 	s.mu.Lock()

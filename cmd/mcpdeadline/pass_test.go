@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What passes is what came, to the byte.
+// Messages pass unchanged, to the byte.
 func TestPassesUnchanged(t *testing.T) {
 	t.Parallel()
 	h := connect(t)
@@ -43,7 +43,7 @@ func TestPassesUnchanged(t *testing.T) {
 	}
 }
 
-// Progress passes as it came, in order, and before the answer.
+// Progress passes unchanged, in order, and before the answer.
 func TestPassesProgress(t *testing.T) {
 	t.Parallel()
 	h := connect(t)
@@ -57,14 +57,14 @@ func TestPassesProgress(t *testing.T) {
 	if d := cmp.Diff(want, lines[1:]); d != "" || len(want) < 3 {
 		t.Error(d)
 	}
-	// A host that asks for none gets none.
+	// A host that does not ask for progress gets none.
 	h.call("2", "progress", `{"ms":200}`)
 	if got := h.got("mcpdeadline"); got != nil {
 		t.Errorf("%q", got)
 	}
 }
 
-// What the server asks gets to the host and back, and nobody is idle meanwhile.
+// A question of the server reaches the host, the answer gets back, and the call is not idle meanwhile.
 func TestPassesQuestions(t *testing.T) {
 	t.Parallel()
 	h := connect(t, "-idle", "3s")
@@ -112,8 +112,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 	calls.Wait()
 }
 
-// A flood of messages and of output on stderr passes, or is dropped where it may be, and nothing
-// is in anybody's way.
+// A flood of messages passes, a flood on stderr may be dropped, and neither blocks anything else.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	h := connect(t)
@@ -129,7 +128,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// A line without an end fills no memory, and an answer that is too long is one all the same.
+// An endless line does not fill the memory, and an answer that is too long becomes an error.
 func TestTooLong(t *testing.T) {
 	t.Parallel()
 	h := connect(t)
@@ -137,13 +136,13 @@ func TestTooLong(t *testing.T) {
 		t.Error(w.raw)
 	}
 	w := h.call("2", "long", fmt.Sprintf(`{"bytes":%d}`, maxMessage))
-	if w.Error == nil || w.Error.Code != internalError || !strings.Contains(w.Error.Message, "the most that mcpdeadline passes on is 67108864") {
+	if w.Error == nil || w.Error.Code != internalError || !strings.Contains(w.Error.Message, "exceeds the limit of 67108864") {
 		t.Errorf("%.200s", w.raw)
 	}
 	if w := h.call("3", "long", `{"bytes":10000000}`); len(w.text()) != 10000000 {
 		t.Errorf("%.200s", w.raw)
 	}
-	if !strings.Contains(h.stderr(), "the most that mcpdeadline passes on") {
+	if !strings.Contains(h.stderr(), "exceeds the limit of") {
 		t.Error("nothing is said")
 	}
 }

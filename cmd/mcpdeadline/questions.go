@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// What the server asks the host, and how its answer gets back.
-
-// A server's request has the id that the server gave it, until the server is started again: then
-// ids begin anew, while the host may still be busy with the old ones.
+// renamed returns the id under which a request of the server is sent to the host. Requests of the
+// first run keep their ids. When the server is started again its ids begin anew, while the host may
+// still be busy with the old ones.
 func renamed(run int, id json.RawMessage) json.RawMessage {
 	if run == 1 {
 		return id
@@ -19,7 +18,7 @@ func renamed(run int, id json.RawMessage) json.RawMessage {
 	return json.RawMessage(strconv.Quote(fmt.Sprintf("run %d: %s", run, id)))
 }
 
-// original is the reverse, and false for a request of another run.
+// original is the reverse of renamed. It reports false for a request of another run.
 func original(run int, id json.RawMessage) (json.RawMessage, bool) {
 	var text string
 	if json.Unmarshal(id, &text) == nil {
@@ -55,7 +54,7 @@ func (s *session) serverAsks(run int, m *message) {
 	s.deliver(m)
 }
 
-// hostAnswers passes on the answer to a request of the server's, unless that has ended since.
+// hostAnswers passes on the answer to a request of the server, unless that run has ended.
 func (s *session) hostAnswers(m *message) {
 	s.mu.Lock()
 	asked, answered := find(s.asked, string(m.ID))
@@ -89,5 +88,3 @@ func (s *session) serverCancels(run int, m *message) {
 	}
 	s.deliver(m)
 }
-
-// tooLong is for a message of the server's that is longer than may be. If it is an answer, that

@@ -17,7 +17,7 @@ var (
 	flagRow   = regexp.MustCompile("(?m)^\\| `-([a-z-]+)")
 )
 
-// Each configuration of the README is a command line that is taken, and each host has one.
+// Each configuration in the README is a valid command line, and each host has one.
 func TestReadmeConfigurations(t *testing.T) {
 	t.Setenv("TOKEN", "secret")
 	readme := read(t, "README.md")
@@ -57,7 +57,7 @@ func TestReadmeConfigurations(t *testing.T) {
 	}
 }
 
-// The README has every flag.
+// The README lists every flag.
 func TestReadmeFlags(t *testing.T) {
 	var help strings.Builder
 	_, _ = parse([]string{"-help"}, &help)

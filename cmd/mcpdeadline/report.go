@@ -9,19 +9,19 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// A report is what the host gets to hear of a call while it goes on.
+// A report is the state of what the host has been told about a running call.
 type report struct {
-	out      sync.Mutex // held while something is sent
-	over     bool       // nothing follows
-	any      bool       // something was
+	out      sync.Mutex // held while a notification is sent
+	over     bool       // nothing more is sent
+	any      bool       // something has been sent
 	last     float64    // the progress that was sent last
-	raised   bool       // and it was ours
+	raised   bool       // last was chosen by the proxy
 	total    float64
 	message  string
 	lastSent time.Time
 	ticker   *time.Timer
-	beats    uint64    // when a keep-alive was sent last
-	run      *task.Run // knows when the host may not be told any more; nil is always
+	beats    uint64    // number of beats at the last keep-alive
+	run      *task.Run // decides whether the host may still be told; nil means always
 }
 
 func (r *report) runs(run *task.Run) {
@@ -30,8 +30,8 @@ func (r *report) runs(run *task.Run) {
 	r.run = run
 }
 
-// reported passes on what the server reports. Its progress is as it came, unless something else
-// was said since in which it already stood: what is sent has to increase.
+// reported passes on a notification of the server. Its progress is changed only if a keep-alive has
+// already sent that number: progress has to increase.
 func (c *call) reported(m *message, p, total float64, text string) {
 	if c.s.alive.progress {
 		c.beat(&progress.Update{Progress: p, Total: total, Message: text})
@@ -57,7 +57,7 @@ func (c *call) reported(m *message, p, total float64, text string) {
 	c.tell(m)
 }
 
-// tell sends the host a notification about the call. The caller has the lock.
+// tell sends the host a notification about the call. The caller holds c.out.
 func (c *call) tell(m *message) {
 	_ = c.run.Notify(func() error {
 		c.s.deliver(m)
@@ -65,7 +65,7 @@ func (c *call) tell(m *message) {
 	})
 }
 
-// keepAlive tells the host now and then that the call goes on, where nothing else does.
+// keepAlive sends the host a notification whenever nothing else was sent for the interval.
 func (c *call) keepAlive() {
 	if !c.hosts || c.s.keep == 0 {
 		return
@@ -88,11 +88,11 @@ func (c *call) keepAlive() {
 	})
 }
 
-// tick sends what is known. The caller has the lock.
+// tick sends a keep-alive. The caller holds c.out.
 func (c *call) tick() {
 	known, s := c.known(&c.s.load)
-	// Where no limit will ever stop the call, it takes a sign of life since the last time:
-	// nobody else would find out that it hangs.
+	// A call without limits needs a sign of life since the last keep-alive: otherwise the keep-alives
+	// would hide from the host that it hangs.
 	hopeless := s.Limits.Total == 0 && s.Limits.Idle == 0 && s.Beats == c.beats
 	if c.beats = s.Beats; known == "" || hopeless {
 		return
@@ -110,7 +110,7 @@ func (c *call) tick() {
 	c.tell(m)
 }
 
-// close has nothing be sent any more.
+// close ends the report: nothing more is sent.
 func (c *call) close() {
 	c.out.Lock()
 	defer c.out.Unlock()

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// memory is what has to be said again to a server that is started again.
+// memory is what has to be sent again to a server that is started again.
 type memory struct {
 	initialize  *message            // the host's request
 	initialized *message            // the notification after it
-	lists       map[string]bool     // that the server has, from its capabilities
+	lists       map[string]bool     // lists that the server has, by its capabilities
 	version     string              // of the protocol
-	ownTasks    bool                // the server knows tasks itself
-	level       json.RawMessage     // of logging/setLevel
-	subscribed  map[string]*message // by the params of resources/subscribe
+	ownTasks    bool                // the server supports tasks itself
+	level       json.RawMessage     // params of logging/setLevel
+	subscribed  map[string]*message // resources/subscribe requests, by their params
 }
 
-// remember keeps what the host says that holds for all that follows.
+// remember keeps messages of the host that hold for the rest of the session.
 func (s *session) remember(m *message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,20 +40,20 @@ func (s *session) remember(m *message) {
 	}
 }
 
-// Between two tries to start a server.
+// Bounds of the attempts to start a server.
 const (
-	firstDelay = time.Second // and then twice as long each time
+	firstDelay = time.Second // between two attempts; doubled each time
 	mostDelay  = 30 * time.Second
-	lasted     = 10 * time.Second // a run of which is no reason to wait
-	mostTries  = 4                // until the proxy gives up
-	initLimit  = 30 * time.Second // for a server that is started again to be initialised
+	lasted     = 10 * time.Second // a run that lasted as long resets the delay
+	mostTries  = 4                // failed attempts in a row before the proxy gives up
+	initLimit  = 30 * time.Second // to initialise a server that was started again
 )
 
-// serve has the session's server run, and starts it again when it has ended, until ctx is done.
-// An error is that the server cannot be started, now or any more; then everything that waits has
-// been answered.
+// serve runs the session's server, and starts it again when it has ended, until ctx is done. It
+// returns an error if the server cannot be started, the first time or again; by then everything that
+// waits has been answered.
 func (s *session) serve(ctx context.Context) error {
-	short, failed := 0, 0 // runs one after the other
+	short, failed := 0, 0 // in a row
 	for {
 		begun := time.Now()
 		up, err := s.start(ctx)
@@ -65,11 +65,11 @@ func (s *session) serve(ctx context.Context) error {
 			if s.neverHeard() {
 				return s.finish(&startError{err})
 			}
-			s.lose("the server has ended: "+err.Error(), true)
+			s.lose("the server ended: "+err.Error(), true)
 		} else if failed++; s.first() || failed == mostTries && s.url == nil {
 			return s.finish(&startError{err})
 		}
-		s.logger.Warn("the server has ended", "error", err)
+		s.logger.Warn("server ended", "error", err)
 		if short++; time.Since(begun) > lasted {
 			short = 0
 		}
@@ -85,32 +85,32 @@ func (s *session) serve(ctx context.Context) error {
 	}
 }
 
-// A startError is that of a server that has ended before it has said anything.
+// A startError reports a server that ended before it sent anything.
 type startError struct{ err error }
 
-func (e *startError) Error() string { return "the server cannot be started: " + e.err.Error() }
+func (e *startError) Error() string { return "cannot start the server: " + e.err.Error() }
 func (e *startError) Unwrap() error { return e.err }
 
-// first reports whether no run of the server has come into being.
+// first reports whether no run of the server has begun yet.
 func (s *session) first() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.run == 0
 }
 
-// neverHeard reports whether this is the first run and nothing came from it.
+// neverHeard reports whether this is the first run and it has sent nothing.
 func (s *session) neverHeard() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.run == 1 && !s.heard
 }
 
-// start starts a run of the server and initialises it as the host has done before.
+// start starts a run of the server. It initialises a later run as the host did the first.
 func (s *session) start(ctx context.Context) (upstream, error) {
 	s.mu.Lock()
 	run := s.run + 1
 	s.mu.Unlock()
-	begun := make(chan struct{}) // what the server says first has to wait until it is known
+	begun := make(chan struct{}) // the first messages wait until the run is registered
 	up, err := s.dial(receiver{
 		message: func(m *message) { <-begun; s.fromServer(run, m) },
 		long:    func(head, tail []byte, length int) { <-begun; s.tooLong(run, head, tail, length) },
@@ -137,7 +137,7 @@ func (s *session) start(ctx context.Context) (upstream, error) {
 		if err := s.initializeAgain(ctx, up, m); err != nil {
 			up.kill(err)
 			<-up.ended()
-			return nil, fmt.Errorf("it was started again, and %w", err)
+			return nil, fmt.Errorf("after a restart: %w", err)
 		}
 	}
 	s.becomeReady(up)
@@ -146,7 +146,7 @@ func (s *session) start(ctx context.Context) (upstream, error) {
 			s.deliver(notification("notifications/"+list+"/list_changed", nil))
 		}
 	}
-	s.logger.Warn("the server was started again")
+	s.logger.Warn("server restarted")
 	return up, nil
 }
 
@@ -158,14 +158,14 @@ func (s *session) initializeAgain(ctx context.Context, up upstream, m memory) er
 	select {
 	case a := <-answer:
 		if a.Error != nil {
-			return fmt.Errorf("answered initialize with %s", short(a.Error))
+			return fmt.Errorf("the server answered initialize with %s", short(a.Error))
 		}
 	case <-up.ended():
 		return up.why()
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-limit.C:
-		return fmt.Errorf("did not answer initialize within %v", initLimit)
+		return fmt.Errorf("the server did not answer initialize within %v", initLimit)
 	}
 	if m.initialized != nil {
 		up.send(m.initialized)
@@ -181,7 +181,7 @@ func (s *session) initializeAgain(ctx context.Context, up upstream, m memory) er
 	return nil
 }
 
-// waitAgain keeps a request that a run has not taken for the next one.
+// waitAgain keeps a request that a run did not accept for the next run.
 func (s *session) waitAgain(m *message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +190,7 @@ func (s *session) waitAgain(m *message) {
 	}
 }
 
-// becomeReady sends what has waited for the server.
+// becomeReady sends the messages that have waited for the server.
 func (s *session) becomeReady(up upstream) {
 	for {
 		s.mu.Lock()
@@ -207,7 +207,7 @@ func (s *session) becomeReady(up upstream) {
 	}
 }
 
-// watch waits for the end of a run. It returns nil when ctx is done, once the server is closed.
+// watch waits for the end of a run. If ctx ends first, it closes the run and returns nil.
 func (s *session) watch(ctx context.Context, up upstream) error {
 	select {
 	case <-up.ended():
@@ -218,16 +218,16 @@ func (s *session) watch(ctx context.Context, up upstream) error {
 	}
 }
 
-// suspect is called with a server that has answered neither a call that was cancelled, for all
-// of the grace, nor a ping. It asks once more, and has the last word.
+// suspect is called with a server that has answered neither a cancelled call, within the grace, nor a
+// ping. It sends another ping, and kills the server if that is not answered in time.
 func (s *session) suspect(up upstream, alive <-chan *message) {
-	if s.ping == 0 || up.process() == nil { // there is nothing to be killed
+	if s.ping == 0 || up.process() == nil { // never kill, or no process to kill
 		return
 	}
 	again, forget := s.request(up, "ping", nil)
 	defer forget()
-	// In two halves: where the proxy itself was stopped, be it for hours, the answer may be there,
-	// unread, when the first one is over.
+	// The wait has two halves: if the proxy itself was stopped for a while, the answer may still be
+	// unread when the first half ends.
 	for range 2 {
 		limit := time.NewTimer(s.ping / 2)
 		defer limit.Stop()
@@ -241,10 +241,10 @@ func (s *session) suspect(up upstream, alive <-chan *message) {
 		case <-limit.C:
 		}
 	}
-	up.kill(fmt.Errorf("it answered neither a cancelled call nor a ping for %v", s.ping))
+	up.kill(fmt.Errorf("killed: it answered neither a cancelled call nor a ping for %v", s.ping))
 }
 
-// lose answers what was under way when the server ended. What waits for the next one stays.
+// lose answers the requests in flight when the server ended. Requests that wait for the next run stay.
 func (s *session) lose(why string, again bool) {
 	s.mu.Lock()
 	s.up, s.ready = nil, false
@@ -274,17 +274,17 @@ func (s *session) lose(why string, again bool) {
 		}
 		what := why
 		if again {
-			what += "\nIt is started again. The call was not repeated, and may have had an effect."
+			what += "\nIt is being restarted. The call was not repeated, and may have had an effect."
 		}
 		in.call.lose(errors.New(what))
 	}
 	for id, answered := range asked {
 		answered()
-		s.deliver(notification("notifications/cancelled", map[string]any{"requestId": json.RawMessage(id), "reason": "the server has ended"}))
+		s.deliver(notification("notifications/cancelled", map[string]any{"requestId": json.RawMessage(id), "reason": "the server ended"}))
 	}
 }
 
-// finish ends the session. Everything that comes is refused.
+// finish ends the session. Later requests are refused.
 func (s *session) finish(err error) error {
 	s.mu.Lock()
 	s.over, s.end = true, err
@@ -300,7 +300,7 @@ func (s *session) finish(err error) error {
 	return err
 }
 
-// refusal is what a request is answered with that comes when the session has ended.
+// refusal returns the error for a request that comes after the end of the session.
 func (s *session) refusal() string {
 	defer s.refusing.Do(func() { close(s.refused) })
 	return s.why()
@@ -312,10 +312,10 @@ func (s *session) why() string {
 	if s.end != nil {
 		return s.end.Error()
 	}
-	return "mcpdeadline ends"
+	return "mcpdeadline is shutting down"
 }
 
-// process is that of the server, nil where there is none, or not at the moment.
+// process returns the process of the server, or nil if there is none at the moment.
 func (s *session) process() *os.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A server that ends is started again and initialised as before; what was under way is answered,
-// and the host is told that lists may have changed.
+// A server that ends is started again and initialised as before. Requests in flight are answered, and
+// the host is told that lists may have changed.
 func TestServerEnds(t *testing.T) {
 	for _, tool := range []string{"exit", "kill"} {
 		t.Run(tool, func(t *testing.T) {
@@ -23,7 +23,7 @@ func TestServerEnds(t *testing.T) {
 			eventually(t, "the question", func() bool { return len(h.got("elicitation/create")) > 0 })
 			w := h.call("7", tool, `{}`)
 			for _, w := range []wire{w, h.await(hanging, "hang"), h.await(asking, "ask")} {
-				if !w.Result.IsError || !strings.HasPrefix(w.text(), "the server has ended: ") ||
+				if !w.Result.IsError || !strings.HasPrefix(w.text(), "the server ended: ") ||
 					!strings.Contains(w.text(), "The call was not repeated, and may have had an effect.") {
 					t.Error(w.raw)
 				}
@@ -31,7 +31,7 @@ func TestServerEnds(t *testing.T) {
 			if tool == "exit" && (!strings.Contains(w.text(), "exit status 5") || !strings.Contains(w.text(), "goodbye")) {
 				t.Error(w.raw)
 			}
-			if w := h.await(other, "no/answer"); w.Error == nil || !strings.HasPrefix(w.Error.Message, "the server has ended: ") {
+			if w := h.await(other, "no/answer"); w.Error == nil || !strings.HasPrefix(w.Error.Message, "the server ended: ") {
 				t.Error(w.raw)
 			}
 			eventually(t, "word of the lists", func() bool { return len(h.got("list_changed")) == 2 })
@@ -47,7 +47,7 @@ func TestServerEnds(t *testing.T) {
 			if d := cmp.Diff("initialize notifications/initialized logging/setLevel resources/subscribe tools/call tools/call", seen.text()); d != "" {
 				t.Error(d)
 			}
-			if d := cmp.Diff([]string{`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reason":"the server has ended","requestId":1}}`}, h.got("notifications/cancelled")); d != "" {
+			if d := cmp.Diff([]string{`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reason":"the server ended","requestId":1}}`}, h.got("notifications/cancelled")); d != "" {
 				t.Error(d)
 			}
 
@@ -66,8 +66,8 @@ func TestServerEnds(t *testing.T) {
 	}
 }
 
-// A call that was sent while the server is started again is served by the next one, and one
-// that is cancelled meanwhile never gets there.
+// A call that comes while the server is being restarted is served by the next run, and a call that is
+// cancelled meanwhile never reaches it.
 func TestBetweenServers(t *testing.T) {
 	t.Parallel()
 	h := startProxy(t, []string{"EVIL_START=1s"}, evilArgs(t)...).initialized()
@@ -83,7 +83,7 @@ func TestBetweenServers(t *testing.T) {
 	}
 }
 
-// A server that cannot start gives its stderr, and so does the answer to the host.
+// The stderr of a server that cannot start is on the proxy's stderr and in the answer to the host.
 func TestCannotStart(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -92,8 +92,8 @@ func TestCannotStart(t *testing.T) {
 		says []string
 		code int
 	}{
-		{"not found", []string{"--", "/no/such/command"}, nil, []string{"the server cannot be started", "/no/such/command", "no such file"}, 127},
-		{"ends at once", evilArgs(t), []string{"EVIL_END=no key: set API_KEY"}, []string{"the server cannot be started", "exit status 3", "no key: set API_KEY"}, 3},
+		{"not found", []string{"--", "/no/such/command"}, nil, []string{"cannot start the server", "/no/such/command", "no such file"}, 127},
+		{"ends at once", evilArgs(t), []string{"EVIL_END=no key: set API_KEY"}, []string{"cannot start the server", "exit status 3", "no key: set API_KEY"}, 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

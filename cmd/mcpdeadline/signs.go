@@ -16,40 +16,40 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// observable returns an error where the work of a server's processes cannot be seen.
+// observable returns an error if the work of a server's processes cannot be observed.
 func observable(a procgroup.Activity) error {
 	if (a.CPU || a.IO) && runtime.GOOS != "linux" {
-		return errors.New("the work of a server is seen on Linux only")
+		return errors.New("the work of a server is observed on Linux only")
 	}
 	return a.Check()
 }
 
-// A pulse is what is known of a call while it goes on. What the server reports of this very call
-// is a sign of life of it. Log messages, output on stderr and work of the server's processes are
-// nobody's in particular, and so a sign of life of every call that is waiting for the server.
+// A pulse tracks the signs of life of a running call. Progress that the server reports for a call is a
+// sign of life of that call. Log messages, output on stderr and work of the server's processes belong
+// to no particular call, so they are a sign of life of every call in flight.
 type pulse struct {
 	mu       sync.Mutex
-	ctx      context.Context // the execution's; nil before it and after
-	ended    bool            // it is after
-	heard    time.Time       // when the server was last heard of, or the call began
+	ctx      context.Context // of the execution; nil before and after it
+	ended    bool            // the execution has ended
+	heard    time.Time       // time of the last sign of life, or of the beginning
 	observer *procgroup.Observer
-	timer    *time.Timer // begins to observe
+	timer    *time.Timer // starts observer
 	holds    map[*hold]struct{}
 }
 
-// begin is called when the execution of the call has begun. The server may be yet to come.
+// begin is called when the execution of the call has begun. There may be no server yet.
 func (p *pulse) begin(ctx context.Context, server func() *os.Process, a procgroup.Activity, load *load) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ctx, p.heard = ctx, time.Now()
-	for h := range p.holds { // the server has got the call already, and may have been quick to ask
+	for h := range p.holds { // the server has the call already and may have asked a question
 		h.release = heartbeat.Hold(ctx)
 	}
 	idle := timeout.FromContext(ctx).Snapshot().Limits.Idle
 	if idle == 0 || !a.CPU && !a.IO {
 		return
 	}
-	soon := min(idle/8, time.Second) // most calls are over before anybody would look
+	soon := min(idle/8, time.Second) // most calls end before it is worth observing them
 	p.timer = time.AfterFunc(soon, func() {
 		process := server()
 		p.mu.Lock()
@@ -59,14 +59,14 @@ func (p *pulse) begin(ctx context.Context, server func() *os.Process, a procgrou
 		case process == nil:
 			p.timer.Reset(soon)
 		default:
-			// An error is that the process has ended, and then so has the call.
+			// An error means that the process has ended, and the call with it.
 			p.observer, _ = procgroup.Observe(p.ctx, process, a)
-			load.of(p.observer) // to compare with
+			load.of(p.observer) // the first sample, for the rate
 		}
 	})
 }
 
-// end returns what the server's processes are doing, where that was asked for.
+// end ends the pulse. If look is true, it returns what the server's processes are doing.
 func (p *pulse) end(look bool) (tree procgroup.ProcessList) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *pulse) end(look bool) (tree procgroup.ProcessList) {
 	return tree
 }
 
-// beat is a sign of life; update is what the call itself reports, nil where it does not.
+// beat records a sign of life. update is the progress of the call, or nil.
 func (p *pulse) beat(update *progress.Update) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,7 @@ func (p *pulse) beat(update *progress.Update) {
 	}
 }
 
-// A hold is one of the idle check.
+// A hold suspends the idle check of a call.
 type hold struct {
 	release func() // nil until the execution begins
 }
@@ -114,8 +114,8 @@ func (h *hold) let() {
 	}
 }
 
-// hold holds the idle check until release, or the end: the server waits for an answer from the
-// host, which waits for a person.
+// hold suspends the idle check until release or the end of the call: the server waits for an answer
+// from the host, which may be waiting for a person.
 func (p *pulse) hold() (release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,10 +141,10 @@ func (p *pulse) hold() (release func()) {
 }
 
 // busyRate is the use of processor time, as a fraction of one core, from which a server is busy: the
-// rate from which procgroup.Activity takes it for work.
+// rate from which procgroup.Activity counts it as work.
 const busyRate = 0.01
 
-// known says in words what is known of the call, "" before its execution has begun.
+// known describes the state of the call in words. It returns "" before the execution has begun.
 func (p *pulse) known(load *load) (string, timeout.Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,18 +174,18 @@ func (p *pulse) known(load *load) (string, timeout.Snapshot) {
 	return strings.Join(said, ", "), s
 }
 
-// A load is how much processor time the processes of a server use. A look at them is shared by
-// all calls that ask within a second: it takes up to 5 ms.
+// A load measures how much processor time the processes of a server use. A measurement takes up to
+// 5 ms, so all calls that ask within a second share one.
 type load struct {
 	mu    sync.Mutex
 	at    time.Time
 	spent time.Duration
-	rate  float64 // of one core, since the look before
+	rate  float64 // cores in use since the previous measurement
 	known bool
 }
 
-// of returns the rate since the last look, and false where there was none within the last
-// minutes.
+// of returns the rate since the last measurement. It reports false if there was none within the last
+// 5 minutes.
 func (l *load) of(o *procgroup.Observer) (float64, bool) {
 	if o == nil {
 		return 0, false
@@ -200,7 +200,7 @@ func (l *load) of(o *procgroup.Observer) (float64, bool) {
 	for _, p := range o.Tree().Processes {
 		spent += p.CPU
 	}
-	// What ends takes its time with it.
+	// The time of a process that has ended is missing, so the difference may be negative.
 	l.rate, l.known = max(float64(spent-l.spent), 0)/float64(since), !l.at.IsZero() && since < 5*time.Minute
 	l.at, l.spent = time.Now(), spent
 	return l.rate, l.known

@@ -17,8 +17,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// inCall runs do as a call whose host wants progress and is told every 10 s, and returns what it
-// was told: when, in seconds, how far, and the message.
+// inCall runs do as a call whose host gets a keep-alive every 10 s. It returns the notifications: the
+// time in seconds, the progress and the message of each.
 func inCall(t *testing.T, limits timeout.Config, do func(c *call)) (told [][3]any, raw []string) {
 	t.Helper()
 	begun := time.Now()
@@ -54,7 +54,7 @@ func reports(c *call, p float64, text string) string {
 }
 
 // SPEC 7.3, 7.4: a keep-alive comes when nothing was said for its time, not a nanosecond earlier,
-// and what is sent increases whatever the server reports then.
+// and the progress sent increases whatever the server reports then.
 func TestKeepAliveExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := 1e-12
@@ -89,7 +89,7 @@ func TestKeepAliveExact(t *testing.T) {
 	})
 }
 
-// Without a limit, nobody is told that what hangs goes on; with a sign of life it does.
+// Without limits, a call gets keep-alives only while there are signs of life.
 func TestKeepAliveNeedsASign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told, _ := inCall(t, timeout.Config{}, func(c *call) {
@@ -147,7 +147,7 @@ func TestHoldBeforeTheExecution(t *testing.T) {
 	})
 }
 
-// A keep-alive before the first report has said 0, and so nothing else can.
+// A keep-alive before the first report has sent 0, so a report of 0 is raised.
 func TestKeepAliveFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told, _ := inCall(t, timeout.Config{Total: time.Hour}, func(c *call) {

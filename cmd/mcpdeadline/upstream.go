@@ -4,27 +4,27 @@ import "os"
 
 // An upstream is one run of the server: a process, or a session over HTTP.
 type upstream interface {
-	// send queues a message. After the end it does nothing.
+	// send queues a message. It does nothing after the end of the run.
 	send(m *message)
-	// close ends the run as the protocol has it, and returns when it has ended.
+	// close ends the run as the protocol describes it, and returns when it has ended.
 	close()
-	// kill ends it at once, and returns before it has ended.
+	// kill ends the run at once. It does not wait for the end.
 	kill(why error)
-	// ended is closed when the run has ended and nothing comes from it any more.
+	// ended returns a channel that is closed when the run has ended and no more messages come.
 	ended() <-chan struct{}
-	// why says how it ended, once it has.
+	// why returns how the run ended. It may be called once ended is closed.
 	why() error
-	// process is the server's, nil where there is none.
+	// process returns the process of the server, or nil if there is none.
 	process() *os.Process
 }
 
 // A dialer starts a run of the server.
 type dialer func(r receiver) (upstream, error)
 
-// A receiver is called with what comes from a run.
+// A receiver is called with the output of a run.
 type receiver struct {
 	message func(*message)
-	long    func(head, tail []byte, length int) // of a message that is too long
-	stderr  func()                              // when something was written there: a sign of life
-	unsent  func(*message)                      // which the server has not taken, and the next run may
+	long    func(head, tail []byte, length int) // called for a message that exceeds the limit
+	stderr  func()                              // called for output on stderr, a sign of life
+	unsent  func(*message)                      // called with a request that the server did not accept, for the next run
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A remote is a server at a URL, over Streamable HTTP: one session of it with a protocol that
-// has sessions. With 2026-07-28 each request stands alone.
+// A remote is a server at a URL, over Streamable HTTP: one session, if the protocol has sessions.
+// With 2026-07-28 each request stands alone.
 type remote struct {
 	receiver
 	url    string
 	header http.Header
 	client *http.Client
-	max    int // bytes of a message
+	max    int // largest message, in bytes
 
 	ctx   context.Context
 	stop  context.CancelCauseFunc
@@ -36,13 +36,13 @@ type remote struct {
 	mu      sync.Mutex
 	session string
 	version string
-	open    map[string]context.CancelFunc // the requests that have no answer, by id
+	open    map[string]context.CancelFunc // requests without an answer, by id
 }
 
-// newestWithSessions is the last revision before requests stand alone.
+// newestWithSessions is the last revision of the protocol that has sessions.
 const newestWithSessions = "2025-11-25"
 
-// dialURL returns a dialer. It connects with the first message.
+// dialURL returns a dialer for a server at a URL. The first message makes the connection.
 func dialURL(to *url.URL, header http.Header, maxMessage int) dialer {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64
@@ -90,12 +90,12 @@ func (u *remote) close() {
 			}
 		}
 	}
-	u.stop(errors.New("mcpdeadline ends"))
+	u.stop(errors.New("mcpdeadline is shutting down"))
 	<-u.over
 }
 
-// postAll sends the messages in their order: the next one goes when a request has been written,
-// and when a notification has been accepted.
+// postAll sends the messages in order. It waits until a request has been written, or a notification
+// accepted, before it sends the next message.
 func (u *remote) postAll() {
 	defer u.posts.Done()
 	for {
@@ -116,7 +116,7 @@ func (u *remote) postAll() {
 			u.mu.Lock()
 			u.open[string(m.ID)] = cancel
 			u.mu.Unlock()
-			if m.Method != "initialize" { // whose answer has what all others need
+			if m.Method != "initialize" { // its answer has the session id, which later requests need
 				ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { done() }})
 			}
 		}
@@ -135,8 +135,8 @@ func (u *remote) postAll() {
 	}
 }
 
-// closes cancels a request by closing its stream, which is how 2026-07-28 has it, and reports
-// whether it has.
+// closes cancels a request by closing its stream, as 2026-07-28 requires. It reports false if m has to
+// be sent as a message instead.
 func (u *remote) closes(m *message) bool {
 	if m.Method != "notifications/cancelled" {
 		return false
@@ -154,7 +154,7 @@ func (u *remote) closes(m *message) bool {
 	return true
 }
 
-// request makes one with the headers that all have.
+// request returns a request with the headers that all requests have.
 func (u *remote) request(ctx context.Context, method string, m *message) (*http.Request, error) {
 	var body io.Reader
 	if m != nil {
@@ -192,8 +192,8 @@ func (u *remote) request(ctx context.Context, method string, m *message) (*http.
 	return r, nil
 }
 
-// standsAlone returns the version of the protocol that a message states itself, as it does from
-// 2026-07-28 on, and what it is about.
+// standsAlone returns the protocol version that a message states, as messages do from 2026-07-28 on,
+// and the name of what the message is about.
 func standsAlone(m *message) (version, name string) {
 	var params struct {
 		Name, URI, TaskID string
@@ -213,7 +213,7 @@ func standsAlone(m *message) (version, name string) {
 	return params.Meta.Version, name
 }
 
-// post sends one message and passes on what comes of it.
+// post sends one message and passes on the answer.
 func (u *remote) post(ctx context.Context, m *message) {
 	res, err := u.do(ctx, http.MethodPost, m)
 	if err != nil {
@@ -226,7 +226,7 @@ func (u *remote) post(ctx context.Context, m *message) {
 		if m.isRequest() {
 			u.unsent(m)
 		}
-		u.stop(errors.New("the server does not know the session any more"))
+		u.stop(errors.New("the server no longer knows the session"))
 		return
 	case isEvents(res):
 		u.follow(ctx, m, res)
@@ -237,7 +237,7 @@ func (u *remote) post(ctx context.Context, m *message) {
 	case err != nil:
 		u.fail(ctx, m, err)
 	case len(body) > u.max:
-		u.fail(ctx, m, fmt.Errorf("the answer has more than %d bytes", u.max))
+		u.fail(ctx, m, fmt.Errorf("the answer exceeds %d bytes", u.max))
 	case !m.isRequest() && res.StatusCode < 300:
 		u.accepted(m)
 	case !u.took(m, res, body):
@@ -259,7 +259,7 @@ func (u *remote) do(ctx context.Context, method string, m *message) (*http.Respo
 	return u.client.Do(r)
 }
 
-// took passes on a message, and reports false if it is none.
+// took passes on a message. It reports false if body is no message.
 func (u *remote) took(to *message, res *http.Response, body []byte) bool {
 	var line bytes.Buffer
 	if json.Compact(&line, body) != nil || line.Len() == 0 {
@@ -270,7 +270,7 @@ func (u *remote) took(to *message, res *http.Response, body []byte) bool {
 		return line.Bytes()[0] == '[' && u.pass(m, to) // a batch
 	}
 	if m.Error != nil && string(m.ID) == "null" && to.isRequest() {
-		m = readMessage(with(m.raw, to.ID, "id")) // the server could not tell, and we can
+		m = readMessage(with(m.raw, to.ID, "id")) // the server could not read the id
 	}
 	if m.isResponse() && to.Method == "initialize" && string(m.ID) == string(to.ID) {
 		var result struct{ ProtocolVersion string }
@@ -295,7 +295,7 @@ func (u *remote) pass(m, to *message) bool {
 	return true
 }
 
-// fail answers a request that has got no answer.
+// fail answers a request with an error, unless it has been answered or cancelled.
 func (u *remote) fail(ctx context.Context, m *message, err error) {
 	if !m.isRequest() || ctx.Err() != nil {
 		return // cancelled, or the run is over
@@ -308,7 +308,7 @@ func (u *remote) fail(ctx context.Context, m *message, err error) {
 	}
 }
 
-// accepted is called when the server has taken a notification or a response.
+// accepted is called when the server has accepted a notification or a response.
 func (u *remote) accepted(m *message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A webServer is a server of the SDK's over HTTP.
+// A webServer is a server of the SDK over HTTP.
 type webServer struct {
 	*httptest.Server
 	mcp     *mcp.Server
@@ -116,7 +116,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// Requests of 2026-07-28 stand alone: no session, and the end of the stream is the cancellation.
+// Requests of 2026-07-28 stand alone: there is no session, and closing the stream cancels the call.
 func TestURLWithoutSessions(t *testing.T) {
 	t.Parallel()
 	w := newWebServer(t, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
@@ -141,8 +141,8 @@ func TestURLWithoutSessions(t *testing.T) {
 	eventually(t, "its end", func() bool { return w.running.Load() == 0 })
 }
 
-// A server that has forgotten the session gets a new one, initialised as before. One that is away
-// is an error for each request, until it is back.
+// A server that has forgotten the session gets a new one, initialised as before. While a server is
+// down, each request gets an error.
 func TestURLSessionLost(t *testing.T) {
 	t.Parallel()
 	w := newWebServer(t, nil)

@@ -19,21 +19,20 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// Bounds of what hosts cost that do not go on.
+// Bounds on the cost of hosts that have gone without a word.
 const (
-	maxSessions = 100  // a new one takes the place of the one that was not used for longest
-	maxPending  = 1000 // messages that wait for a stream to go out on
+	maxSessions = 100  // a further session replaces the one that was idle for longest
+	maxPending  = 1000 // messages of a session that wait for a stream
 	streamPing  = 15 * time.Second
 )
 
-// A web serves hosts over Streamable HTTP. A host of a protocol with sessions has a session of
-// its own, with a server of its own. Requests from 2026-07-28 on stand alone, and have one server
-// together.
+// A web serves hosts over Streamable HTTP. With a protocol that has sessions, each host has its own
+// session and its own server. Requests from 2026-07-28 on stand alone and share one server.
 type web struct {
 	*proxy
 	stderr io.Writer
 
-	starting sync.Mutex // held while alone is looked for
+	starting sync.Mutex // held while alone is looked up or started
 	mu       sync.Mutex
 	sessions map[string]*webSession
 	alone    *webSession
@@ -49,7 +48,7 @@ func serveHTTP(ctx context.Context, p *proxy, l net.Listener, stderr io.Writer) 
 	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
 		handler = onlyLocalNames(mux)
 	} else {
-		p.logger.Warn("other machines can connect, and call the tools of the server", "address", l.Addr().String())
+		p.logger.Warn("other machines can connect and call the tools of the server", "address", l.Addr().String())
 	}
 	requests, end := context.WithCancel(context.Background())
 	defer end()
@@ -68,7 +67,7 @@ func serveHTTP(ctx context.Context, p *proxy, l net.Listener, stderr io.Writer) 
 		return err
 	case <-ctx.Done():
 	}
-	p.shutdown(toolcall.ShutdownLimit) // the answers first
+	p.shutdown(toolcall.ShutdownLimit) // answers calls before their streams end
 	w.mu.Lock()
 	for _, ws := range w.sessions {
 		ws.stop()
@@ -90,8 +89,8 @@ func serveHTTP(ctx context.Context, p *proxy, l net.Listener, stderr io.Writer) 
 	return nil
 }
 
-// onlyLocalNames turns away who asks for a name that is not this machine's: a page of a site
-// whose name has come to mean 127.0.0.1.
+// onlyLocalNames refuses requests whose host is not a name of this machine. They come from web pages
+// of a site whose name has been made to resolve to 127.0.0.1.
 func onlyLocalNames(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
@@ -100,7 +99,7 @@ func onlyLocalNames(h http.Handler) http.Handler {
 		}
 		addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
 		if !strings.EqualFold(host, "localhost") && (err != nil || !addr.IsLoopback()) {
-			http.Error(w, "this is not a name of this machine", http.StatusForbidden)
+			http.Error(w, "the Host header is not a name of this machine", http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -127,7 +126,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers with an error that a client of JSON-RPC can read.
+// refuse answers with a JSON-RPC error.
 func refuse(rw http.ResponseWriter, status int, id json.RawMessage, code int, text string) {
 	rw.Header().Set("Content-Type", "application/json")
 	rw.WriteHeader(status)
@@ -137,14 +136,14 @@ func refuse(rw http.ResponseWriter, status int, id json.RawMessage, code int, te
 	_ = json.NewEncoder(rw).Encode(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text}})
 }
 
-// JSON-RPC's codes.
+// Error codes of JSON-RPC.
 const (
 	parseError     = -32700
 	invalidRequest = -32600
 )
 
-// sessionOf returns the session that a request names; nil if there is none, and then it has been
-// answered.
+// sessionOf returns the session that a request names. If there is none, it answers the request and
+// returns nil.
 func (w *web) sessionOf(rw http.ResponseWriter, r *http.Request) *webSession {
 	id := r.Header.Get("Mcp-Session-Id")
 	if id == "" {
@@ -155,7 +154,7 @@ func (w *web) sessionOf(rw http.ResponseWriter, r *http.Request) *webSession {
 	ws := w.sessions[id]
 	w.mu.Unlock()
 	if ws == nil {
-		refuse(rw, http.StatusNotFound, nil, invalidRequest, "there is no such session")
+		refuse(rw, http.StatusNotFound, nil, invalidRequest, "no such session")
 		return nil
 	}
 	return ws
@@ -167,7 +166,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 		refuse(rw, http.StatusRequestEntityTooLarge, nil, invalidRequest, err.Error())
 		return
 	} else if err != nil {
-		return // who sent it has gone
+		return // the client has gone
 	}
 	var line bytes.Buffer
 	if err := json.Compact(&line, body); err != nil {
@@ -193,7 +192,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if !m.isRequest() {
-		if ws.id != "" { // without a session nobody could say what a notification is about
+		if ws.id != "" { // without a session, a notification belongs to nothing
 			ws.take(m)
 		}
 		rw.WriteHeader(http.StatusAccepted)
@@ -202,7 +201,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 	ws.answer(rw, r, m)
 }
 
-// begin starts a session, with a server.
+// begin starts a session and its server.
 func (w *web) begin(id string) *webSession {
 	ctx, stop := context.WithCancel(context.Background())
 	ws := &webSession{id: id, stop: stop, over: make(chan struct{}), open: make(map[string]*downstream), used: time.Now(), aliases: make(map[string]alias)}
@@ -228,7 +227,7 @@ func (w *web) begin(id string) *webSession {
 	return ws
 }
 
-// together returns the session of the requests that stand alone.
+// together returns the session that requests which stand alone share.
 func (w *web) together() *webSession {
 	w.starting.Lock()
 	defer w.starting.Unlock()
@@ -251,8 +250,7 @@ func (w *web) forget(ws *webSession) {
 	}
 }
 
-// makeRoom ends the session that was not used for longest if there are too many. The caller has
-// the lock.
+// makeRoom ends the session that was idle for longest if there are too many. The caller holds w.mu.
 func (w *web) makeRoom() {
 	if len(w.sessions) < maxSessions {
 		return

@@ -10,38 +10,38 @@ import (
 	"time"
 )
 
-// A webSession is a session whose messages go out on streams.
+// A webSession is a session whose messages are sent on HTTP responses.
 type webSession struct {
 	*session
-	id    string // "" for that of the requests that stand alone
+	id    string // "" for the session that requests which stand alone share
 	stop  context.CancelFunc
 	over  chan struct{}
-	input sync.Mutex // messages come in one at a time
+	input sync.Mutex // messages of the host are handled one at a time
 
 	streams sync.Mutex
-	open    map[string]*downstream // by the request that it answers
-	get     *downstream            // for all else
+	open    map[string]*downstream // responses to requests, by id
+	get     *downstream            // notification stream, for all other messages
 	pending []*message
 	used    time.Time
-	aliases map[string]alias // of requests that stand alone, by our id, quoted
+	aliases map[string]alias // of requests that stand alone, by the quoted id of the proxy
 	names   int
 }
 
-// A downstream is a response that messages go out on.
+// A downstream is a response on which messages are sent.
 type downstream struct {
 	c    chan *message
 	gone <-chan struct{}
 	call bool
 }
 
-// take passes a message on to the server.
+// take handles a message of the host.
 func (ws *webSession) take(m *message) {
 	ws.input.Lock()
 	defer ws.input.Unlock()
 	ws.fromHost(context.Background(), m)
 }
 
-// answer passes a request on, and everything about it to who sent it, until it is answered.
+// answer passes on a request, and sends the host everything about it until it is answered.
 func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message) {
 	if ws.id == "" {
 		m = ws.rename(m)
@@ -51,7 +51,7 @@ func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message
 	ws.streams.Lock()
 	if ws.open[key] != nil {
 		ws.streams.Unlock()
-		refuse(rw, http.StatusBadRequest, m.ID, invalidRequest, "there is a request with this id")
+		refuse(rw, http.StatusBadRequest, m.ID, invalidRequest, "the id is in use by another request")
 		return
 	}
 	ws.open[key] = st
@@ -64,7 +64,7 @@ func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message
 		ws.streams.Unlock()
 	}()
 
-	// What is meant for the request would end the answer too.
+	// The deadline for reading the request would end the answer too.
 	_ = http.NewResponseController(rw).SetReadDeadline(time.Time{})
 	events := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 	if events {
@@ -93,7 +93,7 @@ func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message
 			if ws.id == "" {
 				ws.take(notification("notifications/cancelled", map[string]any{"requestId": m.ID, "reason": "the client has disconnected"}))
 			}
-			return // of a session: it may come back, and cancels with a message
+			return // the client of a session may come back, and cancels with a message
 		}
 	}
 }
@@ -105,13 +105,13 @@ func writeEvent(rw http.ResponseWriter, m *message) {
 
 func flush(rw http.ResponseWriter) { _ = http.NewResponseController(rw).Flush() }
 
-// listen serves the stream for what belongs to no request.
+// listen serves the notification stream, for messages that belong to no request.
 func (ws *webSession) listen(rw http.ResponseWriter, r *http.Request) {
 	st := &downstream{c: make(chan *message, 64), gone: r.Context().Done()}
 	ws.streams.Lock()
 	if ws.get != nil {
 		ws.streams.Unlock()
-		refuse(rw, http.StatusConflict, nil, invalidRequest, "there is such a stream already")
+		refuse(rw, http.StatusConflict, nil, invalidRequest, "the session has a notification stream already")
 		return
 	}
 	ws.get = st
@@ -138,7 +138,7 @@ func (ws *webSession) listen(rw http.ResponseWriter, r *http.Request) {
 		select {
 		case m := <-st.c:
 			writeEvent(rw, m)
-		case <-ping.C: // or nobody would notice that the other side is gone
+		case <-ping.C: // otherwise a host that has gone would go unnoticed
 			_, _ = io.WriteString(rw, ": \n\n")
 			flush(rw)
 		case <-ws.over:
@@ -149,7 +149,7 @@ func (ws *webSession) listen(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// route sends a message on the stream that it belongs to.
+// route sends a message on the response that it belongs to.
 func (ws *webSession) route(m *message) {
 	ws.streams.Lock()
 	var st *downstream
@@ -158,12 +158,13 @@ func (ws *webSession) route(m *message) {
 		st = ws.open[string(m.ID)]
 		if st == nil {
 			ws.streams.Unlock()
-			return // who asked has gone
+			return // the client has gone
 		}
 	case m.about != "" && ws.open[m.about] != nil:
 		st = ws.open[m.about]
 	default:
-		// A server over stdio does not say which call it is about. Where there is one, it is that.
+		// A server over stdio does not say which call a message is about. If only one call is open,
+		// it is that one.
 		for _, o := range ws.open {
 			if !o.call {
 				continue
@@ -204,7 +205,7 @@ func (ws *webSession) route(m *message) {
 	switch {
 	case ws.id != "":
 		send()
-	case m.isResponse(): // one that does not read must not hold up the others
+	case m.isResponse(): // a client that does not read must not hold up the others
 		go send()
 	}
 }

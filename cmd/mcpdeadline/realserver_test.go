@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// In front of a server of an SDK, with limits of its own: whoever is stricter stops a call, and the
-// server answers what was cancelled.
+// In front of an SDK's server that has its own limits, the stricter side stops a call, and the server
+// answers the cancelled call.
 func TestRealServer(t *testing.T) {
 	t.Parallel()
 	bin := filepath.Join(t.TempDir(), "mcpserver.exe") // as Windows wants it

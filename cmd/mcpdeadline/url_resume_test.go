@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// SPEC 9.1. The server cuts both kinds of stream in the middle of an event: that of its own
-// messages and that of an answer. The host gets every message once, however the lines end.
+// SPEC 9.1. The server cuts both kinds of stream in the middle of an event: the notification stream
+// and the stream of a call. The host gets every message once, however the lines end.
 func TestURLStreamsResume(t *testing.T) {
 	t.Parallel()
 	const changed = `{"jsonrpc":"2.0","method":"notifications/%s/list_changed"}`
