@@ -5,6 +5,8 @@ package procgroup_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"os/exec"
 	"strings"
 	"testing"
@@ -16,7 +18,7 @@ import (
 // The end of the context ends the whole tree, and Wait is bounded.
 func TestAttach(t *testing.T) {
 	t.Parallel()
-	for _, grace := range []time.Duration{0, shortGrace} {
+	for _, grace := range []time.Duration{-1, shortGrace} {
 		cmd0, pids := family(t, "tree", "hold", "deaf")
 		ctx, cancel := context.WithCancel(context.Background())
 		cmd := exec.CommandContext(ctx, cmd0.Path, cmd0.Args[1:]...)
@@ -125,5 +127,38 @@ func TestAttachEnvironment(t *testing.T) {
 				t.Errorf("error %v, want %q in it", err, tt.says)
 			}
 		})
+	}
+}
+
+// A kill grace without end is not taken for none.
+func TestAttachWithAnEndlessGrace(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", "trap 'sleep 0.3; echo done; exit 3' TERM; echo up; while :; do sleep 0.05; done")
+	procgroup.Attach(cmd, procgroup.WithKillGrace(math.MaxInt64))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var first string
+	if _, err := fmt.Fscanln(out, &first); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	var rest strings.Builder
+	for {
+		var word string
+		if _, err := fmt.Fscan(out, &word); err != nil {
+			break
+		}
+		rest.WriteString(word)
+	}
+	_ = cmd.Wait()
+	if first != "up" || rest.String() != "done" || cmd.ProcessState.ExitCode() != 3 {
+		t.Errorf("%q %q %v", first, rest.String(), cmd.ProcessState)
 	}
 }

@@ -67,7 +67,7 @@ func stopReady(t *testing.T, cmd *exec.Cmd, grace time.Duration) (*procgroup.Res
 	return r, took
 }
 
-// Cases 2 and 3, SPEC 6.1: on a console, who handles the request to end ends by itself,
+// SPEC 6.1: on a console, a command that handles the request to end ends by itself,
 // and is not waited for any longer.
 func TestHandlesCtrlBreak(t *testing.T) {
 	needCtrlBreak(t)
@@ -77,7 +77,7 @@ func TestHandlesCtrlBreak(t *testing.T) {
 	}
 }
 
-// Case 1, SPEC 6.1: who ignores the request to end is killed at the end of the grace.
+// SPEC 6.1: a command that ignores the request to end is killed at the end of the grace.
 func TestIgnoresCtrlBreak(t *testing.T) {
 	needCtrlBreak(t)
 	r, took := stopReady(t, command("deaf"), shortGrace)

@@ -24,7 +24,7 @@ const (
 	idleError   = "No progress for 0.3s (idle timeout). Tool should call heartbeat() during long work."
 )
 
-// Case 24, SPEC 6.2: output on either stream is a heartbeat, newline or not; work without
+// SPEC 6.2: output on either stream is a heartbeat, newline or not; work without
 // output is not.
 func TestHeartbeat(t *testing.T) {
 	idle := timeout.Config{Idle: 2 * time.Second, Total: longLimit}
@@ -48,7 +48,7 @@ func TestHeartbeat(t *testing.T) {
 	})
 }
 
-// Case 16, SPEC 3.11: with a context that is done nothing is spawned.
+// SPEC 3.11: with a context that is done nothing is spawned.
 func TestCancelledFromTheStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -278,6 +278,51 @@ func TestUnavailableContainment(t *testing.T) {
 	}
 }
 
+// SPEC 2.13: a grace of 0 is the default, and a negative one is none.
+func TestZeroAndNegativeGrace(t *testing.T) {
+	t.Parallel()
+	const killed = "signal: killed"
+	for _, tt := range []struct {
+		name  string
+		opt   func(time.Duration) procgroup.Option
+		abort bool
+		grace time.Duration
+		state string
+	}{
+		{"limit, 0", procgroup.WithKillGrace, false, 0, "exit status 3"},
+		{"limit, negative", procgroup.WithKillGrace, false, -1, killed},
+		{"abort, 0", procgroup.WithAbortGrace, true, 0, killed},
+		{"abort, negative", procgroup.WithAbortGrace, true, math.MinInt64, killed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			limits := timeout.Config{Total: 2 * time.Second}
+			if tt.abort {
+				limits = timeout.Config{}
+				defer time.AfterFunc(shortLimit, cancel).Stop()
+			}
+			r, err := procgroup.Run(ctx, exec.Command("sh", "-c", "trap 'exit 3' TERM; while :; do sleep 0.1; done"),
+				procgroup.WithLimits(limits), tt.opt(tt.grace))
+			if r == nil || r.State == nil || r.State.String() != tt.state {
+				t.Errorf("%v, %+v", err, r)
+			}
+		})
+	}
+}
+
+// A containment that does not exist is refused, and the error names those that do.
+func TestUnknownContainment(t *testing.T) {
+	for _, c := range []procgroup.Containment{"cgroups", "auto", "Group"} {
+		r, err := procgroup.Run(t.Context(), exec.Command("true"), procgroup.WithContainment(c))
+		var bad *timeout.ConfigError
+		if r != nil || !errors.As(err, &bad) || bad.Key != "WithContainment" || bad.Value != string(c) {
+			t.Errorf("%q: %v", c, err)
+		}
+	}
+}
+
 // A grace in the limits bounds the kill grace.
 func TestGraceOfTheLimits(t *testing.T) {
 	t.Parallel()
@@ -291,6 +336,46 @@ func TestGraceOfTheLimits(t *testing.T) {
 		r, err = within(t, shortLimit, sleepCommand(), procgroup.WithLimits(timeout.Config{Total: shortLimit, Grace: none}))
 		if r == nil || r.State == nil || r.State.String() != "signal: killed" {
 			t.Errorf("%v: %+v, %v", none, r, err)
+		}
+	}
+}
+
+// SPEC 6.11: if a limit fires during the start, the start is completed and the command is then stopped.
+func TestLimitDuringTheStart(t *testing.T) {
+	t.Parallel()
+	for i := range 200 {
+		limits := timeout.Config{Total: time.Duration(i%20+1) * 100 * time.Microsecond, Grace: 1}
+		r, err := procgroup.Run(context.Background(), sleepCommand(), procgroup.WithLimits(limits))
+		var stop *timeout.Error
+		if !errors.As(err, &stop) || stop.Kind != timeout.KindTotal {
+			t.Fatalf("%v", err)
+		}
+		if r == nil {
+			continue // the limit was before the start; that nothing lives, the suite checks
+		}
+		if r.ExitCode != 124 || len(undying(r.Survivors)) > 0 {
+			t.Fatalf("%+v", r)
+		}
+	}
+}
+
+// SPEC 6.9: a timeout of the execution whose context exec.CommandContext got is a timeout, although os/exec
+// learns of the cancellation before the derived contexts do.
+func TestCommandContextOfTheExecution(t *testing.T) {
+	t.Parallel()
+	for range 30 {
+		var r *procgroup.Result
+		err := timeout.Run(context.Background(), func(ctx context.Context) error {
+			for range 1000 {
+				_, cancel := context.WithCancel(ctx)
+				defer cancel()
+			}
+			var err error
+			r, err = procgroup.Run(ctx, exec.CommandContext(ctx, "sleep", "60"))
+			return err
+		}, timeout.Config{Total: 20 * time.Millisecond})
+		if !errors.Is(err, timeout.ErrTotal) || (r != nil && (r.Reason != procgroup.TotalTimeout || r.ExitCode != 124)) {
+			t.Fatalf("%v, %+v", err, r)
 		}
 	}
 }

@@ -178,11 +178,7 @@ func TestHelperWaitsQuietly(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for begun := time.Now(); len(pids()) < 2; time.Sleep(5 * time.Millisecond) {
-		if time.Since(begun) > slack {
-			t.Fatalf("the tree has only %d processes", len(pids()))
-		}
-	}
+	until(t, "the tree", func() bool { return len(pids()) >= 2 })
 	helper := 0
 	for _, pid := range pids() {
 		if pid != cmd.Process.Pid {
@@ -202,11 +198,7 @@ func TestHelperWaitsQuietly(t *testing.T) {
 		t.Errorf("%d context switches in a second, after %d", n, before)
 	}
 	thaw()
-	for begun := time.Now(); alive(helper); time.Sleep(5 * time.Millisecond) {
-		if time.Since(begun) > slack {
-			t.Fatal("the helper lives on")
-		}
-	}
+	until(t, "the end of the helper", func() bool { return !alive(helper) })
 	mustBeDead(t, pids())
 }
 
@@ -236,11 +228,7 @@ func TestHelperIsUnkillable(t *testing.T) {
 					t.Fatal(err)
 				}
 				command := helped(p.Pid)
-				for begun := time.Now(); command > 0 && statReaped(command); time.Sleep(time.Millisecond) {
-					if time.Since(begun) > slack {
-						t.Fatal("the command does not end")
-					}
-				}
+				until(t, "the end of the command", func() bool { return command <= 0 || !statReaped(command) })
 				time.Sleep(50 * time.Millisecond) // for the report of the helper, which has reaped it
 				frozen := command > 0 && freeze(p.Pid) == nil
 				begun := time.Now()

@@ -23,19 +23,7 @@ import (
 
 // The test binary is also the command: with modeEnv in its environment it is what
 // child_test.go has under that name.
-const (
-	modeEnv  = "PROCGROUP_TEST_MODE"
-	suiteEnv = "PROCGROUP_TEST_SUITE" // marks everything that the suite has started
-	pidsEnv  = "PROCGROUP_TEST_PIDS"  // a directory in which descendants leave their ids
-)
-
-// Bounds are for a loaded machine with one core and the race detector.
-const (
-	shortLimit = 300 * time.Millisecond
-	shortGrace = 300 * time.Millisecond
-	longLimit  = time.Minute
-	slack      = 8 * time.Second // on top of what is promised
-)
+const suiteEnv = "PROCGROUP_TEST_SUITE" // marks everything that the suite has started
 
 func TestMain(m *testing.M) {
 	procgroup.HelperMain()
@@ -156,27 +144,8 @@ func mustBeDead(t *testing.T, pids []int) {
 	}
 }
 
-// want is what a test expects of a result.
-type want struct {
-	code      int
-	reason    procgroup.Reason
-	message   string
-	escalated bool
-	held      bool
-}
-
-func check(t *testing.T, r *procgroup.Result, err error, w want) {
+func checkSystem(t *testing.T, r *procgroup.Result) {
 	t.Helper()
-	if r == nil {
-		t.Fatalf("no result, error %v", err)
-	}
-	if r.ExitCode != w.code || r.Reason != w.reason || r.Message != w.message || r.Escalated != w.escalated || r.PipeHeld != w.held {
-		t.Errorf("code %d, reason %v, message %q, escalated %v, pipe held %v\nwant %+v\nstdout %q\nstderr %q",
-			r.ExitCode, r.Reason, r.Message, r.Escalated, r.PipeHeld, w, r.Stdout, r.Stderr)
-	}
-	if got := timeout.ExitCode(err); got != r.ExitCode {
-		t.Errorf("exit code of the error %v is %d, that of the result %d", err, got, r.ExitCode)
-	}
 	if left := undying(r.Survivors); len(left) > 0 {
 		t.Errorf("survivors %v", left)
 	}
@@ -211,12 +180,7 @@ func stopWhen(t *testing.T, ready func() bool, cmd *exec.Cmd, opts ...procgroup.
 	if err != nil {
 		t.Fatal(err)
 	}
-	for begun := time.Now(); !ready(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(begun) > 3*slack {
-			t.Error("the command does not get ready")
-			break
-		}
-	}
+	until(t, "the command to get ready", ready)
 	begun := time.Now()
 	cancel()
 	r, err := p.Wait()
@@ -225,8 +189,6 @@ func stopWhen(t *testing.T, ready func() bool, cmd *exec.Cmd, opts ...procgroup.
 	}
 	return r, err
 }
-
-const aborted = "tool process was aborted."
 
 // eachContainment runs a test with every containment that catches everything.
 func eachContainment(t *testing.T, f func(t *testing.T, opt procgroup.Option)) {

@@ -25,19 +25,7 @@ import (
 
 // The test binary is also the command: with modeEnv in its environment it is what modes
 // has under that name.
-const (
-	modeEnv = "PROCGROUP_TEST_MODE"
-	pidsEnv = "PROCGROUP_TEST_PIDS" // a directory in which descendants leave their ids
-)
-
-const (
-	shortLimit = 300 * time.Millisecond
-	shortGrace = 300 * time.Millisecond
-	longLimit  = time.Minute
-	forever    = 2 * time.Minute // how long a child lives that nobody ends
-	slack      = 8 * time.Second // for a busy machine, on top of what is promised
-	aborted    = "tool process was aborted."
-)
+const forever = 2 * time.Minute // how long a child lives that nobody ends
 
 func TestMain(m *testing.M) {
 	procgroup.HelperMain()
@@ -241,36 +229,8 @@ func mustBeDead(t *testing.T, pids []int) {
 	}
 }
 
-// until waits for a condition.
-func until(t *testing.T, what string, is func() bool) {
+func checkSystem(t *testing.T, r *procgroup.Result) {
 	t.Helper()
-	for begun := time.Now(); !is(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(begun) > 3*slack {
-			t.Fatal("waited in vain for", what)
-		}
-	}
-}
-
-// want is what a test expects of a result.
-type want struct {
-	code            int
-	reason          procgroup.Reason
-	message         string
-	escalated, held bool
-}
-
-func check(t *testing.T, r *procgroup.Result, err error, w want) {
-	t.Helper()
-	if r == nil {
-		t.Fatalf("no result, error %v", err)
-	}
-	if r.ExitCode != w.code || r.Reason != w.reason || r.Message != w.message || r.Escalated != w.escalated || r.PipeHeld != w.held {
-		t.Errorf("code %d, reason %v, message %q, escalated %v, pipe held %v\nwant %+v\nstdout %q\nstderr %q",
-			r.ExitCode, r.Reason, r.Message, r.Escalated, r.PipeHeld, w, r.Stdout, r.Stderr)
-	}
-	if got := timeout.ExitCode(err); got != r.ExitCode {
-		t.Errorf("exit code of the error %v is %d, that of the result %d", err, got, r.ExitCode)
-	}
 	if len(r.Survivors) > 0 || r.State == nil || r.Contained != procgroup.Job {
 		t.Errorf("survivors %v, state %v, contained by %v", r.Survivors, r.State, r.Contained)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Case 5, SPEC 6.5: a daemon that holds the streams does not hold up the call, and the
+// SPEC 6.5: a daemon that holds the streams does not hold up the call, and the
 // result says so.
 func TestDaemonHoldsStreams(t *testing.T) {
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestDaemonHoldsStreams(t *testing.T) {
 	})
 }
 
-// Cases 10 and 11, SPEC 6.3: a flood without a newline is counted exactly and kept in
+// SPEC 6.3: a flood without a newline is counted exactly and kept in
 // bounded memory, and every chunk of it is a heartbeat.
 func TestFlood(t *testing.T) {
 	const size = int64(1 << 30)
@@ -88,7 +88,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// Case 12: single bytes cost no more each when there are many.
+// SPEC 6.3: single bytes cost no more each when there are many.
 func TestSingleBytes(t *testing.T) {
 	const n = 100_000
 	r, err := within(t, longLimit, command("bytes", strconv.Itoa(n)), procgroup.WithOutput(func(procgroup.Chunk) {}))
@@ -98,7 +98,7 @@ func TestSingleBytes(t *testing.T) {
 	}
 }
 
-// Case 13: output that ends at the cap, one below and one above, and within a character.
+// SPEC 6.3: output that ends at the cap, one below and one above, and within a character.
 func TestOutputAtTheCap(t *testing.T) {
 	const text = "abcdé" // 6 bytes
 	for _, tt := range []struct {
@@ -151,7 +151,7 @@ func TestUnlimitedOutput(t *testing.T) {
 	}
 }
 
-// Case 19: a callback that blocks, panics or exits its goroutine.
+// SPEC 6.11: a callback that blocks, panics or exits its goroutine.
 func TestCallback(t *testing.T) {
 	t.Parallel()
 	t.Run("gets everything", func(t *testing.T) {

@@ -123,11 +123,7 @@ func TestSignal(t *testing.T) {
 		}
 		until := func(n *atomic.Int32, want int32) {
 			t.Helper()
-			for begun := time.Now(); n.Load() < want; time.Sleep(time.Millisecond) {
-				if time.Since(begun) > slack {
-					t.Fatalf("%d, want %d", n.Load(), want)
-				}
-			}
+			until(t, "the signals", func() bool { return n.Load() >= want })
 		}
 		until(&ready, 2)
 		const times = 5

@@ -22,7 +22,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Case 18: stdin that the command does not read, and a reader that blocks for ever.
+// SPEC 6.11: stdin that the command does not read, and a reader that blocks for ever.
 func TestStdin(t *testing.T) {
 	t.Parallel()
 	t.Run("read", func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 func ptr(p *uint32) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// Case 10, SPEC 6.3: of a flood the last bytes are kept, and the rest is counted.
+// SPEC 6.3: of a flood the last bytes are kept, and the rest is counted.
 func TestFlood(t *testing.T) {
 	const n = 16 << 20
 	r, err := within(t, longLimit, command("flood", "16777216"), procgroup.WithMaxOutput(1000))
@@ -27,7 +27,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// Case 18: input reaches the command; a command that does not read it and a reader that
+// SPEC 6.11: input reaches the command; a command that does not read it and a reader that
 // blocks do no harm.
 func TestStdin(t *testing.T) {
 	text := strings.Repeat("line\n", 50000)

@@ -26,7 +26,7 @@ func sleepCommand(seconds ...string) *exec.Cmd {
 	return exec.Command("sleep", "120")
 }
 
-// Case 1, SPEC 6.1: who ignores the request to end is killed at the end of the grace.
+// SPEC 6.1: a command that ignores the request to end is killed at the end of the grace.
 func TestIgnoresTerm(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sh", "-c", "trap '' TERM; while :; do sleep 1; done") // quicker than a race-enabled Go program
@@ -40,7 +40,7 @@ func TestIgnoresTerm(t *testing.T) {
 	}
 }
 
-// Case 2, SPEC 5.2: the handler's exit code does not hide the timeout, and is kept.
+// SPEC 5.2: the handler's exit code does not hide the timeout, and is kept.
 func TestHandlesTerm(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{0, 3} {
@@ -59,14 +59,14 @@ func TestHandlesTerm(t *testing.T) {
 	}
 }
 
-// Case 3, SPEC 6.1: who ends within the grace is not waited for any longer.
+// SPEC 6.1: the call does not wait longer for a command that ends within the grace.
 func TestEndsWithinGrace(t *testing.T) {
 	t.Parallel()
 	r, err := within(t, 3*time.Second, command("handler", "0", "100ms"), total(3*time.Second, procgroup.WithKillGrace(longLimit))...)
 	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 3000ms."})
 }
 
-// Case 4, SPEC 6.6, 6.7: a daemon that ignores the request to end dies too.
+// SPEC 6.6, 6.7: a daemon that ignores the request to end dies too.
 func TestDaemonDies(t *testing.T) {
 	t.Parallel()
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
@@ -144,7 +144,7 @@ func TestOrphansMayStay(t *testing.T) {
 	})
 }
 
-// Case 7: stopped processes are continued so that they can act on the request to end,
+// SPEC 6.1: stopped processes are continued so that they can act on the request to end,
 // and killed if they do not.
 func TestStopped(t *testing.T) {
 	t.Parallel()
@@ -168,7 +168,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// Case 8: a bomb that forks into sessions of its own is gone at once.
+// SPEC 6.6: a bomb that forks into sessions of its own is gone at once.
 //
 // A control group is killed at one stroke. The other ways race the bomb, which on a
 // starved machine can get so far ahead that the time is over first. Then the result says that
@@ -207,7 +207,7 @@ func TestForkBomb(t *testing.T) {
 	})
 }
 
-// Case 14, SPEC 3.4: a command that ends at the instant of the limit has one outcome, and
+// SPEC 3.4: a command that ends at the instant of the limit has one outcome, and
 // all that is said about it agrees.
 func TestEndsAtTheLimit(t *testing.T) {
 	t.Parallel()
@@ -226,7 +226,7 @@ func TestEndsAtTheLimit(t *testing.T) {
 	t.Log(reasons)
 }
 
-// Case 15, SPEC 6.9: of a timeout and an abort at the same time the first wins.
+// SPEC 6.9: of a timeout and an abort at the same time the first wins.
 func TestTimeoutAndAbortTogether(t *testing.T) {
 	t.Parallel()
 	const n, atOnce = 320, 8

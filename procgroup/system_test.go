@@ -43,7 +43,7 @@ func supervise(t *testing.T, cmd *exec.Cmd) (rep report) {
 	return rep
 }
 
-// Case 6: the leader is a zombie, its group lives: the group is killed before the leader
+// SPEC 6.6: the leader is a zombie, its group lives: the group is killed before the leader
 // is reaped.
 func TestLeaderEndsGroupLives(t *testing.T) {
 	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants} {
@@ -95,7 +95,7 @@ func freezer(t *testing.T) (freeze func(pid int) error, thaw func()) {
 	}, thaw
 }
 
-// Case 9, SPEC 6.6, 6.11: what cannot be killed is said, and the call returns all the
+// SPEC 6.6, 6.11: what cannot be killed is said, and the call returns all the
 // same. When it can be killed after all, nothing is left.
 func TestUnkillable(t *testing.T) {
 	t.Parallel()
@@ -126,15 +126,11 @@ func TestUnkillable(t *testing.T) {
 			t.Errorf("%v: survivors %v, want %d", c, r.Survivors, p.Pid)
 		}
 		thaw()
-		for begun := time.Now(); alive(p.Pid); time.Sleep(time.Millisecond) {
-			if time.Since(begun) > slack {
-				t.Fatalf("%v: not dead after the thaw", c)
-			}
-		}
+		until(t, "the end after the thaw", func() bool { return !alive(p.Pid) })
 	}
 }
 
-// Case 17: after the leader has been reaped, its id may be another process's, and that
+// SPEC 6.6: after the leader has been reaped, its id may be another process's, and that
 // of its group another group's. Nobody else is hit.
 func TestReusedProcessId(t *testing.T) {
 	needRoot(t)
@@ -185,7 +181,7 @@ func statReaped(pid int) bool {
 	return ok
 }
 
-// Case 21: the command does not die with the thread that spawned it.
+// The command does not die with the thread that spawned it.
 func TestSpawningThreadEnds(t *testing.T) {
 	t.Parallel()
 	started := make(chan *procgroup.Process)
@@ -205,7 +201,7 @@ func TestSpawningThreadEnds(t *testing.T) {
 	check(t, r, err, want{})
 }
 
-// Case 22: zombies that nobody reaps count as dead. Of what belongs to a tree that is known by
+// Zombies that nobody reaps count as dead. Of what belongs to a tree that is known by
 // more than its group, none is left.
 func TestNobodyReaps(t *testing.T) {
 	for containment, zombies := range map[string]bool{"group": true, "descendants": false} {
@@ -232,7 +228,7 @@ func TestHostIgnoresChildren(t *testing.T) {
 	}
 }
 
-// Case 23, SPEC 6.10: what cannot be started is an error at once.
+// SPEC 6.10: what cannot be started is an error at once.
 func TestCannotBeStarted(t *testing.T) {
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "plain")
@@ -258,7 +254,7 @@ func TestCannotBeStarted(t *testing.T) {
 	})
 }
 
-// Case 23: without descriptors commands fail to start, or run; nothing leaks.
+// SPEC 6.10: without descriptors commands fail to start, or run; nothing leaks.
 func TestNoDescriptorsLeft(t *testing.T) {
 	t.Parallel()
 	rep := supervise(t, command("starved"))
@@ -284,7 +280,7 @@ func TestDescriptorsComeBack(t *testing.T) {
 	}
 }
 
-// Case 25: 200 commands at once need no more threads than a few.
+// 200 commands at once need no more threads than a few.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	rep := supervise(t, command("many", "200"))

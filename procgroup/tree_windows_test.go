@@ -58,7 +58,7 @@ func TestNothingLivesOnAfterSuccess(t *testing.T) {
 	mustBeDead(t, pids())
 }
 
-// Case 5, SPEC 6.5: a daemon that holds the streams does not hold up the call, and dies.
+// SPEC 6.5: a daemon that holds the streams does not hold up the call, and dies.
 func TestDaemonHoldsThePipes(t *testing.T) {
 	cmd, pids := family(t, "tree", "hold", "exit", "0")
 	r, err := within(t, time.Second, cmd)
@@ -91,7 +91,7 @@ func TestOrphansDieAtATimeout(t *testing.T) {
 	mustBeDead(t, pids())
 }
 
-// Case 20: when the supervisor is killed its tree dies.
+// SPEC 6.6: when the supervisor is killed its tree dies.
 func TestSupervisorIsKilled(t *testing.T) {
 	cmd, pids := family(t, "run")
 	if err := cmd.Start(); err != nil {
@@ -127,7 +127,7 @@ func TestSupervisorInside(t *testing.T) {
 	mustBeDead(t, pids())
 }
 
-// Case 23, SPEC 6.10: what cannot be started is an error at once, and no handle is left.
+// SPEC 6.10: what cannot be started is an error at once, and no handle is left.
 func TestCannotBeStarted(t *testing.T) {
 	dir := tempDir(t)
 	before := handles(t)

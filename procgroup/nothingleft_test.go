@@ -24,7 +24,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Processes that the system shows in another way than one would expect.
+// SPEC 6.6: nothing is left alive, even processes that the system shows in an unusual way.
 
 func init() {
 	modes["headless"] = headless

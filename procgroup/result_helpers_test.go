@@ -1,0 +1,61 @@
+//go:build linux || windows
+
+package procgroup_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// The environment of the test binary as a child.
+const (
+	modeEnv = "PROCGROUP_TEST_MODE" // what it does, instead of running the tests
+	pidsEnv = "PROCGROUP_TEST_PIDS" // a directory in which descendants leave their ids
+)
+
+// Bounds are for a loaded machine with one core and the race detector.
+const (
+	shortLimit = 300 * time.Millisecond
+	shortGrace = 300 * time.Millisecond
+	longLimit  = time.Minute
+	slack      = 8 * time.Second // in addition to what is promised
+)
+
+const aborted = "tool process was aborted."
+
+// until waits for a condition, and fails the test if it does not come true.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for begun := time.Now(); !is(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(begun) > 3*slack {
+			t.Fatal("waited in vain for", what)
+		}
+	}
+}
+
+// want is what a test expects of a result.
+type want struct {
+	code            int
+	reason          procgroup.Reason
+	message         string
+	escalated, held bool
+}
+
+// check compares a result with what the test expects, and with its error.
+func check(t *testing.T, r *procgroup.Result, err error, w want) {
+	t.Helper()
+	if r == nil {
+		t.Fatalf("no result, error %v", err)
+	}
+	if r.ExitCode != w.code || r.Reason != w.reason || r.Message != w.message || r.Escalated != w.escalated || r.PipeHeld != w.held {
+		t.Errorf("code %d, reason %v, message %q, escalated %v, pipe held %v\nwant %+v\nstdout %q\nstderr %q",
+			r.ExitCode, r.Reason, r.Message, r.Escalated, r.PipeHeld, w, r.Stdout, r.Stderr)
+	}
+	if got := timeout.ExitCode(err); got != r.ExitCode {
+		t.Errorf("exit code of the error %v is %d, that of the result %d", err, got, r.ExitCode)
+	}
+	checkSystem(t, r)
+}
