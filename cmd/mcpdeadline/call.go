@@ -92,7 +92,7 @@ func (s *session) newCall(m *message) (*message, *call) {
 func (c *call) supervise(ctx context.Context) {
 	s := c.s
 	c.keepAlive()
-	reply, record, err := task.Do(ctx, s.tasks, s.taskCall(c), c.execute, encode)
+	reply, record, err := adapter.Do(ctx, s.tasks, s.taskCall(c), c.execute, encode)
 	switch bad := (*task.Error)(nil); {
 	case record != nil:
 		s.mu.Lock()
@@ -101,7 +101,7 @@ func (c *call) supervise(ctx context.Context) {
 		if record.Form != task.Legacy { // the progress of a legacy task continues
 			c.close()
 		}
-		reply = result(c.id, record.Handle())
+		reply = result(c.id, adapter.Handle(record))
 	case errors.As(err, &bad): // refused, not executed
 		c.stopServer(err)
 		c.forget()
@@ -117,9 +117,9 @@ func (c *call) supervise(ctx context.Context) {
 // execute runs the call under its limits and returns the answer, or nil if nobody wants one. If
 // answers is not nil, execute first sends the request again, with the answers to the server's
 // questions.
-func (c *call) execute(ctx context.Context, answers map[string]json.RawMessage) (*message, error) {
+func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (*message, error) {
 	s, begun := c.s, time.Now()
-	c.runs(task.FromContext(ctx))
+	c.runs(run)
 	if answers != nil {
 		c.again(answers)
 	}
@@ -132,7 +132,7 @@ func (c *call) execute(ctx context.Context, answers map[string]json.RawMessage) 
 	defer stop(nil)
 	defer context.AfterFunc(c.ctx, func() { stop(context.Cause(c.ctx)) })()
 	m, err := toolcall.Do(joined, &server, toolcall.Call{
-		Tool: c.tool, Session: s, Answered: func(leave func()) { c.leave(leave) },
+		Tool: c.tool, Session: s, Observer: run, Answered: func(leave func()) { c.leave(leave) },
 	}, c.wait)
 	if snapshot.Start.IsZero() { // the call did not begin, because the proxy is shutting down
 		c.stopServer(err)

@@ -7,28 +7,29 @@ import (
 	"strconv"
 
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // client describes the client of a request. version is that of the request, or "" if it states none.
-func (s *session) client(version string, declared bool) task.Client {
+func (s *session) client(version string, declared bool) adapter.Caller {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if version == "" {
 		version = s.version
 	}
-	return task.Client{Version: version, Declared: declared && !s.ownTasks, Session: s.name}
+	return adapter.Caller{Version: version, Declared: declared && !s.ownTasks, Session: s.name}
 }
 
 // taskCall returns what happens to a call at its soft limit. The tasks of a server that supports tasks
 // itself are left to that server.
-func (s *session) taskCall(c *call) task.Call {
+func (s *session) taskCall(c *call) adapter.Call {
 	if s.tasks == nil {
-		return task.Call{}
+		return adapter.Call{}
 	}
-	t := task.Call{Tool: c.tool, Client: s.client(c.version, c.declared), Soft: s.softOf(c.tool)}
+	t := adapter.Call{Tool: c.tool, Caller: s.client(c.version, c.declared), Soft: s.softOf(c.tool)}
 	s.mu.Lock()
 	t.Asked = c.asked && !s.ownTasks
 	s.mu.Unlock()
@@ -45,7 +46,7 @@ func encode(m *message, err error) task.Answer {
 		fields := map[string]any{"isError": true, "content": []any{map[string]string{"type": "text", "text": toolcall.Text(err, "")}}}
 		return task.Answer{Result: result(nil, fields).Result}
 	case m == nil:
-		return task.Answer{Error: &task.Error{Code: task.CodeInternal, Message: errHostCancelled.Error()}}
+		return task.Answer{Error: &task.Error{Code: adapter.CodeInternal, Message: errHostCancelled.Error()}}
 	case m.Error != nil:
 		bad := new(task.Error)
 		_ = json.Unmarshal(m.Error, bad)
@@ -99,11 +100,11 @@ func (s *session) answersItself(ctx context.Context, m *message) bool {
 	switch {
 	case m.Method == "tools/call" && params.Name == s.cont.Name() && s.name != "":
 		answer = func(ctx context.Context) (map[string]any, error) {
-			return s.wait(ctx, m, params.Meta.ProgressToken, task.Wait{Arguments: params.Arguments, Answers: params.InputResponses, Client: client})
+			return s.wait(ctx, m, params.Meta.ProgressToken, client, params.Arguments, params.InputResponses)
 		}
 	case isTaskMethod(m.Method) && !ownTasks:
 		answer = func(ctx context.Context) (map[string]any, error) {
-			return s.tasks.Serve(ctx, task.Request{Method: m.Method, Params: m.Params, Client: client})
+			return adapter.Serve(ctx, s.tasks, adapter.Request{Method: m.Method, Params: m.Params, Caller: client})
 		}
 	default:
 		return false
@@ -142,7 +143,7 @@ func isTaskMethod(method string) bool {
 }
 
 // wait runs the tool that waits for a call that was answered with a continuation.
-func (s *session) wait(ctx context.Context, m *message, token json.RawMessage, w task.Wait) (map[string]any, error) {
+func (s *session) wait(ctx context.Context, m *message, token json.RawMessage, from adapter.Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
 	call := toolcall.Call{Tool: s.cont.Name(), Session: s}
 	if token != nil && string(token) != "null" {
 		call.Token = token
@@ -155,6 +156,6 @@ func (s *session) wait(ctx context.Context, m *message, token json.RawMessage, w
 	}
 	server := &toolcall.Settings{Options: []timeout.Option{timeout.Config{}}, Interval: s.keep}
 	return toolcall.Do(s.drain.Context(ctx), server, call, func(ctx context.Context) (map[string]any, error) {
-		return s.tasks.Wait(ctx, s.cont, w)
+		return s.cont.Wait(ctx, s.tasks, from, arguments, answers)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -56,7 +57,7 @@ func (s *session) introduced(method string, m *message) json.RawMessage {
 	case method == "server/discover":
 		return with(m.raw, map[string]any{}, "result", "capabilities", "extensions", task.ExtensionID)
 	case result.ProtocolVersion == string(task.Legacy):
-		return with(m.raw, task.LegacyCapability(true), "result", "capabilities", "tasks")
+		return with(m.raw, adapter.LegacyCapability(true), "result", "capabilities", "tasks")
 	}
 	return m.raw
 }
@@ -90,7 +91,7 @@ func (s *session) listed(m *message) json.RawMessage {
 			tool = with(tool, limits, "_meta", policy.DeclarationKey)
 		}
 		if s.tasks != nil && soft > 0 {
-			if support := task.LegacySupport(soft, false); legacy && named.Execution.TaskSupport == "" {
+			if support := adapter.LegacySupport(soft, false); legacy && named.Execution.TaskSupport == "" {
 				tool = with(tool, support, "execution", "taskSupport")
 			}
 			config, _ := s.calls.Policy.Resolve(named.Name, 0)

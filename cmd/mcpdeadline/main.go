@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -102,7 +103,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		logger: logger, log: log, max: maxMessage,
 	}
 	if o.handles() {
-		p.tasks, p.cont = task.New(task.WithMaxRunning(maxHandles)), &task.Continuation{After: o.softOf("")}
+		p.tasks, p.cont = task.New(task.WithMaxRunning(maxHandles)), &adapter.Continuation{After: o.softOf("")}
 	}
 	if o.url != nil {
 		p.dial = dialURL(o.url, o.header, maxMessage)

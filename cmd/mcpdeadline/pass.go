@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
@@ -22,7 +23,7 @@ type proxy struct {
 	logger *slog.Logger
 	log    *callLog
 	tasks  *task.Tasks // nil if no tool has a soft limit
-	cont   *task.Continuation
+	cont   *adapter.Continuation
 	max    int // largest message, in bytes
 	dial   dialer
 }

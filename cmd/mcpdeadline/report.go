@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
-	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // A report is the state of what the host has been told about a running call.
@@ -20,11 +20,11 @@ type report struct {
 	message  string
 	lastSent time.Time
 	ticker   *time.Timer
-	beats    uint64    // number of beats at the last keep-alive
-	run      *task.Run // decides whether the host may still be told; nil means always
+	beats    uint64        // number of beats at the last keep-alive
+	run      *adapter.Task // decides whether the host may still be told; nil means always
 }
 
-func (r *report) runs(run *task.Run) {
+func (r *report) runs(run *adapter.Task) {
 	r.out.Lock()
 	defer r.out.Unlock()
 	r.run = run

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // memory is what has to be sent again to a server that is started again.
@@ -292,7 +294,7 @@ func (s *session) finish(err error) error {
 	s.mu.Unlock()
 	s.lose(s.why(), false)
 	if s.tasks != nil {
-		s.tasks.EndSession(s.name)
+		adapter.EndSession(s.tasks, s.name)
 	}
 	if waits {
 		s.refusing.Do(func() { close(s.refused) })

@@ -15,8 +15,8 @@ const s = time.Second
 
 // SPEC 11.9: attempts continue, with back-off, exactly as long as the task is kept.
 func TestNext(t *testing.T) {
-	if outage.Kept != task.DefaultRetention {
-		t.Errorf("%v is not the retention %v", outage.Kept, task.DefaultRetention)
+	if outage.Kept != task.New().Core().Retention {
+		t.Errorf("%v is not the retention %v", outage.Kept, task.New().Core().Retention)
 	}
 	for _, tc := range []struct {
 		name  string

@@ -6,7 +6,27 @@
 // [Foreign]. One for clients reads what a server declares into [Declarations], runs the handlers of
 // notifications in a [Queue], and repeats only what is [Repeatable].
 //
+// A server with tasks runs each tools/call by [Do], and answers tasks/* by [Serve]:
+//
+//	// tools/call
+//	soft, taskOnly := policy.Soft(params.Name)
+//	result, record, err := adapter.Do(ctx, tasks,
+//		adapter.Call{Tool: params.Name, Caller: caller, Asked: params.Task != nil, Soft: soft, TaskOnly: taskOnly},
+//		func(ctx context.Context, t *adapter.Task, answers map[string]json.RawMessage) (Result, error) {
+//			return supervised(ctx, params, t, answers) // toolcall.Do, with t as the Observer
+//		}, encode)
+//	if record != nil {
+//		return adapter.Handle(record)
+//	}
+//
+//	// tasks/*
+//	fields, err := adapter.Serve(ctx, tasks, adapter.Request{Method: method, Params: raw, Caller: caller})
+//
+// A [Continuation] is for clients that know no tasks. It adds a tool that waits.
+//
 // # Guarantees
+//
+// Those of tasks are in package task. Beyond them:
 //
 //  1. Nothing is repeated that is not safe to repeat: a tools/call never is.
 //  2. A handler of notifications that is slow, or ends its goroutine with runtime.Goexit, delays no

@@ -11,10 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-const (
-	ms = time.Millisecond
-	s  = time.Second
-)
+const ms = time.Millisecond
 
 // SPEC 8.3: handlers run in the order of arrival, those of one session after the other, and hold
 // up nobody. The bubble would not end if a goroutine were left.

@@ -4,13 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -18,8 +17,8 @@ import (
 
 // WithContinuation answers a call that has run for soft, from a client that can take no task, with
 // a result that says that it is still running, and how to wait: the server has one more tool for
-// that, [task.DefaultWaitTool]. The tool runs on, under its limits. So no call is lost to a client
-// that waits for 60 s and no longer: let soft be less than that. See [task.Continuation] for 0, and
+// that, wait_for_result. The tool runs on, under its limits. So no call is lost to a client
+// that waits for 60 s and no longer: let soft be less than that. See [adapter.Continuation] for 0, and
 // for tools with a soft limit of their own.
 //
 // Tools that may run for longer than that list no output schema, since a call that goes on has no
@@ -36,9 +35,9 @@ func WithWaitTool(name string) Option {
 	return optionFunc(func(s *settings) { s.continued().Tool = name })
 }
 
-func (s *settings) continued() *task.Continuation {
+func (s *settings) continued() *adapter.Continuation {
 	if s.continuation == nil {
-		s.continuation = new(task.Continuation)
+		s.continuation = new(adapter.Continuation)
 	}
 	return s.continuation
 }
@@ -60,7 +59,7 @@ func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {
 			return // over Streamable HTTP a stream beside the calls has ended, and not the session
 		}
 		if id := session.SessionID(); id != "" {
-			s.tasks.EndSession(id)
+			adapter.EndSession(s.tasks, id)
 		}
 	})
 	raw, _ := json.Marshal(s.continuation.Definition())
@@ -88,13 +87,7 @@ func (s *settings) wait(ctx context.Context, request mcp.CallToolRequest) (*mcp.
 			return nil, err
 		}
 	}
-	var of struct {
-		ID string `json:"id"`
-	}
-	if session := server.ClientSessionFromContext(ctx); session != nil && json.Unmarshal(arguments, &of) == nil {
-		defer s.waits.begin(waitKey{session.SessionID(), of.ID}, ctx)()
-	}
-	fields, err := s.tasks.Wait(ctx, s.continuation, task.Wait{Arguments: arguments, Answers: answers, Client: s.client(ctx)})
+	fields, err := s.continuation.Wait(ctx, s.tasks, s.client(ctx), arguments, answers)
 	if err == nil {
 		return resultOf(fields)
 	}
@@ -113,59 +106,4 @@ func (s *settings) unlimited() *settings {
 		Options: append(s.calls.Options[:len(s.calls.Options):len(s.calls.Options)], timeout.Config{}),
 	}
 	return &own
-}
-
-// A waitKey is a continued call and the session of who waits for it: an id alone is not a reason to
-// send somebody questions.
-type waitKey struct{ session, id string }
-
-// waits are the calls of the wait tool that are under way, over whose streams a question may go.
-type waits struct {
-	mu    sync.Mutex
-	byKey map[waitKey][]context.Context
-	more  chan struct{} // closed by the next one, if somebody waits for that
-}
-
-func (w *waits) begin(key waitKey, ctx context.Context) (end func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.byKey == nil {
-		w.byKey = make(map[waitKey][]context.Context)
-	}
-	w.byKey[key] = append(w.byKey[key], ctx)
-	if w.more != nil {
-		close(w.more)
-		w.more = nil
-	}
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.byKey[key] = slices.DeleteFunc(w.byKey[key], func(c context.Context) bool { return c == ctx })
-		if len(w.byKey[key]) == 0 {
-			delete(w.byKey, key)
-		}
-	}
-}
-
-// next returns the context of a call of the wait tool, and waits for one until ctx ends.
-func (w *waits) next(ctx context.Context, key waitKey) (context.Context, error) {
-	for {
-		w.mu.Lock()
-		for _, c := range w.byKey[key] {
-			if c.Err() == nil {
-				w.mu.Unlock()
-				return c, nil
-			}
-		}
-		if w.more == nil {
-			w.more = make(chan struct{})
-		}
-		more := w.more
-		w.mu.Unlock()
-		select {
-		case <-more:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
 }

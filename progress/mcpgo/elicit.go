@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
@@ -65,7 +66,7 @@ func elicit(ctx context.Context, s *server.MCPServer, request mcp.ElicitationReq
 // the client has no stream open beside its calls, the next that waits for the result is one.
 func outOfTask(ctx context.Context, request *mcp.ElicitationRequest) (_ context.Context, done func(), err error) {
 	session := server.ClientSessionFromContext(ctx)
-	run := runOf(ctx, session)
+	run := adapter.TaskOf(ctx, session)
 	form, handed := run.Handed()
 	if !handed || form == task.Extension { // for which mcp-go refuses to ask
 		return ctx, func() {}, nil
@@ -86,7 +87,7 @@ func outOfTask(ctx context.Context, request *mcp.ElicitationRequest) (_ context.
 	if w := wireOf(ctx, session); orderOf(session) != locked || w == nil || w.streams.open(session.SessionID()) {
 		return ctx, done, nil
 	}
-	fetch, err := fetching(ctx, run, session.SessionID())
+	fetch, err := run.Fetching(ctx)
 	if err != nil {
 		done()
 		return nil, nil, err

@@ -6,6 +6,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
@@ -47,7 +48,6 @@ func Install(s *server.MCPServer, p *policy.Policy, opts ...Option) {
 		if all.tasks == nil {
 			all.tasks = task.New()
 		}
-		all.waits = new(waits)
 		all.continueIn(s, hooks)
 	}
 	if all.declare {
@@ -111,20 +111,20 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 			}
 		case s.watch == nil || s.tasks == nil: // without Install nobody answers for a task
 		case s.isWait(request.Params.Name):
-			return s.unlimited().supervise(ctx, request, next)
+			return s.unlimited().supervise(ctx, nil, request, next)
 		default:
 			return s.outlive(ctx, request, next)
 		}
-		return s.supervise(ctx, request, next)
+		return s.supervise(ctx, nil, request, next)
 	}
 }
 
 // supervise runs a call under its limits, and returns what the client gets of it.
-func (s *settings) supervise(ctx context.Context, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
-	n := newNotifications(ctx)
+func (s *settings) supervise(ctx context.Context, run *adapter.Task, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
+	n := newNotifications(ctx, run)
 	call := toolcall.Call{
 		Tool: request.Params.Name, Session: n.session, Token: token(request.Params.Meta), Send: n.send,
-		Arguments: request.Params.Arguments, Answered: n.answered(),
+		Arguments: request.Params.Arguments, Answered: n.answered(), Observer: run,
 		RequestID: requestIDOf(ctx, n.session), SessionID: sessionIDOf(n.session),
 	}
 	if request.Params.Meta != nil {

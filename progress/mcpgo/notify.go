@@ -13,7 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress"
-	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 const methodProgress = "notifications/progress"
@@ -71,16 +71,16 @@ type notifications struct {
 	session server.ClientSession
 	order   order
 	wire    *wire // nil where there is none
-	run     *task.Run
+	run     *adapter.Task
 
 	mu    sync.Mutex
 	ended bool
 	taken time.Time // the last one, by the transport
 }
 
-func newNotifications(ctx context.Context) *notifications {
+func newNotifications(ctx context.Context, run *adapter.Task) *notifications {
 	session := server.ClientSessionFromContext(ctx)
-	n := &notifications{server: server.ServerFromContext(ctx), session: session, order: orderOf(session), run: runOf(ctx, session)}
+	n := &notifications{server: server.ServerFromContext(ctx), session: session, order: orderOf(session), run: run}
 	if n.order == locked || n.order == settled {
 		n.wire = wireOf(ctx, session)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -25,10 +26,9 @@ type settings struct {
 
 	declare bool // what the limits are
 
-	tasks        *task.Tasks        // nil without WithTasks and WithContinuation
-	offered      bool               // tasks are, and not only continuations
-	continuation *task.Continuation // nil without WithContinuation
-	waits        *waits             // for that
+	tasks        *task.Tasks           // nil without WithTasks and WithContinuation
+	offered      bool                  // tasks are, and not only continuations
+	continuation *adapter.Continuation // nil without WithContinuation
 	principal    func(context.Context) string
 }
 

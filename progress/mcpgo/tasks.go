@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
@@ -36,8 +37,8 @@ func WithPrincipal(of func(ctx context.Context) string) Option {
 const askedKey = "io.github.tooldeadline/task"
 
 // client is who has sent a request, as far as mcp-go has found out.
-func (s *settings) client(ctx context.Context) task.Client {
-	var c task.Client
+func (s *settings) client(ctx context.Context) adapter.Caller {
+	var c adapter.Caller
 	if s.principal != nil {
 		c.Principal = s.principal(ctx)
 	}
@@ -89,7 +90,7 @@ func replyOf(fields map[string]any, err error) reply {
 	}
 	var e *task.Error
 	if !errors.As(err, &e) {
-		e = &task.Error{Code: task.CodeInternal, Message: err.Error()}
+		e = &task.Error{Code: adapter.CodeInternal, Message: err.Error()}
 	}
 	r.Error, _ = json.Marshal(e)
 	return r
@@ -108,37 +109,9 @@ func (r reply) status() int {
 	return http.StatusOK
 }
 
-// A sessionRun is a run and the session of its call: a tool may run a server itself, whose calls
-// have its context too and are others.
-type sessionRun struct {
-	session server.ClientSession
-	run     *task.Run
-	waits   *waits
-}
-
-type runKey struct{}
-
-// runOf returns the run of a call of session, nil where it stays plain.
-func runOf(ctx context.Context, session server.ClientSession) *task.Run {
-	if r, _ := ctx.Value(runKey{}).(*sessionRun); r != nil && r.session == session {
-		return r.run
-	}
-	return nil
-}
-
-// fetching returns the context of a request of the client that waits for the result, and waits for
-// one until ctx ends.
-func fetching(ctx context.Context, run *task.Run, session string) (context.Context, error) {
-	if form, _ := run.Handed(); form == task.Continued {
-		r, _ := ctx.Value(runKey{}).(*sessionRun)
-		return r.waits.next(ctx, waitKey{session, run.ID()})
-	}
-	return run.Fetching(ctx)
-}
-
 // taskCall returns a call as package task needs to know it, and false if it can only be plain. That
 // is what most calls are, and they pay for no more than this.
-func (s *settings) taskCall(ctx context.Context, session server.ClientSession, request *mcp.CallToolRequest) (c task.Call, ok bool) {
+func (s *settings) taskCall(ctx context.Context, session server.ClientSession, request *mcp.CallToolRequest) (c adapter.Call, ok bool) {
 	c.Soft, c.TaskOnly = s.calls.Policy.Soft(request.Params.Name)
 	c.Asked = asked(request)
 	if !s.offered {
@@ -148,8 +121,8 @@ func (s *settings) taskCall(ctx context.Context, session server.ClientSession, r
 		return c, false
 	}
 	c.Tool, c.Await, c.Continuation = request.Params.Name, s.await, s.continuation
-	if c.Client = s.client(ctx); !s.offered {
-		c.Client.Declared = false
+	if c.Caller = s.client(ctx); !s.offered {
+		c.Caller.Declared = false
 	}
 	return c, true
 }
@@ -159,21 +132,20 @@ func (s *settings) outlive(ctx context.Context, request mcp.CallToolRequest, nex
 	session := server.ClientSessionFromContext(ctx)
 	c, ok := s.taskCall(ctx, session, &request)
 	if !ok {
-		return s.supervise(ctx, request, next)
+		return s.supervise(ctx, nil, request, next)
 	}
 	w := wireOf(ctx, session)
-	modern := mcp.IsModernProtocol(c.Client.Version)
+	modern := mcp.IsModernProtocol(c.Caller.Version)
 	if !modern {
 		c.Changed = statusSender(ctx, w)
 	}
 	var state string // of the questions that were asked last
-	run := func(ctx context.Context, answers map[string]json.RawMessage) (*mcp.CallToolResult, error) {
+	run := func(ctx context.Context, of *adapter.Task, answers map[string]json.RawMessage) (*mcp.CallToolResult, error) {
 		request := request
 		if answers != nil {
 			request.Params.MultiRoundTripParams = mcp.MultiRoundTripParams{InputResponses: inputResponses(answers), RequestState: state}
 		}
-		ctx = context.WithValue(ctx, runKey{}, &sessionRun{session, task.FromContext(ctx), s.waits})
-		return s.supervise(ctx, request, next)
+		return s.supervise(ctx, of, request, next)
 	}
 	encode := func(res *mcp.CallToolResult, err error) task.Answer {
 		if err == nil && res != nil && res.NeedsInput() {
@@ -184,15 +156,15 @@ func (s *settings) outlive(ctx context.Context, request mcp.CallToolRequest, nex
 		}
 		return answerOf(res, err, modern)
 	}
-	res, record, err := task.Do(ctx, s.tasks, c, run, encode)
+	res, record, err := adapter.Do(ctx, s.tasks, c, run, encode)
 	var refused *task.Error
 	switch {
 	case record != nil && record.Form == task.Continued:
-		return resultOf(record.Handle())
+		return resultOf(adapter.Handle(record))
 	case record != nil:
-		return standInResult(replyOf(record.Handle(), nil)), nil
+		return standInResult(replyOf(adapter.Handle(record), nil)), nil
 	case w != nil && errors.As(err, &refused):
-		return w.refuse(c.Client.Version, refused), nil
+		return w.refuse(c.Caller.Version, refused), nil
 	}
 	return res, err
 }
@@ -261,7 +233,7 @@ func answerOf(res *mcp.CallToolResult, err error, modern bool) task.Answer {
 	}
 	a.Error = new(task.Error)
 	if !errors.As(err, &a.Error) {
-		a.Error = &task.Error{Code: task.CodeInternal, Message: err.Error()}
+		a.Error = &task.Error{Code: adapter.CodeInternal, Message: err.Error()}
 	}
 	return a
 }
@@ -277,7 +249,7 @@ func resultOf(fields map[string]any) (*mcp.CallToolResult, error) {
 }
 
 // relatedTo returns the _meta of what belongs to a task of 2025-11-25; nil where it is none.
-func relatedTo(run *task.Run, meta map[string]any) map[string]any {
+func relatedTo(run *adapter.Task, meta map[string]any) map[string]any {
 	if form, ok := run.Handed(); !ok || form != task.Legacy {
 		return meta
 	}
@@ -285,6 +257,6 @@ func relatedTo(run *task.Run, meta map[string]any) map[string]any {
 	if meta == nil {
 		meta = make(map[string]any)
 	}
-	meta[task.RelatedKey] = map[string]any{"taskId": run.ID()}
+	meta[adapter.RelatedKey] = map[string]any{"taskId": run.ID()}
 	return meta
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
@@ -44,7 +45,7 @@ func (t *taskHooks) initialized(ctx context.Context, _ any, _ *mcp.InitializeReq
 	}
 	c := t.client(ctx)
 	capability := new(mcp.TasksCapability)
-	if raw, err := json.Marshal(task.LegacyCapability(c.Principal != "" || c.Session != "")); err == nil && json.Unmarshal(raw, capability) == nil {
+	if raw, err := json.Marshal(adapter.LegacyCapability(c.Principal != "" || c.Session != "")); err == nil && json.Unmarshal(raw, capability) == nil {
 		res.Capabilities.Tasks = capability
 	}
 }
@@ -67,7 +68,7 @@ func (t *taskHooks) listed(ctx context.Context, _ any, _ *mcp.ListToolsRequest, 
 		case mcp.IsModernProtocol(version):
 			res.Tools[i].Execution = nil
 		case version == legacyVersion:
-			if support := task.LegacySupport(t.calls.Policy.Soft(tool.Name)); support != "" {
+			if support := adapter.LegacySupport(t.calls.Policy.Soft(tool.Name)); support != "" {
 				res.Tools[i].Execution = &mcp.ToolExecution{TaskSupport: mcp.TaskSupport(support)}
 			}
 		}
@@ -147,8 +148,8 @@ func (t *taskHooks) requested(ctx context.Context, _, message any) error {
 	if err := p.mismatch(w.header, m.Method, c.Version, m.Params); err != nil {
 		return w.answer(c.Version, nil, err)
 	}
-	fields, err := t.tasks.Serve(ctx, task.Request{Method: m.Method, Params: m.Params, Client: c})
-	if e := (*task.Error)(nil); errors.As(err, &e) && e.Code == task.CodeInvalidParams && t.own.Load() && !mcp.IsModernProtocol(c.Version) {
+	fields, err := adapter.Serve(ctx, t.tasks, adapter.Request{Method: m.Method, Params: m.Params, Caller: c})
+	if e := (*task.Error)(nil); errors.As(err, &e) && e.Code == adapter.CodeInvalidParams && t.own.Load() && !mcp.IsModernProtocol(c.Version) {
 		return nil // perhaps it is one of mcp-go's
 	}
 	return w.answer(c.Version, fields, err)
@@ -182,7 +183,7 @@ func (p *requestParams) mismatch(h http.Header, method, version string, params j
 	if err := mcp.ValidateStandardHeaders(h.Get, version, mcp.MCPMethod(method), params); err != nil {
 		return &task.Error{Code: mcp.HEADER_MISMATCH, Message: err.Error()}
 	}
-	if !slices.Contains(task.Methods(version), method) {
+	if !slices.Contains(adapter.Methods(version), method) {
 		return nil // and it is refused for that
 	}
 	if name, ok := mcp.DecodeHeaderValue(h.Get(mcp.HeaderName)); p.TaskID != "" && (!ok || name != p.TaskID) {
@@ -193,5 +194,5 @@ func (p *requestParams) mismatch(h http.Header, method, version string, params j
 
 func missingCapability() *task.Error {
 	data, _ := json.Marshal(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{task.ExtensionID: struct{}{}}}})
-	return &task.Error{Code: task.CodeMissingCapability, Message: "Missing required client capability", Data: data}
+	return &task.Error{Code: adapter.CodeMissingCapability, Message: "Missing required client capability", Data: data}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
@@ -467,7 +468,7 @@ func TestTaskProgress(t *testing.T) {
 			t.Errorf("progress %v, the end %v", notes, ended)
 		}
 		if w.name == "stdio 2025" && !related {
-			t.Errorf("without %s: %v", task.RelatedKey, notes)
+			t.Errorf("without %s: %v", adapter.RelatedKey, notes)
 		}
 	})
 }
@@ -653,8 +654,8 @@ func TestTasksEndWithTheServer(t *testing.T) {
 	if err := tasks.Shutdown(soon(t)); err != nil {
 		t.Error(err)
 	}
-	if res, fault := tasks.Serve(soon(t), task.Request{Method: "tasks/get", Params: []byte(`{"taskId":"` + id + `"}`),
-		Client: task.Client{Version: "2026-07-28", Declared: true}}); fault != nil || res["status"] != task.Completed {
+	if res, fault := adapter.Serve(soon(t), tasks, adapter.Request{Method: "tasks/get", Params: []byte(`{"taskId":"` + id + `"}`),
+		Caller: adapter.Caller{Version: "2026-07-28", Declared: true}}); fault != nil || res["status"] != task.Completed {
 		t.Errorf("%v %v", res, fault)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -15,7 +15,7 @@ import (
 // WithContinuation has calls that take longer than soft answered, to clients that know no tasks, with
 // an ordinary result that says "Still running" and how to wait for the rest: by another tool,
 // wait_for_result, which [Install] adds. So no call is lost to the client's own timeout: let soft be
-// shorter than that. See [task.Continuation]; where soft is 0 or less, the tools that have a soft
+// shorter than that. See [adapter.Continuation]; where soft is 0 or less, the tools that have a soft
 // limit of their own are continued.
 //
 // Without [WithTasks], Install keeps the continued calls itself. A server that is made anew for
@@ -23,7 +23,7 @@ import (
 func WithContinuation(soft time.Duration) Option {
 	return optionFunc(func(s *settings) {
 		if s.continuation == nil {
-			s.continuation = new(task.Continuation)
+			s.continuation = new(adapter.Continuation)
 		}
 		s.continuation.After = soft
 	})
@@ -33,7 +33,7 @@ func WithContinuation(soft time.Duration) Option {
 func WithWaitTool(name string) Option {
 	return optionFunc(func(s *settings) {
 		if s.continuation == nil {
-			s.continuation = new(task.Continuation)
+			s.continuation = new(adapter.Continuation)
 		}
 		s.continuation.Tool = name
 	})
@@ -41,17 +41,17 @@ func WithWaitTool(name string) Option {
 
 // waitForResult is the wait tool.
 func (s *settings) waitForResult(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	w := task.Wait{Arguments: req.Params.Arguments, Client: s.clientOf(req.Session, req.Extra, req.Params.Meta)}
+	var answers map[string]json.RawMessage
 	if req.Params.InputResponses != nil {
 		data, err := json.Marshal(req.Params.InputResponses)
 		if err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal(data, &w.Answers); err != nil {
+		if err := json.Unmarshal(data, &answers); err != nil {
 			return nil, err
 		}
 	}
-	fields, err := s.tasks.Wait(ctx, s.continuation, w)
+	fields, err := s.continuation.Wait(ctx, s.tasks, s.callerOf(req.Session, req.Extra, req.Params.Meta), req.Params.Arguments, answers)
 	if err != nil {
 		return nil, wireError(err)
 	}

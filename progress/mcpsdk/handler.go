@@ -30,7 +30,7 @@ import (
 func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...Option) mcp.ToolHandlerFor[In, Out] {
 	s := newSettings(opts)
 	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
-		call := newCall(ctx, req, whenAnswered(ctx))
+		call := newCall(ctx, req, nil, whenAnswered(ctx))
 		ctx, release := untilGone(ctx, req.Session)
 		defer release()
 		r, err := toolcall.Do(ctx, &s.calls, call, func(ctx context.Context) (r returned[Out], _ error) {

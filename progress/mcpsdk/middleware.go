@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -88,8 +89,8 @@ func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 var errNoResult = errors.New("the tool has returned no result")
 
 // supervise runs one call of a tool.
-func (s *settings) supervise(ctx context.Context, calls *toolcall.Settings, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
-	res, err := toolcall.Do(ctx, calls, newCall(ctx, req, answered), func(ctx context.Context) (mcp.Result, error) {
+func (s *settings) supervise(ctx context.Context, calls *toolcall.Settings, run *adapter.Task, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
+	res, err := toolcall.Do(ctx, calls, newCall(ctx, req, run, answered), func(ctx context.Context) (mcp.Result, error) {
 		growStack()
 		res, err := next(ctx, method, req)
 		if r, ok := res.(*mcp.CallToolResult); ok && err == nil {
@@ -139,15 +140,17 @@ func whenAnswered(ctx context.Context) func(leave func()) {
 }
 
 // newCall is what is the same for Middleware and for Handler.
-func newCall(ctx context.Context, req *mcp.CallToolRequest, answered func(func())) toolcall.Call {
+func newCall(ctx context.Context, req *mcp.CallToolRequest, run *adapter.Task, answered func(func())) toolcall.Call {
 	return toolcall.Call{
 		Tool: req.Params.Name, Session: req.Session, Token: exactToken(req.Params),
 		RequestID: requestID(ctx), SessionID: sessionID(req.Session),
 		Meta: req.Params.Meta, Arguments: req.Params.Arguments,
-		Answered: answered,
+		Answered: answered, Observer: run,
 		Send: func(ctx context.Context, n progress.Notification) error {
-			return req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-				ProgressToken: n.ProgressToken, Progress: n.Progress, Total: n.Total, Message: n.Message,
+			return notify(ctx, run, func(ctx context.Context) error {
+				return req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+					ProgressToken: n.ProgressToken, Progress: n.Progress, Total: n.Total, Message: n.Message,
+				})
 			})
 		},
 	}

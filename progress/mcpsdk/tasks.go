@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
@@ -48,9 +49,9 @@ func (s *settings) installTasks(server *mcp.Server) {
 	if s.tasks != nil {
 		s.offered = true
 		for _, version := range []string{sinceTasks, sinceResultType} {
-			for _, method := range task.Methods(version) {
+			for _, method := range adapter.Methods(version) {
 				err := mcp.AddReceivingCustomMethod(server, method, func(context.Context, *mcp.ServerSession, *taskParams) (*wireResult, error) {
-					return nil, &jsonrpc.Error{Code: task.CodeInternal, Message: "the middleware that answers it is not installed"}
+					return nil, &jsonrpc.Error{Code: adapter.CodeInternal, Message: "the middleware that answers it is not installed"}
 				})
 				if err != nil {
 					panic("mcpsdk: WithTasks: " + err.Error())
@@ -70,7 +71,7 @@ func (s *settings) installTasks(server *mcp.Server) {
 
 // serveTask answers a tasks/* request.
 func (s *settings) serveTask(ctx context.Context, method string, req *mcp.ServerRequest[*taskParams]) (mcp.Result, error) {
-	r := task.Request{Method: method, Client: s.clientOf(req.Session, req.Extra, req.Params.meta())}
+	r := adapter.Request{Method: method, Caller: s.callerOf(req.Session, req.Extra, req.Params.meta())}
 	if req.Params != nil {
 		r.Params = req.Params.raw
 	}
@@ -79,7 +80,7 @@ func (s *settings) serveTask(ctx context.Context, method string, req *mcp.Server
 	}
 	ctx, release := untilGone(ctx, req.Session)
 	defer release()
-	fields, err := s.tasks.Serve(ctx, r)
+	fields, err := adapter.Serve(ctx, s.tasks, r)
 	if err != nil {
 		return nil, wireError(err)
 	}
@@ -87,8 +88,8 @@ func (s *settings) serveTask(ctx context.Context, method string, req *mcp.Server
 }
 
 // checkName has Mcp-Name be the task's id, as a client of 2026-07-28 must send it.
-func checkName(r task.Request, extra *mcp.RequestExtra) error {
-	if extra == nil || extra.Header == nil || r.Client.Version < sinceResultType || !slices.Contains(task.Methods(r.Client.Version), r.Method) {
+func checkName(r adapter.Request, extra *mcp.RequestExtra) error {
+	if extra == nil || extra.Header == nil || r.Caller.Version < sinceResultType || !slices.Contains(adapter.Methods(r.Caller.Version), r.Method) {
 		return nil
 	}
 	var p struct {
@@ -114,12 +115,12 @@ func (s *settings) call(ctx context.Context, method string, req *mcp.CallToolReq
 			return s.callAsTask(ctx, c, answered, method, req, next)
 		}
 	}
-	return s.supervise(ctx, calls, answered, method, req, next)
+	return s.supervise(ctx, calls, nil, answered, method, req, next)
 }
 
 // taskCall returns the call as package task needs to know it, and false if it can only be plain.
 // That is what most calls are, and they pay for no more than this.
-func (s *settings) taskCall(req *mcp.CallToolRequest) (c task.Call, ok bool) {
+func (s *settings) taskCall(req *mcp.CallToolRequest) (c adapter.Call, ok bool) {
 	c.Soft, c.TaskOnly = s.calls.Policy.Soft(req.Params.Name)
 	if !s.offered {
 		c.TaskOnly = false
@@ -131,17 +132,16 @@ func (s *settings) taskCall(req *mcp.CallToolRequest) (c task.Call, ok bool) {
 		return c, false
 	}
 	c.Tool, c.Await = req.Params.Name, s.await
-	c.Client = s.clientOf(req.Session, req.Extra, req.Params.Meta)
+	c.Caller = s.callerOf(req.Session, req.Extra, req.Params.Meta)
 	if !s.offered {
-		c.Asked, c.Client.Declared = false, false
+		c.Asked, c.Caller.Declared = false, false
 	}
 	return c, true
 }
 
-func (s *settings) callAsTask(ctx context.Context, c task.Call, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
+func (s *settings) callAsTask(ctx context.Context, c adapter.Call, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
 	var state string // of the questions that were asked last
-	run := func(ctx context.Context, answers map[string]json.RawMessage) (mcp.Result, error) {
-		ran := task.FromContext(ctx)
+	run := func(ctx context.Context, ran *adapter.Task, answers map[string]json.RawMessage) (mcp.Result, error) {
 		if ran != nil {
 			growStack() // that of another new goroutine
 		}
@@ -152,8 +152,7 @@ func (s *settings) callAsTask(ctx context.Context, c task.Call, answered func(fu
 				return nil, err
 			}
 		}
-		ctx = context.WithValue(ctx, runKey{}, &sessionRun{req.Session, ran})
-		return s.supervise(ctx, &s.calls, answered, method, req, next)
+		return s.supervise(ctx, &s.calls, ran, answered, method, req, next)
 	}
 	encode := func(res mcp.Result, err error) task.Answer {
 		if err != nil {
@@ -164,7 +163,7 @@ func (s *settings) callAsTask(ctx context.Context, c task.Call, answered func(fu
 		}
 		return encoded(res, err)
 	}
-	res, record, err := task.Do(ctx, s.tasks, c, run, encode)
+	res, record, err := adapter.Do(ctx, s.tasks, c, run, encode)
 	if err != nil {
 		return res, wireError(err)
 	}
@@ -172,10 +171,10 @@ func (s *settings) callAsTask(ctx context.Context, c task.Call, answered func(fu
 		return res, nil
 	}
 	if record.Form != task.Continued {
-		return &wireResult{fields: record.Handle()}, nil
+		return &wireResult{fields: adapter.Handle(record)}, nil
 	}
-	s.abortWithSession(req.Session, c.Client.Session)
-	return asResult(req, record.Handle())
+	s.abortWithSession(req.Session, c.Caller.Session)
+	return asResult(req, adapter.Handle(record))
 }
 
 // again is the request with the answers to the questions that the tool has returned.
@@ -218,7 +217,7 @@ func encoded(res mcp.Result, err error) task.Answer {
 	if errors.As(err, &wire) {
 		return task.Answer{Error: &task.Error{Code: int(wire.Code), Message: wire.Message, Data: wire.Data}}
 	}
-	return task.Answer{Error: &task.Error{Code: task.CodeInternal, Message: err.Error()}}
+	return task.Answer{Error: &task.Error{Code: adapter.CodeInternal, Message: err.Error()}}
 }
 
 // asResult returns the fields of a tool's result as one.
@@ -246,9 +245,9 @@ func wireError(err error) error {
 	return err
 }
 
-// clientOf is who sends a request.
-func (s *settings) clientOf(session *mcp.ServerSession, extra *mcp.RequestExtra, meta map[string]any) task.Client {
-	c := task.Client{Version: versionOf(session, meta)}
+// callerOf returns the client that sends a request.
+func (s *settings) callerOf(session *mcp.ServerSession, extra *mcp.RequestExtra, meta map[string]any) adapter.Caller {
+	c := adapter.Caller{Version: versionOf(session, meta)}
 	if c.Version >= sinceResultType {
 		c.Declared = declaresTasks(meta)
 	}
@@ -297,13 +296,13 @@ func (s *settings) abortWithSession(session *mcp.ServerSession, name string) {
 	go func() {
 		_ = session.Wait()
 		s.watched.Delete(name) // first, or nobody would end a call that is continued between the two
-		s.tasks.EndSession(name)
+		adapter.EndSession(s.tasks, name)
 	}()
 }
 
 type taskSettings struct {
 	tasks        *task.Tasks
-	continuation *task.Continuation
+	continuation *adapter.Continuation
 	offered      bool // tasks are, and not only continuations
 
 	waiting toolcall.Settings // for the wait tool

@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
@@ -15,18 +16,13 @@ import (
 // already. Then the context is that of a request that is over, and over HTTP the SDK would look for its
 // stream.
 func send(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	r, _ := ctx.Value(runKey{}).(*sessionRun)
-	if r == nil || mcp.Session(r.session) != req.GetSession() {
+	run := adapter.TaskOf(ctx, req.GetSession())
+	if run == nil {
 		return next(ctx, method, req)
 	}
-	run := r.run
 	if strings.HasPrefix(method, "notifications/") {
-		return nil, run.Notify(func() error {
-			out := ctx
-			if _, handed := run.Handed(); handed {
-				out = detached{ctx}
-			}
-			_, err := next(out, method, req)
+		return nil, notify(ctx, run, func(ctx context.Context) error {
+			_, err := next(ctx, method, req)
 			return err
 		})
 	}
@@ -53,14 +49,15 @@ func send(ctx context.Context, method string, req mcp.Request, next mcp.MethodHa
 	return next(along{ctx, waiting}, method, req)
 }
 
-// A sessionRun is a run and what its client is connected by: a tool may run a server itself, whose
-// calls have its context too and are others.
-type sessionRun struct {
-	session *mcp.ServerSession
-	run     *task.Run
+// notify sends a notification about a call, unless its client must not get it any more.
+func notify(ctx context.Context, run *adapter.Task, send func(context.Context) error) error {
+	return run.Notify(func() error {
+		if _, handed := run.Handed(); handed {
+			return send(detached{ctx})
+		}
+		return send(ctx)
+	})
 }
-
-type runKey struct{}
 
 // detached is a context without values: that is how the SDK is told of no request.
 type detached struct{ context.Context }
@@ -88,7 +85,7 @@ func related(req mcp.Request, id string) mcp.Request {
 	if meta == nil {
 		meta = make(map[string]any, 1)
 	}
-	meta[task.RelatedKey] = map[string]any{"taskId": id}
+	meta[adapter.RelatedKey] = map[string]any{"taskId": id}
 	out.SetMeta(meta)
 	c := reflect.New(reflect.TypeOf(req).Elem())
 	c.Elem().Set(reflect.ValueOf(req).Elem())

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
@@ -219,7 +220,7 @@ func taskResult(t *testing.T, p *peer, s *taskServer) {
 	if firstText(res) != "through" {
 		t.Error(res)
 	}
-	if related := meta(res, task.RelatedKey); p.version == protocol2025 && related["taskId"] != id {
+	if related := meta(res, adapter.RelatedKey); p.version == protocol2025 && related["taskId"] != id {
 		t.Errorf("_meta: %v", res["_meta"])
 	}
 }
@@ -316,7 +317,7 @@ func taskPlain(t *testing.T, p *peer, s *taskServer) {
 }
 
 func taskUnknown(t *testing.T, p *peer, _ *taskServer) {
-	for _, method := range task.Methods(p.version) {
+	for _, method := range adapter.Methods(p.version) {
 		if method == "tasks/list" {
 			continue
 		}
@@ -467,7 +468,7 @@ func TestTasksOfOtherSessions(t *testing.T) {
 			s := newTaskServer(t)
 			p, other := connect(t, s), connect(t, s)
 			id := p.handle(p.call("gated", nil))["taskId"]
-			for _, method := range task.Methods(p.version) {
+			for _, method := range adapter.Methods(p.version) {
 				if method == "tasks/list" {
 					if got := other.request(method, nil)["tasks"]; len(got.([]any)) != 0 {
 						t.Error(got)
@@ -567,7 +568,7 @@ func TestTaskQuestions(t *testing.T) {
 				if firstText(res) != "accept as it was" {
 					t.Error(res)
 				}
-				if asked.Method != "elicitation/create" || meta(asked.Params, task.RelatedKey)["taskId"] != id || asked.Params["message"] != "the removal of 3 files" {
+				if asked.Method != "elicitation/create" || meta(asked.Params, adapter.RelatedKey)["taskId"] != id || asked.Params["message"] != "the removal of 3 files" {
 					t.Errorf("%+v", asked)
 				}
 				return

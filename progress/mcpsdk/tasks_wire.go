@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
@@ -110,8 +111,8 @@ func (s *settings) withTasks(ctx context.Context, req mcp.Request, res mcp.Resul
 			capabilities = make(map[string]any)
 			fields["capabilities"] = capabilities
 		}
-		c := s.clientOf(req.GetSession().(*mcp.ServerSession), req.GetExtra(), nil)
-		capabilities["tasks"] = task.LegacyCapability(c.Session != "" || c.Principal != "")
+		c := s.callerOf(req.GetSession().(*mcp.ServerSession), req.GetExtra(), nil)
+		capabilities["tasks"] = adapter.LegacyCapability(c.Session != "" || c.Principal != "")
 		return &wireResult{fields: fields}
 	case *mcp.ListToolsResult:
 		if r != nil {
@@ -135,7 +136,7 @@ func (s *settings) toolsWithTasks(ctx context.Context, req mcp.Request, res *mcp
 	}
 	support := make(map[string]string)
 	for _, t := range out.Tools {
-		if how := task.LegacySupport(s.calls.Policy.Soft(t.Name)); how != "" {
+		if how := adapter.LegacySupport(s.calls.Policy.Soft(t.Name)); how != "" {
 			support[t.Name] = how
 		}
 	}

@@ -22,7 +22,7 @@ const closing = 100 * time.Millisecond
 // A Call is one request as [Do] needs to know it.
 type Call struct {
 	// Session is what the request is sent on, any comparable value: see
-	// [Client.Progress]. A client with one connection may leave it nil.
+	// [Limiter.Progress]. A client with one connection may leave it nil.
 	Session any
 	Method  string
 	// Token is the progress token that the caller has set, a string or a number; nil for none.

@@ -21,7 +21,7 @@ const (
 // Final reports whether the status never changes again.
 func (s Status) Final() bool { return s == Completed || s == Failed || s == Cancelled }
 
-// A Form is what a client can take in place of a result that is not there yet.
+// A Form is what a client can be given in place of a result that is not there yet.
 type Form string
 
 const (
@@ -34,50 +34,15 @@ const (
 	// declares with each request of protocol 2026-07-28.
 	Extension Form = "2026-07-28"
 	// Continued is an ordinary result that says how to wait for the other one, for clients
-	// that know no tasks. See [Continuation].
+	// that know no tasks.
 	Continued Form = "continuation"
 )
-
-// A Client is who sends a request, and what it knows of tasks.
-type Client struct {
-	// Version is the protocol version of the request or, before 2026-07-28, of its connection.
-	Version string
-	// Declared is whether the request's own capabilities have [ExtensionID] among their
-	// extensions. Before 2026-07-28 it is ignored, as the protocol wants it.
-	Declared bool
-	// Principal is who the client was authenticated as, "" where there is no authentication, and
-	// Session is the connection or session that the request came in on, "" where there is none,
-	// as on stateless HTTP. A task belongs to the principal, or else to the session; a continuation
-	// to the session, or else to the principal. Where both are "", the id alone decides. On
-	// stdio, any constant will do for Session.
-	Principal, Session string
-}
-
-func (c *Client) legacy() bool { return c.Version == string(Legacy) }
-func (c *Client) modern() bool { return c.Version >= string(Extension) }
-
-// owner returns whose the client's tasks are, or its continuations. The two are kept apart, so
-// that neither is found, listed or cancelled as the other.
-func (c *Client) owner(f Form) string {
-	kind, first, second := "task", "principal:"+c.Principal, "session:"+c.Session
-	switch {
-	case f == Continued && c.Session != "", c.Principal == "":
-		first = second
-	}
-	if c.Principal == "" && c.Session == "" {
-		first = ""
-	}
-	if f == Continued {
-		kind = "continuation"
-	}
-	return kind + "/" + first
-}
 
 // A Record is one task as a [Store] keeps it: plain data, which encoding/json writes and reads.
 // Slices and maps in it must not be changed.
 type Record struct {
 	ID    string `json:"id"`    // 128 random bits or more
-	Owner string `json:"owner"` // whose it is, made of Client.Principal or Client.Session; any text, also ""
+	Owner string `json:"owner"` // the principal or session that it belongs to, as any text, also ""
 	Form  Form   `json:"form"`
 	Tool  string `json:"tool"`
 	// Version is the protocol version of the call.
@@ -131,7 +96,7 @@ type Answer struct {
 	Questions map[string]json.RawMessage `json:"-"`
 }
 
-// An Error is a JSON-RPC error. It is what a call or a request is to be answered with.
+// An Error is a JSON-RPC error, with which a call or a request is answered.
 type Error struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
@@ -141,10 +106,26 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// The codes of this package's errors.
-const (
-	CodeMethodNotFound    = -32601
-	CodeInvalidParams     = -32602 // an unknown task, among others
-	CodeInternal          = -32603
-	CodeMissingCapability = -32021 // the client has not declared what the call needs
-)
+// ContinuationKey is where the _meta of a result that says that a call is still running has, for
+// programs, {"id", "tool", "elapsedMs", "message", "progress", "total"}: what to wait with, and
+// how far the call has got.
+const ContinuationKey = "io.github.tooldeadline/continuation"
+
+// ExtensionID is the extension of protocol 2026-07-28, in the capabilities of client and server. Its
+// value is an empty object: clients take any other for a refusal.
+const ExtensionID = "io.modelcontextprotocol/tasks"
+
+// end makes the record final.
+func (r *Record) end(status Status, now time.Time) {
+	r.Status, r.Updated, r.Expires = status, now, now.Add(r.Retention)
+	r.Questions, r.Answers = nil, nil
+}
+
+// Lost returns the record of a task whose process is gone: it has failed, with an error that says
+// so. A [Store] calls it.
+func (r Record) Lost(now time.Time) Record {
+	r.end(Failed, now)
+	r.Answer = &Answer{Error: &Error{Code: -32603, Message: "the process that ran the task is gone"}}
+	r.Message = r.Answer.Error.Message
+	return r
+}

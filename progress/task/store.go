@@ -20,6 +20,15 @@ var (
 	ErrCursor = errors.New("bad cursor")
 )
 
+// ErrCancelled is the cause with which the context of a tool ends whose task the client has cancelled.
+var ErrCancelled = errors.New("the task was cancelled")
+
+// ErrLost is the cause with which the context of a tool ends whose task no longer belongs to this
+// process, so that its result could not be fetched: the store has declared the process gone, as when
+// the lease of a replica that was suspended has ended (see [Record.Lost]), or no longer has the task.
+// The cause says which, and errors.Is finds ErrLost in it. As any abort it has the exit code 130.
+var ErrLost = errors.New("the task was lost")
+
 // A Store keeps tasks. [Memory] is one for a single process; one that is shared lets any
 // replica of a server answer for tasks of another. Package tasktest has the tests that every
 // store must pass.

@@ -54,6 +54,10 @@ type Call struct {
 	// written to the client, or never will be: a [Drain] waits for that. Where it is nil, the
 	// call counts as answered when Do returns.
 	Answered func(leave func())
+	// Observer learns of the execution of this call, and not of calls within it. It may be nil. For
+	// a call within another one of the same session, which to the client are one, [FromContext]
+	// returns that one's.
+	Observer Observer
 }
 
 // Do calls h under the limits that the policy has for the tool, and returns when the execution
@@ -93,20 +97,23 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	opts := append(s.Policy.For(c.Tool, requested), timeout.WithRecover())
 	opts = append(opts, s.Options...)
 
-	observer, _ := ctx.Value(observerKey{}).(Observer)
-	around := FromContext(ctx)
-	ctx = &starting{ctx, &c, heartbeat.FromContext(ctx)}
+	enclosing, observer := FromContext(ctx), c.Observer
+	within := enclosing != nil && enclosing.Session == c.Session
+	if within && observer == nil {
+		c.Observer = enclosing.Observer
+	}
+	ctx = &callContext{ctx, &c, true, heartbeat.FromContext(ctx)}
 	run := func(ctx context.Context) (R, error) {
 		if observer != nil {
 			observer.Started(ctx)
 		}
-		value, err := h(&callContext{ctx, &c, heartbeat.FromContext(ctx)})
+		value, err := h(&callContext{ctx, &c, false, heartbeat.FromContext(ctx)})
 		if err != nil {
 			_ = err.Error() // here it is recovered
 		}
 		return value, err
 	}
-	if c.Token == nil || around != nil && around.Session == c.Session {
+	if c.Token == nil || within {
 		defer ended(observer)
 		return timeout.Do(ctx, run, opts...) // two of one token could not agree on what increases
 	}

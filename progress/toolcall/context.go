@@ -6,11 +6,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// A callContext is the context of a tool.
+// A callContext is the context of a tool or, before that, the one that its execution begins with.
 type callContext struct {
 	context.Context
-	call    *Call
-	monitor *heartbeat.Monitor // of the call's execution
+	call     *Call
+	starting bool
+	monitor  *heartbeat.Monitor // of the call's execution, or where it is starting, of the enclosing one
 }
 
 type callKey struct{}
@@ -22,67 +23,47 @@ func (c *callContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// FromContext returns the call that ctx belongs to, the innermost one, which must not be
-// changed; nil where there is none.
+func contextOf(ctx context.Context) *callContext {
+	c, _ := ctx.Value(callKey{}).(*callContext)
+	return c
+}
+
+// FromContext returns the innermost call that ctx belongs to, or nil. The call must not be changed.
 //
 // A tool may run a server itself and pass its context on to it. The calls of that server are
-// others, and their Session tells them apart.
+// different ones, with a Session of their own.
 func FromContext(ctx context.Context) *Call {
-	if c, _ := ctx.Value(callKey{}).(*callContext); c != nil {
-		return c.call
+	for c := contextOf(ctx); c != nil; c = contextOf(c.Context) {
+		if !c.starting {
+			return c.call
+		}
 	}
 	return nil
 }
 
 // Direct reports whether ctx is under the limits of the call that it belongs to, and not under
-// those of another execution within. It is for what waits on behalf of the tool, such as for a
-// person: somebody nearer to the question may have set a limit for it.
+// those of another execution within it. An adapter that waits on behalf of the tool, as for a
+// person, asks this: code that is nearer to the question may have set a limit for it.
 func Direct(ctx context.Context) bool {
-	c, _ := ctx.Value(callKey{}).(*callContext)
-	return c != nil && c.monitor == heartbeat.FromContext(ctx)
+	c := contextOf(ctx)
+	return c != nil && !c.starting && c.monitor == heartbeat.FromContext(ctx)
 }
 
-// A starting context is what the execution of a call begins with.
-type starting struct {
-	context.Context
-	call   *Call
-	around *heartbeat.Monitor // of the execution around the call, if there is one
-}
-
-type startingKey struct{}
-
-func (s *starting) Value(key any) any {
-	switch key {
-	case startingKey{}:
-		return s
-	case observerKey{}: // it is this call's
-		return nil
-	}
-	return s.Context.Value(key)
-}
-
-// Starting returns, in the Context hook of [timeout.Hooks], the call whose execution begins,
-// which must not be changed; nil where it is another execution's, such as one that a tool
-// begins itself. It is for a trace that goes on from what the client has put into Meta.
+// Starting returns, in the Context hook of [timeout.Hooks], the call whose execution begins, or nil
+// if it is the execution of something else, such as one that a tool begins itself. The call must
+// not be changed. It is for a trace that continues the one in the client's Meta.
 func Starting(ctx context.Context) *Call {
-	if s, _ := ctx.Value(startingKey{}).(*starting); s != nil && s.around == heartbeat.FromContext(ctx) {
-		return s.call
+	if c := contextOf(ctx); c != nil && c.starting && c.monitor == heartbeat.FromContext(ctx) {
+		return c.call
 	}
 	return nil
 }
 
-// An Observer learns of the execution of one call. It is for what goes around a call and is not the
-// server's, such as a task that the call may become; hooks of the server's are among its Options.
+// An Observer learns of the execution of one call, such as the task that the call may become. Hooks
+// for all calls of a server are among its Options.
 type Observer interface {
 	// Started is called before the tool, with its context, on the tool's goroutine.
 	Started(ctx context.Context)
-	// Ended is called when the execution has ended, before the last notification is waited for.
+	// Ended is called when the execution has ended, before Do waits for the last notification.
 	Ended()
-}
-
-type observerKey struct{}
-
-// WithObserver returns a context for one call: [Do] calls o for it, and not for calls within it.
-func WithObserver(ctx context.Context, o Observer) context.Context {
-	return context.WithValue(ctx, observerKey{}, o)
 }

@@ -212,10 +212,8 @@ type observer struct{}
 func (observer) Started(context.Context) { fmt.Println("begins") }
 func (observer) Ended()                  { fmt.Println("has ended") }
 
-// What wants to know of one call, and not of those within.
-func ExampleWithObserver() {
-	ctx := toolcall.WithObserver(context.Background(), observer{})
-	_, _ = toolcall.Do(ctx, nil, toolcall.Call{Tool: "outer"}, func(ctx context.Context) (string, error) {
+func ExampleObserver() {
+	_, _ = toolcall.Do(context.Background(), nil, toolcall.Call{Tool: "outer", Observer: observer{}}, func(ctx context.Context) (string, error) {
 		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "inner"}, func(context.Context) (string, error) { return "", nil })
 	})
 	// Output:

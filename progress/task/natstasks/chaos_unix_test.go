@@ -23,6 +23,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/task/natstasks"
 )
@@ -178,13 +179,13 @@ func TestChaos(t *testing.T) {
 				cancels.Add(1)
 			}
 		}
-		if _, err := askAs(ctx, asks, task.Client{Version: "2026-07-28", Declared: true, Principal: "bob"}, "tasks/get", map[string]any{"taskId": id}); err == nil {
+		if _, err := askAs(ctx, asks, adapter.Caller{Version: "2026-07-28", Declared: true, Principal: "bob"}, "tasks/get", map[string]any{"taskId": id}); err == nil {
 			t.Errorf("%s can be read by another", id)
 		}
 		for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 			got, err := ask(ctx, asks, "tasks/get", id)
 			status, _ := got["status"].(string)
-			if e := (*task.Error)(nil); errors.As(err, &e) && e.Code == task.CodeInvalidParams {
+			if e := (*task.Error)(nil); errors.As(err, &e) && e.Code == adapter.CodeInvalidParams {
 				mu.Lock()
 				seen[id] = "expired"
 				mu.Unlock()

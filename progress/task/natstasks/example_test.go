@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/task/natstasks"
 )
@@ -63,9 +64,9 @@ func ExampleOpen() {
 	record, err := begin(ctx, replicas[0], func(context.Context) (string, error) { return "built", nil })
 	check(err)
 	params, _ := json.Marshal(map[string]any{"taskId": record.ID})
-	result, err := replicas[1].Serve(ctx, task.Request{
+	result, err := adapter.Serve(ctx, replicas[1], adapter.Request{
 		Method: "tasks/result", Params: params,
-		Client: task.Client{Version: "2025-11-25", Principal: "ann"},
+		Caller: adapter.Caller{Version: "2025-11-25", Principal: "ann"},
 	})
 	check(err)
 	fmt.Printf("%s\n", result["content"])

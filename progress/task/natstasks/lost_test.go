@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/task/natstasks"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
@@ -24,19 +25,19 @@ import (
 
 const lease = 1500 * time.Millisecond
 
-var client = task.Client{Version: "2026-07-28", Declared: true, Principal: "ann"}
+var client = adapter.Caller{Version: "2026-07-28", Declared: true, Principal: "ann"}
 
 type tool func(ctx context.Context) (string, error)
 
 // begin calls a tool as a task that gets its handle at once. It calls ended when the call has ended, also
 // where the tool was never called since the task was cancelled first.
 func begin(ctx context.Context, tasks *task.Tasks, f tool, ended ...func()) (*task.Record, error) {
-	call := task.Call{Tool: "build", Client: client, Soft: -1}
-	_, record, err := task.Do(ctx, tasks, call, func(ctx context.Context, _ map[string]json.RawMessage) (string, error) {
+	call := adapter.Call{Tool: "build", Caller: client, Soft: -1}
+	_, record, err := adapter.Do(ctx, tasks, call, func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
 		for _, f := range ended {
 			defer f()
 		}
-		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build"}, f)
+		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build", Observer: run}, f)
 	}, func(text string, err error) task.Answer {
 		if err != nil {
 			text = err.Error()
@@ -61,9 +62,9 @@ func ask(ctx context.Context, tasks *task.Tasks, method, id string) (map[string]
 }
 
 // askAs returns the result as JSON values.
-func askAs(ctx context.Context, tasks *task.Tasks, c task.Client, method string, params map[string]any) (got map[string]any, err error) {
+func askAs(ctx context.Context, tasks *task.Tasks, c adapter.Caller, method string, params map[string]any) (got map[string]any, err error) {
 	raw, _ := json.Marshal(params)
-	fields, err := tasks.Serve(ctx, task.Request{Method: method, Params: raw, Client: c})
+	fields, err := adapter.Serve(ctx, tasks, adapter.Request{Method: method, Params: raw, Caller: c})
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +201,7 @@ func TestKilled(t *testing.T) {
 	t.Logf("found %v after the kill, with a lease of %v", time.Since(killed).Round(time.Millisecond), lease)
 	eventually(t, lease+slack, func() bool { return status(t, js, two) == task.Failed }, func() string { return "nobody has looked" })
 	raw, _ := json.Marshal(got["error"])
-	if e := (task.Error{}); json.Unmarshal(raw, &e) != nil || e.Code != task.CodeInternal || !strings.Contains(e.Message, "gone") {
+	if e := (task.Error{}); json.Unmarshal(raw, &e) != nil || e.Code != adapter.CodeInternal || !strings.Contains(e.Message, "gone") {
 		t.Errorf("%s", raw)
 	}
 }
@@ -260,7 +261,7 @@ func TestOutage(t *testing.T) {
 	after := mustBegin(t, runs, func(ctx context.Context) (string, error) { <-goOn; return "after", ctx.Err() })
 	waiting := make(chan map[string]any, 1)
 	go func() {
-		legacy := task.Client{Version: "2025-11-25", Principal: "ann"}
+		legacy := adapter.Caller{Version: "2025-11-25", Principal: "ann"}
 		got, err := askAs(context.Background(), asks, legacy, "tasks/result", map[string]any{"taskId": during.ID})
 		if err != nil {
 			t.Error(err)
@@ -377,7 +378,7 @@ func TestEmptyAfterRetention(t *testing.T) {
 	}
 	for _, id := range ids {
 		_, err := ask(t.Context(), tasks, "tasks/get", id)
-		if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != task.CodeInvalidParams {
+		if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != adapter.CodeInvalidParams {
 			t.Errorf("%v", err)
 		}
 	}

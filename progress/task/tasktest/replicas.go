@@ -11,6 +11,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
@@ -50,8 +51,8 @@ func newTasks(t *testing.T, s task.Store) *task.Tasks {
 }
 
 var (
-	declared = task.Client{Version: "2026-07-28", Declared: true, Principal: "ann"}
-	legacy   = task.Client{Version: "2025-11-25", Principal: "ann"}
+	declared = adapter.Caller{Version: "2026-07-28", Declared: true, Principal: "ann"}
+	legacy   = adapter.Caller{Version: "2025-11-25", Principal: "ann"}
 )
 
 // A value is what the tools of these tests return.
@@ -73,11 +74,11 @@ func encode(v value, err error) task.Answer {
 }
 
 // begin calls a tool as a task that is given its handle at once.
-func (r replicas) begin(t *testing.T, c task.Call, tool func(ctx context.Context, answers map[string]json.RawMessage) (value, error)) *task.Record {
+func (r replicas) begin(t *testing.T, c adapter.Call, tool func(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (value, error)) *task.Record {
 	t.Helper()
 	c.Tool = "build"
-	_, record, err := task.Do(t.Context(), r.runs, c, func(ctx context.Context, answers map[string]json.RawMessage) (value, error) {
-		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build"}, func(ctx context.Context) (value, error) { return tool(ctx, answers) })
+	_, record, err := adapter.Do(t.Context(), r.runs, c, func(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (value, error) {
+		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build", Observer: run}, func(ctx context.Context) (value, error) { return tool(ctx, run, answers) })
 	}, encode)
 	if err != nil || record == nil {
 		t.Fatalf("no task: %v", err)
@@ -86,9 +87,9 @@ func (r replicas) begin(t *testing.T, c task.Call, tool func(ctx context.Context
 }
 
 // ask sends a request to the other replica, and returns the result as JSON values.
-func (r replicas) ask(ctx context.Context, c task.Client, method string, params map[string]any) (map[string]any, error) {
+func (r replicas) ask(ctx context.Context, c adapter.Caller, method string, params map[string]any) (map[string]any, error) {
 	raw, _ := json.Marshal(params)
-	fields, err := r.asks.Serve(ctx, task.Request{Method: method, Params: raw, Client: c})
+	fields, err := adapter.Serve(ctx, r.asks, adapter.Request{Method: method, Params: raw, Caller: c})
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func is(status task.Status) func(map[string]any) bool {
 
 func (r replicas) testResult(t *testing.T) {
 	goOn := make(chan struct{})
-	record := r.begin(t, task.Call{Client: declared, Soft: -1}, func(ctx context.Context, _ map[string]json.RawMessage) (value, error) {
+	record := r.begin(t, adapter.Call{Caller: declared, Soft: -1}, func(ctx context.Context, _ *adapter.Task, _ map[string]json.RawMessage) (value, error) {
 		progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
 		select {
 		case <-goOn:
@@ -171,7 +172,7 @@ func (r replicas) testResult(t *testing.T) {
 
 func (r replicas) testCancel(t *testing.T) {
 	started, stopped := make(chan struct{}), make(chan error, 1)
-	record := r.begin(t, task.Call{Client: declared, Soft: -1}, func(ctx context.Context, _ map[string]json.RawMessage) (value, error) {
+	record := r.begin(t, adapter.Call{Caller: declared, Soft: -1}, func(ctx context.Context, _ *adapter.Task, _ map[string]json.RawMessage) (value, error) {
 		close(started)
 		<-ctx.Done()
 		stopped <- context.Cause(ctx)
@@ -199,22 +200,22 @@ func (r replicas) testCancel(t *testing.T) {
 		t.Errorf("after the tool: %v", got)
 	}
 	_, err := r.ask(t.Context(), legacy, "tasks/cancel", map[string]any{"taskId": record.ID})
-	if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != task.CodeInvalidParams {
+	if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != adapter.CodeInvalidParams {
 		t.Errorf("a second one: %v", err)
 	}
 }
 
 func (r replicas) testAbort(t *testing.T) {
-	c := &task.Continuation{After: 50 * time.Millisecond}
-	client := task.Client{Version: "2026-07-28", Principal: "ann"}
-	record := r.begin(t, task.Call{Client: client, Continuation: c}, func(ctx context.Context, _ map[string]json.RawMessage) (value, error) {
+	c := &adapter.Continuation{After: 50 * time.Millisecond}
+	client := adapter.Caller{Version: "2026-07-28", Principal: "ann"}
+	record := r.begin(t, adapter.Call{Caller: client, Continuation: c}, func(ctx context.Context, _ *adapter.Task, _ map[string]json.RawMessage) (value, error) {
 		heartbeat.Beat(ctx)
 		<-ctx.Done()
 		return value{text: "half"}, nil
 	})
-	c = &task.Continuation{After: slack}
+	c = &adapter.Continuation{After: slack}
 	raw, _ := json.Marshal(map[string]any{"id": record.ID, "cancel": true})
-	got, err := r.asks.Wait(t.Context(), c, task.Wait{Arguments: raw, Client: client})
+	got, err := c.Wait(t.Context(), r.asks, client, raw, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,8 +230,8 @@ func (r replicas) testAbort(t *testing.T) {
 func (r replicas) testQuestions(t *testing.T) {
 	question := json.RawMessage(`{"method":"elicitation/create","params":{"message":"Delete?"}}`)
 	var calls atomic.Int32
-	record := r.begin(t, task.Call{Client: declared, Soft: -1, Await: []progress.AwaitOption{progress.WithLimit(2 * slack)}},
-		func(ctx context.Context, answers map[string]json.RawMessage) (value, error) {
+	record := r.begin(t, adapter.Call{Caller: declared, Soft: -1, Await: []progress.AwaitOption{progress.WithLimit(2 * slack)}},
+		func(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (value, error) {
 			if calls.Add(1) < 3 {
 				return value{questions: map[string]json.RawMessage{"ok": question, "name": question}}, nil
 			}
@@ -270,15 +271,15 @@ func (r replicas) testQuestions(t *testing.T) {
 }
 
 func (r replicas) testOther(t *testing.T) {
-	record := r.begin(t, task.Call{Client: declared, Soft: -1}, func(ctx context.Context, _ map[string]json.RawMessage) (value, error) {
+	record := r.begin(t, adapter.Call{Caller: declared, Soft: -1}, func(ctx context.Context, _ *adapter.Task, _ map[string]json.RawMessage) (value, error) {
 		<-ctx.Done()
 		return value{}, nil
 	})
-	for _, c := range []task.Client{{Principal: "bob"}, {}, {Session: "ann"}, {Principal: "ANN"}} {
+	for _, c := range []adapter.Caller{{Principal: "bob"}, {}, {Session: "ann"}, {Principal: "ANN"}} {
 		c.Version, c.Declared = "2026-07-28", true
-		for _, method := range task.Methods(c.Version) {
+		for _, method := range adapter.Methods(c.Version) {
 			_, err := r.ask(t.Context(), c, method, map[string]any{"taskId": record.ID})
-			if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != task.CodeInvalidParams {
+			if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != adapter.CodeInvalidParams {
 				t.Errorf("%s by %+v: %v", method, c, err)
 			}
 		}

@@ -1,10 +1,11 @@
-package task_test
+package adapter_test
 
 import (
 	"encoding/json"
 	"errors"
 	"testing"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
@@ -14,14 +15,14 @@ func FuzzServe(f *testing.F) {
 		`{"taskId":"x","inputResponses":{"1.ok":{}}}`, `{"taskId":"x","inputResponses":null}`, `{"id":"x","cancel":true}`, `{"id":"\ud800"}`, "\xff", `{"taskId":1e9}`} {
 		f.Add([]byte(p))
 	}
-	tasks, c := task.New(), new(task.Continuation)
+	tasks, c := task.New(), new(adapter.Continuation)
 	f.Fuzz(func(t *testing.T, p []byte) {
-		for _, client := range []task.Client{legacy, declared, knowing, {}} {
-			for _, method := range append(task.Methods(client.Version), "tasks/other") {
-				got, err := tasks.Serve(t.Context(), task.Request{Method: method, Params: p, Client: client})
+		for _, client := range []adapter.Caller{legacy, declared, knowing, {}} {
+			for _, method := range append(adapter.Methods(client.Version), "tasks/other") {
+				got, err := adapter.Serve(t.Context(), tasks, adapter.Request{Method: method, Params: p, Caller: client})
 				check(t, got, err)
 			}
-			got, err := tasks.Wait(t.Context(), c, task.Wait{Arguments: p, Client: client})
+			got, err := c.Wait(t.Context(), tasks, client, p, nil)
 			check(t, got, err)
 		}
 	})

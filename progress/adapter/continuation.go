@@ -1,4 +1,4 @@
-package task
+package adapter
 
 import (
 	"context"
@@ -6,21 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ContinuationKey is where the _meta of a result that says that a call is still running has, for
-// programs, {"id", "tool", "elapsedMs", "message", "progress", "total"}: what to wait with, and
-// how far it is.
-const ContinuationKey = "io.github.tooldeadline/continuation"
-
-// DefaultWaitTool is the name of the tool that waits for a call that was continued.
-const DefaultWaitTool = "wait_for_result"
+// defaultWaitTool is the name of the tool that waits for a call that was continued.
+const defaultWaitTool = "wait_for_result"
 
 // defaultWait is how long the wait tool waits where nobody says how long.
 const defaultWait = 30 * time.Second
@@ -33,14 +28,14 @@ type Continuation struct {
 	// the client waits. It is also how long the wait tool waits at a time. 0 or less: tools
 	// that have a soft limit of their own are continued, and the wait tool waits 30 s.
 	After time.Duration
-	// Tool is the name of the wait tool; "" is DefaultWaitTool.
+	// Tool is the name of the wait tool; "" is defaultWaitTool.
 	Tool string
 }
 
 // Name is the name of the wait tool.
 func (c *Continuation) Name() string {
 	if c.Tool == "" {
-		return DefaultWaitTool
+		return defaultWaitTool
 	}
 	return c.Tool
 }
@@ -97,15 +92,6 @@ func (c *Continuation) Definition() map[string]any {
 	}
 }
 
-// A Wait is one call of the wait tool.
-type Wait struct {
-	// Arguments are the tool's: {"id": "...", "cancel": true}.
-	Arguments json.RawMessage
-	// Answers are the inputResponses of the call, for a tool that has returned questions.
-	Answers map[string]json.RawMessage
-	Client  Client
-}
-
 type waitArguments struct {
 	ID     *string `json:"id"`
 	Cancel bool    `json:"cancel"`
@@ -114,40 +100,43 @@ type waitArguments struct {
 // Wait is the wait tool: it waits for the call until that ends, After has passed or ctx ends, and
 // returns the fields of the result. That is the call's own, exactly; or says that it is still
 // running; or, for an id that is unknown, has expired or belongs to another session, is one whose
-// isError is true and that says which. With cancel it aborts the call and returns what that
-// leaves. Where the tool has returned questions, they are the result, as inputRequests, and the
-// answers come with the next call.
+// isError is true and that says which. arguments are those of the tool, {"id": "...", "cancel": true}.
+// With cancel it aborts the call and returns what that leaves. If the tool has returned questions,
+// they are the result, as inputRequests, and the next call has the answers: its inputResponses.
 //
 // The progress of the call is passed on by [progress.Report] to the execution of ctx, whose idle
-// check is held meanwhile. Run it with no limits of its own, as timeout.NoLimits has it.
+// check is held meanwhile. Call it under no limits.
 //
-// The error is an [*Error] where the call has ended with one, and else the cause of ctx; the
-// call runs on then.
-func (t *Tasks) Wait(ctx context.Context, c *Continuation, w Wait) (map[string]any, error) {
+// The error is a [*task.Error] if the call has ended with one, and otherwise the cause of ctx; the
+// call then runs on.
+func (c *Continuation) Wait(ctx context.Context, tasks *task.Tasks, from Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
 	timer := time.NewTimer(c.wait())
 	defer timer.Stop()
 	finish := func(fields map[string]any) map[string]any {
-		if _, has := fields["resultType"]; !has && w.Client.modern() {
+		if _, has := fields["resultType"]; !has && from.modern() {
 			fields["resultType"] = "complete"
 		}
 		return fields
 	}
 	var args waitArguments
-	if len(w.Arguments) > 0 {
-		if err := json.Unmarshal(w.Arguments, &args); err != nil {
+	if len(arguments) > 0 {
+		if err := json.Unmarshal(arguments, &args); err != nil {
 			return finish(failed(fmt.Sprintf("%s: arguments: %v", c.Name(), err))), nil
 		}
 	}
 	if args.ID == nil {
 		return finish(failed(c.Name() + `: "id" is missing: it is in the answer of the call that is still running.`)), nil
 	}
-	id, owner := *args.ID, w.Client.owner(Continued)
-	_, err := t.change(ctx, owner, id, func(record *Record) bool {
+	core, id, owner := tasks.Core(), *args.ID, from.owner(task.Continued)
+	_, err := change(ctx, core.Store, owner, id, func(record *task.Record) bool {
 		abort := args.Cancel && !record.Abort && !record.Status.Final()
 		record.Abort = record.Abort || abort
-		return record.respond(w.Answers) || abort
+		return respond(record, answers) || abort
 	})
 
+	if here := find(core, owner, id); here != nil {
+		defer here.fetch(ctx)()
+	}
 	defer heartbeat.Hold(ctx)()
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -159,25 +148,25 @@ func (t *Tasks) Wait(ctx context.Context, c *Continuation, w Wait) (map[string]a
 		case <-limited.Done():
 		}
 	}()
-	var record Record
+	var record task.Record
 	var reported progress.Update
 	if err == nil {
-		record, err = t.await(limited, owner, id, func(r *Record) {
+		record, err = await(limited, core.Store, owner, id, func(r *task.Record) {
 			if record = *r; len(r.Questions) > 0 {
 				cancel(errStill) // they are the answer
 			}
-			if u := r.update(); u != reported {
+			if u := update(r); u != reported {
 				reported = u
 				progress.Report(ctx, u)
 			}
 		})
 	}
 	if context.Cause(limited) == errStill && ctx.Err() == nil {
-		record, err = t.store.Get(ctx, owner, id)
+		record, err = core.Store.Get(ctx, owner, id)
 	}
 	switch {
-	case errors.Is(err, ErrUnknown):
-		return finish(failed(t.continued.why(id, owner))), nil
+	case errors.Is(err, task.ErrUnknown):
+		return finish(failed(core.Running.Why(owner, id))), nil
 	case ctx.Err() != nil && !record.Status.Final():
 		return nil, context.Cause(ctx)
 	case err != nil:
@@ -185,9 +174,9 @@ func (t *Tasks) Wait(ctx context.Context, c *Continuation, w Wait) (map[string]a
 	case len(record.Questions) > 0:
 		return map[string]any{"resultType": "input_required", "inputRequests": record.Questions}, nil
 	case !record.Status.Final():
-		return finish(record.still(time.Since(record.Started).Round(100 * time.Millisecond))), nil
+		return finish(still(&record, time.Since(record.Started).Round(100*time.Millisecond))), nil
 	}
-	fields, err := record.answer()
+	fields, err := answerOf(&record)
 	if err != nil {
 		return nil, err
 	}
@@ -197,10 +186,10 @@ func (t *Tasks) Wait(ctx context.Context, c *Continuation, w Wait) (map[string]a
 var errStill = errors.New("still running")
 
 // still returns the fields of a result that says that the call is still running.
-func (r *Record) still(elapsed time.Duration) map[string]any {
+func still(r *task.Record, elapsed time.Duration) map[string]any {
 	id, _ := json.Marshal(r.ID)
 	text := "Still running after " + seconds(elapsed) + "s."
-	if at := r.message(); at != "" {
+	if at := message(r); at != "" {
 		text += "\n" + at
 	}
 	text += fmt.Sprintf("\nCall %s with {\"id\": %s} to wait for the result.", r.WaitTool, id)
@@ -216,9 +205,9 @@ func (r *Record) still(elapsed time.Duration) map[string]any {
 	}
 	fields := map[string]any{
 		"content": []any{map[string]any{"type": "text", "text": text}},
-		"_meta":   map[string]any{ContinuationKey: meta},
+		"_meta":   map[string]any{task.ContinuationKey: meta},
 	}
-	if r.Version >= string(Extension) {
+	if r.Version >= string(task.Extension) {
 		fields["resultType"] = "complete"
 	}
 	return fields
@@ -233,46 +222,3 @@ func failed(text string) map[string]any {
 
 // seconds writes a duration in seconds, in the shortest decimal form.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
-
-// continued remembers the newest continuations of this process for longer than the store keeps
-// them, so that a client can be told why there is no result.
-type continued struct {
-	mu     sync.Mutex
-	owners map[string]string // by id
-	order  []string          // a ring, the oldest at next
-	next   int
-}
-
-// maxContinued is how many continuations are remembered.
-const maxContinued = 4096
-
-func (c *continued) add(id, owner string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.owners == nil {
-		c.owners = make(map[string]string)
-	}
-	c.owners[id] = owner
-	if len(c.order) < maxContinued {
-		c.order = append(c.order, id)
-		return
-	}
-	delete(c.owners, c.order[c.next])
-	c.order[c.next] = id
-	c.next = (c.next + 1) % maxContinued
-}
-
-// why says why there is no call with an id.
-func (c *continued) why(id, owner string) string {
-	c.mu.Lock()
-	of, known := c.owners[id]
-	c.mu.Unlock()
-	id = shorten(id)
-	switch {
-	case !known:
-		return fmt.Sprintf("The id %q is unknown: no call has it.", id)
-	case of != owner:
-		return fmt.Sprintf("The call with the id %q belongs to another session.", id)
-	}
-	return fmt.Sprintf("The result of the call with the id %q has expired.", id)
-}

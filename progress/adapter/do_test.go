@@ -1,4 +1,4 @@
-package task_test
+package adapter_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -23,9 +24,9 @@ import (
 const s = time.Second
 
 var (
-	legacy   = task.Client{Version: "2025-11-25", Principal: "ann"}
-	declared = task.Client{Version: "2026-07-28", Declared: true, Principal: "ann"}
-	knowing  = task.Client{Version: "2026-07-28", Principal: "ann"} // nothing of tasks
+	legacy   = adapter.Caller{Version: "2025-11-25", Principal: "ann"}
+	declared = adapter.Caller{Version: "2026-07-28", Declared: true, Principal: "ann"}
+	knowing  = adapter.Caller{Version: "2026-07-28", Principal: "ann"} // nothing of tasks
 )
 
 // text is a result with one text.
@@ -52,9 +53,9 @@ func encode(value string, err error) task.Answer {
 }
 
 // tool runs a function as a tool of a server.
-func tool(limits timeout.Config, f func(ctx context.Context) (string, error)) func(context.Context, map[string]json.RawMessage) (string, error) {
-	return func(ctx context.Context, _ map[string]json.RawMessage) (string, error) {
-		return toolcall.Do(ctx, &toolcall.Settings{Options: []timeout.Option{limits}}, toolcall.Call{Tool: "build"}, f)
+func tool(limits timeout.Config, f func(ctx context.Context) (string, error)) func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error) {
+	return func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
+		return toolcall.Do(ctx, &toolcall.Settings{Options: []timeout.Option{limits}}, toolcall.Call{Tool: "build", Observer: run}, f)
 	}
 }
 
@@ -71,9 +72,9 @@ func lasting(d time.Duration) func(context.Context) (string, error) {
 }
 
 // get is the answer to tasks/get, as a client reads it.
-func serve(t testing.TB, tasks *task.Tasks, c task.Client, method, params string) (map[string]any, error) {
+func serve(t testing.TB, tasks *task.Tasks, c adapter.Caller, method, params string) (map[string]any, error) {
 	t.Helper()
-	fields, err := tasks.Serve(t.Context(), task.Request{Method: method, Params: json.RawMessage(params), Client: c})
+	fields, err := adapter.Serve(t.Context(), tasks, adapter.Request{Method: method, Params: json.RawMessage(params), Caller: c})
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +120,7 @@ func TestSoftLimit(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					tasks := task.New()
 					calls, start := 0, time.Now()
-					value, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: tc.soft},
+					value, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: tc.soft},
 						tool(timeout.Default(), func(ctx context.Context) (string, error) {
 							calls++
 							return lasting(tc.takes)(ctx)
@@ -152,10 +153,10 @@ func TestSoftLimit(t *testing.T) {
 }
 
 // begin calls a tool, and fails the test where it does not become a task.
-func begin(t testing.TB, ctx context.Context, tasks *task.Tasks, c task.Call, run func(context.Context, map[string]json.RawMessage) (string, error)) *task.Record {
+func begin(t testing.TB, ctx context.Context, tasks *task.Tasks, c adapter.Call, run func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error)) *task.Record {
 	t.Helper()
 	c.Tool = "build"
-	value, record, err := task.Do(ctx, tasks, c, run, encode)
+	value, record, err := adapter.Do(ctx, tasks, c, run, encode)
 	if err != nil || record == nil || value != "" {
 		t.Fatalf("no task: %q, %v, %v", value, record, err)
 	}
@@ -164,15 +165,15 @@ func begin(t testing.TB, ctx context.Context, tasks *task.Tasks, c task.Call, ru
 
 // SPEC 11.1, 11.2: what the client can take decides, and who has not declared tasks never gets one.
 func TestForms(t *testing.T) {
-	old, older := task.Client{Version: "2025-11-25"}, task.Client{Version: "2025-06-18", Declared: true}
-	on := &task.Continuation{After: 5 * s}
+	old, older := adapter.Caller{Version: "2025-11-25"}, adapter.Caller{Version: "2025-06-18", Declared: true}
+	on := &adapter.Continuation{After: 5 * s}
 	for _, tc := range []struct {
 		name   string
-		client task.Client
+		client adapter.Caller
 		asked  bool
 		soft   time.Duration
 		only   bool
-		c      *task.Continuation
+		c      *adapter.Continuation
 		form   task.Form
 		after  time.Duration
 		code   int
@@ -187,30 +188,30 @@ func TestForms(t *testing.T) {
 		{"not declared", knowing, false, 3 * s, false, nil, task.Plain, 10 * s, 0},
 		{"not declared, asked", knowing, true, 3 * s, false, nil, task.Plain, 10 * s, 0},
 		{"not declared, at once", knowing, false, -1, false, nil, task.Plain, 10 * s, 0},
-		{"not declared, task only", knowing, false, 0, true, nil, "", 0, task.CodeMissingCapability},
+		{"not declared, task only", knowing, false, 0, true, nil, "", 0, adapter.CodeMissingCapability},
 		{"not declared, continued", knowing, false, 3 * s, false, on, task.Continued, 3 * s, 0},
 		{"not declared, continued, at once", knowing, false, -1, true, on, task.Continued, 5 * s, 0},
 		{"not declared, continued, no soft limit", knowing, false, 0, false, on, task.Continued, 5 * s, 0},
 		{"not declared, continued, its own limit later", knowing, false, 7 * s, false, on, task.Continued, 5 * s, 0},
-		{"continued by the tool's own limit", knowing, false, 7 * s, false, &task.Continuation{}, task.Continued, 7 * s, 0},
-		{"continued by nobody's", knowing, false, -1, false, &task.Continuation{}, task.Plain, 10 * s, 0},
+		{"continued by the tool's own limit", knowing, false, 7 * s, false, &adapter.Continuation{}, task.Continued, 7 * s, 0},
+		{"continued by nobody's", knowing, false, -1, false, &adapter.Continuation{}, task.Plain, 10 * s, 0},
 		{"asked", old, true, 3 * s, false, on, task.Legacy, 0, 0},
-		{"asked, declared", task.Client{Version: "2025-11-25", Declared: true}, true, 3 * s, false, nil, task.Legacy, 0, 0},
+		{"asked, declared", adapter.Caller{Version: "2025-11-25", Declared: true}, true, 3 * s, false, nil, task.Legacy, 0, 0},
 		{"asked, task only", old, true, 0, true, nil, task.Legacy, 0, 0},
-		{"asked, never", old, true, 0, false, on, "", 0, task.CodeMethodNotFound},
+		{"asked, never", old, true, 0, false, on, "", 0, adapter.CodeMethodNotFound},
 		{"not asked", old, false, 3 * s, false, nil, task.Plain, 10 * s, 0},
-		{"not asked, declared", task.Client{Version: "2025-11-25", Declared: true}, false, 3 * s, false, nil, task.Plain, 10 * s, 0},
+		{"not asked, declared", adapter.Caller{Version: "2025-11-25", Declared: true}, false, 3 * s, false, nil, task.Plain, 10 * s, 0},
 		{"not asked, continued", old, false, 3 * s, false, on, task.Continued, 3 * s, 0},
-		{"not asked, task only", old, false, 3 * s, true, nil, "", 0, task.CodeMethodNotFound},
+		{"not asked, task only", old, false, 3 * s, true, nil, "", 0, adapter.CodeMethodNotFound},
 		{"before tasks", older, true, 3 * s, false, nil, task.Plain, 10 * s, 0},
 		{"before tasks, continued", older, true, 3 * s, false, on, task.Continued, 3 * s, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start, called := time.Now(), false
-				_, record, err := task.Do(t.Context(), task.New(), task.Call{
-					Tool: "build", Client: tc.client, Asked: tc.asked, Soft: tc.soft, TaskOnly: tc.only, Continuation: tc.c,
-				}, func(ctx context.Context, _ map[string]json.RawMessage) (string, error) {
+				_, record, err := adapter.Do(t.Context(), task.New(), adapter.Call{
+					Tool: "build", Caller: tc.client, Asked: tc.asked, Soft: tc.soft, TaskOnly: tc.only, Continuation: tc.c,
+				}, func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
 					called = true
 					return lasting(10 * s)(ctx)
 				}, encode)
@@ -250,7 +251,7 @@ func TestDisconnect(t *testing.T) {
 				tasks := task.New()
 				ctx, gone := context.WithCancelCause(t.Context())
 				time.AfterFunc(tc.gone, func() { gone(errGone) })
-				value, record, err := task.Do(ctx, tasks, task.Call{Tool: "build", Client: declared, Soft: 10 * s}, tool(timeout.Default(), lasting(20*s)), encode)
+				value, record, err := adapter.Do(ctx, tasks, adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s}, tool(timeout.Default(), lasting(20*s)), encode)
 				if (record != nil) != tc.asTask || !tc.asTask && (value != "half" || timeout.ExitCode(err) != timeout.ExitAborted || !errors.Is(err, errGone)) {
 					t.Fatalf("%q, %v, %v", value, record, err)
 				}
@@ -271,7 +272,7 @@ func TestDisconnectDeaf(t *testing.T) {
 		ctx, gone := context.WithCancelCause(t.Context())
 		time.AfterFunc(5*s, func() { gone(errGone) })
 		start := time.Now()
-		value, record, err := task.Do(ctx, task.New(), task.Call{Tool: "build", Client: declared, Soft: 6 * s}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+		value, record, err := adapter.Do(ctx, task.New(), adapter.Call{Tool: "build", Caller: declared, Soft: 6 * s}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 			time.Sleep(10 * s)
 			return "late", nil
 		}), encode)
@@ -291,7 +292,7 @@ func TestRequestDeadline(t *testing.T) {
 			tasks := task.New()
 			ctx, cancel := context.WithTimeout(t.Context(), tc.deadline)
 			defer cancel()
-			_, record, err := task.Do(ctx, tasks, task.Call{Tool: "build", Client: declared, Soft: 10 * s}, tool(timeout.Default(), lasting(20*s)), encode)
+			_, record, err := adapter.Do(ctx, tasks, adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s}, tool(timeout.Default(), lasting(20*s)), encode)
 			if (record != nil) != tc.asTask || !tc.asTask && timeout.ExitCode(err) != timeout.ExitTimeout {
 				t.Fatalf("%v: %v, %v", tc.deadline, record, err)
 			}
@@ -313,10 +314,10 @@ func TestLimits(t *testing.T) {
 				progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
 				return lasting(time.Hour)(ctx)
 			})
-			plain := encode(work(t.Context(), nil))
+			plain := encode(work(t.Context(), nil, nil))
 
 			tasks := task.New()
-			record := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: 10 * s}, work)
+			record := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: 10 * s}, work)
 			time.Sleep(time.Minute)
 			got, err := serve(t, tasks, declared, "tasks/get", params(record.ID))
 			var want map[string]any
@@ -327,7 +328,7 @@ func TestLimits(t *testing.T) {
 			}
 			got, err = serve(t, tasks, legacy, "tasks/result", params(record.ID))
 			delete(want, "resultType")
-			want["_meta"].(map[string]any)[task.RelatedKey] = map[string]any{"taskId": record.ID}
+			want["_meta"].(map[string]any)[adapter.RelatedKey] = map[string]any{"taskId": record.ID}
 			if diff := cmp.Diff(want, got); err != nil || diff != "" {
 				t.Errorf("%v: %s", err, diff)
 			}
@@ -344,14 +345,14 @@ func TestLimits(t *testing.T) {
 func TestMaxRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New(task.WithMaxRunning(2))
-		call := task.Call{Client: declared, Soft: s}
+		call := adapter.Call{Caller: declared, Soft: s}
 		var first *task.Record
 		for range 2 {
 			first = begin(t, t.Context(), tasks, call, tool(timeout.Default(), lasting(time.Minute)))
 		}
 		for _, soft := range []time.Duration{s, -1} {
 			start := time.Now()
-			value, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: soft}, tool(timeout.Default(), lasting(10*s)), encode)
+			value, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: soft}, tool(timeout.Default(), lasting(10*s)), encode)
 			if value != "done" || record != nil || err != nil || time.Since(start) != 10*s {
 				t.Errorf("%q, %v, %v after %v", value, record, err, time.Since(start))
 			}
@@ -360,7 +361,7 @@ func TestMaxRunning(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*s)
 		defer cancel()
 		start := time.Now()
-		if _, record, err := task.Do(ctx, tasks, task.Call{Tool: "build", Client: declared, Soft: s}, tool(timeout.Default(), lasting(10*s)), encode); record != nil || err == nil || time.Since(start) != 3*s {
+		if _, record, err := adapter.Do(ctx, tasks, adapter.Call{Tool: "build", Caller: declared, Soft: s}, tool(timeout.Default(), lasting(10*s)), encode); record != nil || err == nil || time.Since(start) != 3*s {
 			t.Errorf("%v, %v after %v", record, err, time.Since(start))
 		}
 		if _, err := serve(t, tasks, declared, "tasks/cancel", params(first.ID)); err != nil {
@@ -376,11 +377,11 @@ func TestMaxRunning(t *testing.T) {
 func TestStoreFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New(task.WithStore(&task.Memory{MaxTasks: 1}))
-		call := task.Call{Tool: "build", Client: declared, Soft: s}
+		call := adapter.Call{Tool: "build", Caller: declared, Soft: s}
 		record := begin(t, t.Context(), tasks, call, tool(timeout.Default(), lasting(5*s)))
 		for _, soft := range []time.Duration{s, -1} {
 			call.Soft = soft
-			value, none, err := task.Do(t.Context(), tasks, call, tool(timeout.Default(), lasting(2*s)), encode)
+			value, none, err := adapter.Do(t.Context(), tasks, call, tool(timeout.Default(), lasting(2*s)), encode)
 			if value != "done" || none != nil || err != nil {
 				t.Errorf("%q, %v, %v", value, none, err)
 			}
@@ -402,7 +403,7 @@ func TestRetention(t *testing.T) {
 	for _, end := range []string{"result", "cancel"} {
 		synctest.Test(t, func(t *testing.T) {
 			tasks := task.New(task.WithRetention(time.Minute))
-			record := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
+			record := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
 			if end == "cancel" {
 				time.Sleep(10 * s)
 				_, _ = serve(t, tasks, declared, "tasks/cancel", params(record.ID))
@@ -414,7 +415,7 @@ func TestRetention(t *testing.T) {
 			}
 			time.Sleep(time.Nanosecond)
 			_, err = serve(t, tasks, declared, "tasks/get", params(record.ID))
-			if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != task.CodeInvalidParams {
+			if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != adapter.CodeInvalidParams {
 				t.Errorf("%v", err)
 			}
 		})
@@ -427,9 +428,9 @@ func TestShutdown(t *testing.T) {
 		tasks := task.New()
 		var records []*task.Record
 		for range 3 {
-			records = append(records, begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(time.Minute))))
+			records = append(records, begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(time.Minute))))
 		}
-		deaf := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Config{Grace: 20 * s}, func(context.Context) (string, error) {
+		deaf := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Config{Grace: 20 * s}, func(context.Context) (string, error) {
 			time.Sleep(time.Minute)
 			return "deaf", nil
 		}))
@@ -449,7 +450,7 @@ func TestShutdown(t *testing.T) {
 		}
 		// What comes now stays plain.
 		for _, soft := range []time.Duration{s, -1} {
-			value, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: soft}, tool(timeout.Default(), lasting(2*s)), encode)
+			value, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: soft}, tool(timeout.Default(), lasting(2*s)), encode)
 			if value != "done" || record != nil || err != nil {
 				t.Errorf("%q, %v, %v", value, record, err)
 			}
@@ -472,7 +473,7 @@ func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var drain toolcall.Drain
 		tasks := task.New()
-		record := begin(t, drain.Context(t.Context()), tasks, task.Call{Client: declared, Soft: s}, tool(timeout.Default(), lasting(time.Minute)))
+		record := begin(t, drain.Context(t.Context()), tasks, adapter.Call{Caller: declared, Soft: s}, tool(timeout.Default(), lasting(time.Minute)))
 		if err := drain.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -485,9 +486,12 @@ func TestDrain(t *testing.T) {
 
 // What goes wrong in the adapter ends the call or the task, and not the process.
 func TestPanics(t *testing.T) {
-	for name, run := range map[string]func(context.Context, map[string]json.RawMessage) (string, error){
-		"panic": func(context.Context, map[string]json.RawMessage) (string, error) { time.Sleep(2 * s); panic("ouch") },
-		"goexit": func(context.Context, map[string]json.RawMessage) (string, error) {
+	for name, run := range map[string]func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error){
+		"panic": func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error) {
+			time.Sleep(2 * s)
+			panic("ouch")
+		},
+		"goexit": func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error) {
 			time.Sleep(2 * s)
 			runtime.Goexit()
 			return "", nil
@@ -498,7 +502,7 @@ func TestPanics(t *testing.T) {
 				var plain any
 				func() {
 					defer func() { plain = recover() }()
-					_, record, err := task.Do(t.Context(), task.New(), task.Call{Tool: "build", Client: declared, Soft: 3 * s}, run, encode)
+					_, record, err := adapter.Do(t.Context(), task.New(), adapter.Call{Tool: "build", Caller: declared, Soft: 3 * s}, run, encode)
 					if record != nil || !errors.Is(err, timeout.ErrGoexit) {
 						t.Errorf("%v, %v", record, err)
 					}
@@ -507,7 +511,7 @@ func TestPanics(t *testing.T) {
 					t.Errorf("recovered %v", plain)
 				}
 				tasks := task.New()
-				record := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: s}, run)
+				record := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: s}, run)
 				time.Sleep(s)
 				synctest.Wait()
 				if got, err := serve(t, tasks, declared, "tasks/get", params(record.ID)); err != nil || got["status"] != "completed" || !strings.Contains(fmt.Sprint(got["result"]), "isError:true") {
@@ -518,7 +522,7 @@ func TestPanics(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New()
-		_, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: -1}, tool(timeout.Default(), lasting(s)),
+		_, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s)),
 			func(string, error) task.Answer { panic("ouch") })
 		if err != nil {
 			t.Fatal(err)
@@ -538,8 +542,8 @@ func TestPlain(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(t.Context(), key{}, 1)
 	for _, tasks := range []*task.Tasks{nil, task.New()} {
-		value, record, err := task.Do(ctx, tasks, task.Call{Tool: "build", Client: declared}, func(got context.Context, answers map[string]json.RawMessage) (string, error) {
-			if got != ctx || answers != nil || task.FromContext(got) != nil {
+		value, record, err := adapter.Do(ctx, tasks, adapter.Call{Tool: "build", Caller: declared}, func(got context.Context, run *adapter.Task, answers map[string]json.RawMessage) (string, error) {
+			if got != ctx || answers != nil || run != nil {
 				t.Errorf("%v, %v", got, answers)
 			}
 			return "done", errGone
@@ -556,12 +560,12 @@ var errGone = errors.New("gone")
 func TestNested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New()
-		begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
-			if task.FromContext(ctx) == nil {
+		begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			if adapter.TaskOf(ctx, nil) == nil {
 				t.Error("the tool has no run")
 			}
-			_, _, _ = task.Do(ctx, tasks, task.Call{Tool: "inner", Client: knowing}, func(ctx context.Context, _ map[string]json.RawMessage) (string, error) {
-				if r := task.FromContext(ctx); r != nil {
+			_, _, _ = adapter.Do(ctx, tasks, adapter.Call{Tool: "inner", Caller: knowing}, func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
+				if r := run; r != nil {
 					t.Errorf("a call within has the run of the one around: %v", r.ID())
 				}
 				return "", nil
@@ -573,13 +577,13 @@ func TestNested(t *testing.T) {
 
 // SPEC 11.4, 11.5: the message of the heartbeat; cancel is an abort, and the status is cancelled at once.
 func TestCancel(t *testing.T) {
-	for _, c := range []task.Client{legacy, declared} {
+	for _, c := range []adapter.Caller{legacy, declared} {
 		t.Run(c.Version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tasks := task.New()
 				var stopped error
-				_, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: c, Asked: true, Soft: 10 * s},
-					func(ctx context.Context, _ map[string]json.RawMessage) (string, error) {
+				_, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: c, Asked: true, Soft: 10 * s},
+					func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
 						v, err := tool(timeout.Default(), func(ctx context.Context) (string, error) {
 							for i := range 100 {
 								progress.Report(ctx, progress.Update{Progress: float64(i), Total: 100, Message: "main.go"})
@@ -590,7 +594,7 @@ func TestCancel(t *testing.T) {
 							time.Sleep(3 * s)
 							heartbeat.Beat(ctx)
 							return "half", nil
-						})(ctx, nil)
+						})(ctx, run, nil)
 						stopped = err
 						return v, err
 					}, encode)
@@ -634,9 +638,9 @@ func TestReturnedBefore(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				value, record, err := task.Do(t.Context(), task.New(), task.Call{Tool: "build", Client: declared, Soft: 10 * s},
-					func(ctx context.Context, _ map[string]json.RawMessage) (string, error) {
-						return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build", Token: "t", Send: func(context.Context, progress.Notification) error { return nil }},
+				value, record, err := adapter.Do(t.Context(), task.New(), adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s},
+					func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
+						return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build", Observer: run, Token: "t", Send: func(context.Context, progress.Notification) error { return nil }},
 							func(ctx context.Context) (string, error) {
 								time.Sleep(tc.takes)
 								progress.Report(ctx, progress.Update{Progress: 1})

@@ -1,4 +1,4 @@
-package task_test
+package adapter_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -30,10 +31,10 @@ func encodeAsking(r reply, err error) task.Answer {
 }
 
 // asking asks once, after two seconds, and takes two more.
-func asking(ctx context.Context, answers map[string]json.RawMessage) (reply, error) {
+func asking(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (reply, error) {
 	v, err := tool(timeout.Config{Total: 10 * s, Idle: 5 * s}, func(ctx context.Context) (string, error) {
 		return lasting(2 * s)(ctx)
-	})(ctx, nil)
+	})(ctx, run, nil)
 	if answers == nil && err == nil {
 		return reply{questions: map[string]json.RawMessage{"ok": json.RawMessage(`{"method":"elicitation/create"}`)}}, nil
 	}
@@ -57,7 +58,7 @@ func update(t *testing.T, tasks *task.Tasks, id, answers string) {
 func TestQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New()
-		_, r, err := task.Do(t.Context(), tasks, task.Call{Tool: "delete", Client: declared, Soft: s}, asking, encodeAsking)
+		_, r, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: declared, Soft: s}, asking, encodeAsking)
 		if err != nil || r == nil {
 			t.Fatal(r, err)
 		}
@@ -91,7 +92,7 @@ func TestQuestion(t *testing.T) {
 // A question before the handle is the answer of the call.
 func TestQuestionBeforeTheHandle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, r, err := task.Do(t.Context(), task.New(), task.Call{Tool: "delete", Client: declared, Soft: 3 * s}, asking, encodeAsking)
+		v, r, err := adapter.Do(t.Context(), task.New(), adapter.Call{Tool: "delete", Caller: declared, Soft: 3 * s}, asking, encodeAsking)
 		if r != nil || err != nil || v.questions == nil {
 			t.Errorf("%v, %v, %v", v, r, err)
 		}
@@ -116,7 +117,7 @@ func TestNoAnswer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tasks := task.New()
 				start := time.Now()
-				_, r, err := task.Do(t.Context(), tasks, task.Call{Tool: "delete", Client: declared, Soft: s, Await: tc.opts}, asking, encodeAsking)
+				_, r, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: declared, Soft: s, Await: tc.opts}, asking, encodeAsking)
 				if err != nil || r == nil {
 					t.Fatal(r, err)
 				}
@@ -149,8 +150,8 @@ func TestNoAnswer(t *testing.T) {
 func TestInputRequired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New()
-		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: 10 * s}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
-			run := task.FromContext(ctx)
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: 10 * s}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			run := adapter.TaskOf(ctx, nil)
 			first := run.InputRequired(ctx) // from 0 s to 15 s
 			time.Sleep(15 * s)
 			second := run.InputRequired(ctx)
@@ -187,8 +188,8 @@ func TestSeen(t *testing.T) {
 				tasks := task.New()
 				start := time.Now()
 				seen := make(chan time.Duration, 3)
-				r := begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
-					run := task.FromContext(ctx)
+				r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+					run := adapter.TaskOf(ctx, nil)
 					ended, cancel := context.WithCancelCause(ctx)
 					cancel(errGone)
 					if err := run.Seen(ended); err != errGone {
@@ -204,7 +205,7 @@ func TestSeen(t *testing.T) {
 				}))
 				other := legacy
 				other.Principal = "bob"
-				for _, method := range task.Methods(other.Version) { // somebody else's asking is no sign
+				for _, method := range adapter.Methods(other.Version) { // somebody else's asking is no sign
 					_, _ = serve(t, tasks, other, method, params(r.ID))
 				}
 				if tc.asked > 0 {
@@ -226,8 +227,8 @@ func TestFetching(t *testing.T) {
 		tasks := task.New()
 		type key struct{}
 		var got atomic.Value
-		r := begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
-			run := task.FromContext(ctx)
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			run := adapter.TaskOf(ctx, nil)
 			limited, cancel := context.WithTimeout(ctx, s)
 			defer cancel()
 			if _, err := run.Fetching(limited); !errors.Is(err, context.DeadlineExceeded) {
@@ -252,7 +253,7 @@ func TestFetching(t *testing.T) {
 		time.Sleep(5 * s)
 		ctx, cancel := context.WithTimeoutCause(context.WithValue(t.Context(), key{}, 1), 5*s, errGone)
 		defer cancel()
-		if _, err := tasks.Serve(ctx, task.Request{Method: "tasks/result", Params: json.RawMessage(params(r.ID)), Client: legacy}); err != errGone {
+		if _, err := adapter.Serve(ctx, tasks, adapter.Request{Method: "tasks/result", Params: json.RawMessage(params(r.ID)), Caller: legacy}); err != errGone {
 			t.Errorf("%v", err)
 		}
 		if got.Load() != 1 {
@@ -267,17 +268,17 @@ func TestFetching(t *testing.T) {
 func TestNotify(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		call   task.Call
+		call   adapter.Call
 		takes  time.Duration // to send the notification that is due right before the handle
 		handle time.Duration
 		sent   int // of 20, one every second
 	}{
-		{"extension", task.Call{Client: declared, Soft: 9*s + s/2}, 0, 9*s + s/2, 10},
-		{"extension, while it is sent", task.Call{Client: declared, Soft: 9*s + 1}, 50 * time.Millisecond, 9*s + 50*time.Millisecond, 10},
-		{"extension, that hangs", task.Call{Client: declared, Soft: 9*s + 1}, 500 * time.Millisecond, 9*s + 1 + 100*time.Millisecond, 10},
-		{"continuation", task.Call{Client: host, Continuation: &task.Continuation{After: 9*s + s/2}}, 0, 9*s + s/2, 10},
-		{"legacy", task.Call{Client: legacy, Asked: true, Soft: -1}, 0, 0, 20},
-		{"cancelled", task.Call{Client: legacy, Asked: true, Soft: -5}, 0, 0, 10},
+		{"extension", adapter.Call{Caller: declared, Soft: 9*s + s/2}, 0, 9*s + s/2, 10},
+		{"extension, while it is sent", adapter.Call{Caller: declared, Soft: 9*s + 1}, 50 * time.Millisecond, 9*s + 50*time.Millisecond, 10},
+		{"extension, that hangs", adapter.Call{Caller: declared, Soft: 9*s + 1}, 500 * time.Millisecond, 9*s + 1 + 100*time.Millisecond, 10},
+		{"continuation", adapter.Call{Caller: host, Continuation: &adapter.Continuation{After: 9*s + s/2}}, 0, 9*s + s/2, 10},
+		{"legacy", adapter.Call{Caller: legacy, Asked: true, Soft: -1}, 0, 0, 20},
+		{"cancelled", adapter.Call{Caller: legacy, Asked: true, Soft: -5}, 0, 0, 10},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -285,7 +286,7 @@ func TestNotify(t *testing.T) {
 				start := time.Now()
 				var sent atomic.Int32
 				r := begin(t, t.Context(), tasks, tc.call, tool(timeout.Config{Grace: time.Hour}, func(ctx context.Context) (string, error) {
-					run := task.FromContext(ctx)
+					run := adapter.TaskOf(ctx, nil)
 					for i := range 20 {
 						if err := run.Notify(func() error {
 							sent.Add(1)
@@ -318,10 +319,10 @@ func TestNotify(t *testing.T) {
 
 // A nil run is that of a plain call.
 func TestNilRun(t *testing.T) {
-	var r *task.Run
+	var r *adapter.Task
 	ctx, cancel := context.WithCancel(t.Context())
-	if r.Context(ctx) != ctx || r.ID() != "" {
-		t.Error("it has a context or an id")
+	if r.ID() != "" {
+		t.Error("it has an id")
 	}
 	if form, is := r.Handed(); is || form != task.Plain {
 		t.Error(form)
@@ -344,9 +345,9 @@ func TestInputRequiredInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{Store: new(task.Memory)}
 		tasks := task.New(task.WithStore(f))
-		r := begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 			time.Sleep(10 * s)
-			answered := task.FromContext(ctx).InputRequired(ctx)
+			answered := adapter.TaskOf(ctx, nil).InputRequired(ctx)
 			time.Sleep(10 * s)
 			answered() // at 20 s, in an outage
 			time.Sleep(20 * s)
@@ -384,10 +385,10 @@ func TestInputRequiredWithADeafStore(t *testing.T) {
 		f := &faulty{Store: new(task.Memory)}
 		tasks := task.New(task.WithStore(f))
 		asked := make(chan time.Duration, 1)
-		begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1}, tool(timeout.Config{}, func(ctx context.Context) (string, error) {
+		begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: -1}, tool(timeout.Config{}, func(ctx context.Context) (string, error) {
 			time.Sleep(10 * s)
 			start := time.Now()
-			defer task.FromContext(ctx).InputRequired(ctx)()
+			defer adapter.TaskOf(ctx, nil).InputRequired(ctx)()
 			asked <- time.Since(start)
 			return "", nil
 		}))
@@ -427,13 +428,13 @@ func TestDetailAfterTheQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &sluggish{Store: &faulty{Store: new(task.Memory), slow: 2 * s}, slow: func(r task.Record) bool { return r.Message == "late" }, by: 3 * s}
 		tasks := task.New(task.WithStore(store))
-		_, r, err := task.Do(t.Context(), tasks, task.Call{Tool: "delete", Client: declared, Soft: s}, func(ctx context.Context, answers map[string]json.RawMessage) (reply, error) {
+		_, r, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: declared, Soft: s}, func(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (reply, error) {
 			_, err := tool(timeout.Default(), func(ctx context.Context) (string, error) {
 				time.Sleep(2 * s)
 				heartbeat.BeatWith(ctx, "late") // the record is there at 3 s
 				time.Sleep(2 * s)
 				return "", nil
-			})(ctx, nil)
+			})(ctx, run, nil)
 			return reply{questions: map[string]json.RawMessage{"ok": json.RawMessage(`{"method":"elicitation/create"}`)}}, err
 		}, encodeAsking)
 		if err != nil || r == nil {
@@ -458,8 +459,8 @@ func TestInputRequiredInASlowStore(t *testing.T) {
 		var asked atomic.Bool
 		store := &sluggish{Store: &faulty{Store: new(task.Memory), slow: 2 * s}, slow: func(r task.Record) bool { return asked.Load() && r.Status == task.Working }, by: 3 * s}
 		tasks := task.New(task.WithStore(store))
-		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
-			run := task.FromContext(ctx)
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			run := adapter.TaskOf(ctx, nil)
 			answered := run.InputRequired(ctx)
 			asked.Store(true)
 			go answered() // takes until 3 s

@@ -1,4 +1,4 @@
-package task_test
+package adapter_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -49,11 +50,11 @@ func done() (string, error) { return "done", nil }
 func TestLegacyWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New()
-		r := begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: 30 * s}, tool(timeout.Default(), reporting(done)))
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: 30 * s}, tool(timeout.Default(), reporting(done)))
 		if r.Form != task.Legacy {
 			t.Error(r.Form)
 		}
-		exactly(t, "handle", r.Handle(), r.ID, `{"task":{"taskId":"ID","status":"working","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:00.000Z","ttl":null,"pollInterval":1000}}`)
+		exactly(t, "handle", adapter.Handle(r), r.ID, `{"task":{"taskId":"ID","status":"working","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:00.000Z","ttl":null,"pollInterval":1000}}`)
 		time.Sleep(4*s + s/2)
 		got, err := serve(t, tasks, legacy, "tasks/get", params(r.ID))
 		if err != nil {
@@ -82,8 +83,8 @@ func TestLegacyWire(t *testing.T) {
 func TestExtensionWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New(task.WithPoll(2*s), task.WithRetention(time.Minute))
-		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: 4*s + s/2}, tool(timeout.Default(), reporting(done)))
-		exactly(t, "handle", r.Handle(), r.ID, `{"resultType":"task","taskId":"ID","status":"working","statusMessage":"main.go 4 of 10","createdAt":"2000-01-01T00:00:04.500Z","lastUpdatedAt":"2000-01-01T00:00:04.500Z","ttlMs":null,"pollIntervalMs":2000}`)
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: 4*s + s/2}, tool(timeout.Default(), reporting(done)))
+		exactly(t, "handle", adapter.Handle(r), r.ID, `{"resultType":"task","taskId":"ID","status":"working","statusMessage":"main.go 4 of 10","createdAt":"2000-01-01T00:00:04.500Z","lastUpdatedAt":"2000-01-01T00:00:04.500Z","ttlMs":null,"pollIntervalMs":2000}`)
 		time.Sleep(s) // the first beat is at 5 s, and then one every two
 		synctest.Wait()
 		got, err := serve(t, tasks, declared, "tasks/get", params(r.ID))
@@ -131,7 +132,7 @@ func TestFailures(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tasks := task.New()
-				r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), reporting(func() (string, error) { return "half", tc.err })))
+				r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), reporting(func() (string, error) { return "half", tc.err })))
 				time.Sleep(11 * s)
 				got, err := serve(t, tasks, legacy, "tasks/get", params(r.ID))
 				if err != nil {
@@ -161,7 +162,7 @@ func TestFailures(t *testing.T) {
 func TestLongFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New()
-		r := begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
 			return strings.Repeat("ä", 50<<10), errors.New("x")
 		}))
 		synctest.Wait()
@@ -175,11 +176,11 @@ func TestLongFailure(t *testing.T) {
 
 // SPEC 11.2, 11.5: cancel, in both protocols, and what of it is an error.
 func TestCancelWire(t *testing.T) {
-	for _, c := range []task.Client{legacy, declared} {
+	for _, c := range []adapter.Caller{legacy, declared} {
 		t.Run(c.Version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tasks := task.New()
-				r := begin(t, t.Context(), tasks, task.Call{Client: c, Asked: true, Soft: -1}, tool(timeout.Default(), reporting(done)))
+				r := begin(t, t.Context(), tasks, adapter.Call{Caller: c, Asked: true, Soft: -1}, tool(timeout.Default(), reporting(done)))
 				time.Sleep(2*s + s/2)
 				got, err := serve(t, tasks, c, "tasks/cancel", params(r.ID))
 				if err != nil {
@@ -199,11 +200,11 @@ func TestCancelWire(t *testing.T) {
 				got, err = serve(t, tasks, c, "tasks/cancel", params(r.ID))
 				if c == declared {
 					exactly(t, "again", got, r.ID, `{"resultType":"complete"}`)
-				} else if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != task.CodeInvalidParams {
+				} else if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != adapter.CodeInvalidParams {
 					t.Errorf("again: %v, %v", got, err)
 				}
 				_, err = serve(t, tasks, legacy, "tasks/result", params(r.ID))
-				if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != task.CodeInternal || e.Message != "the task was cancelled" {
+				if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != adapter.CodeInternal || e.Message != "the task was cancelled" {
 					t.Errorf("result: %v", err)
 				}
 			})
@@ -213,32 +214,32 @@ func TestCancelWire(t *testing.T) {
 
 // SPEC 11.2, 11.3: what a request gets that does not go with the protocol, or asks for what is not there.
 func TestBadRequests(t *testing.T) {
-	older := task.Client{Version: "2025-06-18", Principal: "ann"}
+	older := adapter.Caller{Version: "2025-06-18", Principal: "ann"}
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New()
-		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(s)))
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s)))
 		own := params(r.ID)
-		const unknown, invalid, missing = task.CodeMethodNotFound, task.CodeInvalidParams, task.CodeMissingCapability
+		const unknown, invalid, missing = adapter.CodeMethodNotFound, adapter.CodeInvalidParams, adapter.CodeMissingCapability
 		for _, tc := range []struct {
-			client  task.Client
+			client  adapter.Caller
 			method  string
 			params  string
 			code    int
 			message string
 		}{
 			{older, "tasks/get", own, unknown, `method not found: "tasks/get"`},
-			{task.Client{}, "tasks/get", own, unknown, `method not found: "tasks/get"`},
+			{adapter.Caller{}, "tasks/get", own, unknown, `method not found: "tasks/get"`},
 			{legacy, "tasks/update", own, unknown, `method not found: "tasks/update"`},
 			{legacy, "tasks/other", own, unknown, `method not found: "tasks/other"`},
 			{declared, "tasks/result", own, unknown, `method not found: "tasks/result"`},
 			{declared, "tasks/list", "", unknown, `method not found: "tasks/list"`},
-			{task.Client{Version: "2025-11-25"}, "tasks/list", "", unknown, `method not found: "tasks/list"`},
+			{adapter.Caller{Version: "2025-11-25"}, "tasks/list", "", unknown, `method not found: "tasks/list"`},
 			{knowing, "tasks/get", own, missing, "Missing required client capability"},
 			{knowing, "tasks/update", own, missing, "Missing required client capability"},
 			{knowing, "tasks/cancel", own, missing, "Missing required client capability"},
 			{declared, "tasks/get", "", invalid, "tasks/get: taskId is missing"},
 			{declared, "tasks/get", "null", invalid, "tasks/get: taskId is missing"},
-			{declared, "tasks/get", "[]", invalid, "tasks/get: params: json: cannot unmarshal array into Go value of type task.requestParams"},
+			{declared, "tasks/get", "[]", invalid, "tasks/get: params: json: cannot unmarshal array into Go value of type adapter.requestParams"},
 			{declared, "tasks/get", `{"taskId":1}`, invalid, "tasks/get: params: json: cannot unmarshal number into Go struct field requestParams.taskId of type string"},
 			{declared, "tasks/get", `{"taskId":"x"}`, invalid, `tasks/get: taskId "x": unknown or expired`},
 			{declared, "tasks/cancel", `{"taskId":"` + strings.Repeat("x", 100) + `"}`, invalid, `tasks/cancel: taskId "` + strings.Repeat("x", 64) + `...": unknown or expired`},
@@ -264,19 +265,19 @@ func TestOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New()
 		seen := map[string]bool{}
-		client := func(principal, session string) task.Client {
-			return task.Client{Version: "2026-07-28", Declared: true, Principal: principal, Session: session}
+		client := func(principal, session string) adapter.Caller {
+			return adapter.Caller{Version: "2026-07-28", Declared: true, Principal: principal, Session: session}
 		}
 		for _, tc := range []struct {
-			owner task.Client
-			may   []task.Client
-			not   []task.Client
+			owner adapter.Caller
+			may   []adapter.Caller
+			not   []adapter.Caller
 		}{
-			{client("ann", "1"), []task.Client{client("ann", "1"), client("ann", "2"), client("ann", "")}, []task.Client{client("bob", "1"), client("", "1"), client("", "")}},
-			{client("", "1"), []task.Client{client("", "1")}, []task.Client{client("", "2"), client("1", ""), client("1", "1"), client("", "")}},
-			{client("", ""), []task.Client{client("", "")}, []task.Client{client("", "1"), client("ann", "")}},
+			{client("ann", "1"), []adapter.Caller{client("ann", "1"), client("ann", "2"), client("ann", "")}, []adapter.Caller{client("bob", "1"), client("", "1"), client("", "")}},
+			{client("", "1"), []adapter.Caller{client("", "1")}, []adapter.Caller{client("", "2"), client("1", ""), client("1", "1"), client("", "")}},
+			{client("", ""), []adapter.Caller{client("", "")}, []adapter.Caller{client("", "1"), client("ann", "")}},
 		} {
-			r := begin(t, t.Context(), tasks, task.Call{Client: tc.owner, Soft: -1}, tool(timeout.Default(), lasting(s)))
+			r := begin(t, t.Context(), tasks, adapter.Call{Caller: tc.owner, Soft: -1}, tool(timeout.Default(), lasting(s)))
 			if len(r.ID) < 26 || seen[r.ID] { // of 32 letters each
 				t.Errorf("the id %q", r.ID)
 			}
@@ -304,7 +305,7 @@ func TestListPages(t *testing.T) {
 		tasks := task.New(task.WithMaxRunning(1000))
 		const n = 120
 		for range n {
-			begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), lasting(s)))
+			begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), lasting(s)))
 		}
 		seen := map[any]bool{}
 		pages := 0
@@ -327,14 +328,14 @@ func TestListPages(t *testing.T) {
 }
 
 func TestCapabilities(t *testing.T) {
-	exactly(t, "with list", task.LegacyCapability(true), "", `{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`)
-	exactly(t, "without", task.LegacyCapability(false), "", `{"cancel":{},"requests":{"tools":{"call":{}}}}`)
+	exactly(t, "with list", adapter.LegacyCapability(true), "", `{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`)
+	exactly(t, "without", adapter.LegacyCapability(false), "", `{"cancel":{},"requests":{"tools":{"call":{}}}}`)
 	for _, tc := range []struct {
 		soft time.Duration
 		only bool
 		want string
 	}{{0, false, ""}, {s, false, "optional"}, {-1, false, "optional"}, {0, true, "required"}, {s, true, "required"}} {
-		if got := task.LegacySupport(tc.soft, tc.only); got != tc.want {
+		if got := adapter.LegacySupport(tc.soft, tc.only); got != tc.want {
 			t.Errorf("%v, %v: %q", tc.soft, tc.only, got)
 		}
 	}
@@ -342,7 +343,7 @@ func TestCapabilities(t *testing.T) {
 
 // SPEC 11.4: each change of a task can be notified, in the words of its protocol, the last one too.
 func TestChanged(t *testing.T) {
-	for _, c := range []task.Client{legacy, declared} {
+	for _, c := range []adapter.Caller{legacy, declared} {
 		t.Run(c.Version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				type note struct {
@@ -350,7 +351,7 @@ func TestChanged(t *testing.T) {
 					params map[string]any
 				}
 				notes := make(chan note, 100)
-				r := begin(t, t.Context(), task.New(), task.Call{Client: c, Asked: true, Soft: -1, Changed: func(method string, params map[string]any) {
+				r := begin(t, t.Context(), task.New(), adapter.Call{Caller: c, Asked: true, Soft: -1, Changed: func(method string, params map[string]any) {
 					notes <- note{method, params}
 					panic("it is not ours")
 				}}, tool(timeout.Default(), reporting(done)))
@@ -385,7 +386,7 @@ func TestChangedBlocks(t *testing.T) {
 		tasks := task.New()
 		stopped := make(chan time.Time, 1)
 		var notes []any
-		r := begin(t, t.Context(), tasks, task.Call{Client: legacy, Asked: true, Soft: -1, Changed: func(_ string, params map[string]any) {
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: -1, Changed: func(_ string, params map[string]any) {
 			<-reads
 			notes = append(notes, params["status"])
 		}}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
@@ -427,7 +428,7 @@ func TestLongError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New()
 		long := strings.Repeat("ä", 20<<10)
-		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
 			return "", &task.Error{Code: -32000, Message: long}
 		}))
 		time.Sleep(s)

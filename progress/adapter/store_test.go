@@ -1,4 +1,4 @@
-package task_test
+package adapter_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -93,7 +94,7 @@ func TestRival(t *testing.T) {
 	for _, end := range []string{"completed", "cancelled"} {
 		synctest.Test(t, func(t *testing.T) {
 			tasks := task.New(task.WithStore(&rival{Store: new(task.Memory)}))
-			r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
+			r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
 			if end == "cancelled" {
 				if _, err := serve(t, tasks, declared, "tasks/cancel", params(r.ID)); err != nil {
 					t.Error(err)
@@ -134,7 +135,7 @@ func TestSlowStore(t *testing.T) {
 				f.away.Store(tc.away)
 				tasks := task.New(task.WithStore(f), task.WithMaxRunning(1))
 				start := time.Now()
-				value, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: tc.soft}, tool(timeout.Default(), lasting(13*s)), encode)
+				value, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: tc.soft}, tool(timeout.Default(), lasting(13*s)), encode)
 				if (record != nil) != tc.asTask || !tc.asTask && value != "done" || err != nil || time.Since(start) != tc.after {
 					t.Errorf("%q, %v, %v after %v", value, record, err, time.Since(start))
 				}
@@ -150,7 +151,7 @@ func TestSlowStore(t *testing.T) {
 				synctest.Wait()
 				f.slow = 0
 				f.away.Store(false)
-				begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(s))) // the permit is back
+				begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s))) // the permit is back
 				if err := tasks.Close(); err != nil {
 					t.Error(err)
 				}
@@ -169,10 +170,10 @@ func TestDisconnectDuringTheHandle(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 12*s)
 			defer cancel()
 			start, told := time.Now(), 0
-			value, record, err := task.Do(ctx, tasks, task.Call{Tool: "build", Client: declared, Soft: 10 * s},
+			value, record, err := adapter.Do(ctx, tasks, adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s},
 				tool(timeout.Default(), func(ctx context.Context) (string, error) {
 					time.Sleep(11 * s)
-					_ = task.FromContext(ctx).Notify(func() error { told++; return nil })
+					_ = adapter.TaskOf(ctx, nil).Notify(func() error { told++; return nil })
 					return lasting(time.Minute)(ctx)
 				}), encode)
 			if value != "half" || record != nil || timeout.ExitCode(err) == 0 || time.Since(start) != 12*s || told != 1 {
@@ -197,7 +198,7 @@ func TestOutage(t *testing.T) {
 				f := &faulty{Store: new(task.Memory)}
 				tasks := task.New(task.WithStore(f))
 				stopped := make(chan error, 1)
-				r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+				r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 					v, err := lasting(30 * s)(ctx)
 					stopped <- err
 					return v, err
@@ -205,7 +206,7 @@ func TestOutage(t *testing.T) {
 				time.Sleep(10 * s)
 				f.away.Store(true)
 				_, err := serve(t, tasks, declared, "tasks/get", params(r.ID))
-				if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != task.CodeInternal || e.Message != "tasks/get: the store of the tasks: no connection" {
+				if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != adapter.CodeInternal || e.Message != "tasks/get: the store of the tasks: no connection" {
 					t.Errorf("%v", err)
 				}
 				if end == "cancel" { // by another replica
@@ -239,7 +240,7 @@ func TestLongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{Store: new(task.Memory)}
 		tasks := task.New(task.WithStore(f), task.WithRetention(time.Minute))
-		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
 		time.Sleep(5 * s)
 		f.away.Store(true)
 		time.Sleep(time.Hour)
@@ -274,12 +275,12 @@ func TestShutdownWithoutTheStore(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &faulty{Store: new(task.Memory)}
 				tasks := task.New(task.WithStore(f))
-				call := task.Call{Tool: "build", Client: declared, Soft: -1}
+				call := adapter.Call{Tool: "build", Caller: declared, Soft: -1}
 				var err error
 				if end == "result" {
-					_, _, err = task.Do(t.Context(), tasks, call, tool(timeout.Default(), lasting(10*s)), encode)
+					_, _, err = adapter.Do(t.Context(), tasks, call, tool(timeout.Default(), lasting(10*s)), encode)
 				} else {
-					_, _, err = task.Do(t.Context(), tasks, call, asking, encodeAsking)
+					_, _, err = adapter.Do(t.Context(), tasks, call, asking, encodeAsking)
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -307,7 +308,7 @@ func TestShutdownWithoutTheStore(t *testing.T) {
 func TestShutdownAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New()
-		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 			<-ctx.Done()
 			time.Sleep(s) // or it may be stored before the shutdown has looked
 			return "", ctx.Err()
@@ -331,7 +332,7 @@ func TestDeafStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{Store: new(task.Memory)}
 		tasks := task.New(task.WithStore(f))
-		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
 		time.Sleep(5 * s)
 		f.deaf.Store(true)
 		time.Sleep(5 * time.Minute)
@@ -360,13 +361,13 @@ func (p *picky) Update(ctx context.Context, r task.Record) (task.Record, error) 
 }
 
 // A task ends whatever the store makes of its answer: when the retention has passed, without it; and
-// where there is no room for the end either, as soon as there is.
+// where there is no room for the end either, as soon as there is, with the answer if it fits.
 func TestRefusedAnswer(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		refuse func(r task.Record, after time.Duration) error
 		after  time.Duration // the end, at the latest
-		want   string
+		want   string        // the error; "" is none
 	}{
 		{"the answer never", func(r task.Record, _ time.Duration) error {
 			if r.Answer != nil && r.Answer.Result != nil {
@@ -379,14 +380,14 @@ func TestRefusedAnswer(t *testing.T) {
 				return task.ErrTooLarge
 			}
 			return nil
-		}, 20*time.Minute + 5*s, "the result of 43 bytes is too large to be stored"},
+		}, 20*time.Minute + 5*s, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				store := &picky{new(task.Memory), func(r task.Record) error { return tc.refuse(r, time.Since(start)) }}
 				tasks := task.New(task.WithStore(store))
-				r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(s)))
+				r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s)))
 				time.Sleep(tc.after - 10*s)
 				if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "working" {
 					t.Errorf("before: %v, %v", got, err)
@@ -394,7 +395,7 @@ func TestRefusedAnswer(t *testing.T) {
 				time.Sleep(10 * s)
 				got, err := serve(t, tasks, declared, "tasks/get", params(r.ID))
 				e, _ := got["error"].(map[string]any)
-				if err != nil || got["status"] != "failed" || e["message"] != tc.want {
+				if failed := got["status"] == "failed"; err != nil || failed != (tc.want != "") || failed && e["message"] != tc.want || !failed && got["result"] == nil {
 					t.Errorf("%v, %v", got, err)
 				}
 				if err := tasks.Close(); err != nil {
@@ -411,7 +412,7 @@ func TestRecordGone(t *testing.T) {
 		var gone atomic.Bool
 		tasks := task.New(task.WithStore(&forgetful{new(task.Memory), &gone}))
 		stopped := make(chan error, 1)
-		begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+		begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 			<-ctx.Done()
 			stopped <- context.Cause(ctx)
 			return "", nil
@@ -434,7 +435,7 @@ func TestRecordNotKnownYet(t *testing.T) {
 		var gone atomic.Bool
 		tasks := task.New(task.WithStore(&forgetful{new(task.Memory), &gone}))
 		gone.Store(true)
-		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(100*time.Millisecond)))
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(100*time.Millisecond)))
 		time.Sleep(300 * time.Millisecond)
 		gone.Store(false)
 		time.Sleep(s)
@@ -482,17 +483,17 @@ func TestMemoryBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &task.Memory{MaxTasks: 20, MaxBytes: 100 << 10}
 		tasks := task.New(task.WithStore(m), task.WithMaxRunning(5))
-		long := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Config{}, lasting(20*time.Minute)))
+		long := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Config{}, lasting(20*time.Minute)))
 		var ids []string
 		for i := range 40 {
-			r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
+			r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
 				return strings.Repeat("x", 10<<10), nil
 			}))
 			ids = append(ids, r.ID)
 			time.Sleep(s)
 			kept, bytes := 0, 0
 			for _, id := range ids {
-				if got, err := tasks.Serve(t.Context(), task.Request{Method: "tasks/get", Params: json.RawMessage(params(id)), Client: declared}); err == nil {
+				if got, err := adapter.Serve(t.Context(), tasks, adapter.Request{Method: "tasks/get", Params: json.RawMessage(params(id)), Caller: declared}); err == nil {
 					raw, _ := json.Marshal(got)
 					kept++
 					bytes += len(raw)
@@ -505,7 +506,7 @@ func TestMemoryBounds(t *testing.T) {
 		if got, err := serve(t, tasks, declared, "tasks/get", params(long.ID)); err != nil || got["status"] != "working" {
 			t.Errorf("%v, %v", got, err)
 		}
-		huge := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
+		huge := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
 			return strings.Repeat("x", 100<<10), nil
 		}))
 		time.Sleep(s)
@@ -521,13 +522,13 @@ func TestMemoryBounds(t *testing.T) {
 func TestMemoryFullOfRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New(task.WithStore(&task.Memory{MaxBytes: 5 << 10}))
-		call := task.Call{Tool: "build", Client: declared, Soft: -1}
+		call := adapter.Call{Tool: "build", Caller: declared, Soft: -1}
 		var ids []string
 		for range 4 {
 			ids = append(ids, begin(t, t.Context(), tasks, call, tool(timeout.Default(), lasting(10*s))).ID)
 		}
 		for range 2 {
-			value, record, err := task.Do(t.Context(), tasks, call, tool(timeout.Default(), lasting(s)), encode)
+			value, record, err := adapter.Do(t.Context(), tasks, call, tool(timeout.Default(), lasting(s)), encode)
 			if value != "done" || record != nil || err != nil {
 				t.Errorf("%q, %v, %v", value, record, err)
 			}
@@ -547,11 +548,11 @@ func TestPlainAfterAll(t *testing.T) {
 		f := &faulty{Store: new(task.Memory)}
 		f.away.Store(true)
 		sent := 0
-		_, record, err := task.Do(t.Context(), task.New(task.WithStore(f)), task.Call{Tool: "build", Client: declared, Soft: 5*s + 1},
+		_, record, err := adapter.Do(t.Context(), task.New(task.WithStore(f)), adapter.Call{Tool: "build", Caller: declared, Soft: 5*s + 1},
 			tool(timeout.Default(), func(ctx context.Context) (string, error) {
 				for range 10 {
 					time.Sleep(s)
-					_ = task.FromContext(ctx).Notify(func() error { sent++; return nil })
+					_ = adapter.TaskOf(ctx, nil).Notify(func() error { sent++; return nil })
 				}
 				return "done", nil
 			}), encode)
@@ -579,7 +580,7 @@ func TestLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		tasks := task.New(task.WithStore(m))
-		for _, c := range []task.Client{legacy, declared} {
+		for _, c := range []adapter.Caller{legacy, declared} {
 			if got, err := serve(t, tasks, c, "tasks/get", params("x")); err != nil || got["status"] != "failed" || got["statusMessage"] != "the process that ran the task is gone" {
 				t.Errorf("%v, %v", got, err)
 			}
@@ -600,7 +601,7 @@ func TestDeclaredGone(t *testing.T) {
 			stopped := make(chan error, 1)
 			var r *task.Record
 			if question {
-				_, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: -1}, asking, func(v reply, err error) task.Answer {
+				_, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, asking, func(v reply, err error) task.Answer {
 					if err != nil {
 						stopped <- err
 					}
@@ -611,8 +612,8 @@ func TestDeclaredGone(t *testing.T) {
 				}
 				r = record
 			} else {
-				r = begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, func(ctx context.Context, _ map[string]json.RawMessage) (string, error) {
-					v, err := tool(timeout.Default(), lasting(time.Minute))(ctx, nil)
+				r = begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
+					v, err := tool(timeout.Default(), lasting(time.Minute))(ctx, run, nil)
 					stopped <- err
 					return v, err
 				})
@@ -646,7 +647,7 @@ func TestShutdownDuringTheHandle(t *testing.T) {
 		tasks := task.New(task.WithStore(f))
 		handed := make(chan *task.Record, 1)
 		go func() {
-			_, record, _ := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: s}, tool(timeout.Default(), lasting(time.Minute)), encode)
+			_, record, _ := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: s}, tool(timeout.Default(), lasting(time.Minute)), encode)
 			handed <- record
 		}()
 		time.Sleep(2 * s)
@@ -670,7 +671,7 @@ func TestEndSessionDuringTheHandle(t *testing.T) {
 		f := &faulty{Store: new(task.Memory), slow: 2 * s}
 		tasks := task.New(task.WithStore(f))
 		ended := make(chan error, 1)
-		go task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: task.Client{Session: "one"}, Continuation: &task.Continuation{After: s}},
+		go adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: adapter.Caller{Session: "one"}, Continuation: &adapter.Continuation{After: s}},
 			tool(timeout.Default(), func(ctx context.Context) (string, error) {
 				select {
 				case <-ctx.Done():
@@ -680,7 +681,7 @@ func TestEndSessionDuringTheHandle(t *testing.T) {
 				return "", nil
 			}), encode)
 		time.Sleep(2 * s)
-		tasks.EndSession("one")
+		adapter.EndSession(tasks, "one")
 		if got := <-ended; got != toolcall.ErrSessionEnded {
 			t.Error(got)
 		}
@@ -709,7 +710,7 @@ func TestNoJSON(t *testing.T) {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					tasks := task.New(task.WithStore(store))
-					_, record, err := task.Do(t.Context(), tasks, task.Call{Tool: "build", Client: declared, Soft: -1}, tool(timeout.Default(), lasting(s)),
+					_, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s)),
 						func(_ string, err error) task.Answer {
 							if err != nil {
 								return encode("", err)
@@ -720,7 +721,7 @@ func TestNoJSON(t *testing.T) {
 						t.Fatal(err)
 					}
 					time.Sleep(2 * s)
-					fields, err := tasks.Serve(t.Context(), task.Request{Method: "tasks/get", Params: json.RawMessage(params(record.ID)), Client: declared})
+					fields, err := adapter.Serve(t.Context(), tasks, adapter.Request{Method: "tasks/get", Params: json.RawMessage(params(record.ID)), Caller: declared})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -751,7 +752,7 @@ func TestNoWatchAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &unwatched{Store: new(task.Memory)}
 		tasks := task.New(task.WithStore(u))
-		r := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
 		time.Sleep(20 * s)
 		if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "completed" {
 			t.Errorf("%v, %v", got, err)

@@ -1,4 +1,4 @@
-package task
+package adapter
 
 import (
 	"encoding/json"
@@ -6,11 +6,8 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 )
-
-// ExtensionID is the extension of 2026-07-28, in the capabilities of client and server. Its value
-// is an empty object: clients take any other for a refusal.
-const ExtensionID = "io.modelcontextprotocol/tasks"
 
 // RelatedKey is where the _meta of what belongs to a Legacy task, such as a question to its
 // client, has {"taskId": id}.
@@ -19,9 +16,9 @@ const RelatedKey = "io.modelcontextprotocol/related-task"
 // Methods returns the tasks/* methods of a protocol version, none before 2025-11-25.
 func Methods(version string) []string {
 	switch {
-	case version >= string(Extension):
+	case version >= string(task.Extension):
 		return []string{"tasks/get", "tasks/update", "tasks/cancel"}
-	case version == string(Legacy):
+	case version == string(task.Legacy):
 		return []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel"}
 	}
 	return nil
@@ -55,14 +52,14 @@ func LegacySupport(soft time.Duration, taskOnly bool) string {
 
 // Handle returns the fields of the result that a call is answered with which has become this task
 // or continuation, see Form.
-func (r *Record) Handle() map[string]any {
+func Handle(r *task.Record) map[string]any {
 	switch r.Form {
-	case Legacy:
-		return map[string]any{"task": r.task(Legacy)}
-	case Continued:
-		return r.still(r.Soft)
+	case task.Legacy:
+		return map[string]any{"task": fieldsOf(r, task.Legacy)}
+	case task.Continued:
+		return still(r, r.Soft)
 	}
-	fields := r.taskOf(Extension)
+	fields := handleOf(r, task.Extension)
 	fields["resultType"] = "task"
 	return fields
 }
@@ -70,8 +67,8 @@ func (r *Record) Handle() map[string]any {
 // maxFailure is how many bytes a status message has that is the text of a result.
 const maxFailure = 16 << 10
 
-// taskOf returns the fields of a Task, which are those of a handle.
-func (r *Record) taskOf(f Form) map[string]any {
+// handleOf returns the fields of a Task, which are those of a handle.
+func handleOf(r *task.Record, f task.Form) map[string]any {
 	fields := map[string]any{
 		"taskId":        r.ID,
 		"status":        r.Status,
@@ -84,39 +81,39 @@ func (r *Record) taskOf(f Form) map[string]any {
 	if r.Status.Final() {
 		ttl = r.Expires.Sub(r.Created).Milliseconds()
 	}
-	message := r.message()
-	if f == Legacy {
-		fields["status"] = r.legacyStatus()
+	text := message(r)
+	if f == task.Legacy {
+		fields["status"] = legacyStatus(r)
 		fields["ttl"], fields["pollInterval"] = ttl, r.Poll.Milliseconds()
 		if r.Failure != "" {
-			message = r.Failure
+			text = r.Failure
 		}
 	} else {
 		fields["ttlMs"], fields["pollIntervalMs"] = ttl, r.Poll.Milliseconds()
 	}
-	if message != "" {
-		fields["statusMessage"] = message
+	if text != "" {
+		fields["statusMessage"] = text
 	}
 	return fields
 }
 
-// task returns the fields of the answer to tasks/get.
-func (r *Record) task(f Form) map[string]any {
-	fields := r.taskOf(f)
-	if f == Legacy {
+// fieldsOf returns the fields of the answer to tasks/get.
+func fieldsOf(r *task.Record, f task.Form) map[string]any {
+	fields := handleOf(r, f)
+	if f == task.Legacy {
 		return fields
 	}
 	fields["resultType"] = "complete"
 	switch {
-	case r.Status == InputRequired:
+	case r.Status == task.InputRequired:
 		questions := r.Questions
 		if questions == nil {
 			questions = map[string]json.RawMessage{}
 		}
 		fields["inputRequests"] = questions
-	case r.Status == Completed && r.Answer != nil:
+	case r.Status == task.Completed && r.Answer != nil:
 		fields["result"] = complete(r.Answer.Result)
-	case r.Status == Failed && r.Answer != nil:
+	case r.Status == task.Failed && r.Answer != nil:
 		fields["error"] = r.Answer.Error
 	}
 	return fields
@@ -132,9 +129,9 @@ func complete(result json.RawMessage) any {
 	return fields
 }
 
-// result returns the fields of the answer to tasks/result.
-func (r *Record) result() (map[string]any, error) {
-	fields, err := r.answer()
+// resultOf returns the fields of the answer to tasks/result.
+func resultOf(r *task.Record) (map[string]any, error) {
+	fields, err := answerOf(r)
 	if err != nil {
 		return nil, err
 	}
@@ -152,17 +149,17 @@ func (r *Record) result() (map[string]any, error) {
 	return fields, nil
 }
 
-// answer returns the fields of the result that the call has ended with, or the error.
-func (r *Record) answer() (map[string]any, error) {
+// answerOf returns the fields of the result that the call has ended with, or the error.
+func answerOf(r *task.Record) (map[string]any, error) {
 	switch {
 	case r.Answer == nil:
-		return nil, &Error{Code: CodeInternal, Message: ErrCancelled.Error()}
+		return nil, &task.Error{Code: CodeInternal, Message: task.ErrCancelled.Error()}
 	case r.Answer.Error != nil:
 		return nil, r.Answer.Error
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(r.Answer.Result, &raw); err != nil {
-		return nil, &Error{Code: CodeInternal, Message: "the result is no JSON object: " + err.Error()}
+		return nil, &task.Error{Code: CodeInternal, Message: "the result is no JSON object: " + err.Error()}
 	}
 	fields := make(map[string]any, len(raw)+1)
 	for key, value := range raw {
@@ -172,39 +169,39 @@ func (r *Record) answer() (map[string]any, error) {
 }
 
 // notification returns the notification of a change.
-func (r *Record) notification(f Form) (method string, params map[string]any) {
-	if f == Legacy {
-		return "notifications/tasks/status", r.task(Legacy)
+func notification(r *task.Record, f task.Form) (method string, params map[string]any) {
+	if f == task.Legacy {
+		return "notifications/tasks/status", fieldsOf(r, task.Legacy)
 	}
-	fields := r.task(Extension)
+	fields := fieldsOf(r, task.Extension)
 	delete(fields, "resultType")
 	return "notifications/tasks", fields
 }
 
 // message is the status message.
-func (r *Record) message() string {
-	if r.Status == Failed || r.Status == Cancelled {
+func message(r *task.Record) string {
+	if r.Status == task.Failed || r.Status == task.Cancelled {
 		return r.Message
 	}
-	return r.update().String()
+	return update(r).String()
 }
 
 // update is how far the tool was.
-func (r *Record) update() progress.Update {
+func update(r *task.Record) progress.Update {
 	return progress.Update{Progress: r.Progress, Total: r.Total, Message: r.Message}
 }
 
 // legacyStatus is the status for protocol 2025-11-25, to which a result whose isError is true is
 // a failure. To the extension only a JSON-RPC error is one.
-func (r *Record) legacyStatus() Status {
+func legacyStatus(r *task.Record) task.Status {
 	if r.IsError { // so it has completed
-		return Failed
+		return task.Failed
 	}
 	return r.Status
 }
 
 // readFailure sets IsError and Failure.
-func (r *Record) readFailure() {
+func readFailure(r *task.Record) {
 	var result struct {
 		IsError bool `json:"isError"`
 		Content []struct {

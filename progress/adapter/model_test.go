@@ -1,4 +1,4 @@
-package task_test
+package adapter_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -42,7 +43,7 @@ func TestModel(t *testing.T) {
 
 type world struct {
 	tasks     *task.Tasks
-	c         *task.Continuation
+	c         *adapter.Continuation
 	retention time.Duration
 	most      int
 	running   atomic.Int32 // with a handle
@@ -52,7 +53,7 @@ type world struct {
 func model(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	w := &world{
-		c:         &task.Continuation{After: time.Duration(1+rng.IntN(5)) * s},
+		c:         &adapter.Continuation{After: time.Duration(1+rng.IntN(5)) * s},
 		retention: time.Duration(1+rng.IntN(60)) * s,
 		most:      1 + rng.IntN(8),
 	}
@@ -82,7 +83,7 @@ func model(t *testing.T, seed uint64) {
 type modelCall struct {
 	*world
 	rng    *rand.Rand
-	call   task.Call
+	call   adapter.Call
 	begins time.Duration
 
 	takes  time.Duration // the tool, if nothing stops it
@@ -102,8 +103,8 @@ func newModelCall(w *world, rng *rand.Rand) *modelCall {
 	maybe := func(n int) bool { return rng.IntN(n) == 0 }
 	c := &modelCall{world: w, rng: rand.New(rand.NewPCG(rng.Uint64(), 0)), begins: at(200, 0), takes: at(150, 1)}
 	principal := string(rune('a' + rng.IntN(3)))
-	c.call = task.Call{Tool: "build", Asked: maybe(2), Soft: []time.Duration{0, -1, at(80, 2), at(80, 2), at(80, 2)}[rng.IntN(5)]}
-	c.call.Client = []task.Client{
+	c.call = adapter.Call{Tool: "build", Asked: maybe(2), Soft: []time.Duration{0, -1, at(80, 2), at(80, 2), at(80, 2)}[rng.IntN(5)]}
+	c.call.Caller = []adapter.Caller{
 		{Version: "2025-06-18", Session: principal},
 		{Version: "2025-11-25", Session: principal},
 		{Version: "2026-07-28", Principal: principal},
@@ -141,7 +142,7 @@ func (c *modelCall) run(t *testing.T) {
 	var calls, handed atomic.Int32
 	ended := make(chan time.Duration, 1)
 	limits := timeout.Config{Total: c.total, Grace: modelGrace}
-	value, record, err := task.Do(ctx, c.tasks, c.call, func(ctx context.Context, _ map[string]json.RawMessage) (string, error) {
+	value, record, err := adapter.Do(ctx, c.tasks, c.call, func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
 		calls.Add(1)
 		v, err := tool(limits, func(ctx context.Context) (string, error) {
 			progress.Report(ctx, progress.Update{Progress: 1, Message: "working"})
@@ -151,7 +152,7 @@ func (c *modelCall) run(t *testing.T) {
 				return v, err
 			}
 			return "done", c.fails
-		})(ctx, nil)
+		})(ctx, run, nil)
 		if handed.Load() > 0 {
 			c.running.Add(-1)
 		}
@@ -209,11 +210,11 @@ func (c *modelCall) run(t *testing.T) {
 func (c *modelCall) due() (form task.Form, after time.Duration) {
 	k := &c.call
 	switch {
-	case k.Client.Version == "2025-11-25" && k.Asked && k.Soft == 0:
+	case k.Caller.Version == "2025-11-25" && k.Asked && k.Soft == 0:
 		return "refused", 0
-	case k.Client.Version == "2025-11-25" && k.Asked:
+	case k.Caller.Version == "2025-11-25" && k.Asked:
 		return task.Legacy, 0
-	case k.Client.Declared && k.Soft != 0:
+	case k.Caller.Declared && k.Soft != 0:
 		return task.Extension, max(k.Soft, 0)
 	case k.Continuation != nil && k.Soft > 0:
 		return task.Continued, min(k.Soft, k.Continuation.After)
@@ -229,7 +230,7 @@ func (c *modelCall) follow(t *testing.T, start time.Time, record *task.Record, n
 		c.wait(t, start, record, natural)
 		return
 	}
-	client := c.call.Client
+	client := c.call.Caller
 	cancelled := time.Duration(-1)
 	var final map[string]any
 	var finalAt time.Duration
@@ -246,7 +247,7 @@ func (c *modelCall) follow(t *testing.T, start time.Time, record *task.Record, n
 		got, err := serve(t, c.tasks, client, "tasks/get", params(record.ID))
 		switch {
 		case final != nil && now >= finalAt+c.retention:
-			if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != task.CodeInvalidParams {
+			if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != adapter.CodeInvalidParams {
 				t.Errorf("%s: it does not expire: %v, %v", c, got, err)
 			}
 			return
@@ -296,7 +297,7 @@ func (c *modelCall) status(cancelled bool) string {
 	case cancelled:
 		return "cancelled"
 	case failed && (!stopped || c.deaf && c.takes <= c.total+modelGrace), // it has returned its error, late or not
-		(c.fails != nil || stopped) && c.call.Client.Version == "2025-11-25":
+		(c.fails != nil || stopped) && c.call.Caller.Version == "2025-11-25":
 		return "failed"
 	}
 	return "completed"
@@ -305,8 +306,8 @@ func (c *modelCall) status(cancelled bool) string {
 func (c *modelCall) wait(t *testing.T, start time.Time, record *task.Record, natural time.Duration) {
 	for {
 		asked := time.Since(start)
-		fields, err := c.tasks.Wait(t.Context(), c.c, task.Wait{Client: c.call.Client, Arguments: json.RawMessage(
-			fmt.Sprintf(`{"id":%q,"cancel":%v}`, record.ID, c.cancel > 0 && asked > c.cancel))})
+		fields, err := c.c.Wait(t.Context(), c.tasks, c.call.Caller, json.RawMessage(
+			fmt.Sprintf(`{"id":%q,"cancel":%v}`, record.ID, c.cancel > 0 && asked > c.cancel)), nil)
 		now := time.Since(start)
 		if still := err == nil && strings.HasPrefix(said(fields), "Still running after "); still != (now < natural) && (c.cancel == 0 || asked < c.cancel) || now-asked > c.c.After {
 			t.Errorf("%s: asked at %v, at %v: %v, %v, want the end at %v", c, asked, now, fields, err, natural)

@@ -1,4 +1,4 @@
-package task_test
+package adapter_test
 
 import (
 	"context"
@@ -13,16 +13,17 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-var host = task.Client{Version: "2025-06-18", Session: "1"}
+var host = adapter.Caller{Version: "2025-06-18", Session: "1"}
 
-func waitFor(t *testing.T, tasks *task.Tasks, c *task.Continuation, client task.Client, args string) map[string]any {
+func waitFor(t *testing.T, tasks *task.Tasks, c *adapter.Continuation, client adapter.Caller, args string) map[string]any {
 	t.Helper()
-	fields, err := tasks.Wait(t.Context(), c, task.Wait{Arguments: json.RawMessage(args), Client: client})
+	fields, err := c.Wait(t.Context(), tasks, client, json.RawMessage(args), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,13 +46,13 @@ func said(fields map[string]any) string {
 // returned it, as often as it is asked for.
 func TestContinuation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks, c := task.New(task.WithRetention(time.Minute)), &task.Continuation{After: 4*s + s/2}
+		tasks, c := task.New(task.WithRetention(time.Minute)), &adapter.Continuation{After: 4*s + s/2}
 		start := time.Now()
-		r := begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, tool(timeout.Default(), reporting(done)))
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Default(), reporting(done)))
 		if time.Since(start) != 4*s+s/2 {
 			t.Errorf("after %v", time.Since(start))
 		}
-		exactly(t, "handle", r.Handle(), r.ID, `{
+		exactly(t, "handle", adapter.Handle(r), r.ID, `{
 			"content":[{"type":"text","text":"Still running after 4.5s.\nmain.go 4 of 10\nCall wait_for_result with {\"id\": \"ID\"} to wait for the result."}],
 			"_meta":{"io.github.tooldeadline/continuation":{"id":"ID","tool":"wait_for_result","elapsedMs":4500,"message":"main.go","progress":4,"total":10}}}`)
 		exactly(t, "still", waitFor(t, tasks, c, host, byID(r.ID)), r.ID, `{
@@ -75,9 +76,9 @@ func TestWaitTogether(t *testing.T) {
 	for range 20 {
 		for _, takes := range []time.Duration{20*s - 1, 20 * s, 20*s + 1} {
 			synctest.Test(t, func(t *testing.T) {
-				tasks, c := task.New(), &task.Continuation{After: 10 * s}
+				tasks, c := task.New(), &adapter.Continuation{After: 10 * s}
 				start := time.Now()
-				r := begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, tool(timeout.Default(), lasting(takes)))
+				r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Default(), lasting(takes)))
 				got := said(waitFor(t, tasks, c, host, byID(r.ID)))
 				if (got == "done") != (takes <= 20*s) || time.Since(start) != min(takes, 20*s) {
 					t.Errorf("a call of %v: %q after %v", takes, got, time.Since(start))
@@ -91,8 +92,8 @@ func TestWaitTogether(t *testing.T) {
 // SPEC 12.2: cancel aborts the call, and returns what that leaves.
 func TestWaitCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks, c := task.New(), &task.Continuation{After: 10 * s}
-		r := begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+		tasks, c := task.New(), &adapter.Continuation{After: 10 * s}
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 			heartbeat.Beat(ctx)
 			<-ctx.Done()
 			time.Sleep(2 * s)
@@ -112,14 +113,14 @@ func TestWaitCancel(t *testing.T) {
 // does not end the call.
 func TestWaitProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks, c := task.New(), &task.Continuation{After: 4*s + s/2}
+		tasks, c := task.New(), &adapter.Continuation{After: 4*s + s/2}
 		silent := func(ctx context.Context) (string, error) {
 			if _, err := reporting(done)(ctx); err != nil {
 				return "", err
 			}
 			return lasting(30 * s)(ctx)
 		}
-		r := begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, tool(timeout.Default(), silent))
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Default(), silent))
 		c.After = time.Hour
 		var sent []progress.Notification
 		ctx, cancel := context.WithTimeout(t.Context(), 15*s)
@@ -129,7 +130,7 @@ func TestWaitProgress(t *testing.T) {
 			sent = append(sent, n)
 			return nil
 		}}, func(ctx context.Context) (map[string]any, error) {
-			return tasks.Wait(ctx, c, task.Wait{Arguments: json.RawMessage(byID(r.ID)), Client: host})
+			return c.Wait(ctx, tasks, host, json.RawMessage(byID(r.ID)), nil)
 		})
 		if !errors.Is(err, timeout.ErrTotal) || len(sent) != 6 || sent[0].Progress != 4 || sent[5].Progress != 9 || sent[5].Total != 10 || sent[5].Message != "main.go" {
 			t.Errorf("%v, %+v", err, sent)
@@ -143,20 +144,20 @@ func TestWaitProgress(t *testing.T) {
 // SPEC 12.3: an id that is not there says why.
 func TestWaitErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks, c := task.New(), &task.Continuation{After: s, Tool: "await_call"}
-		r := begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, tool(timeout.Default(), lasting(4*s)))
-		own := begin(t, t.Context(), tasks, task.Call{Client: task.Client{Version: "2025-06-18", Session: "1", Principal: "ann"}, Continuation: c}, tool(timeout.Default(), lasting(3*s)))
-		as := begin(t, t.Context(), tasks, task.Call{Client: declared, Soft: -1}, tool(timeout.Default(), lasting(3*s)))
+		tasks, c := task.New(), &adapter.Continuation{After: s, Tool: "await_call"}
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Default(), lasting(4*s)))
+		own := begin(t, t.Context(), tasks, adapter.Call{Caller: adapter.Caller{Version: "2025-06-18", Session: "1", Principal: "ann"}, Continuation: c}, tool(timeout.Default(), lasting(3*s)))
+		as := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(3*s)))
 		for _, tc := range []struct {
 			name   string
-			client task.Client
+			client adapter.Caller
 			args   string
 			want   string
 		}{
 			{"unknown", host, `{"id":"x"}`, `The id "x" is unknown: no call has it.`},
-			{"another session", task.Client{Version: "2025-06-18", Session: "2"}, byID(r.ID), `The call with the id "` + r.ID + `" belongs to another session.`},
-			{"another session's cancel", task.Client{Version: "2025-06-18", Session: "2"}, `{"id":"` + r.ID + `","cancel":true}`, `The call with the id "` + r.ID + `" belongs to another session.`},
-			{"another session of the same principal", task.Client{Version: "2025-06-18", Session: "2", Principal: "ann"}, byID(own.ID), `The call with the id "` + own.ID + `" belongs to another session.`},
+			{"another session", adapter.Caller{Version: "2025-06-18", Session: "2"}, byID(r.ID), `The call with the id "` + r.ID + `" belongs to another session.`},
+			{"another session's cancel", adapter.Caller{Version: "2025-06-18", Session: "2"}, `{"id":"` + r.ID + `","cancel":true}`, `The call with the id "` + r.ID + `" belongs to another session.`},
+			{"another session of the same principal", adapter.Caller{Version: "2025-06-18", Session: "2", Principal: "ann"}, byID(own.ID), `The call with the id "` + own.ID + `" belongs to another session.`},
 			{"a task", declared, byID(as.ID), `The id "` + as.ID + `" is unknown: no call has it.`},
 			{"no id", host, ``, `await_call: "id" is missing: it is in the answer of the call that is still running.`},
 			{"null", host, `{"id":null}`, `await_call: "id" is missing: it is in the answer of the call that is still running.`},
@@ -168,7 +169,7 @@ func TestWaitErrors(t *testing.T) {
 			}
 		}
 		// It is no task either.
-		if _, err := serve(t, tasks, task.Client{Version: "2026-07-28", Declared: true, Session: "1"}, "tasks/get", params(r.ID)); err == nil {
+		if _, err := serve(t, tasks, adapter.Caller{Version: "2026-07-28", Declared: true, Session: "1"}, "tasks/get", params(r.ID)); err == nil {
 			t.Error("a continuation was read as a task")
 		}
 		if got := said(waitFor(t, tasks, c, host, byID(r.ID))); got != "Still running after 3s.\nCall await_call with {\"id\": \""+r.ID+"\"} to wait for the result." {
@@ -184,13 +185,13 @@ func TestWaitErrors(t *testing.T) {
 // SPEC 12.2: a call that ends with a JSON-RPC error does so in the wait, too.
 func TestWaitProtocolError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks, c := task.New(), &task.Continuation{After: s}
+		tasks, c := task.New(), &adapter.Continuation{After: s}
 		own := &task.Error{Code: -32000, Message: "broken"}
-		r := begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, tool(timeout.Default(), func(context.Context) (string, error) {
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Default(), func(context.Context) (string, error) {
 			time.Sleep(2 * s)
 			return "", own
 		}))
-		_, err := tasks.Wait(t.Context(), c, task.Wait{Arguments: json.RawMessage(byID(r.ID)), Client: host})
+		_, err := c.Wait(t.Context(), tasks, host, json.RawMessage(byID(r.ID)), nil)
 		var e *task.Error
 		if errors.As(err, &e); cmp.Diff(own, e) != "" {
 			t.Errorf("%v", err)
@@ -201,9 +202,9 @@ func TestWaitProtocolError(t *testing.T) {
 // SPEC 12.5: the end of a session aborts its continuations, and no tasks.
 func TestEndSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks, c := task.New(), &task.Continuation{After: s}
+		tasks, c := task.New(), &adapter.Continuation{After: s}
 		var stopped []error
-		run := func(i int) func(context.Context, map[string]json.RawMessage) (string, error) {
+		run := func(i int) func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error) {
 			stopped = append(stopped, nil)
 			return tool(timeout.Default(), func(ctx context.Context) (string, error) {
 				v, err := lasting(time.Minute)(ctx)
@@ -213,12 +214,12 @@ func TestEndSession(t *testing.T) {
 		}
 		other, stateless := host, host
 		other.Session, stateless.Session = "2", ""
-		begin(t, t.Context(), tasks, task.Call{Client: host, Continuation: c}, run(0))
-		begin(t, t.Context(), tasks, task.Call{Client: other, Continuation: c}, run(1))
-		begin(t, t.Context(), tasks, task.Call{Client: stateless, Continuation: c}, run(2))
-		begin(t, t.Context(), tasks, task.Call{Client: task.Client{Version: "2026-07-28", Declared: true, Session: "1"}, Soft: s}, run(3))
-		tasks.EndSession("")
-		tasks.EndSession("1")
+		begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, run(0))
+		begin(t, t.Context(), tasks, adapter.Call{Caller: other, Continuation: c}, run(1))
+		begin(t, t.Context(), tasks, adapter.Call{Caller: stateless, Continuation: c}, run(2))
+		begin(t, t.Context(), tasks, adapter.Call{Caller: adapter.Caller{Version: "2026-07-28", Declared: true, Session: "1"}, Soft: s}, run(3))
+		adapter.EndSession(tasks, "")
+		adapter.EndSession(tasks, "1")
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		for i, want := range []error{toolcall.ErrSessionEnded, nil, nil, nil} {
@@ -249,7 +250,7 @@ func TestUnlisted(t *testing.T) {
 		{0, 0, timeout.Default(), false},
 		{0, -1, timeout.Default(), false},
 	} {
-		if got := (&task.Continuation{After: tc.after}).Unlisted(tc.limits, tc.soft); got != tc.want {
+		if got := (&adapter.Continuation{After: tc.after}).Unlisted(tc.limits, tc.soft); got != tc.want {
 			t.Errorf("%+v: %v", tc, got)
 		}
 	}
@@ -259,9 +260,9 @@ func TestUnlisted(t *testing.T) {
 // next call of it.
 func TestWaitQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := task.Client{Version: "2026-07-28", Session: "1"}
-		tasks, c := task.New(), &task.Continuation{After: s}
-		_, r, err := task.Do(t.Context(), tasks, task.Call{Tool: "delete", Client: client, Continuation: c}, asking, encodeAsking)
+		client := adapter.Caller{Version: "2026-07-28", Session: "1"}
+		tasks, c := task.New(), &adapter.Continuation{After: s}
+		_, r, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: client, Continuation: c}, asking, encodeAsking)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +272,7 @@ func TestWaitQuestions(t *testing.T) {
 			t.Errorf("the question after %v", d)
 		}
 		exactly(t, "the question", got, r.ID, `{"resultType":"input_required","inputRequests":{"1.ok":{"method":"elicitation/create"}}}`)
-		got, err = tasks.Wait(t.Context(), c, task.Wait{Arguments: json.RawMessage(byID(r.ID)), Client: client, Answers: map[string]json.RawMessage{"1.ok": json.RawMessage(`"yes"`)}})
+		got, err = c.Wait(t.Context(), tasks, client, json.RawMessage(byID(r.ID)), map[string]json.RawMessage{"1.ok": json.RawMessage(`"yes"`)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,10 +1,11 @@
-package task_test
+package adapter_test
 
 import (
 	"context"
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -12,16 +13,16 @@ import (
 // A call that returns at once: what it costs that it might have become a task.
 func BenchmarkDo(b *testing.B) {
 	run := tool(timeout.Default(), func(context.Context) (string, error) { return "done", nil })
-	for name, call := range map[string]task.Call{
-		"plain":     {Tool: "build", Client: knowing},
-		"task":      {Tool: "build", Client: declared, Soft: time.Minute},
-		"continued": {Tool: "build", Client: host, Continuation: &task.Continuation{After: time.Minute}},
+	for name, call := range map[string]adapter.Call{
+		"plain":     {Tool: "build", Caller: knowing},
+		"task":      {Tool: "build", Caller: declared, Soft: time.Minute},
+		"continued": {Tool: "build", Caller: host, Continuation: &adapter.Continuation{After: time.Minute}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			tasks := task.New()
 			for b.Loop() {
-				if _, record, err := task.Do(b.Context(), tasks, call, run, encode); record != nil || err != nil {
+				if _, record, err := adapter.Do(b.Context(), tasks, call, run, encode); record != nil || err != nil {
 					b.Fatal(record, err)
 				}
 			}

@@ -1,0 +1,145 @@
+package adapter
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+// seenWait is how long a question waits for a sign that the client has got the handle.
+const seenWait = time.Second
+
+// InputRequired makes the status of a task input_required until done is called, for a question
+// that is sent to the client as a request of its own (Legacy). It holds no idle check:
+// ask under [progress.Await].
+func (t *Task) InputRequired(ctx context.Context) (done func()) {
+	if t == nil {
+		return func() {}
+	}
+	more := func(n int) {
+		t.change(func(s *state) { s.asking += n })
+		if _, handed := t.Handed(); handed {
+			t.tell(context.WithoutCancel(ctx))
+		}
+	}
+	more(1)
+	return sync.OnceFunc(func() { more(-1) })
+}
+
+// Seen waits until the client has asked for the task, a second has passed since its handle, or
+// ctx ends. A question that is sent as a request of its own may overtake the handle, and a client
+// that does not know the task yet cannot match it.
+func (t *Task) Seen(ctx context.Context) error {
+	if _, handed := t.Handed(); !handed {
+		return nil
+	}
+	left := max(time.Until(t.now().since.Add(seenWait)), 0)
+	return t.until(ctx, left, func(s *state) bool { return s.seen })
+}
+
+// Fetching returns the context of a request of this process that waits for the result, a tasks/result or
+// a call of the wait tool. It waits for one until ctx ends. Over HTTP a question may have no other stream to go out on.
+func (t *Task) Fetching(ctx context.Context) (fetch context.Context, _ error) {
+	if t == nil {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	err := t.until(ctx, -1, func(s *state) bool {
+		for c := range s.fetching {
+			if (*c).Err() == nil {
+				fetch = *c
+				return true
+			}
+		}
+		return false
+	})
+	return fetch, err
+}
+
+// fetch notes that a request waits for the result, until leave is called.
+func (t *Task) fetch(ctx context.Context) (leave func()) {
+	t.change(func(s *state) {
+		if s.fetching == nil {
+			s.fetching = make(map[*context.Context]struct{})
+		}
+		s.fetching[&ctx] = struct{}{}
+	})
+	return func() { t.change(func(s *state) { delete(s.fetching, &ctx) }) }
+}
+
+// ask puts the questions of a result to the client, and returns the answers by the tool's keys.
+func (t *Task) ask(questions map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	// The keys of a task are used once. Before the handle the client may have had questions
+	// of the same names, so the first round has a number too.
+	var prefix string
+	limited, cancel := context.WithTimeout(t.ctx, t.core.Retention)
+	record, err := t.persist(limited, func(r *task.Record) {
+		r.Round++
+		prefix = strconv.Itoa(r.Round) + "."
+		r.Questions = make(map[string]json.RawMessage, len(questions))
+		for key, q := range questions {
+			r.Questions[prefix+key] = q
+		}
+		r.Status, r.Updated = task.InputRequired, time.Now()
+	}, nil)
+	cancel()
+	if err != nil {
+		return nil, err
+	}
+	return progress.Await(t.ctx, "an answer", func(ctx context.Context) (map[string]json.RawMessage, error) {
+		var wait backoff
+		for len(record.Questions) > 0 {
+			next, err := t.core.Store.Wait(ctx, t.run.Owner, record.ID, record.Revision)
+			switch {
+			case err != nil && !wait.sleep(ctx):
+				return nil, context.Cause(ctx)
+			case err != nil:
+				continue
+			case next.Status.Final():
+				return nil, ended(&next)
+			}
+			record, wait = next, backoff{}
+		}
+		answers := make(map[string]json.RawMessage, len(record.Answers))
+		for key, a := range record.Answers {
+			answers[strings.TrimPrefix(key, prefix)] = a
+		}
+		limited, cancel := context.WithTimeout(t.ctx, t.core.Retention)
+		defer cancel()
+		_, err := t.persist(limited, func(r *task.Record) { r.Answers = nil }, nil)
+		return answers, err
+	}, t.call.Await...)
+}
+
+// respond moves answers to where the run takes them. Those to no question are dropped.
+func respond(r *task.Record, answers map[string]json.RawMessage) bool {
+	var questions, given map[string]json.RawMessage
+	for key, a := range answers {
+		if _, is := r.Questions[key]; !is {
+			continue
+		}
+		if questions == nil {
+			questions, given = maps.Clone(r.Questions), maps.Clone(r.Answers)
+			if given == nil {
+				given = make(map[string]json.RawMessage)
+			}
+		}
+		delete(questions, key)
+		given[key] = a
+	}
+	if questions == nil { // as it is where the task is final
+		return false
+	}
+	r.Questions, r.Answers, r.Updated = questions, given, time.Now()
+	if len(questions) == 0 {
+		r.Status, r.Questions = task.Working, nil
+	}
+	return true
+}

@@ -1,0 +1,46 @@
+package adapter
+
+import "github.com/tooldeadline/tooldeadline/progress/task"
+
+// A Caller is the client that sends a request, as far as tasks are concerned.
+type Caller struct {
+	// Version is the protocol version of the request or, before 2026-07-28, of its connection.
+	Version string
+	// Declared reports whether the request's own capabilities have [task.ExtensionID] among their
+	// extensions. Before 2026-07-28 it is ignored, as the protocol demands.
+	Declared bool
+	// Principal is the authenticated identity of the client, "" without authentication. Session is
+	// the connection or session of the request, "" where there is none, as on stateless HTTP. A
+	// task belongs to the principal if there is one, and else to the session; a continuation
+	// belongs to the session if there is one, and else to the principal. If both are "", the id
+	// alone decides. On stdio, any constant will do for Session.
+	Principal, Session string
+}
+
+func (c *Caller) legacy() bool { return c.Version == string(task.Legacy) }
+func (c *Caller) modern() bool { return c.Version >= string(task.Extension) }
+
+// owner returns whose the client's tasks are, or its continuations. The two are kept apart, so
+// that neither is found, listed or cancelled as the other.
+func (c *Caller) owner(f task.Form) string {
+	kind, first, second := "task", "principal:"+c.Principal, "session:"+c.Session
+	switch {
+	case f == task.Continued && c.Session != "", c.Principal == "":
+		first = second
+	}
+	if c.Principal == "" && c.Session == "" {
+		first = ""
+	}
+	if f == task.Continued {
+		kind = "continuation"
+	}
+	return kind + "/" + first
+}
+
+// The codes of the errors that calls and requests are answered with.
+const (
+	CodeMethodNotFound    = -32601
+	CodeInvalidParams     = -32602 // an unknown task, among others
+	CodeInternal          = -32603
+	CodeMissingCapability = -32021 // the client has not declared what the call needs
+)

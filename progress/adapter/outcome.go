@@ -1,0 +1,158 @@
+package adapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+// tryWait bounds one attempt to store something, a large result included.
+const tryWait = time.Minute
+
+// change applies f to a record, again where somebody else has changed it meanwhile, until the result
+// is stored or f reports that there is nothing to change.
+func change(ctx context.Context, store task.Store, owner, id string, f func(*task.Record) bool) (task.Record, error) {
+	for {
+		r, err := store.Get(ctx, owner, id)
+		if err != nil || !f(&r) {
+			return r, err
+		}
+		stored, err := store.Update(ctx, r)
+		if !errors.Is(err, task.ErrConflict) {
+			return stored, err
+		}
+	}
+}
+
+// A write is a change of a record that is not final.
+type write func(*task.Record)
+
+// persist changes the record of the task, and tries again while the store cannot be reached, until
+// ctx ends: the attempt that is under way then is the last. Where the record is final, the error is
+// what has ended it. instead, if it is not nil, may return another change for one that has failed.
+func (t *Task) persist(ctx context.Context, f write, instead func(error) write) (task.Record, error) {
+	return persist(ctx, t.core.Store, t.run.Owner, t.ID(), f, instead)
+}
+
+func persist(ctx context.Context, store task.Store, owner, id string, f write, instead func(error) write) (task.Record, error) {
+	attempt := func(f write) (task.Record, error) {
+		try, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryWait)
+		defer cancel()
+		var final bool
+		record, err := change(try, store, owner, id, func(r *task.Record) bool {
+			if final = r.Status.Final(); !final {
+				f(r)
+			}
+			return !final
+		})
+		if final {
+			err = ended(&record)
+		}
+		return record, err
+	}
+	var wait backoff
+	for {
+		record, err := attempt(f)
+		if err != nil && instead != nil && !wait.decided(err) {
+			if other := instead(err); other != nil {
+				record, err = attempt(other)
+			}
+		}
+		if err == nil || instead == nil && errors.Is(err, task.ErrTooLarge) || wait.decided(err) || !wait.sleep(ctx) {
+			return record, err
+		}
+	}
+}
+
+// complete stores the outcome, unless the task is final already. It does not give up before a
+// Shutdown does: a record that is left behind would be working for as long as the process lives.
+func (t *Task) complete(a task.Answer) {
+	with := func(a task.Answer) write {
+		return func(r *task.Record) {
+			t.describe(r) // what was too soon after the message before
+			finish(r, a)
+		}
+	}
+	late := time.Now().Add(t.core.Retention)
+	_, err := t.persist(t.core.Running.Context(), with(a), func(err error) write {
+		switch {
+		case errors.Is(err, task.ErrTooLarge):
+			return with(failure(fmt.Sprintf("the result of %d bytes is too large to be stored", size(a))))
+		case !time.Now().Before(late): // it may be this answer alone that the store does not take
+			return with(failure("the result could not be stored"))
+		}
+		return nil
+	})
+	t.change(func(s *state) { s.phase = final })
+	if err != nil && !isFinal(err) {
+		t.now().unfollow() // nobody will learn of the end
+	}
+}
+
+// withdraw ends a record, of which no client knows the id, of a run that stays plain.
+func (t *Task) withdraw(id string) {
+	defer t.core.Running.End(&t.run)
+	_, _ = persist(t.core.Running.Context(), t.core.Store, t.run.Owner, id, func(r *task.Record) {
+		end(r, task.Cancelled)
+		r.Message = "the call was answered with its result"
+	}, nil)
+}
+
+// finish makes the record that of a call with an outcome.
+func finish(r *task.Record, a task.Answer) {
+	end(r, task.Completed)
+	r.Answer = &a
+	if a.Error != nil {
+		r.Status, r.Message = task.Failed, cut(a.Error.Message)
+	} else {
+		readFailure(r)
+	}
+}
+
+// end makes the record final.
+func end(r *task.Record, status task.Status) {
+	r.Status, r.Updated = status, time.Now()
+	r.Expires = r.Updated.Add(r.Retention)
+	r.Questions, r.Answers = nil, nil
+}
+
+func failure(message string) task.Answer {
+	return task.Answer{Error: &task.Error{Code: CodeInternal, Message: message}}
+}
+
+func size(a task.Answer) int {
+	if a.Error != nil {
+		return len(a.Error.Message) + len(a.Error.Data)
+	}
+	return len(a.Result)
+}
+
+// A backoff is how long to wait for a store that cannot be reached.
+type backoff struct{ tries int }
+
+// decided reports whether another try would end as this one. A replicated store may not know yet
+// what it has stored.
+func (b *backoff) decided(err error) bool {
+	return isFinal(err) || errors.Is(err, task.ErrUnknown) && b.tries > 3
+}
+
+// sleep reports false where ctx has ended.
+func (b *backoff) sleep(ctx context.Context) bool {
+	const first, most = 50 * time.Millisecond, 5 * time.Second
+	d := most
+	if b.tries < 7 {
+		d = min(first<<b.tries, most)
+	}
+	b.tries++
+	wait := time.NewTimer(d)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,173 @@
+package adapter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tooldeadline/tooldeadline/internal/running"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// A Request is one request of a tasks/* method.
+type Request struct {
+	Method string          // tasks/get, tasks/result, tasks/list, tasks/cancel or tasks/update
+	Params json.RawMessage // as they came; may be nil
+	Caller Caller
+}
+
+type requestParams struct {
+	TaskID         *string                    `json:"taskId"`
+	Cursor         string                     `json:"cursor"`
+	InputResponses map[string]json.RawMessage `json:"inputResponses"`
+}
+
+// listPage is how many tasks a page of tasks/list has.
+const listPage = 50
+
+// Serve answers a request: with the fields of its result, whose values encoding/json writes, or
+// with an [*task.Error]. tasks/result waits until the task is final or ctx ends; then the error is
+// the cause of ctx. What the store cannot say is an error with [CodeInternal].
+//
+// It refuses what the client's protocol does not have, and, from 2026-07-28 on, a client that has
+// not declared [task.ExtensionID]. tasks/list is there only where the caller has a principal or a
+// session.
+func Serve(ctx context.Context, tasks *task.Tasks, r Request) (map[string]any, error) {
+	c := &r.Caller
+	if !slices.Contains(Methods(c.Version), r.Method) || r.Method == "tasks/list" && c.Principal == "" && c.Session == "" {
+		return nil, &task.Error{Code: CodeMethodNotFound, Message: fmt.Sprintf("method not found: %q", r.Method)}
+	}
+	form := task.Legacy
+	if c.modern() {
+		if form = task.Extension; !c.Declared {
+			return nil, missingCapability()
+		}
+	}
+	var p requestParams
+	if len(r.Params) > 0 {
+		if err := json.Unmarshal(r.Params, &p); err != nil {
+			return nil, &task.Error{Code: CodeInvalidParams, Message: r.Method + ": params: " + err.Error()}
+		}
+	}
+	owner := c.owner(form)
+	if r.Method == "tasks/list" {
+		return list(ctx, tasks.Core().Store, owner, p.Cursor)
+	}
+	if p.TaskID == nil {
+		return nil, &task.Error{Code: CodeInvalidParams, Message: r.Method + ": taskId is missing"}
+	}
+	id := *p.TaskID
+	core := tasks.Core()
+	here := find(core, owner, id)
+	if here != nil {
+		here.change(func(s *state) { s.seen = true })
+	}
+
+	var record task.Record
+	var err error
+	var ended bool
+	switch r.Method {
+	case "tasks/get":
+		record, err = core.Store.Get(ctx, owner, id)
+	case "tasks/result":
+		if here != nil {
+			defer here.fetch(ctx)()
+		}
+		record, err = await(ctx, core.Store, owner, id, nil)
+	case "tasks/cancel":
+		record, err = change(ctx, core.Store, owner, id, func(record *task.Record) bool {
+			if ended = record.Status.Final(); !ended {
+				end(record, task.Cancelled)
+				record.Message, record.Answer = task.ErrCancelled.Error(), nil
+			}
+			return !ended
+		})
+	case "tasks/update":
+		record, err = change(ctx, core.Store, owner, id, func(record *task.Record) bool { return respond(record, p.InputResponses) })
+	}
+	if err != nil {
+		return nil, requestError(ctx, r.Method, id, err)
+	}
+	switch r.Method {
+	case "tasks/get":
+		return fieldsOf(&record, form), nil
+	case "tasks/result":
+		return resultOf(&record)
+	case "tasks/cancel":
+		if form == task.Legacy && ended {
+			return nil, &task.Error{Code: CodeInvalidParams, Message: fmt.Sprintf("tasks/cancel: the task is %s already", legacyStatus(&record))}
+		}
+		if form == task.Legacy {
+			return fieldsOf(&record, form), nil
+		}
+	}
+	return map[string]any{"resultType": "complete"}, nil
+}
+
+// await waits until the task is final, and calls changed, if it is not nil, with each record on
+// the way.
+func await(ctx context.Context, store task.Store, owner, id string, changed func(*task.Record)) (task.Record, error) {
+	record, err := store.Get(ctx, owner, id)
+	for err == nil && !record.Status.Final() {
+		if changed != nil {
+			changed(&record)
+		}
+		record, err = store.Wait(ctx, owner, id, record.Revision)
+	}
+	return record, err
+}
+
+func list(ctx context.Context, store task.Store, owner, cursor string) (map[string]any, error) {
+	page, next, err := store.List(ctx, owner, cursor, listPage)
+	if err != nil {
+		return nil, requestError(ctx, "tasks/list", cursor, err)
+	}
+	tasks := make([]any, len(page))
+	for i := range page {
+		tasks[i] = fieldsOf(&page[i], task.Legacy)
+	}
+	result := map[string]any{"tasks": tasks}
+	if next != "" {
+		result["nextCursor"] = next
+	}
+	return result, nil
+}
+
+// find returns the task that runs in this process under an id, or nil.
+func find(core task.Core, owner, id string) *Task {
+	if run := core.Running.Find(owner, id); run != nil {
+		return run.Of.(*Task)
+	}
+	return nil
+}
+
+// EndSession aborts the continuations of a session, with [toolcall.ErrSessionEnded] as the cause:
+// no other session can fetch them. Tasks run on. session is the Session of a [Caller]; "" does nothing.
+func EndSession(tasks *task.Tasks, session string) {
+	if session != "" {
+		tasks.Core().Running.Abort((&Caller{Session: session}).owner(task.Continued), toolcall.ErrSessionEnded)
+	}
+}
+
+func requestError(ctx context.Context, method, value string, err error) error {
+	value = running.Shorten(value)
+	switch {
+	case errors.Is(err, task.ErrUnknown):
+		return &task.Error{Code: CodeInvalidParams, Message: fmt.Sprintf("%s: taskId %q: unknown or expired", method, value)}
+	case errors.Is(err, task.ErrCursor):
+		return &task.Error{Code: CodeInvalidParams, Message: fmt.Sprintf("%s: cursor %q: not one that this server has returned", method, value)}
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return &task.Error{Code: CodeInternal, Message: fmt.Sprintf("%s: the store of the tasks: %v", method, err)}
+}
+
+func missingCapability() error {
+	return &task.Error{
+		Code: CodeMissingCapability, Message: "Missing required client capability",
+		Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + task.ExtensionID + `":{}}}}`),
+	}
+}

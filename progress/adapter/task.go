@@ -1,0 +1,292 @@
+package adapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/running"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+var (
+	errDeclaredGone = fmt.Errorf("%w: the store has declared this process gone, as when it has not renewed its lease in time", task.ErrLost)
+	errRemoved      = fmt.Errorf("%w: the store has it no more", task.ErrLost)
+)
+
+// A Task is a call that runs under [Do] and may be, or become, a task or a continuation. It is the
+// Observer of the [toolcall.Call] that Do has run. A nil *Task is that of a call that stays plain:
+// its methods do what is right for one. All methods are safe for concurrent use.
+type Task struct {
+	core   task.Core
+	call   Call
+	form   task.Form
+	soft   time.Duration
+	began  time.Time
+	run    running.Call
+	ctx    context.Context // the tool's
+	cancel context.CancelCauseFunc
+
+	telling chan struct{} // held while a change is being told to the store
+
+	mu      sync.Mutex
+	state   state
+	changed chan struct{} // closed by the next change of the state, if somebody waits for one
+}
+
+// A state is what changes in the life of a Task.
+type state struct {
+	phase phase
+	// From handed on: the id, when the handle was given, and the end of following the record.
+	id       string
+	since    time.Time
+	unfollow context.CancelFunc
+
+	exec     context.Context // of the newest execution of the tool
+	returned bool            // that execution has ended
+	seen     bool            // the client has asked for the task
+	sending  int             // notifications under way
+	asking   int             // questions under way that are requests of their own
+	fetching map[*context.Context]struct{}
+}
+
+// A phase is how far a Task has come. It only increases.
+type phase int
+
+const (
+	pending phase = iota // the call may stay plain
+	handing              // the handle is about to be given
+	handed               // the client has it
+	final                // the record is final
+)
+
+func newTask(ctx context.Context, core task.Core, c Call, form task.Form, soft time.Duration) *Task {
+	t := &Task{core: core, call: c, form: form, soft: max(soft, 0), began: time.Now(), telling: make(chan struct{}, 1)}
+	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	t.run = running.Call{Owner: c.Caller.owner(form), Cancel: t.cancel, Of: t}
+	return t
+}
+
+// TaskOf returns the task of the call that ctx belongs to, if that is a call of the session. It
+// returns nil otherwise: a tool may run a server itself, whose calls are other ones.
+func TaskOf(ctx context.Context, session any) *Task {
+	c := toolcall.FromContext(ctx)
+	if c == nil || c.Session != session {
+		return nil
+	}
+	t, _ := c.Observer.(*Task)
+	return t
+}
+
+// change changes the state, and wakes those who wait for that.
+func (t *Task) change(f func(*state)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f(&t.state)
+	if t.changed != nil {
+		close(t.changed)
+		t.changed = nil
+	}
+}
+
+// until waits until the state is as f has it, or limit has passed, where it is not negative; then it
+// returns nil. Otherwise ctx has ended, and the error is the cause.
+func (t *Task) until(ctx context.Context, limit time.Duration, f func(*state) bool) error {
+	var late <-chan time.Time
+	if limit >= 0 {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		late = timer.C
+	}
+	for {
+		t.mu.Lock()
+		if f(&t.state) {
+			t.mu.Unlock()
+			return nil
+		}
+		if t.changed == nil {
+			t.changed = make(chan struct{})
+		}
+		changed := t.changed
+		t.mu.Unlock()
+		select {
+		case <-changed:
+		case <-late:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (t *Task) now() state {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state
+}
+
+// Started implements [toolcall.Observer].
+func (t *Task) Started(ctx context.Context) {
+	if t == nil {
+		return
+	}
+	t.change(func(s *state) {
+		s.exec, s.returned = ctx, false
+		if s.phase >= handed {
+			t.relay(ctx)
+		}
+	})
+}
+
+// Ended implements [toolcall.Observer].
+func (t *Task) Ended() {
+	if t != nil {
+		t.change(func(s *state) { s.returned = true })
+	}
+}
+
+// Handed reports whether the client has been given a handle, and in which form.
+func (t *Task) Handed() (task.Form, bool) {
+	if t == nil || t.now().phase < handed {
+		return task.Plain, false
+	}
+	return t.form, true
+}
+
+// ID returns the id of the task, "" before there is one.
+func (t *Task) ID() string {
+	if t == nil {
+		return ""
+	}
+	return t.now().id
+}
+
+// hand makes the call one whose handle is given. For an Extension or a continuation nothing else is
+// sent from now on, and the handle waits for what is being sent.
+func (t *Task) hand(record task.Record) {
+	if t.form != task.Legacy { // progress goes on
+		t.change(func(s *state) { s.phase = handing })
+		_ = t.until(context.Background(), sendWait, func(s *state) bool { return s.sending == 0 })
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.ctx))
+	t.change(func(s *state) {
+		s.phase, s.id, s.since, s.unfollow = handed, record.ID, time.Now(), stop
+		if s.exec != nil {
+			t.relay(s.exec)
+		}
+	})
+	go t.follow(ctx, record)
+	if !t.core.Running.Handed(&t.run, record.ID, t.form == task.Continued) {
+		t.cancel(toolcall.ErrShutdown)
+	}
+}
+
+// relay passes the details of the heartbeat of an execution on to the record.
+func (t *Task) relay(exec context.Context) {
+	heartbeat.Relay(exec, t.core.Poll, func(ctx context.Context, _ heartbeat.Event) { t.tell(ctx) })
+}
+
+// tell stores the newest detail, and whether a question is under way. What a store does not take now
+// comes with the next.
+func (t *Task) tell(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, createWait)
+	defer cancel()
+	// Two at a time could leave what the slower one has seen.
+	select {
+	case t.telling <- struct{}{}:
+		defer func() { <-t.telling }()
+	case <-ctx.Done():
+		return
+	}
+	_, _ = change(ctx, t.core.Store, t.run.Owner, t.ID(), func(r *task.Record) bool {
+		return !r.Status.Final() && t.describe(r)
+	})
+}
+
+// describe writes the newest detail of the heartbeat into a record, and whether a question of its own
+// is under way. It reports whether that has changed anything.
+func (t *Task) describe(r *task.Record) bool {
+	status, was := r.Status, update(r)
+	s := t.now()
+	switch {
+	case s.asking > 0:
+		r.Status = task.InputRequired
+	case len(r.Questions) == 0:
+		r.Status = task.Working
+	}
+	if s.exec != nil {
+		if detail := heartbeat.FromContext(s.exec).Detail(); detail != nil {
+			u := progress.UpdateOf(detail)
+			r.Message, r.Progress, r.Total = u.Message, u.Progress, u.Total
+		}
+	}
+	r.Updated = time.Now()
+	return r.Status != status || update(r) != was
+}
+
+// follow follows the record, which others may change: a client that cancels, another replica.
+func (t *Task) follow(ctx context.Context, record task.Record) {
+	if now := record; t.describe(&now) {
+		t.tell(ctx) // a beat or a question has come while the record was being stored
+	}
+	var notes chan task.Record
+	if t.call.Changed != nil && t.form != task.Continued {
+		// A client that does not read must not keep a cancel from the tool.
+		notes = make(chan task.Record, 1)
+		defer close(notes)
+		go t.notifyChanged(notes)
+	}
+	var wait backoff
+	for !record.Status.Final() {
+		if record.Abort {
+			t.cancel(task.ErrCancelled)
+		}
+		next, err := t.core.Store.Wait(ctx, t.run.Owner, record.ID, record.Revision)
+		if wait.decided(err) {
+			t.cancel(errRemoved)
+			return
+		}
+		if err != nil {
+			if t.now().phase == final || !wait.sleep(ctx) {
+				return
+			}
+			continue
+		}
+		wait = backoff{}
+		if record = next; record.Status.Final() {
+			t.change(func(s *state) { s.phase = final })
+		}
+		if notes != nil {
+			select {
+			case <-notes: // the newest counts
+			default:
+			}
+			notes <- record
+		}
+	}
+	t.cancel(ended(&record)) // does nothing where the run has ended
+}
+
+// ended is why a run ends whose record is final.
+func ended(r *task.Record) error {
+	if r.Status == task.Cancelled {
+		return task.ErrCancelled
+	}
+	return errDeclaredGone
+}
+
+// isFinal reports whether err says that somebody else has ended the task.
+func isFinal(err error) bool {
+	return errors.Is(err, task.ErrCancelled) || errors.Is(err, task.ErrLost)
+}
+
+// over gives back what the run holds.
+func (t *Task) over() {
+	t.cancel(nil)
+	t.core.Running.End(&t.run)
+}
