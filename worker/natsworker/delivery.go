@@ -11,9 +11,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// ErrLeaseLost is the cause of a function's context when no renewal has reached the server in
-// time: from now on the message may be redelivered to another worker. It is in the tree of the
-// execution's error.
+// ErrLeaseLost is the cause of a function's context when no renewal has reached the server in time, so
+// that the message may be redelivered to another worker. The execution's error wraps it.
 var ErrLeaseLost = errors.New("natsworker: lease lost: the message may have been redelivered")
 
 // A delivery is a message as the function receives it, for as long as its lease lasts.
@@ -29,7 +28,7 @@ type delivery struct {
 
 	mu            sync.Mutex
 	busy          bool          // something is being sent
-	freed         chan struct{} // closed when busy ends; made by who waits for that
+	freed         chan struct{} // closed when busy ends; made by the goroutine that waits for it
 	settling      bool          // the outcome is being sent, and no renewal begins any more
 	over          error         // nil during the lease, then ErrMsgAlreadyAckd or ErrLeaseLost
 	until         time.Time     // the lease is relied upon until then
@@ -38,8 +37,8 @@ type delivery struct {
 	loss          *time.Timer // from the first renewal on; most messages are done before
 }
 
-// newDelivery begins the lease of a message at a time at which the server cannot have sent it
-// yet. AckWait began when the server did, however long the message has been on its way since.
+// newDelivery begins the lease of a message at begun, before which the server cannot have sent it. AckWait
+// begins when the server sends the message, however long it is on its way.
 func (w *worker) newDelivery(msg jetstream.Msg, begun time.Time, lose context.CancelCauseFunc) *delivery {
 	d := &delivery{Msg: msg, w: w, lose: lose}
 	d.until = begun.Add(w.sure())
@@ -56,8 +55,8 @@ func (d *delivery) begins() bool {
 	return !d.isOver()
 }
 
-// meta is zero where the message is not of JetStream. It is read out of the message each
-// time, which most messages need not pay for.
+// meta returns the message's metadata, zero if the message is not from JetStream. It is parsed at each
+// call, because most messages do not need it.
 func (d *delivery) meta() *jetstream.MsgMetadata {
 	if meta, err := d.Metadata(); err == nil {
 		return meta
@@ -65,7 +64,7 @@ func (d *delivery) meta() *jetstream.MsgMetadata {
 	return new(jetstream.MsgMetadata)
 }
 
-// about is what a record about a delivery begins with.
+// about returns the attributes with which a log record about a delivery begins.
 func (d *delivery) about(args ...any) []any {
 	meta := d.meta()
 	return append([]any{
@@ -73,15 +72,14 @@ func (d *delivery) about(args ...any) []any {
 		"sequence", meta.Sequence.Stream, "delivery", meta.NumDelivered}, args...)
 }
 
-// every is the time between two renewals. When an outage begins, the last renewal may be as old,
-// so what it leaves of sure is how long an outage may last that costs no work. With a third of the
-// lease that was half of it. A renewal costs some 50 µs on both sides together.
+// every is the time between two renewals. When an outage begins, the last renewal may be that old; the
+// rest of sure is the longest outage that costs no work. A renewal costs some 50 µs on both sides
+// together. Rejected: every third of the lease, with which that outage was half of it.
 func (w *worker) every() time.Duration { return w.lease / 6 }
 
-// sure is how long a renewal is relied upon. The rest of the lease is for the function to stop
-// in, before the message is redelivered. It also covers that a server, when it is started again,
-// has the time of the last renewal in whole seconds only, rounded down, if the lease is 6 s or
-// more.
+// sure is how long a renewal is relied upon. In the rest of the lease the function can stop before the
+// message is redelivered. If the lease is at least 6 s, the rest also covers that a restarted server
+// knows the time of the last renewal only in whole seconds, rounded down.
 func (w *worker) sure() time.Duration { return w.lease - w.lease/6 }
 
 // renew runs on the timer's goroutine, one call at a time: only its end sets the timer again.
@@ -123,8 +121,8 @@ func (d *delivery) expire() {
 	d.isOver()
 }
 
-// isOver reports whether nothing may be sent any more. If the lease has run out, it ends it. It
-// is called with the lock held.
+// isOver reports whether nothing may be sent any more. It ends a lease that has run out. The lock is
+// held.
 func (d *delivery) isOver() bool {
 	if d.over == nil && !time.Now().Before(d.until) {
 		d.end(ErrLeaseLost)
@@ -133,7 +131,7 @@ func (d *delivery) isOver() bool {
 	return d.over != nil
 }
 
-// end is called with the lock held.
+// end ends the lease. The lock is held.
 func (d *delivery) end(why error) {
 	d.over = why
 	d.renewal.Stop()
@@ -183,11 +181,10 @@ func (d *delivery) release() {
 	}
 }
 
-// stopTime bounds how long a worker that stops tries to have an outcome confirmed.
+// stopTime is how long a worker that stops tries to get an outcome confirmed.
 const stopTime = 5 * time.Second
 
-// settle sends the outcome. It retries until the lease ends, and for stopTime at most once work
-// has ended.
+// settle sends the outcome. It retries until the lease ends, but only for stopTime after work has ended.
 func (d *delivery) settle(work context.Context, o outcome) error {
 	connected := d.w.conn == nil || d.w.conn.IsConnected()
 	d.mu.Lock()
@@ -222,9 +219,9 @@ func (d *delivery) settle(work context.Context, o outcome) error {
 	return err
 }
 
-// ackFast is for nearly all messages. It does not probe for the server first, since a probe
-// costs as much as the ack. Should the ack arrive late, it is still true: the work is done.
-// It is called by who has acquired the delivery, and releases it.
+// ackFast acknowledges nearly all messages. It does not probe the server first, because a probe costs as
+// much as the ack. An ack that arrives late is still true: the work is done. The caller has acquired the
+// delivery, and ackFast releases it.
 func (d *delivery) ackFast(until time.Time) error {
 	defer d.release()
 	ctx, cancel := context.WithTimeout(context.Background(), min(d.w.attempt(), time.Until(until)))
@@ -242,8 +239,8 @@ func (d *delivery) sendOutcome(work context.Context, until time.Time, o outcome)
 			cancel()
 		}
 	})()
-	// What is being sent may be an acknowledgement of the function's own, in which it was
-	// abandoned. Then that one counts, if it arrives.
+	// The function may have been abandoned while sending an acknowledgement of its own. Then that
+	// one counts, if it arrives.
 	if err := d.acquire(ctx); err != nil {
 		return err
 	}
@@ -287,7 +284,8 @@ func (d *delivery) TermWithReason(reason string) error {
 	return d.ownNak(func() error { return d.Msg.TermWithReason(reason) })
 }
 
-// ownNak sends what is not true any more if it arrives late. It fails while the connection is lost.
+// ownNak sends an acknowledgement that would be wrong if it arrived late. It fails while the connection
+// is lost.
 func (d *delivery) ownNak(send func() error) error {
 	return d.ownAck(context.Background(), func() error {
 		if err := d.w.reachable(context.Background()); err != nil {
@@ -297,7 +295,7 @@ func (d *delivery) ownNak(send func() error) error {
 	})
 }
 
-// InProgress is a heartbeat. Renewals are sent anyway.
+// InProgress is a heartbeat. It sends nothing, because renewals are sent anyway.
 func (d *delivery) InProgress() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -14,24 +14,24 @@ import (
 
 // Handler returns a handler for c.Consume that calls fn for each message under the limits of
 // opts. fn's context carries the heartbeat; calling InProgress on the message is a heartbeat
-// too. Consume must have the option [jetstream.PullMaxMessages](1): messages that wait in its
-// buffer are not renewed.
+// too. Pass [jetstream.PullMaxMessages](1) to Consume, because messages that wait in its buffer are
+// not renewed.
 //
 // Until fn has returned or been abandoned, the message is kept: a renewal is sent every sixth of
-// the consumer's AckWait, or of its shortest BackOff. Only the limits decide that fn is stuck.
-// The table in the package documentation has what is sent then. If fn itself acknowledges the
-// message, that counts, and what fn returns is only logged.
+// the consumer's AckWait, or of its shortest BackOff. Only the limits decide that fn is stuck. The
+// package documentation lists what is sent for each outcome. If fn acknowledges the message itself,
+// that counts, and fn's error is only logged.
 //
-// The handler returns when the outcome is confirmed or cannot be, at the latest when the lease
-// ends. It is safe for concurrent use: to work on n messages at a time, call c.Consume n times.
-// The consumer's settings are those of c.CachedInfo when Handler is called.
+// The handler returns when the outcome is confirmed or can no longer be, and no later than the end of
+// the lease. It is safe for concurrent use: to handle n messages at a time, call c.Consume n times. The
+// consumer's settings are those of c.CachedInfo when Handler is called.
 //
-// Prefer [Run] where a message may take longer than AckWait. After a reconnect, Consume pulls a
-// message while another is being worked on, and keeps doing so whatever PullMaxMessages says.
-// The one in the buffer is not renewed, so each message is delivered twice.
+// Prefer [Run] if a message may take longer than AckWait. After a reconnect, Consume pulls a message
+// while another one is in progress, and keeps doing so regardless of PullMaxMessages. The message in the
+// buffer is not renewed, so each message is delivered twice.
 //
-// Handler panics if c or fn is nil, if [WithDrain] is given, which is for Run only, or if c does not
-// have the AckExplicit policy: with the others outcomes are lost, or apply to other messages too.
+// Handler panics if c or fn is nil, if [WithDrain] is given, which only Run supports, or if c does not
+// have the AckExplicit policy: with other policies outcomes are lost, or apply to other messages too.
 func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts ...Option) jetstream.MessageHandler {
 	w, err := newWorker(c, fn, opts)
 	if err != nil {
@@ -40,12 +40,12 @@ func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error
 	if w.drains {
 		panic("natsworker: WithDrain given to a Handler: want it given to Run, or not at all")
 	}
-	// When Consume has asked for msg is not known. The sixth of the lease that is not relied upon
-	// has to cover the time that the message has been on its way.
+	// It is not known when Consume asked for msg. The sixth of the lease that is not relied upon has to
+	// cover the time that the message was on its way.
 	return func(msg jetstream.Msg) { w.handle(context.Background(), msg, time.Now()) }
 }
 
-// A worker is a function on the messages of a consumer.
+// A worker calls a function for the messages of a consumer.
 type worker struct {
 	settings
 	c          jetstream.Consumer
@@ -57,7 +57,7 @@ type worker struct {
 	*owner // nil in a Handler
 }
 
-// defaultAckWait is the server's.
+// defaultAckWait is the server's default.
 const defaultAckWait = 30 * time.Second
 
 func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts []Option) (*worker, error) {
@@ -79,7 +79,7 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 	if w.lease <= 0 {
 		w.lease = defaultAckWait
 	}
-	for _, d := range info.Config.BackOff { // the server ignores AckWait where there are any
+	for _, d := range info.Config.BackOff { // if there are any, the server ignores AckWait
 		w.lease = min(w.lease, d)
 	}
 	if len(info.Config.BackOff) > 0 {
@@ -89,9 +89,9 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 	return w, nil
 }
 
-// handle runs the function on one message, whose lease has begun, and sends the outcome. The
-// function is aborted when ctx ends. In Run, where the function was abandoned, returned is closed when it returns after
-// all; otherwise returned is nil.
+// handle calls the function for one message, whose lease has begun, and sends the outcome. The
+// function is aborted when ctx ends. If Run's function was abandoned, returned is closed when it returns
+// after all; otherwise returned is nil.
 func (w *worker) handle(ctx context.Context, msg jetstream.Msg, begun time.Time) (returned <-chan struct{}) {
 	work, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
@@ -118,8 +118,8 @@ func (w *worker) handle(ctx context.Context, msg jetstream.Msg, begun time.Time)
 	return nil
 }
 
-// conclude sends the outcome, and logs it unless the message is simply done. timeout.Run has
-// logged what stopped the function.
+// conclude sends the outcome, and logs it unless the message is done. timeout.Run has already logged a
+// stop of the function.
 func (w *worker) conclude(ctx context.Context, d *delivery, err error) {
 	o := outcome{verb: ack}
 	if err != nil {

@@ -10,11 +10,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Reject returns the error for a message that will never succeed: it is terminated, with the
-// text of err as the reason (up to 1 KiB), and not redelivered. Reject(nil) is nil.
+// Reject returns an error that marks a message as one that can never succeed. If the function returns
+// it, the message is terminated, with the text of err as the reason (up to 1 KiB), and not redelivered.
+// Reject(nil) returns nil.
 //
-// It does not count where the function was stopped, by a limit or at shutdown: an error of a
-// cancelled context is easily mistaken for one of the message.
+// Reject has no effect if the function was stopped, by a limit or at shutdown, because an error of a
+// cancelled context is easily mistaken for an error of the message.
 func Reject(err error) error {
 	if err == nil {
 		return nil
@@ -24,12 +25,12 @@ func Reject(err error) error {
 
 type rejectError struct{ err error }
 
-func (e *rejectError) Error() string { return fmt.Sprint(e.err) } // which survives a nil pointer
+func (e *rejectError) Error() string { return fmt.Sprint(e.err) } // Sprint survives a nil pointer
 func (e *rejectError) Unwrap() error { return e.err }
 
-// After returns the error for a message to be redelivered in d instead of after the back-off; at
-// once if d is not positive. After(d, nil) is an error too, for a message whose time has not
-// come. A [Reject] in err's tree takes precedence.
+// After returns an error that has the message redelivered after d instead of the back-off. If d is not
+// positive, it is redelivered at once. After(d, nil) is an error too, for a message whose time has not
+// come. If err wraps a [Reject], that takes precedence.
 func After(d time.Duration, err error) error { return &afterError{d, err} }
 
 type afterError struct {
@@ -62,8 +63,7 @@ const (
 	inProgress
 )
 
-// decide returns the outcome for the error of an execution. ctx is that which ends with the
-// worker, not with the lease.
+// decide returns the outcome for the error of an execution. ctx ends with the worker, not with the lease.
 func (w *worker) decide(ctx context.Context, err error, delivery uint64) outcome {
 	// Not errors.As, which would also find those of executions within this one.
 	stopped, _ := err.(*timeout.Error)
@@ -72,7 +72,7 @@ func (w *worker) decide(ctx context.Context, err error, delivery uint64) outcome
 		return outcome{verb: term, reason: reason(text(err))}
 	}
 	if w.maxDeliver > 0 && delivery >= uint64(w.maxDeliver) {
-		// After a nak the server would keep it in the stream, undelivered, without a reason.
+		// After a nak the server would keep the message in the stream, undelivered, without a reason.
 		return outcome{verb: term, reason: reason(fmt.Sprintf("delivery %d of %d: %s", delivery, w.maxDeliver, text(err)))}
 	}
 	o := outcome{verb: nak, delay: w.backoff(delivery)}
@@ -82,13 +82,13 @@ func (w *worker) decide(ctx context.Context, err error, delivery uint64) outcome
 		if errors.As(err, &after) {
 			o.delay = after.delay
 		}
-	case stopped.Kind == timeout.KindAborted && ctx.Err() != nil: // this worker stops
+	case stopped.Kind == timeout.KindAborted && ctx.Err() != nil: // this worker is stopping
 		o.delay = 0
-	case stopped.Timeout() && delivery == 1: // the cause may lie with this worker
+	case stopped.Timeout() && delivery == 1: // this worker may be the cause
 		o.delay = 0
 	}
 	if stopped != nil && stopped.Abandoned {
-		// The function works on. Avoid that the next delivery runs beside it, if possible.
+		// The function still runs. If possible, the next delivery should not run beside it.
 		o.delay = max(o.delay, stopped.Limits.Grace)
 	}
 	return o
@@ -102,7 +102,7 @@ func text(err error) string {
 	if stopped, ok := err.(*timeout.Error); ok && stopped.Detail != nil {
 		return fmt.Sprintf("%v; last: %v", err, stopped.Detail)
 	}
-	return fmt.Sprint(err) // which survives a nil pointer
+	return fmt.Sprint(err) // Sprint survives a nil pointer
 }
 
 // maxReason bounds a reason. One above the server's limit for a payload could not be sent, and

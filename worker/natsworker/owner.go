@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// An owner is the part of a worker that only Run has, which has the consumer to itself.
+// An owner is the part of a worker that exists only in Run, which has the consumer to itself.
 type owner struct {
 	pulling context.Context // when it ends, no more messages are pulled
 
@@ -15,7 +15,7 @@ type owner struct {
 
 	mu    sync.Mutex
 	shut  bool           // no more pulls begin
-	pulls sync.WaitGroup // those that are outstanding
+	pulls sync.WaitGroup // the outstanding pulls
 }
 
 // probe makes a round trip to the server.
@@ -42,9 +42,9 @@ func (o *owner) beginPull() bool {
 	return true
 }
 
-// waitForPulls waits, if the worker stops, until no pull request is outstanding. A message that
-// is given back earlier would be delivered to the next slot, which gives it back too, and each of
-// these deliveries counts towards MaxDeliver.
+// waitForPulls waits until no pull request is outstanding, if the worker is stopping. A message given
+// back earlier would be delivered to the next slot, which would give it back too, and each of these
+// deliveries counts towards MaxDeliver.
 func (o *owner) waitForPulls() {
 	if o == nil || o.pulling.Err() == nil {
 		return

@@ -13,25 +13,24 @@ import (
 )
 
 // ErrStuck is returned by [Run] when all of its functions have been abandoned and none has
-// returned since. The process is best restarted.
+// returned since. The process should be restarted.
 var ErrStuck = errors.New("natsworker: all functions have been abandoned and are still running")
 
-// Run calls fn for the messages of c, up to n at a time, as a [Handler] does. It pulls a message
-// only when there is room for it, so that none waits in a buffer while its AckWait runs. A
-// function that was abandoned occupies its place until it returns.
+// Run calls fn for the messages of c, up to n at a time, as a [Handler] does. It pulls a message only
+// when a function is free, so that no message waits in a buffer while its AckWait passes. An abandoned
+// function occupies its place until it returns.
 //
-// Run ends when ctx does, and then returns nil. No more messages are pulled. Functions that run
-// are aborted, with the cause of ctx: at once, or after the time of [WithDrain]. Their messages
-// are given back, and redelivered at once. Run returns when that is confirmed, at the latest the
-// drain, the grace and 10 s after the end of ctx, and 2 s after it if no function runs.
+// When ctx ends, Run pulls no more messages and aborts the functions in progress, with the cause of ctx:
+// at once, or after the time of [WithDrain]. Their messages are given back, and redelivered at once. Run
+// returns nil when that is confirmed, and no later than the drain, the grace and 10 s after the end of
+// ctx, or 2 s after it if no function is in progress.
 //
-// Run ends in the same way, and returns an error, if the consumer or its stream is deleted, if
-// the connection is closed, or if all n functions are abandoned and none returns within AckWait
-// ([ErrStuck]). While the connection is lost or the server unavailable, it waits. If n is less
-// than 1, or c does not have the AckExplicit policy, or has PriorityGroups, nothing is started and
-// the error says so.
+// Run ends in the same way, but with an error, if the consumer or its stream is deleted, if the
+// connection is closed, or if all n functions are abandoned and none returns within AckWait
+// ([ErrStuck]). While the connection is lost or the server unavailable, it waits. If n is less than 1, or
+// c does not have the AckExplicit policy, or has PriorityGroups, Run returns an error at once.
 //
-// Nothing else may use c until Run returns, since c.Info is not safe for concurrent use.
+// Nothing else may use c until Run returns, because c.Info is not safe for concurrent use.
 //
 // Run panics if c or fn is nil.
 func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Context, jetstream.Msg) error, opts ...Option) error {
@@ -51,7 +50,7 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 	pulling, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	w.owner = &owner{pulling: pulling, probing: make(chan struct{}, 1)}
-	// The functions are aborted when this is, which may be later than the end of ctx.
+	// The functions are aborted when work ends, which may be later than the end of ctx.
 	work, abort := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
 
@@ -97,7 +96,7 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 	return nil
 }
 
-// slot handles one message after the other, until pulling ends or there is an error.
+// slot handles one message after the other, until pulling ends or an error occurs.
 func (w *worker) slot(work context.Context, stuck *stuck) error {
 	for w.pulling.Err() == nil {
 		asked := time.Now()
@@ -126,12 +125,12 @@ func (w *worker) slot(work context.Context, stuck *stuck) error {
 	return nil
 }
 
-// poll is how long a pull request stays with the server. Cancelling one earlier is no
-// alternative: a message that is on its way then would be with nobody until AckWait.
+// poll is how long a pull request stays with the server. Rejected: cancelling a longer one, because a
+// message that is on its way at that moment would be lost until AckWait has passed.
 const poll = time.Second
 
-// wait is how long one of w does. The lease of a message begins with the request, which leaves
-// it more than its first renewal, however long the request has waited.
+// wait is how long a pull request of w waits. The lease of a message begins with the request. So wait is at
+// most the time to the first renewal, and the message still has most of its lease.
 func (w *worker) wait() time.Duration {
 	wait := min(poll, max(w.every(), 10*time.Millisecond)) // the server takes no 0
 	if most := w.info.Config.MaxRequestExpires; most > 0 {
@@ -140,11 +139,11 @@ func (w *worker) wait() time.Duration {
 	return wait
 }
 
-// next returns a message, or nil if there is none for now, or an error if there will be no more.
+// next returns a message, nil if there is none at the moment, or an error if there will be none.
 func (w *worker) next() (jetstream.Msg, error) {
 	msg, err := w.request()
 	if errors.Is(err, nats.ErrNoResponders) {
-		// The server is unavailable, or the consumer, or that one has been deleted.
+		// The server or the consumer is unavailable, or the consumer has been deleted.
 		if e := w.probe(w.pulling); e != nil {
 			err = e
 		}
@@ -171,7 +170,7 @@ func (w *worker) request() (jetstream.Msg, error) {
 	return w.c.Next(jetstream.FetchMaxWait(w.wait()))
 }
 
-// giveBack is for a message that arrives while the worker stops.
+// giveBack gives back a message that arrives while the worker stops.
 func (w *worker) giveBack(work context.Context, msg jetstream.Msg, begun time.Time) {
 	d := w.newDelivery(msg, begun, func(error) {})
 	w.waitForPulls()
@@ -190,7 +189,7 @@ func gone(err error) bool {
 	return false
 }
 
-// stuck ends a Run in which all functions have been abandoned.
+// A stuck ends a Run in which all functions have been abandoned.
 type stuck struct {
 	of    int
 	after time.Duration

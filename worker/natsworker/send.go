@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// send sends something about a message until it is confirmed or ctx ends, and returns when the
-// attempt was made that succeeded.
+// send sends an outcome or a renewal until it is confirmed or ctx ends. It returns when the successful
+// attempt was made.
 //
 // A nak is attempted once: if it has arrived and only its answer was lost, a second one would
 // apply to the next delivery. If it has not, the message is redelivered after AckWait.
@@ -24,7 +24,7 @@ func (w *worker) send(ctx context.Context, msg jetstream.Msg, v verb, delay time
 			err = w.sendOnce(attempt, msg, v, delay, reason)
 			cancel()
 			if unconfirmed != nil && errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
-				return sent, unconfirmed // it was published then, and nats.go publishes no second
+				return sent, unconfirmed // it was published before, and nats.go publishes no second one
 			}
 			unconfirmed = err
 			if err == nil || v == nak && !(w.conn != nil && errors.Is(err, nats.ErrNoResponders)) {
@@ -42,8 +42,8 @@ func (w *worker) send(ctx context.Context, msg jetstream.Msg, v verb, delay time
 	}
 }
 
-// reachable returns nil if the server can be reached, as far as is known. What is published
-// while it cannot, nats.go keeps and sends when it may be too late.
+// reachable returns nil if the server can be reached, as far as is known. nats.go keeps what is published
+// while it cannot, and sends it when it may be too late.
 func (w *worker) reachable(ctx context.Context) error {
 	switch {
 	case w.conn != nil && w.conn.IsClosed():
@@ -56,8 +56,8 @@ func (w *worker) reachable(ctx context.Context) error {
 	return nil
 }
 
-// attempt bounds the wait for one answer: four fit between a renewal that is due and the end
-// of what the lease is relied upon.
+// attempt bounds the wait for one answer. Four attempts fit between the time at which a renewal is due and
+// the end of sure.
 func (w *worker) attempt() time.Duration { return min(w.lease/6, 5*time.Second) }
 
 // pause is the time between two attempts, or two checks of a lost connection.
@@ -73,11 +73,11 @@ func hopeless(err error) bool {
 	return false
 }
 
-// sendOnce is one attempt; nil means that the server has it. Of nats.go only DoubleAck waits for
-// the server's answer, but the server answers the others too if they are sent as requests.
-// Without a connection for that, Run waits for the answer to a probe that is sent afterwards,
-// since the server processes a connection in order. In a Handler without one, nil means only
-// that it was published.
+// sendOnce makes one attempt; nil means that the server has received it. In nats.go only DoubleAck waits
+// for the server's answer, but the server answers the others too if they are sent as requests. Without a
+// connection to send requests on, Run waits for the answer to a probe that it sends afterwards, because
+// the server processes a connection in order. In a Handler without one, nil only means that it was
+// published.
 func (w *worker) sendOnce(ctx context.Context, msg jetstream.Msg, v verb, delay time.Duration, reason string) error {
 	if v == ack {
 		return msg.DoubleAck(ctx)

@@ -11,31 +11,30 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Interceptor returns an interceptor for worker.Options.Interceptors that runs every activity of
-// the worker, local ones included, under limits. The activities need no change: what they record
-// with activity.RecordHeartbeat are heartbeats, and so are those of package heartbeat. Only the
-// SDK's own activities, which keep a session, are left alone.
+// Interceptor returns an interceptor for worker.Options.Interceptors that runs every activity of the
+// worker, including local ones, under limits. The activities do not change: activity.RecordHeartbeat is
+// a heartbeat, as are the calls of package heartbeat. Only the SDK's own activities, which keep a
+// session, are not affected.
 //
 // The limits of an attempt are
 //
 //   - idle: its HeartbeatTimeout, or none if it has none;
-//   - total: the time that is left to its deadline, which StartToCloseTimeout or
-//     ScheduleToCloseTimeout sets, less a tenth of it, 8 s at most, so that the outcome reaches
-//     the service in time;
-//   - grace: that of package timeout, 7 s, or what ends before the deadline. It is also the time
-//     that an activity has to clean up when it is cancelled.
+//   - total: the time left until its deadline, which StartToCloseTimeout or ScheduleToCloseTimeout
+//     sets, minus a tenth of it, at most 8 s, so that the outcome reaches the service in time;
+//   - grace: 7 s, as in package timeout, or less, so that it ends before the deadline. An activity
+//     that is cancelled has the same time to clean up.
 //
-// A [timeout.Config] given by [WithOptions], or [WithPolicy], sets others. The total is never longer
-// than that above.
+// A [timeout.Config] given by [WithOptions], or [WithPolicy], sets other limits. The total is never
+// longer than the one above.
 //
-// Until the activity has returned or been abandoned, a heartbeat with the newest details is sent
-// every third of the HeartbeatTimeout, every 10 s where that is longer or there is none. The SDK
-// throttles it, as it does an activity's own. So the service finds out whether the worker is
-// alive, and an activity that never beats learns that it was cancelled or paused: within some
-// 0.8 of the HeartbeatTimeout, or the worker's DefaultHeartbeatThrottleInterval, 30 s, where it
-// has none. If no heartbeat has got through for as long, the SDK cancels the activity.
+// Until the activity has returned or been abandoned, a heartbeat with the newest details is sent every
+// third of the HeartbeatTimeout, but at least every 10 s. The SDK throttles it like an activity's own.
+// So the service knows whether the worker is alive, and an activity that never beats learns that it was
+// cancelled or paused: within some 0.8 of the HeartbeatTimeout, or, if it has none, within the worker's
+// DefaultHeartbeatThrottleInterval, 30 s. If no heartbeat gets through for as long, the SDK cancels the
+// activity.
 //
-// The interceptor is safe for concurrent use, also by several workers.
+// The interceptor is safe for concurrent use, and may be shared by workers.
 func Interceptor(opts ...Option) interceptor.WorkerInterceptor {
 	return &guard{settings: newSettings(opts)}
 }
@@ -51,7 +50,7 @@ func (g *guard) InterceptActivity(_ context.Context, next interceptor.ActivityIn
 	return i
 }
 
-// The activities with which the SDK keeps a session on a worker. They send heartbeats below the
+// The activities with which the SDK keeps a session on a worker. Their heartbeats bypass the
 // interceptors, so they would look stuck.
 const (
 	sessionCreation   = "internalSessionCreationActivity"
@@ -91,7 +90,7 @@ func (i *inbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteAc
 	return i.guard.report(ctx, &info, v, err)
 }
 
-// outbound is what an activity calls.
+// outbound intercepts the calls of an activity to the SDK.
 type outbound struct {
 	interceptor.ActivityOutboundInterceptorBase
 	lease atomic.Pointer[lease] // nil before the execution, and in an activity of the SDK's
@@ -105,8 +104,9 @@ func (o *outbound) RecordHeartbeat(ctx context.Context, details ...any) {
 	o.Next.RecordHeartbeat(ctx, details...)
 }
 
-// HasHeartbeatDetails is true for what an activity has recorded. The detail of a beat may be that
-// of any library: an activity that took it for its own checkpoint would fail in each attempt.
+// HasHeartbeatDetails reports whether there are details that an activity has recorded. The detail of a
+// beat may come from any library: an activity that took it for its own checkpoint would fail in each
+// attempt.
 func (o *outbound) HasHeartbeatDetails(ctx context.Context) bool {
 	if !o.Next.HasHeartbeatDetails(ctx) {
 		return false

@@ -16,14 +16,14 @@ import (
 )
 
 // A lease is an attempt of an activity as the service sees it: it lasts for as long as
-// heartbeats arrive, and the details of the last are there for the next attempt.
+// heartbeats arrive, and the next attempt gets the details of the last one.
 //
-// The service replaces the details by those of each heartbeat, also by none. So each is sent
-// with the newest. They are
+// Each heartbeat replaces the details at the service, even if it has none. So each heartbeat is sent
+// with the newest details, which are
 //
-//   - those that the activity has recorded last: in this attempt, or in one before;
-//   - if it never has, the newest detail of package heartbeat, which a library below the activity
-//     may have reported, and which must not take the place of a checkpoint.
+//   - those that the activity has recorded last, in this attempt or an earlier one;
+//   - if it has recorded none, the newest detail of package heartbeat. It may come from a library that
+//     the activity calls, so it must not replace a checkpoint.
 type lease struct {
 	ctx   context.Context // the SDK's, which outlives the function's
 	out   interceptor.ActivityOutboundInterceptor
@@ -36,7 +36,7 @@ type lease struct {
 
 	// These belong to whoever has the turn.
 	timer    *time.Timer
-	function context.Context // nil before it begins
+	function context.Context // nil before the function begins
 	restored bool
 	unknown  bool   // there are details, but they could not be kept
 	own      values // recorded by the activity
@@ -44,10 +44,10 @@ type lease struct {
 	counted  uint64 // beats when the last heartbeat was sent
 }
 
-// values are details as they were when they were recorded: what they point to may change later.
+// values are details encoded when they were recorded, because what they point to may change later.
 type values []converter.RawValue
 
-// mark is in the metadata of a beat's detail.
+// mark marks the detail of a beat in its metadata.
 const mark = "io.github.tooldeadline/beat"
 
 func isBeat(raw converter.RawValue) bool { return raw.Payload().GetMetadata()[mark] != nil }
@@ -71,7 +71,7 @@ func (l *lease) begin(function context.Context) {
 	}
 }
 
-// acquire waits for the turn. It returns false if the lease is over.
+// acquire waits for the turn. It reports false if the lease is over.
 func (l *lease) acquire() bool {
 	select {
 	case l.turn <- struct{}{}:
@@ -95,18 +95,18 @@ func (l *lease) renew() {
 		return
 	}
 	defer l.release()
-	// Where nothing is stopped here, the service must be able to see that the activity is stuck.
+	// If limits are only observed, the service must be able to see that the activity is stuck.
 	if l.beaten() || !timeout.FromContext(l.function).Snapshot().ObserveOnly {
 		l.send()
 	}
 	l.timer.Reset(l.every)
 }
 
-// endTime bounds how long the end waits for what is being sent.
+// endTime bounds how long end waits for a heartbeat that is being sent.
 const endTime = time.Second
 
-// end is called when the function has returned or been abandoned. Afterwards nothing is sent: an
-// abandoned function may go on to record heartbeats, when the next attempt runs already.
+// end ends the lease when the function has returned or been abandoned. Afterwards nothing is sent: an
+// abandoned function may still record heartbeats when the next attempt is already running.
 func (l *lease) end(done bool) {
 	var late bool
 	select {
@@ -118,7 +118,7 @@ func (l *lease) end(done bool) {
 			late = true
 		}
 	}
-	close(l.over) // before somebody who waits can have the turn
+	close(l.over) // before a waiting goroutine can get the turn
 	if late {
 		return // the timer finds that it is over
 	}
@@ -129,7 +129,7 @@ func (l *lease) end(done bool) {
 		l.release()
 		return
 	}
-	// What an activity recorded, the SDK has, and sends it now. It does not know of beats.
+	// The SDK has what the activity recorded, and sends it now. It does not know of beats.
 	sent := make(chan struct{})
 	go func() {
 		defer l.release()
@@ -142,7 +142,7 @@ func (l *lease) end(done bool) {
 	}
 }
 
-// record is RecordHeartbeat. It panics where the SDK's does: if the details cannot be encoded.
+// record implements RecordHeartbeat. Like the SDK's, it panics if the details cannot be encoded.
 func (l *lease) record(ctx context.Context, details []any) {
 	given := len(details) > 1 || len(details) == 1 && details[0] != nil // as the SDK sees it
 	var own values
@@ -154,8 +154,8 @@ func (l *lease) record(ctx context.Context, details []any) {
 	} else {
 		heartbeat.Beat(ctx)
 	}
-	// It blocks for the time of a request, and longer if the service cannot be reached. That is
-	// nobody's silence.
+	// RecordHeartbeat blocks for the time of a request, and longer if the service cannot be reached.
+	// That does not count as silence.
 	defer heartbeat.Hold(ctx)()
 	if !l.acquire() {
 		return
@@ -164,16 +164,15 @@ func (l *lease) record(ctx context.Context, details []any) {
 	if !given && l.send() {
 		return
 	}
-	// The SDK sends the details that it was given last when the interval of its throttle is
-	// over, by the context of the call that began the interval. The caller's may have ended by
-	// then.
+	// When the interval of its throttle is over, the SDK sends the newest details with the context of
+	// the call that began the interval. The caller's context may have ended by then.
 	l.out.RecordHeartbeat(l.ctx, details...)
 	if given {
 		l.own, l.unknown, l.restored = own, own == nil, true
 	}
 }
 
-// keep returns details as they are now, or nil if they cannot be encoded.
+// keep returns the details as they are now, encoded, or nil if they cannot be encoded.
 func (l *lease) keep(details []any) values {
 	payloads, err := l.s.converter.ToPayloads(details...)
 	if err != nil {
@@ -187,7 +186,7 @@ func (l *lease) keep(details []any) values {
 	return all
 }
 
-// String shows the details to whoever looks at the execution or its error.
+// String returns the details as text, for those who look at the execution or its error.
 func (v values) String() string {
 	var all []string
 	for _, raw := range v {
@@ -196,7 +195,7 @@ func (v values) String() string {
 	return strings.Join(all, ", ")
 }
 
-// beaten reports whether there were beats since the last heartbeat was sent.
+// beaten reports whether the activity has beaten since the last heartbeat was sent.
 func (l *lease) beaten() bool { return l.monitor().Count() != l.counted }
 
 // detail returns the newest detail of a beat, unless the activity has recorded it.
@@ -215,9 +214,9 @@ func (l *lease) monitor() *heartbeat.Monitor {
 	return heartbeat.FromContext(l.function)
 }
 
-// send sends a heartbeat with the newest details, or nothing and returns false if they are not
-// known. It is called with the turn, on goroutines of ours too, where a panic would end the
-// process: converters and codecs are not ours.
+// send sends a heartbeat with the newest details. If they are not known, it sends nothing and returns
+// false. The caller has the turn. send recovers from panics of converters and codecs, because on our own
+// goroutines they would end the process.
 func (l *lease) send() (sent bool) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -246,8 +245,8 @@ func (l *lease) send() (sent bool) {
 	return true
 }
 
-// encode returns the detail of a beat, marked, or nil: a library's detail that cannot be encoded
-// is no reason to lose the lease.
+// encode returns the detail of a beat, encoded and marked, or nil if it cannot be encoded, which is no
+// reason to lose the lease.
 func (l *lease) encode(detail any) values {
 	p, err := l.payload(detail)
 	if err != nil || p == nil {
@@ -270,7 +269,7 @@ func (l *lease) payload(detail any) (_ *commonpb.Payload, err error) {
 	return l.s.converter.ToPayload(detail)
 }
 
-// restore takes over the details of the attempt before.
+// restore takes over the details of the previous attempt.
 func (l *lease) restore() {
 	if l.restored {
 		return

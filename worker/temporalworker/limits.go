@@ -11,7 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// options returns what an attempt runs with.
+// options returns the options for the execution of an attempt.
 func (s *settings) options(ctx context.Context, info *activity.Info) ([]timeout.Option, error) {
 	limits, observe, err := s.resolve(info)
 	if err != nil {
@@ -29,15 +29,15 @@ func (s *settings) options(ctx context.Context, info *activity.Info) ([]timeout.
 	return append(opts, limits, timeout.WithRecover()), nil
 }
 
-// resolve returns the limits of the activity's options and the policy. Its total need not be
-// within the deadline.
+// resolve returns the limits according to the activity's options and the policy. The total may exceed
+// the deadline.
 func (s *settings) resolve(info *activity.Info) (limits timeout.Config, observe bool, err error) {
 	p := s.policy
 	if p == nil {
 		p = &policy.Policy{}
 	}
-	// A Default of nil would be that of the process, which stops an activity that was never meant
-	// to beat after 2 min, and any other after 30.
+	// A nil Default would mean the process default, which stops activities that never beat after 2
+	// min, and all others after 30.
 	own := policy.Policy{
 		Default: cmp.Or(p.Default, s.limits, new(timeout.Config)),
 		Tools:   p.Tools, Lookup: p.Lookup, Logger: cmp.Or(p.Logger, s.log),
@@ -45,16 +45,16 @@ func (s *settings) resolve(info *activity.Info) (limits timeout.Config, observe 
 	}
 	name := info.ActivityType.Name
 	limits, err = own.Resolve(name, 0)
-	if limits.Idle == 0 { // never off, since renewals hide from the service what is stuck
+	if limits.Idle == 0 { // never off, because renewals hide a stuck activity from the service
 		limits.Idle = info.HeartbeatTimeout
 	}
 	limits.Total = shorter(limits.Total, p.Tools[name].MaxTotal)
 	return limits, p.Observes(name), err
 }
 
-// A tenth of the time to the deadline is kept free, at most this, for the function to stop in,
-// and an eighth of that for the outcome to be sent: when the deadline has passed, the SDK drops
-// it.
+// reserve is the most that is reserved before the deadline. A tenth of the time until the deadline is
+// reserved for the function to stop in, and an eighth of that for sending the outcome, which the SDK
+// drops after the deadline.
 const reserve = timeout.DefaultGrace + time.Second
 
 // within returns limits that fit into the time left.
@@ -65,7 +65,7 @@ func within(left time.Duration, limits timeout.Config) timeout.Config {
 	}
 	kept := min(left/10, reserve)
 	limits.Total = shorter(limits.Total, left-kept)
-	limits.Idle = min(limits.Idle, limits.Total) // Run would warn of more
+	limits.Idle = min(limits.Idle, limits.Total) // or Run would log a warning
 	if limits.Grace == 0 {
 		limits.Grace = timeout.DefaultGrace
 	}
@@ -73,7 +73,7 @@ func within(left time.Duration, limits timeout.Config) timeout.Config {
 	return limits
 }
 
-// shorter returns the shorter of two limits, of which 0 or less is none.
+// shorter returns the shorter of two limits. 0 or less means no limit.
 func shorter(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
 		return max(b, 0)

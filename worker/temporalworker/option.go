@@ -35,32 +35,33 @@ func WithOptions(opts ...timeout.Option) Option {
 	})
 }
 
-// WithPolicy takes limits from p, by the name of the activity's type. A total, and a ceiling
-// (MaxTotal), can only shorten that of the activity's options. An idle limit may be longer than
-// the HeartbeatTimeout: the one may be minutes and the other seconds. A limit that is 0 in p, or
-// not set, is that of the activity's options.
+// WithPolicy takes limits from p, by the name of the activity's type. A total and a ceiling
+// (MaxTotal) can only shorten the total of the activity's options. The idle limit may be longer than
+// the HeartbeatTimeout: minutes, say, instead of seconds. A limit that is 0 or not set in p is that of
+// the activity's options.
 //
-// The variables MCP_TIMEOUT and MCP_IDLE_TIMEOUT, which are for MCP servers, are not read. Those
-// that p names are. An activity whose variable cannot be read fails with a *timeout.ConfigError.
+// The variables MCP_TIMEOUT and MCP_IDLE_TIMEOUT, which are for MCP servers, are not read, but
+// variables that p names are. If a variable cannot be read, the activity fails with a
+// *timeout.ConfigError.
 //
-// Under ObserveOnly heartbeats are sent only when the activity has beaten, so that the service
-// finds out that it is stuck, as without the interceptor. A nil p is none.
+// With ObserveOnly, heartbeats are sent only if the activity has beaten, so that the service detects a
+// stuck activity as it does without the interceptor. A nil p has no effect.
 func WithPolicy(p *policy.Policy) Option {
 	return optionFunc(func(s *settings) { s.policy = p })
 }
 
-// WithNonRetryable has the service not retry activities that were stopped for one of these
-// reasons, whatever the RetryPolicy. A workflow can say so itself, for its activities: with
-// [TypeIdle], [TypeTotal] or [TypeAborted] among the RetryPolicy's NonRetryableErrorTypes.
+// WithNonRetryable makes activities that were stopped for one of these reasons fail with a non-retryable
+// error, whatever their RetryPolicy. A workflow can do the same for its own activities, with [TypeIdle],
+// [TypeTotal] or [TypeAborted] in the RetryPolicy's NonRetryableErrorTypes.
 func WithNonRetryable(kinds ...timeout.Kind) Option {
 	return optionFunc(func(s *settings) { s.nonRetryable = kinds })
 }
 
-// WithDataConverter names the DataConverter of the client where that is not the SDK's default
-// one, without its codecs: the parent of converter.NewCodecDataConverter. With it the details of
-// heartbeats are encoded that are sent again, and those of package heartbeat. Those that an
-// activity records are sent by the client's own the first time. Both must know
-// converter.RawValue, as those of the SDK do. A nil c is the SDK's default one.
+// WithDataConverter sets the DataConverter of the client, without its codecs: the parent of
+// converter.NewCodecDataConverter. It encodes the details of heartbeats that are sent again, and those
+// of package heartbeat; the client's own converter encodes details when an activity records them. Both
+// must support converter.RawValue, as those of the SDK do. Defaults to the SDK's default DataConverter;
+// nil means the default.
 func WithDataConverter(c converter.DataConverter) Option {
 	if c == nil {
 		c = converter.GetDefaultDataConverter()
@@ -68,9 +69,9 @@ func WithDataConverter(c converter.DataConverter) Option {
 	return optionFunc(func(s *settings) { s.converter = c })
 }
 
-// WithLogger logs to l what timeout.WithLogger logs, and details that could not be kept or sent.
-// The whole stack of a stuck activity is there, of which the service gets the beginning. Without
-// it, or with nil, nothing is logged.
+// WithLogger logs to l what [timeout.WithLogger] logs, and details that could not be kept or sent. The
+// log has the whole stack of a stuck activity; the service gets only the beginning. Without this option,
+// or with nil, nothing is logged.
 func WithLogger(l *slog.Logger) Option {
 	if l == nil {
 		l = slog.New(slog.DiscardHandler)

@@ -16,30 +16,30 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// The types of the application errors with which stopped activities fail, for a RetryPolicy's
+// The types of the application errors of stopped activities, for a RetryPolicy's
 // NonRetryableErrorTypes.
 const (
-	TypeIdle    = "IdleTimeout"  // no heartbeat came for the idle limit
+	TypeIdle    = "IdleTimeout"  // no heartbeat for the idle limit
 	TypeTotal   = "TotalTimeout" // the total was reached
-	TypeAborted = "Aborted"      // by timeout.Execution.Abort, as the live page does
+	TypeAborted = "Aborted"      // aborted with timeout.Execution.Abort, as from the live page
 )
 
 // types are by timeout.Kind.
 var types = []string{timeout.KindIdle: TypeIdle, timeout.KindTotal: TypeTotal, timeout.KindAborted: TypeAborted}
 
-// An Outcome is what a workflow can know of an activity that was stopped. It is the first of the
-// details of the activity's error, as JSON, and its partial result, if there is one, the second.
+// An Outcome describes to a workflow how an activity was stopped. It is the first detail of the
+// activity's error, as JSON. The second, if there is one, is the partial result.
 type Outcome struct {
 	toolcall.Outcome
-	// Stack shows where the activity was: its first 2 KiB.
+	// Stack is the stack of a stuck activity, cut to 2 KiB.
 	Stack string `json:"stack,omitempty"`
 
 	details interface{ Details(...any) error }
 }
 
-// OutcomeOf returns the outcome that an activity's error has, as workflow.ExecuteActivity or
-// client.ExecuteActivity returns it, also in an error that wraps it. It is false if the activity
-// was not stopped by a limit, by its cancellation or by hand, and for one that was cancelled and
+// OutcomeOf returns the outcome in an activity's error, as workflow.ExecuteActivity or
+// client.ExecuteActivity returns it, or in an error that wraps it. It returns false if the activity
+// was not stopped by a limit, a cancellation or [timeout.Execution.Abort], or if it was cancelled and
 // returned a CanceledError of its own.
 func OutcomeOf(err error) (Outcome, bool) {
 	for ; err != nil; err = errors.Unwrap(err) {
@@ -62,9 +62,9 @@ func OutcomeOf(err error) (Outcome, bool) {
 	return Outcome{}, false
 }
 
-// Partial stores in the variable that ptr points to what the activity returned after it was
-// stopped. It returns temporal.ErrNoData if it returned nothing, was abandoned, or returned more
-// than 1 MiB, and an error if the result does not fit the variable.
+// Partial stores the result that the activity returned after it was stopped in the variable that ptr
+// points to. It returns temporal.ErrNoData if the activity returned nothing or more than 1 MiB, or was
+// abandoned, and another error if the result does not fit the variable.
 func (o Outcome) Partial(ptr any) error {
 	if o.details == nil {
 		return temporal.ErrNoData
@@ -79,10 +79,10 @@ func (o Outcome) Partial(ptr any) error {
 	return o.details.Details(&first, ptr)
 }
 
-// report returns what the service is told of an execution.
+// report returns the result and the error that the service gets for an execution.
 func (s *settings) report(ctx context.Context, info *activity.Info, v any, err error) (any, error) {
-	// Not errors.As: what a function makes of the end of an execution within it is its own
-	// affair. But one that it returns as it is says more in this form than in the SDK's.
+	// Not errors.As: an error that wraps the end of an inner execution is the function's own. But one
+	// that it returns unchanged says more in this form than in the SDK's.
 	if p, ok := err.(*timeout.PanicError); ok {
 		panic(panicked{p})
 	}
@@ -105,16 +105,16 @@ func (s *settings) report(ctx context.Context, info *activity.Info, v any, err e
 	})
 }
 
-// reportEnd is for an activity that the service or the worker has ended: it was cancelled,
-// paused, reset or given up, or the worker stops.
+// reportEnd returns what the service gets for an activity that the service or the worker has ended: it
+// was cancelled, paused, reset or given up, or the worker stops.
 func (s *settings) reportEnd(ctx context.Context, info *activity.Info, v any, stopped *timeout.Error) (any, error) {
 	cause := context.Cause(ctx)
 	begun := stopped.Limits != timeout.Config{}
 	var cancelled *temporal.CanceledError
 	switch {
 	case begun && !stopped.Abandoned && (stopped.Err == nil || stopped.Err == activity.ErrResultPending):
-		// It has finished all the same, as it may, or somebody else goes on with it. To say
-		// otherwise would have it done again.
+		// It has finished anyway, or something else will complete it. With another answer it
+		// would be done again.
 		return v, stopped.Err
 	case !errors.As(cause, &cancelled):
 		return nil, cause
@@ -126,10 +126,10 @@ func (s *settings) reportEnd(ctx context.Context, info *activity.Info, v any, st
 }
 
 // isLast reports whether another attempt, after one that was stopped by its total, would have no
-// more time until the ScheduleToCloseTimeout than this one has kept free for its outcome. The
+// more time until the ScheduleToCloseTimeout than this one has reserved for its outcome. The
 // service does not retry after that timeout either, and the workflow would get the outcome of an
-// attempt of seconds for that of hours. A local activity's ScheduleToCloseTimeout may be the SDK's
-// way to say that it has none.
+// attempt of seconds instead of hours. For a local activity without a ScheduleToCloseTimeout, the SDK
+// may report one.
 func isLast(info *activity.Info, total time.Duration) bool {
 	if info.ScheduleToCloseTimeout <= 0 || info.ScheduledTime.IsZero() || info.IsLocalActivity {
 		return false
@@ -145,7 +145,7 @@ const maxPartial = 1 << 20
 // failure of more than 4 KiB.
 const maxStack = 2 << 10
 
-// details are those of the error.
+// details returns the details of the error.
 func (s *settings) details(ctx context.Context, info *activity.Info, v any, stopped *timeout.Error) []any {
 	o := Outcome{Stack: head(string(stopped.Stack), maxStack)}
 	o.Outcome, _ = toolcall.OutcomeOf(stopped)
@@ -164,7 +164,7 @@ func (s *settings) details(ctx context.Context, info *activity.Info, v any, stop
 
 const maxLast = 256
 
-// head returns at most the first n bytes, without a cut character.
+// head returns at most the first n bytes of s, without a partial character.
 func head(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -172,8 +172,8 @@ func head(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-// panicked is what an activity's panic becomes on the SDK's goroutine. The SDK reports the text
-// of a panic, and the stack of the goroutine that it recovers it on, which is not the
+// panicked is the value with which an activity's panic is repeated on the SDK's goroutine. The SDK
+// reports the text of a panic and the stack of the goroutine that recovers it, which is not the
 // activity's.
 type panicked struct{ err *timeout.PanicError }
 
