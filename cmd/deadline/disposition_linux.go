@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Package signal lets go only of those signals that the Go runtime does not need itself:
-// not of SIGSEGV, and for SIGQUIT it makes the runtime print stacks. So the system is asked
-// directly. The handler is the first field of its structure, and what follows may be 0.
+// Package signal resets only signals that the Go runtime does not need itself: not SIGSEGV, and a
+// reset SIGQUIT makes the runtime print stacks. So this file uses the system call. The handler is the
+// first field of its structure, and the others may be 0.
 
-// A disposition is the system's struct sigaction: flags, mask and all fit, on any processor.
+// A disposition has room for the system's struct sigaction on any processor.
 type disposition [8]uintptr
 
 var (
@@ -29,7 +29,7 @@ func setDisposition(sig sysSignal, action disposition) (before disposition) {
 func ignore(sig sysSignal)         { setDisposition(sig, ignoreAction) }
 func resetToDefault(sig sysSignal) { setDisposition(sig, defaultAction) }
 
-// whileIgnored runs f while we ignore a signal.
+// whileIgnored runs f while the signal is ignored.
 func whileIgnored(sig sysSignal, f func()) {
 	before := setDisposition(sig, ignoreAction)
 	f()

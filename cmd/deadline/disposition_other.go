@@ -4,8 +4,8 @@ package main
 
 import "os/signal"
 
-// Here it is only what package signal offers: SIGSEGV and its like cannot be ignored, so
-// as a limit's signal they end us too.
+// These systems have only what package signal offers: SIGSEGV and the like cannot be ignored, so as
+// the signal of a limit they end deadline too.
 
 func ignore(sig sysSignal) {
 	if sig != 0 {
@@ -13,7 +13,7 @@ func ignore(sig sysSignal) {
 	}
 }
 
-// whileIgnored runs f while we ignore a signal, and from then on.
+// whileIgnored runs f with the signal ignored. It stays ignored.
 func whileIgnored(sig sysSignal, f func()) {
 	ignore(sig)
 	f()

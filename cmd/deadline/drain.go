@@ -9,13 +9,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// What is left of the output once the command has ended.
-
-// drain waits until the output has been passed on, once the command has ended. There is
-// no bound to that unless the command was stopped, or a limit comes now, or a signal: what
-// is not taken within a grace then is lost, and said to be. The next signal ends it at once.
+// drain waits until the rest of the output has been passed on, once the command has ended. It has no
+// bound unless the command was stopped, or a limit is reached now, or a signal comes: then output that
+// is not read within a grace is lost, and reported as lost. A further signal ends the wait at once.
 func (s *supervisor) drain(ctx context.Context) {
-	heartbeat.Hold(ctx) // the command cannot write any more, so silence is no fault of its
+	heartbeat.Hold(ctx) // the command has ended, so silence is not its fault
 	s.out.commandEnded()
 	grace := outputGrace
 	if s.killAfter > 0 {
@@ -24,7 +22,7 @@ func (s *supervisor) drain(ctx context.Context) {
 	limit := ctx.Done()
 	var lost <-chan time.Time
 	if !s.signalledAt.IsZero() {
-		limit = nil // what comes next is only the kill
+		limit = nil // the next limit would only be the kill
 		lost = time.After(max(time.Until(s.signalledAt.Add(grace)), outputLast))
 	}
 	reached := false
@@ -51,15 +49,15 @@ func (s *supervisor) drain(ctx context.Context) {
 	}
 }
 
-// abandon drops the rest of the output, and says how much that is. It reports whether
-// it is anything.
+// abandon drops the rest of the output and reports its size in a message. It returns whether any was
+// lost.
 func (s *supervisor) abandon() bool {
 	if s.out == nil {
 		return false
 	}
 	lost := s.out.abandon()
 	if lost > 0 {
-		s.fail("lost %d bytes of output of command %s, which nobody has taken in time", lost, quote(s.command[0]))
+		s.fail("lost %d bytes of output of command %s, which nobody read in time", lost, quote(s.command[0]))
 	}
 	return lost > 0
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// durationSyntax is what strtod(3) reads, without NaN and with at most one letter behind.
+// durationSyntax matches what strtod(3) reads, except NaN, with at most one letter after it.
 var durationSyntax = regexp.MustCompile(`^[ \t\n\v\f\r]*` +
 	`([+-]?(?i:inf(?:inity)?|` +
 	`0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?|` +
@@ -20,9 +20,9 @@ var nonzero = regexp.MustCompile(`^[+-]?(?:0x[0.]*[1-9a-f]|[0.]*[1-9])`)
 
 var suffixes = map[string]float64{"": 1, "s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 
-// parseDuration reads a duration as GNU timeout does: a floating-point number, also a
-// hexadecimal one or "inf", with s, m, h or d behind it; seconds without. What is too
-// long is the longest there is. What is too short is a nanosecond, since 0 is no limit.
+// parseDuration reads a duration as GNU timeout does: a floating-point number, even hexadecimal or
+// "inf", followed by s, m, h or d, or by nothing for seconds. A duration that is too long becomes the
+// longest. One that is too short becomes a nanosecond, since 0 means no limit.
 func parseDuration(s string) (time.Duration, error) {
 	m := durationSyntax.FindStringSubmatch(s)
 	if m == nil {
@@ -30,9 +30,9 @@ func parseDuration(s string) (time.Duration, error) {
 	}
 	number := strings.ToLower(m[1])
 	if strings.Contains(number, "0x") && !strings.Contains(number, "p") {
-		number += "p0" // which Go demands
+		number += "p0" // required by Go
 	}
-	// Out of range is ±Inf, or a zero of the same sign as what was too small for it.
+	// A number out of range is ±Inf, or a zero of the same sign if it is too small.
 	seconds, _ := strconv.ParseFloat(number, 64)
 	underflow := seconds == 0 && nonzero.MatchString(number)
 	if seconds < 0 || underflow && math.Signbit(seconds) {

@@ -144,8 +144,8 @@ func TestAlive(t *testing.T) {
 		}
 	})
 	for script, want := range map[string]string{
-		"exec deadline --idle 1 --alive=output,disk 2 true": "deadline: invalid argument 'output,disk' for '--alive': accepted are output, cpu and io, separated by commas\n",
-		"exec deadline --idle 1 --alive= 2 true":            "deadline: invalid argument '' for '--alive': accepted are output, cpu and io, separated by commas\n",
+		"exec deadline --idle 1 --alive=output,disk 2 true": "deadline: invalid argument 'output,disk' for '--alive': want output, cpu or io, separated by commas\n",
+		"exec deadline --idle 1 --alive= 2 true":            "deadline: invalid argument '' for '--alive': want output, cpu or io, separated by commas\n",
 		"exec deadline --alive=cpu 2 true":                  "deadline: option '--alive' needs '--idle'\n",
 	} {
 		if got := runScript(t, bin, script); got != (result{"exit status 125", "", want + "Try 'deadline --help' for more information.\n"}) {
@@ -187,7 +187,7 @@ func TestFloodThrough(t *testing.T) {
 func TestConsumer(t *testing.T) {
 	const written = 100_000 // more than fits into the pipe that nobody reads, and not more than fits into ours, too
 	bin := ours(t)
-	lost := regexp.MustCompile(`deadline: lost (\d+) bytes of output of command 'sh', which nobody has taken in time\n`)
+	lost := regexp.MustCompile(`deadline: lost (\d+) bytes of output of command 'sh', which nobody read in time\n`)
 	for _, c := range []struct {
 		name, script string
 		after        string        // begin to read when this stands on the standard error

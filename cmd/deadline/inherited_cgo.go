@@ -25,10 +25,10 @@ static int deadline_was_closed(int fd) { return deadline_closed[fd]; }
 */
 import "C"
 
-// The Go runtime installs its handlers and opens standard streams that are closed before
-// any Go code runs, and does not tell what it has found. A constructor in C runs earlier.
+// Before any Go code runs, the Go runtime installs its handlers and opens standard streams that are
+// closed, and it does not report what it found. A constructor in C runs earlier.
 
-// knowsInherited says whether wasIgnored and wasClosed know all.
+// knowsInherited reports whether wasIgnored and wasClosed know everything.
 const knowsInherited = true
 
 // wasIgnored reports whether a signal was ignored when the program was started.

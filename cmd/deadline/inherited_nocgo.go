@@ -10,9 +10,9 @@ import (
 
 const knowsInherited = false
 
-// wasIgnored reports whether a signal was ignored when the program was started, as far
-// as the Go runtime lets us know, see inherited_cgo.go. Those of job control it leaves
-// alone, so they need not be known.
+// wasIgnored reports whether a signal was ignored when the program was started, as far as the Go
+// runtime tells; see inherited_cgo.go. The runtime leaves the signals of job control alone, so they
+// need not be known.
 func wasIgnored(sig sysSignal) bool {
 	return (sig == unix.SIGHUP || sig == unix.SIGINT) && signal.Ignored(sig)
 }

@@ -13,45 +13,45 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
-// options are what the command line says.
+// options holds the settings of the command line.
 type options struct {
-	total, idle, killAfter time.Duration // 0 is none
-	signal                 sysSignal     // sent when a limit has fired
+	total, idle, killAfter time.Duration // 0 means none
+	signal                 sysSignal     // sent when a limit is reached
 	foreground             bool
 	preserveStatus         bool
 	verbose                bool
 	status                 bool
-	alive                  signs    // what keeps the idle limit from firing
+	alive                  signs    // what renews the idle limit
 	command                []string // with its arguments; never empty
 }
 
-// A usageError is a bad command line. The text may be empty: GNU timeout has nothing to
-// say where an operand is missing.
+// A usageError reports a bad command line. The text may be empty: GNU timeout prints no message for a
+// missing operand.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
 var (
-	errHelp    = errors.New("help is wanted")
-	errVersion = errors.New("the version is wanted")
+	errHelp    = errors.New("help requested")
+	errVersion = errors.New("version requested")
 )
 
-// A value is an option that takes effect when it is met, so that, as with getopt, the
-// first thing on the command line that is wrong, or is --help, counts.
+// A value is an option that takes effect as soon as it is parsed, so that the first error or --help on
+// the command line counts, as with getopt.
 type value func(string) error
 
 func (v value) Set(s string) error { return v(s) }
 func (value) String() string       { return "" }
 func (value) Type() string         { return "" }
 
-// given is what an option without an argument is set to.
+// given is the value of an option without an argument.
 const given = "\x00"
 
-// newFlags makes the options known. What is parsed ends up in o.
+// newFlags returns the flags, which set the fields of o.
 func newFlags(o *options) *pflag.FlagSet {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.SetInterspersed(false) // what follows COMMAND is the command's
+	f.SetInterspersed(false) // arguments after COMMAND belong to it
 	with := func(name, short string, set func(string) error) {
 		f.VarP(value(set), name, short, "")
 	}
@@ -109,8 +109,8 @@ var (
 	ourOptions = []string{"idle", "alive", "status"}
 )
 
-// candidates are the long options that name may stand for: it may be shortened as long
-// as it is clear. It means one of GNU's where it would mean that to GNU timeout.
+// candidates returns the long options that name, which may be shortened, can stand for. If GNU timeout
+// has any, only those count, so that an abbreviation means the same to both programs.
 func candidates(name string) []string {
 	if slices.Contains(ourOptions, name) {
 		return []string{name}
@@ -132,7 +132,7 @@ func candidates(name string) []string {
 	return nil
 }
 
-// parse reads the command line, without the program's name.
+// parse reads the command line, which excludes the program's name.
 func parse(args []string) (options, error) {
 	o := options{signal: defaultSignal, alive: signs{output: true}}
 	f := newFlags(&o)
@@ -151,7 +151,7 @@ func parse(args []string) (options, error) {
 	return o, err
 }
 
-// signs are the signs of life that --alive has.
+// signs are the signs of life that --alive selects.
 type signs struct{ output, cpu, io bool }
 
 func parseSigns(s string) (all signs, err error) {
@@ -164,7 +164,7 @@ func parseSigns(s string) (all signs, err error) {
 		case "io":
 			all.io = true
 		default:
-			return all, usageError("invalid argument " + quote(s) + " for '--alive': accepted are output, cpu and io, separated by commas")
+			return all, usageError("invalid argument " + quote(s) + " for '--alive': want output, cpu or io, separated by commas")
 		}
 	}
 	return all, nil
@@ -172,7 +172,7 @@ func parseSigns(s string) (all signs, err error) {
 
 func (s signs) activity() procgroup.Activity { return procgroup.Activity{CPU: s.cpu, IO: s.io} }
 
-// String is what a command that is stopped as idle has done none of.
+// String names what was missing from a command that is stopped as idle.
 func (s signs) String() string {
 	switch work := s.cpu || s.io; {
 	case !s.output:
@@ -183,7 +183,7 @@ func (s signs) String() string {
 	return "output"
 }
 
-// asGNU says what pflag found wrong in the words of getopt.
+// asGNU returns an error of pflag in the words of getopt.
 func asGNU(err error, args []string) error {
 	var (
 		unknown *pflag.NotExistError
@@ -193,7 +193,7 @@ func asGNU(err error, args []string) error {
 	)
 	switch {
 	case errors.As(err, &invalid):
-		return invalid.Unwrap() // ours
+		return invalid.Unwrap() // the error of a value
 	case errors.As(err, &missing) && missing.GetSpecifiedShortnames() != "":
 		return usageError("option requires an argument -- '" + missing.GetSpecifiedName() + "'")
 	case errors.As(err, &missing):

@@ -17,39 +17,39 @@ import (
 )
 
 const (
-	// lastWords is how long what the command leaves running may still write.
+	// lastWords is how long processes that the command leaves running may still write.
 	lastWords = 300 * time.Millisecond
-	// pieceSize is how much is written at once: what a pipe takes whole or not at all, so
-	// that it is known how much has not been taken.
+	// pieceSize is the size of a write: a pipe takes that much as a whole or not at all, so it is known
+	// how much was not read.
 	pieceSize = 4 << 10
 )
 
-// An output passes on what the command writes.
+// An output passes on the output of the command.
 type output struct {
 	forCommand []*os.File
 	pipes      []*pipe
 	once       sync.Once
-	done       chan struct{} // closed when all has been passed on
+	done       chan struct{} // closed when everything has been passed on
 }
 
-// A pipe is one that the command writes to.
+// A pipe is written by the command.
 type pipe struct {
 	r, w   *os.File
 	to     io.Writer
 	report func(format string, args ...any)
 
 	read, written atomic.Int64 // bytes
-	refused       atomic.Bool  // whoever took our output does not any more
-	abandoned     atomic.Bool  // nothing more is to be written
+	refused       atomic.Bool  // the reader of the output has gone
+	abandoned     atomic.Bool  // nothing more may be written
 
 	mu      sync.Mutex
-	ctx     context.Context // of the execution whose heartbeat the output is
-	waiting bool            // for whoever takes our output
-	release func()          // of the hold that goes with it
+	ctx     context.Context // of the execution that the output beats for
+	waiting bool            // for the reader of the output
+	release func()          // ends the hold during the wait
 }
 
-// newOutput makes the pipes. Where both streams are the same file, as with 2>&1, they
-// share one, so that what was written first comes first.
+// newOutput makes the pipes. If both streams are the same file, as with 2>&1, they share one pipe, so
+// that the order of their output is kept.
 func newOutput(streams []*os.File, st *status, rep *reporter) (*output, error) {
 	o := &output{forCommand: append([]*os.File(nil), streams...), done: make(chan struct{})}
 	for fd := 1; fd <= 2; fd++ {
@@ -78,8 +78,8 @@ func newOutput(streams []*os.File, st *status, rep *reporter) (*output, error) {
 	return o, nil
 }
 
-// duplicate returns a standard stream under another number. Where a write to the numbers 1
-// and 2 fails, package os sends us the SIGPIPE that blockSIGPIPE has kept away.
+// duplicate returns a standard stream under another descriptor. If a write to descriptor 1 or 2 fails,
+// package os raises SIGPIPE even where blockSIGPIPE has blocked it.
 func duplicate(fd int) (*os.File, error) {
 	other, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
@@ -97,15 +97,14 @@ func same(a, b *os.File) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// closeForCommand closes our copies of the command's ends.
+// closeForCommand closes deadline's copies of the command's ends.
 func (o *output) closeForCommand() {
 	for _, p := range o.pipes {
 		p.w.Close()
 	}
 }
 
-// start begins to pass on. ctx is that of the execution whose heartbeat the output is, until
-// the next call.
+// start begins to pass on output. The output beats for the execution of ctx until the next call.
 func (o *output) start(ctx context.Context) {
 	for _, p := range o.pipes {
 		p.beatFor(ctx)
@@ -122,16 +121,15 @@ func (o *output) start(ctx context.Context) {
 	})
 }
 
-// commandEnded has done closed soon, as far as it depends on the command and on what it
-// has left running.
+// commandEnded bounds the wait for further output: the command has ended, and processes that it has
+// left running have lastWords.
 func (o *output) commandEnded() {
 	for _, p := range o.pipes {
 		_ = p.r.SetReadDeadline(time.Now().Add(lastWords))
 	}
 }
 
-// abandon ends the passing on, and returns how many bytes that were written by the command
-// have not been taken.
+// abandon stops passing on output. It returns how many bytes of the command's output nobody has read.
 func (o *output) abandon() (lost int64) {
 	for _, p := range o.pipes {
 		p.abandoned.Store(true)
@@ -142,8 +140,8 @@ func (o *output) abandon() (lost int64) {
 	return lost
 }
 
-// copy passes on until the pipe has no writer any more, or nobody takes the output. In
-// that case the pipe is closed, so that the command notices as if it wrote there itself.
+// copy passes on output until the pipe has no writer or the output has no reader. In the latter case
+// it closes the pipe, so that the command notices as if it wrote there itself.
 func (p *pipe) copy() {
 	blockSIGPIPE()
 	defer p.r.Close()
@@ -163,8 +161,8 @@ func (p *pipe) copy() {
 	}
 }
 
-// copyRest passes on what is in the pipe now. What the command itself has written is all
-// there; a bound is needed only against what it has left running.
+// copyRest passes on what is in the pipe now. That includes everything that the command itself wrote;
+// the bound is for processes that it has left running.
 func (p *pipe) copyRest(buf []byte) {
 	_ = p.r.SetReadDeadline(time.Time{})
 	for rest := unread(p.r); rest > 0; {
@@ -176,7 +174,7 @@ func (p *pipe) copyRest(buf []byte) {
 	}
 }
 
-// pass writes b.
+// pass writes b. It reports false if the output has no reader or was abandoned.
 func (p *pipe) pass(b []byte) (ok bool) {
 	p.read.Add(int64(len(b)))
 	p.wait()
@@ -199,9 +197,9 @@ func (p *pipe) pass(b []byte) (ok bool) {
 	return true
 }
 
-// wait and taken stand around the time in which somebody has to take our output. The hold
-// is a heartbeat at both ends, and it keeps the idle limit off in between: the command is
-// not to blame for that time.
+// wait and taken enclose the time in which a write waits for the reader of the output. The hold is a
+// heartbeat at both ends and suspends the idle limit in between: the command is not to blame for that
+// time.
 func (p *pipe) wait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,7 +214,7 @@ func (p *pipe) taken() {
 	p.release()
 }
 
-// beatFor makes ctx the execution whose heartbeat the output is.
+// beatFor makes the output beat for the execution of ctx.
 func (p *pipe) beatFor(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -237,8 +235,7 @@ func unread(f *os.File) (n int) {
 	return n
 }
 
-// readNow reads what is in a pipe, without waiting for more. It returns 0 if there is
-// nothing.
+// readNow reads what is in a pipe without waiting for more. It returns 0 if the pipe is empty.
 func readNow(f *os.File, p []byte) (n int) {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -8,21 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onDeath has the command get a signal when we are gone without having sent it one, as
-// after a SIGKILL. To the system, "we" is the thread that starts the command, see start.
+// onDeath makes the system send the command a signal when deadline dies, as of a SIGKILL. For the
+// system, what counts is the death of the thread that started the command; see start.
 func onDeath(sig sysSignal) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: sig}
 }
 
-// fionread asks how much there is to read.
+// fionread is the request for the number of unread bytes.
 const fionread = unix.TIOCINQ
 
-// canBlockSIGPIPE says what blockSIGPIPE does.
+// canBlockSIGPIPE reports whether blockSIGPIPE has an effect.
 const canBlockSIGPIPE = true
 
-// blockSIGPIPE binds the goroutine to its thread, for good, and blocks SIGPIPE there: a
-// write to a pipe that nobody reads is then an error and nothing else. The signal itself
-// stays pending, and goes with the thread when the goroutine ends.
+// blockSIGPIPE binds the goroutine to its thread for good and blocks SIGPIPE there: a write to a pipe
+// without a reader then only returns an error. The signal stays pending, and disappears with the
+// thread when the goroutine ends.
 func blockSIGPIPE() {
 	runtime.LockOSThread()
 	var set unix.Sigset_t
@@ -30,10 +30,9 @@ func blockSIGPIPE() {
 	_ = unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil)
 }
 
-// raise ends the program by a signal, so that whoever waits for us sees what the command
-// died of. It returns if that does not work, at once: the signal is sent to this very
-// thread, which has it when the call returns. Process 1 is not ended by signals of its
-// own. There is no core dump of us.
+// raise ends the program by a signal, so that its parent sees what the command died of. If that does
+// not work, raise returns at once: the signal is sent to this very thread, which has got it when the
+// call returns. Process 1 is not ended by its own signals. deadline itself dumps no core.
 func raise(sig sysSignal) {
 	if unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) != nil {
 		return

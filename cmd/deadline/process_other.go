@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Here the command outlives us if we are killed, and SIGPIPE is not passed on.
+// On these systems the command outlives a deadline that is killed, and SIGPIPE is not passed on.
 
 func onDeath(sysSignal) *syscall.SysProcAttr { return nil }
 
@@ -20,13 +20,13 @@ const canBlockSIGPIPE = false
 
 func blockSIGPIPE() {}
 
-// raise ends the program by a signal, so that whoever waits for us sees what the command
-// died of. It returns if that does not work. There is no core dump of us.
+// raise ends the program by a signal, so that its parent sees what the command died of. It returns if
+// that does not work. deadline itself dumps no core.
 func raise(sig sysSignal) {
 	if os.Getpid() == 1 || unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) != nil {
 		return
 	}
 	resetToDefault(sig)
 	_ = unix.Kill(os.Getpid(), sig)
-	time.Sleep(time.Second) // it may be another thread that has it
+	time.Sleep(time.Second) // another thread may get the signal
 }

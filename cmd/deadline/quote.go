@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// quote puts s in quotation marks for a message: those of the locale, that is, curly ones
-// where it is UTF-8. What cannot be printed is written as in C.
+// quote quotes s for a message, with the quotation marks of the locale: curly ones if it is UTF-8.
+// Unprintable characters are escaped as in C.
 func quote(s string) string { return quoteFor(s, utf8Locale(os.Getenv)) }
 
 func quoteFor(s string, utf bool) string {
@@ -43,7 +43,7 @@ func quoteFor(s string, utf bool) string {
 	return b.String()
 }
 
-// utf8Locale reports whether characters are UTF-8 in the locale of the environment.
+// utf8Locale reports whether the locale of the environment is UTF-8.
 func utf8Locale(getenv func(string) string) bool {
 	for _, name := range [...]string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := getenv(name); v != "" {

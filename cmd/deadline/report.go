@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// stuck is how long a terminal or a pipe may take for a message.
+// stuck is the time that a terminal or a pipe has to accept a message.
 const stuck = time.Second
 
 // A reporter writes the program's messages.
 type reporter struct {
-	name string // as the program was called
+	name string // name by which the program was called
 
 	mu      sync.Mutex
 	out     io.Writer
-	pending chan error // has the result of the last write; nil where it is known
-	failed  bool       // a message could not be written, or the output of the command
+	pending chan error // gets the result of the last write; nil if it is known
+	failed  bool       // a message or output of the command could not be written
 }
 
 func newReporter(name string) *reporter { return &reporter{name: name, out: os.Stderr} }
 
-// say writes one line, in one piece. Where nobody takes it, it is lost: what follows a
-// message, such as the signal that it announces, must not wait for long.
+// say writes one line, with a single write. If nobody reads it in time it is lost: what follows a
+// message, such as the signal that it announces, must not be delayed.
 func (r *reporter) say(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,8 +48,7 @@ func (r *reporter) say(format string, args ...any) {
 	r.failed = r.failed || wasClosed(2)
 }
 
-// written waits until the last message has been written. It reports false if that takes too
-// long.
+// written waits until the last message has been written. It reports false if that takes too long.
 func (r *reporter) written(deadline <-chan time.Time) bool {
 	if r.pending == nil {
 		return true
@@ -65,7 +64,7 @@ func (r *reporter) written(deadline <-chan time.Time) bool {
 	}
 }
 
-// fail says what has failed.
+// fail writes a message about a failure, which the exit code will show.
 func (r *reporter) fail(format string, args ...any) {
 	r.say(format, args...)
 	r.mu.Lock()
@@ -79,14 +78,14 @@ func (r *reporter) hasFailed() bool {
 	return r.failed
 }
 
-// redirect sends messages to w from now on.
+// redirect makes w the destination of later messages.
 func (r *reporter) redirect(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.out = w
 }
 
-// refuse answers an error of parse and returns the exit code.
+// refuse reports an error of parse and returns the exit code.
 func (r *reporter) refuse(err error) int {
 	switch {
 	case errors.Is(err, errHelp):

@@ -14,9 +14,9 @@ type sysSignal = syscall.Signal
 
 const defaultSignal = unix.SIGTERM
 
-// parseSignal reads the name of a signal, with or without SIG, in upper or lower case, or
-// its number, which need not have a name, or the exit status that a shell has for it: 128
-// more, or 256 more in some. EXIT, or 0, is none.
+// parseSignal reads the name of a signal, with or without SIG, in upper or lower case; or its number,
+// even without a name; or the exit status that shells have for it, which is 128 more, or 256 more in
+// some. EXIT or 0 means no signal.
 func parseSignal(s string) (sysSignal, error) {
 	if s != "" && '0' <= s[0] && s[0] <= '9' {
 		n, err := strconv.ParseInt(s, 10, 32)
@@ -53,8 +53,7 @@ func signalNumber(name string) (sysSignal, bool) {
 	return realTimeNumber(name)
 }
 
-// signalName returns the name of a signal without SIG, or its number where it has none, as
-// 0 has.
+// signalName returns the name of a signal without SIG, or its number if it has no name, like 0.
 func signalName(sig sysSignal) string {
 	if name := unix.SignalName(sig); name != "" {
 		name = strings.TrimPrefix(name, "SIG")

@@ -4,7 +4,7 @@ package main
 
 const maxSignal = 32
 
-// Real-time signals have no common range here.
+// These systems have no common range of real-time signals.
 const realTimeMin, realTimeMax sysSignal = 0, 0
 
 var (

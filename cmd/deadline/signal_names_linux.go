@@ -2,11 +2,11 @@ package main
 
 const maxSignal = 64
 
-// What the C library leaves of the real-time signals; it keeps two for itself.
+// The range of real-time signals without the two that the C library uses itself.
 const realTimeMin, realTimeMax sysSignal = 34, maxSignal
 
-// aliases are other names for signals, and preferred the names that are printed where
-// they are not the ones of package unix.
+// aliases has other names for signals, and preferred has the names that are printed instead of those
+// of package unix.
 var (
 	aliases   = map[string]string{"CLD": "CHLD", "POLL": "IO", "IOT": "ABRT"}
 	preferred = map[string]string{"IO": "POLL"}

@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminating are the names of the signals whose default action would end us and leave
-// the command alone. The real-time signals are of that kind too.
+// terminating has the names of the signals whose default action would end deadline and leave the
+// command running. The real-time signals are of that kind too.
 var terminating = []string{
 	"ALRM", "HUP", "INT", "QUIT", "TERM", "PIPE", "USR1", "USR2",
 	"ILL", "TRAP", "ABRT", "BUS", "FPE", "SEGV",
 	"XCPU", "XFSZ", "SYS", "VTALRM", "IO", "PWR", "STKFLT", "EMT",
 }
 
-// catch has every terminating signal sent to c, and the one that the limit sends. SIGPROF
-// and, on Linux, RTMIN are missing: package signal does not deliver them.
+// catch directs every terminating signal, and the signal of the limit, to c. SIGPROF and, on Linux,
+// RTMIN are missing: package signal does not deliver them.
 func catch(c chan<- os.Signal, limit sysSignal) {
 	wanted := []sysSignal{limit}
 	for _, name := range terminating {
@@ -34,7 +34,7 @@ func catch(c chan<- os.Signal, limit sysSignal) {
 		case sig == 0, staysIgnored(sig, limit):
 		case sig == unix.SIGURG: // the Go runtime sends it to itself all the time
 		case sig == unix.SIGPIPE && !canBlockSIGPIPE:
-			// Nothing tells one that somebody sent from one that a write of ours caused.
+			// A SIGPIPE that was sent cannot be told from one that a write of deadline caused.
 			signal.Notify(make(chan os.Signal, 1), sig)
 		default:
 			signal.Notify(c, sig)

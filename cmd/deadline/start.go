@@ -15,16 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A command is a process that was started.
+// A command is a process that has been started.
 type command struct {
 	process *os.Process
 	ended   chan struct{}
-	state   *os.ProcessState // once ended is closed, unless err is set
+	state   *os.ProcessState // set before ended is closed, unless err is
 	err     error
 }
 
-// stdStreams are the standard streams as the command is to have them: nil for one that
-// was closed when we were started.
+// stdStreams returns the standard streams for the command: nil for each that was closed when deadline
+// was started.
 func stdStreams() []*os.File {
 	streams := []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	for fd := range streams {
@@ -35,23 +35,23 @@ func stdStreams() []*os.File {
 	return streams
 }
 
-// foreground reports whether a terminal is for us to write to: whether its foreground is our
-// process group, or the one that we were started in. A shell makes a group of a job, but
-// not of a command in a script.
+// foreground reports whether deadline may draw on the terminal: whether the foreground process group
+// is its own or the one that it was started in. A shell gives each job a group, but not each command
+// of a script.
 func foreground(terminal *os.File, startedIn int) bool {
 	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
 	return err != nil || group == unix.Getpgrp() || group == startedIn
 }
 
-// start starts a command that is looked up as execvp(3) does. os/exec looks it up by other
-// rules, and opens /dev/null for a stream that is to be closed. If we die without a word,
-// the command gets the signal death.
+// start starts a command, which it looks up as execvp(3) does. Package os/exec is not used: it has
+// other rules for the lookup, and opens /dev/null for a stream that has to be closed. If deadline is
+// killed, the command gets the signal death.
 func start(argv []string, streams []*os.File, death sysSignal) (*command, error) {
 	c := &command{ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// For the system it is the thread whose death counts, so this one has to last as
-		// long as the command. It waits for it anyway, and ends with the goroutine.
+		// The system sends the signal when the thread dies, so this thread has to live as long as the
+		// command. It waits for the command anyway, and ends with the goroutine.
 		runtime.LockOSThread()
 		process, err := spawnByName(argv, &os.ProcAttr{Files: streams, Sys: onDeath(death)})
 		c.process = process
@@ -65,11 +65,11 @@ func start(argv []string, streams []*os.File, death sysSignal) (*command, error)
 	return c, <-started
 }
 
-// signal signals the process, if it has not ended.
+// signal sends a signal to the process if it has not ended.
 func (c *command) signal(sig sysSignal) { _ = c.process.Signal(sig) }
 
-// spawnByName tries every directory of PATH. A file that may not be executed is
-// remembered as the reason if there is none that may.
+// spawnByName tries every directory of PATH. If it finds only a file that may not be executed, it
+// returns the error of that file.
 func spawnByName(argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	name := argv[0]
 	if name == "" {
@@ -88,7 +88,7 @@ func spawnByName(argv []string, attr *os.ProcAttr) (*os.Process, error) {
 		if dir != "" {
 			file = dir + "/" + name
 		}
-		_, err := os.Stat(file) // a look costs less than a process
+		_, err := os.Stat(file) // cheaper than a process
 		if err == nil {
 			var process *os.Process
 			if process, err = spawn(file, argv, attr); err == nil {
@@ -107,7 +107,7 @@ func spawnByName(argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	return nil, result
 }
 
-// spawn starts file. A script without an interpreter is the shell's.
+// spawn starts file. The shell runs a script that names no interpreter.
 func spawn(file string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	process, err := os.StartProcess(file, argv, attr)
 	if errors.Is(err, unix.ENOEXEC) {
@@ -118,7 +118,7 @@ func spawn(file string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	return process, err
 }
 
-// reason is the text of a system's error as strerror(3) has it.
+// reason returns the text of a system error as strerror(3) does.
 func reason(err error) string {
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		err = errno

@@ -20,16 +20,16 @@ import (
 
 const (
 	refresh = 200 * time.Millisecond
-	// rateOver is about how long ago output stops to count for the rate.
+	// rateOver is about how long output counts for the rate.
 	rateOver = 2 * time.Second
-	// unseen is after how long without a refresh somebody else may have used the terminal.
+	// unseen is the time without a refresh after which another program may have used the terminal.
 	unseen = time.Second
-	// defaultWidth is that of a terminal that does not know its own.
+	// defaultWidth is for terminals that do not report their width.
 	defaultWidth = 80
 )
 
-// A status is a live line on the terminal: what the command's limits are, and how far it
-// is from them. It is drawn only while the terminal is ours, that is, not in the background.
+// A status is a live line on the terminal with the command's limits and how far it is from them. It is
+// drawn only in the foreground.
 type status struct {
 	total, idle time.Duration
 	ours        func() bool
@@ -41,16 +41,16 @@ type status struct {
 	monitor atomic.Pointer[heartbeat.Monitor] // nil before the start
 
 	mu      sync.Mutex
-	screen  *cwriter.Writer // what is pending in it takes the line off again
-	drawn   time.Time       // when the line last was
-	gone    bool            // for good
+	screen  *cwriter.Writer // its pending output removes the line
+	drawn   time.Time       // when the line was last drawn
+	gone    bool            // the line is removed for good
 	rate    rate
 	writers []*lineWriter
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// newStatus takes the terminal of the standard error while ours reports that it may.
+// newStatus draws on the terminal of standard error while ours returns true.
 func newStatus(o options, ours func() bool) *status {
 	s := &status{total: o.total, idle: o.idle, ours: ours, stopped: make(chan struct{}), begun: time.Now()}
 	s.rate.at = s.begun
@@ -70,16 +70,16 @@ func newStatus(o options, ours func() bool) *status {
 	return s
 }
 
-// start makes ctx the execution that is shown.
+// start makes the execution of ctx the one that is shown.
 func (s *status) start(ctx context.Context) { s.monitor.Store(heartbeat.FromContext(ctx)) }
 
-// draw draws the line anew, with the text above it.
+// draw redraws the line, with the text above it.
 func (s *status) draw(above []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ours := s.ours()
 	if !ours || time.Since(s.drawn) > unseen {
-		s.screen.Reset() // the line, if there is one, is not the last any more
+		s.screen.Reset() // the line, if there is one, is no longer the last
 	}
 	s.screen.Write(above)
 	if !ours || s.gone {
@@ -96,8 +96,8 @@ func (s *status) draw(above []byte) error {
 	return err
 }
 
-// moved is for when somebody else has used the terminal, which SIGCONT tells. A refresh that falls
-// due in the milliseconds before that is noticed takes one line of theirs: nothing else tells a
+// moved is called after SIGCONT, when another program may have used the terminal. A refresh in the
+// milliseconds before SIGCONT is noticed overwrites one line of that program: nothing else tells a
 // process that it was stopped.
 func (s *status) moved() {
 	s.mu.Lock()
@@ -105,8 +105,8 @@ func (s *status) moved() {
 	s.screen.Reset()
 }
 
-// stop takes the line away. What was written of a last line is passed on. A terminal that
-// takes nothing, as after Ctrl-S, is not waited for.
+// stop removes the line and passes on an unfinished last line of output. It does not wait for a
+// terminal that accepts nothing, as after Ctrl-S.
 func (s *status) stop() {
 	s.stopping.Do(func() {
 		close(s.stopped)
@@ -128,8 +128,8 @@ func (s *status) stop() {
 	})
 }
 
-// beside returns a writer for f that does not disturb the line. Where f is a terminal, it is
-// the same one, and what is written appears above the line.
+// beside returns a writer for f that does not disturb the line. If f is a terminal, it is the same one,
+// and the output appears above the line.
 func (s *status) beside(f *os.File) io.Writer {
 	if !isTerminal(f) {
 		return f
@@ -139,7 +139,7 @@ func (s *status) beside(f *os.File) io.Writer {
 	return w
 }
 
-// output is beside for what the command writes: it is counted.
+// output is like beside, for the output of the command, which is counted.
 func (s *status) output(f *os.File) io.Writer {
 	w := s.beside(f)
 	return writerFunc(func(p []byte) (int, error) {
@@ -153,7 +153,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// text is the line, in ASCII: 12s of 1m0s, idle 3s of 10s, 1.2 MiB/s, 34 MiB.
+// text returns the line, in ASCII: 12s of 1m0s, idle 3s of 10s, 1.2 MiB/s, 34 MiB.
 func (s *status) text(now time.Time) string {
 	var b strings.Builder
 	limited(&b, now.Sub(s.begun), s.total)
@@ -166,7 +166,7 @@ func (s *status) text(now time.Time) string {
 	return b.String()
 }
 
-// size is a number of bytes, in B, which mpb calls b.
+// size formats a number of bytes. mpb writes b for B.
 func size(n int64) string {
 	return strings.Replace(fmt.Sprintf("% .1f", decor.SizeB1024(n)), " b", " B", 1)
 }
@@ -178,7 +178,7 @@ func limited(b *strings.Builder, d, limit time.Duration) {
 	}
 }
 
-// A rate is an average in which the past fades.
+// A rate is a moving average.
 type rate struct {
 	at      time.Time
 	written int64
@@ -195,8 +195,8 @@ func (r *rate) next(now time.Time, written int64) int64 {
 	return int64(r.value)
 }
 
-// A lineWriter writes whole lines above the live line: the terminal's cursor has to be
-// at the beginning of one when that is drawn. The rest waits for its end.
+// A lineWriter writes whole lines above the live line, because the cursor has to be at the beginning of
+// a line when that is drawn. An unfinished line waits for its end.
 type lineWriter struct {
 	above func([]byte) error
 
@@ -204,7 +204,7 @@ type lineWriter struct {
 	rest []byte
 }
 
-// maxLine is how much waits for the end of its line.
+// maxLine is the largest unfinished line, in bytes, that waits for its end.
 const maxLine = 64 << 10
 
 func (w *lineWriter) Write(p []byte) (int, error) {

@@ -19,42 +19,40 @@ import (
 )
 
 const (
-	// outputGrace is how long whoever takes our output has for the rest, from the signal that
-	// stopped the command, where -k does not say for how long the command may live on.
+	// outputGrace is the time that the reader of the output has for the rest, from the signal that
+	// stopped the command, unless -k is given.
 	outputGrace = 5 * time.Second
-	// outputLast is the least of it, from the end of the command.
+	// outputLast is the least such time, from the end of the command.
 	outputLast = time.Second
-	// killTime is how long the command may take to die of SIGKILL before we do.
+	// killTime is how long the command may take to die of SIGKILL before deadline gives up.
 	killTime = time.Second
 )
 
-// A supervisor runs one command. What it does is a sequence of executions of package
-// timeout, all of which wait for the same command: the first under the limits of the
-// command line; after the first signal that was sent, one under the time that is left
-// until the next.
+// A supervisor runs one command, as a sequence of executions of package timeout that all wait for that
+// command. The first has the limits of the command line. After each signal, the next has the time that
+// is left until the following signal.
 type supervisor struct {
 	options
 	*reporter
 	cmd       *command
-	out       *output // nil where the command has our own streams
-	status    *status // nil where there is nothing to show
+	out       *output // nil if the command has the streams of deadline
+	status    *status // nil if no status is shown
 	signals   chan os.Signal
 	continued chan os.Signal // SIGCONT
 
-	end         time.Time             // when the total is up; zero is never
+	end         time.Time             // end of the total limit; zero means none
 	continuedAt time.Time             // when SIGCONT was last noticed
-	signalledAt time.Time             // when the command was first sent something; zero is never
+	signalledAt time.Time             // when the command was first sent a signal; zero means never
 	endedAt     time.Time             // when the end of the command was noticed
-	killing     bool                  // the next limit sends KILL
-	killGroup   bool                  // the command was sent KILL, and its group has to be
+	killing     bool                  // the next limit sends SIGKILL
+	killGroup   bool                  // the command was sent SIGKILL, and its group will be
 	limited     bool                  // a limit was reached
 	tree        procgroup.ProcessList // what the command was doing when the limit fired
-	over        bool                  // the command has ended, and its output is through or abandoned
+	over        bool                  // the command has ended, and its output is passed on or abandoned
 }
 
-// errNextStage ends an execution whose limits do not hold any more, because the kill has
-// to be prepared.
-var errNextStage = errors.New("a signal was passed on")
+// errNextStage ends an execution so that the next one can have the limit of the kill.
+var errNextStage = errors.New("signal passed on")
 
 func supervise(o options, r *reporter) ending {
 	if err := o.alive.activity().Check(); err != nil {
@@ -63,7 +61,7 @@ func supervise(o options, r *reporter) ending {
 	}
 	before := unix.Getpgrp()
 	if !o.foreground {
-		// It fails where we lead a session, and then there is a group already.
+		// This fails if deadline leads a session, and then it has its own group already.
 		_ = unix.Setpgid(0, 0)
 	}
 	s := &supervisor{options: o, reporter: r, signals: make(chan os.Signal, maxSignal), continued: make(chan os.Signal, 1)}
@@ -99,13 +97,13 @@ func supervise(o options, r *reporter) ending {
 	s.wait()
 	s.finish()
 	if s.killGroup {
-		signalGroup(unix.SIGKILL) // our own end, too, unless we are process 1
+		signalGroup(unix.SIGKILL) // ends deadline too, unless it is process 1
 		<-s.cmd.ended
 	}
 	return s.ending()
 }
 
-// finish takes the status off the terminal.
+// finish removes the status from the terminal.
 func (s *supervisor) finish() {
 	if s.status != nil {
 		s.status.stop()
@@ -127,7 +125,7 @@ func (s *supervisor) cannotStart(err error) ending {
 	}
 }
 
-// wait returns when the command has ended, or could not be killed.
+// wait returns when the command has ended or could not be killed.
 func (s *supervisor) wait() {
 	limits := timeout.Config{Total: s.total, Idle: s.idle, Grace: math.MaxInt64}
 	if s.total > 0 {
@@ -154,14 +152,14 @@ func (s *supervisor) wait() {
 				s.say("no %v from command %s for %v", s.alive, quote(s.command[0]), stop.Limit)
 			}
 			s.send(s.next())
-			s.showTree() // which must not hold up the signal
+			s.showTree() // after the signal, which it must not delay
 		}
 		limits = s.following(stop)
 	}
 }
 
-// wasStopped reports whether an idle limit fired only because nobody could run, as between
-// Ctrl-Z and fg. SIGCONT is a beat, but the timer that was overdue may be faster.
+// wasStopped reports whether an idle limit fired only because deadline itself was stopped, as between
+// Ctrl-Z and fg. SIGCONT is a beat, but the overdue timer may be faster.
 func (s *supervisor) wasStopped(begun time.Time, stop *timeout.Error) bool {
 	const late, soon = 10 * time.Millisecond, 100 * time.Millisecond
 	fired := begun.Add(stop.Elapsed)
@@ -180,7 +178,7 @@ func (s *supervisor) wasStopped(begun time.Time, stop *timeout.Error) bool {
 	}
 }
 
-// runAgain is for when we have been stopped and continued.
+// runAgain is called when deadline has been stopped and continued.
 func (s *supervisor) runAgain() {
 	s.continuedAt = time.Now()
 	if s.status != nil {
@@ -188,7 +186,7 @@ func (s *supervisor) runAgain() {
 	}
 }
 
-// next is the signal that a limit sends.
+// next returns the signal that a limit sends.
 func (s *supervisor) next() sysSignal {
 	if s.killing {
 		return unix.SIGKILL
@@ -196,7 +194,7 @@ func (s *supervisor) next() sysSignal {
 	return s.signal
 }
 
-// untilEnd is the total limit that is left; 0 is none.
+// untilEnd returns the rest of the total limit. 0 means none.
 func (s *supervisor) untilEnd() time.Duration {
 	if s.end.IsZero() {
 		return 0
@@ -204,15 +202,14 @@ func (s *supervisor) untilEnd() time.Duration {
 	return max(time.Until(s.end), 1)
 }
 
-// following returns the limits of the execution after one that ended with stop: the kill
-// has to come, if one is wanted and not sent yet, and the total still holds. What follows
-// a signal has no idle limit.
+// following returns the limits of the execution after the one that ended with stop: the time until the
+// kill, if one is due, and the rest of the total. There is no idle limit after a signal.
 func (s *supervisor) following(stop *timeout.Error) timeout.Config {
 	if s.killGroup {
 		return timeout.Config{Total: killTime, Grace: math.MaxInt64}
 	}
 	if stop != nil && stop.Kind == timeout.KindTotal && !time.Now().Before(s.end) {
-		s.end = time.Time{} // that was it
+		s.end = time.Time{} // the total has been reached
 	}
 	next := timeout.Config{Total: s.untilEnd(), Grace: math.MaxInt64}
 	if s.killAfter > 0 && !s.killing {
@@ -224,8 +221,8 @@ func (s *supervisor) following(stop *timeout.Error) timeout.Config {
 	return next
 }
 
-// watch is the function that is executed: it waits for the command, passes signals on
-// to it, and takes its output for its heartbeat.
+// watch is the executed function: it waits for the command, passes signals on to it, and beats for its
+// output.
 func (s *supervisor) watch(ctx context.Context) error {
 	if s.out != nil {
 		beats := ctx
@@ -247,7 +244,7 @@ func (s *supervisor) watch(ctx context.Context) error {
 				}
 				o.Stop()
 			}()
-		case work && !errors.Is(err, os.ErrProcessDone): // which was quick, and needs no limit
+		case work && !errors.Is(err, os.ErrProcessDone): // a command that has ended needs no limit
 			s.fail("option '--alive': %v", err)
 		}
 	}
@@ -273,8 +270,8 @@ func (s *supervisor) watch(ctx context.Context) error {
 	}
 }
 
-// showTree says what the command was doing, in one message. GNU timeout does not, so it is
-// for --idle only.
+// showTree reports, in one message, what the command was doing. GNU timeout does not, so this is for
+// --idle only.
 func (s *supervisor) showTree() {
 	var lines []string
 	for line := range strings.Lines(s.tree.String()) {
@@ -286,10 +283,9 @@ func (s *supervisor) showTree() {
 	s.tree = procgroup.ProcessList{}
 }
 
-// pass passes a signal on that we have received. It reports whether that changes the
-// limits.
+// pass passes on a signal that deadline has received. It reports whether that changes the limits.
 func (s *supervisor) pass(sig sysSignal) (changes bool) {
-	if sig == unix.SIGALRM { // to GNU timeout, this is the limit itself
+	if sig == unix.SIGALRM { // for GNU timeout, SIGALRM is the limit itself
 		s.limited = true
 		sig = s.next()
 	}
@@ -297,8 +293,8 @@ func (s *supervisor) pass(sig sysSignal) (changes bool) {
 	return s.killGroup || s.killAfter > 0 && !s.killing
 }
 
-// send signals the command, and everything in our group. The command gets it directly
-// too, in case it has left the group.
+// send sends a signal to the command and to the process group. The command gets it directly too, in
+// case it has left the group.
 func (s *supervisor) send(sig sysSignal) {
 	if s.signalledAt.IsZero() {
 		s.signalledAt = time.Now()
@@ -310,18 +306,18 @@ func (s *supervisor) send(sig sysSignal) {
 	switch {
 	case s.foreground:
 	case sig == unix.SIGKILL && s.out != nil:
-		s.killGroup = true // once the output is through: it is our own end
+		s.killGroup = true // after the output has been passed on, since it ends deadline
 	case sig == unix.SIGKILL, sig == unix.SIGCONT:
 		signalGroup(sig)
 	default:
 		signalGroup(sig)
-		// What is stopped could not act on it.
+		// A stopped process could not act on the signal.
 		s.cmd.signal(unix.SIGCONT)
 		continueGroup()
 	}
 }
 
-// ending says how the program ends, from how the command did.
+// ending returns how the program ends, given how the command ended.
 func (s *supervisor) ending() ending {
 	if s.cmd.err != nil {
 		s.say("error waiting for command: %s", reason(s.cmd.err))
@@ -339,7 +335,7 @@ func (s *supervisor) ending() ending {
 		if !s.limited {
 			e.signal = sig
 		}
-		// This much has to be known even where 124 says that a limit was reached.
+		// A kill is reported even where 124 would report the limit.
 		preserve = preserve || sig == unix.SIGKILL
 	}
 	if s.limited && !preserve {

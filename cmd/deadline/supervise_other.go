@@ -16,8 +16,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Where there are no signals, package procgroup does it all: it asks the command to end
-// if the system has a way, and kills it and everything it has started.
+// On systems without signals, package procgroup does the work: it asks the command to end if the system
+// has a way, and kills it with everything that it has started.
 
 type sysSignal = syscall.Signal
 
@@ -47,7 +47,7 @@ func supervise(o options, r *reporter) ending {
 		return ending{code: exitFailed}
 	}
 	if !o.alive.output {
-		r.say("option '--alive': on this system, output is always a sign of life; give it too")
+		r.say("option '--alive': on this system output is always a sign of life, so include it")
 		return ending{code: exitFailed}
 	}
 	if err := o.alive.activity().Check(); err != nil {
@@ -65,7 +65,7 @@ func supervise(o options, r *reporter) ending {
 		r.redirect(s.beside(os.Stderr))
 		cmd.Stdout, cmd.Stderr = s.output(os.Stdout), s.output(os.Stderr)
 	}
-	grace := time.Duration(math.MaxInt64 / 4) // without -k, nothing is ever killed
+	grace := time.Duration(math.MaxInt64 / 4) // without -k, nothing is killed
 	if o.killAfter > 0 {
 		grace = min(o.killAfter, grace)
 	}

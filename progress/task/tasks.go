@@ -43,7 +43,9 @@ func WithStore(s Store) Option { return optionFunc(func(t *Tasks) { t.core.Store
 func WithPoll(d time.Duration) Option { return optionFunc(func(t *Tasks) { t.core.Poll = d }) }
 
 // WithRetention sets how long a task can be read after its end. 0 or less means 10 min.
-func WithRetention(d time.Duration) Option { return optionFunc(func(t *Tasks) { t.core.Retention = d }) }
+func WithRetention(d time.Duration) Option {
+	return optionFunc(func(t *Tasks) { t.core.Retention = d })
+}
 
 // WithMaxRunning sets how many calls may run on as a task or a continuation at the same time. Further
 // calls are answered with their result alone, as without tasks. 0 or less means 100.
