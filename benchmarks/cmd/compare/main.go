@@ -1,14 +1,14 @@
-// Compare runs every benchmark and every load, interleaved, and prints the library's
-// ratios to its peers beside the targets.
+// Compare runs all benchmarks and all loads, interleaved, and prints the ratios of the library to its
+// peers next to their targets.
 //
 //	go run ./cmd/compare          # under 8 minutes
-//	go run ./cmd/compare -quick   # under 1.5 minutes, and less to be trusted
+//	go run ./cmd/compare -quick   # under 1.5 minutes, and less reliable
 //
-// What is compared runs within the same round, a moment apart, and the ratio is taken
-// per round: what else the machine does changes from round to round, and this way it
-// cancels out. The table has the median of these ratios.
+// The library and its peer run in the same round, a moment apart, and each round gives a ratio. So other
+// load on the machine, which changes from round to round, cancels out. The table has the median of the
+// ratios.
 //
-// The raw output stays in a file whose name is printed; benchstat reads it.
+// The raw output stays in a file whose name is printed, for benchstat.
 package main
 
 import (
@@ -37,14 +37,14 @@ func main() {
 	}
 }
 
-// A schedule is how often and how long everything runs.
+// A schedule says how often and for how long everything runs.
 type schedule struct {
 	rounds    int    // of the benchmarks
 	benchtime string // of each
 	loads     []load
 }
 
-// A load is a call of cmd/load for each of several implementations.
+// A load is a run of cmd/load for each of several implementations.
 type load struct {
 	rounds int
 	impls  []string
@@ -74,7 +74,7 @@ func plan(quick bool) schedule {
 	}}
 }
 
-// compare runs s and prints what came of it.
+// compare runs s and prints the results.
 func compare(ctx context.Context, s schedule) error {
 	start := time.Now()
 	raw, err := os.CreateTemp("", "tooldeadline-bench-*.txt")
@@ -100,7 +100,7 @@ func compare(ctx context.Context, s schedule) error {
 	return nil
 }
 
-// run builds the programs and lets them write to raw.
+// run builds and runs the programs, which write to raw.
 func (s schedule) run(ctx context.Context, raw io.Writer) error {
 	dir, err := os.MkdirTemp("", "tooldeadline-bench")
 	if err != nil {

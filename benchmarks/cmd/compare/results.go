@@ -13,7 +13,7 @@ import (
 // A figure is one unit of one benchmark.
 type figure struct{ name, unit string }
 
-// results are the values of each figure, one for each round.
+// results has the values of each figure, one per round.
 type results struct {
 	cpu    string
 	order  []figure
@@ -36,7 +36,7 @@ func read(raw io.Reader) (*results, error) {
 			base, parts := rec.Name.Parts()
 			name := string(base)
 			for _, p := range parts {
-				if p[0] == '/' { // and not the number of processors
+				if p[0] == '/' { // otherwise it is the number of processors
 					name += string(p)
 				}
 			}
@@ -51,14 +51,13 @@ func read(raw io.Reader) (*results, error) {
 	}
 }
 
-// summary is the median, which assumes nothing about how the values are spread, and
-// how far they go.
+// summary returns the median, which assumes nothing about the distribution, and the range.
 func summary(values []float64) (median, low, high float64) {
 	s := benchmath.NewSample(values, &benchmath.DefaultThresholds)
 	return benchmath.AssumeNothing.Summary(s, 0.95).Center, s.Values[0], s.Values[len(s.Values)-1]
 }
 
-// printAll prints the median of every figure that was measured and is not 0.
+// printAll prints the median of every measured figure that is not 0.
 func (r *results) printAll(w io.Writer) {
 	fmt.Fprintln(w, "\nAll medians:")
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

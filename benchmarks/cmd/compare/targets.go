@@ -5,15 +5,15 @@ import (
 	"io"
 )
 
-// A target is a ratio that the library is to stay below, or an amount.
+// A target is a ratio, or an amount, that the library has to stay below.
 type target struct {
 	what string
-	max  float64 // 0 where there is none, and the figure is there to be known
+	max  float64 // 0 means that the figure is for information
 
 	unit    string
 	library string
-	peer    string // none for an amount
-	bare    string // taken off both, where it is given
+	peer    string // empty for an amount
+	bare    string // subtracted from both, if not empty
 }
 
 const (
@@ -35,7 +35,7 @@ const (
 	value   = "/impl=bare-value"
 )
 
-// targets are those that were set before the library was written.
+// targets were set before the library was written.
 var targets = []target{
 	{"exact beat : Timer.Reset", 0.65, "sec/op", beat + "sparse" + library, beat + "sparse" + reset, ""},
 	{"exact beat : polling", 0.5, "sec/op", beat + "sparse" + library, beat + "sparse" + polling, ""},

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// processor is the share of one processor that n beating executions take, over a
-// window as long as the library's timer needs from one look to the next: idle less
-// half of a beat's interval. A shorter one could miss them all. The window begins
-// before the first look. What bare takes is the load; the rest is the watching.
+// processor measures the share of one processor that n beating executions use. The window is as long
+// as the interval between two checks of the library's timer: idle less half the interval of the beats.
+// A shorter window could miss all checks. It begins before the first check. The share of bare is the
+// load; the rest is the supervision.
 func processor(s scene) ([]metric, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

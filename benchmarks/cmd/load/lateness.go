@@ -11,9 +11,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/benchmarks/internal/peer"
 )
 
-// lateness is how long after the limit the function sees its context end. The limits
-// of n executions fall due over spread, so that the machine has something to do and
-// is not drowned; bare is a time.AfterFunc for each, and is what the runtime can do.
+// lateness measures how long after its limit a function sees its context end. The limits of n
+// executions fall due over spread, so that the machine is busy but not overloaded. bare is a
+// time.AfterFunc for each, which is the best that the runtime can do.
 func lateness(s scene) ([]metric, error) {
 	const spread = 2 * time.Second
 	if s.n == 1 {
@@ -57,7 +57,7 @@ func lateness(s scene) ([]metric, error) {
 	return quantiles(late), nil
 }
 
-// alone is one execution after the other.
+// alone measures one execution after the other.
 func alone(s scene) (late []time.Duration) {
 	const times, idle = 200, 5 * time.Millisecond
 	s.limits.Idle = idle

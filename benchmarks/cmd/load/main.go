@@ -1,9 +1,9 @@
-// Load measures what a benchmark function cannot: many executions at once, in a
-// process of their own. It prints one line in the format of "go test -bench".
+// Load measures what a benchmark function cannot: many concurrent executions, in their own process.
+// It prints one line in the format of "go test -bench".
 //
 //	load -measure lateness|memory|cpu|mass -impl tooldeadline -n 10000
 //
-// Package compare runs it; by hand it is for looking at a single figure.
+// Command compare runs it. Run it by hand to measure a single figure.
 package main
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/benchmarks/internal/peer"
 )
 
-// bare are the implementations that supervise nothing: what the load costs by itself.
+// bare has the implementations that supervise nothing: they give the cost of the load itself.
 const bare = "bare"
 
-// A scene is what is measured.
+// A scene describes one measurement.
 type scene struct {
 	impl       string
 	run        peer.Run // nil for bare
@@ -28,7 +28,7 @@ type scene struct {
 	limits     peer.Limits
 }
 
-// A metric is one figure, with its unit as benchstat knows it.
+// A metric is one figure, with its unit as benchstat reads it.
 type metric struct {
 	value float64
 	unit  string
@@ -42,10 +42,10 @@ var measures = map[string]func(scene) ([]metric, error){
 }
 
 func main() {
-	measure := flag.String("measure", "", "lateness, memory, cpu or mass")
+	measure := flag.String("measure", "", "what to measure: lateness, memory, cpu or mass")
 	var s scene
-	flag.StringVar(&s.impl, "impl", "tooldeadline", "whom to measure")
-	flag.IntVar(&s.n, "n", 10000, "how many executions at once")
+	flag.StringVar(&s.impl, "impl", "tooldeadline", "implementation to measure")
+	flag.IntVar(&s.n, "n", 10000, "number of concurrent executions")
 	flag.DurationVar(&s.idle, "idle", 20*time.Second, "idle limit")
 	flag.DurationVar(&s.beat, "beat", 5*time.Second, "interval of the beats")
 	flag.Parse()
@@ -57,7 +57,7 @@ func main() {
 	}
 	f := measures[*measure]
 	if f == nil || (s.run == nil && s.impl != bare) || s.n < 1 {
-		fmt.Fprintln(os.Stderr, "load: nothing is known by that name")
+		fmt.Fprintln(os.Stderr, "load: unknown -measure or -impl")
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -73,8 +73,8 @@ func main() {
 	fmt.Println()
 }
 
-// start calls fn under supervision, in a goroutine that waits for it as a caller does,
-// and calls done when that is over.
+// start calls fn under supervision, on a goroutine that waits for it as a caller does, and then calls
+// done.
 func (s scene) start(ctx context.Context, fn peer.Func, done func()) {
 	go func() {
 		defer done()
@@ -88,8 +88,8 @@ func (s scene) start(ctx context.Context, fn peer.Func, done func()) {
 	}()
 }
 
-// beating is a function that beats at an interval, the first time after wait, until
-// its context ends. It is the load of which the supervision is watched.
+// beating returns a function that beats at an interval, first after wait, until its context ends. It
+// is the load that is supervised.
 func beating(wait, every time.Duration) peer.Func {
 	return func(ctx context.Context, b peer.Beater) error {
 		timer := time.NewTimer(wait)

@@ -12,12 +12,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// mass is n idle limits that fall due at the same instant, and the time from then
-// until every caller has its error. The library's errors carry the stack of the
-// function; how many of them have one is a figure of its own.
+// mass measures the time from the instant at which n idle limits fall due until every caller has its
+// error. The library's errors carry the stack of the function; a separate figure is how many do.
 func mass(s scene) ([]metric, error) {
 	if s.run == nil {
-		return nil, errors.New("there is no bare mass timeout")
+		return nil, errors.New("mass: want an implementation with idle limits, not bare")
 	}
 	var (
 		ready, wg sync.WaitGroup
@@ -48,7 +47,7 @@ func mass(s scene) ([]metric, error) {
 	for _, b := range beaters {
 		b.Beat()
 	}
-	due := time.Now().Add(s.idle) // of the last one
+	due := time.Now().Add(s.idle) // when the last limit falls due
 	wg.Wait()
 	return []metric{
 		{time.Since(due).Seconds(), "all-returned-sec"},

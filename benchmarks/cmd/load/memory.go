@@ -7,12 +7,10 @@ import (
 	"time"
 )
 
-// memory is what n executions hold while they beat, heap and stacks, and how many
-// goroutines. For bare it is the function's goroutine and that of its caller, who
-// waits on a channel.
+// memory measures the heap and the stacks that n beating executions hold, and their goroutines. For
+// bare that is the goroutine of the function and that of its caller, which waits on a channel.
 func memory(s scene) ([]metric, error) {
-	// The heap is measured by the difference, so the collector must be through with
-	// what went before.
+	// The heap is measured as a difference, so earlier garbage has to be collected first.
 	heap0, stack0 := held()
 	goroutines0 := runtime.NumGoroutine()
 
@@ -41,7 +39,7 @@ func memory(s scene) ([]metric, error) {
 
 func held() (heap, stack float64) {
 	runtime.GC()
-	runtime.GC() // the first one's sweep
+	runtime.GC() // completes the sweep of the first
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc), float64(m.StackInuse)

@@ -8,5 +8,5 @@ import (
 )
 
 func cpuTime() (time.Duration, error) {
-	return 0, errors.New("the processor time of a process is not known on this system")
+	return 0, errors.New("cpu: not supported on this system")
 }

@@ -16,23 +16,22 @@ type Failsafe struct {
 	executor failsafe.Executor[any]
 }
 
-// NewFailsafe makes the policy and its executor, which a program does once.
+// NewFailsafe makes the policy and its executor, once per program.
 func NewFailsafe(total time.Duration) *Failsafe {
 	return &Failsafe{total, failsafe.With[any](ftimeout.New[any](total))}
 }
 
-// Sync runs fn on the caller's goroutine. It is a weaker contract, which cannot be
-// mended from outside: a function that ignores its context holds the caller for ever.
+// Sync runs fn on the caller's goroutine. Its contract is weaker, which cannot be fixed from outside: a
+// function that ignores its context blocks the caller for ever.
 func (f *Failsafe) Sync(ctx context.Context, _ Limits, fn Func) error {
 	return f.executor.WithContext(ctx).RunWithExecution(func(e failsafe.Execution[any]) error {
 		return fn(e.Context(), nil)
 	})
 }
 
-// Async runs fn on a goroutine of failsafe's. By itself its result, too, waits for a
-// function that ignores its context, and a panic ends the process; the timer, the
-// second select and call bring it to the contract. The context has no Deadline and
-// its cause does not tell what ended it.
+// Async runs fn on a goroutine of failsafe-go. On its own, it would also wait for a function that
+// ignores its context, and a panic would end the process; the timer, the second select and call make
+// it meet the contract. The context has no Deadline, and its cause does not tell what ended it.
 func (f *Failsafe) Async(ctx context.Context, _ Limits, fn Func) error {
 	result := f.executor.WithContext(ctx).RunAsyncWithExecution(func(e failsafe.Execution[any]) error {
 		return call(e.Context(), fn, nil)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// ByHand is what most people write: WithTimeout, a goroutine and a select. It has no
-// idle limit. The grace, the cause and the relayed panic are often forgotten; they are
-// there because the library has them, and cost next to nothing.
+// ByHand is what most people write: WithTimeout, a goroutine and a select. It has no idle limit. The
+// grace, the cause and the relayed panic are often forgotten; they are included because the library
+// has them, and they cost next to nothing.
 func ByHand(ctx context.Context, l Limits, fn Func) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.Total, ErrTotal)
 	defer cancel()
@@ -22,10 +22,9 @@ func ByHand(ctx context.Context, l Limits, fn Func) error {
 	}
 }
 
-// TimerReset is ByHand with an idle watchdog: a timer that every beat resets. The
-// second context is what it takes to have both a Deadline and a cause that tells the
-// limits apart. A function that returns after a limit counts as in time if the select
-// happens to see it first; the library is strict there.
+// TimerReset is ByHand with an idle watchdog: a timer that every beat resets. The second context is
+// needed to have both a Deadline and a cause that tells the limits apart. A function that returns after
+// a limit counts as in time if the select happens to see it first; the library is strict there.
 func TimerReset(ctx context.Context, l Limits, fn Func) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.Total, ErrTotal)
 	defer cancel()
@@ -43,14 +42,14 @@ func TimerReset(ctx context.Context, l Limits, fn Func) error {
 	}
 }
 
-// A ResetDog is a timer that every beat resets. A beat after Stop sets it going again;
-// the library's does nothing then.
+// A ResetDog is a timer that every beat resets. A beat after Stop restarts it, while in the library such
+// a beat does nothing.
 type ResetDog struct {
 	idle  time.Duration
 	timer *time.Timer
 }
 
-// NewResetDog calls expired once no beat has come for idle.
+// NewResetDog returns a ResetDog that calls expired after idle without a beat.
 func NewResetDog(idle time.Duration, expired func()) *ResetDog {
 	return &ResetDog{idle: idle, timer: time.AfterFunc(idle, expired)}
 }
@@ -61,8 +60,8 @@ func (d *ResetDog) Beat() { d.timer.Reset(d.idle) }
 // Stop ends the watch.
 func (d *ResetDog) Stop() { d.timer.Stop() }
 
-// A MutexDog notes the time of each beat under a lock; its timer, which no beat
-// touches, looks at that and is set again.
+// A MutexDog records the time of each beat under a lock. Beats do not touch its timer, which checks the
+// time and is set again.
 type MutexDog struct {
 	idle    time.Duration
 	expired func()
@@ -72,10 +71,10 @@ type MutexDog struct {
 	timer *time.Timer
 }
 
-// NewMutexDog calls expired once no beat has come for idle.
+// NewMutexDog returns a MutexDog that calls expired after idle without a beat.
 func NewMutexDog(idle time.Duration, expired func()) *MutexDog {
 	d := &MutexDog{idle: idle, expired: expired, last: time.Now()}
-	d.mu.Lock() // the timer may fire before it is known
+	d.mu.Lock() // the timer may fire before d.timer is set
 	d.timer = time.AfterFunc(idle, d.look)
 	d.mu.Unlock()
 	return d

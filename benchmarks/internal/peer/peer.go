@@ -1,10 +1,9 @@
-// Package peer has what tooldeadline is compared with, all of it behind one type, Run.
+// Package peer has the alternatives that tooldeadline is compared with, all as a Run.
 //
-// The contract of a Run: the function is on a goroutine of its own; its context is
-// cancelled at the limit, with a cause that tells which one; the caller has the
-// result at once when the function returns, and an error at the limit plus Grace at
-// the latest when it does not; a panic of the function becomes one of the caller.
-// Where a design cannot do all of that, its comment says so.
+// The contract of a Run: The function runs on its own goroutine. Its context is cancelled at the limit,
+// with a cause that tells which limit. The caller has the result as soon as the function returns, or an
+// error at the limit plus Grace at the latest. A panic of the function becomes a panic of the caller.
+// If a design cannot do all of that, its comment says so.
 package peer
 
 import (
@@ -16,30 +15,28 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Limits are the limits of one run. A peer that knows no idle limit ignores Idle.
+// Limits are the limits of one run. A peer without an idle limit ignores Idle.
 type Limits struct{ Total, Idle time.Duration }
 
 // A Beater renews the idle limit.
 type Beater interface{ Beat() }
 
-// A Func is a supervised function. Its Beater is nil where the peer has no idle limit.
+// A Func is a supervised function. Its Beater is nil if the peer has no idle limit.
 type Func func(context.Context, Beater) error
 
 // A Run supervises one call of fn.
 type Run func(ctx context.Context, l Limits, fn Func) error
 
-// Grace is how long a cancelled function may take to return before its caller goes on
-// without it.
+// Grace is how long a cancelled function may take to return before its caller continues without it.
 const Grace = timeout.DefaultGrace
 
-// What a peer has as the cause and as the error.
+// The causes and errors of the peers.
 var (
 	ErrIdle  = errors.New("peer: idle limit")
 	ErrTotal = errors.New("peer: total limit")
 )
 
-// ByName has every Run that has an idle limit, for programs that are told what to
-// measure.
+// ByName has every Run with an idle limit by its name.
 var ByName = map[string]Run{
 	"tooldeadline": Tooldeadline,
 	"timer-reset":  TimerReset,
@@ -53,13 +50,12 @@ func Tooldeadline(ctx context.Context, l Limits, fn Func) error {
 	}, timeout.Config{Total: l.Total, Idle: l.Idle})
 }
 
-// A panicked is a panic on its way from the function's goroutine to the caller's.
+// A panicked carries a panic from the function's goroutine to the caller's.
 type panicked struct{ value any }
 
 func (p *panicked) Error() string { return "panic" }
 
-// call calls fn and returns its panic as an error, because nothing else gets from one
-// goroutine to another.
+// call calls fn and returns its panic as an error, since a panic cannot cross goroutines.
 func call(ctx context.Context, fn Func, b Beater) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -69,7 +65,7 @@ func call(ctx context.Context, fn Func, b Beater) (err error) {
 	return fn(ctx, b)
 }
 
-// finish returns the function's error, or its panic.
+// finish returns the function's error or raises its panic.
 func finish(err error) error {
 	if p, ok := err.(*panicked); ok {
 		panic(p.value)
@@ -77,8 +73,7 @@ func finish(err error) error {
 	return err
 }
 
-// afterStop waits for a function whose context is over, for the grace, and returns the
-// reason.
+// afterStop waits for the grace for a function whose context has ended, and returns the cause.
 func afterStop(ctx context.Context, done <-chan error) error {
 	grace := time.NewTimer(Grace)
 	defer grace.Stop()

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// PollInterval is how often a PollDog looks.
+// PollInterval is the interval at which a PollDog checks for beats.
 const PollInterval = time.Second
 
-// Polling supervises in the way of ytils.dev/heartbeat: a beat stores a small record
-// that it allocates, and a goroutine for each run looks at it every second. It is
-// written anew from that description, because the original could not be fetched, and
-// is no copy of it. The total, the grace and the rest of the contract are added as in
-// TimerReset. What cannot be added is punctuality: the limit is up to a second late.
+// Polling supervises like ytils.dev/heartbeat: a beat allocates and stores a small record, and a
+// goroutine per run checks it every second. It was written from that description, because the original
+// could not be fetched, and is no copy. The total, the grace and the rest of the contract are added as
+// in TimerReset. Punctuality cannot be added: the limit is up to a second late.
 func Polling(ctx context.Context, l Limits, fn Func) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.Total, ErrTotal)
 	defer cancel()
@@ -31,7 +30,7 @@ func Polling(ctx context.Context, l Limits, fn Func) error {
 	}
 }
 
-// A PollDog looks every PollInterval whether a beat has come.
+// A PollDog checks every PollInterval whether there was a beat.
 type PollDog struct {
 	last atomic.Pointer[record]
 	quit chan struct{}
@@ -39,7 +38,7 @@ type PollDog struct {
 
 type record struct{ at time.Time }
 
-// NewPollDog calls expired once it sees that no beat has come for idle.
+// NewPollDog returns a PollDog that calls expired once it finds no beat for idle.
 func NewPollDog(idle time.Duration, expired func()) *PollDog {
 	d := &PollDog{quit: make(chan struct{})}
 	d.Beat()
