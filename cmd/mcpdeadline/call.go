@@ -132,7 +132,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	defer stop(nil)
 	defer context.AfterFunc(c.ctx, func() { stop(context.Cause(c.ctx)) })()
 	m, err := toolcall.Do(joined, &server, toolcall.Call{
-		Tool: c.tool, Session: s, Observer: run, Answered: func(leave func()) { c.leave(leave) },
+		Tool: c.tool, Session: s, Observer: run.Observer(), Answered: func(leave func()) { c.leave(leave) },
 	}, c.wait)
 	if snapshot.Start.IsZero() { // the call did not begin, because the proxy is shutting down
 		c.stopServer(err)

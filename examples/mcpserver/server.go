@@ -42,7 +42,7 @@ func newServer(p *policy.Policy, o options, logger *slog.Logger) *mcp.Server {
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
 	}, deaf)
 
-	options := []mcpsdk.Option{
+	options := []mcpsdk.InstallOption{
 		mcpsdk.WithDeclaredLimits(),
 		mcpsdk.WithArgumentTimeout(),
 		mcpsdk.WithInterval(o.interval),

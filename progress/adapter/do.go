@@ -38,7 +38,7 @@ type Call struct {
 	Await []progress.AwaitOption
 }
 
-// A Func is the whole supervised call: toolcall.Do with t as the Observer, and what makes a result of
+// A Func is the whole supervised call: toolcall.Do with t.Observer(), and what makes a result of
 // a call that was stopped. t is nil where the call stays plain, and answers are those to the questions
 // of the round before.
 type Func[R any] func(ctx context.Context, t *Task, answers map[string]json.RawMessage) (R, error)

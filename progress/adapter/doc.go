@@ -13,7 +13,7 @@
 //	result, record, err := adapter.Do(ctx, tasks,
 //		adapter.Call{Tool: params.Name, Caller: caller, Asked: params.Task != nil, Soft: soft, TaskOnly: taskOnly},
 //		func(ctx context.Context, t *adapter.Task, answers map[string]json.RawMessage) (Result, error) {
-//			return supervised(ctx, params, t, answers) // toolcall.Do, with t as the Observer
+//			return supervised(ctx, params, t, answers) // toolcall.Do, with t.Observer()
 //		}, encode)
 //	if record != nil {
 //		return adapter.Handle(record)

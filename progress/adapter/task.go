@@ -19,9 +19,9 @@ var (
 	errRemoved      = fmt.Errorf("%w: the store has it no more", task.ErrLost)
 )
 
-// A Task is a call that runs under [Do] and may be, or become, a task or a continuation. It is the
-// Observer of the [toolcall.Call] that Do has run. A nil *Task is that of a call that stays plain:
-// its methods do what is right for one. All methods are safe for concurrent use.
+// A Task is a call that runs under [Do] and may be, or become, a task or a continuation. Its
+// [Task.Observer] is that of the [toolcall.Call]. A nil *Task is that of a call that stays plain: its
+// methods do what is right for one. All methods are safe for concurrent use.
 type Task struct {
 	core   task.Core
 	call   Call
@@ -69,6 +69,15 @@ func newTask(ctx context.Context, core task.Core, c Call, form task.Form, soft t
 	t := &Task{core: core, call: c, form: form, soft: max(soft, 0), began: time.Now(), telling: make(chan struct{}, 1)}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	t.run = running.Call{Owner: c.Caller.owner(form), Cancel: t.cancel, Of: t}
+	return t
+}
+
+// Observer returns t as the Observer of a call, nil where t is nil: a call that stays plain within
+// another of its session is then part of that one's task.
+func (t *Task) Observer() toolcall.Observer {
+	if t == nil {
+		return nil
+	}
 	return t
 }
 
@@ -132,9 +141,6 @@ func (t *Task) now() state {
 
 // Started implements [toolcall.Observer].
 func (t *Task) Started(ctx context.Context) {
-	if t == nil {
-		return
-	}
 	t.change(func(s *state) {
 		s.exec, s.returned = ctx, false
 		if s.phase >= handed {
@@ -144,11 +150,7 @@ func (t *Task) Started(ctx context.Context) {
 }
 
 // Ended implements [toolcall.Observer].
-func (t *Task) Ended() {
-	if t != nil {
-		t.change(func(s *state) { s.returned = true })
-	}
-}
+func (t *Task) Ended() { t.change(func(s *state) { s.returned = true }) }
 
 // Handed reports whether the client has been given a handle, and in which form.
 func (t *Task) Handed() (task.Form, bool) {

@@ -72,13 +72,13 @@ func BenchmarkCallWithTasks(b *testing.B) {
 	for _, bm := range []struct {
 		name string
 		soft time.Duration
-		opts func(*task.Tasks) []mcpgo.Option
+		opts func(*task.Tasks) []mcpgo.InstallOption
 	}{
-		{"without", 0, func(*task.Tasks) []mcpgo.Option { return nil }},
-		{"with, no soft limit", 0, func(t *task.Tasks) []mcpgo.Option { return []mcpgo.Option{mcpgo.WithTasks(t)} }},
-		{"with a soft limit", time.Minute, func(t *task.Tasks) []mcpgo.Option { return []mcpgo.Option{mcpgo.WithTasks(t)} }},
-		{"continuation", 0, func(t *task.Tasks) []mcpgo.Option {
-			return []mcpgo.Option{mcpgo.WithTasks(t), mcpgo.WithContinuation(time.Minute)}
+		{"without", 0, func(*task.Tasks) []mcpgo.InstallOption { return nil }},
+		{"with, no soft limit", 0, func(t *task.Tasks) []mcpgo.InstallOption { return []mcpgo.InstallOption{mcpgo.WithTasks(t)} }},
+		{"with a soft limit", time.Minute, func(t *task.Tasks) []mcpgo.InstallOption { return []mcpgo.InstallOption{mcpgo.WithTasks(t)} }},
+		{"continuation", 0, func(t *task.Tasks) []mcpgo.InstallOption {
+			return []mcpgo.InstallOption{mcpgo.WithTasks(t), mcpgo.WithContinuation(time.Minute)}
 		}},
 	} {
 		b.Run(bm.name, func(b *testing.B) {

@@ -26,13 +26,13 @@ import (
 //
 // It is for [Install], and works on all transports; with [WithTasks], for the clients that know no
 // tasks.
-func WithContinuation(soft time.Duration) Option {
-	return optionFunc(func(s *settings) { s.continued().After = soft })
+func WithContinuation(soft time.Duration) InstallOption {
+	return installOption(func(s *settings) { s.continued().After = soft })
 }
 
 // WithWaitTool names the tool that [WithContinuation] adds, in place of wait_for_result.
-func WithWaitTool(name string) Option {
-	return optionFunc(func(s *settings) { s.continued().Tool = name })
+func WithWaitTool(name string) InstallOption {
+	return installOption(func(s *settings) { s.continued().Tool = name })
 }
 
 func (s *settings) continued() *adapter.Continuation {

@@ -52,7 +52,7 @@ func TestContinuation(t *testing.T) {
 	for _, tasks := range []bool{false, true} {
 		for _, l := range append([]link{inProcess}, links...) {
 			t.Run(fmt.Sprint(l.name, " tasks=", tasks), func(t *testing.T) {
-				opts := []mcpgo.Option{mcpgo.WithContinuation(50 * ms)}
+				opts := []mcpgo.InstallOption{mcpgo.WithContinuation(50 * ms)}
 				if tasks {
 					opts = append(opts, mcpgo.WithTasks(newTasks(t)))
 				}

@@ -21,7 +21,7 @@ import (
 // has none there; its calls say why.
 //
 // It is for [Install]. What [Middleware] and [Handler] add is not declared.
-func WithDeclaredLimits() Option { return optionFunc(func(s *settings) { s.declare = true }) }
+func WithDeclaredLimits() InstallOption { return installOption(func(s *settings) { s.declare = true }) }
 
 // declareIn adds the hooks that declare limits. mcp-go calls them with results that are the
 // request's own; what is behind the pointers in them is the server's, and copied.

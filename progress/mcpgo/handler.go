@@ -12,6 +12,6 @@ import (
 //
 // mcp.NewStructuredToolHandler makes a text of its handler's error, after a stop too; what
 // the client gets has the limit's message before it all the same.
-func Handler(h server.ToolHandlerFunc, opts ...Option) server.ToolHandlerFunc {
-	return newSettings(opts).wrap(h)
+func Handler(h server.ToolHandlerFunc, opts ...HandlerOption) server.ToolHandlerFunc {
+	return newSettings(opts, HandlerOption.forHandler).wrap(h)
 }

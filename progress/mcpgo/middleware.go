@@ -27,7 +27,7 @@ import (
 //
 // Call it before s serves, and after server.WithHooks, where that is used: the hooks are
 // added to those that s has.
-func Install(s *server.MCPServer, p *policy.Policy, opts ...Option) {
+func Install(s *server.MCPServer, p *policy.Policy, opts ...InstallOption) {
 	w := new(watch)
 	hooks := s.GetHooks()
 	if hooks == nil {
@@ -35,7 +35,7 @@ func Install(s *server.MCPServer, p *policy.Policy, opts ...Option) {
 		server.WithHooks(hooks)(s)
 	}
 	w.observe(hooks)
-	all := newSettings(opts)
+	all := newSettings(opts, InstallOption.forInstall)
 	if p != nil {
 		all.calls.Policy = p
 	}
@@ -84,8 +84,8 @@ func Install(s *server.MCPServer, p *policy.Policy, opts ...Option) {
 //
 // Middleware that was added before it is not under the limits, middleware that is added after
 // it is. It is safe for concurrent use, and may be shared by servers.
-func Middleware(p *policy.Policy, opts ...Option) server.ToolHandlerMiddleware {
-	s := newSettings(opts)
+func Middleware(p *policy.Policy, opts ...MiddlewareOption) server.ToolHandlerMiddleware {
+	s := newSettings(opts, MiddlewareOption.forMiddleware)
 	if p != nil {
 		s.calls.Policy = p
 	}
@@ -124,7 +124,7 @@ func (s *settings) supervise(ctx context.Context, run *adapter.Task, request mcp
 	n := newNotifications(ctx, run)
 	call := toolcall.Call{
 		Tool: request.Params.Name, Session: n.session, Token: token(request.Params.Meta), Send: n.send,
-		Arguments: request.Params.Arguments, Answered: n.answered(), Observer: run,
+		Arguments: request.Params.Arguments, Answered: n.answered(), Observer: run.Observer(),
 		RequestID: requestIDOf(ctx, n.session), SessionID: sessionIDOf(n.session),
 	}
 	if request.Params.Meta != nil {

@@ -12,12 +12,37 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// An Option changes how [Install], [Middleware] and [Handler] supervise tool calls.
-type Option interface{ apply(*settings) }
+// Options are of the constructors for which they mean something: another one does not take them.
+type (
+	// An InstallOption changes what [Install] does.
+	InstallOption interface{ forInstall(*settings) }
+	// A MiddlewareOption changes what [Middleware] or [Install] does.
+	MiddlewareOption interface {
+		InstallOption
+		forMiddleware(*settings)
+	}
+	// A HandlerOption changes what [Handler] does.
+	HandlerOption interface{ forHandler(*settings) }
+	// An Option changes what any of the three does.
+	Option interface {
+		MiddlewareOption
+		HandlerOption
+	}
+)
 
-type optionFunc func(*settings)
+type option func(*settings)
 
-func (f optionFunc) apply(s *settings) { f(s) }
+func (f option) forInstall(s *settings)    { f(s) }
+func (f option) forMiddleware(s *settings) { f(s) }
+func (f option) forHandler(s *settings)    { f(s) }
+
+type installOption func(*settings)
+
+func (f installOption) forInstall(s *settings) { f(s) }
+
+type handlerOption func(*settings)
+
+func (f handlerOption) forHandler(s *settings) { f(s) }
 
 type settings struct {
 	calls toolcall.Settings
@@ -32,40 +57,42 @@ type settings struct {
 	principal    func(context.Context) string
 }
 
-func newSettings(opts []Option) *settings {
+// newSettings applies the options, each as apply says.
+func newSettings[O comparable](opts []O, apply func(O, *settings)) *settings {
 	s := new(settings)
+	var none O
 	for _, o := range opts {
-		if o != nil {
-			o.apply(s)
+		if o != none {
+			apply(o, s)
 		}
 	}
 	return s
 }
 
-// WithPolicy sets the limits by tool name. It is for [Handler]; the policy that is an
-// argument of [Middleware] goes before it.
-func WithPolicy(p *policy.Policy) Option {
-	return optionFunc(func(s *settings) { s.calls.Policy = p })
+// WithPolicy sets the limits of a [Handler], by tool name. [Middleware] and [Install] have the policy as
+// an argument.
+func WithPolicy(p *policy.Policy) HandlerOption {
+	return handlerOption(func(s *settings) { s.calls.Policy = p })
 }
 
 // WithOptions passes options on to the execution of each call: [timeout.WithLogger],
 // [timeout.WithHooks], [timeout.WithClock]. A [timeout.Config] among them takes the place
 // of what the policy says. Given more than once, all are passed on.
 func WithOptions(opts ...timeout.Option) Option {
-	return optionFunc(func(s *settings) { s.calls.Options = append(s.calls.Options, opts...) })
+	return option(func(s *settings) { s.calls.Options = append(s.calls.Options, opts...) })
 }
 
 // WithInterval is the shortest time between two progress notifications of a call. 0 means
 // 10 s, and a negative value none.
 func WithInterval(d time.Duration) Option {
-	return optionFunc(func(s *settings) { s.calls.Interval = d })
+	return option(func(s *settings) { s.calls.Interval = d })
 }
 
 // WithAwait passes options on to [progress.Await], under which the questions wait that tools
 // return: progress.WithLimit(2*time.Minute) leaves people more time than 30 s. [Elicit] has
 // options of its own.
 func WithAwait(opts ...progress.AwaitOption) Option {
-	return optionFunc(func(s *settings) { s.await = append(s.await, opts...) })
+	return option(func(s *settings) { s.await = append(s.await, opts...) })
 }
 
 // WithMetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta:
@@ -73,12 +100,12 @@ func WithAwait(opts ...progress.AwaitOption) Option {
 // Where it is anything else, the tool is not called and the result says so. Without this
 // option and [WithArgumentTimeout] requests have no say, since with no MaxTotal they could
 // lift every limit. Where both are given, _meta goes first.
-func WithMetaTimeout() Option { return optionFunc(func(s *settings) { s.calls.MetaTimeout = true }) }
+func WithMetaTimeout() Option { return option(func(s *settings) { s.calls.MetaTimeout = true }) }
 
 // WithArgumentTimeout is [WithMetaTimeout] for timeoutMs among the tool's arguments. It is
 // left there, so declare it in the tool's input schema, as an integer that is not required:
 // that is how a model learns of it, and a server with server.WithInputSchemaValidation may
 // turn it away otherwise.
 func WithArgumentTimeout() Option {
-	return optionFunc(func(s *settings) { s.calls.ArgumentTimeout = true })
+	return option(func(s *settings) { s.calls.ArgumentTimeout = true })
 }

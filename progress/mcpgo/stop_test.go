@@ -119,7 +119,7 @@ func TestStreamBesideCalls(t *testing.T) {
 // is nothing to end.
 func TestSessionEndsUnderACall(t *testing.T) {
 	over(t, func(t *testing.T, w way) {
-		for name, opts := range map[string][]mcpgo.Option{
+		for name, opts := range map[string][]mcpgo.InstallOption{
 			"plain":     nil,
 			"continued": {mcpgo.WithContinuation(never - 1)},
 			"task":      {mcpgo.WithTasks(newTasks(t))},

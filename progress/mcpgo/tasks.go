@@ -23,14 +23,14 @@ import (
 // cannot be tasks of 2026-07-28. A tool with a soft limit is declared as one that can be a task to
 // clients of 2025-11-25 too, and its tasks are in place of mcp-go's own; those of tools that have a
 // task support in mcp-go and no soft limit, and of AddTaskTool, are mcp-go's.
-func WithTasks(t *task.Tasks) Option { return optionFunc(func(s *settings) { s.tasks = t }) }
+func WithTasks(t *task.Tasks) InstallOption { return installOption(func(s *settings) { s.tasks = t }) }
 
 // WithPrincipal says who a client was authenticated as, from the context of its request, as
 // server.WithHTTPContextFunc makes it; "" for nobody. A task belongs to the principal of its call,
 // or else to the session, and no other can ask for it; where there is neither, as without
 // authentication over stateless HTTP, whoever has the id can.
-func WithPrincipal(of func(ctx context.Context) string) Option {
-	return optionFunc(func(s *settings) { s.principal = of })
+func WithPrincipal(of func(ctx context.Context) string) InstallOption {
+	return installOption(func(s *settings) { s.principal = of })
 }
 
 // askedKey is in the _meta of a call whose params had "task", between a hook and the middleware.

@@ -56,13 +56,13 @@ type taskServer struct {
 	release chan bool
 }
 
-func newTaskServer(t *testing.T, opts ...mcpgo.Option) *taskServer {
+func newTaskServer(t *testing.T, opts ...mcpgo.InstallOption) *taskServer {
 	t.Helper()
 	s := &taskServer{
 		server.NewMCPServer("test", "1", server.WithToolCapabilities(false), server.WithElicitation()),
 		make(chan context.Context, 1000), make(chan bool, 1000),
 	}
-	mcpgo.Install(s.MCPServer, taskPolicy(), append([]mcpgo.Option{mcpgo.WithInterval(1)}, opts...)...)
+	mcpgo.Install(s.MCPServer, taskPolicy(), append([]mcpgo.InstallOption{mcpgo.WithInterval(1)}, opts...)...)
 	add := func(name string, h server.ToolHandlerFunc) { s.AddTool(mcp.NewTool(name), h) }
 	for _, name := range []string{"held", "patient", "now", "only", "plain"} {
 		add(name, func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {

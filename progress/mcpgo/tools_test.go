@@ -55,10 +55,10 @@ func until(ctx context.Context) (*mcp.CallToolResult, error) {
 }
 
 // A server with tools that are stopped, or not, each under its own limits.
-func newServer(opts ...mcpgo.Option) *server.MCPServer {
+func newServer(opts ...mcpgo.InstallOption) *server.MCPServer {
 	s := server.NewMCPServer("test", "1", server.WithToolCapabilities(false), server.WithElicitation(),
 		server.WithTaskCapabilities(true, true, true))
-	mcpgo.Install(s, toolPolicy, append([]mcpgo.Option{mcpgo.WithInterval(1), mcpgo.WithMetaTimeout(), mcpgo.WithArgumentTimeout()}, opts...)...)
+	mcpgo.Install(s, toolPolicy, append([]mcpgo.InstallOption{mcpgo.WithInterval(1), mcpgo.WithMetaTimeout(), mcpgo.WithArgumentTimeout()}, opts...)...)
 	add := func(name string, h server.ToolHandlerFunc) { s.AddTool(mcp.NewTool(name), h) }
 	wait := func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) { return until(ctx) }
 

@@ -113,7 +113,7 @@ func BenchmarkWrapHTTPBody(b *testing.B) {
 //
 //	go test -run - -bench Tasks -count 10
 func BenchmarkTasks(b *testing.B) {
-	server := func(opts ...mcpsdk.Option) *mcp.Server {
+	server := func(opts ...mcpsdk.InstallOption) *mcp.Server {
 		s := benchServer(false)
 		p := &policy.Policy{Default: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}, Tools: map[string]policy.Tool{"noop": {Soft: time.Minute}}}
 		mcpsdk.Install(s, p, opts...)

@@ -20,8 +20,8 @@ import (
 //
 // Without [WithTasks], Install keeps the continued calls itself. A server that is made anew for
 // each request needs WithTasks, so that all share them.
-func WithContinuation(soft time.Duration) Option {
-	return optionFunc(func(s *settings) {
+func WithContinuation(soft time.Duration) InstallOption {
+	return installOption(func(s *settings) {
 		if s.continuation == nil {
 			s.continuation = new(adapter.Continuation)
 		}
@@ -30,8 +30,8 @@ func WithContinuation(soft time.Duration) Option {
 }
 
 // WithWaitTool names the tool that [WithContinuation] adds, in place of wait_for_result.
-func WithWaitTool(name string) Option {
-	return optionFunc(func(s *settings) {
+func WithWaitTool(name string) InstallOption {
+	return installOption(func(s *settings) {
 		if s.continuation == nil {
 			s.continuation = new(adapter.Continuation)
 		}

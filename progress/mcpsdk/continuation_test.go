@@ -27,7 +27,7 @@ type indexed struct {
 
 // continuing is a server whose calls are continued after a while. Its tool "index" ends when it is told
 // to, by gate.
-func continuing(soft time.Duration, opts ...mcpsdk.Option) (s *mcp.Server, gate chan struct{}, ended chan error) {
+func continuing(soft time.Duration, opts ...mcpsdk.InstallOption) (s *mcp.Server, gate chan struct{}, ended chan error) {
 	s = newServer()
 	gate, ended = make(chan struct{}), make(chan error, 10)
 	mcp.AddTool(s, &mcp.Tool{Name: "index"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, indexed, error) {
@@ -39,7 +39,7 @@ func continuing(soft time.Duration, opts ...mcpsdk.Option) (s *mcp.Server, gate 
 		}
 		return nil, indexed{10}, nil
 	})
-	opts = append([]mcpsdk.Option{mcpsdk.WithContinuation(soft), mcpsdk.WithInterval(10 * ms)}, opts...)
+	opts = append([]mcpsdk.InstallOption{mcpsdk.WithContinuation(soft), mcpsdk.WithInterval(10 * ms)}, opts...)
 	mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: 10 * time.Minute}}, opts...)
 	return s, gate, ended
 }

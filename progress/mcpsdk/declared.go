@@ -20,7 +20,9 @@ import (
 // has none there; its calls say why.
 //
 // It is for [Install] and [Middleware]. What [Handler] adds for one tool is not declared.
-func WithDeclaredLimits() Option { return optionFunc(func(s *settings) { s.declare = true }) }
+func WithDeclaredLimits() MiddlewareOption {
+	return middlewareOption(func(s *settings) { s.declare = true })
+}
 
 // declared adds to a result what is declared in it. Results may be shared by calls, and tools are
 // the server's own, so both are copied.

@@ -67,16 +67,16 @@ func TestElicitation(t *testing.T) {
 		name, version string
 		tool          mcp.ToolHandler
 		limits        timeout.Config
-		opts          []mcpsdk.Option
+		opts          []mcpsdk.InstallOption
 		answer        time.Duration
 		want          string
 		after         time.Duration // the answer
 	}{
 		{"answered", protocol2025, elicit, limits, nil, 25 * time.Second, "accept", 25 * time.Second},
 		{"answered late", protocol2025, elicit, limits, nil, 31 * time.Second, noAnswerText, 30 * time.Second},
-		{"longer limit", protocol2025, elicit, limits, []mcpsdk.Option{mcpsdk.WithAwait(progress.WithLimit(2 * time.Minute))},
+		{"longer limit", protocol2025, elicit, limits, []mcpsdk.InstallOption{mcpsdk.WithAwait(progress.WithLimit(2 * time.Minute))},
 			119 * time.Second, "accept", 119 * time.Second},
-		{"longer limit, late", protocol2025, elicit, limits, []mcpsdk.Option{mcpsdk.WithAwait(progress.WithLimit(2 * time.Minute))},
+		{"longer limit, late", protocol2025, elicit, limits, []mcpsdk.InstallOption{mcpsdk.WithAwait(progress.WithLimit(2 * time.Minute))},
 			121 * time.Second, noAnswerText, 2 * time.Minute},
 		{"limit of the tool's own", protocol2025, wrapped, limits, nil, 119 * time.Second, "accept", 119 * time.Second},
 		{"limit of the tool's own, late", protocol2025, wrapped, limits, nil, 121 * time.Second, noAnswerText, 2 * time.Minute},

@@ -27,8 +27,8 @@ import (
 // the SDK takes nothing from a wrapper but an error, so the result says everything in its text, and
 // has a [toolcall.Outcome] only if Out is any, or if
 // Middleware is installed too, which then adds it.
-func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...Option) mcp.ToolHandlerFor[In, Out] {
-	s := newSettings(opts)
+func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...HandlerOption) mcp.ToolHandlerFor[In, Out] {
+	s := newSettings(opts, HandlerOption.forHandler)
 	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		call := newCall(ctx, req, nil, whenAnswered(ctx))
 		ctx, release := untilGone(ctx, req.Session)

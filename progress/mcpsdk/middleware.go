@@ -20,8 +20,8 @@ import (
 //	mcpsdk.Install(server, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}})
 //
 // Middleware that was added before it is supervised too; what is added after it is not.
-func Install(s *mcp.Server, p *policy.Policy, opts ...Option) {
-	o := newServerSettings(p, opts)
+func Install(s *mcp.Server, p *policy.Policy, opts ...InstallOption) {
+	o := newSettings(opts, InstallOption.forInstall).ofServer(p)
 	o.installTasks(s)
 	s.AddReceivingMiddleware(o.middleware)
 	s.AddSendingMiddleware(o.middleware)
@@ -48,8 +48,8 @@ func Install(s *mcp.Server, p *policy.Policy, opts ...Option) {
 // that one's. [Install] does both. Methods other than these pass through untouched.
 //
 // It is safe for concurrent use, and may be shared by servers.
-func Middleware(p *policy.Policy, opts ...Option) mcp.Middleware {
-	return newServerSettings(p, opts).middleware
+func Middleware(p *policy.Policy, opts ...MiddlewareOption) mcp.Middleware {
+	return newSettings(opts, MiddlewareOption.forMiddleware).ofServer(p).middleware
 }
 
 func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
@@ -145,7 +145,7 @@ func newCall(ctx context.Context, req *mcp.CallToolRequest, run *adapter.Task, a
 		Tool: req.Params.Name, Session: req.Session, Token: exactToken(req.Params),
 		RequestID: requestID(ctx), SessionID: sessionID(req.Session),
 		Meta: req.Params.Meta, Arguments: req.Params.Arguments,
-		Answered: answered, Observer: run,
+		Answered: answered, Observer: run.Observer(),
 		Send: func(ctx context.Context, n progress.Notification) error {
 			return notify(ctx, run, func(ctx context.Context) error {
 				return req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{

@@ -28,13 +28,13 @@ func TestLimitsOfACall(t *testing.T) {
 			Lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok },
 		}
 	}
-	meta, args := []mcpsdk.Option{mcpsdk.WithMetaTimeout()}, []mcpsdk.Option{mcpsdk.WithArgumentTimeout()}
-	both := append(append([]mcpsdk.Option{}, args...), meta...)
+	meta, args := []mcpsdk.InstallOption{mcpsdk.WithMetaTimeout()}, []mcpsdk.InstallOption{mcpsdk.WithArgumentTimeout()}
+	both := append(append([]mcpsdk.InstallOption{}, args...), meta...)
 	const accepted = ": want milliseconds as a whole number from 1 to 9223372036854, such as 120000"
 	for _, tt := range []struct {
 		name, tool string
 		env        map[string]string
-		opts       []mcpsdk.Option
+		opts       []mcpsdk.InstallOption
 		meta, args any
 		want       timeout.Config
 		refused    string

@@ -25,11 +25,11 @@ func TestProgressReachesTheClient(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		token    any
-		interval []mcpsdk.Option
+		interval []mcpsdk.InstallOption
 		want     []string // time, message
 	}{
 		{"every 10 s", "t", nil, []string{"0s step 0", "10s step 10", "20s step 20", "26s step 25"}},
-		{"every 4 s", "t", []mcpsdk.Option{mcpsdk.WithInterval(4 * time.Second)},
+		{"every 4 s", "t", []mcpsdk.InstallOption{mcpsdk.WithInterval(4 * time.Second)},
 			[]string{"0s step 0", "4s step 4", "8s step 8", "12s step 12", "16s step 16", "20s step 20", "24s step 24", "26s step 25"}},
 		{"no token", nil, nil, nil},
 	} {

@@ -42,7 +42,7 @@ import (
 // The handle, and what else the protocols want, are results of a type of our own: middleware that is
 // added later, and so is around this, must not take the result of tools/call, tools/list or
 // initialize for the SDK's without looking.
-func WithTasks(t *task.Tasks) Option { return optionFunc(func(s *settings) { s.tasks = t }) }
+func WithTasks(t *task.Tasks) InstallOption { return installOption(func(s *settings) { s.tasks = t }) }
 
 // installTasks adds what a server needs for tasks and continuations beside the middleware.
 func (s *settings) installTasks(server *mcp.Server) {

@@ -35,17 +35,17 @@ type taskServer struct {
 	polled chan struct{}
 	// codes has the exit codes of calls that were aborted.
 	codes chan int
-	opts  []mcpsdk.Option
+	opts  []mcpsdk.InstallOption
 }
 
-func newTaskServer(t testing.TB, opts ...mcpsdk.Option) *taskServer {
+func newTaskServer(t testing.TB, opts ...mcpsdk.InstallOption) *taskServer {
 	s := &taskServer{tasks: task.New(task.WithPoll(20 * ms)), gate: make(chan struct{}), ended: make(chan error, 10), codes: make(chan int, 10), started: make(chan struct{}, 10), polled: make(chan struct{}, 1)}
 	hooks := timeout.Hooks{Finished: func(_ context.Context, snap timeout.Snapshot) {
 		if code := timeout.ExitCode(snap.Err); code == timeout.ExitAborted {
 			s.codes <- code
 		}
 	}}
-	s.opts = append([]mcpsdk.Option{mcpsdk.WithTasks(s.tasks), mcpsdk.WithInterval(5 * ms), mcpsdk.WithOptions(timeout.WithHooks(hooks))}, opts...)
+	s.opts = append([]mcpsdk.InstallOption{mcpsdk.WithTasks(s.tasks), mcpsdk.WithInterval(5 * ms), mcpsdk.WithOptions(timeout.WithHooks(hooks))}, opts...)
 	t.Cleanup(func() { _ = s.tasks.Close() })
 	return s
 }

@@ -1,0 +1,47 @@
+package mcpgo_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// An option that would do nothing does not compile: each is of the constructors that it is for.
+func TestOptionsAreOfTheirConstructors(t *testing.T) {
+	const install, middleware, handler = 1, 2, 4
+	for name, tt := range map[string]struct {
+		option any
+		of     int
+	}{
+		"WithOptions":         {mcpgo.WithOptions(), install | middleware | handler},
+		"WithInterval":        {mcpgo.WithInterval(time.Second), install | middleware | handler},
+		"WithMetaTimeout":     {mcpgo.WithMetaTimeout(), install | middleware | handler},
+		"WithArgumentTimeout": {mcpgo.WithArgumentTimeout(), install | middleware | handler},
+		"WithAwait":           {mcpgo.WithAwait(), install | middleware | handler},
+		"WithDeclaredLimits":  {mcpgo.WithDeclaredLimits(), install},
+		"WithTasks":           {mcpgo.WithTasks(task.New()), install},
+		"WithContinuation":    {mcpgo.WithContinuation(time.Second), install},
+		"WithWaitTool":        {mcpgo.WithWaitTool("wait"), install},
+		"WithPrincipal":       {mcpgo.WithPrincipal(func(context.Context) string { return "" }), install},
+		"WithPolicy":          {mcpgo.WithPolicy(new(policy.Policy)), handler},
+		"UseDeclared":         {mcpgo.UseDeclared(mcpgo.ClientLimits{}), 0},
+	} {
+		of := 0
+		if _, ok := tt.option.(mcpgo.InstallOption); ok {
+			of |= install
+		}
+		if _, ok := tt.option.(mcpgo.MiddlewareOption); ok {
+			of |= middleware
+		}
+		if _, ok := tt.option.(mcpgo.HandlerOption); ok {
+			of |= handler
+		}
+		if _, ok := tt.option.(mcpgo.LimitOption); ok != (tt.of == 0) || of != tt.of {
+			t.Errorf("%s is taken by %03b (handler, middleware, install), and by Limit: %v; want %03b", name, of, ok, tt.of)
+		}
+	}
+}
