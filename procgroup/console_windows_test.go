@@ -108,7 +108,7 @@ func TestAttachAsks(t *testing.T) {
 // Without a grace, or whom no request can reach, it kills at once.
 func TestAttachKills(t *testing.T) {
 	testAttach(t, []attachCase{
-		{[]string{"handler", "3"}, 0, 0, 1},
+		{[]string{"handler", "3"}, 0, -1, 1},
 		{[]string{"handler", "3"}, windows.DETACHED_PROCESS, longLimit, 1},
 	})
 }

@@ -1,6 +1,6 @@
 // Package procgroup runs a command under the limits of package timeout. Output of the command
-// is its heartbeat, its whole process tree is killed at the end, and what it printed is
-// kept. The call always returns.
+// is its heartbeat, its whole process tree is killed at the end, and its output is kept. The
+// call always returns.
 //
 //	res, err := procgroup.Run(ctx, exec.Command("make", "-j8"),
 //		procgroup.WithLimits(timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}))
@@ -12,7 +12,7 @@
 // (SIGTERM), continued if it was stopped (SIGCONT), and killed after 5 s. When the caller
 // cancels, the processes are killed at once.
 //
-// # What is killed
+// # Containment
 //
 // On every Unix, the process group of the command is killed. Daemons and other processes that
 // have left the group are found in a way that depends on the system; [Result.Contained] names
@@ -79,8 +79,8 @@
 //     is, and the last bytes are kept within the given bound, even after a timeout. PipeHeld
 //     reports that another process still held a stream and may have written more. The
 //     command's own Stdout and Stderr get every byte as well, if they accept it within the
-//     kill grace after the end or the limit. Unwritten and the error report what they did not
-//     get. After a writer has failed, its stream is no longer read.
+//     kill grace after the end or the limit. Unwritten and the error report missing
+//     bytes. After a writer has failed, its stream is no longer read.
 //  7. Output is a heartbeat for the execution of ctx and for all enclosing ones, before it is
 //     passed on. With an Activity, so is work. Work is measured only if there is an idle
 //     limit, and only while there is no output. A command without output and work is stopped

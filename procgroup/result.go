@@ -66,7 +66,7 @@ type Result struct {
 	// which.
 	Unwritten int64
 	// Skipped is the number of bytes that the callback of WithOutput did not get because it
-	// was too slow: the sum of Chunk.Skipped, and what was left at the end.
+	// was too slow: the sum of Chunk.Skipped, and the bytes that were left at the end.
 	Skipped int64
 
 	// Message says in one line why the command was stopped. It is empty if the command ended
