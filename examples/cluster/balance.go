@@ -11,11 +11,11 @@ import (
 	"sync/atomic"
 )
 
-// balance passes each request on to the next of the backends.
+// balance passes each request on to the next backend in turn.
 func balance(backends []*url.URL) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(*httputil.ProxyRequest) {}, // RoundTrip does
-		// A connection for each request, so that a backend that is gone refuses it.
+		// One connection per request, so that a backend that has gone refuses it.
 		Transport: &roundRobin{backends: backends, to: &http.Transport{DisableKeepAlives: true}},
 	}
 }
@@ -26,8 +26,8 @@ type roundRobin struct {
 	to       http.RoundTripper
 }
 
-// RoundTrip passes over a backend that does not take the connection. What was sent may have been
-// done, and is not sent again.
+// RoundTrip skips a backend that refuses the connection. A request that was sent may have had an
+// effect, so it is not sent again.
 func (b *roundRobin) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, 1<<20))
 	if err != nil {

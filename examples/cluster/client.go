@@ -9,17 +9,17 @@ import (
 	"net/http"
 )
 
-// A client speaks protocol 2025-11-25 over HTTP, by hand, so that each request can be seen.
+// A client speaks protocol 2025-11-25 over HTTP without an SDK, so that each request is visible.
 type client struct{ url, user string }
 
-// status is what a client is told of a task.
+// A status is what a client is told about a task.
 type status struct {
 	TaskID        string `json:"taskId"`
 	Status        string `json:"status"`
 	StatusMessage string `json:"statusMessage"`
 }
 
-// call sends one request, decodes its result, and returns which replica has answered.
+// call sends one request, decodes its result, and returns the replica that answered.
 func (c client) call(ctx context.Context, method string, params map[string]any, result any) (replica string, err error) {
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 
 // A demo is one run of the program.
 type demo struct {
-	nats     string // "" is one of our own
+	nats     string // "" means an embedded server
 	out, err io.Writer
 	begun    time.Time
 	replicas map[string]*replica
@@ -66,7 +66,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	defer front.Close()
 	ann := client{front.URL, "ann"}
 
-	var runs [3]string // on which replica each task does
+	var runs [3]string // replica of each task
 	var ids [3]string
 	for i, n := range []int{20, 600, 600} {
 		var handle struct{ Task status }
@@ -76,11 +76,11 @@ func (d *demo) run(ctx context.Context) (err error) {
 		}
 		runs[i], ids[i] = by, handle.Task.TaskID
 		if ids[i] == "" {
-			return fmt.Errorf("replica %s has not made a task of the call", by)
+			return fmt.Errorf("replica %s did not make the call a task", by)
 		}
 		d.printf(ctx, "task %d, of %d frames, runs on replica %s", i+1, n, by)
 	}
-	// other asks for task i until it is not the replica that runs it which has the turn.
+	// other repeats a request about task i until a replica answers that does not run the task.
 	other := func(i int, method string, result any) (by string, err error) {
 		for range 4 {
 			by, err = ann.call(ctx, method, map[string]any{"taskId": ids[i]}, result)
@@ -88,7 +88,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 				return by, err
 			}
 		}
-		return by, fmt.Errorf("%s: replica %s has every turn", method, by)
+		return by, fmt.Errorf("%s: replica %s answered every request", method, by)
 	}
 
 	var one status
@@ -108,7 +108,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}
 	d.printf(ctx, "replica %s lists %d tasks", by, len(list.Tasks))
 	if len(list.Tasks) != len(ids) {
-		return fmt.Errorf("want %d", len(ids))
+		return fmt.Errorf("want %d tasks", len(ids))
 	}
 	bob := client{front.URL, "bob"}
 	if _, err := bob.call(ctx, "tasks/get", map[string]any{"taskId": ids[0]}, &one); err == nil {
@@ -117,13 +117,13 @@ func (d *demo) run(ctx context.Context) (err error) {
 		d.printf(ctx, "another user gets %v", err)
 	}
 
-	// A cancel has to go to the other replica at the first attempt.
+	// The cancellation has to reach the other replica at the first attempt.
 	var cancelled status
 	for {
 		if by, err = ann.call(ctx, "tasks/list", nil, &list); err != nil {
 			return err
 		}
-		if by == runs[1] { // so the other has the next turn
+		if by == runs[1] { // the other replica has the next turn
 			break
 		}
 	}
@@ -132,7 +132,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}
 	d.printf(ctx, "replica %s has cancelled task 2: %s", by, cancelled.Status)
 	if cancelled.Status != "cancelled" || by == runs[1] {
-		return errors.New("want it cancelled, by the other")
+		return errors.New("want the task cancelled by the other replica")
 	}
 
 	var result struct{ Content []struct{ Text string } }
@@ -149,7 +149,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err := d.replicas[runs[2]].cmd.Process.Kill(); err != nil {
 		return err
 	}
-	_ = d.replicas[runs[2]].cmd.Wait() // until it is gone, it may still take a connection
+	_ = d.replicas[runs[2]].cmd.Wait() // until it has ended, it may still accept a connection
 	d.printf(ctx, "replica %s is killed (SIGKILL), and with it task 3", runs[2])
 	var three status
 	for three.Status != "failed" {
@@ -166,7 +166,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// start starts a replica, and returns when it serves.
+// start starts a replica and returns when it serves.
 func (d *demo) start(name, natsURL, bucket string) (*replica, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -193,7 +193,7 @@ func (d *demo) start(name, natsURL, bucket string) (*replica, error) {
 	return r, nil
 }
 
-// stop ends the replicas. The one that was killed has ended.
+// stop ends the replicas, except the one that was killed.
 func (d *demo) stop() error {
 	for _, r := range d.replicas {
 		r.stdin.Close()
@@ -226,7 +226,7 @@ func startNATS() (url string, stop func(), err error) {
 	}
 	if !s.ReadyForConnections(time.Minute) {
 		stop()
-		return "", nil, errors.New("the NATS server within this program does not start")
+		return "", nil, errors.New("the embedded NATS server does not start")
 	}
 	return s.ClientURL(), stop, nil
 }

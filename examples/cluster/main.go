@@ -1,22 +1,22 @@
-// Cluster runs two replicas of an MCP server behind a round-robin, with tasks that either of them
-// answers for, until one is killed.
+// Cluster runs two replicas of an MCP server behind a round-robin proxy. Either replica answers
+// requests about all tasks, until one is killed.
 //
-// Each request of the client goes to the replica whose turn it is. Calls become tasks; their status,
-// their list, their result and their cancellation are asked of the replica that does not run
-// them. At the end one replica is killed with SIGKILL, and the other says that its task has failed.
+// Each request of the client goes to the next replica in turn. Calls become tasks. The client asks the
+// replica that does not run a task for its status, its result and its cancellation. At the end one
+// replica is killed with SIGKILL, and the other reports that its task has failed.
 //
 // Usage, from the root of the repository:
 //
 //	go run ./examples/cluster [-server URL]
 //
-// The tasks are kept in NATS JetStream: in a server within this program, unless -server names another;
-// there, buckets are made and deleted again.
+// The tasks are kept in NATS JetStream: in an embedded server, or in the server of -server, where
+// buckets are created and deleted again.
 //
-// The exit code is 0 if everything went as it should, 1 if not, 2 if the command line makes no
-// sense, and 130 if you press Ctrl-C.
+// The exit code is 0 if everything went as expected, 1 if not, 2 if the command line is wrong, and 130
+// after Ctrl-C.
 //
-// replica.go is the server: what shares the tasks is four lines there. balance.go is the round-robin,
-// client.go the client, and demo.go what they are made to do.
+// replica.go is the server, four lines of which share the tasks. balance.go is the round-robin proxy,
+// client.go is the client, and demo.go is the script.
 package main
 
 import (
@@ -50,12 +50,12 @@ func main() {
 	os.Exit(code)
 }
 
-// run is main with its surroundings as arguments. It returns the exit code.
+// run is main with its environment as arguments. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	d := demo{out: stdout, err: stderr}
 	flags := flag.NewFlagSet("cluster", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&d.nats, "server", "", "a NATS server with JetStream, such as nats://127.0.0.1:4222; by default one within this program")
+	flags.StringVar(&d.nats, "server", "", "a NATS server with JetStream, such as nats://127.0.0.1:4222; by default an embedded one")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0

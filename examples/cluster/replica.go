@@ -25,12 +25,12 @@ import (
 
 const (
 	replicaCommand = "replica"
-	replicaHeader  = "X-Replica" // of an answer: who gave it
+	replicaHeader  = "X-Replica" // header with the replica that answered
 	lease          = 3 * time.Second
 )
 
-// replicaMain is the process of a replica: replica NAME NATS-URL BUCKET. It ends with its standard
-// input, and so with the program that has started it.
+// replicaMain is the process of a replica: replica NAME NATS-URL BUCKET. It ends when its standard
+// input ends, and so with the program that started it.
 func replicaMain(ctx context.Context, args []string) int {
 	ctx, stop := context.WithCancel(ctx)
 	go func() {
@@ -44,9 +44,9 @@ func replicaMain(ctx context.Context, args []string) int {
 	return 0
 }
 
-// serve is one replica of the server. It says its address when it is ready.
+// serve runs one replica of the server. It prints its address when it is ready.
 func serve(ctx context.Context, name, url, bucket string) (err error) {
-	// For ever, and soon: who stays away for longer than the lease is taken for gone.
+	// Reconnect for ever and quickly: a replica that is away for longer than the lease is taken for dead.
 	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(lease/10))
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func serve(ctx context.Context, name, url, bucket string) (err error) {
 		return err
 	}
 
-	// What all replicas share.
+	// The store that all replicas share.
 	store, err := natstasks.Open(ctx, js, natstasks.WithBucket(bucket), natstasks.WithLease(lease))
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ type frames struct {
 	Frames int `json:"frames" jsonschema:"how many"`
 }
 
-// render is a tool that takes long, and says how far it is.
+// render is a slow tool that reports its progress.
 func render(ctx context.Context, _ *mcp.CallToolRequest, in frames) (*mcp.CallToolResult, any, error) {
 	for i := range in.Frames {
 		progress.Report(ctx, progress.Update{Progress: float64(i + 1), Total: float64(in.Frames), Message: "frame"})
@@ -118,7 +118,7 @@ func render(ctx context.Context, _ *mcp.CallToolRequest, in frames) (*mcp.CallTo
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
 }
 
-// verify takes the token for the name of the user. Yours asks who has issued it.
+// verify takes the token for the name of the user. A real server asks the issuer.
 func verify(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 	return &auth.TokenInfo{UserID: token, Expiration: time.Now().Add(time.Hour)}, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Unary runs the unary methods of a server under limits, named by their full names.
+// Unary runs the unary methods of a server under limits. Their full names are the tool names.
 func Unary(opts ...timeout.Option) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		res, err := timeout.Do(ctx, func(ctx context.Context) (any, error) {
@@ -32,7 +32,7 @@ func Stream(opts ...timeout.Option) grpc.StreamServerInterceptor {
 	}
 }
 
-// A beating stream has the context of its execution, and every message is a heartbeat.
+// A beating is a stream with the context of its execution. Every message is a heartbeat.
 type beating struct {
 	grpc.ServerStream
 	ctx context.Context
@@ -45,7 +45,7 @@ func (s beating) RecvMsg(m any) error { return s.do(s.ServerStream.RecvMsg, m) }
 
 func (s beating) do(transfer func(any) error, m any) error {
 	if err := s.ctx.Err(); err != nil {
-		return err // the call may have been answered: an abandoned handler is too late
+		return err // an abandoned handler is too late: the call may have been answered
 	}
 	err := transfer(m)
 	if err == nil {
@@ -54,7 +54,7 @@ func (s beating) do(transfer func(any) error, m any) error {
 	return err
 }
 
-// toStatus is the error as the client gets it.
+// toStatus returns the error for the client.
 func toStatus(err error) error {
 	stop := (*timeout.Error)(nil)
 	if !errors.As(err, &stop) {

@@ -1,10 +1,10 @@
-// Command grpc shows the few lines that run the methods of a gRPC server under an idle limit
-// and a total: an interceptor for unary calls and one for streams, in interceptors.go. Copy them.
+// Grpc shows how to run the methods of a gRPC server under an idle limit and a total: an interceptor
+// for unary calls and one for streams, in interceptors.go. Copy them.
 //
-// The messages that a stream sends and receives are heartbeats. A call that is stopped by a
-// limit has the code DeadlineExceeded, one that its client has cancelled has Canceled.
+// The messages that a stream sends and receives are heartbeats. A call stopped by a limit has the code
+// DeadlineExceeded; a call cancelled by its client has Canceled.
 //
-// The program is a server that is stuck, and a client that gets its error.
+// The program runs a server that gets stuck and a client that gets the error.
 package main
 
 import (

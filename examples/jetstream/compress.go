@@ -12,12 +12,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// compress reads src and puts it, compressed, where to says. Until it is complete it is the
-// file unfinished, which must be nobody else's. Putting it there is one step that only the
-// first to do it succeeds in, so however many try, at once or one after the other, it is done
-// once. It reports whether this was the one.
+// compress writes the contents of src, compressed, to the file to. Until that is complete it is the
+// file unfinished, which no other call may use. Only the first of several calls can put it in place, so
+// it is done once however many try, concurrently or in turn. compress reports whether this call did it.
 //
-// Each block that is read is a heartbeat.
+// Each block read is a heartbeat.
 func compress(ctx context.Context, src io.Reader, unfinished, to string) (first bool, err error) {
 	for _, name := range []string{unfinished, to} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
@@ -41,7 +40,7 @@ func compress(ctx context.Context, src io.Reader, unfinished, to string) (first 
 	return err == nil, err
 }
 
-// untilDone reads until its context ends.
+// An untilDone reads until its context ends.
 type untilDone struct {
 	ctx context.Context
 	r   io.Reader

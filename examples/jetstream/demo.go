@@ -22,7 +22,7 @@ import (
 
 // A demo is one run of the program.
 type demo struct {
-	server   string // none is our own
+	server   string // empty means an embedded server
 	from, to string
 	files    []string
 	out, err io.Writer
@@ -32,13 +32,13 @@ type demo struct {
 
 	mu     sync.Mutex
 	rounds map[string]int // executions of each file
-	done   map[string]int // how often it was put where it belongs
+	done   map[string]int // how often each file was completed
 	killed int
 	stuck  int
 }
 
-// In which file of a worker something happens to it. All workers see as many, unless the tree
-// is very small.
+// The file of a worker at which something happens to it. Every worker gets that far unless the tree is
+// very small.
 const (
 	killAt = 5
 	hangAt = 7
@@ -82,13 +82,13 @@ func (d *demo) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	// All of them are there before there is work, so that each has its share.
+	// All workers start before there is work, so that each gets its share.
 	for _, p := range d.workers {
 		select {
 		case <-p.ready:
 		case err := <-p.ended:
 			p.ended <- err
-			return fmt.Errorf("worker %d has ended: %w", p.number, err)
+			return fmt.Errorf("worker %d ended: %w", p.number, err)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -109,7 +109,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return d.verify(ctx)
 }
 
-// makeQueue makes a stream from which each message is gone when it is done.
+// makeQueue makes a stream that drops each message once it is acknowledged.
 func makeQueue(ctx context.Context, js jetstream.JetStream) (name string, err error) {
 	name = fmt.Sprintf("compress-%d-%d", os.Getpid(), time.Now().UnixNano())
 	if _, err = js.CreateStream(ctx, jetstream.StreamConfig{
@@ -183,7 +183,7 @@ func (d *demo) startWorker(ctx context.Context, number int, args []string) error
 	return nil
 }
 
-// note counts, and prints what is out of the ordinary.
+// note counts an event, and prints it if it is unusual.
 func (d *demo) note(p *process, e event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -210,7 +210,7 @@ func (d *demo) note(p *process, e event) {
 	}
 }
 
-// stopWorkers ends those that run, by the end of their input. It may be called again.
+// stopWorkers ends the running workers by closing their input. It may be called again.
 func (d *demo) stopWorkers() (err error) {
 	for _, p := range d.workers {
 		p.stdin.Close()
@@ -222,7 +222,7 @@ func (d *demo) stopWorkers() (err error) {
 		case <-time.After(30 * time.Second):
 			p.cmd.Process.Kill()
 			<-p.ended
-			e = errors.New("does not end")
+			e = errors.New("did not end")
 		}
 		if e != nil && !p.killed {
 			err = errors.Join(err, fmt.Errorf("worker %d: %w", p.number, e))
@@ -243,7 +243,7 @@ func (d *demo) say(format string, args ...any) {
 	fmt.Fprintf(d.out, "%5.1f s  %s\n", time.Since(d.begun).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// An embedded server, with what it keeps in a directory of its own.
+// An embedded server keeps its data in its own directory.
 type embedded struct {
 	*server.Server
 	dir string
@@ -266,7 +266,7 @@ func startServer() (*embedded, error) {
 	s.Start()
 	if !s.ReadyForConnections(30 * time.Second) {
 		e.stop()
-		return nil, errors.New("the server within this program does not start")
+		return nil, errors.New("the embedded server does not start")
 	}
 	return e, nil
 }

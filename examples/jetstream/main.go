@@ -1,28 +1,26 @@
-// Jetstream compresses the files of a directory tree with three worker processes that share
-// a queue of NATS JetStream, while one of them is killed and one gets stuck.
+// Jetstream compresses the files of a directory tree with three worker processes that share a queue of
+// NATS JetStream. One of the workers is killed, and one gets stuck.
 //
-// Each file is a message. One worker is killed with SIGKILL in the middle of a file, and
-// another hangs in one, as a read from a dead network share does. Nothing of that is lost,
-// and nothing is done twice: the message of the killed worker is another's when its AckWait
-// has passed, that of the stuck one as soon as its idle limit is reached, and what is there
-// already is not put there again. At the end every compressed file is compared with its
-// original.
+// Each file is a message. One worker is killed with SIGKILL in the middle of a file, and another hangs
+// in one, like a read from a dead network share. No file is lost and none is done twice: another worker
+// gets the message of the killed one after its AckWait, and that of the stuck one as soon as the idle
+// limit is reached, and a file that exists is not put in place again. At the end every compressed file
+// is compared with its original.
 //
 // Usage, from the root of the repository:
 //
 //	go run ./examples/jetstream [-server URL] [-out DIR] [DIR]
 //
-// DIR is the tree, by default the source code of the Go compiler. The server is one within
-// this program, unless -server names another; there, a stream is made and deleted again. The
-// compressed files go to the directory of -out, which must be empty or not exist, and are
-// deleted at the end without it.
+// DIR is the tree, by default the source code of the Go compiler. The NATS server is embedded unless
+// -server names another, where a stream is created and deleted again. The compressed files go to the
+// directory of -out, which must be empty or not exist. Without -out they are deleted at the end.
 //
-// The exit code is 0 if every file was done once, 1 if not, 2 if the command line makes no
-// sense, and 130 if you press Ctrl-C. ("go run" itself ends with 1 where the program does not
-// end with 0.)
+// The exit code is 0 if every file was done once, 1 if not, 2 if the command line is wrong, and 130
+// after Ctrl-C. ("go run" itself exits with 1 if the program does
+// not exit with 0.)
 //
-// The work, which knows nothing of queues and limits, is in compress.go; worker.go has the one
-// call that puts it under both.
+// The work, which knows nothing of queues and limits, is in compress.go. worker.go has the one call that
+// adds both.
 package main
 
 import (
@@ -46,14 +44,15 @@ const (
 	exitUsage  = 2
 )
 
-const usage = `usage: jetstream [-server URL] [-out DIR] [DIR]
+const usage = `Usage: jetstream [-server URL] [-out DIR] [DIR]
 
-Compresses the files below DIR, by default the source code of the Go compiler, with three
+Compress the files below DIR, by default the source code of the Go compiler, with three
 worker processes, of which one is killed and one gets stuck.
 
   -server URL   a NATS server with JetStream, such as nats://127.0.0.1:4222;
-                by default one within this program
-  -out DIR      where the compressed files stay; the directory must be empty or not exist
+                by default an embedded one
+  -out DIR      keep the compressed files in this directory, which must be empty or
+                not exist
 `
 
 func main() {
@@ -66,7 +65,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is main with its surroundings as arguments. It returns the exit code.
+// run is main with its environment as arguments. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	d := demo{out: stdout, err: stderr}
 	flags := flag.NewFlagSet("jetstream", flag.ContinueOnError)
@@ -86,7 +85,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		case 1:
 			d.from = flags.Arg(0)
 		default:
-			return fmt.Errorf("%d arguments: want one directory at the most", flags.NArg())
+			return fmt.Errorf("%d arguments: want at most one directory", flags.NArg())
 		}
 		if err == nil {
 			d.files, err = filesBelow(d.from)
@@ -125,12 +124,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func goCompiler(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
-		return "", fmt.Errorf("no DIR given, and the Go installation cannot be asked for its source: go env GOROOT: %w", err)
+		return "", fmt.Errorf("no DIR given, and the Go source was not found: go env GOROOT: %w", err)
 	}
 	return filepath.Join(strings.TrimSpace(string(out)), "src", "cmd", "compile"), nil
 }
 
-// mustBeEmpty makes the directory if there is none.
+// mustBeEmpty creates the directory if it does not exist, and fails if it is not empty.
 func mustBeEmpty(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err

@@ -157,9 +157,9 @@ func TestCommandLine(t *testing.T) {
 		code int
 		want string
 	}{
-		"help":                {[]string{"-h"}, 0, "usage: jetstream [-server URL] [-out DIR] [DIR]"},
-		"unknown flag":        {[]string{"-x"}, 2, "usage: jetstream"},
-		"two trees":           {[]string{"a", "b"}, 2, "2 arguments: want one directory at the most"},
+		"help":                {[]string{"-h"}, 0, "Usage: jetstream [-server URL] [-out DIR] [DIR]"},
+		"unknown flag":        {[]string{"-x"}, 2, "Usage: jetstream"},
+		"two trees":           {[]string{"a", "b"}, 2, "2 arguments: want at most one directory"},
 		"no such tree":        {[]string{filepath.Join(empty, "no")}, 2, "cannot be compressed"},
 		"an empty tree":       {[]string{empty}, 2, "cannot be compressed: no files; want a directory with files in it"},
 		"output is not empty": {[]string{"-out", full, full}, 2, `is not empty: it has "sub0"`},
@@ -194,7 +194,7 @@ func TestVerify(t *testing.T) {
 		"other contents": {func(d *demo) {
 			os.Remove(filepath.Join(d.to, first+".gz"))
 			compress(t.Context(), strings.NewReader("other"), filepath.Join(d.to, unfinishedDir, "1"), filepath.Join(d.to, first+".gz"))
-		}, "is not what"},
+		}, "differs from"},
 		"done twice":       {func(d *demo) { d.done[files[0]] = 2 }, "was done 2 times"},
 		"done by nobody":   {func(d *demo) { d.done[files[0]] = 0 }, "was done 0 times"},
 		"by one that died": {func(d *demo) { d.done[files[0]], d.rounds[files[0]] = 0, 2 }, ""},

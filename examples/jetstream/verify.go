@@ -15,7 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// unfinishedDir is where workers have what is not complete, below the output.
+// unfinishedDir is the directory of incomplete files, below the output.
 const unfinishedDir = ".unfinished"
 
 // filesBelow returns the regular files of a tree, by slash-separated paths.
@@ -35,7 +35,7 @@ func filesBelow(dir string) (files []string, err error) {
 	return files, nil
 }
 
-// verify compares what there is with what there should be, and prints the result.
+// verify compares the output with the originals and prints the result.
 func (d *demo) verify(ctx context.Context) error {
 	unfinished, err := os.ReadDir(filepath.Join(d.to, unfinishedDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +51,7 @@ func (d *demo) verify(ctx context.Context) error {
 			wrong = append(wrong, err)
 		}
 		rounds += d.rounds[file]
-		// The one who was killed may have been the one that did it, and not have said so.
+		// The killed worker may have done it without reporting it.
 		if n := d.done[file]; n > 1 || n == 0 && d.rounds[file] == 1 {
 			wrong = append(wrong, fmt.Errorf("%s was done %d times", file, n))
 		}
@@ -77,7 +77,7 @@ func (d *demo) verify(ctx context.Context) error {
 	return nil
 }
 
-// same compares a file with what a compressed one has in it.
+// same compares a file with the contents of a compressed one.
 func same(original, compressed string) error {
 	want, err := sum(os.Open(original))
 	if err != nil {
@@ -97,7 +97,7 @@ func same(original, compressed string) error {
 		return fmt.Errorf("%s: %w", compressed, err)
 	}
 	if !bytes.Equal(got, want) {
-		return fmt.Errorf("%s is not what %s is", compressed, original)
+		return fmt.Errorf("%s differs from %s", compressed, original)
 	}
 	return nil
 }

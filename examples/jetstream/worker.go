@@ -22,14 +22,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/worker/natsworker"
 )
 
-// workerCommand is how this program starts itself as a worker.
+// workerCommand is the argument with which this program starts itself as a worker.
 const workerCommand = "worker"
 
-// What the queue and the workers agree on.
+// Settings that the queue and the workers share.
 const (
 	consumerName = "workers"
-	ackWait      = 2 * time.Second // a worker that sends nothing for as long is dead
-	idleLimit    = time.Second     // a file from which nothing comes for as long is stuck
+	ackWait      = 2 * time.Second // a worker that sends nothing for this long is dead
+	idleLimit    = time.Second     // a file that yields nothing for this long is stuck
 	atATime      = 2
 )
 
@@ -37,7 +37,7 @@ const (
 type worker struct {
 	server, stream string
 	from, to       string
-	killAt, hangAt int64 // in the how-many-th file; 0 is never
+	killAt, hangAt int64 // number of the file at which it happens; 0 means never
 
 	taken atomic.Int64
 
@@ -45,7 +45,7 @@ type worker struct {
 	events *json.Encoder
 }
 
-// say sends an event to the parent. If that is gone, so will be this process.
+// say sends an event to the parent. If the parent has gone, this process will end too.
 func (w *worker) say(e event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,9 +63,9 @@ type event struct {
 const (
 	ready   = "ready"
 	begins  = "begins"
-	waits   = "waits" // to be killed
+	waits   = "waits" // waits to be killed
 	done    = "done"
-	wasDone = "was done" // by another
+	wasDone = "was done" // done by another worker
 	stopped = "stopped"
 )
 
@@ -84,7 +84,7 @@ func workerMain(args []string) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() {
-		io.Copy(io.Discard, os.Stdin) // also where the parent has been killed
+		io.Copy(io.Discard, os.Stdin) // ends even if the parent is killed
 		stop()
 	}()
 	if err := w.run(ctx); err != nil {
@@ -113,7 +113,7 @@ func (w *worker) run(ctx context.Context) error {
 		natsworker.WithOptions(timeout.Config{Idle: idleLimit}), natsworker.WithConn(nc))
 }
 
-// work is one message: a file to compress.
+// work handles one message: a file to compress.
 func (w *worker) work(ctx context.Context, msg jetstream.Msg) error {
 	meta, err := msg.Metadata()
 	if err != nil {
@@ -125,7 +125,7 @@ func (w *worker) work(ctx context.Context, msg jetstream.Msg) error {
 
 	f, err := os.Open(filepath.Join(w.from, filepath.FromSlash(file)))
 	if errors.Is(err, fs.ErrNotExist) {
-		return natsworker.Reject(err) // nor will it be there next time
+		return natsworker.Reject(err) // it will not be there next time either
 	}
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (w *worker) work(ctx context.Context, msg jetstream.Msg) error {
 		src = hanging(ctx)
 	}
 
-	// A name of its own for each delivery: the one before may still be at work.
+	// Each delivery has its own name, since the previous one may still be running.
 	unfinished := filepath.Join(w.to, unfinishedDir, fmt.Sprintf("%d.%d", meta.Sequence.Stream, meta.NumDelivered))
 	first, err := compress(ctx, src, unfinished, filepath.Join(w.to, filepath.FromSlash(file)+".gz"))
 	switch {
@@ -153,8 +153,8 @@ func (w *worker) work(ctx context.Context, msg jetstream.Msg) error {
 	return err
 }
 
-// endless is a reader that, after what there is, has a little more from time to time, so that
-// its file is never done and never stuck.
+// endless is a reader that never ends: after its data it yields a little more from time to time, so
+// that its file is never done and never stuck.
 type endless struct {
 	io.Reader
 	atEnd func()
@@ -173,8 +173,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hanging returns a reader from which nothing comes. Its Read takes no context, as those of
-// files and connections do not; what ends it is that the other end is closed.
+// hanging returns a reader that yields nothing. Like that of files and connections, its Read takes no
+// context. It ends when the other end is closed.
 func hanging(ctx context.Context) io.Reader {
 	r, w := io.Pipe()
 	context.AfterFunc(ctx, func() { w.CloseWithError(context.Cause(ctx)) })

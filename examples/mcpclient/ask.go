@@ -18,12 +18,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// A person answers what the server asks, on the terminal, one question after the other.
+// A person answers the questions of the server on the terminal, one after the other.
 type person struct {
 	in      io.Reader
 	out     io.Writer
 	display *serial
-	call    context.Context // for which is asked
+	call    context.Context // the call that asks
 
 	mu    sync.Mutex
 	read  sync.Once
@@ -32,7 +32,7 @@ type person struct {
 
 // answer is an elicitation handler. Ctrl-D dismisses the question.
 func (p *person) answer(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-	// Where the call waits for this, it is not the server that is silent.
+	// While the call waits for the person, silence is not the server's fault.
 	defer heartbeat.Hold(ctx)()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,7 @@ func (p *person) answer(ctx context.Context, req *mcp.ElicitRequest) (*mcp.Elici
 	return &mcp.ElicitResult{Action: "accept", Content: content}, nil
 }
 
-// field asks for one value until there is one that it can be. nil is none.
+// field asks for one value until it gets a valid one. nil means none.
 func (p *person) field(ctx context.Context, name string, s *jsonschema.Schema, required bool) (any, error) {
 	label := name
 	if s.Title != "" {
@@ -110,8 +110,8 @@ func parseAnswer(line string, s *jsonschema.Schema) (any, bool) {
 	return line, s.Enum == nil || slices.Contains(s.Enum, any(line))
 }
 
-// line returns the next line that is typed from now on. Reading a terminal cannot be called
-// off, so one goroutine does it for all questions, and is left at the program's end.
+// line returns the next line that is typed. A read from a terminal cannot be cancelled, so one goroutine
+// reads for all questions and is left behind when the program ends.
 func (p *person) line(ctx context.Context) (string, error) {
 	p.read.Do(func() {
 		p.typed = make(chan string)
@@ -130,7 +130,7 @@ func (p *person) line(ctx context.Context) (string, error) {
 		return s, nil
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
-	case <-p.call.Done(): // which a server cannot always tell
+	case <-p.call.Done(): // servers do not always report that
 		return "", context.Cause(p.call)
 	}
 }

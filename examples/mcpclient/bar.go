@@ -10,20 +10,19 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// A bar shows progress on a terminal: a bar where the total is known, a spinner where it
-// is not, and what the tool says.
+// A bar shows progress on a terminal: a bar if the total is known, otherwise a spinner, and the message
+// of the tool.
 type bar struct {
 	out      *os.File
-	progress *mpb.Progress // nil where nothing is shown
+	progress *mpb.Progress // nil if nothing is shown
 	line     *mpb.Bar
 	newest   atomic.Pointer[mcp.ProgressNotificationParams]
 }
 
-// barWidth is how many columns of the terminal the bar or the spinner has.
+// barWidth is the width of the bar or the spinner in columns.
 const barWidth = 24
 
-// steps is what a bar's total stands for. The last one is never taken: the bar is over when
-// the answer comes.
+// steps is the length of a bar. The last step is never taken: the bar ends when the answer comes.
 const steps = 1000
 
 func (b *bar) update(p *mcp.ProgressNotificationParams) {
@@ -56,7 +55,7 @@ func (b *bar) start() {
 	)
 }
 
-// clear takes the bar off the terminal.
+// clear removes the bar from the terminal.
 func (b *bar) clear() {
 	if b.progress == nil {
 		return

@@ -21,10 +21,10 @@ import (
 // A display shows the progress of a call. Its methods are called one at a time.
 type display interface {
 	update(*mcp.ProgressNotificationParams)
-	clear() // leaves the terminal to others, until the next update
+	clear() // clears the terminal until the next update
 }
 
-// call makes the call and shows how it goes and how it ends. It returns the exit code.
+// call makes the call, and shows its progress and its outcome. It returns the exit code.
 func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -37,8 +37,7 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 	}
 	c := mcp.NewClient(&mcp.Implementation{Name: "tooldeadline-example-client", Version: "0"}, clientOptions)
 
-	// All it takes: the call has the limits that were asked for, and the rest those that
-	// are customary.
+	// This is all: the call has the limits of the flags, and other requests the usual limits.
 	perMethod := request.DefaultLimits()
 	perMethod["tools/call"] = o.limits
 	mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, perMethod)
@@ -52,7 +51,7 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 		return fail(stderr, err)
 	}
 	params := &mcp.CallToolParams{Name: o.tool, Arguments: o.arguments}
-	params.SetProgressToken("call") // for the display; the limits need none of ours
+	params.SetProgressToken("call") // for the display; the limits do not need it
 	begun := time.Now()
 	res, err := session.CallTool(ctx, params)
 	took := time.Since(begun)
@@ -65,11 +64,11 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 	return show(res, took, stdout, stderr)
 }
 
-// hangUp ends the session, and the server that was started for it: if it does not end by
-// itself it is made to, for which the SDK takes up to 15 s.
+// hangUp ends the session and the server that was started for it. The SDK ends a server that does not
+// end by itself, within 15 s.
 //
-// The SDK sends the cancellation of a call on another goroutine, which would find the
-// session closed. A message that is answered gives it the time.
+// The SDK sends the cancellation of a call on another goroutine, which might find the session closed. A
+// request with an answer gives it time.
 func hangUp(session *mcp.ClientSession, cancelled bool) {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		if cancelled {
@@ -93,7 +92,7 @@ func fail(stderr io.Writer, err error) int {
 	return timeout.ExitCode(err)
 }
 
-// show prints what the tool has returned, and what became of it.
+// show prints the result of the tool and the outcome of the call.
 func show(res *mcp.CallToolResult, took time.Duration, stdout, stderr io.Writer) int {
 	for _, c := range res.Content {
 		if t, ok := c.(*mcp.TextContent); ok {
@@ -116,7 +115,7 @@ func show(res *mcp.CallToolResult, took time.Duration, stdout, stderr io.Writer)
 	return 0
 }
 
-// outcomeOf returns what the result says for programs about a tool that was stopped.
+// outcomeOf returns the machine-readable outcome in the result of a stopped tool.
 func outcomeOf(res *mcp.CallToolResult) (o toolcall.Outcome, ok bool) {
 	v, ok := res.Meta[toolcall.OutcomeKey]
 	if !ok {

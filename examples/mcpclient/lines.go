@@ -13,8 +13,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
-// A serial is a display for several goroutines: progress may come while a person is asked,
-// and after the result.
+// A serial makes a display safe for concurrent use: progress may come while a person is asked, and after
+// the result.
 type serial struct {
 	mu    sync.Mutex
 	d     display
@@ -22,7 +22,7 @@ type serial struct {
 	ended bool
 }
 
-// newSerial returns a bar where stderr is a terminal, and lines elsewhere.
+// newSerial returns a bar if stderr is a terminal, otherwise lines.
 func newSerial(stderr *os.File) *serial {
 	if isTerminal(stderr) {
 		return &serial{d: &bar{out: stderr}}
@@ -38,7 +38,7 @@ func (s *serial) update(p *mcp.ProgressNotificationParams) {
 	}
 }
 
-// pause clears the display, and has it stay so until resume is called.
+// pause clears the display until resume is called.
 func (s *serial) pause() (resume func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *serial) end() {
 	s.d.clear()
 }
 
-// lines shows progress as lines, without those that only say that the tool lives.
+// lines shows progress as lines, except progress that only shows that the tool is alive.
 type lines struct {
 	out  *os.File
 	last string
@@ -73,13 +73,13 @@ func (l *lines) update(p *mcp.ProgressNotificationParams) {
 
 func (*lines) clear() {}
 
-// figures returns how far it is, without the tiny steps by which progress increases on the
-// wire where there is none.
+// figures returns the progress, without the tiny steps by which it increases on the wire when there is
+// none.
 func figures(p *mcp.ProgressNotificationParams) string {
 	return cmp.Or(progress.Update{Progress: p.Progress, Total: p.Total}.String(), "0")
 }
 
-// harmless makes what a server says one line that does nothing to a terminal.
+// harmless returns text of a server as one line without control characters.
 func harmless(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

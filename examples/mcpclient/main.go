@@ -1,28 +1,28 @@
-// Mcpclient calls one tool of an MCP server. Its limits are those that its flags set: it waits
-// for as long as there is progress, up to a limit, and then cancels the call.
+// Mcpclient calls one tool of an MCP server. It waits while there is progress, up to the limits of its
+// flags, and then cancels the call.
 //
 //	go run ./examples/mcpclient [flags] TOOL [ARGUMENTS] -- COMMAND [ARG...]
 //	go run ./examples/mcpclient [flags] -url URL TOOL [ARGUMENTS]
 //
-// ARGUMENTS is a JSON object. The server is COMMAND, which is started and spoken to over its
-// stdin and stdout, or what listens at URL. With the server beside this program:
+// ARGUMENTS is a JSON object. The server is COMMAND, which is started and used over its stdin and
+// stdout, or it listens at URL. With the server in examples/mcpserver:
 //
 //	go build -o /tmp/ ./examples/mcpserver
 //	go run ./examples/mcpclient search '{"pattern":"func main"}' -- /tmp/mcpserver -progress-interval 100ms
 //
-// On a terminal it draws a progress bar, and passes on what the server asks the person;
-// elsewhere it prints lines to stderr, and the server learns that nobody can be asked. What
-// the tool returns goes to stdout, and what became of the call to stderr. It ends with
+// On a terminal it draws a progress bar and asks the person the questions of the server. Otherwise it
+// prints lines to stderr, and the server learns that nobody can be asked. The result of the tool goes
+// to stdout, and the outcome of the call to stderr. The exit code is
 //
 //	0    the tool succeeded
-//	1    it did not, or any other error
-//	2    the command line makes no sense
+//	1    the tool failed, or any other error
+//	2    the command line is wrong
 //	124  a limit was exceeded, here or at the server
 //	126  COMMAND cannot be executed
 //	127  COMMAND was not found
 //	130  aborted, as with Ctrl-C
 //
-// ("go run" itself ends with 1 where the program does not end with 0.)
+// ("go run" itself exits with 1 if the program does not exit with 0.)
 //
 // call.go has the limits and the call, bar.go and lines.go show the progress, ask.go asks.
 package main
@@ -44,11 +44,10 @@ import (
 
 const exitUsage = 2
 
-const usage = `usage: mcpclient [flags] TOOL [ARGUMENTS] -- COMMAND [ARG...]
-       mcpclient [flags] -url URL TOOL [ARGUMENTS]
-
-Calls a tool of the MCP server that COMMAND is, or that listens at URL. ARGUMENTS is a
-JSON object.
+const usage = `Usage: mcpclient [FLAG]... TOOL [ARGUMENTS] -- COMMAND [ARG]...
+  or:  mcpclient [FLAG]... -url URL TOOL [ARGUMENTS]
+Start the MCP server COMMAND, or connect to the one at URL, and call one of its tools.
+ARGUMENTS is a JSON object.
 
 `
 
@@ -56,14 +55,13 @@ type options struct {
 	limits    mcpsdk.ClientLimits
 	protocol  string
 	url       string
-	command   []string // where there is no url
+	command   []string // empty if there is a url
 	tool      string
 	arguments map[string]any
 }
 
 func main() {
-	// Without this the program would die on the spot, before its server has, where nobody
-	// reads what it prints.
+	// Without this, the program would die before its server if nobody reads its output.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	// A second signal ends the program at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -87,11 +85,11 @@ func run(ctx context.Context, args []string) int {
 func parse(args []string, stderr io.Writer) (o options, _ error) {
 	f := flag.NewFlagSet("mcpclient", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.DurationVar(&o.limits.Timeout, "timeout", request.DefaultTimeout, "how long to wait for the answer; 0 is no limit")
-	f.BoolVar(&o.limits.ResetOnProgress, "reset-on-progress", true, "start to wait anew with each progress notification")
-	f.DurationVar(&o.limits.MaxTotal, "max-total", 0, "how long to wait in all; 0 is no limit")
-	f.StringVar(&o.protocol, "protocol", "", "the `version` of the protocol to offer; the SDK's latest where it is left out")
-	f.StringVar(&o.url, "url", "", "the `URL` of a server with Streamable HTTP")
+	f.DurationVar(&o.limits.Timeout, "timeout", request.DefaultTimeout, "`DURATION` to wait for the answer; 0 is no limit")
+	f.BoolVar(&o.limits.ResetOnProgress, "reset-on-progress", true, "restart -timeout with each progress notification")
+	f.DurationVar(&o.limits.MaxTotal, "max-total", 0, "total `DURATION` to wait; 0 is no limit")
+	f.StringVar(&o.protocol, "protocol", "", "protocol `VERSION` to offer (default the latest of the SDK)")
+	f.StringVar(&o.url, "url", "", "`URL` of a server that speaks Streamable HTTP")
 	err := f.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stderr, usage)
@@ -110,7 +108,7 @@ func parse(args []string, stderr io.Writer) (o options, _ error) {
 	}
 	switch {
 	case len(call) < 1 || len(call) > 2:
-		return o, errors.New("want TOOL, and at most one JSON object as its ARGUMENTS; see -help")
+		return o, errors.New("want TOOL and at most one JSON object as ARGUMENTS; see -help")
 	case (o.url == "") == (len(command) == 0):
 		return o, errors.New("want a server, either -- COMMAND or -url URL; see -help")
 	}

@@ -146,7 +146,7 @@ func TestCall(t *testing.T) {
 		{"two servers", nil, append([]string{"-url", "http://127.0.0.1:1"}, own("hang")...), 2, "", "want a server"},
 		{"not JSON", nil, own("hang", "{"), 2, "", "want a JSON object"},
 		{"not an object", nil, own("hang", "[]"), 2, "", "want a JSON object"},
-		{"help", nil, []string{"-help"}, 0, "", "usage: mcpclient"},
+		{"help", nil, []string{"-help"}, 0, "", "Usage: mcpclient"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

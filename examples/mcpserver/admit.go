@@ -11,10 +11,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// admit lets at most n calls run at once; the others wait for their turn, or until they are
-// cancelled. It goes around the middleware that puts the limits around a tool, so that the
-// time before the turn comes counts neither as silence nor towards the total. A tool that was
-// abandoned has no turn any more, though it may still run. When the server ends, no turn comes.
+// admit lets at most n calls run at once; the others wait for their turn, or until they are cancelled.
+// It encloses the middleware that adds the limits, so that the wait counts neither as silence nor
+// towards the total. A tool that was abandoned gives up its turn, although it may still run. No turn
+// comes once the server is shutting down.
 func admit(n int64, logger *slog.Logger) mcp.Middleware {
 	turns := semaphore.NewWeighted(n)
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
@@ -24,7 +24,7 @@ func admit(n int64, logger *slog.Logger) mcp.Middleware {
 				return next(ctx, method, req)
 			}
 			joined, leave := toolcall.Join(ctx)
-			defer context.AfterFunc(ctx, leave) // when the answer is out, see mcpsdk.Serve
+			defer context.AfterFunc(ctx, leave) // when the answer has been sent; see mcpsdk.Serve
 			if !turns.TryAcquire(1) {
 				logger.Info("tool call waits for its turn", slog.String("tool", call.Params.Name))
 				if turns.Acquire(joined, 1) != nil {

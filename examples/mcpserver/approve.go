@@ -22,11 +22,10 @@ type approveInput struct {
 
 // An approver asks the person at the client.
 //
-// It does so by returning the question, and is called again with the answer. With a client
-// of protocol 2026-07-28 that is all there is: the client asks between two calls, and no
-// server waits. With an older one the SDK asks while the call goes on, and the middleware
-// waits for it under progress.Await: the idle check is held, and progress tells the client
-// what is awaited.
+// It returns the question and is called again with the answer. With protocol 2026-07-28 the client asks
+// between the two calls, and the server does not wait. With an older protocol the SDK asks during the
+// call, and the middleware waits under progress.Await: the idle check is suspended, and progress tells
+// the client what the call waits for.
 type approver struct {
 	limit time.Duration
 	key   []byte
@@ -38,7 +37,7 @@ func newApprover(limit time.Duration) *approver {
 	return &approver{limit, key}
 }
 
-const question = "approve" // its id
+const question = "approve" // id of the question
 
 func (a *approver) approve(_ context.Context, req *mcp.CallToolRequest, in approveInput) (*mcp.CallToolResult, any, error) {
 	answer, answered := req.Params.InputResponses[question].(*mcp.ElicitResult)
@@ -65,7 +64,7 @@ func (a *approver) approve(_ context.Context, req *mcp.CallToolRequest, in appro
 
 func (a *approver) ask(req *mcp.CallToolRequest, action string) (*mcp.CallToolResult, any, error) {
 	if !canElicit(req) {
-		return nil, nil, errors.New("nobody can be asked for approval: this client does not support elicitation")
+		return nil, nil, errors.New("cannot ask for approval: this client does not support elicitation")
 	}
 	return &mcp.CallToolResult{
 		RequestState: a.state(time.Now(), action),
@@ -88,11 +87,11 @@ func canElicit(req *mcp.CallToolRequest) bool {
 		return false
 	}
 	e := p.Capabilities.Elicitation
-	return e.Form != nil || e.URL == nil // neither is how older clients say form
+	return e.Form != nil || e.URL == nil // older clients that support forms declare neither
 }
 
-// state is what the client sends back with the answer: when was asked for what, signed, so
-// that an answer is not taken for another question's.
+// A state comes back from the client with the answer: what was asked and when, signed, so that an answer
+// cannot be used for another question.
 func (a *approver) state(asked time.Time, action string) string {
 	at := binary.BigEndian.AppendUint64(nil, uint64(asked.UnixNano()))
 	return hex.EncodeToString(append(at, a.sign(at, action)...))
@@ -113,8 +112,7 @@ func (a *approver) sign(at []byte, action string) []byte {
 	return h.Sum(nil)
 }
 
-// expired is an answer that came too late. What is not under progress.Await says it in the
-// same words.
+// expired returns the result for an answer that came too late, in the words of progress.Await.
 type expired struct{ err *timeout.Error }
 
 func (*expired) Error() string { return progress.ErrNoAnswer.Error() }

@@ -43,7 +43,7 @@ func TestApprove(t *testing.T) {
 		// Longer than the idle limit, which is held.
 		{"in time", answers(1500*time.Millisecond, "accept", yes), nil, "Approved: rm -r build", false, nil},
 		{"too late", answers(2*time.Second, "accept", yes), []string{"-approval-limit", "1s"}, tooLate, true, []any{"total", 124.0}},
-		{"unsupported", nil, nil, "nobody can be asked for approval: this client does not support elicitation", true, nil},
+		{"unsupported", nil, nil, "cannot ask for approval: this client does not support elicitation", true, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			eachWay(t, func(t *testing.T, w way) {

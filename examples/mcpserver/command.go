@@ -18,20 +18,19 @@ import (
 )
 
 const (
-	maxOutput  = 64 << 10 // bytes of output in a result: the last ones
+	maxOutput  = 64 << 10 // bytes at the end of the output that are in a result
 	maxMessage = 200      // bytes of a line in a progress message
 )
 
 type runInput struct {
 	Command   string   `json:"command" jsonschema:"the program to run, a path or a name; it is not passed through a shell"`
 	Args      []string `json:"args,omitempty" jsonschema:"its arguments"`
-	Dir       string   `json:"dir,omitempty" jsonschema:"the directory to run it in; that of the server where it is left out"`
+	Dir       string   `json:"dir,omitempty" jsonschema:"the directory to run it in; by default that of the server"`
 	TimeoutMs int64    `json:"timeoutMs,omitempty" jsonschema:"stop it after this many milliseconds, up to an hour"`
 }
 
-// runSchema is what the SDK makes of runInput, but that args is an array and nothing else. A
-// slice may be null in Go, so the SDK has it be null or an array, and there are clients whose
-// model then sends a string.
+// runSchema is the schema that the SDK derives from runInput, except that args must be an array. A Go
+// slice may be nil, so the SDK permits null too, and then the models of some clients send a string.
 func runSchema() *jsonschema.Schema {
 	s, err := jsonschema.For[runInput](nil)
 	if err != nil {
@@ -42,13 +41,13 @@ func runSchema() *jsonschema.Schema {
 	return s
 }
 
-// runCommand runs a command with everything that it starts. All output renews the idle
-// limit, and whole lines become progress messages. Limits and aborts come with ctx; when
-// this returns, no process is left.
+// runCommand runs a command. All output renews the idle limit, and whole lines become progress messages.
+// Limits and aborts come with ctx. When runCommand returns, neither the command nor anything that it
+// started is left.
 func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, any, error) {
 	cmd := exec.Command(in.Command, in.Args...)
 	if cmd.Dir = in.Dir; in.Dir != "" {
-		if _, err := os.Stat(in.Dir); err != nil { // or it would be the command that is not found
+		if _, err := os.Stat(in.Dir); err != nil { // otherwise the error would blame the command
 			return nil, nil, fmt.Errorf("dir: %w", err)
 		}
 	}
@@ -56,7 +55,7 @@ func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.
 	r, err := procgroup.Run(ctx, cmd,
 		procgroup.WithOptions(timeout.WithName(filepath.Base(in.Command))),
 		procgroup.WithMaxOutput(maxOutput),
-		procgroup.WithOnePipe(), // the result has the output as a terminal would
+		procgroup.WithOnePipe(), // the result has both streams in order, as on a terminal
 		procgroup.WithContainment(containment()),
 		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
 			lines++
@@ -66,7 +65,7 @@ func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.
 		return nil, nil, fmt.Errorf("%w (exit code: %d)", err, timeout.ExitCode(err))
 	}
 	if r.Reason != procgroup.Exited {
-		// The middleware says why, before it.
+		// The middleware puts the reason before the output.
 		if out := output(r); strings.TrimSpace(out) != "" {
 			return text("Partial output:\n" + out), nil, nil
 		}
@@ -79,8 +78,8 @@ func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.
 	return res, nil, nil
 }
 
-// containment is, where there is one, the way by which a command dies with the server even
-// if that is killed with SIGKILL, as hosts do with a server that they find slow to end.
+// containment makes a command die with the server, where the system can, even if the server is killed
+// with SIGKILL, as hosts do if it is slow to end.
 func containment() procgroup.Containment {
 	if runtime.GOOS == "linux" {
 		return procgroup.Helper
@@ -88,7 +87,7 @@ func containment() procgroup.Containment {
 	return "" // the best available
 }
 
-// output is what the command has printed, as far as it was kept.
+// output returns the part of the command's output that was kept.
 func output(r *procgroup.Result) string {
 	var b strings.Builder
 	if r.Combined.Dropped > 0 {

@@ -11,9 +11,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/inspect"
 )
 
-// servePage serves the page that shows what the tools are doing at http://addr/debug/tools, on
-// a server of its own: who can call tools over HTTP is not who may look at them. Only this
-// machine is answered.
+// servePage serves the page of running calls at http://addr/debug/tools, on its own server: clients that
+// may call tools over HTTP may not look at the calls of others. It answers only this machine.
 func servePage(addr string, stderr io.Writer, logger *slog.Logger) (stop func() error, _ error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -28,7 +27,7 @@ func servePage(addr string, stderr io.Writer, logger *slog.Logger) (stop func() 
 	}
 	mux := http.NewServeMux()
 	mux.Handle(inspect.Path, inspect.Handler(inspect.WithAbort()))
-	// The page lifts these for itself where it is live.
+	// The handler lifts these limits for a live page.
 	server := &http.Server{
 		Handler:      mux,
 		ReadTimeout:  10 * time.Second,
@@ -37,6 +36,6 @@ func servePage(addr string, stderr io.Writer, logger *slog.Logger) (stop func() 
 		ErrorLog:     slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
 	go server.Serve(l)
-	fmt.Fprintf(stderr, "what runs: http://%s%s\n", l.Addr(), inspect.Path)
-	return server.Close, nil // at once: a page that is live has no end
+	fmt.Fprintf(stderr, "running calls: http://%s%s\n", l.Addr(), inspect.Path)
+	return server.Close, nil // not Shutdown: a live page never ends
 }

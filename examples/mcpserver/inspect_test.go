@@ -16,7 +16,7 @@ func TestInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, url, _ := strings.Cut(strings.TrimSpace(log.String()), "what runs: ")
+	_, url, _ := strings.Cut(strings.TrimSpace(log.String()), "running calls: ")
 	res, err := http.Get(url)
 	if err != nil {
 		t.Fatal(err)

@@ -1,11 +1,11 @@
-// Mcpserver is an MCP server whose tools cannot hang their client: each has limits, reports
-// progress, and answers in time with what it has, whatever happens in it.
+// Mcpserver is an MCP server whose tools cannot hang their client: each has limits, reports progress,
+// and answers in time with what it has so far, whatever happens.
 //
-//	go run ./examples/mcpserver               over stdin and stdout, as hosts start it
+//	go run ./examples/mcpserver               on stdin and stdout, as hosts start it
 //	go run ./examples/mcpserver -http :8080   at http://127.0.0.1:8080/mcp
 //
-// README.md says how to add it to a host, what to ask it there, and what will be seen.
-// server.go has the line that puts the limits around the tools, and policy.go the limits.
+// README.md describes how to add it to a host, what to ask, and what to expect.
+// server.go has the line that adds the limits to the tools, and policy.go has the limits.
 // The tools are in command.go, search.go, approve.go and stuck.go.
 package main
 
@@ -32,30 +32,29 @@ import (
 const exitUsage = 2
 
 type options struct {
-	http     string        // address; empty is stdio
-	interval time.Duration // between progress notifications; 0 is the default
-	approval time.Duration // how long a person may take
-	calls    int64         // how many may run at once
-	inspect  string        // address of the page that shows what runs; empty is none
-	soft     time.Duration // after which a call becomes a task; 0 is never
-	goesOn   time.Duration // after which it is continued, for clients without tasks; 0 is never
+	http     string        // address; empty means stdio
+	interval time.Duration // between progress notifications; 0 means the default
+	approval time.Duration // time that a person has to approve
+	calls    int64         // most calls at once
+	inspect  string        // address of the page of running calls; empty means none
+	soft     time.Duration // time after which a call becomes a task; 0 means never
+	goesOn   time.Duration // time after which a call is continued, for clients without tasks; 0 means never
 	tasks    *task.Tasks
 }
 
 func main() {
 	procgroup.HelperMain() // see containment
-	// Every way to end this program from outside has to stop its commands first.
+	// Every signal that ends this program has to stop its commands first.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// Without this the program would die on the spot where its stdout is closed. A client
-	// that has gone is an error of the write to it. Ignoring the signal instead would be
-	// inherited by the commands.
+	// Without this, a write to a closed stdout would kill the program. A client that has gone is an
+	// error of the write instead. Ignoring the signal was rejected: the commands would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	code := run(ctx, os.Args[1:], os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// run is main with its surroundings as arguments. It returns the exit code.
+// run is main with its environment as arguments. It returns the exit code.
 func run(ctx context.Context, args []string, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -70,7 +69,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		defer o.tasks.Close()
 		allowTasks(p, o.soft)
 	}
-	// What is wrong in the environment is said now, and not with each call.
+	// Bad settings in the environment are reported now, not with each call.
 	limits, err := longest(p)
 	if err != nil {
 		fmt.Fprintln(stderr, "mcpserver:", err)
@@ -100,18 +99,18 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 func parse(args []string, stderr io.Writer) (o options, _ error) {
 	f := flag.NewFlagSet("mcpserver", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&o.http, "http", "", "serve Streamable HTTP at this `address`, on 127.0.0.1 where it names no host, instead of stdin and stdout")
-	f.DurationVar(&o.interval, "progress-interval", 10*time.Second, "the shortest time between two progress notifications of a call")
-	f.DurationVar(&o.approval, "approval-limit", progress.DefaultAwaitLimit, "how long a person may take to approve")
-	f.Int64Var(&o.calls, "calls", 16, "how many calls may run at once; the others wait")
-	f.StringVar(&o.inspect, "inspect", "", "show what runs, to browsers of this machine, at http://`address`/debug/tools")
-	f.DurationVar(&o.soft, "tasks", 0, "answer calls that take longer than this with a task, to clients that know tasks; 0 is never")
-	f.DurationVar(&o.goesOn, "continue", 0, "answer calls that take longer than this with \"Still running\", to the other clients; 0 is never")
+	f.StringVar(&o.http, "http", "", "serve Streamable HTTP at this `ADDRESS` instead of stdin and stdout; without a host it is on 127.0.0.1")
+	f.DurationVar(&o.interval, "progress-interval", 10*time.Second, "shortest `DURATION` between two progress notifications of a call")
+	f.DurationVar(&o.approval, "approval-limit", progress.DefaultAwaitLimit, "`DURATION` that a person has to approve")
+	f.Int64Var(&o.calls, "calls", 16, "largest `NUMBER` of calls that run at once; the others wait")
+	f.StringVar(&o.inspect, "inspect", "", "show running calls to browsers on this machine, at http://`ADDRESS`/debug/tools")
+	f.DurationVar(&o.soft, "tasks", 0, "answer calls that take longer than this `DURATION` with a task, if the client supports tasks; 0 means never")
+	f.DurationVar(&o.goesOn, "continue", 0, "answer calls that take longer than this `DURATION` with \"Still running\", for other clients; 0 means never")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
 	if f.NArg() > 0 || o.approval <= 0 || o.interval <= 0 || o.calls <= 0 || o.soft < 0 || o.goesOn < 0 {
-		fmt.Fprintln(stderr, "mcpserver: no arguments are taken, and durations and numbers must be above 0")
+		fmt.Fprintln(stderr, "mcpserver: want no arguments, and durations and numbers above 0")
 		f.Usage()
 		return o, errors.New("usage")
 	}

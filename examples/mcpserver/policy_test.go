@@ -76,7 +76,7 @@ func TestUsage(t *testing.T) {
 	}{
 		{"bad environment", []string{"SEARCH_TIMEOUT_MS=soon"}, nil, exitUsage, `SEARCH_TIMEOUT_MS="soon"`},
 		{"bad general environment", []string{"MCP_TIMEOUT=soon"}, nil, exitUsage, `MCP_TIMEOUT="soon"`},
-		{"an argument", nil, []string{"stdio"}, exitUsage, "no arguments are taken"},
+		{"an argument", nil, []string{"stdio"}, exitUsage, "want no arguments"},
 		{"no approval", nil, []string{"-approval-limit", "0s"}, exitUsage, "above 0"},
 		{"no interval", nil, []string{"-progress-interval", "-1s"}, exitUsage, "above 0"},
 		{"unknown flag", nil, []string{"-port", "1"}, exitUsage, "not defined: -port"},

@@ -21,18 +21,18 @@ import (
 const (
 	maxMatches = 200     // lines in a result
 	maxLine    = 200     // bytes of a line in a result
-	maxScanned = 1 << 20 // bytes of a line that are looked at
+	maxScanned = 1 << 20 // bytes of a line that are searched
 )
 
 type searchInput struct {
-	Root      string `json:"root,omitempty" jsonschema:"the directory to search; that of the server where it is left out"`
+	Root      string `json:"root,omitempty" jsonschema:"the directory to search, by default that of the server"`
 	Pattern   string `json:"pattern" jsonschema:"a regular expression in RE2 syntax, matched against each line"`
 	TimeoutMs int64  `json:"timeoutMs,omitempty" jsonschema:"stop after this many milliseconds, up to ten minutes"`
 }
 
-// search looks for lines that match, in the regular files below a directory. Symbolic links
-// are not followed, and directories whose name begins with a dot are left out. It reports
-// each file, and when it is stopped it returns what it has found so far.
+// search finds the lines that match in the regular files below a directory. It does not follow symbolic
+// links, and skips directories whose name begins with a dot. It reports each file as progress. When it
+// is stopped, it returns the lines found so far.
 func search(ctx context.Context, _ *mcp.CallToolRequest, in searchInput) (*mcp.CallToolResult, any, error) {
 	pattern, err := regexp.Compile(in.Pattern)
 	if err != nil {
@@ -41,7 +41,7 @@ func search(ctx context.Context, _ *mcp.CallToolRequest, in searchInput) (*mcp.C
 	if in.Root == "" {
 		in.Root = "."
 	}
-	// Whatever happens in the tree meanwhile, nothing outside of it can be opened.
+	// Even if the tree changes meanwhile, nothing outside it can be opened.
 	root, err := os.OpenRoot(in.Root)
 	if err != nil {
 		return nil, nil, fmt.Errorf("root: %w", err)
@@ -77,8 +77,8 @@ type searcher struct {
 
 func (s *searcher) full() bool { return len(s.matches) == maxMatches }
 
-// list returns the files to search, or those found when ctx ended. What cannot be read, other
-// than the root itself, is left out.
+// list returns the files to search, or those found when ctx ended. It skips what it cannot read, except
+// the root itself.
 func (s *searcher) list(ctx context.Context) (files []string, _ error) {
 	err := fs.WalkDir(s.root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		switch {

@@ -17,15 +17,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// serveHTTP serves clients at http://addr/mcp until ctx ends. A session outlives calls with
-// these limits.
+// serveHTTP serves clients at http://addr/mcp until ctx ends. Sessions live longer than calls with the
+// given limits.
 func serveHTTP(ctx context.Context, s *mcp.Server, addr string, limits timeout.Config, stderr io.Writer, logger *slog.Logger) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return err
 	}
 	if host == "" {
-		host = "127.0.0.1" // whoever can connect can run commands
+		host = "127.0.0.1" // a client that can connect can run commands
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
@@ -49,7 +49,7 @@ func serveHTTP(ctx context.Context, s *mcp.Server, addr string, limits timeout.C
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), toolcall.ShutdownLimit)
 	defer cancel()
-	if err := drain.Shutdown(bounded); err != nil { // the answers first
+	if err := drain.Shutdown(bounded); err != nil { // answers calls before their connections end
 		logger.Warn("shutdown", slog.Any("error", err))
 	}
 	bounded, cancel = context.WithTimeout(bounded, shutdownLimit)
@@ -63,24 +63,24 @@ func serveHTTP(ctx context.Context, s *mcp.Server, addr string, limits timeout.C
 	return nil
 }
 
-// shutdownLimit is for clients that do not read their answers, and for connections on which
-// nothing has been asked yet.
+// shutdownLimit bounds the wait for clients that do not read their answers, and for connections without
+// a request.
 const shutdownLimit = time.Second
 
-// webServer bounds what a client costs that does not go on: a request must be here soon, with
-// its body, and a connection without one is closed. There is no WriteTimeout, which would count
-// from the request: how long an answer may take is up to the limits of the tool.
+// webServer bounds the cost of clients that stall: a request with its body has to arrive soon, and an
+// idle connection is closed. There is no WriteTimeout, which would count from the request: the limits
+// of the tool decide how long an answer may take.
 func webServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:     h,
-		ReadTimeout: 10 * time.Second, // the header's too
+		ReadTimeout: 10 * time.Second, // includes the header
 		IdleTimeout: 2 * time.Minute,
 	}
 }
 
-// handler serves each client in the way of its protocol. From 2026-07-28 on there are no
-// sessions: each request stands alone, and a client that is gone is an abort. Before, there
-// are, and a client that is gone may come back; it cancels with a message.
+// handler serves each client according to its protocol. From 2026-07-28 on there are no sessions: each
+// request stands alone, and a client that disconnects aborts its call. In older protocols a client may
+// come back to its session, and cancels with a message.
 func handler(s *mcp.Server, limits timeout.Config) http.Handler {
 	server := func(*http.Request) *mcp.Server { return s }
 	old := mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{

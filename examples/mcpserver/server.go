@@ -13,7 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// newServer returns a server each call of which is supervised.
+// newServer returns a server whose calls are all supervised.
 func newServer(p *policy.Policy, o options, logger *slog.Logger) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "tooldeadline-example", Version: "0"}, nil)
 	mcp.AddTool(s, &mcp.Tool{

@@ -9,14 +9,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxSessions is how many sessions there may be over HTTP. One lasts for over an hour if its
-// client leaves without a word.
+// maxSessions is the largest number of sessions over HTTP. A session lasts for over an hour if its
+// client leaves without ending it.
 const maxSessions = 100
 
-// sessions bounds their number: a new one takes the place of one in which nothing runs. That is
-// one whose client has not gone on after it was opened, if there is any, and else the one that
-// has not been used for longest. A client that comes back to such a session is told that there
-// is none, and opens another.
+// sessions bounds the number of sessions: a new one replaces one without a running call. That is one
+// that has not been used since it was opened, if there is any, otherwise the one that was idle for
+// longest. A client that comes back to a replaced session is told that there is none, and opens another.
 //
 // Protocol 2026-07-28 has no sessions, and those of its requests have no id.
 type sessions struct {
@@ -39,7 +38,7 @@ func (b *sessions) bound(s *mcp.Server) mcp.Middleware {
 			}
 			leave, ok := b.use(s, ss, method)
 			if !ok {
-				return nil, errors.New("there are too many sessions, and all are in use")
+				return nil, errors.New("too many sessions, all in use")
 			}
 			defer leave()
 			return next(ctx, method, req)
@@ -47,7 +46,8 @@ func (b *sessions) bound(s *mcp.Server) mcp.Middleware {
 	}
 }
 
-// use returns what ends the use, and false where there is no room for a new session.
+// use marks a session as in use until leave is called. It reports false if there is no room for a new
+// session.
 func (b *sessions) use(s *mcp.Server, ss *mcp.ServerSession, method string) (leave func(), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,7 +69,7 @@ func (b *sessions) use(s *mcp.Server, ss *mcp.ServerSession, method string) (lea
 	}, true
 }
 
-// makeRoom closes one if there are too many, and reports whether there is room. The caller has
+// makeRoom closes a session if there are too many, and reports whether there is room. The caller holds
 // the lock.
 func (b *sessions) makeRoom(s *mcp.Server) bool {
 	open := make(map[*mcp.ServerSession]*session)

@@ -8,8 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// hang waits for what never comes, without a sign of life, as a tool does whose peer is
-// gone. It listens to its context.
+// hang waits without a sign of life, like a tool whose peer has gone. It obeys its context.
 func hang(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 	<-ctx.Done()
 	return nil, nil, context.Cause(ctx)
@@ -19,11 +18,11 @@ type deafInput struct {
 	Seconds float64 `json:"seconds" jsonschema:"how long to ignore everything, from 0 to 600"`
 }
 
-// deaf does not listen to its context, as a call into a library that takes none. Nothing in
-// Go can stop it; the caller gets its answer all the same.
+// deaf ignores its context, like a call into a library that takes none. Nothing in Go can stop it, but
+// the caller gets an answer nevertheless.
 func deaf(_ context.Context, _ *mcp.CallToolRequest, in deafInput) (*mcp.CallToolResult, any, error) {
 	if !(in.Seconds >= 0 && in.Seconds <= 600) {
-		return nil, nil, fmt.Errorf("seconds: %v is not from 0 to 600", in.Seconds)
+		return nil, nil, fmt.Errorf("seconds=%v: want a number from 0 to 600", in.Seconds)
 	}
 	time.Sleep(time.Duration(in.Seconds * float64(time.Second)))
 	return text(fmt.Sprintf("ignored everything for %v seconds", in.Seconds)), nil, nil

@@ -66,7 +66,7 @@ func TestDeaf(t *testing.T) {
 			t.Errorf("isError %v: %q", res.IsError, got)
 		}
 		for _, bad := range []float64{-1, 600.1} {
-			if res, got := c.must(t, "deaf", map[string]any{"seconds": bad}); !res.IsError || !strings.HasSuffix(got[0], "is not from 0 to 600") {
+			if res, got := c.must(t, "deaf", map[string]any{"seconds": bad}); !res.IsError || !strings.HasSuffix(got[0], "want a number from 0 to 600") {
 				t.Errorf("isError %v: %q", res.IsError, got)
 			}
 		}

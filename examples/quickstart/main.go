@@ -18,8 +18,8 @@
 // starts over when it is through, for as long as each run is to last.
 //
 // The exit code is 0 if all four ended as they should, 1 if one did not, 2 if PATH
-// cannot be used, and 130 if Ctrl-C came before the fourth. ("go run" itself ends with
-// 1 where the program does not end with 0.)
+// cannot be used, and 130 if Ctrl-C came before the fourth. ("go run" itself exits
+// with 1 if the program does not exit with 0.)
 //
 // The tool, which knows nothing of limits, is in hash.go; the four runs are in
 // cases.go.
@@ -51,7 +51,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is main with its surroundings as arguments. It returns the exit code.
+// run is main with its environment as arguments. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(stderr)

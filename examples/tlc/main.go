@@ -28,8 +28,8 @@
 //	127  Spin or the C compiler is not installed
 //	130  aborted
 //
-// and otherwise that of the program that failed. ("go run" itself ends with 1 where the
-// program does not end with 0.)
+// and otherwise that of the program that failed. ("go run" itself exits with 1 if the
+// program does not exit with 0.)
 //
 // policy.go has the limits, checker.go the commands and pan.go what their output means.
 package main
@@ -79,7 +79,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is main with its surroundings as arguments. It returns the exit code.
+// run is main with its environment as arguments. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
