@@ -130,9 +130,10 @@ func TestReader(t *testing.T) {
 
 func FuzzStat(f *testing.F) {
 	f.Add([]byte(stat("sh")))
-	f.Add([]byte("1 ()) R"))
+	f.Add([]byte("18446744073709551615 ()) R 9223372036854775808"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if p, ok := parseStat(text); ok && p.State == 0 {
+		// A negative id would be that of a group, or of all, to kill(2).
+		if p, _ := parseStat(text); p.PID < 0 || p.Parent < 0 || p.Group < 0 || p.Threads < 0 {
 			t.Errorf("%+v", p)
 		}
 	})

@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"bytes"
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -105,10 +106,10 @@ func parseStat(b []byte) (p Process, ok bool) {
 	return p, ok
 }
 
-// Uint parses a decimal number, and returns 0 for anything else.
+// Uint parses a decimal number that fits into an int64, and returns 0 for anything else.
 func Uint(b []byte) (n uint64) {
 	for _, c := range b {
-		if c < '0' || c > '9' {
+		if c < '0' || c > '9' || n > (math.MaxInt64-9)/10 {
 			return 0
 		}
 		n = n*10 + uint64(c-'0')
