@@ -75,7 +75,7 @@ func ascii(b []byte) bool {
 	return bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
-// SPEC 6.3: whatever is written, the last bytes are kept and the counts exact.
+// SPEC 6.3: whatever is written, the last bytes are kept and the counts are exact.
 func FuzzKept(f *testing.F) {
 	f.Add(0, []byte("\x06abc\x07def"))
 	f.Add(5, []byte("\x06abc\x07def\x02g"))

@@ -9,18 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process that is made with CLONE_PARENT is a child not of the one that made it but of
-// that one's parent: for what the command makes so, this process. So is what has lost its
-// parent, where this process is a subreaper or process 1. It has to be reaped here,
-// and it alone, because the other children are the caller's. The control group tells them
-// apart, also when they have ended and it is removed. Without one they are known as other
-// members are: by the cookie, as long as they live, and by the group of the leader. So one
-// that has left the group, and has ended before any look at it, stays a zombie.
+// A process that is made with CLONE_PARENT is a child of its maker's parent: if the command makes it, of this
+// process. So is a process that has lost its parent, if this process is a subreaper or process 1. Such children
+// have to be reaped here, and only they, because the other children belong to the caller. The control group
+// tells them apart, even after they have ended and it is removed. Without one they are known as other members
+// are: by the cookie, as long as they live, and by the group of the leader. So a child that has left the group, and
+// has ended before any look at it, stays a zombie.
 
-// reapAdopted reaps the children of this process, but for the leader, that are or were in c.
-// Those of them that have been killed are given until the deadline to be gone. One that ends by itself
-// at this very moment is missed, and stays a zombie: the kernel has taken it out of c, and no wait
-// returns it yet. To find it would take a look at all children after each command.
+// reapAdopted reaps the children of this process, but for the leader, that are or were in c. Those that have
+// been killed are given until the deadline to be gone. A child that ends by itself at this very moment is missed,
+// and stays a zombie: the kernel has taken it out of c, and no wait returns it yet. Finding it would take a look at
+// all children after each command.
 func (c *cgroup) reapAdopted(deadline time.Time) {
 	// Nearly always there are none, and it takes a single call to know.
 	var info unix.Siginfo
@@ -80,7 +79,7 @@ func (d *descendants) reapAdopted(deadline time.Time) {
 // reapChild reports whether there is nothing more to reap of a child of this process.
 func reapChild(key procfs.Key) bool {
 	var r procfs.Reader
-	// Somebody else may have reaped it, and its id be that of a child of the caller's.
+	// It may have been reaped elsewhere, and its id be that of a child that the caller has started.
 	if p, ok := r.Process(key.PID); !ok || p.Start != key.Start || p.Parent != os.Getpid() {
 		return !r.Short
 	}

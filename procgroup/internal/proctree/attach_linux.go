@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attach makes Cancel end the tree. Unlike in a linuxTree, the leader is reaped by
-// somebody else, at any time; only its descriptor stays safe.
+// Attach makes Cancel end the tree. Unlike in a linuxTree, os/exec reaps the leader, at any time; only its
+// descriptor stays safe.
 func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) (time.Duration, error) {
 	if kind != Auto && kind != Group && kind != Descendants {
 		return 0, unavailable(kind, unsupported("not with Attach"))
@@ -31,7 +31,7 @@ func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) 
 	cmd.Cancel = func() error {
 		a := &attached{leader: &leader{pid: cmd.Process.Pid, fd: openPidfd(cmd.Process.Pid)}}
 		// Asked after the descriptor was opened: if the process has not been reaped now,
-		// the descriptor is its.
+		// the descriptor means it.
 		if err := cmd.Process.Signal(syscall.Signal(0)); err != nil {
 			a.leader.close()
 			return os.ErrProcessDone
@@ -77,7 +77,7 @@ func (a *attached) gone() bool {
 	return true
 }
 
-// finish kills what is left at the deadline.
+// finish kills everything that is left at the deadline.
 func (a *attached) finish(deadline time.Time) {
 	defer a.leader.close()
 	for b := backoff(0); !a.gone(); {

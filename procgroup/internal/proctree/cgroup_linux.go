@@ -72,9 +72,8 @@ func newCgroup() (*cgroup, error) {
 	return c, nil
 }
 
-// makeCgroup makes a directory that nobody else uses, and locks it for as long as this
-// process lives: a host that looks for what others have left behind, in whichever process id
-// namespace, takes what is not locked.
+// makeCgroup makes a directory that nobody else uses, and locks it for as long as this process lives: a host that
+// looks for leftovers of others, in any process id namespace, takes only directories that are not locked.
 func makeCgroup(parent string) (*cgroup, error) {
 	for tries := 0; ; {
 		c := &cgroup{parent: parent}
@@ -166,8 +165,8 @@ func (c *cgroup) giveUp(broken error) error {
 	return cgroupsFail(c.own, broken)
 }
 
-// probe finds out whether the system starts processes in c, by starting a program that
-// does not exist: where that is the only complaint, it does.
+// probe finds out whether the system starts processes in c, by starting a program that does not exist: if that is
+// the only complaint, the system does.
 func (c *cgroup) probe() error {
 	_, err := syscall.ForkExec(c.dir+"/none", []string{"none"}, &syscall.ProcAttr{
 		Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: c.fd},
@@ -202,8 +201,8 @@ func (c *cgroup) populated() bool {
 	return bytes.Contains(buf[:max(n, 0)], []byte("populated 1"))
 }
 
-// each calls fn for the processes in c and below, and reports whether it has seen all groups, but for
-// those that are removed meanwhile, have threads and not processes, or may not be read.
+// each calls fn for the processes in c and below. It reports whether it has seen all groups but those that are removed
+// meanwhile, have threads and not processes, or may not be read.
 func (c *cgroup) each(fn func(pid int)) (complete bool) {
 	const file = "cgroup.procs"
 	complete = true
@@ -241,8 +240,8 @@ func (c *cgroup) pids() (all []int) {
 	return all
 }
 
-// killEach kills one by one what kill has left: the kernel passes over a process whose main
-// thread has ended while another runs on.
+// killEach kills one by one the processes that kill has left: the kernel passes over a process whose main thread has
+// ended while another thread runs on.
 func (c *cgroup) killEach() { c.signal(0, unix.SIGKILL) }
 
 // signal signals everything in c that is not in the process group.
@@ -267,8 +266,7 @@ func (c *cgroup) signal(group int, sigs ...unix.Signal) {
 	})
 }
 
-// remove kills what is in c, removes it and reports whether that was possible before
-// the deadline.
+// remove kills everything in c and removes c. It reports whether that was possible before the deadline.
 func (c *cgroup) remove(deadline time.Time) bool {
 	for b, round := backoff(0), 0; ; round++ {
 		// Usually it is empty by now, and then this is all.
@@ -291,8 +289,8 @@ func (c *cgroup) remove(deadline time.Time) bool {
 	}
 }
 
-// release moves what is in c to the cgroup of this process, removes c, and reports
-// whether that was possible before the deadline.
+// release moves everything in c to the cgroup of this process and removes c. It reports whether that was possible
+// before the deadline.
 func (c *cgroup) release(deadline time.Time) bool {
 	to := filepath.Join(c.parent, "cgroup.procs")
 	for b := backoff(0); ; {

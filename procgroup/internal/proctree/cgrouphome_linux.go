@@ -95,9 +95,9 @@ func unescape(s string) string {
 	return string(out)
 }
 
-// removeLeftovers removes the cgroups that hosts have left behind when they were killed, with
-// those that their commands have made below. What still runs in one keeps it: that host's
-// users may want it to. One whose host lives is locked.
+// removeLeftovers removes the cgroups that killed hosts have left behind, with those that their commands have made
+// below. A process that still runs in one keeps it: the users of that host may want it to. The cgroups of a host that
+// lives are locked.
 func removeLeftovers(parent string) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, cgroupPrefix+"*-*"))
 	for _, dir := range dirs {

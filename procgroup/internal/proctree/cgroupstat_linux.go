@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starvedTime is for how long something in c or below has been ready to run and did not. It is
-// not ok where the kernel does not count that.
+// starvedTime returns for how long some process in c or below has been ready to run and did not. It is not ok if the
+// kernel does not count that.
 func (c *cgroup) starvedTime() (time.Duration, bool) {
 	var buf [256]byte
 	text, ok := c.read("cpu.pressure", buf[:])
@@ -18,7 +18,7 @@ func (c *cgroup) starvedTime() (time.Duration, bool) {
 	return time.Duration(procfs.Uint(word)) * time.Microsecond, ok && found
 }
 
-// cpuTime is the processor time of everything that is or was in c or below.
+// cpuTime returns the processor time of all processes that are or were in c or below.
 func (c *cgroup) cpuTime() (time.Duration, bool) {
 	var buf [512]byte
 	text, ok := c.read("cpu.stat", buf[:])
@@ -27,7 +27,7 @@ func (c *cgroup) cpuTime() (time.Duration, bool) {
 	return time.Duration(procfs.Uint(word)) * time.Microsecond, ok && found
 }
 
-// ioBytes is what went from and to disks. It is not ok where that is not enabled.
+// ioBytes returns the bytes read from and written to disks. It is not ok if counting them is not enabled.
 func (c *cgroup) ioBytes() (n uint64, ok bool) {
 	var buf [16 << 10]byte
 	text, ok := c.read("io.stat", buf[:])

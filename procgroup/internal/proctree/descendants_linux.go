@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cookieEnv is the variable by which descendants are known: children inherit it, however
-// far they move away. Its value is a list, because a command may be a supervisor itself.
+// cookieEnv is the environment variable by which descendants are known: children inherit it, however far they
+// move away. Its value is a list, because a command may be a supervisor itself.
 const cookieEnv = "TOOLDEADLINE_TREE"
 
-// setCookie puts a new cookie into the environment of cmd and returns it. An environment
-// that os/exec refuses, because of a NUL in it, is left for os/exec to refuse: cmd.Environ
-// drops such a variable, and without it the command may do something else.
+// setCookie puts a new cookie into the environment of cmd and returns it. It leaves an environment with a NUL
+// alone, for os/exec to refuse: cmd.Environ would drop that variable, and without it the command may do something
+// else.
 func setCookie(cmd *exec.Cmd) string {
 	cookie := rand.Text()
 	if slices.ContainsFunc(cmd.Env, func(v string) bool { return strings.Contains(v, "\x00") }) {
@@ -34,8 +34,8 @@ func setCookie(cmd *exec.Cmd) string {
 	return cookie
 }
 
-// descendants finds what a command has started, outside its group too. Unless reaped is
-// set, the leader must not have been reaped: its id, and its group's, are still its own.
+// descendants finds the processes that a command has started, outside its group too. Unless reaped is set, the
+// leader must not have been reaped: its id, and that of its group, are still its own.
 type descendants struct {
 	leader *leader
 	cookie string // "" if they are known by their parents alone
@@ -43,11 +43,11 @@ type descendants struct {
 	reaped bool // go by the cookie, and not by ids
 	except int  // a process that is not a member: the helper
 	blind  bool // the last look of the sweep saw nothing, for want of descriptors, say
-	// noted are members that may not look like it any more: they let go of their environment some
-	// time before they are gone, and of their parent where it is killed first.
+	// noted has members that may not look like members anymore: a process lets go of its environment some
+	// time before it is gone, and gets another parent if its own is killed first.
 	mu    sync.Mutex
 	noted map[procfs.Key]bool
-	// adopted are members, alive or not, that are children of this process, see reapAdopted.
+	// adopted has members, alive or not, that are children of this process; see reapAdopted.
 	adopted map[procfs.Key]bool
 }
 
@@ -81,8 +81,7 @@ func (d *descendants) among(all []proc) (found, unsure []proc) {
 	return found, unsure
 }
 
-// known returns the ids of the members, zombies and the helper included, and when the
-// leader began.
+// known returns the ids of the members, zombies and the helper included, and the start of the leader.
 func (d *descendants) known(all []proc, byID bool) (known map[int]bool, since uint64) {
 	known = make(map[int]bool)
 	for i := range all {
@@ -159,7 +158,7 @@ func (d *descendants) note() {
 	found, _ := d.among(list())
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.noted = make(map[procfs.Key]bool, len(found)) // those of before are among them, as far as they live
+	d.noted = make(map[procfs.Key]bool, len(found)) // found has those of before, as far as they live
 	for i := range found {
 		d.noted[found[i].Key()] = true
 	}

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Foreign is a child of this process that somebody else has started and waits for, with
-// its descendants. It can be looked at, and nothing more.
+// A Foreign is a child of this process that the caller has started and waits for, with its descendants. It can
+// only be looked at.
 type Foreign struct{ tree *linuxTree }
 
-// Watch finds the descendants of a child by their parents. It must be closed. Of a process that
-// has been waited for the error is os.ErrProcessDone.
+// Watch finds the descendants of a child by their parents. The Foreign must be closed. If the child has been
+// waited for, the error is os.ErrProcessDone.
 func Watch(p *os.Process) (*Foreign, error) {
 	fd := openPidfd(p.Pid)
 	if fd == nil {
@@ -26,11 +26,11 @@ func Watch(p *os.Process) (*Foreign, error) {
 	return &Foreign{&linuxTree{leader: l, kind: Descendants, others: &descendants{leader: l}}}, nil
 }
 
-// Meter is that of a Tree.
+// Meter is as Tree.Meter.
 func (f *Foreign) Meter(io bool) Meter { return f.tree.Meter(io) }
 
-// Snapshot is that of a Tree.
+// Snapshot is as Tree.Snapshot.
 func (f *Foreign) Snapshot(until time.Time) ([]Process, bool) { return f.tree.Snapshot(until) }
 
-// Close returns back what it takes to look.
+// Close releases the descriptor of the child.
 func (f *Foreign) Close() { f.tree.close() }

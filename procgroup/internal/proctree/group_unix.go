@@ -28,7 +28,7 @@ func ownGroup(cmd *exec.Cmd) error {
 	return nil
 }
 
-// signalError is what signalling a group gave, as Tree.Signal says it.
+// signalError converts the error of signalling a group to that of Tree.Signal.
 func signalError(err error) error {
 	if err == syscall.ESRCH {
 		return os.ErrProcessDone

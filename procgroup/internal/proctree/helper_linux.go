@@ -53,9 +53,8 @@ const (
 // helperStartTime bounds the start: the program may hang before its main.
 const helperStartTime = 10 * time.Second
 
-// helperEndTime is how long a helper whose command has ended by itself may take to end,
-// on a machine that is busy with other things: it is the one that has the exit status. No
-// limit can fire any more then.
+// helperEndTime is how long a helper may take to end, on a busy machine, after its command has ended by itself: the
+// helper has the exit status. No limit can fire anymore then.
 const helperEndTime = 5 * time.Second
 
 // A helper is this side of it.
@@ -183,8 +182,8 @@ func (h *helper) wait(ctx context.Context, deadline time.Time) bool {
 	}
 }
 
-// killTree makes the helper kill everything, and end. It returns what the helper may not
-// kill: a set-user-ID program that an ordinary user's command runs.
+// killTree makes the helper kill everything, and end. It returns the processes that the helper may not kill, such as
+// a set-user-ID program that the command of an ordinary user runs.
 func (h *helper) killTree(l *leader, deadline time.Time) (left []int) {
 	_, _ = h.lifeline.Write([]byte{helperKill})
 	h.lifeline.Close()
@@ -197,8 +196,8 @@ func (h *helper) killTree(l *leader, deadline time.Time) (left []int) {
 	return h.left()
 }
 
-// left reads what the helper has reported since its command has ended, or was to be killed.
-// It has nothing more to say.
+// left reads what the helper has reported since its command ended or was to be killed. The helper reports nothing
+// after that.
 func (h *helper) left() (pids []int) {
 	_ = h.status.SetReadDeadline(time.Now().Add(time.Millisecond)) // what has been said is there
 	all, _ := io.ReadAll(h.status)

@@ -47,9 +47,9 @@ func HelperMain() {
 	s.reap()
 }
 
-// catchSignals keeps what is meant for the command, and for whoever watches it, from
-// ending the helper. What was ignored stays so, in the command too; to ignore the others
-// would have it ignore them as well.
+// catchSignals keeps signals that are meant for the command, or for a program that watches it, from ending the
+// helper. A signal that was ignored stays ignored, in the command too; ignoring the others would have the command
+// ignore them as well.
 func catchSignals() {
 	for _, sig := range []os.Signal{
 		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2,
@@ -97,8 +97,7 @@ func (s *shim) start(path string, args []string, setsid bool) {
 
 func (s *shim) report(b []byte) { _, _ = unix.Write(s.status, b) }
 
-// dropFiles lets go of what the command was given: nobody may wait for the helper's end
-// of a pipe.
+// dropFiles closes the files that the command was given: otherwise a reader of a pipe would wait for the helper, too.
 func (s *shim) dropFiles() {
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	for fd := range s.files {
@@ -151,7 +150,7 @@ func (s *shim) watchLifeline() {
 	}
 }
 
-// reportLeft reports what was killed and lives: what this user may not kill.
+// reportLeft reports the processes that were killed and live: this user may not kill them.
 func (s *shim) reportLeft(killed map[procfs.Key]bool) {
 	var r procfs.Reader
 	for key := range killed {
@@ -193,7 +192,7 @@ func killBelow(root int, killed map[procfs.Key]bool) (fresh bool) {
 	}
 	last := procfs.LastPID()
 	kill(readStatuses())
-	// Without the look at what has begun since, a chain of daemons is never caught up with.
+	// Without a look at the processes that have begun since, a chain of daemons is never caught up with.
 	newcomers(last, time.Now().Add(reapTime), func(pids []int) ([]proc, bool) {
 		var r procfs.Reader
 		all, _ := statuses(&r, pids, always)
@@ -221,8 +220,7 @@ func (s *shim) reap() {
 	}
 }
 
-// exit ends the helper as the command ended, and without what os.Exit does before: the
-// race detector would wait for a second.
+// exit ends the helper as the command ended. It does without os.Exit, in which the race detector waits for a second.
 func (s *shim) exit() {
 	s.mu.Lock() // for ever
 	switch {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// killedCode is the exit code of what is killed; os.Process.Kill returns the same.
+// killedCode is the exit code of a killed process; os.Process.Kill sets the same.
 const killedCode = 1
 
 // A job is a job object: a process in it stays in it, and so does what it starts. Its
@@ -50,7 +50,7 @@ type accounting struct {
 	io                                                     windows.IO_COUNTERS
 }
 
-// account is what the processes in the job have used, those that have ended included.
+// account returns what the processes in the job have used, those that have ended included.
 func (j *job) account() (info accounting, err error) {
 	err = windows.QueryInformationJobObject(j.h, windows.JobObjectBasicAndIoAccountingInformation,
 		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)

@@ -23,7 +23,7 @@ const (
 
 var kinds = [...]string{"auto", "leader", "group", "descendants", "cgroup", "helper", "job"}
 
-// String returns the name, or, for what is no Kind, "Containment(n)".
+// String returns the name of k, or "Containment(n)" if k is no Kind.
 func (k Kind) String() string {
 	if k < 0 || int(k) >= len(kinds) {
 		return "Containment(" + strconv.Itoa(int(k)) + ")"

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A leader is the process that was started, which leads its group.
+// A leader is the process that was started. It leads a process group.
 type leader struct {
 	cmd    *exec.Cmd
 	pid    int
-	fd     *pidfd        // nil where there are none
+	fd     *pidfd        // nil if the system has none
 	gone   chan struct{} // without fd: closed when it has ended and taken is set
 	taken  bool          // somebody else has reaped it
 	ended  bool          // wait has seen it
@@ -32,7 +32,7 @@ func newLeader(cmd *exec.Cmd) *leader {
 	return l
 }
 
-// waitUnreaped costs a thread.
+// waitUnreaped waits for the end of a process, and does not reap it. It takes up a thread.
 func waitUnreaped(pid int) error {
 	for {
 		var info unix.Siginfo
@@ -75,8 +75,8 @@ func (l *leader) await(ctx context.Context, deadline time.Time) bool {
 	}
 }
 
-// lost reports whether somebody else has reaped the leader: the kernel, where the host
-// ignores SIGCHLD, or who uses Attach. From then on its id may be another's.
+// lost reports whether the leader was reaped elsewhere: by the kernel, if the host ignores SIGCHLD, or by the
+// caller of Attach. From then on its id may be that of another process.
 func (l *leader) lost() bool {
 	if l.fd != nil {
 		_, err := l.fd.exited()
@@ -98,7 +98,7 @@ func (l *leader) signalGroup(sig unix.Signal) error {
 		}
 	}
 	if l.reaped || l.lost() {
-		return unix.EINVAL // the id may be another group's
+		return unix.EINVAL // the id may be that of another group
 	}
 	return unix.Kill(-l.pid, sig)
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CanMeter returns why the work of a tree cannot be told here, if it cannot.
+// CanMeter returns the reason why the work of a tree cannot be measured here, if there is one.
 func CanMeter(io bool) error {
 	if !procfs.Works() {
 		return unsupported("/proc does not show the processes of this process id namespace")
@@ -21,15 +21,14 @@ func CanMeter(io bool) error {
 	return nil
 }
 
-// A meter is what a linuxTree had used of one kind when it was last looked at.
+// A meter measures one kind of work of a linuxTree. It has what the tree had used at the last look.
 //
-// The control group counts the processor time of all that is or was in it. It counts bytes
-// too, if its parent has enabled that, which is rare: so these come from the members, and
-// in addition from the group where it has them. Without a group everything comes from the
-// members.
+// The control group counts the processor time of all processes that are or were in it. It counts bytes only if
+// its parent has enabled that, which is rare: so bytes come from the members, and in addition from a group that
+// counts them. Without a group everything comes from the members.
 type meter struct {
 	tree    *linuxTree
-	io      bool // bytes, and not processor time
+	io      bool // measure bytes, not processor time
 	reader  procfs.Reader
 	members map[procfs.Key]spent
 	looked  time.Time           // when
@@ -37,12 +36,12 @@ type meter struct {
 	starved time.Duration       // too
 	bytes   uint64              // of the control group
 	sockets map[uint64]uint64   // bytes of the members' connections, by inode
-	doubted map[procfs.Key]bool // those of the last look that show no environment
+	doubted map[procfs.Key]bool // members that showed no environment at the last look
 }
 
-// Meter counts, of what has ended, what its parent has waited for, or the control group has
-// kept. What a process that nobody waits for has used between the last look and its end is
-// missed where there is no group.
+// Meter is Tree.Meter. What a process has used that has ended is counted by its parent, once that has waited for
+// it, or by the control group. Without a group, what a process that is not waited for has used between the last look
+// and its end is missed.
 func (t *linuxTree) Meter(io bool) Meter { return (&meter{tree: t, io: io, looked: time.Now()}).look }
 
 func (m *meter) look() (used Usage, ok bool) {
@@ -68,7 +67,7 @@ func (m *meter) look() (used Usage, ok bool) {
 	return used, true
 }
 
-// byMembers is not ok where none is seen, or the bytes of all come late.
+// byMembers adds up what the members have used. It is not ok if none is seen, or the bytes of all come late.
 func (m *meter) byMembers() (used Usage, ok bool) {
 	now := m.membersNow()
 	if len(now) == 0 {
@@ -87,13 +86,13 @@ func (m *meter) byMembers() (used Usage, ok bool) {
 	return used, true
 }
 
-// startTries is how often starts looks at one member: what it finds may have ended before its state is read.
+// startTries is how often starts looks at one member: a child may have ended before its state is read.
 const startTries = 4
 
-// starts reports whether a member that starts programs is at it now. A program that takes a millisecond is not
-// in a list of members that was made before, and while it runs its parent sleeps: a tree that does nothing but start such
-// programs would be asleep at most looks. So the children are asked for here, of members that had page faults
-// since the last look; forking takes some.
+// starts reports whether a member is starting programs now. A program that takes a millisecond is not in a list of
+// members that was made before, and its parent sleeps while it runs: a tree that does nothing but start such
+// programs would be asleep at most looks. So starts asks for the children now, of members that have had page
+// faults since the last look; a fork takes some.
 func (m *meter) starts(now map[procfs.Key]spent) bool {
 	runs := func(pid int) bool {
 		p, ok := m.reader.Process(pid)
@@ -112,8 +111,8 @@ func (m *meter) starts(now map[procfs.Key]spent) bool {
 	return false
 }
 
-// timeIn has the processor time of the group, and the page faults of the members, as far as they are
-// found: only a group with a memory controller counts those.
+// timeIn returns the processor time of the group, and the page faults of the members, as far as these are
+// found: only a group with a memory controller counts page faults.
 func (m *meter) timeIn(c *cgroup) (used Usage, ok bool) {
 	cpu, ok := c.cpuTime()
 	if !ok {
@@ -139,8 +138,8 @@ func (m *meter) bytesIn(c *cgroup) (used Usage, ok bool) {
 	return used, ok || counted
 }
 
-// membersNow is what each member has used. One that cannot be read now has used what it had: forgotten,
-// it would have used all of it anew at the next look.
+// membersNow returns what each member has used. A member that cannot be read now has used what it had at the last
+// look: if it were left out, all that it has ever used would count again at the next look.
 func (m *meter) membersNow() map[procfs.Key]spent {
 	members, unread := m.find()
 	var now map[procfs.Key]spent
@@ -170,8 +169,8 @@ func (m *meter) membersNow() map[procfs.Key]spent {
 	return now
 }
 
-// find returns the members, zombies included: what they have used is not their parent's yet. unread
-// are those of the look before that live and cannot be read, for want of descriptors, say.
+// find returns the members, zombies included: their parents have not taken over what they have used. unread has
+// the members of the last look that live and cannot be read, for want of descriptors, say.
 func (m *meter) find() (members []proc, unread []procfs.Key) {
 	t, found := m.tree, make(map[procfs.Key]bool)
 	add := func(p proc) {
@@ -180,7 +179,7 @@ func (m *meter) find() (members []proc, unread []procfs.Key) {
 	}
 	m.reader.Short = false
 	var complete bool
-	unsure, doubted := make(map[procfs.Key]bool), make(map[procfs.Key]bool) // whether they are members: they show no environment
+	unsure, doubted := make(map[procfs.Key]bool), make(map[procfs.Key]bool) // processes that show no environment
 	if t.cgroup != nil {
 		complete = t.cgroup.each(func(pid int) {
 			if p, ok := m.reader.Process(pid); ok {
@@ -215,7 +214,7 @@ func (m *meter) find() (members []proc, unread []procfs.Key) {
 		}
 		switch p, ok := m.reader.Process(key.PID); {
 		case ok && p.Key() == key:
-			// A control group does not list zombies. What else is not in a complete list has left.
+			// A control group does not list zombies. Any other member that a complete list lacks has left.
 			if p.Dead() || unsure[key] || !complete {
 				members = append(members, proc{Process: p})
 			}
@@ -232,10 +231,10 @@ func (m *meter) find() (members []proc, unread []procfs.Key) {
 // meanwhile.
 const maxTries = 64
 
-// refresh reads the members again, without those that were waited for meanwhile. What a process has used
-// becomes its parent's when that waits for it, and must be counted neither twice nor never. So the
-// parents are read first: a child that is still there after that is not in them. And if one is not
-// there any more, it may be in its parent or not, and all are read anew.
+// refresh reads the members again, without those that were waited for meanwhile. When a parent waits for a child, it
+// takes over what the child has used, which must be counted neither twice nor never. So parents are read first:
+// the figures of a child that is still there after that are not in those of its parent. If a child is gone, its
+// figures may be in its parent's or not, and all are read anew.
 func (m *meter) refresh(members []proc) []proc {
 	members = parentsFirst(members)
 	for gone := true; gone; {
@@ -271,8 +270,8 @@ func parentsFirst(all []proc) []proc {
 	return sorted
 }
 
-// look lists all processes, with what it takes to tell the members. All meters that are asked at the
-// same time share it.
+// look lists all processes, with what it takes to find the members among them. Looks of all meters at the same
+// time share one list.
 func (t *linuxTree) look() (all []proc, complete bool) {
 	if t.byCookie() {
 		all = recall()
@@ -281,11 +280,10 @@ func (t *linuxTree) look() (all []proc, complete bool) {
 	return listAll()
 }
 
-// byCookie reports whether the members are told by their environments too.
+// byCookie reports whether members are found by their environments, too.
 func (t *linuxTree) byCookie() bool { return t.others != nil && t.others.cookie != "" }
 
-// list returns the members among all where there is no control group, zombies and the helper
-// included.
+// list returns the members among all, zombies and the helper included, of a tree without a control group.
 func (t *linuxTree) list(all []proc) (members []proc) {
 	byID := !t.lost()
 	var known map[int]bool
@@ -305,7 +303,7 @@ func (m *meter) spentBy(p *proc) spent {
 	if !m.io {
 		s.children = p.ChildrenCPU
 	}
-	if m.tree.helper == nil || p.PID != m.tree.pid { // what the helper itself does is not the command's work
+	if m.tree.helper == nil || p.PID != m.tree.pid { // the helper's own work is not that of the command
 		if !m.io {
 			s.own = p.CPUTime()
 		}
@@ -320,8 +318,8 @@ func (m *meter) spentBy(p *proc) spent {
 	return s
 }
 
-// addBytes adds what each of the members has read and written. It reports false where nothing is known,
-// as what was asked was late, and whether there is one that was waited for meanwhile.
+// addBytes adds how many bytes each member has read and written. known is false if all reads were late, and gone
+// reports whether a member was waited for meanwhile.
 func (m *meter) addBytes(members []proc, now map[procfs.Key]spent) (known, gone bool) {
 	type answer struct {
 		n   uint64

@@ -10,8 +10,7 @@ import (
 // CanMeter returns nil: the system tells.
 func CanMeter(bool) error { return nil }
 
-// Meter asks the job object, which counts what has ended, too, or, without one, the leader.
-// Of the bytes those of devices and pipes count as well.
+// Meter asks the job object, which counts processes that have ended, too, or the leader if there is no job.
 func (t *jobTree) Meter(io bool) Meter {
 	var last Usage
 	return func() (used Usage, ok bool) {
@@ -29,7 +28,7 @@ func (t *jobTree) Meter(io bool) Meter {
 	}
 }
 
-// usage is what was used since the start.
+// usage returns what was used since the start.
 func (t *jobTree) usage() (Usage, bool) {
 	if t.job != nil {
 		info, err := t.job.account()

@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// A proc is a process, and what its environment tells about who started it.
+// A proc is a process, with the cookies that tell which commands have started it.
 type proc struct {
 	procfs.Process
 	cookies string // the values of the variable cookieEnv
@@ -17,7 +17,7 @@ type proc struct {
 	late    bool   // its environment has not come in time, and nothing is known about it
 }
 
-// wanted reports whether the environment of p is worth reading: nothing that began before since is a member.
+// wanted reports whether the environment of p is worth reading: a process that began before since is no member.
 func (p *proc) wanted(since uint64) bool { return !p.Kernel && !p.Dead() && p.Start >= since }
 
 // readEnviron reads the environment. Call it under procfs.Gather.
@@ -86,7 +86,7 @@ func environs(patience *procfs.Patience, pids []int, since uint64, more func() b
 	return all, complete && !short, short
 }
 
-// isSame reports whether p is still there, and returns what it is now.
+// isSame reports whether the process of a key is still there, and returns what is known about it now.
 func isSame(r *procfs.Reader, key procfs.Key) (now procfs.Process, same bool) {
 	now, ok := r.Process(key.PID)
 	return now, ok && now.Start == key.Start

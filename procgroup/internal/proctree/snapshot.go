@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Process is one of a tree at an instant. What the system does not tell is zero.
+// A Process is one process of a tree at an instant. Fields that the system does not tell are zero.
 type Process struct {
 	Pid, Parent int
 	State       string
@@ -16,10 +16,9 @@ type Process struct {
 	Wait        string
 }
 
-// What bounds a snapshot: how many processes are in it, how many bytes of the arguments of
-// each, and how many are looked at for members whatever the time. So many take a few
-// milliseconds, and on a busy machine, where the time would be up at once, there still is
-// something to see.
+// The bounds of a snapshot: how many processes are in it, how many bytes of the arguments of each, and how many
+// processes are looked at whatever the time. The last take a few milliseconds, so that a snapshot is not empty
+// on a busy machine, where the time would be up at once.
 const (
 	maxListed = 64
 	maxArgs   = 256
@@ -32,12 +31,12 @@ type budget struct {
 	spent atomic.Int64
 }
 
-// next reports whether one more may be looked at. It is safe for concurrent use.
+// next reports whether one more process may be looked at. It is safe for concurrent use.
 func (b *budget) next() bool {
 	return b.spent.Add(1) <= maxFree || time.Now().Before(b.until)
 }
 
-// splitArgs returns the arguments as far as they are kept.
+// splitArgs splits arguments, and cuts them after maxArgs bytes.
 func splitArgs(text []byte) (args []string) {
 	cut := len(text) > maxArgs
 	if cut {

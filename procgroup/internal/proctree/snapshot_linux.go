@@ -7,8 +7,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// Snapshot finds the members anew, and not with scan, which takes as long as there are
-// processes: this one stands between a limit and the signal.
+// Snapshot finds the members anew. It does not use scan, which looks at all processes: a snapshot stands between a
+// limit and the signal.
 func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 	b, patience := &budget{until: until}, procfs.NewPatience(viewPatience)
 	var r procfs.Reader
@@ -36,8 +36,8 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 	return all, more
 }
 
-// find returns the members where there is no control group. They have ids above the leader's,
-// unless the ids have begun anew since.
+// find returns the members of a tree without a control group. They have ids above that of the leader, unless the ids
+// have begun anew since.
 func (t *linuxTree) find(r *procfs.Reader, patience *procfs.Patience, b *budget) (members []proc, complete bool) {
 	leader, ok := r.Process(t.pid)
 	if !ok {
@@ -65,8 +65,8 @@ func (t *linuxTree) find(r *procfs.Reader, patience *procfs.Patience, b *budget)
 	return t.list(all), complete && len(listed) > 0
 }
 
-// zombies returns the children of members that have ended: a control group does not list them.
-// Those of a main thread are enough for a picture.
+// zombies returns the children of members that have ended: a control group does not list them. Only the children of
+// main threads are looked for, which is enough for a picture.
 func zombies(r *procfs.Reader, members []proc, b *budget) (all []proc) {
 	for i := range members {
 		for _, pid := range r.Children(members[i].PID) {

@@ -6,22 +6,21 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// A spent is what a process has used until now.
+// A spent is what a process has used since it began.
 type spent struct {
 	parent   int
 	own      time.Duration
-	children time.Duration // those that it has waited for
+	children time.Duration // used by the children that it has waited for
 	bytes    uint64        // own and children's
-	faults   uint64        // too
-	old      bool          // these are those of the look before
+	faults   uint64        // own and children's
+	old      bool          // bytes is that of the last look
 	at       time.Time
 	waited   time.Duration // for a processor
-	running  bool          // or ready to, or waiting for a disk
+	running  bool          // or ready to run, or waiting for a disk
 }
 
-// growth is what was used from one look to the next. What a process had used that has ended
-// meanwhile was counted, and is counted again as its parent's, once that has waited for it:
-// so it is taken off there.
+// growth returns what was used from one look to the next. What a process had used before it ended has been
+// counted, and its parent takes it over when it waits for the process: so it is taken off there.
 func growth(before, now map[procfs.Key]spent) (used Usage) {
 	owed := make(map[procfs.Key]spent)
 	var byID map[int]procfs.Key
@@ -53,7 +52,7 @@ func growth(before, now map[procfs.Key]spent) (used Usage) {
 		used.CPU += max(s.own-b.own, 0) + max(s.children-b.children-o.children, 0)
 		used.Faults += s.faults - min(s.faults, b.faults+o.faults)
 		switch known := b.bytes + o.bytes; {
-		case s.old: // they will have those of the children in them, which were counted
+		case s.old: // the next ones will include those of the children, which were counted
 			s.bytes = known
 			now[key] = s
 		case s.bytes > known:
@@ -63,8 +62,8 @@ func growth(before, now map[procfs.Key]spent) (used Usage) {
 	return used
 }
 
-// starved is for which part of the time since the last look the worst off of the members
-// waited for a processor. What has begun meanwhile has done so since that look at most.
+// starved returns the part of the time since the last look in which the member that was worst off waited for a
+// processor. A member that is new has waited since that look at most.
 func starved(before, now map[procfs.Key]spent, looked time.Time) (part float64) {
 	for key, s := range now {
 		since, waited := looked, s.waited

@@ -15,43 +15,45 @@ import (
 //
 //	func Start(ctx context.Context, cmd *exec.Cmd, want Kind) (Tree, error)
 //
-// that starts cmd, which nobody else uses, held together as it is told. Where it has to
-// wait for that, it gives up with the error of its context when that is done.
+// that starts cmd, which nobody else may use, with the containment want. If it has to wait for the start, it
+// gives up with the error of ctx when that is done.
 //
 // For a command that the caller starts and waits for itself there is
 //
 //	func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) (time.Duration, error)
 //
-// which makes cmd.Cancel send stop to the tree, and kill it after the grace. It returns
-// the grace that is possible: 0 where there is no way to ask.
+// which makes cmd.Cancel send stop to the tree, and kill it after the grace. It returns the grace that is
+// possible: 0 if there is no way to ask a tree to end.
 //
-// Whether a tree's Meter can tell what it is asked for is known before the start, by
+// The function
 //
 //	func CanMeter(io bool) error
+//
+// returns, before the start, the reason why a tree's Meter would not work, if there is one.
 //
 // The order is fixed: wait until the leader has ended or has to be stopped; ask, if it
 // has; then either kill or release; then close.
 type Tree interface {
-	// Contained is what is in force, and after Kill what was.
+	// Contained returns the containment in force or, after Kill, the one that was.
 	Contained() Kind
 	// Wait waits until the leader has ended, ctx is done or, unless it is zero, the
 	// deadline has come. It reports whether the leader has ended, and does not reap it:
 	// as long as it is a zombie, its process id and that of its group are nobody else's.
 	Wait(ctx context.Context, deadline time.Time) (ended bool)
-	// Signal signals everything. It returns os.ErrProcessDone where nothing is left. It may
+	// Signal signals everything. It returns os.ErrProcessDone if nothing is left. It may
 	// be called at any time before Kill and Release.
 	Signal(sig syscall.Signal) error
-	// Ask tells everything to end, by a signal where there are such. It reports false where
-	// there is no way to do so.
+	// Ask tells everything to end, by a signal on systems that have them. It reports false
+	// if there is no way to do so.
 	Ask(sig syscall.Signal) bool
 	// Alive reports whether anything is left that is not a zombie. The leader has ended.
 	Alive() bool
-	// Meter returns what tells how much processor time the tree uses, or, with io, how many bytes
-	// it reads and writes. It and what it returns may be called at any time before Close.
+	// Meter returns a function that tells how much processor time the tree uses or, with io, how
+	// many bytes it reads and writes. Both may be called at any time before Close.
 	Meter(io bool) Meter
-	// Snapshot lists what is there, zombies included, in no order. Once until has come it
-	// looks at no more processes than some first ones, and reports that there may be more. It
-	// may be called at any time before Kill and Release.
+	// Snapshot lists the processes of the tree, zombies included, in no order. Once until has
+	// come it looks at no more than the first few processes, and reports that there may be more.
+	// It may be called at any time before Kill and Release.
 	Snapshot(until time.Time) (all []Process, more bool)
 	// Kill kills everything, the leader too, reaps the leader, and returns the processes
 	// that are still there when the deadline has come, and those that it left alone
@@ -59,17 +61,17 @@ type Tree interface {
 	Kill(deadline time.Time) (survivors, unidentified []int)
 	// Release lets go of everything but the leader, which has ended, and reaps it.
 	Release(deadline time.Time)
-	// State is the leader's end, once Kill or Release has returned: the error of its
-	// cmd.Wait, and false where it is still there.
+	// State returns how the leader ended, once Kill or Release has returned: the error of its
+	// cmd.Wait, and false if it is still there.
 	State() (err error, reaped bool)
-	// Close returns back what belongs to the tree. What has to wait for the end of a
-	// process that could not be killed is left to a goroutine.
+	// Close releases the descriptors and the control group of the tree. A goroutine does so
+	// later if a process could not be killed.
 	Close()
 }
 
-// A Meter returns what the tree has used since it was last asked; the first time, since the
-// start. It is not ok where nothing can be read now; the next call then covers that, too. It
-// is for one goroutine at a time; several of one tree may be called at the same time.
+// A Meter returns what the tree has used since the last call or, the first time, since the start. It is not ok if
+// nothing can be read now; the next call then covers that time, too. A Meter is for one goroutine at a time;
+// several Meters of one tree may be called at the same time.
 type Meter func() (used Usage, ok bool)
 
 // A Usage is what processes have used.
@@ -78,21 +80,21 @@ type Usage struct {
 	IO  uint64 // bytes read and written
 	// Net is how many bytes TCP connections have received, and had acknowledged. Linux only.
 	Net uint64
-	// Faults is how many page faults there were. To start a program takes some, and so they tell how
-	// much of the rest is for starting. Linux only.
+	// Faults is how many page faults there were. Starting a program takes some, so they tell how much of
+	// the processor time and of the bytes was for starting. Linux only.
 	Faults uint64
-	// Running is whether a process was running, ready to, or waiting for a disk. Linux only.
+	// Running is whether a process was running, ready to run, or waiting for a disk. Linux only.
 	Running bool
-	// Starved is for which part of the time, 0 to 1, the process that was worst off could have
+	// Starved is the part of the time, 0 to 1, in which the process that was worst off was ready to
 	// run and got no processor.
 	Starved float64
 }
 
-// reapTime is how long what was killed may take to be gone, where no caller says.
+// reapTime is how long killed processes may take to be gone, if the caller sets no deadline.
 const reapTime = 650 * time.Millisecond
 
-// A backoff is for waiting on something that gives no sign: often at first, then ever
-// less, so that neither a quick end nor a long wait costs much.
+// A backoff is the pause between looks at something that gives no sign of its own: short at first, then ever
+// longer, so that neither a quick end nor a long wait costs much.
 type backoff time.Duration
 
 const maxBackoff = 20 * time.Millisecond
@@ -127,7 +129,7 @@ func AwaitEmpty(t Tree, deadline time.Time) bool {
 	}
 }
 
-// waitFor is Tree.Wait for an end that a channel tells.
+// waitFor is Tree.Wait for a leader whose end closes a channel.
 func waitFor(ctx context.Context, gone <-chan struct{}, deadline time.Time) bool {
 	select {
 	case <-gone:

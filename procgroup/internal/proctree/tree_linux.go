@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A linuxTree is the group of the leader and, depending on the containment, what else
-// holds the tree together.
+// A linuxTree is the group of the leader and, depending on the containment, the means to find the processes
+// outside the group.
 type linuxTree struct {
 	*leader
 	kind    Kind
@@ -96,7 +96,7 @@ func (t *linuxTree) Contained() Kind {
 	return t.kind
 }
 
-// wait is that of the leader, unless the helper stands in its place.
+// Wait is Tree.Wait. With a helper, the end of the command is what the helper reports.
 func (t *linuxTree) Wait(ctx context.Context, deadline time.Time) bool {
 	if t.helper != nil {
 		return t.helper.wait(ctx, deadline)
@@ -122,8 +122,8 @@ func (t *linuxTree) Ask(sig unix.Signal) bool {
 	return true
 }
 
-// signalEach signals the group and, one by one, what is outside it: some programs take a
-// second request to end for more than that.
+// signalEach signals the group and, one by one, the members outside it. None gets a signal twice: some programs
+// take a second request to end for more than that.
 func (t *linuxTree) signalEach(sigs ...unix.Signal) (err error) {
 	if t.kind == Descendants {
 		t.others.note()
@@ -156,8 +156,8 @@ func (t *linuxTree) Alive() bool {
 	return len(found) > 0
 }
 
-// groupMembers lists what is alive in the group. It is not ok if /proc cannot be read, for
-// want of descriptors, say.
+// groupMembers lists the processes alive in the group. It is not ok if /proc cannot be read, for want of descriptors,
+// say.
 func (t *linuxTree) groupMembers() (alive []int, ok bool) {
 	all := list()
 	for _, p := range all {
@@ -188,7 +188,7 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 		t.cgroup.kill()
 	}
 	if t.kind == Descendants && !t.leader.wait(context.Background(), time.Now().Add(promptly)) {
-		// It takes its time to die, in the kernel, which must not save those outside its group.
+		// The leader is slow to die, in the kernel. That must not save the members outside its group.
 		t.others.except = t.pid
 		t.others.sweep(deadline)
 		t.others.except = 0
@@ -227,12 +227,11 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 	return survivors, unidentified
 }
 
-// promptly is how long what was killed takes to die, as a rule, also on a busy machine. Until then a sweep
-// would only have to look again.
+// promptly is how long a killed process takes to die, as a rule, on a busy machine too. Until then a sweep would only
+// have to look again.
 const promptly = 20 * time.Millisecond
 
-// awaitGroup waits until what was killed is gone. /proc is looked at only where there
-// still is somebody in the group.
+// awaitGroup waits until the killed group is gone. It reads /proc only while there is a process in the group.
 func (t *linuxTree) awaitGroup(deadline time.Time) (survivors []int) {
 	for b := backoff(0); ; {
 		if t.reaped && t.signalGroup(unix.SIGKILL) == unix.ESRCH {

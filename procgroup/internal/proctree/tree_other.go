@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A leaderTree is the leader alone: what it has started is not known.
+// A leaderTree is the leader alone: the processes that it has started are not known.
 type leaderTree struct {
 	blind
 	cmd  *exec.Cmd
