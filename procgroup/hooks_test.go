@@ -4,7 +4,6 @@ package procgroup_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -147,7 +146,7 @@ func TestHooksThatFail(t *testing.T) {
 				watcher := calls{tool: tool}
 				defer timeout.Watch(watcher.hooks())()
 				other := calls{tool: tool}
-				var log bytes.Buffer
+				var log logBuffer
 				cmd, pids := family(t, "deaf")
 				r, err := procgroup.Run(context.Background(), cmd, procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithKillGrace(-1),
 					procgroup.WithOptions(timeout.WithName(tool), timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
@@ -223,7 +222,7 @@ func TestLogger(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var log bytes.Buffer
+			var log logBuffer
 			opts := append(tt.opts, procgroup.WithOptions(timeout.WithName("tool")), procgroup.WithOptions(timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
 			_, _ = procgroup.Run(context.Background(), exec.Command("sh", "-c", tt.script), opts...)
 			if !strings.Contains(log.String(), tt.want) || strings.Contains(log.String(), tt.not) {

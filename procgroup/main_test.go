@@ -30,7 +30,6 @@ func TestMain(m *testing.M) {
 	if mode := os.Getenv(modeEnv); mode != "" {
 		os.Exit(runMode(mode, os.Args[1:]))
 	}
-	parallel()
 	os.Setenv(suiteEnv, strconv.Itoa(os.Getpid()))
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // for the children: otherwise each takes a second to exit
 	files, goroutines := openFiles(), runtime.NumGoroutine()
@@ -42,17 +41,6 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(code)
-}
-
-// parallel lets more tests run at once than there are processors, unless the command line says how many:
-// nearly all they do is wait.
-func parallel() {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(max(8, 2*runtime.GOMAXPROCS(0))))
-	}
 }
 
 // leaks looks for what the suite has left behind. Some of it may need a moment.

@@ -3,6 +3,8 @@
 package procgroup_test
 
 import (
+	"bytes"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,4 +60,29 @@ func check(t *testing.T, r *procgroup.Result, err error, w want) {
 		t.Errorf("exit code of the error %v is %d, that of the result %d", err, got, r.ExitCode)
 	}
 	checkSystem(t, r)
+}
+
+// A logBuffer holds a log that may be written while the test reads it: what is logged about a heartbeat that
+// is close to the idle limit comes from a goroutine of its own, which Wait does not wait for.
+type logBuffer struct {
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.log.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.log.String()
+}
+
+func (b *logBuffer) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.log.Reset()
 }

@@ -3,7 +3,6 @@
 package procgroup_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,10 +102,10 @@ type logLine struct {
 	Stack string
 }
 
-func logLinesOf(log []byte) (all []logLine) {
-	for line := range bytes.Lines(log) {
+func logLinesOf(log string) (all []logLine) {
+	for line := range strings.Lines(log) {
 		var l logLine
-		if err := json.Unmarshal(line, &l); err != nil {
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			panic(err)
 		}
 		all = append(all, l)
@@ -247,7 +247,7 @@ func TestEverybodyIsTold(t *testing.T) {
 			own, all := calls{tool: tt.name}, calls{tool: tt.name}
 			inspect.Handler() // from here on everything is recorded
 			defer timeout.Watch(all.hooks())()
-			var log bytes.Buffer
+			var log logBuffer
 			var r *procgroup.Result
 			var err error
 			opts := append([]procgroup.Option{procgroup.WithOptions(timeout.WithName(tt.name), timeout.WithHooks(own.hooks()),
@@ -266,7 +266,7 @@ func TestEverybodyIsTold(t *testing.T) {
 			for who, c := range map[string]*calls{"hooks": &own, "watchers": &all} {
 				checkCalls(t, who, c, tt.outcome != "", err, stop, r)
 			}
-			checkLog(t, logLinesOf(log.Bytes()), err, stop, tt.left)
+			checkLog(t, logLinesOf(log.String()), err, stop, tt.left)
 			if tt.outcome == "" {
 				return
 			}
@@ -389,12 +389,12 @@ func TestListedUntilTheEnd(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var id uint64
+			var id atomic.Uint64 // the watcher also runs for other executions
 			looks := map[string]int{}
 			look := func(when string) {
 				looks[when]++
-				x := timeout.ByID(id)
-				row, found := pageOf(id)
+				x := timeout.ByID(id.Load())
+				row, found := pageOf(id.Load())
 				if x == nil || !found || x.Snapshot().State != timeout.StateStopping || (row.State != "stopping" && when != "told") {
 					t.Errorf("%s: listed %v, on the page %v, %+v", when, x != nil, found, row)
 				}
@@ -402,14 +402,14 @@ func TestListedUntilTheEnd(t *testing.T) {
 			own := calls{tool: tt.name, then: func(c call) {
 				switch c.hook {
 				case "started":
-					id = c.ID
+					id.Store(c.ID)
 				case "exceeded", "finished":
 					look(c.hook)
 				}
 			}}
 			inspect.Handler()
 			defer timeout.Watch(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {
-				if s.ID == id {
+				if s.ID == id.Load() {
 					look("told")
 				}
 			}})()
@@ -418,7 +418,7 @@ func TestListedUntilTheEnd(t *testing.T) {
 				procgroup.WithOptions(timeout.WithName(tt.name), timeout.WithHooks(own.hooks())),
 				procgroup.WithOutput(func(c procgroup.Chunk) {
 					if text.Write(c.Data); strings.Contains(text.String(), "ready") && tt.code == 130 {
-						timeout.ByID(id).Abort(nil)
+						timeout.ByID(id.Load()).Abort(nil)
 					}
 					if strings.Contains(text.String(), "bye") {
 						look("the tree is being stopped")
@@ -431,8 +431,8 @@ func TestListedUntilTheEnd(t *testing.T) {
 			if looks["the tree is being stopped"] == 0 || looks["finished"] != 1 || looks["told"] != 1 || (looks["exceeded"] == 1) != (tt.code == 124) {
 				t.Errorf("looked %v", looks)
 			}
-			if row, found := pageOf(id); !found || row.State != "ended" || timeout.ByID(id) != nil {
-				t.Errorf("in the end listed %v, on the page %v, %+v", timeout.ByID(id) != nil, found, row)
+			if row, found := pageOf(id.Load()); !found || row.State != "ended" || timeout.ByID(id.Load()) != nil {
+				t.Errorf("in the end listed %v, on the page %v, %+v", timeout.ByID(id.Load()) != nil, found, row)
 			}
 		})
 	}

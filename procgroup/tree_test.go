@@ -3,7 +3,6 @@
 package procgroup_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +48,7 @@ func TestTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			eachContainment(t, func(t *testing.T, containment procgroup.Option) {
-				var log bytes.Buffer
+				var log logBuffer
 				view := func() (*procgroup.Result, error) {
 					log.Reset()
 					return run(containment, procgroup.WithKillGrace(-1), procgroup.WithOptions(timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
