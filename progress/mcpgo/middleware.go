@@ -94,10 +94,9 @@ func Middleware(p *policy.Policy, opts ...MiddlewareOption) server.ToolHandlerMi
 
 func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 	return func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		var id string
 		if s.watch != nil {
 			var release func()
-			id = takeRequestID(&request)
+			ctx = withRequestID(ctx, &request)
 			ctx, release = s.watch.untilGone(ctx)
 			defer release()
 		}
@@ -112,21 +111,21 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 			}
 		case s.watch == nil || s.tasks == nil: // without Install nobody answers for a task
 		case s.isWait(request.Params.Name):
-			return s.unlimited().supervise(ctx, nil, id, request, next)
+			return s.unlimited().supervise(ctx, nil, request, next)
 		default:
-			return s.outlive(ctx, id, request, next)
+			return s.outlive(ctx, request, next)
 		}
-		return s.supervise(ctx, nil, id, request, next)
+		return s.supervise(ctx, nil, request, next)
 	}
 }
 
 // supervise runs a call under its limits, and returns what the client gets of it.
-func (s *settings) supervise(ctx context.Context, run *adapter.Task, id string, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
+func (s *settings) supervise(ctx context.Context, run *adapter.Task, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
 	n := newNotifications(ctx, run)
 	call := toolcall.Call{
 		Tool: request.Params.Name, Session: n.session, Token: token(request.Params.Meta), Send: n.send,
 		Arguments: request.Params.Arguments, Answered: n.answered(), Observer: run.Observer(),
-		RequestID: id, SessionID: sessionIDOf(n.session),
+		RequestID: requestIDOf(ctx, n.session), SessionID: sessionIDOf(n.session),
 	}
 	if request.Params.Meta != nil {
 		call.Meta = request.Params.Meta.AdditionalFields
