@@ -184,3 +184,17 @@ func ExampleContinuation_Unlisted() {
 	fmt.Println(c.Unlisted(timeout.Default(), 0), c.Unlisted(timeout.Config{Total: 30 * time.Second}, 0))
 	// Output: true false
 }
+
+// While a server does not answer, a client asks for its task less and less often.
+func ExampleOutage() {
+	var o adapter.Outage
+	expires := time.Now().Add(time.Hour)
+	for range 3 {
+		wait, ok := o.Next(time.Second, expires)
+		fmt.Println(wait, ok)
+	}
+	// Output:
+	// 1s true
+	// 2s true
+	// 4s true
+}

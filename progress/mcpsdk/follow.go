@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/internal/outage"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
@@ -107,7 +107,7 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 		}
 		return res, err
 	}
-	var lost outage.Outage
+	var lost adapter.Outage
 	for wait := poll; !state.Final(); {
 		what := f.nextMethod()
 		if what == methodGet || lost.Begun() {
@@ -130,7 +130,7 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 			}
 			continue
 		}
-		lost = outage.Outage{}
+		lost = adapter.Outage{}
 		_, poll, state = f.state()
 		wait = poll
 	}

@@ -1,4 +1,4 @@
-package outage_test
+package adapter_test
 
 import (
 	"testing"
@@ -7,16 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tooldeadline/tooldeadline/internal/outage"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-const s = time.Second
-
 // SPEC 11.9: attempts continue, with back-off, exactly as long as the task is kept.
-func TestNext(t *testing.T) {
-	if outage.Kept != task.New().Core().Retention {
-		t.Errorf("%v is not the retention %v", outage.Kept, task.New().Core().Retention)
+func TestOutageNext(t *testing.T) {
+	if 10*time.Minute != task.New().Core().Retention {
+		t.Errorf("%v is not the retention %v", 10*time.Minute, task.New().Core().Retention)
 	}
 	for _, tc := range []struct {
 		name  string
@@ -26,10 +24,10 @@ func TestNext(t *testing.T) {
 		last  time.Duration
 		tries int
 	}{
-		{"not said", s, 0, []time.Duration{0, s, 3 * s, 7 * s, 15 * s, 25 * s, 35 * s}, outage.Kept, 64},
+		{"not said", s, 0, []time.Duration{0, s, 3 * s, 7 * s, 15 * s, 25 * s, 35 * s}, 10 * time.Minute, 64},
 		{"said", s, 20 * s, []time.Duration{0, s, 3 * s, 7 * s, 15 * s}, 20 * s, 6},
 		{"said to be longer", s, time.Hour, []time.Duration{0, s, 3 * s, 7 * s, 15 * s, 25 * s}, time.Hour, 364},
-		{"rarely", 30 * s, 0, []time.Duration{0, 30 * s, 60 * s, 90 * s}, outage.Kept, 21},
+		{"rarely", 30 * s, 0, []time.Duration{0, 30 * s, 60 * s, 90 * s}, 10 * time.Minute, 21},
 		{"expired", s, -1, []time.Duration{0}, 0, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -39,7 +37,7 @@ func TestNext(t *testing.T) {
 				if tc.kept != 0 {
 					expires = start.Add(tc.kept)
 				}
-				var o outage.Outage
+				var o adapter.Outage
 				var tries []time.Duration
 				for {
 					tries = append(tries, time.Since(start))
