@@ -101,7 +101,7 @@ test('everything of the Go SDK', async (t) => {
   const client = await connect(t, behind(everything('go-sdk')));
   const res = await call(client, 'elicit (form)');
   assert.ok(res.isError);
-  assert.match(res.content[0].text, /^the server has ended: exit status 2\n[^]*panic: /);
+  assert.match(res.content[0].text, /^the server ended: exit status 2\n[^]*panic: /);
   assert.equal((await call(client, 'greet', { name: 'again' })).content[0].text, 'Hi again');
 });
 
