@@ -11,7 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// SPEC 11.9: attempts continue, with back-off, exactly as long as the task is kept.
+// SPEC 11.10: attempts continue, with back-off, exactly as long as the task is kept.
 func TestOutageNext(t *testing.T) {
 	if 10*time.Minute != task.New().Core().Retention {
 		t.Errorf("%v is not the retention %v", 10*time.Minute, task.New().Core().Retention)

@@ -75,7 +75,7 @@ func TestFollowLegacyTasksCancel(t *testing.T) {
 	}
 }
 
-// SPEC 11.9: an outage of the store, also while the result is fetched, loses no call.
+// SPEC 11.10: an outage of the store, also while the result is fetched, loses no call.
 func TestFollowLegacyTasksThroughAnOutage(t *testing.T) {
 	for _, l := range named(legacyTasksOver...) {
 		t.Run(l.name, func(t *testing.T) {

@@ -108,7 +108,7 @@ func inJSON(w http.ResponseWriter) {
 	_, _ = w.Write([]byte(`{"message":"no healthy upstream"}`))
 }
 
-// SPEC 11.9: what is not answered for now is asked for again.
+// SPEC 11.10: what is not answered for now is asked for again.
 func TestFollowTasksThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(http.ResponseWriter){
@@ -154,7 +154,7 @@ func TestFollowTasksThroughAnOutage(t *testing.T) {
 	}
 }
 
-// SPEC 11.9: any other status ends the call at once.
+// SPEC 11.10: any other status ends the call at once.
 func TestFollowTasksRefused(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{400, 403, 404, 408, 410, 425, 501, 505} {
@@ -217,7 +217,7 @@ func (f *failingStore) Get(ctx context.Context, owner, id string) (task.Record, 
 	return f.Store.Get(ctx, owner, id)
 }
 
-// SPEC 11.9: a server whose store is away answers with -32603, and the result is fetched when that is
+// SPEC 11.10: a server whose store is away answers with -32603, and the result is fetched when that is
 // back. A task that is unknown ends the call at once.
 func TestFollowTasksThroughAnOutageOfTheStore(t *testing.T) {
 	for _, l := range named(tasksOver...) {
@@ -249,7 +249,7 @@ func TestFollowTasksThroughAnOutageOfTheStore(t *testing.T) {
 	}
 }
 
-// SPEC 11.9: for as long as the server keeps the task, and no longer.
+// SPEC 11.10: for as long as the server keeps the task, and no longer.
 func TestFollowTasksNoLongerThanTheTask(t *testing.T) {
 	t.Parallel()
 	s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))

@@ -153,7 +153,7 @@ func TestFollowLegacyTasksAsk(t *testing.T) {
 	}
 }
 
-// SPEC 11.9: an outage of the store, also while the result is fetched, loses no call.
+// SPEC 11.10: an outage of the store, also while the result is fetched, loses no call.
 func TestFollowLegacyTasksThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, connect := range legacyFollowers {

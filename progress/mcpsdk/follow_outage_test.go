@@ -99,7 +99,7 @@ func cutOff(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
-// SPEC 11.9: what is not answered for now is asked for again, more often than the five times in a row
+// SPEC 11.10: what is not answered for now is asked for again, more often than the five times in a row
 // after which a poll at a steady rate used to be given up.
 func TestFollowTasksThroughAnOutage(t *testing.T) {
 	t.Parallel()
@@ -198,7 +198,7 @@ func (f *failingStore) Get(ctx context.Context, owner, id string) (task.Record, 
 	return f.Store.Get(ctx, owner, id)
 }
 
-// SPEC 11.9: a server whose store is away answers with -32603, on every transport, and the result is
+// SPEC 11.10: a server whose store is away answers with -32603, on every transport, and the result is
 // fetched when that is back. A task that is unknown ends the call at once.
 func TestFollowTasksThroughAnOutageOfTheStore(t *testing.T) {
 	t.Parallel()
@@ -234,7 +234,7 @@ func TestFollowTasksThroughAnOutageOfTheStore(t *testing.T) {
 	}
 }
 
-// SPEC 11.9: for as long as the server keeps the task, and no longer.
+// SPEC 11.10: for as long as the server keeps the task, and no longer.
 func TestFollowTasksNoLongerThanTheTask(t *testing.T) {
 	t.Parallel()
 	s := newTaskServer(t)
@@ -276,7 +276,7 @@ func (d *decliner) Authorize(context.Context, *http.Request, *http.Response) err
 	return errors.New("declined")
 }
 
-// SPEC 11.9: a request that is not authorized ends the call at once, and nobody is asked twice.
+// SPEC 11.10: a request that is not authorized ends the call at once, and nobody is asked twice.
 func TestFollowTasksUnauthorized(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{401, 403} {
