@@ -2,8 +2,8 @@
 // NATS JetStream. One of the workers is killed, and one gets stuck.
 //
 // Each file is a message. One worker is killed with SIGKILL in the middle of a file, and another hangs
-// in one, like a read from a dead network share. No file is lost and none is done twice: another worker
-// gets the message of the killed one after its AckWait, and that of the stuck one as soon as the idle
+// in one, like a read from a dead network share. No file is lost and none is done twice: the message of
+// the killed worker is redelivered after its AckWait, and that of the stuck one as soon as the idle
 // limit is reached, and a file that exists is not put in place again. At the end every compressed file
 // is compared with its original.
 //
@@ -16,8 +16,7 @@
 // directory of -out, which must be empty or not exist. Without -out they are deleted at the end.
 //
 // The exit code is 0 if every file was done once, 1 if not, 2 if the command line is wrong, and 130
-// after Ctrl-C. ("go run" itself exits with 1 if the program does
-// not exit with 0.)
+// after Ctrl-C. ("go run" itself exits with 1 if the program does not exit with 0.)
 //
 // The work, which knows nothing of queues and limits, is in compress.go. worker.go has the one call that
 // adds both.

@@ -12,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Real limits are minutes; see timeout.Default. These are short so that all of this is
-// over in seconds, and long enough for a slow machine to hash one file in time.
+// Real limits are minutes; see timeout.Default. These are short so that the program ends
+// within seconds, and long enough for a slow machine to hash one file in time.
 const (
 	idleLimit  = time.Second
 	totalLimit = time.Minute
@@ -22,12 +22,12 @@ const (
 	stuckAfter  = 300 * time.Millisecond  // when the second run gets stuck
 	shortTotal  = 1500 * time.Millisecond // the total limit of the third run
 	cancelAfter = 500 * time.Millisecond  // when the fourth is cancelled without a terminal
-	waitForUser = 6 * time.Second         // and with one, if nobody presses Ctrl-C
+	waitForUser = 6 * time.Second         // and with one, if Ctrl-C is not pressed
 
 	untilStopped = time.Hour // longer than any limit above
 )
 
-// outcome is what the caller of an execution gets to know.
+// outcome is what the caller of an execution learns.
 type outcome struct {
 	limits timeout.Config
 	result hashed // partial if err is a *timeout.Error
@@ -40,9 +40,9 @@ type outcome struct {
 	stack      []byte // where it hung
 }
 
-// supervise runs the tool for d under limits. The call of timeout.Do is all that it
-// takes. The hook is for the figures of a run that succeeds; one that was stopped has
-// them in its error.
+// supervise runs the tool for d under limits. The call of timeout.Do is all that is
+// needed. The hook gets the figures of a run that succeeds; the error of a stopped run
+// has them already.
 func supervise(ctx context.Context, limits timeout.Config, fsys fs.FS, d time.Duration) outcome {
 	o := outcome{limits: limits}
 	o.result, o.err = timeout.Do(ctx, func(ctx context.Context) (hashed, error) {
@@ -66,8 +66,8 @@ type runCase struct {
 	title      string
 	about      string
 	run        func(ctx context.Context, out *printer) outcome
-	check      func(o outcome) error // what is not as it should be
-	takesCtrlC bool                  // Ctrl-C ends this run, and not the program
+	check      func(o outcome) error // reports what is wrong with the outcome
+	takesCtrlC bool                  // Ctrl-C ends this run instead of the program
 }
 
 func cases(root string) []runCase {
@@ -138,7 +138,7 @@ func runAborted(ctx context.Context, limits timeout.Config, fsys fs.FS, out *pri
 	return o
 }
 
-// onTerminal says whether somebody is likely to be there who can press Ctrl-C.
+// onTerminal reports whether a person who can press Ctrl-C is likely to be there.
 func onTerminal() bool {
 	for _, f := range []*os.File{os.Stdin, os.Stdout} {
 		info, err := f.Stat()

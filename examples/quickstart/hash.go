@@ -20,7 +20,7 @@ const width = 4
 type hashed struct {
 	files   int
 	bytes   int64
-	rounds  int               // how often the whole tree was gone through
+	rounds  int               // how often the whole tree was hashed
 	skipped int               // files and directories that could not be read
 	last    string            // the newest file,
 	sum     [sha256.Size]byte // and its hash
@@ -40,10 +40,10 @@ func (t *tally) add(change func(*hashed)) {
 }
 
 // hashTree is the tool. It hashes every regular file of fsys, several at once, and adds it to
-// done, which holds what there is also when ctx is cancelled.
+// done, which has the partial result if ctx is cancelled.
 //
-// The group's context is made from ctx, which is that of the execution: so each worker's beat
-// renews the one idle limit, and when that or another limit fires, all workers are cancelled.
+// The group's context is made from ctx, which is that of the execution. So the beats of all
+// workers renew one idle limit, and when a limit fires, all workers are cancelled.
 func hashTree(ctx context.Context, fsys fs.FS, done *tally) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(width)
@@ -53,20 +53,20 @@ func hashTree(ctx context.Context, fsys fs.FS, done *tally) error {
 		}
 		if err != nil {
 			done.add(func(h *hashed) { h.skipped++ })
-			return nil // WalkDir goes on with what comes after
+			return nil // WalkDir continues with the next file
 		}
 		if d.Type().IsRegular() {
 			group.Go(func() error { return hashOne(ctx, fsys, path, done) }) // waits for a free worker
 		}
 		return nil
 	})
-	if err := group.Wait(); err != nil { // always: no worker may run on
+	if err := group.Wait(); err != nil { // always, so that no worker goes on
 		return err
 	}
 	return walked
 }
 
-// hashOne is a worker's part: one file. The error is that of ctx.
+// hashOne is the work of one worker: one file. Its error is that of ctx.
 func hashOne(ctx context.Context, fsys fs.FS, path string, done *tally) error {
 	sum, err := hashFile(ctx, fsys, path, done)
 	if ctx.Err() != nil {
@@ -80,7 +80,7 @@ func hashOne(ctx context.Context, fsys fs.FS, path string, done *tally) error {
 		h.files++
 		h.last, h.sum = path, sum
 	})
-	heartbeat.Beat(ctx) // one file more: that is progress
+	heartbeat.Beat(ctx) // another file is done: that is progress
 	return nil
 }
 
@@ -106,12 +106,12 @@ func hashFile(ctx context.Context, fsys fs.FS, path string, done *tally) (sum [s
 		if err != nil {
 			return sum, err
 		}
-		heartbeat.Beat(ctx) // one MiB more of a big file is progress too
+		heartbeat.Beat(ctx) // another MiB of a big file is progress too
 	}
 }
 
-// hashFor hashes the tree again and again for d. It is what makes a run last, whatever
-// the size of the tree and the speed of the machine.
+// hashFor hashes the tree again and again for d, so that the length of a run depends neither
+// on the size of the tree nor on the speed of the machine.
 func hashFor(ctx context.Context, fsys fs.FS, d time.Duration) (hashed, error) {
 	var done tally
 	work, cancel := context.WithTimeout(ctx, d)

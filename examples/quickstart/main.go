@@ -4,7 +4,7 @@
 // tree, and each worker calls heartbeat.Beat after each file. It is run four times:
 //
 //  1. It takes several times the idle limit and succeeds, because it keeps beating.
-//  2. Its workers hang on a pipe that nobody writes to, and the idle limit stops them.
+//  2. Its workers hang on a pipe that is never written to, and the idle limit stops them.
 //     The error shows where they hang.
 //  3. It keeps beating and would never end, and the total limit stops it.
 //  4. The user stops it with Ctrl-C. Without a terminal the program cancels by itself.
@@ -15,7 +15,7 @@
 //
 // PATH is the directory to hash, by default the source code of the Go installation.
 // One round through a small tree takes less time than the idle limit, so the tool
-// starts over when it is through, for as long as each run is to last.
+// starts over at the end of a round, for as long as the run is to last.
 //
 // The exit code is 0 if all four ended as they should, 1 if one did not, 2 if PATH
 // cannot be used, and 130 if Ctrl-C came before the fourth. ("go run" itself exits

@@ -86,7 +86,7 @@ func (p *printer) verdict(problem error) {
 	p.row("as expected", "yes")
 }
 
-// against sets a time against its limit.
+// against formats a time beside its limit.
 func against(d, limit time.Duration, name string, reached bool) string {
 	s := fmt.Sprintf("%.3f s of %v s (%s limit)", d.Seconds(), limit.Seconds(), name)
 	if reached {
@@ -107,8 +107,8 @@ func rounds(h hashed) string {
 
 // shorten returns the telling lines of a stack trace: what the goroutine waits for, the
 // call that it is in, and the functions of this program that led there, innermost
-// first. It is the goroutine of a worker where there is one: that of the tool only waits
-// for its workers. A trace begins with "goroutine 7 [IO wait]:" and has two lines for each
+// first. They are those of a worker's goroutine if there is one, because the tool's own
+// goroutine only waits for its workers. A trace begins with "goroutine 7 [IO wait]:" and has two lines for each
 // call, "os.(*File).Read(0x2a, ...)" and "\t/src/os/file.go:144 +0x4f".
 func shorten(stack []byte) []string {
 	traces := strings.Split(string(stack), "\n\n") // the first is the tool's

@@ -23,7 +23,7 @@ func goSource(ctx context.Context) (string, error) {
 	return filepath.Join(strings.TrimSpace(string(out)), "src"), nil
 }
 
-// checkTree says what is wrong with root, if it is not a directory with a readable file.
+// checkTree returns an error if root is not a directory with a readable file.
 func checkTree(ctx context.Context, root string) error {
 	info, err := os.Stat(root)
 	switch {
@@ -68,8 +68,8 @@ func checkTree(ctx context.Context, root string) error {
 	return fmt.Errorf("\"%s\" has no files; %s", root, accepted)
 }
 
-// stuckFS is a file tree that gets stuck, as one on a dead network share does: no file that
-// is opened after a certain instant yields a byte.
+// stuckFS is a file tree that gets stuck, as on a dead network share: a file that is opened
+// after a certain instant never yields a byte.
 type stuckFS struct {
 	fs.FS
 	after time.Time
@@ -82,7 +82,7 @@ func (s stuckFS) Open(name string) (fs.File, error) {
 		return f, err
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return f, nil // directories stay as they are
+		return f, nil // directories do not change
 	}
 	return s.stuck, f.Close()
 }

@@ -1,11 +1,11 @@
-// Telemetry is an MCP client and a server in one program, watched by OpenTelemetry: one trace
-// runs from the client's request to what the tool does, and the metrics are Prometheus's.
+// Telemetry is an MCP client and a server in one program, observed with OpenTelemetry: one trace
+// leads from the client's request to the work of the tool, and Prometheus scrapes the metrics.
 //
 //	go run ./examples/telemetry
 //
-// It prints the spans of two calls, of which one is stuck and stopped, and the metrics as
-// Prometheus would scrape them. A program of yours exports the spans to a collector instead,
-// and serves the metrics with promhttp.
+// It prints the spans of two calls, one of which is stuck and stopped, and the metrics as
+// Prometheus would scrape them. Your own program would export the spans to a collector, and
+// serve the metrics with promhttp.
 package main
 
 import (
@@ -72,12 +72,12 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	if err := session.Close(); err != nil {
 		return err
 	}
-	_ = serving.Wait() // what it says of a client that has gone is no failure
+	_ = serving.Wait() // its error is that the client has gone
 	printSpans(out, spans.GetSpans())
 	return printMetrics(out, registry)
 }
 
-// call is a client's call of a tool under a span, whose context the server gets.
+// call calls a tool from a client under a span, and sends the span's context to the server.
 func call(ctx context.Context, tracer trace.Tracer, session *mcp.ClientSession, tool string) (*mcp.CallToolResult, error) {
 	ctx, span := tracer.Start(ctx, "ask for "+tool, trace.WithSpanKind(trace.SpanKindClient))
 	defer span.End()
@@ -88,7 +88,7 @@ func newServer(tracer trace.Tracer) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "telemetry", Version: "1"}, nil)
 	mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 200 * time.Millisecond}})
 	mcp.AddTool(s, &mcp.Tool{Name: "search"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-		_, span := tracer.Start(ctx, "query the index") // a child of the tool's
+		_, span := tracer.Start(ctx, "query the index") // a child of the tool's span
 		defer span.End()
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "found"}}}, nil, nil
 	})

@@ -22,14 +22,14 @@ import (
 // A report is the workflow's result.
 type report struct {
 	Lines   []string // hash and name of each file
-	Stopped string   // why there are not more, or ""
+	Stopped string   // why there are no more lines, or ""
 }
 
-// hashTree is the workflow. What a stopped activity had by then is better than nothing.
+// hashTree is the workflow. If the activity is stopped, its report has the partial result.
 func hashTree(ctx workflow.Context, dir string) (r report, err error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Hour,
-		HeartbeatTimeout:    10 * time.Second, // that a worker was killed is noticed within it
+		HeartbeatTimeout:    10 * time.Second, // a killed worker is noticed within this time
 		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 3},
 	})
 	err = workflow.ExecuteActivity(ctx, (*hasher).HashTree, dir).Get(ctx, &r.Lines)
@@ -42,11 +42,11 @@ func hashTree(ctx workflow.Context, dir string) (r report, err error) {
 
 type hasher struct {
 	hang  string // the name of a file
-	hangs int    // in so many attempts
+	hangs int    // number of attempts that hang
 	files atomic.Int64
 }
 
-// HashTree is the activity. Nothing in it is about limits: it records what it has done, and stops
+// HashTree is the activity. It does not know the limits: it records what it has done, and stops
 // when its context ends.
 func (h *hasher) HashTree(ctx context.Context, dir string) ([]string, error) {
 	var lines []string
@@ -61,7 +61,7 @@ func (h *hasher) HashTree(ctx context.Context, dir string) ([]string, error) {
 			return err
 		}
 		if n++; n <= len(lines) {
-			return nil // by an earlier attempt: the order is always the same
+			return nil // an earlier attempt has hashed it: the order is always the same
 		}
 		if d.Name() == h.hang && int(activity.GetInfo(ctx).Attempt) <= h.hangs {
 			<-ctx.Done()

@@ -5,7 +5,7 @@
 //	go run . -hang README.md ..
 //
 // At the file that -hang names, the first attempt hangs. It is stopped at the idle limit, where it
-// runs, and the second goes on from what the first had hashed.
+// runs, and the second attempt continues after the files that the first has hashed.
 package main
 
 import (
@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	return nil
 }
 
-// options are the worker's: the interceptor is all that it takes.
+// options returns the worker's options. Only the interceptor is needed.
 func options(idle time.Duration, logger *slog.Logger) worker.Options {
 	return worker.Options{Interceptors: []interceptor.WorkerInterceptor{
 		temporalworker.Interceptor(temporalworker.WithOptions(timeout.Config{Idle: idle}), temporalworker.WithLogger(logger)),

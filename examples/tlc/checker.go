@@ -33,17 +33,17 @@ type search struct {
 	reportEvery int  // how many states between two lines of progress; 0 is no progress
 }
 
-// A finding is what a call of a tool brought, complete or not.
+// A finding is the result of a call of a tool, complete or not.
 type finding struct {
 	command string            // the last command that was run
 	result  *procgroup.Result // of that command, nil if it did not start
-	summary summary           // of the search, as far as it came
+	summary summary           // of the search, as far as it got
 	trace   string            // the way into the error, if there is one
 	elapsed time.Duration
 }
 
-// A checker is Spin and a C compiler. Its methods know no limits; those come with the
-// context.
+// A checker is Spin and a C compiler. Its methods do not know the limits, which come with
+// the context.
 type checker struct {
 	spin, cc  string
 	optimize  string        // a flag of the compiler
