@@ -40,8 +40,8 @@ func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
 	}
 	if s.MetaTimeout || s.ArgumentTimeout {
 		d.MaxTotal = -1
-		if s.Policy != nil && s.Policy.Tools[tool].MaxTotal > 0 {
-			d.MaxTotal = s.Policy.Tools[tool].MaxTotal
+		if ceiling := s.Policy.Current().Tools[tool].MaxTotal; ceiling > 0 {
+			d.MaxTotal = ceiling
 		}
 	}
 	return d, nil

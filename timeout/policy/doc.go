@@ -6,6 +6,8 @@
 //	}}
 //	err := timeout.Run(ctx, search, p.For("search", 0)...)
 //
+// [Parse] reads a policy from a file.
+//
 // # Guarantees
 //
 //  1. The total is the first of these that is given: the request's, up to the tool's ceiling; the tool's
@@ -16,6 +18,9 @@
 //  3. For a value that cannot be read, the error names the key, the value and what is accepted, and the
 //     function is not called.
 //  4. A clamped or doubtful value is logged to the policy's logger.
+//  5. A policy that is read from a file and written back is the same. Nothing in a file is ignored, except
+//     what stands beside the key mcp.
+//  6. A call has all its limits from one policy, and keeps them when [Policy.Replace] replaces it.
 //
 // All functions and methods are safe for concurrent use.
 package policy

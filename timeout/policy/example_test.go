@@ -170,3 +170,96 @@ func ExampleDeclaration_UnmarshalJSON() {
 	fmt.Println(err)
 	// Output: timeout: idleMs="\"soon\"": want a number of milliseconds from 0 to 2^53
 }
+
+// The limits of a server in a file.
+func ExampleParse() {
+	p, err := policy.Parse([]byte(`{
+		"timeout": 1800, "idle_timeout": "2m",
+		"tools": {
+			"tlc_smoke": {"timeout": 120, "env": "TLC_SMOKE"},
+			"build": {"soft": 45, "max_timeout": "1h"}
+		}
+	}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, tool := range []string{"tlc_smoke", "build"} {
+		limits, err := p.Resolve(tool, 0)
+		fmt.Println(tool, limits.Total, limits.Idle, err)
+	}
+
+	_, err = policy.Parse([]byte(`{"tools": {"build": {"idle": 45}}}`))
+	fmt.Println(err)
+	// Output:
+	// tlc_smoke 2m0s 2m0s <nil>
+	// build 30m0s 2m0s <nil>
+	// timeout: tools.build.idle="45": want one of the keys env, max_timeout, soft, task_only, grace, idle_timeout, timeout
+}
+
+// A program may have a policy among its settings, and a file may change a part of what the program has.
+func ExamplePolicy_UnmarshalJSON() {
+	var settings struct {
+		Address string        `json:"address"`
+		MCP     policy.Policy `json:"mcp"`
+	}
+	settings.MCP.Tools = map[string]policy.Tool{"search": {Limits: &timeout.Config{Total: time.Minute, Idle: time.Second}}}
+
+	err := json.Unmarshal([]byte(`{"address": ":8137", "mcp": {"tools": {"search": {"timeout": 300}}}}`), &settings)
+	limits, _ := settings.MCP.Resolve("search", 0)
+	fmt.Println(limits.Total, limits.Idle, err)
+	// Output: 5m0s 1s <nil>
+}
+
+func ExamplePolicy_MarshalJSON() {
+	p := &policy.Policy{
+		Default: &timeout.Config{Total: time.Minute},
+		Tools:   map[string]policy.Tool{"build": {Soft: 45 * time.Second}},
+	}
+	data, err := json.Marshal(p)
+	fmt.Println(string(data), err)
+	// Output: {"grace":0,"idle_timeout":0,"timeout":60,"tools":{"build":{"soft":45}}} <nil>
+}
+
+// A line for the log, at the start.
+func ExamplePolicy_Explain() {
+	p := &policy.Policy{
+		Tools:  map[string]policy.Tool{"smoke": {Limits: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}, Env: "SMOKE"}},
+		Lookup: func(key string) (string, bool) { return "120000", key == "SMOKE_TIMEOUT_MS" },
+	}
+	fmt.Println(p.Explain("smoke", 0))
+	// Output: timeout 2m0s (SMOKE_TIMEOUT_MS), idle_timeout 30s (tool), grace 7s (default) <nil>
+}
+
+func ExamplePolicy_SessionTimeout() {
+	p := &policy.Policy{
+		Default: &timeout.Config{Total: time.Minute},
+		Tools:   map[string]policy.Tool{"build": {MaxTotal: time.Hour}},
+		Lookup:  func(string) (string, bool) { return "", false },
+	}
+	fmt.Println(p.SessionTimeout())
+	// Output: 1h0m30s <nil>
+}
+
+// The file has changed: the calls in progress keep their limits.
+func ExamplePolicy_Replace() {
+	none := func(string) (string, bool) { return "", false }
+	p := &policy.Policy{Default: &timeout.Config{Total: time.Minute}, Lookup: none} // the adapters have it
+
+	next, err := policy.Parse([]byte(`{"timeout": 300, "idle_timeout": 0}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p.Replace(next)
+	limits, err := p.Resolve("search", 0)
+	fmt.Println(limits.Total, err)
+	// Output: 5m0s <nil>
+}
+
+func ExamplePolicy_Current() {
+	p := &policy.Policy{Tools: map[string]policy.Tool{"build": {MaxTotal: time.Minute}}}
+	p.Replace(&policy.Policy{Tools: map[string]policy.Tool{"build": {MaxTotal: time.Hour}}})
+	fmt.Println(p.Current().Tools["build"].MaxTotal)
+	// Output: 1h0m0s
+}

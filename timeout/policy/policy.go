@@ -2,14 +2,15 @@ package policy
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A Policy holds the limits of each tool. The zero Policy, and a nil *Policy, give every tool the process
-// default, changed by the environment. A Policy is safe for concurrent use as long as it is not changed or
-// copied.
+// default, changed by the environment. [Parse] reads one from a file. A Policy is safe for concurrent use as
+// long as its fields are not changed and it is not copied; [Policy.Replace] changes it while it is in use.
 type Policy struct {
 	// Default is for tools without limits of their own. The environment is always read with this
 	// policy's Lookup and names. nil means the process default; see [timeout.SetDefault].
@@ -31,7 +32,43 @@ type Policy struct {
 	// [timeout.WithObserveOnly] does.
 	ObserveOnly bool
 
-	doubted [2]uint32 // the doubtful value that was logged last; see firstDoubt
+	doubted  [2]uint32    // the doubtful value that was logged last; see firstDoubt
+	replaced atomic.Value // of *Policy, which is in force instead; see Replace
+}
+
+// Replace puts the Default and the Tools of q into force, for every call that begins from now on; calls in
+// progress keep their limits. The other fields of p stay as they are. p keeps its own Default and Tools as
+// fields; [Policy.Current] has those in force. q must not be changed afterwards. Replace is safe for
+// concurrent use, and is meant for a file that is read again:
+//
+//	data, err := os.ReadFile(name)
+//	...
+//	if next, err := policy.Parse(data); err == nil {
+//		p.Replace(next)
+//	}
+func (p *Policy) Replace(q *Policy) {
+	q = q.Current()
+	p.replaced.Store(p.with(q.Default, q.Tools))
+}
+
+// with returns p with another Default and other Tools. (A copy of *p would copy what other goroutines write.)
+func (p *Policy) with(base *timeout.Config, tools map[string]Tool) *Policy {
+	return &Policy{
+		Default: base, Tools: tools,
+		TotalEnv: p.TotalEnv, IdleEnv: p.IdleEnv, Lookup: p.Lookup, Logger: p.Logger, ObserveOnly: p.ObserveOnly,
+	}
+}
+
+// Current returns the policy in force: p itself, or, after [Policy.Replace], one with the limits that
+// replaced those of p. For a nil *Policy it returns a zero one. Do not change what it returns.
+func (p *Policy) Current() *Policy {
+	if p == nil {
+		return new(Policy)
+	}
+	if q, ok := p.replaced.Load().(*Policy); ok {
+		return q
+	}
+	return p
 }
 
 // A Tool is the policy of one tool.
@@ -62,10 +99,7 @@ type Tool struct {
 // Soft returns the soft limit of a tool, where 0 means never and -1 at once, and reports whether calls
 // that cannot become a task are refused. See [Tool.Soft] and [Tool.TaskOnly].
 func (p *Policy) Soft(tool string) (soft time.Duration, taskOnly bool) {
-	if p == nil {
-		return 0, false
-	}
-	t := p.Tools[tool]
+	t := p.Current().Tools[tool]
 	soft = max(t.Soft, -1)
 	if t.TaskOnly && soft == 0 {
 		soft = -1
@@ -75,5 +109,6 @@ func (p *Policy) Soft(tool string) (soft time.Duration, taskOnly bool) {
 
 // Observes reports whether the limits of a tool are judged but not enforced.
 func (p *Policy) Observes(tool string) bool {
-	return p != nil && (p.ObserveOnly || p.Tools[tool].ObserveOnly)
+	p = p.Current()
+	return p.ObserveOnly || p.Tools[tool].ObserveOnly
 }

@@ -27,9 +27,10 @@ const (
 //
 //	timeout.Run(ctx, fn, append(p.For("search", requested), opts...)...)
 func (p *Policy) For(tool string, requested time.Duration) []timeout.Option {
+	p = p.Current() // all options are of one policy, also while another replaces it
 	limits, err := p.Resolve(tool, requested)
 	opts := append(make([]timeout.Option, 0, 8), limits, timeout.WithName(tool))
-	if p != nil && p.Logger != nil {
+	if p.Logger != nil {
 		opts = append(opts, timeout.WithLogger(p.Logger))
 	}
 	if p.Observes(tool) {
@@ -56,17 +57,35 @@ func (p *Policy) For(tool string, requested time.Duration) []timeout.Option {
 // [*timeout.ConfigError], and the Config must not be used. Whether the limits are enforced is not part of
 // the Config; see [Policy.Observes].
 func (p *Policy) Resolve(tool string, requested time.Duration) (timeout.Config, error) {
-	if p == nil {
-		p = &Policy{}
-	}
-	c, doubts, err := p.configured(tool)
+	r, err := p.Current().resolve(tool, requested)
+	return r.Config, err
+}
+
+// A resolved Config says where each limit comes from.
+type resolved struct {
+	timeout.Config
+	total, idle, grace string
+	doubts             [2]doubt
+}
+
+// What is said of a limit's origin, unless it is the name of a variable.
+const (
+	fromRequest = "request"
+	fromCeiling = "request, cut to max_timeout"
+	fromTool    = "tool"
+	fromDefault = "default"
+	cutToTotal  = ", cut to the timeout"
+)
+
+func (p *Policy) resolve(tool string, requested time.Duration) (resolved, error) {
+	r, err := p.configured(tool)
 	if err == nil && requested < 0 {
 		err = &timeout.ConfigError{Tool: tool, Key: keyRequest, Value: fmt.Sprint(float64(requested) / 1e6), Accepted: "a positive whole number of milliseconds"}
 	}
 	if err != nil {
-		return timeout.Config{}, err
+		return resolved{}, err
 	}
-	for i, d := range doubts {
+	for i, d := range r.doubts {
 		if d.warning != "" && p.Logger != nil && p.firstDoubt(i, d) {
 			p.warn(tool, d.warning)
 		}
@@ -75,25 +94,33 @@ func (p *Policy) Resolve(tool string, requested time.Duration) (timeout.Config, 
 	if t.MaxTotal < 0 {
 		p.warn(tool, "the tool's ceiling is negative; using none", slog.Duration("ceiling", t.MaxTotal))
 	}
+	if requested > 0 {
+		r.total = fromRequest
+	}
 	asked := requested
 	if t.MaxTotal > 0 && asked > t.MaxTotal {
 		p.warn(tool, "requested timeout exceeds the tool's ceiling; using the ceiling",
 			slog.Duration("requested", requested), slog.Duration("ceiling", t.MaxTotal))
-		asked = t.MaxTotal
+		asked, r.total = t.MaxTotal, fromCeiling
 	}
+	idle := r.Idle
 	if asked > 0 {
-		c.Total = asked
-		c.Idle = min(c.Idle, asked)
+		r.Total = asked
+		r.Idle = min(r.Idle, asked)
 	}
-	c, warnings := c.Normalize()
+	var warnings []string
+	r.Config, warnings = r.Normalize()
 	for _, w := range warnings {
 		p.warn(tool, w)
 	}
-	if t.Soft > 0 && asked == 0 && c.Total > 0 && t.Soft >= c.Total {
-		p.warn(tool, "the tool's soft limit is not below its total; no call becomes a task",
-			slog.Duration("soft", t.Soft), slog.Duration("total", c.Total))
+	if idle > r.Idle {
+		r.idle += cutToTotal
 	}
-	return c, nil
+	if t.Soft > 0 && asked == 0 && r.Total > 0 && t.Soft >= r.Total {
+		p.warn(tool, "the tool's soft limit is not below its total; no call becomes a task",
+			slog.Duration("soft", t.Soft), slog.Duration("total", r.Total))
+	}
+	return r, nil
 }
 
 // A doubt is a value in the environment that may have been meant in another unit.
@@ -102,44 +129,58 @@ type doubt struct {
 	read    time.Duration
 }
 
+// base returns the limits of a tool that has none of its own, without the environment.
+func (p *Policy) base() timeout.Config {
+	if p.Default != nil {
+		return *p.Default
+	}
+	if c, set := timeout.ProcessDefault(); set {
+		return c
+	}
+	return timeout.Default() // the variables are read by the policy's Lookup and names
+}
+
 // configured returns the limits of a tool without a request's.
-func (p *Policy) configured(tool string) (c timeout.Config, doubts [2]doubt, _ error) {
+func (p *Policy) configured(tool string) (r resolved, _ error) {
 	t := p.Tools[tool]
-	switch {
-	case t.Limits != nil:
-		c = *t.Limits
-	case p.Default != nil:
-		c = *p.Default
-	default:
-		var set bool
-		if c, set = timeout.ProcessDefault(); !set {
-			c = timeout.Default() // the variables are read below, by this policy's Lookup and names
-		}
+	from := fromDefault
+	if t.Limits != nil {
+		r.Config, from = *t.Limits, fromTool
+	} else {
+		r.Config = p.base()
+	}
+	r.total, r.idle, r.grace = from, from, from
+	if r.Grace == 0 {
+		r.grace = fromDefault
 	}
 	// The first variable that cannot be read is the error: joined with others it would not be a
 	// *timeout.ConfigError, and would not name the tool.
 	var bad error
-	read := func(u setting.Unit, key string, d *time.Duration) (text string) {
+	read := func(u setting.Unit, key string, d *time.Duration, from *string) (text string) {
 		text, ok := u.Env(p.Lookup, key, d)
 		if !ok && bad == nil {
 			bad = &timeout.ConfigError{Tool: tool, Key: key, Value: text, Accepted: u.Accepted}
+		}
+		if text != "" {
+			*from = key
 		}
 		return text
 	}
 	for i, v := range []struct {
 		own, hosts string // hosts know the latter
 		d          *time.Duration
-	}{{p.TotalEnv, envTotal, &c.Total}, {p.IdleEnv, envIdle, &c.Idle}} {
+		from       *string
+	}{{p.TotalEnv, envTotal, &r.Total, &r.total}, {p.IdleEnv, envIdle, &r.Idle, &r.idle}} {
 		key := cmp.Or(v.own, v.hosts)
-		text := read(setting.Seconds, key, v.d)
+		text := read(setting.Seconds, key, v.d, v.from)
 		if key == v.hosts {
-			doubts[i] = doubt{setting.Doubt(key, text, *v.d), *v.d}
+			r.doubts[i] = doubt{setting.Doubt(key, text, *v.d), *v.d}
 		}
 	}
 	if t.Env != "" {
-		read(setting.Millis, strings.TrimSuffix(t.Env, envToolSuffix)+envToolSuffix, &c.Total)
+		read(setting.Millis, strings.TrimSuffix(t.Env, envToolSuffix)+envToolSuffix, &r.Total, &r.total)
 	}
-	return c, doubts, bad
+	return r, bad
 }
 
 func (p *Policy) warn(tool, msg string, attrs ...slog.Attr) {

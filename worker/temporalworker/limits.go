@@ -32,10 +32,7 @@ func (s *settings) options(ctx context.Context, info *activity.Info) ([]timeout.
 // resolve returns the limits according to the activity's options and the policy. The total may exceed
 // the deadline.
 func (s *settings) resolve(info *activity.Info) (limits timeout.Config, observe bool, err error) {
-	p := s.policy
-	if p == nil {
-		p = &policy.Policy{}
-	}
+	p := s.policy.Current()
 	// A nil Default would mean the process default, which stops activities that never beat after 2
 	// min, and all others after 30.
 	own := policy.Policy{

@@ -1,0 +1,109 @@
+package setting
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// AcceptedDuration describes what [Duration] reads.
+const AcceptedDuration = `seconds as a number up to 9223372036, such as 120 or 0.5, or a duration in quotation marks, such as "30m"`
+
+// Object reads one JSON object. If a key is given twice, which encoding/json would accept, the only member
+// returned is that key with its second value, and ok is false. For anything else the members are nil.
+func Object(data []byte) (members map[string]json.RawMessage, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return nil, false
+	}
+	members = make(map[string]json.RawMessage)
+	for d.More() {
+		token, err := d.Token()
+		key, isKey := token.(string)
+		var value json.RawMessage
+		if err != nil || !isKey || d.Decode(&value) != nil {
+			return nil, false
+		}
+		if _, twice := members[key]; twice {
+			return map[string]json.RawMessage{key: value}, false
+		}
+		members[key] = value
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, false
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, false
+	}
+	return members, true
+}
+
+// Duration reads a JSON value: a number is seconds, a string is a duration. It reports false for anything
+// else, and for what a Duration cannot hold exactly. A number may have an exponent, as in 1e3, because
+// some encoders write it.
+func Duration(value json.RawMessage) (time.Duration, bool) {
+	var text string
+	if len(value) == 0 || value[0] != '"' {
+		return number(string(value))
+	}
+	if json.Unmarshal(value, &text) != nil {
+		return 0, false
+	}
+	d, err := time.ParseDuration(text)
+	// ParseDuration rounds down, and a limit that is very short must not be off. The least Duration has no
+	// positive counterpart, so a number cannot say it.
+	if err != nil || d == math.MinInt64 || d == 0 && strings.ContainsAny(text, "123456789") {
+		return 0, false
+	}
+	return d, true
+}
+
+// number reads a JSON number of seconds. The point is moved in the text, since a float64 would round.
+func number(text string) (time.Duration, bool) {
+	i := strings.IndexAny(text, "eE")
+	if i < 0 {
+		return seconds(text)
+	}
+	const most = 30 // more is out of range, unless most digits are zeros
+	exponent, err := strconv.Atoi(text[i+1:])
+	if err != nil || exponent < -most || exponent > most {
+		return 0, false
+	}
+	digits, negative := strings.CutPrefix(text[:i], "-")
+	whole, fraction, _ := strings.Cut(digits, ".")
+	if whole == "" {
+		return 0, false
+	}
+	zeros := strings.Repeat("0", most)
+	point := len(zeros) + len(whole) + exponent
+	digits = zeros + whole + fraction + zeros
+	whole, fraction = strings.TrimLeft(digits[:point], "0"), digits[point:]
+	if negative {
+		return seconds("-0" + whole + "." + fraction)
+	}
+	return seconds("0" + whole + "." + fraction)
+}
+
+// Number returns d as a JSON number of seconds, which [Duration] reads.
+func Number(d time.Duration) json.RawMessage {
+	sign, n := "", uint64(d)
+	if d < 0 {
+		sign, n = "-", -n
+	}
+	text := fmt.Sprintf("%s%d.%09d", sign, n/1e9, n%1e9)
+	return json.RawMessage(strings.TrimSuffix(strings.TrimRight(text, "0"), "."))
+}
+
+// Short returns a JSON value, cut to a length that suits a message.
+func Short(value []byte) string {
+	const most = 64
+	if len(value) > most {
+		return strings.ToValidUTF8(string(value[:most]), "") + "..."
+	}
+	return string(value)
+}

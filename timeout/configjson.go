@@ -1,0 +1,90 @@
+package timeout
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/setting"
+)
+
+// A keyed is a field of a Config under its key.
+type keyed struct {
+	key   string
+	value *time.Duration
+}
+
+func (c *Config) byKey() []keyed {
+	return []keyed{
+		{"timeout", &c.Total},
+		{"idle_timeout", &c.Idle},
+		{"grace", &c.Grace},
+	}
+}
+
+// MarshalJSON returns an object of all limits, in seconds, that [Config.UnmarshalJSON] reads:
+//
+//	{"timeout":1800,"idle_timeout":120,"grace":0}
+func (c Config) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, f := range c.byKey() {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, `"`+f.key+`":`...)
+		out = append(out, setting.Number(*f.value)...)
+	}
+	return append(out, '}'), nil
+}
+
+// UnmarshalJSON reads an object with any of the keys timeout (the total), idle_timeout and grace:
+//
+//	{"timeout": 1800, "idle_timeout": "2m", "grace": 7.5}
+//
+// A number is seconds, and a string is a duration as [time.ParseDuration] reads it. A field without a key
+// does not change. A null changes nothing, as with every type that encoding/json reads. A negative value is
+// kept, for [Config.Normalize] to warn about.
+//
+// Any other value, a value that a Duration cannot hold exactly, an unknown key, and a key that is given
+// twice are errors. Keys are case-sensitive. The error is a [*ConfigError], and c does not change.
+//
+// Libraries that read YAML as JSON, such as sigs.k8s.io/yaml, read a Config too.
+func (c *Config) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	members, ok := setting.Object(data)
+	if members == nil {
+		return &ConfigError{Key: "limits", Value: setting.Short(data), Accepted: `an object such as {"timeout": 1800, "idle_timeout": 120}`}
+	}
+	read := *c
+	fields := make(map[string]*time.Duration)
+	for _, f := range read.byKey() {
+		fields[f.key] = f.value
+	}
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		bad := &ConfigError{Key: key, Value: setting.Short(members[key])}
+		field, known := fields[key]
+		if !known {
+			bad.Accepted = "one of the keys " + strings.Join(slices.Sorted(maps.Keys(fields)), ", ")
+			return bad
+		}
+		if !ok {
+			bad.Accepted = "each key once"
+			return bad
+		}
+		if *field, ok = setting.Duration(members[key]); !ok {
+			bad.Accepted = setting.AcceptedDuration
+			return bad
+		}
+	}
+	*c = read
+	return nil
+}
+
+var (
+	_ json.Marshaler   = Config{}
+	_ json.Unmarshaler = (*Config)(nil)
+)

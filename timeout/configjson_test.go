@@ -1,0 +1,175 @@
+package timeout_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+func ExampleConfig_UnmarshalJSON() {
+	limits := timeout.Default() // what the text does not give stays
+	err := json.Unmarshal([]byte(`{"timeout": 600, "grace": "1.5s"}`), &limits)
+	fmt.Println(limits.Total, limits.Idle, limits.Grace, err)
+
+	err = json.Unmarshal([]byte(`{"total": 1800}`), &limits)
+	fmt.Println(err)
+	// Output:
+	// 10m0s 2m0s 1.5s <nil>
+	// timeout: total="1800": want one of the keys grace, idle_timeout, timeout
+}
+
+func ExampleConfig_MarshalJSON() {
+	data, err := json.Marshal(timeout.Config{Total: 30 * time.Minute, Idle: 500 * time.Millisecond})
+	fmt.Println(string(data), err)
+	// Output: {"timeout":1800,"idle_timeout":0.5,"grace":0} <nil>
+}
+
+// SPEC 2.12, 2.13: an absent key leaves its limit as it was, and 0 is off.
+func TestConfigFromJSON(t *testing.T) {
+	before := timeout.Config{Total: 5 * time.Second, Idle: 3 * time.Second, Grace: time.Second}
+	for text, want := range map[string]timeout.Config{
+		`{}`:                             before,
+		` null `:                         before,
+		`{"timeout":1800}`:               {Total: 30 * time.Minute, Idle: before.Idle, Grace: before.Grace},
+		`{"idle_timeout":"2m"}`:          {Total: before.Total, Idle: 2 * time.Minute, Grace: before.Grace},
+		`{"grace":7}`:                    {Total: before.Total, Idle: before.Idle, Grace: 7 * time.Second},
+		`{"timeout":0,"idle_timeout":0}`: {Grace: before.Grace},
+		`{"grace":-1,"timeout":-1}`:      {Total: -time.Second, Idle: before.Idle, Grace: -time.Second},
+		"{\"timeout\": 1e3 ,\n\"grace\":\"0\"\n}": {Total: 1000 * time.Second, Idle: before.Idle},
+	} {
+		got := before
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+		data, err := json.Marshal(got)
+		var again timeout.Config
+		if err != nil || json.Unmarshal(data, &again) != nil || again != got {
+			t.Errorf("%s: %s, %v, %+v", text, data, err, again)
+		}
+	}
+}
+
+// SPEC 2.9, 2.12: an error names key, value and what is accepted, and nothing has changed.
+func TestConfigFromJSONRefuses(t *testing.T) {
+	const duration = `: want seconds as a number up to 9223372036, such as 120 or 0.5, or a duration in quotation marks, such as "30m"`
+	long := strings.Repeat("9", 100)
+	for text, want := range map[string]string{
+		`{"total":1800}`:                  `timeout: total="1800": want one of the keys grace, idle_timeout, timeout`,
+		`{"Timeout":1800}`:                `timeout: Timeout="1800": want one of the keys grace, idle_timeout, timeout`,
+		`{"":1}`:                          `timeout: ="1": want one of the keys grace, idle_timeout, timeout`,
+		`{"timeout":1,"timeout":2}`:       `timeout: timeout="2": want each key once`,
+		`{"timeout":"soon"}`:              `timeout: timeout="\"soon\""` + duration,
+		`{"timeout":"1800"}`:              `timeout: timeout="\"1800\""` + duration,
+		`{"timeout":null}`:                `timeout: timeout="null"` + duration,
+		`{"timeout":true}`:                `timeout: timeout="true"` + duration,
+		`{"timeout":{"seconds":5}}`:       `timeout: timeout="{\"seconds\":5}"` + duration,
+		`{"timeout":1e400}`:               `timeout: timeout="1e400"` + duration,
+		`{"timeout":9223372037}`:          `timeout: timeout="9223372037"` + duration,
+		`{"timeout":9223372036854775808}`: `timeout: timeout="9223372036854775808"` + duration,
+		`{"timeout":` + long + `}`:        `timeout: timeout="` + long[:64] + `..."` + duration,
+		`{"grace":1e-10,"timeout":5}`:     `timeout: grace="1e-10"` + duration,
+		`{"idle_timeout":1,"grace":"x"}`:  `timeout: grace="\"x\""` + duration,
+		`[]`:                              `timeout: limits="[]": want an object such as {"timeout": 1800, "idle_timeout": 120}`,
+		`1800`:                            `timeout: limits="1800": want an object such as {"timeout": 1800, "idle_timeout": 120}`,
+		`{"timeout":NaN}`:                 "",
+		`{"timeout":1} {"timeout":2}`:     "",
+	} {
+		got := timeout.FastTools()
+		err := json.Unmarshal([]byte(text), &got)
+		var bad *timeout.ConfigError
+		if err == nil || want != "" && (!errors.As(err, &bad) || err.Error() != want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+		if got != timeout.FastTools() {
+			t.Errorf("%s: changed to %+v", text, got)
+		}
+	}
+	if err := new(timeout.Config).UnmarshalJSON([]byte(`{"timeout":1`)); err == nil {
+		t.Error("half an object was read")
+	}
+}
+
+// SPEC 2.12: each field has a key, and a value of its own.
+func TestConfigHasAllKeys(t *testing.T) {
+	var all timeout.Config
+	fields := reflect.ValueOf(&all).Elem()
+	for i := range fields.NumField() {
+		fields.Field(i).SetInt(int64(i+1) * int64(time.Second))
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members map[string]float64
+	var again timeout.Config
+	if err := errors.Join(json.Unmarshal(data, &members), json.Unmarshal(data, &again)); err != nil || len(members) != fields.NumField() {
+		t.Errorf("%s: %v", data, err)
+	}
+	if d := cmp.Diff(all, again); d != "" {
+		t.Error(d)
+	}
+}
+
+// SPEC 2.12: a default that is read again is for executions that start from then on.
+func TestDefaultReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, _ := timeout.ProcessDefault()
+		defer timeout.SetDefault(before)
+		read := func(text string) {
+			c := timeout.Default()
+			if err := json.Unmarshal([]byte(text), &c); err != nil {
+				t.Error(err)
+			}
+			timeout.SetDefault(c)
+		}
+		run := func() <-chan time.Duration {
+			start, end := time.Now(), make(chan time.Duration, 1)
+			go func() {
+				_ = timeout.Run(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+				end <- time.Since(start)
+			}()
+			synctest.Wait()
+			return end
+		}
+		read(`{"timeout": 60}`)
+		first := run()
+		read(`{"timeout": 10}`)
+		second := run()
+		if d := <-second; d != 10*time.Second {
+			t.Errorf("the second ended after %v", d)
+		}
+		if d := <-first; d != time.Minute {
+			t.Errorf("the first ended after %v", d)
+		}
+	})
+}
+
+func FuzzConfigJSON(f *testing.F) {
+	for _, s := range []string{`{"timeout":1800,"idle_timeout":"2m","grace":-1}`, `{"timeout":1e3}`, `{"timeout":1,"timeout":1}`, `null`, `{"grace":{}}`, `{"timeout":"0.1ns"}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got := timeout.FastTools()
+		if err := json.Unmarshal(data, &got); err != nil {
+			if got != timeout.FastTools() {
+				t.Errorf("%s: %v, and changed", data, err)
+			}
+			return
+		}
+		written, err := json.Marshal(got)
+		var again timeout.Config
+		if err != nil || json.Unmarshal(written, &again) != nil || again != got {
+			t.Errorf("%s: %+v, written as %s, read as %+v", data, got, written, again)
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package policy_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// SPEC 2.6, 2.14: each limit, and where it comes from.
+func TestExplain(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		tool    string
+		request time.Duration
+		vars    map[string]string
+		change  func(*policy.Policy)
+		want    string
+	}{
+		{"default", "other", 0, nil, nil, "timeout 30m0s (default), idle_timeout 2m0s (default), grace 7s (default)"},
+		{"off", "tlc_check", 0, nil, nil, "timeout off (tool), idle_timeout 2m0s (tool), grace 7s (default)"},
+		{"its own variable", "tlc_smoke", 0, map[string]string{"TLC_SMOKE_TIMEOUT_MS": "180000", "MCP_TIMEOUT": "5"}, nil, "timeout 3m0s (TLC_SMOKE_TIMEOUT_MS), idle_timeout 2m0s (tool), grace 7s (default)"},
+		{"everybody's variables", "tlc_smoke", 0, map[string]string{"MCP_TIMEOUT": "500", "MCP_IDLE_TIMEOUT": "0"}, nil, "timeout 8m20s (MCP_TIMEOUT), idle_timeout off (MCP_IDLE_TIMEOUT), grace 7s (default)"},
+		{"request", "tlc_explore", time.Hour, map[string]string{"MCP_TIMEOUT": "500"}, nil, "timeout 1h0m0s (request), idle_timeout 2m0s (tool), grace 7s (default)"},
+		{"request above the ceiling", "tlc_explore", time.Hour + 1, nil, nil, "timeout 1h0m0s (request, cut to max_timeout), idle_timeout 2m0s (tool), grace 7s (default)"},
+		{"request below the idle limit", "tlc_explore", time.Second, nil, nil, "timeout 1s (request), idle_timeout 1s (tool, cut to the timeout), grace 7s (default)"},
+		{"variable below the idle limit", "other", 0, map[string]string{"MCP_TIMEOUT": "60"}, nil, "timeout 1m0s (MCP_TIMEOUT), idle_timeout 1m0s (default, cut to the timeout), grace 7s (default)"},
+		{"grace of the default, and soft", "build", 0, nil, func(p *policy.Policy) {
+			p.Default = &timeout.Config{Grace: -1}
+			p.Tools["build"] = policy.Tool{Soft: 45 * time.Second}
+		}, "timeout off (default), idle_timeout off (default), grace none (default), soft 45s (tool)"},
+		{"grace of the tool, task at once, observed", "build", 0, nil, func(p *policy.Policy) {
+			p.Tools["build"] = policy.Tool{Limits: &timeout.Config{Grace: time.Second}, TaskOnly: true, ObserveOnly: true}
+		}, "timeout off (tool), idle_timeout off (tool), grace 1s (tool), soft at once (tool), not enforced"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var log bytes.Buffer
+			p := tlaPolicy(tc.vars)
+			p.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			if tc.change != nil {
+				tc.change(p)
+			}
+			if got, err := p.Explain(tc.tool, tc.request); got != tc.want || err != nil {
+				t.Errorf("%s, %v, want\n%s", got, err, tc.want)
+			}
+			if log.Len() > 0 {
+				t.Errorf("it logs %s", &log)
+			}
+		})
+	}
+	if got, err := (*policy.Policy)(nil).Explain("x", 0); got == "" || err != nil {
+		t.Errorf("of no policy: %s, %v", got, err)
+	}
+	var bad *timeout.ConfigError
+	if got, err := tlaPolicy(map[string]string{"MCP_TIMEOUT": "soon"}).Explain("x", 0); got != "" || !errors.As(err, &bad) || bad.Key != "MCP_TIMEOUT" {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// SPEC 2.10, 2.14: a session outlives every call, whatever sets its total.
+func TestSessionTimeout(t *testing.T) {
+	const m, h = time.Minute, time.Hour
+	tools := func(t policy.Tool) map[string]policy.Tool { return map[string]policy.Tool{"a": t, "b": {}} }
+	for _, tc := range []struct {
+		name string
+		p    *policy.Policy
+		vars map[string]string
+		want time.Duration
+	}{
+		{"no policy", nil, nil, 30*m + 30*time.Second},
+		{"the default", &policy.Policy{Default: &timeout.Config{Total: m}}, nil, m + 30*time.Second},
+		{"a tool's", &policy.Policy{Default: &timeout.Config{Total: m}, Tools: tools(policy.Tool{Limits: &timeout.Config{Total: h}})}, nil, h + 30*time.Second},
+		{"a ceiling", &policy.Policy{Default: &timeout.Config{Total: m}, Tools: tools(policy.Tool{MaxTotal: 2 * h})}, nil, 2*h + 30*time.Second},
+		{"a variable", &policy.Policy{Tools: tools(policy.Tool{Env: "A"})}, map[string]string{"A_TIMEOUT_MS": "7200000"}, 2*h + 30*time.Second},
+		{"everybody's variable", &policy.Policy{Tools: tools(policy.Tool{Limits: &timeout.Config{Total: h}})}, map[string]string{"MCP_TIMEOUT": "60"}, m + 30*time.Second},
+		{"one is off", &policy.Policy{Tools: tools(policy.Tool{Limits: &timeout.Config{Idle: m}, MaxTotal: h})}, nil, 0},
+		{"one is switched off", &policy.Policy{Tools: tools(policy.Tool{Env: "A"})}, map[string]string{"A_TIMEOUT_MS": "0"}, 0},
+		{"the default is off", &policy.Policy{Default: &timeout.Config{}, Tools: tools(policy.Tool{Limits: &timeout.Config{Total: h}})}, nil, 0},
+		{"one is observed", &policy.Policy{Tools: tools(policy.Tool{ObserveOnly: true})}, nil, 0},
+		{"all are observed", &policy.Policy{ObserveOnly: true}, nil, 0},
+		{"the longest there is", &policy.Policy{Default: &timeout.Config{Total: math.MaxInt64}}, nil, math.MaxInt64},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			timeout.SetDefault(timeout.Default())
+			if tc.p != nil {
+				tc.p.Lookup = env(tc.vars)
+			}
+			if got, err := tc.p.SessionTimeout(); got != tc.want || err != nil {
+				t.Errorf("%v, %v, want %v", got, err, tc.want)
+			}
+		})
+	}
+	var bad *timeout.ConfigError
+	p := &policy.Policy{Default: &timeout.Config{}, Tools: tools(policy.Tool{Env: "A"}), Lookup: env(map[string]string{"A_TIMEOUT_MS": "soon"})}
+	if _, err := p.SessionTimeout(); !errors.As(err, &bad) || bad.Tool != "a" {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,263 @@
+package policy
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/setting"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Parse returns the policy that a JSON text describes:
+//
+//	{"timeout": 1800, "idle_timeout": "2m", "grace": 7, "tools": {
+//		"tlc_smoke": {"timeout": 120, "env": "TLC_SMOKE"},
+//		"build": {"soft": 45, "task_only": true, "max_timeout": "1h"}
+//	}}
+//
+// The keys of limits are those of [timeout.Config.UnmarshalJSON]; at the top they are the policy's Default.
+// max_timeout is [Tool.MaxTotal]. A duration is a number of seconds or a string such as "30m". A limit that
+// a tool does not have is the one at the top, and one that is missing there is the process default's at the
+// time of the call.
+//
+// The whole may also be the value of a key mcp, beside other settings of the program, which are ignored.
+//
+// An unknown key, a key that is given twice, and a value that makes no sense, null included, are a
+// [*timeout.ConfigError]. Its Key is the whole way to the value, such as tools.build.soft.
+func Parse(data []byte) (*Policy, error) {
+	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
+		return nil, &timeout.ConfigError{Key: "policy", Value: "null", Accepted: acceptedPolicy}
+	}
+	p := new(Policy)
+	if err := json.Unmarshal(data, p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+const (
+	acceptedPolicy = `an object such as {"timeout": 1800, "tools": {"build": {"timeout": 600}}}`
+	acceptedEnv    = "the name of an environment variable, such as TLC_SMOKE"
+)
+
+// UnmarshalJSON reads what [Parse] reads, for programs that have a policy among their settings, and for
+// libraries that read YAML as JSON, such as sigs.k8s.io/yaml. What the text does not give stays as it is,
+// in the policy and in each tool, so a text can change some limits of a policy. If the error is not nil,
+// p does not change. A null changes nothing. UnmarshalJSON is not safe for concurrent use; see
+// [Policy.Replace].
+func (p *Policy) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	members, err := object("", data, acceptedPolicy)
+	if err != nil {
+		return err
+	}
+	inner, nested := members[keyMCP]
+	if !nested {
+		return p.read("", members)
+	}
+	for _, key := range append(limitKeys(), keyTools) {
+		if value, ok := members[key]; ok {
+			return &timeout.ConfigError{Key: key, Value: setting.Short(value), Accepted: "the whole policy under mcp, or no key mcp"}
+		}
+	}
+	if members, err = object(keyMCP, inner, acceptedPolicy); err != nil {
+		return err
+	}
+	return p.read(keyMCP+".", members)
+}
+
+const (
+	keyMCP   = "mcp"
+	keyTools = "tools"
+)
+
+// limitKeys returns the keys of a Config, which writes all of them.
+func limitKeys() []string {
+	data, _ := json.Marshal(timeout.Config{})
+	members, _ := setting.Object(data)
+	return slices.Sorted(maps.Keys(members))
+}
+
+// read reads the members of a policy. prefix is how their keys begin in an error.
+func (p *Policy) read(prefix string, members map[string]json.RawMessage) error {
+	limits := p.Default
+	tools := p.Tools
+	base := p.base()
+	known := map[string]func(json.RawMessage) error{
+		keyTools: func(json.RawMessage) error { return nil }, // inherit from limits
+	}
+	if err := readMembers(prefix, "", members, known, base, &limits); err != nil {
+		return err
+	}
+	if limits != nil {
+		base = *limits
+	}
+	if value, ok := members[keyTools]; ok {
+		named, err := object(prefix+keyTools, value, "an object that maps names of tools to limits")
+		if err != nil {
+			return err
+		}
+		if tools = maps.Clone(tools); tools == nil {
+			tools = make(map[string]Tool)
+		}
+		for _, name := range slices.Sorted(maps.Keys(named)) {
+			t := tools[name]
+			if err := t.read(prefix+keyTools+".", name, named[name], base); err != nil {
+				return err
+			}
+			tools[name] = t
+		}
+	}
+	p.Default, p.Tools = limits, tools
+	return nil
+}
+
+// read reads a tool. base has the limits that it has unless it has its own.
+func (t *Tool) read(prefix, name string, value json.RawMessage, base timeout.Config) error {
+	members, err := object(prefix+name, value, `an object such as {"timeout": 600}`)
+	if err != nil {
+		return at("", name, err)
+	}
+	if t.Limits != nil {
+		base = *t.Limits
+	}
+	duration := func(to *time.Duration) func(json.RawMessage) error {
+		return func(value json.RawMessage) (err error) {
+			var ok bool
+			if *to, ok = setting.Duration(value); !ok {
+				err = errors.New(setting.AcceptedDuration)
+			}
+			return err
+		}
+	}
+	return readMembers(prefix+name+".", name, members, map[string]func(json.RawMessage) error{
+		"max_timeout": duration(&t.MaxTotal),
+		"soft":        duration(&t.Soft),
+		"task_only": func(value json.RawMessage) error {
+			t.TaskOnly = string(value) == "true"
+			if !t.TaskOnly && string(value) != "false" {
+				return errors.New("true or false")
+			}
+			return nil
+		},
+		"env": func(value json.RawMessage) error {
+			var text *string
+			if json.Unmarshal(value, &text) != nil || text == nil || *text == "" || strings.ContainsAny(*text, "= \t\r\n\x00") {
+				return errors.New(acceptedEnv)
+			}
+			t.Env = *text
+			return nil
+		},
+	}, base, &t.Limits)
+}
+
+// readMembers reads limits into a copy of base, which it sets *limits to, and the other members with the
+// functions in own, whose errors say what is accepted.
+func readMembers(prefix, tool string, members map[string]json.RawMessage, own map[string]func(json.RawMessage) error, base timeout.Config, limits **timeout.Config) error {
+	keys := limitKeys()
+	given := false
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		value := members[key]
+		bad := &timeout.ConfigError{Tool: tool, Key: prefix + key, Value: setting.Short(value)}
+		switch {
+		case own[key] != nil:
+			if err := own[key](value); err != nil {
+				bad.Accepted = err.Error()
+				return bad
+			}
+		case slices.Contains(keys, key):
+			given = true
+			if err := base.UnmarshalJSON([]byte(`{"` + key + `":` + string(value) + `}`)); err != nil {
+				return at(prefix, tool, err)
+			}
+		default:
+			bad.Accepted = "one of the keys " + strings.Join(slices.Sorted(maps.Keys(own)), ", ") + ", " + strings.Join(keys, ", ")
+			return bad
+		}
+	}
+	if given {
+		*limits = &base
+	}
+	return nil
+}
+
+// object returns the members of an object. path is the way to it, and "" for the whole text.
+func object(path string, value json.RawMessage, accepted string) (map[string]json.RawMessage, error) {
+	members, ok := setting.Object(value)
+	if ok {
+		return members, nil
+	}
+	bad := &timeout.ConfigError{Key: cmp.Or(path, "policy"), Value: setting.Short(value), Accepted: accepted}
+	for twice, value := range members {
+		bad.Key, bad.Value, bad.Accepted = strings.TrimPrefix(path+"."+twice, "."), setting.Short(value), "each key once"
+	}
+	return nil, bad
+}
+
+// at returns the error of a setting, which stands below prefix and belongs to a tool.
+func at(prefix, tool string, err error) error {
+	var bad *timeout.ConfigError
+	if errors.As(err, &bad) {
+		bad.Key, bad.Tool = prefix+bad.Key, tool
+	}
+	return err
+}
+
+// MarshalJSON returns the Default and the Tools in the form that [Parse] reads, with all limits in seconds.
+// The other fields, and ObserveOnly of a tool, are the program's, and are not written.
+func (p *Policy) MarshalJSON() ([]byte, error) {
+	p = p.Current()
+	all, err := members(p.Default)
+	if err != nil {
+		return nil, err
+	}
+	tools := make(map[string]any)
+	for name, t := range p.Tools {
+		tool, err := members(t.Limits)
+		if err != nil {
+			return nil, err
+		}
+		if t.MaxTotal != 0 {
+			tool["max_timeout"] = setting.Number(t.MaxTotal)
+		}
+		if t.Soft != 0 {
+			tool["soft"] = setting.Number(t.Soft)
+		}
+		if t.TaskOnly {
+			tool["task_only"] = true
+		}
+		if t.Env != "" {
+			tool["env"] = t.Env
+		}
+		tools[name] = tool
+	}
+	if len(tools) > 0 {
+		all[keyTools] = tools
+	}
+	return json.Marshal(all)
+}
+
+// members returns the members of the object that limits write.
+func members(limits *timeout.Config) (map[string]any, error) {
+	all := make(map[string]any)
+	if limits == nil {
+		return all, nil
+	}
+	data, err := json.Marshal(limits)
+	if err != nil {
+		return nil, err
+	}
+	written, _ := setting.Object(data)
+	for key, value := range written {
+		all[key] = value
+	}
+	return all, nil
+}
