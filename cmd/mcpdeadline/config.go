@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -34,10 +31,10 @@ func parseDuration(key, value string) (time.Duration, error) {
 	return d, nil
 }
 
-// limits are the limits of one tool or of all tools. nil means not given.
+// limits are the limits of one tool or of all tools in the flags. nil means not given.
 type limits struct{ total, idle, grace, soft *time.Duration }
 
-// fields returns the limits by their names in the file and in -tool.
+// fields returns the limits by their names in -tool.
 func (l *limits) fields() map[string]**time.Duration {
 	return map[string]**time.Duration{"total": &l.total, "idle": &l.idle, "grace": &l.grace, "soft": &l.soft}
 }
@@ -65,68 +62,118 @@ func (l limits) over(c timeout.Config) timeout.Config {
 // settings are the limits of the file and the flags.
 type settings struct {
 	host  string
-	all   limits
+	file  policy.Policy // the zero Policy without -config
+	all   limits        // of the flags
 	tools map[string]limits
 }
 
-// policy returns the limits of each tool, and a sentence for each limit that had to be cut. It
-// ignores MCP_TIMEOUT and the like: the server inherits the environment, so they are meant for it.
-func (s *settings) policy() (*policy.Policy, []string) {
-	var cuts []string
-	ceiling := hostTotals[s.host]
-	limit := func(name string, c timeout.Config, given limits, soft time.Duration) *timeout.Config {
-		if given.soft != nil && *given.soft > soft {
-			cuts = append(cuts, fmt.Sprintf("%s: the host %s does not wait for a soft limit of %v; using %v", name, s.host, *given.soft, soft))
+// policy returns the limits of each tool, and a sentence for each limit that had to be changed. A variable
+// that the file names for a tool is read here, once. MCP_TIMEOUT and the like are ignored: the server
+// inherits the environment, so they are meant for it.
+func (s *settings) policy() (*policy.Policy, []string, error) {
+	base := timeout.Default()
+	if s.file.Default != nil {
+		base = *s.file.Default
+	}
+	base = s.all.over(base)
+	whole, cuts := s.cut("all tools", base, s.all, "")
+	p := &policy.Policy{Default: &whole, Tools: make(map[string]policy.Tool), TotalEnv: "-", IdleEnv: "-"}
+	for _, name := range s.named() {
+		own := s.file.Tools[name]
+		c := base
+		if own.Limits != nil {
+			c = *own.Limits
 		}
-		// A call that is answered at its soft limit may run on for longer than the host waits.
-		if ceiling > 0 && soft == 0 && (c.Total == 0 || c.Total > ceiling) {
-			if given.total != nil {
-				cuts = append(cuts, fmt.Sprintf("%s: the host %s does not wait for a total of %v; using %v", name, s.host, c.Total, ceiling))
+		c = s.tools[name].over(c)
+		if own.Env != "" {
+			read := policy.Policy{Tools: map[string]policy.Tool{name: {Limits: &timeout.Config{Total: c.Total}, Env: own.Env}}, TotalEnv: "-", IdleEnv: "-"}
+			total, err := read.Resolve(name, 0)
+			if err != nil {
+				return nil, nil, err
 			}
-			c.Total = ceiling
+			c.Total = total.Total
 		}
-		if c.Total > 0 && c.Idle > c.Total {
-			if given.idle != nil {
-				cuts = append(cuts, fmt.Sprintf("%s: the idle limit of %v exceeds the total; using %v", name, c.Idle, c.Total))
-			}
-			c.Idle = c.Total
+		limits, said := s.cut("tool "+name, c, s.tools[name], name)
+		if p.Tools[name] = (policy.Tool{Limits: &limits}); c != base || s.tools[name].soft != nil || own.Soft != 0 {
+			cuts = append(cuts, said...) // otherwise they are said of all tools
 		}
-		return &c
 	}
-	base := s.all.over(timeout.Default())
-	p := &policy.Policy{
-		Default: limit("all tools", base, s.all, s.softOf("")), Tools: make(map[string]policy.Tool),
-		TotalEnv: "-", IdleEnv: "-",
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.tools)) {
-		p.Tools[name] = policy.Tool{Limits: limit("tool "+name, s.tools[name].over(base), s.tools[name], s.softOf(name))}
-	}
-	return p, cuts
+	return p, cuts, nil
 }
 
-// softOf returns the soft limit of a tool, after which a call is answered with a handle. It is cut to
-// the time for which the host waits. 0 means never.
-func (s *settings) softOf(tool string) time.Duration {
-	soft := s.tools[tool].soft
-	if soft == nil {
-		soft = s.all.soft
+// named returns the names of the tools that have limits of their own.
+func (s *settings) named() []string {
+	all := maps.Clone(s.file.Tools)
+	if all == nil {
+		all = make(map[string]policy.Tool)
 	}
-	if soft == nil {
-		return 0
+	for name := range s.tools {
+		all[name] = policy.Tool{}
 	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// cut returns limits that make sense and that the host waits for, and a sentence for each that somebody
+// has set and that had to be changed. given are the flags.
+func (s *settings) cut(name string, c timeout.Config, given limits, tool string) (_ timeout.Config, cuts []string) {
+	say := func(format string, args ...any) {
+		cuts = append(cuts, name+": "+fmt.Sprintf(format, args...))
+	}
+	_, negative := timeout.Config{Total: min(c.Total, 0), Idle: min(c.Idle, 0)}.Normalize()
+	for _, w := range negative {
+		say("%s", w)
+	}
+	c.Total, c.Idle = max(c.Total, 0), max(c.Idle, 0)
+	ceiling := hostTotals[s.host]
+	asked, _ := s.asked(tool)
+	soft, _ := s.softOf(tool)
+	if asked > soft {
+		say("the host %s does not wait for a soft limit of %v; using %v", s.host, asked, soft)
+	}
+	// A call that is answered at its soft limit may run on for longer than the host waits.
+	if ceiling > 0 && soft == 0 && (c.Total == 0 || c.Total > ceiling) {
+		if given.total != nil || c.Total != timeout.Default().Total {
+			say("the host %s does not wait for a total of %v; using %v", s.host, c.Total, ceiling)
+		}
+		c.Total = ceiling
+	}
+	if c.Total > 0 && c.Idle > c.Total {
+		if given.idle != nil || c.Idle != timeout.Default().Idle {
+			say("the idle limit of %v exceeds the total; using %v", c.Idle, c.Total)
+		}
+		c.Idle = c.Total
+	}
+	return c, cuts
+}
+
+// asked returns the soft limit of a tool, after which a call is answered with a handle, and whether calls
+// of hosts that support no tasks are refused. A limit of 0 means never, and a negative one at once.
+func (s *settings) asked(tool string) (soft time.Duration, taskOnly bool) {
+	soft, taskOnly = s.file.Soft(tool)
+	switch {
+	case s.tools[tool].soft != nil:
+		soft = *s.tools[tool].soft
+	case soft == 0 && s.all.soft != nil:
+		soft = *s.all.soft
+	}
+	return soft, taskOnly
+}
+
+// softOf returns what asked returns, cut to the time for which the host waits.
+func (s *settings) softOf(tool string) (soft time.Duration, taskOnly bool) {
+	soft, taskOnly = s.asked(tool)
 	if ceiling := hostTotals[s.host]; ceiling > 0 {
-		return min(*soft, ceiling)
+		soft = min(soft, ceiling)
 	}
-	return *soft
+	return soft, taskOnly
 }
 
 // handles reports whether any tool has a soft limit.
 func (s *settings) handles() bool {
-	any := s.softOf("") > 0
-	for tool := range s.tools {
-		any = any || s.softOf(tool) > 0
-	}
-	return any
+	return slices.ContainsFunc(append(s.named(), ""), func(tool string) bool {
+		soft, taskOnly := s.softOf(tool)
+		return soft != 0 || taskOnly
+	})
 }
 
 // setHost sets the host whose request limit is to be kept.
@@ -162,88 +209,17 @@ func (s *settings) setTool(value string) error {
 	return nil
 }
 
-// readFile reads a configuration file:
-//
-//	{"host": "zed", "total": "30m", "idle": "2m", "tools": {"build": {"total": "1h"}}}
+// readFile reads a configuration file; see [policy.Parse].
 func (s *settings) readFile(name string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return fmt.Errorf("-config: %w", err)
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	var all map[string]json.RawMessage
-	err = d.Decode(&all)
-	if err == nil && all == nil {
-		err = errors.New("got null")
-	}
-	if err == nil {
-		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("more follows the object")
-		}
-	}
+	read, err := policy.Parse(text)
 	if err != nil {
-		return fmt.Errorf("%s: want one JSON object: %w", name, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	fields := s.all.fields()
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		value := all[key]
-		switch {
-		case key == "tools":
-			err = s.readTools(name, value)
-		case key == "host":
-			var host string
-			if json.Unmarshal(value, &host) != nil {
-				host = string(value)
-			}
-			err = s.setHost(name+": host", host)
-		case fields[key] != nil:
-			err = readDuration(name+": "+key, value, fields[key])
-		default:
-			err = &settingError{name + ": " + key, short(value), "one of the keys host, tools, " + names(fields)}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *settings) readTools(name string, value json.RawMessage) error {
-	var tools map[string]json.RawMessage
-	if json.Unmarshal(value, &tools) != nil || tools == nil {
-		return &settingError{name + ": tools", short(value), "an object that maps names of tools to limits"}
-	}
-	for _, tool := range slices.Sorted(maps.Keys(tools)) {
-		key := name + ": tools." + tool
-		var given map[string]json.RawMessage
-		if json.Unmarshal(tools[tool], &given) != nil || given == nil {
-			return &settingError{key, short(tools[tool]), "an object with any of " + names(new(limits).fields())}
-		}
-		var l limits
-		fields := l.fields()
-		for _, k := range slices.Sorted(maps.Keys(given)) {
-			if fields[k] == nil {
-				return &settingError{key + "." + k, short(given[k]), "one of the keys " + names(fields)}
-			}
-			if err := readDuration(key+"."+k, given[k], fields[k]); err != nil {
-				return err
-			}
-		}
-		s.tools[tool] = l
-	}
-	return nil
-}
-
-func readDuration(key string, value json.RawMessage, to **time.Duration) error {
-	var text string
-	if json.Unmarshal(value, &text) != nil || bytes.Equal(value, []byte("null")) {
-		return &settingError{key, short(value), acceptedDuration + ", in quotation marks"}
-	}
-	d, err := parseDuration(key, text)
-	if err != nil {
-		return err
-	}
-	*to = &d
+	s.file.Default, s.file.Tools = read.Default, read.Tools
 	return nil
 }
 

@@ -24,9 +24,9 @@ func file(t *testing.T, text string) string {
 }
 
 // The limits of a tool are its own, else those for all tools, else the library's. A flag takes
-// precedence over the file, and a host over everything.
+// precedence over the file where both are for the tool, or both for all tools, and a host over everything.
 func TestPolicy(t *testing.T) {
-	const text = `{"total": "20m", "idle": "3m", "tools": {"build": {"total": "1h", "grace": "1s"}, "free": {"total": "0", "idle": "0s"}}}`
+	const text = `{"timeout": "20m", "idle_timeout": 180, "tools": {"build": {"timeout": 3600, "grace": "1s", "env": "BUILD"}, "free": {"timeout": 0, "idle_timeout": "0s"}, "late": {"max_timeout": "9h", "soft": 45}}}`
 	limits := func(total, idle, grace time.Duration) timeout.Config {
 		return timeout.Config{Total: total, Idle: idle, Grace: grace}
 	}
@@ -43,7 +43,11 @@ func TestPolicy(t *testing.T) {
 		{"nothing at all", []string{"-total", "0", "-idle", "0"}, timeout.Config{}, timeout.Config{}, timeout.Config{}, 0},
 		{"a tool", []string{"-tool", "build:total=2h", "-tool", "build:idle=9m"}, timeout.Default(), limits(2*h, 9*m, 0), timeout.Default(), 0},
 		{"the file", []string{"-config", "FILE"}, limits(20*m, 3*m, 0), limits(h, 3*m, s), timeout.Config{}, 0},
-		{"flags before the file", []string{"-idle", "7s", "-tool", "build:grace=3s", "-config", "FILE"}, limits(20*m, 7*s, 0), limits(h, 7*s, 3*s), timeout.Config{}, 0},
+		{"under mcp", []string{"-config", "NESTED"}, limits(20*m, 3*m, 0), limits(h, 3*m, s), timeout.Config{}, 0},
+		{"flags before the file", []string{"-idle", "7s", "-tool", "build:grace=3s", "-config", "FILE"}, limits(20*m, 7*s, 0), limits(h, 3*m, 3*s), timeout.Config{}, 0},
+		{"a variable", []string{"-config", "FILE", "BUILD_TIMEOUT_MS=240000"}, limits(20*m, 3*m, 0), limits(4*m, 3*m, s), timeout.Config{}, 0},
+		{"a variable, and a host", []string{"-config", "FILE", "-host", "codex", "BUILD_TIMEOUT_MS=300000"}, limits(290*s, 3*m, 0), limits(290*s, 3*m, s), limits(290*s, 0, 0), 3},
+		{"negative", []string{"-config", "NEGATIVE"}, limits(0, 2*m, -s), limits(h, 0, -s), limits(0, 2*m, -s), 2},
 		{"a host", []string{"-host", "zed"}, limits(50*s, 50*s, 0), limits(50*s, 50*s, 0), limits(50*s, 50*s, 0), 0},
 		{"a host and the file", []string{"-host", "gemini-cli", "-config", "FILE"}, limits(590*s, 3*m, 0), limits(590*s, 3*m, s), limits(590*s, 0, 0), 3},
 		{"a host that waits", []string{"-host", "claude-code", "-total", "9h"}, limits(9*h, 2*m, 0), limits(9*h, 2*m, 0), limits(9*h, 2*m, 0), 0},
@@ -53,16 +57,24 @@ func TestPolicy(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Setenv("MCP_TIMEOUT", "1") // the server's
-			name := file(t, text)
-			args := append([]string{}, tc.args...)
-			for i, a := range args {
-				args[i] = strings.Replace(a, "FILE", name, 1)
+			files := strings.NewReplacer("FILE", file(t, text), "NESTED", file(t, `{"log": null, "mcp": `+text+`}`),
+				"NEGATIVE", file(t, `{"timeout": -1, "grace": -1, "tools": {"build": {"timeout": "1h", "idle_timeout": -5}}}`))
+			var args []string
+			for _, a := range tc.args {
+				if name, value, ok := strings.Cut(a, "="); ok && strings.HasSuffix(name, "_TIMEOUT_MS") {
+					t.Setenv(name, value)
+					continue
+				}
+				args = append(args, files.Replace(a))
 			}
 			o, err := parse(append(args, "--", "x"), io.Discard)
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, cuts := o.policy()
+			p, cuts, err := o.policy()
+			if err != nil {
+				t.Fatal(err)
+			}
 			for tool, want := range map[string]timeout.Config{"other": tc.other, "build": tc.build, "free": tc.free} {
 				got, err := p.Resolve(tool, 0)
 				if d := cmp.Diff(want, got); d != "" || err != nil {
@@ -80,6 +92,7 @@ func TestPolicy(t *testing.T) {
 func TestBadSettings(t *testing.T) {
 	const duration = `: want a duration such as "90s" or "1h30m", or "0" for none`
 	t.Setenv("TWO_LINES", "a\nb")
+	t.Setenv("SOON_TIMEOUT_MS", "soon")
 	for _, tc := range []struct{ file, flags, want string }{
 		{"", "-idle 5", `-idle="5"` + duration},
 		{"", "-total -5s", `-total="-5s"` + duration},
@@ -107,21 +120,13 @@ func TestBadSettings(t *testing.T) {
 		{"", "-http 8137", `-http="8137": want an address such as "127.0.0.1:8137" or ":8137"`},
 		{"", "-http=", `-http="": want a value, or leave the flag out`},
 		{"", "-inspect localhost", `-inspect="localhost": want an address such as "127.0.0.1:8137" or ":8137"`},
-		{`{`, "", `FILE: want one JSON object: unexpected EOF`},
-		{`[]`, "", `FILE: want one JSON object: json: cannot unmarshal array into Go value of type map[string]json.RawMessage`},
-		{`null`, "", `FILE: want one JSON object: got null`},
-		{`{} {}`, "", `FILE: want one JSON object: more follows the object`},
-		{`{"Total": "1s"}`, "", `FILE: Total="1s": want one of the keys host, tools, grace, idle, soft, total`},
-		{`{"total": 5}`, "", `FILE: total=5` + duration + `, in quotation marks`},
-		{`{"total": null}`, "", `FILE: total=null` + duration + `, in quotation marks`},
-		{`{"total": "5"}`, "", `FILE: total="5"` + duration},
-		{`{"host": 5}`, "", `FILE: host="5": want one of claude-code, claude-desktop, cline, codex, gemini-cli, goose, opencode, vscode, zed`},
-		{`{"tools": []}`, "", `FILE: tools=[]: want an object that maps names of tools to limits`},
-		{`{"tools": null}`, "", `FILE: tools=null: want an object that maps names of tools to limits`},
-		{`{"tools": {"a": null}}`, "", `FILE: tools.a=null: want an object with any of grace, idle, soft, total`},
-		{`{"tools": {"a": "1s"}}`, "", `FILE: tools.a="1s": want an object with any of grace, idle, soft, total`},
-		{`{"tools": {"a": {"idel": "1s"}}}`, "", `FILE: tools.a.idel="1s": want one of the keys grace, idle, soft, total`},
-		{`{"tools": {"a": {"idle": true}}}`, "", `FILE: tools.a.idle=true` + duration + `, in quotation marks`},
+		{`{`, "", `FILE: unexpected end of JSON input`},
+		{`{} {}`, "", `FILE: invalid character '{' after top-level value`},
+		{`[]`, "", `FILE: timeout: policy="[]": want an object such as {"timeout": 1800, "tools": {"build": {"timeout": 600}}}`},
+		{`{"host": "zed"}`, "", `FILE: timeout: host="\"zed\"": want one of the keys tools, grace, idle_timeout, timeout`},
+		{`{"timeout": true}`, "", `FILE: timeout: timeout="true": want seconds as a number up to 9223372036, such as 120 or 0.5, or a duration in quotation marks, such as "30m"`},
+		{`{"mcp": {"tools": {"a": {"idel": "1s"}}}}`, "", `FILE: timeout: mcp.tools.a.idel="\"1s\"": want one of the keys env, max_timeout, soft, task_only, grace, idle_timeout, timeout`},
+		{`{"tools": {"a": {"env": "SOON"}}}`, "", `timeout: SOON_TIMEOUT_MS="soon": want milliseconds as a whole number from 0 (off) to 9223372036854, such as 120000`},
 	} {
 		args := strings.Fields(tc.flags)
 		if i := strings.Index(tc.flags, " "); i > 0 && strings.HasPrefix(tc.flags, "-tool") {
@@ -210,5 +215,49 @@ func TestHelp(t *testing.T) {
 	var said strings.Builder
 	if code := run(t.Context(), []string{"-help"}, nil, &said, nil); code != 0 || !strings.HasPrefix(said.String(), "Usage: mcpdeadline [FLAG]... -- COMMAND") {
 		t.Errorf("%d\n%s", code, said.String())
+	}
+}
+
+// A soft limit is the tool's in a flag, the tool's in the file, or that for all tools. It is cut to the
+// time for which the host waits.
+func TestSoft(t *testing.T) {
+	const text = `{"tools": {"late": {"soft": 45}, "at once": {"soft": -1}, "only": {"task_only": true}, "other": {"timeout": 5}}}`
+	type soft struct {
+		After time.Duration
+		Only  bool
+	}
+	for _, tc := range []struct {
+		name    string
+		args    []string
+		want    map[string]soft
+		handles bool
+		cuts    int
+	}{
+		{"nothing", nil, map[string]soft{"late": {}, "": {}}, false, 0},
+		{"the file", []string{"-config", "FILE"}, map[string]soft{"late": {After: 45 * time.Second}, "at once": {After: -time.Second}, "only": {-1, true}, "other": {}, "": {}}, true, 0},
+		{"all tools", []string{"-config", "FILE", "-soft", "9s"}, map[string]soft{"late": {After: 45 * time.Second}, "at once": {After: -time.Second}, "only": {-1, true}, "other": {After: 9 * time.Second}, "": {After: 9 * time.Second}}, true, 0},
+		{"a tool", []string{"-config", "FILE", "-tool", "late:soft=0"}, map[string]soft{"late": {}}, true, 0},
+		{"a host", []string{"-config", "FILE", "-host", "zed", "-tool", "other:soft=2m"}, map[string]soft{"late": {After: 45 * time.Second}, "other": {After: 50 * time.Second}}, true, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			name := file(t, text)
+			args := []string{}
+			for _, a := range tc.args {
+				args = append(args, strings.ReplaceAll(a, "FILE", name))
+			}
+			o, err := parse(append(args, "--", "x"), io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for tool, want := range tc.want {
+				var got soft
+				if got.After, got.Only = o.softOf(tool); max(got.After, -1) != max(want.After, -1) || got.Only != want.Only {
+					t.Errorf("%q: %+v, want %+v", tool, got, want)
+				}
+			}
+			if _, cuts, err := o.policy(); len(cuts) != tc.cuts || err != nil || o.handles() != tc.handles {
+				t.Errorf("%q, %v, %v", cuts, err, o.handles())
+			}
+		})
 	}
 }

@@ -29,11 +29,12 @@ func (s *session) taskCall(c *call) adapter.Call {
 	if s.tasks == nil {
 		return adapter.Call{}
 	}
-	t := adapter.Call{Tool: c.tool, Caller: s.client(c.version, c.declared), Soft: s.softOf(c.tool)}
+	t := adapter.Call{Tool: c.tool, Caller: s.client(c.version, c.declared)}
+	t.Soft, t.TaskOnly = s.softOf(c.tool)
 	s.mu.Lock()
 	t.Asked = c.asked && !s.ownTasks
 	s.mu.Unlock()
-	if t.Soft > 0 && s.name != "" { // a continuation needs a session to belong to
+	if t.Soft != 0 && s.name != "" { // a continuation needs a session to belong to
 		t.Continuation = s.cont
 	}
 	return t

@@ -81,7 +81,7 @@ func (s *session) listed(m *message) json.RawMessage {
 			Execution struct{ TaskSupport string }
 		}
 		_ = json.Unmarshal(tool, &named)
-		soft := s.softOf(named.Name)
+		soft, taskOnly := s.softOf(named.Name)
 		limits, err := s.calls.Declaration(named.Name)
 		if err != nil {
 			continue
@@ -90,8 +90,8 @@ func (s *session) listed(m *message) json.RawMessage {
 		if limits.Progress = s.keep; s.declare {
 			tool = with(tool, limits, "_meta", policy.DeclarationKey)
 		}
-		if s.tasks != nil && soft > 0 {
-			if support := adapter.LegacySupport(soft, false); legacy && named.Execution.TaskSupport == "" {
+		if s.tasks != nil && (soft != 0 || taskOnly) {
+			if support := adapter.LegacySupport(soft, taskOnly); legacy && named.Execution.TaskSupport == "" {
 				tool = with(tool, support, "execution", "taskSupport")
 			}
 			config, _ := s.calls.Policy.Resolve(named.Name, 0)

@@ -63,7 +63,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	defer said.flush(endLimit)
 	stderr = said
 	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	policy, cuts := o.policy()
+	policy, cuts, err := o.policy()
+	if err != nil {
+		fmt.Fprintln(stderr, "mcpdeadline:", err)
+		return exitUsage
+	}
 	for _, cut := range cuts {
 		logger.Warn(cut)
 	}
@@ -103,7 +107,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		logger: logger, log: log, max: maxMessage,
 	}
 	if o.handles() {
-		p.tasks, p.cont = task.New(task.WithMaxRunning(maxHandles)), &adapter.Continuation{After: o.softOf("")}
+		p.tasks, p.cont = task.New(task.WithMaxRunning(maxHandles)), new(adapter.Continuation)
+		p.cont.After, _ = o.softOf("")
 	}
 	if o.url != nil {
 		p.dial = dialURL(o.url, o.header, maxMessage)

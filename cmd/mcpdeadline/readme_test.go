@@ -13,7 +13,7 @@ import (
 
 var (
 	argsLine  = regexp.MustCompile(`(?m)^ *"?(?:args|command)"?\s*[=:]\s*(\[.*\])$`)
-	fileBlock = regexp.MustCompile("(?ms)^```json\n(\\{\n  \"host\".*?)^```$")
+	fileBlock = regexp.MustCompile("(?ms)^```json\n(\\{\n  \"timeout\".*?)^```$")
 	flagRow   = regexp.MustCompile("(?m)^\\| `-([a-z-]+)")
 )
 
