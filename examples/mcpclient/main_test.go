@@ -95,8 +95,9 @@ func overHTTP(t *testing.T, env ...string) (url, mark string) {
 	})
 	eventually(t, func() bool {
 		text, _ := os.ReadFile(log)
-		line, _, whole := strings.Cut(string(text), "\n")
-		url = strings.TrimPrefix(line, "listening on ")
+		_, after, _ := strings.Cut(string(text), "listening on ")
+		var whole bool
+		url, _, whole = strings.Cut(after, "\n")
 		return whole
 	})
 	return url, mark

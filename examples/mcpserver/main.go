@@ -39,6 +39,7 @@ type options struct {
 	inspect  string        // address of the page of running calls; empty means none
 	soft     time.Duration // time after which a call becomes a task; 0 means never
 	goesOn   time.Duration // time after which a call is continued, for clients without tasks; 0 means never
+	config   string        // file of limits; empty means none
 	tasks    *task.Tasks
 }
 
@@ -65,16 +66,25 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
 	p := limits(o.approval, logger)
 	if o.soft > 0 {
-		o.tasks = task.New(task.WithMaxRunning(int(o.calls)))
-		defer o.tasks.Close()
 		allowTasks(p, o.soft)
 	}
+	if o.config != "" {
+		if err := readSettings(p, o.config); err != nil {
+			fmt.Fprintf(stderr, "mcpserver: -config: %s: %v\n", o.config, err)
+			return exitUsage
+		}
+	}
+	if becomeTasks(p) {
+		o.tasks = task.New(task.WithMaxRunning(int(o.calls)))
+		defer o.tasks.Close()
+	}
 	// Bad settings in the environment are reported now, not with each call.
-	limits, err := longest(p)
+	session, err := p.SessionTimeout()
 	if err != nil {
 		fmt.Fprintln(stderr, "mcpserver:", err)
 		return exitUsage
 	}
+	explain(p, logger)
 	if o.inspect != "" {
 		stop, err := servePage(o.inspect, stderr, logger)
 		if err != nil {
@@ -85,7 +95,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	}
 	s := newServer(p, o, logger)
 	if o.http != "" {
-		err = serveHTTP(ctx, s, o.http, limits, stderr, logger)
+		err = serveHTTP(ctx, s, o.http, session, stderr, logger)
 	} else {
 		err = mcpsdk.Serve(ctx, s, &mcp.StdioTransport{}, 0)
 	}
@@ -103,6 +113,7 @@ func parse(args []string, stderr io.Writer) (o options, _ error) {
 	f.DurationVar(&o.interval, "progress-interval", 10*time.Second, "shortest `DURATION` between two progress notifications of a call")
 	f.DurationVar(&o.approval, "approval-limit", progress.DefaultAwaitLimit, "`DURATION` that a person has to approve")
 	f.Int64Var(&o.calls, "calls", 16, "largest `NUMBER` of calls that run at once; the others wait")
+	f.StringVar(&o.config, "config", "", "read limits from this YAML or JSON `FILE`")
 	f.StringVar(&o.inspect, "inspect", "", "show running calls to browsers on this machine, at http://`ADDRESS`/debug/tools")
 	f.DurationVar(&o.soft, "tasks", 0, "answer calls that take longer than this `DURATION` with a task, if the client supports tasks; 0 means never")
 	f.DurationVar(&o.goesOn, "continue", 0, "answer calls that take longer than this `DURATION` with \"Still running\", for other clients; 0 means never")

@@ -81,10 +81,12 @@ func overHTTPAt(t *testing.T, address string, env []string, args ...string) *pro
 		t.Fatal(err)
 	}
 	lines := bufio.NewReader(stderr)
-	first, _ := lines.ReadString('\n')
-	url, ok := strings.CutPrefix(strings.TrimSpace(first), "listening on ")
-	if !ok {
-		t.Fatalf("the server says %q", first)
+	var url string
+	for ok := false; !ok; { // the limits of its tools come first
+		line, err := lines.ReadString('\n')
+		if url, ok = strings.CutPrefix(strings.TrimSpace(line), "listening on "); !ok && (err != nil || !strings.Contains(line, "msg=limits ")) {
+			t.Fatalf("the server says %q", line)
+		}
 	}
 	s.url = url
 	read := make(chan struct{})

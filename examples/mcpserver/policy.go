@@ -2,7 +2,12 @@ package main
 
 import (
 	"log/slog"
+	"maps"
+	"os"
+	"slices"
 	"time"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
@@ -57,23 +62,31 @@ func allowTasks(p *policy.Policy, soft time.Duration) {
 	}
 }
 
-// longest returns limits with the largest total that any call may have, for the sessions that carry the
-// calls. It returns an error for a bad setting in the environment.
-func longest(p *policy.Policy) (timeout.Config, error) {
-	quiet := *p
-	quiet.Logger = nil // each call logs its own warnings
-	var most timeout.Config
-	for name, t := range p.Tools {
-		for _, request := range []time.Duration{0, t.MaxTotal} {
-			c, err := quiet.Resolve(name, request)
-			if err != nil {
-				return timeout.Config{}, err
-			}
-			if c.Total == 0 { // switched off by the operator
-				return timeout.Config{}, nil
-			}
-			most.Total = max(most.Total, c.Total)
+// becomeTasks reports whether calls of any tool may become tasks.
+func becomeTasks(p *policy.Policy) bool {
+	for name := range p.Tools {
+		if soft, _ := p.Soft(name); soft != 0 {
+			return true
 		}
 	}
-	return most, nil
+	return false
+}
+
+// readSettings changes what a file in YAML or JSON gives of the policy; the rest stays. It must be called
+// before the policy is used.
+func readSettings(p *policy.Policy, name string) error {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	return yaml.UnmarshalStrict(data, p)
+}
+
+// explain logs the limits of each tool, and what sets them.
+func explain(p *policy.Policy, logger *slog.Logger) {
+	for _, tool := range slices.Sorted(maps.Keys(p.Tools)) {
+		if limits, err := p.Explain(tool, 0); err == nil {
+			logger.Info("limits", slog.String("tool", tool), slog.String("limits", limits))
+		}
+	}
 }

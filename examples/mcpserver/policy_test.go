@@ -2,11 +2,15 @@ package main
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -45,8 +49,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// SPEC 2.10: a session outlives the longest call.
-func TestLongest(t *testing.T) {
+// SPEC 2.10, 2.14: a session outlives the longest call.
+func TestSessionTimeout(t *testing.T) {
 	for name, tc := range map[string]struct {
 		env  map[string]string
 		want time.Duration
@@ -57,9 +61,8 @@ func TestLongest(t *testing.T) {
 	} {
 		p := limits(time.Minute, slog.New(slog.DiscardHandler))
 		p.Lookup = func(k string) (string, bool) { v, ok := tc.env[k]; return v, ok }
-		got, err := longest(p)
-		if err != nil || got.SessionTimeout() != tc.want {
-			t.Errorf("%s: %v, %v", name, got.SessionTimeout(), err)
+		if got, err := p.SessionTimeout(); err != nil || got != tc.want {
+			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 }
@@ -80,6 +83,7 @@ func TestUsage(t *testing.T) {
 		{"no approval", nil, []string{"-approval-limit", "0s"}, exitUsage, "above 0"},
 		{"no interval", nil, []string{"-progress-interval", "-1s"}, exitUsage, "above 0"},
 		{"unknown flag", nil, []string{"-port", "1"}, exitUsage, "not defined: -port"},
+		{"no file", nil, []string{"-config", "/no/such/file"}, exitUsage, "-config: /no/such/file: open /no/such/file:"},
 		{"no port", nil, []string{"-http", "127.0.0.1"}, 1, "missing port"},
 		{"help", nil, []string{"-help"}, 0, "-approval-limit"},
 	} {
@@ -91,5 +95,73 @@ func TestUsage(t *testing.T) {
 				t.Errorf("exit code %d, want %d and %q in:\n%s", code, tc.code, tc.want, out)
 			}
 		})
+	}
+}
+
+func settingsFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "settings.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// SPEC 2.12: the settings of the README, in YAML and in JSON, change what they give and nothing else.
+func TestSettings(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindStringSubmatch(string(readme))
+	if block == nil {
+		t.Fatal("the README has no settings")
+	}
+	asJSON, err := yaml.YAMLToJSON([]byte(block[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const m, s = time.Minute, time.Second
+	for name, text := range map[string]string{"yaml": block[1], "json": string(asJSON)} {
+		t.Run(name, func(t *testing.T) {
+			p := limits(2*m, nil)
+			p.Lookup = func(string) (string, bool) { return "", false }
+			if err := readSettings(p, settingsFile(t, text)); err != nil {
+				t.Fatal(err)
+			}
+			for tool, want := range map[string]timeout.Config{
+				"run_command": {Total: 30 * m, Idle: 2 * m, Grace: 9 * s},
+				"search":      {Total: m, Idle: 45 * s},
+				"hang":        {Total: m, Idle: 10 * s},
+				"unknown":     {Total: 5 * m, Idle: 2 * m},
+			} {
+				if got, err := p.Resolve(tool, 0); err != nil || got != want {
+					t.Errorf("%s: %+v, %v, want %+v", tool, got, err, want)
+				}
+			}
+			run := p.Tools["run_command"]
+			if run.Env != "RUN_COMMAND" || run.MaxTotal != 2*time.Hour || run.Soft != 45*s || !becomeTasks(p) {
+				t.Errorf("%+v", run)
+			}
+		})
+	}
+}
+
+// SPEC 2.9, 2.12: what YAML makes of a mistake is refused, by its key.
+func TestBadSettings(t *testing.T) {
+	for text, want := range map[string]string{
+		"mcp:\n  timeout: soon\n":                      `mcp.timeout="\"soon\"": want seconds`,
+		"mcp:\n  timeout:\n":                           `mcp.timeout="null": want seconds`,
+		"mcp:\n  timeout: .nan\n":                      `NaN`,
+		"mcp:\n  timeout: 0x10000000000\n":             `mcp.timeout="1099511627776": want seconds`,
+		"mcp:\n  tools:\n    search: {idle: 5}\n":      `mcp.tools.search.idle="5": want one of the keys`,
+		"mcp:\n  tools:\n    search: {task_only: 1}\n": `mcp.tools.search.task_only="1": want true or false`,
+		"mcp:\n  grace: 1\n  grace: 2\n":               `grace`,
+		"timeout: 5\nmcp: {}\n":                        `timeout="5": want the whole policy under mcp`,
+	} {
+		err := readSettings(limits(time.Minute, nil), settingsFile(t, text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
 	}
 }

@@ -14,12 +14,11 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// serveHTTP serves clients at http://addr/mcp until ctx ends. Sessions live longer than calls with the
-// given limits.
-func serveHTTP(ctx context.Context, s *mcp.Server, addr string, limits timeout.Config, stderr io.Writer, logger *slog.Logger) error {
+// serveHTTP serves clients at http://addr/mcp until ctx ends. A session that is not used for the
+// given time is closed; 0 means never.
+func serveHTTP(ctx context.Context, s *mcp.Server, addr string, session time.Duration, stderr io.Writer, logger *slog.Logger) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return err
@@ -35,7 +34,7 @@ func serveHTTP(ctx context.Context, s *mcp.Server, addr string, limits timeout.C
 		logger.Warn("other machines can connect, and run commands on this one", slog.String("address", a.String()))
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(handler(s, limits)))
+	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(handler(s, session)))
 	var drain toolcall.Drain
 	server := webServer(drain.Handler(mux))
 	fmt.Fprintf(stderr, "listening on http://%s/mcp\n", l.Addr())
@@ -81,10 +80,10 @@ func webServer(h http.Handler) *http.Server {
 // handler serves each client according to its protocol. From 2026-07-28 on there are no sessions: each
 // request stands alone, and a client that disconnects aborts its call. In older protocols a client may
 // come back to its session, and cancels with a message.
-func handler(s *mcp.Server, limits timeout.Config) http.Handler {
+func handler(s *mcp.Server, session time.Duration) http.Handler {
 	server := func(*http.Request) *mcp.Server { return s }
 	old := mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{
-		SessionTimeout: limits.SessionTimeout(),
+		SessionTimeout: session,
 	})
 	current := mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{
 		Stateless:                    true,

@@ -13,15 +13,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // Clients that open sessions and leave take the place of each other, and of nobody who goes on.
 func TestSessionsAreBounded(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	s := newServer(limits(time.Second, quiet), options{calls: 16, approval: time.Second}, quiet)
-	web := httptest.NewServer(handler(s, timeout.Config{Total: time.Hour}))
+	web := httptest.NewServer(handler(s, time.Hour))
 	t.Cleanup(web.Close)
 	t.Cleanup(func() {
 		for ss := range s.Sessions() {
