@@ -27,7 +27,7 @@
 // The span of a command has the name of the program and the kind CLIENT, as the convention for
 // programs that call others demands.
 //
-// Each span is in the function's context, so spans that the function starts are its children.
+// The function's context carries the span, so spans that the function starts are its children.
 //
 // A handler of package httptimeout gets no span of its own. The span of an HTTP request belongs to
 // the instrumentation of the server, such as otelhttp, and a second span would only repeat it. The
@@ -59,8 +59,9 @@
 //	tooldeadline.beats            the number of heartbeats
 //	tooldeadline.longest_silence  the longest stretch without one, in seconds
 //
-// error.type describes the execution of the span alone. If a tool returns the timeout of a step or a
-// command that it ran, the tool has returned an error, and the step or the command has timed out.
+// error.type describes only the execution that the span stands for. If a tool returns the timeout of
+// a step or a command that it ran, the tool has returned an error, and the step or the command has
+// timed out.
 //
 // The status of a failed execution is Error, with the text of the error. otelhttp sets the status of a
 // response that was sent, and none if the response was cut; error.type is set in both cases.
@@ -94,15 +95,15 @@
 // requests and sessions are in no metric.
 //
 // A client can call tools that do not exist, by any name. So only the first 500 names of at most
-// 128 bytes are distinguished; all others are "_OTHER" in metrics and in names of spans.
+// 128 bytes are told apart; all others are "_OTHER" in metrics and in names of spans.
 //
 // # Guarantees
 //
-//  1. Every span that begins also ends, when the outcome is known, and the execution is then no longer
-//     counted as running. This holds after stop, and for abandoned executions, too.
+//  1. Every span ends when the outcome is known, and the execution is then no longer counted as
+//     running. This holds for abandoned executions too, and after stop.
 //  2. The duration in the metrics is that of the span, to the nanosecond. The grace is part of it.
 //  3. A call is one span and one measurement, even if mcpsdk.Middleware and mcpsdk.Handler both
-//     supervise it. It has timed out if the limits of either have stopped it.
+//     supervise it. It has timed out if the limits of either stopped it.
 //  4. error.type is one of the values above or _OTHER, and the attributes of metrics have a bounded
 //     number of values, whatever clients send. An attribute of a span that a client can choose has
 //     at most 128 bytes.

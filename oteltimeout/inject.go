@@ -10,7 +10,7 @@ import (
 //
 //	params := &mcp.CallToolParams{Name: "search", Meta: oteltimeout.Inject(ctx, nil)}
 //
-// meta may be nil. Of the options only [WithPropagator] has an effect.
+// meta may be nil. [WithPropagator] is the only option that has an effect.
 func Inject(ctx context.Context, meta map[string]any, opts ...Option) map[string]any {
 	s := newSettings(opts)
 	c := carrier{}

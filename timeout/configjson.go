@@ -43,14 +43,15 @@ func (c Config) MarshalJSON() ([]byte, error) {
 //
 //	{"timeout": 1800, "idle_timeout": "2m", "grace": 7.5}
 //
-// A number is seconds, and a string is a duration as [time.ParseDuration] reads it. A field without a key
-// does not change. A null changes nothing, as with every type that encoding/json reads. A negative value is
-// kept, for [Config.Normalize] to warn about.
+// A number is seconds, and a string is a duration as [time.ParseDuration] reads it. A field whose key is
+// absent keeps its value. A JSON null changes nothing. A negative limit is kept, for [Config.Normalize] to
+// warn about.
 //
-// Any other value, a value that a Duration cannot hold exactly, an unknown key, and a key that is given
-// twice are errors. Keys are case-sensitive. The error is a [*ConfigError], and c does not change.
+// Keys are case-sensitive. For any other value, a number that a Duration cannot hold exactly, an
+// unknown key, and a key that is given twice, UnmarshalJSON returns a [*ConfigError], and c is
+// unchanged.
 //
-// Libraries that read YAML as JSON, such as sigs.k8s.io/yaml, read a Config too.
+// It also serves libraries that read YAML as JSON, such as sigs.k8s.io/yaml.
 func (c *Config) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil

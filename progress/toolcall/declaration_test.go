@@ -28,6 +28,8 @@ func TestServerLimits(t *testing.T) {
 		},
 		Lookup: func(key string) (string, bool) { v, ok := env[key]; return v, ok },
 	}
+	replaced := &policy.Policy{Tools: p.Tools}
+	replaced.Replace(&policy.Policy{Default: &timeout.Config{Total: time.Minute}, Tools: map[string]policy.Tool{"tlc_explore": {MaxTotal: time.Hour}}})
 	const grace, notes = timeout.DefaultGrace, 10 * time.Second
 	for _, tt := range []struct {
 		name   string
@@ -42,6 +44,8 @@ func TestServerLimits(t *testing.T) {
 		{"no interval, SPEC 2.13", &toolcall.Settings{Policy: p, Interval: -1}, "tlc_smoke", policy.Declaration{Total: 90 * time.Second, Grace: grace, Progress: -1}},
 		{"requests have a say", &toolcall.Settings{Policy: p, MetaTimeout: true}, "tlc_explore",
 			policy.Declaration{Total: 10 * time.Minute, Idle: 10 * time.Minute, Grace: time.Second, Progress: notes, MaxTotal: 30 * time.Minute}},
+		{"any say of a policy that was replaced, SPEC 2.12", &toolcall.Settings{Policy: replaced, MetaTimeout: true}, "tlc_explore",
+			policy.Declaration{Total: time.Minute, Grace: grace, Progress: notes, MaxTotal: time.Hour}},
 		{"any say", &toolcall.Settings{Policy: p, ArgumentTimeout: true}, "unlimited", policy.Declaration{Grace: grace, Progress: notes, MaxTotal: -1}},
 		{"no grace", &toolcall.Settings{Policy: p}, "no grace", policy.Declaration{Total: 1, Grace: -1, Progress: notes}},
 		{"observed", &toolcall.Settings{Policy: p}, "watched", policy.Declaration{Grace: grace, Progress: notes}},

@@ -1,13 +1,14 @@
-// Package inspect serves a page that shows what the executions of a program are doing: the running
-// ones, live, the last outcomes, and the idle limit that their silences suggest.
+// Package inspect serves a page that shows what the executions of a program are doing: the
+// executions in progress, live; the latest outcomes; and, for each tool, the idle limit that its
+// silences suggest.
 //
 // A blank import registers the page at /debug/tools of [http.DefaultServeMux], as with
 // net/http/pprof:
 //
 //	import _ "github.com/tooldeadline/tooldeadline/timeout/inspect"
 //
-// [Handler] serves it elsewhere. Clients that do not ask for HTML, such as curl, get the same as
-// text; programs get JSON with ?format=json.
+// [Handler] serves it elsewhere. Clients that do not ask for HTML, such as curl, get the same
+// content as text. Programs can ask for JSON with ?format=json.
 //
 // # Guarantees
 //
@@ -24,7 +25,7 @@
 //  4. Nothing can be changed unless [WithAbort] is given, and then only by a request from the page
 //     itself.
 //  5. The page loads no script, style, font or picture from another server. It works without
-//     JavaScript; with JavaScript it is live.
+//     JavaScript, but is live only with it.
 //
 // All functions and methods are safe for concurrent use.
 package inspect

@@ -34,10 +34,10 @@ func (f optionFunc) apply(h *handler) { f(h) }
 func WithAbort() Option { return optionFunc(func(h *handler) { h.abort = true }) }
 
 // WithAllow answers the requests that allow accepts, instead of those from this machine. The page
-// is not for everybody: it shows the names of tools, details, errors and stacks. Requests from
-// pages of other sites are refused in any case. However, an allow that decides by the remote
-// address must check the Host as well, or another site's name could be made to resolve to this
-// server. A nil allow changes nothing.
+// shows names of tools, details, errors and stacks, so it is not for everybody. Requests from pages
+// of other sites are refused in any case. However, an allow that decides by the remote address must
+// check the Host as well, or another site's name could be made to resolve to this server. A nil
+// allow changes nothing.
 func WithAllow(allow func(*http.Request) bool) Option {
 	return optionFunc(func(h *handler) {
 		if allow != nil {

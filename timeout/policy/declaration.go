@@ -27,16 +27,16 @@ type Declaration struct {
 	// Progress is the longest time between two notifications of a tool that beats; 0 or less means
 	// that it is not known.
 	Progress time.Duration
-	// MaxTotal is the largest total that a request may ask for with timeoutMs. 0 means that
-	// requests cannot ask for one; less than 0 means that there is no maximum.
+	// MaxTotal is the largest total that a request may ask for with timeoutMs. 0 means that a
+	// request cannot ask for one; negative means that there is no maximum.
 	MaxTotal time.Duration
-	// Soft is how long a call takes before it may be answered with a task. 0 means never, less
-	// than 0 means at once.
+	// Soft is how long a call takes before it may be answered with a task. 0 means never; negative
+	// means at once.
 	Soft time.Duration
 }
 
 // ReadDeclaration returns the declaration under [DeclarationKey] in a tool's _meta or in a server's
-// capabilities.extensions. It returns false if there is none, or none that is valid.
+// capabilities.extensions. It returns false if there is none or it is invalid.
 func ReadDeclaration(under map[string]any) (Declaration, bool) {
 	value, ok := under[DeclarationKey]
 	if !ok {

@@ -18,9 +18,10 @@
 //  3. For a value that cannot be read, the error names the key, the value and what is accepted, and the
 //     function is not called.
 //  4. A clamped or doubtful value is logged to the policy's logger.
-//  5. A policy that is read from a file and written back is the same. Nothing in a file is ignored, except
-//     what stands beside the key mcp.
-//  6. A call has all its limits from one policy, and keeps them when [Policy.Replace] replaces it.
+//  5. A policy that is read from a file and written back is the same. A key that is not understood is an
+//     error, except beside the key mcp.
+//  6. A call takes all its limits from one policy, and keeps them when [Policy.Replace] changes the
+//     policy.
 //
 // All functions and methods are safe for concurrent use.
 package policy

@@ -9,14 +9,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Explain returns the limits that [Policy.Resolve] returns for a call, in one line for the log, with the
-// place that each comes from: the request, an environment variable by its name, the tool's Limits, or the
-// default of the policy or the process.
+// Explain describes the limits that [Policy.Resolve] returns for a call, in one line for the log. It
+// names the source of each: the request, an environment variable, the tool's Limits, or the default of
+// the policy or the process.
 //
 //	timeout 2m0s (TLC_SMOKE_TIMEOUT_MS), idle_timeout 1m0s (tool), grace 7s (default)
 //
-// A limit that is off is "off", and a negative grace is "none". A soft limit follows where the tool has one,
-// and "not enforced" where the limits are only observed. Explain logs nothing. Its error is that of Resolve.
+// A limit that is switched off is shown as "off", and a negative grace as "none". A soft limit is added if
+// the tool has one, and "not enforced" if the limits are only observed. Explain logs nothing. It returns the
+// error of Resolve.
 func (p *Policy) Explain(tool string, requested time.Duration) (string, error) {
 	p = p.silent()
 	r, err := p.resolve(tool, requested)
@@ -58,13 +59,13 @@ func (p *Policy) silent() *Policy {
 	return p
 }
 
-// SessionTimeout returns the timeout for transport sessions that carry calls under this policy, so that a
-// session outlives each call: the longest total of a tool, or of a tool that the policy does not name, with
-// the environment and up to the tool's MaxTotal, plus 30 s. It returns 0, no timeout, if one of these totals
-// is off or only observed. It does not cover a request for a longer total of a tool without MaxTotal.
+// SessionTimeout returns a timeout for transport sessions that outlives every call under this policy: 30 s
+// more than the longest total. It considers the total of each tool, that of tools without an entry in Tools,
+// the environment, and each MaxTotal. It returns 0, which means no timeout, if one of the totals is off or
+// only observed. It does not consider what requests may ask for where a tool has no MaxTotal.
 //
-// SessionTimeout logs nothing. Its error is the [*timeout.ConfigError] of an environment variable that
-// cannot be read, of any tool, so a program that calls it at the start can refuse to run.
+// SessionTimeout logs nothing. If an environment variable of any tool cannot be read, it returns a
+// [*timeout.ConfigError], so a program that calls it at the start can refuse to run.
 func (p *Policy) SessionTimeout() (time.Duration, error) {
 	p = p.silent()
 	off := false

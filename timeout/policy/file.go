@@ -22,14 +22,16 @@ import (
 //	}}
 //
 // The keys of limits are those of [timeout.Config.UnmarshalJSON]; at the top they are the policy's Default.
-// max_timeout is [Tool.MaxTotal]. A duration is a number of seconds or a string such as "30m". A limit that
-// a tool does not have is the one at the top, and one that is missing there is the process default's at the
-// time of the call.
+// max_timeout is [Tool.MaxTotal]. A duration is a number of seconds or a string such as "30m". A tool
+// inherits each limit that it does not set from the top, and the top inherits from the process default as
+// it is when Parse is called.
 //
-// The whole may also be the value of a key mcp, beside other settings of the program, which are ignored.
+// The policy may also be nested under a key mcp. The other keys at the top then belong to the program
+// and are ignored.
 //
-// An unknown key, a key that is given twice, and a value that makes no sense, null included, are a
-// [*timeout.ConfigError]. Its Key is the whole way to the value, such as tools.build.soft.
+// For an unknown key, a key that is given twice, and a value that is not accepted, such as null,
+// the error is a [*timeout.ConfigError]. Its Key is the path to the value, such as
+// tools.build.soft.
 func Parse(data []byte) (*Policy, error) {
 	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
 		return nil, &timeout.ConfigError{Key: "policy", Value: "null", Accepted: acceptedPolicy}
@@ -46,10 +48,10 @@ const (
 	acceptedEnv    = "the name of an environment variable, such as TLC_SMOKE"
 )
 
-// UnmarshalJSON reads what [Parse] reads, for programs that have a policy among their settings, and for
-// libraries that read YAML as JSON, such as sigs.k8s.io/yaml. What the text does not give stays as it is,
-// in the policy and in each tool, so a text can change some limits of a policy. If the error is not nil,
-// p does not change. A null changes nothing. UnmarshalJSON is not safe for concurrent use; see
+// UnmarshalJSON reads the form that [Parse] reads. It serves programs that have a policy among their
+// settings, and libraries that read YAML as JSON, such as sigs.k8s.io/yaml. Whatever the text does not
+// mention keeps its value, in the policy and in each tool, so a text can change a part of a policy. After
+// an error p is unchanged. A JSON null changes nothing. UnmarshalJSON is not safe for concurrent use; see
 // [Policy.Replace].
 func (p *Policy) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
@@ -212,7 +214,7 @@ func at(prefix, tool string, err error) error {
 }
 
 // MarshalJSON returns the Default and the Tools in the form that [Parse] reads, with all limits in seconds.
-// The other fields, and ObserveOnly of a tool, are the program's, and are not written.
+// It omits the other fields and the ObserveOnly of a tool, which only a program sets.
 func (p *Policy) MarshalJSON() ([]byte, error) {
 	p = p.Current()
 	all, err := members(p.Default)

@@ -8,9 +8,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Policy holds the limits of each tool. The zero Policy, and a nil *Policy, give every tool the process
-// default, changed by the environment. [Parse] reads one from a file. A Policy is safe for concurrent use as
-// long as its fields are not changed and it is not copied; [Policy.Replace] changes it while it is in use.
+// A Policy holds the limits of each tool. The zero Policy and a nil *Policy give every tool the process
+// default as modified by the environment. [Parse] reads a policy from a file. A Policy is safe for
+// concurrent use as long as its fields are not changed and it is not copied; [Policy.Replace] changes it
+// while it is in use.
 type Policy struct {
 	// Default is for tools without limits of their own. The environment is always read with this
 	// policy's Lookup and names. nil means the process default; see [timeout.SetDefault].
@@ -19,16 +20,16 @@ type Policy struct {
 	Tools map[string]Tool
 
 	// TotalEnv and IdleEnv name the environment variables of the total and of the idle limit of every
-	// tool, in seconds. "" means MCP_TIMEOUT and MCP_IDLE_TIMEOUT, and "-" means none. Hosts set these
-	// two for purposes of their own, in milliseconds, so a value of 10 000 or more is used, but a
-	// warning is logged, once for each value. Variables that are named here cause no such warning.
+	// tool, in seconds. "" means MCP_TIMEOUT and MCP_IDLE_TIMEOUT, and "-" means none. Some hosts set
+	// these two in milliseconds, for purposes of their own, so a value of 10 000 or more is accepted
+	// with a warning, which is logged once for each value. Variables named here cause no such warning.
 	TotalEnv, IdleEnv string
 	// Lookup reads the environment. nil means os.LookupEnv.
 	Lookup func(string) (string, bool)
 	// Logger receives the warnings, and the records of executions that have the options of
 	// [Policy.For]. nil means no logging.
 	Logger *slog.Logger
-	// ObserveOnly makes the limits of every tool judged and reported, but not enforced, as
+	// ObserveOnly has the limits of every tool checked and reported but not enforced, as
 	// [timeout.WithObserveOnly] does.
 	ObserveOnly bool
 
@@ -36,10 +37,10 @@ type Policy struct {
 	replaced atomic.Value // of *Policy, which is in force instead; see Replace
 }
 
-// Replace puts the Default and the Tools of q into force, for every call that begins from now on; calls in
-// progress keep their limits. The other fields of p stay as they are. p keeps its own Default and Tools as
-// fields; [Policy.Current] has those in force. q must not be changed afterwards. Replace is safe for
-// concurrent use, and is meant for a file that is read again:
+// Replace makes p use the Default and the Tools of q for every call that begins from now on. Calls in
+// progress keep their limits. No field of p changes; [Policy.Current] returns the policy in force. The
+// caller must not change q afterwards. Replace is safe for concurrent use. It is meant for a file that is
+// read again:
 //
 //	data, err := os.ReadFile(name)
 //	...
@@ -59,8 +60,9 @@ func (p *Policy) with(base *timeout.Config, tools map[string]Tool) *Policy {
 	}
 }
 
-// Current returns the policy in force: p itself, or, after [Policy.Replace], one with the limits that
-// replaced those of p. For a nil *Policy it returns a zero one. Do not change what it returns.
+// Current returns the policy in force. It is p itself until [Policy.Replace] is called, and then a
+// policy with the Default and the Tools given to Replace and the other fields of p. For a nil *Policy
+// it is a zero Policy. The caller must not change it.
 func (p *Policy) Current() *Policy {
 	if p == nil {
 		return new(Policy)
@@ -79,20 +81,20 @@ type Tool struct {
 	// Env names the environment variable of the tool's total, in milliseconds. The suffix _TIMEOUT_MS
 	// may be omitted: TLC_SMOKE stands for TLC_SMOKE_TIMEOUT_MS. "" means none.
 	Env string
-	// MaxTotal is the longest total that a request may ask for. It does not apply to the environment and
-	// to Limits, which the operator and the author set. A negative value means none, with a warning. 0
+	// MaxTotal is the longest total that a request may ask for. It does not bound the environment or
+	// Limits, which the operator and the author set. A negative value means none, with a warning. 0
 	// means none.
 	MaxTotal time.Duration
-	// ObserveOnly is [Policy.ObserveOnly] for this tool alone. If the policy's is set, it applies to this
-	// tool too.
+	// ObserveOnly does the same as [Policy.ObserveOnly], for this tool alone. It cannot switch the
+	// policy's off.
 	ObserveOnly bool
 	// Soft is the time after which a call may be answered with a task. The call keeps running under its
 	// limits, and its result is fetched later. The soft limit stops nothing, and neither a request nor
 	// the environment changes it. If it is not below the total it is never reached, which is logged. See
 	// package progress/task. A negative value means at once. 0 means never.
 	Soft time.Duration
-	// TaskOnly refuses calls from clients that do not support tasks. With a Soft of 0, other clients get
-	// their task at once.
+	// TaskOnly refuses calls from clients that do not support tasks. If Soft is 0, calls from other
+	// clients become tasks at once.
 	TaskOnly bool
 }
 
@@ -107,7 +109,7 @@ func (p *Policy) Soft(tool string) (soft time.Duration, taskOnly bool) {
 	return soft, t.TaskOnly
 }
 
-// Observes reports whether the limits of a tool are judged but not enforced.
+// Observes reports whether the limits of a tool are checked but not enforced.
 func (p *Policy) Observes(tool string) bool {
 	p = p.Current()
 	return p.ObserveOnly || p.Tools[tool].ObserveOnly

@@ -18,10 +18,10 @@ const (
 	acceptedRequest = "milliseconds as a whole number from 1 to 9223372036854, such as 120000"
 )
 
-// Requested returns the total that a request asks for with timeoutMs, for [Policy.For] and
-// [Policy.Resolve]. The value may have any form in which JSON decoders leave a number: a float64, a
-// [json.Number], a [json.RawMessage] or any integer. For nil, an empty RawMessage and a JSON null it returns
-// 0: the request does not ask for a total.
+// Requested returns the total that a request asks for with timeoutMs, for [Policy.For] and [Policy.Resolve].
+// The value may have any type that a JSON decoder uses for a number: a float64, a [json.Number], a
+// [json.RawMessage] or any integer. For nil, an empty RawMessage and a JSON null it returns 0, because the
+// request asks for no total.
 //
 // For anything else, such as a string, a fraction, 0, or more than a Duration holds, it returns a
 // [*timeout.ConfigError].

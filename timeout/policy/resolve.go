@@ -42,8 +42,8 @@ func (p *Policy) For(tool string, requested time.Duration) []timeout.Option {
 	return opts
 }
 
-// Resolve returns the limits for one call of a tool. requested is the total that the request asks for; 0
-// means that it does not ask for one.
+// Resolve returns the limits for one call of a tool. requested is the total that the request asks for,
+// or 0 if it asks for none.
 //
 // The total is the first of these that is given: the request's, at most [Tool.MaxTotal]; the tool's own
 // environment variable; the policy's variable, MCP_TIMEOUT; the tool's Limits; the policy's Default; the
@@ -51,7 +51,7 @@ func (p *Policy) For(tool string, requested time.Duration) []timeout.Option {
 // Limits, the policy's Default and the process default.
 //
 // The result is normalised (see [timeout.Config.Normalize]), and each change is logged. An idle limit
-// above the requested total is clamped without a warning, because it is no mistake.
+// above the requested total is not a mistake, so it is clamped without a warning.
 //
 // If requested is negative or an environment variable cannot be read, the error is a
 // [*timeout.ConfigError], and the Config must not be used. Whether the limits are enforced is not part of

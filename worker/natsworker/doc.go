@@ -91,21 +91,21 @@
 //  1. Renewals every sixth of AckWait keep a message until its function has returned or been
 //     abandoned, however silent the function is. Only the limits decide that it is stuck: without an
 //     idle limit, or with timeout.WithObserveOnly, a message waits for its function.
-//  2. A function whose lease can no longer be renewed is stopped, with [ErrLeaseLost] as the
-//     cause, when five sixths of AckWait have passed since the last renewal was sent. Before the
-//     first renewal, that time begins when Run asks for the message, or the Handler is called. From
-//     then on nothing is sent about the delivery. Run, and a Handler with [WithConn], notice a lost
+//  2. A function whose lease can no longer be renewed is stopped, with [ErrLeaseLost] as the cause,
+//     when five sixths of AckWait have passed since the last renewal was sent. Before the first
+//     renewal, that time begins when Run asks for the message, or the Handler is called. From then
+//     on nothing is sent about the delivery. Run, and a Handler with [WithConn], notice a lost
 //     connection; both notice that the process was suspended for that long. Only the ack of finished
-//     work may arrive late. Run does not begin a message that arrives later than that.
+//     work may arrive late. Run does not begin to handle a message that arrives after that time.
 //  3. The outcome above is sent once, and nothing after it. With Run or WithConn the server confirms
 //     it, or it is logged as unconfirmed.
 //  4. If the function acknowledges its message itself, its first acknowledgement counts. After the
-//     outcome they return jetstream.ErrMsgAlreadyAckd, or ErrLeaseLost. While the connection is
-//     known to be lost, all but acks fail and do not settle the message.
+//     outcome, its acknowledgements return jetstream.ErrMsgAlreadyAckd, or ErrLeaseLost. While the
+//     connection is known to be lost, all but acks fail and do not settle the message.
 //  5. A stalled message is redelivered at the idle limit, and not before.
 //  6. Run has at most n messages at a time, and at most n functions running, including abandoned
 //     ones.
-//  7. When Run has returned, it has settled or given back every message. If the server could not be
-//     reached, the message is redelivered after AckWait.
+//  7. By the time Run returns, it has settled or given back every message. If the server could not
+//     be reached, the message is redelivered after AckWait.
 //  8. Nothing remains except the goroutines of abandoned functions.
 package natsworker

@@ -28,9 +28,9 @@ type rejectError struct{ err error }
 func (e *rejectError) Error() string { return fmt.Sprint(e.err) } // Sprint survives a nil pointer
 func (e *rejectError) Unwrap() error { return e.err }
 
-// After returns an error that has the message redelivered after d instead of the back-off. If d is not
-// positive, it is redelivered at once. After(d, nil) is an error too, for a message whose time has not
-// come. If err wraps a [Reject], that takes precedence.
+// After returns an error that makes the server redeliver the message after d, in place of the
+// back-off. If d is not positive, the message is redelivered at once. After(d, nil) is an error too,
+// for a message whose time has not come. If err wraps a [Reject], that takes precedence.
 func After(d time.Duration, err error) error { return &afterError{d, err} }
 
 type afterError struct {

@@ -49,17 +49,17 @@
 //
 // # Details
 //
-// The service replaces the details of an activity by those of its newest heartbeat, even if that has
-// none. With this package a heartbeat without details keeps the earlier ones, across attempts. Details
-// that an activity records are replaced only by those that it records next. If it never records any, the
-// newest detail of heartbeat.BeatWith or progress.Report takes their place. Because such a detail may
-// come from a library, activity.HasHeartbeatDetails does not report it; an attempt that expects it gets it
-// from activity.GetHeartbeatDetails.
+// The service replaces the details of an activity with those of its newest heartbeat, even if that
+// heartbeat has none. With this package a heartbeat without details keeps the earlier ones, across
+// attempts. Details that an activity records are replaced only by those that it records next. If it never
+// records any, the newest detail of heartbeat.BeatWith or progress.Report takes their place. Because such
+// a detail may come from a library, activity.HasHeartbeatDetails does not report it; an attempt that
+// expects it gets it from activity.GetHeartbeatDetails.
 //
 // # Effects
 //
 // An activity that ignores its context is abandoned when the grace is over. Its next attempt may run
-// beside it. It has given its slot back, so MaxConcurrentActivityExecutionSize does not bound such work;
+// beside it. Its slot has been released, so MaxConcurrentActivityExecutionSize does not bound such work;
 // a worker can check timeout.AbandonedCount, and stop above a bound. An activity that runs a command
 // needs a grace of at least 6 s; see package procgroup.
 //

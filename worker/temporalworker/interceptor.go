@@ -30,9 +30,9 @@ import (
 // Until the activity has returned or been abandoned, a heartbeat with the newest details is sent every
 // third of the HeartbeatTimeout, but at least every 10 s. The SDK throttles it like an activity's own.
 // So the service knows whether the worker is alive, and an activity that never beats learns that it was
-// cancelled or paused: within some 0.8 of the HeartbeatTimeout, or, if it has none, within the worker's
-// DefaultHeartbeatThrottleInterval, 30 s. If no heartbeat gets through for as long, the SDK cancels the
-// activity.
+// cancelled or paused: within about 0.8 of the HeartbeatTimeout, or, if it has none, within the
+// worker's DefaultHeartbeatThrottleInterval, 30 s. If no heartbeat gets through for that long, the SDK
+// cancels the activity.
 //
 // The interceptor is safe for concurrent use, and may be shared by workers.
 func Interceptor(opts ...Option) interceptor.WorkerInterceptor {

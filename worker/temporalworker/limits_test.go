@@ -23,6 +23,8 @@ func TestLimits(t *testing.T) {
 	named := func(tool policy.Tool) *policy.Policy {
 		return &policy.Policy{Tools: map[string]policy.Tool{"Work": tool}}
 	}
+	replaced := named(policy.Tool{Limits: &limits{Idle: time.Hour}})
+	replaced.Replace(named(policy.Tool{Limits: &limits{Idle: time.Minute}, MaxTotal: 3 * time.Minute}))
 	is := func(total, idle, grace time.Duration) limits {
 		return limits{Total: total, Idle: idle, Grace: grace}
 	}
@@ -55,6 +57,7 @@ func TestLimits(t *testing.T) {
 			is(time.Hour-8*time.Second, time.Minute, 7*time.Second)},
 		{"a policy for this one", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(named(policy.Tool{Limits: &limits{Idle: time.Minute, Total: 2 * time.Minute}}))},
 			is(2*time.Minute, time.Minute, 7*time.Second)},
+		{"a policy that was replaced, SPEC 2.12", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(replaced)}, is(3*time.Minute, time.Minute, 7*time.Second)},
 		{"a ceiling", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(named(policy.Tool{MaxTotal: time.Minute}))}, is(time.Minute, time.Second, 7*time.Second)},
 		{"a variable of the activity", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(&policy.Policy{
 			Tools: map[string]policy.Tool{"Work": {Env: "WORK"}}, Lookup: env("WORK_TIMEOUT_MS", "5000")})}, is(5*time.Second, time.Second, 7*time.Second)},

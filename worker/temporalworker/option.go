@@ -35,10 +35,11 @@ func WithOptions(opts ...timeout.Option) Option {
 	})
 }
 
-// WithPolicy takes limits from p, by the name of the activity's type. A total and a ceiling
-// (MaxTotal) can only shorten the total of the activity's options. The idle limit may be longer than
-// the HeartbeatTimeout: minutes, say, instead of seconds. A limit that is 0 or not set in p is that of
-// the activity's options.
+// WithPolicy takes limits from p, by the name of the activity's type. A total and a ceiling (MaxTotal)
+// can only shorten the total of the activity's options. The idle limit may be longer than the
+// HeartbeatTimeout: minutes, say, instead of seconds. A limit that is 0 or not set in p is that of the
+// activity's options. Since [policy.Parse] fills in missing limits from the process default, a file
+// should be unmarshalled into a Policy whose Default is an empty Config.
 //
 // The variables MCP_TIMEOUT and MCP_IDLE_TIMEOUT, which are for MCP servers, are not read, but
 // variables that p names are. If a variable cannot be read, the activity fails with a
