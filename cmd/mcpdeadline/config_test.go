@@ -26,7 +26,7 @@ func file(t *testing.T, text string) string {
 // The limits of a tool are its own, else those for all tools, else the library's. A flag takes
 // precedence over the file where both are for the tool, or both for all tools, and a host over everything.
 func TestPolicy(t *testing.T) {
-	const text = `{"timeout": "20m", "idle_timeout": 180, "tools": {"build": {"timeout": 3600, "grace": "1s", "env": "BUILD"}, "free": {"timeout": 0, "idle_timeout": "0s"}, "late": {"max_timeout": "9h", "soft": 45}}}`
+	const text = `{"timeout": "20m", "idle_timeout": 180, "tools": {"build": {"timeout": 3600, "grace": "1s", "env": "BUILD"}, "most": {"max_timeout": 9}, "free": {"timeout": 0, "idle_timeout": "0s"}, "late": {"max_timeout": "9h", "soft": 45}}}`
 	limits := func(total, idle, grace time.Duration) timeout.Config {
 		return timeout.Config{Total: total, Idle: idle, Grace: grace}
 	}
@@ -48,6 +48,7 @@ func TestPolicy(t *testing.T) {
 		{"a variable", []string{"-config", "FILE", "BUILD_TIMEOUT_MS=240000"}, limits(20*m, 3*m, 0), limits(4*m, 3*m, s), timeout.Config{}, 0},
 		{"a variable, and a host", []string{"-config", "FILE", "-host", "codex", "BUILD_TIMEOUT_MS=300000"}, limits(290*s, 3*m, 0), limits(290*s, 3*m, s), limits(290*s, 0, 0), 3},
 		{"negative", []string{"-config", "NEGATIVE"}, limits(0, 2*m, -s), limits(h, 0, -s), limits(0, 2*m, -s), 2},
+		{"negative, and a host", []string{"-config", "NEGATIVE", "-host", "zed"}, limits(50*s, 50*s, -s), limits(50*s, 0, -s), limits(50*s, 50*s, -s), 4},
 		{"a host", []string{"-host", "zed"}, limits(50*s, 50*s, 0), limits(50*s, 50*s, 0), limits(50*s, 50*s, 0), 0},
 		{"a host and the file", []string{"-host", "gemini-cli", "-config", "FILE"}, limits(590*s, 3*m, 0), limits(590*s, 3*m, s), limits(590*s, 0, 0), 3},
 		{"a host that waits", []string{"-host", "claude-code", "-total", "9h"}, limits(9*h, 2*m, 0), limits(9*h, 2*m, 0), limits(9*h, 2*m, 0), 0},

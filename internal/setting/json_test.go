@@ -29,7 +29,7 @@ func TestDuration(t *testing.T) {
 		{`-9223372036.854775807`, -math.MaxInt64, true}, {`-9223372036.854775808`, 0, false},
 		{`9223372037`, 0, false}, {`1e10`, 0, false}, {`1e400`, 0, false}, {`1e-400`, 0, false}, {`1e99999999999999999999`, 0, false},
 		{`"30m"`, 30 * time.Minute, true}, {`"1h30m"`, 90 * time.Minute, true}, {`"0"`, 0, true}, {`"-5s"`, -5 * time.Second, true},
-		{`"1ns"`, 1, true}, {`"0.1ns"`, 0, false}, {`"0.0ns"`, 0, true},
+		{`"1ns"`, 1, true}, {`"0.1ns"`, 0, false}, {`"0.9ns"`, 0, false}, {`"0.0ns"`, 0, true},
 		{`"2562047h47m16.854775807s"`, math.MaxInt64, true}, {`"2562047h47m16.854775808s"`, 0, false}, {`"-2562047h47m16.854775808s"`, 0, false},
 		{`"1800"`, 0, false}, {`""`, 0, false}, {`"soon"`, 0, false}, {`" 5s"`, 0, false}, {`"NaN"`, 0, false},
 		{`null`, 0, false}, {`true`, 0, false}, {`[1]`, 0, false}, {`{}`, 0, false}, {`NaN`, 0, false}, {`Infinity`, 0, false}, {``, 0, false}, {`e5`, 0, false},

@@ -269,6 +269,21 @@ func TestReplace(t *testing.T) {
 	})
 }
 
+// Only what a file holds is replaced.
+func TestReplaceKeepsTheRest(t *testing.T) {
+	var log bytes.Buffer
+	p := &policy.Policy{
+		TotalEnv: "T", IdleEnv: "I", Lookup: env(map[string]string{"T": "5", "I": "-1", "MCP_TIMEOUT": "9"}),
+		Logger: slog.New(slog.NewTextHandler(&log, nil)), ObserveOnly: true,
+	}
+	p.Replace(&policy.Policy{Default: limits(timeout.FastTools()), TotalEnv: "-", IdleEnv: "-", Lookup: env(nil)})
+	p.Replace(&policy.Policy{Default: limits(timeout.UnboundedTotal())}) // not of the one before
+	got, err := p.Resolve("x", 0)
+	if want := (timeout.Config{Total: 5 * time.Second}); got != want || err != nil || !p.Observes("x") || !strings.Contains(log.String(), "idle timeout -1s is negative") {
+		t.Errorf("%v, %v, observed: %v, log:\n%s", got, err, p.Observes("x"), &log)
+	}
+}
+
 // A call has all its limits from one policy, while it is replaced again and again.
 func TestReplaceRace(t *testing.T) {
 	one, two := timeout.Config{Total: 1, Idle: 1}, timeout.Config{Total: 2, Idle: 2}
