@@ -105,6 +105,20 @@ func ExampleProcess_Signal() {
 	// os: process already finished
 }
 
+// The text says all that the model has to know of a command that a tool has run.
+func ExampleResult_Text() {
+	res, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo compiling; echo 1 error; sleep 60"),
+		procgroup.WithOptions(timeout.WithName("make")),
+		procgroup.WithLimits(timeout.Config{Idle: time.Second}),
+		procgroup.WithMaxOutput(len("1 error\n")))
+	fmt.Print(res.Text())
+	// Output:
+	// make process timed out after 1000ms without output.
+	// Exit code 124.
+	// The first 10 bytes of the output are left out.
+	// 1 error
+}
+
 func ExampleAttach() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

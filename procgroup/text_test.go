@@ -1,0 +1,32 @@
+package procgroup_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+)
+
+// What the text leaves out of the output is in ExampleResult_Text.
+func TestTextOfAResult(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		result procgroup.Result
+		want   string
+	}{
+		{"ended by itself", procgroup.Result{}, "Exit code 0.\n"},
+		{"failed", procgroup.Result{ExitCode: 2}, "Exit code 2.\n"},
+		{
+			"aborted", procgroup.Result{ExitCode: 130, Reason: procgroup.Aborted, Message: "TLC process was aborted."},
+			"TLC process was aborted.\nExit code 130.\n",
+		},
+		{"nothing kept", procgroup.Result{Combined: procgroup.Output{Total: 7, Dropped: 7}}, "Exit code 0.\nThe first 7 bytes of the output are left out.\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.result.Text()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
