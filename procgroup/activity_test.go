@@ -31,6 +31,9 @@ var (
 	byIO   = lives{io: true}
 )
 
+// works is a program in Perl that works a little at a time, so that it starves no test that runs beside it.
+const works = `while (1) { $i++ for 1..200000; select undef, undef, undef, .1 }`
+
 // activities are the commands of TestActivity.
 func activities(t *testing.T) map[string]struct {
 	cmd  func() *exec.Cmd
@@ -62,8 +65,8 @@ func activities(t *testing.T) map[string]struct {
 		"busy loop":                 {shell("while :; do :; done"), byCPU},
 		"block-buffered output":     {perl(`while (1) { $i++ for 1..200000; print "$i\n"; select undef, undef, undef, .1 }`), byCPU},
 		"short-lived children":      {shell("while :; do (i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done); sleep 1; done"), byCPU},
-		"busy child, in the group":  {perl(`if (fork) { wait } else { while (1) { $i++ for 1..200000; select undef, undef, undef, .1 } }`), byCPU},
-		"busy and not waited for":   {perl(`if (fork) { sleep 120 } else { while (1) { $i++ for 1..200000; select undef, undef, undef, .1 } }`), byCPU},
+		"busy child, in the group":  {perl("if (fork) { wait } else { " + works + " }"), byCPU},
+		"busy and not waited for":   {perl("if (fork) { sleep 120 } else { " + works + " }"), byCPU},
 		"reads a little at a time":  {perl(`open F, "/dev/zero"; while (1) { sysread F, $b, 20000; select undef, undef, undef, .1 }`), byIO},
 		"writes a little at a time": {perl(`open F, ">/dev/null"; while (1) { syswrite F, "x" x 20000; select undef, undef, undef, .1 }`), byIO},
 		"polls every 10 ms":         {perl(`select undef, undef, undef, .01 while 1`), never},
@@ -96,7 +99,7 @@ func activities(t *testing.T) map[string]struct {
 // SPEC 6.12: work is a sign of life where it is asked for, and nothing else is. All commands of two
 // containments run at once: that is a busy machine, and no test runs beside it.
 func TestActivity(t *testing.T) {
-	const idle = 3 * time.Second
+	const idle = 2 * time.Second
 	commands := activities(t)
 	var all sync.WaitGroup
 	for i, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
@@ -134,7 +137,7 @@ func TestActivity(t *testing.T) {
 					t.Errorf("%v, %s, alive by %s: %v", c, name, alive.by, err)
 					continue
 				}
-				reason, message := procgroup.IdleTimeout, "tool process timed out after 3000ms without "+alive.signs+"."
+				reason, message := procgroup.IdleTimeout, "tool process timed out after 2000ms without "+alive.signs+"."
 				if alive.want {
 					reason, message = procgroup.Aborted, aborted
 					time.AfterFunc(2*idle, cancel) // no doubt is left then
@@ -153,7 +156,7 @@ func TestActivity(t *testing.T) {
 
 // SPEC 6.12: to start small programs is not work, unless the tree does nothing else.
 func TestActivityOfShortPrograms(t *testing.T) {
-	const idle = 3 * time.Second
+	const idle = 2 * time.Second
 	dir := t.TempDir()
 	type row = struct {
 		script string
@@ -178,6 +181,7 @@ func TestActivityOfShortPrograms(t *testing.T) {
 		commands["make"] = row{"exec make --no-print-directory", true}
 		commands["configure"] = row{"while :; do echo 'int main(void) { return 0; }' >conftest.c && " + cc + " -o conftest conftest.c && ./conftest; done", true}
 	}
+	var all sync.WaitGroup
 	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup} {
 		if c == procgroup.Cgroup {
 			if _, err := procgroup.Run(t.Context(), exec.Command("true"), procgroup.WithContainment(c)); err != nil {
@@ -185,7 +189,6 @@ func TestActivityOfShortPrograms(t *testing.T) {
 				continue
 			}
 		}
-		var all sync.WaitGroup
 		for name, command := range commands {
 			all.Go(func() {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -206,8 +209,8 @@ func TestActivityOfShortPrograms(t *testing.T) {
 				}
 			})
 		}
-		all.Wait()
 	}
+	all.Wait()
 }
 
 // What has left the group counts as far as the containment finds it.
@@ -215,10 +218,10 @@ func TestActivityOutsideTheGroup(t *testing.T) {
 	t.Parallel()
 	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
 		t.Parallel()
-		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
-		r, err := procgroup.Run(ctx, exec.Command("sh", "-c", "setsid sh -c 'while :; do :; done' & exec sleep 120"), containment,
-			procgroup.Activity{CPU: true, IO: true}, procgroup.WithLimits(timeout.Config{Idle: 3 * time.Second}),
+		r, err := procgroup.Run(ctx, exec.Command("sh", "-c", `setsid perl -e "$1" & exec sleep 120`, "sh", works), containment,
+			procgroup.Activity{CPU: true, IO: true}, procgroup.WithLimits(timeout.Config{Idle: 2 * time.Second}),
 			procgroup.WithKillGrace(-1))
 		if r == nil || r.Reason != procgroup.TotalTimeout {
 			t.Errorf("%v, %+v", err, r)
@@ -232,10 +235,10 @@ func TestActivityBeatsForTheExecutionAround(t *testing.T) {
 	t.Parallel()
 	var r *procgroup.Result
 	err := timeout.Run(t.Context(), func(ctx context.Context) (err error) {
-		r, err = procgroup.Run(ctx, exec.Command("sh", "-c", "while :; do :; done"),
+		r, err = procgroup.Run(ctx, exec.Command("perl", "-e", works),
 			procgroup.Activity{CPU: true, IO: true}, procgroup.WithKillGrace(-1))
 		return err
-	}, timeout.Config{Idle: 3 * time.Second, Total: 6 * time.Second})
+	}, timeout.Config{Idle: 2 * time.Second, Total: 4 * time.Second})
 	if !errors.Is(err, timeout.ErrTotal) || r.Reason != procgroup.TotalTimeout {
 		t.Errorf("%v, %+v", err, r)
 	}

@@ -103,6 +103,7 @@ func TestManyInControlGroups(t *testing.T) {
 
 // A host that has a tenth of one core.
 func TestThrottled(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"chunk", "slow", "orphans", "cgroup"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

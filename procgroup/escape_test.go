@@ -207,6 +207,7 @@ func TestRelay(t *testing.T) {
 // SPEC 6.6: descriptors that are wanting at the end do not save a tree, or the result does
 // not claim that there was something that would have killed it.
 func TestNoDescriptorsAtTheEnd(t *testing.T) {
+	t.Parallel()
 	for _, c := range []string{"group", "descendants", "cgroup", "helper"} {
 		t.Run(c, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,7 @@ import (
 
 // A compiler that prints nothing is working, not stuck.
 func ExampleActivity() {
-	limits := procgroup.WithLimits(timeout.Config{Idle: time.Second, Total: 2 * time.Second})
+	limits := procgroup.WithLimits(timeout.Config{Idle: 500 * time.Millisecond, Total: time.Second})
 	work := procgroup.Activity{CPU: true, IO: true}
 
 	busy, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "while :; do :; done"), limits, work)
@@ -20,8 +20,8 @@ func ExampleActivity() {
 	stuck, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"), limits, work)
 	fmt.Println(stuck.Message)
 	// Output:
-	// sh process timed out after 2000ms.
-	// sleep process timed out after 1000ms without output or work.
+	// sh process timed out after 1000ms.
+	// sleep process timed out after 500ms without output or work.
 }
 
 // The processes of the command when its limit fired. The list prints as a table, which "%+v"

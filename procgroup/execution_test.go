@@ -27,6 +27,7 @@ const (
 // SPEC 6.2: output on either stream is a heartbeat, newline or not; work without
 // output is not.
 func TestHeartbeat(t *testing.T) {
+	t.Parallel()
 	idle := timeout.Config{Idle: 2 * time.Second, Total: longLimit}
 	for _, args := range [][]string{{"stdout", "\r50%"}, {"stderr", "."}, {"stdout", "line\n"}} {
 		t.Run(args[0]+args[1], func(t *testing.T) {
@@ -87,6 +88,7 @@ func TestPlainContext(t *testing.T) {
 // Inside an execution its limits are the command's, with the same messages, and output is
 // its heartbeat.
 func TestInsideAnExecution(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		limits timeout.Config
@@ -119,6 +121,7 @@ func TestInsideAnExecution(t *testing.T) {
 // With limits of its own inside an execution: output beats for both (SPEC 4.2), and a
 // limit of the outer one is a timeout of the command too.
 func TestNested(t *testing.T) {
+	t.Parallel()
 	t.Run("outer idle", func(t *testing.T) {
 		t.Parallel()
 		var r *procgroup.Result

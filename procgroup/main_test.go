@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	os.Setenv(suiteEnv, strconv.Itoa(os.Getpid()))
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // for the children: otherwise each takes a second to exit
+	manyWait()
 	files, goroutines := openFiles(), runtime.NumGoroutine()
 	code := m.Run()
 	if fuzzing := flag.Lookup("test.fuzz").Value.String() != ""; code == 0 && !fuzzing { // which leaves something behind itself
@@ -41,6 +42,16 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(code)
+}
+
+// manyWait has more parallel tests run at once than there are processors, unless the command line says how
+// many: nearly all of them only wait. Those that need a processor, or that are about a busy machine, are not
+// parallel, so they run before the others and alone.
+func manyWait() {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set("12")
+	}
 }
 
 // leaks looks for what the suite has left behind. Some of it may need a moment.

@@ -29,10 +29,10 @@ func ExampleObserve() {
 		}
 		defer o.Stop()
 		return cmd.Wait()
-	}, timeout.Config{Idle: time.Second, Total: 2 * time.Second})
+	}, timeout.Config{Idle: 500 * time.Millisecond, Total: time.Second})
 	fmt.Println(err)
 	// Output:
-	// Tool exceeded wall-clock limit of 2s.
+	// Tool exceeded wall-clock limit of 1s.
 }
 
 func ExampleObserver_Tree() {
