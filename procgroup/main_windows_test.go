@@ -3,15 +3,12 @@ package procgroup_test
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
-	"runtime/pprof"
 	"strconv"
 	"syscall"
 	"testing"
@@ -19,6 +16,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -35,16 +33,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(modes()[mode](os.Args[1:]))
 	}
-	goroutines := runtime.NumGoroutine()
-	code := m.Run()
-	for begun := time.Now(); code == 0 && runtime.NumGoroutine() > goroutines && flag.Lookup("test.fuzz").Value.String() == ""; time.Sleep(20 * time.Millisecond) {
-		if time.Since(begun) > slack {
-			fmt.Fprintln(os.Stderr, "FAIL: goroutines left behind by the suite")
-			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	os.Exit(leftovers.Main(m))
 }
 
 // modes get the arguments and give the exit code.

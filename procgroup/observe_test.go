@@ -66,7 +66,7 @@ func TestObserve(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]error{
 		"exec sleep 120": timeout.ErrIdle,
-		"(while :; do :; done) & b=$!; sleep 7; kill $b": nil,
+		"perl -e '" + works + "' & b=$!; sleep 5; kill $b": nil,
 	} {
 		err := timeout.Run(t.Context(), func(ctx context.Context) error {
 			cmd := exec.CommandContext(ctx, "sh", "-c", script)
@@ -79,7 +79,7 @@ func TestObserve(t *testing.T) {
 			}
 			defer o.Stop()
 			return cmd.Wait()
-		}, timeout.Config{Idle: 3 * time.Second})
+		}, timeout.Config{Idle: 2 * time.Second})
 		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", script, err, want)
 		}

@@ -1,5 +1,5 @@
-// Package leftovers finds processes that a test has left running, on systems with /proc. Tests of
-// all modules share it.
+// Package leftovers finds what tests have left behind: goroutines and, on systems with /proc,
+// processes. Tests of all modules share it.
 package leftovers
 
 import (

@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 )
 
@@ -28,22 +27,5 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	before := runtime.NumGoroutine()
-	code := m.Run()
-	if code == 0 {
-		code = leaked(before)
-	}
-	os.Exit(code)
-}
-
-// leaked waits for goroutines that are on their way out.
-func leaked(before int) (code int) {
-	for deadline := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			buf := make([]byte, 1<<20)
-			fmt.Fprintf(os.Stderr, "%d goroutines, want at most %d:\n%s\n", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
-			return 1
-		}
-	}
-	return 0
+	os.Exit(leftovers.Main(m))
 }

@@ -3,13 +3,13 @@ package mcpsdk_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -97,12 +97,7 @@ func timedOut(t testing.TB, err error, method string) *timeout.Error {
 // settledGoroutines waits for goroutines that are on their way out.
 func settledGoroutines(t testing.TB, want int) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for runtime.NumGoroutine() > want {
-		if time.Now().After(deadline) {
-			buf := make([]byte, 1<<20)
-			t.Fatalf("%d goroutines, want at most %d:\n%s", runtime.NumGoroutine(), want, buf[:runtime.Stack(buf, true)])
-		}
-		time.Sleep(time.Millisecond)
+	if left := leftovers.Goroutines(want); left != "" {
+		t.Fatalf("more than %d goroutines:\n%s", want, left)
 	}
 }

@@ -1,12 +1,12 @@
 package mcpsdk_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"testing"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
 // modeEnv makes the test binary a server over stdio; its value is the name of one in
@@ -30,24 +30,5 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	before := runtime.NumGoroutine()
-	code := m.Run()
-	if code == 0 && flag.Lookup("test.fuzz").Value.String() == "" { // which leaves a goroutine of its own
-		if left := leaked(before); left != "" {
-			fmt.Fprintln(os.Stderr, "FAIL: left behind by the suite:\n", left)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// leaked returns the stacks of all goroutines if there are still more than before.
-func leaked(before int) string {
-	for begun := time.Now(); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begun) > slack {
-			buf := make([]byte, 1<<20)
-			return string(buf[:runtime.Stack(buf, true)])
-		}
-	}
-	return ""
+	os.Exit(leftovers.Main(m))
 }

@@ -4,9 +4,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"testing"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
 // modeEnv makes the test binary a worker process; its value is the name of one in children.
@@ -33,24 +34,5 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	flag.Set("test.parallel", "8") // the tests wait more than they work
-	before := runtime.NumGoroutine()
-	code := m.Run()
-	if code == 0 {
-		if left := leaked(before); left != "" {
-			fmt.Fprintln(os.Stderr, "FAIL: left behind by the suite:\n", left)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// leaked returns the stacks of all goroutines if there are still more than before.
-func leaked(before int) string {
-	for begun := time.Now(); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begun) > slack {
-			buf := make([]byte, 1<<20)
-			return string(buf[:runtime.Stack(buf, true)])
-		}
-	}
-	return ""
+	os.Exit(leftovers.Main(m))
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 	"github.com/tooldeadline/tooldeadline/progress/task/natstasks"
 )
 
@@ -41,26 +41,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	flag.Set("test.parallel", "8") // the tests wait more than they work
-	before := runtime.NumGoroutine()
-	code := m.Run()
-	if code == 0 {
-		if left := leaked(before); left != "" {
-			fmt.Fprintln(os.Stderr, "FAIL: left behind by the suite:\n", left)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// leaked returns the stacks of all goroutines if there are still more than before.
-func leaked(before int) string {
-	for begun := time.Now(); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begun) > slack {
-			buf := make([]byte, 1<<20)
-			return string(buf[:runtime.Stack(buf, true)])
-		}
-	}
-	return ""
+	os.Exit(leftovers.Main(m))
 }
 
 // startServer starts a server with JetStream, on any port if it is -1.
