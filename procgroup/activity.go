@@ -71,8 +71,9 @@ const (
 // On Linux, processor time is that of the control group if [Result.Contained] is [Cgroup],
 // and I/O that of the group and of its members in /proc. With the other containments, both
 // are those of the members that were found; a process that has ended counts once its parent
-// has waited for it. The I/O of processes that run as another user is not seen, nor is that
-// of the processes in [Result.Unidentified]. On Windows, both are those of the job object.
+// has waited for it. The I/O of processes that run as another user is not seen, and no work
+// of processes that have escaped the containment, whether [Result.Unidentified] lists them or
+// not. On Windows, both are those of the job object.
 // On other systems Start returns an error that wraps [errors.ErrUnsupported].
 //
 // If a rate is negative or not a number, Start returns a [*timeout.ConfigError].

@@ -22,7 +22,8 @@ const (
 	// children inherit and by their parents. It needs Linux and /proc. A process escapes if
 	// its parents have ended and its environment has been cleared, overwritten (as setproctitle
 	// does) or made unreadable. Processes of other users escape too, unless the host runs as
-	// root. See [Result.Unidentified].
+	// root. [Result.Unidentified] lists a process that escapes only if it shows no environment
+	// at all.
 	Descendants Containment = "descendants"
 	// Cgroup is a control group (version 2) for each command, on Linux. It needs permission to
 	// create a control group below the host's own. Only a process that has the privilege to

@@ -23,9 +23,12 @@
 //     control group.
 //   - [Descendants] is the default elsewhere on Linux. A process escapes if it has no living
 //     parent and its environment has been cleared, overwritten (as by setproctitle), or made
-//     unreadable, or if it runs as another user. Survivors does not list it; Unidentified
-//     lists processes whose environment cannot be read. A chain of processes that each end
-//     within a tenth of a millisecond after starting the next may outrun the search.
+//     unreadable, or if it runs as another user. Survivors does not list it. Unidentified
+//     lists it only if it shows no environment at all. A process that shows one without the
+//     variable looks like any other daemon; so does a program that was started by a shell
+//     with an empty environment, because shells add variables of their own. A chain of
+//     processes that each end within a tenth of a millisecond after starting the next may
+//     outrun the search.
 //   - [Helper] can be chosen on Linux. It also works when the host itself is killed.
 //   - [Job] is the default on Windows. It also works when the host is killed. With the other
 //     containments except Helper, the command keeps running if the host is killed.
@@ -94,6 +97,9 @@
 //     its own process id. With Descendants that includes a process that the host itself has
 //     put into the command's process group. A process that has left the group and ended before
 //     it was seen cannot be distinguished from the host's own children, and remains a zombie.
+//     With Group it is killed if it is in the group, but never waited for, and remains a
+//     zombie. The host gets one SIGCHLD for each command, and one more if the first command in
+//     a control group has a Stdin: whether control groups can be used is then tried first.
 //  9. When the call has returned, no goroutine, descriptor, process or control group of it is
 //     left, with these exceptions. A reader, writer or callback of the caller that does not
 //     return keeps a goroutine until it does, and so does a process that the system does not

@@ -69,14 +69,17 @@ func runModeHidden(a []string) int {
 	sleep := filepath.Join(a[0], "sleep")
 	var rep report
 	for _, tt := range []struct {
-		name, script string
-		unidentified bool
+		name, script    string
+		lives, unlisted bool
 	}{
-		{"plain", `(setsid sleep 60 >/dev/null 2>&1 & echo $!)`, false},
+		{"plain", `(setsid sleep 60 >/dev/null 2>&1 & echo $!)`, false, false},
 		// They are what they are only once the last of their programs runs.
-		{"hidden", `setsid ` + sleep + ` 60 >/dev/null 2>&1 & echo $!; while [ -r /proc/$!/environ ] && cat /proc/$!/environ >/dev/null 2>&1; do sleep 0.01; done`, true},
-		{"cleared", `setsid env -i sleep 60 >/dev/null 2>&1 & echo $!; while grep -q . /proc/$!/environ; do sleep 0.01; done`, true},
-		{"in the group", `(` + sleep + ` 60 >/dev/null 2>&1 & echo $!); sleep 0.1`, false},
+		{"hidden", `setsid ` + sleep + ` 60 >/dev/null 2>&1 & echo $!; while [ -r /proc/$!/environ ] && cat /proc/$!/environ >/dev/null 2>&1; do sleep 0.01; done`, true, false},
+		{"cleared", `setsid env -i sleep 60 >/dev/null 2>&1 & echo $!; while grep -q . /proc/$!/environ; do sleep 0.01; done`, true, false},
+		// A shell adds variables, and what it starts inherits them.
+		{"cleared and filled", `setsid env -i sh -c 'sleep 60; :' >/dev/null 2>&1 &
+until c=$(echo $(cat /proc/$!/task/$!/children)) && grep -q PWD /proc/$c/environ 2>/dev/null; do sleep 0.01; done; kill -9 $!; echo $c`, true, true},
+		{"in the group", `(` + sleep + ` 60 >/dev/null 2>&1 & echo $!); sleep 0.1`, false, false},
 	} {
 		// One that has a parent that is not the command's.
 		other := exec.Command("sh", "-c", sleep+" 60 & wait")
@@ -93,7 +96,7 @@ func runModeHidden(a []string) int {
 		_ = unix.Kill(-other.Process.Pid, unix.SIGKILL)
 		_ = other.Wait()
 		pid, _ := strconv.Atoi(strings.TrimSpace(r.Stdout.String()))
-		if lives := alive(pid); err != nil || lives != tt.unidentified || slices.Contains(r.Unidentified, pid) != lives ||
+		if lives := alive(pid); err != nil || lives != tt.lives || slices.Contains(r.Unidentified, pid) != (lives && !tt.unlisted) ||
 			slices.Contains(r.Unidentified, other.Process.Pid) || len(r.Unidentified) > 1 {
 			rep.Errors = append(rep.Errors, fmt.Sprintf("%s: process %d, alive %v, result %+v, %v", tt.name, pid, lives, r, err))
 		}

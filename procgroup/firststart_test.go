@@ -27,18 +27,21 @@ func init() {
 	modes["cloneless"] = runModeCloneless
 }
 
-// A host gets one SIGCHLD for each command, for the first one too.
+// A host gets one SIGCHLD for each command, for the first one too, unless that has an input and a control group.
 func TestSignalsOfChildren(t *testing.T) {
 	t.Parallel()
 	for _, c := range []procgroup.Containment{"", procgroup.Group, procgroup.Descendants, procgroup.Cgroup} {
-		t.Run(string(c), func(t *testing.T) {
-			if c == procgroup.Cgroup {
-				needCgroup(t)
-			}
-			if out, err := command("signalled", string(c)).CombinedOutput(); err != nil {
-				t.Errorf("%v: %s", err, out)
-			}
-		})
+		for _, stdin := range []string{"", "stdin"} {
+			t.Run(string(c)+" "+stdin, func(t *testing.T) {
+				t.Parallel()
+				if c == procgroup.Cgroup {
+					needCgroup(t)
+				}
+				if out, err := command("signalled", string(c), stdin).CombinedOutput(); err != nil {
+					t.Errorf("%v: %s", err, out)
+				}
+			})
+		}
 	}
 }
 
@@ -47,12 +50,21 @@ func TestSignalsOfChildren(t *testing.T) {
 func runModeSignalled(a []string) int {
 	c := make(chan os.Signal, 100)
 	signal.Notify(c, unix.SIGCHLD)
+	more := 0
 	for i := range 2 {
-		r, err := procgroup.Run(context.Background(), sleepCommand("0.3"), procgroup.WithContainment(containments[a[0]]))
+		cmd := sleepCommand("0.3")
+		if a[1] == "stdin" {
+			cmd.Stdin = strings.NewReader("x")
+		}
+		r, err := procgroup.Run(context.Background(), cmd, procgroup.WithContainment(containments[a[0]]))
 		if err != nil {
 			fmt.Println(err, r)
 			return 1
 		}
+		if r.Contained == procgroup.Cgroup && cmd.Stdin != nil {
+			more = 1
+		}
+		i += more
 		for begun := time.Now(); len(c) < i+1 && time.Since(begun) < slack; {
 			time.Sleep(time.Millisecond)
 		}
