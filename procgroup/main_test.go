@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/waiting"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	}
 	os.Setenv(suiteEnv, strconv.Itoa(os.Getpid()))
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // for the children: otherwise each takes a second to exit
-	manyWait()
+	waiting.Parallel(12)                     // the others need a processor, or are about a busy machine
 	files, goroutines := openFiles(), runtime.NumGoroutine()
 	code := m.Run()
 	if fuzzing := flag.Lookup("test.fuzz").Value.String() != ""; code == 0 && !fuzzing { // which leaves something behind itself
@@ -42,16 +43,6 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(code)
-}
-
-// manyWait has more parallel tests run at once than there are processors, unless the command line says how
-// many: nearly all of them only wait. Those that need a processor, or that are about a busy machine, are not
-// parallel, so they run before the others and alone.
-func manyWait() {
-	flag.Parse()
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		_ = f.Value.Set("12")
-	}
 }
 
 // leaks looks for what the suite has left behind. Some of it may need a moment.

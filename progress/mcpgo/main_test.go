@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/waiting"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 )
 
@@ -27,5 +28,6 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	waiting.Parallel(8)
 	os.Exit(leftovers.Main(m))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/waiting"
 )
 
 // modeEnv makes the test binary a server over stdio; its value is the name of one in
@@ -30,5 +31,6 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	waiting.Parallel(8)
 	os.Exit(leftovers.Main(m))
 }

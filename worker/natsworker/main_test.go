@@ -1,13 +1,13 @@
 package natsworker_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/waiting"
 )
 
 // modeEnv makes the test binary a worker process; its value is the name of one in children.
@@ -32,7 +32,6 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	flag.Parse()
-	flag.Set("test.parallel", "8") // the tests wait more than they work
+	waiting.Parallel(8)
 	os.Exit(leftovers.Main(m))
 }

@@ -2,7 +2,6 @@ package natstasks_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tooldeadline/tooldeadline/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/waiting"
 	"github.com/tooldeadline/tooldeadline/progress/task/natstasks"
 )
 
@@ -39,8 +39,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	flag.Parse()
-	flag.Set("test.parallel", "8") // the tests wait more than they work
+	waiting.Parallel(8)
 	os.Exit(leftovers.Main(m))
 }
 
