@@ -2,6 +2,6 @@
 // TCP connections from sock_diag(7). It reads and parses, and decides nothing. On other systems it is
 // empty.
 //
-// A [Reader] reads the files that are there at once. Some files have to wait for their process, and
-// [Gather] is how to read those of many processes in bounded time.
+// A [Reader] reads the files. Reading some of them has to wait for their process; [Gather] does so for
+// many processes in bounded time.
 package procfs

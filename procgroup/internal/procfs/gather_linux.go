@@ -5,42 +5,44 @@ import (
 	"time"
 )
 
-// Some files wait for their process: its environment and its arguments are in its memory, which nobody reads
-// while the process changes its map, and its stack and its bytes are not shown during an exec. It takes the
-// process microseconds of processor time, but one of low priority may get these only after seconds on a busy
-// machine (measured: 5 s for the environment, 10 s for the arguments).
+// Reading some files has to wait for their process. The environment and the arguments of a process are in its
+// memory, which cannot be read while the process changes its memory map; its stack and its I/O counters are not
+// available during an exec. The process needs only microseconds of processor time to get past that, but a
+// process of low priority may wait seconds for them on a busy machine (measured: 5 s for the environment, 10 s
+// for the arguments).
 //
-// Such a read cannot be interrupted. So each runs on a goroutine that is left behind when it is late. There is
-// never more than one read of the same file under way, so that what is slow again and again costs one thread.
+// Such a read cannot be interrupted, so each runs on a goroutine that is abandoned when it is late. At most one
+// read of the same file is in progress at a time, so a file that is always slow occupies one thread.
 
 const (
 	// glance is how often Gather looks whether a read has returned.
 	glance = time.Millisecond
-	// minGlances is how many of these Gather allows at least before it gives up: on a busy machine, or in a
-	// host that is given a part of a core, reads and glances get no processor for as long, and a single glance
-	// after a long time says nothing about the reads.
+	// minGlances is the least number of glances before Gather gives up. On a busy machine, or in a host
+	// limited to a part of a core, Gather itself may get no processor for as long as the reads do, so that
+	// one glance after a long time says nothing about the reads.
 	minGlances = 10
-	// maxWorkers bounds the reads of one Gather that are under way, and maxSlow those of all: as many threads.
+	// maxWorkers bounds the concurrent reads of one Gather, and maxSlow those of all Gathers. Each may occupy
+	// a thread.
 	maxWorkers, maxSlow = 32, 64
 )
 
-// A Patience bounds how long one look, which may take several calls of Gather, waits for slow reads. It is for
-// one goroutine.
+// A Patience bounds how long one look at the processes waits for slow reads. A look may call Gather several
+// times. A Patience must not be used by several goroutines at once.
 type Patience struct{ whole, left time.Duration }
 
-// NewPatience returns a Patience of d. Time in which no read returns counts, and a third of the time in which
-// all workers have met slow reads and some return.
+// NewPatience returns a Patience of d. Time in which no read returns counts in full. Time in which all workers
+// are at slow reads, but some reads return, counts for a third.
 func NewPatience(d time.Duration) *Patience { return &Patience{d, d} }
 
-// spend takes off time in which no read has returned, and reports whether some is left.
+// spend subtracts time in which no read has returned, and reports whether any patience is left.
 func (p *Patience) spend(d time.Duration) bool {
 	p.left -= min(d, p.whole/minGlances)
 	return p.left > 0
 }
 
-// Gather calls read for 0 to n-1. It returns what read has returned, and for which it has done so before the
-// patience was over. Calls of read that are late go on, and what they return is lost: so they must not use
-// anything that the caller changes. While a call takes longer than a glance, others go on beside it.
+// Gather calls read with each i from 0 to n-1, and returns the values. returned[i] reports whether the call for
+// i has returned before the patience was over. Late calls continue, and their values are lost, so read must not
+// use anything that the caller changes. If a call takes longer than a glance, the next ones run beside it.
 func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (values []T, returned []bool) {
 	type answer struct {
 		i     int

@@ -12,14 +12,15 @@ import (
 // A Reader reads files below /proc/<pid> without allocating for each. The zero Reader is ready to use, by
 // one goroutine at a time.
 type Reader struct {
-	// Short is set when there was no descriptor or no memory for a file. What is missing may be there then.
+	// Short is set if a file could not be read for lack of descriptors or memory. Its process may exist all the
+	// same.
 	Short bool
 
 	path, stat, env []byte
 	over            <-chan struct{} // closed when nobody waits for slow reads anymore; nil is never
 }
 
-// IsShort reports whether err is for want of descriptors or memory, and may pass.
+// IsShort reports whether err is a lack of descriptors or memory, which may be temporary.
 func IsShort(err error) bool { return err == unix.EMFILE || err == unix.ENFILE || err == unix.ENOMEM }
 
 // read reads a file, or only its beginning: as much as buf takes, unless all is set. The file must not be one
@@ -90,8 +91,8 @@ func (r *Reader) Wait(pid int) string {
 	return string(text)
 }
 
-// Waited returns how long the main thread of a process was ready to run and did not. It is not ok if
-// that cannot be read, or the kernel does not count it.
+// Waited returns how long the main thread of a process was ready to run but did not run. ok is false if that
+// cannot be read, or if the kernel does not count it.
 func (r *Reader) Waited(pid int) (d time.Duration, ok bool) {
 	var buf [64]byte
 	b, err := r.read(pid, "/schedstat", buf[:], false)

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLate is the error of a read that has not begun in time, because another one of the same file, or too many
-// others, have not returned.
+// ErrLate is the error of a read that could not begin in time, because another read of the same file, or too
+// many reads of other files, had not returned.
 var ErrLate = errors.New("the read has not begun in time")
 
-// slow has the reads under way that may have to wait for their process.
+// slow holds the reads in progress that may have to wait for their process.
 var slow = struct {
 	sync.Mutex
 	reads map[slowRead]chan struct{} // closed when it has returned
@@ -26,7 +26,8 @@ type slowRead struct {
 	name string
 }
 
-// slowly calls read, alone for this file. It returns ErrLate if the Gather of r is over before that.
+// slowly calls read when no other read of the same file is in progress. It returns ErrLate if the Gather of r
+// is over before that.
 func (r *Reader) slowly(p *Process, name string, read func()) error {
 	id, mine := slowRead{p.Key(), name}, make(chan struct{})
 	for {
@@ -69,8 +70,8 @@ func (r *Reader) beginning(p *Process, name string, buf []byte) (text []byte, er
 	return text, err
 }
 
-// Environ reads the environment of p: strings that end with a zero byte each. It is valid until the next
-// call. Of a zombie it is the environment that its other threads show. It may block: see Gather.
+// Environ reads the environment of p: strings that each end with a zero byte. The result is valid until the
+// next call. For a zombie, Environ reads the environment of its remaining threads. It may block; see Gather.
 func (r *Reader) Environ(p *Process) (env []byte, err error) {
 	if r.env == nil {
 		r.env = make([]byte, 16<<10)
@@ -102,8 +103,8 @@ func (r *Reader) environOfThreads(pid int) (env []byte, err error) {
 	return env, err
 }
 
-// Complete reports whether an environment is all there: if a page of it cannot be had it ends early, without
-// an error.
+// Complete reports whether an environment is complete. If a page of it cannot be read, the read ends early
+// without an error.
 func Complete(env []byte) bool { return len(env) > 0 && env[len(env)-1] == 0 }
 
 // Values returns the values of a variable that may be set more than once.
@@ -116,15 +117,15 @@ func Values(env []byte, name string) (values []string) {
 	return values
 }
 
-// Args reads the arguments of p, at most 4 KiB: strings that end with a zero byte each. It returns nil for a
-// zombie, and if they are late. It may block: see Gather.
+// Args reads the arguments of p, at most 4 KiB: strings that each end with a zero byte. It returns nil for a
+// zombie and for a late read. It may block; see Gather.
 func (r *Reader) Args(p *Process) []byte {
 	text, _ := r.beginning(p, "/cmdline", make([]byte, 4<<10))
 	return text
 }
 
-// Stack returns the innermost functions of the kernel that p waits in, most of all for root, or "". It may
-// block: see Gather.
+// Stack returns the innermost kernel functions in which p waits, or "" if they cannot be read, which usually
+// needs root. It may block; see Gather.
 func (r *Reader) Stack(p *Process) string {
 	text, _ := r.beginning(p, "/stack", make([]byte, 4<<10))
 	return parseStack(text)
@@ -145,8 +146,8 @@ func parseStack(stack []byte) string {
 	return string(bytes.Join(names, []byte(" < ")))
 }
 
-// Bytes returns how many bytes p has read and written, and the children that it has waited for: by system calls, or
-// from and to a disk, as with a file that is mapped, whichever is more. It may block: see Gather.
+// Bytes returns how many bytes p and the children that it has waited for have read and written: by system calls,
+// or from and to a disk, as with a mapped file, whichever is more. It may block; see Gather.
 func (r *Reader) Bytes(p *Process) (n uint64, err error) {
 	text, err := r.beginning(p, "/io", make([]byte, 512))
 	if err != nil {

@@ -19,8 +19,8 @@ func Works() bool {
 
 var selfStart atomic.Uint64
 
-// SelfStart returns the Start of this process: nothing that it has started is older. It returns 0 if that
-// cannot be read, which may be for want of a descriptor, and pass.
+// SelfStart returns the Start of this process; no process that it has started is older. It returns 0 if that
+// cannot be read. A lack of descriptors may be the cause, so a later call may succeed.
 func SelfStart() uint64 {
 	if start := selfStart.Load(); start > 0 {
 		return start

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attach makes Cancel end the group. os/exec reaps the leader at any time, so what keeps
-// the group's id from meaning another group is that it is looked at all the time: from
-// one look to the next it would have to become empty, be given out again, and become a
-// group again.
+// Attach makes cmd.Cancel end the process group. os/exec may reap the leader at any time, after
+// which the group's id could be reused. That is why the group is probed continually: for the id
+// to mean another group, the group would have to become empty, its id be given out again, and
+// the new process lead a group, all between two probes.
 func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) (time.Duration, error) {
 	if kind != Auto && kind != Group {
 		return 0, unavailable(kind, unsupported("not with Attach"))

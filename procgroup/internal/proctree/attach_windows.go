@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Attach makes Cancel ask the group to end, where there is a console, and end the process
-// after the grace. os/exec does not say when the process has started, so there is no
-// moment to put it into a job before it starts others.
+// Attach makes cmd.Cancel ask the group to end, if there is a console, and kill the process after the
+// grace. The process cannot be put into a job before it starts others, because os/exec does not
+// report when it has started.
 func Attach(cmd *exec.Cmd, kind Kind, _ syscall.Signal, grace time.Duration) (time.Duration, error) {
 	if kind != Auto && kind != Leader {
 		return 0, unavailable(kind, unsupported("not with Attach"))
@@ -26,8 +26,8 @@ func Attach(cmd *exec.Cmd, kind Kind, _ syscall.Signal, grace time.Duration) (ti
 		if err != nil {
 			return cmd.Process.Kill()
 		}
-		// Asked after the handle was opened: if the process has not been waited for now,
-		// the handle is its. os/exec knows only this way to ask.
+		// This must follow the opening of the handle: if the process has not been waited for
+		// by now, the handle is that of the process. os/exec has no other way to find out.
 		if cmd.Process.Signal(os.Interrupt) == os.ErrProcessDone {
 			windows.CloseHandle(h)
 			return os.ErrProcessDone

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newExitQueue makes a kernel queue for waitUnreaped, before the start: afterwards it
-// would be too late to fail.
+// newExitQueue creates the kernel queue that waitUnreaped uses. It is called before the command is
+// started, because a failure after that could not be reported.
 func newExitQueue() (int, error) {
 	kq, err := unix.Kqueue()
 	if err != nil {
@@ -21,9 +21,9 @@ func newExitQueue() (int, error) {
 	return kq, nil
 }
 
-// waitUnreaped returns when the child has ended, and leaves it a zombie. It costs a
-// thread: the runtime's poller watches a descriptor for reading and writing, and a kernel
-// queue can only be watched for reading, so it does not take one.
+// waitUnreaped returns when the child has ended, and leaves it a zombie. It occupies a thread: the
+// runtime's poller watches descriptors for both reading and writing, so it does not accept a kernel
+// queue, which can be watched only for reading.
 func waitUnreaped(kq, pid int) {
 	var change [1]unix.Kevent_t
 	unix.SetKevent(&change[0], pid, unix.EVFILT_PROC, unix.EV_ADD|unix.EV_ONESHOT)
@@ -38,10 +38,10 @@ func waitUnreaped(kq, pid int) {
 		case err == nil && n == 1:
 			return
 		case err == unix.ESRCH:
-			return // some systems say this of a child that is a zombie already
+			return // some systems report this for a child that is already a zombie
 		case err == nil || err == unix.EINTR:
 		default:
-			// Out of memory, say. To give up would mean that the child has ended.
+			// The system may be out of memory. Returning would mean that the child has ended.
 			b.sleep(time.Now().Add(maxBackoff))
 		}
 	}

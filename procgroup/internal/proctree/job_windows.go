@@ -11,9 +11,9 @@ import (
 // killedCode is the exit code of a killed process; os.Process.Kill sets the same.
 const killedCode = 1
 
-// A job is a job object: a process in it stays in it, and so does what it starts. Its
-// handle is not inherited, so it is closed when the host dies, however it dies, and what
-// is in the job dies with it.
+// A job is a job object. Its processes, and the processes that they start, cannot leave it. The
+// handle is not inherited, so the system closes it however the host dies, and kills the processes
+// in the job.
 type job struct{ h windows.Handle }
 
 func newJob() (*job, error) {
@@ -29,8 +29,7 @@ func newJob() (*job, error) {
 	return j, nil
 }
 
-// limit sets what the job does to its processes. Without a flag that allows it, none can
-// leave.
+// limit sets the flags of the job. No process can leave the job unless a flag allows it.
 func (j *job) limit(flags uint32) error {
 	var info windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
 	info.BasicLimitInformation.LimitFlags = flags
@@ -50,21 +49,21 @@ type accounting struct {
 	io                                                     windows.IO_COUNTERS
 }
 
-// account returns what the processes in the job have used, those that have ended included.
+// account returns the resources used by the job's processes, including those that have ended.
 func (j *job) account() (info accounting, err error) {
 	err = windows.QueryInformationJobObject(j.h, windows.JobObjectBasicAndIoAccountingInformation,
 		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
 	return info, os.NewSyscallError("QueryInformationJobObject", err)
 }
 
-// active is how many processes in the job have not ended.
+// active returns the number of processes in the job that have not ended.
 func (j *job) active() (int, error) {
 	info, err := j.account()
 	return int(info.active), err
 }
 
-// pids lists what is in the job: the first thousand, which is enough to say that they
-// could not be killed.
+// pids lists the processes in the job, at most the first thousand. That is enough to report that
+// they could not be killed.
 func (j *job) pids() (pids []int) {
 	// JOBOBJECT_BASIC_PROCESS_ID_LIST
 	var info struct {
@@ -82,8 +81,8 @@ func (j *job) pids() (pids []int) {
 	return pids
 }
 
-// kill kills everything in the job, and waits until it is gone. It returns what is not when
-// the deadline has come.
+// kill kills the processes in the job and waits until they are gone. It returns those that are
+// left at the deadline.
 func (j *job) kill(deadline time.Time) (survivors []int) {
 	for b := backoff(0); ; {
 		_ = windows.TerminateJobObject(j.h, killedCode)
@@ -96,8 +95,8 @@ func (j *job) kill(deadline time.Time) (survivors []int) {
 	}
 }
 
-// release lets the processes live on when the job is closed. Where that is refused, the
-// handle is kept for as long as the host lives: to close it would kill them.
+// release lets the processes outlive the job's handle. If the system refuses that, the handle stays
+// open for as long as the host lives, because closing it would kill them.
 func (j *job) release() {
 	if j.limit(0) != nil {
 		j.h = 0

@@ -4,11 +4,11 @@ package proctree
 
 import "golang.org/x/sys/unix"
 
-// canListGroup: x/sys does not have the layout of what these systems tell about processes.
+// canListGroup is false because x/sys lacks the layout of these systems' process information.
 const canListGroup = false
 
-// groupMembers returns the id of the group for what is in it, if there is something. A
-// zombie counts until it is reaped. Not to be allowed to signal means that it is there.
+// groupMembers returns the id of the group, which stands for all its members, or nil if the group is
+// empty. A zombie is a member until it is reaped. A group that may not be signalled is not empty.
 func groupMembers(pgid int) []int {
 	if unix.Kill(-pgid, 0) == unix.ESRCH {
 		return nil

@@ -4,8 +4,9 @@ import "golang.org/x/sys/unix"
 
 const canListGroup = true
 
-// groupMembers lists what is alive in a process group. Where it cannot be listed, the id
-// of the group stands for it; a group of zombies answers EPERM there, and so is empty.
+// groupMembers lists the living members of a process group. If they cannot be listed, the id of the
+// group stands for them. Signalling a group of zombies fails with EPERM on this system, so such a
+// group counts as empty.
 func groupMembers(pgid int) (alive []int) {
 	const zombie = 5 // SZOMB
 	procs, err := unix.SysctlKinfoProcSlice("kern.proc.pgrp", pgid)

@@ -7,10 +7,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// CanMeter returns nil: the system tells.
+// CanMeter returns nil: Windows can always measure both.
 func CanMeter(bool) error { return nil }
 
-// Meter asks the job object, which counts processes that have ended, too, or the leader if there is no job.
+// Meter reads the counters of the job object, which include processes that have ended, or those of the
+// leader if there is no job.
 func (t *jobTree) Meter(io bool) Meter {
 	var last Usage
 	return func() (used Usage, ok bool) {

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// ownGroup extends the attributes of cmd, in a copy, so that it leads a process group,
-// which a console's events can be sent to. It reports whether the command shares the
-// console of the host, if that has one.
+// ownGroup makes cmd lead a process group, to which console events can be sent. It changes a copy of
+// cmd.SysProcAttr. It reports whether the command shares the host's console, if the host has one.
 func ownGroup(cmd *exec.Cmd) (sameConsole bool) {
 	var attr syscall.SysProcAttr
 	if cmd.SysProcAttr != nil {
@@ -24,14 +23,14 @@ func ownGroup(cmd *exec.Cmd) (sameConsole bool) {
 	return attr.CreationFlags&other == 0
 }
 
-// startSuspended starts cmd so that it has not run an instruction before admit, which
-// puts it where it belongs, returns. If there is an error, cmd has ended.
+// startSuspended starts cmd suspended, calls admit, which puts the process into its job, and then
+// resumes the process. If startSuspended returns an error, cmd has ended.
 //
-// Between the start and admit the process is not in a job yet. If the host is killed just
-// then, it stays, suspended. os/exec has no way to start a process in a job.
+// Until admit returns, the process is not in a job. If the host is killed at that moment, the
+// process remains, suspended. os/exec has no way to start a process in a job.
 func startSuspended(cmd *exec.Cmd, admit func() error) error {
 	flags := &cmd.SysProcAttr.CreationFlags
-	wanted := *flags&windows.CREATE_SUSPENDED != 0 // by the caller, who will resume it
+	wanted := *flags&windows.CREATE_SUSPENDED != 0 // the caller wants it suspended, and will resume it
 	*flags |= windows.CREATE_SUSPENDED
 	if err := cmd.Start(); err != nil {
 		return err
@@ -85,8 +84,8 @@ func openProcess(pid int) (windows.Handle, error) {
 	return h, os.NewSyscallError("OpenProcess", err)
 }
 
-// askGroup sends the group Ctrl-Break: a Go program gets it as os.Interrupt, others end.
-// There has to be a console that the host shares with the group.
+// askGroup sends Ctrl-Break to the group. A Go program receives it as os.Interrupt; other programs
+// end by default. The host must share a console with the group.
 func askGroup(pid int) bool {
 	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(pid)) == nil
 }

@@ -1,7 +1,6 @@
-// Package proctree starts a command together with what holds its processes together, so
-// that everything that it starts can be signalled, waited for, killed and listed. It
-// knows neither limits nor output: the instants until which something may take are
-// passed in.
+// Package proctree starts a command in a containment, such as a process group or a control group,
+// so that all the processes that it starts can be signalled, waited for, killed and listed. The
+// package knows neither limits nor output: its callers pass deadlines.
 package proctree
 
 import (
@@ -10,43 +9,44 @@ import (
 	"time"
 )
 
-// A Tree is a command that runs, and everything that it has started. There is one
-// implementation per family of systems, and each has a function
+// A Tree is a running command and all the processes that it has started. There is one
+// implementation per family of systems. Each has a function
 //
 //	func Start(ctx context.Context, cmd *exec.Cmd, want Kind) (Tree, error)
 //
-// that starts cmd, which nobody else may use, with the containment want. If it has to wait for the start, it
-// gives up with the error of ctx when that is done.
+// that starts cmd with the containment want. The caller must not use cmd afterwards. If Start has to wait
+// for the command to start, it gives up when ctx is done, and returns the error of ctx.
 //
 // For a command that the caller starts and waits for itself there is
 //
 //	func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) (time.Duration, error)
 //
-// which makes cmd.Cancel send stop to the tree, and kill it after the grace. It returns the grace that is
-// possible: 0 if there is no way to ask a tree to end.
+// which makes cmd.Cancel send stop to the tree, and kill the tree after the grace. It returns the grace in
+// force, which is 0 if the system has no way to ask a tree to end.
 //
 // The function
 //
 //	func CanMeter(io bool) error
 //
-// returns, before the start, the reason why a tree's Meter would not work, if there is one.
+// returns an error if a tree's Meter would not work. It is called before the start.
 //
-// The order is fixed: wait until the leader has ended or has to be stopped; ask, if it
-// has; then either kill or release; then close.
+// The methods are called in a fixed order: Wait, until the leader has ended or must be stopped; Ask,
+// if it must be stopped; then either Kill or Release; then Close.
 type Tree interface {
 	// Contained returns the containment in force or, after Kill, the one that was.
 	Contained() Kind
-	// Wait waits until the leader has ended, ctx is done or, unless it is zero, the
-	// deadline has come. It reports whether the leader has ended, and does not reap it:
-	// as long as it is a zombie, its process id and that of its group are nobody else's.
+	// Wait waits until the leader has ended, ctx is done, or the deadline has come; a zero
+	// deadline is none. It reports whether the leader has ended. It does not reap the leader: as
+	// long as the leader is a zombie, its process id and its group id cannot be reused.
 	Wait(ctx context.Context, deadline time.Time) (ended bool)
-	// Signal signals everything. It returns os.ErrProcessDone if nothing is left. It may
+	// Signal signals all processes. It returns os.ErrProcessDone if none is left. It may
 	// be called at any time before Kill and Release.
 	Signal(sig syscall.Signal) error
-	// Ask tells everything to end, by a signal on systems that have them. It reports false
-	// if there is no way to do so.
+	// Ask asks all processes to end, on Unix by a signal. It reports false if there is no way to
+	// ask them.
 	Ask(sig syscall.Signal) bool
-	// Alive reports whether anything is left that is not a zombie. The leader has ended.
+	// Alive reports whether any process is left that is not a zombie. It is called after the
+	// leader has ended.
 	Alive() bool
 	// Meter returns a function that tells how much processor time the tree uses or, with io, how
 	// many bytes it reads and writes. Both may be called at any time before Close.
@@ -59,7 +59,7 @@ type Tree interface {
 	// that are still there when the deadline has come, and those that it left alone
 	// because it could not tell whether they belong to the tree.
 	Kill(deadline time.Time) (survivors, unidentified []int)
-	// Release lets go of everything but the leader, which has ended, and reaps it.
+	// Release reaps the leader, which has ended, and lets all other processes live on.
 	Release(deadline time.Time)
 	// State returns how the leader ended, once Kill or Release has returned: the error of its
 	// cmd.Wait, and false if it is still there.

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A groupTree is the process group of the leader. What has left it is not known here.
+// A groupTree is the process group of the leader. It does not know the processes that have left the
+// group.
 type groupTree struct {
 	blind
 	cmd    *exec.Cmd
@@ -53,7 +54,7 @@ func (t *groupTree) Wait(ctx context.Context, deadline time.Time) bool {
 func (t *groupTree) Signal(sig unix.Signal) error {
 	err := unix.Kill(-t.pid, sig)
 	select {
-	case <-t.gone: // with a zombie alone in the group, systems differ
+	case <-t.gone: // systems differ in their error for a group with only a zombie in it
 		if err != nil {
 			err = unix.ESRCH
 		}
@@ -68,8 +69,8 @@ func (t *groupTree) Ask(sig unix.Signal) bool {
 	return true
 }
 
-// alive does not know of anything where the group cannot be listed: the leader, a zombie by
-// now, may count as a member. There the end of the leader is the end of the grace.
+// Alive returns false if the group cannot be listed, because the leader, which is a zombie by now,
+// may count as a member. On such systems the grace is over when the leader has ended.
 func (t *groupTree) Alive() bool { return canListGroup && len(groupMembers(t.pid)) > 0 }
 
 func (t *groupTree) Kill(deadline time.Time) (survivors, _ []int) {
@@ -80,8 +81,8 @@ func (t *groupTree) Kill(deadline time.Time) (survivors, _ []int) {
 		}
 		return survivors, nil
 	}
-	// Once more, for what was being forked. The leader is a zombie, so the group's id is
-	// nobody else's; from its reaping on, nothing is signalled any more.
+	// Kill again, for processes that were being forked. The group's id cannot have been reused,
+	// because the leader is still a zombie; once the leader is reaped, nothing is signalled.
 	_ = unix.Kill(-t.pid, unix.SIGKILL)
 	if !canListGroup {
 		t.reap()

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A jobTree is the job object that the leader was put into before it ran. Where there is
-// none to be had it is the leader alone.
+// A jobTree is the job object that the leader was put into before it ran, or the leader alone if no
+// job object could be used.
 type jobTree struct {
 	cmd     *exec.Cmd
 	pid     int
@@ -48,7 +48,7 @@ func Start(_ context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
 	return t, nil
 }
 
-// admit puts the leader into the job. It is suspended, so it has started nothing yet.
+// admit puts the leader into the job. The leader is suspended, so it has not started anything yet.
 func (t *jobTree) admit(want Kind) (err error) {
 	t.pid = t.cmd.Process.Pid
 	if t.handle, err = openProcess(t.pid); err != nil {
@@ -97,7 +97,7 @@ func (t *jobTree) Signal(sig syscall.Signal) error {
 
 func (t *jobTree) Ask(syscall.Signal) bool { return t.console && askGroup(t.pid) }
 
-// alive knows nothing without a job.
+// Alive returns false if there is no job.
 func (t *jobTree) Alive() bool {
 	if t.job == nil {
 		return false
@@ -133,7 +133,7 @@ func (t *jobTree) State() (error, bool) {
 	}
 }
 
-// close leaves a leader that could not be killed to the goroutine that waits for it.
+// Close leaves a leader that could not be killed to the goroutine that waits for it.
 func (t *jobTree) Close() {
 	if t.job != nil {
 		t.job.close()
