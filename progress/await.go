@@ -3,6 +3,8 @@ package progress
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -10,15 +12,23 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// DefaultAwaitLimit is how long [Await] waits by default.
-const DefaultAwaitLimit = 30 * time.Second
+// How long [Await] waits by default. A client whose request has no progress token hears nothing of
+// the wait, and many give up after 60 s. One that follows the progress can be asked for longer.
+const (
+	DefaultAwaitLimit         = 30 * time.Second
+	DefaultAwaitProgressLimit = 120 * time.Second
+)
 
-// awaitGrace is how long an ask that ignores its context is waited for.
-const awaitGrace = time.Second
+const (
+	// awaitGrace is how long an ask that ignores its context is waited for.
+	awaitGrace = time.Second
+	// hostMargin is what is left of a host's limit for the answer: awaitGrace, and a second to send it.
+	hostMargin = awaitGrace + time.Second
+)
 
-// ErrNoAnswer is the error of [Await] when nobody has answered in time; test for it with errors.Is.
-// Its text is "Command timed out waiting for approval. Consider approving faster or configuring a
-// longer timeout."
+// ErrNoAnswer is the error of [Await] and [AwaitReply] when no answer has come in time; test for it
+// with errors.Is. Its text is "Command timed out waiting for approval. Consider approving faster or
+// configuring a longer timeout."
 var ErrNoAnswer error = noAnswerText{}
 
 type noAnswerText struct{}
@@ -29,67 +39,143 @@ func (noAnswerText) Error() string {
 
 // A noAnswer is the error that Await returns when nobody has answered. The timeout under it has the
 // exit code.
-type noAnswer struct{ err error }
+type noAnswer struct {
+	text string
+	err  error
+}
 
-func (*noAnswer) Error() string { return ErrNoAnswer.Error() }
+func (e *noAnswer) Error() string { return e.text }
 
 func (e *noAnswer) Unwrap() []error { return []error{ErrNoAnswer, e.err} }
 
-// An AwaitOption configures [Await]. If the same option is given twice, the last one counts.
+// An AwaitOption configures [Await] and [AwaitReply]. If the same option is given twice, the last one
+// counts.
 type AwaitOption interface{ applyAwait(*await) }
 
 type await struct {
-	limit time.Duration
+	silent, heard time.Duration // 0 means the default, a negative one none
+	host          time.Duration
+	every         time.Duration
+	words         func(Waiting) string
 }
 
 type awaitFunc func(*await)
 
 func (f awaitFunc) applyAwait(a *await) { f(a) }
 
-// WithLimit sets how long [Await] waits for the person. A negative limit means none: only the total
-// of the enclosing execution bounds the wait. 0 means [DefaultAwaitLimit].
-func WithLimit(d time.Duration) AwaitOption {
-	return awaitFunc(func(a *await) {
-		if a.limit = max(d, 0); d == 0 {
-			a.limit = DefaultAwaitLimit
-		}
-	})
+// WithLimits sets how long [Await] waits: limit where the client hears nothing of the wait, since its
+// request has no progress token, and withProgress where it has one. A call that its client follows
+// as a task counts as one with a token. A negative limit means none: only the total of the enclosing
+// execution bounds the wait. 0 means [DefaultAwaitLimit] and [DefaultAwaitProgressLimit].
+func WithLimits(limit, withProgress time.Duration) AwaitOption {
+	return awaitFunc(func(a *await) { a.silent, a.heard = limit, withProgress })
 }
 
-// Await calls ask, which waits for a person: for an approval, an answer, an elicitation. Meanwhile
-// it sends keep-alive updates to the client, one at once and one every 10 s, with the message
-// "Waiting for approval of" and the text of what, so that a client that looks at progress waits
-// too. The idle check is held during the wait; the total of the enclosing execution keeps running.
+// WithHostLimit tells [Await] how long the client is known to wait for a call of which it hears
+// nothing. Without a progress token, the limit of the wait is then what is left of d for the call,
+// less 2 s for the answer, instead of [DefaultAwaitLimit]; a limit of [WithLimits] still bounds it.
+// If nothing is left, the wait ends at once. 0 or less means that it is not known.
+func WithHostLimit(d time.Duration) AwaitOption {
+	return awaitFunc(func(a *await) { a.host = d })
+}
+
+// WithKeepAlive sets the time between two keep-alive updates of [Await]. Between 10 s and 15 s is
+// usual: it has to be well below the 60 s that clients wait for the next one. The client gets them no
+// faster than the interval of [Start] allows. 0 means [heartbeat.DefaultInterval]; a negative interval
+// means that nothing is sent after the first message.
+func WithKeepAlive(every time.Duration) AwaitOption {
+	return awaitFunc(func(a *await) { a.every = every })
+}
+
+// WithWords sets the text of the messages of [Await], in another language for example. words may be
+// called concurrently, and must not block. If it is nil or panics, the text is that of
+// [Waiting.String]. If it returns the text that the client has already, the elapsed time is added:
+// some clients drop a message that is equal to the one before.
+func WithWords(words func(Waiting) string) AwaitOption {
+	return awaitFunc(func(a *await) { a.words = words })
+}
+
+// limit returns how long to wait; 0 means no limit.
+func (a *await) limit(ctx context.Context) time.Duration {
+	heard := pulse.Heard(ctx)
+	limit, byDefault := a.silent, DefaultAwaitLimit
+	if heard {
+		limit, byDefault = a.heard, DefaultAwaitProgressLimit
+	}
+	if a.host > 0 && !heard {
+		left := a.host - hostMargin
+		for c := pulse.Of(ctx); c != nil; c = c.Around() {
+			if c.Around() == nil { // the call is the outermost execution
+				left -= c.Now()
+			}
+		}
+		byDefault = max(left, 1)
+		if limit != 0 {
+			limit = min(max(limit, 0), byDefault)
+		}
+	}
+	switch {
+	case limit == 0:
+		return byDefault
+	case limit < 0:
+		return 0
+	}
+	return limit
+}
+
+// Await calls ask, which waits for the approval of what, by a person. Meanwhile it sends keep-alive
+// updates to the client, one at once and one every 10 s ([WithKeepAlive]), so that a client that looks
+// at progress waits too. Each says what is awaited, for how long it has been, and how long it still
+// may be, as [Waiting.String] does, and no two in a row are equal. The idle check is held during the
+// wait; the total of the enclosing execution keeps running.
 //
-// If nobody answers within the limit, Await cancels ask's context and returns an error whose text
-// is that of [ErrNoAnswer]. For that error, errors.Is finds ErrNoAnswer, errors.As finds a
-// [*timeout.Error], and [timeout.ExitCode] returns 124. Return it from the tool unchanged. An ask
-// that ignores its context is abandoned 1 s later.
+// If nobody answers within the limit, which is 30 s, or 120 s if the client's request has a progress
+// token ([WithLimits]), Await cancels ask's context and returns an error whose text is that of
+// [ErrNoAnswer]. For that error, errors.Is finds ErrNoAnswer, errors.As finds a [*timeout.Error], and
+// [timeout.ExitCode] returns 124. Return it from the tool unchanged. An ask that ignores its context
+// is abandoned 1 s later.
 //
 // If the enclosing execution is stopped first, Await returns the *timeout.Error of the wait, which
 // is stopped along with it. Otherwise it returns what ask returned. A panic of ask passes through.
 //
 // Outside an execution Await waits in the same way but sends no updates.
 func Await[T any](ctx context.Context, what string, ask func(context.Context) (T, error), opts ...AwaitOption) (T, error) {
-	a := await{limit: DefaultAwaitLimit}
+	return awaitAny(ctx, "approval of "+what, ErrNoAnswer.Error(), ask, opts)
+}
+
+// AwaitReply is [Await] for a reply of the client that is no approval: a sample of its model, a
+// sign-in, its list of roots. The messages begin with "Waiting for" and what, and the text of the
+// error when no reply has come in time is "Command timed out waiting for {what}. Consider configuring
+// a longer timeout." For that error too, errors.Is finds [ErrNoAnswer].
+//
+// Without it, a client that does not reply is found by the idle limit of the tool.
+func AwaitReply[T any](ctx context.Context, what string, ask func(context.Context) (T, error), opts ...AwaitOption) (T, error) {
+	what = shorten(what)
+	return awaitAny(ctx, what, "Command timed out waiting for "+what+". Consider configuring a longer timeout.", ask, opts)
+}
+
+func awaitAny[T any](ctx context.Context, what, expired string, ask func(context.Context) (T, error), opts []AwaitOption) (T, error) {
+	var a await
 	for _, o := range opts {
 		if o != nil {
 			o.applyAwait(&a)
 		}
 	}
+	if a.every == 0 {
+		a.every = heartbeat.DefaultInterval
+	}
+	limit := a.limit(ctx)
 	defer heartbeat.Hold(ctx)()
-	defer announce(ctx, what, a.limit)()
-	var v T
-	err := heartbeat.Keep(ctx, heartbeat.DefaultInterval, func(ctx context.Context) (err error) {
-		v, err = timeout.Do(ctx, func(ctx context.Context) (T, error) {
-			v, err := ask(ctx)
-			if err != nil {
-				err = &answered{err}
-			}
-			return v, err
-		}, timeout.Config{Total: a.limit, Grace: awaitGrace})
-		return err
-	})
+	defer a.announce(ctx, what, limit)()
+	// The start of the execution is the beat that sends the first message. With another one, the
+	// client would get a second message when its interval ends, whatever that of the keep-alives is.
+	v, err := timeout.Do(ctx, func(ctx context.Context) (T, error) {
+		v, err := ask(ctx)
+		if err != nil {
+			err = &answered{err}
+		}
+		return v, err
+	}, timeout.Config{Total: limit, Grace: awaitGrace})
 	switch e := err.(type) {
 	case *answered:
 		return v, e.error
@@ -99,8 +185,8 @@ func Await[T any](ctx context.Context, what string, ask func(context.Context) (T
 		}
 		// A total that is smaller was left over from the enclosing execution's, which is in
 		// e.Limit. And a deadline that the context did not show has come before the limit.
-		if e.Kind == timeout.KindTotal && e.Limits.Total == a.limit && a.limit > 0 && e.Elapsed >= a.limit {
-			return v, &noAnswer{e}
+		if e.Kind == timeout.KindTotal && e.Limits.Total == limit && limit > 0 && e.Elapsed >= limit {
+			return v, &noAnswer{expired, e}
 		}
 	}
 	return v, err
@@ -110,21 +196,156 @@ func Await[T any](ctx context.Context, what string, ask func(context.Context) (T
 // the wait.
 type answered struct{ error }
 
-// announce makes the wait the message that beats repeat, until takeBack is called. It leaves the
-// tool's figures as they are, since waiting is no progress. The end of the wait sends no
-// notification: after an expiry the tool's answer is about to follow.
-func announce(ctx context.Context, what string, limit time.Duration) (takeBack func()) {
+// announce makes the wait the message that beats repeat, and beats at the interval, until takeBack is
+// called. It leaves the tool's figures as they are, since waiting is no progress. The end of the wait
+// sends no notification: after an expiry the tool's answer is about to follow.
+func (a *await) announce(ctx context.Context, what string, limit time.Duration) (takeBack func()) {
 	c := pulse.Of(ctx)
 	if c == nil {
 		return func() {}
 	}
-	u := Update{waiting: true}
+	if deadline, ok := ctx.Deadline(); ok {
+		if left := max(time.Until(deadline), 1); limit == 0 || left < limit {
+			limit = left
+		}
+	}
+	w := &waiting{what: shorten(what), limit: limit, words: a.words, cell: c, start: c.Now()}
+	u := Update{waiting: w, Message: w.text(0)}
 	if before, ok := c.Detail().(*Update); ok && before != nil {
 		u.Progress, u.Total = before.Progress, before.Total
 	}
-	u.Message = "Waiting for approval of " + what
-	if limit > 0 {
-		u.Message += fmt.Sprintf(" (up to %v)", limit)
+	end := c.Interlude(detailOf(u))
+	// The error of an execution that is stopped now is put into words only later.
+	unhook := context.AfterFunc(ctx, w.freeze)
+	w.beat(a.every)
+	return func() {
+		unhook()
+		w.freeze()
+		end()
 	}
-	return c.Interlude(detailOf(u))
+}
+
+// A Waiting is a wait of [Await] or [AwaitReply] at one instant.
+type Waiting struct {
+	For     string        // what is awaited, such as "approval of rm -r build"; cut to 160 bytes
+	Elapsed time.Duration // since the wait began
+	Left    time.Duration // until it is given up; negative if it never is
+}
+
+// String returns a text such as "Waiting for approval of rm -r build (20s so far, 10s left)" or, in
+// the first second, "Waiting for approval of rm -r build (up to 30s)".
+func (w Waiting) String() string {
+	text := "Waiting for " + w.For
+	if w.Elapsed < time.Second {
+		if w.Left >= 0 {
+			text += fmt.Sprintf(" (up to %v)", rounded(w.Elapsed+w.Left))
+		}
+		return text
+	}
+	elapsed := w.Elapsed.Truncate(time.Second)
+	text += fmt.Sprintf(" (%v so far", elapsed)
+	if w.Left >= 0 {
+		text += fmt.Sprintf(", %v left", (w.Left + w.Elapsed - elapsed).Round(time.Second))
+	}
+	return text + ")"
+}
+
+func rounded(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
+
+// A waiting is a wait in progress. Its message is made when it is sent: other code of the tool may
+// beat meanwhile, and what was said at the last keep-alive would be said again.
+type waiting struct {
+	what  string
+	limit time.Duration // 0 means none
+	words func(Waiting) string
+	cell  *pulse.Cell
+	start time.Duration
+
+	mu    sync.Mutex // no beat comes after freeze has returned
+	timer pulse.Timer
+	over  bool
+	took  time.Duration
+}
+
+// beat beats at the interval, until the wait is over. No goroutine waits.
+func (w *waiting) beat(every time.Duration) {
+	if every < 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	if w.timer != nil {
+		w.cell.Beat()
+		w.timer.Reset(every)
+		return
+	}
+	w.timer = pulse.AfterFunc(w.cell.Clock(), every, func() { w.beat(every) })
+}
+
+// freeze ends the wait. It may be called again.
+func (w *waiting) freeze() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	w.over, w.took = true, w.cell.Now()-w.start
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+func (w *waiting) elapsed() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return w.took
+	}
+	return w.cell.Now() - w.start
+}
+
+// String returns what is to be said now.
+func (w *waiting) String() string { return w.text(w.elapsed()) }
+
+// unlike is String for a client that has got the message last.
+func (w *waiting) unlike(last string) string {
+	elapsed := w.elapsed()
+	text := w.text(elapsed)
+	if text == last {
+		text += fmt.Sprintf(" (after %v)", elapsed)
+	}
+	return text
+}
+
+func (w *waiting) text(elapsed time.Duration) (text string) {
+	at := Waiting{For: w.what, Elapsed: elapsed, Left: -1}
+	if w.limit > 0 {
+		at.Left = max(w.limit-elapsed, 0)
+	}
+	if w.words == nil {
+		return at.String()
+	}
+	defer func() {
+		if recover() != nil {
+			text = at.String()
+		}
+	}()
+	return w.words(at)
+}
+
+// shorten cuts what is awaited, so that the times behind it are not cut by [UpdateOf].
+func shorten(what string) string {
+	const most = 160
+	if len(what) <= most {
+		return what
+	}
+	return strings.ToValidUTF8(what[:most-len("...")], "") + "..."
 }

@@ -71,7 +71,7 @@ func TestAwaitCutShort(t *testing.T) {
 	}{
 		{"over from the start, no limit", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithDeadline(ctx, time.Now().Add(-1))
-		}, []progress.AwaitOption{progress.WithLimit(-1)}},
+		}, []progress.AwaitOption{progress.WithLimits(-1, -1)}},
 		{"a deadline that is not shown", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithTimeout(ctx, s)
 			return hidden{ctx}, cancel
@@ -79,7 +79,7 @@ func TestAwaitCutShort(t *testing.T) {
 		{"a deadline that is not shown, no limit", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithTimeout(ctx, s)
 			return hidden{ctx}, cancel
-		}, []progress.AwaitOption{progress.WithLimit(-1)}},
+		}, []progress.AwaitOption{progress.WithLimits(-1, -1)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -227,7 +227,9 @@ func TestAwaitEndsInObserved(t *testing.T) {
 // tool is stopped during the wait. The wait's message is not.
 func TestPendingBeforeAnAwaitThatIsStopped(t *testing.T) {
 	const e = 1e-12
-	waiting := func(what string) string { return "Waiting for approval of " + what + " (up to 30s)" }
+	waiting := func(what, since string) string {
+		return "Waiting for approval of " + what + " (" + since + " so far, 3s left)"
+	}
 	for _, tc := range []struct {
 		name string
 		tool func(ctx context.Context)
@@ -235,24 +237,24 @@ func TestPendingBeforeAnAwaitThatIsStopped(t *testing.T) {
 	}{
 		{"one wait", func(ctx context.Context) {
 			_, _ = progress.Await(ctx, "rm", person(time.Hour))
-		}, []note{{2 * s, 4, 0, waiting("rm")}, {5 * s, 4 + e, 0, "b"}}},
+		}, []note{{2 * s, 4, 0, waiting("rm", "2s")}, {5 * s, 4 + e, 0, "b"}}},
 		{"one that goes on", func(ctx context.Context) {
 			go func() {
 				_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, nil })
 			}()
 			<-ctx.Done()
-		}, []note{{2 * s, 4, 0, waiting("rm")}, {5 * s, 4 + e, 0, "b"}}},
+		}, []note{{2 * s, 4, 0, waiting("rm", "2s")}, {5 * s, 4 + e, 0, "b"}}},
 		{"two", func(ctx context.Context) {
 			go func() { _, _ = progress.Await(ctx, "first", person(time.Hour)) }()
 			time.Sleep(s)
 			_, _ = progress.Await(ctx, "second", person(time.Hour))
-		}, []note{{2 * s, 4, 0, waiting("second")}, {5 * s, 4 + e, 0, "b"}}},
+		}, []note{{2 * s, 4, 0, waiting("second", "1s")}, {5 * s, 4 + e, 0, "b"}}},
 		{"a newer update during the wait", func(ctx context.Context) {
 			go func() { _, _ = progress.Await(ctx, "rm", person(time.Hour)) }()
 			time.Sleep(3 * s)
 			progress.Report(ctx, progress.Update{Progress: 5, Message: "c"})
 			<-ctx.Done()
-		}, []note{{2 * s, 4, 0, waiting("rm")}, {4 * s, 5, 0, "c"}}},
+		}, []note{{2 * s, 4, 0, waiting("rm", "2s")}, {4 * s, 5, 0, "c"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

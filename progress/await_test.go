@@ -45,11 +45,11 @@ func TestAwait(t *testing.T) {
 	}{
 		{"the default, a nanosecond before", nil, 30*s - 1, 0},
 		{"the default, at the limit", nil, 30 * s, 30 * s},
-		{"given, before", []progress.AwaitOption{nil, progress.WithLimit(120 * s)}, 120*s - 1, 0},
-		{"given, at the limit", []progress.AwaitOption{progress.WithLimit(120 * s)}, 120 * s, 120 * s},
-		{"0 means the default, a nanosecond before", []progress.AwaitOption{progress.WithLimit(0)}, 30*s - 1, 0},
-		{"0 means the default, at the limit", []progress.AwaitOption{progress.WithLimit(0)}, 30 * s, 30 * s},
-		{"a negative limit means none, SPEC 2.13", []progress.AwaitOption{progress.WithLimit(-1)}, 50 * time.Minute, 0},
+		{"given, before", []progress.AwaitOption{nil, progress.WithLimits(120*s, 120*s)}, 120*s - 1, 0},
+		{"given, at the limit", []progress.AwaitOption{progress.WithLimits(120*s, 120*s)}, 120 * s, 120 * s},
+		{"0 means the default, a nanosecond before", []progress.AwaitOption{progress.WithLimits(0, 0)}, 30*s - 1, 0},
+		{"0 means the default, at the limit", []progress.AwaitOption{progress.WithLimits(0, 0)}, 30 * s, 30 * s},
+		{"a negative limit means none, SPEC 2.13", []progress.AwaitOption{progress.WithLimits(-1, -1)}, 50 * time.Minute, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestAwait(t *testing.T) {
 // SPEC 7.9: a keep-alive every 10 s says what is awaited and leaves the tool's figures unchanged.
 // Afterwards the tool's message is back.
 func TestAwaitTellsTheClient(t *testing.T) {
-	const waiting = "Waiting for approval of rm -r build (up to 30s)"
+	waiting := func(times string) string { return "Waiting for approval of rm -r build (" + times + ")" }
 	var after [4]float64
 	for i, p := 0, 3.0; i < len(after); i++ {
 		p += 1e-12
@@ -98,9 +98,9 @@ func TestAwaitTellsTheClient(t *testing.T) {
 			synctest.Wait()
 		}).want(t,
 			note{0, 3, 10, "main.go"},
-			note{10 * s, after[0], 10, waiting},
-			note{20 * s, after[1], 10, waiting},
-			note{30 * s, after[2], 10, waiting},
+			note{10 * s, after[0], 10, waiting("up to 2m0s")},
+			note{20 * s, after[1], 10, waiting("10s so far, 1m50s left")},
+			note{30 * s, after[2], 10, waiting("20s so far, 1m40s left")},
 			note{40 * s, after[3], 10, "main.go"},
 		)
 	})
@@ -109,17 +109,17 @@ func TestAwaitTellsTheClient(t *testing.T) {
 // SPEC 7.9: after an expiry, the tool's newest update is sent if the client does not have it, and
 // nothing else.
 func TestAwaitExpires(t *testing.T) {
-	const waiting = "Waiting for approval of rm (up to 5s)"
+	const waiting, later = "Waiting for approval of rm (up to 5s)", "Waiting for approval of rm (2s so far, 3s left)"
 	e := 1e-12
 	for _, tc := range []struct {
 		name   string
 		before []progress.Update
 		want   []note
 	}{
-		{"nothing reported", nil, []note{{0, 0, 0, waiting}, {2 * s, e, 0, waiting}}}, // the wait is an execution, and its start is a beat
-		{"reported before", []progress.Update{{Progress: 3, Message: "a"}}, []note{{0, 3, 0, "a"}, {2 * s, 3 + e, 0, waiting}}},
+		{"nothing reported", nil, []note{{0, 0, 0, waiting}}},
+		{"reported before", []progress.Update{{Progress: 3, Message: "a"}}, []note{{0, 3, 0, "a"}, {2 * s, 3 + e, 0, later}}},
 		{"pending before", []progress.Update{{Progress: 3, Message: "a"}, {Progress: 4, Message: "b"}},
-			[]note{{0, 3, 0, "a"}, {2 * s, 4, 0, waiting}, {5 * s, 4 + e, 0, "b"}}},
+			[]note{{0, 3, 0, "a"}, {2 * s, 4, 0, later}, {5 * s, 4 + e, 0, "b"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestAwaitExpires(t *testing.T) {
 					for _, u := range tc.before {
 						report(ctx, u)
 					}
-					_, err := progress.Await(ctx, "rm", person(time.Hour), progress.WithLimit(5*s))
+					_, err := progress.Await(ctx, "rm", person(time.Hour), progress.WithLimits(5*s, 5*s))
 					synctest.Wait() // worst case: everything that can be sent before the answer is sent
 					if !errors.Is(err, progress.ErrNoAnswer) {
 						t.Error(err)
@@ -139,23 +139,23 @@ func TestAwaitExpires(t *testing.T) {
 }
 
 // SPEC 7.9: a keep-alive that falls due at the instant of the expiry, as with the defaults, may be
-// sent, but then it names what is awaited.
+// sent, but then it names what is awaited. No two are equal.
 func TestAwaitExpiresWithTheInterval(t *testing.T) {
-	const waiting = "Waiting for approval of rm (up to 30s)"
+	want := []string{"up to 30s", "10s so far, 20s left", "20s so far, 10s left", "30s so far, 0s left"}
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
 			c := call(t, "t", 0, func(ctx context.Context) {
-				if _, err := progress.Await(ctx, "rm", person(time.Hour)); !errors.Is(err, progress.ErrNoAnswer) {
+				if _, err := progress.Await(ctx, "rm", person(time.Hour), progress.WithLimits(0, 30*s)); !errors.Is(err, progress.ErrNoAnswer) {
 					t.Error(err)
 				}
 				synctest.Wait() // worst case
 			})
 			if n := len(c.notes); n < 3 || n > 4 {
-				t.Errorf("%d notifications", n)
+				t.Fatalf("%d notifications", n)
 			}
-			for _, n := range c.notes {
-				if n.Message != waiting {
-					t.Errorf("%+v", n)
+			for i, n := range c.notes {
+				if n.Message != "Waiting for approval of rm ("+want[i]+")" {
+					t.Errorf("%d: %+v", i, n)
 				}
 			}
 		})
@@ -169,7 +169,7 @@ func TestAwaitLeavesNothingPending(t *testing.T) {
 		call(t, "t", 0, func(ctx context.Context) {
 			_, _ = progress.Await(ctx, "rm", person(3*s))
 			time.Sleep(time.Minute)
-		}).want(t, note{0, 0, 0, "Waiting for approval of rm (up to 30s)"})
+		}).want(t, note{0, 0, 0, "Waiting for approval of rm (up to 2m0s)"})
 	})
 	for range 2000 {
 		synctest.Test(t, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestAwaitLeavesNewerUpdates(t *testing.T) {
 				time.Sleep(3 * s)
 				report(ctx, progress.Update{Progress: 1, Message: "elsewhere"})
 				return 0, nil
-			}, progress.WithLimit(-1))
+			}, progress.WithLimits(-1, -1))
 			time.Sleep(20 * s)
 		}).want(t, note{0, 0, 0, "Waiting for approval of rm"}, note{10 * s, 1, 0, "elsewhere"})
 	})

@@ -12,7 +12,8 @@
 // A server without an adapter starts the notifications of a call when it starts the call, and stops
 // them before it answers; see the example of [Start].
 //
-// [Await] waits for a person and tells the client so. Package toolcall below this one has the rest
+// [Await] waits for a person and tells the client so, and [AwaitReply] for any other reply of the
+// client. Package toolcall below this one has the rest
 // of a call: its limits, and the result of a call that was stopped. Package request has the
 // client's side.
 //

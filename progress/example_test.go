@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -125,7 +126,7 @@ func ExampleAwait() {
 	person <- true
 	fmt.Println(progress.Await(context.Background(), "rm -r build", approve))
 
-	_, err := progress.Await(context.Background(), "rm -r build", approve, progress.WithLimit(10*time.Millisecond))
+	_, err := progress.Await(context.Background(), "rm -r build", approve, progress.WithLimits(10*time.Millisecond, 10*time.Millisecond))
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, progress.ErrNoAnswer), timeout.ExitCode(err))
 	// Output:
@@ -134,12 +135,66 @@ func ExampleAwait() {
 	// true 124
 }
 
-func ExampleWithLimit() {
+// A model's sample is no approval: AwaitReply says so.
+func ExampleAwaitReply() {
+	_, err := progress.AwaitReply(context.Background(), "an answer of the model", func(ctx context.Context) (string, error) {
+		<-ctx.Done() // the client does not reply
+		return "", ctx.Err()
+	}, progress.WithLimits(10*time.Millisecond, time.Minute))
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, progress.ErrNoAnswer), timeout.ExitCode(err))
+	// Output:
+	// Command timed out waiting for an answer of the model. Consider configuring a longer timeout.
+	// true 124
+}
+
+// A client that follows the progress of its request can be asked for longer than one that does not.
+func ExampleWithLimits() {
 	answer, err := progress.Await(context.Background(), "the deployment", func(context.Context) (string, error) {
 		return "go ahead", nil
-	}, progress.WithLimit(2*time.Minute))
+	}, progress.WithLimits(45*time.Second, 10*time.Minute))
 	fmt.Println(answer, err)
 	// Output: go ahead <nil>
+}
+
+// A host that gives a call up after 60 s, and has no progress token, is asked for as long as it waits.
+func ExampleWithHostLimit() {
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		_, _ = progress.Await(ctx, "the deployment", func(ctx context.Context) (string, error) {
+			deadline, _ := ctx.Deadline()
+			fmt.Println(time.Until(deadline).Round(time.Second))
+			return "go ahead", nil
+		}, progress.WithHostLimit(60*time.Second))
+		return nil
+	})
+	// Output: 58s
+}
+
+func ExampleWithKeepAlive() {
+	answer, err := progress.Await(context.Background(), "the deployment", func(context.Context) (string, error) {
+		return "go ahead", nil
+	}, progress.WithKeepAlive(15*time.Second))
+	fmt.Println(answer, err)
+	// Output: go ahead <nil>
+}
+
+func ExampleWithWords() {
+	german := func(w progress.Waiting) string {
+		return fmt.Sprintf("Warte auf Zustimmung, noch %v", w.Left.Round(time.Second))
+	}
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		_, _ = progress.Await(ctx, "the deployment", func(context.Context) (string, error) {
+			fmt.Println(progress.UpdateOf(heartbeat.FromContext(ctx).Detail()))
+			return "go ahead", nil
+		}, progress.WithWords(german))
+		return nil
+	})
+	// Output: Warte auf Zustimmung, noch 30s
+}
+
+func ExampleWaiting() {
+	fmt.Println(progress.Waiting{For: "approval of rm -r build", Elapsed: 20 * time.Second, Left: 10 * time.Second})
+	// Output: Waiting for approval of rm -r build (20s so far, 10s left)
 }
 
 func ExampleUpdateOf() {

@@ -21,14 +21,15 @@ type Update struct {
 	Total float64
 	// Message is text for a person. It may be empty.
 	Message string
-	// waiting marks a message of Await: it says what the tool waits for, and is no news of the
-	// work.
-	waiting bool
+	// waiting is not nil in the detail of Await: it says what the tool waits for, and is no news of
+	// the work. Message is what it said at the beginning, for readers who look at nothing else.
+	waiting *waiting
 }
 
 // String returns the message followed by the progress, such as "file 37 of 100", with at most three
 // decimals. If the message already contains the number, String returns the message alone.
 func (u Update) String() string {
+	u.Message = u.message()
 	if math.IsNaN(u.Progress) || math.IsInf(u.Progress, 0) || (u.Progress == 0 && !(u.Total > 0)) {
 		return u.Message
 	}
@@ -40,6 +41,14 @@ func (u Update) String() string {
 		at += " of " + human.Number(u.Total)
 	}
 	return strings.TrimPrefix(u.Message+" "+at, " ")
+}
+
+// message returns the message as it is now.
+func (u *Update) message() string {
+	if u.waiting != nil {
+		return u.waiting.String()
+	}
+	return u.Message
 }
 
 // Report beats with u as the detail: it renews the idle limits of the execution of ctx and of the
@@ -65,6 +74,7 @@ func UpdateOf(detail any) (u Update) {
 	case *Update:
 		if d != nil {
 			u = *d
+			u.Message, u.waiting = u.message(), nil
 		}
 	case fmt.Stringer:
 		u.Message = fmt.Sprint(d) // recovers from a String that panics

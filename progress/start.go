@@ -73,7 +73,7 @@ func Start(ctx context.Context, token any, every time.Duration, send Notifier) (
 		// the gate, and the context stays alive.
 		ctx: context.WithoutCancel(pulse.Mute(ctx)),
 	}
-	relay := c.Relay(ctx, max(every, 0), func(_ context.Context, detail any) { r.deliver(detail) })
+	relay := c.ClientRelay(ctx, max(every, 0), func(_ context.Context, detail any) { r.deliver(detail) })
 	var stopping atomic.Bool
 	stopped := make(chan struct{}) // not a sync.Once, on which a synctest bubble does not wait durably
 	return func() {
@@ -97,6 +97,7 @@ type reporter struct {
 	sent bool
 	last float64
 	news Update // newest update that was news
+	said string // the message of the newest
 	at   time.Time
 
 	mu     sync.Mutex
@@ -123,10 +124,14 @@ func (r *reporter) deliver(detail any) {
 	if closed {
 		return
 	}
-	if !u.waiting {
+	message := u.Message
+	if u.waiting != nil {
+		message = u.waiting.unlike(r.said)
+	} else {
 		r.news = *u
 	}
-	if r.send(ctx, Notification{ProgressToken: r.token, Progress: progress, Total: known(u.Total), Message: u.Message}) == nil {
+	r.said = message
+	if r.send(ctx, Notification{ProgressToken: r.token, Progress: progress, Total: known(u.Total), Message: message}) == nil {
 		r.at = time.Now()
 	}
 }
@@ -135,7 +140,7 @@ func (r *reporter) deliver(detail any) {
 // before a wait stays pending during the wait.
 func (r *reporter) pending() *Update {
 	u, _ := r.cell.Lasting().(*Update)
-	if u == nil || u.waiting || same(*u, r.news) {
+	if u == nil || u.waiting != nil || same(*u, r.news) {
 		return nil
 	}
 	return u

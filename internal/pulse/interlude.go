@@ -8,11 +8,11 @@ type interlude struct {
 	detail, before *any
 }
 
-// Interlude is BeatWith with a detail that lasts until end is called. In every cell, end brings
-// back the detail from before, unless a newer one has come meanwhile. Interludes may overlap and
-// end in any order: end never brings back the detail of an interlude that is over. The end is not a
-// beat and causes no delivery. It drops a pending delivery, and relays see the restored detail with
-// the next beat.
+// Interlude sets a detail that lasts until end is called. It is no beat: relays see the detail with
+// the next one. In every cell, end brings back the detail from before, unless a newer one has come
+// meanwhile. Interludes may overlap and end in any order: end never brings back the detail of an
+// interlude that is over. The end is not a beat and causes no delivery. It drops a pending delivery,
+// and relays see the restored detail with the next beat.
 //
 // In the cell of a stopped execution the detail stays, because it tells how far the execution had
 // come.
@@ -34,7 +34,6 @@ func (c *Cell) Interlude(detail *any) (end func()) {
 		p.mu.Unlock()
 		parts = append(parts, part{p, i})
 	}
-	c.beat(nil)
 	return func() {
 		for _, p := range parts {
 			p.cell.endInterlude(p.interlude)

@@ -28,6 +28,7 @@ type Relay struct {
 	cell    *Cell
 	every   time.Duration
 	deliver func(ctx context.Context, detail any)
+	client  bool // delivers to the client that waits for the answer
 	ctx     context.Context
 	cancel  context.CancelFunc
 
@@ -54,7 +55,10 @@ func (m mute) Value(k any) any {
 // Relay starts a relay that ends with the cell, with ctx or when it is stopped. An interval of 0
 // means no pause between deliveries. A delivery gets the newest detail, or nil if there is none.
 func (c *Cell) Relay(ctx context.Context, every time.Duration, deliver func(ctx context.Context, detail any)) *Relay {
-	r := &Relay{cell: c, every: every, deliver: deliver}
+	return c.relay(&Relay{cell: c, every: every, deliver: deliver}, ctx)
+}
+
+func (c *Cell) relay(r *Relay, ctx context.Context) *Relay {
 	r.ctx, r.cancel = context.WithCancel(Mute(ctx))
 	r.mu.Lock()
 	r.unhook = context.AfterFunc(ctx, r.Stop)

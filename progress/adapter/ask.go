@@ -4,17 +4,56 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
 // seenWait is how long a question waits for a sign that the client has got the handle.
 const seenWait = time.Second
+
+// AwaitAnswer is [progress.Await] for an elicitation with the message. One that sends the person to
+// another site, as for a sign-in, is no approval: its messages say which site that is.
+func AwaitAnswer[T any](ctx context.Context, message, site string, ask func(context.Context) (T, error), opts ...progress.AwaitOption) (T, error) {
+	if site == "" {
+		return progress.Await(ctx, message, ask, opts...)
+	}
+	what := "a person to finish at another site: " + message
+	if u, err := url.Parse(site); err == nil && u.Host != "" {
+		what = "a person to finish at " + u.Host + ": " + message
+	}
+	return progress.AwaitReply(ctx, what, ask, opts...)
+}
+
+// Awaited says what a request to the client waits for, as [progress.AwaitReply] wants to be told.
+func Awaited(method string) string {
+	switch method {
+	case "sampling/createMessage":
+		return "an answer of the model"
+	case "roots/list":
+		return "the client's list of roots"
+	}
+	return "a reply to " + method
+}
+
+// Followed returns the context for a wait of the tool, as of [progress.Await]: after the handle no
+// client waits for the answer to the call, and it can be asked for as long as one that hears of its
+// progress.
+func (t *Task) Followed(ctx context.Context) context.Context {
+	if t == nil {
+		return ctx
+	}
+	if _, handed := t.Handed(); !handed {
+		return ctx
+	}
+	return pulse.Listened(ctx)
+}
 
 // InputRequired makes the status of a task input_required until done is called, for a question
 // that is sent to the client as a request of its own (Legacy). It holds no idle check:
@@ -93,7 +132,7 @@ func (t *Task) ask(questions map[string]json.RawMessage) (map[string]json.RawMes
 	if err != nil {
 		return nil, err
 	}
-	return progress.Await(t.ctx, "an answer", func(ctx context.Context) (map[string]json.RawMessage, error) {
+	return progress.Await(pulse.Listened(t.ctx), "an answer", func(ctx context.Context) (map[string]json.RawMessage, error) {
 		var wait backoff
 		for len(record.Questions) > 0 {
 			next, err := t.core.Store.Wait(ctx, t.run.Owner, record.ID, record.Revision)

@@ -113,3 +113,18 @@ func ExampleSessions() {
 	fmt.Println(err)
 	// Output: Tool was aborted: the client has disconnected
 }
+
+func ExampleAwaitAnswer() {
+	answer, err := adapter.AwaitAnswer(context.Background(), "sign in to read issues", "https://example.com/login",
+		func(context.Context) (string, error) { return "accept", nil })
+	fmt.Println(answer, err)
+	// Output: accept <nil>
+}
+
+func ExampleAwaited() {
+	fmt.Println(adapter.Awaited("sampling/createMessage"))
+	fmt.Println(adapter.Awaited("roots/list"))
+	// Output:
+	// an answer of the model
+	// the client's list of roots
+}

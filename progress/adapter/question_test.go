@@ -109,8 +109,8 @@ func TestNoAnswer(t *testing.T) {
 		status  string
 		message string
 	}{
-		{"the default", nil, 32 * s, false, "completed", progress.ErrNoAnswer.Error()},
-		{"given", []progress.AwaitOption{progress.WithLimit(2 * time.Minute)}, 122 * s, false, "completed", progress.ErrNoAnswer.Error()},
+		{"the default", nil, 122 * s, false, "completed", progress.ErrNoAnswer.Error()},
+		{"given", []progress.AwaitOption{progress.WithLimits(time.Second, 3*time.Minute)}, 182 * s, false, "completed", progress.ErrNoAnswer.Error()},
 		{"cancelled", nil, 5 * s, true, "cancelled", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -478,4 +478,46 @@ func TestInputRequiredInASlowStore(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// SPEC 7.9, 11.4: after the handle no client waits for the answer to the call, and a tool that asks has
+// the longer limit, although nothing is sent.
+func TestFollowedWait(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		soft time.Duration
+		want time.Duration
+	}{
+		{"before the handle", time.Hour, progress.DefaultAwaitLimit},
+		{"after it", s, progress.DefaultAwaitProgressLimit},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tasks := task.New()
+				took := make(chan time.Duration, 1)
+				run := func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
+					time.Sleep(2 * s)
+					begun := time.Now()
+					_, _ = adapter.AwaitAnswer(run.Followed(ctx), "rm", "", func(ctx context.Context) (int, error) {
+						<-ctx.Done()
+						return 0, nil
+					})
+					took <- time.Since(begun)
+					return "", nil
+				}
+				encode := func(string, error) task.Answer { return task.Answer{Result: json.RawMessage(`{}`)} }
+				_, _, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: declared, Soft: tc.soft}, run, encode)
+				if got := <-took; err != nil || got != tc.want {
+					t.Errorf("%v, %v, want %v", err, got, tc.want)
+				}
+				if err := tasks.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+	var plain *adapter.Task
+	if ctx := t.Context(); plain.Followed(ctx) != ctx {
+		t.Error("a plain call is followed")
+	}
 }

@@ -31,11 +31,12 @@
 // A tool that needs an answer returns the question, with server.InputRequestBuilder, and is
 // called again with the answer, which server.ElicitationResponse finds. That works with clients
 // of all protocols. Before 2026-07-28 the adapter asks while the call runs: the idle check is
-// held, the client hears every 10 s what is being waited for, and after 30 s ([WithAwait]) the
-// answer is the text of [progress.ErrNoAnswer]. From then on the client asks between two calls of
+// held, the client hears every 10 s what is being waited for, and after 30 s, or 120 s where the call
+// has a progress token ([WithAwait]), the answer is the text of [progress.ErrNoAnswer]. From then on the client asks between two calls of
 // the tool, and no limit of the server runs.
 //
-// [Elicit] asks from within a tool, and works with clients before 2026-07-28 only.
+// [Elicit] asks from within a tool, and works with clients before 2026-07-28 only. So does [Sample],
+// which asks the client's model.
 //
 // # Calls that take longer than a client waits
 //

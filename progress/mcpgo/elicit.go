@@ -17,7 +17,9 @@ import (
 
 // Elicit is MCPServer.RequestElicitation under [progress.Await]: the idle check is held while
 // the person is asked, keep-alive notifications say what for, which is the message of the
-// request, and an answer is waited for no longer than 30 s, or what [progress.WithLimit] says.
+// request, and an answer is waited for no longer than 30 s, or 120 s where the call has a progress
+// token, or what [progress.WithLimits] says. An elicitation of mode "url" waits under
+// [progress.AwaitReply], and the notifications have the name of the site.
 // Return its error from the tool as it is: the client then has a result with the text of
 // [progress.ErrNoAnswer]. With [Serve] or [WrapHTTP], a question for whose answer nobody waits
 // any more is cancelled at the client.
@@ -33,8 +35,28 @@ func Elicit(ctx context.Context, request mcp.ElicitationRequest, opts ...progres
 	if s == nil {
 		return nil, server.ErrNoActiveSession
 	}
-	return progress.Await(ctx, request.Params.Message, func(ctx context.Context) (*mcp.ElicitationResult, error) {
+	ctx = adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)).Followed(ctx)
+	return adapter.AwaitAnswer(ctx, request.Params.Message, request.Params.URL, func(ctx context.Context) (*mcp.ElicitationResult, error) {
 		return elicit(ctx, s, request)
+	}, opts...)
+}
+
+// Sample is MCPServer.RequestSampling under [progress.AwaitReply]: the idle check is held while the
+// client's model answers, keep-alive notifications say so, and after 30 s, or 120 s where the call
+// has a progress token, it is given up, or when [progress.WithLimits] says. RequestSampling itself
+// holds nothing. For any other request to the client, such as MCPServer.RequestRoots, call
+// progress.AwaitReply.
+//
+// It works with clients before protocol 2026-07-28 only, as [Elicit] does. The server is that of
+// ctx. Without one the error is [server.ErrNoActiveSession].
+func Sample(ctx context.Context, request mcp.CreateMessageRequest, opts ...progress.AwaitOption) (*mcp.CreateMessageResult, error) {
+	s := server.ServerFromContext(ctx)
+	if s == nil {
+		return nil, server.ErrNoActiveSession
+	}
+	ctx = adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)).Followed(ctx)
+	return progress.AwaitReply(ctx, adapter.Awaited(string(mcp.MethodSamplingCreateMessage)), func(ctx context.Context) (*mcp.CreateMessageResult, error) {
+		return s.RequestSampling(ctx, request)
 	}, opts...)
 }
 
@@ -157,6 +179,7 @@ func (s *settings) answers(ctx context.Context, of *server.MCPServer, requests m
 		what = append(what, r.Elicitation.Message)
 	}
 	slices.Sort(what)
+	ctx = adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)).Followed(ctx)
 	return progress.Await(ctx, strings.Join(what, "; "), func(ctx context.Context) (mcp.InputResponses, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(errors.New("another question has failed"))

@@ -68,6 +68,58 @@ func TestElicit(t *testing.T) {
 	}
 }
 
+// sampler answers for its model after a while.
+type sampler struct{ after time.Duration }
+
+func (a sampler) CreateMessage(ctx context.Context, _ mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+	select {
+	case <-time.After(a.after):
+	case <-ctx.Done():
+	}
+	return &mcp.CreateMessageResult{Model: "a model", SamplingMessage: mcp.SamplingMessage{Role: mcp.RoleAssistant, Content: mcp.NewTextContent("x")}}, nil
+}
+
+// SPEC 7.10: the client's model may take longer than the idle limit, and has a limit of its own.
+func TestSample(t *testing.T) {
+	for _, l := range named("stdio 2025", "serve 2025") {
+		for _, tc := range []struct {
+			name         string
+			after, limit time.Duration
+			want, said   string
+		}{
+			{"answers", 300 * ms, slack, "a model", "Waiting for an answer of the model (up to 20s)"},
+			{"does not answer", 2 * time.Second, 150 * ms, "Command timed out waiting for an answer of the model. Consider configuring a longer timeout.", "Waiting for an answer of the model (up to 150ms)"},
+		} {
+			t.Run(l.name+" "+tc.name, func(t *testing.T) {
+				s := newServer()
+				s.EnableSampling()
+				s.AddTool(mcp.NewTool("elicit"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) { // it has an idle limit of 100 ms
+					res, err := mcpgo.Sample(ctx, mcp.CreateMessageRequest{CreateMessageParams: mcp.CreateMessageParams{MaxTokens: 1}}, progress.WithLimits(1, tc.limit))
+					if err != nil {
+						return nil, err
+					}
+					return mcp.NewToolResultText(res.Model), nil
+				})
+				c := l.connect(t, s, client.WithSamplingHandler(sampler{tc.after}))
+				got := record(c)
+				res, err := c.CallTool(soon(t), call{tool: "elicit", token: "t"}.request())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if v := view(t, res); v.Texts[0] != tc.want || v.IsError == (tc.want == "a model") {
+					t.Errorf("%+v", v)
+				}
+				if n := got.of("t"); len(n) == 0 || n[0].Message != tc.said {
+					t.Errorf("%v, want %q", n, tc.said)
+				}
+			})
+		}
+	}
+	if _, err := mcpgo.Sample(context.Background(), mcp.CreateMessageRequest{}); err != server.ErrNoActiveSession {
+		t.Errorf("without a server: %v", err)
+	}
+}
+
 // SPEC 7.9: a tool that returns its questions is called again with the answers, whatever the
 // protocol. Where the server has to ask, the person may take longer than the idle limit, and no
 // longer than the limit of the wait; the client hears what is awaited.
@@ -91,7 +143,7 @@ func TestReturnedQuestions(t *testing.T) {
 				links = append(links, named("serve 2026", "wrapped 2026")...)
 			}
 			each(t, links, func(t *testing.T, l link) {
-				c := l.connect(t, newServer(mcpgo.WithAwait(progress.WithLimit(tc.limit))), client.WithElicitationHandler(answerer{tc.after}))
+				c := l.connect(t, newServer(mcpgo.WithAwait(progress.WithLimits(tc.limit, tc.limit))), client.WithElicitationHandler(answerer{tc.after}))
 				got := record(c)
 				res, err := c.CallTool(soon(t), call{tool: "question", args: map[string]any{"n": tc.n}, token: "t"}.request())
 				if err != nil {
@@ -226,7 +278,7 @@ func TestLateQuestionIsCancelled(t *testing.T) {
 		progress.Report(ctx, progress.Update{Message: strings.Repeat("x", 1<<24)}) // more than all buffers on the way hold
 		<-begun
 		_, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{Message: "?", RequestedSchema: map[string]any{"type": "object"}}},
-			progress.WithLimit(60*ms))
+			progress.WithLimits(60*ms, 60*ms))
 		close(expired)
 		<-end
 		return nil, err

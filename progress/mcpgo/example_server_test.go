@@ -284,7 +284,7 @@ func ExampleElicit() {
 	s.AddTool(mcp.NewTool("delete"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{
 			Message: "rm -r build", RequestedSchema: map[string]any{"type": "object"},
-		}}, progress.WithLimit(2*time.Minute))
+		}}, progress.WithLimits(2*time.Minute, 2*time.Minute))
 		if err != nil {
 			return nil, err
 		}
@@ -302,10 +302,43 @@ func ExampleElicit() {
 	// Output: accept
 }
 
+// The client's model may take longer than the idle limit.
+func ExampleSample() {
+	s := server.NewMCPServer("files", "1.0.0")
+	s.EnableSampling()
+	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 100 * time.Millisecond}})
+	s.AddTool(mcp.NewTool("summary"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		answer, err := mcpgo.Sample(ctx, mcp.CreateMessageRequest{CreateMessageParams: mcp.CreateMessageParams{MaxTokens: 100}},
+			progress.WithLimits(30*time.Second, 5*time.Minute))
+		if err != nil {
+			return nil, err
+		}
+		return mcp.NewToolResultText(answer.Model), nil
+	})
+
+	c, err := client.NewInProcessClientWithOptions(s, client.WithSamplingHandler(model{}))
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	_ = c.Start(context.Background())
+	_, _ = c.Initialize(context.Background(), mcp.InitializeRequest{})
+	show(c, mcp.CallToolParams{Name: "summary"})
+	// Output: a model
+}
+
+// A model takes longer than the idle limit.
+type model struct{}
+
+func (model) CreateMessage(context.Context, mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+	time.Sleep(200 * time.Millisecond)
+	return &mcp.CreateMessageResult{Model: "a model", SamplingMessage: mcp.SamplingMessage{Role: mcp.RoleAssistant, Content: mcp.NewTextContent("3 files")}}, nil
+}
+
 // A tool that returns its question works with clients of all protocols.
 func ExampleWithAwait() {
 	s := server.NewMCPServer("files", "1.0.0", server.WithElicitation())
-	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 100 * time.Millisecond}}, mcpgo.WithAwait(progress.WithLimit(2*time.Minute)))
+	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 100 * time.Millisecond}}, mcpgo.WithAwait(progress.WithLimits(2*time.Minute, 2*time.Minute)))
 	s.AddTool(mcp.NewTool("delete"), func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer := server.ElicitationResponse(r.Params.InputResponses, "sure")
 		if answer == nil {

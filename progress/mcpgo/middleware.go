@@ -64,7 +64,7 @@ func Install(s *server.MCPServer, p *policy.Policy, opts ...InstallOption) {
 // reach a client whose request has a progress token as notifications.
 //
 // Where a tool returns questions to a person as InputRequests, a client before 2026-07-28 is asked
-// while the call runs, as [progress.Await] does it, with its limit of 30 s, see [WithAwait]; then
+// while the call runs, as [progress.Await] does it, with its limits, see [WithAwait]; then
 // the tool is called again, with the answers, in the same execution.
 //
 // What the client gets:

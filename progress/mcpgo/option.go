@@ -89,8 +89,8 @@ func WithInterval(d time.Duration) Option {
 }
 
 // WithAwait passes options on to [progress.Await], under which the questions wait that tools
-// return: progress.WithLimit(2*time.Minute) leaves people more time than 30 s. [Elicit] has
-// options of its own.
+// return: progress.WithLimits(45*time.Second, 10*time.Minute) leaves people more time than 30 s, and
+// 120 s where the call has a progress token. [Elicit] and [Sample] have options of their own.
 func WithAwait(opts ...progress.AwaitOption) Option {
 	return option(func(s *settings) { s.await = append(s.await, opts...) })
 }

@@ -124,7 +124,7 @@ func newServer(opts ...mcpgo.InstallOption) *server.MCPServer {
 		limit := time.Duration(r.GetFloat("limitMs", 20000) * float64(ms))
 		res, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{
 			Message: "rm -r build", RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}},
-		}}, progress.WithLimit(limit))
+		}}, progress.WithLimits(limit, limit))
 		if err != nil {
 			return nil, err
 		}

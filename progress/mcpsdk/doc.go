@@ -61,8 +61,9 @@
 // With a client of 2026-07-28 the call is over with the question, and the client calls again
 // with the answer: no server waits, and no limit of the server runs while the person thinks. With
 // an older client the SDK asks while the call goes on and then calls the tool again, once: the
-// idle check is held meanwhile, there is keep-alive progress, and [WithAwait] has the limit for
-// the answer. ServerSession.Elicit is for servers whose clients are all older; from
+// idle check is held meanwhile, there is keep-alive progress, and [WithAwait] has the limits for
+// the answer. [WithRequests] does the same for what is asked of the client's model, or of the
+// client itself, under limits of its own. ServerSession.Elicit is for servers whose clients are all older; from
 // 2026-07-28 on it fails at once.
 //
 // At the client, heartbeat.Hold in an ElicitationHandler holds the Timeout of the call that asks
@@ -93,8 +94,8 @@
 //     about it, and nothing after the result.
 //  4. While a tool waits for a person in ServerSession.Elicit, or the SDK does so on
 //     behalf of its InputRequests, the idle check is held, the client hears every 10 s
-//     what is being waited for, and after 30 s the answer is the text of
-//     [progress.ErrNoAnswer].
+//     what is being waited for, and after 30 s, or 120 s where the call has a progress
+//     token, the answer is the text of [progress.ErrNoAnswer].
 //  5. A request has a say in its limits only where an option allows it, and never
 //     beyond the tool's ceiling.
 //  6. Results and params that tools share between calls are not written to, but for a restored

@@ -2,11 +2,13 @@ package mcpsdk
 
 import (
 	"context"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
@@ -17,13 +19,31 @@ const methodElicit = "elicitation/create"
 // on no server waits: the client asks the person between two calls of the tool, each of
 // which is an execution of its own.
 //
-// Sampling is left alone: it is a program that answers, and one that does not is what the
-// idle limit is for.
-func elicit(ctx context.Context, what string, opts []progress.AwaitOption, ask func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
+// Other requests, such as sampling, are left alone unless WithRequests says otherwise: it is a
+// program that answers, and one that does not is what the idle limit is for.
+func (s *settings) elicit(ctx context.Context, session mcp.Session, question *mcp.ElicitParams, ask func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
 	if !toolcall.Direct(ctx) {
 		// Somebody nearer to the question has set limits for it.
 		defer heartbeat.Hold(ctx)()
 		return ask(ctx)
 	}
-	return progress.Await(ctx, what, ask, opts...)
+	ctx = adapter.TaskOf(ctx, session).Followed(ctx)
+	return adapter.AwaitAnswer(ctx, question.Message, question.URL, ask, s.await...)
+}
+
+// holds reports whether a message that is being sent is a request that holds the idle check
+// (SPEC 7.10). What comes in passes here too, and is never under the limits of a call of its own
+// session.
+func (s *settings) holds(ctx context.Context, method string, req mcp.Request) bool {
+	if !s.holdRequests || method == methodElicit || strings.HasPrefix(method, "notifications/") {
+		return false
+	}
+	call := toolcall.FromContext(ctx)
+	return call != nil && call.Session == any(req.GetSession()) && toolcall.Direct(ctx)
+}
+
+// request waits for the client on behalf of a tool.
+func (s *settings) request(ctx context.Context, session mcp.Session, method string, ask func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
+	ctx = adapter.TaskOf(ctx, session).Followed(ctx)
+	return progress.AwaitReply(ctx, adapter.Awaited(method), ask, s.requests...)
 }

@@ -56,7 +56,7 @@ func TestElicitation(t *testing.T) {
 	wrapped := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return progress.Await(ctx, "the removal of 3 files", func(ctx context.Context) (*mcp.CallToolResult, error) {
 			return elicit(ctx, req)
-		}, progress.WithLimit(2*time.Minute))
+		}, progress.WithLimits(2*time.Minute, 2*time.Minute))
 	}
 	limited := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return timeout.Do(ctx, func(ctx context.Context) (*mcp.CallToolResult, error) { return elicit(ctx, req) },
@@ -73,10 +73,12 @@ func TestElicitation(t *testing.T) {
 		after         time.Duration // the answer
 	}{
 		{"answered", protocol2025, elicit, limits, nil, 25 * time.Second, "accept", 25 * time.Second},
-		{"answered late", protocol2025, elicit, limits, nil, 31 * time.Second, noAnswerText, 30 * time.Second},
-		{"longer limit", protocol2025, elicit, limits, []mcpsdk.InstallOption{mcpsdk.WithAwait(progress.WithLimit(2 * time.Minute))},
+		{"answered late", protocol2025, elicit, limits, nil, 121 * time.Second, noAnswerText, 120 * time.Second},
+		{"no token, answered", protocol2025, elicit, limits, nil, 29 * time.Second, "accept", 29 * time.Second},
+		{"no token, answered late", protocol2025, elicit, limits, nil, 31 * time.Second, noAnswerText, 30 * time.Second},
+		{"longer limit", protocol2025, elicit, limits, []mcpsdk.InstallOption{mcpsdk.WithAwait(progress.WithLimits(2*time.Minute, 2*time.Minute))},
 			119 * time.Second, "accept", 119 * time.Second},
-		{"longer limit, late", protocol2025, elicit, limits, []mcpsdk.InstallOption{mcpsdk.WithAwait(progress.WithLimit(2 * time.Minute))},
+		{"longer limit, late", protocol2025, elicit, limits, []mcpsdk.InstallOption{mcpsdk.WithAwait(progress.WithLimits(2*time.Minute, 2*time.Minute))},
 			121 * time.Second, noAnswerText, 2 * time.Minute},
 		{"limit of the tool's own", protocol2025, wrapped, limits, nil, 119 * time.Second, "accept", 119 * time.Second},
 		{"limit of the tool's own, late", protocol2025, wrapped, limits, nil, 121 * time.Second, noAnswerText, 2 * time.Minute},
@@ -84,9 +86,10 @@ func TestElicitation(t *testing.T) {
 		{"execution of the tool's own, late", protocol2025, limited, limits, nil, 121 * time.Second,
 			"Tool exceeded wall-clock limit of 120s.", 2 * time.Minute},
 		{"total", protocol2025, wrapped, timeout.Config{Total: time.Minute, Idle: 5 * time.Second}, nil, 119 * time.Second,
-			"Tool exceeded wall-clock limit of 60s.\nlast: Waiting for approval of the removal of 3 files (up to 2m0s)", time.Minute},
+			"Tool exceeded wall-clock limit of 60s.\nlast: Waiting for approval of the removal of 3 files (1m0s so far, 0s left)", time.Minute},
 		{"by result, bridged by the SDK", protocol2025, elicitByResult, limits, nil, 25 * time.Second, "accept", 25 * time.Second},
-		{"by result, late", protocol2025, elicitByResult, limits, nil, 31 * time.Second, noAnswerText, 30 * time.Second},
+		{"by result, late", protocol2025, elicitByResult, limits, nil, 121 * time.Second, noAnswerText, 120 * time.Second},
+		{"no token, by result, late", protocol2025, elicitByResult, limits, nil, 31 * time.Second, noAnswerText, 30 * time.Second},
 		// Here the client waits between two calls, so no limit of the server runs.
 		{"by result, two calls", protocol2026, elicitByResult, limits, nil, time.Hour, "accept", time.Hour},
 	} {
@@ -98,7 +101,11 @@ func TestElicitation(t *testing.T) {
 				h, takenBack := new(heard), time.Duration(0)
 				cs := inMemory(tt.version)(t, s, person(h, tt.answer, &takenBack))
 				start := time.Now()
-				res := call(t, cs, "remove", "t")
+				var token any = "t"
+				if strings.HasPrefix(tt.name, "no token") {
+					token = nil
+				}
+				res := call(t, cs, "remove", token)
 				// A keep-alive may be due at the same instant, from which the answer keeps 5 ms.
 				if took := time.Since(start); took < tt.after || took > tt.after+5*time.Millisecond {
 					t.Errorf("answered after %v, want %v", took, tt.after)
@@ -113,7 +120,7 @@ func TestElicitation(t *testing.T) {
 				if res.IsError && takenBack != tt.after {
 					t.Errorf("the question was taken back after %v", takenBack)
 				}
-				silent := tt.version == protocol2026 || strings.HasPrefix(tt.name, "execution")
+				silent := tt.version == protocol2026 || token == nil || strings.HasPrefix(tt.name, "execution")
 				all := h.list()
 				increases(t, all)
 				for _, n := range all {
@@ -123,6 +130,101 @@ func TestElicitation(t *testing.T) {
 				}
 				if !silent && len(all) < int(tt.after/(15*time.Second)) {
 					t.Errorf("%d notifications in %v", len(all), tt.after)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 7.9: a sign-in at another site is no approval, and the client hears where it is.
+func TestSignIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.AddTool(&mcp.Tool{Name: "issues", InputSchema: anyInput}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			_, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Mode: "url", Message: "sign in to read issues", URL: "https://example.com/login?id=1", ElicitationID: "1"})
+			return nil, err
+		})
+		mcpsdk.Install(s, nil)
+		h, takenBack := new(heard), time.Duration(0)
+		opts := person(h, time.Hour, &takenBack)
+		opts.Capabilities = &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}}
+		res := call(t, inMemory(protocol2025)(t, s, opts), "issues", "t")
+		const what = "a person to finish at example.com: sign in to read issues"
+		if d := cmp.Diff([]string{"Command timed out waiting for " + what + ". Consider configuring a longer timeout."}, texts(res)); d != "" || outcome(res)["exitCode"] != 124.0 {
+			t.Error(d)
+		}
+		if all := h.list(); len(all) < 2 || all[0].Message != "Waiting for "+what+" (up to 2m0s)" || all[1].Message != "Waiting for "+what+" (10s so far, 1m50s left)" {
+			t.Errorf("%+v", all)
+		}
+	})
+}
+
+// SPEC 7.10: a request of a tool to the client holds the idle check where that is wanted, under a
+// limit of its own; otherwise the idle limit of the tool finds a client that does not reply.
+func TestRequestsOfATool(t *testing.T) {
+	sample := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		res, err := req.Session.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 1})
+		if err != nil {
+			return nil, err
+		}
+		return textResult(res.Model), nil
+	}
+	roots := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		_, err := req.Session.ListRoots(ctx, nil)
+		return textResult("roots"), err
+	}
+	limited := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return timeout.Do(ctx, func(ctx context.Context) (*mcp.CallToolResult, error) { return sample(ctx, req) }, timeout.Config{Idle: 7 * time.Second})
+	}
+	const idle = "No progress for 5s (idle timeout). Tool should call heartbeat() during long work."
+	held := []mcpsdk.InstallOption{mcpsdk.WithAwait(progress.WithLimits(1, 1)), mcpsdk.WithRequests(progress.WithLimits(0, 0), progress.WithLimits(20*time.Second, 60*time.Second))}
+	for _, tt := range []struct {
+		name    string
+		tool    mcp.ToolHandler
+		token   any
+		opts    []mcpsdk.InstallOption
+		replies time.Duration
+		want    string
+		after   time.Duration
+		said    string
+	}{
+		{"not held", sample, "t", nil, 6 * time.Second, idle, 5 * time.Second, ""},
+		{"held", sample, "t", held, 59 * time.Second, "a model", 59 * time.Second, "Waiting for an answer of the model ("},
+		{"held, late", sample, "t", held, 61 * time.Second, "Command timed out waiting for an answer of the model. Consider configuring a longer timeout.", 60 * time.Second, "Waiting for an answer of the model ("},
+		{"held, no token, late", sample, nil, held, 21 * time.Second, "Command timed out waiting for an answer of the model. Consider configuring a longer timeout.", 20 * time.Second, ""},
+		{"roots", roots, "t", held, 0, "roots", 0, "Waiting for the client's list of roots ("},
+		{"under an execution of the tool's own", limited, "t", held, 8 * time.Second, "No progress for 5s (idle timeout). Tool should call heartbeat() during long work.", 5 * time.Second, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				s.AddTool(&mcp.Tool{Name: "ask", InputSchema: anyInput}, tt.tool)
+				mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Hour, Idle: 5 * time.Second}}, tt.opts...)
+				h := new(heard)
+				opts := h.options()
+				opts.CreateMessageHandler = func(ctx context.Context, _ *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+					if err := sleep(ctx, tt.replies); err != nil {
+						return nil, err
+					}
+					return &mcp.CreateMessageResult{Model: "a model", Role: "assistant", Content: &mcp.TextContent{Text: "x"}}, nil
+				}
+				cs := inMemory(protocol2025)(t, s, opts)
+				start := time.Now()
+				res := call(t, cs, "ask", tt.token)
+				if took := time.Since(start); took < tt.after || took > tt.after+5*time.Millisecond {
+					t.Errorf("answered after %v, want %v", took, tt.after)
+				}
+				if d := cmp.Diff(tt.want, texts(res)[0]); d != "" {
+					t.Error(d)
+				}
+				synctest.Wait()
+				for _, n := range h.list() {
+					if tt.said == "" && n.Message != "" || !strings.HasPrefix(n.Message, tt.said) {
+						t.Errorf("message %q, want %s...", n.Message, tt.said)
+					}
+				}
+				if tt.said != "" && len(h.list()) < int(tt.after/(15*time.Second))+1 {
+					t.Errorf("%d messages", len(h.list()))
 				}
 			})
 		})
@@ -145,7 +247,7 @@ func TestElicitationUnderAHost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()
 				s.AddTool(&mcp.Tool{Name: "remove", InputSchema: anyInput}, elicit)
-				mcpsdk.Install(s, nil, mcpsdk.WithAwait(progress.WithLimit(tt.limit)))
+				mcpsdk.Install(s, nil, mcpsdk.WithAwait(progress.WithLimits(tt.limit, tt.limit)))
 				ctx, cancel := context.WithCancelCause(context.Background())
 				defer cancel(nil)
 				host := time.AfterFunc(time.Minute, func() { cancel(errors.New("the host has given up")) })

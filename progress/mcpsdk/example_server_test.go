@@ -201,7 +201,7 @@ func ExampleWithAwait() {
 		}
 		return textResult(answer.Action), nil
 	})
-	mcpsdk.Install(server, nil, mcpsdk.WithAwait(progress.WithLimit(50*time.Millisecond)))
+	mcpsdk.Install(server, nil, mcpsdk.WithAwait(progress.WithLimits(50*time.Millisecond, 50*time.Millisecond)))
 
 	ask(server, &mcp.ClientOptions{ElicitationHandler: func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		<-ctx.Done()
@@ -210,6 +210,27 @@ func ExampleWithAwait() {
 	// Output:
 	// isError: true
 	// Command timed out waiting for approval. Consider approving faster or configuring a longer timeout.
+}
+
+// The client's model may take its time, and the tool says for whom it waits.
+func ExampleWithRequests() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "index", InputSchema: anyInput}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		answer, err := req.Session.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 100})
+		if err != nil {
+			return nil, err
+		}
+		return textResult(answer.Model), nil
+	})
+	mcpsdk.Install(server, nil, mcpsdk.WithRequests(progress.WithLimits(50*time.Millisecond, 5*time.Minute)))
+
+	ask(server, &mcp.ClientOptions{CreateMessageHandler: func(ctx context.Context, _ *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}, &mcp.CallToolParams{})
+	// Output:
+	// isError: true
+	// Command timed out waiting for an answer of the model. Consider configuring a longer timeout.
 }
 
 func ExampleWithMetaTimeout() {

@@ -43,9 +43,10 @@ func Install(s *mcp.Server, p *policy.Policy, opts ...InstallOption) {
 //
 // Added with AddReceivingMiddleware it does all of that. With AddSendingMiddleware it also
 // holds the idle check while a tool waits for a person in ServerSession.Elicit, as
-// [progress.Await] does, with its limit of 30 s, see [WithAwait]. Where the tool has called
-// Await itself, or runs the question under another execution of its own, the limits are
-// that one's. [Install] does both. Methods other than these pass through untouched.
+// [progress.Await] does, with its limits of 30 s, or 120 s where the call has a progress token,
+// see [WithAwait], and other requests of the tool to the client where [WithRequests] says so. Where
+// the tool has called Await itself, or runs the question under another execution of its own, the
+// limits are that one's. [Install] does both. Methods other than these pass through untouched.
 //
 // It is safe for concurrent use, and may be shared by servers.
 func Middleware(p *policy.Policy, opts ...MiddlewareOption) mcp.Middleware {
@@ -69,7 +70,12 @@ func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}
 		if question, ok := req.GetParams().(*mcp.ElicitParams); ok && method == methodElicit {
-			return elicit(ctx, question.Message, s.await, func(ctx context.Context) (mcp.Result, error) {
+			return s.elicit(ctx, req.GetSession(), question, func(ctx context.Context) (mcp.Result, error) {
+				return out(ctx, method, req)
+			})
+		}
+		if s.holds(ctx, method, req) {
+			return s.request(ctx, req.GetSession(), method, func(ctx context.Context) (mcp.Result, error) {
 				return out(ctx, method, req)
 			})
 		}

@@ -50,6 +50,9 @@ type settings struct {
 	calls toolcall.Settings
 	await []progress.AwaitOption
 
+	holdRequests bool // those of WithRequests
+	requests     []progress.AwaitOption
+
 	declare bool // what the limits are
 	taskSettings
 }
@@ -94,9 +97,18 @@ func WithInterval(d time.Duration) Option {
 }
 
 // WithAwait passes options on to [progress.Await], under which elicitations wait:
-// progress.WithLimit(2*time.Minute) leaves people more time than 30 s.
+// progress.WithLimits(45*time.Second, 10*time.Minute) leaves people more time than 30 s, and 120 s
+// where the call has a progress token.
 func WithAwait(opts ...progress.AwaitOption) MiddlewareOption {
 	return middlewareOption(func(s *settings) { s.await = append(s.await, opts...) })
+}
+
+// WithRequests has every other request of a tool to the client, such as sampling/createMessage, hold
+// the idle check too: it waits as under [progress.AwaitReply] with these options, whose limits are not
+// those of [WithAwait]. Without it the idle limit of the tool finds a client that does not reply. A
+// request that the tool makes under an execution of its own is left to the limits of that one.
+func WithRequests(opts ...progress.AwaitOption) MiddlewareOption {
+	return middlewareOption(func(s *settings) { s.holdRequests, s.requests = true, append(s.requests, opts...) })
 }
 
 // WithMetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta:

@@ -1,0 +1,34 @@
+package pulse
+
+import (
+	"context"
+	"time"
+)
+
+// ClientRelay is [Cell.Relay] for the client that waits for the answer. See [Heard].
+func (c *Cell) ClientRelay(ctx context.Context, every time.Duration, deliver func(ctx context.Context, detail any)) *Relay {
+	return c.relay(&Relay{cell: c, every: every, deliver: deliver, client: true}, ctx)
+}
+
+type heardKey struct{}
+
+// Listened returns a context for which [Heard] is true: for a call whose client does not wait for the
+// answer, since it follows the call in another way.
+func Listened(ctx context.Context) context.Context { return context.WithValue(ctx, heardKey{}, true) }
+
+// Heard reports whether the client hears of the beats of ctx while it waits for the answer.
+func Heard(ctx context.Context) bool {
+	if ctx.Value(heardKey{}) != nil {
+		return true
+	}
+	for c := Of(ctx); c != nil; c = c.parent {
+		if relays := c.relays.Load(); relays != nil {
+			for _, r := range *relays {
+				if r.client {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
