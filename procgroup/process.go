@@ -169,7 +169,7 @@ func (noCommandError) Unwrap() error { return &exec.Error{Err: exec.ErrNotFound}
 // Wait waits until the command has ended, and returns its result. The error is nil if the
 // command ended by itself with code 0. It is an [*exec.ExitError] if the command ended by itself
 // in another way, and a [*timeout.Error] if it was stopped; the command's own error is then
-// in its Err field. If cmd.Stdin, cmd.Stdout or cmd.Stderr failed, the error also wraps theirs.
+// in its Err field, and the result in its Result field. If cmd.Stdin, cmd.Stdout or cmd.Stderr failed, the error also wraps theirs.
 //
 // After a limit has stopped the command, Wait returns at most 1 s after the end of the kill
 // grace; see the guarantees of the package. Wait may be called more than once.

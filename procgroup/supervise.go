@@ -171,6 +171,7 @@ func (p *Process) complete(r *Result, stop *timeout.Error, fromCaller error) {
 		if stop.Err = err; fromCaller != nil {
 			stop.Err = errors.Join(err, fromCaller)
 		}
+		stop.Result = r
 		p.err = stop
 	case !reaped:
 		p.err = errors.Join(errors.New("procgroup: the command has ended, but its exit status is unknown"), fromCaller)

@@ -117,6 +117,9 @@ type Error struct {
 	// of package procgroup it shows what its processes were doing, for a total as well.
 	Stack []byte
 
+	// Result is that of a command of package procgroup, a *procgroup.Result, and nil of anything else.
+	Result any
+
 	Err error // what the function returned after the stop, if it did
 	// Cause is that of the caller's context, where its end is the stop. Where that is a
 	// deadline which the context has shown, it is context.DeadlineExceeded: whether the

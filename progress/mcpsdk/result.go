@@ -40,12 +40,16 @@ func addOutcome(res *mcp.CallToolResult, err error) {
 	if !ok {
 		return
 	}
-	meta := maps.Clone(res.Meta)
+	res.Meta = withOutcome(res.Meta, outcome)
+}
+
+func withOutcome(meta mcp.Meta, o toolcall.Outcome) mcp.Meta {
+	meta = maps.Clone(meta)
 	if meta == nil {
 		meta = make(mcp.Meta, 1)
 	}
-	meta[toolcall.OutcomeKey] = outcome
-	res.Meta = meta
+	meta[toolcall.OutcomeKey] = o
+	return meta
 }
 
 // answer returns the result of a call whose execution ended with err; res is what there is of
@@ -56,6 +60,14 @@ func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, er
 		if _, said := r.Meta[toolcall.OutcomeKey]; said {
 			return r, nil // by the tool, with SetResult
 		}
+	}
+	if r != nil && echoes(r) && !strings.HasPrefix(toolcall.Text(err, ""), err.Error()) {
+		// The SDK has put the error of a typed handler into the result. That of a command is said in
+		// the command's words.
+		out := newResult(req)
+		out.Meta = r.Meta
+		SetResult(out, err, "")
+		return out, nil
 	}
 	stop, stopped := err.(*timeout.Error)
 	if r != nil && r.GetError() != nil {
@@ -102,15 +114,22 @@ func says(r *mcp.CallToolResult, err error) bool {
 	return ok && strings.HasPrefix(text.Text, err.Error())
 }
 
-// echoesCancel reports whether r only says that its context was cancelled, as the SDK has it
-// of a typed handler that returns ctx.Err().
-func echoesCancel(r *mcp.CallToolResult) bool {
+// echoes reports whether r only has the text of its error, as the SDK makes it of what a typed handler
+// returns.
+func echoes(r *mcp.CallToolResult) bool {
 	err := r.GetError()
-	if err == nil || len(r.Content) != 1 || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || len(r.Content) != 1 {
 		return false
 	}
 	text, ok := r.Content[0].(*mcp.TextContent)
 	return ok && text.Text == err.Error()
+}
+
+// echoesCancel reports whether r only says that its context was cancelled, as the SDK has it
+// of a typed handler that returns ctx.Err().
+func echoesCancel(r *mcp.CallToolResult) bool {
+	err := r.GetError()
+	return echoes(r) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 
 // noAnswer takes off what the SDK puts around the error of an elicitation that it makes

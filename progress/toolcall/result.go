@@ -16,15 +16,71 @@ var ErrResult = errors.New("the tool's result is an error")
 // Text is what a result says about err to the model: its message; where the tool had got to,
 // such as "last: file 37 of 100", if it was stopped and has reported; and, unless that is empty
 // or white space, the partial output.
+//
+// Where err is that of a command that was stopped, as package procgroup returns it, also within the
+// error of the tool that was stopped with it, the message is the command's, such as "TLC process
+// timed out after 120000ms.", in place of the execution's; and without partial output, the exit code
+// and the output are the command's, as far as they were kept.
 func Text(err error, partial string) string {
-	text := err.Error()
+	text, rest := err.Error(), ""
+	if stop, command := commandOf(err); stop != nil {
+		var message string
+		message, rest, _ = strings.Cut(command.Text(), "\n")
+		if _, whole := err.(*timeout.Error); whole {
+			text = message
+		} else {
+			text = strings.Replace(text, stop.Error(), message, 1) // the tool's own words around it stay
+		}
+	}
 	if last := lastOf(err); last != "" {
 		text += "\nlast: " + last
 	}
 	if strings.TrimSpace(partial) != "" {
-		text += "\n\nPartial output:\n" + partial
+		return text + "\n\nPartial output:\n" + partial
+	}
+	if rest != "" {
+		text += "\n" + rest
 	}
 	return text
+}
+
+// A commandResult is a *procgroup.Result, whose text begins with the message. Procgroup itself is not
+// imported: a server without commands needs none of it.
+type commandResult interface{ Text() string }
+
+// commandOf returns the stop of a command that err tells of, and its result, or nil. A tool that was
+// stopped itself may return the error of a command that had been stopped before, for another reason:
+// that is not what has ended the tool.
+func commandOf(err error) (*timeout.Error, commandResult) {
+	var tool *timeout.Error
+	var find func(error) (*timeout.Error, commandResult)
+	find = func(err error) (*timeout.Error, commandResult) {
+		switch e := err.(type) {
+		case nil:
+			return nil, nil
+		case *timeout.Error:
+			if command, ok := e.Result.(commandResult); ok {
+				if tool != nil && (tool.Kind != e.Kind || tool.Limit != e.Limit) {
+					return nil, nil
+				}
+				return e, command
+			}
+			if tool == nil {
+				tool = e
+			}
+			return find(e.Err) // Unwrap hides it
+		case interface{ Unwrap() error }:
+			return find(e.Unwrap())
+		case interface{ Unwrap() []error }:
+			for _, err := range e.Unwrap() {
+				if stop, command := find(err); stop != nil {
+					return stop, command
+				}
+			}
+		}
+		return nil, nil
+	}
+	return find(err)
 }
 
 // lastOf returns the newest detail of the execution that err is about, as far as it is meant for

@@ -1,0 +1,75 @@
+//go:build unix
+
+package mcpsdk_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// SPEC 6.8: the message and the output of a command that was stopped reach the client, however the tool
+// is written.
+func TestCommandsMessage(t *testing.T) {
+	t.Parallel()
+	const soon = 500 * time.Millisecond
+	run := func(ctx context.Context, opts ...procgroup.Option) error {
+		opts = append(opts, procgroup.WithOptions(timeout.WithName("TLC")))
+		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", "echo 12 states; exec sleep 60"), opts...)
+		return err
+	}
+	own := procgroup.WithLimits(timeout.Config{Total: soon})
+	const text = "TLC process timed out after 500ms.\nExit code 124.\n12 states\n"
+	for name, tt := range map[string]struct {
+		add   func(*mcp.Server)
+		total time.Duration
+		want  string
+	}{
+		"raw": {func(s *mcp.Server) {
+			s.AddTool(&mcp.Tool{Name: "tlc", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return nil, run(ctx, own)
+			})
+		}, 0, text},
+		"raw, limit of the tool": {func(s *mcp.Server) {
+			s.AddTool(&mcp.Tool{Name: "tlc", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return nil, run(ctx)
+			})
+		}, soon, text},
+		"typed": {func(s *mcp.Server) {
+			mcp.AddTool(s, &mcp.Tool{Name: "tlc"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+				return nil, nil, run(ctx, own)
+			})
+		}, 0, text},
+		"typed, limit of the tool": {func(s *mcp.Server) {
+			mcp.AddTool(s, &mcp.Tool{Name: "tlc"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+				return nil, nil, run(ctx)
+			})
+		}, soon, text},
+		"typed, in words of the tool": {func(s *mcp.Server) {
+			mcp.AddTool(s, &mcp.Tool{Name: "tlc"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+				return nil, nil, fmt.Errorf("model.tla: %w", run(ctx, own))
+			})
+		}, 0, "model.tla: " + text},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer()
+			tt.add(s)
+			mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: tt.total, Grace: time.Minute}})
+			res := call(t, inMemory(protocol2025)(t, s, nil), "tlc", nil)
+			if d := cmp.Diff([]string{tt.want}, texts(res)); d != "" || !res.IsError || outcome(res)["exitCode"] != 124.0 || outcome(res)["limitMs"] != 500.0 {
+				t.Errorf("%v %v (-want +got):\n%s", res.IsError, outcome(res), d)
+			}
+		})
+	}
+}

@@ -1,0 +1,98 @@
+//go:build unix
+
+package toolcall_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// SPEC 6.8: a command's message and its output are in the text of the result, in place of the
+// execution's message.
+func TestTextOfACommand(t *testing.T) {
+	t.Parallel()
+	const soon = 300 * time.Millisecond
+	run := func(ctx context.Context, c timeout.Config, script string) error {
+		opts := []procgroup.Option{procgroup.WithOptions(timeout.WithName("TLC"))}
+		if c != (timeout.Config{}) {
+			opts = append(opts, procgroup.WithLimits(c))
+		}
+		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", script), opts...)
+		return err
+	}
+	for _, tc := range []struct {
+		name    string
+		total   time.Duration // of the tool
+		abort   bool
+		tool    func(ctx context.Context) error
+		partial string
+		want    string
+	}{
+		{"total of the command", 0, false, func(ctx context.Context) error {
+			return run(ctx, timeout.Config{Total: soon}, "echo 12 states; sleep 60")
+		}, "", "TLC process timed out after 300ms.\nExit code 124.\n12 states\n"},
+		{"idle limit of the command", 0, false, func(ctx context.Context) error {
+			return run(ctx, timeout.Config{Idle: soon}, "sleep 60")
+		}, "", "TLC process timed out after 300ms without output.\nExit code 124.\n"},
+		{"total of the tool", soon, false, func(ctx context.Context) error {
+			return run(ctx, timeout.Config{}, "echo 12 states; sleep 60")
+		}, "", "TLC process timed out after 300ms.\nExit code 124.\n12 states\n"},
+		{"aborted", 0, true, func(ctx context.Context) error {
+			return run(ctx, timeout.Config{}, "echo 12 states; sleep 60")
+		}, "", "TLC process was aborted.\nExit code 130.\n12 states\n"},
+		{"wrapped", 0, false, func(ctx context.Context) error {
+			return fmt.Errorf("checking a model: %w", run(ctx, timeout.Config{Total: soon}, "echo 12 states; sleep 60"))
+		}, "", "checking a model: TLC process timed out after 300ms.\nExit code 124.\n12 states\n"},
+		{"wrapped, total of the tool", soon, false, func(ctx context.Context) error {
+			return errors.Join(errors.New("checking a model"), run(ctx, timeout.Config{}, "echo 12 states; sleep 60"))
+		}, "", "TLC process timed out after 300ms.\nExit code 124.\n12 states\n"},
+		{"with partial output of the tool", soon, false, func(ctx context.Context) error {
+			return run(ctx, timeout.Config{}, "echo 12 states; sleep 60")
+		}, "12", "TLC process timed out after 300ms.\n\nPartial output:\n12"},
+		{"with progress", soon, false, func(ctx context.Context) error {
+			progress.Report(ctx, progress.Update{Message: "12 states"})
+			return run(ctx, timeout.Config{}, "sleep 60")
+		}, "", "TLC process timed out after 300ms.\nlast: 12 states\nExit code 124.\n"},
+		{"a command that was stopped before, for another reason", soon, false, func(ctx context.Context) error {
+			err := run(ctx, timeout.Config{Total: 10 * time.Millisecond}, "sleep 60")
+			<-ctx.Done()
+			return err
+		}, "", "Tool exceeded wall-clock limit of 0.3s."},
+		{"a command that has failed by itself", 0, false, func(ctx context.Context) error {
+			return run(ctx, timeout.Config{}, "exit 3")
+		}, "", "exit status 3"},
+		{"no command", soon, false, func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, "", "Tool exceeded wall-clock limit of 0.3s."},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tc.abort {
+				time.AfterFunc(soon, cancel)
+			}
+			err := timeout.Run(ctx, tc.tool, timeout.Config{Total: tc.total, Grace: time.Minute})
+			if got := toolcall.Text(err, tc.partial); !equalText(tc.want, got) {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// equalText compares without what a shell adds to the output of a child that was killed.
+func equalText(want, got string) bool {
+	got = strings.ReplaceAll(got, "Terminated\n", "")
+	return want == got
+}
