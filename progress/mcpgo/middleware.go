@@ -130,6 +130,8 @@ func (s *settings) supervise(ctx context.Context, run *adapter.Task, request mcp
 	if request.Params.Meta != nil {
 		call.Meta = request.Params.Meta.AdditionalFields
 	}
+	var near *toolcall.Outcome
+	call.NearLimit = func(o toolcall.Outcome) { near = &o }
 	res, err := toolcall.Do(ctx, &s.calls, call, func(ctx context.Context) (*mcp.CallToolResult, error) {
 		res, err := s.callWithAnswers(ctx, request, next)
 		if err == nil && res != nil && res.IsError {
@@ -139,7 +141,8 @@ func (s *settings) supervise(ctx context.Context, run *adapter.Task, request mcp
 	})
 	n.end()
 	if err == toolcall.ErrResult {
-		return res, nil
+		err = nil
 	}
-	return answer(res, err)
+	res, err = answer(res, err)
+	return nearLimit(res, near), err
 }

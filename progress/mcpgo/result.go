@@ -30,13 +30,33 @@ func SetResult(res *mcp.CallToolResult, err error, partial string) {
 	if !ok {
 		return
 	}
+	res.Meta = withOutcome(res.Meta, outcome)
+}
+
+func withOutcome(of *mcp.Meta, o toolcall.Outcome) *mcp.Meta {
 	meta := new(mcp.Meta)
-	if res.Meta != nil {
-		*meta = *res.Meta
+	if of != nil {
+		*meta = *of
 		meta.AdditionalFields = maps.Clone(meta.AdditionalFields)
 	}
-	meta.SetMetaField(toolcall.OutcomeKey, outcome)
-	res.Meta = meta
+	meta.SetMetaField(toolcall.OutcomeKey, o)
+	return meta
+}
+
+// nearLimit returns the result with the outcome of a tool that has returned with little of its total
+// left (SPEC 7.11), unless it has one of its own.
+func nearLimit(res *mcp.CallToolResult, near *toolcall.Outcome) *mcp.CallToolResult {
+	if near == nil || res == nil || res.NeedsInput() {
+		return res
+	}
+	if res.Meta != nil {
+		if _, said := res.Meta.AdditionalFields[toolcall.OutcomeKey]; said {
+			return res
+		}
+	}
+	out := *res // a result may be shared by calls
+	out.Meta = withOutcome(out.Meta, *near)
+	return &out
 }
 
 // answer returns what the client gets of a call that ended with err; res is what there is of

@@ -31,6 +31,8 @@ func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...HandlerOption) 
 	s := newSettings(opts, HandlerOption.forHandler)
 	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		call := newCall(ctx, req, nil, whenAnswered(ctx))
+		var near *toolcall.Outcome
+		call.NearLimit = func(o toolcall.Outcome) { near = &o }
 		ctx, release := untilGone(ctx, req.Session)
 		defer release()
 		r, err := toolcall.Do(ctx, &s.calls, call, func(ctx context.Context) (r returned[Out], _ error) {
@@ -40,6 +42,12 @@ func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...HandlerOption) 
 		})
 		if stop, ok := err.(*timeout.Error); ok { // this execution's, or the tool's own
 			return r.stopped(stop)
+		}
+		if near != nil && err == nil {
+			if r.res == nil {
+				r.res = new(mcp.CallToolResult)
+			}
+			r.res, _ = nearLimit(r.res, near).(*mcp.CallToolResult)
 		}
 		return r.res, r.out, err
 	}

@@ -96,7 +96,10 @@ var errNoResult = errors.New("the tool has returned no result")
 
 // supervise runs one call of a tool.
 func (s *settings) supervise(ctx context.Context, calls *toolcall.Settings, run *adapter.Task, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
-	res, err := toolcall.Do(ctx, calls, newCall(ctx, req, run, answered), func(ctx context.Context) (mcp.Result, error) {
+	call := newCall(ctx, req, run, answered)
+	var near *toolcall.Outcome
+	call.NearLimit = func(o toolcall.Outcome) { near = &o }
+	res, err := toolcall.Do(ctx, calls, call, func(ctx context.Context) (mcp.Result, error) {
 		growStack()
 		res, err := next(ctx, method, req)
 		if r, ok := res.(*mcp.CallToolResult); ok && err == nil {
@@ -114,9 +117,25 @@ func (s *settings) supervise(ctx context.Context, calls *toolcall.Settings, run 
 		return res, err
 	})
 	if err == nil || err == toolcall.ErrResult {
-		return res, nil
+		return nearLimit(res, near), nil
 	}
-	return answer(req, res, err)
+	res, err = answer(req, res, err)
+	return nearLimit(res, near), err
+}
+
+// nearLimit returns the result with the outcome of a tool that has returned with little of its total
+// left (SPEC 7.11), unless it has one of its own.
+func nearLimit(res mcp.Result, near *toolcall.Outcome) mcp.Result {
+	r, ok := res.(*mcp.CallToolResult)
+	if near == nil || !ok || r == nil || r.InputRequests != nil {
+		return res
+	}
+	if _, said := r.Meta[toolcall.OutcomeKey]; said {
+		return res
+	}
+	out := *r // a result may be shared by calls
+	out.Meta = withOutcome(out.Meta, *near)
+	return &out
 }
 
 // encodable returns a result whose structured content can be sent: for one that is no JSON, such as

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -54,6 +55,9 @@ type Call struct {
 	// written to the client, or never will be: a [Drain] waits for that. Where it is nil, the
 	// call counts as answered when Do returns.
 	Answered func(leave func())
+	// NearLimit is called before Do returns, with the outcome of a tool that has returned in time, but
+	// with less than a tenth of its total left: for the _meta of its result. It may be nil.
+	NearLimit func(Outcome)
 	// Observer learns of the execution of this call, and not of calls within it. It may be nil. For
 	// a call within another one of the same session, which to the client are one, [FromContext]
 	// returns that one's.
@@ -102,6 +106,15 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	if within && observer == nil {
 		c.Observer = enclosing.Observer
 	}
+	var near atomic.Pointer[Outcome] // a tool that has been abandoned may still come here
+	done := func(value R, err error) (R, error) {
+		if o := near.Load(); o != nil {
+			if _, stopped := OutcomeOf(err); !stopped {
+				c.NearLimit(*o)
+			}
+		}
+		return value, err
+	}
 	ctx = &callContext{ctx, &c, true, heartbeat.FromContext(ctx)}
 	run := func(ctx context.Context) (R, error) {
 		if observer != nil {
@@ -111,11 +124,14 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 		if err != nil {
 			_ = err.Error() // here it is recovered
 		}
+		if c.NearLimit != nil {
+			near.Store(returned(ctx, err))
+		}
 		return value, err
 	}
 	if c.Token == nil || within {
 		defer ended(observer)
-		return timeout.Do(ctx, run, opts...) // two of one token could not agree on what increases
+		return done(timeout.Do(ctx, run, opts...)) // two of one token could not agree on what increases
 	}
 	stop := func() {}
 	opts = append(opts, timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
@@ -124,7 +140,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	// Not in h: one that has been abandoned would never get to its end.
 	defer func() { stop() }()
 	defer ended(observer)
-	return timeout.Do(ctx, run, opts...)
+	return done(timeout.Do(ctx, run, opts...))
 }
 
 func ended(o Observer) {

@@ -1,9 +1,11 @@
 package toolcall
 
 import (
+	"context"
 	"errors"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -11,16 +13,21 @@ import (
 const OutcomeKey = "io.github.tooldeadline/outcome"
 
 // An Outcome is what a tool's result says, for programs, about an execution that was
-// stopped. Durations are in milliseconds, with fractions; a limit of 0 is off.
+// stopped, or that has returned with little of its total left. Durations are in milliseconds, with
+// fractions; a limit of 0 is off.
 type Outcome struct {
-	Kind     string `json:"kind"`     // idle, total or aborted
-	ExitCode int    `json:"exitCode"` // 124 or 130
+	Kind     string `json:"kind"`     // idle, total, aborted or, of a tool that has returned in time, returned
+	ExitCode int    `json:"exitCode"` // 124 or 130; of a tool that has returned, timeout.ExitCode of its error
 
 	Limit float64 `json:"limitMs"` // the limit that fired; 0 for an abort
 	Total float64 `json:"totalMs"` // both limits, as they were enforced
 	Idle  float64 `json:"idleMs"`
 
-	Elapsed    float64 `json:"elapsedMs"`    // to the stop
+	// Left is what was left of Total when the execution ended, where that was less than a tenth; else it
+	// is nil.
+	Left *float64 `json:"leftMs,omitempty"`
+
+	Elapsed    float64 `json:"elapsedMs"`    // to the stop, or the end
 	LongestGap float64 `json:"longestGapMs"` // between two heartbeats
 	Beats      uint64  `json:"beats"`
 	Last       string  `json:"last,omitempty"`      // where it had got to, such as file 37 of 100
@@ -36,10 +43,40 @@ func OutcomeOf(err error) (Outcome, bool) {
 	}
 	return Outcome{
 		Kind: e.Kind.String(), ExitCode: e.ExitCode(),
-		Limit: millis(e.Limit), Total: millis(e.Limits.Total), Idle: millis(e.Limits.Idle),
+		Limit: millis(e.Limit), Total: millis(e.Limits.Total), Idle: millis(e.Limits.Idle), Left: left(e.Limits, e.Elapsed),
 		Elapsed: millis(e.Elapsed), LongestGap: millis(e.LongestGap),
 		Beats: e.Beats, Last: lastOf(err), Abandoned: e.Abandoned,
 	}, true
+}
+
+// returned is the outcome of an execution that is about to return err in time, or nil where more is
+// left of its total.
+func returned(ctx context.Context, err error) *Outcome {
+	if _, limited := ctx.Deadline(); !limited {
+		return nil
+	}
+	s := timeout.FromContext(ctx).Snapshot()
+	left := left(s.Limits, s.Elapsed)
+	if left == nil || s.ObserveOnly {
+		return nil
+	}
+	return &Outcome{
+		Kind: "returned", ExitCode: timeout.ExitCode(err),
+		Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle), Left: left,
+		Elapsed: millis(s.Elapsed), LongestGap: millis(s.LongestGap),
+		Beats: s.Beats, Last: progress.UpdateOf(s.Detail).String(),
+	}
+}
+
+// left returns what is left of the total, where that is so little that a model should plan with it
+// (SPEC 7.11): less than a tenth. A reserve of the limits would be asked for here.
+func left(limits timeout.Config, elapsed time.Duration) *float64 {
+	rest := max(limits.Total-elapsed, 0)
+	if limits.Total <= 0 || rest >= limits.Total/10 {
+		return nil
+	}
+	ms := millis(rest)
+	return &ms
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,41 @@
+package mcpgo_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// SPEC 7.11: a result that comes with less than a tenth of the total left says what was left. The limit is
+// long, so that a busy machine does not reach it.
+func TestNearLimit(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	s.AddTool(mcp.NewTool("near"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		deadline, _ := ctx.Deadline()
+		time.Sleep(time.Until(deadline) - 1500*ms)
+		return mcp.NewToolResultText("done"), nil
+	})
+	c := named("serve 2025")[0].connect(t, s)
+	res, err := c.CallTool(soon(t), call{tool: "near", args: map[string]any{"timeoutMs": 16000}}.request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o toolcall.Outcome
+	data, _ := json.Marshal(res.Meta.GetMetaField(toolcall.OutcomeKey))
+	if err := json.Unmarshal(data, &o); err != nil {
+		t.Fatal(err)
+	}
+	if o.Kind != "returned" || o.Left == nil || *o.Left > 1500 || o.Total != 16000 || res.IsError {
+		t.Errorf("%s %v", data, res.IsError)
+	}
+	res, err = c.CallTool(soon(t), call{tool: "noop"}.request())
+	if err != nil || res.Meta != nil && res.Meta.GetMetaField(toolcall.OutcomeKey) != nil {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
