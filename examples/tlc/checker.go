@@ -13,6 +13,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -123,11 +124,12 @@ func (j *job) check(ctx context.Context, s search) error {
 		return err
 	}
 
-	// Each chunk of output is a heartbeat by itself. A progress line is one that carries the progress.
+	// Each chunk of output is a heartbeat by itself. A progress line is one that carries the progress,
+	// for the terminal and for the client of a server.
 	err = j.run(ctx, "Spin", filepath.Join(j.dir, "pan"+exeSuffix()), s.verifierArgs(),
 		procgroup.WithOutput(procgroup.Lines(func(line string, stderr bool) {
 			if p, ok := parseProgress(line); ok && !stderr {
-				heartbeat.BeatWith(ctx, p)
+				progress.Report(ctx, p.update())
 			}
 		})))
 	if j.result != nil {

@@ -7,6 +7,7 @@
 // generates a program in C that searches all states the model can get into.
 //
 //	go run ./examples/tlc demo
+//	go run ./examples/tlc serve
 //	go run ./examples/tlc check   [-timeout-ms N] [MODEL]
 //	go run ./examples/tlc smoke   [-timeout-ms N] [MODEL]
 //	go run ./examples/tlc explore [-timeout-ms N] [MODEL]
@@ -14,7 +15,8 @@
 // Demo shows in a quarter of a minute every way in which a tool can end. Check searches
 // everything, for as long as it makes progress. Smoke looks only so far and takes two
 // minutes at most. Explore takes what it gets of a state space that is too big for the
-// memory, for ten minutes. MODEL is a file in Promela, or one of the models that are
+// memory, for ten minutes. Serve is an MCP server over stdin and stdout with these tools:
+// tlc_check, tlc_smoke and tlc_explore. MODEL is a file in Promela, or one of the models that are
 // built in: correct, deadlock, assertion, huge.
 //
 // Ctrl-C aborts the tool, with all the processes it has started. The exit code is
@@ -31,7 +33,8 @@
 // and otherwise that of the program that failed. ("go run" itself exits with 1 if the
 // program does not exit with 0.)
 //
-// policy.go has the limits, checker.go the commands and pan.go what their output means.
+// policy.go has the limits, checker.go the commands, pan.go what their output means and serve.go
+// the server.
 package main
 
 import (
@@ -52,11 +55,13 @@ const exitUsage = 2
 
 const usage = `usage: tlc check|smoke|explore [-timeout-ms N] [MODEL]
        tlc demo
+       tlc serve
 
   check     search every state, for as long as there is progress
   smoke     search to a small depth, for 2 minutes at most
   explore   search a part of a huge state space, for 10 minutes at most
   demo      show every way in which a tool can end, in about 15 s
+  serve     serve the three tools over MCP, on stdin and stdout
 
 MODEL is a file in Promela, the language of Spin, or one of the built-in models:
 correct, deadlock, assertion, huge.
@@ -96,7 +101,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			request, err = parseRequest(s)
 			return err
 		})
-	case args[0] == "demo":
+	case args[0] == "demo", args[0] == "serve":
 	case args[0] == "-h" || args[0] == "-help" || args[0] == "--help" || args[0] == "help":
 		fmt.Fprint(stderr, usage)
 		return 0
@@ -113,8 +118,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	out := &printer{w: stdout}
 	if !known {
 		if flags.NArg() > 0 {
-			fmt.Fprintf(stderr, "tlc: demo takes no arguments\n%s", usage)
+			fmt.Fprintf(stderr, "tlc: %s takes no arguments\n%s", args[0], usage)
 			return exitUsage
+		}
+		if args[0] == "serve" {
+			err := serveStdio(ctx, newChecker(os.LookupEnv), newLogger(stderr))
+			if err == nil {
+				return 0
+			}
+			fmt.Fprintln(stderr, "tlc:", err)
+			if bad := (*timeout.ConfigError)(nil); errors.As(err, &bad) {
+				return exitUsage
+			}
+			return 1
 		}
 		return exitWith(demo(ctx, newChecker(os.LookupEnv), demoLimits, out), out, stderr)
 	}

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	// Otherwise each of them waits for a second at its end, under the race detector.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	if os.Getenv(asMain) != "" && len(os.Args) > 1 {
-		if _, ok := tools[os.Args[1]]; ok || os.Args[1] == "demo" {
+		if _, ok := tools[os.Args[1]]; ok || os.Args[1] == "demo" || os.Args[1] == "serve" {
 			main()
 		}
 	}

@@ -25,15 +25,15 @@ var (
 	storedLine   = regexp.MustCompile(`^ *(\S+) states, stored`)
 )
 
-// progress is how far a search has come.
-type progress struct {
+// A standing is how far a search has come.
+type standing struct {
 	depth  int
 	states float64
 	memory float64 // MiB
 }
 
 // parseProgress returns the progress in a line of output, and reports whether it has any.
-func parseProgress(line string) (p progress, ok bool) {
+func parseProgress(line string) (p standing, ok bool) {
 	m := progressLine.FindStringSubmatch(line)
 	if m == nil {
 		return p, false

@@ -22,7 +22,7 @@ State-vector 36 byte, depth reached 999999, errors: 1
 func TestParseProgress(t *testing.T) {
 	t.Parallel()
 	line := "Depth=  999999 States=  2.1e+06 Transitions=  1.9e+07 Memory=   288.535\tt=     2.76 R=   8e+05"
-	if got, ok := parseProgress(line); !ok || got != (progress{999999, 2.1e6, 288.535}) {
+	if got, ok := parseProgress(line); !ok || got != (standing{999999, 2.1e6, 288.535}) {
 		t.Errorf("%v, %v", got, ok)
 	}
 	for _, line := range []string{"", "Depth=", "State-vector 36 byte, depth reached 7, errors: 0"} {

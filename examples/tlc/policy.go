@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -74,11 +75,11 @@ func (t tool) call(ctx context.Context, by caller, c *checker, m model, out *pri
 	f, err := timeout.Do(ctx, func(ctx context.Context) (finding, error) {
 		// What the checker reports as progress is shown, but not more often than this.
 		defer out.beginProgress()()
-		var shown progress
+		var shown string
 		defer heartbeat.Relay(ctx, by.every, func(_ context.Context, e heartbeat.Event) {
-			if p, ok := e.Detail.(progress); ok && p != shown { // a beat may have no news
-				out.progress(time.Since(begun), p)
-				shown = p
+			if at := progress.UpdateOf(e.Detail).Message; at != "" && at != shown { // a beat may have no news
+				out.progress(time.Since(begun), at)
+				shown = at
 			}
 		})()
 		return c.check(ctx, m, t.search, out)

@@ -65,7 +65,7 @@ func (p *printer) beginProgress() (end func()) {
 	return func() { set(false) }
 }
 
-func (p *printer) progress(elapsed time.Duration, at progress) {
+func (p *printer) progress(elapsed time.Duration, at string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.live {
@@ -73,8 +73,7 @@ func (p *printer) progress(elapsed time.Duration, at progress) {
 			p.first()
 			p.first = nil
 		}
-		p.printLocked("   %-11s %6.1f s   %s states   depth %d   %.0f MiB\n",
-			"progress", elapsed.Seconds(), count(at.states), at.depth, at.memory)
+		p.printLocked("   %-11s %6.1f s   %s\n", "progress", elapsed.Seconds(), at)
 	}
 }
 

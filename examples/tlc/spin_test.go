@@ -83,7 +83,7 @@ func TestDemo(t *testing.T) {
 		{},
 		{`result +no error found, and everything was searched`, `exit code +0`},
 		{`result +the model is wrong: deadlock`, `exit code +12`, `the way into the error`},
-		{`result +No progress for 3s \(idle timeout\)\. Tool should call heartbeat\(\) during long work\.`, `exit code +124`},
+		{`result +Spin process timed out after 3000ms without output\.`, `exit code +124`},
 		{`log +level=WARN`, `progress +\d`, `result +Spin process timed out after 8000ms\.`, `exit code +124`, `partial output`},
 		{`progress +\d`, `result +Spin process was aborted\.`, `exit code +130`, `partial output`},
 		{`result +spin -a model.pml failed: exit status 1`, `exit code +1$`},
