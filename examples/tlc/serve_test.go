@@ -82,16 +82,17 @@ func TestServe(t *testing.T) {
 		want      string
 		isError   bool
 		limit     float64 // that fired, in the outcome
+		total     float64 // of the call, in the outcome
 	}{
-		"fine":           {"fine", nil, "tlc_check", nil, "no error found, and everything was searched", false, 0},
-		"error in model": {"wrong", nil, "tlc_smoke", map[string]any{"model": "deadlock"}, "the model is wrong: assertion violated", false, 0},
-		"incomplete":     {"incomplete", nil, "tlc_check", nil, "the check is not complete", true, 0},
-		"its own code":   {"fails", nil, "tlc_smoke", nil, "failed: exit status 3", true, 0},
-		"environment":    {"silent", []string{"TLC_SMOKE_TIMEOUT_MS=4000"}, "tlc_smoke", nil, "Spin process timed out after 4000ms.", true, 4000},
-		"request":        {"silent", []string{"TLC_EXPLORE_TIMEOUT_MS=3600000"}, "tlc_explore", map[string]any{"timeoutMs": 4000}, "Spin process timed out after 4000ms.", true, 4000},
-		"no total":       {"silent", []string{"MCP_IDLE_TIMEOUT=3"}, "tlc_check", nil, "Spin process timed out after 3000ms without output.", true, 3000},
-		"no such model":  {"fine", nil, "tlc_smoke", map[string]any{"model": "nowhere.pml"}, `no file "nowhere.pml"`, true, 0},
-		"not installed":  {"fine", []string{"SPIN=no-such-spin"}, "tlc_check", nil, "apt-get install spin gcc", true, 0},
+		"fine":           {"fine", nil, "tlc_check", nil, "no error found, and everything was searched", false, 0, 0},
+		"error in model": {"wrong", nil, "tlc_smoke", map[string]any{"model": "deadlock"}, "the model is wrong: assertion violated", false, 0, 0},
+		"incomplete":     {"incomplete", nil, "tlc_check", nil, "the check is not complete", true, 0, 0},
+		"its own code":   {"fails", nil, "tlc_smoke", nil, "failed: exit status 3", true, 0, 0},
+		"environment":    {"silent", []string{"TLC_SMOKE_TIMEOUT_MS=4000"}, "tlc_smoke", nil, "Spin process timed out after 4000ms.", true, 4000, 4000},
+		"request":        {"silent", []string{"TLC_EXPLORE_TIMEOUT_MS=3600000"}, "tlc_explore", map[string]any{"timeoutMs": 4000}, "Spin process timed out after 4000ms.", true, 4000, 4000},
+		"no total":       {"silent", []string{"MCP_IDLE_TIMEOUT=3"}, "tlc_check", nil, "Spin process timed out after 3000ms without output.", true, 3000, 0},
+		"no such model":  {"fine", nil, "tlc_smoke", map[string]any{"model": "nowhere.pml"}, `no file "nowhere.pml"`, true, 0, 0},
+		"not installed":  {"fine", []string{"SPIN=no-such-spin"}, "tlc_check", nil, "apt-get install spin gcc", true, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +103,7 @@ func TestServe(t *testing.T) {
 			if !strings.Contains(text, tc.want) || isError != tc.isError {
 				t.Errorf("isError %v, want %v and %q in:\n%s", isError, tc.isError, tc.want, text)
 			}
-			if stopped := strings.Contains(tc.want, "timed out"); stopped && (!strings.HasPrefix(text, tc.want) || outcome["exitCode"] != 124.0 || outcome["limitMs"] != tc.limit) {
+			if stopped := strings.Contains(tc.want, "timed out"); stopped && (!strings.HasPrefix(text, tc.want) || outcome["exitCode"] != 124.0 || outcome["limitMs"] != tc.limit || outcome["totalMs"] != tc.total) {
 				t.Errorf("%v:\n%s", outcome, text)
 			}
 			if err := cs.Close(); err != nil {

@@ -15,8 +15,8 @@ import (
 // If an execution was stopped, its [toolcall.Outcome] stands in _meta under
 // [toolcall.OutcomeKey].
 //
-// A tool that was stopped may call it itself, with [context.Cause] of its context; the
-// middleware then leaves the result as it is.
+// A tool that was stopped may call it itself, with [context.Cause] of its context or with the error of
+// a command; the middleware then leaves the result as it is, and the Outcome is that of the call.
 //
 // Where err is nil it does nothing. Slices and maps that res has are not written to.
 func SetResult(res *mcp.CallToolResult, err error, partial string) {
@@ -66,8 +66,13 @@ func answer(res *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
 		return res, err
 	}
 	if res != nil && res.IsError && res.Meta != nil {
-		if _, said := res.Meta.AdditionalFields[toolcall.OutcomeKey]; said {
-			return res, nil // by the tool, with SetResult
+		if _, said := res.Meta.AdditionalFields[toolcall.OutcomeKey]; said { // by the tool, with SetResult
+			// A tool that knows of its stop by a command says what happened to that.
+			out := *res
+			if outcome, ok := toolcall.OutcomeOf(err); ok {
+				out.Meta = withOutcome(out.Meta, outcome)
+			}
+			return &out, nil
 		}
 	}
 	out := new(mcp.CallToolResult)

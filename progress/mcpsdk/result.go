@@ -21,8 +21,8 @@ import (
 // If an execution was stopped, its [toolcall.Outcome] stands in _meta under
 // [toolcall.OutcomeKey]. GetError of res returns err.
 //
-// A tool that was stopped may call it itself, with [context.Cause] of its context; the
-// middleware then leaves the result as it is.
+// A tool that was stopped may call it itself, with [context.Cause] of its context or with the error of
+// a command; the middleware then leaves the result as it is, and the Outcome is that of the call.
 //
 // Where err is nil it does nothing. Slices and maps that res has are not written to.
 func SetResult(res *mcp.CallToolResult, err error, partial string) {
@@ -57,8 +57,13 @@ func withOutcome(meta mcp.Meta, o toolcall.Outcome) mcp.Meta {
 func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, error) {
 	r, _ := res.(*mcp.CallToolResult)
 	if r != nil && r.IsError {
-		if _, said := r.Meta[toolcall.OutcomeKey]; said {
-			return r, nil // by the tool, with SetResult
+		if _, said := r.Meta[toolcall.OutcomeKey]; said { // by the tool, with SetResult
+			// A tool that knows of its stop by a command says what happened to that.
+			out := *r
+			if _, stopped := err.(*timeout.Error); stopped {
+				addOutcome(&out, err)
+			}
+			return &out, nil
 		}
 	}
 	if r != nil && echoes(r) && !strings.HasPrefix(toolcall.Text(err, ""), err.Error()) {

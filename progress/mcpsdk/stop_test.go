@@ -38,7 +38,7 @@ func TestResultOfFailure(t *testing.T) {
 		{"idle", "lost", idle, []string{idleText}, idleOutcome, 90250 * time.Millisecond},
 		{"partial output", "silent", idle, []string{idleText, "two of three files"}, idleOutcome, 90250 * time.Millisecond},
 		{"total", "silent", total, []string{totalText, "two of three files"},
-			map[string]any{"kind": "total", "exitCode": 124.0, "limitMs": 120e3, "totalMs": 120e3, "idleMs": 0.0}, 2 * time.Minute},
+			map[string]any{"kind": "total", "exitCode": 124.0, "limitMs": 120e3, "totalMs": 120e3, "idleMs": 0.0, "leftMs": 0.0}, 2 * time.Minute},
 		{"deaf", "deaf", idle, []string{idleText},
 			map[string]any{"kind": "idle", "exitCode": 124.0, "limitMs": 90250.0, "idleMs": 90250.0, "totalMs": 0.0, "abandoned": true},
 			90250*time.Millisecond + timeout.DefaultGrace},
