@@ -23,12 +23,25 @@ func TestCommandsMessage(t *testing.T) {
 			procgroup.WithOptions(timeout.WithName("TLC")), procgroup.WithLimits(timeout.Config{Total: 500 * time.Millisecond}))
 		return nil, err
 	})
-	res, err := named("serve 2025")[0].connect(t, s).CallTool(soon(t), call{tool: "tlc"}.request())
+	s.AddTool(mcp.NewTool("tlc with output"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		r, err := procgroup.Run(ctx, exec.Command("sh", "-c", "echo 12 states; exec sleep 60"),
+			procgroup.WithOptions(timeout.WithName("TLC")), procgroup.WithLimits(timeout.Config{Total: 500 * time.Millisecond}))
+		return mcp.NewToolResultText(r.Combined.String()), err
+	})
+	c := named("serve 2025")[0].connect(t, s)
+	res, err := c.CallTool(soon(t), call{tool: "tlc"}.request())
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := stopped("total", "500 500 0", "TLC process timed out after 500ms.\nExit code 124.\n12 states\n")
 	if diff := cmp.Diff(want, view(t, res)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if res, err = c.CallTool(soon(t), call{tool: "tlc with output"}.request()); err != nil {
+		t.Fatal(err)
+	}
+	want = stopped("total", "500 500 0", "TLC process timed out after 500ms.", "12 states\n")
+	if diff := cmp.Diff(want, view(t, res)); diff != "" {
+		t.Errorf("with output of its own (-want +got):\n%s", diff)
 	}
 }

@@ -17,7 +17,8 @@ import (
 
 // SetResult makes res the result of a tool that failed with err: IsError is
 // true, and the first content is a text with err's message and, where there is any, the
-// partial output. What res has as its content and structured content stays, after the text.
+// partial output; see [toolcall.Text]. What res has as its content and structured content stays, after
+// the text, and then the text has no output of its own.
 // If an execution was stopped, its [toolcall.Outcome] stands in _meta under
 // [toolcall.OutcomeKey]. GetError of res returns err.
 //
@@ -29,7 +30,11 @@ func SetResult(res *mcp.CallToolResult, err error, partial string) {
 	if err == nil {
 		return
 	}
-	text := &mcp.TextContent{Text: toolcall.Text(err, partial)}
+	say := toolcall.Text(err, partial)
+	if partial == "" && len(res.Content) > 0 {
+		say = toolcall.Message(err) // the output of a command is there, as the tool wants it
+	}
+	text := &mcp.TextContent{Text: say}
 	res.Content = append([]mcp.Content{text}, res.Content...)
 	res.SetError(err)
 	addOutcome(res, err)

@@ -87,6 +87,10 @@ func TestTextOfACommand(t *testing.T) {
 			if got := toolcall.Text(err, tc.partial); !equalText(tc.want, got) {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
+			want, _, _ := strings.Cut(tc.want, "\nExit code")
+			if got := toolcall.Message(err); tc.partial == "" && got != want {
+				t.Errorf("message %q, want %q", got, want)
+			}
 		})
 	}
 }

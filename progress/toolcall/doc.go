@@ -25,6 +25,10 @@
 // What is set once and is plain data is a struct here, whose zero value is useful, and not a
 // list of options.
 //
+// Where the error is that of a command of package procgroup that was stopped, [Text] has the command's
+// message and output in place of the execution's. A call that was answered with less than a tenth of
+// its total left has an [Outcome] too, see NearLimit of [Call].
+//
 // # Guarantees
 //
 //  1. A call ends at the latest a grace after its limit, whatever the tool does, and

@@ -91,6 +91,19 @@ func ExampleText() {
 	// Tool exceeded wall-clock limit of 90s.
 }
 
+// A result that has its output already needs no more than the message.
+func ExampleMessage() {
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		progress.Report(ctx, progress.Update{Message: "a.go"})
+		<-ctx.Done()
+		return nil
+	}, timeout.Config{Total: 50 * time.Millisecond})
+	fmt.Println(toolcall.Message(err))
+	// Output:
+	// Tool exceeded wall-clock limit of 0.05s.
+	// last: a.go
+}
+
 func ExampleOutcomeOf() {
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
 		<-ctx.Done()

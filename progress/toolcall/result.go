@@ -22,7 +22,25 @@ var ErrResult = errors.New("the tool's result is an error")
 // timed out after 120000ms.", in place of the execution's; and without partial output, the exit code
 // and the output are the command's, as far as they were kept.
 func Text(err error, partial string) string {
-	text, rest := err.Error(), ""
+	text, rest := words(err)
+	if strings.TrimSpace(partial) != "" {
+		return text + "\n\nPartial output:\n" + partial
+	}
+	if rest != "" {
+		text += "\n" + rest
+	}
+	return text
+}
+
+// Message is Text without any output: for a result that already has what there is of it.
+func Message(err error) string {
+	text, _ := words(err)
+	return text
+}
+
+// words returns what is said about err, and the rest of the text of a command.
+func words(err error) (text, rest string) {
+	text = err.Error()
 	if stop, command := commandOf(err); stop != nil {
 		var message string
 		message, rest, _ = strings.Cut(command.Text(), "\n")
@@ -35,13 +53,7 @@ func Text(err error, partial string) string {
 	if last := lastOf(err); last != "" {
 		text += "\nlast: " + last
 	}
-	if strings.TrimSpace(partial) != "" {
-		return text + "\n\nPartial output:\n" + partial
-	}
-	if rest != "" {
-		text += "\n" + rest
-	}
-	return text
+	return text, rest
 }
 
 // A commandResult is a *procgroup.Result, whose text begins with the message. Procgroup itself is not
