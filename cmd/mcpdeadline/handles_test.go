@@ -209,3 +209,21 @@ func TestTasksExtension(t *testing.T) {
 		t.Error(w.raw)
 	}
 }
+
+// SPEC 12: a call that is refused does not reach the server. (The tool exit would end it.)
+func TestTaskOnly(t *testing.T) {
+	t.Parallel()
+	h := connect(t, "-config", file(t, `{"tools":{"exit":{"task_only":true}}}`))
+	if w := h.call("1", "exit", `{}`); !strings.Contains(w.raw, `"code":-32601`) || !strings.Contains(w.raw, "can only be called as a task") {
+		t.Error(w.raw)
+	}
+	if w := h.call("2", "echo", `{"text":"x"}`); w.text() != "x" {
+		t.Error(w.raw)
+	}
+	if w := h.call("1", "exit", `{}`); !strings.Contains(w.raw, `"code":-32601`) { // its id is free again
+		t.Error(w.raw)
+	}
+	if said := h.stderr(); strings.Contains(said, "level=WARN") {
+		t.Error(said)
+	}
+}

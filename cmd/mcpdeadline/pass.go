@@ -89,6 +89,12 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 		in := &inFlight{method: m.Method}
 		if m.Method == "tools/call" {
 			m, in.call = s.newCall(m)
+			if bad := s.taskCall(in.call).Refused(); bad != nil { // it must not reach the server
+				reply := newMessage(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": bad})
+				reply.about = string(m.ID)
+				s.deliver(reply)
+				return
+			}
 		}
 		// The request is sent here and not on the goroutine of the execution, so that no later
 		// message of the host overtakes it.

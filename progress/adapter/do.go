@@ -259,6 +259,13 @@ func endsBefore(ctx context.Context, soft time.Duration) bool {
 	return ok && soft >= 0 && time.Until(deadline) <= soft
 }
 
+// Refused returns the error with which [Do] refuses the call, or nil, for a caller that has to know it
+// before Do is called.
+func (c Call) Refused() error {
+	_, _, err := c.plan()
+	return err
+}
+
 // plan returns what the call is answered with when soft has passed and it has not ended: at once
 // where soft is negative.
 func (c *Call) plan() (form task.Form, soft time.Duration, _ error) {
