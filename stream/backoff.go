@@ -1,30 +1,63 @@
 package stream
 
-import "time"
-
-// Bounds of the wait before a stream is reopened. SPEC 9.1.
-const (
-	firstDelay = 500 * time.Millisecond
-	maxDelay   = 10 * time.Second
-	// minDelay keeps the client from polling, in a tight loop, a server that asks for no wait at
-	// all.
-	minDelay = 100 * time.Millisecond
+import (
+	"math"
+	"time"
 )
 
-type backoff struct{ first, next time.Duration }
+// minDelay keeps the client from polling a server in a tight loop.
+const minDelay = 100 * time.Millisecond
 
-// delay returns how long to wait now, and makes the next wait longer by a fifth.
-func (b *backoff) delay() time.Duration {
-	if b.first == 0 {
-		b.first = firstDelay
+// A Backoff is the delay before each attempt to reopen a stream. The zero Backoff is 500 ms, then a
+// fifth more each time, up to 10 s. No delay is shorter than 100 ms.
+type Backoff struct {
+	// First is the delay before the first attempt, unless the server has asked for another by its
+	// retry field. 0 means 500 ms. A negative value means the shortest delay.
+	First time.Duration
+	// Max is the longest delay. 0 means 10 s. A Max below First means First.
+	Max time.Duration
+	// Factor is how many times longer each delay is than the one before. 0 means 1.2. A value below
+	// 1 means 1: all delays are equal.
+	Factor float64
+}
+
+func (b Backoff) withDefaults() Backoff {
+	if b.First == 0 {
+		b.First = 500 * time.Millisecond
 	}
-	d := max(b.next, b.first)
-	b.next = min(d+d/5, maxDelay)
-	return d
+	if b.Max == 0 {
+		b.Max = 10 * time.Second
+	}
+	if b.Factor == 0 {
+		b.Factor = 1.2
+	}
+	b.First = max(b.First, minDelay)
+	b.Max = max(b.Max, b.First)
+	if !(b.Factor >= 1) { // NaN, too
+		b.Factor = 1
+	}
+	return b
+}
+
+// delays yields the delays of one stream.
+type delays struct {
+	Backoff
+	next time.Duration
+}
+
+// delay returns how long to wait now, and makes the next wait longer.
+func (d *delays) delay() time.Duration {
+	now := max(d.next, d.First)
+	if longer := math.Round(float64(now) * d.Factor); longer < float64(d.Max) {
+		d.next = time.Duration(longer)
+	} else {
+		d.next = d.Max
+	}
+	return now
 }
 
 // reset makes the next wait the first one again.
-func (b *backoff) reset() { b.next = 0 }
+func (d *delays) reset() { d.next = 0 }
 
 // ask sets the first delay to the server's wish, within bounds.
-func (b *backoff) ask(d time.Duration) { b.first = min(max(d, minDelay), maxDelay) }
+func (d *delays) ask(wish time.Duration) { d.First = min(max(wish, minDelay), d.Max) }

@@ -3,6 +3,7 @@ package stream_test
 import (
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"testing"
@@ -113,4 +114,32 @@ func TestSilenceIsFound(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// SPEC 9.2: the delays are a field.
+func TestBackoffField(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		backoff stream.Backoff
+		want    []time.Duration
+	}{
+		{"doubled", stream.Backoff{First: time.Second, Max: 3 * time.Second, Factor: 2}, []time.Duration{0, 1000 * ms, 2000 * ms, 3000 * ms, 3000 * ms}},
+		{"equal", stream.Backoff{First: time.Second, Factor: 1}, []time.Duration{0, 1000 * ms, 1000 * ms, 1000 * ms, 1000 * ms}},
+		{"a factor below 1", stream.Backoff{First: time.Second, Factor: -2}, []time.Duration{0, 1000 * ms, 1000 * ms, 1000 * ms, 1000 * ms}},
+		{"not a number", stream.Backoff{First: time.Second, Factor: math.NaN()}, []time.Duration{0, 1000 * ms, 1000 * ms, 1000 * ms, 1000 * ms}},
+		{"infinite", stream.Backoff{Factor: math.Inf(1)}, []time.Duration{0, 500 * ms, 10000 * ms, 10000 * ms, 10000 * ms}},
+		{"no first delay", stream.Backoff{First: -1, Factor: 3}, []time.Duration{0, 100 * ms, 300 * ms, 900 * ms, 2700 * ms}},
+		{"a bound below the first", stream.Backoff{First: time.Minute, Max: time.Second}, []time.Duration{0, time.Minute, time.Minute, time.Minute, time.Minute}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{script: []answer{events("data: a\n\n"), refuses, refuses, refuses}}
+				client := &http.Client{Transport: &stream.Notifications{Base: s, Idle: limit, Backoff: tc.backoff}}
+				_, _ = fetch(client, get(t.Context()))
+				if diff := cmp.Diff(tc.want, s.asked); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
 }

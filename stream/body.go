@@ -12,15 +12,15 @@ import (
 )
 
 // Body returns rc with an idle limit: a Read that has waited for idle without a byte closes rc and
-// returns a [*timeout.Error] of [timeout.KindIdle], as does every later Read. Each chunk of at least one
-// byte renews the limit. There is no total limit.
+// returns a [*SilenceError], as does every later Read. Each chunk of at least one byte renews the
+// limit. There is no total limit.
 //
 // The limit runs only while a Read is pending, and starts again with each Read. The time between
 // two reads does not count as silence of the stream, because nothing observes the stream then. So
 // the limit never fires early, and a reader that comes late waits for at most one full limit more.
 //
-// If ctx is cancelled, rc is closed and Read returns an error of [timeout.KindAborted], or of [timeout.KindTotal] if
-// ctx has reached its deadline. If ctx belongs to an execution, each chunk is also a heartbeat of
+// If ctx is cancelled, rc is closed and Read returns a [*timeout.Error] of [timeout.KindAborted], or of
+// [timeout.KindTotal] if ctx has reached its deadline. If ctx belongs to an execution, each chunk is also a heartbeat of
 // that execution. The options are those of [timeout.Run]: a logger, hooks, a name. A
 // [timeout.Config] among them replaces idle and may set a total.
 //
@@ -40,9 +40,9 @@ func Body(ctx context.Context, rc io.ReadCloser, idle time.Duration, opts ...tim
 	if rc == nil {
 		panic("stream: nil body")
 	}
-	w := begin(ctx, idle, opts)
-	w.suspend()
-	return newBody(w, rc)
+	w := begin(ctx, idle, 0, opts)
+	w.suspend(true)
+	return newBody(w, rc, nil)
 }
 
 type limitedBody struct {
@@ -50,11 +50,14 @@ type limitedBody struct {
 	rc    io.ReadCloser
 	close func() error // calls rc.Close once
 	leave func() bool  // stops the closing of rc on a stop
+	judge *judge
+	count
 }
 
 // newBody returns the body of a suspended watch.
-func newBody(w *watch, rc io.ReadCloser) io.ReadCloser {
-	b := &limitedBody{w: w, rc: rc, close: sync.OnceValue(rc.Close)}
+func newBody(w *watch, rc io.ReadCloser, j *judge) io.ReadCloser {
+	b := &limitedBody{w: w, rc: rc, close: sync.OnceValue(rc.Close), judge: j}
+	b.count.events = j != nil
 	b.leave = context.AfterFunc(w.ctx, func() { _ = b.close() })
 	if wr, ok := rc.(io.Writer); ok {
 		return &duplex{b, wr}
@@ -64,7 +67,7 @@ func newBody(w *watch, rc io.ReadCloser) io.ReadCloser {
 
 func (b *limitedBody) Read(p []byte) (int, error) {
 	if err := b.w.stopped(); err != nil {
-		return 0, err
+		return 0, b.silence(err)
 	}
 	if len(p) == 0 {
 		return 0, nil // there is nothing to wait for
@@ -75,10 +78,15 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	for n == 0 && err == nil && b.w.ctx.Err() == nil {
 		n, err = b.rc.Read(p)
 	}
+	alive := false
 	if n > 0 {
-		b.w.chunk()
+		signs := b.judge.signs(p[:n])
+		b.add(signs)
+		if alive = signs > 0; alive {
+			b.w.chunk()
+		}
 	}
-	b.w.suspend()
+	b.w.suspend(alive)
 	if err == nil && n > 0 {
 		return n, nil
 	}
@@ -88,7 +96,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 		if n > 0 {
 			return n, nil
 		}
-		return 0, stop
+		return 0, b.silence(stop)
 	}
 	b.finish()
 	return n, err

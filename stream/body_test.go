@@ -71,12 +71,13 @@ func TestSilence(t *testing.T) {
 		bytes  int
 		at     time.Duration // of the error
 		gap    time.Duration
+		msg    string
 	}{
-		{"nothing ever comes", nil, 0, limit, limit},
-		{"a byte a nanosecond before the limit", []time.Duration{limit - 1}, 1, 2*limit - 1, limit},
-		{"a byte a nanosecond after the limit", []time.Duration{limit + 1}, 0, limit, limit},
-		{"each byte just in time", []time.Duration{limit - 1, limit - 1, limit - 1}, 3, 4*limit - 3, limit},
-		{"the second a nanosecond late", []time.Duration{limit / 2, limit + 1}, 1, limit * 3 / 2, limit},
+		{"nothing ever comes", nil, 0, limit, limit, "stream: stalled for 10s before the first chunk: 0 chunks in 10s"},
+		{"a byte a nanosecond before the limit", []time.Duration{limit - 1}, 1, 2*limit - 1, limit, "stream: stalled for 10s between chunks: 1 chunk in 20s"},
+		{"a byte a nanosecond after the limit", []time.Duration{limit + 1}, 0, limit, limit, "stream: stalled for 10s before the first chunk: 0 chunks in 10s"},
+		{"each byte just in time", []time.Duration{limit - 1, limit - 1, limit - 1}, 3, 4*limit - 3, limit, "stream: stalled for 10s between chunks: 3 chunks in 40s"},
+		{"the second a nanosecond late", []time.Duration{limit / 2, limit + 1}, 1, limit * 3 / 2, limit, "stream: stalled for 10s between chunks: 1 chunk in 15s"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -95,8 +96,8 @@ func TestSilence(t *testing.T) {
 				if diff := cmp.Diff(want, e, cmpopts.IgnoreFields(timeout.Error{}, "Stack", "Limits")); diff != "" {
 					t.Error(diff)
 				}
-				if msg := "No progress for 10s (idle timeout). Tool should call heartbeat() during long work."; err.Error() != msg {
-					t.Errorf("message %q, want %q", err, msg)
+				if err.Error() != tc.msg {
+					t.Errorf("message %q, want %q", err, tc.msg)
 				}
 				if _, again := body.Read(make([]byte, 1)); again != err {
 					t.Errorf("the next Read returns %v, want the same", again)

@@ -6,7 +6,13 @@
 //	defer body.Close()
 //	_, err = io.Copy(file, body) // errors.Is(err, timeout.ErrIdle) after a minute of silence
 //
-// [Transport] limits every exchange of an http.Client in this way. [Notifications] also reopens
+// [Transport] limits every exchange of an http.Client in this way. It can have a limit of its own for
+// the first event, and a choice of what counts as life. [Models] returns one for the streams of
+// language models, which it stops even if they send keep-alives while they are stuck:
+//
+//	client := anthropic.NewClient(option.WithHTTPClient(&http.Client{Transport: stream.Models()}))
+//
+// A server keeps its own quiet streams audible with [KeepAlive]. [Notifications] also reopens
 // event streams, and is meant for MCP clients:
 //
 //	&http.Client{Transport: &stream.Notifications{Idle: time.Minute, GiveUp: time.Hour, Logger: logger}}
@@ -32,13 +38,13 @@
 //
 // # Guarantees
 //
-//  1. A Read that waits for the idle limit without a byte closes the stream and returns a
-//     *timeout.Error of [timeout.KindIdle], not a nanosecond early. Bytes that come at or after that instant
-//     are too late to renew the limit.
+//  1. A Read that waits for the idle limit without a sign of life closes the stream and returns a
+//     [*SilenceError], not a nanosecond early. Bytes that come at or after that instant are too late
+//     to renew the limit.
 //  2. Only the wait for bytes counts. The limit rests between two reads.
-//  3. A read of no bytes is not a chunk.
-//  4. A chunk is also a heartbeat of the enclosing execution. Otherwise that execution's limits are
-//     not affected.
+//  3. A read of no bytes is not a chunk. Every chunk is a sign of life, unless Life says otherwise.
+//  4. A sign of life is also a heartbeat of the enclosing execution. Otherwise that execution's limits
+//     are not affected.
 //  5. A reopened stream yields each whole event that came, in order, and no part of an event that
 //     was cut off. If the server keeps events and assigns ids, no event after the first is lost,
 //     and none is repeated.
@@ -52,4 +58,6 @@
 //  10. The loss of an event stream and each attempt to reopen it are reported to the hooks and the
 //     logger. If GiveUp is set, Read returns an *OutageError after that time without a connection,
 //     or at the end of an attempt that is in progress then.
+//  11. Bytes that have come are returned before the error of the stream, whether or not they are a
+//     sign of life.
 package stream

@@ -24,7 +24,7 @@ type splitter struct {
 	data   []byte  // data of the current event, if events are parsed
 
 	id, newID string // of the last whole event, and of the current event
-	name      string // of the current event, while it is the first
+	name      string // of the current event
 	begun     bool   // the first event has been passed on
 	session   bool   // the first event was named "endpoint"
 	retry     time.Duration
@@ -106,7 +106,7 @@ func (s *splitter) endLine(out []byte) []byte {
 		s.line = len(s.buf)
 	case len(s.buf) > 0:
 		if s.parse {
-			s.parsed = append(s.parsed, Event{ID: s.newID, Data: bytes.TrimSuffix(s.data, []byte{'\n'}), Retry: s.retry})
+			s.parsed = append(s.parsed, Event{ID: s.newID, Name: s.name, Data: bytes.TrimSuffix(s.data, []byte{'\n'}), Retry: s.retry})
 			s.data = nil
 		} else {
 			out = append(append(out, s.buf...), '\n')
@@ -114,7 +114,7 @@ func (s *splitter) endLine(out []byte) []byte {
 		if !s.begun {
 			s.begun, s.session = true, s.name == "endpoint"
 		}
-		s.id = s.newID
+		s.id, s.name = s.newID, ""
 		s.buf, s.line = emptied(s.buf), 0
 	}
 	return out

@@ -18,15 +18,13 @@ func ExampleBody() {
 	r, w := io.Pipe() // a connection, say
 	go func() { _, _ = io.WriteString(w, "hello") }()
 
-	body := stream.Body(context.Background(), r, time.Second)
+	body := stream.Body(context.Background(), r, 50*time.Millisecond)
 	defer body.Close()
 	got, err := io.ReadAll(body)
 	fmt.Println(string(got))
-	fmt.Println(err)
 	fmt.Println(errors.Is(err, timeout.ErrIdle))
 	// Output:
 	// hello
-	// No progress for 1s (idle timeout). Tool should call heartbeat() during long work.
 	// true
 }
 
@@ -99,6 +97,90 @@ func ExampleEvents() {
 	// Output:
 	// 1 one
 	// 2 two
+}
+
+// A model that is stuck behind keep-alives is found.
+func ExampleModels() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"text\":\"Hel\"}\n\n")
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, "event: ping\ndata: {}\n\n")
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(10 * time.Millisecond)
+		}
+	}))
+	defer server.Close()
+
+	transport := stream.Models()
+	transport.Idle = 100 * time.Millisecond // 2 min unless set
+	resp, err := (&http.Client{Transport: transport}).Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	first, _, _ := strings.Cut(string(got), "\n")
+	fmt.Println(first)
+	var silent *stream.SilenceError
+	if errors.As(err, &silent) {
+		fmt.Println(silent.Events, "event;", "keep-alives:", silent.Ignored > 0)
+	}
+	// Output:
+	// data: {"text":"Hel"}
+	// 1 event; keep-alives: true
+}
+
+func ExampleSilenceError() {
+	var err error = &stream.SilenceError{
+		Events: 14, Stop: &timeout.Error{Kind: timeout.KindIdle, Limit: time.Minute, Elapsed: 190 * time.Second},
+	}
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, timeout.ErrIdle))
+	// Output:
+	// stream: stalled for 1m0s between events: 14 events in 3m10s
+	// true
+}
+
+func ExampleDataEvent() {
+	body := strings.NewReader("event: ping\ndata: {}\n\ndata: {\"text\":\"Hello\"}\n\n")
+	for event := range stream.Events(body, stream.MaxEvent) {
+		fmt.Printf("%s: %t, %t\n", event.Data, stream.AnyEvent(event), stream.DataEvent(event))
+	}
+	// Output:
+	// {}: true, false
+	// {"text":"Hello"}: true, true
+}
+
+func ExampleAnyEvent() {
+	_ = &stream.Transport{
+		Idle: time.Minute,
+		Life: stream.AnyEvent, // comments and parts of events are no sign of life
+	}
+	// Output:
+}
+
+// Any server of event streams; in front of an MCP SDK's handler it goes outermost.
+func ExampleKeepAlive() {
+	quiet := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done() // has nothing to say
+	})
+	server := httptest.NewServer(stream.KeepAlive(quiet, 20*time.Millisecond))
+	defer server.Close()
+
+	resp, err := http.Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	line := make([]byte, len(": keep-alive"))
+	_, err = io.ReadFull(resp.Body, line)
+	fmt.Println(string(line), err)
+	// Output: : keep-alive <nil>
 }
 
 func ExampleReopenError() {

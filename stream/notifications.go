@@ -21,13 +21,14 @@ import (
 // has no Last-Event-ID. A GET with a Last-Event-ID is a reconnect by the client itself; SDKs resume
 // the response stream of a single request in that way. The following rules apply:
 //
-//   - Silence counts as in [Transport], beginning with the request. If the first request fails or
+//   - Silence counts as in [Transport], beginning with the request. Every chunk is a sign of life,
+//     and there is no choice: for a notification stream to be quiet is normal, and a keep-alive says
+//     all that can be known. If the first request fails or
 //     is refused, the caller gets that result: nothing is retried before there is a stream.
 //   - A response of status 200 and type text/event-stream is reopened when it goes silent, ends or
-//     fails: after 500 ms, and then after a delay that grows by a fifth each time, up to 10 s. The
-//     delay starts again after a chunk. It also starts again after a silence, because a stream that
-//     was open for the whole limit was no failed attempt. The server's retry field sets the first
-//     delay, between 100 ms and 10 s.
+//     fails, after the delays of Backoff. They start again after a chunk. They also start again
+//     after a silence, because a stream that was open for the whole limit was no failed attempt. The
+//     server's retry field sets the first delay, between 100 ms and Backoff.Max.
 //   - To reopen the stream, the first request is sent again with the id of the last whole event as
 //     Last-Event-ID. After a status of 400 it is sent without that header: MCP servers answer 400
 //     if they no longer keep the events after that id.
@@ -71,6 +72,9 @@ type Notifications struct {
 	// stream, and so reopen it.
 	Options []timeout.Option
 
+	// Backoff sets the delays before a stream is reopened. The zero value is 500 ms first, a fifth
+	// more each time, and at most 10 s.
+	Backoff Backoff
 	// GiveUp is how long the stream may stay lost before Read returns an [*OutageError]. If no
 	// attempt is in progress at that instant, a last one begins. It has the idle limit like every
 	// other attempt, so it ends at most one idle limit later. A connection that is lost again

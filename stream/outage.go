@@ -13,7 +13,7 @@ import (
 // lost before anything came on them. It ends with a chunk, or with a connection that stayed open
 // for the idle limit.
 type Outage struct {
-	Cause    error         // why the stream was lost: a *timeout.Error of [timeout.KindIdle], the error of a read, or io.ErrUnexpectedEOF if it ended
+	Cause    error         // why the stream was lost: a *SilenceError, another *timeout.Error, the error of a read, or io.ErrUnexpectedEOF if it ended
 	Elapsed  time.Duration // time since it was lost
 	Attempts int           // number of attempts to reopen it so far
 	Err      error         // error of the last attempt: that of RoundTrip, a *ReopenError, or why its connection was lost; nil if there was none or it succeeded

@@ -12,6 +12,8 @@ type Event struct {
 	// that continues there. An event without an id has that of the event before it. "" means that
 	// the server has named no position.
 	ID string
+	// Name is the value of the event field. "" means that the event has none, and is a "message".
+	Name string
 	// Data holds the data lines of the event, joined with \n. It is empty if the event has none.
 	Data []byte
 	// Retry is the delay before a reconnect that the server has last asked for. 0 means that it has
@@ -22,7 +24,7 @@ type Event struct {
 // Events returns an iterator over the server-sent events of one connection, for clients that have
 // to parse a stream themselves, such as the body of a response or that of a request made through
 // [Notifications]. Lines may end in \n, \r\n or \r. Comments are dropped, and so is an event that
-// was cut off by the end of r. Names of events are ignored.
+// was cut off by the end of r.
 //
 // Events reads from r only while the caller iterates, and does not close it. If a read fails, the
 // last element is the zero Event with the error of the read; io.EOF is no error. If an event has more

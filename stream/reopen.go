@@ -34,7 +34,7 @@ type events struct {
 	life      *life
 
 	split splitter
-	wait  backoff
+	wait  delays
 	gap   *outage
 	chunk []byte // buffer for reads
 	out   []byte // whole events
@@ -47,7 +47,7 @@ type events struct {
 }
 
 func newEvents(n *Notifications, t *Transport, req *http.Request, l *life, conn io.ReadCloser) *events {
-	e := &events{transport: t, request: req, life: l, conn: conn, gap: newOutage(n, req), chunk: make([]byte, 4<<10)}
+	e := &events{transport: t, request: req, life: l, conn: conn, gap: newOutage(n, req), wait: delays{Backoff: n.Backoff.withDefaults()}, chunk: make([]byte, 4<<10)}
 	e.split.max = MaxEvent
 	e.split.connect()
 	return e

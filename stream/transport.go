@@ -10,12 +10,13 @@ import (
 )
 
 // A Transport is an [http.RoundTripper] that puts each exchange under an idle limit and no total:
-// first the wait for the response's header is limited, then the body, as by [Body]. Each chunk of
-// the request body also renews the limit, even after the header has come, because a server may wait
-// for the end of the request body before it continues.
+// it limits the wait for the response's header, and then the body, as [Body] does. Each chunk of the
+// request body also renews the limit, even after the header has come, because a server may wait for
+// the end of the request body before it continues.
 //
-// A silent exchange fails with a [*timeout.Error] of [timeout.KindIdle], from RoundTrip or from the body's
-// Read; net/http wraps the former. Contexts and http.Client.Timeout apply as usual.
+// A silent exchange fails with a [*SilenceError], from RoundTrip or from the body's Read; net/http
+// wraps the former. What had come until then has been read. Contexts and http.Client.Timeout apply as
+// usual.
 //
 // The zero value is ready to use. A Transport is safe for concurrent use, and must not be changed
 // after its first use.
@@ -26,6 +27,20 @@ type Transport struct {
 	// Idle is the longest allowed silence of an exchange. A negative value means no limit. 0 means
 	// 2 min.
 	Idle time.Duration
+	// First is the longest allowed wait for the first sign of life of the response's body. It begins
+	// with the request, and the header does not renew it. An execution of its own limits that wait,
+	// within that of the exchange, so hooks see two. A negative value means no limit. 0 means none
+	// apart from Idle, which then limits the wait for the header, and that for the first sign of
+	// life after it.
+	First time.Duration
+	// Life reports whether an event of an event stream is a sign of life, such as [AnyEvent] or
+	// [DataEvent]. An event counts when it is complete; comments do not count. Bytes that are no
+	// sign of life are passed on, but renew no limit and are no heartbeat of the enclosing execution.
+	// An event of more than 1 MiB ends the distinction, and every later chunk counts. nil means that
+	// every chunk is a sign of life, as it is in every other response.
+	//
+	// Life is called during a Read of the body, and may keep the Data of the event.
+	Life func(Event) bool
 	// Options are passed to the execution that limits each exchange: a logger, hooks, a name. A
 	// [timeout.Config] among them replaces Idle.
 	Options []timeout.Option
@@ -33,7 +48,7 @@ type Transport struct {
 
 // RoundTrip does one exchange. The request is not changed.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	w := begin(req.Context(), t.Idle, t.Options)
+	w := begin(req.Context(), t.Idle, t.First, t.Options)
 	if err := w.stopped(); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
@@ -41,9 +56,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	out := req.WithContext(w.ctx)
+	renewed := w.active().ctx
 	if req.Body != nil && req.Body != http.NoBody {
 		up := func(body io.ReadCloser) io.ReadCloser {
-			return upload{heartbeat.Reader(w.ctx, heartbeat.Reader(req.Context(), body)), body}
+			return upload{heartbeat.Reader(renewed, heartbeat.Reader(w.ctx, heartbeat.Reader(req.Context(), body))), body}
 		}
 		out.Body = up(req.Body)
 		if req.GetBody != nil { // net/http may have to send the body again
@@ -59,19 +75,25 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := base(t.Base).RoundTrip(out)
 	if err != nil {
 		if stop := w.stopped(); stop != nil {
-			err = stop
+			err = new(count).silence(stop)
 		}
 		w.end()
 		return nil, err
 	}
-	w.chunk()
-	w.suspend()
+	if t.First == 0 {
+		w.chunk()
+	}
+	w.suspend(t.First == 0)
 	resp.Request = req
 	if resp.Body == nil || resp.Body == http.NoBody {
 		w.end()
 		return resp, nil
 	}
-	resp.Body = newBody(w, resp.Body)
+	var j *judge
+	if isEvents(resp) {
+		j = newJudge(t.Life)
+	}
+	resp.Body = newBody(w, resp.Body, j)
 	return resp, nil
 }
 

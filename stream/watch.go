@@ -20,14 +20,20 @@ type watch struct {
 	ctx   context.Context // ends when the stream is stopped or has ended
 	cell  *pulse.Cell     // nil if the stream was stopped before it began
 	outer *pulse.Cell     // cell of the enclosing execution, or nil
+	first *watch          // limits the wait for the first sign of life; nil after it, or if there is none
+
+	read   time.Duration // instant at which the present Read began to wait, on the cell's scale
+	silent time.Duration // how long earlier Reads have waited since the last sign of life
 
 	end  func()        // reports that the stream has ended by itself
 	over chan struct{} // closed when err is set
 	err  error         // what stopped the stream, or nil
 }
 
-// begin starts the watch, with the limit running.
-func begin(ctx context.Context, idle time.Duration, opts []timeout.Option) *watch {
+// begin starts the watch, with the limit running. If first is not 0, it is the limit before the
+// first sign of life. It needs an execution of its own within that of the stream, because the idle
+// limit of an execution never changes; the outer one is held meanwhile.
+func begin(ctx context.Context, idle, first time.Duration, opts []timeout.Option) *watch {
 	w := &watch{outer: pulse.Of(ctx), over: make(chan struct{})}
 	ended := make(chan struct{})
 	w.end = sync.OnceFunc(func() { close(ended) })
@@ -40,16 +46,35 @@ func begin(ctx context.Context, idle time.Duration, opts []timeout.Option) *watc
 	}
 	all = append(all, opts...)
 
+	var before *watch
 	started := make(chan context.Context, 1) // buffered, since begin may no longer receive from it
 	go func() {
 		defer close(w.over)
 		w.err = timeout.Run(pulse.Mute(ctx), func(ctx context.Context) error {
-			started <- ctx
-			select {
-			case <-ended:
-			case <-ctx.Done():
+			var over chan struct{}
+			if first != 0 {
+				pulse.Of(ctx).Suspend()
+				before = begin(ctx, max(first, -1), 0, append(opts[:len(opts):len(opts)], timeout.Config{Idle: max(first, 0)}))
+				over = before.over
 			}
-			return nil
+			started <- ctx
+			for {
+				select {
+				case <-over:
+					if before.err != nil {
+						return before.err // if ctx has ended, the outcome is that of ctx
+					}
+					over = nil
+				case <-ended:
+					if over != nil { // it has ended, too, and is not aborted
+						before.end()
+						<-over
+					}
+					return nil
+				case <-ctx.Done():
+					return nil
+				}
+			}
 		}, all...)
 	}()
 	select {
@@ -67,35 +92,66 @@ func begin(ctx context.Context, idle time.Duration, opts []timeout.Option) *watc
 		}
 	}
 	w.cell = pulse.Of(w.ctx)
+	w.first = before
+	return w
+}
+
+// active returns the watch whose limit runs.
+func (w *watch) active() *watch {
+	if w.first != nil {
+		return w.first
+	}
 	return w
 }
 
 // stopped returns the *timeout.Error if a limit or the caller has stopped the stream. It returns
 // nil while the stream runs and when it has ended by itself.
 func (w *watch) stopped() error {
-	if w.ctx.Err() == nil {
+	if w.ctx.Err() == nil && (w.first == nil || w.first.ctx.Err() == nil) {
 		return nil
 	}
-	<-w.over // returns at once: the function waits for its context
+	<-w.over // returns at once: the function waits for its context, and for the end of the first watch
 	return w.err
 }
 
 // chunk records a sign of life, here and in the enclosing execution.
 func (w *watch) chunk() {
-	w.cell.Beat()
+	w.active().cell.Beat()
+	w.active().silent = 0
 	w.outer.Beat()
-}
-
-// resume begins the time in which silence counts: a Read waits for a chunk.
-func (w *watch) resume() {
-	if w.cell != nil {
+	f := w.first
+	if f == nil {
+		return
+	}
+	f.end()
+	if <-f.over; f.err == nil {
+		w.first = nil
 		w.cell.Resume()
 	}
 }
 
-// suspend ends that time.
-func (w *watch) suspend() {
-	if w.cell != nil {
-		w.cell.Suspend()
+// resume begins the time in which silence counts: a Read waits for a chunk.
+func (w *watch) resume() {
+	w = w.active()
+	if w.cell == nil {
+		return
 	}
+	w.cell.Resume()
+	w.read = w.cell.Now()
+	if w.silent > 0 {
+		w.cell.Backdate(w.silent)
+	}
+}
+
+// suspend ends that time. Unless there was a sign of life, what has passed of it counts on with the
+// next Read.
+func (w *watch) suspend(alive bool) {
+	w = w.active()
+	if w.cell == nil {
+		return
+	}
+	if !alive {
+		w.silent += w.cell.Now() - w.read
+	}
+	w.cell.Suspend()
 }

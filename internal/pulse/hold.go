@@ -1,5 +1,7 @@
 package pulse
 
+import "time"
+
 // Hold suspends the idle check of c and of every enclosing cell until release is called or the cell
 // ends. Holds nest. Only the first call of a release counts.
 //
@@ -30,6 +32,20 @@ func (c *Cell) Suspend() {
 func (c *Cell) Resume() {
 	c.mu.Lock()
 	c.climb(-1)
+}
+
+// Backdate makes the idle limit count from d ago instead of from the last Resume, for callers that
+// know of a silence that went on before the check was suspended. It does nothing while the check is
+// suspended, or after the limit has fallen due.
+func (c *Cell) Backdate(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.Flush()
+	if c.state.Load() == closed || c.held.Load() > 0 || c.idle > 0 && now-c.Last() >= c.idle {
+		return
+	}
+	c.last.Store(int64(now - d))
+	c.engine.Rearm()
 }
 
 // climb adds n holds to c and to the enclosing cells, up to the first that has ended; that cell has

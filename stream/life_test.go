@@ -1,0 +1,297 @@
+package stream_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tooldeadline/tooldeadline/stream"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+const (
+	ping    = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+	comment = ": processing\n\n"
+	data    = "data: {}\n\n"
+	first   = 3 * limit
+)
+
+// SPEC 9.2, 9.3: which limit stops a stream, exactly when, and what the error says.
+func TestLife(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		first  time.Duration
+		life   func(stream.Event) bool
+		answer answer
+		got    string
+		at     time.Duration
+		want   *stream.SilenceError // nil if the stream ends by itself
+		limit  time.Duration
+		msg    string
+	}{
+		{
+			"no header", first, nil, deaf, "", first,
+			&stream.SilenceError{}, first, "stream: stalled for 30s before the first chunk: 0 chunks in 30s",
+		},
+		{
+			"the header does not renew the first limit", first, stream.DataEvent, after(first-1, events(time.Duration(2), data)), "", first,
+			&stream.SilenceError{}, first, "stream: stalled for 30s before the first event: 0 events in 30s",
+		},
+		{
+			"an event a nanosecond before the first limit", first, stream.DataEvent, after(first-2, events(time.Duration(1), data, limit-1, data)), data + data,
+			first + limit - 2, nil, 0, "",
+		},
+		{
+			"the second event at the idle limit", first, stream.DataEvent, events(first-1, data, limit+1, data), data, first + limit - 1,
+			&stream.SilenceError{Events: 1}, limit, "stream: stalled for 10s between events: 1 event in 40s",
+		},
+		{
+			"a first limit below idle", limit / 2, nil, events(limit/2+1, data), "", limit / 2,
+			&stream.SilenceError{}, limit / 2, "stream: stalled for 5s before the first chunk: 0 chunks in 5s",
+		},
+		{
+			"no first limit", -1, nil, after(9*limit, events(9*limit, "a", silence)), "a", 19 * limit,
+			&stream.SilenceError{Events: 1}, limit, "stream: stalled for 10s between chunks: 1 chunk in 3m10s",
+		},
+		{
+			"keep-alives before the first event", first, stream.DataEvent, events(limit, ping, limit, comment, limit+1, data), ping + comment, first,
+			&stream.SilenceError{Ignored: 2}, first, "stream: stalled for 30s before the first event: 0 events in 30s, then 2 chunks that did not count",
+		},
+		{
+			"keep-alives between events", 0, stream.DataEvent, events(data, limit/2, ping, limit/2-1, comment, time.Duration(2), data), data + ping + comment, limit,
+			&stream.SilenceError{Events: 1, Ignored: 2}, limit, "stream: stalled for 10s between events: 1 event in 10s, then 2 chunks that did not count",
+		},
+		{
+			"an event a nanosecond before the limit, after keep-alives", 0, stream.DataEvent,
+			events(data, limit/2, ping, limit/2-1, data, limit-1), data + ping + data, 2*limit - 2, nil, 0, "",
+		},
+		{
+			"any event: a ping counts, a comment does not", 0, stream.AnyEvent, events(limit/2, comment, limit/2-1, ping, limit/2, comment, silence),
+			comment + ping + comment, 2*limit - 1,
+			&stream.SilenceError{Events: 1, Ignored: 1}, limit, "stream: stalled for 10s between events: 1 event in 20s, then 1 chunk that did not count",
+		},
+		{
+			"a part of an event does not count", 0, stream.AnyEvent, events("data: a", limit/2, "b", silence), "data: ab", limit,
+			&stream.SilenceError{Ignored: 2}, limit, "stream: stalled for 10s before the first event: 0 events in 10s, then 2 chunks that did not count",
+		},
+		{
+			"two events in one chunk", 0, stream.DataEvent, events(data+ping+data, silence), data + ping + data, limit,
+			&stream.SilenceError{Events: 2}, limit, "stream: stalled for 10s between events: 2 events in 10s",
+		},
+		{
+			"in a response that is no event stream, every chunk counts", 0, stream.DataEvent, typed(200, "application/json", limit-1, "{", limit-1, "}"), "{}",
+			2*limit - 2, nil, 0, "",
+		},
+		{
+			"after an event that is too large, every chunk counts", 0, stream.DataEvent,
+			events("data: "+strings.Repeat("x", 1<<20), limit-1, "x", limit-1, "x"), "data: " + strings.Repeat("x", 1<<20+2), 2*limit - 2, nil, 0, "",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{script: []answer{tc.answer}}
+				client := &http.Client{Transport: &stream.Transport{Base: s, Idle: limit, First: tc.first, Life: tc.life}}
+				start := time.Now()
+				got, err := fetch(client, get(context.Background()))
+				if got != tc.got || time.Since(start) != tc.at || s.open != 0 {
+					t.Errorf("%d bytes, %v after %v, %d bodies open, want %d after %v", len(got), err, time.Since(start), s.open, len(tc.got), tc.at)
+				}
+				if tc.want == nil {
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				var silent *stream.SilenceError
+				if !errors.As(err, &silent) || !errors.Is(err, timeout.ErrIdle) {
+					t.Fatalf("%v (%T), want a *SilenceError", err, err)
+				}
+				if diff := cmp.Diff(tc.want, silent, cmpopts.IgnoreUnexported(stream.SilenceError{}), cmpopts.IgnoreFields(stream.SilenceError{}, "Stop")); diff != "" {
+					t.Error(diff)
+				}
+				if silent.Stop.Limit != tc.limit || silent.Error() != tc.msg {
+					t.Errorf("limit %v: %v, want %v: %s", silent.Stop.Limit, silent, tc.limit, tc.msg)
+				}
+			})
+		})
+	}
+}
+
+// Guarantee 2: the time between two reads is no silence, not after a keep-alive either, and what a
+// read has waited before it counts on.
+func TestLifeSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{script: []answer{events(limit/2, ping, 4*limit+limit/2-1, data, silence)}}
+		resp, err := (&stream.Transport{Base: s, Idle: limit, Life: stream.DataEvent}).RoundTrip(get(context.Background()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		p := make([]byte, 1<<10)
+		if n, err := resp.Body.Read(p); string(p[:n]) != ping || err != nil {
+			t.Fatalf("%q, %v", p[:n], err)
+		}
+		time.Sleep(5 * limit)
+		// The script of this body waits only while it is read, so silence begins to count on here.
+		start := time.Now()
+		_, err = resp.Body.Read(p)
+		if !errors.Is(err, timeout.ErrIdle) || time.Since(start) != limit/2 {
+			t.Errorf("%v after %v, want the other half of the limit", err, time.Since(start))
+		}
+	})
+}
+
+// Guarantee 4: what is no sign of life is no heartbeat of the enclosing execution.
+func TestLifeAndTheTool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{script: []answer{events(limit-1, data, limit/2, ping, limit/2, ping, silence)}}
+		client := &http.Client{Transport: &stream.Transport{Base: s, Idle: time.Hour, Life: stream.DataEvent}}
+		start := time.Now()
+		err := timeout.Run(context.Background(), func(ctx context.Context) error {
+			_, err := fetch(client, get(ctx))
+			return err
+		}, timeout.Config{Idle: limit})
+		if !errors.Is(err, timeout.ErrIdle) || time.Since(start) != 2*limit-1 {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// A total among the Options limits the exchange, the wait for the first event included.
+func TestFirstUnderATotal(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer answer
+		got    string
+	}{
+		"before the first event": {events(silence), ""},
+		"after it":               {events(limit, data, silence), data},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{script: []answer{tc.answer}}
+				client := &http.Client{Transport: &stream.Transport{
+					Base: s, First: first, Options: []timeout.Option{timeout.Config{Idle: limit, Total: limit * 3 / 2}},
+				}}
+				start := time.Now()
+				got, err := fetch(client, get(context.Background()))
+				if got != tc.got || !errors.Is(err, timeout.ErrTotal) || time.Since(start) != limit*3/2 {
+					t.Errorf("%q, %v after %v", got, err, time.Since(start))
+				}
+			})
+		})
+	}
+}
+
+// A caller that leaves, a body that is closed and a stream that ends, each during the first wait.
+func TestFirstEnds(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		end  func(cancel context.CancelFunc, body io.Closer)
+		want error
+	}{
+		{"cancelled", func(cancel context.CancelFunc, _ io.Closer) { cancel() }, context.Canceled},
+		{"closed", func(_ context.CancelFunc, body io.Closer) { _ = body.Close() }, http.ErrBodyReadAfterClose},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				var mu sync.Mutex
+				var ended []error
+				hooks := timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {
+					mu.Lock()
+					defer mu.Unlock()
+					ended = append(ended, s.Err)
+				}}
+				s := &server{script: []answer{events(silence)}}
+				resp, err := (&stream.Transport{Base: s, Idle: limit, First: first, Options: []timeout.Option{timeout.WithHooks(hooks)}}).RoundTrip(get(ctx))
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.AfterFunc(limit, func() { tc.end(cancel, resp.Body) })
+				if _, err := resp.Body.Read(make([]byte, 1)); !errors.Is(err, tc.want) {
+					t.Errorf("%v, want %v", err, tc.want)
+				}
+				_ = resp.Body.Close()
+				synctest.Wait()
+				if len(ended) != 2 {
+					t.Errorf("%d executions have ended: %v", len(ended), ended)
+				}
+				for _, err := range ended {
+					if tc.name == "closed" && err != nil {
+						t.Errorf("an execution has ended with %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Each chunk of an upload renews the first limit.
+func TestFirstAfterAnUpload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		upload := roundTrip(func(req *http.Request) (*http.Response, error) {
+			if _, err := io.Copy(io.Discard, req.Body); err != nil {
+				return nil, err
+			}
+			return after(limit-1, status(200))(new(server), req)
+		})
+		r, w := io.Pipe()
+		go func() {
+			for range 5 {
+				time.Sleep(limit - 1)
+				_, _ = io.WriteString(w, "part")
+			}
+			_ = w.Close()
+		}()
+		req, err := http.NewRequest(http.MethodPost, "http://server.test/", r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		resp, err := (&stream.Transport{Base: upload, First: limit}).RoundTrip(req)
+		if err != nil || time.Since(start) != 6*limit-6 {
+			t.Fatalf("%v after %v", err, time.Since(start))
+		}
+		_ = resp.Body.Close()
+	})
+}
+
+// SPEC 9.3: what has data is life, except keep-alives by name.
+func TestDataEvent(t *testing.T) {
+	for event, want := range map[string]bool{
+		"data: x\n\n": true, "data\n\n": false, "event: a\n\n": false, "event: message\ndata: x\n\n": true, "id: 1\n\n": false,
+		"event: ping\ndata: {}\n\n": false, "event: keepalive\ndata: {}\n\n": false, "event: keep-alive\ndata: {}\n\n": false,
+		"event: heartbeat\ndata: {}\n\n": false, "event: ping\n\n": false, "event: a\nevent: ping\ndata: x\n\n": false,
+	} {
+		n := 0
+		for e, err := range stream.Events(strings.NewReader(event), stream.MaxEvent) {
+			if n++; err != nil || stream.DataEvent(e) != want {
+				t.Errorf("%q: %v, %v", event, stream.DataEvent(e), err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%q is %d events", event, n)
+		}
+	}
+}
+
+// The name of an event is its own.
+func TestEventName(t *testing.T) {
+	var names []string
+	for e := range stream.Events(strings.NewReader("event: ping\ndata: 1\n\ndata: 2\n\nevent: a\n\n"), stream.MaxEvent) {
+		names = append(names, e.Name)
+	}
+	if diff := cmp.Diff([]string{"ping", "", "a"}, names); diff != "" {
+		t.Error(diff)
+	}
+}

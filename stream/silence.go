@@ -1,0 +1,89 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tooldeadline/tooldeadline/internal/human"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A SilenceError reports that a stream was stopped because it had gone silent. It wraps the
+// *timeout.Error of [timeout.KindIdle], so errors.Is finds [timeout.ErrIdle], and errors.As the limit
+// and the times.
+type SilenceError struct {
+	// Events is the number of events that came and counted as life, or of chunks where any byte
+	// counts. If it is 0, the stream was stopped before the first event; otherwise between two
+	// events.
+	Events int
+	// Ignored is the number of chunks since the last of these that did not count as life. It is
+	// above 0 if keep-alives came, or a part of an event.
+	Ignored int
+	// Stop has the limit that was exceeded, which is First or Idle, and the time since the stream
+	// or the request began.
+	Stop *timeout.Error
+
+	unit string
+}
+
+// Error says for how long the stream had stalled, before the first event or between events, and how
+// many events had come in which time.
+func (e *SilenceError) Error() string {
+	unit := e.unit
+	if unit == "" {
+		unit = "event"
+	}
+	phase := "between " + unit + "s"
+	if e.Events == 0 {
+		phase = "before the first " + unit
+	}
+	text := fmt.Sprintf("stream: stalled for %v %s: %s in %v", human.Duration(e.Stop.Limit), phase,
+		plural(e.Events, unit), human.Duration(e.Stop.Elapsed))
+	if e.Ignored > 0 {
+		text += ", then " + plural(e.Ignored, "chunk") + " that did not count"
+	}
+	return text
+}
+
+// Unwrap returns Stop.
+func (e *SilenceError) Unwrap() error { return e.Stop }
+
+// Timeout returns true, as for every error of a limit.
+func (e *SilenceError) Timeout() bool { return true }
+
+func plural(n int, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return fmt.Sprintf("%d %ss", n, unit)
+}
+
+// A count is what a SilenceError says of a stream.
+type count struct {
+	signs, ignored int
+	events         bool // signs are events, and not chunks
+	silent         *SilenceError
+}
+
+// add counts a chunk with n signs of life.
+func (c *count) add(n int) {
+	c.signs += n
+	if c.ignored++; n > 0 {
+		c.ignored = 0
+	}
+}
+
+// silence returns err, as a SilenceError if the idle limit has stopped the stream.
+func (c *count) silence(err error) error {
+	var stop *timeout.Error
+	if !errors.As(err, &stop) || stop.Kind != timeout.KindIdle {
+		return err
+	}
+	if c.silent == nil {
+		c.silent = &SilenceError{Events: c.signs, Ignored: c.ignored, Stop: stop, unit: "chunk"}
+		if c.events {
+			c.silent.unit = "event"
+		}
+	}
+	return c.silent
+}
