@@ -75,7 +75,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := base(t.Base).RoundTrip(out)
 	if err != nil {
 		if stop := w.stopped(); stop != nil {
-			err = new(count).silence(stop)
+			err = (&count{events: t.Life != nil}).silence(stop)
 		}
 		w.end()
 		return nil, err

@@ -1,0 +1,113 @@
+// Models reads streams of language models with the SDKs of OpenAI and Anthropic, and stops those that
+// stall: before the response, before the first token, between two tokens, behind keep-alives, and
+// after the last token. A server in this program plays the models.
+//
+//	go run ./examples/models [-v]
+//
+// For each stream it prints how many words came, whether the answer is whole, and the error. It takes
+// about 5 seconds. The exit code is 0 if every stream ended as it should, and 1 otherwise.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/stream"
+)
+
+func main() {
+	verbose := flag.Bool("v", false, "print what arrived, too")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "models: no arguments expected")
+		os.Exit(2)
+	}
+	if !run(context.Background(), os.Stdout, *verbose) {
+		os.Exit(1)
+	}
+}
+
+// limited is what a program needs: the preset, here with limits that are short enough to wait for.
+func limited() *http.Client {
+	transport := stream.Models()
+	transport.First, transport.Idle = 3*time.Second, 2*time.Second
+	return &http.Client{Transport: transport}
+}
+
+// An answer is what has arrived of a model's answer. After an error it is what came before that.
+type answer struct {
+	text  string
+	whole bool // the model has said that the answer ends here
+}
+
+// A result is how one stream ended.
+type result struct {
+	sdk, mode string
+	answer
+	err error
+}
+
+// asks has the SDKs, by name.
+var asks = map[string]func(ctx context.Context, url string, client *http.Client) (answer, error){
+	"OpenAI": askOpenAI, "Anthropic": askAnthropic,
+}
+
+// run asks every kind of model at the same time with both SDKs. It reports whether all streams ended
+// as they should.
+func run(ctx context.Context, out io.Writer, verbose bool) (ok bool) {
+	server := httptest.NewServer(models())
+	defer server.Close()
+
+	results := make([]result, 0, len(modes)*len(asks))
+	for _, mode := range modes {
+		for _, sdk := range []string{"OpenAI", "Anthropic"} {
+			results = append(results, result{sdk: sdk, mode: mode})
+		}
+	}
+	var all sync.WaitGroup
+	for i := range results {
+		all.Go(func() {
+			r := &results[i]
+			r.answer, r.err = asks[r.sdk](ctx, server.URL+"/"+r.mode, limited())
+		})
+	}
+	all.Wait()
+
+	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "model\tSDK\twords\twhole\terror")
+	ok = true
+	for _, r := range results {
+		fmt.Fprintf(table, "%s\t%s\t%d\t%t\t%s\n", r.mode, r.sdk, len(strings.Fields(r.text)), r.whole, reason(r.err))
+		if verbose {
+			fmt.Fprintf(table, "\t\t\t\t%q\n", r.text)
+		}
+		var silent *stream.SilenceError
+		if stalls := r.mode != healthy && !(r.mode == afterTheLast && r.sdk == "OpenAI"); errors.As(r.err, &silent) != stalls {
+			ok = false
+		}
+	}
+	_ = table.Flush()
+	return ok
+}
+
+// reason returns the words of err without those that SDKs and net/http put around them.
+func reason(err error) string {
+	var silent *stream.SilenceError
+	switch {
+	case err == nil:
+		return "none"
+	case errors.As(err, &silent):
+		return silent.Error()
+	}
+	return err.Error()
+}
