@@ -31,7 +31,8 @@ import (
 // Put it right around mcp-go's handler: headers that a handler in between sets when the body
 // has been read do not reach a client that gets progress. With server.WithEventStore, progress
 // goes mcp-go's way, where it is recorded, from the first recorded event that WrapHTTP has seen.
-// Around a server.SSEServer it is for tasks alone. Other handlers are not changed.
+// Around a server.SSEServer it is for tasks alone. Other handlers are not changed. Quiet notification
+// streams may be taken for dead, see stream.KeepAlive, which goes around WrapHTTP.
 func WrapHTTP(h http.Handler) http.Handler {
 	recorded, streams := new(atomic.Bool), new(streams)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,6 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/stream"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -504,4 +505,15 @@ func ExampleWithWaitTool() {
 	// Output:
 	// index
 	// index_wait
+}
+
+// A server behind a proxy that ends every response after 60 s, however much comes on it.
+func ExampleWithPolling() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
+	mcpsdk.Install(server, nil)
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+		&mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)})
+	_ = stream.KeepAlive(mcpsdk.WrapHTTP(handler, mcpsdk.WithPolling(50*time.Second)), 0)
+	// Output:
 }

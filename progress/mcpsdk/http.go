@@ -34,8 +34,15 @@ import (
 // without WrapHTTP should set PropagateRequestCancellation in mcp.StreamableHTTPOptions.
 //
 //	http.ListenAndServe(addr, mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(getServer, options)))
-func WrapHTTP(h http.Handler) http.Handler {
+//
+// The streams of long calls may be cut by proxies, see [WithPolling], and quiet notification streams
+// be taken for dead, see stream.KeepAlive.
+func WrapHTTP(h http.Handler, opts ...HTTPOption) http.Handler {
 	calls := new(adapter.Sessions)
+	var set httpSettings
+	for _, opt := range opts {
+		opt.forHTTP(&set)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &httpRequest{r.Context(), calls}))
 		switch {
@@ -45,6 +52,8 @@ func WrapHTTP(h http.Handler) http.Handler {
 		case r.Method == http.MethodDelete:
 			defer abortUnlessAnswered(calls, r.Header.Get(sessionHeader))()
 		}
+		w, r, end := polled(w, r, set.poll)
+		defer end()
 		h.ServeHTTP(w, r)
 	})
 }

@@ -29,6 +29,7 @@ import (
 // the tool, unless the SDK's own option is set; on stateful HTTP they do in any case.
 func TestDisconnectOverHTTP(t *testing.T) {
 	bare := func(h http.Handler) http.Handler { return h }
+	wrapped := func(h http.Handler) http.Handler { return mcpsdk.WrapHTTP(h) }
 	streamable := func(o mcp.StreamableHTTPOptions) func(*mcp.Server) http.Handler {
 		return func(s *mcp.Server) http.Handler {
 			return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &o)
@@ -44,16 +45,16 @@ func TestDisconnectOverHTTP(t *testing.T) {
 		code          int
 	}{
 		{"SSE", "", sse, bare, timeout.ExitTimeout},
-		{"SSE, wrapped", "", sse, mcpsdk.WrapHTTP, timeout.ExitAborted},
+		{"SSE, wrapped", "", sse, wrapped, timeout.ExitAborted},
 		// This client ends the session when it gives up, which the SDK has wait for the tool.
 		{"stateful", protocol2025, streamable(mcp.StreamableHTTPOptions{}), bare, timeout.ExitTimeout},
-		{"stateful, wrapped", protocol2025, streamable(mcp.StreamableHTTPOptions{}), mcpsdk.WrapHTTP, timeout.ExitAborted},
+		{"stateful, wrapped", protocol2025, streamable(mcp.StreamableHTTPOptions{}), wrapped, timeout.ExitAborted},
 		{"stateless", protocol2025, streamable(mcp.StreamableHTTPOptions{Stateless: true}), bare, timeout.ExitTimeout},
-		{"stateless, wrapped", protocol2025, streamable(mcp.StreamableHTTPOptions{Stateless: true}), mcpsdk.WrapHTTP, timeout.ExitAborted},
+		{"stateless, wrapped", protocol2025, streamable(mcp.StreamableHTTPOptions{Stateless: true}), wrapped, timeout.ExitAborted},
 		{"2026-07-28", protocol2026, streamable(mcp.StreamableHTTPOptions{Stateless: true}), bare, timeout.ExitTimeout},
 		{"2026-07-28, propagated", protocol2026,
 			streamable(mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}), bare, timeout.ExitAborted},
-		{"2026-07-28, wrapped", protocol2026, streamable(mcp.StreamableHTTPOptions{Stateless: true}), mcpsdk.WrapHTTP, timeout.ExitAborted},
+		{"2026-07-28, wrapped", protocol2026, streamable(mcp.StreamableHTTPOptions{Stateless: true}), wrapped, timeout.ExitAborted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

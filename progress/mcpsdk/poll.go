@@ -1,0 +1,109 @@
+package mcpsdk
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// An HTTPOption configures [WrapHTTP].
+type HTTPOption interface{ forHTTP(*httpSettings) }
+
+type httpSettings struct{ poll time.Duration }
+
+type httpOption func(*httpSettings)
+
+func (f httpOption) forHTTP(s *httpSettings) { f(s) }
+
+// WithPolling closes the stream of a call that has been open for the time after, and lets the client
+// poll for the rest: it asks again, with the id of the last event that it has got, 1 s later. Choose a
+// time below the limit that a proxy in between has for a response, such as 50 s for 60 s. The tool
+// notices nothing.
+//
+// It needs an EventStore in mcp.StreamableHTTPOptions, sessions, and protocol 2025-11-25; no other
+// stream is closed. A stream is closed only after an event with an id, which the SDK sends at the
+// beginning of a call and with each progress notification: clients give up a stream that is closed
+// again and again without a new one, the SDK's after 5 times. So the call of a client that sent no
+// progress token is closed once.
+//
+// 0 or less means that no stream is closed.
+func WithPolling(after time.Duration) HTTPOption {
+	return httpOption(func(s *httpSettings) { s.poll = after })
+}
+
+// polled returns the ResponseWriter and the request to serve, and a function to call afterwards.
+func polled(w http.ResponseWriter, r *http.Request, after time.Duration) (http.ResponseWriter, *http.Request, func()) {
+	flusher, ok := w.(http.Flusher)
+	// A GET without an id opens the session's own stream, and no call's.
+	if after <= 0 || !ok || r.Method != http.MethodPost && (r.Method != http.MethodGet || r.Header.Get("Last-Event-ID") == "") {
+		return w, r, func() {}
+	}
+	ctx, leave := context.WithCancel(r.Context())
+	p := &poller{ResponseWriter: w, flusher: flusher, leave: leave}
+	p.timer = time.AfterFunc(after, p.expire)
+	return p, r.WithContext(ctx), p.end
+}
+
+// A poller is the response to one request, which ends early when its time is over. The SDK takes the
+// end of the request's context for a client that has gone, and keeps the events for it.
+type poller struct {
+	http.ResponseWriter
+	flusher http.Flusher
+	leave   context.CancelFunc
+	timer   *time.Timer
+
+	mu      sync.Mutex // held during every call of the ResponseWriter that sends something
+	id      bool       // an event with an id has been written
+	whole   bool       // the last write has ended an event
+	expired bool       // the time is over
+	closed  bool       // the stream has been closed, or the handler has returned
+}
+
+func (p *poller) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n, err := p.ResponseWriter.Write(b)
+	p.id = p.id || bytes.HasPrefix(b, []byte("id:")) || bytes.Contains(b, []byte("\nid:"))
+	p.whole = bytes.HasSuffix(b, []byte("\n\n"))
+	p.close()
+	return n, err
+}
+
+// Flush sends what has been written.
+func (p *poller) Flush() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.flusher.Flush()
+}
+
+// Unwrap is for http.ResponseController.
+func (p *poller) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+func (p *poller) expire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.expired = true
+	p.close()
+}
+
+// close ends the response if its time is over and the client can ask for the rest. mu is held.
+func (p *poller) close() {
+	if p.closed || !p.expired || !p.id || !p.whole {
+		return
+	}
+	p.closed = true
+	_, _ = p.ResponseWriter.Write([]byte("event: close\nretry: 1000\n\n"))
+	p.flusher.Flush()
+	p.leave()
+}
+
+// end is called when the handler has returned.
+func (p *poller) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.timer.Stop()
+	p.leave()
+}
