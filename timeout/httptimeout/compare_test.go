@@ -274,7 +274,11 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 				io.ReadAll(r.Body)
 				<-r.Context().Done()
 				w.WriteHeader(http.StatusRequestTimeout)
-			}, func(s *httptest.Server) { s.Config.ReadTimeout = compareLimit / 5 }), "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1", false)
+			}, func(s *httptest.Server) {
+				// It has passed when the body is read, so that all of the limit is left for the answer:
+				// where the process hardly runs, the limit would be the first otherwise.
+				s.Config.ReadTimeout, s.Config.ReadHeaderTimeout = 1, 3*slack
+			}), "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1", false)
 		}, "503", "408"},
 		{"sends 103, then 200", func(s site) string {
 			server := s.serve(func(w http.ResponseWriter, _ *http.Request) {

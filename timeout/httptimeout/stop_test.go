@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -135,10 +136,13 @@ func TestCutIsNoEnd(t *testing.T) {
 	for name, tt := range map[string]struct {
 		proto, encoding string
 		tls             bool
+		length          string
 	}{
-		"HTTP/1.0":            {"1.0", "", false},
-		"HTTP/1.0 over TLS":   {"1.0", "", true},
-		"without an encoding": {"1.1", "identity", false},
+		"HTTP/1.0":                           {"1.0", "", false, ""},
+		"HTTP/1.0 over TLS":                  {"1.0", "", true, ""},
+		"HTTP/1.0, with an invalid length":   {"1.0", "", false, "many"},
+		"HTTP/1.0, with a length below zero": {"1.0", "", false, "-1"},
+		"without an encoding":                {"1.1", "identity", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,9 +150,14 @@ func TestCutIsNoEnd(t *testing.T) {
 				if tt.encoding != "" {
 					w.Header().Set("Transfer-Encoding", tt.encoding)
 				}
+				if tt.length != "" {
+					w.Header().Set("Content-Length", tt.length)
+				}
 				io.WriteString(w, strings.Repeat("x", 3<<10))
+				http.NewResponseController(w).Flush()
 				<-r.Context().Done()
 			}), timeout.Config{Total: shortLimit}))
+			s.Config.ErrorLog = log.New(io.Discard, "", 0) // net/http complains of the length
 			var conn net.Conn
 			var err error
 			if tt.tls {

@@ -1,24 +1,19 @@
 package httptimeout
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"math"
-	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A writer is the handler's ResponseWriter. It forwards calls to the server's ResponseWriter until the
@@ -28,10 +23,11 @@ import (
 // server reads its own.
 //
 // The beginning of a response is held here, up to as many bytes as net/http holds itself
-// before it sends anything, so the client sees no difference until the handler is stopped:
-// then a response that is still here is dropped, and the 503 takes its place. Passing each
-// write on at once, and flushing at the stop, was the alternative: it needs no copy, but tells
-// the client "200 OK" where nothing obliged us to.
+// before it sends anything, so the client sees no difference until the handler is stopped, except
+// that a copy of 512 bytes to 2 KiB by io.Copy has a length, where net/http would send it in chunks.
+// If the handler is stopped, a response that is still here is dropped, and the 503 takes its place.
+// Passing each write on at once, and flushing at the stop, was the alternative: it needs no copy,
+// but tells the client "200 OK" where nothing obliged us to.
 type writer struct {
 	server  http.ResponseWriter
 	control *http.ResponseController
@@ -57,13 +53,6 @@ type writer struct {
 	stopped     bool       // and no other may follow
 	interrupted bool       // the write deadline has been moved
 }
-
-// hold is how many bytes of a response are held at most, the size of net/http's own buffer.
-const hold = 2 << 10
-
-// farewell bounds the time for sending the rest after the handler has been stopped, to a client that may
-// read nothing.
-const farewell = time.Second
 
 func newWriter(server http.ResponseWriter, r *http.Request) *writer {
 	w := &writer{server: server, control: http.NewResponseController(server), request: r, header: server.Header().Clone()}
@@ -92,76 +81,6 @@ func (w *writer) do(f func() error) error {
 	if err == nil {
 		heartbeat.Beat(w.ctx)
 	}
-	return err
-}
-
-// errReturned is the error for a goroutine that outlives its handler.
-var errReturned = errors.New("httptimeout: the handler has returned")
-
-// refused returns why the handler may no longer write, or nil. mu is held.
-func (w *writer) refused() error {
-	if w.ctx.Err() == nil {
-		return nil
-	}
-	if w.returned {
-		return errReturned
-	}
-	return refusal(w.ctx)
-}
-
-// refusal returns the error for calls of a stopped handler. It is a timeout only if there was one.
-func refusal(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if stop := (*timeout.Error)(nil); errors.As(cause, &stop) && stop.Timeout() {
-		return http.ErrHandlerTimeout
-	}
-	return fmt.Errorf("httptimeout: the handler was stopped: %w", cause)
-}
-
-// pass calls f, which calls the server. mu is held.
-func (w *writer) pass(f func() error) error {
-	w.calling.Lock()
-	if w.stopped { // since refused was asked; nothing would interrupt f
-		w.calling.Unlock()
-		return refusal(w.ctx)
-	}
-	w.called = true
-	w.calling.Unlock()
-	defer func() {
-		w.calling.Lock()
-		defer w.calling.Unlock()
-		w.called = false
-	}()
-	return f()
-}
-
-// settle begins the response with the current header. mu is held, as in the methods below.
-func (w *writer) settle(status int) {
-	if w.settled == nil {
-		w.status = status
-		if w.settled = w.header.Clone(); w.settled == nil {
-			w.settled = make(http.Header)
-		}
-	}
-}
-
-// commit passes the held bytes to the server. After that nothing can be taken back.
-func (w *writer) commit() error {
-	if w.out {
-		return nil
-	}
-	w.out = true
-	w.settle(0)
-	w.copyHeader(w.settled)
-	held := w.held
-	w.held = nil
-	if w.status != 0 {
-		w.server.WriteHeader(w.status)
-		if len(held) == 0 {
-			return nil
-		}
-	}
-	_, err := w.server.Write(held) // of no bytes, too: it settles the server's header
 	return err
 }
 
@@ -238,23 +157,6 @@ func transfer[T []byte | string](w *writer, data T, send func(T) (int, error)) (
 		})
 	})
 	return n, err
-}
-
-// holds reports whether size more bytes can be held. A write that the server would refuse is passed on, so
-// that it refuses it now.
-func (w *writer) holds(size int) bool {
-	if w.out || len(w.held)+size > hold || w.expected() {
-		return false
-	}
-	if w.status > 0 && w.status < 200 || w.status == http.StatusNoContent || w.status == http.StatusNotModified {
-		return false
-	}
-	length := w.settled.Get("Content-Length")
-	if length == "" {
-		return true
-	}
-	n, err := strconv.ParseInt(length, 10, 64)
-	return err == nil && int64(len(w.held)+size) <= n
 }
 
 // partly returns err, and beats if a transfer failed after some bytes: that is a sign of life too.
@@ -364,195 +266,4 @@ func (w *writer) CloseNotify() <-chan bool {
 	gone := make(chan bool, 1)
 	context.AfterFunc(w.told, func() { gone <- true })
 	return gone
-}
-
-// interrupt ends a call that is in progress when the handler is stopped, such as a write to a client
-// that reads nothing. A call that nothing blocks gets a moment to end by itself; otherwise the client
-// would get a response that was cut before its first byte.
-func (w *writer) interrupt() {
-	w.calling.Lock()
-	defer w.calling.Unlock()
-	w.stopped = true
-	if w.called {
-		w.interrupted = true
-		_ = w.control.SetWriteDeadline(time.Now().Add(moment))
-	}
-}
-
-const moment = 50 * time.Millisecond
-
-var longAgo = time.Unix(1, 0)
-
-// close takes the server's ResponseWriter from the handler when the execution is over. It waits for a
-// call in progress, and reports whether the response can still be replaced.
-func (w *writer) close() (unused bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
-	w.calling.Lock()
-	defer w.calling.Unlock()
-	if w.interrupted && !w.hijacked {
-		_ = w.control.SetWriteDeadline(time.Now().Add(farewell)) // or what follows would end with the call
-	}
-	return !w.out
-}
-
-// allowAnswer extends a write deadline that has passed, or is about to, so that the response in place of
-// the handler's can be sent: a client that gets nothing may send its request again. It is called after
-// close.
-func (w *writer) allowAnswer() {
-	if !w.deadline.IsZero() && time.Until(w.deadline) < farewell {
-		_ = w.control.SetWriteDeadline(time.Now().Add(farewell))
-	}
-}
-
-// replaceable reports whether the response of a stopped handler can still be replaced.
-func (w *writer) replaceable() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return !w.out && !w.closed
-}
-
-// cut ends the response of a stopped handler, part of which is out. It sends the part that the server
-// still holds: a client that gets nothing at all may send its request again, as Go's does, and the
-// handler would run twice. The server then closes the connection, or the stream.
-func (w *writer) cut() {
-	if w.hijacked {
-		return
-	}
-	_ = w.control.SetWriteDeadline(time.Now().Add(farewell))
-	_ = w.control.Flush()
-	if !w.endsByClosing() {
-		return
-	}
-	// Closing the connection would say that the response is complete; resetting it does not.
-	conn, _, err := w.control.Hijack()
-	if err != nil {
-		return
-	}
-	if c, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS, which would send a proper end
-		conn = c.NetConn()
-	}
-	if c, ok := conn.(interface{ SetLinger(sec int) error }); ok {
-		_ = c.SetLinger(0)
-	}
-	_ = conn.Close()
-}
-
-// endsByClosing reports whether the response has neither a length nor chunks, as one to
-// HTTP/1.0, which some proxies speak to their servers.
-func (w *writer) endsByClosing() bool {
-	identity := w.settled.Get("Transfer-Encoding") == "identity"
-	return w.settled.Get("Content-Length") == "" && (identity || !w.request.ProtoAtLeast(1, 1))
-}
-
-// finish completes the response when the handler has returned in time.
-func (w *writer) finish() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.returned = true
-	switch {
-	case w.hijacked:
-	case w.settled == nil:
-		w.copyHeader(w.header)
-	default:
-		_ = w.commit()
-		// For the trailers. One that the handler has set and deleted again is not sent.
-		maps.DeleteFunc(w.server.Header(), func(key string, _ []string) bool {
-			_, before := w.settled[key]
-			_, now := w.header[key]
-			return before && !now
-		})
-		maps.Copy(w.server.Header(), w.header)
-	}
-}
-
-// The optional interfaces of the server's ResponseWriter.
-type (
-	flusher  struct{ w *writer }
-	hijacker struct{ w *writer }
-	pusher   struct {
-		w    *writer
-		push http.Pusher
-	}
-)
-
-func (f flusher) Flush() { _ = f.w.FlushError() }
-
-func (h hijacker) Hijack() (conn net.Conn, rw *bufio.ReadWriter, err error) {
-	err = h.w.through(func() error {
-		if h.w.settled != nil && !h.w.hijacked {
-			if err := h.w.commit(); err != nil {
-				return err
-			}
-		}
-		conn, rw, err = h.w.control.Hijack()
-		if err == nil {
-			h.w.out, h.w.hijacked = true, true
-		}
-		return err
-	})
-	return conn, rw, err
-}
-
-func (p pusher) Push(target string, opts *http.PushOptions) error {
-	return p.w.through(func() error { return p.push.Push(target, opts) })
-}
-
-// as returns w with the optional interfaces that the server's ResponseWriter has.
-func (w *writer) as() http.ResponseWriter {
-	f, h := flusher{w}, hijacker{w}
-	push, canPush := w.server.(http.Pusher)
-	p := pusher{w, push}
-	_, canFlush := unwrapTo[interface{ FlushError() error }](w.server)
-	if !canFlush {
-		_, canFlush = unwrapTo[http.Flusher](w.server)
-	}
-	_, canHijack := unwrapTo[http.Hijacker](w.server)
-	switch {
-	case canFlush && canHijack && canPush:
-		return struct {
-			*writer
-			flusher
-			hijacker
-			pusher
-		}{w, f, h, p}
-	case canFlush && canHijack:
-		return struct {
-			*writer
-			flusher
-			hijacker
-		}{w, f, h}
-	case canFlush && canPush:
-		return struct {
-			*writer
-			flusher
-			pusher
-		}{w, f, p}
-	case canFlush:
-		return struct {
-			*writer
-			flusher
-		}{w, f}
-	case canHijack:
-		return struct {
-			*writer
-			hijacker
-		}{w, h}
-	}
-	return w
-}
-
-// unwrapTo finds the ResponseWriter that http.ResponseController would use.
-func unwrapTo[T any](w http.ResponseWriter) (found T, ok bool) {
-	for {
-		if found, ok = w.(T); ok {
-			return found, true
-		}
-		wrapper, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return found, false
-		}
-		w = wrapper.Unwrap()
-	}
 }

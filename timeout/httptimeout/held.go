@@ -1,0 +1,78 @@
+package httptimeout
+
+import (
+	"maps"
+	"net/http"
+	"strconv"
+)
+
+// hold is how many bytes of a response are held at most, the size of net/http's own buffer.
+const hold = 2 << 10
+
+// settle begins the response with the current header. mu is held, as in the methods below.
+func (w *writer) settle(status int) {
+	if w.settled == nil {
+		w.status = status
+		if w.settled = w.header.Clone(); w.settled == nil {
+			w.settled = make(http.Header)
+		}
+	}
+}
+
+// commit passes the held bytes to the server. After that nothing can be taken back.
+func (w *writer) commit() error {
+	if w.out {
+		return nil
+	}
+	w.out = true
+	w.settle(0)
+	w.copyHeader(w.settled)
+	held := w.held
+	w.held = nil
+	if w.status != 0 {
+		w.server.WriteHeader(w.status)
+		if len(held) == 0 {
+			return nil
+		}
+	}
+	_, err := w.server.Write(held) // of no bytes, too: it settles the server's header
+	return err
+}
+
+// holds reports whether size more bytes can be held. A write that the server would refuse is passed on, so
+// that it refuses it now.
+func (w *writer) holds(size int) bool {
+	if w.out || len(w.held)+size > hold || w.expected() {
+		return false
+	}
+	if w.status > 0 && w.status < 200 || w.status == http.StatusNoContent || w.status == http.StatusNotModified {
+		return false
+	}
+	length := w.settled.Get("Content-Length")
+	if length == "" {
+		return true
+	}
+	n, err := strconv.ParseInt(length, 10, 64)
+	return err == nil && int64(len(w.held)+size) <= n
+}
+
+// finish completes the response when the handler has returned in time.
+func (w *writer) finish() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.returned = true
+	switch {
+	case w.hijacked:
+	case w.settled == nil:
+		w.copyHeader(w.header)
+	default:
+		_ = w.commit()
+		// For the trailers. One that the handler has set and deleted again is not sent.
+		maps.DeleteFunc(w.server.Header(), func(key string, _ []string) bool {
+			_, before := w.settled[key]
+			_, now := w.header[key]
+			return before && !now
+		})
+		maps.Copy(w.server.Header(), w.header)
+	}
+}
