@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// KeepAlive returns a handler that calls h and keeps its notification streams audible: on a stream
-// that has sent nothing for the time every, it sends a comment, which readers of events ignore. So
-// neither a client with an idle limit, such as [Notifications], nor a proxy takes a quiet stream for
-// a dead one. Around the handler of an MCP SDK it goes outermost:
+// KeepAlive returns a handler that calls h and sends comments on its quiet notification streams, one
+// after each interval in which nothing else was sent. Readers of events ignore comments, and neither
+// a client with an idle limit, such as [Notifications], nor a proxy takes such a stream for a dead
+// one. Around the handler of an MCP SDK, KeepAlive goes outermost:
 //
 //	http.ListenAndServe(addr, stream.KeepAlive(mcpsdk.WrapHTTP(handler), 0))
 //
-// A notification stream is the response to a GET, or to an MCP client's subscriptions/listen, that
-// has the type text/event-stream and whose header has been sent. Other responses are not touched: on
-// the stream of a call, a comment would hide a silent tool. Comments are sent only between events. A
-// client that reads nothing blocks a comment as it would block an event, and both are under the
-// server's WriteTimeout.
+// A notification stream is a response of type text/event-stream to a GET, or to the
+// subscriptions/listen of an MCP client. Comments begin when its header has been sent, and come only
+// between events. Other responses are not changed: on the stream of a call, a comment would hide a
+// silent tool. A client that reads nothing blocks a comment as it would block an event; the server's
+// WriteTimeout applies to both.
 //
-// 0 means 15 s. A negative value means no comments.
+// If every is 0, the interval is 15 s. If it is negative, no comments are sent.
 func KeepAlive(h http.Handler, every time.Duration) http.Handler {
 	if every == 0 {
 		every = 15 * time.Second

@@ -17,10 +17,10 @@ type httpOption func(*httpSettings)
 
 func (f httpOption) forHTTP(s *httpSettings) { f(s) }
 
-// WithPolling closes the stream of a call that has been open for the time after, and lets the client
-// poll for the rest: it asks again, with the id of the last event that it has got, 1 s later. Choose a
-// time below the limit that a proxy in between has for a response, such as 50 s for 60 s. The tool
-// notices nothing.
+// WithPolling closes the stream of a call after a time, and lets the client poll for the rest: the
+// client asks again 1 s later, with the id of the last event that it has received. Choose a time below
+// the limit that a proxy has for one response, such as 50 s for a limit of 60 s. The tool is not
+// affected.
 //
 // It needs an EventStore in mcp.StreamableHTTPOptions, sessions, and protocol 2025-11-25; no other
 // stream is closed. A stream is closed only after an event with an id, which the SDK sends at the
