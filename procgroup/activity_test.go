@@ -99,7 +99,7 @@ func activities(t *testing.T) map[string]struct {
 // SPEC 6.12: work is a sign of life where it is asked for, and nothing else is. All commands of two
 // containments run at once: that is a busy machine, and no test runs beside it.
 func TestActivity(t *testing.T) {
-	const idle = 2 * time.Second
+	const idle = 3 * time.Second
 	commands := activities(t)
 	var all sync.WaitGroup
 	for i, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
@@ -137,7 +137,7 @@ func TestActivity(t *testing.T) {
 					t.Errorf("%v, %s, alive by %s: %v", c, name, alive.by, err)
 					continue
 				}
-				reason, message := procgroup.IdleTimeout, "tool process timed out after 2000ms without "+alive.signs+"."
+				reason, message := procgroup.IdleTimeout, "tool process timed out after 3000ms without "+alive.signs+"."
 				if alive.want {
 					reason, message = procgroup.Aborted, aborted
 					time.AfterFunc(2*idle, cancel) // no doubt is left then
@@ -156,7 +156,7 @@ func TestActivity(t *testing.T) {
 
 // SPEC 6.12: to start small programs is not work, unless the tree does nothing else.
 func TestActivityOfShortPrograms(t *testing.T) {
-	const idle = 2 * time.Second
+	const idle = 3 * time.Second
 	dir := t.TempDir()
 	type row = struct {
 		script string
@@ -218,10 +218,10 @@ func TestActivityOutsideTheGroup(t *testing.T) {
 	t.Parallel()
 	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
 		t.Parallel()
-		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 		defer cancel()
 		r, err := procgroup.Run(ctx, exec.Command("sh", "-c", `setsid perl -e "$1" & exec sleep 120`, "sh", works), containment,
-			procgroup.Activity{CPU: true, IO: true}, procgroup.WithLimits(timeout.Config{Idle: 2 * time.Second}),
+			procgroup.Activity{CPU: true, IO: true}, procgroup.WithLimits(timeout.Config{Idle: 3 * time.Second}),
 			procgroup.WithKillGrace(-1))
 		if r == nil || r.Reason != procgroup.TotalTimeout {
 			t.Errorf("%v, %+v", err, r)
@@ -238,7 +238,7 @@ func TestActivityBeatsForTheExecutionAround(t *testing.T) {
 		r, err = procgroup.Run(ctx, exec.Command("perl", "-e", works),
 			procgroup.Activity{CPU: true, IO: true}, procgroup.WithKillGrace(-1))
 		return err
-	}, timeout.Config{Idle: 2 * time.Second, Total: 4 * time.Second})
+	}, timeout.Config{Idle: 3 * time.Second, Total: 6 * time.Second})
 	if !errors.Is(err, timeout.ErrTotal) || r.Reason != procgroup.TotalTimeout {
 		t.Errorf("%v, %+v", err, r)
 	}

@@ -65,7 +65,6 @@ func serve(t *testing.T, chunk int) string {
 
 // SPEC 6.12: a download is work, though it is slow and goes into memory; keep-alive messages are not.
 func TestActivityDownload(t *testing.T) {
-	t.Parallel()
 	const idle = 3 * time.Second
 	containments := []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Helper}
 	if _, err := procgroup.Run(t.Context(), exec.Command("true"), procgroup.WithContainment(procgroup.Cgroup)); err == nil {

@@ -170,7 +170,6 @@ func runModeReleased([]string) int {
 // SPEC 6.6, 6.7: a daemon that hands over to a child and ends, time and again, so that it
 // is never the same process, dies all the same.
 func TestRelay(t *testing.T) {
-	t.Parallel()
 	const script = `[ -e "$1" ] || exit; sh "$0" "$1" & exit` // it ends when the file is gone
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
 		caught, hidden := 0, []procgroup.Result{}

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	}
 	os.Setenv(suiteEnv, strconv.Itoa(os.Getpid()))
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // for the children: otherwise each takes a second to exit
-	waiting.Parallel(12)                     // the others need a processor, or are about a busy machine
+	waiting.Parallel(6)                      // the others need a processor, or are about a busy machine
 	files, goroutines := openFiles(), runtime.NumGoroutine()
 	code := m.Run()
 	if fuzzing := flag.Lookup("test.fuzz").Value.String() != ""; code == 0 && !fuzzing { // which leaves something behind itself

@@ -79,7 +79,6 @@ func parentOfHeadless(a []string) int {
 // A process whose main thread has ended while another runs on is killed like any other,
 // wherever it is (SPEC 6.6).
 func TestProcessWithoutMainThread(t *testing.T) {
-	t.Parallel()
 	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
 		for _, where := range []string{"group", "setsid"} {
 			t.Run(where, func(t *testing.T) {

@@ -77,6 +77,7 @@ func TestFollowLegacyTasksCancel(t *testing.T) {
 
 // SPEC 11.10: an outage of the store, also while the result is fetched, loses no call.
 func TestFollowLegacyTasksThroughAnOutage(t *testing.T) {
+	t.Parallel()
 	for _, l := range named(legacyTasksOver...) {
 		t.Run(l.name, func(t *testing.T) {
 			store := &failingStore{Store: new(task.Memory), with: errOwn}

@@ -220,6 +220,7 @@ func (f *failingStore) Get(ctx context.Context, owner, id string) (task.Record, 
 // SPEC 11.10: a server whose store is away answers with -32603, and the result is fetched when that is
 // back. A task that is unknown ends the call at once.
 func TestFollowTasksThroughAnOutageOfTheStore(t *testing.T) {
+	t.Parallel()
 	for _, l := range named(tasksOver...) {
 		t.Run(l.name, func(t *testing.T) {
 			store := &failingStore{Store: new(task.Memory), with: errOwn}

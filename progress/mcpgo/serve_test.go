@@ -34,6 +34,7 @@ const (
 // often one tries, and the process ends with 0: those that run, and those that wait for one of
 // the 5 workers.
 func TestAnswersAtShutdownStdio(t *testing.T) {
+	t.Parallel()
 	tries := 40
 	if testing.Short() {
 		tries = 8
@@ -136,6 +137,7 @@ func shutdownOnce(t *testing.T) error {
 
 // The same over HTTP, whatever the protocol.
 func TestAnswersAtShutdownHTTP(t *testing.T) {
+	t.Parallel()
 	tries := 10
 	if testing.Short() {
 		tries = 5

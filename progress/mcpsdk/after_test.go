@@ -21,6 +21,7 @@ import (
 // SPEC 7.4: nothing follows the result, in hundreds of runs, of which some time out and some
 // leave a goroutine behind that goes on reporting.
 func TestNothingAfterTheResult(t *testing.T) {
+	t.Parallel()
 	const runs = 400
 	s := newServer()
 	var behind sync.WaitGroup

@@ -171,6 +171,7 @@ func TestClientCrash(t *testing.T) {
 
 // Tools that ignore everything do not starve a server.
 func TestDeafTools(t *testing.T) {
+	t.Parallel()
 	for name, connect := range links {
 		t.Run(name, func(t *testing.T) {
 			s := newServer()

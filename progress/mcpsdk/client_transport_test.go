@@ -79,6 +79,7 @@ func serveHTTP(t *testing.T, h http.Handler) string {
 // SPEC 8.1, 8.2 over every transport: progress renews the limit of a call, a call that
 // times out is cancelled at the server, and the session goes on.
 func TestClientTransports(t *testing.T) {
+	t.Parallel()
 	streamable := func(o *mcp.StreamableHTTPOptions, hang time.Duration) func(*testing.T) mcp.Transport {
 		return func(t *testing.T) mcp.Transport {
 			s := transportServer(hang)

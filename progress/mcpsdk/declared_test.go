@@ -210,6 +210,7 @@ func onlyDeclares(m mcp.Middleware) mcp.Middleware {
 
 // What one server declares is nothing to another's calls, and goes with its session.
 func TestDeclarationsOfASession(t *testing.T) {
+	t.Parallel()
 	c := newTestClient(nil)
 	mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Minute}, nil, mcpsdk.UseDeclared(mcpsdk.ClientLimits{}))
 	limited := func(cs *mcp.ClientSession) error {

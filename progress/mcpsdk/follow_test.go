@@ -153,6 +153,7 @@ func TestFollowTasksCancel(t *testing.T) {
 
 // Under Limit, installed before, each request has the limits; the call lasts as long as the task.
 func TestFollowTasksUnderLimit(t *testing.T) {
+	t.Parallel()
 	s := newTaskServer(t)
 	cs := following(t, followers["HTTP"](t, s), nil, func(c *mcp.Client) {
 		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: 2 * time.Second, ResetOnProgress: true}, nil)

@@ -134,6 +134,7 @@ func shutdownOnce(t *testing.T, mode string) error {
 // there is one. The client is net/http's: that of the SDK gives up its calls when such a stream
 // ends.
 func TestAnswersAtShutdownHTTP(t *testing.T) {
+	t.Parallel()
 	tries := 10
 	if testing.Short() {
 		tries = 3
