@@ -51,7 +51,7 @@ func runCommand(ctx context.Context, c *command.Command, wait func(context.Conte
 // enclosingTimeout returns the timeout of an enclosing execution that has ended the context of
 // a command's caller with err and cause, or nil. To a function that is an abort, but a command
 // has timed out. A timeout that code took from elsewhere as its reason to cancel is an abort.
-func (e *execution) enclosingTimeout(err, cause error) *Error {
+func (e *Execution) enclosingTimeout(err, cause error) *Error {
 	stop, ok := cause.(*Error)
 	if e.command == nil || !ok || !stop.Timeout() {
 		return nil
@@ -73,13 +73,13 @@ func (e *execution) enclosingTimeout(err, cause error) *Error {
 
 // over reports whether the function has returned and, where that was for a command,
 // everybody was told how that ended. The cell is locked.
-func (e *execution) over() bool {
+func (e *Execution) over() bool {
 	return e.returned && (e.command == nil || e.command.told)
 }
 
 // outcome is the error of an execution that has been decided, as far as it is known, and whether
 // it is what the function returned.
-func (e *execution) outcome() (err error, returned bool) {
+func (e *Execution) outcome() (err error, returned bool) {
 	if c := e.command; c != nil {
 		e.cell.Lock()
 		defer e.cell.Unlock()
@@ -98,7 +98,7 @@ func (e *execution) outcome() (err error, returned bool) {
 
 // concludeCommand ends the command and tells everybody what the call returns: out, where the
 // execution was stopped, unless the command could not be started in the first place.
-func (e *execution) concludeCommand(out *Error) error {
+func (e *Execution) concludeCommand(out *Error) error {
 	var s Snapshot // before anything is killed, which is no part of what the figures are about
 	outcome := e.err
 	if out != nil {

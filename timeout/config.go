@@ -115,7 +115,7 @@ var processDefault atomic.Pointer[Config]
 func SetDefault(c Config) { processDefault.Store(&c) }
 
 // takeDefault gives the execution the limits of the process.
-func (e *execution) takeDefault() {
+func (e *Execution) takeDefault() {
 	if c := processDefault.Load(); c != nil {
 		e.limits = *c
 		return

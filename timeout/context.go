@@ -25,12 +25,12 @@ import (
 // the function's context itself, by Err, does not have to wait for that.
 
 // A root is what the function's context is made from.
-type root execution
+type root Execution
 
 // never is a channel for roots to be cancellable by. Nobody waits for it: see AfterFunc.
 var never = make(chan struct{})
 
-func (r *root) Deadline() (time.Time, bool) { return (*execution)(r).Deadline() }
+func (r *root) Deadline() (time.Time, bool) { return (*Execution)(r).deadline() }
 
 func (r *root) Done() <-chan struct{} { return never }
 
@@ -79,7 +79,7 @@ type enriched struct {
 func (c *enriched) Value(key any) any { return c.values.Value(key) }
 
 // callersCause is the Cause of the caller's context, whatever a hook has made of that.
-func (e *execution) callersCause() error {
+func (e *Execution) callersCause() error {
 	if c, ok := e.caller.(*enriched); ok {
 		return context.Cause(c.Context)
 	}
@@ -88,11 +88,10 @@ func (e *execution) callersCause() error {
 
 // cancel ends the function's context, and those made from it, as the outcome has it. It
 // is called once, by whoever has decided that.
-func (e *execution) cancel() {
+func (e *Execution) cancel() {
 	switch {
 	case e.stop == nil:
-		e.finish(nil) // Canceled is the Cause, too, as after the cancel of context.WithTimeout
-		return
+		e.ended.Store(returnedInTime)
 	case e.stop.Timeout():
 		e.endWith(context.DeadlineExceeded, e.stop)
 	case e.byHand:
@@ -105,28 +104,42 @@ func (e *execution) cancel() {
 	e.propagate()
 }
 
-func (e *execution) endWith(err, cause error) {
+// returnedInTime ends the context of a function that has returned in time. Canceled is the Cause,
+// too, as after the cancel function of context.WithTimeout. All executions share it: this, and not
+// a CancelFunc, is what ends a context, so that a run does not pay for one.
+var returnedInTime = newEnding(context.Canceled, nil)
+
+func (e *Execution) endWith(err, cause error) { e.ended.Store(newEnding(err, cause)) }
+
+func newEnding(err, cause error) *ending {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(cause)
-	e.ended.Store(&ending{ctx, err})
+	return &ending{ctx, err}
 }
 
+// A scope is the function's context: its heartbeat, its total as the deadline, and what else the
+// caller's context has. It is a view of the execution, so that it costs no allocation.
+type scope Execution
+
 // Value returns the heartbeat, and otherwise what the caller's context does.
-func (e *execution) Value(key any) any {
+func (s *scope) Value(key any) any {
 	if pulse.IsKey(key) {
-		return &e.cell
+		return &s.cell
 	}
-	return e.inner.Value(key)
+	return s.inner.Value(key)
 }
 
 // Done is closed when the execution is stopped, or its function has returned.
-func (e *execution) Done() <-chan struct{} { return e.inner.Done() }
+func (s *scope) Done() <-chan struct{} { return s.inner.Done() }
 
-// Deadline returns the total limit (SPEC 3.14), which borrowTotal has cut to the caller's. Where
-// limits are only observed, it is the caller's. On a clock that is not the system's it is the
-// system's now plus what is left: a context's users, net.Dialer and context.WithTimeout among
-// them, compare it with that, and take one of 1970 for long gone.
-func (e *execution) Deadline() (time.Time, bool) {
+// Deadline returns the total limit (SPEC 3.14).
+func (s *scope) Deadline() (time.Time, bool) { return (*Execution)(s).deadline() }
+
+// deadline is the instant of the total that is enforced, which borrowTotal has cut to the caller's.
+// On a clock that is not the system's it is the system's now plus what is left: a context's users,
+// net.Dialer and context.WithTimeout among them, compare it with that, and would take an instant of
+// 1970 for long past.
+func (e *Execution) deadline() (time.Time, bool) {
 	total := e.cap()
 	if total <= 0 {
 		return time.Time{}, false
@@ -138,14 +151,14 @@ func (e *execution) Deadline() (time.Time, bool) {
 }
 
 // Err sees the end of the caller's context at once, whether or not Run's goroutine has.
-func (e *execution) Err() error {
-	if err := e.inner.Err(); err != nil || e.caller.Err() == nil {
+func (s *scope) Err() error {
+	if err := s.inner.Err(); err != nil || s.caller.Err() == nil {
 		return err
 	}
-	e.callerDone()
-	<-e.inner.Done() // another goroutine may have decided, and be about to cancel
-	return e.inner.Err()
+	(*Execution)(s).callerDone()
+	<-s.inner.Done() // another goroutine may have decided, and be about to cancel
+	return s.inner.Err()
 }
 
 // String keeps fmt from reading the fields of a context that is in use.
-func (e *execution) String() string { return "timeout.Run(" + e.tool + ")" }
+func (s *scope) String() string { return (*Execution)(s).String() }

@@ -10,7 +10,7 @@ import (
 
 // due returns the limit that has fallen due, or 0. The total goes first (SPEC 3.4), and
 // counts time in which nobody could run (SPEC 3.16); idle does not.
-func (e *execution) due(now time.Duration) Kind {
+func (e *Execution) due(now time.Duration) Kind {
 	e.stalledUntil(now)
 	if e.observing != nil {
 		return e.observeDue(now)
@@ -28,7 +28,7 @@ func (e *execution) due(now time.Duration) Kind {
 
 // idleDue reports whether the idle limit has fallen due and nothing has to be looked at
 // before that can be said.
-func (e *execution) idleDue(now time.Duration) bool {
+func (e *Execution) idleDue(now time.Duration) bool {
 	at := e.cell.IdleDue()
 	return now >= at && at != pulse.Forever && !e.cell.Doubt(at, now)
 }

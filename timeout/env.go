@@ -77,7 +77,7 @@ var theEnvironment = sync.OnceValue(func() *environment {
 
 // logEnvironment logs what is wrong with the variables to the logger of the first execution
 // that takes its limits from them and has one.
-func (e *execution) logEnvironment(env *environment) {
+func (e *Execution) logEnvironment(env *environment) {
 	if e.log == nil || env.silent.Swap(true) {
 		return
 	}

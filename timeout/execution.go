@@ -18,10 +18,18 @@ import (
 // It can be asked when it has ended, too, but keeps all that it worked on in memory: to
 // remember an execution, keep its [Snapshot].
 type Execution struct {
-	inner     context.Context         // the function's, without what this type adds
-	caller    context.Context         // an *enriched if a hook has added values
-	finish    context.CancelCauseFunc // cancels inner as canceled, ...
-	propagate func()                  // ... and this as root says
+	// It is one object with its function's context and its heartbeat, so that a run costs few
+	// allocations and none of them can outlive the others: scope is that context, root what the
+	// context is made from, and engine what judges the heartbeat.
+	//
+	// The outcome is decided under the cell's lock, by whoever sets decided: the function
+	// that returns, the limit that fires or the end of the caller's context. The context is
+	// cancelled after that, by the same one, so the error, the context's Cause, the hooks and
+	// the log report one outcome.
+
+	inner     context.Context // the function's, without what scope adds
+	caller    context.Context // an *enriched if a hook has added values
+	propagate func()          // cancels inner as root says
 	ended     atomic.Pointer[ending]
 
 	settings
@@ -56,18 +64,8 @@ type Execution struct {
 	panicked *PanicError
 }
 
-// An execution is an Execution as this package sees it: also the context of its function,
-// and its heartbeat cell. It is one object, so that a run costs few allocations and none
-// of them can outlive the others.
-//
-// The outcome is decided under the cell's lock, by whoever sets decided: the function
-// that returns, the limit that fires or the end of the caller's context. The context is
-// cancelled after that, by the same one, so the error, the context's Cause, the hooks and
-// the log report one outcome.
-type execution Execution
-
 // prepare settles the limits and starts the clock.
-func (e *execution) prepare() {
+func (e *Execution) prepare() {
 	if !e.limited {
 		e.takeDefault()
 	}
@@ -91,7 +89,7 @@ func (e *execution) prepare() {
 
 // borrowTotal makes the caller's deadline the total where it comes first (SPEC 3.12). It
 // reports false if that has passed.
-func (e *execution) borrowTotal() bool {
+func (e *Execution) borrowTotal() bool {
 	left, ok := e.callersLeft()
 	if !ok {
 		return true
@@ -113,7 +111,7 @@ func (e *execution) borrowTotal() bool {
 // the caller's, and not that of a context.WithTimeout in between, is told by reading it between
 // two readings of the enclosing execution's: the latter would have to lie within the same moment,
 // and then it makes no difference.
-func (e *execution) callersLeft() (left time.Duration, ok bool) {
+func (e *Execution) callersLeft() (left time.Duration, ok bool) {
 	outer := around(pulse.Unmuted(e.caller))
 	if e.cell.Clock() == nil || outer == nil || outer.cell.Clock() == nil || outer.cap() <= 0 {
 		deadline, ok := e.caller.Deadline()
@@ -135,11 +133,11 @@ func (e *execution) callersLeft() (left time.Duration, ok bool) {
 }
 
 // left is what is left of the total that is enforced.
-func (e *execution) left() time.Duration { return e.cap() - e.cell.Now() }
+func (e *Execution) left() time.Duration { return e.cap() - e.cell.Now() }
 
 // neverStarted is the outcome where the caller's context was over from the start
 // (SPEC 3.11, 3.12).
-func (e *execution) neverStarted() error {
+func (e *Execution) neverStarted() error {
 	out := &Error{Kind: KindTotal, Tool: e.tool} // with a limit of 0: that was the time left
 	if e.caller.Err() != nil {
 		out.Cause = context.Cause(e.caller)
@@ -166,7 +164,7 @@ func callersKind(err, cause error) Kind {
 }
 
 // callerDone handles the end of the caller's context. It may be called more than once.
-func (e *execution) callerDone() {
+func (e *Execution) callerDone() {
 	e.cell.Lock()
 	if e.decided {
 		e.cell.Unlock()
@@ -180,7 +178,7 @@ func (e *execution) callerDone() {
 // alive across the call: that is how a sample of all stacks tells whose this is.
 //
 //go:noinline
-func (e *execution) main() {
+func (e *Execution) main() {
 	// Deferred for Goexit, and directly, because recover works nowhere else.
 	defer func() {
 		if !e.normal {
@@ -194,9 +192,9 @@ func (e *execution) main() {
 		e.settle()
 	}()
 	if e.tool != "" {
-		pprof.SetGoroutineLabels(e)
+		pprof.SetGoroutineLabels((*scope)(e))
 	}
-	e.err = e.fn(e)
+	e.err = e.fn((*scope)(e))
 	e.normal = true
 }
 
@@ -204,7 +202,7 @@ func (e *execution) main() {
 // there is one. A limit that has fallen due, or the end of the caller's context, counts
 // even if its goroutine is late, so that the outcome does not depend on which of the two
 // runs first.
-func (e *execution) settle() {
+func (e *Execution) settle() {
 	e.cell.Lock()
 	e.returned = true
 	first := !e.decided
@@ -240,7 +238,7 @@ func (e *execution) settle() {
 
 // decide sets the outcome: nil where the function has returned in time. The cell is
 // locked, and nobody has decided before.
-func (e *execution) decide(stop *Error) {
+func (e *Execution) decide(stop *Error) {
 	e.decided, e.stop = true, stop
 	if stop != nil {
 		e.cancelledAt = stop.Elapsed
@@ -252,7 +250,7 @@ func (e *execution) decide(stop *Error) {
 
 // newError is the outcome of a stop at now, by the limit that has fallen due or, where
 // that is 0, by the end of the caller's context. The cell is locked.
-func (e *execution) newError(due Kind, now time.Duration) *Error {
+func (e *Execution) newError(due Kind, now time.Duration) *Error {
 	kind := due
 	if due == 0 {
 		err, cause := e.caller.Err(), e.callersCause()
@@ -284,7 +282,7 @@ func (e *execution) newError(due Kind, now time.Duration) *Error {
 
 // errorAt is an outcome at now with the execution's own limit, if it is one. The cell is
 // locked.
-func (e *execution) errorAt(kind Kind, now time.Duration) *Error {
+func (e *Execution) errorAt(kind Kind, now time.Duration) *Error {
 	out := &Error{
 		Kind: kind, Tool: e.tool, Limits: e.limits, Elapsed: now,
 		SinceBeat:  max(now-e.cell.Last(), 0), // a beat may have come since now was read
@@ -302,7 +300,7 @@ func (e *execution) errorAt(kind Kind, now time.Duration) *Error {
 }
 
 // cap is the total that is enforced, 0 if none is.
-func (e *execution) cap() time.Duration {
+func (e *Execution) cap() time.Duration {
 	if e.observing != nil {
 		return e.observing.cap
 	}
@@ -311,7 +309,7 @@ func (e *execution) cap() time.Duration {
 
 // totalOf is the execution whose total e's is, as a user knows it: one around e, where e has
 // taken that one's deadline for its own.
-func (e *execution) totalOf() *execution {
+func (e *Execution) totalOf() *Execution {
 	for e.borrowed {
 		outer := e.around()
 		if outer == nil {
@@ -327,16 +325,16 @@ func (e *execution) totalOf() *execution {
 }
 
 // around is the execution around, or nil.
-func (e *execution) around() *execution { return around(e.cell.Around()) }
+func (e *Execution) around() *Execution { return around(e.cell.Around()) }
 
 // around is the execution that has the cell, or nil.
-func around(c *pulse.Cell) *execution {
+func around(c *pulse.Cell) *Execution {
 	engine, _ := c.Engine().(*engine)
-	return (*execution)(engine)
+	return (*Execution)(engine)
 }
 
 // conclude is what Run returns, once the context is done.
-func (e *execution) conclude() (returned bool, err error) {
+func (e *Execution) conclude() (returned bool, err error) {
 	defer e.end()
 	var out *Error
 	if e.stop != nil {
@@ -355,7 +353,7 @@ func (e *execution) conclude() (returned bool, err error) {
 }
 
 // reportStop reports what there is to say before the function is waited for.
-func (e *execution) reportStop(out *Error) {
+func (e *Execution) reportStop(out *Error) {
 	if e.stalls != nil {
 		e.reportStall(e.stalls.unreported)
 	}
@@ -374,7 +372,7 @@ func (e *execution) reportStop(out *Error) {
 }
 
 // resolve waits for the function, tells how it ended, and returns that.
-func (e *execution) resolve(out *Error) (returned bool, err error) {
+func (e *Execution) resolve(out *Error) (returned bool, err error) {
 	if out != nil && !e.awaitReturn() {
 		e.abandon(out)
 		return false, out
@@ -398,7 +396,7 @@ func (e *execution) resolve(out *Error) (returned bool, err error) {
 }
 
 // end leaves nothing behind but what was abandoned.
-func (e *execution) end() {
+func (e *Execution) end() {
 	e.cell.End()
 	if c := e.command; c != nil {
 		e.cell.Lock()
@@ -412,7 +410,7 @@ func (e *execution) end() {
 
 // deliver returns err to the caller, unless the function has panicked and the caller wants
 // that as a panic.
-func (e *execution) deliver(err error) (returned bool, _ error) {
+func (e *Execution) deliver(err error) (returned bool, _ error) {
 	if e.panicked == nil {
 		return true, err
 	}
@@ -426,7 +424,7 @@ func (e *execution) deliver(err error) (returned bool, _ error) {
 // awaitReturn waits for the function until the grace is over. The timer has no other work by
 // then: what falls due no longer matters. Rejected: a timer and a channel for the grace alone,
 // which is much for each of a hundred thousand limits that fall due at once.
-func (e *execution) awaitReturn() bool {
+func (e *Execution) awaitReturn() bool {
 	e.cell.Lock()
 	if !e.returned {
 		// The cancellation has woken a function that listens as well as this goroutine. Once
@@ -468,7 +466,7 @@ func (e *execution) awaitReturn() bool {
 // way when the outcome was decided may come before that, and changes nothing. Where the function
 // returns at the same moment, whichever locks the cell first ends the wait, and a function that
 // has returned by the time that Run has the lock is not abandoned. The cell is locked.
-func (e *execution) endGrace(now time.Duration) {
+func (e *Execution) endGrace(now time.Duration) {
 	if e.wait != nil && e.command == nil && now >= e.armed {
 		close(e.wait)
 		e.wait = nil

@@ -15,28 +15,27 @@ func FromContext(ctx context.Context) *Execution {
 
 // ID is unique in the process, and never 0. It stays as it is. Those of executions that are
 // listed grow in the order in which they began.
-func (x *Execution) ID() uint64 {
-	if x == nil {
+func (e *Execution) ID() uint64 {
+	if e == nil {
 		return 0
 	}
-	return (*execution)(x).identity().id
+	return e.identity().id
 }
 
 // Parent returns the execution around this one, or nil where there is none.
-func (x *Execution) Parent() *Execution {
-	if x == nil {
+func (e *Execution) Parent() *Execution {
+	if e == nil {
 		return nil
 	}
-	return (*Execution)((*execution)(x).around())
+	return e.around()
 }
 
 // Snapshot returns how the execution stands now. Of one that has ended it is how it stood
 // then. It has no Stack, which [Execution.Stack] returns.
-func (x *Execution) Snapshot() Snapshot {
-	if x == nil {
+func (e *Execution) Snapshot() Snapshot {
+	if e == nil {
 		return Snapshot{}
 	}
-	e := (*execution)(x)
 	s := e.snapshot(nil)
 	// The outcome is complete when the context has been cancelled, a moment after it was
 	// decided.
@@ -50,11 +49,10 @@ func (x *Execution) Snapshot() Snapshot {
 // of [Error.Stack]. It is nil where the function has returned, and where the stack cannot be
 // had: that stops the world for a moment, and so is not done in a process of thousands of
 // goroutines, and for at most 1 % of the time. It may be as old as the last heartbeat.
-func (x *Execution) Stack() []byte {
-	if x == nil {
+func (e *Execution) Stack() []byte {
+	if e == nil {
 		return nil
 	}
-	e := (*execution)(x)
 	stack := e.stack(&onRequest, budgetAfterGrace)
 	e.cell.Lock()
 	defer e.cell.Unlock()
@@ -73,14 +71,13 @@ var errByHand = errors.New("stopped by hand")
 //
 // It reports whether this is what has stopped the execution: not if that has ended or been
 // stopped before, or if a limit has fallen due.
-func (x *Execution) Abort(cause error) bool {
-	if x == nil {
+func (e *Execution) Abort(cause error) bool {
+	if e == nil {
 		return false
 	}
 	if cause == nil {
 		cause = errByHand
 	}
-	e := (*execution)(x)
 	e.cell.Lock()
 	if e.decided {
 		e.cell.Unlock()
@@ -99,9 +96,9 @@ func (x *Execution) Abort(cause error) bool {
 }
 
 // String keeps fmt from reading the fields of an execution that is in use.
-func (x *Execution) String() string {
-	if x == nil {
+func (e *Execution) String() string {
+	if e == nil {
 		return "no execution"
 	}
-	return (*execution)(x).String()
+	return "timeout.Run(" + e.tool + ")"
 }

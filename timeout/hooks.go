@@ -80,12 +80,12 @@ var (
 )
 
 // wants reports whether anybody has set the hook.
-func (e *execution) wants(h hook) bool { return e.watched() && e.anybodyWants(h) }
+func (e *Execution) wants(h hook) bool { return e.watched() && e.anybodyWants(h) }
 
 // watched reports whether there are any hooks.
-func (e *execution) watched() bool { return e.watch != nil || len(e.hooks) > 0 }
+func (e *Execution) watched() bool { return e.watch != nil || len(e.hooks) > 0 }
 
-func (e *execution) anybodyWants(h hook) bool {
+func (e *Execution) anybodyWants(h hook) bool {
 	return isSet(h, e.hooks) || e.watch != nil && isSet(h, e.watch.hooks)
 }
 
@@ -99,14 +99,14 @@ func isSet(h hook, in []Hooks) bool {
 }
 
 // enrich calls the Context hooks, and returns the present instant if it has.
-func (e *execution) enrich() (now time.Duration) {
+func (e *Execution) enrich() (now time.Duration) {
 	if e.watch != nil {
 		now = e.enrichByAll(e.watch.hooks, now)
 	}
 	return e.enrichByAll(e.hooks, now)
 }
 
-func (e *execution) enrichByAll(all []Hooks, now time.Duration) time.Duration {
+func (e *Execution) enrichByAll(all []Hooks, now time.Duration) time.Duration {
 	for i := range all {
 		if f := all[i].Context; f != nil {
 			e.enrichBy(f)
@@ -116,7 +116,7 @@ func (e *execution) enrichByAll(all []Hooks, now time.Duration) time.Duration {
 	return now
 }
 
-func (e *execution) enrichBy(f func(context.Context, Snapshot) context.Context) {
+func (e *Execution) enrichBy(f func(context.Context, Snapshot) context.Context) {
 	defer e.survive()
 	ctx := f(e.caller, e.snapshot(nil))
 	switch c, again := e.caller.(*enriched); {
@@ -129,7 +129,7 @@ func (e *execution) enrichBy(f func(context.Context, Snapshot) context.Context) 
 }
 
 // begin reports the start.
-func (e *execution) begin() {
+func (e *Execution) begin() {
 	begun := false
 	defer func() {
 		if !begun {
@@ -147,7 +147,7 @@ func (e *execution) begin() {
 }
 
 // callStarted calls the watchers first: what begins first ends last.
-func (e *execution) callStarted(s *Snapshot) {
+func (e *Execution) callStarted(s *Snapshot) {
 	defer e.callAll(e.hooks, hookStarted, s)
 	if e.watch != nil {
 		e.callAll(e.watch.hooks, hookStarted, s)
@@ -156,14 +156,14 @@ func (e *execution) callStarted(s *Snapshot) {
 
 // endUnbegun is for an execution whose hook Started has called runtime.Goexit, which leaves
 // nobody to call the function and nobody to return to. Finished is due all the same.
-func (e *execution) endUnbegun() {
+func (e *Execution) endUnbegun() {
 	e.err = &goexitError{Tool: e.tool}
 	e.settle()
 	_, _ = e.conclude()
 }
 
 // call calls any hook but those of the start.
-func (e *execution) call(h hook, s *Snapshot) {
+func (e *Execution) call(h hook, s *Snapshot) {
 	if e.watch != nil {
 		defer e.callAll(e.watch.hooks, h, s)
 	}
@@ -172,7 +172,7 @@ func (e *execution) call(h hook, s *Snapshot) {
 
 // callAll calls them all, even where one of them calls runtime.Goexit, as the FailNow of a
 // test does. What follows on the goroutine has to be deferred, too.
-func (e *execution) callAll(all []Hooks, h hook, s *Snapshot) {
+func (e *Execution) callAll(all []Hooks, h hook, s *Snapshot) {
 	i := 0
 	defer func() {
 		if i < len(all) {
@@ -187,13 +187,13 @@ func (e *execution) callAll(all []Hooks, h hook, s *Snapshot) {
 	}
 }
 
-func (e *execution) callOne(f func(context.Context, Snapshot), s *Snapshot) {
+func (e *Execution) callOne(f func(context.Context, Snapshot), s *Snapshot) {
 	defer e.survive()
-	f(e, *s)
+	f((*scope)(e), *s)
 }
 
 // survive is deferred where a hook is called.
-func (e *execution) survive() {
+func (e *Execution) survive() {
 	if v := recover(); v != nil {
 		e.logAttrs(slog.LevelError, "hook panicked",
 			slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))

@@ -43,7 +43,7 @@ type observation struct {
 }
 
 // observeDue is due for an execution that is only observed.
-func (e *execution) observeDue(now time.Duration) Kind {
+func (e *Execution) observeDue(now time.Duration) Kind {
 	o := e.observing
 	if o.cap > 0 && now >= o.cap {
 		return KindTotal
@@ -67,7 +67,7 @@ func (o *observation) note(out *Error) {
 }
 
 // nextToObserve is next for an execution that is only observed.
-func (e *execution) nextToObserve() time.Duration {
+func (e *Execution) nextToObserve() time.Duration {
 	o, next := e.observing, pulse.Forever
 	if o.cap > 0 {
 		next = o.cap
@@ -87,7 +87,7 @@ func (e *execution) nextToObserve() time.Duration {
 
 // admit is what becomes of a beat or a hold after the limit: it counts. If it is the first,
 // the timer's function, which is about to run, reports it.
-func (e *execution) admit(now time.Duration) bool {
+func (e *Execution) admit(now time.Duration) bool {
 	if e.decided || e.observeDue(now) != 0 {
 		return false
 	}
@@ -98,7 +98,7 @@ func (e *execution) admit(now time.Duration) bool {
 
 // reportExceeded reports what has been exceeded and not been reported yet. The caller holds
 // no lock. At the end, whoever else reports is waited for, so that this goes before Finished.
-func (e *execution) reportExceeded() {
+func (e *Execution) reportExceeded() {
 	o := e.observing
 	o.reporting.Lock()
 	defer o.reporting.Unlock()
@@ -124,7 +124,7 @@ func (e *execution) reportExceeded() {
 }
 
 // logObserved sums up at the end.
-func (e *execution) logObserved(s *Snapshot) {
+func (e *Execution) logObserved(s *Snapshot) {
 	if s.Observed == nil {
 		return
 	}

@@ -38,7 +38,7 @@ func (e *PanicError) LogValue() slog.Value { return logText(e, e.Tool) }
 
 // newPanic holds what was recovered on the function's goroutine. A panic of an execution
 // within this one has come here once already, with the stack that matters.
-func (e *execution) newPanic(v any) *PanicError {
+func (e *Execution) newPanic(v any) *PanicError {
 	if r, ok := v.(relayedPanic); ok {
 		return r.err
 	}
@@ -57,7 +57,7 @@ func (e *execution) newPanic(v any) *PanicError {
 // recovers it may compare it, as net/http does with its ErrAbortHandler, by == or by its
 // type. A crash prints it all the same, because the panic that it takes the place of has
 // not been recovered and is printed first. A runtime.Error is never compared.
-func (e *execution) relayPanic() {
+func (e *Execution) relayPanic() {
 	p := e.panicked
 	err, ok := p.Value.(error)
 	if _, crash := err.(runtime.Error); !ok || crash {

@@ -13,7 +13,7 @@ var abandonedNow atomic.Int64
 func AbandonedCount() int { return int(abandonedNow.Load()) }
 
 // abandon reports that the function did not return within the grace.
-func (e *execution) abandon(out *Error) {
+func (e *Execution) abandon(out *Error) {
 	out.Abandoned = true
 	if s := e.stack(&sampler, budgetAfterGrace); s != nil {
 		out.Stack = s
@@ -28,7 +28,7 @@ func (e *execution) abandon(out *Error) {
 }
 
 // exceeded reports that a limit has stopped the execution.
-func (e *execution) exceeded(out *Error) {
+func (e *Execution) exceeded(out *Error) {
 	if e.wants(hookExceeded) {
 		seen := *out // a hook may keep it, and what becomes of the function is still to be added
 		s := e.snapshotOf(&seen, StateStopping)
@@ -40,7 +40,7 @@ func (e *execution) exceeded(out *Error) {
 // has returned. It must not be inlined: Run is where the stack should be small.
 //
 //go:noinline
-func (e *execution) finished(out *Error) {
+func (e *Execution) finished(out *Error) {
 	var s Snapshot
 	switch {
 	case out == nil:
@@ -57,7 +57,7 @@ func (e *execution) finished(out *Error) {
 
 // returnedLate reports that an abandoned function has returned. It runs on the
 // function's goroutine, and lets the report of the abandonment go first.
-func (e *execution) returnedLate() {
+func (e *Execution) returnedLate() {
 	n := e.identity()
 	<-n.reported
 	n.remove()
@@ -72,7 +72,7 @@ func (e *execution) returnedLate() {
 	e.logAttrs(slog.LevelWarn, "abandoned tool returned", slog.Any("execution", s))
 }
 
-func (e *execution) logStop(out *Error) {
+func (e *Execution) logStop(out *Error) {
 	if e.log == nil {
 		return
 	}
@@ -90,7 +90,7 @@ func (e *execution) logStop(out *Error) {
 	e.logAttrs(level, msg, attrs...)
 }
 
-func (e *execution) logAttrs(level slog.Level, msg string, attrs ...slog.Attr) {
+func (e *Execution) logAttrs(level slog.Level, msg string, attrs ...slog.Attr) {
 	if e.log == nil {
 		return
 	}

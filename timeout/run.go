@@ -101,7 +101,7 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	if fn == nil {
 		panic("timeout: nil function")
 	}
-	e := &execution{fn: fn, caller: ctx}
+	e := &Execution{fn: fn, caller: ctx}
 	for _, o := range opts {
 		if r, ok := o.(refusal); ok && r.err != nil {
 			return false, r.err
@@ -125,7 +125,10 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	if e.watch = watching.Load(); e.watched() {
 		late = e.enrich()
 	}
-	e.inner, e.finish = context.WithCancelCause((*root)(e))
+	// A CancelFunc that is kept is an allocation. What cancels this context is propagate.
+	var cancel context.CancelFunc
+	e.inner, cancel = context.WithCancel((*root)(e))
+	_ = cancel
 	e.cell.Lock()
 	if first := e.next(); first != pulse.Forever {
 		e.setArmed(first)
@@ -139,10 +142,10 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	// Where both are ready it does not matter which is taken: who decides the outcome is
 	// settled elsewhere.
 	select {
-	case <-e.Done():
+	case <-e.inner.Done():
 	case <-e.caller.Done():
 		e.callerDone()
-		<-e.Done()
+		<-e.inner.Done()
 	}
 	return e.conclude()
 }

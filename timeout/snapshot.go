@@ -110,7 +110,7 @@ func (s Snapshot) LogValue() slog.Value {
 }
 
 // snapshot is the state of the execution as it is now.
-func (e *execution) snapshot(err error) Snapshot {
+func (e *Execution) snapshot(err error) Snapshot {
 	e.cell.Lock()
 	defer e.cell.Unlock()
 	now := e.cell.Now()
@@ -127,7 +127,7 @@ func (e *execution) snapshot(err error) Snapshot {
 
 // snapshotOf is the state of the execution when it was stopped: the grace that came
 // after would make the longest gap, by which limits are chosen, longer than it was.
-func (e *execution) snapshotOf(out *Error, state State) Snapshot {
+func (e *Execution) snapshotOf(out *Error, state State) Snapshot {
 	e.cell.Lock()
 	defer e.cell.Unlock()
 	s := Snapshot{
@@ -139,7 +139,7 @@ func (e *execution) snapshotOf(out *Error, state State) Snapshot {
 }
 
 // complete adds what does not depend on the moment, or not much. The cell is locked.
-func (e *execution) complete(s *Snapshot) {
+func (e *Execution) complete(s *Snapshot) {
 	s.ID = e.identity().id
 	if around := e.around(); around != nil {
 		s.Around = around.identity().id
@@ -156,7 +156,7 @@ func (e *execution) complete(s *Snapshot) {
 }
 
 // state is what the execution is doing at now. The cell is locked.
-func (e *execution) state(now time.Duration) State {
+func (e *Execution) state(now time.Duration) State {
 	held, _, _ := e.cell.Held(now)
 	last := e.cell.Last()
 	stalled := e.overdue(now) > 0 // which nobody has noticed yet

@@ -14,21 +14,21 @@ const (
 	budgetAfterGrace   = 5000
 )
 
-// A sampler finds the goroutine of an execution by the receiver of execution.main. Who asks
+// A sampler finds the goroutine of an execution by the receiver of Execution.main. Who asks
 // for a stack has a ration of his own, and takes nothing away from the errors'.
-const frame = "/timeout.(*execution).main("
+const frame = "/timeout.(*Execution).main("
 
 var sampler, onRequest = stacks.Sampler{Frame: frame}, stacks.Sampler{Frame: frame}
 
 // showsStack reports whether the error of a limit of that kind has a stack from the start. What
 // the processes of a command were doing is of use whichever limit it was.
-func (e *execution) showsStack(kind Kind) bool {
+func (e *Execution) showsStack(kind Kind) bool {
 	return kind == KindIdle || kind == KindTotal && e.command != nil
 }
 
 // stack returns the stack of the function's goroutine, with those of the goroutines it
 // has started, nil where it cannot be had within the budget.
-func (e *execution) stack(from *stacks.Sampler, budget int) []byte {
+func (e *Execution) stack(from *stacks.Sampler, budget int) []byte {
 	if e.command != nil {
 		return e.command.Describe(from == &sampler)
 	}

@@ -51,7 +51,7 @@ func (s *stalls) sum() stalls {
 //
 // On a clock that was given a timer is late because the goroutine that moves the clock was
 // quicker, and says nothing. In a bubble of testing/synctest a timer is never late.
-func (e *execution) overdue(now time.Duration) time.Duration {
+func (e *Execution) overdue(now time.Duration) time.Duration {
 	slack := min(max(e.limits.Idle/4, minSlack), maxSlack)
 	if e.decided || e.limits.Idle <= 0 || e.cell.Clock() != nil || now-e.armed <= slack {
 		return 0
@@ -65,7 +65,7 @@ func (e *execution) overdue(now time.Duration) time.Duration {
 
 // noteFiring records that the timer fires at now. One that is not late at all does so in a bubble
 // of testing/synctest, whose time says nothing about the process. The cell is locked.
-func (e *execution) noteFiring(now time.Duration) {
+func (e *Execution) noteFiring(now time.Duration) {
 	if e.cell.Clock() == nil && now > e.armed {
 		fired.note(e.cell.Start().Sub(epoch) + now)
 	}
@@ -73,7 +73,7 @@ func (e *execution) noteFiring(now time.Duration) {
 
 // stalledUntil reports whether nobody could run when the idle limit fell due at or before
 // now. If so the idle check has started afresh. The cell is locked.
-func (e *execution) stalledUntil(now time.Duration) bool {
+func (e *Execution) stalledUntil(now time.Duration) bool {
 	overdue := e.overdue(now)
 	if overdue == 0 {
 		return false
@@ -88,7 +88,7 @@ func (e *execution) stalledUntil(now time.Duration) bool {
 // Excuses reports whether what comes at now, after the limit, counts all the same. The cell
 // is locked.
 func (w *engine) Excuses(now time.Duration) bool {
-	e := (*execution)(w)
+	e := (*Execution)(w)
 	if e.stalledUntil(now) {
 		return true
 	}
@@ -101,7 +101,7 @@ func (w *engine) Excuses(now time.Duration) bool {
 
 // reportStall reports the newest stall, once. The caller holds no lock: a beat that has
 // found one leaves this to the timer's function, which is about to run, or to the end.
-func (e *execution) reportStall(overdue time.Duration) {
+func (e *Execution) reportStall(overdue time.Duration) {
 	if overdue == 0 {
 		return
 	}

@@ -17,10 +17,10 @@ import (
 // it is the timer of the grace.
 
 // engine is what the heartbeat cell may ask of an execution, see pulse.Engine.
-type engine execution
+type engine Execution
 
 func (w *engine) Wake(d time.Duration) {
-	e := (*execution)(w)
+	e := (*Execution)(w)
 	if e.decided {
 		return // nothing is left to judge, so nothing is gained by exact stamps
 	}
@@ -29,7 +29,7 @@ func (w *engine) Wake(d time.Duration) {
 }
 
 func (w *engine) Rearm() {
-	if e := (*execution)(w); !e.decided {
+	if e := (*Execution)(w); !e.decided {
 		now := e.cell.Now()
 		e.armFor(e.next(), now)
 	}
@@ -37,7 +37,7 @@ func (w *engine) Rearm() {
 
 // Renew leaves a timer that is overdue alone: its function is about to run, and may find a stall.
 func (w *engine) Renew(now time.Duration) {
-	e := (*execution)(w)
+	e := (*Execution)(w)
 	e.cell.RenewFrom(pulse.Forever)
 	if e.decided || now >= e.armed {
 		return
@@ -48,7 +48,7 @@ func (w *engine) Renew(now time.Duration) {
 }
 
 func (w *engine) Stopped(now time.Duration) bool {
-	e := (*execution)(w)
+	e := (*Execution)(w)
 	if e.decided {
 		return e.stop != nil
 	}
@@ -59,7 +59,7 @@ func (w *engine) Stopped(now time.Duration) bool {
 }
 
 // armFor sees to it that the timer fires at the instant at, or before.
-func (e *execution) armFor(at, now time.Duration) {
+func (e *Execution) armFor(at, now time.Duration) {
 	at = max(at, now) // or it would look overdue
 	if at >= e.armed {
 		return
@@ -68,7 +68,7 @@ func (e *execution) armFor(at, now time.Duration) {
 }
 
 // arm sets the timer for the instant at.
-func (e *execution) arm(at, now time.Duration) {
+func (e *Execution) arm(at, now time.Duration) {
 	e.setArmed(at)
 	if e.timer == nil {
 		e.timer = pulse.AfterFunc(e.cell.Clock(), at-now, e.onTimer)
@@ -77,7 +77,7 @@ func (e *execution) arm(at, now time.Duration) {
 	e.timer.Reset(at - now)
 }
 
-func (e *execution) setArmed(at time.Duration) {
+func (e *Execution) setArmed(at time.Duration) {
 	e.armed = at
 	e.cell.RenewFrom(at - e.limits.Idle/2)
 }
@@ -85,7 +85,7 @@ func (e *execution) setArmed(at time.Duration) {
 // next is when the next thing can happen, Forever if nothing can. The cell is locked, as
 // everywhere here, and no burst is on: one that begins after this cannot be overlooked,
 // because it takes the lock to set the timer for its own end.
-func (e *execution) next() time.Duration {
+func (e *Execution) next() time.Duration {
 	if e.observing != nil {
 		return e.nextToObserve()
 	}
@@ -98,7 +98,7 @@ func (e *execution) next() time.Duration {
 
 // warningDue is when 80 % of the idle limit will have passed, Forever if nobody wants
 // to know or the hook was called already.
-func (e *execution) warningDue(idleDue time.Duration) time.Duration {
+func (e *Execution) warningDue(idleDue time.Duration) time.Duration {
 	if idleDue == pulse.Forever || e.warnedFor == idleDue-e.limits.Idle || (e.log == nil && !e.wants(hookNearIdle)) {
 		return pulse.Forever
 	}
@@ -107,7 +107,7 @@ func (e *execution) warningDue(idleDue time.Duration) time.Duration {
 
 // onTimer looks whether a limit has fallen due. Its frame is small: a few hundred bytes more,
 // and the stack of each goroutine that fires a limit has to grow.
-func (e *execution) onTimer() {
+func (e *Execution) onTimer() {
 	e.cell.Lock()
 	if e.decided {
 		now := e.cell.Now()
@@ -148,14 +148,14 @@ func (e *execution) onTimer() {
 // reportNearIdle must not be inlined: see onTimer.
 //
 //go:noinline
-func (e *execution) reportNearIdle() {
+func (e *Execution) reportNearIdle() {
 	s := e.snapshot(nil)
 	e.call(hookNearIdle, &s)
 	e.logAttrs(slog.LevelWarn, "tool is close to its idle limit", slog.Any("execution", s))
 }
 
 // fire stops the execution. The cell is locked, and unlocked on return.
-func (e *execution) fire(stop *Error) {
+func (e *Execution) fire(stop *Error) {
 	e.decide(stop)
 	e.cell.Unlock()
 	if e.showsStack(stop.Kind) {

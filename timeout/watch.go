@@ -74,7 +74,7 @@ func Running() []*Execution {
 	slices.SortFunc(found, func(a, b *entry) int { return cmp.Compare(a.id, b.id) })
 	all := make([]*Execution, len(found))
 	for i, n := range found {
-		all[i] = (*Execution)(n.of)
+		all[i] = n.of
 	}
 	return all
 }
@@ -86,7 +86,7 @@ func ByID(id uint64) *Execution {
 	defer s.mu.Unlock()
 	for n := s.first; n != nil; n = n.next {
 		if n.id == id {
-			return (*Execution)(n.of)
+			return n.of
 		}
 	}
 	return nil
@@ -107,7 +107,7 @@ var listed [shards]struct {
 // An entry is what few executions have: an id, a place in the list, and a panic of one within.
 type entry struct {
 	id uint64
-	of *execution
+	of *Execution
 
 	// Under the lock of the list.
 	on         bool
@@ -122,7 +122,7 @@ type entry struct {
 var lastID atomic.Uint64
 
 // identity makes the entry where there is none.
-func (e *execution) identity() *entry {
+func (e *Execution) identity() *entry {
 	if n := e.entry.Load(); n != nil {
 		return n
 	}
