@@ -26,6 +26,10 @@ type Config struct {
 	// cancelled; then it is abandoned. 0 is DefaultGrace. Negative is none: a function
 	// that has not returned when its context is cancelled is abandoned at once.
 	Grace time.Duration
+	// Reserve is how much time before the end of the total, or of an enclosing total or the
+	// caller's deadline, the execution is closing, so that the function can finish what it
+	// has; see [Closing]. 0 is no reserve.
+	Reserve time.Duration
 }
 
 // Default has a total of 30 min and an idle limit of 2 min. With what MCP_TIMEOUT and
@@ -45,7 +49,8 @@ func UnboundedTotal() Config { return Config{Idle: 120 * time.Second} }
 
 // Normalize returns the limits as they are enforced, and a warning for each that had
 // to be changed: a negative limit is read as 0, and an idle limit above the total is
-// clamped to it, since it could never be reached. A Grace of 0 stays 0, and a
+// clamped to it, since it could never be reached; a reserve that is not below the
+// total is clamped to half of it. A Grace of 0 stays 0, and a
 // negative one, which means none, as it is.
 func (c Config) Normalize() (Config, []string) {
 	var warnings []string
@@ -55,6 +60,7 @@ func (c Config) Normalize() (Config, []string) {
 	}{
 		{"total timeout", "0 (no total limit)", &c.Total},
 		{"idle timeout", "0 (no idle check)", &c.Idle},
+		{"reserve", "0 (no reserve)", &c.Reserve},
 	} {
 		if *v.value < 0 {
 			warnings = append(warnings, fmt.Sprintf("%s %v is negative; using %s", v.name, *v.value, v.meaning))
@@ -65,13 +71,17 @@ func (c Config) Normalize() (Config, []string) {
 		warnings = append(warnings, fmt.Sprintf("idle timeout %v exceeds total timeout %v; using %v", c.Idle, c.Total, c.Total))
 		c.Idle = c.Total
 	}
+	if c.Total > 0 && c.Reserve >= c.Total {
+		warnings = append(warnings, fmt.Sprintf("reserve %v is not below total timeout %v; using %v", c.Reserve, c.Total, c.Total/2))
+		c.Reserve = c.Total / 2
+	}
 	return c, warnings
 }
 
 // sound reports whether Normalize would change nothing. A negative total is below any idle
 // limit that is not.
 func (c Config) sound() bool {
-	return c.Idle >= 0 && (c.Total == 0 || c.Idle <= c.Total)
+	return c.Idle >= 0 && c.Reserve >= 0 && (c.Total == 0 || c.Idle <= c.Total && c.Reserve < c.Total)
 }
 
 func (c Config) grace() time.Duration {

@@ -42,7 +42,9 @@
 //     starts afresh. The total goes on.
 //  11. No hook changes what ends the function's context, when, or with which Err and Cause,
 //     except by calling [Execution.Abort].
-//  12. An execution reports to the watchers that were there when it began, and to them until
+//  12. An execution is closing when no more than its Reserve is left, and whatever encloses it is
+//     closing. That is told once, and cancels nothing.
+//  13. An execution reports to the watchers that were there when it began, and to them until
 //     it has ended. What runs under [WithObserveOnly] is stopped by its caller or by Abort,
 //     and by no limit.
 //

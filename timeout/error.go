@@ -93,6 +93,9 @@ type Error struct {
 	// of an execution around, it is that one's, of which less may have been left. So is
 	// either limit of a command that an enclosing execution has stopped.
 	Limit time.Duration
+	// Needed is what the execution was said to need; see [Need]. If it is not 0, the execution
+	// was not started because less was left, which Limit says.
+	Needed time.Duration
 
 	// Limits are those of the execution as they were enforced: normalised, Total cut to
 	// the caller's deadline, Grace filled in. They are zero where it was never started.
@@ -134,9 +137,12 @@ func (e *Error) Error() string {
 	case KindIdle:
 		return "No progress for " + seconds(e.Limit) + "s (idle timeout). Tool should call heartbeat() during long work."
 	case KindTotal:
+		if e.Needed > 0 {
+			return "Tool needs " + seconds(e.Needed) + "s, and " + seconds(rounded(e.Limit)) + "s is left."
+		}
 		limit := e.Limit
 		if e.Cause != nil && limit > 0 {
-			limit = max(limit.Round(time.Millisecond), time.Millisecond) // the caller's (SPEC 3.3)
+			limit = rounded(limit) // the caller's (SPEC 3.3)
 		}
 		return "Tool exceeded wall-clock limit of " + seconds(limit) + "s."
 	case KindAborted:
@@ -146,6 +152,11 @@ func (e *Error) Error() string {
 		return "Tool was aborted: " + e.Cause.Error()
 	}
 	return "timeout: " + e.Kind.String()
+}
+
+// rounded is what was left of something as a person reads it.
+func rounded(d time.Duration) time.Duration {
+	return max(d.Round(time.Millisecond), time.Millisecond)
 }
 
 // seconds is the shortest exact decimal form (SPEC 3.3).
@@ -239,6 +250,9 @@ func (e *Error) LogValue() slog.Value {
 		slog.Duration("longest_gap", human.Duration(e.LongestGap)),
 		slog.Uint64("beats", e.Beats),
 		slog.Bool("abandoned", e.Abandoned),
+	}
+	if e.Needed > 0 {
+		attrs = append(attrs, slog.Duration("needed", e.Needed))
 	}
 	if e.Stalls > 0 {
 		attrs = append(attrs, slog.Int("stalls", e.Stalls))

@@ -115,22 +115,22 @@ func ExampleExitCode() {
 
 func ExampleDefault() {
 	fmt.Printf("%+v\n", timeout.Default())
-	// Output: {Total:30m0s Idle:2m0s Grace:0s}
+	// Output: {Total:30m0s Idle:2m0s Grace:0s Reserve:0s}
 }
 
 func ExampleFastTools() {
 	fmt.Printf("%+v\n", timeout.FastTools())
-	// Output: {Total:1m0s Idle:30s Grace:0s}
+	// Output: {Total:1m0s Idle:30s Grace:0s Reserve:0s}
 }
 
 func ExampleNoIdleCheck() {
 	fmt.Printf("%+v\n", timeout.NoIdleCheck())
-	// Output: {Total:3m0s Idle:0s Grace:0s}
+	// Output: {Total:3m0s Idle:0s Grace:0s Reserve:0s}
 }
 
 func ExampleUnboundedTotal() {
 	fmt.Printf("%+v\n", timeout.UnboundedTotal())
-	// Output: {Total:0s Idle:2m0s Grace:0s}
+	// Output: {Total:0s Idle:2m0s Grace:0s Reserve:0s}
 }
 
 func ExampleConfig_Normalize() {
@@ -140,7 +140,7 @@ func ExampleConfig_Normalize() {
 		fmt.Println(w)
 	}
 	// Output:
-	// {Total:1m0s Idle:1m0s Grace:1s}
+	// {Total:1m0s Idle:1m0s Grace:1s Reserve:0s}
 	// idle timeout 1h0m0s exceeds total timeout 1m0s; using 1m0s
 }
 

@@ -34,9 +34,10 @@ type Execution struct {
 
 	settings
 	fn        func(context.Context) error
-	watch     *watchers             // those of the process, when it began
-	observing *observation          // where limits are only observed
-	entry     atomic.Pointer[entry] // nil for most
+	watch     *watchers               // those of the process, when it began
+	observing *observation            // where limits are only observed
+	entry     atomic.Pointer[entry]   // nil for most
+	closing   atomic.Pointer[closing] // nil for most
 
 	// The heartbeat. Its lock guards what follows.
 	cell  pulse.Cell
@@ -45,16 +46,17 @@ type Execution struct {
 	wait  chan struct{} // closed when the function returns or the grace is over, if Run waits for that
 	// decided says that no limit may fire any more: one has, or the function has
 	// returned, or the caller's end was seen.
-	decided     bool
-	returned    bool
-	abandoned   bool
-	borrowed    bool          // the total that is enforced is what was left of the caller's deadline
-	byHand      bool          // it was aborted by Abort
-	normal      bool          // the function has neither panicked nor called runtime.Goexit; it is set as err is
-	stalls      *stalls       // nil where there were none
-	warnedFor   time.Duration // the beat for whose gap NearIdle was called last, -1 for none
-	cancelledAt time.Duration // where the grace begins
-	returnedAt  time.Duration
+	decided       bool
+	returned      bool
+	abandoned     bool
+	borrowed      bool          // the total that is enforced is what was left of the caller's deadline
+	byHand        bool          // it was aborted by Abort
+	awaitsReserve bool          // the timer fires for the reserve
+	normal        bool          // the function has neither panicked nor called runtime.Goexit; it is set as err is
+	stalls        *stalls       // nil where there were none
+	warnedFor     time.Duration // the beat for whose gap NearIdle was called last, -1 for none
+	cancelledAt   time.Duration // where the grace begins
+	returnedAt    time.Duration
 
 	// Written by who decides, before the context is cancelled.
 	stop *Error // the outcome, nil if the function has returned in time
@@ -105,31 +107,20 @@ func (e *Execution) borrowTotal() bool {
 }
 
 // callersLeft is what is left of the caller's deadline, false if there is none.
-//
-// On a clock of its own an execution shows a deadline that moves with the system's time, see
-// Deadline. Where that is the caller's, what is left is exact only on that clock. Whether it is
-// the caller's, and not that of a context.WithTimeout in between, is told by reading it between
-// two readings of the enclosing execution's: the latter would have to lie within the same moment,
-// and then it makes no difference.
 func (e *Execution) callersLeft() (left time.Duration, ok bool) {
-	outer := around(pulse.Unmuted(e.caller))
-	if e.cell.Clock() == nil || outer == nil || outer.cell.Clock() == nil || outer.cap() <= 0 {
-		deadline, ok := e.caller.Deadline()
-		if e.cell.Clock() == nil {
-			return deadline.Sub(e.cell.Start()), ok
-		}
+	deadline, ok := e.caller.Deadline()
+	if e.cell.Clock() == nil {
+		return deadline.Sub(e.cell.Start()), ok
+	}
+	outer := e.encloser()
+	if outer == nil {
 		return time.Until(deadline), ok
 	}
-	most, from := outer.left(), time.Now()
-	deadline, ok := e.caller.Deadline()
-	least, to := outer.left(), time.Now()
-	switch {
-	case deadline.Before(from.Add(least)) || deadline.After(to.Add(most)):
-		return time.Until(deadline), ok
-	case e.clock == nil: // it is the same clock
+	left, ok, exact := remaining(e.caller, outer)
+	if exact && e.clock == nil { // it is the same clock
 		return outer.cap() - e.cell.Start().Sub(outer.cell.Start()), ok
 	}
-	return least, ok
+	return left, ok
 }
 
 // left is what is left of the total that is enforced.
@@ -146,6 +137,15 @@ func (e *Execution) neverStarted() error {
 			out.Kind, out.Limit = around.Kind, around.Limit
 		}
 	}
+	return e.logNotStarted(out)
+}
+
+// tooLittleLeft is the outcome where less is left than is needed (SPEC 3.21).
+func (e *Execution) tooLittleLeft(needed time.Duration) error {
+	return e.logNotStarted(&Error{Kind: KindTotal, Tool: e.tool, Needed: needed, Limit: e.cap()})
+}
+
+func (e *Execution) logNotStarted(out *Error) error {
 	e.logAttrs(slog.LevelInfo, "tool was not started", slog.Any("error", out))
 	return out
 }
@@ -398,6 +398,9 @@ func (e *Execution) resolve(out *Error) (returned bool, err error) {
 // end leaves nothing behind but what was abandoned.
 func (e *Execution) end() {
 	e.cell.End()
+	if e.closing.Load() != nil {
+		e.leaveEncloser()
+	}
 	if c := e.command; c != nil {
 		e.cell.Lock()
 		c.told = true

@@ -41,6 +41,9 @@ type Hooks struct {
 	// Stalled is called when the process is found to have been stopped, see [Run]. It may
 	// run on a goroutine of its own, as NearIdle does.
 	Stalled func(context.Context, Snapshot)
+	// Closing is called when the execution is closing, once, and never before Started; see the
+	// function [Closing]. It may run on a goroutine of its own, as NearIdle does.
+	Closing func(context.Context, Snapshot)
 	// Exceeded is called when a limit has fired, with the [*Error] as Err, as far as it is known
 	// by then: it stays as it is, and may be kept. The limit stops the execution, and Exceeded
 	// is called once, before the grace. Under [WithObserveOnly] it is called for what would have
@@ -73,6 +76,7 @@ var (
 	hookStarted   hook = func(h *Hooks) func(context.Context, Snapshot) { return h.Started }
 	hookNearIdle  hook = func(h *Hooks) func(context.Context, Snapshot) { return h.NearIdle }
 	hookStalled   hook = func(h *Hooks) func(context.Context, Snapshot) { return h.Stalled }
+	hookClosing   hook = func(h *Hooks) func(context.Context, Snapshot) { return h.Closing }
 	hookExceeded  hook = func(h *Hooks) func(context.Context, Snapshot) { return h.Exceeded }
 	hookAbandoned hook = func(h *Hooks) func(context.Context, Snapshot) { return h.Abandoned }
 	hookFinished  hook = func(h *Hooks) func(context.Context, Snapshot) { return h.Finished }

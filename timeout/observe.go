@@ -75,7 +75,7 @@ func (e *Execution) nextToObserve() time.Duration {
 	if !o.total && e.limits.Total > 0 {
 		next = min(next, e.limits.Total)
 	}
-	next = min(next, e.warningDue(e.cell.IdleDue()))
+	next = min(next, e.warningDue(e.cell.IdleDue()), e.closingDue())
 	idle := e.cell.IdleJudged()
 	if now := e.cell.Now(); o.idle && idle <= now {
 		// Nothing is left to be judged. But a timer that is not set finds no stall, which

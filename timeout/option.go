@@ -55,7 +55,7 @@ func WithClock(c Clock) Option {
 }
 
 // WithLogger logs to l: what had to be corrected in the Config, a heartbeat that is
-// close to the idle limit, a timeout, an abort, an abandoned function and what became
+// close to the idle limit, the start of its closing (see [Closing]), a timeout, an abort, an abandoned function and what became
 // of it. Without this option, or with nil, nothing is logged. A function that returns
 // in time is not worth a line.
 //

@@ -102,7 +102,11 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 		panic("timeout: nil function")
 	}
 	e := &Execution{fn: fn, caller: ctx}
+	var needed time.Duration
 	for _, o := range opts {
+		if n, ok := o.(need); ok {
+			needed = time.Duration(n)
+		}
 		if r, ok := o.(refusal); ok && r.err != nil {
 			return false, r.err
 		}
@@ -116,6 +120,9 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	e.prepare()
 	if !e.borrowTotal() {
 		return false, e.neverStarted()
+	}
+	if left := e.cap(); left > 0 && left < needed {
+		return false, e.tooLittleLeft(needed)
 	}
 
 	// The context and the timer are made here, and what else there is to do is done by
@@ -137,6 +144,9 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	e.cell.Unlock()
 	if e.watched() {
 		e.begin()
+	}
+	if e.limits.Reserve > 0 || e.watched() {
+		e.startClosing()
 	}
 	go e.main()
 	// Where both are ready it does not matter which is taken: who decides the outcome is

@@ -57,6 +57,7 @@ type Snapshot struct {
 	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included, holds and stalls not
 	Beats      uint64        // see heartbeat.Monitor.Count
 	Detail     any           // the newest, see heartbeat.BeatWith; nil if there was none
+	Closing    bool          // whether it is closing, see the function Closing
 	Hold       time.Duration // how long the idle check has been held by now; 0 where it is not
 	Held       time.Duration // how long it has been in all, Hold included
 	Stalls     int           // as in Error
@@ -99,6 +100,9 @@ func (s Snapshot) LogValue() slog.Value {
 	}
 	if s.Stalls > 0 {
 		attrs = append(attrs, slog.Int("stalls", s.Stalls))
+	}
+	if s.Closing {
+		attrs = append(attrs, slog.Bool("closing", true))
 	}
 	if s.Held > 0 {
 		attrs = append(attrs, slog.Duration("held", human.Duration(s.Held)))
@@ -146,6 +150,7 @@ func (e *Execution) complete(s *Snapshot) {
 	}
 	s.Tool, s.Operation, s.Limits = e.tool, e.operation, e.limits
 	s.Start, s.Stalled = e.cell.Start(), e.stalls.sum().total
+	s.Closing = e.closingBy(s.Elapsed)
 	_, s.Hold, s.Held = e.cell.Held(s.Elapsed)
 	if e.observing != nil {
 		s.ObserveOnly, s.Observed = true, e.observing.first

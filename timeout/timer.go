@@ -93,7 +93,7 @@ func (e *Execution) next() time.Duration {
 	if e.limits.Total > 0 {
 		next = min(next, e.limits.Total)
 	}
-	return next
+	return min(next, e.closingDue())
 }
 
 // warningDue is when 80 % of the idle limit will have passed, Forever if nobody wants
@@ -134,8 +134,15 @@ func (e *Execution) onTimer() {
 	if warn {
 		e.warnedFor = idle - e.limits.Idle
 	}
+	closing := now >= e.closingDue()
+	if closing {
+		e.awaitsReserve = false
+	}
 	e.armFor(e.next(), now)
 	e.cell.Unlock()
+	if closing {
+		e.closeNow()
+	}
 	e.reportStall(stall)
 	if e.observing != nil {
 		e.reportExceeded()

@@ -98,6 +98,9 @@ func (c *Cell) hold(n int32) {
 	}
 }
 
+// Ended reports whether End has been called.
+func (c *Cell) Ended() bool { return c.state.Load() == closed }
+
 // End makes every later beat do nothing, ends the relays, and takes back the holds that the
 // enclosing cells keep on behalf of c.
 func (c *Cell) End() {

@@ -62,10 +62,14 @@ func writeOneText(w io.Writer, r *row) error {
 }
 
 func stateText(r *row) string {
-	if r.Observed && r.WouldStop == "" {
-		return r.State + " (only observed)"
+	state := r.State
+	if r.Closing {
+		state += ", closing"
 	}
-	return r.State + wouldText(r)
+	if r.Observed && r.WouldStop == "" {
+		return state + " (only observed)"
+	}
+	return state + wouldText(r)
 }
 
 func wouldText(r *row) string {

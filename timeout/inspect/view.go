@@ -86,6 +86,7 @@ type row struct {
 	Held       millis `json:"heldMs,omitempty"`
 	Stalls     int    `json:"stalls,omitempty"`
 	Observed   bool   `json:"observeOnly,omitempty"`
+	Closing    bool   `json:"closing,omitempty"`
 	// The limit that would have stopped the execution first, if its limits were enforced, and when.
 	WouldStop   string  `json:"wouldStop,omitempty"`
 	WouldStopAt millis  `json:"wouldStopAtMs,omitempty"`
@@ -110,7 +111,7 @@ func newRow(s *timeout.Snapshot) row {
 	w := row{
 		ID: s.ID, Around: s.Around, Tool: cut(s.Tool, maxText), state: s.State, State: s.State.String(), Start: s.Start.Format(time.RFC3339),
 		Elapsed: millis(s.Elapsed), Silent: millis(s.SinceBeat), LongestGap: millis(s.LongestGap), Beats: s.Beats,
-		Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle), Held: millis(s.Held), Stalls: s.Stalls, Observed: s.ObserveOnly,
+		Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle), Held: millis(s.Held), Stalls: s.Stalls, Observed: s.ObserveOnly, Closing: s.Closing,
 		Detail: detailText(s.Detail),
 	}
 	if s.Limits.Idle > 0 && s.State < timeout.StateStopping && s.Hold == 0 {
