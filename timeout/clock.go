@@ -6,7 +6,7 @@ import (
 	"github.com/benbjohnson/clock"
 )
 
-// A Clock is the time that an execution runs on, see [WithClock]. clock.Clock and
+// A Clock tells the time to an execution; see [WithClock]. clock.Clock and
 // *clock.Mock of github.com/benbjohnson/clock satisfy it. Only durations between
 // its instants matter, so it may show any time.
 type Clock interface {

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// DefaultGrace is how long a cancelled function may take to return where
+// DefaultGrace is how long a cancelled function may take to return if
 // [Config.Grace] is 0. It leaves a subprocess 5 s between SIGTERM and SIGKILL and
 // 1 s to collect its output.
 const DefaultGrace = 7 * time.Second
 
 // A Config holds the limits of an execution. A limit of 0 is off, and the zero Config has no limits:
 // only the caller's context bounds the execution. That is so wherever a Config stands. A Config that is
-// not given is absent, a nil pointer where it is a field, and what applies without it applies.
+// not given is absent, or a nil pointer if it is a field, and whatever applies without it applies.
 //
 // A Config may have any value; [Config.Normalize] says how values that make no sense are read.
 type Config struct {
-	// Total caps the elapsed time, whatever the heartbeat. 0 is no cap.
+	// Total is the longest time that the function may run, regardless of heartbeats. 0 is no cap.
 	Total time.Duration
-	// Idle is the longest time allowed without a heartbeat. 0 is no idle check.
+	// Idle is the longest time that may pass without a heartbeat. 0 is no idle check.
 	Idle time.Duration
-	// Grace is how long the function may take to return once its context is
-	// cancelled; then it is abandoned. 0 is DefaultGrace. Negative is none: a function
-	// that has not returned when its context is cancelled is abandoned at once.
+	// Grace is how long the function may take to return once its context is cancelled. A
+	// function that takes longer is abandoned. 0 is DefaultGrace. Negative is none: the
+	// function is abandoned at once.
 	Grace time.Duration
 	// Reserve is how much time before the end of the total, or of an enclosing total or the
 	// caller's deadline, the execution is closing, so that the function can finish what it
@@ -32,8 +32,8 @@ type Config struct {
 	Reserve time.Duration
 }
 
-// Default has a total of 30 min and an idle limit of 2 min. With what MCP_TIMEOUT and
-// MCP_IDLE_TIMEOUT set, see [FromEnv], it is what applies until [SetDefault] is called.
+// Default has a total of 30 min and an idle limit of 2 min. With MCP_TIMEOUT and
+// MCP_IDLE_TIMEOUT applied, as [FromEnv] does, it is the process default until [SetDefault] is called.
 func Default() Config { return Config{Total: 1800 * time.Second, Idle: 120 * time.Second} }
 
 // FastTools has a total of 1 min and an idle limit of 30 s, for tools that answer
@@ -94,9 +94,9 @@ func (c Config) grace() time.Duration {
 // sessionMargin is what a transport gets on top of the executions that it carries.
 const sessionMargin = 30 * time.Second
 
-// SessionTimeout is the timeout for a transport session that carries executions
-// with these limits, so that it outlives them: total + 30 s, or 0, no timeout, where
-// there is no total.
+// SessionTimeout returns the timeout for a transport session that carries executions with these
+// limits and must outlive them: the total plus 30 s, or 0, which is no timeout, if there is no
+// total.
 func (c Config) SessionTimeout() time.Duration {
 	switch {
 	case c.Total <= 0:
@@ -109,19 +109,18 @@ func (c Config) SessionTimeout() time.Duration {
 
 var processDefault atomic.Pointer[Config]
 
-// SetDefault makes c the configuration of every execution that starts from now on
-// without one of its own; those that run keep theirs. It is meant to be called
-// once, by main. It is safe for concurrent use.
+// SetDefault makes c the configuration of every execution that starts from now on without a
+// Config of its own. Executions in progress keep theirs. A program calls SetDefault once, in main.
+// It is safe for concurrent use.
 //
 // Until it is called, the configuration is [Default] with MCP_TIMEOUT and MCP_IDLE_TIMEOUT
 // applied, as [FromEnv] does, read once, when the first execution needs it. If one of them
-// cannot be read, Default stays in force. That, a value that may have been meant in
-// milliseconds, and what [Config.Normalize] warns about are logged once, to the logger of the
-// first execution that takes this configuration and has one.
+// cannot be read, Default stays in force. An unreadable variable, a value that may have been meant in
+// milliseconds, and the warnings of [Config.Normalize] are logged once, to the logger of the
+// first execution that uses this configuration and has a logger.
 //
-// SetDefault(Config{}) takes all limits off. Values that make no sense
-// are read as [Config.Normalize] says when an execution starts, and the warnings go to the
-// logger of that execution.
+// SetDefault(Config{}) removes all limits. An execution that starts with values that make no sense
+// reads them as [Config.Normalize] describes, and logs the warnings to its own logger.
 func SetDefault(c Config) { processDefault.Store(&c) }
 
 // takeDefault gives the execution the limits of the process.
@@ -135,9 +134,9 @@ func (e *Execution) takeDefault() {
 	e.logEnvironment(env)
 }
 
-// ProcessDefault returns the configuration of an execution without one of its own: that of
-// [SetDefault], and then set is true, or [Default] with what the environment sets. It is safe for
-// concurrent use.
+// ProcessDefault returns the configuration of an execution without a Config of its own. If
+// [SetDefault] has been called, that is its argument and set is true; otherwise it is [Default] with
+// the values of the environment. ProcessDefault is safe for concurrent use.
 func ProcessDefault() (c Config, set bool) {
 	if c := processDefault.Load(); c != nil {
 		return *c, true

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// A ConfigError is a setting that could not be read: its key, its value, and what would have been
-// accepted. The configuration in force stays in force.
+// A ConfigError reports a setting that could not be read: its key, its value, and what would have
+// been accepted. The present configuration stays in force.
 type ConfigError struct {
 	Key      string // such as MCP_TIMEOUT
 	Value    string // as it was given
@@ -14,16 +14,16 @@ type ConfigError struct {
 	Tool     string // the tool whose limits were asked for; may be empty
 }
 
-// Error returns key, value and what is accepted, in one line.
+// Error returns the key, the value and what is accepted, in one line.
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("timeout: %s=%q: want %s", e.Key, e.Value, e.Accepted)
 }
 
-// Format adds the tool to the text where the verb is %+v.
+// Format implements [fmt.Formatter]. %+v adds the tool to the text.
 func (e *ConfigError) Format(s fmt.State, verb rune) {
 	type raw ConfigError
 	format(s, verb, e, (*raw)(e), nil, note{"tool ", e.Tool})
 }
 
-// LogValue is a group of the text and the tool.
+// LogValue returns a group of the text and the tool.
 func (e *ConfigError) LogValue() slog.Value { return logText(e, e.Tool) }

@@ -1,5 +1,5 @@
 // Package timeout runs a function under two limits: an idle limit, which a heartbeat
-// renews, and a total, which nothing does. The function is cancelled only when it is
+// renews, and a total, which nothing renews. The function is cancelled only when it is
 // stuck or when the hard cap is reached.
 //
 //	err := timeout.RunWithExecutionTimeout(ctx, func(ctx context.Context) error {
@@ -8,45 +8,43 @@
 //	os.Exit(timeout.ExitCode(err))
 //
 // The limits come from a [Config], which is an option like [WithName] or
-// [WithLogger]; from package policy, which has one for each tool; from [SetDefault]; or from
+// [WithLogger]; from package policy, which has a Config for each tool; from [SetDefault]; or from
 // MCP_TIMEOUT and MCP_IDLE_TIMEOUT in the environment, in seconds. An error of type [*Error]
-// says what stopped the function and how it stood then.
+// says what stopped the function and in which state it was.
 //
 // # What zero means
 //
-// A limit of 0 is off, in every [Config], wherever it stands; a Config that is not given is nil or
-// absent, never zero. A single duration that is not a limit, such as a grace or an interval, has a
+// A limit of 0 is off in every [Config]. A Config that is not given is nil or absent, never zero. A single duration that is not a limit, such as a grace or an interval, has a
 // default: 0 means that default, and a negative value means none.
 //
 // # Guarantees
 //
-//  1. Idle fires when now − last heartbeat ≥ idle, total when now − start ≥ total; at the
-//     same instant it is total. Neither ever fires early.
-//  2. An execution has exactly one outcome, and the error, the context's Cause, the hooks
-//     and the log all report that one. After a limit the Err of that context, and of
-//     those made from it, is context.DeadlineExceeded.
-//  3. A function that returns before its limit falls due is never reported as timed out;
-//     one that returns later always is, with its value and its error kept.
+//  1. The idle limit fires when now − last heartbeat ≥ idle, and the total when
+//     now − start ≥ total. At the same instant the total wins. Neither ever fires early.
+//  2. An execution has exactly one outcome, which the error, the context's Cause, the hooks
+//     and the log all report. After a limit, the Err of the function's context and of the
+//     contexts made from it is context.DeadlineExceeded.
+//  3. A function that returns before its limit falls due is never reported as timed out. A
+//     function that returns later always is, and its value and its error are kept.
 //  4. Run returns at the latest a grace after the limit, even if the function ignores its
-//     context, and at once when the function answers. A hook or a log handler that does not
-//     return delays it for as long: [Hooks] says which of them are waited for.
+//     context, and at once when the function returns. A hook or a log handler that does not
+//     return delays Run; [Hooks] says for which of them Run waits.
 //  5. An abort is never mistaken for a timeout, nor a timeout for an abort, whatever
-//     error the function makes of its cancelled context.
-//  6. A deadline of the caller's context is a total.
+//     error the function returns under its cancelled context.
+//  6. A deadline of the caller's context acts as a total.
 //  7. A panic of the function reaches Run's caller, and never ends the process on another
 //     goroutine.
-//  8. Heartbeats and holds of nested executions count for those around.
+//  8. Heartbeats and holds of nested executions count for the enclosing ones.
 //  9. A finished execution leaves nothing behind: no goroutine, no timer. An abandoned
-//     one leaves the function's goroutine, and nothing else.
-//  10. Time in which the process itself could not run is nobody's silence: the idle limit
+//     execution leaves the function's goroutine and nothing else.
+//  10. Time in which the process itself could not run does not count as silence: the idle limit
 //     starts afresh. The total goes on.
 //  11. No hook changes what ends the function's context, when, or with which Err and Cause,
 //     except by calling [Execution.Abort].
-//  12. An execution is closing when no more than its Reserve is left, and whatever encloses it is
-//     closing. That is told once, and cancels nothing.
-//  13. An execution reports to the watchers that were there when it began, and to them until
-//     it has ended. What runs under [WithObserveOnly] is stopped by its caller or by Abort,
-//     and by no limit.
+//  12. An execution is closing when no more than its Reserve is left, or when an enclosing
+//     execution is closing. That is reported once and cancels nothing.
+//  13. An execution reports to the watchers that were registered when it began, until it has
+//     ended. Under [WithObserveOnly] only its caller or Abort stops it, and no limit.
 //
 // All functions and methods are safe for concurrent use.
 //
@@ -56,13 +54,13 @@
 // given, with errgroup.WithContext(ctx) inside the function. That context carries the
 // heartbeat, so each worker's beat renews the execution's limit, and a limit cancels it, and
 // with it the group. A group that was made outside, from the caller's context, has neither.
-// Return the group's Wait, and only then: a function that leaves workers behind has ended
-// while they run on. Group.Wait cancels the group's context, but not the function's.
+// The function must not return before the group's Wait has: workers that it leaves behind
+// run on after the execution has ended. Group.Wait cancels the group's context, but not the function's.
 //
-// A panic in a worker is not the function's. errgroup does not recover it, and it ends the
-// process.
+// A panic in a worker is not a panic of the function. errgroup does not recover it, and it
+// ends the process.
 //
-// To bound how many executions run at once, take a slot of a semaphore before Run; an
+// To bound the number of executions at a time, take a slot of a semaphore before Run; an
 // Example of Run shows it.
 //
 // # Cost
@@ -71,8 +69,8 @@
 // context.WithTimeout with a goroutine and a select around it. That goroutine is what
 // lets Run return on time when the function does not.
 //
-// A watcher, see [Watch], adds less than a tenth to that, and hooks at the start and at the
-// end about a fifth. While nobody watches, a run pays one atomic load.
+// A watcher (see [Watch]) adds less than a tenth to that, and hooks at the start and at the
+// end about a fifth. Without a watcher, a run pays one atomic load.
 //
 // # Stuck tools
 //

@@ -17,19 +17,19 @@ const (
 )
 
 // FromEnv returns [Default] with MCP_TIMEOUT as its total and MCP_IDLE_TIMEOUT as its
-// idle limit, both in seconds, decimals allowed, where they are set. 0 switches a limit
-// off. A negative number is kept for [Config.Normalize] to warn about. A nil lookup means
+// idle limit if they are set. Both are in seconds, decimals allowed. 0 switches a limit
+// off. A negative number is kept, so that [Config.Normalize] warns about it. A nil lookup means
 // [os.LookupEnv].
 //
-// A program need not call it: until [SetDefault] is called, this is what applies. A program
-// that calls it can refuse to start where a variable cannot be read, and can set a default
-// that differs from the preset. Package policy reads these variables by itself.
+// A program need not call FromEnv: until [SetDefault] is called, its result is the process default.
+// A program that does call it can refuse to start if a variable cannot be read, or can change the
+// result before it sets it. Package policy reads these variables itself.
 //
-// A value of 10 000 or more, which is 2 h 47 min, is taken, with a warning: some hosts set
+// A value of 10 000 or more, which is 2 h 47 min, is accepted with a warning, because some hosts set
 // variables of these names in milliseconds.
 //
-// Anything that is not such a number, the empty string included, is an error that holds a
-// [*ConfigError] for each bad variable, and the Config is zero: do not use it.
+// Any other text, even the empty string, is an error with a [*ConfigError] for each bad variable.
+// The Config is then zero and must not be used.
 func FromEnv(lookup func(string) (string, bool)) (c Config, warnings []string, err error) {
 	c = Default()
 	var bad []error

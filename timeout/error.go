@@ -21,7 +21,7 @@ const (
 	// KindTotal: the elapsed time reached the total limit, or the deadline of the
 	// caller's context where that came first.
 	KindTotal
-	// KindAborted: the caller cancelled the execution.
+	// KindAborted: the caller or [Execution.Abort] stopped the execution.
 	KindAborted
 )
 
@@ -38,16 +38,17 @@ func (k Kind) String() string {
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
 }
 
-// What [errors.Is] matches an [*Error] against. Idle and total also match
-// [context.DeadlineExceeded], and aborted matches [context.Canceled].
+// The sentinels that an [*Error] matches with [errors.Is]. An error that matches ErrIdle or ErrTotal
+// also matches [context.DeadlineExceeded]; one that matches ErrAborted also matches
+// [context.Canceled].
 var (
 	ErrIdle    = errors.New("timeout: idle timeout")
 	ErrTotal   = errors.New("timeout: total timeout")
 	ErrAborted = errors.New("timeout: aborted")
 )
 
-// ErrGoexit is in the error of an execution whose function called [runtime.Goexit], as testing's FailNow
-// does, instead of returning. Use [errors.Is]: the error also names the tool.
+// ErrGoexit reports that the function called [runtime.Goexit] instead of returning, as testing's
+// FailNow does. The error that [Run] returns wraps it and also names the tool, so use [errors.Is].
 var ErrGoexit = errors.New("timeout: the function called runtime.Goexit")
 
 // A goexitError is an ErrGoexit with the name of the tool.
@@ -75,30 +76,29 @@ func logText(err error, tool string) slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// An Error is the outcome of an execution that was stopped. It comes as a pointer,
-// from [Run] and as the [context.Cause] of the function's context. The latter was
-// made when the limit fired, so it has no Err and is never Abandoned.
+// An Error is the outcome of an execution that was stopped. [Run] returns a pointer to it, and the
+// [context.Cause] of the function's context is another. The latter is made when the limit fires, so
+// it has no Err and is never Abandoned.
 //
-// Its tree holds the function's own error and the caller's cause. But whether the
-// execution was stopped by a limit or by the caller is answered by this Error alone:
-// ErrIdle, ErrTotal, ErrAborted, context.Canceled and context.DeadlineExceeded are
-// not looked for in those two. Code under a cancelled context says context.Canceled,
-// whoever cancelled it; and an execution that is aborted because one around it timed out
-// has that one's Error for a Cause, and is aborted all the same. But a command of
-// package procgroup has timed out then.
+// The tree of an Error holds the function's own error and the caller's cause, but only the Error
+// itself says whether a limit or the caller stopped the execution: [errors.Is] does not look for
+// ErrIdle, ErrTotal, ErrAborted, context.Canceled and context.DeadlineExceeded in the other two. A
+// function whose context is cancelled usually returns context.Canceled, for whatever reason that
+// was. An execution that is stopped because an enclosing one timed out is aborted, and its Cause is
+// the Error of the enclosing one. A command of package procgroup, however, has timed out then.
 type Error struct {
 	Kind Kind
 	Tool string // from WithName
-	// Limit is the limit that fired, as enforced; 0 for an abort. Where the total is that
-	// of an execution around, it is that one's, of which less may have been left. So is
-	// either limit of a command that an enclosing execution has stopped.
+	// Limit is the limit that fired, as enforced. It is 0 for an abort. If the total of an
+	// enclosing execution fired, Limit is that total, of which less may have been left at the
+	// start. The same holds for either limit if an enclosing execution has stopped a command.
 	Limit time.Duration
 	// Needed is what the execution was said to need; see [Need]. If it is not 0, the execution
 	// was not started because less was left, which Limit says.
 	Needed time.Duration
 
-	// Limits are those of the execution as they were enforced: normalised, Total cut to
-	// the caller's deadline, Grace filled in. They are zero where it was never started.
+	// Limits are the limits of the execution as enforced: normalised, Total cut to the caller's
+	// deadline, Grace filled in. They are zero if the function was never started.
 	Limits Config
 
 	Elapsed    time.Duration // from the start to the stop, without the grace
@@ -106,32 +106,33 @@ type Error struct {
 	LongestGap time.Duration // the longest stretch without a heartbeat, the last one included, holds and stalls not
 	Beats      uint64        // how many there were; see heartbeat.Monitor.Count
 	Detail     any           // the newest when it was stopped, see heartbeat.BeatWith; nil if there was none
-	// Stalls is how many times the process itself was found to have been stopped, see [Run].
+	// Stalls is how often the process itself was found to have been stopped; see [Run].
 	Stalls int
 
-	// Abandoned says that the function had still not returned when the grace was
-	// over, and that its goroutine lives on.
+	// Abandoned reports that the function had not returned when the grace was over. Its
+	// goroutine lives on.
 	Abandoned bool
-	// Stack shows where the function was when the idle limit fired, or when it was
-	// abandoned, and where the goroutines were that it had started: traces in the form
-	// of runtime.Stack, the function's own first, parted by empty lines, 64 KiB at the
-	// most. It may be nil in a process with thousands of goroutines, or when many limits
-	// fire one after the other: taking stacks stops the world, and is rationed. Of a command
-	// of package procgroup it shows what its processes were doing, for a total as well.
+	// Stack holds the stacks of the function's goroutine and of those that it had started, taken
+	// when the idle limit fired or the function was abandoned. The traces have the form of
+	// runtime.Stack, are separated by empty lines, and begin with the function's own. They take
+	// 64 KiB at most. Stack may be nil in a process with thousands of goroutines, or when many
+	// limits fire one after the other, because taking stacks stops the world and is rationed.
+	// For a command of package procgroup, Stack shows what its processes were doing, after a
+	// total timeout too.
 	Stack []byte
 
 	// Result is that of a command of package procgroup, a *procgroup.Result, and nil of anything else.
 	Result any
 
 	Err error // what the function returned after the stop, if it did
-	// Cause is that of the caller's context, where its end is the stop. Where that is a
-	// deadline which the context has shown, it is context.DeadlineExceeded: whether the
-	// caller's own timer has fired by then is a matter of chance.
+	// Cause is the Cause of the caller's context if the end of that context stopped the
+	// execution. If its deadline did, Cause is context.DeadlineExceeded, because it is a matter
+	// of chance whether the caller's own timer has fired by then.
 	Cause error
 }
 
-// Error returns the documented message, and nothing but it. The limit in it is exact, but
-// for what was left of a caller's deadline, which is rounded to a millisecond.
+// Error returns the documented message and nothing else. The limit in it is exact, except that what
+// was left of a caller's deadline is rounded to a millisecond.
 func (e *Error) Error() string {
 	switch e.Kind {
 	case KindIdle:
@@ -169,10 +170,10 @@ func seconds(d time.Duration) string {
 	return s
 }
 
-// Timeout reports whether a limit stopped the execution, and not the caller.
+// Timeout reports whether a limit stopped the execution, rather than the caller.
 func (e *Error) Timeout() bool { return e.Kind == KindIdle || e.Kind == KindTotal }
 
-// ExitCode is 124 for a timeout and 130 for an abort.
+// ExitCode returns 124 for a timeout and 130 for an abort.
 func (e *Error) ExitCode() int {
 	switch {
 	case e.Timeout():
@@ -183,7 +184,7 @@ func (e *Error) ExitCode() int {
 	return 1
 }
 
-// Is matches the sentinels of the Kind: ErrIdle, ErrTotal or ErrAborted, and
+// Is reports whether target is a sentinel of the Kind: ErrIdle, ErrTotal or ErrAborted, and
 // context.DeadlineExceeded or context.Canceled.
 func (e *Error) Is(target error) bool {
 	switch target {
@@ -199,9 +200,8 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// Unwrap returns the function's own error and the caller's cause, as far as there are any
-// and wrapped so that they do not say how the execution ended; Err and Cause have them
-// as they are.
+// Unwrap returns the function's own error and the caller's cause if there are any, wrapped so that
+// they do not say how the execution ended. Err and Cause hold the bare values.
 func (e *Error) Unwrap() []error {
 	var all []error
 	if e.Err != nil {
@@ -213,8 +213,8 @@ func (e *Error) Unwrap() []error {
 	return all
 }
 
-// Format adds to the text, where the verb is %+v, what else there is to say, the tool and
-// the newest detail included, and the stack. What was measured is rounded as in LogValue.
+// Format implements [fmt.Formatter]. %+v adds the other fields, among them the tool and the newest
+// detail, and the stack. Measured times are rounded as in LogValue.
 func (e *Error) Format(s fmt.State, verb rune) {
 	type raw Error
 	stalls, abandoned := "", ""
@@ -237,8 +237,8 @@ func (e *Error) Format(s fmt.State, verb rune) {
 		note{"cause: ", textOf(e.Cause)})
 }
 
-// LogValue returns everything but the stack as a group. What was measured is rounded for a
-// reader: to a millisecond or, below 100 ms, to three digits.
+// LogValue returns everything but the stack as a group. Measured times are rounded to a
+// millisecond or, below 100 ms, to three digits.
 func (e *Error) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("message", e.Error()),

@@ -11,12 +11,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// An Execution is one call of [Run] or [Do]. [FromContext] returns the one that a function
-// runs in, and [Running] those that run now, as [Watch] says. A nil *Execution is none: its
-// methods return zero values. It must not be copied.
+// An Execution is one call of [Run] or [Do]. [FromContext] returns the execution that a function
+// runs in, and [Running] lists the executions in progress. The methods of a nil *Execution return
+// zero values. An Execution must not be copied.
 //
-// It can be asked when it has ended, too, but keeps all that it worked on in memory: to
-// remember an execution, keep its [Snapshot].
+// An Execution may be used after it has ended, but it keeps everything that its function refers to
+// in memory. To remember an execution, keep its [Snapshot].
 type Execution struct {
 	// It is one object with its function's context and its heartbeat, so that a run costs few
 	// allocations and none of them can outlive the others: scope is that context, root what the

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// The exit codes of a stopped execution. 124 is what GNU timeout uses, 130 what a shell
-// reports of a program that ended by Ctrl-C.
+// The exit codes of a stopped execution. GNU timeout uses 124, and a shell reports 130 for a program
+// that was ended by Ctrl-C.
 const (
 	ExitTimeout = 124
 	ExitAborted = 130
@@ -21,13 +21,13 @@ const (
 	exitSignal        = 128
 )
 
-// ExitCode returns the exit code that a program should end with after err:
+// ExitCode returns the exit code with which a program should end after err:
 //
 //   - 0 for nil
-//   - 124 where an execution timed out and 130 where one was aborted, whatever else
+//   - 124 if an execution timed out and 130 if one was aborted, whatever else
 //     is in err's tree
-//   - what an error with an ExitCode() int method says, unless that is negative; an
-//     *exec.ExitError of a process that a signal n ended has 128+n
+//   - the result of an ExitCode() int method in err's tree, unless it is negative;
+//     128+n for an *exec.ExitError of a process that signal n ended
 //   - 127 for a command that was not found, 126 for one that cannot be executed
 //   - 1 for anything else
 func ExitCode(err error) int {

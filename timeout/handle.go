@@ -7,14 +7,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// FromContext returns the innermost execution of ctx, or nil where there is none.
+// FromContext returns the innermost execution of ctx, or nil if there is none.
 func FromContext(ctx context.Context) *Execution {
 	e, _ := pulse.Of(ctx).Engine().(*engine)
 	return (*Execution)(e)
 }
 
-// ID is unique in the process, and never 0. It stays as it is. Those of executions that are
-// listed grow in the order in which they began.
+// ID returns the number of the execution, which is unique in the process, never 0, and never
+// changes. The executions that [Running] lists are numbered in the order in which they began.
 func (e *Execution) ID() uint64 {
 	if e == nil {
 		return 0
@@ -22,7 +22,7 @@ func (e *Execution) ID() uint64 {
 	return e.identity().id
 }
 
-// Parent returns the execution around this one, or nil where there is none.
+// Parent returns the enclosing execution, or nil if there is none.
 func (e *Execution) Parent() *Execution {
 	if e == nil {
 		return nil
@@ -30,8 +30,8 @@ func (e *Execution) Parent() *Execution {
 	return e.around()
 }
 
-// Snapshot returns how the execution stands now. Of one that has ended it is how it stood
-// then. It has no Stack, which [Execution.Stack] returns.
+// Snapshot returns the present state of the execution, or, if it has ended, its last state. The
+// Stack of the Snapshot is nil; [Execution.Stack] returns one.
 func (e *Execution) Snapshot() Snapshot {
 	if e == nil {
 		return Snapshot{}
@@ -45,10 +45,10 @@ func (e *Execution) Snapshot() Snapshot {
 	return s
 }
 
-// Stack returns where the function is, and the goroutines that it has started, in the form
-// of [Error.Stack]. It is nil where the function has returned, and where the stack cannot be
-// had: that stops the world for a moment, and so is not done in a process of thousands of
-// goroutines, and for at most 1 % of the time. It may be as old as the last heartbeat.
+// Stack returns the stacks of the function's goroutine and of those that it has started, in the
+// form of [Error.Stack]. It returns nil if the function has returned or if no stack can be taken:
+// taking one stops the world for a moment, so it is not done in a process with thousands of
+// goroutines, nor for more than 1 % of the time. The stack may be as old as the last heartbeat.
 func (e *Execution) Stack() []byte {
 	if e == nil {
 		return nil
@@ -64,13 +64,12 @@ func (e *Execution) Stack() []byte {
 
 var errByHand = errors.New("stopped by hand")
 
-// Abort stops the execution as the end of the caller's context would: [Run] returns an
-// [*Error] of [KindAborted] with the cause, which is also the Cause of the function's
-// context. A nil cause is one that says that it was by hand. What runs within the execution
-// is aborted with it.
+// Abort stops the execution, and every execution within it, as the end of the caller's context
+// would. [Run] returns an [*Error] of [KindAborted] with the cause, which is also the Cause of the
+// function's context. If cause is nil, the cause says that the execution was stopped by hand.
 //
-// It reports whether this is what has stopped the execution: not if that has ended or been
-// stopped before, or if a limit has fallen due.
+// Abort reports whether this call has stopped the execution. It reports false if the execution has
+// ended, if it was stopped before, or if a limit has fallen due.
 func (e *Execution) Abort(cause error) bool {
 	if e == nil {
 		return false
@@ -95,7 +94,7 @@ func (e *Execution) Abort(cause error) bool {
 	return true
 }
 
-// String keeps fmt from reading the fields of an execution that is in use.
+// String returns a short description. It keeps fmt from reading the fields of an execution in use.
 func (e *Execution) String() string {
 	if e == nil {
 		return "no execution"

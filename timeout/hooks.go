@@ -8,63 +8,61 @@ import (
 	"time"
 )
 
-// Hooks are called as an execution goes on, for metrics and traces. Any of them may be nil.
-// [WithHooks] sets those of one execution, and [Watch] those of all.
+// Hooks are called in the course of an execution, for metrics and traces. Any of them may be nil.
+// [WithHooks] sets the hooks of one execution, and [Watch] those of all.
 //
-// All but Context are called with the function's context, which Exceeded (unless limits are
-// only observed), Finished, Abandoned and Returned find cancelled; [FromContext] returns
-// the execution there. They are called synchronously and should return quickly: Context,
-// Started, Exceeded, Abandoned and Finished hold up the caller, Returned the goroutine that
-// was abandoned. One that does not return holds up Run beyond its grace, and a command of
-// package procgroup is not killed before Exceeded has returned. What a hook beats counts as the
+// All hooks but Context get the function's context, in which [FromContext] returns the execution.
+// That context is already cancelled in Exceeded (unless limits are only observed), Finished,
+// Abandoned and Returned. Hooks are called synchronously and should return quickly: Context,
+// Started, Exceeded, Abandoned and Finished delay the caller, and Returned delays the abandoned
+// goroutine. A hook that does not return delays Run beyond its grace, and a command of package
+// procgroup is not killed before Exceeded has returned. A heartbeat in a hook counts as the
 // function's.
 //
-// A panic in a hook is recovered and logged. A hook that calls [runtime.Goexit], as the FailNow
-// of a test does, ends the goroutine that it is called on, for most hooks that of Run. The
-// others that want the same event are called all the same, and Finished is called as ever;
-// where Started does that, the function is not called.
+// A panic in a hook is recovered and logged. A hook that calls [runtime.Goexit], as a test's FailNow
+// does, ends the goroutine that it is called on, which for most hooks is Run's. Other hooks for the
+// same event are still called, and so is Finished. If Started calls it, the function is not called.
 type Hooks struct {
-	// Context returns the context that the function's is made from, for a trace that
-	// begins a span here. It gets the caller's, or what the hook before has returned, and is
-	// called before Started; the time that it takes counts. Only the values of what it
-	// returns matter: what ends the function's context, how, and when is not up to it. nil
-	// adds nothing.
+	// Context returns the context from which the function's context is made, for a trace that
+	// begins a span here. It gets the caller's context, or the result of the Context hook before
+	// it, and is called before Started. The time that it takes counts. Only the values of its
+	// result matter: it has no influence on when and how the function's context ends. A nil
+	// result adds nothing.
 	Context func(context.Context, Snapshot) context.Context
-	// Started is called before the function. An execution whose context was over from
-	// the start has no Context, no Started and no Finished.
+	// Started is called before the function. If the caller's context has already ended, none of
+	// Context, Started and Finished is called.
 	Started func(context.Context, Snapshot)
 	// NearIdle is called when 80 % of the idle limit has passed without a heartbeat,
-	// once for each such gap, and again in one in which the process was stopped, for that
-	// begins the check afresh. It runs on a goroutine of its own, and so may still run
-	// beside Finished, or after Run has returned.
+	// once for each such gap, and again if the process was stopped during the gap, because the
+	// check then starts afresh. It runs on a goroutine of its own, so it may run concurrently with
+	// Finished, or after Run has returned.
 	NearIdle func(context.Context, Snapshot)
-	// Stalled is called when the process is found to have been stopped, see [Run]. It may
+	// Stalled is called when the process is found to have been stopped; see [Run]. It may
 	// run on a goroutine of its own, as NearIdle does.
 	Stalled func(context.Context, Snapshot)
 	// Closing is called when the execution is closing, once, and never before Started; see the
 	// function [Closing]. It may run on a goroutine of its own, as NearIdle does.
 	Closing func(context.Context, Snapshot)
-	// Exceeded is called when a limit has fired, with the [*Error] as Err, as far as it is known
-	// by then: it stays as it is, and may be kept. The limit stops the execution, and Exceeded
-	// is called once, before the grace. Under [WithObserveOnly] it is called for what would have
-	// stopped the execution, once for each limit, on a goroutine of its own but before Finished,
-	// and is not called for the caller's deadline.
+	// Exceeded is called once when a limit has stopped the execution, before the grace. Err is the
+	// [*Error] as far as it is known by then. It is not changed later and may be kept. Under
+	// [WithObserveOnly], Exceeded is called at most once for each limit that would have stopped
+	// the execution, on a goroutine of its own but before Finished, and not for the caller's
+	// deadline.
 	Exceeded func(context.Context, Snapshot)
 	// Abandoned is called before Finished when the function has not returned within
 	// the grace.
 	Abandoned func(context.Context, Snapshot)
-	// Finished is called when the outcome is known, right before Run returns or
-	// panics, exactly once for each Started. It is also how to get the figures of a
-	// run that succeeded.
+	// Finished is called when the outcome is known, right before Run returns or panics, exactly
+	// once for each Started. Its Snapshot also has the figures of a run that succeeded.
 	Finished func(context.Context, Snapshot)
-	// Returned is called when a function that was abandoned returns after all, with what
-	// it returned as Err. If it panicked, that is a *PanicError.
+	// Returned is called when an abandoned function returns after all. Err is what it returned,
+	// or a *PanicError if it panicked.
 	Returned func(context.Context, Snapshot)
 }
 
-// WithHooks calls h. Given more than once, all are called, in the order given. Those of
-// [Watch] are called before them in Context and Started, and after them in all others: what
-// began first ends last.
+// WithHooks calls h. If the option is given more than once, all hooks are called, in the order given.
+// The hooks of [Watch] are called first for Context and Started and last for all other events, so
+// that whatever began first ends last.
 func WithHooks(h Hooks) Option {
 	return optionFunc(func(s *settings) { s.hooks = append(s.hooks, h) })
 }

@@ -12,20 +12,18 @@ import (
 // This file is for executions whose limits are judged and reported, and not enforced
 // (SPEC 3.18).
 
-// WithObserveOnly judges the limits, and stops nothing: it is for tools of which nobody
-// knows yet how they beat. Where a limit would have fired, once for each of the two, the
-// logger has a line and Exceeded of [Hooks] is called, both with the [*Error] that Run would
-// have returned; at the end there is a line with the idle limit, or the total, that would
-// have let the execution live. Each limit is judged by itself, whether or not the other
-// has been exceeded.
+// WithObserveOnly judges the limits but enforces none. It is for tools whose heartbeats are not yet
+// known. When a limit would have fired, at most once for each of the two, the execution logs a line
+// and calls the hook Exceeded, both with the [*Error] that Run would have returned. At the end it
+// logs the idle limit, or the total, that would have sufficed. Each limit is judged by itself,
+// whether or not the other has been exceeded.
 //
-// The function's context is not cancelled by its limits, and does not show the total as its
-// Deadline. What ends the caller's context, a deadline of its own included, ends it as always,
-// with a grace; so does [Execution.Abort]. Executions within have limits of their own, which
-// are enforced.
+// The limits neither cancel the function's context nor show as its Deadline. The end of the
+// caller's context, including a deadline of its own, stops the function as always, with a grace, and
+// so does [Execution.Abort]. Nested executions have limits of their own, which are enforced.
 //
-// Two values that it returns are equal, and differ from every other Option, so that == finds one
-// among options.
+// All values that WithObserveOnly returns are equal and differ from every other Option, so == finds
+// one among options.
 func WithObserveOnly() Option { return observeOnly{} }
 
 type observeOnly struct{}

@@ -2,20 +2,19 @@ package timeout
 
 import "strconv"
 
-// An Operation says what an execution runs. It is for those that watch all executions of a
-// process, see [Watch], and limits and outcomes do not depend on it: a trace does not call a
-// command a tool.
+// An Operation is the kind of work that an execution does. Watchers of a whole process (see [Watch])
+// use it, so that a trace does not call a command a tool. It affects neither limits nor outcomes.
 type Operation uint8
 
 const (
-	// OperationTool is a tool, or whatever a program runs under limits of its own.
+	// OperationTool is a tool, or anything else that a program runs under limits.
 	OperationTool Operation = iota
 	// OperationCommand is a command, as package procgroup runs it.
 	OperationCommand
 	// OperationHandler is an HTTP handler that serves a request, as package httptimeout runs it.
 	OperationHandler
-	// OperationRequest is a client's request that waits for a server, as package request sends
-	// it, or a client's attempt to connect.
+	// OperationRequest is a client's request to a server, as package request sends it, or a
+	// client's attempt to connect.
 	OperationRequest
 )
 
@@ -29,8 +28,8 @@ func (o Operation) String() string {
 	return "Operation(" + strconv.Itoa(int(o)) + ")"
 }
 
-// WithOperation says what the execution runs, for [Snapshot]. Without this option it is
-// OperationTool. Executions within do not inherit it.
+// WithOperation sets the Operation that a [Snapshot] shows. Defaults to OperationTool. Nested
+// executions do not inherit it.
 func WithOperation(o Operation) Option {
 	return optionFunc(func(s *settings) { s.operation = o })
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// An Option changes how [Run] and [Do] supervise. A [Config] is one: it sets the
-// limits. Where an option is given twice, the last one counts, but for [WithHooks].
+// An Option changes how [Run] and [Do] supervise a function. A [Config] is an Option that sets the
+// limits. If an option is given twice, the last one counts, except for [WithHooks].
 type Option interface{ apply(*settings) }
 
 type settings struct {
@@ -30,21 +30,19 @@ func (f optionFunc) apply(s *settings) { f(s) }
 
 func (c Config) apply(s *settings) { s.limits, s.limited = c, true }
 
-// WithName names the tool in errors, logs and hooks, and labels the goroutine of the
-// function, and those that it starts, with "tool" for profiles and goroutine dumps.
-// An empty name is none.
+// WithName names the tool in errors, logs and hooks. It also labels the function's goroutine, and
+// those that it starts, with "tool" for profiles and goroutine dumps. An empty name is no name.
 func WithName(tool string) Option { return optionFunc(func(s *settings) { s.tool = tool }) }
 
-// WithClock runs the execution on c: its limits, its grace, and what happens in
-// package heartbeat under it. Executions within it inherit c. Without this option,
-// or with nil, the clock is that of the execution around, or else the standard
-// library's, which testing/synctest can fake.
+// WithClock runs the execution on c: its limits, its grace, and the heartbeat. Nested executions
+// inherit c. Without this option, or if c is nil, the clock is that of the enclosing execution or
+// else the standard library's, which testing/synctest can fake.
 //
-// It is for tests that already have a mock clock. Time on c is taken to be exact, so no
-// stall of the process is looked for. The Deadline of the function's context is the system's
-// time plus what is left on c at that moment: what compares a deadline with the system's time,
-// as net.Dialer does, works under a mock clock that stands at 1970. A context.WithTimeout in the
-// function runs on the system's time.
+// WithClock is for tests that already have a mock clock. Time on c is taken to be exact, so the
+// execution does not look for stalls of the process. The Deadline of the function's context is the
+// system's time plus what is left on c at that moment, so that code which compares a deadline with
+// the system's time, such as net.Dialer, works with a mock clock that stands at 1970. A
+// context.WithTimeout in the function runs on the system's time.
 func WithClock(c Clock) Option {
 	return optionFunc(func(s *settings) {
 		s.clock = nil
@@ -54,21 +52,21 @@ func WithClock(c Clock) Option {
 	})
 }
 
-// WithLogger logs to l: what had to be corrected in the Config, a heartbeat that is
-// close to the idle limit, the start of its closing (see [Closing]), a timeout, an abort, an abandoned function and what became
-// of it. Without this option, or with nil, nothing is logged. A function that returns
-// in time is not worth a line.
+// WithLogger logs to l: corrections of the Config, silence close to the idle limit, that the
+// execution is closing (see [Closing]), a timeout, an abort, and an abandoned function and its later
+// return. A function that returns in time is not logged. Without this option, or if l is nil,
+// nothing is logged.
 //
-// Records are written synchronously; a handler that blocks delays the result.
+// Records are written synchronously, so a handler that blocks delays the result.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(s *settings) { s.log = l }) }
 
-// WithRecover turns a panic of the function into a [*PanicError] that [Run] returns,
-// as a server wants it. Without this option it reaches Run's caller as a panic.
+// WithRecover makes [Run] return a panic of the function as a [*PanicError], which suits a server.
+// Without this option the panic reaches Run's caller.
 func WithRecover() Option { return optionFunc(func(s *settings) { s.recovers = true }) }
 
-// Refuse has [Run] and [Do] return err without calling the function. It is for packages that make
-// options from settings, as package policy does: a setting that cannot be read becomes the outcome of
-// the call that it is for. Refuse(nil) does nothing.
+// Refuse makes [Run] and [Do] return err without calling the function. It is for packages that make
+// options from settings, such as package policy: the error of a setting that cannot be read becomes
+// the outcome of the call. Refuse(nil) does nothing.
 func Refuse(err error) Option { return refusal{err} }
 
 // A refusal is looked for by run: in the settings it would take the execution out of its size class.

@@ -8,10 +8,9 @@ import (
 	"runtime/debug"
 )
 
-// A PanicError holds a panic of the function. It is what [Run] returns with
-// [WithRecover], and what errors.As finds in the error that Run panics with otherwise,
-// unless the function has panicked with an error. A panic that comes through nested
-// executions is the innermost's.
+// A PanicError holds a panic of the function. [Run] returns it under [WithRecover]. Otherwise
+// errors.As finds it in the value that Run panics with, unless the function panicked with an error.
+// A panic that passes through nested executions has the Stack and the Tool of the innermost.
 type PanicError struct {
 	Value any    // what the function panicked with
 	Stack []byte // where it did, in the form of debug.Stack
@@ -21,19 +20,19 @@ type PanicError struct {
 // Error returns the value, without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Unwrap returns the value where it is an error.
+// Unwrap returns the value if it is an error, and otherwise nil.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// Format adds the tool and the stack to the text where the verb is %+v.
+// Format implements [fmt.Formatter]. %+v adds the tool and the stack to the text.
 func (e *PanicError) Format(s fmt.State, verb rune) {
 	type raw PanicError
 	format(s, verb, e, (*raw)(e), e.Stack, note{"tool ", e.Tool})
 }
 
-// LogValue is a group of the text and the tool.
+// LogValue returns a group of the text and the tool.
 func (e *PanicError) LogValue() slog.Value { return logText(e, e.Tool) }
 
 // newPanic holds what was recovered on the function's goroutine. A panic of an execution

@@ -7,9 +7,9 @@ import (
 
 var abandonedNow atomic.Int64
 
-// AbandonedCount is how many functions have been abandoned in this process and have not
-// returned since. Each of them holds a goroutine and whatever it works on. A server
-// whose number keeps growing is best restarted. [Running] lists them, whoever watches.
+// AbandonedCount returns the number of functions in this process that have been abandoned and have
+// not returned since. Each of them holds a goroutine and whatever it works on. A server whose count
+// keeps growing should be restarted. [Running] lists them, even without a watcher.
 func AbandonedCount() int { return int(abandonedNow.Load()) }
 
 // abandon reports that the function did not return within the grace.

@@ -7,68 +7,65 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// RunWithExecutionTimeout is [Run] by the name that it has in the specification.
+// RunWithExecutionTimeout is [Run] under the name that the specification uses.
 func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error, opts ...Option) error {
 	_, err := run(ctx, fn, opts)
 	return err
 }
 
-// Run calls fn under the limits of a [Config] given as an option, or of the process
-// default, and returns when fn has returned or, at the latest, a grace after fn's
-// context was cancelled.
+// Run calls fn under the limits of a [Config] given as an option, or of the process default, and
+// returns when fn has returned or, at the latest, a grace after fn's context was cancelled.
 //
-// fn runs on a goroutine of its own, so that Run can return on time whatever fn
-// does. Its context carries the heartbeat (package heartbeat), shows the total as its
-// Deadline, and is cancelled
+// Run calls fn on a goroutine of its own, so that it can return on time whatever fn does. The context
+// of fn carries the heartbeat (package heartbeat), has the total as its Deadline, and is cancelled
 //
 //   - when no heartbeat has come for the idle limit: Run returns an [*Error] of
 //     [KindIdle], which is also the context's Cause;
 //   - when the total has elapsed, or the deadline of ctx has come: [KindTotal];
-//   - when ctx is cancelled: [KindAborted], and the Cause is the caller's;
+//   - when ctx is cancelled: [KindAborted], and the Cause is that of ctx;
 //   - when fn has returned.
 //
-// After a limit, idle or total, the context's Err is context.DeadlineExceeded, and so is,
-// at once, that of every context made from it, as under context.WithTimeout: database
-// drivers, gRPC and net/http report a timeout, as they should. After the end of ctx it is
-// what ctx has, and after fn's return context.Canceled, which is the Cause then, too.
-// context.Cause tells the limits apart. Err of fn's context shows the end of ctx as soon as it has come; Done, and the
-// contexts made from fn's, follow as soon as Run's goroutine has noticed.
+// After an idle or a total timeout the Err of that context is context.DeadlineExceeded, and at once
+// so is the Err of every context made from it, as under context.WithTimeout, so that database
+// drivers, gRPC and net/http report a timeout. After the end of ctx it is the Err of ctx. After fn's
+// return both Err and Cause are context.Canceled. context.Cause tells the limits apart. Err of fn's
+// context shows the end of ctx immediately; Done, and the contexts made from fn's, follow as soon as
+// Run's goroutine has noticed.
 //
-// Exactly one of these is the outcome. If fn returns first, Run returns fn's error as
-// it is. Otherwise Run returns the *Error, whatever fn returns; fn's error is in its
-// tree. If both limits fall due at the same instant, it is the total. A return, a
-// heartbeat or a hold at or after that instant is too late, even if the timer is.
+// Exactly one of these is the outcome. If fn returns first, Run returns fn's error as it is.
+// Otherwise Run returns the *Error, whatever fn returns, with fn's error in its tree. If both limits
+// fall due at the same instant, the total wins. A return, a heartbeat or a hold at or after that
+// instant is too late, even if the timer is late as well.
 //
-// A function that has not returned when the grace is over is abandoned: Run returns
-// without it, and says so in the Error, to the logger, to the hooks and in
-// [AbandonedCount]. Its goroutine lives on until it returns. What it returns is dropped; a
-// panic in it is reported and ends nothing.
+// A function that has not returned when the grace is over is abandoned: Run returns without it and
+// reports that in the Error, to the logger, to the hooks and in [AbandonedCount]. The goroutine of
+// the function lives on until the function returns. Its result is dropped; a panic in it is reported
+// and ends nothing.
 //
-// Where a call takes no context, cancelling does not end it. What does, often, is to
-// close what it waits for:
+// A call that takes no context is not ended by cancelling. Closing what it waits for often ends it:
 //
 //	stop := context.AfterFunc(ctx, func() { conn.Close() })
 //	defer stop()
 //
-// If ctx is over already, fn is not called. A panic of fn becomes a panic of Run, also
-// after the limit. Where fn panics with an error that is no runtime.Error, Run panics with
-// the same, so that whoever recovers it may compare it, as net/http does with
-// http.ErrAbortHandler. Anything else comes in an error that prints its value and its
-// stack, and in which errors.As finds the [*PanicError]. A crash prints the stack in both
-// cases; see also [WithRecover]. If fn calls runtime.Goexit, Run returns an error that is [ErrGoexit].
+// If ctx has already ended, Run does not call fn. A panic of fn becomes a panic of Run, even after a
+// limit. If fn panics with an error that is not a runtime.Error, Run panics with the same error, so
+// that a caller can compare it after recovering, as net/http does with http.ErrAbortHandler. For any
+// other value Run panics with an error that prints the value and its stack, and in which errors.As
+// finds the [*PanicError]. A crash prints the stack in both cases. See also [WithRecover]. If fn calls
+// runtime.Goexit, Run returns an error that wraps [ErrGoexit].
 //
-// Time is the monotonic clock's: where that stands still while a machine sleeps, as it
-// does on most systems, an execution does not age meanwhile. Where it goes on although
-// nobody can run, because the process is stopped (by SIGSTOP, Ctrl-Z or a debugger), its
-// machine paused or its container starved, the idle limit starts afresh when the process
-// runs again: the stall is logged and counted, and no gap of the tool's. The evidence of a
-// stall is that the execution's own timer is overdue by more than a slack of a quarter of
-// the idle limit, at least 10 ms and at most 1 s, and that meanwhile no timer of any
-// execution in the process fired for longer than that slack. A timer that is overdue only
-// because many are due at once finds no stall. The total goes on.
+// Time is that of the monotonic clock. On most systems that clock stands still while the machine
+// sleeps, and then an execution does not age. If the clock goes on while the process cannot run,
+// because the process is stopped (by SIGSTOP, Ctrl-Z or a debugger), its machine is paused or its
+// container is starved, the idle limit starts afresh when the process runs again. The stall is
+// logged and counted, and it is no gap of the tool. Two facts together are the evidence of a stall:
+// the execution's own timer is overdue by more than a slack of a quarter of the idle limit, at least
+// 10 ms and at most 1 s; and meanwhile no timer of any execution in the process fired for longer than
+// that slack. A timer that is overdue only because many are due at once is no evidence. The total
+// does not move.
 //
-// An idle limit that the work of processes renews, too, as with procgroup.Activity, may be
-// judged later than it falls due, as that says, and what comes until then counts.
+// If the work of processes also renews the idle limit, as with procgroup.Activity, the limit may be
+// judged later than it falls due, as described there, and heartbeats until then count.
 //
 // Run panics if ctx or fn is nil.
 func Run(ctx context.Context, fn func(context.Context) error, opts ...Option) error {
@@ -76,9 +73,8 @@ func Run(ctx context.Context, fn func(context.Context) error, opts ...Option) er
 	return err
 }
 
-// Do is [Run] for a function that returns a value. When the execution was stopped, the
-// value is what fn returned all the same, as a partial result; it is zero if fn was
-// abandoned or panicked.
+// Do is [Run] for a function that returns a value. If the execution was stopped, Do still returns the
+// value of fn, as a partial result. The value is zero if fn was abandoned or panicked.
 func Do[T any](ctx context.Context, fn func(context.Context) (T, error), opts ...Option) (T, error) {
 	if fn == nil {
 		panic("timeout: nil function")

@@ -8,25 +8,25 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
-// A State says what an execution is doing.
+// A State is what an execution is doing.
 type State int
 
 const (
-	// StateRunning: the function runs, and has beaten not long ago.
+	// StateRunning: the function is running, and none of the states below applies.
 	StateRunning State = iota + 1
-	// StateNearIdle: 80 % of the idle limit has passed without a heartbeat, or more.
+	// StateNearIdle: at least 80 % of the idle limit has passed without a heartbeat.
 	StateNearIdle
-	// StateHeld: the idle check is held, see heartbeat.Hold.
+	// StateHeld: the idle check is held; see heartbeat.Hold.
 	StateHeld
-	// StateStalled: the process has been stopped, see [Run], and no heartbeat has come since.
+	// StateStalled: the process was stopped (see [Run]), and no heartbeat has come since.
 	StateStalled
 	// StateStopping: a limit has fired, or the execution was aborted, and the function has
 	// not returned yet. A command of package procgroup is in this state from its end, however
 	// it came about, until its processes are gone and Finished has returned.
 	StateStopping
-	// StateAbandoned: it has not returned within the grace either.
+	// StateAbandoned: the function has not returned within the grace.
 	StateAbandoned
-	// StateEnded: the function has returned; or Wait of a command is about to.
+	// StateEnded: the function has returned or, for a command, Wait is about to return.
 	StateEnded
 )
 
@@ -41,8 +41,8 @@ func (s State) String() string {
 	return "State(" + strconv.Itoa(int(s)) + ")"
 }
 
-// A Snapshot is the state of an execution when [Execution.Snapshot] or a hook is called; or,
-// in Exceeded, Abandoned and Finished, when the execution was stopped.
+// A Snapshot is the state of an execution at the time of a call of [Execution.Snapshot] or of a
+// hook. In Exceeded, Abandoned and Finished it is the state when the execution was stopped.
 type Snapshot struct {
 	ID        uint64 // see Execution.ID
 	Around    uint64 // the ID of the enclosing execution, 0 if there is none
@@ -63,22 +63,22 @@ type Snapshot struct {
 	Stalls     int           // as in Error
 	Stalled    time.Duration // how long the process was stopped in all, as far as the limit noticed
 
-	// ObserveOnly says that nothing is stopped by a limit, see WithObserveOnly, and Observed
-	// which would have been the first to do that, and when. It is nil if none would have.
+	// ObserveOnly reports that no limit stops the execution; see WithObserveOnly. Observed is the
+	// Error of the first limit that would have stopped it, or nil if none would have.
 	ObserveOnly bool
 	Observed    *Error
 
-	// Err is the outcome as Run returns it; with a *PanicError in it where Run panics. It is
-	// nil as long as there is none.
+	// Err is the outcome as Run returns it, or holds a *PanicError if Run panics. It is nil as
+	// long as there is no outcome.
 	Err   error
 	Stack []byte // as in Error
-	// Returned says that Err is what the function returned, or how a command ended by itself. An
-	// *Error, a *PanicError or an ErrGoexit in it is then not about this execution but, for example,
-	// about one that the function ran. Otherwise Err is one of these itself, about this execution.
+	// Returned reports that Err is what the function returned, or how a command ended by itself. An
+	// *Error, a *PanicError or an ErrGoexit in Err is then about another execution, for example one
+	// that the function ran. Otherwise Err itself is one of these and is about this execution.
 	Returned bool
 }
 
-// LogValue returns everything but the stack as a group, rounded as that of an [*Error] is.
+// LogValue returns everything but the stack as a group, rounded as in [Error.LogValue].
 func (s Snapshot) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("tool", s.Tool),

@@ -19,17 +19,16 @@ var (
 )
 
 // Watch calls h for every execution of the process that begins from now on, until stop is
-// called, and makes [Running] list them. It is for what looks at all tools of a program
-// without a part in any: metrics, traces, a page that shows what runs. [Hooks] may be empty
-// for the list's sake. Any number of watchers may be there at once; they are called in the
-// order in which they came.
+// called, and makes [Running] list those executions. It is for code that observes all tools of a
+// program, such as metrics, traces, or a page that shows what is running. The [Hooks] may be empty
+// if only the list is wanted. Several watchers may be registered at once; they are called in the
+// order of registration.
 //
-// An execution reports to the watchers that were there when it began, for as long as it
-// lasts: each Started has its Finished, also after stop. One that began before is neither
-// reported nor listed, unless it is abandoned. Where nobody watches, that costs an execution
-// one atomic load.
+// An execution reports to the watchers that were registered when it began, until it ends: each
+// Started is followed by a Finished, even after stop. An execution that began earlier is neither
+// reported nor listed, unless it is abandoned. Without a watcher, an execution pays one atomic load.
 //
-// Calling stop again does nothing. Both are safe for concurrent use.
+// Calling stop again does nothing. Watch and stop are safe for concurrent use.
 func Watch(h Hooks) (stop func()) {
 	me := new(byte)
 	changeWatchers(func(w *watchers) {
@@ -57,10 +56,9 @@ func changeWatchers(change func(*watchers)) {
 	watching.Store(next)
 }
 
-// Running returns the executions that are listed, in the order of their ids, the oldest
-// first: those that have begun while somebody watched, see [Watch], from after Started to
-// after Finished, and all that were abandoned and have not returned yet. The commands of
-// package procgroup are among them until their processes are gone.
+// Running lists the executions in progress, the oldest first: those that began while there was a
+// watcher (see [Watch]), from after Started to after Finished, and all abandoned ones whose function
+// has not returned yet. A command of package procgroup is listed until its processes are gone.
 func Running() []*Execution {
 	var found []*entry
 	for i := range listed {
@@ -94,7 +92,7 @@ func ByID(id uint64) *Execution {
 
 // The list of executions is a few lists, each with a lock, which ids go round: one lock would
 // be what all runs of a busy process wait for. Rejected: a map, which is twice the price
-// and keeps the memory of the busiest moment. Lookup, for a person who has clicked, reads
+// and keeps the memory of the busiest moment. ByID, for a person who has clicked, reads
 // one of the lists.
 const shards = 64
 
