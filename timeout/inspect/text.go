@@ -46,7 +46,7 @@ func writeText(w io.Writer, v *view) error {
 func writeOneText(w io.Writer, r *row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{
-		{"id", fmt.Sprint(r.ID)}, {"tool", nameText(r.Tool)}, {"state", r.State}, {"outcome", r.Outcome}, {"started", r.Start},
+		{"id", fmt.Sprint(r.ID)}, {"tool", nameText(r.Tool)}, {"state", withClosing(r)}, {"outcome", r.Outcome}, {"started", r.Start},
 		{"elapsed", r.Elapsed.String()}, {"total limit", limitText(r.Total)}, {"silent", r.Silent.String()}, {"idle limit", limitText(r.Idle)},
 		{"longest silence", r.LongestGap.String()}, {"heartbeats", fmt.Sprint(r.Beats)}, {"limits", observedText(r)}, {"detail", oneLine(r.Detail)}, {"error", oneLine(r.Error)},
 	} {
@@ -61,11 +61,15 @@ func writeOneText(w io.Writer, r *row) error {
 	return err
 }
 
-func stateText(r *row) string {
-	state := r.State
+func withClosing(r *row) string {
 	if r.Closing {
-		state += ", closing"
+		return r.State + ", closing"
 	}
+	return r.State
+}
+
+func stateText(r *row) string {
+	state := withClosing(r)
 	if r.Observed && r.WouldStop == "" {
 		return state + " (only observed)"
 	}
