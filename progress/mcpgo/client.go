@@ -3,6 +3,7 @@ package mcpgo
 import (
 	"context"
 	"maps"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // ClientLimits bound one request of a client.
@@ -40,7 +42,8 @@ type ClientLimits = request.Limits
 //
 // A request that times out is cancelled at the server: over Streamable HTTP by the end of
 // its stream, elsewhere, and where such a server keeps a session, by a
-// notifications/cancelled too. When the caller cancels a request that has limits, the same is
+// notifications/cancelled too, whose reason says which limit it was: "timeout of 60 s without
+// progress". When the caller cancels a request that has limits, the same is
 // done where mcp-go does not do it, which is over SSE and Streamable HTTP. The requests of the handshake are
 // never cancelled, and nor is one for a task.
 //
@@ -57,18 +60,32 @@ type ClientLimits = request.Limits
 // transport.SSE has a limit of its own, of 60 s, that no progress renews: see
 // transport.WithResponseTimeout.
 func Limit(t transport.Interface, defaults ClientLimits, perMethod map[string]ClientLimits, opts ...LimitOption) transport.Interface {
-	l := &limiter{
-		passing: passing{t}, requests: request.New(defaults, perMethod),
-		handlers: adapter.Queue{Wait: handlerWait, Max: maxWaiting},
-	}
+	l := &limiter{passing: passing{t}, handlers: adapter.Queue{Wait: handlerWait, Max: maxWaiting}}
 	for _, o := range opts {
 		if o != nil {
 			o.applyLimit(l)
 		}
 	}
+	l.requests = request.New(defaults, perMethod, l.options...)
 	_, l.bidirectional = t.(transport.BidirectionalInterface)
 	_, l.http = t.(transport.HTTPConnection)
 	return complete(l, t, l.setVersion)
+}
+
+// A LimitOption changes what [Limit] does.
+type LimitOption interface{ applyLimit(*limiter) }
+
+type limitFunc func(*limiter)
+
+func (f limitFunc) applyLimit(l *limiter) { f(l) }
+
+// WithRequestOptions passes options on to the execution that each request under a limit is:
+// [timeout.WithLogger], [timeout.WithHooks], [timeout.WithClock], or [timeout.WithObserveOnly] to
+// find limits that fit before any request is stopped. The name of the execution is the method. The limits are
+// those of [Limit]: a [timeout.Config] among the options has no effect. Given more than once, all are
+// passed on.
+func WithRequestOptions(opts ...timeout.Option) LimitOption {
+	return limitFunc(func(l *limiter) { l.options = append(l.options, opts...) })
 }
 
 // WithLimits returns a context whose next request has the limits l, in place of those that
@@ -91,7 +108,9 @@ const maxWaiting = 1000
 type limiter struct {
 	passing
 	requests *request.Limiter
+	options  []timeout.Option
 	declared *declarations // nil without UseDeclared
+	reasons  sync.Map      // of the requests that mcp-go cancels, by id
 	handlers adapter.Queue
 
 	bidirectional, http bool // the transport is
@@ -133,11 +152,15 @@ func (l *limiter) cancel(ctx context.Context, r transport.JSONRPCRequest, stop *
 			return
 		}
 	case !l.http && ctx.Err() != nil:
-		return // the client does
+		// The client does, in words of its own.
+		id := r.ID.String()
+		l.reasons.Store(id, stop.Reason())
+		time.AfterFunc(cancelWait, func() { l.reasons.Delete(id) })
+		return
 	}
 	n := mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{
 		Method: string(mcp.MethodNotificationCancelled),
-		Params: mcp.NotificationParams{AdditionalFields: map[string]any{"requestId": r.ID, "reason": stop.Error()}},
+		Params: mcp.NotificationParams{AdditionalFields: map[string]any{"requestId": r.ID, "reason": stop.Reason()}},
 	}}
 	ctx = context.WithoutCancel(ctx)
 	go func() {
@@ -145,6 +168,19 @@ func (l *limiter) cancel(ctx context.Context, r transport.JSONRPCRequest, stop *
 		defer cancel()
 		_ = l.SendNotification(ctx, n)
 	}()
+}
+
+// SendNotification puts the reason into a cancellation of the client's.
+func (l *limiter) SendNotification(ctx context.Context, n mcp.JSONRPCNotification) error {
+	if n.Method == string(mcp.MethodNotificationCancelled) {
+		if id, ok := n.Params.AdditionalFields["requestId"].(mcp.RequestId); ok {
+			if reason, ok := l.reasons.LoadAndDelete(id.String()); ok {
+				n.Params.AdditionalFields = maps.Clone(n.Params.AdditionalFields)
+				n.Params.AdditionalFields["reason"] = reason
+			}
+		}
+	}
+	return l.Interface.SendNotification(ctx, n)
 }
 
 func (l *limiter) SetNotificationHandler(handler func(mcp.JSONRPCNotification)) {

@@ -248,10 +248,14 @@ func TestCancelNotification(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
+			reason := "timeout of 30 ms without an answer" // SPEC 8.6
+			if tc.abort {
+				reason = "cancelled by the client"
+			}
 			select {
 			case n := <-f.notes:
 				data, _ := json.Marshal(n)
-				if want := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reason":%q,"requestId":7}}`, err); !tc.want || string(data) != want {
+				if want := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reason":%q,"requestId":7}}`, reason); !tc.want || string(data) != want {
 					t.Errorf("%s, want %s", data, want)
 				}
 			case <-time.After(map[bool]time.Duration{true: slack, false: 50 * ms}[tc.want]):

@@ -53,6 +53,22 @@ func ExampleWithLimits() {
 	// Output: transport error: calling "tools/call": Maximum total timeout exceeded: 50ms
 }
 
+func ExampleWithRequestOptions() {
+	s := server.NewMCPServer("files", "1.0.0")
+	s.AddTool(mcp.NewTool("search"), hang)
+
+	c := dial(s, func(t transport.Interface) transport.Interface {
+		limits := map[string]mcpgo.ClientLimits{"tools/call": {Timeout: 50 * time.Millisecond}}
+		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, limits,
+			mcpgo.WithRequestOptions(timeout.WithHooks(timeout.Hooks{
+				Exceeded: func(_ context.Context, s timeout.Snapshot) { fmt.Println(s.Operation, s.Tool, s.Limits.Idle) },
+			})))
+	})
+	defer c.Close()
+	_, _ = c.CallTool(context.Background(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
+	// Output: request tools/call 50ms
+}
+
 func ExampleLimit_reference() {
 	limits := request.DefaultLimits()
 	limits["tools/call"] = mcpgo.ClientLimits{Timeout: time.Minute, ResetOnProgress: true}

@@ -9,6 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // ClientLimits bound one request of a client.
@@ -26,7 +27,11 @@ type ClientLimits = request.Limits
 // neither has the stream of subscriptions/listen.
 //
 // A request that times out is cancelled at the server, as the SDK does on each
-// transport; initialize is not, as the protocol demands. A stateless server of the SDK
+// transport; initialize is not, as the protocol demands. The reason of
+// its notifications/cancelled says which limit it was: "timeout of 60 s without progress". Over
+// Streamable HTTP with protocol 2026-07-28 the end of the stream is the cancellation, which has no
+// reason; nor has one behind a sending middleware, added before Limit, that calls the next with a context
+// made of its own. A stateless server of the SDK
 // over HTTP stops what it does only with the protocol 2026-07-28, and if its
 // PropagateRequestCancellation is set. The error is a [*jsonrpc.Error]
 // with [request.CodeTimeout], a [*timeout.Error] with the limit, the elapsed time and the
@@ -50,14 +55,31 @@ type ClientLimits = request.Limits
 // and Hold in it has no effect. There the progress that the server sends while it waits
 // renews the Timeout, if ResetOnProgress is set.
 func Limit(c *mcp.Client, defaults ClientLimits, perMethod map[string]ClientLimits, opts ...LimitOption) {
-	l := &limiter{requests: request.New(defaults, perMethod)}
+	l := new(limiter)
 	for _, o := range opts {
 		if o != nil {
 			o.applyLimit(l)
 		}
 	}
+	l.requests = request.New(defaults, perMethod, l.options...)
 	c.AddSendingMiddleware(l.send)
 	c.AddReceivingMiddleware(l.receive)
+}
+
+// A LimitOption changes what [Limit] does.
+type LimitOption interface{ applyLimit(*limiter) }
+
+type limitFunc func(*limiter)
+
+func (f limitFunc) applyLimit(l *limiter) { f(l) }
+
+// WithRequestOptions passes options on to the execution that each request under a limit is:
+// [timeout.WithLogger], [timeout.WithHooks], [timeout.WithClock], or [timeout.WithObserveOnly] to
+// find limits that fit before any request is stopped. The name of the execution is the method. The limits are
+// those of [Limit]: a [timeout.Config] among the options has no effect. Given more than once, all are
+// passed on.
+func WithRequestOptions(opts ...timeout.Option) LimitOption {
+	return limitFunc(func(l *limiter) { l.options = append(l.options, opts...) })
 }
 
 // WithLimits returns a context whose next request has the limits l, in place of those that
@@ -68,6 +90,7 @@ func WithLimits(ctx context.Context, l ClientLimits) context.Context {
 
 type limiter struct {
 	requests *request.Limiter
+	options  []timeout.Option
 	declared *declarations // nil without UseDeclared
 	handlers adapter.Queue // not bounded, as the SDK's own, whose place it takes: the answers come through the same pipe
 }
@@ -88,10 +111,12 @@ func (l *limiter) send(next mcp.MethodHandler) mcp.MethodHandler {
 			Declared: l.declared.limits(req),
 		}
 		res, err := request.Do(ctx, l.requests, call, func(ctx context.Context, token string) (mcp.Result, error) {
-			if token == "" {
-				return next(ctx, method, req)
+			req := req
+			if token != "" {
+				req = withProgressToken(method, req, token)
 			}
-			return next(ctx, method, withProgressToken(method, req, token))
+			res, err := next(reasoned{ctx, token != ""}, method, req)
+			return res, plain(err)
 		})
 		if err == nil {
 			l.declared.hear(req.GetSession(), res)

@@ -24,6 +24,9 @@ func init() {
 	case "work":
 		_ = transportServer(time.Minute).Run(context.Background(), &mcp.StdioTransport{})
 		os.Exit(0)
+	case "reason":
+		_ = reasonServer().Run(context.Background(), &mcp.StdioTransport{})
+		os.Exit(0)
 	case "deaf": // does not read, and ends only when it is made to
 		time.Sleep(time.Minute)
 		os.Exit(1)

@@ -93,13 +93,6 @@ func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCap
 	return &out
 }
 
-// A LimitOption changes what [Limit] does.
-type LimitOption interface{ applyLimit(*limiter) }
-
-type limitFunc func(*limiter)
-
-func (f limitFunc) applyLimit(l *limiter) { f(l) }
-
 // UseDeclared has [Limit] take the limits that the server has declared for a tool, see
 // [WithDeclaredLimits], for calls that have no others: those of [WithLimits] go before them, and
 // those under "tools/call", or a pattern that matches it, in perMethod; the defaults come after

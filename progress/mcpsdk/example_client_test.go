@@ -95,6 +95,25 @@ func ExampleWithLimits() {
 	// Output: calling "tools/call": Maximum total timeout exceeded: 50ms
 }
 
+// A program counts the requests that its limits have stopped.
+func ExampleWithRequestOptions() {
+	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
+	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 50 * time.Millisecond}, request.DefaultLimits(),
+		mcpsdk.WithRequestOptions(timeout.WithHooks(timeout.Hooks{
+			Exceeded: func(_ context.Context, s timeout.Snapshot) { fmt.Println(s.Operation, s.Tool, s.Limits.Total) },
+		})))
+	transport, _ := dial(exampleServer())
+	session, err := client.Connect(context.Background(), transport, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	ctx := mcpsdk.WithLimits(context.Background(), mcpsdk.ClientLimits{MaxTotal: 50 * time.Millisecond})
+	_, _ = session.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
+	// Output: request tools/call 50ms
+}
+
 func ExampleLimit_reference() {
 	limits := request.DefaultLimits()
 	limits["tools/call"] = mcpsdk.ClientLimits{Timeout: 2 * time.Minute, ResetOnProgress: true}

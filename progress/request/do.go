@@ -3,6 +3,7 @@ package request
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -87,7 +88,7 @@ func Do[R any](ctx context.Context, c *Limiter, call Call, send func(ctx context
 			err = &returned{err}
 		}
 		return value, err
-	}, config, timeout.WithName(call.Method), timeout.WithOperation(timeout.OperationRequest))
+	}, append(slices.Clip(c.options), config, timeout.WithName(call.Method), timeout.WithOperation(timeout.OperationRequest))...)
 
 	var zero R
 	switch e := err.(type) {

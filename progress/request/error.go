@@ -51,6 +51,36 @@ func (e *Error) Data() json.RawMessage {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
+// Reason says why the request was given up, for the reason of its notifications/cancelled: which limit, and
+// how long that is, as in "timeout of 60 s without progress" or "timeout of 30 min in total", or that it was
+// cancelled, with the cause of the caller's context where that has one of its own.
+func (e *Error) Reason() string {
+	switch e.Stop.Kind {
+	case timeout.KindAborted:
+		if cause := e.Stop.Cause; cause != nil && cause != context.Canceled {
+			return "cancelled: " + cause.Error()
+		}
+		return "cancelled by the client"
+	case timeout.KindTotal:
+		return "timeout of " + spoken(e.Stop.Limit) + " in total"
+	}
+	if e.Reset {
+		return "timeout of " + spoken(e.Stop.Limit) + " without progress"
+	}
+	return "timeout of " + spoken(e.Stop.Limit) + " without an answer"
+}
+
+// spoken returns d in one unit, as people say it.
+func spoken(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return human.Number(millis(d)) + " ms"
+	case d > 2*time.Minute && d%time.Minute == 0:
+		return human.Number(d.Minutes()) + " min"
+	}
+	return human.Number(d.Seconds()) + " s"
+}
+
 // Error says what was stopped, and by which limit, with the elapsed time where that
 // differs.
 func (e *Error) Error() string {

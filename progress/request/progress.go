@@ -3,18 +3,21 @@ package request
 import (
 	"crypto/rand"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A Limiter is what the requests of one client of an SDK share: the limits per method,
 // and who waits for progress. It is safe for concurrent use.
 type Limiter struct {
-	table table
+	table   table
+	options []timeout.Option
 
 	prefix string // of its tokens; nobody else's begin with it
 	last   atomic.Uint64
@@ -36,12 +39,17 @@ type waiter struct {
 	monitor atomic.Pointer[heartbeat.Monitor]
 }
 
-// New returns a Client. The limits of a method are those under its name in perMethod; or
+// New returns a Limiter. The limits of a method are those under its name in perMethod; or
 // else those under the longest pattern such as "resources/*", a prefix with a star, that
 // matches; or else the defaults. The map is copied.
-func New(defaults Limits, perMethod map[string]Limits) *Limiter {
+//
+// The options are those of the execution that each request under a limit is, such as
+// [timeout.WithLogger] and [timeout.WithHooks]. Its name is the method. A [timeout.Config] and a
+// [timeout.WithName] among them have no effect: the limits are those of the method.
+func New(defaults Limits, perMethod map[string]Limits, opts ...timeout.Option) *Limiter {
 	return &Limiter{
 		table:   newTable(defaults, perMethod),
+		options: slices.Clone(opts),
 		prefix:  "td-" + rand.Text()[:10] + "-",
 		waiting: make(map[waiterKey]*waiter),
 	}

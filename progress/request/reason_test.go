@@ -1,0 +1,92 @@
+package request_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// SPEC 8.6: which limit, and how long, in one unit.
+func TestReason(t *testing.T) {
+	for _, tc := range []struct {
+		stop  timeout.Error
+		reset bool
+		want  string
+	}{
+		{timeout.Error{Kind: timeout.KindIdle, Limit: time.Minute}, true, "timeout of 60 s without progress"},
+		{timeout.Error{Kind: timeout.KindIdle, Limit: time.Minute}, false, "timeout of 60 s without an answer"},
+		{timeout.Error{Kind: timeout.KindIdle, Limit: time.Second - 1}, false, "timeout of 1000 ms without an answer"},
+		{timeout.Error{Kind: timeout.KindIdle, Limit: time.Second}, false, "timeout of 1 s without an answer"},
+		{timeout.Error{Kind: timeout.KindTotal, Limit: 2 * time.Minute}, true, "timeout of 120 s in total"},
+		{timeout.Error{Kind: timeout.KindTotal, Limit: 3 * time.Minute}, true, "timeout of 3 min in total"},
+		{timeout.Error{Kind: timeout.KindTotal, Limit: 3*time.Minute + 1500*ms}, true, "timeout of 181.5 s in total"},
+		{timeout.Error{Kind: timeout.KindTotal}, false, "timeout of 0 ms in total"},
+		{timeout.Error{Kind: timeout.KindAborted}, true, "cancelled by the client"},
+		{timeout.Error{Kind: timeout.KindAborted, Cause: context.Canceled}, true, "cancelled by the client"},
+		{timeout.Error{Kind: timeout.KindAborted, Cause: errGone}, true, "cancelled: the user has gone"},
+	} {
+		if got := (&request.Error{Reset: tc.reset, Stop: &tc.stop}).Reason(); got != tc.want {
+			t.Errorf("%q, want %q", got, tc.want)
+		}
+	}
+}
+
+func ExampleError_Reason() {
+	c := request.New(request.Limits{Timeout: 10 * time.Millisecond}, nil)
+	_, err := request.Do(context.Background(), c, request.Call{Method: "ping"}, silent)
+	if e := (*request.Error)(nil); errors.As(err, &e) {
+		fmt.Println(e.Reason())
+	}
+	// Output: timeout of 10 ms without an answer
+}
+
+// SPEC 8.9: a client's limits are logged and hooked as those of an execution are, and no option takes the
+// place of the limits.
+func TestOptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		var got []string
+		note := func(what string) func(context.Context, timeout.Snapshot) {
+			return func(_ context.Context, s timeout.Snapshot) {
+				got = append(got, fmt.Sprintf("%s %s %s %v", what, s.Operation, s.Tool, timeout.ExitCode(s.Err)))
+			}
+		}
+		c := request.New(request.Limits{Timeout: time.Second}, nil,
+			timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), timeout.Config{Idle: time.Hour}, timeout.WithName("another"),
+			timeout.WithHooks(timeout.Hooks{Started: note("started"), Exceeded: note("exceeded"), Finished: note("finished")}))
+		for _, answer := range []time.Duration{time.Second - 1, time.Hour} {
+			_, _ = request.Do(t.Context(), c, request.Call{Method: "ping"}, server(c, nil, answer))
+		}
+		want := []string{"started request ping 0", "finished request ping 0", "started request ping 0", "exceeded request ping 124", "finished request ping 124"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		if text := log.String(); strings.Count(text, `msg="tool timed out" tool=ping`) != 1 {
+			t.Errorf("the log is %s", text)
+		}
+	})
+}
+
+// SPEC 3.18: limits that are only observed stop no request.
+func TestObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		exceeded := 0
+		c := request.New(request.Limits{Timeout: time.Second}, nil, timeout.WithObserveOnly(),
+			timeout.WithHooks(timeout.Hooks{Exceeded: func(context.Context, timeout.Snapshot) { exceeded++ }}))
+		answer, err := request.Do(t.Context(), c, request.Call{Method: "ping"}, server(c, nil, time.Minute))
+		if answer != "answer" || err != nil || exceeded != 1 {
+			t.Errorf("%q, %v, exceeded %d times", answer, err, exceeded)
+		}
+	})
+}
