@@ -99,7 +99,27 @@ func (d *Declarations) Tool(name string, meta map[string]any) {
 	d.tools[name] = l
 }
 
-// request.Limits returns what [Declared] makes of what the server has declared for the tool, or else for
+// Method returns what [Declared] makes of what the server has declared for the requests of a method, under
+// the ceiling; nil where it has declared nothing, or it is a nil *Declarations.
+func (d *Declarations) Method(method string, ceiling request.Limits) *request.Limits {
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	server := d.server
+	d.mu.Unlock()
+	if server == nil {
+		return nil
+	}
+	l, ok := server.Method(method)
+	if !ok {
+		return nil
+	}
+	limits := Declared(l, ceiling)
+	return &limits
+}
+
+// Limits returns what [Declared] makes of what the server has declared for the tool, or else for
 // all, under the ceiling; nil where it has declared nothing, or it is a nil *Declarations.
 func (d *Declarations) Limits(tool string, ceiling request.Limits) *request.Limits {
 	if d == nil {

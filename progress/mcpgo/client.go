@@ -28,7 +28,7 @@ type ClientLimits = request.Limits
 // The limits of a request are those of [WithLimits]; or else those under its method in
 // perMethod; or else those under the longest pattern there that matches, a prefix with a
 // star such as "resources/*"; or else, with [UseDeclared], what the server has declared for the
-// tool; or else the defaults. Notifications have no limits, and
+// tool or the method; or else the defaults. Notifications have no limits, and
 // neither has the stream of subscriptions/listen. A call for which a server asks
 // for more input, and the listing of several pages, are several requests.
 //

@@ -23,6 +23,15 @@ import (
 // It is for [Install]. What [Middleware] and [Handler] add is not declared.
 func WithDeclaredLimits() InstallOption { return installOption(func(s *settings) { s.declare = true }) }
 
+// WithDeclaredMethods is [WithDeclaredLimits], and declares limits of requests that call no tool, too, by their
+// method, such as "tools/list", or by a prefix with a star, such as "resources/*". It enforces nothing:
+// the server says what the program knows of it.
+//
+//	mcpgo.WithDeclaredMethods(map[string]policy.Declaration{"resources/*": {Total: time.Minute}})
+func WithDeclaredMethods(limits map[string]policy.Declaration) InstallOption {
+	return installOption(func(s *settings) { s.declare, s.methods = true, maps.Clone(limits) })
+}
+
 // declareIn adds the hooks that declare limits. mcp-go calls them with results that are the
 // request's own; what is behind the pointers in them is the server's, and copied.
 func (s *settings) declareIn(h *server.Hooks) {
@@ -57,6 +66,7 @@ func stamped(meta *mcp.Meta, limits policy.Declaration) *mcp.Meta {
 
 func (s *settings) declareFor(c *mcp.ServerCapabilities) {
 	if limits, err := s.calls.Declaration(""); err == nil {
+		limits.Methods = s.methods
 		c.Extensions = withExtension(c.Extensions, policy.DeclarationKey, limits)
 	}
 }
@@ -69,12 +79,12 @@ func withExtension(extensions map[string]any, name string, value any) map[string
 }
 
 // UseDeclared has [Limit] take the limits that the server has declared for a tool, see
-// [WithDeclaredLimits], for calls that have no others: those of [WithLimits] go before them, and
-// those under "tools/call", or a pattern that matches it, in perMethod; the defaults come after
-// them. So a perMethod that is [request.DefaultLimits] leaves them no say, unless its "tools/call" is
-// deleted or made the defaults.
+// [WithDeclaredLimits], or for a method, see [WithDeclaredMethods], for requests that have no others: those
+// of [WithLimits] go before them, and those under the method, or a pattern that matches it, in perMethod; the
+// defaults come after them. So a perMethod that is [request.DefaultLimits] leaves them no say, unless its
+// "tools/call", "tools/list" and so on are deleted or made the defaults.
 //
-// What is declared is known from the handshake, for the server as a whole, and from each
+// What is declared is known from the handshake, for the server as a whole and for methods, and from each
 // ListTools, for the tools. [adapter.Declared] says what becomes of it, and of the ceiling, which
 // bounds it since servers may declare anything. A zero ceiling is none.
 func UseDeclared(ceiling ClientLimits) LimitOption {
@@ -89,8 +99,11 @@ type declarations struct {
 
 // limits returns the limits of a request, nil where nothing has been declared for it.
 func (d *declarations) limits(r transport.JSONRPCRequest) *request.Limits {
-	if d == nil || r.Method != string(mcp.MethodToolsCall) {
+	if d == nil {
 		return nil
+	}
+	if r.Method != string(mcp.MethodToolsCall) {
+		return d.known.Method(r.Method, d.ceiling)
 	}
 	name, ok := "", false
 	switch p := r.Params.(type) {

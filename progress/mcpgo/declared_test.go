@@ -189,3 +189,36 @@ func TestUseDeclared(t *testing.T) {
 		}
 	}
 }
+
+// SPEC 10.3: what a server declares for a method holds for a client that has no other limits for it.
+func TestDeclaredMethods(t *testing.T) {
+	const margin = time.Second
+	for _, tt := range []struct {
+		name      string
+		perMethod map[string]mcpgo.ClientLimits
+		ceiling   mcpgo.ClientLimits
+		after     time.Duration
+	}{
+		{"declared", nil, mcpgo.ClientLimits{}, 20*time.Second + margin},
+		{"under the ceiling", nil, mcpgo.ClientLimits{MaxTotal: 9 * time.Second}, 9 * time.Second},
+		{"the user's own", map[string]mcpgo.ClientLimits{"tools/*": {MaxTotal: 7 * time.Second}}, mcpgo.ClientLimits{}, 7 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := server.NewMCPServer("test", "1", server.WithToolFilter(func(ctx context.Context, tools []mcp.Tool) []mcp.Tool {
+					<-ctx.Done()
+					return tools
+				}))
+				s.AddTool(mcp.NewTool("hang"), hang)
+				mcpgo.Install(s, nil, mcpgo.WithDeclaredMethods(map[string]policy.Declaration{"tools/list": {Total: 20 * time.Second}}))
+				c := connect(t, mcpgo.Limit(transport.NewInProcessTransport(s), mcpgo.ClientLimits{Timeout: time.Hour},
+					tt.perMethod, mcpgo.UseDeclared(tt.ceiling)), false)
+				start := time.Now()
+				_, err := c.ListTools(t.Context(), mcp.ListToolsRequest{})
+				if requestTimeout(t, err, "tools/list"); time.Since(start) != tt.after {
+					t.Errorf("after %v, want %v", time.Since(start), tt.after)
+				}
+			})
+		})
+	}
+}

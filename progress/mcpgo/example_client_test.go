@@ -128,6 +128,17 @@ func ExampleUseDeclared() {
 	// Output: transport error: calling "tools/call": Request timed out: no answer for 50ms
 }
 
+func ExampleWithDeclaredMethods() {
+	s := server.NewMCPServer("files", "1.0.0")
+	mcpgo.Install(s, nil, mcpgo.WithDeclaredMethods(map[string]policy.Declaration{"resources/*": {Total: time.Minute}}))
+	c := dial(s, func(t transport.Interface) transport.Interface { return t })
+	defer c.Close()
+	declared, _ := policy.ReadDeclaration(c.GetServerCapabilities().Extensions)
+	limits, _ := declared.Method("resources/read")
+	fmt.Println(limits.Total)
+	// Output: 1m0s
+}
+
 func ExampleFollowTasks() {
 	tasks := task.New(task.WithPoll(10 * time.Millisecond))
 	defer tasks.Close()

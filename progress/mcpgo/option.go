@@ -49,7 +49,8 @@ type settings struct {
 	await []progress.AwaitOption
 	watch *watch // nil without Install
 
-	declare bool // what the limits are
+	declare bool                          // what the limits are
+	methods map[string]policy.Declaration // that are declared, too
 
 	tasks        *task.Tasks           // nil without WithTasks and WithContinuation
 	offered      bool                  // tasks are, and not only continuations

@@ -23,7 +23,7 @@ type ClientLimits = request.Limits
 // The limits of a request are those of [WithLimits]; or else those under its method in
 // perMethod; or else those under the longest pattern there that matches, a prefix with a
 // star such as "resources/*"; or else, with [UseDeclared], what the server has declared for the
-// tool; or else the defaults. Notifications have no limits, and
+// tool or the method; or else the defaults. Notifications have no limits, and
 // neither has the stream of subscriptions/listen.
 //
 // A request that times out is cancelled at the server, as the SDK does on each
@@ -108,7 +108,7 @@ func (l *limiter) send(next mcp.MethodHandler) mcp.MethodHandler {
 		call := request.Call{
 			Session: req.GetSession(), Method: method,
 			Token: progressToken(req), NoCancel: method == "initialize",
-			Declared: l.declared.limits(req),
+			Declared: l.declared.limits(method, req),
 		}
 		res, err := request.Do(ctx, l.requests, call, func(ctx context.Context, token string) (mcp.Result, error) {
 			req := req

@@ -24,6 +24,15 @@ func WithDeclaredLimits() MiddlewareOption {
 	return middlewareOption(func(s *settings) { s.declare = true })
 }
 
+// WithDeclaredMethods is [WithDeclaredLimits], and declares limits of requests that call no tool, too, by their
+// method, such as "tools/list", or by a prefix with a star, such as "resources/*". It enforces nothing:
+// the server says what the program knows of it.
+//
+//	mcpsdk.WithDeclaredMethods(map[string]policy.Declaration{"resources/*": {Total: time.Minute}})
+func WithDeclaredMethods(limits map[string]policy.Declaration) MiddlewareOption {
+	return middlewareOption(func(s *settings) { s.declare, s.methods = true, maps.Clone(limits) })
+}
+
 // declared adds to a result what is declared in it. Results may be shared by calls, and tools are
 // the server's own, so both are copied.
 func (s *settings) declared(res mcp.Result) mcp.Result {
@@ -84,6 +93,7 @@ func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCap
 	if err != nil {
 		return c
 	}
+	limits.Methods = s.methods
 	var out mcp.ServerCapabilities
 	if c != nil {
 		out = *c
@@ -94,12 +104,12 @@ func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCap
 }
 
 // UseDeclared has [Limit] take the limits that the server has declared for a tool, see
-// [WithDeclaredLimits], for calls that have no others: those of [WithLimits] go before them, and
-// those under "tools/call", or a pattern that matches it, in perMethod; the defaults come after
-// them. So a perMethod that is [request.DefaultLimits] leaves them no say, unless its "tools/call" is
-// deleted or made the defaults.
+// [WithDeclaredLimits], or for a method, see [WithDeclaredMethods], for requests that have no others: those
+// of [WithLimits] go before them, and those under the method, or a pattern that matches it, in perMethod; the
+// defaults come after them. So a perMethod that is [request.DefaultLimits] leaves them no say, unless its
+// "tools/call", "tools/list" and so on are deleted or made the defaults.
 //
-// What is declared is known from the handshake, for the server as a whole, and from each
+// What is declared is known from the handshake, for the server as a whole and for methods, and from each
 // ListTools, for the tools. [adapter.Declared] says what becomes of it, and of the ceiling, which
 // bounds it since servers may declare anything. A zero ceiling is none.
 func UseDeclared(ceiling ClientLimits) LimitOption {
@@ -130,15 +140,14 @@ func (d *declarations) of(session mcp.Session) *adapter.Declarations {
 }
 
 // limits returns the limits of a request, nil where nothing has been declared for it.
-func (d *declarations) limits(req mcp.Request) *request.Limits {
+func (d *declarations) limits(method string, req mcp.Request) *request.Limits {
 	if d == nil {
 		return nil
 	}
-	p, ok := req.GetParams().(*mcp.CallToolParams)
-	if !ok || p == nil {
-		return nil
+	if p, ok := req.GetParams().(*mcp.CallToolParams); ok && p != nil {
+		return d.of(req.GetSession()).Limits(p.Name, d.ceiling)
 	}
-	return d.of(req.GetSession()).Limits(p.Name, d.ceiling)
+	return d.of(req.GetSession()).Method(method, d.ceiling)
 }
 
 // hear takes in what a server has answered.

@@ -235,3 +235,42 @@ func TestDeclarationsOfASession(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// SPEC 10.3: what a server declares for a method holds for a client that has no other limits for it.
+func TestDeclaredMethods(t *testing.T) {
+	const margin = time.Second
+	for _, tt := range []struct {
+		name      string
+		perMethod map[string]mcpsdk.ClientLimits
+		ceiling   mcpsdk.ClientLimits
+		after     time.Duration
+	}{
+		{"declared", nil, mcpsdk.ClientLimits{}, 20*time.Second + margin},
+		{"under the ceiling", nil, mcpsdk.ClientLimits{MaxTotal: 9 * time.Second}, 9 * time.Second},
+		{"the user's own", map[string]mcpsdk.ClientLimits{"tools/*": {MaxTotal: 7 * time.Second}}, mcpsdk.ClientLimits{}, 7 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTestServer()
+				s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+					return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+						if method == "tools/list" {
+							<-ctx.Done()
+						}
+						return next(ctx, method, req)
+					}
+				})
+				addHang(s, "hang")
+				mcpsdk.Install(s, nil, mcpsdk.WithDeclaredMethods(map[string]policy.Declaration{"tools/list": {Total: 20 * time.Second}}))
+				c := newTestClient(nil)
+				mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Hour}, tt.perMethod, mcpsdk.UseDeclared(tt.ceiling))
+				cs := connectClient(t, c, s, protocol2025)
+				start := time.Now()
+				_, err := cs.ListTools(t.Context(), nil)
+				if timedOut(t, err, "tools/list"); time.Since(start) != tt.after {
+					t.Errorf("after %v, want %v", time.Since(start), tt.after)
+				}
+			})
+		})
+	}
+}

@@ -207,6 +207,24 @@ func ExampleUseDeclared() {
 	// Output: indexed <nil>
 }
 
+// A server says how long its resources may take to read.
+func ExampleWithDeclaredMethods() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "v1"}, nil)
+	mcpsdk.Install(server, nil, mcpsdk.WithDeclaredMethods(map[string]policy.Declaration{"resources/*": {Total: time.Minute}}))
+	transport, _ := dial(server)
+	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
+	session, err := client.Connect(context.Background(), transport, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	declared, _ := policy.ReadDeclaration(session.InitializeResult().Capabilities.Extensions)
+	limits, _ := declared.Method("resources/read")
+	fmt.Println(limits.Total)
+	// Output: 1m0s
+}
+
 // A server may answer with a task. The call then just takes longer, and its cancellation is the
 // task's.
 func ExampleFollowTasks() {

@@ -53,7 +53,8 @@ type settings struct {
 	holdRequests bool // those of WithRequests
 	requests     []progress.AwaitOption
 
-	declare bool // what the limits are
+	declare bool                          // what the limits are
+	methods map[string]policy.Declaration // that are declared, too
 	taskSettings
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -33,6 +34,26 @@ type Declaration struct {
 	// Soft is how long a call takes before it may be answered with a task. 0 means never; negative
 	// means at once.
 	Soft time.Duration
+	// Methods are limits of requests that call no tool, by their method, such as "tools/list", or by a
+	// prefix with a star, such as "resources/*". They stand in the capabilities of a server, under
+	// "methods", and nowhere else.
+	Methods map[string]Declaration
+}
+
+// Method returns what is declared for the requests of a method: under its name in Methods, or else under the
+// longest prefix with a star that matches. ok is false where nothing is declared for it.
+func (d Declaration) Method(method string) (limits Declaration, ok bool) {
+	if limits, ok = d.Methods[method]; ok {
+		return limits, true
+	}
+	longest := -1
+	for pattern, l := range d.Methods {
+		prefix, star := strings.CutSuffix(pattern, "*")
+		if star && len(prefix) > longest && strings.HasPrefix(method, prefix) {
+			longest, limits = len(prefix), l
+		}
+	}
+	return limits, longest >= 0
 }
 
 // ReadDeclaration returns the declaration under [DeclarationKey] in a tool's _meta or in a server's
@@ -65,6 +86,14 @@ func (d Declaration) Object() map[string]any {
 	if d.Soft != 0 {
 		o["softMs"] = millis(max(d.Soft, 0))
 	}
+	if len(d.Methods) > 0 {
+		methods := make(map[string]any, len(d.Methods))
+		for method, l := range d.Methods {
+			l.Methods = nil
+			methods[method] = l.Object()
+		}
+		o["methods"] = methods
+	}
 	return o
 }
 
@@ -72,15 +101,37 @@ func (d Declaration) Object() map[string]any {
 func (d Declaration) MarshalJSON() ([]byte, error) { return json.Marshal(d.Object()) }
 
 // UnmarshalJSON reads the wire form. A totalMs or idleMs that is missing, and a value that is not a
-// number from 0 to 2^53, make the whole object invalid: the error is a [*timeout.ConfigError], and d
-// does not change. A number that a time.Duration cannot hold becomes the longest one that it can.
+// number from 0 to 2^53, make the whole object invalid, and so does either among its methods: the error is a
+// [*timeout.ConfigError], and d does not change. A number that a time.Duration cannot hold becomes the longest one that it can.
 // Unknown names are ignored.
 func (d *Declaration) UnmarshalJSON(data []byte) error {
+	read, methods, err := readDeclaration(data)
+	if err != nil {
+		return err
+	}
+	if methods != nil {
+		var byName map[string]json.RawMessage
+		if json.Unmarshal(methods, &byName) != nil {
+			return &timeout.ConfigError{Key: "methods", Value: string(methods), Accepted: "an object of declared limits by method"}
+		}
+		read.Methods = make(map[string]Declaration, len(byName))
+		for method, data := range byName {
+			// What has methods of its own there is no deeper than this: a peer cannot have us descend.
+			if read.Methods[method], _, err = readDeclaration(data); err != nil {
+				return fmt.Errorf("methods: %s: %w", method, err)
+			}
+		}
+	}
+	*d = read
+	return nil
+}
+
+// readDeclaration returns a Declaration but for its methods, and these as they came.
+func readDeclaration(data []byte) (read Declaration, methods json.RawMessage, _ error) {
 	var fields map[string]json.RawMessage // a struct would match TOTALMS too
 	if err := json.Unmarshal(data, &fields); err != nil {
-		return fmt.Errorf("policy: declared limits: %w", err)
+		return read, nil, fmt.Errorf("policy: declared limits: %w", err)
 	}
-	var read Declaration
 	for _, f := range []struct {
 		name   string
 		to     *time.Duration
@@ -97,14 +148,13 @@ func (d *Declaration) UnmarshalJSON(data []byte) error {
 		}
 		limit, ok := fromMillis(value)
 		if !ok {
-			return &timeout.ConfigError{Key: f.name, Value: string(value), Accepted: "a number of milliseconds from 0 to 2^53"}
+			return read, nil, &timeout.ConfigError{Key: f.name, Value: string(value), Accepted: "a number of milliseconds from 0 to 2^53"}
 		}
 		if *f.to = limit; limit == 0 {
 			*f.to = f.ifZero
 		}
 	}
-	*d = read
-	return nil
+	return read, fields["methods"], nil
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -28,6 +28,9 @@ func TestDeclarationOnTheWire(t *testing.T) {
 		{"all", policy.Declaration{Total: 10 * time.Minute, Idle: 2 * time.Minute, Grace: 7 * time.Second, Progress: 10 * time.Second, MaxTotal: 30 * time.Minute, Soft: 30 * time.Second},
 			`{"graceMs":7000,"idleMs":120000,"maxTotalMs":1800000,"progressMs":10000,"softMs":30000,"totalMs":600000}`},
 		{"fractions", policy.Declaration{Total: 1500 * time.Microsecond}, `{"idleMs":0,"totalMs":1.5}`},
+		{"methods, one level deep", policy.Declaration{Methods: map[string]policy.Declaration{
+			"tools/list": {Total: time.Second, Methods: map[string]policy.Declaration{"x": {}}}}},
+			`{"idleMs":0,"methods":{"tools/list":{"idleMs":0,"totalMs":1000}},"totalMs":0}`},
 		{"no ceiling, at once", policy.Declaration{MaxTotal: -1, Soft: -1}, `{"idleMs":0,"maxTotalMs":0,"softMs":0,"totalMs":0}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,6 +72,11 @@ func TestReadDeclaration(t *testing.T) {
 		{`{"totalMs":0,"idleMs":0,"progressMs":null}`, policy.Declaration{}, "progressMs"},
 		{`{"totalMs":0,"idleMs":0,"maxTotalMs":"1"}`, policy.Declaration{}, "maxTotalMs"},
 		{`{"totalMs":0,"idleMs":0,"softMs":[]}`, policy.Declaration{}, "softMs"},
+		{`{"totalMs":0,"idleMs":0,"methods":{"tools/list":{"totalMs":1000,"idleMs":0,"methods":3}}}`,
+			policy.Declaration{Methods: map[string]policy.Declaration{"tools/list": {Total: time.Second}}}, ""},
+		{`{"totalMs":0,"idleMs":0,"methods":{}}`, policy.Declaration{Methods: map[string]policy.Declaration{}}, ""},
+		{`{"totalMs":0,"idleMs":0,"methods":{"tools/list":{"totalMs":1000}}}`, policy.Declaration{}, "idleMs"},
+		{`{"totalMs":0,"idleMs":0,"methods":["tools/list"]}`, policy.Declaration{}, "methods"},
 		{`[]`, policy.Declaration{}, "-"},
 		{`null`, policy.Declaration{}, "totalMs"},
 		{`3`, policy.Declaration{}, "-"},
@@ -80,7 +88,7 @@ func TestReadDeclaration(t *testing.T) {
 				if d := cmp.Diff(tt.want, got); err != nil || d != "" {
 					t.Error(err, d)
 				}
-			} else if err == nil || got != (policy.Declaration{Total: 42}) {
+			} else if err == nil || !cmp.Equal(got, policy.Declaration{Total: 42}) {
 				t.Errorf("%v, and the limits are %+v", err, got)
 			}
 			var config *timeout.ConfigError
@@ -136,4 +144,21 @@ func FuzzDeclaration(f *testing.F) {
 			}
 		}
 	})
+}
+
+// SPEC 10.3: the method's own limits, or else those under the longest prefix.
+func TestDeclarationOfAMethod(t *testing.T) {
+	d := policy.Declaration{Total: time.Hour, Methods: map[string]policy.Declaration{
+		"resources/read": {Total: 1}, "resources/*": {Total: 2}, "resources/templates/*": {Total: 3}, "prompts/*": {Total: 4},
+	}}
+	for method, want := range map[string]time.Duration{
+		"resources/read": 1, "resources/list": 2, "resources/templates/list": 3, "prompts/get": 4, "tools/list": 0, "resources": 0,
+	} {
+		if got, ok := d.Method(method); got.Total != want || ok != (want != 0) {
+			t.Errorf("%s: %v, %v, want %v", method, got.Total, ok, want)
+		}
+	}
+	if got, ok := (policy.Declaration{Methods: map[string]policy.Declaration{"*": {Idle: 5}}}).Method("ping"); !ok || got.Idle != 5 {
+		t.Errorf("%v, %v", got, ok)
+	}
 }

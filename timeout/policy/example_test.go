@@ -158,6 +158,13 @@ func ExampleDeclaration_Object() {
 	// Output: map[idleMs:0 softMs:30000 totalMs:60000]
 }
 
+func ExampleDeclaration_Method() {
+	server := policy.Declaration{Methods: map[string]policy.Declaration{"resources/*": {Total: 10 * time.Second}}}
+	limits, ok := server.Method("resources/read")
+	fmt.Println(limits.Total, ok)
+	// Output: 10s true
+}
+
 func ExampleDeclaration_MarshalJSON() {
 	data, err := json.Marshal(policy.Declaration{Total: time.Minute, Idle: 1500 * time.Microsecond})
 	fmt.Println(string(data), err)
