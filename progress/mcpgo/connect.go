@@ -21,6 +21,14 @@ type ConnectOptions struct {
 	Timeout time.Duration
 	// Backoff says how often to try again, and when.
 	Backoff request.Backoff
+	// Tools, if it is not nil, makes tools/list the last phase, and is called with the tools of all pages
+	// before Connect returns: so a server that connects and then answers nothing is tried again, too.
+	// Each page has the limit. Of a server that has no tools it is called with nil.
+	Tools func([]mcp.Tool)
+	// Failed, if it is not nil, is called with the error of the last try, and if it returns true,
+	// Connect begins again 30 s later, whatever the error is, until it returns false or the context
+	// ends. It is called on the goroutine of Connect.
+	Failed func(error) (again bool)
 }
 
 // Connect starts and initializes a client, with a limit for each phase, and tries again where
@@ -31,11 +39,13 @@ type ConnectOptions struct {
 // requests, server/discover and initialize, each of which has the limit if the client has
 // [Limit]; together they have twice that. mcp-go gives up waiting for the former after 5 s,
 // see client.WithDiscoverTimeout, so that a server that does not know it is reached.
+// Where Tools is set, tools/list is a phase as well.
 //
 // A try that fails is closed before the next begins, so no two servers run at once; for a
 // command that takes mcp-go up to 8 s. Nothing is tried again when the caller's context is
 // over, when the command is not found or may not be executed, when authorization is required,
-// or when the server speaks another transport.
+// or when the server speaks another transport. Connect gives up after the last try, unless Failed
+// says otherwise.
 //
 // The context bounds Connect alone, and not the client. The error is that of the last try. Of
 // a phase that timed out it is as [Limit] says.
@@ -48,23 +58,32 @@ func Connect(ctx context.Context, open func() (*client.Client, error), req mcp.I
 		o.Timeout = adapter.ConnectTimeout
 	}
 	o.Timeout = max(o.Timeout, 0)
-	type connected struct {
-		client *client.Client
-		result *mcp.InitializeResult
-	}
-	c, err := request.Retry(ctx, o.Backoff, worthwhile, func() (connected, error) {
-		c, err := open()
-		if err != nil {
-			return connected{}, fmt.Errorf("connecting: %w", err)
-		}
-		result, err := try(ctx, c, req, o.Timeout)
-		if err != nil {
-			_ = c.Close()
-			return connected{}, err
-		}
-		return connected{c, result}, nil
+	c, err := adapter.Standing(ctx, o.Failed, func() (connected, error) {
+		c, err := request.Retry(ctx, o.Backoff, worthwhile, func() (connected, error) {
+			c, err := open()
+			if err != nil {
+				return connected{}, fmt.Errorf("connecting: %w", err)
+			}
+			result, tools, err := try(ctx, c, req, o)
+			if err != nil {
+				_ = c.Close()
+				return connected{}, err
+			}
+			return connected{c, result, tools}, nil
+		})
+		return c, asTimeout(err)
 	})
+	if err == nil && o.Tools != nil {
+		o.Tools(c.tools)
+	}
 	return c.client, c.result, asTimeout(err)
+}
+
+// connected is what a try makes.
+type connected struct {
+	client *client.Client
+	result *mcp.InitializeResult
+	tools  []mcp.Tool
 }
 
 func worthwhile(err error) bool {
@@ -79,7 +98,8 @@ func worthwhile(err error) bool {
 // phaseGrace is for a transport that does not look at its context.
 const phaseGrace = 250 * time.Millisecond
 
-func try(ctx context.Context, c *client.Client, req mcp.InitializeRequest, limit time.Duration) (*mcp.InitializeResult, error) {
+func try(ctx context.Context, c *client.Client, req mcp.InitializeRequest, o ConnectOptions) (*mcp.InitializeResult, []mcp.Tool, error) {
+	limit := o.Timeout
 	// The transport's context is that of the connection: over SSE and for a command it must
 	// not end with the phase, unless the phase fails.
 	alive, end := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -90,16 +110,42 @@ func try(ctx context.Context, c *client.Client, req mcp.InitializeRequest, limit
 	})
 	if err != nil {
 		end(err)
-		return nil, err
+		return nil, nil, err
 	}
 	result, err := phase(WithLimits(ctx, ClientLimits{Timeout: limit}), "handshake", 2*limit, func(ctx context.Context) (*mcp.InitializeResult, error) {
 		return c.Initialize(ctx, req)
 	})
 	if err != nil {
 		end(err)
-		return nil, err
+		return nil, nil, err
 	}
-	return result, nil
+	if o.Tools == nil || result.Capabilities.Tools == nil {
+		return result, nil, nil
+	}
+	tools, err := list(ctx, c, limit)
+	if err != nil {
+		end(err)
+		return nil, nil, err
+	}
+	return result, tools, nil
+}
+
+// list lists the tools of a server, each page as a phase.
+func list(ctx context.Context, c *client.Client, limit time.Duration) (tools []mcp.Tool, _ error) {
+	var req mcp.ListToolsRequest
+	for range adapter.MaxPages {
+		page, err := phase(WithLimits(ctx, ClientLimits{}), string(mcp.MethodToolsList), limit, func(ctx context.Context) (*mcp.ListToolsResult, error) {
+			return c.ListToolsByPage(ctx, req)
+		})
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, page.Tools...)
+		if req.Params.Cursor = page.NextCursor; req.Params.Cursor == "" {
+			return tools, nil
+		}
+	}
+	return nil, fmt.Errorf("connecting: the server lists its tools on more than %d pages", adapter.MaxPages)
 }
 
 func phase[T any](ctx context.Context, name string, limit time.Duration, do func(context.Context) (T, error)) (T, error) {

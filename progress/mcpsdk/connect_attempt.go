@@ -2,11 +2,13 @@ package mcpsdk
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
@@ -20,6 +22,7 @@ type attempt struct {
 
 	mu        sync.Mutex
 	conn      mcp.Connection // once the transport has connected
+	listing   bool
 	succeeded bool
 	failed    bool
 }
@@ -75,6 +78,30 @@ func (a *attempt) fail() {
 	}
 }
 
+// list lists the tools of a server, as the last phase.
+func (a *attempt) list(session *mcp.ClientSession) (tools []*mcp.Tool, _ error) {
+	if c := session.InitializeResult().Capabilities; c == nil || c.Tools == nil {
+		return nil, nil
+	}
+	a.mu.Lock()
+	a.listing = true
+	a.mu.Unlock()
+	ctx := context.WithValue(a.ctx, attemptKey{}, a)
+	cursor := ""
+	for range adapter.MaxPages {
+		heartbeat.Beat(a.ctx) // each page is a phase
+		page, err := session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, page.Tools...)
+		if cursor = page.NextCursor; cursor == "" {
+			return tools, nil
+		}
+	}
+	return nil, fmt.Errorf("the server lists its tools on more than %d pages", adapter.MaxPages)
+}
+
 func (a *attempt) succeed() {
 	a.mu.Lock()
 	a.succeeded = true
@@ -86,6 +113,9 @@ func (a *attempt) phase() string {
 	defer a.mu.Unlock()
 	if a.conn == nil {
 		return "transport"
+	}
+	if a.listing {
+		return methodList
 	}
 	return "handshake"
 }

@@ -144,6 +144,25 @@ func ExampleConnect() {
 	// Output: connected at try 2
 }
 
+// A program that has several servers goes on without those that are away, and is told when one comes.
+func ExampleConnect_standing() {
+	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
+	ctx, stop := context.WithCancel(context.Background()) // until the program says otherwise
+	go func() {
+		session, err := mcpsdk.Connect(ctx, client, func() (mcp.Transport, error) { return dial(exampleServer()) },
+			&mcpsdk.ConnectOptions{
+				Tools:  func(tools []*mcp.Tool) { fmt.Println(len(tools), "tools") },
+				Failed: func(err error) bool { fmt.Println(err); return true }, // again in 30 s
+			})
+		if err == nil {
+			defer session.Close()
+		}
+		stop()
+	}()
+	<-ctx.Done()
+	// Output: 2 tools
+}
+
 func ExampleRetry() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
 	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 300 * time.Millisecond}, nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
@@ -118,9 +119,6 @@ func (s *taskServer) learn(ctx context.Context, method string, req mcp.Request, 
 	return res, nil
 }
 
-// maxPages is how many pages of tools are looked through for one that is not known.
-const maxPages = 100
-
 // takesTask reports whether a tool may be called as a task. It lists the tools where that is not known
 // yet: a client must not ask for a task otherwise.
 func (s *taskServer) takesTask(ctx context.Context, req mcp.Request, next mcp.MethodHandler) bool {
@@ -130,7 +128,7 @@ func (s *taskServer) takesTask(ctx context.Context, req mcp.Request, next mcp.Me
 		return false
 	}
 	cursor := ""
-	for range maxPages {
+	for range adapter.MaxPages {
 		s.mu.Lock()
 		takes, known := s.tools[call.Name]
 		known = known || s.listed
