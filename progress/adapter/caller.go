@@ -20,6 +20,9 @@ type Caller struct {
 func (c *Caller) legacy() bool { return c.Version == string(task.Legacy) }
 func (c *Caller) modern() bool { return c.Version >= string(task.Extension) }
 
+// Owner returns whose the client's tasks and calls are: the principal's, or else the session's, or "".
+func (c *Caller) Owner() string { return c.owner(task.Plain) }
+
 // owner returns whose the client's tasks are, or its continuations. The two are kept apart, so
 // that neither is found, listed or cancelled as the other.
 func (c *Caller) owner(f task.Form) string {

@@ -4,7 +4,8 @@
 //
 // An adapter for servers aborts calls with [Sessions] and tells a tool's own errors from others by
 // [Foreign]. One for clients reads what a server declares into [Declarations], runs the handlers of
-// notifications in a [Queue], and repeats only what is [Repeatable].
+// notifications in a [Queue], repeats only what is [Repeatable], and connects
+// by [Standing]. A server answers a call that is repeated from its [Answers].
 //
 // A server with tasks runs each tools/call by [Do], and answers tasks/* by [Serve]:
 //
@@ -28,7 +29,8 @@
 //
 // Those of tasks are in package task. Beyond them:
 //
-//  1. Nothing is repeated that is not safe to repeat: a tools/call never is.
+//  1. Nothing is repeated that is not safe to repeat: a tools/call is if the caller asks for it
+//     and [Hints] has the tool.
 //  2. A handler of notifications that is slow, or ends its goroutine with runtime.Goexit, delays no
 //     renewal of a limit and no answer.
 package adapter

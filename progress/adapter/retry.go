@@ -29,14 +29,16 @@ func Permanent(err error) bool {
 
 // Repeatable returns a function that reports whether requests of a method may be sent again: the
 // method is one of methods, or matches one of them that is a prefix with a star, such as
-// "resources/*". Three kinds of requests may never be sent again, even if methods names them: a
-// tools/call, since it does something; a request of the handshake, which belongs to a connection;
-// and one that opens a stream.
+// "resources/*". A tools/call must be named: no pattern matches it, since it may do something; see
+// [Hints]. Two kinds of requests may never be sent again, even if methods names them: a request of
+// the handshake, which belongs to a connection, and one that opens a stream.
 func Repeatable(methods ...string) func(method string) bool {
 	methods = slices.Clone(methods)
 	return func(method string) bool {
 		switch method {
-		case "tools/call", "initialize", "server/discover", "subscriptions/listen":
+		case "tools/call":
+			return slices.Contains(methods, method)
+		case "initialize", "server/discover", "subscriptions/listen":
 			return false
 		}
 		return slices.ContainsFunc(methods, func(m string) bool {

@@ -25,7 +25,8 @@ func TestRepeatable(t *testing.T) {
 		{"named", []string{"tools/list", "ping"}, []string{"tools/list", "ping"}},
 		{"pattern", []string{"tools/*"}, []string{"tools/list"}},
 		{"all", []string{"*"}, []string{"tools/list", "ping", "resources/read", ""}},
-		{"what never is", []string{"tools/call", "initialize", "server/discover", "subscriptions/listen"}, nil},
+		{"a call, by name alone", []string{"tools/call"}, []string{"tools/call"}},
+		{"what never is", []string{"initialize", "server/discover", "subscriptions/listen"}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			match := adapter.Repeatable(tc.methods...)

@@ -116,7 +116,8 @@
 //     stuck, with an error of code -32001, and the server gets a cancellation.
 //  8. Progress renews the Timeout of its own request and of no other; no handler delays
 //     that, until 1000 notifications wait for a slow one.
-//  9. A tools/call is never sent twice.
+//  9. A tools/call is never sent twice, unless the caller has asked [Retry] for it and the tool says
+//     that it may be.
 //  10. What a wrapped transport can do, the wrapper can, and no more.
 //  11. A call that has become a task or a continuation has been called once, and runs under the
 //     limits that it had. Its client gets the handle or the result, and never both; after the

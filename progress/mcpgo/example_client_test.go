@@ -128,6 +128,24 @@ func ExampleUseDeclared() {
 	// Output: transport error: calling "tools/call": Request timed out: no answer for 50ms
 }
 
+func ExampleWithIdempotency() {
+	s := server.NewMCPServer("shop", "1.0.0")
+	mcpgo.Install(s, nil, mcpgo.WithIdempotency())
+	orders := 0
+	s.AddTool(mcp.NewTool("order", mcp.WithIdempotentHintAnnotation(true)), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		orders++
+		return mcp.NewToolResultText(fmt.Sprint("order ", orders)), nil
+	})
+	c := dial(s, func(t transport.Interface) transport.Interface { return t })
+	defer c.Close()
+	for range 2 { // as Retry does where it has no answer
+		show(c, mcp.CallToolParams{Name: "order", Meta: &mcp.Meta{AdditionalFields: map[string]any{request.IdempotencyKey: "a random string"}}})
+	}
+	// Output:
+	// order 1
+	// order 1
+}
+
 func ExampleWithDeclaredMethods() {
 	s := server.NewMCPServer("files", "1.0.0")
 	mcpgo.Install(s, nil, mcpgo.WithDeclaredMethods(map[string]policy.Declaration{"resources/*": {Total: time.Minute}}))

@@ -93,7 +93,7 @@ func Middleware(p *policy.Policy, opts ...MiddlewareOption) server.ToolHandlerMi
 }
 
 func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
-	return func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	return s.once(func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if s.watch != nil {
 			var release func()
 			ctx = withRequestID(ctx, &request)
@@ -116,7 +116,7 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 			return s.outlive(ctx, request, next)
 		}
 		return s.supervise(ctx, nil, request, next)
-	}
+	})
 }
 
 // supervise runs a call under its limits, and returns what the client gets of it.

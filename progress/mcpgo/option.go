@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -49,8 +51,9 @@ type settings struct {
 	await []progress.AwaitOption
 	watch *watch // nil without Install
 
-	declare bool                          // what the limits are
-	methods map[string]policy.Declaration // that are declared, too
+	declare bool                                  // what the limits are
+	methods map[string]policy.Declaration         // that are declared, too
+	repeats *adapter.Answers[*mcp.CallToolResult] // nil without WithIdempotency
 
 	tasks        *task.Tasks           // nil without WithTasks and WithContinuation
 	offered      bool                  // tasks are, and not only continuations

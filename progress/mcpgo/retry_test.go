@@ -15,7 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SPEC 8.5: what only reads is sent again, under a new id; a call of a tool never is.
+// SPEC 8.5: what only reads is sent again, under a new id; a call of a tool is not.
 func TestRetry(t *testing.T) {
 	for _, tc := range []struct {
 		name, method string

@@ -30,6 +30,10 @@ func progressToken(req mcp.Request) any {
 // copied, as far down as they are changed. A request that cannot take a token is given
 // back as it is, and so is without a reset.
 func withProgressToken(method string, req mcp.Request, token string) mcp.Request {
+	return withMeta(method, req, progressTokenKey, token)
+}
+
+func withMeta(method string, req mcp.Request, key, value string) mcp.Request {
 	var params mcp.Params
 	if p := req.GetParams(); missing(p) {
 		if params = emptyParams(method); params == nil {
@@ -45,7 +49,7 @@ func withProgressToken(method string, req mcp.Request, token string) mcp.Request
 	if meta == nil {
 		meta = make(map[string]any)
 	}
-	meta[progressTokenKey] = token
+	meta[key] = value
 	params.SetMeta(meta)
 
 	// The type of the request is kept for the middlewares further in.

@@ -2,9 +2,6 @@ package mcpsdk
 
 import (
 	"maps"
-	"runtime"
-	"sync"
-	"weak"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -118,25 +115,8 @@ func UseDeclared(ceiling ClientLimits) LimitOption {
 
 // declarations has what each server has declared. A nil *declarations takes in nothing.
 type declarations struct {
-	ceiling  request.Limits
-	sessions sync.Map // weak.Pointer[mcp.ClientSession] to *adapter.Declarations
-}
-
-// of returns those of a session. They go when the session does: nothing says when it is closed.
-func (d *declarations) of(session mcp.Session) *adapter.Declarations {
-	cs, _ := session.(*mcp.ClientSession)
-	if cs == nil {
-		return new(adapter.Declarations)
-	}
-	key := weak.Make(cs)
-	if known, ok := d.sessions.Load(key); ok {
-		return known.(*adapter.Declarations)
-	}
-	known, loaded := d.sessions.LoadOrStore(key, new(adapter.Declarations))
-	if !loaded {
-		runtime.AddCleanup(cs, func(key weak.Pointer[mcp.ClientSession]) { d.sessions.Delete(key) }, key)
-	}
-	return known.(*adapter.Declarations)
+	ceiling request.Limits
+	perSession[adapter.Declarations]
 }
 
 // limits returns the limits of a request, nil where nothing has been declared for it.
@@ -155,20 +135,24 @@ func (d *declarations) hear(session mcp.Session, res mcp.Result) {
 	if d == nil {
 		return
 	}
+	known := d.of(session)
+	if known == nil {
+		return
+	}
 	switch r := res.(type) {
 	case *mcp.ListToolsResult:
 		for _, t := range r.Tools {
 			if t != nil {
-				d.of(session).Tool(t.Name, t.Meta)
+				known.Tool(t.Name, t.Meta)
 			}
 		}
 	case *mcp.InitializeResult:
 		if r.Capabilities != nil {
-			d.of(session).Server(r.Capabilities.Extensions)
+			known.Server(r.Capabilities.Extensions)
 		}
 	case *mcp.DiscoverResult:
 		if r.Capabilities != nil {
-			d.of(session).Server(r.Capabilities.Extensions)
+			known.Server(r.Capabilities.Extensions)
 		}
 	}
 }

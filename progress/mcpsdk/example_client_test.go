@@ -192,6 +192,33 @@ func ExampleRetry() {
 	// Output: 2 <nil>
 }
 
+// A call that comes again is answered with the result of the first.
+func ExampleWithIdempotency() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "v1"}, nil)
+	mcpsdk.Install(server, nil, mcpsdk.WithIdempotency())
+	orders := 0
+	server.AddTool(&mcp.Tool{Name: "order", InputSchema: map[string]any{"type": "object"}, Annotations: &mcp.ToolAnnotations{IdempotentHint: true}},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			orders++
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint("order ", orders)}}}, nil
+		})
+	transport, _ := dial(server)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil).Connect(context.Background(), transport, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	for range 2 { // as Retry does where it has no answer
+		params := &mcp.CallToolParams{Name: "order", Meta: mcp.Meta{request.IdempotencyKey: "a random string"}}
+		res, err := session.CallTool(context.Background(), params)
+		fmt.Println(res.Content[0].(*mcp.TextContent).Text, err)
+	}
+	// Output:
+	// order 1 <nil>
+	// order 1 <nil>
+}
+
 // A client that waits for each tool as long as its server says, and never longer than it wants to.
 func ExampleUseDeclared() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "v1"}, nil)

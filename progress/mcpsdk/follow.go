@@ -53,10 +53,10 @@ import (
 //
 // Call it once for a client, before it connects.
 func FollowTasks(c *mcp.Client) {
-	servers := new(taskServers)
+	servers := new(perSession[taskServer])
 	c.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			server := servers.of(req)
+			server := servers.of(req.GetSession())
 			switch {
 			case method == methodCall:
 				return follow(ctx, method, req, next, server)
@@ -69,7 +69,7 @@ func FollowTasks(c *mcp.Client) {
 	c.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			if method == "notifications/tools/list_changed" {
-				servers.of(req).forget()
+				servers.of(req.GetSession()).forget()
 			}
 			return next(ctx, method, req)
 		}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"runtime"
 	"sync"
 	"time"
-	"weak"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,26 +24,6 @@ const (
 	methodList       = "tools/list"
 	methodResult     = "tasks/result"
 )
-
-// taskServers are what is known of the servers of a client, by session.
-type taskServers struct{ all sync.Map } // weak.Pointer[mcp.ClientSession] to *taskServer
-
-// of returns what is known of the server of a session, and nil for a request without one.
-func (t *taskServers) of(req mcp.Request) *taskServer {
-	session, _ := req.GetSession().(*mcp.ClientSession)
-	if session == nil {
-		return nil
-	}
-	key := weak.Make(session)
-	if s, ok := t.all.Load(key); ok {
-		return s.(*taskServer)
-	}
-	s, loaded := t.all.LoadOrStore(key, new(taskServer))
-	if !loaded {
-		runtime.AddCleanup(session, func(key weak.Pointer[mcp.ClientSession]) { t.all.Delete(key) }, key)
-	}
-	return s.(*taskServer)
-}
 
 // A taskServer is a server of protocol 2025-11-25 as far as it has tasks.
 type taskServer struct {

@@ -57,7 +57,7 @@ func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch r := req.(type) {
 		case *mcp.CallToolRequest:
-			return s.call(ctx, method, r, next)
+			return s.callOnce(ctx, method, r, next)
 		case *mcp.ServerRequest[*taskParams]:
 			if s.offered {
 				return s.serveTask(ctx, method, r)

@@ -3,7 +3,10 @@ package mcpsdk
 import (
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
@@ -55,6 +58,7 @@ type settings struct {
 
 	declare bool                          // what the limits are
 	methods map[string]policy.Declaration // that are declared, too
+	repeats *adapter.Answers[mcp.Result]  // nil without WithIdempotency
 	taskSettings
 }
 

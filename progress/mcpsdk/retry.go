@@ -2,6 +2,7 @@ package mcpsdk
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -14,23 +15,68 @@ import (
 // Retry makes c send requests again that timed out, or that the transport could not
 // deliver, if their method is one of methods, or matches one that is a prefix with a
 // star. It is for requests that only read, such as "tools/list" and
-// "resources/*". A tools/call is never sent again, whatever methods says, and nor is a
-// request of the handshake, for which see [Connect], or a stream.
+// "resources/*". A request of the handshake, for which see [Connect], or of a stream is never sent
+// again, whatever methods says.
+//
+// A tools/call is sent again only if methods has "tools/call" itself, no pattern, and the tool's
+// ReadOnlyHint or IdempotentHint says that it may be, in a list of the tools that c has asked for since
+// they changed last. Each attempt has the same [request.IdempotencyKey] in its _meta, the caller's if it has
+// one, by which a server may answer the second with the result of the first; see
+// [WithIdempotency].
 //
 // Call it after [Limit]; then each try has the limits of the request. An error that the
 // server answered with is final, and so is the loss of the connection. The error is that
 // of the last try, or the caller's if it gave up in between.
 func Retry(c *mcp.Client, b request.Backoff, methods ...string) {
 	match := adapter.Repeatable(methods...)
+	hints := new(perSession[adapter.Hints])
 	c.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			if !match(method) {
-				return next(ctx, method, req)
+			repeatable := match(method)
+			if repeatable && method == methodCall {
+				p, ok := req.GetParams().(*mcp.CallToolParams)
+				known := hints.of(req.GetSession())
+				if repeatable = ok && p != nil && known != nil && known.Repeatable(p.Name); repeatable {
+					if _, has := p.Meta[request.IdempotencyKey]; !has {
+						req = withMeta(method, req, request.IdempotencyKey, rand.Text())
+					}
+				}
 			}
-			res, err := request.Retry(ctx, b, transient, func() (mcp.Result, error) { return next(ctx, method, req) })
+			send := func() (mcp.Result, error) { return next(ctx, method, req) }
+			var res mcp.Result
+			var err error
+			if repeatable {
+				res, err = request.Retry(ctx, b, transient, send)
+			} else {
+				res, err = send()
+			}
+			if list, ok := res.(*mcp.ListToolsResult); ok && err == nil {
+				hear(hints.of(req.GetSession()), list)
+			}
 			return res, asRPC(err)
 		}
 	})
+	c.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if known := hints.of(req.GetSession()); known != nil && method == "notifications/tools/list_changed" {
+				known.Forget()
+			}
+			return next(ctx, method, req)
+		}
+	})
+}
+
+// hear takes in what the tools of a server say of themselves.
+func hear(known *adapter.Hints, list *mcp.ListToolsResult) {
+	if known == nil || list == nil {
+		return
+	}
+	for _, t := range list.Tools {
+		if t != nil {
+			a := t.Annotations
+			known.Tool(t.Name, a != nil && a.ReadOnlyHint, a != nil && a.IdempotentHint)
+		}
+	}
 }
 
 // codeRejected is how the SDK marks a request that the transport could not deliver

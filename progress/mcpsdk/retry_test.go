@@ -18,8 +18,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// SPEC 8.5: list and read requests are sent again if they are named, and a tool call is
-// not, even if it is.
+// SPEC 8.5, 8.8: list and read requests are sent again if they are named, and a call of a tool that has not
+// said that it may be is not, even if it is.
 func TestRetry(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -24,7 +24,7 @@
 //	}
 //
 // [Retry] repeats a request that failed, with a [Backoff]. Whether a request is safe to repeat is for
-// its caller to say: a tools/call never is.
+// its caller to say: a tools/call is where the tool says so, and has an [IdempotencyKey] then.
 //
 // What is set once and is plain data, such as [Limits], [Call] and [Backoff], is a struct
 // whose zero value is useful, and not a list of options.

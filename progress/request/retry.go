@@ -8,6 +8,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
+// IdempotencyKey is the key in the _meta of a tools/call under which all attempts of one call have the same
+// string, so that a server can answer the second with the result of the first.
+const IdempotencyKey = "io.github.tooldeadline/idempotency-key"
+
 // A Backoff says how often to try again, and when. The zero Backoff is three times, after
 // 2 s, 4 s and 8 s.
 type Backoff struct {

@@ -1,0 +1,45 @@
+package adapter
+
+import "sync"
+
+// Hints are the tools of one server that say that a call may be repeated: they only read, or are idempotent.
+// The zero Hints are ready to use, and safe for concurrent use.
+type Hints struct {
+	mu         sync.Mutex
+	repeatable map[string]bool
+}
+
+// Tool takes the hints of a tool from the result of tools/list. Of more than 10 000 tools that may be repeated
+// some are forgotten.
+func (h *Hints) Tool(name string, readOnly, idempotent bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !readOnly && !idempotent {
+		delete(h.repeatable, name)
+		return
+	}
+	if h.repeatable == nil {
+		h.repeatable = make(map[string]bool)
+	}
+	if len(h.repeatable) >= maxDeclarations {
+		for any := range h.repeatable {
+			delete(h.repeatable, any)
+			break
+		}
+	}
+	h.repeatable[name] = true
+}
+
+// Forget is for a server whose tools have changed: none may be repeated until it has been listed again.
+func (h *Hints) Forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.repeatable = nil
+}
+
+// Repeatable reports whether a call of the tool may be repeated. A tool that has not been listed may not.
+func (h *Hints) Repeatable(tool string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.repeatable[tool]
+}

@@ -1,0 +1,121 @@
+package adapter
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"sync"
+	"time"
+)
+
+// What [Answers] keep at most, and for how long.
+const (
+	maxAnswers     = 1000
+	maxAnswerBytes = 16 << 20
+	answersKept    = 10 * time.Minute
+)
+
+// Answers are the results of calls by their idempotency keys, so that a call that comes again is answered with
+// the result of the first. They keep 1000 results and 16 MiB at the most, the newest, for 10 min. The zero
+// Answers are ready to use, and safe for concurrent use.
+type Answers[R any] struct {
+	mu    sync.Mutex
+	calls map[[sha256.Size]byte]*answered[R]
+	ended []*answered[R] // the oldest first
+	bytes int
+}
+
+// An answered call is one that has been answered, or is going to be.
+type answered[R any] struct {
+	key   [sha256.Size]byte
+	done  chan struct{} // closed when the call has ended
+	kept  bool
+	value R
+	size  int
+	until time.Time
+}
+
+// Do returns what call returns, or what the call before with the same key and the same content has returned:
+// where that is still running, Do waits for it, until ctx ends. A call is kept if size returns 0 or more for its
+// result, which is how many bytes it takes, and ctx has not ended. Otherwise, and where call has failed
+// or panicked, the next one with the key is made.
+//
+// The content is whose the call is and what is called, in JSON: a key that comes with other content is
+// another key.
+func (a *Answers[R]) Do(ctx context.Context, key string, content any, size func(R) int, call func() (R, error)) (R, error) {
+	data, err := json.Marshal([]any{key, content})
+	if err != nil {
+		return call()
+	}
+	sum := sha256.Sum256(data)
+	for {
+		mine, of := a.begin(sum)
+		if mine {
+			return a.run(ctx, of, size, call)
+		}
+		select {
+		case <-of.done:
+		case <-ctx.Done():
+			var none R
+			return none, context.Cause(ctx)
+		}
+		if of.kept {
+			return of.value, nil
+		}
+	}
+}
+
+// begin returns the call with a key, and whether it begins now.
+func (a *Answers[R]) begin(key [sha256.Size]byte) (mine bool, _ *answered[R]) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expire(time.Now())
+	if of := a.calls[key]; of != nil {
+		return false, of
+	}
+	if a.calls == nil {
+		a.calls = make(map[[sha256.Size]byte]*answered[R])
+	}
+	of := &answered[R]{key: key, done: make(chan struct{})}
+	a.calls[key] = of
+	return true, of
+}
+
+func (a *Answers[R]) run(ctx context.Context, of *answered[R], size func(R) int, call func() (R, error)) (R, error) {
+	keep := -1
+	defer func() { a.end(of, keep) }() // after a panic too
+	value, err := call()
+	if err == nil && ctx.Err() == nil {
+		if keep = size(value); keep >= 0 {
+			of.value = value
+		}
+	}
+	return value, err
+}
+
+// end keeps a call, or forgets it.
+func (a *Answers[R]) end(of *answered[R], size int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer close(of.done)
+	if size < 0 || size > maxAnswerBytes {
+		delete(a.calls, of.key)
+		return
+	}
+	now := time.Now()
+	of.kept, of.size, of.until = true, size, now.Add(answersKept)
+	a.ended = append(a.ended, of)
+	a.bytes += size
+	a.expire(now)
+}
+
+// expire forgets what is too old, or too much. Whoever waits for it has it still.
+func (a *Answers[R]) expire(now time.Time) {
+	for len(a.ended) > 0 && (len(a.ended) > maxAnswers || a.bytes > maxAnswerBytes || !now.Before(a.ended[0].until)) {
+		oldest := a.ended[0]
+		a.ended[0] = nil
+		a.ended = a.ended[1:]
+		a.bytes -= oldest.size
+		delete(a.calls, oldest.key)
+	}
+}

@@ -1,0 +1,198 @@
+package adapter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+)
+
+func sizeOf(s string) int { return len(s) }
+
+// SPEC 8.8: a call that comes again gets the result of the first, as long as that is kept, and one that could
+// not be kept is made again.
+func TestAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a adapter.Answers[string]
+		calls := 0
+		call := func(ctx context.Context, key, content string, err error) (string, error) {
+			return a.Do(ctx, key, content, sizeOf, func() (string, error) { calls++; return fmt.Sprint("result ", calls), err })
+		}
+		want := func(key, content, result string) {
+			t.Helper()
+			if got, err := call(t.Context(), key, content, nil); got != result || err != nil {
+				t.Errorf("%s, %s: %q, %v, want %q", key, content, got, err, result)
+			}
+		}
+		want("k", "a", "result 1")
+		want("k", "a", "result 1")
+		want("k", "b", "result 2") // another call under the key
+		want("l", "a", "result 3")
+		time.Sleep(10*time.Minute - 1)
+		want("k", "a", "result 1")
+		time.Sleep(1)
+		want("k", "a", "result 4")
+
+		failed := errors.New("failed")
+		if _, err := call(t.Context(), "e", "a", failed); err != failed {
+			t.Error(err)
+		}
+		want("e", "a", "result 6")
+
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if got, err := call(gone, "g", "a", nil); got != "result 7" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+		want("g", "a", "result 8") // that of one who has gone may be half a result
+	})
+}
+
+// A second call waits for the first that is still running, and takes its place where that has no result to keep.
+func TestAnswersOfARunningCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a adapter.Answers[string]
+		first, cancelFirst := context.WithCancel(t.Context())
+		calls := make(chan int, 10)
+		do := func(ctx context.Context) (string, error) {
+			return a.Do(ctx, "k", nil, sizeOf, func() (string, error) {
+				calls <- 1
+				select {
+				case <-ctx.Done():
+					return "partial", nil
+				case <-time.After(time.Minute):
+					return "whole", nil
+				}
+			})
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if got, err := do(first); got != "partial" || err != nil {
+				t.Error(got, err)
+			}
+		})
+		synctest.Wait()
+		for range 3 {
+			wg.Go(func() {
+				if got, err := do(t.Context()); got != "whole" || err != nil {
+					t.Error(got, err)
+				}
+			})
+		}
+		impatient, cancel := context.WithCancelCause(t.Context())
+		wg.Go(func() {
+			if got, err := do(impatient); got != "" || err != errors.ErrUnsupported {
+				t.Error(got, err)
+			}
+		})
+		synctest.Wait()
+		cancel(errors.ErrUnsupported)
+		synctest.Wait()
+		cancelFirst()
+		wg.Wait()
+		if len(calls) != 2 {
+			t.Errorf("%d calls, want 2", len(calls))
+		}
+	})
+}
+
+// What is kept is bounded in number and in bytes, and a panic leaves nothing that anybody would wait for.
+func TestAnswersAreBounded(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		size, calls int
+		kept        int // of those before the last
+	}{
+		{"number", 1, 1500, 999},
+		{"bytes", 4 << 20, 10, 3},
+		{"too large", 16<<20 + 1, 3, -1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var a adapter.Answers[int]
+			made := 0
+			do := func(i int) {
+				_, _ = a.Do(t.Context(), fmt.Sprint(i), nil, func(int) int { return tc.size }, func() (int, error) { made++; return i, nil })
+			}
+			for i := range tc.calls {
+				do(i)
+			}
+			made = 0
+			for i := tc.calls - 1; i >= tc.calls-1-tc.kept; i-- {
+				do(i)
+			}
+			if made != 0 {
+				t.Errorf("%d of the newest were forgotten", made)
+			}
+			if do(tc.calls - 2 - tc.kept); made != 1 {
+				t.Error("more is kept than may be")
+			}
+		})
+	}
+	var a adapter.Answers[int]
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = a.Do(t.Context(), "p", nil, func(int) int { return 0 }, func() (int, error) { panic("boom") })
+	}()
+	if got, err := a.Do(t.Context(), "p", nil, func(int) int { return 0 }, func() (int, error) { return 1, nil }); got != 1 || err != nil {
+		t.Error(got, err)
+	}
+}
+
+func TestHints(t *testing.T) {
+	var h adapter.Hints
+	h.Tool("reads", true, false)
+	h.Tool("idempotent", false, true)
+	h.Tool("writes", false, false)
+	for tool, want := range map[string]bool{"reads": true, "idempotent": true, "writes": false, "unknown": false} {
+		if h.Repeatable(tool) != want {
+			t.Errorf("%s: want %v", tool, want)
+		}
+	}
+	h.Tool("reads", false, false)
+	if h.Repeatable("reads") {
+		t.Error("a tool that has changed its mind is repeated")
+	}
+	h.Forget()
+	if h.Repeatable("idempotent") {
+		t.Error("a tool is known that was forgotten")
+	}
+	for i := range 11_000 {
+		h.Tool(fmt.Sprint(i), true, false)
+	}
+	known := 0
+	for i := range 11_000 {
+		if h.Repeatable(fmt.Sprint(i)) {
+			known++
+		}
+	}
+	if known != 10_000 {
+		t.Errorf("%d are known", known)
+	}
+}
+
+func ExampleAnswers() {
+	var answers adapter.Answers[string]
+	for range 2 {
+		result, _ := answers.Do(context.Background(), "key of the call", "its params", func(s string) int { return len(s) }, func() (string, error) {
+			fmt.Println("called")
+			return "result", nil
+		})
+		fmt.Println(result)
+	}
+	// Output:
+	// called
+	// result
+	// result
+}
+
+func ExampleHints() {
+	var hints adapter.Hints
+	hints.Tool("search", true, false) // from the result of tools/list
+	fmt.Println(hints.Repeatable("search"), hints.Repeatable("delete"))
+	// Output: true false
+}

@@ -1,0 +1,67 @@
+package mcpgo
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// WithIdempotency answers a call that comes again with the result of the first, so that a client may send
+// again what it has no answer to. It is for [Install]. Calls are the same if their
+// [request.IdempotencyKey] is, and whose they are, the tool and its arguments. One that comes while the first
+// is running waits for it, without progress of its own. What was aborted, as by a client that has given up, has
+// ended with an error that is none of the tool's, or asks a person, is not kept, and made again.
+//
+// The newest 1000 results are kept, of 16 MiB at the most, for 10 min, in this process.
+func WithIdempotency() InstallOption {
+	return installOption(func(s *settings) { s.repeats = new(adapter.Answers[*mcp.CallToolResult]) })
+}
+
+// once is a call that may have come before.
+func (s *settings) once(next server.ToolHandlerFunc) server.ToolHandlerFunc {
+	if s.repeats == nil {
+		return next
+	}
+	return func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		p := r.Params
+		key := ""
+		if p.Meta != nil {
+			key, _ = p.Meta.AdditionalFields[request.IdempotencyKey].(string)
+		}
+		if key == "" || p.Task != nil {
+			return next(ctx, r)
+		}
+		caller := s.client(ctx)
+		content := []any{caller.Owner(), p.Name, p.Arguments, p.InputResponses, p.RequestState}
+		res, err := s.repeats.Do(ctx, key, content, sizeOfAnswer, func() (*mcp.CallToolResult, error) { return next(ctx, r) })
+		if res != nil {
+			out := *res // mcp-go may write to what it sends
+			res = &out
+		}
+		return res, err
+	}
+}
+
+// sizeOfAnswer returns how many bytes an answer takes, and less than 0 for one that is not to be kept.
+func sizeOfAnswer(r *mcp.CallToolResult) int {
+	if r == nil || r.NeedsInput() {
+		return -1
+	}
+	if r.Meta != nil {
+		if o, ok := r.Meta.AdditionalFields[toolcall.OutcomeKey].(toolcall.Outcome); ok && o.ExitCode == timeout.ExitAborted {
+			return -1
+		}
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return -1
+	}
+	return len(data)
+}

@@ -1,0 +1,67 @@
+package mcpsdk
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// WithIdempotency answers a call that comes again with the result of the first, so that a client may send
+// again what it has no answer to. It is for [Install]. Calls are the same if their
+// [request.IdempotencyKey] is, and whose they are, the tool and its arguments. One that comes while the first
+// is running waits for it, without progress of its own. What was aborted, as by a client that has given up, has
+// ended with an error that is none of the tool's, or asks a person, is not kept, and made again.
+//
+// The newest 1000 results are kept, of 16 MiB at the most, for 10 min, in this process.
+func WithIdempotency() InstallOption {
+	return installOption(func(s *settings) { s.repeats = new(adapter.Answers[mcp.Result]) })
+}
+
+// callOnce answers a tools/call that may have come before.
+func (s *settings) callOnce(ctx context.Context, method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
+	if s.repeats == nil {
+		return s.call(ctx, method, req, next)
+	}
+	p := req.Params
+	key, _ := p.Meta[request.IdempotencyKey].(string)
+	if key == "" {
+		return s.call(ctx, method, req, next)
+	}
+	caller := s.callerOf(req.Session, req.Extra, p.Meta)
+	content := []any{caller.Owner(), p.Name, p.Arguments, p.InputResponses, p.RequestState}
+	res, err := s.repeats.Do(ctx, key, content, sizeOfAnswer, func() (mcp.Result, error) { return s.call(ctx, method, req, next) })
+	// The SDK writes to what it sends.
+	switch r := res.(type) {
+	case *mcp.CallToolResult:
+		if r != nil {
+			out := *r
+			return &out, err
+		}
+	case *wireResult:
+		return &wireResult{fields: r.fields}, err
+	}
+	return res, err
+}
+
+// sizeOfAnswer returns how many bytes an answer takes, and less than 0 for one that is not to be kept.
+func sizeOfAnswer(res mcp.Result) int {
+	if r, ok := res.(*mcp.CallToolResult); ok {
+		if r == nil || r.InputRequests != nil {
+			return -1
+		}
+		if o, ok := r.Meta[toolcall.OutcomeKey].(toolcall.Outcome); ok && o.ExitCode == timeout.ExitAborted {
+			return -1
+		}
+	}
+	data, err := json.Marshal(res)
+	if err != nil {
+		return -1
+	}
+	return len(data)
+}
