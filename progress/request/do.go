@@ -20,37 +20,37 @@ const grace = 250 * time.Millisecond
 // call to end once it has begun to close, and cancels nothing at the server any more.
 const closing = 100 * time.Millisecond
 
-// A Call is one request as [Do] needs to know it.
+// A Call describes one request to [Do].
 type Call struct {
-	// Session is what the request is sent on, any comparable value: see
-	// [Limiter.Progress]. A client with one connection may leave it nil.
+	// Session identifies the connection that the request is sent on. It is any comparable value,
+	// see [Limiter.Progress]. A client with one connection may leave it nil.
 	Session any
-	Method  string
-	// Token is the progress token that the caller has set, a string or a number; nil for none.
+	// Method is the method of the request, which selects its limits.
+	Method string
+	// Token is the progress token that the caller has set, a string or a number. Nil means none.
 	Token any
 	// NoCancel is for initialize, which must not be cancelled at the server. The context
-	// of send is cancelled too, but 100 ms after Do has returned.
+	// of send is then cancelled only 100 ms after Do has returned.
 	NoCancel bool
-	// Declared are the limits that the server has declared for the tool that is called, as
-	// [Declarations.Limits] returns them; nil for none.
+	// Declared are the limits that the server has declared for the tool or the method, as
+	// the adapter has read them. Nil means none.
 	Declared *Limits
 }
 
-// Do sends one request under its limits: those of [WithLimits], or else those that the Client has
-// for the method, or else those of call.Declared, or else the Client's defaults. The context of
-// send ends when a limit fires, and carries the heartbeat of the request, so that a handler called
-// on its behalf can beat, or hold the idle check while a person is asked. token is the progress
-// token to send in place of the caller's own; where it is empty, the request is to be sent with
-// the token that it has.
+// Do sends one request by calling send, under the limits of the request: those of [WithLimits], or
+// else those that c has for the method, or else call.Declared, or else c's defaults.
 //
-// If send returns before a limit fires, Do returns what it returned. Otherwise the error is
-// an [*Error], and the value is zero: one that comes later is dropped. Do does not wait
-// for a send that ignores its context for longer than 250 ms. The caller's cancellation
-// is an *Error too, one that is context.Canceled; a deadline of the caller's context is
-// a total limit.
+// The context of send ends when a limit fires. It carries the heartbeat of the request, so that a handler
+// that is called on behalf of the request can beat, or hold the idle check while a person is asked. Send the
+// request with token as its progress token; if token is empty, send it with the token that it has.
 //
-// Where no limit applies, and for a notification or the stream of subscriptions/listen, send is
-// called with ctx as it is, and nothing else is done.
+// If send returns before a limit fires, Do returns what send returned. Otherwise the error is
+// an [*Error], and the value is zero: a value that send returns later is dropped. If send ignores its
+// context, Do returns 250 ms after the limit. The caller's cancellation is an *Error that is
+// context.Canceled; a deadline of the caller's context is a total limit.
+//
+// If no limit applies, and for a notification or the stream of subscriptions/listen, Do calls send with
+// ctx and returns its result.
 //
 // A panic of send is a panic of Do. Do is safe for concurrent use.
 func Do[R any](ctx context.Context, c *Limiter, call Call, send func(ctx context.Context, token string) (R, error)) (R, error) {

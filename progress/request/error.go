@@ -26,11 +26,11 @@ type Error struct {
 	Stop  *timeout.Error // never nil
 }
 
-// Timeout reports whether a limit stopped the request, and not its caller. Only then do
-// CodeTimeout, Message and Data apply.
+// Timeout reports whether a limit stopped the request, rather than its caller. CodeTimeout, Message and
+// Data apply only then.
 func (e *Error) Timeout() bool { return e.Stop.Timeout() }
 
-// Message is the message of the JSON-RPC error, which is the TypeScript SDK's.
+// Message returns the message of the JSON-RPC error, which is that of the TypeScript SDK.
 func (e *Error) Message() string {
 	if e.Stop.Kind == timeout.KindTotal {
 		return "Maximum total timeout exceeded"
@@ -38,7 +38,7 @@ func (e *Error) Message() string {
 	return "Request timed out"
 }
 
-// Data is the data of the JSON-RPC error, which is the TypeScript SDK's: an object with the
+// Data returns the data of the JSON-RPC error, which is that of the TypeScript SDK: an object with the
 // limit, as timeout or maxTotalTimeout, and totalElapsed, in milliseconds.
 func (e *Error) Data() json.RawMessage {
 	name := "timeout"
@@ -51,9 +51,9 @@ func (e *Error) Data() json.RawMessage {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Reason says why the request was given up, for the reason of its notifications/cancelled: which limit, and
-// how long that is, as in "timeout of 60 s without progress" or "timeout of 30 min in total", or that it was
-// cancelled, with the cause of the caller's context where that has one of its own.
+// Reason returns the reason for the request's notifications/cancelled, in words for people: the limit
+// that stopped it, as in "timeout of 60 s without progress" or "timeout of 30 min in total", or that the
+// caller cancelled it, with the cause of the caller's context if there is one.
 func (e *Error) Reason() string {
 	switch e.Stop.Kind {
 	case timeout.KindAborted:

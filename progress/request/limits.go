@@ -24,7 +24,7 @@ type Limits struct {
 	ResetOnProgress bool
 }
 
-// DefaultTimeout is the Timeout for a request for which nobody has thought of another.
+// DefaultTimeout is the Timeout to use for requests without a better one.
 const DefaultTimeout = 60 * time.Second
 
 // connectTimeout is the limit of each request of the handshake.
@@ -48,7 +48,7 @@ func DefaultLimits() map[string]Limits {
 type limitsKey struct{}
 
 // WithLimits returns a context whose next request has the limits l, in place of those of its
-// method. What is called on behalf of that request, such as a handler of an elicitation, does
+// method. Requests made on behalf of that request, such as in a handler of an elicitation, do
 // not inherit them.
 func WithLimits(ctx context.Context, l Limits) context.Context {
 	return context.WithValue(ctx, limitsKey{}, &l)

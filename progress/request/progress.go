@@ -13,8 +13,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Limiter is what the requests of one client of an SDK share: the limits per method,
-// and who waits for progress. It is safe for concurrent use.
+// A Limiter has what the requests of one client share: the limits per method, and the requests that
+// wait for progress. It is safe for concurrent use. Make one with [New].
 type Limiter struct {
 	table   table
 	options []timeout.Option
@@ -55,14 +55,13 @@ func New(defaults Limits, perMethod map[string]Limits, opts ...timeout.Option) *
 	}
 }
 
-// Progress takes a progress notification that came in on a session, which is the
-// Session of the [Call]: it renews the limit of the request that it belongs to. A
-// notification that comes when that has ended renews nothing, and is no error.
+// Progress takes a progress notification that was received on a session, the Session of the [Call]. It
+// renews the limit of the request that the token belongs to. A notification that arrives after the request has
+// ended renews nothing, and is no error.
 //
-// It returns the token for the caller's own handler: the caller's, in the form that
-// encoding/json decodes it to, also when the request has ended. wanted is false if the
-// caller had set none, and so never asked for progress of that request. A token that is not
-// one of the Client's own is returned as it is.
+// Progress returns the token for the caller's own handler: the token that the caller has set, in the
+// form that encoding/json decodes it to, even if the request has ended. If the caller has set none, wanted is
+// false: it never asked for progress of that request. A token that c has not made is returned unchanged.
 func (c *Limiter) Progress(session, token any) (own any, wanted bool) {
 	text, _ := token.(string)
 	text, ours := strings.CutPrefix(text, c.prefix)

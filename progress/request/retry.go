@@ -12,25 +12,25 @@ import (
 // string, so that a server can answer the second with the result of the first.
 const IdempotencyKey = "io.github.tooldeadline/idempotency-key"
 
-// A Backoff says how often to try again, and when. The zero Backoff is three times, after
+// A Backoff sets how often to try again, and when. The zero Backoff tries again three times, after
 // 2 s, 4 s and 8 s.
 type Backoff struct {
-	// Retries is how often to try again after the first try has failed; 0 is 3 times,
-	// less is not at all.
+	// Retries is the number of further tries after the first one has failed. 0 means 3, and a negative
+	// value means none.
 	Retries int
-	// First is how long to wait before the first of them; 0 or less is 2 s. Each further
+	// First is the wait before the first of them. 0 or less means 2 s. Each further
 	// wait is twice as long, up to the longer of First and 1 min.
 	First time.Duration
 }
 
-// Retry calls do until it succeeds, returns an error for which again is false, or has been
-// called as often as b allows, and returns what it returned last. It calls do once at the
-// least, and not again when ctx is over.
+// Retry calls do until do succeeds, returns an error for which again returns false, or has been
+// called as often as b allows. It returns what do returned last. It calls do at least once, and
+// not again after ctx has ended.
 //
-// When ctx ends while Retry waits for the next try, the error is an [*Error] as that of a
-// request that is stopped: it is context.Canceled, or context.DeadlineExceeded where ctx had a
-// deadline, and has ctx's cause in its tree. The last try's error is in its text, and not in
-// its tree, since it is not why there is no other try.
+// If ctx ends while Retry waits for the next try, the error is an [*Error], as for a request that is
+// stopped: it is context.Canceled, or context.DeadlineExceeded if ctx had a deadline, and has
+// ctx's cause in its tree. The error of the last try is in its text but not in its tree, since it is
+// not the reason that there is no other try.
 func Retry[T any](ctx context.Context, b Backoff, again func(error) bool, do func() (T, error)) (T, error) {
 	if b.Retries == 0 {
 		b.Retries = 3
