@@ -54,6 +54,8 @@
 //	    tool_error                the tool has returned an error
 //	    command_error             the command has ended with a code other than 0 or by a signal,
 //	                              or could not be started
+//	tooldeadline.abort.cause      why a call was aborted, as toolcall.CauseOf says: client_timeout,
+//	                              person, disconnected, session_ended, shutdown or client
 //	tooldeadline.limit.total      the limits as enforced, in seconds; absent if there is none
 //	tooldeadline.limit.idle
 //	tooldeadline.beats            the number of heartbeats
@@ -91,7 +93,7 @@
 // command, http.request.method and http.route for a handler. A handler that wraps a whole mux has neither,
 // because the route is not known before the mux has found it; the span and the metric of otelhttp have
 // it. All metrics except running and abandoned also have error.type; in would_stop it is that of the first
-// limit that fired. The second metric also has mcp.method.name and gen_ai.operation.name. The ids of
+// limit that fired. Those with the outcome have tooldeadline.abort.cause too. The second metric also has mcp.method.name and gen_ai.operation.name. The ids of
 // requests and sessions are in no metric.
 //
 // A client can call tools that do not exist, by any name. So only the first 500 names of at most

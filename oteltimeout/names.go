@@ -39,6 +39,7 @@ const (
 	beats          = attribute.Key("tooldeadline.beats")
 	longestSilence = attribute.Key("tooldeadline.longest_silence")
 	sinceBeat      = attribute.Key("tooldeadline.since_beat")
+	abortCause     = attribute.Key("tooldeadline.abort.cause")
 
 	eventNearIdle  = "tooldeadline.near_idle"
 	eventStalled   = "tooldeadline.stalled"

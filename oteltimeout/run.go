@@ -173,13 +173,17 @@ func (w *watcher) finished(ctx context.Context, s timeout.Snapshot) {
 		class := errorType.String(stopClass(s.Observed))
 		w.wouldStop.Add(ctx, 1, metric.WithAttributes(append(r.subject[:len(r.subject):len(r.subject)], class)...))
 	}
-	attrs := append(make([]attribute.KeyValue, 0, len(r.subject)+3), r.subject...)
+	attrs := append(make([]attribute.KeyValue, 0, len(r.subject)+4), r.subject...)
 	r.span.SetAttributes(beats.Int64(int64(s.Beats)), longestSilence.Float64(s.LongestGap.Seconds()))
 	if s.Err != nil {
 		class, text := r.describe(&s)
 		attrs = append(attrs, errorType.String(class))
 		r.span.SetAttributes(errorType.String(class))
 		r.span.SetStatus(codes.Error, text)
+		if cause := toolcall.CauseOf(s.Err); cause != "" && !s.Returned {
+			attrs = append(attrs, abortCause.String(cause))
+			r.span.SetAttributes(abortCause.String(cause))
+		}
 	}
 	if code, ok := exitCode(&s); ok && r.operation == timeout.OperationCommand {
 		r.span.SetAttributes(processExitCode.Int(code))

@@ -128,3 +128,17 @@ func ExampleAwaited() {
 	// an answer of the model
 	// the client's list of roots
 }
+
+func ExampleCancelledIn() {
+	message := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"Request timed out"}}`
+	if id, cause, ok := adapter.CancelledIn([]byte(message)); ok {
+		fmt.Println(id, cause, errors.Is(cause, toolcall.ErrClientTimeout))
+	}
+	// Output: 7 the client has cancelled the call: Request timed out true
+}
+
+func ExampleCancelled() {
+	id, cause, ok := adapter.Cancelled([]byte(`{"requestId":"a","reason":"User requested cancellation"}`))
+	fmt.Println(id, errors.Is(cause, toolcall.ErrStopped), ok)
+	// Output: a true true
+}

@@ -44,3 +44,14 @@ func (s *Sessions) Abort(session any, cause error) {
 		(*cancel)(cause) // AfterFuncs run on goroutines of their own, so none can need the lock
 	}
 }
+
+// AbortAll cancels the calls of all sessions with a cause. Calls that join later are not affected.
+func (s *Sessions) AbortAll(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, calls := range s.running {
+		for cancel := range calls {
+			(*cancel)(cause)
+		}
+	}
+}

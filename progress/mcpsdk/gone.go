@@ -15,8 +15,20 @@ import (
 type requestKey struct{}
 
 type httpRequest struct {
-	ctx   context.Context
-	calls *adapter.Sessions
+	ctx      context.Context
+	calls    *adapter.Sessions // by session
+	requests *adapter.Sessions // by sessionRequest
+}
+
+// lineKey is where a context has the calls of a connection under [Serve], an [adapter.Sessions] by
+// sessionRequest.
+type lineKey struct{}
+
+// A sessionRequest is a request as notifications/cancelled names it. session is "" where there is
+// none.
+type sessionRequest struct {
+	session string
+	id      any
 }
 
 // untilGone returns a context for a call that ends with the client's connection, or with its
@@ -28,8 +40,15 @@ type httpRequest struct {
 // client's first, and long over. Over, or another session's, it is also for a server that a
 // tool runs in memory.
 func untilGone(ctx context.Context, session *mcp.ServerSession) (_ context.Context, release func()) {
+	if toolcall.FromContext(ctx) != nil {
+		return ctx, func() {}
+	}
+	// The SDK cancels a call without a cause. What aborts it with one sees the message before.
+	if line, ok := ctx.Value(lineKey{}).(*adapter.Sessions); ok {
+		return line.Join(ctx, sessionRequest{id: rawRequestID(ctx)})
+	}
 	r, ok := ctx.Value(requestKey{}).(*httpRequest)
-	if !ok || toolcall.FromContext(ctx) != nil {
+	if !ok {
 		return ctx, func() {}
 	}
 	id := session.ID()
@@ -37,7 +56,9 @@ func untilGone(ctx context.Context, session *mcp.ServerSession) (_ context.Conte
 		return ctx, func() {}
 	}
 	if id != "" {
-		return r.calls.Join(ctx, id)
+		ctx, leave := r.requests.Join(ctx, sessionRequest{id, rawRequestID(ctx)})
+		ctx, out := r.calls.Join(ctx, id)
+		return ctx, func() { out(); leave() }
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(r.ctx, func() {

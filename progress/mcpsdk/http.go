@@ -2,15 +2,18 @@ package mcpsdk
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// WrapHTTP goes around the SDK's handlers for HTTP, and does three things that [Middleware]
+// WrapHTTP goes around the SDK's handlers for HTTP, and does four things that [Middleware]
 // cannot do alone:
 //
+//   - A call that its client cancels is aborted with a [*toolcall.CancelledError], which has the
+//     client's reason. The SDK drops the reason.
 //   - A tool is aborted when its client disconnects, on SSE and on stateless Streamable
 //     HTTP, where nobody could ever take the result. The SDK lets such a tool run on until
 //     its limits stop it. On stateful Streamable HTTP a tool runs on by design, since the
@@ -38,13 +41,18 @@ import (
 // The streams of long calls may be cut by proxies, see [WithPolling], and quiet notification streams
 // be taken for dead, see stream.KeepAlive.
 func WrapHTTP(h http.Handler, opts ...HTTPOption) http.Handler {
-	calls := new(adapter.Sessions)
+	calls, requests := new(adapter.Sessions), new(adapter.Sessions)
 	var set httpSettings
 	for _, opt := range opts {
 		opt.forHTTP(&set)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &httpRequest{r.Context(), calls}))
+		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &httpRequest{r.Context(), calls, requests}))
+		if session := r.Header.Get(sessionHeader); session != "" && mayCancel(r) {
+			r.Body = &cancelBody{ReadCloser: r.Body, cancelled: func(id any, cause error) {
+				requests.Abort(sessionRequest{session, id}, cause)
+			}}
+		}
 		switch {
 		case mayHaveToken(r):
 			r.Body = &tokenBody{ReadCloser: r.Body}
@@ -56,6 +64,31 @@ func WrapHTTP(h http.Handler, opts ...HTTPOption) http.Handler {
 		defer end()
 		h.ServeHTTP(w, r)
 	})
+}
+
+// mayCancel reports whether the body of a request can be a notifications/cancelled. They are small.
+func mayCancel(r *http.Request) bool {
+	const most = 64 << 10
+	return r.Method == http.MethodPost && r.Body != nil && r.ContentLength <= most
+}
+
+// A cancelBody is the body of a request, and calls cancelled at its end if it cancels another one:
+// before the SDK does, which drops the reason.
+type cancelBody struct {
+	io.ReadCloser
+	seen      adapter.CancelledReader
+	cancelled func(id any, cause error)
+}
+
+func (b *cancelBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	_, _ = b.seen.Write(p[:max(n, 0)])
+	if err == io.EOF {
+		if id, cause, ok := b.seen.Cancelled(); ok {
+			b.cancelled(id, cause)
+		}
+	}
+	return n, err
 }
 
 // mayHaveToken reports whether the body of a request can be one of tools/call. A client of

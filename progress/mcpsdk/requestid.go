@@ -18,12 +18,20 @@ import (
 // WrapHTTP could make, since servers on other transports have neither, and clients put the id
 // behind the params, where it is too late.
 func requestID(ctx context.Context) string {
-	for _, key := range requestKeys() {
-		if id, ok := ctx.Value(key).(jsonrpc.ID); ok && id.IsValid() {
-			return fmt.Sprint(id.Raw())
-		}
+	if id := rawRequestID(ctx); id != nil {
+		return fmt.Sprint(id)
 	}
 	return ""
+}
+
+// rawRequestID is requestID as the SDK has it: an int64, a string, or nil.
+func rawRequestID(ctx context.Context) any {
+	for _, key := range requestKeys() {
+		if id, ok := ctx.Value(key).(jsonrpc.ID); ok && id.IsValid() {
+			return id.Raw()
+		}
+	}
+	return nil
 }
 
 // sessionID is the id of the session that a call came in on, empty where the protocol knows none:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
@@ -23,6 +24,9 @@ import (
 // counted. Middleware around them must not cancel, when it returns, the context that it has
 // passed on, since the end of that context is how the SDK says that it has sent the answer.
 //
+// A call that its client cancels is aborted with a [*toolcall.CancelledError], which has the client's
+// reason, and one whose client has left with [toolcall.ErrDisconnected]. s.Run has neither.
+//
 // The end takes no longer than limit, whatever the tools and the client do;
 // [toolcall.ShutdownLimit] where it is 0 or less. The error is nil if ctx ended and all calls
 // were answered, that of [toolcall.Drain.Shutdown] if they were not, and that of s.Run where the
@@ -34,7 +38,8 @@ func Serve(ctx context.Context, s *mcp.Server, t mcp.Transport, limit time.Durat
 	if limit <= 0 {
 		limit = toolcall.ShutdownLimit
 	}
-	session, err := s.Connect(drain.Context(context.WithoutCancel(ctx)), WrapTransport(t), nil)
+	base := context.WithValue(drain.Context(context.WithoutCancel(ctx)), lineKey{}, new(adapter.Sessions))
+	session, err := s.Connect(base, WrapTransport(t), nil)
 	if err != nil {
 		return err
 	}

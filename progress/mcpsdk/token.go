@@ -8,6 +8,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // The SDK decodes an integer token as a float64, which is exact up to 2^53. The bytes of a
@@ -70,7 +73,8 @@ func (t *transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &connection{c}, nil
+	calls, _ := ctx.Value(lineKey{}).(*adapter.Sessions)
+	return &connection{c, calls}, nil
 }
 
 // SupportsProtocolVersion asks the transport, which need not have an opinion.
@@ -79,14 +83,25 @@ func (t *transport) SupportsProtocolVersion(version string) bool {
 	return !ok || s.SupportsProtocolVersion(version)
 }
 
-type connection struct{ mcp.Connection }
+type connection struct {
+	mcp.Connection
+	calls *adapter.Sessions // nil outside of Serve
+}
 
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.Connection.Read(ctx)
+	if err != nil && c.calls != nil {
+		c.calls.AbortAll(toolcall.ErrDisconnected) // before the SDK cancels them with err
+	}
 	if req, ok := msg.(*jsonrpc.Request); ok && err == nil {
 		req.Params = keepToken(req.Params)
-		if req.Method == "initialize" {
+		switch req.Method {
+		case "initialize":
 			req.Params = marked(req.Params)
+		case adapter.MethodCancelled:
+			if id, cause, ok := adapter.Cancelled(req.Params); ok && c.calls != nil {
+				c.calls.Abort(sessionRequest{id: id}, cause) // before the SDK cancels it with no cause
+			}
 		}
 	}
 	return msg, err

@@ -2,21 +2,11 @@ package toolcall
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
 	"time"
 )
-
-// The causes with which adapters abort a call whose result nobody waits for any more.
-var (
-	ErrDisconnected = errors.New("the client has disconnected")
-	ErrSessionEnded = errors.New("the client has ended the session")
-)
-
-// ErrShutdown is the cause with which [Drain.Shutdown] aborts calls.
-var ErrShutdown = errors.New("the server is shutting down")
 
 // ShutdownLimit bounds a [Drain.Shutdown] where nothing else does: the default grace of a tool,
 // and time to write the answers.

@@ -233,3 +233,17 @@ func ExampleObserver() {
 	// begins
 	// has ended
 }
+
+func ExampleCauseOf() {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	_, err := toolcall.Do(ctx, nil, toolcall.Call{Tool: "search"}, func(ctx context.Context) (int, error) {
+		cancel(&toolcall.CancelledError{Reason: "Request timed out"})
+		<-ctx.Done()
+		return 0, ctx.Err()
+	})
+	fmt.Println(toolcall.CauseOf(err))
+	fmt.Println(err)
+	// Output:
+	// client_timeout
+	// Tool was aborted: the client has cancelled the call: Request timed out
+}

@@ -19,6 +19,9 @@ type Outcome struct {
 	Kind     string `json:"kind"`     // idle, total, aborted or, of a tool that has returned in time, returned
 	ExitCode int    `json:"exitCode"` // 124 or 130; of a tool that has returned, timeout.ExitCode of its error
 
+	Cause  string `json:"cause,omitempty"`  // of an abort, as CauseOf says
+	Reason string `json:"reason,omitempty"` // of an abort, in the client's words; at most 200 bytes
+
 	Limit float64 `json:"limitMs"` // the limit that fired; 0 for an abort
 	Total float64 `json:"totalMs"` // both limits, as they were enforced
 	Idle  float64 `json:"idleMs"`
@@ -41,12 +44,20 @@ func OutcomeOf(err error) (Outcome, bool) {
 	if !errors.As(err, &e) {
 		return Outcome{}, false
 	}
-	return Outcome{
+	o := Outcome{
 		Kind: e.Kind.String(), ExitCode: e.ExitCode(),
 		Limit: millis(e.Limit), Total: millis(e.Limits.Total), Idle: millis(e.Limits.Idle), Left: left(e.Limits, e.Elapsed),
 		Elapsed: millis(e.Elapsed), LongestGap: millis(e.LongestGap),
 		Beats: e.Beats, Last: lastOf(err), Abandoned: e.Abandoned,
-	}, true
+	}
+	if e.Kind == timeout.KindAborted {
+		o.Cause = CauseOf(e)
+		var cancelled *CancelledError
+		if errors.As(e.Cause, &cancelled) {
+			o.Reason = cancelled.short()
+		}
+	}
+	return o, true
 }
 
 // returned is the outcome of an execution that is about to return err in time, or nil where more is
