@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -162,8 +163,8 @@ func TestRequestStopsTheTool(t *testing.T) {
 				} else {
 					requestTimeout(t, err, "tools/call")
 				}
-				if err := within(t, ended, "the end of the tool"); !errors.Is(err, timeout.ErrAborted) || errors.Is(err, toolcall.ErrDisconnected) {
-					t.Errorf("the tool: %v", err)
+				if err := within(t, ended, "the end of the tool"); !errors.Is(err, timeout.ErrAborted) || errors.Is(err, toolcall.ErrDisconnected) && !strings.Contains(t.Name(), "wrapped") {
+					t.Errorf("the tool: %v", err) // under WrapHTTP a request that is hung up says so
 				}
 			})
 		}

@@ -43,9 +43,25 @@ type endKey struct{}
 // common.
 func (w *watch) untilGone(ctx context.Context) (_ context.Context, release func()) {
 	session := server.ClientSessionFromContext(ctx)
+	ctx, leave := untilCancelled(ctx, session)
 	_, inProcess := session.(*server.InProcessSession)
 	if session == nil || inProcess || session.SessionID() == "" || orderOf(session) == settled {
+		return ctx, leave
+	}
+	ctx, out := w.calls.Join(ctx, session.SessionID())
+	return ctx, func() { out(); leave() }
+}
+
+// untilCancelled returns a context for a call that ends, with the client's reason, when the client
+// cancels it, if there is a wire to see that.
+func untilCancelled(ctx context.Context, session server.ClientSession) (_ context.Context, release func()) {
+	id, wire := requestIDOf(ctx, session), wireOf(ctx, session)
+	if id == "" || wire == nil {
 		return ctx, func() {}
 	}
-	return w.calls.Join(ctx, session.SessionID())
+	key := sessionRequest{id: id}
+	if orderOf(session) == locked {
+		key.session = session.SessionID()
+	}
+	return wire.requests.Join(ctx, key)
 }

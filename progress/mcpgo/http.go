@@ -2,6 +2,7 @@ package mcpgo
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -10,11 +11,16 @@ import (
 	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// WrapHTTP goes around a server.StreamableHTTPServer, and does three things that [Middleware]
+// WrapHTTP goes around a server.StreamableHTTPServer, and does four things that [Middleware]
 // and [Install] cannot do alone:
 //
+//   - A call that its client cancels is aborted with a [*toolcall.CancelledError], which has the
+//     client's reason, and one whose connection is lost with [toolcall.ErrDisconnected].
 //   - The progress of a call goes out on the stream of that call, before its result or not at
 //     all. Of a session, which protocol 2025-11-25 has, mcp-go sends it on the stream of any
 //     request that is open then, or on the standalone stream, and drops it where 100 wait.
@@ -34,7 +40,7 @@ import (
 // Around a server.SSEServer it is for tasks alone. Other handlers are not changed. Quiet notification
 // streams may be taken for dead, see stream.KeepAlive, which goes around WrapHTTP.
 func WrapHTTP(h http.Handler) http.Handler {
-	recorded, streams := new(atomic.Bool), new(streams)
+	recorded, streams, requests := new(atomic.Bool), new(streams), new(adapter.Sessions)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		flusher, ok := w.(http.Flusher)
 		if ok && r.Method == http.MethodGet {
@@ -51,12 +57,36 @@ func WrapHTTP(h http.Handler) http.Handler {
 		}
 		s := &stream{ResponseWriter: w, flusher: flusher, header: w.Header().Clone(), recorded: recorded}
 		s.wire.frame, s.wire.answered, s.wire.header = s.frame, s.answered, r.Header
-		s.wire.streams = streams
-		r = r.WithContext(context.WithValue(r.Context(), wireKey{}, &s.wire))
-		r.Body = &body{r.Body, s}
+		s.wire.streams, s.wire.requests = streams, requests
+		ctx, release := untilLost(r.Context())
+		defer release()
+		session := r.Header.Get(mcp.HeaderSessionID)
+		r = r.WithContext(context.WithValue(ctx, wireKey{}, &s.wire))
+		r.Body = &body{ReadCloser: r.Body, stream: s, cancelled: func(id any, cause error) {
+			if session != "" {
+				requests.Abort(sessionRequest{session, fmt.Sprint(id)}, cause)
+			}
+		}}
 		defer s.end()
 		h.ServeHTTP(s, r)
 	})
+}
+
+// untilLost returns a context that ends with that of a request, and with [toolcall.ErrDisconnected] as the
+// cause where net/http gives none.
+func untilLost(request context.Context) (_ context.Context, release func()) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(request))
+	unhook := context.AfterFunc(request, func() {
+		cause := context.Cause(request)
+		if cause == context.Canceled {
+			cause = toolcall.ErrDisconnected
+		}
+		cancel(cause)
+	})
+	return ctx, func() {
+		unhook()
+		cancel(nil)
+	}
 }
 
 // A stream is the response to one POST.
@@ -178,12 +208,18 @@ func (s *stream) end() {
 // A body tells its stream when it has been read.
 type body struct {
 	io.ReadCloser
-	stream *stream
+	stream    *stream
+	seen      adapter.CancelledReader
+	cancelled func(id any, cause error) // called at the end of a body that cancels a call
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	_, _ = b.seen.Write(p[:max(n, 0)])
 	if err == io.EOF {
+		if id, cause, ok := b.seen.Cancelled(); ok {
+			b.cancelled(id, cause)
+		}
 		b.stream.mu.Lock()
 		defer b.stream.mu.Unlock()
 		if b.stream.read == nil {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
@@ -23,7 +25,7 @@ import (
 //	mcpgo.Install(s, policy)
 //	err := mcpgo.Serve(ctx, server.NewStdioServer(s), os.Stdin, os.Stdout, 0)
 //
-// Three things are then so that mcp-go alone has otherwise:
+// Four things are then so that mcp-go alone has otherwise:
 //
 //   - Where ctx ends, Serve ends in order: tools that run are aborted with
 //     [toolcall.ErrShutdown] as the cause, those that wait for a worker or come later are not
@@ -33,6 +35,9 @@ import (
 //     for want of a place in mcp-go's queue.
 //   - The question of an [Elicit] is cancelled at the client when nobody waits for the answer
 //     any more.
+//   - A call that its client cancels is aborted with a [*toolcall.CancelledError], which has the
+//     client's reason, and one whose client has left with [toolcall.ErrDisconnected]. For the
+//     former the server must have [Install].
 //
 // The server must have [Install], [Middleware] or, for its tools, [Handler]: that is where calls
 // are aborted. A read of in that waits then is left behind until in is closed, as with mcp-go.
@@ -51,13 +56,14 @@ func Serve(ctx context.Context, s *server.StdioServer, in io.Reader, out io.Writ
 	listening, stop := context.WithCancel(drain.Context(context.WithoutCancel(ctx)))
 	defer stop()
 	l := &line{out: out, ctx: listening, calls: make(map[any][]func())}
+	l.wire.requests = new(adapter.Sessions)
 	l.wire.frame = func(message []byte) error {
 		_, err := out.Write(append(message, '\n'))
 		return err
 	}
 	left := make(chan error, 1)
 	go func() {
-		err := s.Listen(context.WithValue(listening, wireKey{}, &l.wire), &lines{r: bufio.NewReader(in), each: l.arrived}, l)
+		err := s.Listen(context.WithValue(listening, wireKey{}, &l.wire), &lines{r: bufio.NewReader(in), each: l.arrived, end: func() { l.requests.AbortAll(toolcall.ErrDisconnected) }}, l)
 		l.close()
 		left <- err
 	}()
@@ -91,6 +97,10 @@ type line struct {
 
 // arrived is called with each line from the client.
 func (l *line) arrived(text []byte) {
+	if id, cause, ok := adapter.CancelledIn(text); ok {
+		l.requests.Abort(sessionRequest{id: fmt.Sprint(id)}, cause) // before mcp-go cancels it with no cause
+		return
+	}
 	var m struct {
 		ID     any
 		Method string
@@ -166,17 +176,21 @@ func (l *line) leave(id any) {
 type lines struct {
 	r    *bufio.Reader
 	each func(line []byte)
+	end  func() // called at the end, before mcp-go sees it
 	rest []byte
 	err  error
 }
 
 func (l *lines) Read(p []byte) (int, error) {
 	if len(l.rest) == 0 {
-		if l.err != nil {
+		if l.err == nil {
+			l.rest, l.err = l.r.ReadBytes('\n')
+			l.each(l.rest)
+		}
+		if len(l.rest) == 0 {
+			l.end()
 			return 0, l.err
 		}
-		l.rest, l.err = l.r.ReadBytes('\n')
-		l.each(l.rest)
 	}
 	n := copy(p, l.rest)
 	l.rest = l.rest[n:]

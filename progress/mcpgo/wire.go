@@ -12,6 +12,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // A wire is what mcp-go's messages to a client pass on their way out: those of the server under
@@ -25,8 +27,9 @@ type wire struct {
 	frame func(message []byte) error // writes a message of ours; called with mu held
 	// answered is for toolcall.Call; nil where the wire sees the answers itself.
 	answered func(leave func())
-	header   http.Header // of the request, over HTTP
-	streams  *streams    // over HTTP
+	header   http.Header       // of the request, over HTTP
+	streams  *streams          // over HTTP
+	requests *adapter.Sessions // the calls of all wires of the server, by sessionRequest
 
 	state     sync.Mutex           // of what follows; taken after mu, if that is taken
 	owner     server.ClientSession // whose calls these are
@@ -36,6 +39,9 @@ type wire struct {
 }
 
 type wireKey struct{}
+
+// A sessionRequest is a request as notifications/cancelled names it. session is "" over stdio.
+type sessionRequest struct{ session, id string }
 
 // wireOf returns the wire of a call of session, nil where there is none. A tool may run a server
 // itself and pass its context on to it: the wire is not that server's.
