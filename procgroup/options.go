@@ -35,6 +35,8 @@ type settings struct {
 	orphans     bool
 	stopSignal  syscall.Signal
 	activity    Activity
+	onInputWait func(InputWait)
+	stopOnInput bool
 	options     []timeout.Option
 	err         error // of an option
 }

@@ -37,6 +37,9 @@ type Process struct {
 	startErr error
 	out      *capture.Capture
 	work     watches // nil if work is not a sign of life
+	stdin    proctree.Input
+	canWait  bool // for stdin
+	input    inputWatch
 
 	viewing sync.Mutex  // held while view is made
 	view    ProcessList // when a limit fired
@@ -211,6 +214,9 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	}
 	if inner.Err != nil {
 		return inner.Start()
+	}
+	if stdin, file := inner.Stdin.(*os.File); file {
+		p.stdin, p.canWait = proctree.InputOf(stdin)
 	}
 	if p.tree, err = proctree.Start(ctx, &inner, p.kind); err != nil {
 		return p.startFailure(ctx, err)

@@ -39,7 +39,8 @@ type ProcessInfo struct {
 	CPU  time.Duration // processor time used
 	Age  time.Duration // time since the process started
 	// Wait is the kernel function in which the process waits. If only /proc/<pid>/stack has
-	// it, which only root can read, Wait is the three innermost functions. Linux only.
+	// it, which only root can read, Wait is the three innermost functions. "input" means that the
+	// process waits for the command's input; see [InputWait]. Linux only.
 	Wait string
 
 	depth int // below the topmost listed ancestor
@@ -135,6 +136,13 @@ func (p *Process) describe(stopped bool) []byte {
 		return nil
 	}
 	view := newProcessList(p.tree.Snapshot(time.Now().Add(viewTime)))
+	if pid := p.input.now().Pid; pid != 0 {
+		for i := range view.Processes {
+			if view.Processes[i].Pid == pid {
+				view.Processes[i].Wait = "input"
+			}
+		}
+	}
 	if stopped {
 		p.view = view
 	}

@@ -25,9 +25,13 @@ const (
 	TotalTimeout
 	// Aborted means that the command was stopped because the caller's context was cancelled.
 	Aborted
+	// WaitingForInput means that the command was stopped because it waited for input; see
+	// [StopOnInput].
+	WaitingForInput
 )
 
-// String returns "exited", "idle timeout", "total timeout" or "aborted".
+// String returns "exited", "idle timeout", "total timeout", "aborted" or "waiting
+// for input".
 func (r Reason) String() string {
 	switch r {
 	case Exited:
@@ -38,6 +42,8 @@ func (r Reason) String() string {
 		return "total timeout"
 	case Aborted:
 		return "aborted"
+	case WaitingForInput:
+		return "waiting for input"
 	}
 	return "Reason(" + strconv.Itoa(int(r)) + ")"
 }
@@ -74,6 +80,9 @@ type Result struct {
 	// Message says in one line why the command was stopped. It is empty if the command ended
 	// by itself.
 	Message string
+
+	// Input says whether the command waited for input when it was stopped.
+	Input InputWait
 
 	// Tree lists the processes of the command as they were when a limit fired, before they
 	// were asked to end. It is empty if no limit fired, and on systems other than Linux and
@@ -133,6 +142,8 @@ func reason(stop *timeout.Error) Reason {
 		return IdleTimeout
 	case stop.Kind == timeout.KindTotal:
 		return TotalTimeout
+	case stopOf(stop) != nil:
+		return stopOf(stop).reason
 	}
 	return Aborted
 }
@@ -155,6 +166,8 @@ func (p *Process) message(stop *timeout.Error) string {
 		return stop.Tool + " process timed out after " + millis(limit) + "ms."
 	case Aborted:
 		return stop.Tool + " process was aborted."
+	case WaitingForInput:
+		return stop.Tool + " " + p.input.now().String()
 	}
 	return ""
 }

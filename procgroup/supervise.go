@@ -49,6 +49,7 @@ func (p *Process) await(ctx context.Context) error {
 		return p.startErr
 	}
 	p.watchWork(ctx)
+	p.watchInput(ctx)
 	p.tree.Wait(ctx, time.Time{})
 	return nil
 }
@@ -94,6 +95,7 @@ func (p *Process) left() (attrs []slog.Attr) {
 func (p *Process) end(stop *timeout.Error) {
 	begun := time.Now()
 	p.work.end()
+	p.input.end()
 	r := &Result{Reason: reason(stop), Message: p.message(stop), LongestGap: p.out.LongestSilence(begun)}
 	// The caller's writers have the rest of the grace, even if the tree does not need it.
 	grace, impatient := p.killGrace, context.Background()
@@ -112,7 +114,7 @@ func (p *Process) end(stop *timeout.Error) {
 		} else {
 			r.Survivors, r.Unidentified = p.tree.Kill(over.Add(killTime))
 		}
-	case stop.Timeout():
+	case stop.Timeout() || stopOf(stop) != nil:
 		over = p.terminate(r, grace)
 	default:
 		grace = p.abortGrace
@@ -133,7 +135,10 @@ func (p *Process) end(stop *timeout.Error) {
 	stdout, stderr, combined := p.out.Kept(stop != nil)
 	r.Stdout, r.Stderr, r.Combined = newOutput(stdout), newOutput(stderr), newOutput(combined)
 	r.Contained = Containment(p.tree.Contained().String())
-	if stop != nil && stop.Timeout() {
+	if stop != nil {
+		r.Input = p.input.now()
+	}
+	if stop != nil && (stop.Timeout() || stopOf(stop) != nil) {
 		p.viewing.Lock()
 		r.Tree = p.view
 		p.viewing.Unlock()
@@ -167,6 +172,8 @@ func (p *Process) complete(r *Result, stop *timeout.Error, fromCaller error) {
 		p.cmd.ProcessState = r.State
 	}
 	switch {
+	case stopOf(stop) != nil:
+		p.err = &commandStop{reason: r.Reason, is: stopOf(stop).is, message: r.Message, err: errors.Join(err, fromCaller)}
 	case stop != nil:
 		if stop.Err = err; fromCaller != nil {
 			stop.Err = errors.Join(err, fromCaller)

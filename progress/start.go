@@ -108,6 +108,9 @@ type reporter struct {
 // deliver sends an update, or a plain beat if the detail is no update.
 func (r *reporter) deliver(detail any) {
 	u, _ := detail.(*Update)
+	if status, ok := detail.(pulse.Status); ok {
+		u = &Update{Message: string(status), Progress: math.NaN(), waiting: true}
+	}
 	if u == nil {
 		u = &Update{}
 	}

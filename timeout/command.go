@@ -2,6 +2,7 @@ package timeout
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 
@@ -112,9 +113,14 @@ func (e *Execution) concludeCommand(out *Error) error {
 	e.cell.Lock()
 	e.command.concluded, e.command.final, e.command.returned = true, final, s.Returned
 	e.cell.Unlock()
-	if stopped {
+	var byItself interface{ CommandStop() }
+	switch {
+	case stopped:
 		e.logStop(out)
-	} else {
+	case errors.As(final, &byItself):
+		s.Stack = nil
+		e.logAttrs(slog.LevelWarn, "command was stopped", slog.Any("error", final))
+	default:
 		s.Stack = nil
 	}
 	if left != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/human"
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
 // A Kind says why an execution was stopped.
@@ -136,7 +137,11 @@ type Error struct {
 func (e *Error) Error() string {
 	switch e.Kind {
 	case KindIdle:
-		return "No progress for " + seconds(e.Limit) + "s (idle timeout). Tool should call heartbeat() during long work."
+		text := "No progress for " + seconds(e.Limit) + "s (idle timeout). "
+		if status, ok := e.Detail.(pulse.Status); ok {
+			return text + "Its command " + string(status)
+		}
+		return text + "Tool should call heartbeat() during long work."
 	case KindTotal:
 		if e.Needed > 0 {
 			return "Tool needs " + seconds(e.Needed) + "s, and " + seconds(rounded(e.Limit)) + "s is left."

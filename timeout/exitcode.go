@@ -37,15 +37,15 @@ func ExitCode(err error) int {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e.ExitCode()
 	}
-	if e := (*exec.ExitError)(nil); errors.As(err, &e) {
-		if sig, ok := endedBySignal(e); ok {
-			return exitSignal + int(sig)
-		}
-	}
 	var coder interface{ ExitCode() int }
 	if errors.As(err, &coder) {
 		if code := coder.ExitCode(); code >= 0 {
 			return code
+		}
+		if e := (*exec.ExitError)(nil); errors.As(err, &e) {
+			if sig, ok := endedBySignal(e); ok {
+				return exitSignal + int(sig)
+			}
 		}
 		return 1
 	}

@@ -41,6 +41,18 @@ func (c *Cell) Interlude(detail *any) (end func()) {
 	}
 }
 
+// Note is Interlude, and has relays deliver the detail. The idle limit runs on.
+func (c *Cell) Note(detail *any) (end func()) {
+	end = c.Interlude(detail)
+	for p := c; p != nil && p.state.Load() != closed; p = p.parent {
+		p.notify()
+	}
+	return end
+}
+
+// A Status is the detail of an execution that says how it stands, and is no work that it has done. Clients are told.
+type Status string
+
 func (c *Cell) endInterlude(i *interlude) {
 	c.mu.Lock()
 	if c.state.Load() == closed || c.engine.Stopped(c.Flush()) {

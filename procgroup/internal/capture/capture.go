@@ -62,6 +62,7 @@ type Capture struct {
 	mu      sync.Mutex // guards the fields below and the rings
 	order   order
 	last    time.Time     // of the last output
+	newest  *stream       // the one that it came from; nil before the first
 	longest time.Duration // the longest silence until last
 	open    int           // number of streams that have not ended
 	closing bool          // the pipes are being closed, which may make reads fail

@@ -41,9 +41,10 @@ type stream struct {
 
 	// Guarded by Capture.mu.
 	ring   ring
-	ended  bool  // no output follows
-	hungUp bool  // it ended because hangUp closed it
-	err    error // of reading
+	tail   []byte // the last bytes, whatever the ring keeps
+	ended  bool   // no output follows
+	hungUp bool   // it ended because hangUp closed it
+	err    error  // of reading
 
 	large bool // the pipe has been enlarged; used by the collector only
 }
@@ -124,6 +125,7 @@ func (c *Capture) got(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept
 	if n > 0 {
 		c.longest, c.last = max(c.longest, now.Sub(c.last)), now
 		s.ring.write(data)
+		s.tail, c.newest = lastBytes(s.tail, data), s
 		c.order.add(s.id, data)
 	} else {
 		c.end(s)

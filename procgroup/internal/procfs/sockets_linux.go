@@ -116,3 +116,64 @@ func parseDiag(b []byte, all map[uint64]uint64) (more bool) {
 	}
 	return true
 }
+
+// The sizes and places of linux/unix_diag.h.
+const (
+	unixRequestLen = 24
+	unixMsgLen     = 16
+	unixShowPeer   = 4
+	unixPeer       = 2 // UNIX_DIAG_PEER, an inode
+)
+
+// UnixPeer returns the inode of the socket that a Unix socket is connected to, such as the other one of a
+// socketpair(2). It is not ok if there is none, or the kernel does not tell.
+func UnixPeer(inode uint64) (peer uint64, ok bool) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return 0, false
+	}
+	defer unix.Close(fd)
+	b := make([]byte, unix.SizeofNlMsghdr+unixRequestLen)
+	binary.NativeEndian.PutUint32(b, uint32(len(b)))
+	binary.NativeEndian.PutUint16(b[4:], unix.SOCK_DIAG_BY_FAMILY)
+	binary.NativeEndian.PutUint16(b[6:], unix.NLM_F_REQUEST)
+	r := b[unix.SizeofNlMsghdr:]
+	r[0] = unix.AF_UNIX
+	binary.NativeEndian.PutUint32(r[4:], ^uint32(0))
+	binary.NativeEndian.PutUint32(r[8:], uint32(inode))
+	binary.NativeEndian.PutUint32(r[12:], unixShowPeer)
+	binary.NativeEndian.PutUint64(r[16:], ^uint64(0)) // any cookie
+	if unix.Sendto(fd, b, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}) != nil {
+		return 0, false
+	}
+	buf := make([]byte, 4<<10)
+	for {
+		n, _, err := unix.Recvfrom(fd, buf, 0)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return 0, false
+		}
+		return parseUnixPeer(buf[:n])
+	}
+}
+
+// parseUnixPeer parses the answer to a question about one Unix socket.
+func parseUnixPeer(b []byte) (peer uint64, ok bool) {
+	if len(b) < unix.SizeofNlMsghdr+unixMsgLen || binary.NativeEndian.Uint16(b[4:]) != unix.SOCK_DIAG_BY_FAMILY {
+		return 0, false
+	}
+	for attrs := b[unix.SizeofNlMsghdr+unixMsgLen:]; len(attrs) >= unix.SizeofNlAttr; {
+		size := int(binary.NativeEndian.Uint16(attrs))
+		if size < unix.SizeofNlAttr || size > len(attrs) {
+			return 0, false
+		}
+		if binary.NativeEndian.Uint16(attrs[2:]) == unixPeer && size >= unix.SizeofNlAttr+4 {
+			peer = uint64(binary.NativeEndian.Uint32(attrs[unix.SizeofNlAttr:]))
+			return peer, peer != 0
+		}
+		attrs = attrs[min((size+3)&^3, len(attrs)):]
+	}
+	return 0, false
+}

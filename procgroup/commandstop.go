@@ -1,0 +1,39 @@
+package procgroup
+
+import "github.com/tooldeadline/tooldeadline/timeout"
+
+// A commandStop is the error of a command that was stopped for what it did, and not by a limit or by
+// the caller. It is the cause with which this package aborts the execution, and then, completed, what
+// everybody is told in place of the abort.
+type commandStop struct {
+	reason  Reason
+	is      error // what it matches, such as ErrInput
+	message string
+	err     error // of the command itself
+}
+
+// stopOf returns the commandStop that has stopped an execution, or nil.
+func stopOf(stop *timeout.Error) *commandStop {
+	if stop == nil {
+		return nil
+	}
+	c, _ := stop.Cause.(*commandStop)
+	return c
+}
+
+func (e *commandStop) Error() string {
+	if e.message == "" {
+		return e.is.Error()
+	}
+	return e.message
+}
+
+func (e *commandStop) Is(target error) bool { return target == e.is }
+
+func (e *commandStop) Unwrap() error { return e.err }
+
+// ExitCode is 124, as for a limit.
+func (e *commandStop) ExitCode() int { return timeout.ExitTimeout }
+
+// CommandStop tells package timeout that this error is to be logged like a limit.
+func (e *commandStop) CommandStop() {}

@@ -1,0 +1,182 @@
+package proctree
+
+import (
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// An inputWatch has what an InputMeter has seen.
+type inputWatch struct {
+	tree    *linuxTree
+	input   procfs.File
+	members []usedCPU     // at the last look at all threads
+	used    time.Duration // by them then
+	before  time.Duration // at the last call
+	called  time.Time
+	looked  time.Time
+	waiting Waiting // what that look has found, confirmed or not
+	pid     int
+	sure    bool // a look before that has found it too
+}
+
+type usedCPU struct {
+	key procfs.Key
+	cpu time.Duration
+}
+
+// idleShare is the part of the time in which a tree that waits may use a core: virtual machines of languages have
+// threads that wake up now and then.
+const idleShare = 100 // 1 %
+
+// An Input is a file that a command reads: a pipe, a socket or a terminal.
+type Input struct{ file procfs.File }
+
+// InputOf returns the input of a command with stdin as its standard input, which may be closed then. It is not ok if
+// that never makes a command wait, or the system does not show what processes wait for.
+func InputOf(stdin *os.File) (in Input, ok bool) {
+	if len(waitCalls) == 0 || stdin == nil {
+		return Input{}, false
+	}
+	raw, err := stdin.SyscallConn() // Fd would make it block
+	if err != nil {
+		return Input{}, false
+	}
+	err = raw.Control(func(fd uintptr) { in.file, ok = procfs.FileOf("/proc/self/fd/" + strconv.Itoa(int(fd))) })
+	return in, ok && err == nil
+}
+
+// WatchInput returns an InputMeter for a tree whose leader has in as its standard input. It is nil if the processes of
+// the tree cannot be known.
+func WatchInput(t Tree, in Input) InputMeter {
+	tree := t.(*linuxTree)
+	if !procfs.Works() {
+		return nil
+	}
+	return (&inputWatch{tree: tree, input: in.file}).look
+}
+
+func (w *inputWatch) look() (waiting Waiting, pid int, secret bool) {
+	waiting, pid = w.wait()
+	return waiting, pid, waiting != NotWaiting && w.input.Terminal && isSecret(pid)
+}
+
+// isSecret reports whether the terminal that a process has as its standard input takes lines and does not echo them.
+func isSecret(pid int) bool {
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/fd/0", unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	return err == nil && mode.Lflag&unix.ICANON != 0 && mode.Lflag&unix.ECHO == 0
+}
+
+func (w *inputWatch) wait() (Waiting, int) {
+	now := time.Now()
+	used, same := w.usage()
+	passed := now.Sub(w.called)
+	w.called = now
+	switch {
+	case same && used == w.used:
+		// Nothing has run since the last look: a process that starts another one runs.
+		w.before, w.sure = used, true
+		return w.waiting, w.pid
+	case same && used-w.before > passed/idleShare:
+		w.before, w.sure = used, false
+		return NotWaiting, 0 // it works
+	}
+	waiting, pid, members := w.examine()
+	w.sure = waiting == w.waiting && pid == w.pid && sameKeys(members, w.members) && sum(members)-w.used <= now.Sub(w.looked)/idleShare
+	w.waiting, w.pid, w.members, w.used, w.looked = waiting, pid, members, sum(members), now
+	w.before = w.used
+	if !w.sure {
+		return NotWaiting, 0
+	}
+	return waiting, pid
+}
+
+// usage returns the processor time of the members of the last look. It is not the same tree if one of them is gone.
+func (w *inputWatch) usage() (used time.Duration, same bool) {
+	for _, m := range w.members {
+		cpu, ok := cpuTime(m.key.PID)
+		if !ok {
+			return 0, false
+		}
+		used += cpu
+	}
+	return used, len(w.members) > 0
+}
+
+// cpuTime returns the processor time of a process. It is not ok if that is gone.
+func cpuTime(pid int) (time.Duration, bool) {
+	const cpuclockSched = 2
+	var ts unix.Timespec
+	if unix.ClockGettime(int32(^pid<<3|cpuclockSched), &ts) != nil {
+		return 0, false
+	}
+	return time.Duration(ts.Nano()), true
+}
+
+// examine looks at all threads of the tree.
+func (w *inputWatch) examine() (Waiting, int, []usedCPU) {
+	l := &waitLook{input: w.input, members: w.tree.membersNow()}
+	all := l.classify()
+	members := make([]usedCPU, len(all))
+	for i := range all {
+		members[i] = usedCPU{all[i].Key(), all[i].cpu}
+	}
+	if len(all) == 0 {
+		return NotWaiting, 0, nil
+	}
+	waiting, pid := verdict(all)
+	return waiting, pid, members
+}
+
+// membersNow lists the members, without the helper. It is empty if they cannot be known.
+func (t *linuxTree) membersNow() (members []proc) {
+	if t.cgroup != nil {
+		var r procfs.Reader
+		complete := t.cgroup.each(func(pid int) {
+			if p, ok := r.Process(pid); ok {
+				members = append(members, proc{Process: p})
+			}
+		})
+		if !complete || r.Short {
+			return nil
+		}
+		return members
+	}
+	all, complete := t.look()
+	if !complete {
+		return nil
+	}
+	for _, p := range t.list(all) {
+		if t.helper == nil || p.PID != t.pid {
+			members = append(members, p)
+		}
+	}
+	return members
+}
+
+func sameKeys(a, b []usedCPU) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].key != b[i].key {
+			return false
+		}
+	}
+	return true
+}
+
+func sum(all []usedCPU) (d time.Duration) {
+	for _, m := range all {
+		d += m.cpu
+	}
+	return d
+}
