@@ -8,6 +8,7 @@ import "github.com/tooldeadline/tooldeadline/timeout"
 type commandStop struct {
 	reason  Reason
 	is      error // what it matches, such as ErrInput
+	pid     int   // the process that was stopped by the terminal
 	message string
 	err     error // of the command itself
 }
@@ -37,3 +38,9 @@ func (e *commandStop) ExitCode() int { return timeout.ExitTimeout }
 
 // CommandStop tells package timeout that this error is to be logged like a limit.
 func (e *commandStop) CommandStop() {}
+
+// stop stops the command with c as the reason. It keeps a list of its processes, as a limit does.
+func (p *Process) stop(c *commandStop) {
+	p.describe(true)
+	p.abort(c)
+}

@@ -55,6 +55,16 @@ func (w InputWait) String() string {
 	return text
 }
 
+// ErrTerminal is matched by the error of a command that was stopped by the terminal: one of its
+// processes asked the terminal of this program for something, from the background, and the system
+// stopped it. It would not go on until somebody brings it to the foreground, so the command is
+// stopped within about a second, with the Reason [StoppedByTerminal] and the exit code 124.
+//
+// A command has a terminal only if its standard input is the terminal of this program, or if
+// SysProcAttr.Setpgid or Foreground is set: otherwise it runs in a session of its own, and whatever
+// asks the terminal for something gets an error. Linux only, on amd64 and arm64.
+var ErrTerminal = errors.New("procgroup: the command was stopped by the terminal")
+
 // StopOnInput stops the command when it certainly waits for input, as a limit would. The Reason is
 // [WaitingForInput], the error matches [ErrInput], and the exit code is 124. Without StopOnInput
 // such a command waits until one of its limits has expired.
@@ -90,11 +100,12 @@ const (
 
 // An inputWatch finds out whether a command waits for input.
 type inputWatch struct {
-	cell  *pulse.Cell
-	meter proctree.InputMeter
-	out   *capture.Capture
-	told  func(InputWait)
-	stop  func(InputWait)
+	cell    *pulse.Cell
+	meter   proctree.InputMeter
+	out     *capture.Capture
+	told    func(InputWait)
+	stop    func()
+	stopped func(pid int)
 
 	mu      sync.Mutex // held during a look, and while the timer is set
 	timer   *time.Timer
@@ -108,7 +119,7 @@ type inputWatch struct {
 // watchInput begins to examine the command, if its input can make it wait. ctx is the context of its
 // execution.
 func (p *Process) watchInput(ctx context.Context) {
-	if !p.canWait {
+	if !p.canWait && !proctree.HasTerminal(p.inner) {
 		return
 	}
 	meter := proctree.WatchInput(p.tree, p.stdin)
@@ -121,10 +132,10 @@ func (p *Process) watchInput(ctx context.Context) {
 		w.told = func(wait InputWait) { capture.Guard(func() { fn(wait) }, p.abort) }
 	}
 	if p.stopOnInput {
-		w.stop = func(InputWait) {
-			p.describe(true)
-			p.abort(&commandStop{reason: WaitingForInput, is: ErrInput})
-		}
+		w.stop = func() { p.stop(&commandStop{reason: WaitingForInput, is: ErrInput}) }
+	}
+	w.stopped = func(pid int) {
+		p.stop(&commandStop{reason: StoppedByTerminal, is: ErrTerminal, pid: pid})
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,6 +176,10 @@ func (w *inputWatch) look() {
 		w.timer.Reset(inputEvery)
 		return
 	}
+	if waiting == proctree.StoppedByTerminal {
+		w.stopped(pid)
+		return
+	}
 	wait := InputWait{Pid: pid, Certain: waiting == proctree.InputCertainly, Prompt: prompt, Secret: secret}
 	if waiting == proctree.NotWaiting || !wait.Certain && prompt == "" {
 		wait = InputWait{}
@@ -194,6 +209,6 @@ func (w *inputWatch) set(wait InputWait) {
 		w.told(wait)
 	}
 	if w.stop != nil && wait.Certain {
-		w.stop(wait)
+		w.stop()
 	}
 }

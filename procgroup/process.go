@@ -88,8 +88,11 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 //     until Read returns. An *os.File is passed to the command directly. [exec.Cmd.StdinPipe]
 //     can be used; StdoutPipe and StderrPipe cannot: their pipes are closed at once. Use
 //     [Attach] with them.
-//   - SysProcAttr is copied and extended. The command gets its own process group, so Ctrl-C
-//     in a terminal does not reach it. Setsid and Foreground are respected; Pgid is an error.
+//   - SysProcAttr is copied and extended. On Unix the command gets its own session, and so no
+//     terminal: what asks for a password there, such as ssh, gets an error instead of being
+//     stopped for ever. If cmd.Stdin is the terminal of this program, or if Setpgid or Foreground
+//     is set, the command gets its own process group instead; see [ErrTerminal]. In either case
+//     Ctrl-C in a terminal does not reach it. Pgid is an error.
 //   - The context of [exec.CommandContext] aborts the command, as ctx does. Cancel and
 //     WaitDelay are not used.
 //   - Process is set when Start returns, and ProcessState before Wait returns. Do not call

@@ -28,10 +28,13 @@ const (
 	// WaitingForInput means that the command was stopped because it waited for input; see
 	// [StopOnInput].
 	WaitingForInput
+	// StoppedByTerminal means that the command was stopped because the terminal had stopped one of
+	// its processes; see [ErrTerminal].
+	StoppedByTerminal
 )
 
-// String returns "exited", "idle timeout", "total timeout", "aborted" or "waiting
-// for input".
+// String returns "exited", "idle timeout", "total timeout", "aborted", "waiting for
+// input" or "stopped by the terminal".
 func (r Reason) String() string {
 	switch r {
 	case Exited:
@@ -44,6 +47,8 @@ func (r Reason) String() string {
 		return "aborted"
 	case WaitingForInput:
 		return "waiting for input"
+	case StoppedByTerminal:
+		return "stopped by the terminal"
 	}
 	return "Reason(" + strconv.Itoa(int(r)) + ")"
 }
@@ -168,6 +173,8 @@ func (p *Process) message(stop *timeout.Error) string {
 		return stop.Tool + " process was aborted."
 	case WaitingForInput:
 		return stop.Tool + " " + p.input.now().String()
+	case StoppedByTerminal:
+		return stop.Tool + " was stopped by the terminal."
 	}
 	return ""
 }

@@ -12,6 +12,8 @@ import (
 type Process struct {
 	PID, Parent, Group int
 	State              byte
+	Terminal           bool          // it has a controlling terminal
+	Foreground         int           // the process group in the foreground of that
 	Threads            int           // those that have not ended; a zombie's main thread counts
 	Start              uint64        // in clock ticks since boot; see Age
 	EnvironAt          uint64        // the address of the environment; 0 if there is none, or it may not be known
@@ -83,6 +85,10 @@ func parseStat(b []byte) (p Process, ok bool) {
 			p.Parent = int(Uint(word))
 		case 5:
 			p.Group = int(Uint(word))
+		case 7:
+			p.Terminal = Uint(word) != 0
+		case 8:
+			p.Foreground = int(Uint(word)) // -1 if there is none
 		case 9:
 			const exiting, kthread = 0x00000004, 0x00200000
 			p.Exiting = Uint(word)&exiting != 0

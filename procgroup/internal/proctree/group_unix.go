@@ -4,12 +4,18 @@ package proctree
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
-// ownGroup extends the attributes of cmd, in a copy, so that it leads a process group.
+// ownGroup extends the attributes of cmd, in a copy, so that it leads a process group: that of a session of its own,
+// unless the caller has asked for something else or its stdin is a terminal. A group without a session would be stopped
+// for ever when it asks the terminal of this process for something. In a session of its own it has no terminal and is
+// told so at once. But with a terminal as its stdin it would take what is typed for others.
 func ownGroup(cmd *exec.Cmd) error {
 	var attr syscall.SysProcAttr
 	if cmd.SysProcAttr != nil {
@@ -21,11 +27,31 @@ func ownGroup(cmd *exec.Cmd) error {
 	if attr.Ptrace {
 		return errors.New("procgroup: SysProcAttr.Ptrace is set, but a traced command has to be waited for by its tracer")
 	}
+	if !attr.Setpgid && !attr.Foreground && !isTerminal(cmd.Stdin) {
+		attr.Setsid = true
+	}
 	if !attr.Setsid { // that makes a group too, and its leader cannot make another
 		attr.Setpgid = true
 	}
 	cmd.SysProcAttr = &attr
 	return nil
+}
+
+// isTerminal reports whether a command that reads in would read a terminal.
+func isTerminal(in io.Reader) (yes bool) {
+	f, ok := in.(*os.File)
+	if !ok || f == nil {
+		return false
+	}
+	raw, err := f.SyscallConn() // Fd would make it block
+	if err != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_, err := unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) // succeeds only for the controlling terminal of this process
+		yes = err == nil
+	})
+	return yes
 }
 
 // signalError converts the error of signalling a group to that of Tree.Signal.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"time"
+	"unsafe"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
@@ -61,7 +62,7 @@ func WatchInput(t Tree, in Input) InputMeter {
 
 func (w *inputWatch) look() (waiting Waiting, pid int, secret bool) {
 	waiting, pid = w.wait()
-	return waiting, pid, waiting != NotWaiting && w.input.Terminal && isSecret(pid)
+	return waiting, pid, waiting != NotWaiting && waiting != StoppedByTerminal && w.input.Terminal && isSecret(pid)
 }
 
 // isSecret reports whether the terminal that a process has as its standard input takes lines and does not echo them.
@@ -76,6 +77,9 @@ func isSecret(pid int) bool {
 }
 
 func (w *inputWatch) wait() (Waiting, int) {
+	if w.tree.leader.stoppedByTerminal() {
+		return StoppedByTerminal, w.tree.pid
+	}
 	now := time.Now()
 	used, same := w.usage()
 	passed := now.Sub(w.called)
@@ -132,8 +136,27 @@ func (w *inputWatch) examine() (Waiting, int, []usedCPU) {
 	if len(all) == 0 {
 		return NotWaiting, 0, nil
 	}
+	for i := range all {
+		// The leader was asked. Nobody but its parent can be told why another process is stopped.
+		if p := &all[i]; p.State == 'T' && p.Terminal && p.Group != p.Foreground && p.PID != w.tree.pid {
+			return StoppedByTerminal, p.PID, members
+		}
+	}
 	waiting, pid := verdict(all)
 	return waiting, pid, members
+}
+
+// stoppedByTerminal reports whether the leader was stopped because it read or changed the terminal in the background.
+func (l *leader) stoppedByTerminal() bool {
+	const stopped = 5 // CLD_STOPPED
+	var info unix.Siginfo
+	if unix.Waitid(unix.P_PID, l.pid, &info, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, nil) != nil || info.Code != stopped {
+		return false
+	}
+	// The code is followed by the id of the process, its user and the signal, aligned to a word.
+	words := (*[unsafe.Sizeof(info) / 4]int32)(unsafe.Pointer(&info))
+	sig := unix.Signal(words[2+unsafe.Sizeof(uintptr(0))/4+2])
+	return sig == unix.SIGTTIN || sig == unix.SIGTTOU
 }
 
 // membersNow lists the members, without the helper. It is empty if they cannot be known.
@@ -180,3 +203,5 @@ func sum(all []usedCPU) (d time.Duration) {
 	}
 	return d
 }
+
+func hasTerminal(attr *unix.SysProcAttr) bool { return !attr.Setsid }

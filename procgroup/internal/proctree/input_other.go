@@ -2,7 +2,10 @@
 
 package proctree
 
-import "os"
+import (
+	"os"
+	"syscall"
+)
 
 // An Input is a file that a command reads.
 type Input struct{}
@@ -12,3 +15,5 @@ func InputOf(*os.File) (Input, bool) { return Input{}, false }
 
 // WatchInput returns nil.
 func WatchInput(Tree, Input) InputMeter { return nil }
+
+func hasTerminal(*syscall.SysProcAttr) bool { return false }
