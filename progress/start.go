@@ -108,9 +108,7 @@ type reporter struct {
 // deliver sends an update, or a plain beat if the detail is no update.
 func (r *reporter) deliver(detail any) {
 	u, _ := detail.(*Update)
-	if status, ok := detail.(pulse.Status); ok {
-		u = &Update{Message: string(status), Progress: math.NaN(), waiting: true}
-	}
+	status, stands := detail.(pulse.Status)
 	if u == nil {
 		u = &Update{}
 	}
@@ -128,9 +126,12 @@ func (r *reporter) deliver(detail any) {
 		return
 	}
 	message := u.Message
-	if u.waiting != nil {
+	switch {
+	case stands: // no news of the work
+		message = string(status)
+	case u.waiting != nil:
 		message = u.waiting.unlike(r.said)
-	} else {
+	default:
 		r.news = *u
 	}
 	r.said = message
