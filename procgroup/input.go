@@ -107,10 +107,12 @@ type inputWatch struct {
 	stop    func()
 	stopped func(pid int)
 
-	mu      sync.Mutex // held during a look, and while the timer is set
-	timer   *time.Timer
-	over    bool
-	endNote func() // takes the note in the cell back
+	mu       sync.Mutex // held during a look, and while the timer is set
+	timer    *time.Timer
+	over     bool
+	endNote  func()       // takes the note in the cell back
+	asked    capture.Mark // the end of the output that was known when the command last waited
+	answered capture.Mark // where it went on
 
 	known sync.Mutex
 	wait  InputWait
@@ -164,15 +166,15 @@ func (w *inputWatch) look() {
 	if w.over {
 		return
 	}
-	prompt, since := w.out.Prompt()
+	prompt, since, end := w.out.Prompt(w.answered)
 	begun := time.Now()
 	if silent := begun.Sub(since); silent < inputEvery {
-		w.set(InputWait{}) // it has printed
+		w.set(InputWait{}, end) // it has printed
 		w.timer.Reset(inputEvery - silent)
 		return
 	}
 	waiting, pid, secret := w.meter()
-	if _, again := w.out.Prompt(); again != since {
+	if _, again, _ := w.out.Prompt(w.answered); again != since {
 		w.timer.Reset(inputEvery)
 		return
 	}
@@ -184,12 +186,20 @@ func (w *inputWatch) look() {
 	if waiting == proctree.NotWaiting || !wait.Certain && prompt == "" {
 		wait = InputWait{}
 	}
-	w.set(wait)
+	w.set(wait, end)
 	w.timer.Reset(min(max(inputEvery, inputCost*time.Since(begun)), maxInputEvery))
 }
 
-// set makes wait known, and tells everybody if it is new.
-func (w *inputWatch) set(wait InputWait) {
+// set makes wait known, and tells everybody if it is new. end is the end of the output.
+func (w *inputWatch) set(wait InputWait, end capture.Mark) {
+	if end != w.asked && w.wait.Pid != 0 {
+		// It was answered: what it had asked is no part of the next question.
+		w.answered = w.asked
+		if wait.Pid != 0 {
+			wait.Prompt, _, end = w.out.Prompt(w.answered)
+		}
+	}
+	w.asked = end
 	w.known.Lock()
 	changed := w.wait != wait
 	w.wait = wait

@@ -37,6 +37,7 @@ type settings struct {
 	activity    Activity
 	onInputWait func(InputWait)
 	stopOnInput bool
+	unattended  bool
 	options     []timeout.Option
 	err         error // of an option
 }

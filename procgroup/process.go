@@ -209,6 +209,9 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		inner.Err = errNoCommand
 	}
 	inner.WaitDelay = 0
+	if p.unattended {
+		setUnattended(&inner)
+	}
 	if inner.Cancel != nil {
 		inner.Cancel = func() error { return p.commandContextDone(ctx) }
 	}

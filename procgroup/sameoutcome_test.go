@@ -239,6 +239,7 @@ func TestEverybodyIsTold(t *testing.T) {
 		{name: "a stream is held", cmd: sh("sleep 60 & exit 0"), outcome: "ok", left: true},
 		{name: "a stream is held, exit 3", cmd: sh("sleep 60 & exit 3"), code: 3, outcome: "error", left: true},
 		{name: "orphans", cmd: sh("sleep 1 & exit 0"), opts: []procgroup.Option{procgroup.WithOrphans()}, outcome: "ok"},
+		{name: "waits for input", cmd: waitingForInput(t), opts: []procgroup.Option{procgroup.StopOnInput()}, code: 124, outcome: "error", is: procgroup.ErrInput},
 		{name: "limits that are observed", cmd: sh("sleep 1; exit 3"), opts: []procgroup.Option{limits(idle), procgroup.WithOptions(timeout.WithObserveOnly())}, code: 3, outcome: "error"},
 	}
 	for _, tt := range tests {
@@ -367,6 +368,17 @@ func checkLog(t *testing.T, lines []logLine, err error, stop *timeout.Error, lef
 	if left != (leftLines == 1) {
 		t.Errorf("%d lines of what was left behind, want it: %v", leftLines, left)
 	}
+}
+
+// waitingForInput is a command that waits for the first line of an input that does not come.
+func waitingForInput(t *testing.T) *exec.Cmd {
+	cmd := exec.Command("sh", "-c", "printf 'Continue? [y/N] '; read x")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	return cmd
 }
 
 type readerFunc func([]byte) (int, error)

@@ -23,16 +23,26 @@ func lastBytes(tail, data []byte) []byte {
 	return append(tail, data...)
 }
 
-// Prompt returns the unfinished last line of the output, as a person would read it, and since when there has been no
-// output. The prompt is "" if the last line is finished.
-func (c *Capture) Prompt() (prompt string, since time.Time) {
+// A Mark is a place in the output: the end of what there was when [Capture.Prompt] returned it.
+type Mark struct {
+	stream *stream
+	total  int64
+}
+
+// Prompt returns the unfinished last line of the output, as a person would read it, without what was there at answered,
+// and since when there has been no output. The prompt is "" if the last line is finished.
+func (c *Capture) Prompt(answered Mark) (prompt string, since time.Time, end Mark) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.newest == nil {
-		return "", c.last
+	s := c.newest
+	if s == nil {
+		return "", c.last, Mark{}
 	}
-	tail := c.newest.tail
-	return plain(tail[bytes.LastIndexByte(tail, '\n')+1:]), c.last
+	tail := s.tail
+	if s == answered.stream {
+		tail = tail[len(tail)-int(min(s.ring.total-answered.total, int64(len(tail)))):]
+	}
+	return plain(tail[bytes.LastIndexByte(tail, '\n')+1:]), c.last, Mark{s, s.ring.total}
 }
 
 // plain returns a line without escape sequences and control characters, and without what a carriage return or a
