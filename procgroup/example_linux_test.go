@@ -2,8 +2,11 @@ package procgroup_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
@@ -57,4 +60,73 @@ func ExampleHelperMain() {
 	// Output:
 	// hello
 	// helper <nil>
+}
+
+func ExampleStopOnInput() {
+	cmd := exec.Command("sh", "-c", "printf 'Continue? [y/N] '; read answer")
+	in, err := cmd.StdinPipe() // nobody answers
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer in.Close()
+	_, err = procgroup.Run(context.Background(), cmd, procgroup.StopOnInput())
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, procgroup.ErrInput), timeout.ExitCode(err))
+	// Output:
+	// sh waits for input: Continue? [y/N]
+	// true 124
+}
+
+func ExampleWithInputWait() {
+	cmd := exec.Command("sh", "-c", `printf 'Your name? '; read name; echo "Hello, $name."`)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		log.Fatal(err)
+	}
+	r, err := procgroup.Run(context.Background(), cmd, procgroup.WithInputWait(func(w procgroup.InputWait) {
+		if w.Certain {
+			fmt.Println(w)
+			fmt.Fprintln(in, "Ada")
+		}
+	}))
+	fmt.Println(r.Stdout, err)
+	// Output:
+	// waits for input: Your name?
+	// Your name? Hello, Ada.
+	//  <nil>
+}
+
+func ExampleProcess_Input() {
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		log.Fatal(err)
+	}
+	p, err := procgroup.Start(context.Background(), cmd)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for p.Input().Pid == 0 {
+		time.Sleep(50 * time.Millisecond)
+	}
+	fmt.Println(p.Input())
+	in.Close()
+	_, err = p.Wait()
+	fmt.Println(err)
+	// Output:
+	// waits for input
+	// <nil>
+}
+
+func ExampleUnattended() {
+	cmd := exec.Command("sh", "-c", `echo "editor: $GIT_EDITOR, pager: $PAGER"`)
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "PAGER=more"}
+	r, err := procgroup.Run(context.Background(), cmd, procgroup.Unattended())
+	fmt.Println(strings.TrimSpace(r.Stdout.String()), err)
+	// Output: editor: true, pager: more <nil>
+}
+
+func ExampleInputWait_String() {
+	fmt.Println(procgroup.InputWait{Pid: 42, Certain: true, Prompt: "Password:"})
+	// Output: waits for input: Password:
 }
