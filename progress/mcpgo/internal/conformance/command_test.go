@@ -12,18 +12,18 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SPEC 7.7: a command that was stopped leaves what it has printed, under a headline if that is
-// anything.
+// SPEC 7.7: a command that was stopped says so in its own words, with what it has printed: once, under
+// a headline, where the tool's result has it, and otherwise with the exit code.
 func TestStoppedCommand(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip(err)
 	}
-	const stopped = "Tool exceeded wall-clock limit of 3s."
+	const stopped = "sh process timed out after 3000ms.\n"
 	for script, want := range map[string]string{
-		"sleep 600":             stopped,
-		"echo; sleep 600":       stopped,
-		"echo begun; sleep 600": stopped + "\n\nPartial output:\nbegun\n",
+		"sleep 600":             stopped + "Exit code 124.\n",
+		"echo; sleep 600":       stopped + "Exit code 124.\n\n",
+		"echo begun; sleep 600": stopped + "\nPartial output:\nbegun\n",
 	} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
