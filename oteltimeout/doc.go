@@ -72,6 +72,7 @@
 //
 //	tooldeadline.near_idle        80 % of the idle limit has passed without a heartbeat
 //	tooldeadline.stalled          the process was found to have been stopped
+//	tooldeadline.closing          no more than the reserve is left, or the server is about to end
 //	tooldeadline.would_stop       a limit that is only observed has fired; error.type says which
 //	tooldeadline.abandoned        the function has not returned within the grace
 //

@@ -43,6 +43,7 @@ const (
 
 	eventNearIdle  = "tooldeadline.near_idle"
 	eventStalled   = "tooldeadline.stalled"
+	eventClosing   = "tooldeadline.closing"
 	eventWouldStop = "tooldeadline.would_stop"
 	eventAbandoned = "tooldeadline.abandoned"
 )

@@ -565,6 +565,39 @@ func TestStalled(t *testing.T) {
 	})
 }
 
+// SPEC 3.20, 3.22: that an execution is closing is an event of its span, once, and of no other's.
+func TestClosing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		limits timeout.Config
+		tool   func(context.Context)
+		want   []string
+	}{
+		"the reserve":                     {timeout.Config{Total: 10 * time.Second, Reserve: 3 * time.Second}, func(context.Context) { time.Sleep(7 * time.Second) }, []string{"tooldeadline.closing"}},
+		"a nanosecond before the reserve": {timeout.Config{Total: 10 * time.Second, Reserve: 3 * time.Second}, func(context.Context) { time.Sleep(7*time.Second - 1) }, nil},
+		"from outside": {timeout.Config{}, func(ctx context.Context) {
+			timeout.FromContext(ctx).BeginClosing()
+			timeout.FromContext(ctx).BeginClosing()
+		}, []string{"tooldeadline.closing"}},
+		"a step": {timeout.Config{}, func(ctx context.Context) {
+			_ = timeout.Run(ctx, func(ctx context.Context) error { timeout.FromContext(ctx).BeginClosing(); return nil })
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := watch(t)
+				_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+					tc.tool(ctx)
+					synctest.Wait()
+					return nil
+				}, tc.limits, timeout.WithName("search"))
+				if diff := cmp.Diff(tc.want, eventsOf(c.only())); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 // What a client waits for is no tool; what runs within may be one.
 func TestClientIsNoTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -142,6 +142,13 @@ func (w *watcher) stalled(ctx context.Context, s timeout.Snapshot) {
 	}
 }
 
+// closing may come when the execution has finished, and is then an event of no span.
+func (w *watcher) closing(ctx context.Context, s timeout.Snapshot) {
+	if r := w.of(ctx, &s); r != nil {
+		r.span.AddEvent(eventClosing)
+	}
+}
+
 // exceeded adds an event for a limit that is only observed. If it is enforced, the span says so when it
 // ends.
 func (w *watcher) exceeded(ctx context.Context, s timeout.Snapshot) {

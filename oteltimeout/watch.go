@@ -35,6 +35,7 @@ func Hooks(opts ...Option) (timeout.Hooks, error) {
 		Context:   w.begin,
 		NearIdle:  w.nearIdle,
 		Stalled:   w.stalled,
+		Closing:   w.closing,
 		Exceeded:  w.exceeded,
 		Abandoned: w.abandoned,
 		Finished:  w.finished,
