@@ -26,8 +26,8 @@ type Outcome struct {
 	Total float64 `json:"totalMs"` // both limits, as they were enforced
 	Idle  float64 `json:"idleMs"`
 
-	// Left is what was left of Total when the execution ended, where that was less than a tenth; else it
-	// is nil.
+	// Left is what was left of Total when the execution ended. It is nil unless that was less than a
+	// tenth of Total, or less than the Reserve of the limits.
 	Left *float64 `json:"leftMs,omitempty"`
 
 	Elapsed    float64 `json:"elapsedMs"`    // to the stop, or the end
@@ -79,11 +79,11 @@ func returned(ctx context.Context, err error) *Outcome {
 	}
 }
 
-// left returns what is left of the total, where that is so little that a model should plan with it
-// (SPEC 7.11): less than a tenth. A reserve of the limits would be asked for here.
+// left returns what is left of the total, or nil if that is not so little that a model should plan
+// with it (SPEC 7.11).
 func left(limits timeout.Config, elapsed time.Duration) *float64 {
 	rest := max(limits.Total-elapsed, 0)
-	if limits.Total <= 0 || rest >= limits.Total/10 {
+	if limits.Total <= 0 || rest >= max(limits.Total/10, limits.Reserve) {
 		return nil
 	}
 	ms := millis(rest)

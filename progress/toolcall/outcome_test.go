@@ -53,7 +53,8 @@ func TestOutcomeOf(t *testing.T) {
 	}
 }
 
-// SPEC 7.11: a call that is answered with less than a tenth of its total left says so, to the nanosecond.
+// SPEC 7.11: a call that is answered with less than a tenth of its total left, or less than its reserve,
+// says so, to the nanosecond.
 func TestNearLimit(t *testing.T) {
 	failed := errors.New("no such file")
 	for _, tc := range []struct {
@@ -69,6 +70,11 @@ func TestNearLimit(t *testing.T) {
 			`{"kind":"returned","exitCode":0,"limitMs":0,"totalMs":10000,"idleMs":0,"leftMs":999.999,"elapsedMs":9000.001,"longestGapMs":9000.001,"beats":1,"last":"file 3"}`},
 		{"an error of the tool's own", timeout.Config{Total: 10 * time.Second, Idle: 9500 * time.Millisecond}, 9400 * time.Millisecond, failed, nil,
 			`{"kind":"returned","exitCode":1,"limitMs":0,"totalMs":10000,"idleMs":9500,"leftMs":600,"elapsedMs":9400,"longestGapMs":9400,"beats":1,"last":"file 3"}`},
+		{"the reserve", timeout.Config{Total: 10 * time.Second, Reserve: 3 * time.Second}, 7 * time.Second, nil, nil, "null"},
+		{"less than the reserve", timeout.Config{Total: 10 * time.Second, Reserve: 3 * time.Second}, 7*time.Second + 1000, nil, nil,
+			`{"kind":"returned","exitCode":0,"limitMs":0,"totalMs":10000,"idleMs":0,"leftMs":2999.999,"elapsedMs":7000.001,"longestGapMs":7000.001,"beats":1,"last":"file 3"}`},
+		{"a reserve of less than a tenth", timeout.Config{Total: 10 * time.Second, Reserve: time.Second / 2}, 9*time.Second + 1000, nil, nil,
+			`{"kind":"returned","exitCode":0,"limitMs":0,"totalMs":10000,"idleMs":0,"leftMs":999.999,"elapsedMs":9000.001,"longestGapMs":9000.001,"beats":1,"last":"file 3"}`},
 		{"no total", timeout.Config{Idle: 10 * time.Second}, 9900 * time.Millisecond, nil, nil, "null"},
 		{"stopped", timeout.Config{Total: 10 * time.Second}, 10*time.Second + 1, nil, timeout.ErrTotal, "null"},
 	} {
