@@ -27,8 +27,9 @@ import (
 //
 // Four things are then so that mcp-go alone has otherwise:
 //
-//   - Where ctx ends, Serve ends in order: tools that run are aborted with
-//     [toolcall.ErrShutdown] as the cause, those that wait for a worker or come later are not
+//   - Where ctx ends, Serve ends in order: tools that run are closing where limit leaves time for
+//     that, see [toolcall.Drain.Shutdown], and then aborted with [toolcall.ErrShutdown] as the
+//     cause, those that wait for a worker or come later are not
 //     called, all of these calls are answered, and then Serve returns. With ServeStdio, some of
 //     those that wait for a worker are not.
 //   - The progress of a call goes out before its result or not at all, and none is dropped

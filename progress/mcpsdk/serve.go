@@ -11,8 +11,9 @@ import (
 )
 
 // Serve serves one client over t, as s.Run does, until the client leaves or ctx ends. Where ctx
-// ends, it ends in order: no call is taken any more, those that run are aborted with
-// [toolcall.ErrShutdown] as the cause, their answers go out, and then the connection is closed.
+// ends, it ends in order: no call is taken any more, those that run are closing where limit leaves
+// time for that, see [toolcall.Drain.Shutdown], and then aborted with [toolcall.ErrShutdown] as the
+// cause, their answers go out, and the connection is closed.
 // s.Run closes it first, and the SDK sends no answer after that. In place of s.Run:
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

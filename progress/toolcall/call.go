@@ -56,7 +56,8 @@ type Call struct {
 	// call counts as answered when Do returns.
 	Answered func(leave func())
 	// NearLimit is called before Do returns, with the outcome of a tool that has returned in time, but
-	// with less than a tenth of its total left: for the _meta of its result. It may be nil.
+	// with so little left of its total that [Outcome] has Left. It is for the _meta of the tool's
+	// result, and may be nil.
 	NearLimit func(Outcome)
 	// Observer learns of the execution of this call, and not of calls within it. It may be nil. For
 	// a call within another one of the same session, which to the client are one, [FromContext]
@@ -73,17 +74,17 @@ type Call struct {
 // nil pointer may. A request for limits that make no sense is a [*timeout.ConfigError], for
 // which h is not called.
 //
-// When the server is shut down, see [Drain], the call is aborted with [ErrShutdown] as the
-// cause; one that comes later is not started.
+// When the server is shut down, see [Drain.Shutdown], the call is closing, if there is time, and then
+// aborted with [ErrShutdown] as the cause; one that comes later is not started.
 //
 // It is safe for concurrent use.
 func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context) (R, error)) (R, error) {
 	var zero R
-	ctx, leave := Join(ctx)
+	ctx, member := join(ctx)
 	if c.Answered != nil {
-		defer c.Answered(leave)
+		defer c.Answered(member.leave)
 	} else {
-		defer leave()
+		defer member.leave()
 	}
 	if s == nil {
 		s = new(Settings)
@@ -117,6 +118,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	}
 	ctx = &callContext{ctx, &c, true, heartbeat.FromContext(ctx)}
 	run := func(ctx context.Context) (R, error) {
+		member.begins(ctx)
 		if observer != nil {
 			observer.Started(ctx)
 		}
