@@ -19,8 +19,9 @@ import (
 // WrapHTTP goes around a server.StreamableHTTPServer, and does four things that [Middleware]
 // and [Install] cannot do alone:
 //
-//   - A call that its client cancels is aborted with a [*toolcall.CancelledError], which has the
-//     client's reason, and one whose connection is lost with [toolcall.ErrDisconnected].
+//   - A call that its client cancels with a message is aborted with a [*toolcall.CancelledError], which
+//     has the client's reason, and one whose connection ends with [toolcall.ErrDisconnected]. mcp-go's
+//     own client hangs up in either case.
 //   - The progress of a call goes out on the stream of that call, before its result or not at
 //     all. Of a session, which protocol 2025-11-25 has, mcp-go sends it on the stream of any
 //     request that is open then, or on the standalone stream, and drops it where 100 wait.

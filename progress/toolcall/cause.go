@@ -14,7 +14,8 @@ var (
 	ErrClientTimeout = errors.New("the client's own limit was reached")
 	// ErrStopped: a person has stopped the call.
 	ErrStopped = errors.New("a person has stopped the call")
-	// ErrDisconnected: the connection to the client was lost.
+	// ErrDisconnected: the connection to the client has ended. Over HTTP, a client that hangs up to cancel
+	// its call, as clients of protocol 2026-07-28 do, looks like one whose connection was lost.
 	ErrDisconnected = errors.New("the client has disconnected")
 	// ErrSessionEnded: the client has ended its session.
 	ErrSessionEnded = errors.New("the client has ended the session")
