@@ -21,12 +21,13 @@ func (c *Config) byKey() []keyed {
 		{"timeout", &c.Total},
 		{"idle_timeout", &c.Idle},
 		{"grace", &c.Grace},
+		{"reserve", &c.Reserve},
 	}
 }
 
 // MarshalJSON returns an object of all limits, in seconds, that [Config.UnmarshalJSON] reads:
 //
-//	{"timeout":1800,"idle_timeout":120,"grace":0}
+//	{"timeout":1800,"idle_timeout":120,"grace":0,"reserve":0}
 func (c Config) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for i, f := range c.byKey() {
@@ -39,9 +40,9 @@ func (c Config) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// UnmarshalJSON reads an object with any of the keys timeout (the total), idle_timeout and grace:
+// UnmarshalJSON reads an object with any of the keys timeout (the total), idle_timeout, grace and reserve:
 //
-//	{"timeout": 1800, "idle_timeout": "2m", "grace": 7.5}
+//	{"timeout": 1800, "idle_timeout": "2m", "grace": 7.5, "reserve": 30}
 //
 // A number is seconds, and a string is a duration as [time.ParseDuration] reads it. A field whose key is
 // absent keeps its value. A JSON null changes nothing. A negative limit is kept, for [Config.Normalize] to

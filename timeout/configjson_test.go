@@ -25,13 +25,13 @@ func ExampleConfig_UnmarshalJSON() {
 	fmt.Println(err)
 	// Output:
 	// 10m0s 2m0s 1.5s <nil>
-	// timeout: total="1800": want one of the keys grace, idle_timeout, timeout
+	// timeout: total="1800": want one of the keys grace, idle_timeout, reserve, timeout
 }
 
 func ExampleConfig_MarshalJSON() {
 	data, err := json.Marshal(timeout.Config{Total: 30 * time.Minute, Idle: 500 * time.Millisecond})
 	fmt.Println(string(data), err)
-	// Output: {"timeout":1800,"idle_timeout":0.5,"grace":0} <nil>
+	// Output: {"timeout":1800,"idle_timeout":0.5,"grace":0,"reserve":0} <nil>
 }
 
 // SPEC 2.12, 2.13: an absent key leaves its limit as it was, and 0 is off.
@@ -43,6 +43,7 @@ func TestConfigFromJSON(t *testing.T) {
 		`{"timeout":1800}`:               {Total: 30 * time.Minute, Idle: before.Idle, Grace: before.Grace},
 		`{"idle_timeout":"2m"}`:          {Total: before.Total, Idle: 2 * time.Minute, Grace: before.Grace},
 		`{"grace":7}`:                    {Total: before.Total, Idle: before.Idle, Grace: 7 * time.Second},
+		`{"reserve":"30s"}`:              {Total: before.Total, Idle: before.Idle, Grace: before.Grace, Reserve: 30 * time.Second},
 		`{"timeout":0,"idle_timeout":0}`: {Grace: before.Grace},
 		`{"grace":-1,"timeout":-1}`:      {Total: -time.Second, Idle: before.Idle, Grace: -time.Second},
 		"{\"timeout\": 1e3 ,\n\"grace\":\"0\"\n}": {Total: 1000 * time.Second, Idle: before.Idle},
@@ -64,9 +65,9 @@ func TestConfigFromJSONRefuses(t *testing.T) {
 	const duration = `: want seconds as a number up to 9223372036, such as 120 or 0.5, or a duration in quotation marks, such as "30m"`
 	long := strings.Repeat("9", 100)
 	for text, want := range map[string]string{
-		`{"total":1800}`:                  `timeout: total="1800": want one of the keys grace, idle_timeout, timeout`,
-		`{"Timeout":1800}`:                `timeout: Timeout="1800": want one of the keys grace, idle_timeout, timeout`,
-		`{"":1}`:                          `timeout: ="1": want one of the keys grace, idle_timeout, timeout`,
+		`{"total":1800}`:                  `timeout: total="1800": want one of the keys grace, idle_timeout, reserve, timeout`,
+		`{"Timeout":1800}`:                `timeout: Timeout="1800": want one of the keys grace, idle_timeout, reserve, timeout`,
+		`{"":1}`:                          `timeout: ="1": want one of the keys grace, idle_timeout, reserve, timeout`,
 		`{"timeout":1,"timeout":2}`:       `timeout: timeout="2": want each key once`,
 		`{"timeout":"soon"}`:              `timeout: timeout="\"soon\""` + duration,
 		`{"timeout":"1800"}`:              `timeout: timeout="\"1800\""` + duration,
@@ -81,6 +82,7 @@ func TestConfigFromJSONRefuses(t *testing.T) {
 		`{"idle_timeout":1,"grace":"x"}`:  `timeout: grace="\"x\""` + duration,
 		`[]`:                              `timeout: limits="[]": want an object such as {"timeout": 1800, "idle_timeout": 120}`,
 		`1800`:                            `timeout: limits="1800": want an object such as {"timeout": 1800, "idle_timeout": 120}`,
+		`{"reserve":"half"}`:              `timeout: reserve="\"half\""` + duration,
 		`{"timeout":NaN}`:                 "",
 		`{"timeout":1} {"timeout":2}`:     "",
 	} {
@@ -155,7 +157,7 @@ func TestDefaultReadAgain(t *testing.T) {
 }
 
 func FuzzConfigJSON(f *testing.F) {
-	for _, s := range []string{`{"timeout":1800,"idle_timeout":"2m","grace":-1}`, `{"timeout":1e3}`, `{"timeout":1,"timeout":1}`, `null`, `{"grace":{}}`, `{"timeout":"0.1ns"}`} {
+	for _, s := range []string{`{"timeout":1800,"idle_timeout":"2m","grace":-1,"reserve":30}`, `{"timeout":1e3}`, `{"timeout":1,"timeout":1}`, `null`, `{"grace":{}}`, `{"timeout":"0.1ns"}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

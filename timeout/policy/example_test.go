@@ -201,7 +201,7 @@ func ExampleParse() {
 	// Output:
 	// tlc_smoke 2m0s 2m0s <nil>
 	// build 30m0s 2m0s <nil>
-	// timeout: tools.build.idle="45": want one of the keys env, max_timeout, soft, task_only, grace, idle_timeout, timeout
+	// timeout: tools.build.idle="45": want one of the keys env, max_timeout, soft, task_only, grace, idle_timeout, reserve, timeout
 }
 
 // A program may have a policy among its settings, and a file may change a part of what the program has.
@@ -225,7 +225,7 @@ func ExamplePolicy_MarshalJSON() {
 	}
 	data, err := json.Marshal(p)
 	fmt.Println(string(data), err)
-	// Output: {"grace":0,"idle_timeout":0,"timeout":60,"tools":{"build":{"soft":45}}} <nil>
+	// Output: {"grace":0,"idle_timeout":0,"reserve":0,"timeout":60,"tools":{"build":{"soft":45}}} <nil>
 }
 
 // A line for the log, at the start.

@@ -15,8 +15,8 @@ import (
 //
 //	timeout 2m0s (TLC_SMOKE_TIMEOUT_MS), idle_timeout 1m0s (tool), grace 7s (default)
 //
-// A limit that is switched off is shown as "off", and a negative grace as "none". A soft limit is added if
-// the tool has one, and "not enforced" if the limits are only observed. Explain logs nothing. It returns the
+// A limit that is switched off is shown as "off", and a negative grace as "none". A reserve is added if there
+// is one, a soft limit if the tool has one, and "not enforced" if the limits are only observed. Explain logs nothing. It returns the
 // error of Resolve.
 func (p *Policy) Explain(tool string, requested time.Duration) (string, error) {
 	p = p.silent()
@@ -32,6 +32,9 @@ func (p *Policy) Explain(tool string, requested time.Duration) (string, error) {
 		grace = r.Grace.String()
 	}
 	text := fmt.Sprintf("timeout %s (%s), idle_timeout %s (%s), grace %s (%s)", limit(r.Total), r.total, limit(r.Idle), r.idle, grace, r.grace)
+	if r.Reserve > 0 {
+		text += fmt.Sprintf(", reserve %v (%s)", r.Reserve, r.reserve)
+	}
 	switch soft, _ := p.Soft(tool); {
 	case soft < 0:
 		text += ", soft at once (tool)"

@@ -37,6 +37,15 @@ func TestExplain(t *testing.T) {
 		{"grace of the tool, task at once, observed", "build", 0, nil, func(p *policy.Policy) {
 			p.Tools["build"] = policy.Tool{Limits: &timeout.Config{Grace: time.Second}, TaskOnly: true, ObserveOnly: true}
 		}, "timeout off (tool), idle_timeout off (tool), grace 1s (tool), soft at once (tool), not enforced"},
+		{"reserve of the default", "build", 0, nil, func(p *policy.Policy) {
+			p.Default = &timeout.Config{Total: time.Minute, Reserve: 20 * time.Second}
+		}, "timeout 1m0s (default), idle_timeout off (default), grace 7s (default), reserve 20s (default)"},
+		{"reserve of the tool, just below the request", "build", 20*time.Second + 1, nil, func(p *policy.Policy) {
+			p.Tools["build"] = policy.Tool{Limits: &timeout.Config{Total: time.Minute, Reserve: 20 * time.Second}}
+		}, "timeout 20.000000001s (request), idle_timeout off (tool), grace 7s (default), reserve 20s (tool)"},
+		{"reserve of the tool, not below the request", "build", 20 * time.Second, nil, func(p *policy.Policy) {
+			p.Tools["build"] = policy.Tool{Limits: &timeout.Config{Total: time.Minute, Reserve: 20 * time.Second}}
+		}, "timeout 20s (request), idle_timeout off (tool), grace 7s (default), reserve 10s (tool, cut to half the timeout)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var log bytes.Buffer

@@ -51,7 +51,8 @@ func (p *Policy) For(tool string, requested time.Duration) []timeout.Option {
 // Limits, the policy's Default and the process default.
 //
 // The result is normalised (see [timeout.Config.Normalize]), and each change is logged. An idle limit
-// above the requested total is not a mistake, so it is clamped without a warning.
+// above the requested total, and a reserve that is not below it, are no mistakes, so they are clamped
+// without a warning.
 //
 // If requested is negative or an environment variable cannot be read, the error is a
 // [*timeout.ConfigError], and the Config must not be used. Whether the limits are enforced is not part of
@@ -64,7 +65,7 @@ func (p *Policy) Resolve(tool string, requested time.Duration) (timeout.Config, 
 // A resolved Config says where each limit comes from.
 type resolved struct {
 	timeout.Config
-	total, idle, grace string
+	total, idle, grace, reserve string
 	doubts             [2]doubt
 }
 
@@ -75,6 +76,7 @@ const (
 	fromTool    = "tool"
 	fromDefault = "default"
 	cutToTotal  = ", cut to the timeout"
+	cutToHalf   = ", cut to half the timeout"
 )
 
 func (p *Policy) resolve(tool string, requested time.Duration) (resolved, error) {
@@ -103,10 +105,13 @@ func (p *Policy) resolve(tool string, requested time.Duration) (resolved, error)
 			slog.Duration("requested", requested), slog.Duration("ceiling", t.MaxTotal))
 		asked, r.total = t.MaxTotal, fromCeiling
 	}
-	idle := r.Idle
+	idle, reserve := r.Idle, r.Reserve
 	if asked > 0 {
 		r.Total = asked
 		r.Idle = min(r.Idle, asked)
+		if r.Reserve >= asked {
+			r.Reserve = asked / 2
+		}
 	}
 	var warnings []string
 	r.Config, warnings = r.Normalize()
@@ -115,6 +120,9 @@ func (p *Policy) resolve(tool string, requested time.Duration) (resolved, error)
 	}
 	if idle > r.Idle {
 		r.idle += cutToTotal
+	}
+	if reserve > r.Reserve {
+		r.reserve += cutToHalf
 	}
 	if t.Soft > 0 && asked == 0 && r.Total > 0 && t.Soft >= r.Total {
 		p.warn(tool, "the tool's soft limit is not below its total; no call becomes a task",
@@ -149,7 +157,7 @@ func (p *Policy) configured(tool string) (r resolved, _ error) {
 	} else {
 		r.Config = p.base()
 	}
-	r.total, r.idle, r.grace = from, from, from
+	r.total, r.idle, r.grace, r.reserve = from, from, from, from
 	if r.Grace == 0 {
 		r.grace = fromDefault
 	}
