@@ -66,7 +66,7 @@ func (p *Policy) Resolve(tool string, requested time.Duration) (timeout.Config, 
 type resolved struct {
 	timeout.Config
 	total, idle, grace, reserve string
-	doubts             [2]doubt
+	doubts                      [2]doubt
 }
 
 // What is said of a limit's origin, unless it is the name of a variable.
