@@ -56,6 +56,7 @@
 // end of the caller's context for any other reason. It kills at once, because nobody waits
 // for the result. [WithAbortGrace] gives time to a tool that must not be killed while it
 // works, because it holds a lock or writes state, as terraform, apt and git do.
+// [WithClosingSignal] tells a command that its time is running out, before a limit stops it.
 //
 // # Guarantees
 //

@@ -178,6 +178,17 @@ func ExampleWithStopSignal() {
 	// true
 }
 
+// The command is told that its time is running out, writes what it has, and ends by itself.
+func ExampleWithClosingSignal() {
+	script := exec.Command("sh", "-c", "trap 'echo saved; exit 0' INT; while :; do sleep 0.1; done")
+	res, err := procgroup.Run(context.Background(), script,
+		procgroup.WithLimits(timeout.Config{Total: time.Minute, Reserve: 59 * time.Second}),
+		procgroup.WithClosingSignal(os.Interrupt))
+	fmt.Println(res.Reason, res.ExitCode, res.Stdout, err)
+	// Output: exited 0 saved
+	//  <nil>
+}
+
 // A tool like terraform writes its state and releases its lock when it is asked to end. An
 // abort kills at once, unless there is a grace.
 func ExampleWithAbortGrace() {

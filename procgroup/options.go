@@ -2,6 +2,7 @@ package procgroup
 
 import (
 	"math"
+	"os"
 	"syscall"
 	"time"
 
@@ -34,6 +35,7 @@ type settings struct {
 	kind        proctree.Kind // of containment
 	orphans     bool
 	stopSignal  syscall.Signal
+	closing     *os.Signal // nil: none
 	activity    Activity
 	onInputWait func(InputWait)
 	stopOnInput bool
@@ -63,6 +65,9 @@ func newSettings(opts []Option) settings {
 	if s.kind = kind; s.err == nil {
 		s.err = err
 	}
+	if s.err == nil {
+		s.err = s.checkClosing()
+	}
 	return s
 }
 
@@ -80,7 +85,8 @@ func (s *settings) grace() time.Duration {
 // no execution, or both limits of c are 0, the command has no limits of its own.
 //
 // If c.Grace is not 0, the kill grace is at most 1 s less than c.Grace, unless [WithKillGrace]
-// is given. A negative c.Grace means no kill grace.
+// is given. A negative c.Grace means no kill grace. With a c.Reserve the command is told before
+// the end of the total that its time is running out; see [WithClosingSignal].
 func WithLimits(c timeout.Config) Option {
 	return optionFunc(func(s *settings) { s.limits = &c })
 }
@@ -102,6 +108,7 @@ func WithLimits(c timeout.Config) Option {
 //     stack in the log record is a table of the command's processes.
 //   - [timeout.WithObserveOnly] reports when a limit of [WithLimits] expires, but does not
 //     enforce it.
+//   - [timeout.Need] has Start return a [*timeout.Error], and start nothing, if less time is left.
 //   - [timeout.WithClock] sets the clock of the limits. The kill grace, and all other waiting
 //     for processes, uses the system clock.
 //

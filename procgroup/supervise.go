@@ -36,7 +36,7 @@ func (p *Process) supervise(ctx context.Context) {
 		Grace: p.grace(), Describe: p.describe, Conclude: p.conclude,
 	}
 	if p.limits != nil {
-		c.Total, c.Idle = p.limits.Total, p.limits.Idle
+		c.Total, c.Idle, c.Reserve = p.limits.Total, p.limits.Idle, p.limits.Reserve
 	}
 	p.err = command.Run(ctx, c, p.await, p.options)
 }
@@ -50,7 +50,9 @@ func (p *Process) await(ctx context.Context) error {
 	}
 	p.watchWork(ctx)
 	p.watchInput(ctx)
+	stop := p.watchClosing(ctx)
 	p.tree.Wait(ctx, time.Time{})
+	stop()
 	return nil
 }
 

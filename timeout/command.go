@@ -43,7 +43,7 @@ func runCommand(ctx context.Context, c *command.Command, wait func(context.Conte
 		if s.tool == "" {
 			s.tool = c.Name
 		}
-		s.limits, s.limited = Config{Total: c.Total, Idle: c.Idle, Grace: c.Grace}, true
+		s.limits, s.limited = Config{Total: c.Total, Idle: c.Idle, Grace: c.Grace, Reserve: c.Reserve}, true
 		s.command, s.operation = &commandRun{Command: c}, OperationCommand
 	})))
 	return err

@@ -12,8 +12,9 @@ import (
 
 // A Command describes a command to the execution that runs it.
 type Command struct {
-	Name               string // of the tool, if the options have none
-	Total, Idle, Grace time.Duration
+	Name string // of the tool, if the options have none
+
+	Total, Idle, Grace, Reserve time.Duration
 
 	// Describe describes what the processes are doing. The execution shows the description in place
 	// of the stack of its function, which only waits for them. If stopped is true, a limit has
