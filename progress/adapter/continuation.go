@@ -110,8 +110,8 @@ type waitArguments struct {
 // The error is a [*task.Error] if the call has ended with one, and otherwise the cause of ctx; the
 // call then runs on.
 func (c *Continuation) Wait(ctx context.Context, tasks *task.Tasks, from Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
-	timer := time.NewTimer(c.wait())
-	defer timer.Stop()
+	timed, stop := context.WithTimeoutCause(ctx, c.wait(), errStill)
+	defer stop()
 	finish := func(fields map[string]any) map[string]any {
 		if _, has := fields["resultType"]; !has && from.modern() {
 			fields["resultType"] = "complete"
@@ -138,16 +138,8 @@ func (c *Continuation) Wait(ctx context.Context, tasks *task.Tasks, from Caller,
 		defer here.fetch(ctx)()
 	}
 	defer heartbeat.Hold(ctx)()
-	limited, cancel := context.WithCancelCause(ctx)
+	limited, cancel := context.WithCancelCause(timed)
 	defer cancel(nil)
-	go func() {
-		select {
-		case <-timer.C:
-			lastOfAll(limited.Done())
-			cancel(errStill)
-		case <-limited.Done():
-		}
-	}()
 	var record task.Record
 	var reported progress.Update
 	if err == nil {
