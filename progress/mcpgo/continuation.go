@@ -55,7 +55,7 @@ func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {
 		}
 	})
 	h.AddOnUnregisterSession(func(ctx context.Context, session server.ClientSession) {
-		if orderOf(session) == locked && ctx.Err() != nil {
+		if streamable(session) && ctx.Err() != nil {
 			return // over Streamable HTTP a stream beside the calls has ended, and not the session
 		}
 		if id := session.SessionID(); id != "" {

@@ -58,8 +58,7 @@
 // These hold for mcp-go v1.2.1.
 //
 //   - Over stdio without [Serve], and to a client in the same process, a progress notification
-//     can come after the result. Over stdio that takes a goroutine that is not scheduled for
-//     5 ms at the wrong moment.
+//     can come after the result.
 //   - Over Streamable HTTP without [WrapHTTP], and with server.WithEventStore, the requests of a
 //     session, which protocol 2025-11-25 has, share one queue of notifications. One may go out on
 //     the stream of another request of the session, or on the standalone stream, and so after its

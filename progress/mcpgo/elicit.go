@@ -106,7 +106,7 @@ func outOfTask(ctx context.Context, request *mcp.ElicitationRequest) (_ context.
 		meta.AdditionalFields = relatedTo(run, meta.AdditionalFields)
 		request.Params.Meta = meta
 	}
-	if w := wireOf(ctx, session); orderOf(session) != locked || w == nil || w.streams.open(session.SessionID()) {
+	if w := wireOf(ctx, session); !streamable(session) || w == nil || w.streams.open(session.SessionID()) {
 		return ctx, done, nil
 	}
 	fetch, err := run.Fetching(ctx)

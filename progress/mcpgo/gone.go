@@ -18,7 +18,7 @@ type watch struct {
 func (w *watch) observe(h *server.Hooks) {
 	h.AddOnUnregisterSession(func(ctx context.Context, session server.ClientSession) {
 		cause := toolcall.ErrDisconnected
-		if orderOf(session) == locked {
+		if streamable(session) {
 			if ctx.Value(endKey{}) == nil {
 				return // a stream beside the calls has ended, the session was idle, or the server shuts down
 			}
@@ -44,8 +44,7 @@ type endKey struct{}
 func (w *watch) untilGone(ctx context.Context) (_ context.Context, release func()) {
 	session := server.ClientSessionFromContext(ctx)
 	ctx, leave := untilCancelled(ctx, session)
-	_, inProcess := session.(*server.InProcessSession)
-	if session == nil || inProcess || session.SessionID() == "" || orderOf(session) == settled {
+	if session == nil || local(session) || session.SessionID() == "" {
 		return ctx, leave
 	}
 	ctx, out := w.calls.Join(ctx, session.SessionID())
@@ -60,7 +59,7 @@ func untilCancelled(ctx context.Context, session server.ClientSession) (_ contex
 		return ctx, func() {}
 	}
 	key := sessionRequest{id: id}
-	if orderOf(session) == locked {
+	if streamable(session) {
 		key.session = session.SessionID()
 	}
 	return wire.requests.Join(ctx, key)

@@ -106,7 +106,7 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 			// at which no tool is done, and none could even be started. What it says is no part
 			// of that answer.
 			ctx = context.WithoutCancel(ctx)
-			if orderOf(server.ClientSessionFromContext(ctx)) == locked {
+			if streamable(server.ClientSessionFromContext(ctx)) {
 				ctx = context.WithValue(ctx, wireKey{}, nil)
 			}
 		case s.watch == nil || s.tasks == nil: // without Install nobody answers for a task
@@ -121,7 +121,7 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 
 // supervise runs a call under its limits, and returns what the client gets of it.
 func (s *settings) supervise(ctx context.Context, run *adapter.Task, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
-	n := newNotifications(ctx, run)
+	n := newNotifications(ctx, run, request.Header)
 	call := toolcall.Call{
 		Tool: request.Params.Name, Session: n.session, Token: token(request.Params.Meta), Send: n.send,
 		Arguments: request.Params.Arguments, Answered: n.answered(), Observer: run.Observer(),

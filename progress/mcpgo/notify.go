@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"reflect"
-	"sync"
+	"math"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -18,76 +19,52 @@ import (
 
 const methodProgress = "notifications/progress"
 
-// Without a wire, mcp-go puts a notification into a channel of the session, from which a
-// goroutine of the transport takes it, marshals it and writes it. The response goes another way
-// and can overtake it. There is no way to learn that it has been written. But its marshalling
-// can be seen, from a value that marshals itself, and that is what orders the two (SPEC 7.4):
-// the sending waits until the notification is being marshalled, which is what progress.Start
-// waits for before the call is answered, and what has not been marshalled by then never is:
-// that is an error to mcp-go, which drops it. What is left is the time between the
-// marshalling and the writing, and there the transports differ.
-type order int
-
-const (
-	// unordered: whoever takes the notifications does not marshal them. The handlers of a
-	// client in this process, and the session of somebody's test, get them as they are.
-	unordered order = iota
-	// locked: Streamable HTTP marshals under the lock that the response takes. Where a session
-	// has several streams, it may be the lock of another's response.
-	locked
-	// flushed: over SSE, a second notification is taken after the first has been queued, and
-	// one that cannot be marshalled is dropped without a word.
-	flushed
-	// settled: over stdio that would be logged, so all there is to do is to wait.
-	settled
-)
-
-// settle is how long an answer waits after the marshalling of a notification, over stdio.
-const settle = 5 * time.Millisecond
-
-// takeWait is how long one notification may hold up the next of the same call.
-const takeWait = 100 * time.Millisecond
-
-func orderOf(session server.ClientSession) order {
-	t := reflect.TypeOf(session)
-	if t == nil || t.Kind() != reflect.Pointer || t.Elem().PkgPath() != reflect.TypeFor[server.MCPServer]().PkgPath() {
-		return unordered
-	}
-	if _, ok := session.(server.SessionWithStreamableHTTPConfig); ok {
-		return locked
-	}
-	switch t.Elem().Name() {
-	case "sseSession":
-		return flushed
-	case "stdioSession":
-		return settled
-	}
-	return unordered
+// streamable reports whether a session is one of Streamable HTTP.
+func streamable(session server.ClientSession) bool {
+	_, ok := session.(server.SessionWithStreamableHTTPConfig)
+	return ok
 }
 
-// notifications are those of one call.
+// local reports whether a session is the only one of its connection, over stdio or in one process.
+func local(session server.ClientSession) bool {
+	_, inProcess := session.(*server.InProcessSession)
+	return inProcess || stdio(session)
+}
+
+func stdio(session server.ClientSession) bool {
+	return session != nil && session.SessionID() == "stdio" // for want of a type that is exported
+}
+
+// notifications are those of one call. They go out over the wire, or else mcp-go's way: into a queue
+// of the session, from which a goroutine of the transport marshals and writes them. Over Streamable
+// HTTP mcp-go empties that queue before it answers. Over SSE and stdio the answer goes another way, and
+// there they are figures (SPEC 7.4).
 type notifications struct {
 	server  *server.MCPServer
 	session server.ClientSession
-	order   order
 	wire    *wire // nil where there is none
+	sse     bool
 	run     *adapter.Task
 
-	mu    sync.Mutex
-	ended bool
-	taken time.Time // the last one, by the transport
+	last  atomic.Pointer[figure]
+	ended atomic.Bool
 }
 
-func newNotifications(ctx context.Context, run *adapter.Task) *notifications {
+func newNotifications(ctx context.Context, run *adapter.Task, header http.Header) *notifications {
 	session := server.ClientSessionFromContext(ctx)
-	n := &notifications{server: server.ServerFromContext(ctx), session: session, order: orderOf(session), run: run}
-	if n.order == locked || n.order == settled {
+	n := &notifications{server: server.ServerFromContext(ctx), session: session, run: run}
+	if streamable(session) || stdio(session) {
 		n.wire = wireOf(ctx, session)
+	} else if header != nil {
+		_, n.sse = session.(server.SessionWithTools) // of mcp-go's sessions those over HTTP alone
 	}
 	return n
 }
 
-var errNoServer = errors.New("mcpgo: the context has no server")
+var (
+	errNoServer = errors.New("mcpgo: the context has no server")
+	errAnswered = errors.New("dropped: the call has been answered")
+)
 
 // send is the progress.Notifier of the call.
 func (n *notifications) send(ctx context.Context, p progress.Notification) error {
@@ -108,16 +85,16 @@ func (n *notifications) deliver(ctx context.Context, params map[string]any, prog
 	if err := n.write(params); err != errNoWire {
 		return err
 	}
-	if n.order == unordered {
+	if !n.sse && !stdio(n.session) {
 		return n.server.SendNotificationToClient(ctx, methodProgress, params)
 	}
-	f := &figure{of: n, value: progress, taken: make(chan struct{})}
+	f := &figure{of: n, value: progress, reached: make(chan struct{}, 1)}
 	params["progress"] = f
-	if err := n.server.SendNotificationToClient(ctx, methodProgress, params); err != nil {
-		return err
+	err := n.server.SendNotificationToClient(ctx, methodProgress, params)
+	if err == nil {
+		n.last.Store(f)
 	}
-	f.await(ctx)
-	return nil
+	return err
 }
 
 // write sends a notification over the wire.
@@ -135,11 +112,7 @@ func (n *notifications) write(params map[string]any) error {
 		params = maps.Clone(params)
 		params[metaKey] = meta
 	}
-	return n.wire.notify(methodProgress, params, func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		return n.ended
-	})
+	return n.wire.notify(methodProgress, params, n.ended.Load)
 }
 
 // answered is what the call has as Answered.
@@ -150,58 +123,52 @@ func (n *notifications) answered() func(leave func()) {
 	return n.wire.answered
 }
 
-// end is called when the execution has ended, before the answer.
+// takeWait bounds how long a client that does not read holds up an answer.
+const takeWait = 100 * time.Millisecond
+
+// end is called when the execution has ended, before the answer. It waits until the last figure is
+// being marshalled; one that is later is dropped. Over stdio the answer can still overtake the writing,
+// and that is why there is Serve. Over SSE what has been marshalled goes into the queue in which the
+// answer will be, so there the last figure is one more, which cannot be marshalled: mcp-go then drops
+// it without a word, and has queued all others. Over stdio it would log that.
 func (n *notifications) end() {
-	n.mu.Lock()
-	n.ended = true
-	taken := n.taken
-	n.mu.Unlock()
-	if taken.IsZero() {
+	defer n.ended.Store(true)
+	last := n.last.Load()
+	if last == nil {
 		return
 	}
-	switch n.order {
-	case settled:
-		time.Sleep(settle - time.Since(taken))
-	case flushed:
-		f := &figure{of: n, taken: make(chan struct{})}
+	if n.sse {
+		last = &figure{of: n, value: math.NaN(), reached: make(chan struct{}, 1)}
 		select {
 		case n.session.NotificationChannel() <- mcp.JSONRPCNotification{Notification: mcp.Notification{
-			Params: mcp.NotificationParams{AdditionalFields: map[string]any{"progress": f}},
+			Params: mcp.NotificationParams{AdditionalFields: map[string]any{"progress": last}},
 		}}:
-			f.await(context.Background())
 		default: // full: the client does not read, and the answer queues up behind the rest
+			return
 		}
 	}
-}
-
-// A figure is a progress that knows when it is marshalled.
-type figure struct {
-	of    *notifications
-	value float64
-	once  sync.Once // mcp-go marshals once; an event store of somebody's might again
-	taken chan struct{}
-}
-
-var errAnswered = errors.New("dropped: the call has been answered")
-
-func (f *figure) MarshalJSON() ([]byte, error) {
-	n := f.of
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	defer f.once.Do(func() { close(f.taken) })
-	if n.ended {
-		return nil, errAnswered
-	}
-	n.taken = time.Now()
-	return json.Marshal(f.value)
-}
-
-func (f *figure) await(ctx context.Context) {
 	timer := time.NewTimer(takeWait)
 	defer timer.Stop()
 	select {
-	case <-f.taken:
+	case <-last.reached:
 	case <-timer.C:
-	case <-ctx.Done():
 	}
+}
+
+// A figure is a progress that knows when it is marshalled, and cannot be when its call has ended.
+type figure struct {
+	of      *notifications
+	value   float64
+	reached chan struct{}
+}
+
+func (f *figure) MarshalJSON() ([]byte, error) {
+	select {
+	case f.reached <- struct{}{}:
+	default: // marshalled twice
+	}
+	if f.of.ended.Load() {
+		return nil, errAnswered
+	}
+	return json.Marshal(f.value)
 }

@@ -73,7 +73,7 @@ func requestIDOf(ctx context.Context, session server.ClientSession) string {
 // sessionIDOf is the id of a session as the protocol knows it: over stdio and in one process there
 // is none, and mcp-go makes one up.
 func sessionIDOf(session server.ClientSession) string {
-	if _, inProcess := session.(*server.InProcessSession); session == nil || inProcess || orderOf(session) == settled {
+	if session == nil || local(session) {
 		return ""
 	}
 	return session.SessionID()
