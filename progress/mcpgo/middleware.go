@@ -9,6 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
@@ -28,6 +29,10 @@ import (
 // Call it before s serves, and after server.WithHooks, where that is used: the hooks are
 // added to those that s has.
 func Install(s *server.MCPServer, p *policy.Policy, opts ...InstallOption) {
+	all := newSettings(opts, InstallOption.forInstall)
+	if all.principal != nil && all.tasks == nil && all.continuation == nil && all.repeats == nil {
+		panic(&timeout.ConfigError{Key: "WithPrincipal", Value: "alone", Accepted: "WithTasks, WithContinuation or WithIdempotency with it"})
+	}
 	w := new(watch)
 	hooks := s.GetHooks()
 	if hooks == nil {
@@ -35,7 +40,6 @@ func Install(s *server.MCPServer, p *policy.Policy, opts ...InstallOption) {
 		server.WithHooks(hooks)(s)
 	}
 	w.observe(hooks)
-	all := newSettings(opts, InstallOption.forInstall)
 	if p != nil {
 		all.calls.Policy = p
 	}

@@ -61,7 +61,8 @@ type settings struct {
 	principal    func(context.Context) string
 }
 
-// newSettings applies the options, each as apply says.
+// newSettings applies the options, each as apply says. It panics where they contradict one another: the
+// constructors have no error to return, and a server that starts all the same would refuse its calls.
 func newSettings[O comparable](opts []O, apply func(O, *settings)) *settings {
 	s := new(settings)
 	var none O
@@ -69,6 +70,9 @@ func newSettings[O comparable](opts []O, apply func(O, *settings)) *settings {
 		if o != none {
 			apply(o, s)
 		}
+	}
+	if err := s.calls.Check(); err != nil {
+		panic(err)
 	}
 	return s
 }
@@ -81,7 +85,8 @@ func WithPolicy(p *policy.Policy) HandlerOption {
 
 // WithOptions passes options on to the execution of each call: [timeout.WithLogger],
 // [timeout.WithHooks], [timeout.WithClock]. A [timeout.Config] among them takes the place
-// of what the policy says. Given more than once, all are passed on.
+// of what the policy says. With [timeout.WithObserveOnly] among them, the constructor panics with a
+// [*timeout.ConfigError]: use ObserveOnly of the policy. Given more than once, all are passed on.
 func WithOptions(opts ...timeout.Option) Option {
 	return option(func(s *settings) { s.calls.Options = append(s.calls.Options, opts...) })
 }

@@ -5,8 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mark3labs/mcp-go/server"
+
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
@@ -43,5 +46,32 @@ func TestOptionsAreOfTheirConstructors(t *testing.T) {
 		if _, ok := tt.option.(mcpgo.LimitOption); ok != (tt.of == 0) || of != tt.of {
 			t.Errorf("%s is taken by %03b (handler, middleware, install), and by Limit: %v; want %03b", name, of, ok, tt.of)
 		}
+	}
+}
+
+// refused checks that a constructor panics with a *timeout.ConfigError, and for which key.
+func refused(t *testing.T, key string, construct func()) {
+	t.Helper()
+	defer func() {
+		if bad, ok := recover().(*timeout.ConfigError); !ok || bad.Key != key || bad.Accepted == "" {
+			t.Errorf("%#v, want a ConfigError for %s", bad, key)
+		}
+	}()
+	construct()
+}
+
+// An option that is refused, or that needs another one, is refused when the server is set up.
+func TestRefusedOptions(t *testing.T) {
+	observe := mcpgo.WithOptions(timeout.WithObserveOnly())
+	refused(t, "Settings.Options", func() { mcpgo.Install(server.NewMCPServer("s", "1"), nil, observe) })
+	refused(t, "Settings.Options", func() { mcpgo.Middleware(nil, observe) })
+	refused(t, "Settings.Options", func() { mcpgo.Handler(nil, observe) })
+
+	principal := mcpgo.WithPrincipal(func(context.Context) string { return "" })
+	refused(t, "WithPrincipal", func() { mcpgo.Install(server.NewMCPServer("s", "1"), nil, principal) })
+	tasks := task.New()
+	defer tasks.Close()
+	for _, with := range []mcpgo.InstallOption{mcpgo.WithTasks(tasks), mcpgo.WithContinuation(time.Second), mcpgo.WithIdempotency()} {
+		mcpgo.Install(server.NewMCPServer("s", "1"), nil, principal, with)
 	}
 }

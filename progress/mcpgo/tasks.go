@@ -25,10 +25,13 @@ import (
 // task support in mcp-go and no soft limit, and of AddTaskTool, are mcp-go's.
 func WithTasks(t *task.Tasks) InstallOption { return installOption(func(s *settings) { s.tasks = t }) }
 
-// WithPrincipal says who a client was authenticated as, from the context of its request, as
-// server.WithHTTPContextFunc makes it; "" for nobody. A task belongs to the principal of its call,
-// or else to the session, and no other can ask for it; where there is neither, as without
-// authentication over stateless HTTP, whoever has the id can.
+// WithPrincipal sets the function that returns the name under which a client was authenticated, from the
+// context of its request, as server.WithHTTPContextFunc makes it; "" if it was not. A task belongs to the
+// principal of its call, or else to the session, and no other can ask for it. Where there is neither, as
+// over stateless HTTP without authentication, any client that has the id can.
+//
+// [Install] panics with a [*timeout.ConfigError] if it has none of [WithTasks], [WithContinuation] and
+// [WithIdempotency], which are what looks at the principal.
 func WithPrincipal(of func(ctx context.Context) string) InstallOption {
 	return installOption(func(s *settings) { s.principal = of })
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
@@ -42,4 +43,23 @@ func TestOptionsAreOfTheirConstructors(t *testing.T) {
 			t.Errorf("%s is taken by %03b (handler, middleware, install), and by Limit: %v; want %03b", name, of, ok, tt.of)
 		}
 	}
+}
+
+// refused checks that a constructor panics with a *timeout.ConfigError, and for which key.
+func refused(t *testing.T, key string, construct func()) {
+	t.Helper()
+	defer func() {
+		if bad, ok := recover().(*timeout.ConfigError); !ok || bad.Key != key || bad.Accepted == "" {
+			t.Errorf("%#v, want a ConfigError for %s", bad, key)
+		}
+	}()
+	construct()
+}
+
+// An option that is refused is refused when the server is set up.
+func TestRefusedOptions(t *testing.T) {
+	observe := mcpsdk.WithOptions(timeout.WithObserveOnly())
+	refused(t, "Settings.Options", func() { mcpsdk.Install(newServer(), nil, observe) })
+	refused(t, "Settings.Options", func() { mcpsdk.Middleware(nil, observe) })
+	refused(t, "Settings.Options", func() { mcpsdk.Handler[any, any](nil, observe) })
 }

@@ -22,7 +22,8 @@ type Settings struct {
 	Policy *policy.Policy
 	// Options are for the execution of each call: a logger, hooks, a clock. A
 	// [timeout.Config] among them takes the place of what the policy says. [timeout.WithObserveOnly]
-	// is refused with a [*timeout.ConfigError], and no tool is called: use ObserveOnly of the Policy.
+	// contradicts what is declared, and is refused with a [*timeout.ConfigError], see Check: use
+	// ObserveOnly of the Policy.
 	Options []timeout.Option
 	// Interval is the shortest time between two notifications of a call. 0 means 10 s,
 	// and a negative value none.
@@ -89,7 +90,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	if s == nil {
 		s = new(Settings)
 	}
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return zero, err
 	}
 	requested, err := policy.Requested(s.requested(&c))

@@ -8,15 +8,14 @@ import (
 
 // Declaration returns what the server declares of a tool, as the policy and the environment say now.
 // An empty name stands for every tool that the policy does not name. A tool whose limits the policy
-// only observes has none. The error is that of [policy.Policy.Resolve], or the one of [Do] for
-// Options that it refuses.
+// only observes has none. The error is that of [policy.Policy.Resolve] or of [Settings.Check].
 //
 // Soft is 0, since a policy alone does not say whether a call can be answered with a task.
 func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
 	if s == nil {
 		s = new(Settings)
 	}
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return policy.Declaration{}, err
 	}
 	config, err := s.Policy.Resolve(tool, 0)
@@ -47,8 +46,12 @@ func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
 	return d, nil
 }
 
-// check refuses an option that would contradict what is declared.
-func (s *Settings) check() error {
+// Check returns a [*timeout.ConfigError] if Options has one that [Do] refuses. A server calls it when it
+// is set up, rather than learning of it from its first call.
+func (s *Settings) Check() error {
+	if s == nil {
+		return nil
+	}
 	for _, o := range s.Options {
 		if o == timeout.WithObserveOnly() {
 			return &timeout.ConfigError{Key: "Settings.Options", Value: "timeout.WithObserveOnly()", Accepted: "ObserveOnly of the policy or of one of its tools"}

@@ -77,9 +77,14 @@ func TestObserveOnlyIsOfThePolicy(t *testing.T) {
 		t.Error("called")
 		return "", nil
 	})
-	for _, err := range []error{declared, called} {
+	for _, err := range []error{s.Check(), declared, called} {
 		if bad := (*timeout.ConfigError)(nil); !errors.As(err, &bad) || !strings.Contains(err.Error(), "WithObserveOnly") || !strings.Contains(bad.Accepted, "policy") {
 			t.Errorf("%v", err)
+		}
+	}
+	for _, s := range []*toolcall.Settings{nil, {}, {Options: []timeout.Option{nil, timeout.Config{Total: 3}}}} {
+		if err := s.Check(); err != nil {
+			t.Errorf("%+v: %v", s, err)
 		}
 	}
 }
