@@ -2,6 +2,7 @@ package mcpsdk_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -630,5 +631,70 @@ func TestTasksOfAnUnknownVersion(t *testing.T) {
 	s.gate <- struct{}{}
 	if got := p.final(h["taskId"]); got["status"] != "completed" {
 		t.Error(got)
+	}
+}
+
+// SPEC 11.1, 11.6: a typed Handler under Install becomes a task as any tool does. What it reports and
+// returns is the task's, its structured output included, the stop by limits of its own as well, and the
+// end of the request that has been answered with the handle is none of its concern.
+func TestTypedHandlerAsTask(t *testing.T) {
+	const outJSON = `{"count":2,"files":{"a.go":1,"b.go":1}}`
+	for _, name := range []string{"stdio 2025-11-25", "stdio 2026-07-28", "HTTP 2025-11-25", "HTTP 2026-07-28"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTaskServer(t)
+			m := s.server()
+			type input struct {
+				Hang bool `json:"hang"`
+			}
+			mcp.AddTool(m, &mcp.Tool{Name: "steps"}, mcpsdk.Handler(func(ctx context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, found, error) {
+				progress.Report(ctx, progress.Update{Progress: 1, Total: 2, Message: "a.go"})
+				if in.Hang {
+					<-ctx.Done()
+					return nil, partial, nil
+				}
+				select {
+				case <-s.gate:
+					return nil, partial, nil
+				case <-ctx.Done():
+					return nil, partial, ctx.Err()
+				}
+			}, mcpsdk.WithOptions(timeout.Config{Idle: 3 * time.Second})))
+			version := name[len(name)-10:]
+			var p *peer
+			if strings.HasPrefix(name, "stdio") {
+				p = overPipes(t, m, version)
+			} else {
+				p = overWeb(t, streamable(func() *mcp.Server { return m }, mcp.StreamableHTTPOptions{Stateless: version == protocol2026}), version, false)
+			}
+			t.Cleanup(func() {
+				for ss := range m.Sessions() {
+					_ = ss.Close()
+				}
+			})
+			structured := func(res object) string {
+				data, _ := json.Marshal(res["structuredContent"])
+				return string(data)
+			}
+
+			id := p.handle(p.call("steps", object{"arguments": object{"hang": false}}))["taskId"]
+			p.says(id, "a.go 1 of 2")
+			s.gate <- struct{}{}
+			if got := p.final(id)["status"]; got != "completed" {
+				t.Error(got)
+			}
+			if res := p.result(id); firstText(res) != outJSON || structured(res) != outJSON || res["isError"] == true {
+				t.Errorf("%v", res)
+			}
+
+			id = p.handle(p.call("steps", object{"arguments": object{"hang": true}}))["taskId"]
+			p.final(id)
+			res := p.result(id)
+			outcome := meta(res, toolcall.OutcomeKey)
+			if res["isError"] != true || !strings.HasPrefix(firstText(res), "No progress for 3s (idle timeout).") ||
+				outcome["kind"] != "idle" || outcome["limitMs"] != 3000.0 || structured(res) != outJSON {
+				t.Errorf("%v", res)
+			}
+		})
 	}
 }
