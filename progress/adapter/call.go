@@ -2,9 +2,11 @@ package adapter
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/running"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
@@ -13,9 +15,10 @@ import (
 type Call struct {
 	Tool   string
 	Caller Caller
-	// Asked reports whether the params have "task". From 2026-07-28 on it is ignored, as the
-	// protocol demands.
-	Asked bool
+	// Asked is "task" in the params, in JSON, and nil where they have none. Its "ttl" is how many
+	// milliseconds the client wants the task to be kept. From 2026-07-28 on it is ignored, as the protocol
+	// demands.
+	Asked json.RawMessage
 	// Soft and TaskOnly are what [policy.Policy.Soft] returns for the tool: how long the call takes
 	// before it may become a task, where 0 means never and less means at once; and whether the tool
 	// may only be called as a task or a continuation.
@@ -56,10 +59,11 @@ func (c *Call) plan() (form task.Form, soft time.Duration, _ error) {
 		soft = -1
 	}
 	switch {
-	case c.Caller.legacy() && c.Asked && !isTask:
+	case c.Caller.legacy() && c.Asked != nil && !isTask:
 		return "", 0, &task.Error{Code: CodeMethodNotFound, Message: fmt.Sprintf("tool %q cannot be called as a task", c.Tool)}
-	case c.Caller.legacy() && c.Asked:
-		return task.Legacy, -1, nil
+	case c.Caller.legacy() && c.Asked != nil:
+		_, err := c.ttl()
+		return task.Legacy, -1, err
 	case c.Caller.modern() && c.Caller.Declared && isTask:
 		return task.Extension, soft, nil
 	}
@@ -75,4 +79,34 @@ func (c *Call) plan() (form task.Form, soft time.Duration, _ error) {
 		return "", 0, &task.Error{Code: CodeMethodNotFound, Message: fmt.Sprintf("tool %q can only be called as a task", c.Tool)}
 	}
 	return task.Plain, 0, nil
+}
+
+// ttl returns how many milliseconds the client wants its task to be kept, nil where it does not say.
+func (c *Call) ttl() (*float64, error) {
+	var asked struct {
+		TTL *float64 `json:"ttl"`
+	}
+	if err := json.Unmarshal(c.Asked, &asked); err != nil || asked.TTL != nil && *asked.TTL < 0 {
+		return nil, &task.Error{Code: CodeInvalidParams, Message: fmt.Sprintf(
+			"tools/call: task: %s: want an object, and its ttl as a number of milliseconds that is not negative", running.Shorten(string(c.Asked)))}
+	}
+	return asked.TTL, nil
+}
+
+// leastPolls is for how many polls a result is kept at least: a client that asks for less than it
+// needs to fetch it would have nothing of its task.
+const leastPolls = 10
+
+// granted returns for how long the task is kept, in place of the retention: what the client wants, if that
+// is neither longer nor less than some polls. It returns 0 where the client does not say.
+func (c *Call) granted(poll, retention time.Duration) time.Duration {
+	if c.Asked == nil || !c.Caller.legacy() {
+		return 0
+	}
+	ttl, err := c.ttl()
+	if err != nil || ttl == nil {
+		return 0
+	}
+	most := float64(retention) / float64(time.Millisecond)
+	return min(max(time.Duration(min(*ttl, most)*float64(time.Millisecond)), leastPolls*poll), retention)
 }

@@ -29,6 +29,16 @@ var (
 	knowing  = adapter.Caller{Version: "2026-07-28", Principal: "ann"} // nothing of tasks
 )
 
+// asks is the "task" of a call that asks for one.
+var asks = json.RawMessage(`{}`)
+
+func askedIf(yes bool) json.RawMessage {
+	if yes {
+		return asks
+	}
+	return nil
+}
+
 // text is a result with one text.
 func text(t string) map[string]any {
 	return map[string]any{"content": []any{map[string]any{"type": "text", "text": t}}}
@@ -219,7 +229,7 @@ func TestForms(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start, called := time.Now(), false
 				_, record, err := adapter.Do(t.Context(), task.New(), adapter.Call{
-					Tool: "build", Caller: tc.client, Asked: tc.asked, Soft: tc.soft, TaskOnly: tc.only, Continuation: tc.c,
+					Tool: "build", Caller: tc.client, Asked: askedIf(tc.asked), Soft: tc.soft, TaskOnly: tc.only, Continuation: tc.c,
 				}, func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
 					called = true
 					return lasting(10 * s)(ctx)
@@ -591,7 +601,7 @@ func TestCancel(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tasks := task.New()
 				var stopped error
-				_, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: c, Asked: true, Soft: 10 * s},
+				_, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: c, Asked: asks, Soft: 10 * s},
 					func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
 						v, err := tool(timeout.Default(), func(ctx context.Context) (string, error) {
 							for i := range 100 {

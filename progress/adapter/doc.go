@@ -12,7 +12,7 @@
 //	// tools/call
 //	soft, taskOnly := policy.Soft(params.Name)
 //	result, record, err := adapter.Do(ctx, tasks,
-//		adapter.Call{Tool: params.Name, Caller: caller, Asked: params.Task != nil, Soft: soft, TaskOnly: taskOnly},
+//		adapter.Call{Tool: params.Name, Caller: caller, Asked: params.Task, Soft: soft, TaskOnly: taskOnly},
 //		func(ctx context.Context, t *adapter.Task, answers map[string]json.RawMessage) (Result, error) {
 //			return supervised(ctx, params, t, answers) // toolcall.Do, with t.Observer()
 //		}, encode)

@@ -49,7 +49,7 @@ func ExampleDo() {
 
 	soft, taskOnly := p.Soft("build")
 	_, record, err := adapter.Do(context.Background(), tasks,
-		adapter.Call{Tool: "build", Caller: client, Asked: true, Soft: soft, TaskOnly: taskOnly},
+		adapter.Call{Tool: "build", Caller: client, Asked: json.RawMessage(`{}`), Soft: soft, TaskOnly: taskOnly},
 		supervised(func(ctx context.Context) (string, error) {
 			time.Sleep(10 * time.Millisecond)
 			return "built", nil

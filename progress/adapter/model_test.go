@@ -103,7 +103,7 @@ func newModelCall(w *world, rng *rand.Rand) *modelCall {
 	maybe := func(n int) bool { return rng.IntN(n) == 0 }
 	c := &modelCall{world: w, rng: rand.New(rand.NewPCG(rng.Uint64(), 0)), begins: at(200, 0), takes: at(150, 1)}
 	principal := string(rune('a' + rng.IntN(3)))
-	c.call = adapter.Call{Tool: "build", Asked: maybe(2), Soft: []time.Duration{0, -1, at(80, 2), at(80, 2), at(80, 2)}[rng.IntN(5)]}
+	c.call = adapter.Call{Tool: "build", Asked: askedIf(maybe(2)), Soft: []time.Duration{0, -1, at(80, 2), at(80, 2), at(80, 2)}[rng.IntN(5)]}
 	c.call.Caller = []adapter.Caller{
 		{Version: "2025-06-18", Session: principal},
 		{Version: "2025-11-25", Session: principal},
@@ -210,9 +210,9 @@ func (c *modelCall) run(t *testing.T) {
 func (c *modelCall) due() (form task.Form, after time.Duration) {
 	k := &c.call
 	switch {
-	case k.Caller.Version == "2025-11-25" && k.Asked && k.Soft == 0:
+	case k.Caller.Version == "2025-11-25" && k.Asked != nil && k.Soft == 0:
 		return "refused", 0
-	case k.Caller.Version == "2025-11-25" && k.Asked:
+	case k.Caller.Version == "2025-11-25" && k.Asked != nil:
 		return task.Legacy, 0
 	case k.Caller.Declared && k.Soft != 0:
 		return task.Extension, max(k.Soft, 0)

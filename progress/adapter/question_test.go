@@ -188,7 +188,7 @@ func TestSeen(t *testing.T) {
 				tasks := task.New()
 				start := time.Now()
 				seen := make(chan time.Duration, 3)
-				r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+				r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 					run := adapter.TaskOf(ctx, nil)
 					ended, cancel := context.WithCancelCause(ctx)
 					cancel(errGone)
@@ -227,7 +227,7 @@ func TestFetching(t *testing.T) {
 		tasks := task.New()
 		type key struct{}
 		var got atomic.Value
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 			run := adapter.TaskOf(ctx, nil)
 			limited, cancel := context.WithTimeout(ctx, s)
 			defer cancel()
@@ -277,8 +277,8 @@ func TestNotify(t *testing.T) {
 		{"extension, while it is sent", adapter.Call{Caller: declared, Soft: 9*s + 1}, 50 * time.Millisecond, 9*s + 50*time.Millisecond, 10},
 		{"extension, that hangs", adapter.Call{Caller: declared, Soft: 9*s + 1}, 500 * time.Millisecond, 9*s + 1 + 100*time.Millisecond, 10},
 		{"continuation", adapter.Call{Caller: host, Continuation: &adapter.Continuation{After: 9*s + s/2}}, 0, 9*s + s/2, 10},
-		{"legacy", adapter.Call{Caller: legacy, Asked: true, Soft: -1}, 0, 0, 20},
-		{"cancelled", adapter.Call{Caller: legacy, Asked: true, Soft: -5}, 0, 0, 10},
+		{"legacy", adapter.Call{Caller: legacy, Asked: asks, Soft: -1}, 0, 0, 20},
+		{"cancelled", adapter.Call{Caller: legacy, Asked: asks, Soft: -5}, 0, 0, 10},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -345,7 +345,7 @@ func TestInputRequiredInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{Store: new(task.Memory)}
 		tasks := task.New(task.WithStore(f))
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 			time.Sleep(10 * s)
 			answered := adapter.TaskOf(ctx, nil).InputRequired(ctx)
 			time.Sleep(10 * s)
@@ -385,7 +385,7 @@ func TestInputRequiredWithADeafStore(t *testing.T) {
 		f := &faulty{Store: new(task.Memory)}
 		tasks := task.New(task.WithStore(f))
 		asked := make(chan time.Duration, 1)
-		begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: -1}, tool(timeout.Config{}, func(ctx context.Context) (string, error) {
+		begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1}, tool(timeout.Config{}, func(ctx context.Context) (string, error) {
 			time.Sleep(10 * s)
 			start := time.Now()
 			defer adapter.TaskOf(ctx, nil).InputRequired(ctx)()

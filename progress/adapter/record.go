@@ -43,6 +43,9 @@ func (t *Task) record() task.Record {
 		Status: task.Working, Started: t.began, Created: now, Soft: t.soft,
 		Poll: t.core.Poll, Retention: t.core.Retention,
 	}
+	if ttl := t.call.granted(t.core.Poll, t.core.Retention); ttl > 0 {
+		record.TTL, record.Retention = ttl, ttl
+	}
 	if t.form == task.Continued {
 		record.WaitTool = t.call.Continuation.Name()
 	}

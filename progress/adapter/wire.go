@@ -76,10 +76,14 @@ func handleOf(r *task.Record, f task.Form) map[string]any {
 		"lastUpdatedAt": timestamp(r.Updated),
 	}
 	// While the task runs nobody knows how long it will be kept, only that it will; a client may
-	// take a number for the time that the task has.
+	// take a number for the time that the task has. So one that has asked for a number has it until
+	// that is over, and any other has none.
 	var ttl any
-	if r.Status.Final() {
+	switch {
+	case r.Status.Final():
 		ttl = r.Expires.Sub(r.Created).Milliseconds()
+	case time.Since(r.Created) < r.TTL:
+		ttl = r.TTL.Milliseconds()
 	}
 	text := message(r)
 	if f == task.Legacy {

@@ -50,7 +50,7 @@ func done() (string, error) { return "done", nil }
 func TestLegacyWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New()
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: 30 * s}, tool(timeout.Default(), reporting(done)))
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: 30 * s}, tool(timeout.Default(), reporting(done)))
 		if r.Form != task.Legacy {
 			t.Error(r.Form)
 		}
@@ -162,7 +162,7 @@ func TestFailures(t *testing.T) {
 func TestLongFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New()
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
 			return strings.Repeat("ä", 50<<10), errors.New("x")
 		}))
 		synctest.Wait()
@@ -180,7 +180,7 @@ func TestCancelWire(t *testing.T) {
 		t.Run(c.Version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tasks := task.New()
-				r := begin(t, t.Context(), tasks, adapter.Call{Caller: c, Asked: true, Soft: -1}, tool(timeout.Default(), reporting(done)))
+				r := begin(t, t.Context(), tasks, adapter.Call{Caller: c, Asked: asks, Soft: -1}, tool(timeout.Default(), reporting(done)))
 				time.Sleep(2*s + s/2)
 				got, err := serve(t, tasks, c, "tasks/cancel", params(r.ID))
 				if err != nil {
@@ -305,7 +305,7 @@ func TestListPages(t *testing.T) {
 		tasks := task.New(task.WithMaxRunning(1000))
 		const n = 120
 		for range n {
-			begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: -1}, tool(timeout.Default(), lasting(s)))
+			begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1}, tool(timeout.Default(), lasting(s)))
 		}
 		seen := map[any]bool{}
 		pages := 0
@@ -351,7 +351,7 @@ func TestChanged(t *testing.T) {
 					params map[string]any
 				}
 				notes := make(chan note, 100)
-				r := begin(t, t.Context(), task.New(), adapter.Call{Caller: c, Asked: true, Soft: -1, Changed: func(method string, params map[string]any) {
+				r := begin(t, t.Context(), task.New(), adapter.Call{Caller: c, Asked: asks, Soft: -1, Changed: func(method string, params map[string]any) {
 					notes <- note{method, params}
 					panic("it is not ours")
 				}}, tool(timeout.Default(), reporting(done)))
@@ -386,7 +386,7 @@ func TestChangedBlocks(t *testing.T) {
 		tasks := task.New()
 		stopped := make(chan time.Time, 1)
 		var notes []any
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: true, Soft: -1, Changed: func(_ string, params map[string]any) {
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1, Changed: func(_ string, params map[string]any) {
 			<-reads
 			notes = append(notes, params["status"])
 		}}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
@@ -440,4 +440,77 @@ func TestLongError(t *testing.T) {
 			t.Errorf("%.40v", e)
 		}
 	})
+}
+
+// SPEC 11.9: a client's ttl is answered with what is granted, no more than the retention allows and no
+// less than it takes to fetch the result. A task is kept until its end in any case.
+func TestTTL(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		client  adapter.Caller
+		asked   string
+		takes   time.Duration
+		granted any // milliseconds
+		kept    time.Duration
+	}{
+		{"none", legacy, `{}`, 10 * s, nil, 5 * time.Minute},
+		{"null", legacy, `{"ttl":null}`, 10 * s, nil, 5 * time.Minute},
+		{"less than the retention", legacy, `{"ttl":60000}`, 10 * s, 60000., time.Minute},
+		{"the retention", legacy, `{"ttl":300000}`, 10 * s, 300000., 5 * time.Minute},
+		{"more", legacy, `{"ttl":300001}`, 10 * s, 300000., 5 * time.Minute},
+		{"for ever", legacy, `{"ttl":1e300}`, 10 * s, 300000., 5 * time.Minute},
+		{"a fraction", legacy, `{"ttl":60000.5}`, 10 * s, 60000., time.Minute + time.Millisecond/2},
+		{"ten polls", legacy, `{"ttl":20000}`, 10 * s, 20000., 20 * s},
+		{"less than ten polls", legacy, `{"ttl":19999}`, 10 * s, 20000., 20 * s},
+		{"0", legacy, `{"ttl":0}`, 10 * s, 20000., 20 * s},
+		{"less than the tool takes", legacy, `{"ttl":60000}`, 90 * s, 60000., time.Minute},
+		{"the extension has none", declared, `{"ttl":60000}`, 10 * s, nil, 5 * time.Minute},
+		{"the extension looks at none", declared, `{"ttl":"soon"}`, 10 * s, nil, 5 * time.Minute},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tasks := task.New(task.WithRetention(5*time.Minute), task.WithPoll(2*s))
+				r := begin(t, t.Context(), tasks, adapter.Call{Caller: tc.client, Asked: json.RawMessage(tc.asked), Soft: -1}, tool(timeout.Config{}, lasting(tc.takes)))
+				key := "ttlMs"
+				fields := wire(t, adapter.Handle(r))
+				if tc.client.Version == legacy.Version {
+					key, fields = "ttl", fields["task"].(map[string]any)
+				}
+				if got, ok := fields[key]; !ok || got != tc.granted {
+					t.Errorf("the handle: %v", fields)
+				}
+				get := func(what string, want any) {
+					t.Helper()
+					if got, err := serve(t, tasks, tc.client, "tasks/get", params(r.ID)); err != nil || got[key] != want {
+						t.Errorf("%s: %v, %v", what, got, err)
+					}
+				}
+				time.Sleep(min(tc.takes, tc.kept) - 1)
+				get("before", tc.granted)
+				if tc.takes > tc.kept { // it outlives what was granted
+					time.Sleep(1)
+					get("then", nil)
+					time.Sleep(tc.takes - tc.kept - 1)
+					get("at the end", nil)
+				}
+				time.Sleep(tc.kept)
+				get("final", float64((tc.takes + tc.kept).Milliseconds()))
+				time.Sleep(1)
+				if _, err := serve(t, tasks, tc.client, "tasks/get", params(r.ID)); err == nil {
+					t.Error("it is kept for longer")
+				}
+			})
+		})
+	}
+	for _, bad := range []string{`{"ttl":"soon"}`, `{"ttl":-1}`, `{"ttl":true}`, `[]`, `true`} {
+		_, record, err := adapter.Do(t.Context(), task.New(), adapter.Call{Tool: "build", Caller: legacy, Asked: json.RawMessage(bad), Soft: -1},
+			func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error) {
+				t.Errorf("%s: called", bad)
+				return "", nil
+			}, encode)
+		var e *task.Error
+		if errors.As(err, &e); record != nil || e == nil || e.Code != adapter.CodeInvalidParams || !strings.Contains(e.Message, "ttl") || !strings.Contains(e.Message, bad) {
+			t.Errorf("%s: %v, %v", bad, record, err)
+		}
+	}
 }

@@ -36,7 +36,7 @@ func WithPrincipal(of func(ctx context.Context) string) InstallOption {
 	return installOption(func(s *settings) { s.principal = of })
 }
 
-// askedKey is in the _meta of a call whose params had "task", between a hook and the middleware.
+// askedKey is where the _meta of a call has the "task" of its params, between a hook and the middleware.
 const askedKey = "io.github.tooldeadline/task"
 
 // client is who has sent a request, as far as mcp-go has found out.
@@ -60,19 +60,19 @@ func (s *settings) client(ctx context.Context) adapter.Caller {
 	return c
 }
 
-// asked reports whether the client asks for a task, and takes the mark of that away.
-func asked(r *mcp.CallToolRequest) bool {
+// asked returns the "task" of a call's params, nil where there is none, and takes it out of the _meta.
+func asked(r *mcp.CallToolRequest) (in json.RawMessage) {
 	if r.Params.Meta == nil {
-		return false
+		return nil
 	}
-	_, ok := r.Params.Meta.AdditionalFields[askedKey]
-	if ok {
+	if of, ok := r.Params.Meta.AdditionalFields[askedKey]; ok {
+		in, _ = json.Marshal(of)
 		delete(r.Params.Meta.AdditionalFields, askedKey)
 		if r.Params.Meta.ProgressToken == nil && len(r.Params.Meta.AdditionalFields) == 0 {
 			r.Params.Meta = nil
 		}
 	}
-	return ok
+	return in
 }
 
 // answer returns the error with which a hook has a request answered: with a result or an error.
@@ -118,9 +118,9 @@ func (s *settings) taskCall(ctx context.Context, session server.ClientSession, r
 	c.Soft, c.TaskOnly = s.calls.Policy.Soft(request.Params.Name)
 	c.Asked = asked(request)
 	if !s.offered {
-		c.Asked, c.TaskOnly = false, false
+		c.Asked, c.TaskOnly = nil, false
 	}
-	if !c.Asked && !c.TaskOnly && c.Soft == 0 && s.continuation == nil {
+	if c.Asked == nil && !c.TaskOnly && c.Soft == 0 && s.continuation == nil {
 		return c, false
 	}
 	c.Tool, c.Await, c.Continuation = request.Params.Name, s.await, s.continuation

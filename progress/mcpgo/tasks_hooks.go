@@ -100,11 +100,12 @@ func (t *taskHooks) called(ctx context.Context, _ any, r *mcp.CallToolRequest) {
 			return
 		}
 	}
+	asked := r.Params.Task
 	r.Params.Task = nil
 	if r.Params.Meta == nil {
 		r.Params.Meta = new(mcp.Meta)
 	}
-	r.Params.Meta.SetMetaField(askedKey, true)
+	r.Params.Meta.SetMetaField(askedKey, asked)
 }
 
 // requested answers the requests about tasks. mcp-go calls it with a message that it has parsed,

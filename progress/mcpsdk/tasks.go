@@ -125,16 +125,18 @@ func (s *settings) taskCall(req *mcp.CallToolRequest) (c adapter.Call, ok bool) 
 	if !s.offered {
 		c.TaskOnly = false
 	}
-	_, c.Asked = req.Params.Meta[askedKey]
-	delete(req.Params.Meta, askedKey)
+	if asked, ok := req.Params.Meta[askedKey]; ok {
+		c.Asked, _ = json.Marshal(asked)
+		delete(req.Params.Meta, askedKey)
+	}
 	c.Continuation = s.continuation
-	if !c.Asked && !c.TaskOnly && c.Soft == 0 && s.continuation == nil {
+	if c.Asked == nil && !c.TaskOnly && c.Soft == 0 && s.continuation == nil {
 		return c, false
 	}
 	c.Tool, c.Await = req.Params.Name, s.await
 	c.Caller = s.callerOf(req.Session, req.Extra, req.Params.Meta)
 	if !s.offered {
-		c.Asked, c.Caller.Declared = false, false
+		c.Asked, c.Caller.Declared = nil, false
 	}
 	return c, true
 }

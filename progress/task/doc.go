@@ -17,7 +17,7 @@
 //
 //  1. A call is answered with its result or with a handle, never with both, and its tool is
 //     called once. The handle comes when the soft limit is reached and not before; a result that
-//     is due at that instant wins.
+//     is there by then wins.
 //  2. A client that has not asked for tasks, or not declared them, in the way of its protocol,
 //     never gets one.
 //  3. A task can be read before its handle is returned. A final status never changes, even if

@@ -65,6 +65,10 @@ type Record struct {
 	Poll      time.Duration `json:"poll"`      // how often a client should ask
 	Retention time.Duration `json:"retention"` // from the end to Expires
 
+	// TTL is what the client has asked for and was granted: the task is kept for that long from Created,
+	// and until its end in any case. 0 means that the client has not asked.
+	TTL time.Duration `json:"ttl,omitempty"`
+
 	// Round counts the questions that the tool has returned, Questions has those that wait for an
 	// answer, and Answers those answers that the process of the tool has not taken yet. The
 	// keys are unique in the life of the task.
