@@ -198,3 +198,12 @@ func ExampleOutage() {
 	// 2s true
 	// 4s true
 }
+
+// The result of a task that the server keeps for less than its interval is asked for before that.
+func ExampleNextPoll() {
+	fmt.Println(adapter.NextPoll(10*time.Second, time.Time{}), adapter.NextPoll(10*time.Second, time.Now().Add(time.Hour)))
+	fmt.Println(adapter.NextPoll(10*time.Second, time.Now().Add(4*time.Second)).Round(time.Second))
+	// Output:
+	// 10s 10s
+	// 2s
+}

@@ -2,11 +2,8 @@ package mcpsdk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -20,6 +17,10 @@ import (
 // CallTool asks for the task until that has ended, as often as the server wants it to, and returns its
 // result, as if the call had just taken longer. Questions of the task go to the handlers of c. When the
 // caller's context ends, the task is cancelled.
+//
+// A server of 2025-11-25 may say how the task is without being asked. Such notifications are read on every
+// stream of the connection, and c asks only if none has come for the server's interval. Where a server says
+// that it keeps the task for less than that interval, c asks before that time is over.
 //
 // With protocol 2026-07-28 every call says that it may be answered with a task. With 2025-11-25 the
 // client has the say: a tool is called as a task if the server has the capability and lists the tool
@@ -91,7 +92,7 @@ const (
 )
 
 func follow(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler, server *taskServer) (mcp.Result, error) {
-	f := &followed{answered: make(map[string]bool), next: methodGet}
+	f := &followed{answered: make(map[string]bool), next: methodGet, news: make(chan legacyTask, 1)}
 	f.legacy = server.hasTasks() && server.takesTask(ctx, req, next)
 	send := func(ctx context.Context, what string) (mcp.Result, error) {
 		f.ask(what)
@@ -99,6 +100,7 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 		defer done()
 		return next(ctx, method, req)
 	}
+	defer f.leave()
 	res, err := send(ctx, methodCall)
 	id, poll, state := f.state()
 	if id == "" {
@@ -108,10 +110,16 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 		return res, err
 	}
 	var lost adapter.Outage
-	for wait := poll; !state.Final(); {
+	wait := adapter.NextPoll(poll, f.keptUntil())
+	answered := func() {
+		_, poll, state = f.state()
+		wait, lost = adapter.NextPoll(poll, f.keptUntil()), adapter.Outage{}
+	}
+	for !state.Final() {
 		what := f.nextMethod()
-		if what == methodGet || lost.Begun() {
-			pause(ctx, min(max(wait, minPoll), maxPoll))
+		if (what == methodGet || lost.Begun()) && f.hear(ctx, min(max(wait, minPoll), maxPoll)) {
+			answered()
+			continue
 		}
 		if ctx.Err() == nil {
 			res, err = send(ctx, what)
@@ -130,9 +138,7 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 			}
 			continue
 		}
-		lost = adapter.Outage{}
-		_, poll, state = f.state()
-		wait = poll
+		answered()
 	}
 	if state == task.Cancelled {
 		return nil, task.ErrCancelled
@@ -170,269 +176,4 @@ func (f *followed) cancel(ctx context.Context, send func(context.Context, string
 	case <-cancelled:
 	case <-wait.C:
 	}
-}
-
-// What a request of a followed call is on the wire.
-const (
-	methodCall   = "tools/call"
-	methodGet    = "tasks/get"
-	methodUpdate = "tasks/update"
-	methodCancel = "tasks/cancel"
-)
-
-type followKey struct{}
-
-// A followed call is one that may become a task. To the SDK, each of its requests is a tools/call
-// that is answered with a tool's result; what they are on the wire is the business of the
-// transport, which has the followed call from the context. The requests come one after the other.
-type followed struct {
-	mu       sync.Mutex
-	what     string
-	id       string
-	status   task.Status
-	poll     time.Duration
-	began    time.Time       // when its handle came
-	expires  time.Time       // until then the server keeps it; zero is not known
-	answered map[string]bool // the questions, by key
-	answers  json.RawMessage // that the server may not have yet
-	failed   error
-	cut      bool // the newest answer was cut off
-	denied   bool // the newest request was answered with 401 or 403
-
-	next string // what is to be asked next: methodGet, or methodResult
-
-	legacy  bool // as in protocol 2025-11-25
-	refused bool // the newest tasks/result was answered with -32603
-
-	listening bool            // to the answer of another request
-	heard     json.RawMessage // that
-}
-
-func (f *followed) nextMethod() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.next
-}
-
-func (f *followed) ask(what string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.what, f.cut, f.denied = what, false, false
-}
-
-func (f *followed) cutOff() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.cut = true
-}
-
-// deny keeps whether a request was refused for want of an authorization. The SDK asks its OAuthHandler
-// for one then, and if it gets none, its error is like that of a connection that was refused.
-func (f *followed) deny(status int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.denied = status == http.StatusUnauthorized || status == http.StatusForbidden
-}
-
-func (f *followed) keptUntil() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.expires
-}
-
-// lost reports whether err says that nobody has answered, or not yet.
-func (f *followed) lost(err error) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.denied {
-		return false // whoever has declined to authorize it is not asked again
-	}
-	var wire *jsonrpc.Error
-	return f.cut || transient(err) || errors.As(err, &wire) && wire.Code == jsonrpc.CodeInternalError
-}
-
-func (f *followed) state() (id string, poll time.Duration, _ task.Status) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.id, f.poll, f.status
-}
-
-// answeredWith reports whether err is the task's own.
-func (f *followed) answeredWith(err error) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var wire *jsonrpc.Error
-	return f.failed != nil && errors.As(err, &wire)
-}
-
-// request returns what goes out in place of a tools/call: the method, the params, and the task's id,
-// which is empty for the call itself.
-func (f *followed) request(params json.RawMessage) (method, id string, _ json.RawMessage, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.listening {
-		return f.what, "", params, nil
-	}
-	var p map[string]json.RawMessage
-	if err := json.Unmarshal(params, &p); err != nil {
-		return "", "", nil, err
-	}
-	var meta map[string]json.RawMessage
-	if p["_meta"] != nil {
-		if err := json.Unmarshal(p["_meta"], &meta); err != nil {
-			return "", "", nil, err
-		}
-	}
-	if f.legacy {
-		return f.legacyRequest(p, meta)
-	}
-	var version string
-	_ = json.Unmarshal(meta[mcp.MetaKeyProtocolVersion], &version)
-	if version < sinceResultType {
-		return methodCall, "", params, nil
-	}
-	if meta[mcp.MetaKeyClientCapabilities], err = declaring(meta[mcp.MetaKeyClientCapabilities]); err != nil {
-		return "", "", nil, err
-	}
-	if f.what != methodCall {
-		delete(meta, progressTokenKey)
-	}
-	if p["_meta"], err = json.Marshal(meta); err != nil {
-		return "", "", nil, err
-	}
-	method = f.what
-	switch {
-	case method == methodCall:
-	case p["inputResponses"] != nil && method == methodGet:
-		method = methodUpdate
-		var answers map[string]json.RawMessage
-		if err := json.Unmarshal(p["inputResponses"], &answers); err != nil {
-			return "", "", nil, err
-		}
-		for key := range answers {
-			f.answered[key] = true
-		}
-		f.answers = p["inputResponses"]
-		p = map[string]json.RawMessage{"_meta": p["_meta"], "inputResponses": f.answers}
-	case f.answers != nil && method == methodGet:
-		method = methodUpdate // it was lost; the server passes over answers that it has
-		p = map[string]json.RawMessage{"_meta": p["_meta"], "inputResponses": f.answers}
-	default:
-		p = map[string]json.RawMessage{"_meta": p["_meta"]}
-	}
-	if method != methodCall {
-		id = f.id
-		if p["taskId"], err = json.Marshal(id); err != nil {
-			return "", "", nil, err
-		}
-	}
-	params, err = json.Marshal(p)
-	return method, id, params, err
-}
-
-// declaring returns a client's capabilities with tasks among them.
-func declaring(capabilities json.RawMessage) (json.RawMessage, error) {
-	var c, extensions map[string]json.RawMessage
-	if len(capabilities) > 0 {
-		if err := json.Unmarshal(capabilities, &c); err != nil {
-			return nil, err
-		}
-	}
-	if len(c["extensions"]) > 0 {
-		if err := json.Unmarshal(c["extensions"], &extensions); err != nil {
-			return nil, err
-		}
-	}
-	if c == nil {
-		c = make(map[string]json.RawMessage)
-	}
-	if extensions == nil {
-		extensions = make(map[string]json.RawMessage)
-	}
-	extensions[task.ExtensionID] = json.RawMessage("{}")
-	var err error
-	if c["extensions"], err = json.Marshal(extensions); err != nil {
-		return nil, err
-	}
-	return json.Marshal(c)
-}
-
-// maxTTL is a century, in milliseconds.
-const maxTTL = 100 * 365 * 24 * 3600e3
-
-// nothingYet is what a tool's result looks like to the SDK as long as there is none.
-var nothingYet = json.RawMessage(`{"resultType":"complete","content":[]}`)
-
-// response returns what comes in, in place of the result or the error of a request of a method.
-func (f *followed) response(method string, result json.RawMessage, failed *jsonrpc.Error) (json.RawMessage, *jsonrpc.Error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if failed != nil {
-		return nil, failed
-	}
-	if f.listening {
-		f.heard = append(json.RawMessage(nil), result...)
-		return result, nil
-	}
-	if f.legacy && method != methodCancel {
-		return f.legacyResponse(method, result)
-	}
-	if method == methodUpdate {
-		f.answers = nil
-	}
-	if method == methodUpdate || method == methodCancel {
-		return nothingYet, nil
-	}
-	var t struct {
-		ResultType string                     `json:"resultType"`
-		ID         string                     `json:"taskId"`
-		Status     task.Status                `json:"status"`
-		Poll       float64                    `json:"pollIntervalMs"`
-		TTL        *float64                   `json:"ttlMs"`
-		Questions  map[string]json.RawMessage `json:"inputRequests"`
-		Result     json.RawMessage            `json:"result"`
-		Error      *jsonrpc.Error             `json:"error"`
-	}
-	err := json.Unmarshal(result, &t)
-	if method == methodCall && (err != nil || t.ResultType != "task") {
-		return result, nil // the tool's own
-	}
-	if err != nil || t.ID == "" || method == methodGet && t.ID != f.id {
-		return nil, errNoTask()
-	}
-	f.id, f.status = t.ID, t.Status
-	f.told(t.Poll, t.TTL)
-	switch t.Status {
-	case task.Completed:
-		if len(t.Result) == 0 {
-			break // a handle has none
-		}
-		return t.Result, nil
-	case task.Failed:
-		if t.Error == nil {
-			if method == methodCall {
-				break
-			}
-			t.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the task has failed"}
-		}
-		f.failed = t.Error
-		return nil, t.Error
-	case task.InputRequired:
-		open := make(map[string]json.RawMessage)
-		for key, question := range t.Questions {
-			if !f.answered[key] {
-				open[key] = question
-			}
-		}
-		if len(open) == 0 {
-			break
-		}
-		if data, err := json.Marshal(map[string]any{"resultType": "input_required", "inputRequests": open}); err == nil {
-			return data, nil
-		}
-	}
-	if method == methodCall && t.Status.Final() {
-		f.status = task.Working // the result is to be fetched all the same
-	}
-	return nothingYet, nil
 }

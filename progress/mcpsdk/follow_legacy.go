@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -153,12 +152,6 @@ func (f *followed) legacyRequest(p, meta map[string]json.RawMessage) (method, id
 
 // legacyResponse returns what comes in in place of a result. The caller has the lock.
 func (f *followed) legacyResponse(method string, result json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
-	type legacyTask struct {
-		ID     string      `json:"taskId"`
-		Status task.Status `json:"status"`
-		Poll   float64     `json:"pollInterval"`
-		TTL    *float64    `json:"ttl"`
-	}
 	var t legacyTask
 	switch method {
 	case methodResult:
@@ -180,7 +173,25 @@ func (f *followed) legacyResponse(method string, result json.RawMessage) (json.R
 	if t.ID == "" {
 		return nil, errNoTask()
 	}
-	f.id, f.next = t.ID, methodGet
+	if f.id == "" && f.reader != nil {
+		f.reader.add(t.ID, f)
+	}
+	f.id = t.ID
+	f.stands(t)
+	return nothingYet, nil
+}
+
+// A legacyTask is what is read of a task.
+type legacyTask struct {
+	ID     string      `json:"taskId"`
+	Status task.Status `json:"status"`
+	Poll   float64     `json:"pollInterval"`
+	TTL    *float64    `json:"ttl"`
+}
+
+// stands keeps how the task stands. The caller has the lock.
+func (f *followed) stands(t legacyTask) {
+	f.next = methodGet
 	f.told(t.Poll, t.TTL)
 	switch f.status = t.Status; t.Status {
 	case task.Completed, task.Failed:
@@ -190,7 +201,6 @@ func (f *followed) legacyResponse(method string, result json.RawMessage) (json.R
 		// own handlers.
 		f.next = methodResult
 	}
-	return nothingYet, nil
 }
 
 // fetchFailed is for a request that was answered by nobody, as far as its error tells, and reports
@@ -207,22 +217,4 @@ func (f *followed) fetchFailed(what string, err error) bool {
 	}
 	f.refused, f.next = answered, methodGet
 	return false
-}
-
-// told keeps what the server wants of whoever asks for the task. The caller has the lock.
-func (f *followed) told(poll float64, ttl *float64) {
-	f.poll = time.Second
-	if poll > 0 {
-		f.poll = time.Duration(min(poll, float64(maxPoll/time.Millisecond)) * float64(time.Millisecond))
-	}
-	if f.began.IsZero() {
-		f.began = time.Now()
-	}
-	if f.expires = (time.Time{}); ttl != nil && *ttl < maxTTL { // else it is as good as unlimited
-		f.expires = f.began.Add(time.Duration(max(*ttl, 0) * float64(time.Millisecond)))
-	}
-}
-
-func errNoTask() *jsonrpc.Error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the server has answered with a task that makes no sense"}
 }

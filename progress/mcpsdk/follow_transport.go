@@ -27,7 +27,7 @@ func WrapClientTransport(t mcp.Transport) mcp.Transport {
 	if s.HTTPClient != nil {
 		client = *s.HTTPClient
 	}
-	client.Transport = &followRoundTripper{client.Transport}
+	client.Transport = &followRoundTripper{base: client.Transport}
 	out.HTTPClient = &client
 	return &out
 }
@@ -44,8 +44,9 @@ func (t *followTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 
 type followConnection struct {
 	mcp.Connection
-	mu      sync.Mutex
-	waiting map[jsonrpc.ID]expected
+	statuses statusReader
+	mu       sync.Mutex
+	waiting  map[jsonrpc.ID]expected
 }
 
 // takes reports whether a request of the SDK is the call's, and not, for instance, one that cancels it.
@@ -74,6 +75,7 @@ func (c *followConnection) Write(ctx context.Context, msg jsonrpc.Message) error
 	if f == nil || !ok || !req.IsCall() || !f.takes(req.Method) {
 		return c.Connection.Write(ctx, msg)
 	}
+	f.readBy(&c.statuses)
 	method, _, params, err := f.request(req.Params)
 	if err != nil {
 		return err
@@ -94,6 +96,9 @@ func (c *followConnection) Write(ctx context.Context, msg jsonrpc.Message) error
 
 func (c *followConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.Connection.Read(ctx)
+	if said, ok := msg.(*jsonrpc.Request); ok && said.Method == methodStatus {
+		c.statuses.said(said.Params)
+	}
 	res, ok := msg.(*jsonrpc.Response)
 	if err != nil || !ok {
 		return msg, err
@@ -113,7 +118,10 @@ func (c *followConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // A followRoundTripper does over HTTP what a followConnection does, with one request at a time.
-type followRoundTripper struct{ base http.RoundTripper }
+type followRoundTripper struct {
+	base     http.RoundTripper
+	statuses statusReader
+}
 
 func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := t.base
@@ -121,19 +129,15 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 		base = http.DefaultTransport
 	}
 	f, _ := r.Context().Value(followKey{}).(*followed)
-	if f != nil && r.Method == http.MethodGet && r.Header.Get("Last-Event-Id") != "" {
-		res, err := base.RoundTrip(r) // the rest of an answer that was cut off
-		if err == nil && res.Body != nil {
-			err = expected{f, f.asked()}.watch(res)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return res, nil
-	}
 	if f == nil || r.Method != http.MethodPost || r.Body == nil {
-		return base.RoundTrip(r)
+		var e expected
+		if f != nil && r.Method == http.MethodGet && r.Header.Get("Last-Event-Id") != "" {
+			e = expected{f, f.asked()} // the rest of an answer that was cut off
+		}
+		res, err := base.RoundTrip(r)
+		return t.watched(res, err, e)
 	}
+	f.readBy(&t.statuses)
 	body, err := io.ReadAll(r.Body)
 	_ = r.Body.Close()
 	if err != nil {
@@ -177,34 +181,34 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 	if err == nil {
 		f.deny(res.StatusCode)
 	}
+	return t.watched(res, err, expected{f, method})
+}
+
+// watched reads the notifications in a response, and has the answer go through e, if that is to a call.
+func (t *followRoundTripper) watched(res *http.Response, err error, e expected) (*http.Response, error) {
 	if err != nil || res.Body == nil {
 		return res, err
 	}
-	if err := (expected{f, method}).watch(res); err != nil {
-		return nil, err
-	}
-	return res, nil
-}
-
-// watch has the answer in a response go through e.
-func (e expected) watch(res *http.Response) error {
 	switch kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind {
 	case "application/json":
+		if e.call == nil {
+			break
+		}
 		data, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		data, _ = e.translate(data)
 		res.Body = io.NopCloser(bytes.NewReader(data))
 		res.ContentLength = int64(len(data))
 		res.Header.Del("Content-Length")
 	case "text/event-stream":
-		res.Body = &followStream{Closer: res.Body, from: bufio.NewReader(res.Body), to: e}
+		res.Body = &followStream{Closer: res.Body, from: bufio.NewReader(res.Body), to: e, statuses: &t.statuses}
 		res.ContentLength = -1
 		res.Header.Del("Content-Length")
 	}
-	return nil
+	return res, nil
 }
 
 const paramHeader = "Mcp-Param-"
@@ -233,13 +237,14 @@ func (e expected) translate(message []byte) (out []byte, answer bool) {
 	return out, true
 }
 
-// A followStream is a stream of events, of which one is the answer.
+// A followStream is a stream of events, of which one may be an answer.
 type followStream struct {
 	io.Closer
-	from *bufio.Reader
-	to   expected
-	line []byte // what is left of the last one
-	err  error
+	from     *bufio.Reader
+	to       expected
+	statuses *statusReader
+	line     []byte // what is left of the last one
+	err      error
 
 	answered bool
 }
@@ -249,12 +254,15 @@ func (s *followStream) Read(p []byte) (int, error) {
 		s.line, s.err = s.from.ReadBytes('\n')
 		if data, ok := bytes.CutPrefix(s.line, []byte("data:")); ok {
 			text := bytes.TrimSpace(data)
-			out, answer := s.to.translate(text)
-			if s.answered = s.answered || answer; !bytes.Equal(out, text) {
-				s.line = append(append([]byte("data: "), out...), '\n')
+			s.statuses.read(text)
+			if s.to.call != nil {
+				out, answer := s.to.translate(text)
+				if s.answered = s.answered || answer; !bytes.Equal(out, text) {
+					s.line = append(append([]byte("data: "), out...), '\n')
+				}
 			}
 		}
-		if s.err != nil && !s.answered {
+		if s.err != nil && !s.answered && s.to.call != nil {
 			s.to.call.cutOff() // to the SDK that is an error like any other
 		}
 	}

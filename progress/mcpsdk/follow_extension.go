@@ -1,0 +1,182 @@
+package mcpsdk
+
+import (
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+// This file is for tasks of protocol 2026-07-28, where the server decides. That of 2025-11-25 begins here,
+// too, and goes on in follow_legacy.go.
+
+// request returns what goes out in place of a tools/call: the method, the params, and the task's id,
+// which is empty for the call itself.
+func (f *followed) request(params json.RawMessage) (method, id string, _ json.RawMessage, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.listening {
+		return f.what, "", params, nil
+	}
+	var p map[string]json.RawMessage
+	if err := json.Unmarshal(params, &p); err != nil {
+		return "", "", nil, err
+	}
+	var meta map[string]json.RawMessage
+	if p["_meta"] != nil {
+		if err := json.Unmarshal(p["_meta"], &meta); err != nil {
+			return "", "", nil, err
+		}
+	}
+	if f.legacy {
+		return f.legacyRequest(p, meta)
+	}
+	var version string
+	_ = json.Unmarshal(meta[mcp.MetaKeyProtocolVersion], &version)
+	if version < sinceResultType {
+		return methodCall, "", params, nil
+	}
+	if meta[mcp.MetaKeyClientCapabilities], err = declaring(meta[mcp.MetaKeyClientCapabilities]); err != nil {
+		return "", "", nil, err
+	}
+	if f.what != methodCall {
+		delete(meta, progressTokenKey)
+	}
+	if p["_meta"], err = json.Marshal(meta); err != nil {
+		return "", "", nil, err
+	}
+	method = f.what
+	switch {
+	case method == methodCall:
+	case p["inputResponses"] != nil && method == methodGet:
+		method = methodUpdate
+		var answers map[string]json.RawMessage
+		if err := json.Unmarshal(p["inputResponses"], &answers); err != nil {
+			return "", "", nil, err
+		}
+		for key := range answers {
+			f.answered[key] = true
+		}
+		f.answers = p["inputResponses"]
+		p = map[string]json.RawMessage{"_meta": p["_meta"], "inputResponses": f.answers}
+	case f.answers != nil && method == methodGet:
+		method = methodUpdate // it was lost; the server passes over answers that it has
+		p = map[string]json.RawMessage{"_meta": p["_meta"], "inputResponses": f.answers}
+	default:
+		p = map[string]json.RawMessage{"_meta": p["_meta"]}
+	}
+	if method != methodCall {
+		id = f.id
+		if p["taskId"], err = json.Marshal(id); err != nil {
+			return "", "", nil, err
+		}
+	}
+	params, err = json.Marshal(p)
+	return method, id, params, err
+}
+
+// declaring returns a client's capabilities with tasks among them.
+func declaring(capabilities json.RawMessage) (json.RawMessage, error) {
+	var c, extensions map[string]json.RawMessage
+	if len(capabilities) > 0 {
+		if err := json.Unmarshal(capabilities, &c); err != nil {
+			return nil, err
+		}
+	}
+	if len(c["extensions"]) > 0 {
+		if err := json.Unmarshal(c["extensions"], &extensions); err != nil {
+			return nil, err
+		}
+	}
+	if c == nil {
+		c = make(map[string]json.RawMessage)
+	}
+	if extensions == nil {
+		extensions = make(map[string]json.RawMessage)
+	}
+	extensions[task.ExtensionID] = json.RawMessage("{}")
+	var err error
+	if c["extensions"], err = json.Marshal(extensions); err != nil {
+		return nil, err
+	}
+	return json.Marshal(c)
+}
+
+// nothingYet is what a tool's result looks like to the SDK as long as there is none.
+var nothingYet = json.RawMessage(`{"resultType":"complete","content":[]}`)
+
+// response returns what comes in, in place of the result or the error of a request of a method.
+func (f *followed) response(method string, result json.RawMessage, failed *jsonrpc.Error) (json.RawMessage, *jsonrpc.Error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if failed != nil {
+		return nil, failed
+	}
+	if f.listening {
+		f.heard = append(json.RawMessage(nil), result...)
+		return result, nil
+	}
+	if f.legacy && method != methodCancel {
+		return f.legacyResponse(method, result)
+	}
+	if method == methodUpdate {
+		f.answers = nil
+	}
+	if method == methodUpdate || method == methodCancel {
+		return nothingYet, nil
+	}
+	var t struct {
+		ResultType string                     `json:"resultType"`
+		ID         string                     `json:"taskId"`
+		Status     task.Status                `json:"status"`
+		Poll       float64                    `json:"pollIntervalMs"`
+		TTL        *float64                   `json:"ttlMs"`
+		Questions  map[string]json.RawMessage `json:"inputRequests"`
+		Result     json.RawMessage            `json:"result"`
+		Error      *jsonrpc.Error             `json:"error"`
+	}
+	err := json.Unmarshal(result, &t)
+	if method == methodCall && (err != nil || t.ResultType != "task") {
+		return result, nil // the tool's own
+	}
+	if err != nil || t.ID == "" || method == methodGet && t.ID != f.id {
+		return nil, errNoTask()
+	}
+	f.id, f.status = t.ID, t.Status
+	f.told(t.Poll, t.TTL)
+	switch t.Status {
+	case task.Completed:
+		if len(t.Result) == 0 {
+			break // a handle has none
+		}
+		return t.Result, nil
+	case task.Failed:
+		if t.Error == nil {
+			if method == methodCall {
+				break
+			}
+			t.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the task has failed"}
+		}
+		f.failed = t.Error
+		return nil, t.Error
+	case task.InputRequired:
+		open := make(map[string]json.RawMessage)
+		for key, question := range t.Questions {
+			if !f.answered[key] {
+				open[key] = question
+			}
+		}
+		if len(open) == 0 {
+			break
+		}
+		if data, err := json.Marshal(map[string]any{"resultType": "input_required", "inputRequests": open}); err == nil {
+			return data, nil
+		}
+	}
+	if method == methodCall && t.Status.Final() {
+		f.status = task.Working // the result is to be fetched all the same
+	}
+	return nothingYet, nil
+}
