@@ -27,6 +27,11 @@ import (
 //	t = mcpgo.Limit(mcpgo.FollowTasks(t), defaults, perMethod)
 //	c := client.NewClient(t)
 //
+// A server of 2025-11-25 may say how the task is without being asked; where it does, it is asked only if
+// nothing has come for its interval. Over Streamable HTTP that takes a client that listens, see
+// transport.WithContinuousListening. Where a server says that it keeps the task for less than that interval, it
+// is asked before that time is over.
+//
 // Put [Limit] around it, so that its limits are those of the call and not of each poll. What the
 // task says of itself reaches the client as progress of the call, where that has a token, and
 // renews the Timeout.
@@ -46,7 +51,7 @@ import (
 // Use what it returns in place of t, for one client, before Start. What t can do beyond
 // transport.Interface, the result can.
 func FollowTasks(t transport.Interface) transport.Interface {
-	f := &follower{passing: passing{t}, mark: "task-" + rand.Text() + "-", calls: make(map[string]*followed)}
+	f := &follower{passing: passing{t}, mark: "task-" + rand.Text() + "-", calls: make(map[string]*followed), tasks: make(map[string]chan taskView)}
 	return complete(f, t, nil)
 }
 
@@ -59,6 +64,7 @@ type follower struct {
 
 	mu      sync.Mutex
 	calls   map[string]*followed // by their progress tokens
+	tasks   map[string]chan taskView
 	handler func(mcp.JSONRPCNotification)
 }
 
@@ -89,6 +95,8 @@ func (f *follower) SetNotificationHandler(handler func(mcp.JSONRPCNotification))
 		switch n.Method {
 		case methodProgress:
 			f.saw(n.Params.AdditionalFields)
+		case mcp.MethodNotificationTasksStatus:
+			f.told(n.Params.AdditionalFields)
 		case mcp.MethodNotificationToolsListChanged:
 			f.legacy.forget()
 		}

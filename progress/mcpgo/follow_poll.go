@@ -75,20 +75,16 @@ func (p *poller) heard(v *taskView) {
 // follow waits for the end of a task, or for its questions, and returns what the call is to be
 // answered with.
 func (p *poller) follow(ctx context.Context, c *followed, view taskView) (*transport.JSONRPCResponse, error) {
-	id, news := view.TaskID, view
+	id, shown := view.TaskID, view
+	news, leave := p.f.listen(id)
+	defer leave()
 	for {
 		p.heard(&view)
-		if err := pause(ctx, p.poll); err != nil {
-			return nil, err
-		}
-		resp, err := p.ask(ctx, methodProbe, id, nil)
+		next, resp, err := p.next(ctx, id, news)
 		if err != nil || resp.Error != nil {
 			return resp, err
 		}
-		view = taskView{}
-		if err := json.Unmarshal(resp.Result, &view); err != nil {
-			return nil, fmt.Errorf("mcpgo: the answer of %s: %w", methodProbe, err)
-		}
+		view = next
 		if p.legacy && view.Status != "working" && view.Status != "cancelled" {
 			if resp, done, err := p.fetch(ctx, id); done {
 				return resp, err
@@ -117,8 +113,8 @@ func (p *poller) follow(ctx context.Context, c *followed, view taskView) (*trans
 				return resp, err
 			}
 		}
-		if view.LastUpdatedAt != news.LastUpdatedAt || view.StatusMessage != news.StatusMessage {
-			news = view
+		if view.LastUpdatedAt != shown.LastUpdatedAt || view.StatusMessage != shown.StatusMessage {
+			shown = view
 			p.f.report(c, view.StatusMessage)
 		}
 	}
