@@ -35,6 +35,7 @@ type Process struct {
 	spawned  chan struct{}        // closed when tree or startErr is set
 	tree     proctree.Tree
 	startErr error
+	hostPeak int64 // of memory, after the start
 	out      *capture.Capture
 	work     watches // nil if work is not a sign of life
 	stdin    proctree.Input
@@ -228,6 +229,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		return p.startFailure(ctx, err)
 	}
 	p.cmd.Process, p.Pid = inner.Process, inner.Process.Pid
+	p.hostPeak = hostPeak()
 	p.out.Start()
 	return nil
 }

@@ -89,6 +89,9 @@ type Result struct {
 	// Input says whether the command waited for input when it was stopped.
 	Input InputWait
 
+	// Usage is what the processes have used.
+	Usage Usage
+
 	// Tree lists the processes of the command as they were when a limit fired, before they
 	// were asked to end. It is empty if no limit fired, and on systems other than Linux and
 	// Windows.

@@ -146,6 +146,7 @@ func (p *Process) end(stop *timeout.Error) {
 		p.viewing.Unlock()
 	}
 	p.complete(r, stop, err)
+	r.Usage = p.usage(r, stop)
 	p.work.thenClose(p.tree.Close)
 	r.Elapsed = time.Since(p.begun)
 	p.result = r
@@ -163,6 +164,15 @@ func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
 	over := time.Now()
 	r.Survivors, r.Unidentified = p.tree.Kill(over.Add(killTime))
 	return over
+}
+
+// usage returns what the tree has used.
+func (p *Process) usage(r *Result, stop *timeout.Error) Usage {
+	leader := r.State
+	if stop != nil || r.Contained == Helper { // which uses some itself
+		leader = nil
+	}
+	return usage(p.tree.Total(), leader, p.hostPeak)
 }
 
 // complete sets the rest of the result, and the error. fromCaller is the error of the caller's reader

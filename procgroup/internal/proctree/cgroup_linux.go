@@ -27,6 +27,7 @@ type cgroup struct {
 	killer      int  // cgroup.kill, open: when it is needed there may be no descriptor left
 	leader      int  // 0 until it is started
 	adopting    bool // what was killed in it were children of this process, too, not just the leader
+	total       Total
 }
 
 // cgroupPrefix begins the names of the directories.
@@ -269,6 +270,7 @@ func (c *cgroup) signal(group int, sigs ...unix.Signal) {
 // remove kills everything in c and removes c. It reports whether that was possible before the deadline.
 func (c *cgroup) remove(deadline time.Time) bool {
 	for b, round := backoff(0), 0; ; round++ {
+		c.count()
 		// Usually it is empty by now, and then this is all.
 		switch err := unix.Rmdir(c.dir); err {
 		case nil, unix.ENOENT:
@@ -293,6 +295,7 @@ func (c *cgroup) remove(deadline time.Time) bool {
 // before the deadline.
 func (c *cgroup) release(deadline time.Time) bool {
 	to := filepath.Join(c.parent, "cgroup.procs")
+	c.count() // what is moved is counted elsewhere from here on
 	for b := backoff(0); ; {
 		c.each(func(pid int) {
 			_ = os.WriteFile(to, strconv.AppendInt(nil, int64(pid), 10), 0)

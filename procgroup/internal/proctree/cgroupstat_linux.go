@@ -28,22 +28,24 @@ func (c *cgroup) cpuTime() (time.Duration, bool) {
 }
 
 // ioBytes returns the bytes read from and written to disks. It is not ok if counting them is not enabled.
-func (c *cgroup) ioBytes() (n uint64, ok bool) {
+func (c *cgroup) ioBytes() (read, written uint64, ok bool) {
 	var buf [16 << 10]byte
 	text, ok := c.read("io.stat", buf[:])
-	return parseIOStat(text), ok
+	read, written = parseIOStat(text)
+	return read, written, ok
 }
 
 // parseIOStat adds up the devices: 8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6.
-func parseIOStat(text []byte) (n uint64) {
+func parseIOStat(text []byte) (read, written uint64) {
 	for word := range bytes.FieldsSeq(text) {
-		for _, name := range []string{"rbytes=", "wbytes="} {
-			if value, ok := bytes.CutPrefix(word, []byte(name)); ok {
-				n += procfs.Uint(value)
-			}
+		if value, ok := bytes.CutPrefix(word, []byte("rbytes=")); ok {
+			read += procfs.Uint(value)
+		}
+		if value, ok := bytes.CutPrefix(word, []byte("wbytes=")); ok {
+			written += procfs.Uint(value)
 		}
 	}
-	return n
+	return read, written
 }
 
 // read reads the beginning of a file of c.

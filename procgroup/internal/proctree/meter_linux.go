@@ -129,8 +129,8 @@ func (m *meter) bytesIn(c *cgroup) (used Usage, ok bool) {
 	if used, ok = m.byMembers(); !ok && m.members != nil {
 		return used, false // they were seen before
 	}
-	bytes, counted := c.ioBytes()
-	if counted && bytes > m.bytes {
+	read, written, counted := c.ioBytes()
+	if bytes := read + written; counted && bytes > m.bytes {
 		// The two overlap: what is read from a disk is read by a process, as a rule.
 		used.IO = max(used.IO, bytes-m.bytes)
 		m.bytes = bytes

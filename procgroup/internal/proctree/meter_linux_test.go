@@ -71,8 +71,8 @@ func TestParseIOStat(t *testing.T) {
 		"8:0 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=7 dios=1\n8:16 \n": 1459200 + 314773504,
 		"254:0 rbytes=1 wbytes=2\n8:0 rbytes=3 wbytes=4 cost.usage=9\n":                  10,
 	} {
-		if got := parseIOStat([]byte(text)); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
+		if read, written := parseIOStat([]byte(text)); read+written != want {
+			t.Errorf("%q: %d, want %d", text, read+written, want)
 		}
 	}
 }

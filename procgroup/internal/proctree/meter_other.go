@@ -18,5 +18,8 @@ type blind struct{}
 
 func (blind) Meter(bool) Meter { return func() (Usage, bool) { return Usage{}, false } }
 
+// Total knows nothing here.
+func (blind) Total() Total { return Total{} }
+
 // Snapshot knows nothing here.
 func (blind) Snapshot(time.Time) ([]Process, bool) { return nil, false }

@@ -29,6 +29,24 @@ func (t *jobTree) Meter(io bool) Meter {
 	}
 }
 
+// Total is Tree.Total. The peak of memory is that of what was committed.
+func (t *jobTree) Total() (total Total) {
+	if t.job == nil {
+		return total
+	}
+	if info, err := t.job.account(); err == nil {
+		cpu, read, written := hundreds(info.userTime+info.kernelTime), int64(info.io.ReadTransferCount), int64(info.io.WriteTransferCount)
+		total.CPU, total.Read, total.Written = &cpu, &read, &written
+	}
+	var info windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	if windows.QueryInformationJobObject(t.job.h, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil) == nil {
+		peak := int64(info.PeakJobMemoryUsed)
+		total.Memory = &peak
+	}
+	return total
+}
+
 // usage returns what was used since the start.
 func (t *jobTree) usage() (Usage, bool) {
 	if t.job != nil {

@@ -64,6 +64,8 @@ type Tree interface {
 	// State returns how the leader ended, once Kill or Release has returned: the error of its
 	// cmd.Wait, and false if it is still there.
 	State() (err error, reaped bool)
+	// Total returns what the tree has used, once Kill or Release has returned.
+	Total() Total
 	// Close releases the descriptors and the control group of the tree. A goroutine does so
 	// later if a process could not be killed.
 	Close()

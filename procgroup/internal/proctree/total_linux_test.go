@@ -1,0 +1,64 @@
+package proctree
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// SPEC 6.21: what the controllers of a control group count, and nothing where there is none. Few machines have all
+// of them, so the files are made up.
+func TestCount(t *testing.T) {
+	const bare = "usage_usec 1500\nuser_usec 1000\nsystem_usec 500\nnice_usec 0\n"
+	for name, tc := range map[string]struct {
+		files map[string]string
+		want  Total
+	}{
+		"nothing":        {nil, Total{}},
+		"no controllers": {map[string]string{"cpu.stat": bare}, Total{CPU: ptr(1500 * time.Microsecond)}},
+		"all": {map[string]string{
+			"cpu.stat":      bare + "nr_periods 5\nnr_throttled 4\nthrottled_usec 300000\nnr_bursts 0\nburst_usec 0\n",
+			"memory.peak":   "104857600\n",
+			"memory.events": "low 0\nhigh 0\nmax 12\noom 1\noom_kill 0\noom_group_kill 0\n",
+			"pids.peak":     "7\n",
+			"io.stat":       "8:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n253:0 rbytes=1 wbytes=2 rios=1 wios=1\n",
+		}, Total{
+			CPU: ptr(1500 * time.Microsecond), Throttled: ptr(300 * time.Millisecond), Memory: ptr(int64(100 << 20)),
+			Processes: ptr(int64(7)), Read: ptr(int64(4097)), Written: ptr(int64(8194)),
+		}},
+		"zeros":                   {map[string]string{"pids.peak": "0\n", "io.stat": ""}, Total{Processes: ptr(int64(0)), Read: ptr(int64(0)), Written: ptr(int64(0))}},
+		"no numbers":              {map[string]string{"memory.peak": "max\n", "pids.peak": "\n", "cpu.stat": "usage_usec\nthrottled_usec x\n"}, Total{}},
+		"killed for want":         {map[string]string{"memory.events": "oom 1\noom_kill 1\n"}, Total{Starved: true}},
+		"killed as a group":       {map[string]string{"memory.events": "oom 1\noom_kill 3\noom_group_kill 1\n"}, Total{Starved: true}},
+		"only reached the limit":  {map[string]string{"memory.events": "max 400\noom 1\noom_kill 0\n"}, Total{}},
+		"counted by another name": {map[string]string{"memory.events": "oom_group_kill 1\n"}, Total{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, text := range tc.files {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(fd)
+			c := &cgroup{dir: dir, fd: fd}
+			c.count()
+			if diff := cmp.Diff(tc.want, (&linuxTree{cgroup: c}).Total()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if diff := cmp.Diff(Total{}, (&linuxTree{}).Total()); diff != "" {
+		t.Errorf("without a control group: %s", diff)
+	}
+}

@@ -1,0 +1,107 @@
+package procgroup
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+)
+
+// A Usage is what the processes of a command have used from the start to the end. A figure that the
+// system cannot give is nil.
+//
+// Where a control group or a job object counts a figure, it is that of the whole tree, however the
+// command ended. Where none does, CPU, Largest, Read and Written are those of the command's own process
+// and of the descendants that it has waited for, as far as these did so too. They are nil then if the
+// command was stopped, because what was killed with it would be missing, and with [Helper].
+type Usage struct {
+	// CPU is the processor time, of all processors together.
+	CPU *time.Duration
+	// Throttled is how long processes were kept from running by [Resources].CPU.
+	Throttled *time.Duration
+	// Memory is the most memory that the processes have used at once, all together, in bytes. On
+	// Linux it is counted if the control group has a memory controller; see [WithResources]. It
+	// includes file caches there. On Windows it is the memory that was committed.
+	Memory *int64
+	// Largest is the most memory that the largest single process has had at once, in bytes (the
+	// resident set). Linux only. It is nil if it was hardly more than that of the
+	// host process: the system counts what a process has before it executes its program, and that
+	// is the host's.
+	Largest *int64
+	// Processes is the largest number of processes at once. Threads count as processes. Linux only,
+	// if the control group has a pids controller.
+	Processes *int64
+	// Read and Written are bytes: on Linux from and to disks, on Windows by system calls of any kind.
+	Read, Written *int64
+}
+
+// String returns the figures that are known, on one line, as in
+//
+//	processor time 1.2s, memory 34 MiB, 3 processes, read 0 bytes, wrote 8 KiB
+//
+// It returns "" if none is.
+func (u Usage) String() string {
+	var known []string
+	add := func(format string, args ...any) { known = append(known, fmt.Sprintf(format, args...)) }
+	if u.CPU != nil {
+		add("processor time %v", u.CPU.Round(time.Millisecond))
+	}
+	if u.Throttled != nil {
+		add("throttled %v", u.Throttled.Round(time.Millisecond))
+	}
+	if u.Memory != nil {
+		add("memory %s", byteCount(*u.Memory))
+	}
+	if u.Largest != nil {
+		add("largest process %s", byteCount(*u.Largest))
+	}
+	if u.Processes != nil {
+		add("%d processes", *u.Processes)
+	}
+	if u.Read != nil {
+		add("read %s", byteCount(*u.Read))
+	}
+	if u.Written != nil {
+		add("wrote %s", byteCount(*u.Written))
+	}
+	return strings.Join(known, ", ")
+}
+
+// byteCount formats n exactly, in the largest unit of which it is a whole number.
+func byteCount(n int64) string {
+	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	for n != 0 && n%1024 == 0 && len(units) > 1 {
+		n, units = n/1024, units[1:]
+	}
+	return fmt.Sprintf("%d %s", n, units[0])
+}
+
+// usage returns what a tree has used. leader is how its first process ended, nil if that says nothing of the
+// whole; host is the largest resident set of this process, which the leader had before it was the command.
+func usage(total proctree.Total, leader *os.ProcessState, host int64) Usage {
+	u := Usage{
+		CPU: total.CPU, Throttled: total.Throttled, Memory: total.Memory, Processes: total.Processes,
+		Read: total.Read, Written: total.Written,
+	}
+	if leader == nil {
+		return u
+	}
+	if u.CPU == nil {
+		cpu := leader.UserTime() + leader.SystemTime()
+		u.CPU = &cpu
+	}
+	peak, read, written, ok := rusage(leader)
+	if !ok {
+		return u
+	}
+	// The system adds up what each processor has counted, so that two readings of the same may differ.
+	if peak-host > host/8+1<<20 {
+		u.Largest = &peak
+	}
+	if u.Read == nil && countsDisks() {
+		u.Read, u.Written = &read, &written
+	}
+	return u
+}
