@@ -4,7 +4,7 @@ import "github.com/tooldeadline/tooldeadline/timeout"
 
 // A commandStop is the error of a command that was stopped for what it did, and not by a limit or by
 // the caller. It is the cause with which this package aborts the execution, and then, completed, what
-// everybody is told in place of the abort.
+// everybody is told in place of the abort. Where the system has stopped it, there is no abort.
 type commandStop struct {
 	reason  Reason
 	is      error // what it matches, such as ErrInput
@@ -33,8 +33,13 @@ func (e *commandStop) Is(target error) bool { return target == e.is }
 
 func (e *commandStop) Unwrap() error { return e.err }
 
-// ExitCode is 124, as for a limit.
-func (e *commandStop) ExitCode() int { return timeout.ExitTimeout }
+// ExitCode is 124, as for a limit, and 137 where the system has killed for want of memory.
+func (e *commandStop) ExitCode() int {
+	if e.reason == OutOfMemory {
+		return exitKilled
+	}
+	return timeout.ExitTimeout
+}
 
 // CommandStop tells package timeout that this error is to be logged like a limit.
 func (e *commandStop) CommandStop() {}

@@ -36,6 +36,8 @@ type settings struct {
 	orphans     bool
 	stopSignal  syscall.Signal
 	closing     *os.Signal // nil: none
+	resources   proctree.Limits
+	badResource error
 	activity    Activity
 	onInputWait func(InputWait)
 	stopOnInput bool
@@ -67,6 +69,9 @@ func newSettings(opts []Option) settings {
 	}
 	if s.err == nil {
 		s.err = s.checkClosing()
+	}
+	if s.err == nil {
+		s.err = s.badResource
 	}
 	return s
 }

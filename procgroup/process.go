@@ -32,9 +32,11 @@ type Process struct {
 	// The start. The caller's goroutine spawns the command, because threads have properties
 	// that children inherit; the supervisor's goroutine runs the execution.
 	entered  chan context.Context // the command's context, once the execution has begun
+	running  context.Context      // the same, for the supervisor
 	spawned  chan struct{}        // closed when tree or startErr is set
 	tree     proctree.Tree
 	startErr error
+	inForce  proctree.Limits
 	hostPeak int64 // of memory, after the start
 	out      *capture.Capture
 	work     watches // nil if work is not a sign of life
@@ -225,7 +227,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if stdin, file := inner.Stdin.(*os.File); file {
 		p.stdin, p.canWait = proctree.InputOf(stdin)
 	}
-	if p.tree, err = proctree.Start(ctx, &inner, p.kind); err != nil {
+	if p.tree, p.inForce, err = proctree.StartWithin(ctx, &inner, p.kind, p.resources); err != nil {
 		return p.startFailure(ctx, err)
 	}
 	p.cmd.Process, p.Pid = inner.Process, inner.Process.Pid

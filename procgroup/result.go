@@ -31,10 +31,13 @@ const (
 	// StoppedByTerminal means that the command was stopped because the terminal had stopped one of
 	// its processes; see [ErrTerminal].
 	StoppedByTerminal
+	// OutOfMemory means that the command ended after the system had killed one of its processes for
+	// want of memory; see [ErrMemory].
+	OutOfMemory
 )
 
 // String returns "exited", "idle timeout", "total timeout", "aborted", "waiting for
-// input" or "stopped by the terminal".
+// input", "stopped by the terminal" or "out of memory".
 func (r Reason) String() string {
 	switch r {
 	case Exited:
@@ -49,6 +52,8 @@ func (r Reason) String() string {
 		return "waiting for input"
 	case StoppedByTerminal:
 		return "stopped by the terminal"
+	case OutOfMemory:
+		return "out of memory"
 	}
 	return "Reason(" + strconv.Itoa(int(r)) + ")"
 }
@@ -91,6 +96,8 @@ type Result struct {
 
 	// Usage is what the processes have used.
 	Usage Usage
+	// Resources are the limits of [WithResources] that were in force.
+	Resources Resources
 
 	// Tree lists the processes of the command as they were when a limit fired, before they
 	// were asked to end. It is empty if no limit fired, and on systems other than Linux and

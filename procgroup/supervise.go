@@ -43,6 +43,7 @@ func (p *Process) supervise(ctx context.Context) {
 
 // await waits until the command has ended or is to be stopped.
 func (p *Process) await(ctx context.Context) error {
+	p.running = ctx
 	p.entered <- ctx
 	<-p.spawned
 	if p.startErr != nil {
@@ -137,6 +138,10 @@ func (p *Process) end(stop *timeout.Error) {
 	stdout, stderr, combined := p.out.Kept(stop != nil)
 	r.Stdout, r.Stderr, r.Combined = newOutput(stdout), newOutput(stderr), newOutput(combined)
 	r.Contained = Containment(p.tree.Contained().String())
+	r.Resources = p.limited()
+	if stop == nil && p.tree.Total().Starved {
+		r.Reason, r.Message = OutOfMemory, p.ranOut()
+	}
 	if stop != nil {
 		r.Input = p.input.now()
 	}
@@ -184,6 +189,8 @@ func (p *Process) complete(r *Result, stop *timeout.Error, fromCaller error) {
 		p.cmd.ProcessState = r.State
 	}
 	switch {
+	case r.Reason == OutOfMemory:
+		p.err = &commandStop{reason: r.Reason, is: ErrMemory, message: r.Message, err: errors.Join(err, fromCaller)}
 	case stopOf(stop) != nil:
 		p.err = &commandStop{reason: r.Reason, is: stopOf(stop).is, message: r.Message, err: errors.Join(err, fromCaller)}
 	case stop != nil:

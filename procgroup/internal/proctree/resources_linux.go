@@ -1,0 +1,217 @@
+package proctree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// StartWithin is Start with limits on what the tree uses. It returns those in force.
+func StartWithin(ctx context.Context, cmd *exec.Cmd, want Kind, l Limits) (Tree, Limits, error) {
+	if !l.any() {
+		t, err := Start(ctx, cmd, want)
+		return t, Limits{}, err
+	}
+	t, got, noCgroup, err := startLimited(cmd, want, l)
+	if noCgroup == nil || err != nil {
+		return t, got, err
+	}
+	if !l.BestEffort {
+		return nil, Limits{}, refused(noCgroup)
+	}
+	t, err = Start(ctx, cmd, want)
+	return t, Limits{}, err
+}
+
+// startLimited returns as noCgroup why the limits cannot be had; cmd can then be started without.
+func startLimited(cmd *exec.Cmd, want Kind, l Limits) (t Tree, got Limits, noCgroup, err error) {
+	if want != Auto && want != Cgroup {
+		return nil, got, unsupported("a control group is needed, and WithContainment says " + want.String()), nil
+	}
+	if cmd.SysProcAttr != nil && cmd.SysProcAttr.UseCgroupFD {
+		return nil, got, unsupported("SysProcAttr.UseCgroupFD is set"), nil
+	}
+	c, got, noCgroup := limitedCgroup(l)
+	if noCgroup != nil {
+		return nil, got, noCgroup, nil
+	}
+	unowned := cmd.SysProcAttr
+	if err := ownGroup(cmd); err != nil {
+		c.discard()
+		return nil, got, nil, err
+	}
+	if noCgroup, err = c.start(cmd); noCgroup != nil {
+		cmd.SysProcAttr = unowned
+		return nil, got, errors.Join(unsupported("the control group cannot be used"), noCgroup), nil
+	}
+	if err != nil {
+		return nil, got, nil, err
+	}
+	return &linuxTree{leader: newLeader(cmd), kind: Cgroup, cgroup: c}, got, nil, nil
+}
+
+// limitedCgroup makes a control group with the limits, or says why not.
+func limitedCgroup(l Limits) (c *cgroup, got Limits, err error) {
+	own, err := ownCgroup()
+	if err != nil {
+		return nil, got, unsupported(err.Error())
+	}
+	mount, root, err := cgroupMount()
+	if err != nil {
+		return nil, got, unsupported(err.Error())
+	}
+	rel, ok := strings.CutPrefix(own, root)
+	if !ok {
+		return nil, got, unsupported("this process is outside the mounted part of the cgroup hierarchy")
+	}
+	parent, got, why := homeFor(l, mount, rel)
+	if why != nil && (!l.BestEffort || !got.any()) {
+		return nil, Limits{}, why
+	}
+	if c, err = makeCgroup(parent); err != nil {
+		return nil, Limits{}, unsupported(err.Error())
+	}
+	// What is left in it at the end goes to where this process is: where controllers are enabled, there must
+	// be no process.
+	c.own, c.parent = strings.TrimPrefix(parent, mount), filepath.Join(mount, rel)
+	if err := c.limit(got); err != nil {
+		c.discard()
+		return nil, Limits{}, unsupported(err.Error())
+	}
+	removeLeftovers(parent)
+	return c, got, nil
+}
+
+// homeFor finds the control group below which one with the limits can be made: that of this process, at mount+rel,
+// or the one around it. It enables the controllers there. If some cannot be had, got has the limits that can, and
+// err says why the others cannot.
+//
+// Below its own group a process finds controllers enabled only in the root, or where somebody has done that before
+// the process came: enabling them in a group with processes is EBUSY. A process that is to limit others therefore
+// sits in a leaf of its own, and the others get leaves beside it.
+func homeFor(l Limits, mount, rel string) (dir string, got Limits, err error) {
+	dir = filepath.Join(mount, rel)
+	if got, err = enable(dir, l); err == nil {
+		return dir, got, nil
+	}
+	around := filepath.Dir(filepath.Clean("/" + rel))
+	if filepath.Clean("/"+rel) == "/" || !ours(filepath.Join(mount, around), around) {
+		return dir, got, err
+	}
+	next, nextErr := enable(filepath.Join(mount, around), l)
+	switch {
+	case nextErr == nil, !got.any() && next.any():
+		return filepath.Join(mount, around), next, nextErr
+	}
+	return dir, got, err
+}
+
+// ours reports whether this process may make groups in the one around its own: it is the topmost that it can see,
+// as in a container, it was delegated to this process, or its user is no other than the owner's. What systemd has
+// delegated has an attribute that says so. Root may write everywhere, and must not do so in a slice of systemd's.
+func ours(dir, path string) bool {
+	if path == "/" || unix.Geteuid() != 0 {
+		return true
+	}
+	for _, attr := range []string{"trusted.delegate", "user.delegate"} {
+		var value [8]byte
+		if n, err := unix.Getxattr(dir, attr, value[:]); err == nil && string(value[:n]) == "1" {
+			return true
+		}
+	}
+	return false
+}
+
+// enable enables the controllers of the limits for the groups below dir. got has the limits whose controllers are
+// enabled; err says why the others are not.
+func enable(dir string, l Limits) (got Limits, err error) {
+	have, readErr := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if readErr != nil {
+		return got, unsupported(readErr.Error())
+	}
+	enabled, _ := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
+	try := func(controller, field string) bool {
+		switch {
+		case slices.Contains(strings.Fields(string(enabled)), controller):
+			return true
+		case !slices.Contains(strings.Fields(string(have)), controller):
+			err = errors.Join(err, unsupported(fmt.Sprintf("%s: there is no %s controller in %s, which has %s",
+				field, controller, filepath.Join(dir, "cgroup.controllers"), listed(have))))
+			return false
+		}
+		control := filepath.Join(dir, "cgroup.subtree_control")
+		failed := writeFile(control, "+"+controller)
+		if failed != nil {
+			err = errors.Join(err, notEnabled(field, failed))
+		}
+		return failed == nil
+	}
+	if l.Memory > 0 && try("memory", "Memory") {
+		got.Memory = l.Memory
+	}
+	if l.Processes > 0 && try("pids", "Processes") {
+		got.Processes = l.Processes
+	}
+	if l.CPU > 0 && try("cpu", "CPU") {
+		got.CPU = l.CPU
+	}
+	return got, err
+}
+
+// notEnabled says why the controller of a limit cannot be enabled.
+func notEnabled(field string, why error) error {
+	if errors.Is(why, unix.EBUSY) {
+		return fmt.Errorf("%s: %w: this control group has processes; a program that limits its commands has to run in a group of its own below it, "+
+			"as with Delegate=yes and DelegateSubgroup= of systemd (%w)", field, why, errors.ErrUnsupported)
+	}
+	return fmt.Errorf("%s: %w (%w)", field, why, errors.ErrUnsupported)
+}
+
+func listed(controllers []byte) string {
+	if text := string(bytes.TrimSpace(controllers)); text != "" {
+		return text
+	}
+	return "none"
+}
+
+// cpuPeriod is the time in microseconds over which a share of the processors is enforced; it is the kernel's default.
+const cpuPeriod = 100_000
+
+// limit sets the limits of c.
+func (c *cgroup) limit(l Limits) error {
+	set := func(name, value string) error { return writeFile(filepath.Join(c.dir, name), value) }
+	var err error
+	if l.Memory > 0 {
+		err = errors.Join(err, set("memory.max", strconv.FormatInt(l.Memory, 10)))
+		// Or else what does not fit would be written to the swap, and the machine would stand still.
+		if swap := set("memory.swap.max", "0"); !errors.Is(swap, unix.ENOENT) {
+			err = errors.Join(err, swap)
+		}
+	}
+	if l.Processes > 0 {
+		err = errors.Join(err, set("pids.max", strconv.FormatInt(l.Processes, 10)))
+	}
+	if l.CPU > 0 {
+		err = errors.Join(err, set("cpu.max", strconv.FormatInt(int64(l.CPU*cpuPeriod), 10)+" "+strconv.Itoa(cpuPeriod)))
+	}
+	return err
+}
+
+// writeFile writes to a file that exists. os.WriteFile would create it where the file system is no cgroup2.
+func writeFile(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}

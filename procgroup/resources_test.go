@@ -1,0 +1,163 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// limited runs a shell script with limits, and skips the test where there are none.
+func limited(t *testing.T, r procgroup.Resources, script string, opts ...procgroup.Option) (*procgroup.Result, error) {
+	t.Helper()
+	cmd := command("eat", "400")
+	res, err := procgroup.Run(context.Background(), &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", script, cmd.Path}, Env: cmd.Env},
+		append(opts, procgroup.WithResources(r), procgroup.WithOptions(timeout.WithName("tool")))...)
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	}
+	return res, err
+}
+
+// SPEC 6.21: out of memory is an outcome of its own, also where the leader ended with 0.
+func TestMemoryLimit(t *testing.T) {
+	const limit = 200 << 20
+	for name, tc := range map[string]struct {
+		script string
+		own    int // exit code of the leader, -1 for a signal
+	}{
+		"leader":             {`exec "$0" 400`, -1},
+		"child, and exits 0": {`"$0" 400; exit 0`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := limited(t, procgroup.Resources{Memory: limit}, tc.script)
+			check(t, r, err, want{code: 137, reason: procgroup.OutOfMemory, message: "tool ran out of memory (200 MiB)."})
+			if !errors.Is(err, procgroup.ErrMemory) || r.State.ExitCode() != tc.own || r.Usage.Memory == nil || *r.Usage.Memory > limit+1<<20 {
+				t.Errorf("%v, %v, %v", err, r.State, r.Usage)
+			}
+		})
+	}
+	t.Run("enough", func(t *testing.T) {
+		r, err := limited(t, procgroup.Resources{Memory: 4 << 30}, `"$0" 400`)
+		check(t, r, err, want{})
+		if diff := cmp.Diff(procgroup.Resources{Memory: 4 << 30}, r.Resources); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// SPEC 6.21.
+func TestProcessLimit(t *testing.T) {
+	r, err := limited(t, procgroup.Resources{Processes: 3}, "sleep 1 & sleep 1 & sleep 1 & sleep 1 & wait")
+	if err == nil || r.Usage.Processes != nil && *r.Usage.Processes > 3 {
+		t.Errorf("%v, %v, %s", err, r.Usage, r.Stderr)
+	}
+}
+
+// SPEC 6.21.
+func TestProcessorLimit(t *testing.T) {
+	r, err := limited(t, procgroup.Resources{CPU: 0.2}, work)
+	if err != nil || r.Usage.Throttled == nil || *r.Usage.Throttled == 0 {
+		t.Errorf("%v, %v", err, r.Usage)
+	}
+}
+
+// SPEC 6.21: limits that cannot be had are an error at the start that says why, unless the caller takes what there is.
+func TestNoResources(t *testing.T) {
+	all := procgroup.Resources{Memory: 1 << 30, Processes: 1000, CPU: 1}
+	best := all
+	best.BestEffort = true
+	for _, tc := range []struct {
+		name string
+		cmd  func() *exec.Cmd
+		opts []procgroup.Option
+		says string // in any case; "" if it depends on the machine
+	}{
+		{"best containment", func() *exec.Cmd { return exec.Command("true") }, nil, ""},
+		{"another containment", func() *exec.Cmd { return exec.Command("true") }, []procgroup.Option{procgroup.WithContainment(procgroup.Group)}, "a control group is needed, and WithContainment says group"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cmd := tc.cmd()
+			r, err := procgroup.Run(context.Background(), cmd, append(tc.opts, procgroup.WithResources(all))...)
+			switch {
+			case err != nil:
+				if !errors.Is(err, errors.ErrUnsupported) || !strings.HasPrefix(err.Error(), "procgroup: WithResources: ") || !strings.Contains(err.Error(), tc.says) || cmd.Process != nil || r != nil {
+					t.Errorf("%v", err)
+				}
+			case tc.says != "" || r.Resources != all:
+				t.Errorf("%+v", r.Resources)
+			}
+			r, err = procgroup.Run(context.Background(), tc.cmd(), append(tc.opts, procgroup.WithResources(best))...)
+			check(t, r, err, want{})
+			if tc.says != "" && r.Resources != (procgroup.Resources{}) {
+				t.Errorf("%+v", r.Resources)
+			}
+		})
+	}
+}
+
+// SPEC 6.10, 6.21: a command that cannot be started has its own error, with limits too.
+func TestResourcesOfMissingCommand(t *testing.T) {
+	_, err := procgroup.Run(context.Background(), exec.Command("/no/such/command"), procgroup.WithResources(procgroup.Resources{Processes: 50, BestEffort: true}))
+	if code := timeout.ExitCode(err); code != 127 {
+		t.Errorf("%v, %d", err, code)
+	}
+}
+
+// SPEC 2.9.
+func TestBadResources(t *testing.T) {
+	for _, tc := range []struct {
+		r          procgroup.Resources
+		key, value string
+	}{
+		{procgroup.Resources{Memory: -1}, "Resources.Memory", "-1"},
+		{procgroup.Resources{Memory: 4095, BestEffort: true}, "Resources.Memory", "4095"},
+		{procgroup.Resources{Processes: -1}, "Resources.Processes", "-1"},
+		{procgroup.Resources{CPU: -1}, "Resources.CPU", "-1"},
+		{procgroup.Resources{CPU: 0.009}, "Resources.CPU", "0.009"},
+		{procgroup.Resources{CPU: 10_001}, "Resources.CPU", "10001"},
+		{procgroup.Resources{CPU: math.NaN()}, "Resources.CPU", "NaN"},
+		{procgroup.Resources{CPU: math.Inf(1)}, "Resources.CPU", "+Inf"},
+	} {
+		t.Run(tc.key+" "+tc.value, func(t *testing.T) {
+			cmd := exec.Command("true")
+			_, err := procgroup.Start(context.Background(), cmd, procgroup.WithResources(tc.r))
+			var bad *timeout.ConfigError
+			if !errors.As(err, &bad) || bad.Key != tc.key || bad.Value != tc.value || cmd.Process != nil {
+				t.Errorf("%v, %v", err, cmd.Process)
+			}
+		})
+	}
+	r, err := within(t, time.Minute, exec.Command("true"), procgroup.WithResources(procgroup.Resources{CPU: -1}), procgroup.WithResources(procgroup.Resources{}))
+	check(t, r, err, want{})
+}
+
+// What the machine offers is taken, and the result says what that is. A program that insists leaves BestEffort out.
+func ExampleWithResources() {
+	res, err := procgroup.Run(context.Background(), exec.Command("true"),
+		procgroup.WithResources(procgroup.Resources{Memory: 2 << 30, Processes: 500, CPU: 1.5, BestEffort: true}))
+	switch {
+	case errors.Is(err, procgroup.ErrMemory):
+		fmt.Println(res.Message) // true ran out of memory (2 GiB).
+	case err == nil && res.Resources.Memory == 0:
+		// the memory is not limited here
+	}
+	fmt.Println(timeout.ExitCode(err))
+
+	_, err = procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithResources(procgroup.Resources{CPU: -1}))
+	fmt.Println(err)
+	// Output:
+	// 0
+	// timeout: Resources.CPU="-1": want a number of processors from 0.01 to 10000, or 0 for no limit
+}
