@@ -2,8 +2,8 @@ package capture
 
 import (
 	"bytes"
+	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // maxPrompt is how many bytes of the last line a prompt is taken from, and maxPromptRunes how many characters it has.
@@ -45,61 +45,14 @@ func (c *Capture) Prompt(answered Mark) (prompt string, since time.Time, end Mar
 	return plain(tail[bytes.LastIndexByte(tail, '\n')+1:]), c.last, Mark{s, s.ring.total}
 }
 
-// plain returns a line without escape sequences and control characters, and without what a carriage return or a
-// backspace takes back. Invalid UTF-8 becomes U+FFFD. A long line loses its beginning.
+// plain returns a line as a person would read it, without the spaces around it and with a space for each tab. It is ""
+// after a carriage return, which takes the line back. A long line loses its beginning.
 func plain(line []byte) string {
-	var out []rune
-	for len(line) > 0 {
-		if n := escape(line); n > 0 {
-			line = line[n:]
-			continue
-		}
-		r, n := utf8.DecodeRune(line)
-		line = line[n:]
-		switch {
-		case r == '\r':
-			out = out[:0]
-		case r == '\b':
-			out = out[:max(len(out)-1, 0)]
-		case r == '\t':
-			out = append(out, ' ')
-		case r >= ' ' && r != 0x7f && (r < 0x80 || r >= 0xa0):
-			out = append(out, r)
-		}
+	var c Cleaner
+	c.Append(nil, line)
+	if c.returned {
+		return ""
 	}
-	return string(bytes.TrimSpace([]byte(string(out[max(len(out)-maxPromptRunes, 0):]))))
-}
-
-// escape returns the length of the escape sequence at the beginning of line, as ECMA-48 has them, or 0.
-func escape(line []byte) int {
-	if line[0] != 0x1b {
-		return 0
-	}
-	if len(line) == 1 {
-		return 1
-	}
-	switch line[1] {
-	case '[': // parameters, then a letter
-		for i := 2; i < len(line); i++ {
-			if line[i] >= 0x40 && line[i] <= 0x7e {
-				return i + 1
-			}
-		}
-		return len(line)
-	case ']', 'P', '^', '_', 'X': // a string, up to BEL or ESC \
-		for i := 2; i < len(line); i++ {
-			if line[i] == 0x07 {
-				return i + 1
-			}
-			if line[i] == 0x1b && i+1 < len(line) && line[i+1] == '\\' {
-				return i + 2
-			}
-		}
-		return len(line)
-	}
-	n := 1
-	for n < len(line) && line[n] >= 0x20 && line[n] <= 0x2f { // intermediate characters
-		n++
-	}
-	return min(n+1, len(line))
+	out := []rune(strings.ReplaceAll(string(c.End(nil)), "\t", " "))
+	return strings.TrimSpace(string(out[max(len(out)-maxPromptRunes, 0):]))
 }
