@@ -115,7 +115,7 @@ func ExampleResult_Text() {
 	// Output:
 	// make process timed out after 1000ms without output.
 	// Exit code 124.
-	// The first 10 bytes of the output are left out.
+	// [1 line, 10 bytes left out]
 	// 1 error
 }
 
@@ -249,6 +249,19 @@ func ExampleWithMaxOutput() {
 	// "one two €"
 }
 
+// The first line and the last one.
+func ExampleWithHead() {
+	res, _ := procgroup.Run(context.Background(), exec.Command("seq", "1000", "2000"),
+		procgroup.WithHead(8), procgroup.WithMaxOutput(8))
+	fmt.Print(res.Stdout.Text())
+	fmt.Println(res.Stdout.DroppedLines, res.Stdout.Dropped)
+	// Output:
+	// 1000
+	// [999 lines, 4995 bytes left out]
+	// 2000
+	// 998 4989
+}
+
 // The output of both streams in the order in which it was written.
 func ExampleWithOnePipe() {
 	res, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo first >&2; echo second; echo third >&2"),
@@ -317,6 +330,14 @@ func ExampleOutput_String() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("printf", "a€"), procgroup.WithMaxOutput(2))
 	fmt.Printf("%q %x\n", res.Stdout.String(), res.Stdout.Bytes())
 	// Output: "" 82ac
+}
+
+func ExampleOutput_Text() {
+	res, _ := procgroup.Run(context.Background(), exec.Command("printf", `50 %%\r100 %%\n\033[32mdone\033[0m\n`))
+	fmt.Printf("%q\n%q\n", res.Stdout.String(), res.Stdout.Text())
+	// Output:
+	// "50 %\r100 %\n\x1b[32mdone\x1b[0m\n"
+	// "100 %\ndone\n"
 }
 
 func ExampleOutput_Bytes() {

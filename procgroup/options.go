@@ -3,6 +3,7 @@ package procgroup
 import (
 	"math"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -28,6 +29,7 @@ type settings struct {
 	limits      *timeout.Config // nil: those of the enclosing execution, or none
 	killGrace   time.Duration
 	abortGrace  time.Duration
+	maxHead     int
 	maxOutput   int
 	onePipe     bool
 	onOutput    func(Chunk)
@@ -74,6 +76,13 @@ func newSettings(opts []Option) settings {
 		s.err = s.badResource
 	}
 	return s
+}
+
+// refuseNegative refuses a negative number of bytes.
+func (s *settings) refuseNegative(key string, bytes int64) {
+	if bytes < 0 && s.err == nil {
+		s.err = &timeout.ConfigError{Key: key, Value: strconv.FormatInt(bytes, 10), Accepted: "0 or more bytes"}
+	}
 }
 
 // grace is how long the call may go on after a limit: the kill grace, and the second in which
@@ -146,6 +155,18 @@ func WithAbortGrace(d time.Duration) Option {
 // means 1 MiB.
 func WithMaxOutput(bytes int) Option {
 	return optionFunc(func(s *settings) { s.maxOutput = bytes })
+}
+
+// WithHead sets how many bytes are kept of the beginning of each stream, and of both streams
+// together, beside the last bytes that [WithMaxOutput] keeps. The first lines often say what a
+// command was called with, or which error was the first. [Output.Text] cuts both parts at line
+// ends, and says how much is left out between them. If bytes is negative, Start returns a
+// [*timeout.ConfigError]; 0, which is the default, keeps no beginning.
+func WithHead(bytes int) Option {
+	return optionFunc(func(s *settings) {
+		s.maxHead = bytes
+		s.refuseNegative("WithHead", int64(bytes))
+	})
 }
 
 // WithOnePipe gives the command a single pipe for stdout and stderr, as 2>&1 does in a shell.

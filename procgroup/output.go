@@ -19,21 +19,43 @@ type Chunk struct {
 	Last bool
 }
 
-// An Output is the output of a stream: its last bytes, and how many bytes there were. It is
-// safe for concurrent use.
+// An Output is the output of a stream: its last bytes, its first bytes (see [WithHead]), and how
+// many bytes there were. It is safe for concurrent use.
 type Output struct {
-	Total   int64 // bytes written
-	Dropped int64 // bytes not kept; always Total - len(Bytes())
+	Total        int64 // bytes written
+	Dropped      int64 // bytes not kept; always Total - len(Bytes())
+	DroppedLines int64 // line ends among the bytes not kept
 
 	kept capture.Kept
 }
 
-func newOutput(k capture.Kept) Output { return Output{Total: k.Total, Dropped: k.Dropped, kept: k} }
+func newOutput(k capture.Kept) Output {
+	return Output{Total: k.Total, Dropped: k.Dropped, DroppedLines: k.DroppedLines, kept: k}
+}
 
-// Bytes returns the bytes that were kept. The caller must not modify them.
+// Bytes returns the bytes that were kept, those of the beginning first. The caller must not modify
+// them.
 func (o Output) Bytes() []byte { return o.kept.Bytes() }
 
 // String returns the bytes that were kept as text. It omits a character at the beginning that
 // the limit has cut, and a character at the end that the command had not finished writing
 // when it was stopped. Other invalid UTF-8 is returned unchanged.
+//
+// With [WithHead], if bytes were dropped, it cuts the beginning and the end at line ends, and
+// writes a line between them, as Text does.
 func (o Output) String() string { return o.kept.String() }
+
+// Text returns the output as a person would have read it on a terminal, for a reader such as a
+// model:
+//
+//   - Of each line there is what follows its last carriage return, so that a progress bar is one
+//     line. A carriage return right before the line end takes nothing back.
+//   - A backspace takes back the character before it. Escape sequences, and control characters
+//     other than tab and newline, are dropped.
+//   - Each byte that is no UTF-8 is U+FFFD.
+//   - A line of more than 2000 characters has its first and last 1000, and between them how many
+//     are left out.
+//   - If bytes were dropped, a line such as "[12 lines, 3456 bytes left out]" stands where they
+//     were. What was kept is cut there at a line end, if there is one, and otherwise between two
+//     characters. The line counts what is missing with that, which may be more than Dropped.
+func (o Output) Text() string { return o.kept.Text() }

@@ -194,7 +194,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	config := capture.Config{Max: p.maxOutput, OnePipe: p.onePipe, Begun: p.begun, Beat: heartbeat.FromContext(ctx).Beat, Fail: p.abort}
+	config := capture.Config{Head: p.maxHead, Max: p.maxOutput, OnePipe: p.onePipe, Begun: p.begun, Beat: heartbeat.FromContext(ctx).Beat, Fail: p.abort}
 	if fn := p.onOutput; fn != nil {
 		config.Output = func(c capture.Chunk) {
 			fn(Chunk{Stderr: c.Stream == 1, Data: c.Data, Skipped: c.Skipped, Last: c.Last})

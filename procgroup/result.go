@@ -133,19 +133,15 @@ type Result struct {
 }
 
 // Text returns the result as text for a reader who sees nothing else of it, such as the model that
-// called a tool: the Message, if there is one, the exit code, how much of the output was left out,
-// if any, and Combined, the output as far as it was kept. Each of the first three is a line of its
-// own. The output is as [Output.String] returns it.
+// called a tool: the Message, if there is one, and the exit code, each in a line of its own, and
+// Combined as [Output.Text] returns it.
 func (r *Result) Text() string {
 	var b strings.Builder
 	if r.Message != "" {
 		b.WriteString(r.Message + "\n")
 	}
 	fmt.Fprintf(&b, "Exit code %d.\n", r.ExitCode)
-	if n := r.Combined.Dropped; n > 0 {
-		fmt.Fprintf(&b, "The first %d bytes of the output are left out.\n", n)
-	}
-	b.WriteString(r.Combined.String())
+	b.WriteString(r.Combined.Text())
 	return b.String()
 }
 

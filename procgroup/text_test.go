@@ -21,7 +21,6 @@ func TestTextOfAResult(t *testing.T) {
 			"aborted", procgroup.Result{ExitCode: 130, Reason: procgroup.Aborted, Message: "TLC process was aborted."},
 			"TLC process was aborted.\nExit code 130.\n",
 		},
-		{"nothing kept", procgroup.Result{Combined: procgroup.Output{Total: 7, Dropped: 7}}, "Exit code 0.\nThe first 7 bytes of the output are left out.\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.result.Text()); diff != "" {

@@ -23,8 +23,9 @@ const Unlimited = math.MaxInt
 
 // A Config describes the call to a Capture.
 type Config struct {
-	// Max is how many bytes are kept of each stream, and of both together.
-	Max int
+	// Head and Max are how many bytes are kept of the beginning and of the end of each stream, and
+	// of both together. If Max is Unlimited, the Head makes no difference.
+	Head, Max int
 	// OnePipe makes a single pipe for both streams. cmd.Stderr must then be nil or the same as
 	// cmd.Stdout.
 	OnePipe bool
@@ -91,7 +92,10 @@ func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 			c.Discard()
 		}
 	}()
-	c.order.max, c.last = config.Max, config.Begun
+	if config.Max == Unlimited {
+		c.config.Head = 0
+	}
+	c.order.headMax, c.order.max, c.last = c.config.Head, lookBack(config.Max), config.Begun
 	together := cmd.Stderr != nil && same(cmd.Stdout, cmd.Stderr)
 	if config.OnePipe && cmd.Stderr != nil && !together {
 		return nil, &timeout.ConfigError{Key: "WithOnePipe", Value: "true", Accepted: "cmd.Stderr to be nil or the same as cmd.Stdout"}
@@ -103,7 +107,7 @@ func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 	c.streams = make([]stream, c.open)
 	for i := range c.streams {
 		s := &c.streams[i]
-		s.id, s.ring.max = i, config.Max
+		s.id, s.ring.max = i, lookBack(config.Max)
 		if s.pipe, c.w[i], err = newPipe(); err != nil {
 			return nil, err
 		}
@@ -158,6 +162,15 @@ func (c *Capture) startConsumers() {
 		s.sink = newSink(names[i], c.to[i], c.config.Fail)
 		c.sinks = append(c.sinks, s.sink)
 	}
+}
+
+// lookBack returns how many bytes a ring has if the last most are to be kept: one more, because that
+// shows whether they begin with a line.
+func lookBack(most int) int {
+	if most == 0 || most == Unlimited {
+		return most
+	}
+	return most + 1
 }
 
 // same reports whether two writers are equal. Writers whose type is not comparable are not.
@@ -321,26 +334,39 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 func (c *Capture) Kept(stopped bool) (stdout, stderr, combined Kept) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var bytes [2][]byte
+	var heads, tails [2][]byte
 	var open [2]bool
 	var kept [2]Kept
+	var lines int64
 	for i := range c.streams {
 		s := &c.streams[i]
-		b := s.ring.bytes()
-		bytes[i] = b
-		kept[i] = Kept{
-			Total: s.ring.total, Dropped: s.ring.total - int64(len(b)),
-			data: func() []byte { return b },
+		heads[i], tails[i] = s.head, s.ring.bytes()
+		k := keep(int64(len(s.head))+s.ring.total, s.lines, s.head, tails[i], c.config.Max)
+		if k.Dropped == 0 {
+			tails[i] = k.Bytes() // the tail of both may begin in the head of one
 		}
 		if open[i] = stopped || !s.ended || s.hungUp; open[i] {
-			kept[i].cut = Unfinished(b)
+			k.cut = Unfinished(k.Bytes())
 		}
+		kept[i] = k
+		lines += s.lines
 	}
 	order := &c.order
-	cut := order.flush(open)
-	combined = Kept{
-		Total: order.total, Dropped: order.total - int64(order.kept),
-		data: sync.OnceValue(func() []byte { return order.merge(bytes) }), cut: cut,
+	for _, k := range kept {
+		if k.Total == order.total {
+			return kept[0], kept[1], k // all of it is from this stream
+		}
 	}
-	return kept[0], kept[1], combined
+	cut := order.flush(open)
+	join := func() Kept {
+		head, tail := order.merge(heads, tails)
+		k := keep(order.total, lines, head, tail, c.config.Max)
+		k.cut = cut
+		return k
+	}
+	if int64(order.head.n)+int64(order.tail.n) < order.total || order.tail.n > c.config.Max {
+		return kept[0], kept[1], join()
+	}
+	// There is no need to put it together before somebody wants it.
+	return kept[0], kept[1], Kept{Total: order.total, data: sync.OnceValue(func() []byte { return join().Bytes() }), cut: cut}
 }

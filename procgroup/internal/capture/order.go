@@ -3,25 +3,30 @@ package capture
 import "math"
 
 // An order records how the two streams alternated, so that the combined output can be assembled
-// from their rings: each of its last max bytes is among the last max bytes of its stream. That
-// saves a copy of every byte and a third ring.
-//
-// It is a list of lengths that belong to the two streams alternately. In the worst case, single
-// bytes that alternate, it takes four bytes of memory for each byte kept.
+// from what was kept of each: each of its first bytes is among the first bytes of its stream, and
+// each of its last among the last. That saves a copy of every byte and a third ring.
 type order struct {
-	max   int
-	total int64
-	kept  int      // the sum of runs
-	runs  []uint32 // dropped bytes have been removed from the front
-	first int      // the stream of runs[0]
-	part  [2][]byte
+	headMax int // how many bytes are kept at the beginning
+	max     int // and at the end
+	total   int64
+	head    runs
+	tail    runs
+	part    [2][]byte
+}
+
+// runs is a list of lengths that belong to the two streams alternately. In the worst case, single
+// bytes that alternate, it takes four bytes of memory for each byte kept.
+type runs struct {
+	n     int // the sum of len
+	len   []uint32
+	first int // the stream of len[0]
 }
 
 // add records that p was read from stream s. An unfinished character at the end of p waits for its
 // rest, so that output of the other stream is not inserted into it.
 func (o *order) add(s int, p []byte) {
 	o.total += int64(len(p))
-	if o.max == 0 || len(p) == 0 {
+	if o.max == 0 && o.headMax == 0 || len(p) == 0 {
 		return
 	}
 	before := len(o.part[s])
@@ -54,53 +59,80 @@ func (o *order) flush(open [2]bool) (cut int) {
 	return cut
 }
 
+// push records n bytes of stream s: first in the head, until that is full, then in the tail.
 func (o *order) push(s, n int) {
-	n = min(n, o.max) // only the last max bytes are kept
+	if room := min(o.headMax-o.head.n, n); room > 0 {
+		o.head.push(s, room)
+		n -= room
+	}
+	o.tail.push(s, min(n, o.max)) // only the last max bytes are kept
+	o.tail.drop(o.tail.n - o.max)
+}
+
+func (r *runs) push(s, n int) {
 	for left := uint64(n); left > 0; {
-		if len(o.runs) == 0 {
-			o.first = s
+		if len(r.len) == 0 {
+			r.first = s
 		}
-		last := len(o.runs) - 1
+		last := len(r.len) - 1
 		switch {
-		case last < 0 || (o.first+last)&1 != s:
-			o.runs = append(o.runs, 0)
-		case o.runs[last] == math.MaxUint32:
-			o.runs = append(o.runs, 0, 0)
+		case last < 0 || (r.first+last)&1 != s:
+			r.len = append(r.len, 0)
+		case r.len[last] == math.MaxUint32:
+			r.len = append(r.len, 0, 0)
 		}
-		last = len(o.runs) - 1
-		step := min(left, uint64(math.MaxUint32-o.runs[last]))
-		o.runs[last] += uint32(step)
+		last = len(r.len) - 1
+		step := min(left, uint64(math.MaxUint32-r.len[last]))
+		r.len[last] += uint32(step)
 		left -= step
 	}
-	o.kept += n
-	for o.kept > o.max {
-		step := min(o.kept-o.max, int(o.runs[0]))
-		o.runs[0] -= uint32(step)
-		o.kept -= step
-		if o.runs[0] == 0 {
-			o.runs = o.runs[1:]
-			o.first ^= 1
+	r.n += n
+}
+
+// drop removes n bytes from the front.
+func (r *runs) drop(n int) {
+	for n > 0 {
+		step := min(n, int(r.len[0]))
+		r.len[0] -= uint32(step)
+		r.n -= step
+		n -= step
+		if r.len[0] == 0 {
+			r.len = r.len[1:]
+			r.first ^= 1
 		}
 	}
 }
 
-// merge assembles the combined output from the bytes that were kept of each stream.
-func (o *order) merge(streams [2][]byte) []byte {
-	var n [2]int
-	for i, r := range o.runs {
-		n[(o.first+i)&1] += int(r)
+// of returns how many bytes are of stream s.
+func (r *runs) of(s int) (n int) {
+	for i := (r.first ^ s) & 1; i < len(r.len); i += 2 {
+		n += int(r.len[i])
 	}
-	for s, b := range streams {
-		if n[s] == o.kept {
-			return b[len(b)-n[s]:] // all of it is from this stream
+	return n
+}
+
+// merge puts the streams together. They begin with the first byte of the runs, and may go on after
+// the last.
+func (r *runs) merge(streams [2][]byte) []byte {
+	for s := range streams {
+		if r.of(s) == r.n {
+			return streams[s][:r.n] // all of it is from this stream
 		}
-		streams[s] = b[len(b)-n[s]:]
 	}
-	out := make([]byte, 0, o.kept)
-	for i, r := range o.runs {
-		s := (o.first + i) & 1
-		out = append(out, streams[s][:r]...)
-		streams[s] = streams[s][r:]
+	out := make([]byte, 0, r.n)
+	for i, n := range r.len {
+		s := (r.first + i) & 1
+		out = append(out, streams[s][:n]...)
+		streams[s] = streams[s][n:]
 	}
 	return out
+}
+
+// merge returns the combined output that was kept: its head, of the heads of the streams, and its
+// tail, of their tails, of which the last bytes are the last of the streams.
+func (o *order) merge(heads, tails [2][]byte) (head, tail []byte) {
+	for s, b := range tails {
+		tails[s] = b[len(b)-o.tail.of(s):]
+	}
+	return o.head.merge(heads), o.tail.merge(tails)
 }

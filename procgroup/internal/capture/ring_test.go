@@ -3,16 +3,12 @@ package capture
 import (
 	"bytes"
 	"math/rand/v2"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
 )
-
-// merged ends an order and puts both streams together.
-func merged(o *order, streams [2][]byte) []byte {
-	o.flush([2]bool{})
-	return o.merge(streams)
-}
 
 // text is what Kept.String makes of b.
 func text(b []byte, dropped int64, open bool) string {
@@ -23,12 +19,38 @@ func text(b []byte, dropped int64, open bool) string {
 	return k.String()
 }
 
-// checkKept plays writes into the rings and the order, and into naive ones. Each write is a
-// byte for its length, of which the lowest bit is the stream, and a byte for its content.
-func checkKept(t *testing.T, limit int, script []byte) {
+// newKept makes a Capture without pipes, which only keeps what it is given.
+func newKept(head, limit int) *Capture {
+	c := &Capture{config: Config{Head: head, Max: limit}, streams: make([]stream, 2)}
+	for i := range c.streams {
+		c.streams[i].ring.max, c.streams[i].ended = lookBack(limit), true
+	}
+	c.order.headMax, c.order.max = head, lookBack(limit)
+	return c
+}
+
+func (c *Capture) play(s int, p []byte) {
+	c.streams[s].keep(p, c.config.Head)
+	c.order.add(s, p)
+}
+
+// ends returns the first and the last bytes of all, and the number of bytes and lines between them.
+func ends(all []byte, head, limit int) (kept []byte, bytesLeft, linesLeft int64) {
+	first := all[:min(head, len(all))]
+	rest := all[len(first):]
+	last := rest[max(len(rest)-limit, 0):]
+	left := rest[:len(rest)-len(last)]
+	return append(append([]byte{}, first...), last...), int64(len(left)), int64(bytes.Count(left, newline))
+}
+
+// checkKept plays writes into a Capture, and into naive buffers. Each write is a byte for its
+// length, of which the lowest bit is the stream, and a byte for its content.
+func checkKept(t *testing.T, head, limit int, script []byte) {
 	t.Helper()
-	rings := [2]*ring{{max: limit}, {max: limit}}
-	both := &order{max: limit}
+	if limit == Unlimited {
+		head = 0 // as New has it
+	}
+	c := newKept(head, limit)
 	var streams [2][]byte
 	var all []byte
 	for len(script) >= 2 {
@@ -38,36 +60,75 @@ func checkKept(t *testing.T, limit int, script []byte) {
 			p = bytes.Repeat(script[1:2], n*7)
 		}
 		script = script[1+min(len(p), len(script)-1):]
-		rings[s].write(p)
-		both.add(s, p)
+		c.play(s, p)
 		streams[s] = append(streams[s], p...)
 		all = append(all, p...)
 	}
-	var kept [2][]byte
-	for s, r := range rings {
-		want := streams[s]
-		want = want[max(len(want)-limit, 0):]
-		if got := r.bytes(); !bytes.Equal(got, want) {
-			t.Fatalf("limit %d, stream %d: %q, want %q", limit, s, got, want)
+	var kept [2]Kept
+	var combined Kept
+	kept[0], kept[1], combined = c.Kept(false)
+	for s, k := range kept {
+		want, dropped, lines := ends(streams[s], head, limit)
+		if got := k.Bytes(); !bytes.Equal(got, want) {
+			t.Fatalf("head %d, limit %d, stream %d: %q, want %q", head, limit, s, got, want)
 		}
-		if r.total != int64(len(streams[s])) {
-			t.Fatalf("limit %d, stream %d: total %d, want %d", limit, s, r.total, len(streams[s]))
+		if k.Total != int64(len(streams[s])) || k.Dropped != dropped || k.DroppedLines != lines {
+			t.Fatalf("head %d, limit %d, stream %d: %+v, want %d, %d, %d", head, limit, s, k, len(streams[s]), dropped, lines)
 		}
-		kept[s] = r.bytes()
+		checkText(t, k, streams[s], head, limit)
 	}
 	// Characters are kept together, so the combined output is not always in the order of
-	// the bytes: but it is the last ones, and within a stream they are in order.
-	got := merged(both, kept)
-	if len(got) != min(len(all), limit) {
-		t.Fatalf("limit %d: combined %d bytes, want %d", limit, len(got), min(len(all), limit))
+	// the bytes: but it is the first and the last ones, and within a stream they are in order.
+	want, dropped, lines := ends(all, head, limit)
+	got := combined.Bytes()
+	if len(got) != len(want) || combined.Total != int64(len(all)) || combined.Dropped != dropped {
+		t.Fatalf("head %d, limit %d: combined %+v of %d bytes, want %d", head, limit, combined, len(got), len(want))
 	}
-	if ascii(all) && !bytes.Equal(got, all[max(len(all)-limit, 0):]) {
-		t.Fatalf("limit %d: combined %q, want the end of %q", limit, got, all)
+	if left := int64(bytes.Count(all, newline) - bytes.Count(got, newline)); combined.DroppedLines != left {
+		t.Fatalf("head %d, limit %d: %d lines dropped, want %d", head, limit, combined.DroppedLines, left)
 	}
-	if len(streams[0]) == 0 || len(streams[1]) == 0 {
-		if !bytes.Equal(got, all[max(len(all)-limit, 0):]) {
-			t.Fatalf("limit %d: combined %q of one stream %q", limit, got, all)
+	if ascii(all) {
+		if !bytes.Equal(got, want) || combined.DroppedLines != lines {
+			t.Fatalf("head %d, limit %d: combined %q, want %q", head, limit, got, want)
 		}
+		checkText(t, combined, all, head, limit)
+	}
+	if (len(streams[0]) == 0 || len(streams[1]) == 0) && !bytes.Equal(got, want) {
+		t.Fatalf("head %d, limit %d: combined %q of one stream %q", head, limit, got, all)
+	}
+}
+
+var leftOut = regexp.MustCompile(`^(?:(\d+) lines?, )?(\d+) bytes? left out\]\n`)
+
+// checkText checks the text of k, in which head and tail are cut at line ends: it says exactly how
+// much of all is missing.
+func checkText(t *testing.T, k Kept, all []byte, head, limit int) {
+	t.Helper()
+	first, last, left := k.parts()
+	if k.Dropped == 0 {
+		if left != "" || len(first) > 0 || !bytes.Equal(last, all) {
+			t.Fatalf("%q, %q, %q of %q", first, left, last, all)
+		}
+		return
+	}
+	if !bytes.HasPrefix(all, first) || !bytes.HasSuffix(all, last) || len(first) > head || len(last) > limit {
+		t.Fatalf("head %d, limit %d: %q and %q of %q", head, limit, first, last, all)
+	}
+	between := all[len(first) : len(all)-len(last)]
+	m := leftOut.FindStringSubmatch(left[1:])
+	if m == nil {
+		t.Fatalf("%q", left)
+	}
+	lines, _ := strconv.Atoi(m[1])
+	if n, _ := strconv.Atoi(m[2]); n != len(between) || lines != bytes.Count(between, newline) {
+		t.Fatalf("%q says what is left out: %q", left, between)
+	}
+	if kept := all[:min(head, len(all))]; bytes.Contains(kept, newline) && first[len(first)-1] != '\n' {
+		t.Fatalf("%q is not cut at a line end", first)
+	}
+	kept := all[max(len(all)-limit, 0):]
+	if i := bytes.IndexByte(kept, '\n'); i >= 0 && i+1 < len(kept) && all[len(all)-len(last)-1] != '\n' {
+		t.Fatalf("%q does not begin with a line", last)
 	}
 }
 
@@ -75,13 +136,14 @@ func ascii(b []byte) bool {
 	return bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
-// SPEC 6.3: whatever is written, the last bytes are kept and the counts are exact.
+// SPEC 6.3, 6.20: whatever is written, the first and the last bytes are kept and the counts are exact.
 func FuzzKept(f *testing.F) {
-	f.Add(0, []byte("\x06abc\x07def"))
-	f.Add(5, []byte("\x06abc\x07def\x02g"))
-	f.Add(1<<10, []byte("\xff0\xfe1\xff2\xfe3"))
-	f.Fuzz(func(t *testing.T, limit int, script []byte) {
-		checkKept(t, min(max(limit, 0), 1<<16), script)
+	f.Add(0, 0, []byte("\x06abc\x07def"))
+	f.Add(1, 5, []byte("\x06abc\x07def\x02g"))
+	f.Add(2, 2, []byte("\x06\nbc\x07de\n\x04g\n"))
+	f.Add(500, 1<<10, []byte("\xff0\xfe1\xff2\xfe3"))
+	f.Fuzz(func(t *testing.T, head, limit int, script []byte) {
+		checkKept(t, min(max(head, 0), 1<<16), min(max(limit, 0), 1<<16), script)
 	})
 }
 
@@ -94,13 +156,20 @@ func TestKeptAgainstModel(t *testing.T) {
 			if r.IntN(2) == 0 {
 				script[i] &= 0x7f
 			}
+			if r.IntN(8) == 0 {
+				script[i] = '\n'
+			}
 		}
-		limit := r.IntN(40)
+		head, limit := r.IntN(40), r.IntN(40)
 		if r.IntN(3) == 0 {
 			limit = r.IntN(20000)
 		}
-		checkKept(t, limit, script)
-		checkKept(t, Unlimited, script)
+		if r.IntN(3) == 0 {
+			head = r.IntN(20000)
+		}
+		checkKept(t, head, limit, script)
+		checkKept(t, 0, limit, script)
+		checkKept(t, head, Unlimited, script)
 	}
 }
 
@@ -109,15 +178,16 @@ func TestCombinedKeepsCharactersWhole(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	texts := [2]string{strings.Repeat("aé€😀", 50), strings.Repeat("zß‰🚀", 50)}
 	for range 300 {
-		both := &order{max: Unlimited}
+		both := newKept(0, Unlimited)
 		rest := texts
 		for rest[0] != "" || rest[1] != "" {
 			s := r.IntN(2)
 			n := min(1+r.IntN(5), len(rest[s]))
-			both.add(s, []byte(rest[s][:n]))
+			both.play(s, []byte(rest[s][:n]))
 			rest[s] = rest[s][n:]
 		}
-		got := string(merged(both, [2][]byte{[]byte(texts[0]), []byte(texts[1])}))
+		_, _, combined := both.Kept(false)
+		got := combined.String()
 		if !utf8.ValidString(got) {
 			t.Fatalf("combined output is not UTF-8: %q", got)
 		}
@@ -149,5 +219,38 @@ func TestKeptString(t *testing.T) {
 		if got := text([]byte(tt.bytes), tt.dropped, tt.open); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
+	}
+}
+
+// SPEC 6.20: how head and tail are put together.
+func TestTextOfHeadAndTail(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		head, limit  int
+		output       string
+		str, cleaned string
+	}{
+		{"all", 4, 4, "ab\ncd\r\n", "ab\ncd\r\n", "ab\ncd\n"},
+		{"one byte too many", 2, 2, "abcde", "ab\n[1 byte left out]\nde", "ab\n[1 byte left out]\nde"},
+		{"cut at line ends", 4, 4, "a\nbcdef\ng\n", "a\n[1 line, 6 bytes left out]\ng\n", "a\n[1 line, 6 bytes left out]\ng\n"},
+		{"cuts that are at line ends", 2, 2, "a\nb\nc\nd\n", "a\n[2 lines, 4 bytes left out]\nd\n", "a\n[2 lines, 4 bytes left out]\nd\n"},
+		{"no line ends", 4, 4, "aé€€éb", "aé\n[6 bytes left out]\néb", "aé\n[6 bytes left out]\néb"},
+		{"the last line end only", 2, 3, "abcdef\n", "ab\n[2 bytes left out]\nef\n", "ab\n[2 bytes left out]\nef\n"},
+		{"a head only", 3, 0, "a\nb\nc", "a\n[1 line, 3 bytes left out]\n", "a\n[1 line, 3 bytes left out]\n"},
+		{"a tail only", 0, 4, "ab\ncd\ne", "cd\ne", "[1 line, 3 bytes left out]\ncd\ne"},
+		{"a tail within a line", 0, 4, "ab\ncd\nef", "d\nef", "[2 lines, 6 bytes left out]\nef"},
+		{"nothing", 0, 0, "ab\ncd", "", "[1 line, 5 bytes left out]\n"},
+		{"escapes", 7, 4, "\x1b[1mab\nc\nd\re\n", "\x1b[1mab\n[1 line, 2 bytes left out]\nd\re\n", "ab\n[1 line, 2 bytes left out]\ne\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newKept(tt.head, tt.limit)
+			c.play(1, []byte(tt.output))
+			_, stderr, combined := c.Kept(false)
+			for _, k := range []Kept{stderr, combined} {
+				if k.String() != tt.str || k.Text() != tt.cleaned {
+					t.Errorf("%q and %q, want\n%q and %q", k.String(), k.Text(), tt.str, tt.cleaned)
+				}
+			}
+		})
 	}
 }

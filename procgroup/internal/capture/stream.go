@@ -40,7 +40,9 @@ type stream struct {
 	sunk chan struct{} // gets a value when the collector's chunk has been written
 
 	// Guarded by Capture.mu.
-	ring   ring
+	head   []byte // the first bytes
+	ring   ring   // of what follows them
+	lines  int64  // number of line ends
 	tail   []byte // the last bytes, whatever the ring keeps
 	ended  bool   // no output follows
 	hungUp bool   // it ended because hangUp closed it
@@ -124,7 +126,7 @@ func (c *Capture) got(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept
 	}
 	if n > 0 {
 		c.longest, c.last = max(c.longest, now.Sub(c.last)), now
-		s.ring.write(data)
+		s.keep(data, c.config.Head)
 		s.tail, c.newest = lastBytes(s.tail, data), s
 		c.order.add(s.id, data)
 	} else {
@@ -137,6 +139,16 @@ func (c *Capture) got(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept
 		return true
 	}
 	return false
+}
+
+// keep keeps data in the head, until that has most bytes, and then in the ring.
+func (s *stream) keep(data []byte, most int) {
+	s.lines += countLines(data)
+	if n := min(most-len(s.head), len(data)); n > 0 {
+		s.head = append(s.head, data[:n]...)
+		data = data[n:]
+	}
+	s.ring.write(data)
 }
 
 // end records the end of a stream. The caller holds c.mu.

@@ -1,17 +1,48 @@
 package capture
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+)
 
-// A Kept is the output of a stream: its last bytes, and how many bytes there were. The zero Kept is
-// empty. It is safe for concurrent use.
+// A Kept is the output of a stream: its first and its last bytes, and how many bytes there were. The
+// zero Kept is empty. It is safe for concurrent use.
 type Kept struct {
-	Total, Dropped int64
+	Total        int64
+	Dropped      int64 // bytes between the head and the tail
+	DroppedLines int64 // number of line ends among them
 
-	data func() []byte // nil if there is none
-	cut  int           // number of bytes at the end that belong to unfinished characters
+	data      func() []byte // the head and the tail; nil if there is none
+	head      int           // number of bytes of the head
+	lineStart bool          // the tail begins with a line, if bytes were dropped before it
+	cut       int           // number of bytes at the end that belong to unfinished characters
 }
 
-// Bytes returns the bytes that were kept. The caller must not modify them.
+// keep makes the Kept of output of which head and tail are known. lines is the number of all line
+// ends. The tail may have more than max bytes: those before the last max show where a line begins.
+func keep(total, lines int64, head, tail []byte, max int) Kept {
+	k := Kept{Total: total, head: len(head)}
+	if more := len(tail) - max; more > 0 {
+		k.lineStart = tail[more-1] == '\n'
+		tail = tail[more:]
+	}
+	all := tail
+	if len(head) > 0 {
+		all = append(head[:len(head):len(head)], tail...)
+	}
+	k.data = func() []byte { return all }
+	if k.Dropped = total - int64(len(all)); k.Dropped > 0 {
+		k.DroppedLines = lines - countLines(all)
+	}
+	return k
+}
+
+func countLines(p []byte) int64 { return int64(bytes.Count(p, newline)) }
+
+var newline = []byte{'\n'}
+
+// Bytes returns the bytes that were kept: the head, then the tail. The caller must not modify them.
 func (k Kept) Bytes() []byte {
 	if k.data == nil {
 		return nil
@@ -21,13 +52,73 @@ func (k Kept) Bytes() []byte {
 
 // String returns the bytes that were kept as text. It omits a character at the beginning that
 // the limit has cut, and a character at the end that the command had not finished writing
-// when it was stopped. Other invalid UTF-8 is returned unchanged.
+// when it was stopped. Other invalid UTF-8 is returned unchanged. Between a head and a tail, which
+// it cuts at line ends where there are any, it says how much is left out.
 func (k Kept) String() string {
-	b := k.Bytes()
-	if k.Dropped > 0 {
-		b = b[continuation(b):]
+	if k.head == 0 {
+		b := k.Bytes()
+		if k.Dropped > 0 {
+			b = b[continuation(b):]
+		}
+		return string(b[:max(len(b)-k.cut, 0)])
 	}
-	return string(b[:max(len(b)-k.cut, 0)])
+	head, tail, left := k.parts()
+	return string(joined(head, tail, left))
+}
+
+// Text returns what a person would have read of the output; see Cleaner. What was dropped, and what
+// is left of the lines that it was cut from, is counted in a line of its own.
+func (k Kept) Text() string {
+	head, tail, left := k.parts()
+	return string(joined(cleaned(head), cleaned(tail), left))
+}
+
+func cleaned(p []byte) []byte {
+	var c Cleaner
+	return c.End(c.Append(make([]byte, 0, len(p)), p))
+}
+
+// parts returns the head and the tail, cut at line ends where there are any, and otherwise between
+// characters, and a line about what is left out between them. If nothing is left out, all of the
+// output is in the tail.
+func (k Kept) parts() (head, tail []byte, left string) {
+	b := k.Bytes()
+	all := b
+	b = b[:max(len(b)-k.cut, 0)]
+	if k.Dropped == 0 {
+		return nil, b, ""
+	}
+	at := min(k.head, len(b))
+	head, tail = b[:at], b[at:]
+	if i := bytes.LastIndexByte(head, '\n'); i >= 0 {
+		head = head[:i+1]
+	} else {
+		head = head[:len(head)-Unfinished(head)]
+	}
+	if !k.lineStart {
+		if i := bytes.IndexByte(tail, '\n'); i >= 0 && i+1 < len(tail) {
+			tail = tail[i+1:]
+		} else {
+			tail = tail[continuation(tail):]
+		}
+	}
+	between := all[len(head) : len(b)-len(tail)]
+	left = count(k.Dropped+int64(len(between)), "byte")
+	if lines := k.DroppedLines + countLines(between); lines > 0 {
+		left = count(lines, "line") + ", " + left
+	}
+	return head, tail, fmt.Sprintf("[%s left out]\n", left)
+}
+
+// joined puts head, left and tail together. left begins a line.
+func joined(head, tail []byte, left string) []byte {
+	if left == "" {
+		return tail
+	}
+	if n := len(head); n > 0 && head[n-1] != '\n' {
+		left = "\n" + left
+	}
+	return append(append(head[:len(head):len(head)], left...), tail...)
 }
 
 // continuation returns how many bytes at the start of b may belong to a character that began before
