@@ -33,13 +33,9 @@ func (e *commandStop) Is(target error) bool { return target == e.is }
 
 func (e *commandStop) Unwrap() error { return e.err }
 
-// ExitCode is 124, as for a limit, and 137 where the system has killed for want of memory.
-func (e *commandStop) ExitCode() int {
-	if e.reason == OutOfMemory {
-		return exitKilled
-	}
-	return timeout.ExitTimeout
-}
+// ExitCode is 124, as for a limit, but 137 where the system has killed for want of memory, and 153
+// after too much output.
+func (e *commandStop) ExitCode() int { return e.reason.exitCode() }
 
 // CommandStop tells package timeout that this error is to be logged like a limit.
 func (e *commandStop) CommandStop() {}
@@ -48,4 +44,15 @@ func (e *commandStop) CommandStop() {}
 func (p *Process) stop(c *commandStop) {
 	p.describe(true)
 	p.abort(c)
+}
+
+// exitCode is the exit code of a command that was stopped for this reason.
+func (r Reason) exitCode() int {
+	switch r {
+	case TooMuchOutput:
+		return exitTooMuchOutput
+	case OutOfMemory:
+		return exitKilled
+	}
+	return timeout.ExitTimeout
 }

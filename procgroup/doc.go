@@ -37,7 +37,9 @@
 // # Output
 //
 // The last MiB of each stream is kept, and the last MiB of both together; see
-// [WithMaxOutput]. The combined output has the order of reading, because separate pipes do
+// [WithMaxOutput]. [WithHead] also keeps the beginning, and [WithSpill] all of it in a file.
+// [Output.Text] is what a person would have read of it. [WithOutputLimit] stops a command that
+// writes too much. The combined output has the order of reading, because separate pipes do
 // not show in which order the command wrote to them. [WithOnePipe] preserves the order of
 // writing, but does not distinguish the streams. [WithOutput] passes output on as it arrives,
 // and [Lines] passes it on line by line. The command's own Stdout and Stderr also get all

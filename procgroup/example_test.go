@@ -249,6 +249,80 @@ func ExampleWithMaxOutput() {
 	// "one two €"
 }
 
+func ExampleWithOutputLimit() {
+	res, err := procgroup.Run(context.Background(), exec.Command("yes"), procgroup.WithOutputLimit(1<<20))
+	fmt.Println(res.ExitCode, res.Reason, err)
+	fmt.Println(errors.Is(err, procgroup.ErrOutput))
+	// Output:
+	// 153 too much output yes wrote more than 1048576 bytes.
+	// true
+}
+
+// The result has the last line, and the file all of them.
+func ExampleWithSpill() {
+	dir, err := procgroup.NewSpillDir("", 1<<30)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer dir.Close()
+	res, _ := procgroup.Run(context.Background(), exec.Command("seq", "1000", "2000"),
+		procgroup.WithMaxOutput(5), procgroup.WithSpill(dir, 64<<20))
+	all, err := os.ReadFile(res.Spill.Path)
+	fmt.Printf("%q\n", res.Stdout)
+	fmt.Println(len(all), res.Spill.Bytes, res.Spill.Err, err)
+	// Output:
+	// "2000\n"
+	// 5005 5005 <nil> <nil>
+}
+
+// The second command finds no room, and ends well all the same.
+func ExampleNewSpillDir() {
+	dir, err := procgroup.NewSpillDir(os.TempDir(), 5)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer dir.Close()
+	for range 2 {
+		res, err := procgroup.Run(context.Background(), exec.Command("echo", "four"), procgroup.WithSpill(dir, 0))
+		fmt.Println(res.Spill.Bytes, errors.Is(res.Spill.Err, procgroup.ErrSpillFull), err)
+	}
+	// Output:
+	// 5 false <nil>
+	// 0 true <nil>
+}
+
+func ExampleSpillDir_Path() {
+	dir, _ := procgroup.NewSpillDir("", 0)
+	defer dir.Close()
+	info, err := os.Stat(dir.Path())
+	fmt.Println(info.Mode(), err)
+	// Output: drwx------ <nil>
+}
+
+func ExampleSpillDir_Remove() {
+	dir, _ := procgroup.NewSpillDir("", 5)
+	defer dir.Close()
+	for range 2 {
+		res, _ := procgroup.Run(context.Background(), exec.Command("echo", "four"), procgroup.WithSpill(dir, 0))
+		fmt.Println(res.Spill.Bytes, dir.Remove(res.Spill.Path))
+	}
+	// Output:
+	// 5 <nil>
+	// 5 <nil>
+}
+
+func ExampleSpillDir_Close() {
+	dir, _ := procgroup.NewSpillDir("", 0)
+	fmt.Println(dir.Close())
+	_, err := os.Stat(dir.Path())
+	fmt.Println(errors.Is(err, os.ErrNotExist))
+	// Output:
+	// <nil>
+	// true
+}
+
 // The first line and the last one.
 func ExampleWithHead() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("seq", "1000", "2000"),

@@ -31,6 +31,9 @@ type settings struct {
 	abortGrace  time.Duration
 	maxHead     int
 	maxOutput   int
+	outputLimit int64
+	spillDir    *SpillDir
+	maxSpill    int64
 	onePipe     bool
 	onOutput    func(Chunk)
 	containment Containment

@@ -43,6 +43,8 @@ type Process struct {
 	stdin    proctree.Input
 	canWait  bool // for stdin
 	input    inputWatch
+	tooMuch  outputStop
+	spill    *spillFile // nil if there is to be none
 
 	viewing sync.Mutex  // held while view is made
 	view    ProcessList // when a limit fired
@@ -194,11 +196,15 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	config := capture.Config{Head: p.maxHead, Max: p.maxOutput, OnePipe: p.onePipe, Begun: p.begun, Beat: heartbeat.FromContext(ctx).Beat, Fail: p.abort}
+	config := capture.Config{Head: p.maxHead, Max: p.maxOutput, OnePipe: p.onePipe, Begun: p.begun, Beat: heartbeat.FromContext(ctx).Beat, Fail: p.abort, Limit: p.outputLimit, Exceeded: p.stopForOutput}
 	if fn := p.onOutput; fn != nil {
 		config.Output = func(c capture.Chunk) {
 			fn(Chunk{Stderr: c.Stream == 1, Data: c.Data, Skipped: c.Skipped, Last: c.Last})
 		}
+	}
+	if p.spillDir != nil {
+		p.spill = &spillFile{dir: p.spillDir, max: p.maxSpill}
+		config.Spill = p.spill
 	}
 	if p.out, err = capture.New(&inner, config); err != nil {
 		return err

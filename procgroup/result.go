@@ -34,10 +34,13 @@ const (
 	// OutOfMemory means that the command ended after the system had killed one of its processes for
 	// want of memory; see [ErrMemory].
 	OutOfMemory
+	// TooMuchOutput means that the command was stopped because it wrote too much; see
+	// [WithOutputLimit].
+	TooMuchOutput
 )
 
 // String returns "exited", "idle timeout", "total timeout", "aborted", "waiting for
-// input", "stopped by the terminal" or "out of memory".
+// input", "stopped by the terminal", "out of memory" or "too much output".
 func (r Reason) String() string {
 	switch r {
 	case Exited:
@@ -54,6 +57,8 @@ func (r Reason) String() string {
 		return "stopped by the terminal"
 	case OutOfMemory:
 		return "out of memory"
+	case TooMuchOutput:
+		return "too much output"
 	}
 	return "Reason(" + strconv.Itoa(int(r)) + ")"
 }
@@ -62,7 +67,8 @@ func (r Reason) String() string {
 // returns, and does not change afterwards.
 type Result struct {
 	// ExitCode is timeout.ExitCode of the error that was returned with the Result: 0, the
-	// command's own code, 128+n for a signal n, 124 for a timeout, or 130 for an abort.
+	// command's own code, 128+n for a signal n, 124 for a timeout, 130 for an abort, or 153 for
+	// TooMuchOutput.
 	ExitCode int
 	// Reason is why the command ended.
 	Reason Reason
@@ -76,6 +82,8 @@ type Result struct {
 	// order in which it was written. With [WithOnePipe] Combined has the order of writing,
 	// Stdout is the same, and Stderr is empty.
 	Stdout, Stderr, Combined Output
+	// Spill is the file with all of the output; see [WithSpill].
+	Spill Spill
 	// LongestGap is the longest time without output, from the start until the command ended
 	// or was stopped.
 	LongestGap time.Duration
@@ -134,13 +142,21 @@ type Result struct {
 
 // Text returns the result as text for a reader who sees nothing else of it, such as the model that
 // called a tool: the Message, if there is one, and the exit code, each in a line of its own, and
-// Combined as [Output.Text] returns it.
+// Combined as [Output.Text] returns it. If something is left out of that, a line before it says
+// which file has the output, if there is one; see [WithSpill].
 func (r *Result) Text() string {
 	var b strings.Builder
 	if r.Message != "" {
 		b.WriteString(r.Message + "\n")
 	}
 	fmt.Fprintf(&b, "Exit code %d.\n", r.ExitCode)
+	if r.Combined.Dropped > 0 && r.Spill.Path != "" {
+		which := "All"
+		if r.Spill.Err != nil {
+			which = fmt.Sprintf("The first %d bytes", r.Spill.Bytes)
+		}
+		fmt.Fprintf(&b, "%s of the output: %s\n", which, r.Spill.Path)
+	}
 	b.WriteString(r.Combined.Text())
 	return b.String()
 }
@@ -181,6 +197,8 @@ func (p *Process) message(stop *timeout.Error) string {
 		return stop.Tool + " " + p.input.now().String()
 	case StoppedByTerminal:
 		return stop.Tool + " was stopped by the terminal."
+	case TooMuchOutput:
+		return fmt.Sprintf("%s wrote more than %d bytes.", stop.Tool, p.outputLimit)
 	}
 	return ""
 }

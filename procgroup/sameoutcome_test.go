@@ -226,6 +226,7 @@ func TestEverybodyIsTold(t *testing.T) {
 		{name: "timed out from the start", cmd: sleepCommand(), context: func(ctx context.Context, run func(context.Context)) {
 			under(idle)(ctx, func(ctx context.Context) { <-ctx.Done(); run(ctx) })
 		}, code: 124, is: timeout.ErrIdle},
+		{name: "too much output", cmd: sh("echo abc; echo defg >&2; sleep 60"), opts: []procgroup.Option{procgroup.WithOutputLimit(8)}, code: 153, outcome: "error", is: procgroup.ErrOutput},
 		{name: "a writer fails", cmd: failing, code: 1, outcome: "error", is: errEnough, left: true},
 		{name: "a writer blocks", cmd: blocking, opts: []procgroup.Option{procgroup.WithKillGrace(shortGrace)}, code: 1, outcome: "error", left: true},
 		{name: "the reader fails", cmd: reading, code: 1, outcome: "error", is: errEnough},

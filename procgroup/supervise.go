@@ -99,6 +99,7 @@ func (p *Process) end(stop *timeout.Error) {
 	begun := time.Now()
 	p.work.end()
 	p.input.end()
+	p.tooMuch.end()
 	r := &Result{Reason: reason(stop), Message: p.message(stop), LongestGap: p.out.LongestSilence(begun)}
 	// The caller's writers have the rest of the grace, even if the tree does not need it.
 	grace, impatient := p.killGrace, context.Background()
@@ -109,6 +110,9 @@ func (p *Process) end(stop *timeout.Error) {
 		// gets a part of that grace only if the host is so busy that reading the pipes takes longer
 		// than drainTime.
 		impatient = p.ctx
+		if _, late := context.Cause(p.ctx).(*commandStop); late {
+			impatient = p.caller // the command had ended by itself before
+		}
 		p.noMoreSignals()
 		r.PipeHeld = p.out.Drain(begun.Add(drainTime), begun.Add(grace))
 		over = begun.Add(min(max(time.Since(begun)-drainTime, 0), grace))
@@ -131,6 +135,9 @@ func (p *Process) end(stop *timeout.Error) {
 	end := p.out.Finish(impatient, begun.Add(grace).Add(outputTime), over.Add(finishTime))
 	r.PipeHeld = r.PipeHeld || end.Held
 	r.Unwritten, r.Skipped = end.Unwritten, end.Skipped
+	if p.spill != nil {
+		r.Spill = p.spill.end(end.Spill)
+	}
 	err := end.Err
 	if stop == nil || end.Callback != stop.Cause { // unless that is the cause already
 		err = errors.Join(err, end.Callback)

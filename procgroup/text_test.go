@@ -21,6 +21,12 @@ func TestTextOfAResult(t *testing.T) {
 			"aborted", procgroup.Result{ExitCode: 130, Reason: procgroup.Aborted, Message: "TLC process was aborted."},
 			"TLC process was aborted.\nExit code 130.\n",
 		},
+		{"with a file of which nothing is missing", procgroup.Result{Spill: procgroup.Spill{Path: "/tmp/x"}}, "Exit code 0.\n"},
+		{"all in a file", procgroup.Result{Combined: procgroup.Output{Dropped: 7}, Spill: procgroup.Spill{Path: "/tmp/x", Bytes: 7}}, "Exit code 0.\nAll of the output: /tmp/x\n"},
+		{
+			"the beginning in a file", procgroup.Result{Combined: procgroup.Output{Dropped: 7}, Spill: procgroup.Spill{Path: "/tmp/x", Bytes: 3, Err: procgroup.ErrSpillFull}},
+			"Exit code 0.\nThe first 3 bytes of the output: /tmp/x\n",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.result.Text()); diff != "" {

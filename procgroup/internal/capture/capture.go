@@ -35,6 +35,13 @@ type Config struct {
 	Beat func()
 	// Output, unless it is nil, is called with the output as it arrives.
 	Output func(Chunk)
+	// Limit, unless it is 0, is how many bytes both streams together may have. Exceeded is called
+	// once when there were more, before anything else is read. It must not wait for the Capture.
+	Limit    int64
+	Exceeded func()
+	// Spill, unless it is nil, gets the output of both streams in the order in which it is read. Its
+	// error ends nothing. It must not panic.
+	Spill io.Writer
 	// Fail is called with the error if the caller's reader, a writer or the callback has panicked
 	// or ended its goroutine. It must not block.
 	Fail func(error)
@@ -59,10 +66,12 @@ type Capture struct {
 	streams []stream // stdout and stderr, or both in one
 	live    *live
 	sinks   []*sink
+	spill   *sink // nil if there is none
 
 	mu      sync.Mutex // guards the fields below and the rings
 	order   order
 	last    time.Time     // of the last output
+	over    bool          // there was more output than Config.Limit
 	newest  *stream       // the one that it came from; nil before the first
 	longest time.Duration // the longest silence until last
 	open    int           // number of streams that have not ended
@@ -154,13 +163,16 @@ func (c *Capture) startConsumers() {
 	}
 	names := [...]string{"cmd.Stdout", "cmd.Stderr"}
 	for i := range c.streams {
+		s := &c.streams[i]
+		s.sunk = make(chan struct{}, 2)
 		if c.to[i] == nil {
 			continue
 		}
-		s := &c.streams[i]
-		s.sunk = make(chan struct{}, 1)
 		s.sink = newSink(names[i], c.to[i], c.config.Fail)
 		c.sinks = append(c.sinks, s.sink)
+	}
+	if c.config.Spill != nil {
+		c.spill = newSink("the file", c.config.Spill, c.config.Fail)
 	}
 }
 
@@ -269,6 +281,8 @@ type End struct {
 	// Err is the error of reading the output, or of the caller's reader and writers. Callback is
 	// the error of the callback.
 	Err, Callback error
+	// Spill is why Config.Spill did not get all of the output.
+	Spill error
 }
 
 // Finish reads the rest of the output and closes the streams. It waits for the caller's writers to
@@ -305,10 +319,14 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 	}
 	ctx, cancel := context.WithDeadline(ctx, written)
 	defer cancel()
-	for _, s := range c.sinks {
+	all := c.sinks
+	if c.spill != nil {
+		all = append(all, c.spill)
+	}
+	for _, s := range all {
 		s.end()
 	}
-	for _, s := range c.sinks {
+	for _, s := range all {
 		select {
 		case <-s.done:
 		case <-ctx.Done():
@@ -318,6 +336,9 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 		n, err := s.finish()
 		end.Unwritten += n
 		errs = append(errs, err)
+	}
+	if c.spill != nil {
+		_, end.Spill = c.spill.finish()
 	}
 	if c.in != nil {
 		errs = append(errs, c.in.finish(returned))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -35,9 +36,10 @@ type sink struct {
 
 // A sinkJob is a chunk to be written.
 type sinkJob struct {
-	buf  *buffer
-	n    int
-	done chan<- struct{} // unless it is nil, gets a value when the chunk has been handled; must be buffered
+	buf   *buffer
+	n     int
+	users *atomic.Int32   // unless it is nil, number of sinks that still have buf
+	done  chan<- struct{} // unless it is nil, gets a value when the chunk has been handled; must be buffered
 }
 
 func newSink(name string, w io.Writer, fail func(error)) *sink {
@@ -162,7 +164,9 @@ func (s *sink) written(j sinkJob, n int, err error) {
 		s.queue = nil
 	}
 	s.mu.Unlock()
-	buffers.Put(j.buf)
+	if j.users == nil || j.users.Add(-1) == 0 {
+		buffers.Put(j.buf)
+	}
 	if j.done != nil {
 		j.done <- struct{}{}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -37,7 +38,7 @@ type stream struct {
 	id   int
 	pipe *pipe
 	sink *sink         // nil if the caller has no writer
-	sunk chan struct{} // gets a value when the collector's chunk has been written
+	sunk chan struct{} // gets a value when a sink has written the collector's chunk
 
 	// Guarded by Capture.mu.
 	head   []byte // the first bytes
@@ -71,19 +72,29 @@ func (c *Capture) collect(s *stream) {
 			s.large = true
 			enlargePipe(s.pipe.r)
 		}
-		if s.sink == nil {
-			continue
-		}
-		select {
-		case <-s.sunk:
-			if s.sink.refuses() {
-				c.hangUp(s)
+		for range c.sinksOf(s) {
+			select {
+			case <-s.sunk:
+			case <-c.giveUp:
 				return
 			}
-		case <-c.giveUp:
+		}
+		if s.sink != nil && s.sink.refuses() {
+			c.hangUp(s)
 			return
 		}
 	}
+}
+
+// sinksOf returns how many sinks get the output of s.
+func (c *Capture) sinksOf(s *stream) (n int32) {
+	if s.sink != nil {
+		n++
+	}
+	if c.spill != nil {
+		n++
+	}
+	return n
 }
 
 // readRest reads the available output without waiting for more, and reports whether the stream has
@@ -132,13 +143,27 @@ func (c *Capture) got(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept
 	} else {
 		c.end(s)
 	}
+	job := sinkJob{buf: buf, n: n, done: sunk}
+	if n > 0 && c.spill != nil {
+		job.users = new(atomic.Int32)
+		job.users.Store(1 + c.sinksOf(s)) // with this call
+		c.spill.put(job)                  // with the lock, which keeps the order
+	}
+	exceeded := c.config.Limit > 0 && !c.over && c.order.total > c.config.Limit
+	c.over = c.over || exceeded
 	c.mu.Unlock()
+	if exceeded {
+		c.config.Exceeded()
+	}
 	c.deliver(s, data, n == 0)
 	if n > 0 && s.sink != nil {
-		s.sink.put(sinkJob{buf, n, sunk})
-		return true
+		s.sink.put(job)
+		kept = true
 	}
-	return false
+	if job.users != nil {
+		kept = job.users.Add(-1) > 0
+	}
+	return kept
 }
 
 // keep keeps data in the head, until that has most bytes, and then in the ring.

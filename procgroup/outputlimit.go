@@ -1,0 +1,50 @@
+package procgroup
+
+import (
+	"errors"
+	"sync"
+)
+
+// ErrOutput is matched by the error of a command that was stopped because it wrote too much; see
+// [WithOutputLimit].
+var ErrOutput = errors.New("procgroup: the command wrote too much")
+
+// exitTooMuchOutput is the exit code of a process that SIGXFSZ has ended, as under ulimit -f.
+const exitTooMuchOutput = 128 + 25
+
+// WithOutputLimit stops the command when it has written more than this many bytes to stdout and
+// stderr together, as a limit would. The Reason is [TooMuchOutput], the error matches [ErrOutput],
+// and the exit code is 153, as of a program that SIGXFSZ ends under ulimit -f. A command that has
+// ended by itself before its output was read is not stopped.
+//
+// The limit is for output that cannot be of any use, such as that of yes. Many commands that are in
+// order write megabytes, so it is off by default, and [WithMaxOutput] bounds memory without it. If
+// bytes is negative, Start returns a [*timeout.ConfigError]; 0 means no limit.
+func WithOutputLimit(bytes int64) Option {
+	return optionFunc(func(s *settings) {
+		s.outputLimit = bytes
+		s.refuseNegative("WithOutputLimit", bytes)
+	})
+}
+
+// An outputStop stops the command once it has written too much, unless its end has begun: the
+// context must not be cancelled then, because whoever still takes output would be given up.
+type outputStop struct {
+	mu   sync.Mutex
+	over bool
+}
+
+func (p *Process) stopForOutput() {
+	p.tooMuch.mu.Lock()
+	defer p.tooMuch.mu.Unlock()
+	if !p.tooMuch.over {
+		p.stop(&commandStop{reason: TooMuchOutput, is: ErrOutput})
+	}
+}
+
+// end returns when the command will not be stopped any more.
+func (o *outputStop) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.over = true
+}

@@ -1,0 +1,172 @@
+package procgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// ErrSpillFull is matched by the error of a [Spill] that has reached a bound.
+var ErrSpillFull = errors.New("procgroup: no more output may go to the file")
+
+// A SpillDir is a private directory for files with all of the output of commands; see [WithSpill].
+// Only the user of this program can read it. Its methods are safe for concurrent use.
+type SpillDir struct {
+	path string
+	max  int64
+
+	mu     sync.Mutex
+	used   int64
+	files  map[string]*spillFile
+	closed bool
+}
+
+// NewSpillDir makes a directory in parent, which must exist. If parent is "", it is the directory for
+// temporary files. All files of the directory together have at most max bytes; 0 means no bound.
+// Close removes the directory.
+//
+// If max is negative, the error is a [*timeout.ConfigError].
+func NewSpillDir(parent string, max int64) (*SpillDir, error) {
+	if max < 0 {
+		return nil, &timeout.ConfigError{Key: "NewSpillDir", Value: strconv.FormatInt(max, 10), Accepted: "0 or more bytes"}
+	}
+	path, err := os.MkdirTemp(parent, "output-") // with mode 0700
+	if err != nil {
+		return nil, fmt.Errorf("procgroup: making a directory for output: %w", err)
+	}
+	return &SpillDir{path: path, max: max, files: make(map[string]*spillFile)}, nil
+}
+
+// Path returns the path of the directory.
+func (d *SpillDir) Path() string { return d.path }
+
+// Remove removes a file, such as the [Spill.Path] of a result that is not needed any more, and makes
+// room for others. The rest of the output of a command that still writes to it is lost. Remove does
+// nothing if the directory has no such file.
+func (d *SpillDir) Remove(path string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := d.files[path]
+	if f == nil {
+		return nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	delete(d.files, path)
+	d.used -= f.bytes
+	f.gone = true
+	return nil
+}
+
+// Close removes the directory with all of its files. Commands that still write to it go on; the rest
+// of their output is in no file. On Windows a directory cannot be removed before they have ended.
+// Close may be called more than once.
+func (d *SpillDir) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	return os.RemoveAll(d.path)
+}
+
+// WithSpill writes all of the output, as it came and in the order of [Result.Combined], to a file of
+// its own in dir, which can be read while the command is running. Only the user of this program can
+// read it. [Result.Spill] says where it is. The file has at most max bytes, the first ones; 0 means
+// no bound but that of dir. It is made when there is output, and stays until [SpillDir.Remove] or
+// [SpillDir.Close] removes it.
+//
+// A slow disk slows the command down, as a slow cmd.Stdout does. If the file cannot be written,
+// or is full, the command goes on without it, and the error is in [Spill.Err] alone.
+//
+// If max is negative, Start returns a [*timeout.ConfigError]. A nil dir means no file.
+func WithSpill(dir *SpillDir, max int64) Option {
+	return optionFunc(func(s *settings) {
+		s.spillDir, s.maxSpill = dir, max
+		s.refuseNegative("WithSpill", max)
+	})
+}
+
+// A Spill is a file with the output of a command; see [WithSpill].
+type Spill struct {
+	// Path is the path of the file. It is "" if there is none: without WithSpill or output, or if
+	// the file could not be made.
+	Path string
+	// Bytes is the size of the file.
+	Bytes int64
+	// Err is why the file does not have all of the output, or nil. It matches ErrSpillFull after a
+	// bound, and is an error of the file system otherwise.
+	Err error
+}
+
+// A spillFile is the file of one command. Its dir guards the fields after max.
+type spillFile struct {
+	dir *SpillDir
+	max int64
+
+	file  *os.File // nil before the first byte
+	bytes int64    // reserved in dir: written, or being written
+	gone  bool     // no more may be written
+}
+
+// Write implements io.Writer. Only one call is in progress at a time.
+func (f *spillFile) Write(p []byte) (n int, err error) {
+	n, err = f.reserve(len(p))
+	if n == 0 {
+		return 0, err
+	}
+	written, werr := f.file.Write(p[:n]) // without the lock: the disk may be slow
+	if werr != nil {
+		f.dir.mu.Lock()
+		f.bytes -= int64(n - written)
+		if !f.gone {
+			f.dir.used -= int64(n - written)
+		}
+		f.dir.mu.Unlock()
+		return written, werr
+	}
+	return n, err
+}
+
+// reserve returns how many of n bytes may be written, and why not all of them. It makes the file.
+func (f *spillFile) reserve(n int) (int, error) {
+	d := f.dir
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed || f.gone {
+		return 0, os.ErrClosed
+	}
+	if f.file == nil {
+		file, err := os.CreateTemp(d.path, "") // with mode 0600
+		if err != nil {
+			return 0, err
+		}
+		f.file = file
+		d.files[file.Name()] = f
+	}
+	var full error
+	for _, b := range []struct{ max, used int64 }{{f.max, f.bytes}, {d.max, d.used}} {
+		if b.max > 0 && int64(n) > b.max-b.used {
+			n, full = int(b.max-b.used), ErrSpillFull
+		}
+	}
+	f.bytes += int64(n)
+	d.used += int64(n)
+	return n, full
+}
+
+// end closes the file. err is why not everything was written to it.
+func (f *spillFile) end(err error) Spill {
+	f.dir.mu.Lock()
+	defer f.dir.mu.Unlock()
+	if f.file == nil {
+		return Spill{Err: err}
+	}
+	if cerr := f.file.Close(); err == nil { // which may tell of a write that has failed
+		err = cerr
+	}
+	return Spill{Path: f.file.Name(), Bytes: f.bytes, Err: err}
+}
