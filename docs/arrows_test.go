@@ -22,6 +22,7 @@ var rooms = []string{
 	"progress/task",
 	"progress/request progress/toolcall",
 	"progress",
+	"procgroup/job/...",
 	"procgroup stream",
 	"procgroup/internal/proctree procgroup/internal/capture",
 	"procgroup/internal/procfs",

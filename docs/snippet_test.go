@@ -110,7 +110,7 @@ func compress(context.Context, string) ([]byte, error) { return nil, nil }
 	},
 	{
 		dir:     ".",
-		imports: map[string]string{"httptimeout": core + "timeout/httptimeout", "task": core + "progress/task"},
+		imports: map[string]string{"httptimeout": core + "timeout/httptimeout", "job": core + "procgroup/job", "regexp": "regexp", "task": core + "progress/task"},
 		stubs: `
 var (
 	export    http.Handler

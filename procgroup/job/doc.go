@@ -1,0 +1,48 @@
+// Package job runs commands that outlive one call: one call starts a command under limits, and
+// others read its output, write to its input, wait for it and stop it. Tools that run commands for
+// a model, and pages that show them, need that.
+//
+//	var jobs job.Set
+//	j, err := jobs.Start(ctx, exec.Command("make", "-j8"), procgroup.WithLimits(limits))
+//	why := j.Wait(ctx, job.Until{Input: true, Silence: 30 * time.Second}) // or the end
+//
+// A job is a command of package procgroup with its options and its Result. A [Set] starts jobs,
+// and bounds how many there are and how much output is kept.
+//
+// # Reading
+//
+// A position in the output is the number of bytes before it. A reader keeps the position up to
+// which it has read, and passes it to the next call, so there may be any number of readers, in this
+// process or in others, and a reader that never comes back holds nothing:
+//
+//	for from, last := int64(0), false; !last; {
+//		j.Wait(ctx, job.Until{Output: true, From: from})
+//		p := j.ReadText(from, 0)
+//		show(p.Dropped, p.Data)
+//		from, last = p.Next, p.Last
+//	}
+//
+// Both output streams of a command share one pipe, so the output is in the order of writing.
+//
+// # Guarantees
+//
+//  1. The limits of a job hold from its start to its end, whether or not anybody looks. The end of
+//     the context of the call that has started it, and of an execution of package timeout in
+//     which that was, has no effect on it.
+//  2. A wait ends at the first of the events that it names, at the end of the command, or when its
+//     context is done, and says which. It never goes on after the result is complete. What the
+//     command writes before it ends comes before the end: a wait for a line, or for output, never
+//     reports the end instead.
+//  3. A reader gets every byte that was written after its position once, or the number of bytes
+//     that were dropped before what it gets. When it is told that a piece is the last, nothing
+//     follows.
+//  4. Write never blocks longer than its context allows. If the job has ended, it returns the
+//     status of the job and no error.
+//  5. A job that runs never leaves its Set. When a bound of the Set is reached, the jobs that ended
+//     first go; if that is not enough, Start returns [ErrFull] and nothing goes.
+//  6. When Close returns, all jobs have ended, and nothing of them is left but what
+//     procgroup reports as surviving, which the error of Close names. That takes at most the kill
+//     grace and 1 s, unless a job has options with a longer grace.
+//  7. A Set has no goroutine, timer or descriptor when it has no jobs. An ended job has none
+//     but the timer of its retention.
+package job

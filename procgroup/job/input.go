@@ -1,0 +1,118 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// endTime is how long a Write that finds the input without a reader waits for the end of the command,
+// which is the usual reason.
+const endTime = time.Second
+
+// Write writes p to the standard input of the command. It returns how many bytes were written, and
+// the status of the job. Writers take turns.
+//
+// If the job has ended, or ends before everything is written, the status says so, and the error is
+// nil. Otherwise the error is not nil if n < len(p): it is the cause of ctx if ctx is done, and
+// matches [ErrInputClosed] if the input was closed. To learn that the command itself has
+// closed its input, rather than ended, takes a second.
+//
+// What is written waits in a pipe until the command reads it, so Write blocks only if the pipe is
+// full. On Windows, n is 0 if ctx ends a write that has begun, and the write goes on.
+func (j *Job) Write(ctx context.Context, p []byte) (n int, s Status, err error) {
+	j.touch()
+	n, err = j.input.write(ctx, p, j.done)
+	if n > 0 {
+		j.log.Answered()
+	}
+	if errors.Is(err, ErrInputClosed) && !j.input.shut.Load() {
+		// Nobody reads the input any more.
+		wait := time.NewTimer(endTime)
+		defer wait.Stop()
+		select {
+		case <-j.done:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-wait.C:
+			j.CloseInput()
+		}
+	}
+	if j.log.Ended() {
+		err = nil
+	}
+	return n, j.Status(), err
+}
+
+// CloseInput closes the standard input of the command, which then reads the end of it. What was
+// written before can still be read; a Write in progress ends with [ErrInputClosed].
+func (j *Job) CloseInput() {
+	j.input.shut.Store(true)
+	j.input.close()
+}
+
+// An input is the writing end of the pipe that a command reads.
+type input struct {
+	w    *os.File
+	turn chan struct{} // holds a value during a write
+	shut atomic.Bool   // by CloseInput or by the command, and not because the command has ended
+}
+
+func newInput(w *os.File) *input { return &input{w: w, turn: make(chan struct{}, 1)} }
+
+func (in *input) close() { in.w.Close() }
+
+// write writes p, unless ctx or the command ends before.
+func (in *input) write(ctx context.Context, p []byte, ended <-chan struct{}) (int, error) {
+	if in.shut.Load() {
+		return 0, ErrInputClosed
+	}
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	select {
+	case in.turn <- struct{}{}:
+	case <-ended:
+		return 0, ErrInputClosed
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	type written struct {
+		n   int
+		err error
+	}
+	done := make(chan written, 1)
+	p = slices.Clone(p) // the write may outlive the call
+	go func() {
+		n, err := in.w.Write(p)
+		done <- written{n, err}
+	}()
+	var r written
+	select {
+	case r = <-done:
+	case <-ctx.Done():
+		if err := in.w.SetWriteDeadline(time.Now()); errors.Is(err, os.ErrNoDeadline) {
+			go func() {
+				<-done
+				<-in.turn
+			}()
+			return 0, context.Cause(ctx)
+		}
+		r = <-done
+		_ = in.w.SetWriteDeadline(time.Time{})
+	}
+	<-in.turn
+	switch {
+	case r.err == nil:
+		return r.n, nil
+	case errors.Is(r.err, os.ErrDeadlineExceeded):
+		return r.n, context.Cause(ctx)
+	case in.shut.Load():
+		return r.n, ErrInputClosed
+	}
+	return r.n, fmt.Errorf("%w by the command: %w", ErrInputClosed, r.err)
+}

@@ -1,0 +1,63 @@
+//go:build amd64 || arm64
+
+package job_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/job"
+)
+
+// SPEC 15.2, 15.6: a command that waits for input is found, also the second time that it asks for the
+// same, or asks without a word.
+func TestWaitForInput(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, script, prompt string }{
+		{"with a prompt", "for i in 1 2 3; do printf 'Name? '; read x; echo; done", "Name?"},
+		{"without a word", "read x; read x; read x", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newJobs(t, &job.Set{})
+			j := s.sh(tt.script)
+			for range 3 {
+				wait(t, j, job.WakeInput, job.Until{Input: true})
+				if status := j.Status(); status.State != job.Waiting || !status.Input.Certain || status.Input.Pid != j.Pid || status.Input.Prompt != tt.prompt {
+					t.Fatalf("%+v", status)
+				}
+				if _, status, err := j.Write(t.Context(), []byte("x\n")); status.State == job.Waiting || err != nil {
+					t.Fatalf("%+v, %v", status, err)
+				}
+			}
+			wait(t, j, job.WakeEnd, job.Until{Input: true})
+		})
+	}
+}
+
+// A command that computes after it was answered does not wait.
+func TestNoWaitForInput(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	j := s.sh("read x; sleep 3; exit 4")
+	wait(t, j, job.WakeInput, job.Until{Input: true})
+	if _, _, err := j.Write(t.Context(), []byte("x\n")); err != nil {
+		t.Error(err)
+	}
+	wait(t, j, job.WakeEnd, job.Until{Input: true})
+	if j.Status().ExitCode != 4 {
+		t.Errorf("%+v", j.Status())
+	}
+}
+
+// On request a command that waits is stopped.
+func TestStopOnInput(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	j := s.sh("printf 'Name? '; read x", procgroup.StopOnInput())
+	wait(t, j, job.WakeEnd, job.Until{})
+	if _, err := j.Result(); !errors.Is(err, procgroup.ErrInput) || j.Status().Reason != procgroup.WaitingForInput {
+		t.Errorf("%v, %+v", err, j.Status())
+	}
+}

@@ -1,0 +1,231 @@
+package transcript
+
+import (
+	"bytes"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+)
+
+const (
+	// lookBack is how far before a position the beginning of an unfinished sequence is looked for.
+	lookBack = 4 << 10
+	// leastRing is the size with which a ring begins.
+	leastRing = 4 << 10
+	// settleTime is how long after output, or something written to the input, what was known about
+	// a wait for input may be out of date. procgroup looks more often than that, but says nothing if
+	// it finds what it has found before.
+	settleTime = time.Second
+)
+
+// A Log is what one job has written, what it waits for, and whether it has ended.
+type Log struct {
+	max int
+
+	mu      sync.Mutex
+	ring    []byte    // the byte at position n is at n % len(ring)
+	start   int64     // of what is kept
+	total   int64     // bytes written
+	last    time.Time // of the last output, or of the beginning
+	stirred time.Time // of the last output or input
+	input   procgroup.InputWait
+	told    time.Time // when input was set
+	ended   bool
+	changed chan struct{} // closed at the next change; nil if nobody waits
+}
+
+// New returns a Log that keeps the last max bytes.
+func New(max int) *Log { return &Log{max: max, last: time.Now()} }
+
+// Write keeps p. It always succeeds. After End it does nothing.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended || len(p) == 0 {
+		return len(p), nil
+	}
+	l.last = time.Now()
+	l.stirred = l.last
+	n := len(p)
+	if skip := n - l.max; skip > 0 {
+		l.total += int64(skip)
+		p = p[skip:]
+	}
+	l.resize(min(int(l.total-l.start)+len(p), l.max))
+	l.put(l.total, p)
+	l.total += int64(len(p))
+	l.start = max(l.start, l.total-int64(l.max))
+	l.wake()
+	return n, nil
+}
+
+// resize makes room for n bytes.
+func (l *Log) resize(n int) {
+	if n <= len(l.ring) {
+		return
+	}
+	l.relocate(min(max(n, 2*len(l.ring), leastRing), l.max))
+}
+
+// relocate moves what is kept to a ring of n bytes.
+func (l *Log) relocate(n int) {
+	kept := l.bytes(l.start, l.total)
+	l.ring = make([]byte, n)
+	l.put(l.total-int64(len(kept)), kept)
+}
+
+func (l *Log) put(at int64, p []byte) {
+	for len(p) > 0 {
+		n := copy(l.ring[at%int64(len(l.ring)):], p)
+		at, p = at+int64(n), p[n:]
+	}
+}
+
+// bytes returns a copy of what is kept from a position to another, or the end of what is kept.
+func (l *Log) bytes(from, to int64) []byte {
+	from = max(from, l.start, l.total-int64(len(l.ring)))
+	if from >= to {
+		return nil
+	}
+	p := make([]byte, to-from)
+	for b := p; len(b) > 0; {
+		n := copy(b, l.ring[from%int64(len(l.ring)):])
+		from, b = from+int64(n), b[n:]
+	}
+	return p
+}
+
+// Input says what the job waits for.
+func (l *Log) Input(w procgroup.InputWait) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.input, l.told = w, time.Now()
+	l.wake()
+}
+
+// Answered says that something was written to the input of the job.
+func (l *Log) Answered() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stirred = time.Now()
+}
+
+// Waiting returns what the job waits for.
+func (l *Log) Waiting() procgroup.InputWait {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w, _ := l.waiting()
+	return w
+}
+
+// waiting returns what the job waits for, and after which time to ask again, if that is not certain
+// because of what has happened since it was told.
+func (l *Log) waiting() (w procgroup.InputWait, again time.Duration) {
+	if l.ended || l.input.Pid == 0 {
+		return w, 0
+	}
+	if l.told.Before(l.stirred) {
+		if again := time.Until(l.stirred.Add(settleTime)); again > 0 {
+			return w, again
+		}
+	}
+	return l.input, 0
+}
+
+// Trim gives back memory that is not needed if nothing more is written. It returns the number of
+// bytes that are kept.
+func (l *Log) Trim() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kept := l.total - l.start
+	if kept < int64(len(l.ring)) {
+		l.relocate(int(kept))
+	}
+	return kept
+}
+
+// End says that the job has ended.
+func (l *Log) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	l.wake()
+}
+
+// Ended returns whether End was called.
+func (l *Log) Ended() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
+}
+
+// Release forgets the output. Readers are told that it was dropped.
+func (l *Log) Release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ring, l.start = nil, l.total
+}
+
+// wake wakes everybody who waits for a change.
+func (l *Log) wake() {
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+}
+
+// A Piece is what a reader gets.
+type Piece struct {
+	Data    []byte
+	Dropped int64 // bytes before Data that are no longer kept
+	Next    int64 // the position after Data
+	Last    bool  // nothing follows
+}
+
+// Read returns what was written after from, at most limit bytes; 0 or less is no limit.
+func (l *Log) Read(from int64, limit int) Piece {
+	p, _ := l.read(from, limit)
+	return p
+}
+
+// ReadText returns the same as a person would read it; limit is that of the bytes that were written.
+func (l *Log) ReadText(from int64, limit int) Piece {
+	p, before := l.read(from, limit)
+	raw := p.Data
+	var c cleaner
+	if begin := bytes.LastIndexByte(before, '\n') + 1; begin < len(before) {
+		c.feed(before[begin:], func([]byte) {})
+		c.line, c.cr = c.line[:0], false
+	} else if p.Dropped > 0 {
+		for i := 0; i < utf8.UTFMax-1 && len(raw) > 0 && !utf8.RuneStart(raw[0]); i++ {
+			raw = raw[1:] // the rest of a character that was cut
+		}
+	}
+	var out []byte
+	c.feed(raw, func(line []byte) {
+		out = append(append(out, line...), '\n')
+	})
+	if p.Last {
+		c.invalid()
+	}
+	p.Data = append(out, c.line...)
+	return p
+}
+
+// read also returns what comes before the piece, as far as an unfinished sequence may reach.
+func (l *Log) read(from int64, limit int) (p Piece, before []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from = min(max(from, 0), l.total)
+	begin := max(from, l.start)
+	p.Next = l.total
+	if limit > 0 {
+		p.Next = min(p.Next, begin+int64(limit))
+	}
+	p.Data = l.bytes(begin, p.Next)
+	p.Dropped = begin - from
+	p.Last = l.ended && p.Next == l.total
+	return p, l.bytes(begin-lookBack, begin)
+}

@@ -1,0 +1,123 @@
+package transcript_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/job/internal/transcript"
+)
+
+// SPEC 15.3: every byte once, or the number of bytes before it that were dropped, whatever the sizes.
+func TestRead(t *testing.T) {
+	for _, size := range []int{1, 2, 7, 4096, 5000, 10_000} {
+		rnd := rand.New(rand.NewPCG(1, uint64(size)))
+		l := transcript.New(size)
+		var all []byte
+		var next [3]int64
+		for i := range 400 {
+			p := make([]byte, rnd.IntN(3*size/2+2))
+			for i := range p {
+				p[i] = byte(rnd.Uint32())
+			}
+			if n, err := l.Write(p); n != len(p) || err != nil {
+				t.Fatalf("%d, %v", n, err)
+			}
+			all = append(all, p...)
+			if i%50 == 49 {
+				l.Trim()
+			}
+			for r := range next {
+				if rnd.IntN(r+1) > 0 {
+					continue
+				}
+				limit := 0
+				if r == 2 {
+					limit = rnd.IntN(size) + 1
+				}
+				got := l.Read(next[r], limit)
+				kept := max(next[r], int64(len(all)-size))
+				want := transcript.Piece{Data: all[kept:], Dropped: kept - next[r], Next: int64(len(all))}
+				if limit > 0 && len(want.Data) > limit {
+					want.Data, want.Next = want.Data[:limit], kept+int64(limit)
+				}
+				if !bytes.Equal(got.Data, want.Data) {
+					t.Fatalf("%d bytes kept, reader %d: other data", size, r)
+				}
+				got.Data, want.Data = nil, nil
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Fatalf("%d bytes kept, reader %d (-want +got):\n%s", size, r, diff)
+				}
+				next[r] = got.Next
+			}
+		}
+	}
+}
+
+// SPEC 15.3: a position that makes no sense is one of the ends, and the end says so.
+func TestReadAtTheEnds(t *testing.T) {
+	l := transcript.New(3)
+	_, _ = l.Write([]byte("12345"))
+	check := func(from int64, limit int, want transcript.Piece) {
+		t.Helper()
+		if diff := cmp.Diff(want, l.Read(from, limit)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	check(-7, 0, transcript.Piece{Data: []byte("345"), Dropped: 2, Next: 5})
+	check(0, 1, transcript.Piece{Data: []byte("3"), Dropped: 2, Next: 3})
+	check(4, -1, transcript.Piece{Data: []byte("5"), Next: 5})
+	check(5, 0, transcript.Piece{Next: 5})
+	check(1000, 5, transcript.Piece{Next: 5})
+	l.End()
+	check(3, 1, transcript.Piece{Data: []byte("4"), Next: 4})
+	check(3, 2, transcript.Piece{Data: []byte("45"), Next: 5, Last: true})
+	check(5, 0, transcript.Piece{Next: 5, Last: true})
+	_, _ = l.Write([]byte("late"))
+	check(5, 0, transcript.Piece{Next: 5, Last: true})
+	l.Release()
+	check(1, 0, transcript.Piece{Dropped: 4, Next: 5, Last: true})
+	check(5, 0, transcript.Piece{Next: 5, Last: true})
+}
+
+// SPEC 15.3: what one reader does is nothing to another.
+func TestReadersAtOnce(t *testing.T) {
+	const size = 1 << 20
+	l := transcript.New(size)
+	var readers sync.WaitGroup
+	for r := range 4 {
+		readers.Go(func() {
+			var got []byte
+			for p := (transcript.Piece{}); !p.Last; {
+				l.Wait(t.Context(), transcript.Until{From: p.Next, Output: true})
+				p = l.Read(p.Next, 1000*(r+1))
+				got = append(got, p.Data...)
+				if p.Dropped != 0 {
+					t.Errorf("%d bytes dropped", p.Dropped)
+				}
+			}
+			for i, b := range got {
+				if b != byte(i%251) {
+					t.Fatalf("reader %d: other data at %d", r, i)
+				}
+			}
+			if len(got) != size {
+				t.Errorf("reader %d got %d bytes", r, len(got))
+			}
+		})
+	}
+	p := make([]byte, 0, size)
+	for i := range size {
+		p = append(p, byte(i%251))
+	}
+	for len(p) > 0 {
+		n := min(777, len(p))
+		_, _ = l.Write(p[:n])
+		p = p[n:]
+	}
+	l.End()
+	readers.Wait()
+}

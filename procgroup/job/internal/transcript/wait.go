@@ -1,0 +1,136 @@
+package transcript
+
+import (
+	"context"
+	"regexp"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+)
+
+const (
+	// scanBytes is how much is searched at a time, and maxLine how much of an unfinished line.
+	scanBytes = 64 << 10
+	maxLine   = 64 << 10
+)
+
+// A Wake says why a wait is over.
+type Wake int
+
+// The reasons, in the order in which one of them is given if there are more.
+const (
+	Match Wake = iota + 1
+	Output
+	End
+	Input
+	Caller
+	Silence
+)
+
+// An Until says what a wait is for.
+type Until struct {
+	From    int64 // output after this position is new
+	Output  bool
+	Silence time.Duration
+	Match   *regexp.Regexp
+	Input   bool
+}
+
+// Wait waits until something that until names has happened, the job has ended, or ctx is done.
+//
+// What was written before the end comes before it: a job that writes what a wait is for and ends at
+// once always ends that wait in the same way, whichever goroutine is first.
+//
+// Output is a heartbeat for the execution of ctx.
+func (l *Log) Wait(ctx context.Context, until Until) Wake {
+	search := searcher{pattern: until.Match, next: max(until.From, 0)}
+	begun := time.Now()
+	var seen int64 = -1
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		if search.pattern != nil && search.run(l) {
+			return Match
+		}
+		l.mu.Lock()
+		if search.pattern != nil && search.next < l.total {
+			l.mu.Unlock() // there is more to search, even if the job has ended meanwhile
+			continue
+		}
+		total, last, ended := l.total, l.last, l.ended
+		waiting, again := l.waiting()
+		if l.changed == nil {
+			l.changed = make(chan struct{})
+		}
+		changed := l.changed
+		l.mu.Unlock()
+
+		if seen >= 0 && total > seen {
+			heartbeat.Beat(ctx)
+		}
+		seen = total
+		switch {
+		case until.Output && total > until.From:
+			return Output
+		case ended:
+			return End
+		case until.Input && waiting.Certain:
+			return Input
+		case ctx.Err() != nil:
+			return Caller
+		}
+		if !until.Input {
+			again = 0
+		}
+		if until.Silence > 0 {
+			if last.Before(begun) {
+				last = begun
+			}
+			silent := time.Until(last.Add(until.Silence))
+			if silent <= 0 {
+				return Silence
+			}
+			if again == 0 || silent < again {
+				again = silent
+			}
+		}
+		var due <-chan time.Time
+		if again > 0 {
+			timer.Reset(again)
+			due = timer.C
+		}
+		select {
+		case <-changed:
+		case <-due:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// A searcher looks for a pattern in the lines of a log, each byte of which it reads once.
+type searcher struct {
+	pattern *regexp.Regexp
+	next    int64 // position
+	text    cleaner
+}
+
+// run searches what was written since the last run.
+func (s *searcher) run(l *Log) (found bool) {
+	for {
+		p := l.Read(s.next, scanBytes)
+		s.next = max(s.next, p.Next)
+		if p.Dropped > 0 {
+			s.text = cleaner{}
+		}
+		if len(p.Data) == 0 {
+			return false
+		}
+		s.text.feed(p.Data, func(line []byte) { found = found || s.pattern.Match(line) })
+		if found || len(s.text.line) > 0 && s.pattern.Match(s.text.line) {
+			return true
+		}
+		if n := len(s.text.line); n > maxLine {
+			s.text.line = append(s.text.line[:0], s.text.line[n-maxLine/2:]...)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/job/internal/transcript"
+)
+
+// A Job is a command that was started by a [Set]. Its methods are safe for concurrent use, also
+// after the Set has dropped it.
+type Job struct {
+	// ID is the number of the job in its Set, from 1. No other job of the Set ever has it.
+	ID int
+	// Pid is the id of the command's process; see [procgroup.Process].
+	Pid int
+	// Args are the arguments of the command, with its name.
+	Args []string
+	// Started is when the job was started.
+	Started time.Time
+
+	set     *Set
+	log     *transcript.Log
+	input   *input
+	cancel  context.CancelCauseFunc
+	process *procgroup.Process
+
+	// These are written before the log says that the job has ended, and read after that.
+	result *procgroup.Result
+	err    error
+	done   chan struct{} // closed when the log says so
+}
+
+// supervise waits for the end of the command. Nothing can write to the log any more when the result
+// is complete, so a wait that finds the end has seen all output.
+func (j *Job) supervise() {
+	defer j.set.ending.Done()
+	j.result, j.err = j.process.Wait()
+	j.cancel(nil)
+	j.input.close()
+	j.set.ended(j)
+	j.log.End()
+	close(j.done)
+}
+
+// Result returns the result of the command and the error that [procgroup.Process.Wait] has returned,
+// once it has ended, and nil and nil until then.
+func (j *Job) Result() (*procgroup.Result, error) {
+	if !j.log.Ended() {
+		return nil, nil
+	}
+	return j.result, j.err
+}
+
+// Interrupt sends an interrupt to each process of the command, as Ctrl-C does in a terminal, and
+// returns the status of the job. If the job has ended, that is all. Whether the command ends is up to
+// it. The error is that of [procgroup.Process.Signal].
+func (j *Job) Interrupt() (Status, error) {
+	err := j.process.Signal(os.Interrupt)
+	if errors.Is(err, os.ErrProcessDone) {
+		err = nil
+	}
+	return j.Status(), err
+}
+
+// Stop stops the job and returns at once; use [Job.Wait] to wait for the end. The processes of the
+// command are asked to end, and are killed after the kill grace. The Reason of the Result is then
+// procgroup.Aborted, and the error matches [ErrStopped]. It does nothing if the job has ended.
+func (j *Job) Stop() { j.cancel(ErrStopped) }

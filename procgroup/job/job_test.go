@@ -1,0 +1,498 @@
+//go:build unix
+
+package job_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/job"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// SPEC 15.1, 15.2, 15.3, 15.6: one call starts a command, and others look, write, wait and learn how it
+// has ended.
+func TestJob(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	j := s.sh("echo started; read x; echo got $x >&2; exit 7")
+	if j.ID != 1 || s.Get(1) != j || s.Get(2) != nil || j.Pid == 0 || j.Args[0] != "sh" || time.Since(j.Started) > slack {
+		t.Errorf("%+v", j)
+	}
+	wait(t, j, job.WakeOutput, job.Until{Output: true})
+	if diff := cmp.Diff(job.Piece{Data: []byte("started\n"), Next: 8}, j.Read(0, 0)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	wait(t, j, job.WakeSilence, job.Until{From: 8, Output: true, Silence: 10 * time.Millisecond})
+	if r, err := j.Result(); r != nil || err != nil {
+		t.Errorf("a result of a job that runs: %v, %v", r, err)
+	}
+	if n, status, err := j.Write(t.Context(), []byte("it\n")); n != 3 || status.State == job.Ended || err != nil {
+		t.Errorf("%d, %+v, %v", n, status, err)
+	}
+	wait(t, j, job.WakeMatch, job.Until{From: 8, Match: regexp.MustCompile("^got it$")})
+	wait(t, j, job.WakeEnd, job.Until{})
+	if diff := cmp.Diff(job.Piece{Data: []byte("got it\n"), Next: 15, Last: true}, j.Read(8, 0)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(job.Status{State: job.Ended, ExitCode: 7}, j.Status()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	r, err := j.Result()
+	if exit := (*exec.ExitError)(nil); r.ExitCode != 7 || !errors.As(err, &exit) || r.Combined.Total != 15 || len(r.Combined.Bytes()) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// SPEC 15.1: the limits hold, though the call that has started the job is over and nobody looks.
+func TestLimitsHold(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, script string
+		limits       timeout.Config
+		want         procgroup.Reason
+	}{
+		{"total", "while :; do echo x; sleep 0.05; done", timeout.Config{Total: 500 * time.Millisecond}, procgroup.TotalTimeout},
+		{"idle", "echo x; sleep 1000", timeout.Config{Idle: 500 * time.Millisecond}, procgroup.IdleTimeout},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newJobs(t, &job.Set{})
+			var j *job.Job
+			ctx, cancel := context.WithCancel(context.Background())
+			// The limits of the execution of the call are no limits of the job.
+			_ = timeout.Run(ctx, func(ctx context.Context) (err error) {
+				j, err = s.Start(ctx, s.command("sh", "-c", tt.script), procgroup.WithLimits(tt.limits))
+				return err
+			}, timeout.Config{Total: time.Hour, Idle: time.Hour})
+			cancel()
+			if j == nil {
+				t.Fatal("not started")
+			}
+			wait(t, j, job.WakeEnd, job.Until{})
+			if status := j.Status(); status.Reason != tt.want || status.ExitCode != 124 {
+				t.Errorf("%+v", status)
+			}
+		})
+	}
+}
+
+// SPEC 15.1: a job is no part of the execution that starts it. Its output is no heartbeat there, and
+// the limits there do not stop it.
+func TestJobIsNoPartOfTheCall(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	var j *job.Job
+	type key struct{}
+	values := make(chan any, 1)
+	hooks := timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) { values <- ctx.Value(key{}) }}
+	err := timeout.Run(context.WithValue(context.Background(), key{}, "kept"), func(ctx context.Context) (err error) {
+		j, err = s.Start(ctx, s.command("sh", "-c", "while :; do echo x; sleep 0.02; done"), procgroup.WithOptions(timeout.WithHooks(hooks)))
+		if err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, timeout.Config{Idle: 300 * time.Millisecond})
+	if !errors.Is(err, timeout.ErrIdle) {
+		t.Errorf("%v", err)
+	}
+	if v := <-values; v != "kept" {
+		t.Errorf("the value is %v", v)
+	}
+	from := j.Read(0, 0).Next
+	wait(t, j, job.WakeOutput, job.Until{From: from, Output: true})
+	if j.Status().State != job.Running {
+		t.Errorf("%+v", j.Status())
+	}
+	// But whoever waits for it sees it live.
+	err = timeout.Run(context.Background(), func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if got := j.Wait(ctx, job.Until{}); got != job.WakeCaller || heartbeat.FromContext(ctx).Count() < 2 {
+			t.Errorf("%v, %d beats", got, heartbeat.FromContext(ctx).Count())
+		}
+		return nil
+	}, timeout.Config{Idle: slack})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// SPEC 15.4: who writes to a job that has ended learns how.
+func TestWriteAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	j := s.sh("exit 3")
+	wait(t, j, job.WakeEnd, job.Until{})
+	want := job.Status{State: job.Ended, ExitCode: 3}
+	done, cancel := context.WithCancel(context.Background())
+	cancel()
+	for name, ctx := range map[string]context.Context{"in time": t.Context(), "done": done} {
+		if n, status, err := j.Write(ctx, []byte("x")); n != 0 || err != nil || !cmp.Equal(status, want) {
+			t.Errorf("%s: %d, %+v, %v", name, n, status, err)
+		}
+	}
+	j.CloseInput()
+	if n, status, err := j.Write(t.Context(), []byte("x")); n != 0 || err != nil || !cmp.Equal(status, want) {
+		t.Errorf("after CloseInput: %d, %+v, %v", n, status, err)
+	}
+	if status, err := j.Interrupt(); err != nil || !cmp.Equal(status, want) {
+		t.Errorf("Interrupt: %+v, %v", status, err)
+	}
+	j.Stop()
+	if !cmp.Equal(j.Status(), want) {
+		t.Errorf("%+v", j.Status())
+	}
+}
+
+// SPEC 15.4: a write blocks no longer than its caller's time, and neither do those behind it.
+func TestWriteBlocks(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	j := s.sh("trap : INT; sleep 1000 & wait; wc -c")
+	const size = 10 << 20
+	write := func(p []byte, limit time.Duration) int {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		begun := time.Now()
+		n, status, err := j.Write(ctx, p)
+		if !errors.Is(err, context.DeadlineExceeded) || status.State != job.Running || time.Since(begun) > slack {
+			t.Errorf("%d, %+v, %v after %v", n, status, err, time.Since(begun))
+		}
+		return n
+	}
+	n := write(make([]byte, size), 2*time.Second)
+	if n == 0 || n == size {
+		t.Errorf("%d bytes", n)
+	}
+	if m := write(make([]byte, size-n), 100*time.Millisecond); m != 0 {
+		t.Errorf("%d bytes more than a pipe holds", m)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.ErrUnsupported)
+	if n, _, err := j.Write(ctx, []byte("x")); n != 0 || err != errors.ErrUnsupported {
+		t.Errorf("%d, %v", n, err)
+	}
+	// Many at once: one has the turn, and the others wait no longer for it.
+	var writers sync.WaitGroup
+	for range 10 {
+		writers.Go(func() { write(make([]byte, 100), 100*time.Millisecond) })
+	}
+	writers.Wait()
+	// When the command reads, the rest can be written, and nothing is lost or doubled.
+	if _, err := j.Interrupt(); err != nil {
+		t.Error(err)
+	}
+	m, _, err := j.Write(t.Context(), make([]byte, size-n))
+	if m != size-n || err != nil {
+		t.Errorf("%d, %v", m, err)
+	}
+	j.CloseInput()
+	wait(t, j, job.WakeEnd, job.Until{})
+	if got := strings.TrimSpace(string(j.Read(0, 0).Data)); got != strconv.Itoa(size) {
+		t.Errorf("the command has read %q bytes, want %d; %+v", got, size, j.Status())
+	}
+}
+
+// SPEC 15.4: a job that ends while it is written to answers.
+func TestEndDuringAWrite(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	j := s.sh("head -c 1000 >/dev/null; exit 5")
+	n, status, err := j.Write(t.Context(), make([]byte, 10<<20))
+	if n == 10<<20 || err != nil || status.State != job.Ended || status.ExitCode != 5 {
+		t.Errorf("%d, %+v, %v", n, status, err)
+	}
+}
+
+// The command, or the caller, can close the input.
+func TestClosedInput(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	j := s.sh("exec <&-; echo closed; sleep 1000")
+	wait(t, j, job.WakeOutput, job.Until{Output: true})
+	for range 2 {
+		if n, status, err := j.Write(t.Context(), []byte("x")); n != 0 || !errors.Is(err, job.ErrInputClosed) || status.State != job.Running {
+			t.Errorf("%d, %+v, %v", n, status, err)
+		}
+	}
+
+	j = s.sh("cat; exit 6")
+	if n, _, err := j.Write(t.Context(), []byte("all")); n != 3 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	j.CloseInput()
+	j.CloseInput()
+	wait(t, j, job.WakeEnd, job.Until{})
+	if p := j.Read(0, 0); string(p.Data) != "all" || j.Status().ExitCode != 6 {
+		t.Errorf("%q, %+v", p.Data, j.Status())
+	}
+
+	// A write in progress ends.
+	j = s.sh("sleep 1000")
+	ended := make(chan error)
+	go func() {
+		_, _, err := j.Write(context.Background(), make([]byte, 10<<20))
+		ended <- err
+	}()
+	time.Sleep(50 * time.Millisecond)
+	j.CloseInput()
+	if err := <-ended; !errors.Is(err, job.ErrInputClosed) {
+		t.Errorf("%v", err)
+	}
+}
+
+// An interrupt reaches the command, and is no stop.
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	j := s.sh("trap 'echo interrupted' INT; echo ready; while :; do sleep 0.02; done")
+	wait(t, j, job.WakeMatch, job.Until{Match: regexp.MustCompile("ready")})
+	if status, err := j.Interrupt(); status.State != job.Running || err != nil {
+		t.Errorf("%+v, %v", status, err)
+	}
+	wait(t, j, job.WakeMatch, job.Until{Match: regexp.MustCompile("^interrupted$")})
+	if j.Status().State != job.Running {
+		t.Errorf("%+v", j.Status())
+	}
+}
+
+// Stop asks the whole tree to end, and kills it after the grace.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, script string
+		grace        time.Duration
+		opts         []procgroup.Option
+		output       string
+		escalated    bool
+	}{
+		{"in the grace", "exec 2>/dev/null; trap 'echo bye; exit' TERM; echo ready; while :; do sleep 0.02; done", 0, nil, "ready\nbye\n", false},
+		{"after the grace", "trap '' TERM; echo ready; while :; do sleep 0.02; done", 200 * time.Millisecond, nil, "ready\n", true},
+		{"no grace", "exec 2>/dev/null; trap 'echo bye; exit' TERM; echo ready; while :; do sleep 0.02; done", -1, nil, "ready\n", false},
+		{"a grace of its own", "trap '' TERM; echo ready; while :; do sleep 0.02; done", time.Hour, []procgroup.Option{procgroup.WithAbortGrace(200 * time.Millisecond)}, "ready\n", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newJobs(t, &job.Set{KillGrace: tt.grace})
+			j := s.sh(tt.script, tt.opts...)
+			wait(t, j, job.WakeOutput, job.Until{Output: true})
+			j.Stop()
+			wait(t, j, job.WakeEnd, job.Until{})
+			r, err := j.Result()
+			if r.Reason != procgroup.Aborted || r.ExitCode != 130 || !errors.Is(err, job.ErrStopped) || errors.Is(err, job.ErrClosed) || r.Escalated != tt.escalated {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if got := string(j.Read(0, 0).Data); got != tt.output {
+				t.Errorf("%q, want %q", got, tt.output)
+			}
+		})
+	}
+}
+
+// SPEC 2.9: what a job needs for itself is refused with the key and what to do, and nothing is
+// started. What cannot be started is the error of procgroup.
+func TestStartFails(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{MaxJobs: 1})
+	for key, set := range map[string]func(*exec.Cmd){
+		"cmd.Stdin":  func(c *exec.Cmd) { c.Stdin = strings.NewReader("") },
+		"cmd.Stdout": func(c *exec.Cmd) { c.Stdout = os.Stdout },
+		"cmd.Stderr": func(c *exec.Cmd) { c.Stderr = os.Stderr },
+	} {
+		cmd := s.command("true")
+		set(cmd)
+		_, err := s.Start(t.Context(), cmd)
+		if bad := (*timeout.ConfigError)(nil); !errors.As(err, &bad) || bad.Key != key || !strings.Contains(bad.Accepted, "nil; use ") || cmd.Process != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	if _, err := s.Start(t.Context(), s.command("no-such-command")); timeout.ExitCode(err) != 127 {
+		t.Errorf("%v", err)
+	}
+	if _, err := s.Start(t.Context(), s.command("true"), procgroup.WithStopSignal(nil)); !errors.As(err, new(*timeout.ConfigError)) {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Start(ctx, s.command("true")); !errors.Is(err, timeout.ErrAborted) {
+		t.Errorf("%v", err)
+	}
+	bad := job.Set{MaxOutput: 11, MaxBytes: 10}
+	if _, err := bad.Start(t.Context(), s.command("true")); err == nil || !strings.Contains(err.Error(), "MaxOutput") {
+		t.Errorf("%v", err)
+	}
+	if len(s.List()) != 0 {
+		t.Errorf("%v", s.List())
+	}
+	wait(t, s.sh("true"), job.WakeEnd, job.Until{}) // there is room
+}
+
+// SPEC 15.5: running jobs stay, and of the ended ones the first goes, with its output.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{MaxJobs: 3, MaxOutput: 100, MaxBytes: 1000, KillGrace: -1})
+	a, b, c := s.sh("sleep 1000"), s.sh("echo b"), s.sh("echo c; read x")
+	wait(t, b, job.WakeEnd, job.Until{})
+	c.CloseInput()
+	wait(t, c, job.WakeEnd, job.Until{})
+	d := s.sh("sleep 1000")
+	if diff := cmp.Diff([]int{1, 3, 4}, ids(s)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if p := b.Read(0, 0); p.Dropped != 2 || !p.Last || s.Get(2) != nil || b.Status().State != job.Ended {
+		t.Errorf("%+v, %+v", p, b.Status())
+	}
+	if p := c.Read(0, 0); string(p.Data) != "c\n" {
+		t.Errorf("%+v", p)
+	}
+	e := s.sh("sleep 1000")
+	if _, err := s.Start(t.Context(), s.command("true")); !errors.Is(err, job.ErrFull) {
+		t.Errorf("%v", err)
+	}
+	if diff := cmp.Diff([]int{1, 4, 5}, ids(s)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, j := range []*job.Job{a, d, e} {
+		if j.Status().State != job.Running {
+			t.Errorf("job %d: %+v", j.ID, j.Status())
+		}
+	}
+}
+
+// SPEC 15.5: the bytes of all jobs are bounded, and those of each.
+func TestBoundsInBytes(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{MaxOutput: 100, MaxBytes: 250, KillGrace: -1})
+	a := s.sh("printf %060d 1")
+	wait(t, a, job.WakeEnd, job.Until{})
+	b := s.sh(`printf '%0500d\n' 1; sleep 1000`) // 60 and 100 bytes
+	wait(t, b, job.WakeMatch, job.Until{Match: regexp.MustCompile("1$")})
+	if p := b.Read(10, 0); len(p.Data) != 100 || p.Dropped != 391 || p.Next != 501 {
+		t.Errorf("%d bytes, %+v", len(p.Data), p)
+	}
+	s.sh("sleep 1000") // 100 more, which takes the place of the first
+	if diff := cmp.Diff([]int{2, 3}, ids(s)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := s.Start(t.Context(), s.command("true")); !errors.Is(err, job.ErrFull) {
+		t.Errorf("%v", err)
+	}
+}
+
+func ids(s *jobs) (all []int) {
+	for _, j := range s.List() {
+		all = append(all, j.ID)
+	}
+	return all
+}
+
+// SPEC 15.5: an ended job that nobody looks at goes, and a running one does not.
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{Retention: 300 * time.Millisecond, KillGrace: -1})
+	runs, ended := s.sh("sleep 1000"), s.sh("echo x")
+	for begun := time.Now(); s.Get(ended.ID) != nil; time.Sleep(5 * time.Millisecond) {
+		if time.Since(begun) > slack {
+			t.Fatal("still there")
+		}
+	}
+	if p := ended.Read(0, 0); p.Dropped != 2 || !p.Last {
+		t.Errorf("%+v", p)
+	}
+	if s.Get(runs.ID) != runs || runs.Status().State != job.Running {
+		t.Errorf("%+v", runs.Status())
+	}
+}
+
+// SPEC 15.5: Close ends what runs, with the cause, and leaves nothing, also of what ignores the
+// request to end.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{KillGrace: 200 * time.Millisecond})
+	ended := s.sh("echo x")
+	wait(t, ended, job.WakeEnd, job.Until{})
+	var all []*job.Job
+	for range 5 {
+		all = append(all, s.sh("echo ready; sleep 1000"), s.sh("trap '' TERM; (trap '' TERM; sleep 1000) & echo ready; while :; do sleep 0.05; done"))
+	}
+	for _, j := range all {
+		wait(t, j, job.WakeOutput, job.Until{Output: true})
+	}
+	woken := make(chan job.Wake)
+	go func() { woken <- all[0].Wait(context.Background(), job.Until{}) }()
+	begun := time.Now()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > slack {
+		t.Errorf("took %v", took)
+	}
+	if w := <-woken; w != job.WakeEnd {
+		t.Errorf("%v", w)
+	}
+	for _, j := range all {
+		r, err := j.Result()
+		if r == nil || r.Reason != procgroup.Aborted || !errors.Is(err, job.ErrClosed) {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if syscall.Kill(j.Pid, 0) == nil {
+			t.Errorf("process %d is there", j.Pid)
+		}
+	}
+	if r, err := ended.Result(); r.Reason != procgroup.Exited || err != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := s.Start(t.Context(), s.command("true")); !errors.Is(err, job.ErrClosed) || len(s.List()) != 0 {
+		t.Errorf("%v, %v", err, s.List())
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is passed on to procgroup has its effect: a job may have any option.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	var lines []string
+	j := s.sh("echo one; echo two", procgroup.WithMaxOutput(4), procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) { lines = append(lines, line) })))
+	wait(t, j, job.WakeEnd, job.Until{})
+	if r, _ := j.Result(); r.Combined.String() != "two\n" {
+		t.Errorf("%q", r.Combined)
+	}
+	if diff := cmp.Diff([]string{"one", "two"}, lines); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The values have names.
+func TestNames(t *testing.T) {
+	var got []string
+	for s := job.Running; s <= job.LeftBehind+1; s++ {
+		got = append(got, s.String())
+	}
+	for w := job.WakeEnd; w <= job.WakeCaller+1; w++ {
+		got = append(got, w.String())
+	}
+	want := []string{"running", "waiting for input", "ended", "ended, with processes left behind", "State(4)",
+		"end", "output", "silence", "match", "input", "caller", "Wake(6)"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,59 @@
+package job_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/job"
+)
+
+// host starts jobs with the helper, says so, and waits to be killed.
+func host() {
+	var s job.Set
+	for range 3 {
+		j, err := s.Start(context.Background(), exec.Command("sh", "-c", "setsid sleep 1000 & (trap '' TERM; sleep 1000) & echo ready; sleep 1000"),
+			procgroup.WithContainment(procgroup.Helper))
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		j.Wait(context.Background(), job.Until{Output: true})
+	}
+	fmt.Println("ready")
+	time.Sleep(time.Hour)
+}
+
+// SPEC 15.5: with the helper nothing outlives a host that is killed.
+func TestHostIsKilled(t *testing.T) {
+	t.Parallel()
+	mark := leftovers.Mark()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), hostEnv+"=1", mark)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line := make([]byte, 100)
+	n, _ := out.Read(line)
+	if string(line[:n]) != "ready\n" {
+		t.Errorf("%q", line[:n])
+	}
+	if left := leftovers.With(mark); len(left) < 10 {
+		t.Errorf("only %q run", left)
+	}
+	_ = cmd.Process.Kill()
+	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("%v", err)
+	}
+	leftovers.None(t, mark)
+}

@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package job_test
+
+func host() {}

@@ -1,0 +1,234 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/job/internal/shelf"
+	"github.com/tooldeadline/tooldeadline/procgroup/job/internal/transcript"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// The defaults of a Set; the documentation of its fields says the values.
+const (
+	defaultMaxJobs   = 64
+	defaultMaxOutput = 1 << 20
+	defaultMaxBytes  = 64 << 20
+	defaultRetention = 10 * time.Minute
+	defaultKillGrace = 5 * time.Second
+)
+
+var (
+	// ErrFull is matched by the error of Start if the Set holds as many jobs, or as much output, as
+	// it may, and not enough of it belongs to jobs that have ended.
+	ErrFull = errors.New("job: the set is full")
+	// ErrClosed is the error of Start after Close. The errors of jobs that Close has stopped match
+	// it, too.
+	ErrClosed = errors.New("job: the set is closed")
+	// ErrStopped is matched by the error of a job that Stop has stopped.
+	ErrStopped = errors.New("job: stopped")
+	// ErrInputClosed is matched by the error of Write if the input of the job is closed: by
+	// CloseInput, or by the command itself.
+	ErrInputClosed = errors.New("job: the input is closed")
+)
+
+// A Set starts jobs and keeps them, bounded in number, in bytes and in time. Its methods are safe for
+// concurrent use. Set the fields before the first call. The zero Set is ready to use; close it at the
+// end of the program, because its jobs run on otherwise.
+type Set struct {
+	// MaxJobs is how many jobs there may be, running and ended; 0 or less is 64.
+	MaxJobs int
+	// MaxOutput is how many bytes of output are kept of each job, the last ones; 0 or less is 1 MiB.
+	// Memory is used as output arrives.
+	MaxOutput int
+	// MaxBytes is how many bytes of output may be kept of all jobs; 0 or less is 64 MiB, or
+	// MaxOutput if that is more. A running job counts with MaxOutput, and an ended one with what is
+	// kept of it.
+	MaxBytes int64
+	// Retention is how long an ended job is kept after it was last read, written to or waited for;
+	// 0 is 10 min. A job is kept until another one needs its place if Retention is negative.
+	Retention time.Duration
+	// KillGrace is how long the processes of a job may take to end by themselves when the job is
+	// stopped, by a limit, by Stop or by Close; 0 is 5 s, and negative none. An option of Start
+	// overrides it for one job: procgroup.WithKillGrace after a limit, and
+	// procgroup.WithAbortGrace otherwise.
+	KillGrace time.Duration
+
+	jobs shelf.Shelf[*Job]
+
+	mu     sync.Mutex
+	closed bool
+	live   map[*Job]bool
+	left   []int // processes that outlive Close
+	ending sync.WaitGroup
+}
+
+// Start starts cmd with [procgroup.Start] as a job, and returns at once. If there is no room for one
+// more, it drops the jobs that ended first; if that is not enough, the error matches [ErrFull].
+//
+// The job is not part of the call that starts it. ctx gives it values, and keeps it from being
+// started if it is done; when it is done later, and when an execution that it belongs to ends or
+// reaches a limit, the job runs on. So a job has the limits of the option [procgroup.WithLimits],
+// and otherwise none.
+//
+// Stdin, Stdout and Stderr of cmd must not be set: the input of the job is written with [Job.Write],
+// and its output is read with [Job.Read]. The option [procgroup.WithInputWait] has no effect, as
+// [Job.Status] and [Job.Wait] say what it would. The Result has no output, unless the option
+// [procgroup.WithMaxOutput] is given. With the option [procgroup.WithOrphans], processes outlive the
+// job, and Close, if the command ends by itself. With [procgroup.Helper] as containment, nothing of a
+// job outlives this program even if it is killed.
+//
+// Start panics if ctx or cmd is nil.
+func (s *Set) Start(ctx context.Context, cmd *exec.Cmd, opts ...procgroup.Option) (*Job, error) {
+	if ctx == nil {
+		panic("job: nil context")
+	}
+	if cmd == nil {
+		panic("job: nil command")
+	}
+	for _, stream := range []struct {
+		key, instead string
+		set          bool
+	}{
+		{"Stdin", "Write", cmd.Stdin != nil}, {"Stdout", "Read", cmd.Stdout != nil}, {"Stderr", "Read", cmd.Stderr != nil},
+	} {
+		if stream.set {
+			return nil, &timeout.ConfigError{Key: "cmd." + stream.key, Value: "set", Accepted: "nil; use " + stream.instead + " of the job"}
+		}
+	}
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	j, err := s.start(ctx, cmd, opts)
+	if err != nil {
+		s.ending.Done()
+	}
+	return j, err
+}
+
+// begin makes Close wait for one more job.
+func (s *Set) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	s.ending.Add(1)
+	return nil
+}
+
+func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option) (_ *Job, err error) {
+	maxJobs, maxOutput := orDefault(s.MaxJobs, defaultMaxJobs), orDefault(s.MaxOutput, defaultMaxOutput)
+	maxBytes := orDefault(s.MaxBytes, max(defaultMaxBytes, int64(maxOutput)))
+	if int64(maxOutput) > maxBytes {
+		return nil, &timeout.ConfigError{Key: "MaxOutput", Value: strconv.Itoa(maxOutput), Accepted: fmt.Sprintf("at most MaxBytes, %d", maxBytes)}
+	}
+	id, ok := s.jobs.Reserve(int64(maxOutput), maxJobs, maxBytes, func(j *Job) { j.log.Release() })
+	if !ok {
+		return nil, fmt.Errorf("%w: at most %d jobs and %d bytes of output", ErrFull, maxJobs, maxBytes)
+	}
+	defer func() {
+		if err != nil {
+			s.jobs.Cancel(id)
+		}
+	}()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	j := &Job{
+		ID: id, Args: slices.Clone(cmd.Args), Started: time.Now(),
+		set: s, log: transcript.New(maxOutput), input: newInput(w), done: make(chan struct{}),
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = r, j.log, j.log // one writer, one pipe
+	if err := ctx.Err(); err == nil {
+		ctx = context.WithoutCancel(pulse.Mute(ctx))
+	}
+	ctx, j.cancel = context.WithCancelCause(ctx)
+	if j.process, err = procgroup.Start(ctx, cmd, slices.Concat(s.options(), opts, []procgroup.Option{procgroup.WithInputWait(j.log.Input)})...); err != nil {
+		j.cancel(nil)
+		j.input.close()
+		return nil, err
+	}
+	j.Pid = j.process.Pid
+	s.jobs.Put(id, j)
+	s.mu.Lock()
+	if s.live == nil {
+		s.live = map[*Job]bool{}
+	}
+	s.live[j] = true
+	if s.closed {
+		j.cancel(ErrClosed) // Close has not seen it, but waits for it
+	}
+	s.mu.Unlock()
+	go j.supervise()
+	return j, nil
+}
+
+// options are those that the caller of Start may override.
+func (s *Set) options() []procgroup.Option {
+	opts := []procgroup.Option{procgroup.WithMaxOutput(-1), procgroup.WithAbortGrace(cmp.Or(s.KillGrace, defaultKillGrace))}
+	if s.KillGrace != 0 {
+		opts = append(opts, procgroup.WithKillGrace(s.KillGrace))
+	}
+	return opts
+}
+
+func orDefault[N int | int64](n, otherwise N) N {
+	if n <= 0 {
+		return otherwise
+	}
+	return n
+}
+
+// ended is called when the result of j is complete, before anybody is told.
+func (s *Set) ended(j *Job) {
+	s.mu.Lock()
+	delete(s.live, j)
+	if s.closed {
+		s.left = append(s.left, j.result.Survivors...)
+	}
+	s.mu.Unlock()
+	s.jobs.Rest(j.ID, j.log.Trim(), cmp.Or(s.Retention, defaultRetention))
+}
+
+// Get returns the job with that number, or nil if there is none, or none any more.
+func (s *Set) Get(id int) *Job {
+	j, _ := s.jobs.Get(id)
+	return j
+}
+
+// List returns the jobs of the Set in the order in which they were started.
+func (s *Set) List() []*Job { return s.jobs.All() }
+
+// Close stops all jobs, waits for their ends, and drops them; no job can be started afterwards. The
+// processes of a job are asked to end, and are killed after the kill grace. Jobs that somebody still
+// holds have their result, but no output. If processes could not be killed, the error says which.
+// Close may be called more than once.
+func (s *Set) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	for j := range s.live {
+		j.cancel(ErrClosed)
+	}
+	s.mu.Unlock()
+	s.ending.Wait()
+	s.jobs.Clear()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.left) > 0 {
+		return fmt.Errorf("job: processes %v could not be killed", s.left)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package job
+
+import (
+	"strconv"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+)
+
+// A State says how a job stands. The zero State is Running.
+type State int
+
+const (
+	// Running means that the command runs, and is not known to wait for input.
+	Running State = iota
+	// Waiting means that the command waits for input, certainly or probably.
+	Waiting
+	// Ended means that the command has ended.
+	Ended
+	// LeftBehind means that the command has ended, and that processes of it could not be killed.
+	LeftBehind
+)
+
+// String returns "running", "waiting for input", "ended" or "ended, with processes left behind".
+func (s State) String() string {
+	switch s {
+	case Running:
+		return "running"
+	case Waiting:
+		return "waiting for input"
+	case Ended:
+		return "ended"
+	case LeftBehind:
+		return "ended, with processes left behind"
+	}
+	return "State(" + strconv.Itoa(int(s)) + ")"
+}
+
+// A Status says how a job stood at one moment.
+type Status struct {
+	// State is the state.
+	State State
+	// Input says what the command waits for, if it is Waiting: whether that is certain, the
+	// prompt, and whether it is a secret.
+	Input procgroup.InputWait
+	// ExitCode and Reason are those of the Result, if the command has ended.
+	ExitCode int
+	Reason   procgroup.Reason
+	// Left are the ids of the processes that were left behind.
+	Left []int
+}
+
+// Status returns how the job stands. It does not count as use of the job; see [Set.Retention].
+//
+// For up to a second after output, or after a Write, a command that waited for input before is taken to
+// run, until it is known that it waits again.
+func (j *Job) Status() Status {
+	if r, _ := j.Result(); r != nil {
+		s := Status{State: Ended, ExitCode: r.ExitCode, Reason: r.Reason, Left: r.Survivors}
+		if len(s.Left) > 0 {
+			s.State = LeftBehind
+		}
+		return s
+	}
+	if w := j.log.Waiting(); w.Pid != 0 {
+		return Status{State: Waiting, Input: w}
+	}
+	return Status{}
+}

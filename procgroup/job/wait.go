@@ -1,0 +1,94 @@
+package job
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/job/internal/transcript"
+)
+
+// An Until says what ends a wait, beside the end of the command. The zero Until is the end only.
+type Until struct {
+	// From is the position after which output is new: the Next of the last [Piece], or 0.
+	From int64
+	// Output ends the wait as soon as there is new output.
+	Output bool
+	// Silence ends the wait when the command has not written anything for so long, counted from the
+	// beginning of the wait or from the last output, whichever is later. 0 or less is off.
+	Silence time.Duration
+	// Match ends the wait when the pattern matches a line of the new output as [Job.ReadText] would
+	// return it, without its end. The unfinished last line counts, too, as far as it is new and not
+	// empty. At least the last 32 KiB of a long unfinished line are searched. Output that is dropped
+	// before it is searched is not.
+	Match *regexp.Regexp
+	// Input ends the wait when the command certainly waits for input.
+	Input bool
+}
+
+// A Wake says why a wait is over.
+type Wake int
+
+const (
+	// WakeEnd means that the command has ended: [Job.Result] has the result.
+	WakeEnd Wake = iota
+	// WakeOutput means that there is new output.
+	WakeOutput
+	// WakeSilence means that there was no output for the time that was asked for.
+	WakeSilence
+	// WakeMatch means that a line of the new output matches the pattern.
+	WakeMatch
+	// WakeInput means that the command certainly waits for input: [Job.Status] has the prompt.
+	WakeInput
+	// WakeCaller means that the context of the call is done.
+	WakeCaller
+)
+
+// String returns "end", "output", "silence", "match", "input" or "caller".
+func (w Wake) String() string {
+	switch w {
+	case WakeEnd:
+		return "end"
+	case WakeOutput:
+		return "output"
+	case WakeSilence:
+		return "silence"
+	case WakeMatch:
+		return "match"
+	case WakeInput:
+		return "input"
+	case WakeCaller:
+		return "caller"
+	}
+	return "Wake(" + strconv.Itoa(int(w)) + ")"
+}
+
+// Wait waits until the command has ended, something else has happened that until names, or ctx is
+// done, and says which of them was first. If it has happened already, Wait returns at once, even
+// if ctx is done. Of several things that have happened, a match counts first, then new output, the
+// end, a wait for input, the caller's context, and silence. So a wait that names Match or Output
+// does not report the end before the output that came before it.
+//
+// Output of the job during the wait is a heartbeat for the execution that ctx belongs to, if there is
+// one: a tool that waits for a command that prints is not idle.
+func (j *Job) Wait(ctx context.Context, until Until) Wake {
+	j.touch()
+	defer j.touch()
+	switch j.log.Wait(ctx, transcript.Until(until)) {
+	case transcript.Match:
+		return WakeMatch
+	case transcript.Output:
+		return WakeOutput
+	case transcript.Input:
+		return WakeInput
+	case transcript.Caller:
+		return WakeCaller
+	case transcript.Silence:
+		return WakeSilence
+	}
+	return WakeEnd
+}
+
+// touch says that the job is in use.
+func (j *Job) touch() { j.set.jobs.Touch(j.ID) }
