@@ -57,6 +57,25 @@ func TestJob(t *testing.T) {
 	}
 }
 
+// SPEC 15.2: the caller's time ends a wait for a pattern, though the command writes faster than anybody
+// can search, and so does the end.
+func TestWaitForAMatchInAFlood(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{MaxOutput: 64 << 10, KillGrace: -1})
+	j := s.sh("exec yes")
+	until := job.Until{Match: regexp.MustCompile("(n|no|nope)+$")}
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		begun := time.Now()
+		if got := j.Wait(ctx, until); got != job.WakeCaller || time.Since(begun) > slack {
+			t.Errorf("%v after %v", got, time.Since(begun))
+		}
+		cancel()
+	}
+	time.AfterFunc(100*time.Millisecond, j.Stop)
+	wait(t, j, job.WakeEnd, until)
+}
+
 // SPEC 15.1: the limits hold, though the call that has started the job is over and nobody looks.
 func TestLimitsHold(t *testing.T) {
 	t.Parallel()

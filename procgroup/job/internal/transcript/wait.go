@@ -43,20 +43,16 @@ type Until struct {
 //
 // Output is a heartbeat for the execution of ctx.
 func (l *Log) Wait(ctx context.Context, until Until) Wake {
-	search := searcher{pattern: until.Match, next: max(until.From, 0)}
+	search := searcher{pattern: until.Match, next: max(until.From, 0), give: ctx}
+	if ctx.Err() != nil {
+		search.give = context.Background() // a caller without time asks what has happened already
+	}
 	begun := time.Now()
 	var seen int64 = -1
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		if search.pattern != nil && search.run(l) {
-			return Match
-		}
 		l.mu.Lock()
-		if search.pattern != nil && search.next < l.total {
-			l.mu.Unlock() // there is more to search, even if the job has ended meanwhile
-			continue
-		}
 		total, last, ended := l.total, l.last, l.ended
 		waiting, again := l.waiting()
 		if l.changed == nil {
@@ -69,9 +65,14 @@ func (l *Log) Wait(ctx context.Context, until Until) Wake {
 			heartbeat.Beat(ctx)
 		}
 		seen = total
+		found, all := search.run(l, total)
 		switch {
+		case found:
+			return Match
 		case until.Output && total > until.From:
 			return Output
+		case !all:
+			return Caller
 		case ended:
 			return End
 		case until.Input && waiting.Certain:
@@ -109,28 +110,31 @@ func (l *Log) Wait(ctx context.Context, until Until) Wake {
 
 // A searcher looks for a pattern in the lines of a log, each byte of which it reads once.
 type searcher struct {
-	pattern *regexp.Regexp
-	next    int64 // position
+	pattern *regexp.Regexp  // nil if there is nothing to look for
+	give    context.Context // when it is done, the search is given up
+	next    int64           // position
 	text    cleaner
 }
 
-// run searches what was written since the last run.
-func (s *searcher) run(l *Log) (found bool) {
-	for {
-		p := l.Read(s.next, scanBytes)
-		s.next = max(s.next, p.Next)
+// run searches what was written since the last run, up to a position: a search that goes on while a
+// command writes might never end. all reports that it has come so far.
+func (s *searcher) run(l *Log, to int64) (found, all bool) {
+	for s.pattern != nil && s.next < to {
+		if s.give.Err() != nil {
+			return false, false
+		}
+		p := l.Read(s.next, int(min(to-s.next, scanBytes)))
+		s.next = p.Next
 		if p.Dropped > 0 {
 			s.text = cleaner{}
 		}
-		if len(p.Data) == 0 {
-			return false
-		}
 		s.text.feed(p.Data, func(line []byte) { found = found || s.pattern.Match(line) })
 		if found || len(s.text.line) > 0 && s.pattern.Match(s.text.line) {
-			return true
+			return true, true
 		}
 		if n := len(s.text.line); n > maxLine {
 			s.text.line = append(s.text.line[:0], s.text.line[n-maxLine/2:]...)
 		}
 	}
+	return false, true
 }
