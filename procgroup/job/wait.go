@@ -73,7 +73,6 @@ func (w Wake) String() string {
 // Output of the job during the wait is a heartbeat for the execution that ctx belongs to, if there is
 // one: a tool that waits for a command that prints is not idle.
 func (j *Job) Wait(ctx context.Context, until Until) Wake {
-	j.touch()
 	defer j.touch()
 	switch j.log.Wait(ctx, transcript.Until(until)) {
 	case transcript.Match:

@@ -161,13 +161,15 @@ func TestTouchAtTheEndOfALife(t *testing.T) {
 			c.Rest(id, 1, time.Minute)
 			time.Sleep(time.Minute)
 			c.Touch(id)
+			_, there := c.Get(id)
+			time.Sleep(time.Minute - 1)
 			synctest.Wait()
-			if _, there := c.Get(id); there {
+			if there {
 				c.check([]string{"a"}, nil)
 			} else {
 				c.check(nil, []string{"a"})
 			}
-			time.Sleep(time.Minute)
+			time.Sleep(1)
 			synctest.Wait()
 			c.check(nil, []string{"a"})
 		})

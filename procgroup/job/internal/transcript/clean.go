@@ -10,8 +10,7 @@ const (
 	escaped            // after ESC
 	intermediate       // after ESC and characters from ' ' to '/'
 	csi                // after ESC [
-	text               // within a string, such as a title, which ends with BEL or ESC \
-	textEscaped        // after an ESC within a string
+	text               // within a string, such as a title, which ends with BEL or a sequence such as ESC \
 )
 
 const (
@@ -96,11 +95,8 @@ func (c *cleaner) sequence(ch byte) bool {
 		case bel:
 			c.state = ground
 		case escape:
-			c.state = textEscaped
+			c.state = escaped
 		}
-		return true
-	case ch == escape:
-		c.state = escaped
 		return true
 	case ch < ' ' || ch >= utf8.RuneSelf:
 		c.state = ground

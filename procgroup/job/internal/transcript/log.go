@@ -197,7 +197,7 @@ func (l *Log) ReadText(from int64, limit int) Piece {
 	var c cleaner
 	if begin := bytes.LastIndexByte(before, '\n') + 1; begin < len(before) {
 		c.feed(before[begin:], func([]byte) {})
-		c.line, c.cr = c.line[:0], false
+		c.line = c.line[:0]
 	} else if p.Dropped > 0 {
 		for i := 0; i < utf8.UTFMax-1 && len(raw) > 0 && !utf8.RuneStart(raw[0]); i++ {
 			raw = raw[1:] // the rest of a character that was cut
@@ -218,7 +218,7 @@ func (l *Log) ReadText(from int64, limit int) Piece {
 func (l *Log) read(from int64, limit int) (p Piece, before []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	from = min(max(from, 0), l.total)
+	from = max(from, 0)
 	begin := max(from, l.start)
 	p.Next = l.total
 	if limit > 0 {

@@ -80,9 +80,6 @@ func (l *Log) Wait(ctx context.Context, until Until) Wake {
 		case ctx.Err() != nil:
 			return Caller
 		}
-		if !until.Input {
-			again = 0
-		}
 		if until.Silence > 0 {
 			if last.Before(begun) {
 				last = begun

@@ -83,9 +83,12 @@ func TestWait(t *testing.T) {
 		{"a match across a character", []event{{s, out("\xe6\x97")}, {2 * s, out("\xa5")}}, match("^日$"), 0, transcript.Match, 2 * s},
 		{"no match in what was read", []event{{0, out("ready\n")}, {2 * s, out("x\n")}, {3 * s, out("ready\n")}}, transcript.Until{From: 6, Match: regexp.MustCompile("ready")}, 0, transcript.Match, 3 * s},
 		{"no match of a line that was taken back", []event{{s, out("ready\rbusy\n")}, {2 * s, end}}, match("ready"), 0, transcript.End, 2 * s},
-		{"no match of nothing", []event{{s, end}}, match("^$"), 0, transcript.End, s},
+		{"a match before the wait of a caller without time", []event{{0, out("ready")}}, match("ready"), -1, transcript.Match, 0},
+		{"no match of nothing", []event{{s, out("x\n")}, {2 * s, end}}, match("^$"), 0, transcript.End, 2 * s},
+		{"no match of no output", []event{{s, end}}, match("^$"), 0, transcript.End, s},
 		{"a match of an empty line", []event{{s, out("x")}, {2 * s, out("\n\n")}}, match("^$"), 0, transcript.Match, 2 * s},
-		{"a match at the end of a long line", []event{{s, out(strings.Repeat("x", 1<<20))}, {2 * s, out("ready")}}, match("ready"), 0, transcript.Match, 2 * s},
+		{"a match at the end of a long line", []event{{s, out(strings.Repeat("x", 1<<20))}, {2 * s, out("rea")}, {3 * s, out("dy")}}, match("ready"), 0, transcript.Match, 3 * s},
+		{"no match across what was dropped", []event{{s, out("rea")}, {2 * s, out("zzdy\n" + strings.Repeat("x", 1<<20-3))}, {3 * s, end}}, match("ready"), 0, transcript.End, 3 * s},
 		{"a match in the middle of a lot", []event{{s, out(strings.Repeat("x\n", 1<<18) + "ready\n" + strings.Repeat("x\n", 1<<17))}, {2 * s, end}}, match("ready"), 0, transcript.Match, s},
 		{"no match of what was dropped", []event{{s, out("ready\n" + strings.Repeat("x\n", 1<<19))}, {2 * s, end}}, match("ready"), 0, transcript.End, 2 * s},
 
@@ -156,6 +159,14 @@ func TestInputAfterAnAnswer(t *testing.T) {
 				}
 				wait(transcript.Input, settle) // the same again, of which nobody is told
 
+				for silence, want := range map[time.Duration]transcript.Wake{settle - 1: transcript.Silence, settle + 1: transcript.Input} {
+					begin()
+					begun := time.Now()
+					if got, at := l.Wait(t.Context(), transcript.Until{Input: true, Silence: silence}), time.Since(begun); got != want || at != min(silence, settle) {
+						t.Errorf("silence for %v: %v after %v, want %v", silence, got, at, want)
+					}
+				}
+
 				begin()
 				time.AfterFunc(settle-1, func() { l.Input(procgroup.InputWait{}) })
 				wait(transcript.Caller, 5*time.Second)
@@ -192,6 +203,36 @@ func TestOutputIsAHeartbeatOfTheWait(t *testing.T) {
 		}, timeout.Config{Idle: 3 * time.Second})
 		if took := time.Since(begun); !errors.Is(err, timeout.ErrIdle) || took != 12*time.Second {
 			t.Errorf("%v after %v", err, took)
+		}
+	})
+}
+
+// What was written before the wait is no heartbeat, and neither is the wait itself.
+func TestWaitIsNoHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := transcript.New(100)
+		_, _ = l.Write([]byte("x"))
+		begun := time.Now()
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			time.Sleep(2 * time.Second)
+			l.Wait(ctx, transcript.Until{})
+			return ctx.Err()
+		}, timeout.Config{Idle: 3 * time.Second})
+		if took := time.Since(begun); !errors.Is(err, timeout.ErrIdle) || took != 3*time.Second {
+			t.Errorf("%v after %v", err, took)
+		}
+	})
+}
+
+// SPEC 15.2: silence begins with the wait, at the earliest.
+func TestSilenceBeforeTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := transcript.New(100)
+		_, _ = l.Write([]byte("x"))
+		time.Sleep(time.Minute)
+		begun := time.Now()
+		if got := l.Wait(t.Context(), transcript.Until{Silence: time.Second}); got != transcript.Silence || time.Since(begun) != time.Second {
+			t.Errorf("%v after %v", got, time.Since(begun))
 		}
 	})
 }
