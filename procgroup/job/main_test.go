@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"testing"
 	"time"
 
@@ -24,6 +25,9 @@ func TestMain(m *testing.M) {
 	procgroup.HelperMain()
 	if os.Getenv(hostEnv) != "" {
 		host()
+	}
+	if signal.Ignored(os.Interrupt) { // as in the background of a shell, from which commands have that
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	files := openFiles()
 	code := leftovers.Main(m)

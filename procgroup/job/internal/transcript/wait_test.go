@@ -87,7 +87,7 @@ func TestWait(t *testing.T) {
 		{"no match of nothing", []event{{s, out("x\n")}, {2 * s, end}}, match("^$"), 0, transcript.End, 2 * s},
 		{"no match of no output", []event{{s, end}}, match("^$"), 0, transcript.End, s},
 		{"a match of an empty line", []event{{s, out("x")}, {2 * s, out("\n\n")}}, match("^$"), 0, transcript.Match, 2 * s},
-		{"a match at the end of a long line", []event{{s, out(strings.Repeat("x", 1<<20))}, {2 * s, out("rea")}, {3 * s, out("dy")}}, match("ready"), 0, transcript.Match, 3 * s},
+		{"a match at the end of a long line", []event{{s, out(strings.Repeat("x", 1<<20) + "rea")}, {2 * s, out("dy")}}, match("ready"), 0, transcript.Match, 2 * s},
 		{"no match across what was dropped", []event{{s, out("rea")}, {2 * s, out("zzdy\n" + strings.Repeat("x", 1<<20-3))}, {3 * s, end}}, match("ready"), 0, transcript.End, 3 * s},
 		{"a match in the middle of a lot", []event{{s, out(strings.Repeat("x\n", 1<<18) + "ready\n" + strings.Repeat("x\n", 1<<17))}, {2 * s, end}}, match("ready"), 0, transcript.Match, s},
 		{"no match of what was dropped", []event{{s, out("ready\n" + strings.Repeat("x\n", 1<<19))}, {2 * s, end}}, match("ready"), 0, transcript.End, 2 * s},
@@ -260,4 +260,33 @@ func TestManyWait(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A brief context is done after its end has been asked for a number of times.
+type brief struct {
+	context.Context
+	asked *int
+}
+
+func (b brief) Err() error {
+	if *b.asked--; *b.asked < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// SPEC 15.2: the caller's time also ends the search in what is there already, and nothing is claimed of
+// what was not searched.
+func TestSearchIsGivenUp(t *testing.T) {
+	l := transcript.New(1 << 20)
+	_, _ = l.Write([]byte(strings.Repeat("x\n", 1<<18) + "ready\n"))
+	l.End()
+	until := transcript.Until{Match: regexp.MustCompile("ready")}
+	asked := 3
+	if got := l.Wait(brief{t.Context(), &asked}, until); got != transcript.Caller {
+		t.Errorf("%v", got)
+	}
+	if got := l.Wait(t.Context(), until); got != transcript.Match {
+		t.Errorf("%v with more time", got)
+	}
 }
