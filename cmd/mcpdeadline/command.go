@@ -48,7 +48,8 @@ func startCommand(args []string, maxMessage int, stderr io.Writer) dialer {
 		if err != nil {
 			return nil, err
 		}
-		c.cmd.Stdout = &splitter{max: maxMessage, long: r.long, line: func(line []byte) { r.message(readMessage(line)) }}
+		out := &splitter{max: maxMessage, long: r.long, line: func(line []byte) { r.message(readMessage(line)) }}
+		c.cmd.Stdout = out
 		c.cmd.Stderr = writerFunc(func(p []byte) (int, error) {
 			r.stderr()
 			_, _ = stderr.Write(p)
@@ -68,6 +69,7 @@ func startCommand(args []string, maxMessage int, stderr io.Writer) dialer {
 		c.outbox = newOutbox(in)
 		go func() {
 			res, err := c.proc.Wait()
+			out.flush()
 			c.outbox.close()
 			stop(nil)
 			c.end = epitaph(res, err)

@@ -23,6 +23,7 @@ func evil() {
 		fmt.Fprintln(os.Stderr, text)
 		os.Exit(3)
 	}
+	fmt.Print(os.Getenv("EVIL_BANNER"))
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -226,8 +227,11 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 		}
 		_, _ = os.Stdout.WriteString("\n")
 		e.out.Unlock()
-	case "garbage":
-		e.write("this is no JSON")
+	case "print": // to stdout, and no newline
+		text, _ := args["text"].(string)
+		e.out.Lock()
+		_, _ = os.Stdout.WriteString(text)
+		e.out.Unlock()
 	case "anew":
 		id = anew(id)
 	case "late":

@@ -10,16 +10,17 @@ import (
 )
 
 // A message is a JSON-RPC message with the fields that the proxy needs. It is passed on as the bytes
-// that were received. A line that is not a message, or not even JSON, has none of the fields and is
-// passed on too: the receiver decides how to complain.
+// that were received. A line that is not a message, or not even JSON, has none of the fields. One of
+// the host is passed on too: the server decides how to complain. For one of the server, see sift.
 type message struct {
 	raw []byte // without the line ending; never changed
 
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-	Result json.RawMessage `json:"result"`
-	Error  json.RawMessage `json:"error"`
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params"`
+	Result  json.RawMessage `json:"result"`
+	Error   json.RawMessage `json:"error"`
 
 	// about is the id of the host's request that the message belongs to, or "" if the server's
 	// transport does not tell.
@@ -200,6 +201,13 @@ func (s *splitter) Write(p []byte) (int, error) {
 		}
 	}
 	return len(p), nil
+}
+
+// flush ends a last line that has no newline.
+func (s *splitter) flush() {
+	if len(s.buf) > 0 || s.skipped > 0 {
+		s.end()
+	}
 }
 
 func (s *splitter) add(p []byte) {

@@ -6,7 +6,7 @@
 //
 // README.md describes it and has a configuration for each host.
 //
-// The files: frame.go has messages and lines; pass.go passes messages through a session; call.go
+// The files: frame.go has messages and lines; noise.go has what else a server prints; pass.go passes messages through a session; call.go
 // runs a call under its limits; signs.go has the signs of life; handles.go has calls that outlive
 // their soft limit; lists.go adds to what the server declares; restart.go starts the server again
 // when it has ended; command.go and url.go are the two kinds of server; web.go serves hosts over
@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	p := &proxy{
 		options: o, calls: &toolcall.Settings{Policy: policy}, drain: new(toolcall.Drain),
-		logger: logger, log: log, max: maxMessage,
+		logger: logger, stderr: stderr, log: log, max: maxMessage,
 	}
 	if o.handles() {
 		p.tasks, p.cont = task.New(task.WithMaxRunning(maxHandles)), new(adapter.Continuation)
@@ -116,7 +116,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		p.dial = startCommand(o.command, maxMessage, stderr)
 	}
 	if listener != nil {
-		err = serveHTTP(ctx, p, listener, stderr)
+		err = serveHTTP(ctx, p, listener)
 	} else {
 		err = serveStdio(ctx, p, stdin, stdout)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -21,11 +22,14 @@ type proxy struct {
 	calls  *toolcall.Settings
 	drain  *toolcall.Drain
 	logger *slog.Logger
+	stderr io.Writer
 	log    *callLog
 	tasks  *task.Tasks // nil if no tool has a soft limit
 	cont   *adapter.Continuation
 	max    int // largest message, in bytes
 	dial   dialer
+
+	advised sync.Once // that the server's stdout is for messages
 }
 
 // A session connects one host with one server. Messages pass in the order in which they came, each
@@ -219,6 +223,15 @@ func (s *session) fromServer(run int, m *message) {
 		s.mu.Unlock()
 		return // from a run that is being killed
 	}
+	s.mu.Unlock()
+	m, text := sift(m)
+	if text = bytes.TrimSpace(text); len(text) > 0 {
+		s.noise(text)
+	}
+	if m == nil {
+		return
+	}
+	s.mu.Lock()
 	s.heard = true
 	s.mu.Unlock()
 	switch {

@@ -30,7 +30,6 @@ const (
 // session and its own server. Requests from 2026-07-28 on stand alone and share one server.
 type web struct {
 	*proxy
-	stderr io.Writer
 
 	starting sync.Mutex // held while alone is looked up or started
 	mu       sync.Mutex
@@ -40,8 +39,8 @@ type web struct {
 }
 
 // serveHTTP serves hosts at /mcp until ctx ends.
-func serveHTTP(ctx context.Context, p *proxy, l net.Listener, stderr io.Writer) error {
-	w := &web{proxy: p, stderr: stderr, sessions: make(map[string]*webSession)}
+func serveHTTP(ctx context.Context, p *proxy, l net.Listener) error {
+	w := &web{proxy: p, sessions: make(map[string]*webSession)}
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(w))
 	var handler http.Handler = mux
@@ -59,7 +58,7 @@ func serveHTTP(ctx context.Context, p *proxy, l net.Listener, stderr io.Writer) 
 		ErrorLog:    slog.NewLogLogger(p.logger.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context { return requests },
 	}
-	fmt.Fprintf(stderr, "listening on http://%s/mcp\n", l.Addr())
+	fmt.Fprintf(p.stderr, "listening on http://%s/mcp\n", l.Addr())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	select {
