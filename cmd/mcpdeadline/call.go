@@ -209,7 +209,8 @@ func (c *call) wait(ctx context.Context) (*message, error) {
 	var stopped *timeout.Error
 	c.tree = c.end(errors.As(context.Cause(ctx), &stopped) && stopped.Timeout())
 	if up := c.stopServer(context.Cause(ctx)); up != nil {
-		return c.afterStop(up, timeout.FromContext(ctx).Snapshot().Limits.Grace)
+		s := timeout.FromContext(ctx).Snapshot()
+		return c.afterStop(up, s.Limits, s.Elapsed)
 	}
 	return nil, nil
 }
@@ -248,36 +249,32 @@ func (c *call) stopServer(cause error) upstream {
 	return c.s.up
 }
 
-// settle is how long afterStop waits for an answer once the server has answered a ping. Many servers
-// do not answer a cancelled request, as the protocol permits.
-const settle = 250 * time.Millisecond
-
-// afterStop waits for the server's answer to a call that was cancelled. If the server is alive but
-// does not answer, afterStop does not wait for the whole grace. If the server does not even answer a
-// ping, suspect decides whether to kill it; see restart.go.
-func (c *call) afterStop(up upstream, grace time.Duration) (*message, error) {
-	alive, forget := c.s.request(up, "ping", nil)
-	limit := time.NewTimer(max(grace-min(grace/10, 100*time.Millisecond), 0))
+// afterStop waits for the server's answer to a call that was stopped, which is a partial result at best.
+// It waits for the grace of limits, and no longer than the host does: the grace ends with the total. If
+// the server is alive but does not answer, afterStop does not wait for the whole of it. If the server says
+// nothing at all, see settleDoubt.
+func (c *call) afterStop(up upstream, limits timeout.Config, elapsed time.Duration) (*message, error) {
+	grace := max(limits.Grace-min(limits.Grace/10, 100*time.Millisecond), 0)
+	alive := c.s.doubted(up, max(limits.Grace, 0)).proved
+	wait := grace
+	c.s.mu.Lock()
+	handed := c.handed
+	c.s.mu.Unlock()
+	if limits.Total > 0 && !handed {
+		wait = min(grace, max(limits.Total-elapsed, overdue))
+	}
+	limit := time.NewTimer(wait)
 	defer limit.Stop()
 	for {
 		select {
 		case m := <-c.answer:
-			forget()
 			return m, failed(m)
 		case <-c.lost:
-			forget()
 			return nil, c.why
 		case <-alive:
 			alive = nil
-			limit.Reset(settle)
+			limit.Reset(min(settle, wait))
 		case <-limit.C:
-			if alive == nil {
-				return nil, nil
-			}
-			go func() {
-				defer forget()
-				c.s.suspect(up, alive)
-			}()
 			return nil, nil
 		}
 	}

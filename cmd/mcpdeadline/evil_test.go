@@ -40,6 +40,9 @@ func evil() {
 			continue
 		}
 		e.seen = append(e.seen, m.Method)
+		if os.Getenv("EVIL_RUDE") != "" && (m.Method == "ping" || m.Method == "mcpdeadline/alive") {
+			continue
+		}
 		switch m.Method {
 		case "":
 			e.mu.Lock()
@@ -83,8 +86,12 @@ func evil() {
 				}()
 				continue
 			}
-			if p.Name == "deaf" {
+			switch ms, _ := p.Arguments["ms"].(float64); p.Name {
+			case "deaf":
 				time.Sleep(time.Hour)
+			case "busy": // in the one thread that reads
+				for end := time.Now().Add(time.Duration(ms) * time.Millisecond); time.Now().Before(end); {
+				}
 			}
 			c := make(chan struct{})
 			e.mu.Lock()

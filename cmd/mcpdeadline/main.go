@@ -9,8 +9,8 @@
 // The files: frame.go has messages and lines; noise.go has what else a server prints; pass.go passes messages through a session; call.go
 // runs a call under its limits; signs.go has the signs of life; handles.go has calls that outlive
 // their soft limit; lists.go adds to what the server declares; restart.go starts the server again
-// when it has ended; command.go and url.go are the two kinds of server; web.go serves hosts over
-// HTTP.
+// when it has ended; doubt.go finds out whether it is dead; command.go and url.go are the two kinds
+// of server; web.go serves hosts over HTTP.
 package main
 
 import (

@@ -46,7 +46,8 @@ type session struct {
 	run      int           // number of the server's current run, from 1
 	heard    bool          // this run has sent something
 	ready    bool          // this run has been initialised, or the host will do that
-	waiting  []*message    // messages for the run, kept until it is ready
+	waiting  []*message    // messages for the run, kept until it is ready and not in doubt
+	doubt    *doubt        // whether the run is alive; nil if nothing suggests otherwise
 	over     bool          // the session has ended
 	end      error         // why it ended, or nil
 	refused  chan struct{} // closed when a request has been answered with end
@@ -205,7 +206,7 @@ func (s *session) queue(m *message) {
 	switch {
 	case s.over:
 		up = nil
-	case !s.ready:
+	case !s.ready, m.isRequest() && s.doubt != nil && s.kills(s.doubt.up):
 		s.waiting = append(s.waiting, m)
 		up = nil
 	}
@@ -233,6 +234,7 @@ func (s *session) fromServer(run int, m *message) {
 	}
 	s.mu.Lock()
 	s.heard = true
+	s.prove()
 	s.mu.Unlock()
 	switch {
 	case m.isResponse():

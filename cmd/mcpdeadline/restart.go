@@ -127,7 +127,7 @@ func (s *session) start(ctx context.Context) (upstream, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	s.up, s.run, s.heard, s.load = up, run, false, load{}
+	s.up, s.run, s.heard, s.load, s.doubt = up, run, false, load{}, nil
 	m := s.memory
 	s.mu.Unlock()
 	close(begun)
@@ -220,36 +220,10 @@ func (s *session) watch(ctx context.Context, up upstream) error {
 	}
 }
 
-// suspect is called with a server that has answered neither a cancelled call, within the grace, nor a
-// ping. It sends another ping, and kills the server if that is not answered in time.
-func (s *session) suspect(up upstream, alive <-chan *message) {
-	if s.ping == 0 || up.process() == nil { // never kill, or no process to kill
-		return
-	}
-	again, forget := s.request(up, "ping", nil)
-	defer forget()
-	// The wait has two halves: if the proxy itself was stopped for a while, the answer may still be
-	// unread when the first half ends.
-	for range 2 {
-		limit := time.NewTimer(s.ping / 2)
-		defer limit.Stop()
-		select {
-		case <-alive:
-			return
-		case <-again:
-			return
-		case <-up.ended():
-			return
-		case <-limit.C:
-		}
-	}
-	up.kill(fmt.Errorf("killed: it answered neither a cancelled call nor a ping for %v", s.ping))
-}
-
 // lose answers the requests in flight when the server ended. Requests that wait for the next run stay.
 func (s *session) lose(why string, again bool) {
 	s.mu.Lock()
-	s.up, s.ready = nil, false
+	s.up, s.ready, s.doubt = nil, false, nil
 	waits := make(map[string]bool)
 	for _, m := range s.waiting {
 		if m.isRequest() && again {

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+)
+
+const (
+	// settle is how long the host waits for the server's answer to a call that was stopped, once the
+	// server has proved to be alive. Many servers do not answer a cancelled request, as the protocol
+	// permits.
+	settle = 250 * time.Millisecond
+	// overdue is how long after its limit a call is answered at the latest if the limit is the total: the
+	// host waits for little longer than that.
+	overdue = time.Second
+	// quiet is how long a server may ignore a ping and an unknown method before it is asked for its list.
+	quiet = time.Second
+	// busyLimit is how long a server that uses its processor may ignore everything.
+	busyLimit = 2 * time.Minute
+)
+
+// A doubt is whether a run of the server is still alive. There is one from the moment at which a call is
+// stopped until the run says anything at all, ends, or is killed. Meanwhile requests of the host wait: a
+// dead server would take them with it.
+type doubt struct {
+	up     upstream
+	proved chan struct{} // closed when the run has said something
+	over   bool          // proved is closed; guarded by the session's lock
+}
+
+// doubted begins to doubt a run, or returns the doubt that there is. grace is the server's time to say
+// something before its time to answer a ping begins.
+func (s *session) doubted(up upstream, grace time.Duration) *doubt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doubt != nil && s.doubt.up == up && !s.doubt.over {
+		return s.doubt
+	}
+	d := &doubt{up: up, proved: make(chan struct{})}
+	if s.up != up { // the run has ended
+		return d
+	}
+	s.doubt = d
+	go s.settleDoubt(d, grace)
+	return d
+}
+
+// prove ends the doubt about a run that has said something. The caller holds s.mu.
+func (s *session) prove() {
+	if s.doubt != nil && !s.doubt.over {
+		s.doubt.over = true
+		close(s.doubt.proved)
+	}
+}
+
+// settleDoubt asks a run for a sign of life, and kills it if it is dead. SPEC 16.4: it is dead if it
+// answers neither a ping nor an unknown method nor a list, and uses no processor. Not every server knows
+// pings, nor answers what it does not know. A server at a URL is asked by ping alone: to others it may
+// answer with a status that means the end of the session.
+func (s *session) settleDoubt(d *doubt, grace time.Duration) {
+	defer s.trust(d)
+	_, forget := s.request(d.up, "ping", nil)
+	defer forget()
+	if !s.kills(d.up) { // nothing waits for it
+		select {
+		case <-d.proved:
+		case <-d.up.ended():
+		}
+		return
+	}
+	_, forget = s.request(d.up, "mcpdeadline/alive", nil)
+	defer forget()
+	early := min(quiet, grace)
+	if s.waits(d, early) {
+		return
+	}
+	list, params := s.list()
+	_, forget = s.request(d.up, list, params)
+	defer forget()
+	if s.waits(d, grace-early) {
+		return
+	}
+	spent, known := s.processor(d.up)
+	for begun := time.Now(); ; {
+		// The wait has two halves: if the proxy itself was stopped for a while, the answer may still be
+		// unread when the first half ends.
+		if s.waits(d, s.ping/2) || s.waits(d, s.ping/2) {
+			return
+		}
+		before := spent
+		if spent, known = s.processor(d.up); !known || float64(spent-before) < busyRate*float64(s.ping) || time.Since(begun) >= busyLimit {
+			d.up.kill(fmt.Errorf("killed: it answered neither a cancelled call nor a ping for %v", time.Since(begun).Round(s.ping)))
+			return
+		}
+	}
+}
+
+// kills reports whether a run may be killed: it has a process, and -ping is not off. Otherwise requests do
+// not wait for it either.
+func (s *session) kills(up upstream) bool { return s.ping > 0 && up.process() != nil }
+
+// waits waits for the end of a doubt, and reports false after limit.
+func (s *session) waits(d *doubt, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-d.proved:
+	case <-d.up.ended():
+	case <-timer.C:
+		return false
+	}
+	return true
+}
+
+// list returns a request that every server answers, and its params.
+func (s *session) list() (method string, params any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.initialize == nil { // protocol 2026-07-28
+		return "server/discover", map[string]any{"_meta": map[string]any{
+			"io.modelcontextprotocol/protocolVersion":    "2026-07-28",
+			"io.modelcontextprotocol/clientInfo":         map[string]string{"name": "mcpdeadline", "version": "0"},
+			"io.modelcontextprotocol/clientCapabilities": map[string]any{},
+		}}
+	}
+	for _, list := range []string{"tools", "resources", "prompts"} {
+		if s.lists[list] {
+			return list + "/list", map[string]any{}
+		}
+	}
+	return "tools/list", map[string]any{}
+}
+
+// trust sends a run what has waited for it, if the run has proved to be alive. If it has ended, what waits
+// is for the next one, even if the session does not know yet.
+func (s *session) trust(d *doubt) {
+	for {
+		s.mu.Lock()
+		if s.doubt != d || !d.over {
+			s.mu.Unlock()
+			return
+		}
+		waiting := s.waiting
+		if s.waiting = nil; len(waiting) == 0 {
+			s.doubt = nil
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		for _, m := range waiting {
+			d.up.send(m)
+		}
+	}
+}
+
+// processor returns how much processor time the processes of a run have used. It reports false where that
+// cannot be seen.
+func (s *session) processor(up upstream) (spent time.Duration, known bool) {
+	o, err := procgroup.Observe(context.Background(), up.process(), procgroup.Activity{})
+	if err != nil {
+		return 0, false
+	}
+	defer o.Stop()
+	for _, p := range o.Tree().Processes {
+		spent += p.CPU
+	}
+	return spent, true
+}
