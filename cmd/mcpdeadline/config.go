@@ -61,10 +61,11 @@ func (l limits) over(c timeout.Config) timeout.Config {
 
 // settings are the limits of the file and the flags.
 type settings struct {
-	host  string
-	file  policy.Policy // the zero Policy without -config
-	all   limits        // of the flags
-	tools map[string]limits
+	host   knownHost     // the zero knownHost without -host
+	called string        // what -host says
+	file   policy.Policy // the zero Policy without -config
+	all    limits        // of the flags
+	tools  map[string]limits
 }
 
 // policy returns the limits of each tool, and a sentence for each limit that had to be changed. A variable
@@ -75,14 +76,14 @@ func (s *settings) policy() (*policy.Policy, []string, error) {
 	if s.file.Default != nil {
 		base = *s.file.Default
 	}
-	base = s.all.over(base)
+	base = s.all.over(s.suited(base))
 	whole, cuts := s.cut("all tools", base, s.all, "")
 	p := &policy.Policy{Default: &whole, Tools: make(map[string]policy.Tool), TotalEnv: "-", IdleEnv: "-"}
 	for _, name := range s.named() {
 		own := s.file.Tools[name]
 		c := base
 		if own.Limits != nil {
-			c = *own.Limits
+			c = s.suited(*own.Limits)
 		}
 		c = s.tools[name].over(c)
 		if own.Env != "" {
@@ -99,6 +100,22 @@ func (s *settings) policy() (*policy.Policy, []string, error) {
 		}
 	}
 	return p, cuts, nil
+}
+
+// suited returns c with what suits the host in place of what is that of the preset, since nobody has set
+// that.
+func (s *settings) suited(c timeout.Config) timeout.Config {
+	preset := timeout.Default()
+	if s.called == "" {
+		return c
+	}
+	if c.Idle == preset.Idle {
+		c.Idle = s.host.silence(preset.Idle)
+	}
+	if c.Total == preset.Total && s.host.total() == 0 {
+		c.Total = 0
+	}
+	return c
 }
 
 // named returns the names of the tools that have limits of their own.
@@ -124,21 +141,21 @@ func (s *settings) cut(name string, c timeout.Config, given limits, tool string)
 		say("%s", w)
 	}
 	c.Total, c.Idle = max(c.Total, 0), max(c.Idle, 0)
-	ceiling := hostTotals[s.host]
+	ceiling := s.host.total()
 	asked, _ := s.asked(tool)
 	soft, _ := s.softOf(tool)
 	if asked > soft {
-		say("the host %s does not wait for a soft limit of %v; using %v", s.host, asked, soft)
+		say("the host %s does not wait for a soft limit of %v; using %v", s.called, asked, soft)
 	}
 	// A call that is answered at its soft limit may run on for longer than the host waits.
 	if ceiling > 0 && soft == 0 && (c.Total == 0 || c.Total > ceiling) {
 		if given.total != nil || c.Total != timeout.Default().Total {
-			say("the host %s does not wait for a total of %v; using %v", s.host, c.Total, ceiling)
+			say("the host %s does not wait for a total of %v; using %v", s.called, c.Total, ceiling)
 		}
 		c.Total = ceiling
 	}
 	if c.Total > 0 && c.Idle > c.Total {
-		if given.idle != nil || c.Idle != timeout.Default().Idle {
+		if given.idle != nil || c.Idle != s.suited(timeout.Default()).Idle {
 			say("the idle limit of %v exceeds the total; using %v", c.Idle, c.Total)
 		}
 		c.Idle = c.Total
@@ -162,7 +179,7 @@ func (s *settings) asked(tool string) (soft time.Duration, taskOnly bool) {
 // softOf returns what asked returns, cut to the time for which the host waits.
 func (s *settings) softOf(tool string) (soft time.Duration, taskOnly bool) {
 	soft, taskOnly = s.asked(tool)
-	if ceiling := hostTotals[s.host]; ceiling > 0 {
+	if ceiling := s.host.total(); ceiling > 0 {
 		soft = min(soft, ceiling)
 	}
 	return soft, taskOnly
@@ -176,12 +193,22 @@ func (s *settings) handles() bool {
 	})
 }
 
-// setHost sets the host whose request limit is to be kept.
+// setHost reads NAME or NAME=LIMIT: the host whose limit on a call is to be kept, and the limit that it has
+// been given in place of its usual one.
 func (s *settings) setHost(key, value string) error {
-	if _, ok := hostTotals[value]; !ok {
-		return &settingError{key, fmt.Sprintf("%q", value), "one of " + hostNames()}
+	name, text, given := strings.Cut(value, "=")
+	host, known := knownHosts[name]
+	if !known {
+		return &settingError{key, fmt.Sprintf("%q", name), "one of " + hostNames()}
 	}
-	s.host = value
+	if given {
+		d, err := parseDuration(key+" "+name, text)
+		if err != nil {
+			return err
+		}
+		host.limit, host.idle = d, 0
+	}
+	s.host, s.called = host, name
 	return nil
 }
 

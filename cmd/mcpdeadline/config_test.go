@@ -51,7 +51,14 @@ func TestPolicy(t *testing.T) {
 		{"negative, and a host", []string{"-config", "NEGATIVE", "-host", "zed"}, limits(50*s, 50*s, -s), limits(50*s, 0, -s), limits(50*s, 50*s, -s), 4},
 		{"a host", []string{"-host", "zed"}, limits(50*s, 50*s, 0), limits(50*s, 50*s, 0), limits(50*s, 50*s, 0), 0},
 		{"a host and the file", []string{"-host", "gemini-cli", "-config", "FILE"}, limits(590*s, 3*m, 0), limits(590*s, 3*m, s), limits(590*s, 0, 0), 3},
-		{"a host that waits", []string{"-host", "claude-code", "-total", "9h"}, limits(9*h, 2*m, 0), limits(9*h, 2*m, 0), limits(9*h, 2*m, 0), 0},
+		{"a host that waits", []string{"-host", "claude-code", "-total", "9h"}, limits(9*h, 29*m, 0), limits(9*h, 29*m, 0), limits(9*h, 29*m, 0), 0},
+		{"a host that waits for a silent call", []string{"-host", "codex"}, limits(290*s, 290*s, 0), limits(290*s, 290*s, 0), limits(290*s, 290*s, 0), 0},
+		{"a host that has been given more time", []string{"-host", "codex=20m"}, limits(20*m-10*s, 20*m-10*s, 0), limits(20*m-10*s, 20*m-10*s, 0), limits(20*m-10*s, 20*m-10*s, 0), 0},
+		{"a host that has been given less time", []string{"-host", "cline=12s"}, limits(10*s, 10*s, 0), limits(10*s, 10*s, 0), limits(10*s, 10*s, 0), 0},
+		{"a host that waits for progress", []string{"-host", "opencode=10s"}, limits(0, 2*m, 0), limits(0, 2*m, 0), limits(0, 2*m, 0), 0},
+		{"a host without limits", []string{"-host", "vscode"}, limits(0, 30*m, 0), limits(0, 30*m, 0), limits(0, 30*m, 0), 0},
+		{"a host, and a limit of the user's", []string{"-host", "codex", "-idle", "2m", "-tool", "build:idle=3m"}, limits(290*s, 2*m, 0), limits(290*s, 3*m, 0), limits(290*s, 2*m, 0), 0},
+		{"a host, and handles that come late", []string{"-host", "codex", "-soft", "40s"}, limits(30*m, 290*s, 0), limits(30*m, 290*s, 0), limits(30*m, 290*s, 0), 0},
 		{"a host, and handles", []string{"-host", "zed", "-soft", "40s", "-tool", "free:soft=0,total=9s"}, timeout.Default(), timeout.Default(), limits(9*s, 9*s, 0), 0},
 		{"a host, and handles that are too late", []string{"-host", "zed", "-soft", "2m"}, timeout.Default(), timeout.Default(), timeout.Default(), 1},
 		{"less than the host's", []string{"-host", "zed", "-total", "9s"}, limits(9*s, 9*s, 0), limits(9*s, 9*s, 0), limits(9*s, 9*s, 0), 0},
@@ -102,7 +109,8 @@ func TestBadSettings(t *testing.T) {
 		{"", "-tool :total=1s", `-tool=":total=1s": want NAME:KEY=DURATION,... with keys of grace, idle, soft, total, such as "build:total=1h,idle=5m"`},
 		{"", "-tool a:most=1s", `-tool="a:most=1s": want NAME:KEY=DURATION,... with keys of grace, idle, soft, total, such as "build:total=1h,idle=5m"`},
 		{"", "-tool a:total=1", `-tool a: total="1"` + duration},
-		{"", "-host emacs", `-host="emacs": want one of claude-code, claude-desktop, cline, codex, gemini-cli, goose, opencode, vscode, zed`},
+		{"", "-host emacs", `-host="emacs": want one of claude-code, claude-desktop, cline, codex, continue, gemini-cli, goose, opencode, vscode, zed`},
+		{"", "-host zed=5", `-host zed="5"` + duration},
 		{"", "-alive output", `-alive="output": want progress, log, stderr, cpu or io, separated by commas`},
 		{"", "-url /mcp", `-url="/mcp": want a URL such as http://127.0.0.1:8137/mcp`},
 		{"", "-header Authorization", `-header="Authorization": want NAME: VALUE, such as "Authorization: Bearer $TOKEN"`},
@@ -207,8 +215,38 @@ func TestHosts(t *testing.T) {
 			}
 		}
 	}
-	if d := cmp.Diff(hostTotals, got); d != "" {
+	want := make(map[string]time.Duration)
+	for name, host := range knownHosts {
+		want[name] = host.total()
+	}
+	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// Three keep-alives come within the time for which the host waits, and one at least every 10 s.
+func TestKeepAliveDefault(t *testing.T) {
+	for _, tc := range []struct {
+		args string
+		want time.Duration
+	}{
+		{"", 10 * time.Second},
+		{"-host opencode", 10 * time.Second},
+		{"-host opencode=12s", 4 * time.Second},
+		{"-host vscode", 10 * time.Second},
+		{"-host codex -total 9s", 3 * time.Second},
+		{"-host opencode -total 9s", 10 * time.Second},
+		{"-total 9s", 3 * time.Second},
+		{"-total 30s", 10 * time.Second},
+		{"-total 29s", 29 * time.Second / 3},
+		{"-total 0", 10 * time.Second},
+		{"-total 9s -keep-alive 7s", 7 * time.Second},
+		{"-total 9s -keep-alive 0", 0},
+	} {
+		o, err := parse(append(strings.Fields(tc.args), "--", "x"), io.Discard)
+		if err != nil || o.keep != tc.want {
+			t.Errorf("%s: %v, %v", tc.args, o, err)
+		}
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -100,7 +99,7 @@ func allSigns() signs {
 // parse reads the command line. If help was asked for, parse writes it to stdout and returns
 // flag.ErrHelp.
 func parse(args []string, stdout io.Writer) (o *options, _ error) {
-	o = &options{settings: settings{tools: make(map[string]limits)}, alive: allSigns(), keep: heartbeat.DefaultInterval, header: make(http.Header)}
+	o = &options{settings: settings{tools: make(map[string]limits)}, alive: allSigns(), header: make(http.Header)}
 	f := flag.NewFlagSet("mcpdeadline", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 
@@ -120,7 +119,7 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 		}))
 	}
 	config := f.String("config", "", "read limits from this JSON `FILE`; flags take precedence")
-	f.Func("host", "keep totals below the request limit of this `HOST`: "+hostNames(), then(func(value string) error { return o.setHost("-host", value) }))
+	f.Func("host", "keep below the limit on a call of this `HOST`: "+hostNames()+"; NAME=DURATION if you have set that limit", then(func(value string) error { return o.setHost("-host", value) }))
 	duration("total", fmt.Sprintf("total limit of a call, a `DURATION` (default %v)", timeout.Default().Total), &o.all.total)
 	duration("idle", fmt.Sprintf("longest `DURATION` of a call without a sign of life (default %v)", timeout.Default().Idle), &o.all.idle)
 	duration("grace", fmt.Sprintf("`DURATION` that the server has to answer a cancelled call (default %v)", timeout.DefaultGrace), &o.all.grace)
@@ -133,7 +132,7 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 		return err
 	}))
 	var keep, ping *time.Duration
-	duration("keep-alive", "`DURATION` between keep-alive notifications of a call; 0 sends none (default 10s)", &keep)
+	duration("keep-alive", "`DURATION` between keep-alive notifications of a call; 0 sends none (default a third of the host's limit or of -total, at most 10s)", &keep)
 	duration("ping", "`DURATION` that a server has to answer a ping if it does not answer a cancelled call, before it is killed; 0 never kills it (default 5s)", &ping)
 	f.BoolVar(&o.declare, "declare", true, "declare the limits of each tool in the list of tools")
 	f.StringVar(&o.http, "http", "", "serve Streamable HTTP at this `ADDRESS` instead of stdin and stdout; without a host it is on 127.0.0.1")
@@ -213,7 +212,7 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 	case o.url != nil && !o.alive.progress && !o.alive.log:
 		return nil, &settingError{"-alive", fmt.Sprintf("%q", alive), "progress or log, the only signs of a server at a -url"}
 	}
-	if keep != nil {
+	if o.keep = o.keepAlive(); keep != nil {
 		o.keep = *keep
 	}
 	if o.ping = 5 * time.Second; ping != nil {

@@ -23,7 +23,7 @@ func TestReadmeConfigurations(t *testing.T) {
 	readme := read(t, "README.md")
 	got := make(map[string]int)
 	want := make(map[string]int)
-	for name := range hostTotals {
+	for name := range knownHosts {
 		want[name] = 1
 	}
 	want["zed"]++ // with a URL
@@ -39,7 +39,7 @@ func TestReadmeConfigurations(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %s", err, line[1])
 		}
-		got[o.host]++
+		got[o.called]++
 		if o.url == nil && o.command[0] != "npx" {
 			t.Errorf("%q", o.command)
 		}
