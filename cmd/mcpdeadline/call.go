@@ -29,10 +29,11 @@ type call struct {
 	token   json.RawMessage // progress token: that of the host, or one of the proxy
 	version string          // protocol version that the request states; "" before 2026-07-28
 
-	state           json.RawMessage // requestState of the server's last answer, if that asked a question
-	declared, asked bool            // the host supports tasks: by its capabilities, or by the request
-	handed          bool            // the host has got a handle; guarded by the session's lock
-	unsent          atomic.Bool     // cancelled before the request reached a server
+	state    json.RawMessage // requestState of the server's last answer, if that asked a question
+	declared bool            // the host supports tasks, by its capabilities
+	asked    json.RawMessage // "task" in the params
+	handed   bool            // the host has got a handle; guarded by the session's lock
+	unsent   atomic.Bool     // cancelled before the request reached a server
 
 	answering sync.Mutex
 	leaves    []func() // called when the call has been answered
@@ -72,7 +73,7 @@ func (s *session) newCall(m *message) (*message, *call) {
 	_ = json.Unmarshal(m.Params, &params)
 	c := &call{
 		s: s, id: m.ID, sent: m.ID, tool: params.Name, token: params.Meta.ProgressToken, version: params.Meta.Version,
-		asked:  params.Task != nil,
+		asked:  params.Task,
 		answer: make(chan *message, 1), lost: make(chan struct{}),
 	}
 	_, c.declared = params.Meta.Capabilities.Extensions[task.ExtensionID]

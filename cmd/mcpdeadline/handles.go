@@ -32,7 +32,9 @@ func (s *session) taskCall(c *call) adapter.Call {
 	t := adapter.Call{Tool: c.tool, Caller: s.client(c.version, c.declared)}
 	t.Soft, t.TaskOnly = s.softOf(c.tool)
 	s.mu.Lock()
-	t.Asked = c.asked && !s.ownTasks
+	if !s.ownTasks {
+		t.Asked = c.asked
+	}
 	s.mu.Unlock()
 	if t.Soft != 0 && s.name != "" { // a continuation needs a session to belong to
 		t.Continuation = s.cont
