@@ -115,7 +115,7 @@ func ExampleResult_Text() {
 	// Output:
 	// make process timed out after 1000ms without output.
 	// Exit code 124.
-	// [1 line, 10 bytes left out]
+	// [10 bytes left out]
 	// 1 error
 }
 

@@ -24,7 +24,7 @@ type Chunk struct {
 type Output struct {
 	Total        int64 // bytes written
 	Dropped      int64 // bytes not kept; always Total - len(Bytes())
-	DroppedLines int64 // line ends among the bytes not kept
+	DroppedLines int64 // line ends among the bytes not kept; counted only with WithHead
 
 	kept capture.Kept
 }
@@ -56,6 +56,6 @@ func (o Output) String() string { return o.kept.String() }
 //   - A line of more than 2000 characters has its first and last 1000, and between them how many
 //     are left out.
 //   - If bytes were dropped, a line such as "[12 lines, 3456 bytes left out]" stands where they
-//     were. What was kept is cut there at a line end, if there is one, and otherwise between two
+//     were, without the number of lines if there is no beginning (see [WithHead]). What was kept is cut there at a line end, if there is one, and otherwise between two
 //     characters. The line counts what is missing with that, which may be more than Dropped.
 func (o Output) Text() string { return o.kept.Text() }

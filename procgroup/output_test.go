@@ -50,9 +50,15 @@ func TestDaemonHoldsStreams(t *testing.T) {
 	})
 }
 
-// SPEC 6.3: a flood without a newline is counted exactly and kept in
-// bounded memory, and every chunk of it is a heartbeat.
+// SPEC 6.3, 6.20: a flood without a newline is counted exactly and kept in
+// bounded memory, with and without its beginning, and every chunk of it is a heartbeat.
 func TestFlood(t *testing.T) {
+	for _, head := range []int{0, 1 << 20} {
+		t.Run(strconv.Itoa(head), func(t *testing.T) { checkFlood(t, head) })
+	}
+}
+
+func checkFlood(t *testing.T, head int) {
 	const size = int64(1 << 30)
 	peak := make(chan uint64)
 	stop := make(chan struct{})
@@ -72,11 +78,11 @@ func TestFlood(t *testing.T) {
 		}
 	}()
 	r, err := within(t, longLimit, command("flood", strconv.FormatInt(size, 10)),
-		procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: 10 * time.Second}))
+		procgroup.WithHead(head), procgroup.WithOutputLimit(size), procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: 10 * time.Second}))
 	close(stop)
 	check(t, r, err, want{})
 	for _, o := range []procgroup.Output{r.Stdout, r.Combined} {
-		if o.Total != size || o.Dropped != size-(1<<20) || len(o.Bytes()) != (1<<20) {
+		if kept := head + 1<<20; o.Total != size || o.Dropped != size-int64(kept) || len(o.Bytes()) != kept {
 			t.Errorf("total %d, dropped %d, kept %d", o.Total, o.Dropped, len(o.Bytes()))
 		}
 		if !bytes.HasSuffix(o.Bytes(), []byte("0123456789abcdef")) {

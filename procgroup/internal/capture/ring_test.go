@@ -40,7 +40,10 @@ func ends(all []byte, head, limit int) (kept []byte, bytesLeft, linesLeft int64)
 	rest := all[len(first):]
 	last := rest[max(len(rest)-limit, 0):]
 	left := rest[:len(rest)-len(last)]
-	return append(append([]byte{}, first...), last...), int64(len(left)), int64(bytes.Count(left, newline))
+	if head > 0 { // or lines are not counted
+		linesLeft = int64(bytes.Count(left, newline))
+	}
+	return append(append([]byte{}, first...), last...), int64(len(left)), linesLeft
 }
 
 // checkKept plays writes into a Capture, and into naive buffers. Each write is a byte for its
@@ -84,7 +87,7 @@ func checkKept(t *testing.T, head, limit int, script []byte) {
 	if len(got) != len(want) || combined.Total != int64(len(all)) || combined.Dropped != dropped {
 		t.Fatalf("head %d, limit %d: combined %+v of %d bytes, want %d", head, limit, combined, len(got), len(want))
 	}
-	if left := int64(bytes.Count(all, newline) - bytes.Count(got, newline)); combined.DroppedLines != left {
+	if left := int64(bytes.Count(all, newline) - bytes.Count(got, newline)); head > 0 && combined.DroppedLines != left {
 		t.Fatalf("head %d, limit %d: %d lines dropped, want %d", head, limit, combined.DroppedLines, left)
 	}
 	if ascii(all) {
@@ -120,7 +123,7 @@ func checkText(t *testing.T, k Kept, all []byte, head, limit int) {
 		t.Fatalf("%q", left)
 	}
 	lines, _ := strconv.Atoi(m[1])
-	if n, _ := strconv.Atoi(m[2]); n != len(between) || lines != bytes.Count(between, newline) {
+	if n, _ := strconv.Atoi(m[2]); n != len(between) || head > 0 && lines != bytes.Count(between, newline) || head == 0 && m[1] != "" {
 		t.Fatalf("%q says what is left out: %q", left, between)
 	}
 	if kept := all[:min(head, len(all))]; bytes.Contains(kept, newline) && first[len(first)-1] != '\n' {
@@ -237,9 +240,9 @@ func TestTextOfHeadAndTail(t *testing.T) {
 		{"no line ends", 4, 4, "aé€€éb", "aé\n[6 bytes left out]\néb", "aé\n[6 bytes left out]\néb"},
 		{"the last line end only", 2, 3, "abcdef\n", "ab\n[2 bytes left out]\nef\n", "ab\n[2 bytes left out]\nef\n"},
 		{"a head only", 3, 0, "a\nb\nc", "a\n[1 line, 3 bytes left out]\n", "a\n[1 line, 3 bytes left out]\n"},
-		{"a tail only", 0, 4, "ab\ncd\ne", "cd\ne", "[1 line, 3 bytes left out]\ncd\ne"},
-		{"a tail within a line", 0, 4, "ab\ncd\nef", "d\nef", "[2 lines, 6 bytes left out]\nef"},
-		{"nothing", 0, 0, "ab\ncd", "", "[1 line, 5 bytes left out]\n"},
+		{"a tail only", 0, 4, "ab\ncd\ne", "cd\ne", "[3 bytes left out]\ncd\ne"},
+		{"a tail within a line", 0, 4, "ab\ncd\nef", "d\nef", "[6 bytes left out]\nef"},
+		{"nothing", 0, 0, "ab\ncd", "", "[5 bytes left out]\n"},
 		{"escapes", 7, 4, "\x1b[1mab\nc\nd\re\n", "\x1b[1mab\n[1 line, 2 bytes left out]\nd\re\n", "ab\n[1 line, 2 bytes left out]\ne\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

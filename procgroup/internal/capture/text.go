@@ -11,7 +11,7 @@ import (
 type Kept struct {
 	Total        int64
 	Dropped      int64 // bytes between the head and the tail
-	DroppedLines int64 // number of line ends among them
+	DroppedLines int64 // number of line ends among them, if a head was kept
 
 	data      func() []byte // the head and the tail; nil if there is none
 	head      int           // number of bytes of the head
@@ -20,7 +20,7 @@ type Kept struct {
 }
 
 // keep makes the Kept of output of which head and tail are known. lines is the number of all line
-// ends. The tail may have more than max bytes: those before the last max show where a line begins.
+// ends, if there is a head. The tail may have more than max bytes: those before the last max show where a line begins.
 func keep(total, lines int64, head, tail []byte, max int) Kept {
 	k := Kept{Total: total, head: len(head)}
 	if more := len(tail) - max; more > 0 {
@@ -32,7 +32,7 @@ func keep(total, lines int64, head, tail []byte, max int) Kept {
 		all = append(head[:len(head):len(head)], tail...)
 	}
 	k.data = func() []byte { return all }
-	if k.Dropped = total - int64(len(all)); k.Dropped > 0 {
+	if k.Dropped = total - int64(len(all)); k.Dropped > 0 && k.head > 0 {
 		k.DroppedLines = lines - countLines(all)
 	}
 	return k
@@ -104,7 +104,7 @@ func (k Kept) parts() (head, tail []byte, left string) {
 	}
 	between := all[len(head) : len(b)-len(tail)]
 	left = count(k.Dropped+int64(len(between)), "byte")
-	if lines := k.DroppedLines + countLines(between); lines > 0 {
+	if lines := k.DroppedLines + countLines(between); lines > 0 && k.head > 0 {
 		left = count(lines, "line") + ", " + left
 	}
 	return head, tail, fmt.Sprintf("[%s left out]\n", left)
