@@ -40,9 +40,10 @@
 //     status of the job and no error.
 //  5. A job that runs never leaves its Set. When a bound of the Set is reached, the jobs that ended
 //     first go; if that is not enough, Start returns [ErrFull] and nothing goes.
-//  6. When Close returns, all jobs have ended, and nothing of them is left but what
-//     procgroup reports as surviving, which the error of Close names. That takes at most the kill
-//     grace and 1 s, unless a job has options with a longer grace.
+//  6. When Close returns, all jobs have ended, and nothing of them is left, as far as the containment
+//     reaches. Processes that the system does not kill are named by the error of Close, and what
+//     procgroup.WithOrphans has kept is left. Close takes at most the kill grace and 1 s, unless a
+//     job has options with a longer grace.
 //  7. A Set has no goroutine, timer or descriptor when it has no jobs. An ended job has none
 //     but the timer of its retention.
 package job

@@ -26,7 +26,7 @@ const endTime = time.Second
 // full. On Windows, n is 0 if ctx ends a write that has begun, and the write goes on.
 func (j *Job) Write(ctx context.Context, p []byte) (n int, s Status, err error) {
 	j.touch()
-	n, err = j.input.write(ctx, p, j.done)
+	n, err = j.input.write(ctx, p)
 	if n > 0 {
 		j.log.Answered()
 	}
@@ -66,8 +66,8 @@ func newInput(w *os.File) *input { return &input{w: w, turn: make(chan struct{},
 
 func (in *input) close() { in.w.Close() }
 
-// write writes p, unless ctx or the command ends before.
-func (in *input) write(ctx context.Context, p []byte, ended <-chan struct{}) (int, error) {
+// write writes p, unless ctx ends before. The end of the command closes the pipe.
+func (in *input) write(ctx context.Context, p []byte) (int, error) {
 	if in.shut.Load() {
 		return 0, ErrInputClosed
 	}
@@ -76,8 +76,6 @@ func (in *input) write(ctx context.Context, p []byte, ended <-chan struct{}) (in
 	}
 	select {
 	case in.turn <- struct{}{}:
-	case <-ended:
-		return 0, ErrInputClosed
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}

@@ -245,10 +245,14 @@ func TestClosedInput(t *testing.T) {
 	s := newJobs(t, &job.Set{})
 	j := s.sh("exec <&-; echo closed; sleep 1000")
 	wait(t, j, job.WakeOutput, job.Until{Output: true})
-	for range 2 {
-		if n, status, err := j.Write(t.Context(), []byte("x")); n != 0 || !errors.Is(err, job.ErrInputClosed) || status.State != job.Running {
-			t.Errorf("%d, %+v, %v", n, status, err)
-		}
+	if n, status, err := j.Write(t.Context(), []byte("x")); n != 0 || !errors.Is(err, job.ErrInputClosed) || !errors.Is(err, syscall.EPIPE) || status.State != job.Running {
+		t.Errorf("%d, %+v, %v", n, status, err)
+	}
+	// Now that is known, and takes no time.
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n, status, err := j.Write(done, []byte("x")); n != 0 || err != job.ErrInputClosed || status.State != job.Running {
+		t.Errorf("%d, %+v, %v", n, status, err)
 	}
 
 	j = s.sh("cat; exit 6")
@@ -271,7 +275,7 @@ func TestClosedInput(t *testing.T) {
 	}()
 	time.Sleep(50 * time.Millisecond)
 	j.CloseInput()
-	if err := <-ended; !errors.Is(err, job.ErrInputClosed) {
+	if err := <-ended; err != job.ErrInputClosed {
 		t.Errorf("%v", err)
 	}
 }
@@ -360,6 +364,8 @@ func TestStartFails(t *testing.T) {
 		t.Errorf("%v", s.List())
 	}
 	wait(t, s.sh("true"), job.WakeEnd, job.Until{}) // there is room
+	large := newJobs(t, &job.Set{MaxOutput: 100 << 20})
+	wait(t, large.sh("true"), job.WakeEnd, job.Until{}) // as much as one job may keep may be kept
 }
 
 // SPEC 15.5: running jobs stay, and of the ended ones the first goes, with its output.
@@ -436,6 +442,34 @@ func TestRetention(t *testing.T) {
 	}
 	if s.Get(runs.ID) != runs || runs.Status().State != job.Running {
 		t.Errorf("%+v", runs.Status())
+	}
+}
+
+// SPEC 15.5: who looks at an ended job keeps it.
+func TestUseKeepsAJob(t *testing.T) {
+	t.Parallel()
+	const retention = 2 * time.Second
+	for name, use := range map[string]func(*job.Job){
+		"Read":     func(j *job.Job) { j.Read(0, 0) },
+		"ReadText": func(j *job.Job) { j.ReadText(0, 0) },
+		"Wait":     func(j *job.Job) { j.Wait(context.Background(), job.Until{}) },
+		"Write":    func(j *job.Job) { _, _, _ = j.Write(context.Background(), []byte("x")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newJobs(t, &job.Set{Retention: retention})
+			j := s.sh("true")
+			wait(t, j, job.WakeEnd, job.Until{})
+			var longest time.Duration // between two uses
+			last := time.Now()
+			for begun := last; time.Since(begun) < retention+retention/2; time.Sleep(retention / 20) {
+				use(j)
+				longest, last = max(longest, time.Since(last)), time.Now()
+			}
+			if there := s.Get(j.ID) == j; !there && longest < retention/2 {
+				t.Errorf("gone, though used every %v", longest)
+			}
+		})
 	}
 }
 
