@@ -11,6 +11,7 @@ type commandStop struct {
 	pid     int   // the process that was stopped by the terminal
 	message string
 	err     error // of the command itself
+	result  *Result
 }
 
 // stopOf returns the commandStop that has stopped an execution, or nil.
@@ -32,6 +33,14 @@ func (e *commandStop) Error() string {
 func (e *commandStop) Is(target error) bool { return target == e.is }
 
 func (e *commandStop) Unwrap() error { return e.err }
+
+// Text is that of the result, for the answer of an MCP tool: package toolcall looks for it.
+func (e *commandStop) Text() string {
+	if e.result == nil { // the cause that has not been completed
+		return e.Error()
+	}
+	return e.result.Text()
+}
 
 // ExitCode is 124, as for a limit, but 137 where the system has killed for want of memory, and 153
 // after too much output.

@@ -197,9 +197,9 @@ func (p *Process) complete(r *Result, stop *timeout.Error, fromCaller error) {
 	}
 	switch {
 	case r.Reason == OutOfMemory:
-		p.err = &commandStop{reason: r.Reason, is: ErrMemory, message: r.Message, err: errors.Join(err, fromCaller)}
+		p.err = &commandStop{reason: r.Reason, is: ErrMemory, message: r.Message, err: errors.Join(err, fromCaller), result: r}
 	case stopOf(stop) != nil:
-		p.err = &commandStop{reason: r.Reason, is: stopOf(stop).is, message: r.Message, err: errors.Join(err, fromCaller)}
+		p.err = &commandStop{reason: r.Reason, is: stopOf(stop).is, message: r.Message, err: errors.Join(err, fromCaller), result: r}
 	case stop != nil:
 		if stop.Err = err; fromCaller != nil {
 			stop.Err = errors.Join(err, fromCaller)

@@ -30,6 +30,10 @@ func TestTextOfACommand(t *testing.T) {
 		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", script), opts...)
 		return err
 	}
+	talk := func(ctx context.Context) error { // too much
+		_, err := procgroup.Run(context.WithoutCancel(ctx), exec.Command("sh", "-c", "echo 12 states; sleep 60"), procgroup.WithOptions(timeout.WithName("TLC")), procgroup.WithOutputLimit(6))
+		return err
+	}
 	for _, tc := range []struct {
 		name    string
 		total   time.Duration // of the tool
@@ -65,6 +69,17 @@ func TestTextOfACommand(t *testing.T) {
 		}, "", "TLC process timed out after 300ms.\nlast: 12 states\nExit code 124.\n"},
 		{"a command that was stopped before, for another reason", soon, false, func(ctx context.Context) error {
 			err := run(ctx, timeout.Config{Total: 10 * time.Millisecond}, "sleep 60")
+			<-ctx.Done()
+			return err
+		}, "", "Tool exceeded wall-clock limit of 0.3s."},
+		{"a command that was stopped for what it did", 0, false, func(ctx context.Context) error {
+			return talk(ctx)
+		}, "", "TLC wrote more than 6 bytes.\nExit code 153.\n12 states\n"},
+		{"the same, wrapped", 0, false, func(ctx context.Context) error {
+			return fmt.Errorf("checking a model: %w", talk(ctx))
+		}, "", "checking a model: TLC wrote more than 6 bytes.\nExit code 153.\n12 states\n"},
+		{"a command that was stopped for what it did before the tool was", soon, false, func(ctx context.Context) error {
+			err := talk(ctx)
 			<-ctx.Done()
 			return err
 		}, "", "Tool exceeded wall-clock limit of 0.3s."},

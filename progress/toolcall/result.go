@@ -44,9 +44,10 @@ func words(err error) (text, rest string) {
 	if stop, command := commandOf(err); stop != nil {
 		var message string
 		message, rest, _ = strings.Cut(command.Text(), "\n")
-		if _, whole := err.(*timeout.Error); whole {
+		switch err.(type) {
+		case *timeout.Error, commandStop:
 			text = message
-		} else {
+		default:
 			text = strings.Replace(text, stop.Error(), message, 1) // the tool's own words around it stay
 		}
 	}
@@ -60,13 +61,20 @@ func words(err error) (text, rest string) {
 // imported: a server without commands needs none of it.
 type commandResult interface{ Text() string }
 
+// A commandStop is the error of a command that was stopped for what it did, and not by a limit.
+type commandStop interface {
+	error
+	commandResult
+	CommandStop()
+}
+
 // commandOf returns the stop of a command that err tells of, and its result, or nil. A tool that was
 // stopped itself may return the error of a command that had been stopped before, for another reason:
 // that is not what has ended the tool.
-func commandOf(err error) (*timeout.Error, commandResult) {
+func commandOf(err error) (error, commandResult) {
 	var tool *timeout.Error
-	var find func(error) (*timeout.Error, commandResult)
-	find = func(err error) (*timeout.Error, commandResult) {
+	var find func(error) (error, commandResult)
+	find = func(err error) (error, commandResult) {
 		switch e := err.(type) {
 		case nil:
 			return nil, nil
@@ -81,6 +89,11 @@ func commandOf(err error) (*timeout.Error, commandResult) {
 				tool = e
 			}
 			return find(e.Err) // Unwrap hides it
+		case commandStop:
+			if tool != nil {
+				return nil, nil
+			}
+			return e, e
 		case interface{ Unwrap() error }:
 			return find(e.Unwrap())
 		case interface{ Unwrap() []error }:
