@@ -24,7 +24,7 @@ var rooms = []string{
 	"progress",
 	"procgroup/job/...",
 	"procgroup stream",
-	"procgroup/internal/proctree procgroup/internal/capture",
+	"procgroup/host procgroup/internal/proctree procgroup/internal/capture",
 	"procgroup/internal/procfs",
 	"timeout/inspect timeout/httptimeout",
 	"timeout/policy",

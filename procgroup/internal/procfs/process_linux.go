@@ -19,6 +19,7 @@ type Process struct {
 	EnvironAt          uint64        // the address of the environment; 0 if there is none, or it may not be known
 	CPU, ChildrenCPU   time.Duration // processor time, in ticks of 10 ms, and that of the children that were reaped
 	Faults             uint64        // page faults, and those of the children that were reaped
+	Status             int           // of a zombie, as wait(2) has it; 0 if it may not be known
 	Kernel             bool          // a thread of the kernel
 	Exiting            bool          // it shows no environment anymore, and will be a zombie
 }
@@ -73,7 +74,7 @@ func parseStat(b []byte) (p Process, ok bool) {
 	}
 	p.PID = int(Uint(b[:open-1]))
 	rest := b[end+2:]
-	for field := 3; field <= 50; field++ {
+	for field := 3; field <= 52; field++ {
 		word, after, _ := bytes.Cut(rest, []byte{' '})
 		switch field {
 		case 3:
@@ -106,6 +107,8 @@ func parseStat(b []byte) (p Process, ok bool) {
 			ok = len(word) > 0
 		case 50:
 			p.EnvironAt = Uint(word)
+		case 52:
+			p.Status = int(Uint(bytes.TrimSuffix(word, []byte{'\n'})))
 		}
 		rest = after
 	}

@@ -1,0 +1,24 @@
+package host
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// parseArgs parses what kern.procargs2 of macOS has: the number of arguments, the path of the
+// executable, zeros, the arguments, the environment.
+func parseArgs(b []byte) (args []string) {
+	if len(b) < 4 {
+		return nil
+	}
+	n := binary.NativeEndian.Uint32(b)
+	_, rest, found := bytes.Cut(b[4:], []byte{0})
+	rest = bytes.TrimLeft(rest, "\x00")
+	for ; found && n > 0; n-- {
+		var arg []byte
+		if arg, rest, found = bytes.Cut(rest, []byte{0}); found {
+			args = append(args, string(arg))
+		}
+	}
+	return args
+}

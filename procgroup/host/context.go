@@ -1,0 +1,178 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// A Process is a running process, or one that has ended.
+type Process struct {
+	PID  int
+	Name string // the name of the program, or "" if it is not known
+}
+
+// String returns the name and the process id, as "node (4711)".
+func (p Process) String() string {
+	if p.Name == "" {
+		return fmt.Sprintf("process %d", p.PID)
+	}
+	return fmt.Sprintf("%s (%d)", p.Name, p.PID)
+}
+
+// Context returns a copy of parent that is done when the host has ended. Its cause is an
+// [*EndedError] then. stop releases what the watch occupies; so does the end of parent.
+//
+// Context looks for the host before it returns, which takes a few milliseconds. Call it early: a
+// launcher that starts this program and ends before the call leaves no trace of the host. If there is
+// no host, or it cannot be watched, the context is a plain copy of parent; see [Of]. If an option is
+// invalid, the context is done at once and its cause says why.
+//
+// The watch does not read stdin and signals no process. The end of stdin is still for the program to
+// notice.
+func Context(parent context.Context, opts ...Option) (ctx context.Context, stop context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	w := &watch{end: cancel}
+	ctx = context.WithValue(ctx, key{}, w)
+	stop = func() { cancel(nil) }
+	if w.err = o.err; w.err != nil {
+		cancel(w.err)
+		return ctx, stop
+	}
+	if ctx.Err() != nil {
+		w.err = context.Cause(ctx)
+		return ctx, stop
+	}
+	found, between, err := find(o.pid)
+	if err != nil {
+		w.err = err
+		if o.pid != 0 && errors.Is(err, errGone) {
+			named := Process{PID: o.pid}
+			cancel(&EndedError{Host: named, Process: named, ExitCode: -1})
+		}
+		return ctx, stop
+	}
+	w.host = found.Process
+	w.watched = append(between, found)
+	context.AfterFunc(ctx, w.close)
+	go w.followHost(found)
+	for _, p := range between {
+		go w.followBetween(p)
+	}
+	return ctx, stop
+}
+
+// Of returns the host that the context of [Context] watches, or watched until it was done. If it
+// watches nothing, the error says why. It matches [errors.ErrUnsupported] where the system offers no
+// way to watch a process. Of may be called at any time, by several goroutines.
+func Of(ctx context.Context) (Process, error) {
+	w, ok := ctx.Value(key{}).(*watch)
+	if !ok {
+		return Process{}, errors.New("host: the context is not from host.Context")
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.host, w.err
+}
+
+// An Option changes what [Context] does.
+type Option func(*options)
+
+type options struct {
+	pid int
+	err error
+}
+
+// WithPID names the host by its process id, instead of having Context look for it. It need not be an
+// ancestor, nor hold the other end of stdin. If there is no such process, the context is done at
+// once.
+func WithPID(pid int) Option {
+	return func(o *options) {
+		if o.pid = pid; pid <= 0 {
+			o.err = fmt.Errorf("host: WithPID(%d): want the id of a process, above 0", pid)
+		}
+	}
+}
+
+// errGone means that a process has ended before it could be watched.
+var errGone = errors.New("host: no such process")
+
+type key struct{}
+
+// A watch is the state behind a context. Each system has its own process, with these methods:
+//
+//   - ended waits until the process has ended. It returns false if the process has been closed first.
+//   - how says how the process ended. With wait it waits until the system tells.
+//   - heir returns the process that has taken the place of a host that has ended, or nil.
+//   - close ends the waits, and releases what the process occupies.
+//
+// And each has find, which returns the host, the named one if there is a name, and the processes
+// between it and this one.
+type watch struct {
+	end context.CancelCauseFunc
+
+	mu      sync.Mutex
+	host    Process
+	err     error // why nothing is watched
+	watched []*process
+	over    bool
+}
+
+// followHost ends the context when the host has ended without an heir.
+func (w *watch) followHost(p *process) {
+	for p.ended() {
+		how := p.how(false)
+		next := p.heir(how)
+		if next == nil {
+			w.end(&EndedError{Host: p.Process, Process: p.Process, Signal: how.signal, ExitCode: how.code})
+			return
+		}
+		p.close()
+		if !w.inherit(next) {
+			next.close()
+			return
+		}
+		p = next
+	}
+}
+
+// inherit makes p the host. It reports false if the watch is over.
+func (w *watch) inherit(p *process) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return false
+	}
+	w.host = p.Process
+	w.watched = append(w.watched, p)
+	return true
+}
+
+// followBetween ends the context if the process is killed by a signal. A host that is killed
+// together with it may be reported instead: the first of the two that is seen decides.
+func (w *watch) followBetween(p *process) {
+	if !p.ended() {
+		return
+	}
+	if how := p.how(true); how.signal != nil {
+		w.mu.Lock()
+		host := w.host
+		w.mu.Unlock()
+		w.end(&EndedError{Host: host, Process: p.Process, Signal: how.signal, ExitCode: -1})
+	}
+}
+
+func (w *watch) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	for _, p := range w.watched {
+		p.close()
+	}
+	w.watched = nil
+}

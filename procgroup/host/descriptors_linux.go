@@ -1,0 +1,129 @@
+package host
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// An end is the other end of stdin. The zero end is held by no process.
+type end struct {
+	inode uint64
+	pipe  bool // a pipe, which both ends share one inode of; otherwise a socket
+}
+
+// heldBy reports whether a process holds the end. The error says that its descriptors cannot be read.
+func (e end) heldBy(pid int) (bool, error) {
+	if e.inode == 0 {
+		return false, nil
+	}
+	kind := "socket:["
+	if e.pipe {
+		kind = "pipe:["
+	}
+	want := append(strconv.AppendUint([]byte(kind), e.inode, 10), ']')
+	process := "/proc/" + strconv.Itoa(pid)
+	dir, err := os.Open(process + "/fd")
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	for {
+		names, listErr := dir.Readdirnames(1024)
+		for _, name := range names {
+			var buf [64]byte
+			n, err := unix.Readlinkat(int(dir.Fd()), name, buf[:])
+			if err != nil || !bytes.Equal(buf[:n], want) {
+				continue
+			}
+			if !e.pipe {
+				return true, nil
+			}
+			info, err := os.ReadFile(process + "/fdinfo/" + name)
+			if err == nil && writable(info) {
+				return true, nil
+			}
+		}
+		if listErr != nil { // io.EOF, or the process has ended
+			return false, nil
+		}
+	}
+}
+
+// writable reports whether a descriptor can be written to, according to its file in fdinfo.
+func writable(info []byte) bool {
+	for line := range bytes.Lines(info) {
+		if text, ok := bytes.CutPrefix(line, []byte("flags:")); ok {
+			flags, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 8, 64)
+			return err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
+		}
+	}
+	return false
+}
+
+// The sizes and places of linux/unix_diag.h.
+const (
+	unixDiagRequestLen = 24
+	unixDiagMsgLen     = 16
+	unixDiagShowPeer   = 4
+	unixDiagPeer       = 2 // UNIX_DIAG_PEER, an inode
+)
+
+// otherEnd returns the other end of a Unix socket, or the zero end if the kernel does not tell.
+func otherEnd(inode uint64) end {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return end{}
+	}
+	defer unix.Close(fd)
+	if unix.Sendto(fd, peerRequest(uint32(inode)), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}) != nil {
+		return end{}
+	}
+	// The answer is queued before Sendto returns.
+	var buf [4 << 10]byte
+	n, _, err := unix.Recvfrom(fd, buf[:], unix.MSG_DONTWAIT)
+	if err != nil {
+		return end{}
+	}
+	return end{inode: uint64(parsePeer(buf[:n]))}
+}
+
+// peerRequest asks for the peer of one socket.
+func peerRequest(inode uint32) []byte {
+	b := make([]byte, unix.SizeofNlMsghdr+unixDiagRequestLen)
+	binary.NativeEndian.PutUint32(b, uint32(len(b)))
+	binary.NativeEndian.PutUint16(b[4:], unix.SOCK_DIAG_BY_FAMILY)
+	binary.NativeEndian.PutUint16(b[6:], unix.NLM_F_REQUEST)
+	r := b[unix.SizeofNlMsghdr:]
+	r[0] = unix.AF_UNIX
+	binary.NativeEndian.PutUint32(r[4:], ^uint32(0)) // in any state
+	binary.NativeEndian.PutUint32(r[8:], inode)
+	binary.NativeEndian.PutUint32(r[12:], unixDiagShowPeer)
+	binary.NativeEndian.PutUint64(r[16:], ^uint64(0)) // with any cookie
+	return b
+}
+
+// parsePeer returns the inode of the peer, or 0.
+func parsePeer(b []byte) uint32 {
+	if len(b) < unix.SizeofNlMsghdr+unixDiagMsgLen || binary.NativeEndian.Uint16(b[4:]) != unix.SOCK_DIAG_BY_FAMILY {
+		return 0
+	}
+	b = b[:min(len(b), int(binary.NativeEndian.Uint32(b)))]
+	if len(b) < unix.SizeofNlMsghdr+unixDiagMsgLen {
+		return 0
+	}
+	for attrs := b[unix.SizeofNlMsghdr+unixDiagMsgLen:]; len(attrs) >= unix.SizeofNlAttr; {
+		size := int(binary.NativeEndian.Uint16(attrs))
+		if size < unix.SizeofNlAttr || size > len(attrs) {
+			return 0
+		}
+		if value := attrs[unix.SizeofNlAttr:size]; binary.NativeEndian.Uint16(attrs[2:]) == unixDiagPeer && len(value) == 4 {
+			return binary.NativeEndian.Uint32(value)
+		}
+		attrs = attrs[min((size+3)&^3, len(attrs)):]
+	}
+	return 0
+}

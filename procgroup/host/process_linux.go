@@ -1,0 +1,144 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
+)
+
+// A process is a descriptor of it, which never means another process that gets the same id later. It
+// is on the runtime's poller, so that to wait costs no thread.
+type process struct {
+	Process
+	start uint64 // when it began, as /proc has it; 0 if that is not known
+	file  *os.File
+	conn  syscall.RawConn
+
+	// Of a host only, for its heir.
+	stdin end
+	exe   file
+}
+
+// A file is what a process runs.
+type file struct{ dev, ino uint64 }
+
+// open returns errGone if there is no such process.
+func open(pid int) (*process, error) {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	switch {
+	case err == unix.ESRCH:
+		return nil, errGone
+	case err == unix.ENOSYS || err == unix.EPERM || err == unix.EINVAL: // before Linux 5.10, or in a sandbox
+		return nil, fmt.Errorf("host: nothing is watched: %w: pidfd_open: %w", errors.ErrUnsupported, err)
+	case err != nil:
+		return nil, fmt.Errorf("host: nothing is watched: pidfd_open: %w", err)
+	}
+	p := &process{Process: Process{PID: pid}, file: os.NewFile(uintptr(fd), "pidfd")}
+	if p.conn, err = p.file.SyscallConn(); err != nil {
+		p.file.Close()
+		return nil, err
+	}
+	// What is read here is of another process only if this one has ended meanwhile.
+	var read procfs.Reader
+	if stat, ok := read.Process(pid); ok {
+		p.start, p.Name = stat.Start, read.Name(pid)
+	}
+	return p, nil
+}
+
+// identify prepares for heir.
+func (p *process) identify(stdin end) {
+	p.stdin = stdin
+	p.exe = executable(p.PID)
+}
+
+func executable(pid int) file {
+	var info unix.Stat_t
+	if unix.Stat(fmt.Sprintf("/proc/%d/exe", pid), &info) != nil {
+		return file{}
+	}
+	return file{uint64(info.Dev), info.Ino} //nolint:unconvert // 32 bits on some systems
+}
+
+func (p *process) close() { p.file.Close() }
+
+func (p *process) ended() bool { return p.await(unix.POLLIN) }
+
+// await waits until poll(2) reports an event: POLLIN is the end, and POLLHUP (Linux 6.9) that the
+// parent has taken note of it.
+func (p *process) await(event int16) bool {
+	seen := false
+	err := p.conn.Read(func(fd uintptr) bool {
+		seen = polled(fd)&event != 0
+		return seen
+	})
+	return err == nil && seen
+}
+
+func polled(fd uintptr) int16 {
+	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(poll, 0); err != unix.EINTR {
+			return poll[0].Revents
+		}
+	}
+}
+
+// how asks the descriptor, which tells how a process ended once its parent has taken note, from Linux
+// 6.15 on. Until then the process is a zombie, and /proc tells. On older systems nothing tells if the
+// parent was faster.
+func (p *process) how(wait bool) ending {
+	status, ok := p.reported()
+	if !ok {
+		status, ok = p.shown()
+	}
+	if !ok && wait && p.await(unix.POLLHUP) {
+		status, ok = p.reported()
+	} else if !ok { // the parent took note between the two
+		status, ok = p.reported()
+	}
+	switch {
+	case !ok:
+		return unknown
+	case status.Signaled():
+		return ending{status.Signal(), -1}
+	}
+	return ending{nil, status.ExitStatus()}
+}
+
+// pidfdInfo is struct pidfd_info of linux/pidfd.h, in its first version.
+type pidfdInfo struct {
+	mask     uint64
+	_        uint64
+	_        [11]uint32
+	exitCode int32
+}
+
+const (
+	pidfdGetInfo  = 0xc040ff0b // PIDFD_GET_INFO
+	pidfdInfoExit = 1 << 3
+)
+
+// reported returns the status that the descriptor has.
+func (p *process) reported() (status syscall.WaitStatus, ok bool) {
+	info := pidfdInfo{mask: pidfdInfoExit}
+	err := p.conn.Control(func(fd uintptr) {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, pidfdGetInfo, uintptr(unsafe.Pointer(&info)))
+		ok = errno == 0 && info.mask&pidfdInfoExit != 0
+	})
+	return syscall.WaitStatus(info.exitCode), ok && err == nil
+}
+
+// shown returns the status of a zombie. A zero is shown to those who may not know it, too.
+func (p *process) shown() (syscall.WaitStatus, bool) {
+	var read procfs.Reader
+	stat, ok := read.Process(p.PID)
+	ok = ok && stat.Start == p.start && stat.Dead() && stat.Status != 0
+	return syscall.WaitStatus(stat.Status), ok
+}
