@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -46,6 +47,7 @@ type options struct {
 	http    string        // address to serve at; empty means stdio
 	inspect string        // address of the page; empty means none
 	log     string        // file; empty means none, "-" is stderr
+	hostPID int           // process to end with; 0 means none
 	url     *url.URL
 	header  http.Header // sent to url
 	command []string    // empty if there is a url
@@ -99,7 +101,7 @@ func allSigns() signs {
 // parse reads the command line. If help was asked for, parse writes it to stdout and returns
 // flag.ErrHelp.
 func parse(args []string, stdout io.Writer) (o *options, _ error) {
-	o = &options{settings: settings{tools: make(map[string]limits)}, alive: allSigns(), header: make(http.Header)}
+	o = &options{settings: settings{tools: make(map[string]limits)}, alive: allSigns(), hostPID: notNamed, header: make(http.Header)}
 	f := flag.NewFlagSet("mcpdeadline", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 
@@ -138,6 +140,12 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 	f.StringVar(&o.http, "http", "", "serve Streamable HTTP at this `ADDRESS` instead of stdin and stdout; without a host it is on 127.0.0.1")
 	f.StringVar(&o.inspect, "inspect", "", "show running calls to browsers on this machine, at http://`ADDRESS`/debug/tools")
 	f.StringVar(&o.log, "log", "", "append a line of JSON for each call to this `FILE`; - is stderr")
+	f.Func("host-pid", "end when the process with this `PID` ends; 0 ends with stdin only (default the process at the other end of stdin)", then(func(value string) (err error) {
+		if o.hostPID, err = strconv.Atoi(value); err != nil || o.hostPID < 0 {
+			return &settingError{"-host-pid", fmt.Sprintf("%q", value), "the id of a process, or 0"}
+		}
+		return nil
+	}))
 	f.Func("url", "`URL` of a server that speaks Streamable HTTP", then(func(value string) (err error) {
 		if o.url, err = url.Parse(value); err != nil || o.url.Host == "" || o.url.Scheme != "http" && o.url.Scheme != "https" {
 			return &settingError{"-url", fmt.Sprintf("%q", value), "a URL such as http://127.0.0.1:8137/mcp"}
@@ -207,6 +215,8 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 	switch o.command = command; {
 	case (o.url == nil) == (len(command) == 0):
 		return nil, errors.New("want one server, either -- COMMAND [ARG]... or -url URL")
+	case o.hostPID != notNamed && o.http != "":
+		return nil, errors.New("-host-pid: want no -http, with which hosts come and go")
 	case len(o.header) > 0 && o.url == nil:
 		return nil, errors.New("-header: want -url too, the server to send it to")
 	case o.url != nil && !o.alive.progress && !o.alive.log:

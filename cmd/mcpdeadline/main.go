@@ -6,11 +6,11 @@
 //
 // README.md describes it and has a configuration for each host.
 //
-// The files: frame.go has messages and lines; noise.go has what else a server prints; pass.go passes messages through a session; call.go
-// runs a call under its limits; signs.go has the signs of life; handles.go has calls that outlive
+// The files: frame.go has messages and lines; noise.go has what else a server prints; pass.go passes
+// messages through a session; call.go runs a call under its limits; signs.go has the signs of life; handles.go has calls that outlive
 // their soft limit; lists.go adds to what the server declares; restart.go starts the server again
 // when it has ended; doubt.go finds out whether it is dead; command.go and url.go are the two kinds
-// of server; web.go serves hosts over HTTP.
+// of server; web.go serves hosts over HTTP; ending.go ends the proxy with its host.
 package main
 
 import (
@@ -135,9 +135,11 @@ const (
 	endLimit = time.Second
 )
 
-// serveStdio serves one host until it closes stdin or stdout, or ctx is done.
+// serveStdio serves one host until it ends, or closes stdin or stdout, or ctx is done.
 func serveStdio(ctx context.Context, p *proxy, stdin io.Reader, stdout io.Writer) error {
-	gone, hangUp := context.WithCancel(context.Background())
+	watched, unwatch := p.watchHost()
+	defer unwatch()
+	gone, hangUp := context.WithCancel(watched)
 	defer hangUp()
 	out := &lineWriter{w: stdout}
 	s := newSession(p, "stdio", func(m *message) {

@@ -26,6 +26,9 @@ var interrupt os.Signal = os.Interrupt
 
 const asMain = "MCPPROXY_TEST_MAIN"
 
+// asHost has the test binary be a host; see playHost.
+const asHost = "MCPDEADLINE_TEST_HOST"
+
 // TestMain lets the test binary be the proxy and the server, too.
 func TestMain(m *testing.M) {
 	procgroup.HelperMain()
@@ -34,6 +37,9 @@ func TestMain(m *testing.M) {
 		evil()
 	case len(os.Args) > 1 && os.Args[1] == "sleeper":
 		time.Sleep(time.Hour)
+	case os.Getenv(asHost) != "":
+		playHost(os.Args[1:])
+		os.Exit(0)
 	case os.Getenv(asMain) != "":
 		main()
 	}
