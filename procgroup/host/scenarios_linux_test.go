@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -85,6 +86,9 @@ func scenarios() (all []scenario) {
 		{name: "the server holds the other end itself, socket", start: line(theHost(itself, socket), theServer), hosts: "host", act: killHost, want: endsWithHost},
 		{name: "sh and the server hold the other end", start: line(theHost(itself), shell, theServer), hosts: "host", act: killHost, want: endsWithHost},
 
+		{name: "the server is of the host's executable and holds the other end itself, and the host ends by itself", start: line(theHost(itself), []string{"@host", "server", "server"}),
+			hosts: "host", act: func(s *stage) { s.proc("host").exit() }, want: endsWithHost},
+
 		{name: "a launcher that forks twice, both end", start: line(theHost(sibling), launcher, theServer), hosts: "host", act: launchersEnd, want: lives},
 		{name: "a launcher that forks twice, both end, and the host is killed", start: line(theHost(sibling), launcher, theServer), hosts: "host",
 			act: func(s *stage) { launchersEnd(s); killHost(s) }, want: endsWithHost},
@@ -163,6 +167,12 @@ func scenarios() (all []scenario) {
 			act: func(s *stage) { s.proc("host").tell("signal-child") }, want: endsWithWrapper},
 		{name: "the host signals only npx, with sh below", start: line(theHost(sibling), npx, shell, theServer), hosts: "host",
 			act: func(s *stage) { s.proc("host").tell("signal-child") }, want: "ended: server "},
+		{name: "the host signals only the shell, and does not wait for it", start: line(theHost(sibling, "-wait-for-none"), shell, theServer), hosts: "host",
+			act: func(s *stage) { s.proc("host").tell("signal-child") }, want: endsWithWrapper},
+		{name: "the host signals only npx, the real one", needs: "npx", start: line(theHost(sibling), []string{"npx", "--no-install", "server"}, []string{"server", "server"}), hosts: "host",
+			act: func(s *stage) { s.proc("host").tell("signal-child") }, want: "ended: "},
+		{name: "the host is killed, the real npx", needs: "npx", start: line(theHost(sibling), []string{"npx", "--no-install", "server"}, []string{"server", "server"}), hosts: "host",
+			act: killHost, want: endsWithHost},
 		{name: "the wrapper ends by itself", start: line(theHost(sibling), npx, theServer), hosts: "host",
 			act: func(s *stage) { s.proc("npx").exit(); s.proc("host").says("reaped") }, want: lives},
 		{name: "the wrapper ends by itself with a code", start: line(theHost(sibling), npx, theServer), hosts: "host",
@@ -204,6 +214,12 @@ func TestScenarios(t *testing.T) {
 			s := newStage(t)
 			if err := syscall.Mkfifo(filepath.Join(s.tmp, "fifo"), 0o600); err != nil {
 				t.Fatal(err)
+			}
+			if sc.needs == "npx" { // a package that is installed here
+				bin := filepath.Join(s.tmp, "node_modules", ".bin")
+				if err := errors.Join(os.MkdirAll(bin, 0o755), os.Symlink(filepath.Join(s.dir, "server"), filepath.Join(bin, "server"))); err != nil {
+					t.Fatal(err)
+				}
 			}
 			s.run(sc.start...)
 			server := s.proc("server")
