@@ -41,7 +41,8 @@
 // [Output.Text] is what a person would have read of it. [WithOutputLimit] stops a command that
 // writes too much. The combined output has the order of reading, because separate pipes do
 // not show in which order the command wrote to them. [WithOnePipe] preserves the order of
-// writing, but does not distinguish the streams. [WithOutput] passes output on as it arrives,
+// writing, but does not distinguish the streams; so does [WithTerminal], a terminal of the command's
+// own, to which many programs write each line at once. [WithOutput] passes output on as it arrives,
 // and [Lines] passes it on line by line. The command's own Stdout and Stderr also get all
 // output.
 //

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -35,6 +36,7 @@ type settings struct {
 	spillDir    *SpillDir
 	maxSpill    int64
 	onePipe     bool
+	terminal    *capture.Size // nil: none
 	onOutput    func(Chunk)
 	containment Containment
 	kind        proctree.Kind // of containment

@@ -6,7 +6,7 @@ import "github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 // even within a character.
 type Chunk struct {
 	// Stderr reports that the chunk is from stderr. If both streams share a pipe (see
-	// [WithOnePipe]), all data counts as stdout, and stderr has a single chunk, the last one,
+	// [WithOnePipe]) or a terminal, all data counts as stdout, and stderr has a single chunk, the last one,
 	// without data.
 	Stderr bool
 	// Data is valid only until the callback returns. It is empty in a chunk that only reports

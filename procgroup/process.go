@@ -97,7 +97,7 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 //     terminal: what asks for a password there, such as ssh, gets an error instead of being
 //     stopped for ever. If cmd.Stdin is the terminal of this program, or if Setpgid or Foreground
 //     is set, the command gets its own process group instead; see [ErrTerminal]. In either case
-//     Ctrl-C in a terminal does not reach it. Pgid is an error.
+//     Ctrl-C in a terminal does not reach it. Pgid is an error. [WithTerminal] gives it a terminal.
 //   - The context of [exec.CommandContext] aborts the command, as ctx does. Cancel and
 //     WaitDelay are not used.
 //   - Process is set when Start returns, and ProcessState before Wait returns. Do not call
@@ -196,7 +196,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	config := capture.Config{Head: p.maxHead, Max: p.maxOutput, OnePipe: p.onePipe, Begun: p.begun, Beat: heartbeat.FromContext(ctx).Beat, Fail: p.abort, Limit: p.outputLimit, Exceeded: p.stopForOutput}
+	config := capture.Config{Head: p.maxHead, Max: p.maxOutput, OnePipe: p.onePipe, Terminal: p.terminal, Begun: p.begun, Beat: heartbeat.FromContext(ctx).Beat, Fail: p.abort, Limit: p.outputLimit, Exceeded: p.stopForOutput}
 	if fn := p.onOutput; fn != nil {
 		config.Output = func(c capture.Chunk) {
 			fn(Chunk{Stderr: c.Stream == 1, Data: c.Data, Skipped: c.Skipped, Last: c.Last})
@@ -229,6 +229,11 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	}
 	if inner.Err != nil {
 		return inner.Start()
+	}
+	if p.terminal != nil {
+		if err := proctree.LeadTerminal(&inner, p.orphans); err != nil {
+			return err
+		}
 	}
 	if stdin, file := inner.Stdin.(*os.File); file {
 		p.stdin, p.canWait = proctree.InputOf(stdin)

@@ -29,6 +29,8 @@ type Config struct {
 	// OnePipe makes a single pipe for both streams. cmd.Stderr must then be nil or the same as
 	// cmd.Stdout.
 	OnePipe bool
+	// Terminal, unless it is nil, is the size of the terminal that the command gets in place of pipes.
+	Terminal *Size
 	// Begun is the time at which the call began.
 	Begun time.Time
 	// Beat is called for each chunk of output before the chunk is passed on.
@@ -68,6 +70,8 @@ type Capture struct {
 	sinks   []*sink
 	spill   *sink // nil if there is none
 
+	terminal *os.File // the side of the command; nil without a terminal
+
 	mu      sync.Mutex // guards the fields below and the rings
 	order   order
 	last    time.Time     // of the last output
@@ -105,6 +109,12 @@ func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 		c.config.Head = 0
 	}
 	c.order.headMax, c.order.max, c.last = c.config.Head, lookBack(config.Max), config.Begun
+	if config.Terminal != nil {
+		if err := c.newTerminal(cmd); err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
 	together := cmd.Stderr != nil && same(cmd.Stdout, cmd.Stderr)
 	if config.OnePipe && cmd.Stderr != nil && !together {
 		return nil, &timeout.ConfigError{Key: "WithOnePipe", Value: "true", Accepted: "cmd.Stderr to be nil or the same as cmd.Stdout"}
@@ -134,6 +144,7 @@ func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 // Discard closes the pipes if the command was not started.
 func (c *Capture) Discard() {
 	c.closeWriters()
+	c.closeTerminal()
 	c.endStart()
 	c.closeReaders()
 	if c.in != nil {
@@ -199,6 +210,15 @@ func (c *Capture) closeWriters() {
 	}
 }
 
+// closeTerminal closes the side of the command, which a command that is being started may hold until it runs.
+func (c *Capture) closeTerminal() {
+	if c.terminal == nil {
+		return
+	}
+	c.terminal.Close()
+	c.beganStarts()
+}
+
 func (c *Capture) closeReaders() {
 	for i := range c.streams {
 		if p := c.streams[i].pipe; p != nil {
@@ -218,6 +238,7 @@ func (c *Capture) closeReaders() {
 // A command that is being started may also hold a stream for a moment; see starts. Drain waits
 // for such commands, but not beyond latest, before it reports that a stream is held.
 func (c *Capture) Drain(until, latest time.Time) (held bool) {
+	c.closeTerminal()
 	for !c.rest() {
 		if !time.Now().Before(until) {
 			c.awaitStarts(latest)

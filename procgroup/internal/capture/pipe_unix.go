@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// A pipe is the reading end of a pipe. It has two methods to read: next waits for output, and rest
+// A pipe is the reading end of a pipe, or a terminal. It has two methods to read: next waits for output, and rest
 // does not. They may be called concurrently. A buffer is taken from the pool only when there is
 // output; [os.File.Read] would need a buffer while it waits.
 type pipe struct {
 	r     *os.File
 	conn  syscall.RawConn
 	ready func(fd uintptr) bool // try, made once
+	holds int                   // no less than there is to read at any moment, unless it is a pipe that was enlarged
 
 	mu sync.Mutex // held from a read until got has returned, to keep the order
 
@@ -35,18 +36,27 @@ func newPipe() (_ *pipe, w *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &pipe{r: r}
+	p, err := newPipeOf(r)
+	if err != nil {
+		w.Close()
+		return nil, nil, err
+	}
+	return p, w, nil
+}
+
+// newPipeOf returns a pipe that reads r, or closes r.
+func newPipeOf(r *os.File) (_ *pipe, err error) {
+	p := &pipe{r: r, holds: pipeSize}
 	// If the runtime could not poll the pipe, a read would block while the lock is held.
 	if err = r.SetReadDeadline(time.Time{}); err == nil {
 		p.conn, err = r.SyscallConn()
 	}
 	if err != nil {
 		r.Close()
-		w.Close()
-		return nil, nil, err
+		return nil, err
 	}
 	p.ready = p.try
-	return p, w, nil
+	return p, nil
 }
 
 // next waits for output or the end of the stream, and calls got with it.
@@ -81,7 +91,7 @@ func (p *pipe) rest(got taker) (err error) {
 			}
 			// All output that was available at the beginning has been read. A process keeps
 			// writing, perhaps forever.
-			if total += n; total >= pipeSize && total >= capacity(fd) {
+			if total += n; total >= p.holds && total >= capacity(fd) {
 				break
 			}
 		}
@@ -104,6 +114,9 @@ func readOnce(fd uintptr, got taker) (n int, err error) {
 			break
 		}
 	}
+	if err == syscall.EIO { // the end of a terminal, on Linux
+		n, err = 0, nil
+	}
 	if err != nil || !got(buf, n) {
 		buffers.Put(buf)
 	}
@@ -113,5 +126,6 @@ func readOnce(fd uintptr, got taker) (n int, err error) {
 	return n, nil
 }
 
-// noReader reports whether err is the error of writing to a pipe without a reader.
-func noReader(err error) bool { return errors.Is(err, syscall.EPIPE) }
+// noReader reports whether err is the error of writing to a pipe without a reader, or to a terminal that no process
+// has open.
+func noReader(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EIO) }

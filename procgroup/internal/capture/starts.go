@@ -47,6 +47,13 @@ func (c *Capture) endStart() {
 	close(c.start.over)
 }
 
+// beganStarts is called when this process closes the command's side of a terminal, after the start.
+func (c *Capture) beganStarts() {
+	starts.Lock()
+	defer starts.Unlock()
+	c.start.others = starts.count
+}
+
 // awaitStarts waits for the starts during which a child may hold the streams of c, but not beyond until.
 func (c *Capture) awaitStarts(until time.Time) {
 	var pending []chan struct{}

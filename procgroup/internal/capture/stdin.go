@@ -11,8 +11,10 @@ import (
 
 // An input feeds the command from a reader of the caller. The reader may block forever.
 type input struct {
-	r, w    *os.File
+	r, w    *os.File // r is nil with a terminal, of which w is the side of this process
 	from    io.Reader
+	copied  *os.File    // from, if it is a duplicate of the caller's file
+	typing  bool        // w is a terminal
 	fail    func(error) // see Guard
 	reading atomic.Bool // in from.Read, not in a write to the pipe
 	done    chan struct{}
@@ -29,21 +31,31 @@ func newInput(from io.Reader, fail func(error)) (*input, error) {
 
 // start begins to feed the command, which has been started with the reading end.
 func (in *input) start() {
-	in.r.Close()
+	if in.r != nil {
+		in.r.Close()
+	}
 	in.reading.Store(true)
 	go in.run()
 }
 
 func (in *input) run() {
 	defer close(in.done)
-	defer in.w.Close() // after fail: the command must not end because of the end of its input before it is aborted
-	Guard(func() { in.err = in.copy() }, func(err error) {
+	last := byte('\n')
+	defer func() { // after fail: the command must not end because of the end of its input before it is aborted
+		if in.typing {
+			in.typeEnd(last)
+		} else {
+			in.w.Close()
+		}
+	}()
+	Guard(func() { in.err = in.copy(&last) }, func(err error) {
 		in.err = err
 		in.fail(err)
 	})
 }
 
-func (in *input) copy() error {
+// copy keeps the last byte in last.
+func (in *input) copy(last *byte) error {
 	buf := make([]byte, 32<<10)
 	for {
 		in.reading.Store(true)
@@ -56,8 +68,9 @@ func (in *input) copy() error {
 				}
 				return fmt.Errorf("procgroup: writing to the command's stdin: %w", werr)
 			}
+			*last = buf[n-1]
 		}
-		if err == io.EOF {
+		if err == io.EOF || in.copied != nil && errors.Is(err, os.ErrClosed) {
 			return nil
 		}
 		if err != nil {
@@ -75,6 +88,9 @@ func gone(err error) bool {
 // Read returns.
 func (in *input) finish(until time.Time) error {
 	in.w.Close()
+	if in.copied != nil {
+		in.copied.Close()
+	}
 	if !in.reading.Load() {
 		wait(in.done, until)
 	}
@@ -87,6 +103,9 @@ func (in *input) finish(until time.Time) error {
 }
 
 func (in *input) close() {
-	in.r.Close()
-	in.w.Close()
+	for _, f := range []*os.File{in.r, in.w, in.copied} {
+		if f != nil {
+			f.Close()
+		}
+	}
 }

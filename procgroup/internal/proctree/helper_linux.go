@@ -26,10 +26,11 @@ import (
 // found as with Descendants, as long as this process lives.
 
 // helperEnv tells a helper that it is one. Its value is the number of extra files, and
-// whether the command gets a session of its own.
+// whether the command gets a session of its own, with its standard input as the terminal.
 const (
-	helperEnv    = "TOOLDEADLINE_HELPER"
-	helperSetsid = ",setsid"
+	helperEnv     = "TOOLDEADLINE_HELPER"
+	helperSetsid  = ",setsid"
+	helperSetctty = ",setctty"
 )
 
 // What the helper reports: a byte and, but for the end, a number of 4 bytes.
@@ -72,7 +73,7 @@ func startWithHelper(ctx context.Context, cmd *exec.Cmd) (Tree, error) {
 		return nil, unavailable(Helper, unsupported("/proc does not show the processes of this process id namespace"))
 	}
 	a := cmd.SysProcAttr
-	if a.Chroot != "" || a.Foreground || a.Setctty || a.Cloneflags != 0 {
+	if a.Chroot != "" || a.Foreground || a.Setctty && !(a.Setsid && a.Ctty == 0) || a.Cloneflags != 0 {
 		return nil, unavailable(Helper, unsupported("SysProcAttr has something that a helper cannot pass on"))
 	}
 	if cmd.Err != nil {
@@ -101,6 +102,10 @@ func startWithHelper(ctx context.Context, cmd *exec.Cmd) (Tree, error) {
 	if a.Setsid {
 		a.Setsid, a.Setpgid = false, true
 		mode += helperSetsid
+	}
+	if a.Setctty {
+		a.Setctty = false
+		mode += helperSetctty
 	}
 	cmd.Args = append([]string{"procgroup-helper", path}, args...)
 	cmd.Path = "/proc/self/exe"

@@ -31,7 +31,8 @@ func HelperMain() {
 		return
 	}
 	os.Unsetenv(helperEnv)
-	number, setsid := strings.CutSuffix(value, helperSetsid)
+	number, setctty := strings.CutSuffix(value, helperSetctty)
+	number, setsid := strings.CutSuffix(number, helperSetsid)
 	n, err := strconv.Atoi(number)
 	if err != nil || len(os.Args) < 3 {
 		os.Exit(1)
@@ -41,7 +42,7 @@ func HelperMain() {
 	unix.CloseOnExec(s.status)
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	catchSignals()
-	s.start(os.Args[1], os.Args[2:], setsid)
+	s.start(os.Args[1], os.Args[2:], setsid, setctty)
 	s.dropFiles()
 	go s.watchLifeline()
 	s.reap()
@@ -73,7 +74,7 @@ type shim struct {
 	end   unix.WaitStatus // of the command, once it has ended
 }
 
-func (s *shim) start(path string, args []string, setsid bool) {
+func (s *shim) start(path string, args []string, setsid, setctty bool) {
 	fds := make([]uintptr, s.files)
 	for fd := range fds {
 		// Only what was handed over has no close-on-exec flag; the rest is the runtime's.
@@ -83,7 +84,7 @@ func (s *shim) start(path string, args []string, setsid bool) {
 		}
 	}
 	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{
-		Env: os.Environ(), Files: fds, Sys: &syscall.SysProcAttr{Setsid: setsid, Setpgid: !setsid},
+		Env: os.Environ(), Files: fds, Sys: &syscall.SysProcAttr{Setsid: setsid, Setctty: setctty, Setpgid: !setsid},
 	})
 	if err != nil {
 		errno := unix.EINVAL

@@ -2,6 +2,7 @@ package proctree
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"time"
 	"unsafe"
@@ -14,6 +15,7 @@ import (
 type inputWatch struct {
 	tree    *linuxTree
 	input   procfs.File
+	stdin   *os.File
 	members []usedCPU     // at the last look at all threads
 	used    time.Duration // by them then
 	before  time.Duration // at the last call
@@ -34,7 +36,10 @@ type usedCPU struct {
 const idleShare = 100 // 1 %
 
 // An Input is a file that a command reads: a pipe, a socket or a terminal.
-type Input struct{ file procfs.File }
+type Input struct {
+	file  procfs.File
+	stdin *os.File
+}
 
 // InputOf returns the input of a command with stdin as its standard input, which may be closed then. It is not ok if
 // that never makes a command wait, or the system does not show what processes wait for.
@@ -42,6 +47,7 @@ func InputOf(stdin *os.File) (in Input, ok bool) {
 	if len(waitCalls) == 0 || stdin == nil {
 		return Input{}, false
 	}
+	in.stdin = stdin
 	raw, err := stdin.SyscallConn() // Fd would make it block
 	if err != nil {
 		return Input{}, false
@@ -57,23 +63,26 @@ func WatchInput(t Tree, in Input) InputMeter {
 	if !procfs.Works() {
 		return nil
 	}
-	return (&inputWatch{tree: tree, input: in.file}).look
+	return (&inputWatch{tree: tree, input: in.file, stdin: in.stdin}).look
 }
 
 func (w *inputWatch) look() (waiting Waiting, pid int, secret bool) {
 	waiting, pid = w.wait()
-	return waiting, pid, waiting != NotWaiting && waiting != StoppedByTerminal && w.input.Terminal && isSecret(pid)
+	return waiting, pid, waiting != NotWaiting && waiting != StoppedByTerminal && w.input.Terminal && isSecret(w.stdin)
 }
 
-// isSecret reports whether the terminal that a process has as its standard input takes lines and does not echo them.
-func isSecret(pid int) bool {
-	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/fd/0", unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+// isSecret reports whether a terminal takes lines and does not echo them. It is asked by the file that the command was
+// given: the process that reads it may have opened it as /dev/tty, and have another standard input.
+func isSecret(stdin *os.File) (secret bool) {
+	raw, err := stdin.SyscallConn()
 	if err != nil {
 		return false
 	}
-	defer unix.Close(fd)
-	mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-	return err == nil && mode.Lflag&unix.ICANON != 0 && mode.Lflag&unix.ECHO == 0
+	_ = raw.Control(func(fd uintptr) {
+		mode, err := unix.IoctlGetTermios(int(fd), unix.TCGETS)
+		secret = err == nil && mode.Lflag&unix.ICANON != 0 && mode.Lflag&unix.ECHO == 0
+	})
+	return secret
 }
 
 func (w *inputWatch) wait() (Waiting, int) {
@@ -138,12 +147,20 @@ func (w *inputWatch) examine() (Waiting, int, []usedCPU) {
 	}
 	for i := range all {
 		// The leader was asked. Nobody but its parent can be told why another process is stopped.
-		if p := &all[i]; p.State == 'T' && p.Terminal && p.Group != p.Foreground && p.PID != w.tree.pid {
+		if p := &all[i]; p.State == 'T' && p.Terminal && p.Group != p.Foreground && p.PID != w.tree.pid && !atPrompt(all, p) {
 			return StoppedByTerminal, p.PID, members
 		}
 	}
 	waiting, pid := verdict(all)
 	return waiting, pid, members
+}
+
+// atPrompt reports whether a process waits for input in the foreground of the terminal of job, as a shell does that can
+// continue that job.
+func atPrompt(all []waiter, job *waiter) bool {
+	return slices.ContainsFunc(all, func(p waiter) bool {
+		return (p.main|p.others)&onInput != 0 && p.Group == job.Foreground
+	})
 }
 
 // stoppedByTerminal reports whether the leader was stopped because it read or changed the terminal in the background.

@@ -1,0 +1,74 @@
+package capture
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A Size is that of a terminal, in characters.
+type Size struct{ Rows, Cols uint16 }
+
+func (s Size) String() string { return fmt.Sprintf("%dx%d", s.Rows, s.Cols) }
+
+// The bytes by which a terminal is told to interrupt what runs in the foreground, and that the input ends.
+const (
+	interruptByte = 0x03
+	endByte       = 0x04
+)
+
+// newTerminal makes the terminal of cmd, and keeps the caller's reader and writers.
+//
+// This process keeps the side of the command open until the command has ended. Otherwise the output would end for good
+// when a command closes its standard streams, although it may open /dev/tty again.
+func (c *Capture) newTerminal(cmd *exec.Cmd) (err error) {
+	if cmd.Stderr != nil && !same(cmd.Stdout, cmd.Stderr) {
+		return &timeout.ConfigError{Key: "WithTerminal", Value: c.config.Terminal.String(), Accepted: "cmd.Stderr to be nil or the same as cmd.Stdout"}
+	}
+	c.open, c.streams = 1, make([]stream, 1)
+	s := &c.streams[0]
+	s.ring.max = lookBack(c.config.Max)
+	if s.pipe, c.terminal, err = newTerminal(*c.config.Terminal); err != nil {
+		return err
+	}
+	if cmd.Stdin != nil {
+		if c.in, err = newTyping(cmd.Stdin, s.pipe.r, c.config.Fail); err != nil {
+			return err
+		}
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.terminal, c.terminal, c.terminal
+	return nil
+}
+
+// newTyping returns an input that writes to a terminal. A file is duplicated: if it is that of [exec.Cmd.StdinPipe],
+// os/exec closes it as soon as the command is started.
+func newTyping(from io.Reader, master *os.File, fail func(error)) (*input, error) {
+	in := &input{w: master, from: from, fail: fail, typing: true, done: make(chan struct{})}
+	if f, file := from.(*os.File); file {
+		var err error
+		if in.copied, err = duplicate(f); err != nil {
+			return nil, fmt.Errorf("procgroup: cmd.Stdin: %w", err)
+		}
+		in.from = in.copied
+	}
+	return in, nil
+}
+
+// typeEnd ends the input of a terminal. last is the last byte before. The end is one only at the beginning of a line:
+// within a line it just passes on what there is of the line.
+func (in *input) typeEnd(last byte) {
+	end := []byte{endByte, endByte}
+	if last == '\n' || last == '\r' || last == endByte {
+		end = end[1:]
+	}
+	_, _ = in.w.Write(end)
+}
+
+// Resize changes the size of the terminal.
+func (c *Capture) Resize(size Size) error { return resize(c.streams[0].pipe.r, size) }
+
+// Interrupt types Ctrl-C, unless the terminal takes nothing now.
+func (c *Capture) Interrupt() error { return typeNow(c.streams[0].pipe.r, interruptByte) }

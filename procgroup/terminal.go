@@ -1,0 +1,89 @@
+package procgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
+)
+
+// The size of a terminal, unless it is given.
+const (
+	defaultRows = 24
+	defaultCols = 80
+)
+
+func sizeOf(rows, cols uint16) capture.Size {
+	if rows == 0 {
+		rows = defaultRows
+	}
+	if cols == 0 {
+		cols = defaultCols
+	}
+	return capture.Size{Rows: rows, Cols: cols}
+}
+
+// WithTerminal gives the command a terminal of its own, with rows lines of cols characters; a 0 means
+// 24 lines, or 80 characters. It is the standard input and output of the command and, unless
+// [WithOrphans] is given, the controlling terminal of its session, which is what /dev/tty opens, what
+// gives a shell job control, and what turns Ctrl-C into SIGINT.
+//
+// Many programs that write in blocks to a pipe write each line at once to a terminal, so that an
+// idle limit sees them at work. Some also print colours and progress bars there, page their output,
+// or ask questions. The environment is not changed: TERM is that of cmd.
+//
+// A terminal differs from pipes in the following respects:
+//
+//   - All output counts as stdout, in the order of writing, as with [WithOnePipe]. The terminal puts
+//     a carriage return before each newline, and adds what is typed, unless the command has turned
+//     its echo off. cmd.Stderr must be nil or the same as cmd.Stdout.
+//   - What is read from cmd.Stdin, a file too, is typed: the bytes 3 and 28 interrupt the command
+//     (Ctrl-C and Ctrl-\), and a program that discards what was typed before it asks, as sudo and ssh
+//     do, does not get it; see [WithInputWait]. The end of cmd.Stdin is typed as well (Ctrl-D), once:
+//     it ends the input of the process that reads then. If cmd.Stdin is nil, nobody types, and a
+//     command that reads its input waits; see [StopOnInput]. [exec.Cmd.StdinPipe] can be used.
+//   - When the leader ends, the system sends SIGHUP to the processes in the foreground. Otherwise,
+//     the command is stopped as without a terminal. An interactive shell ignores SIGTERM, but not
+//     SIGHUP; see [WithStopSignal].
+//   - If a writer fails, the terminal is closed: the leader gets SIGHUP, and what writes gets an error.
+//   - With WithOrphans the terminal is not a controlling one, because SIGHUP would end the
+//     orphans. What they write to it after the call is an error.
+//
+// [Result.Stdout] and [Result.Combined] have the output as it came.
+//
+// Start returns an error if SysProcAttr has Setpgid, Foreground, Setctty or Noctty. On Windows, and
+// on other systems without such terminals, the error wraps [errors.ErrUnsupported].
+func WithTerminal(rows, cols uint16) Option {
+	size := sizeOf(rows, cols)
+	return optionFunc(func(s *settings) { s.terminal = &size })
+}
+
+var errNoTerminal = fmt.Errorf("procgroup: the command has no terminal of its own; see WithTerminal (%w)", errors.ErrUnsupported)
+
+// Resize changes the size of the terminal of [WithTerminal]; a 0 means 24 lines, or 80 characters.
+// The processes in the foreground get SIGWINCH. After the command has ended, the error is
+// [os.ErrProcessDone]. Without a terminal it wraps [errors.ErrUnsupported].
+func (p *Process) Resize(rows, cols uint16) error {
+	if p.terminal == nil {
+		return errNoTerminal
+	}
+	err := p.out.Resize(sizeOf(rows, cols))
+	if errors.Is(err, os.ErrClosed) {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
+// Interrupt asks the command to interrupt what it does, as Ctrl-C does. In the terminal of
+// [WithTerminal], Ctrl-C is typed: only what runs in the foreground of a shell gets SIGINT, and an
+// editor gets a key. If the terminal takes no input now, is not a controlling one (see
+// [WithOrphans]), or there is none, Interrupt is p.Signal(os.Interrupt).
+//
+// The error is that of [Process.Signal].
+func (p *Process) Interrupt() error {
+	if p.terminal != nil && !p.orphans && !p.over.Load() && p.out.Interrupt() == nil {
+		return nil
+	}
+	return p.Signal(os.Interrupt)
+}

@@ -1,0 +1,551 @@
+package procgroup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// onTerminal starts a shell script in a terminal of its own.
+func onTerminal(t *testing.T, script string, opts ...procgroup.Option) *procgroup.Process {
+	t.Helper()
+	return startOnTerminal(t, exec.Command("sh", "-c", script), opts...)
+}
+
+func startOnTerminal(t *testing.T, cmd *exec.Cmd, opts ...procgroup.Option) *procgroup.Process {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	p, err := procgroup.Start(ctx, cmd, append([]procgroup.Option{procgroup.WithTerminal(0, 0), procgroup.WithLimits(timeout.Config{Total: 40 * time.Second})}, opts...)...)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_, _ = p.Wait()
+	})
+	return p
+}
+
+// needs skips a test where a program is not installed.
+func needs(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skip(p, "is not installed")
+		}
+	}
+}
+
+// everyContainment runs a test with every containment.
+func everyContainment(t *testing.T, f func(t *testing.T, opt procgroup.Option)) {
+	t.Run("group", func(t *testing.T) { f(t, procgroup.WithContainment(procgroup.Group)) })
+	eachContainment(t, f)
+}
+
+// SPEC 6.19: a command has a terminal of the given size, which blocks, has nothing else open, and is the controlling
+// terminal of its session, with any containment.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	everyContainment(t, func(t *testing.T, opt procgroup.Option) {
+		t.Parallel()
+		const script = `test -t 0 && test -t 1 && test -t 2 && stty size </dev/tty && set -- $(cat /proc/$$/stat) &&
+			test $6 = $$ && test $8 = $$ && echo session
+			for fd in 0 1 2; do grep flags /proc/$$/fdinfo/$fd; done
+			ls -l /proc/$$/fd | grep -c 'pts\|ptmx'; echo err >&2`
+		p := startOnTerminal(t, exec.Command("dash", "-c", script), opt, procgroup.WithTerminal(33, 0))
+		r, err := p.Wait()
+		if err != nil {
+			t.Fatal(err, r)
+		}
+		lines := strings.Split(strings.TrimSpace(r.Stdout.String()), "\r\n")
+		if len(lines) != 7 || lines[0] != "33 80" || lines[1] != "session" || lines[5] != "3" || lines[6] != "err" {
+			t.Errorf("output %q", r.Stdout)
+		}
+		for _, line := range lines[2:min(5, len(lines))] {
+			flags, err := strconv.ParseInt(strings.TrimSpace(strings.TrimPrefix(line, "flags:")), 8, 64)
+			if err != nil || flags&syscall.O_NONBLOCK != 0 {
+				t.Errorf("%q does not block: %v", line, err)
+			}
+		}
+		if r.Combined.String() != r.Stdout.String() || r.Stderr.Total != 0 || r.PipeHeld || len(r.Survivors) > 0 {
+			t.Errorf("result %+v", r)
+		}
+	})
+}
+
+// SPEC 6.19: nothing that a command prints to its terminal is lost when it ends at once.
+func TestTerminalLosesNothing(t *testing.T) {
+	t.Parallel()
+	runs := 1000
+	if testing.Short() {
+		runs = 50
+	}
+	var want strings.Builder
+	for i := 1; i <= 400; i++ {
+		fmt.Fprintf(&want, "%d\r\n", i)
+	}
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() {
+			for n := next.Add(1); n <= int64(runs) && !t.Failed(); n = next.Add(1) {
+				var opts []procgroup.Option
+				if n%4 == 0 {
+					opts = append(opts, procgroup.WithOrphans())
+				}
+				var written strings.Builder
+				cmd := exec.Command("seq", "400")
+				cmd.Stdout = &written
+				r, err := procgroup.Run(context.Background(), cmd, append(opts, procgroup.WithTerminal(0, 0))...)
+				if err != nil || r.PipeHeld || r.Stdout.String() != want.String() || written.String() != want.String() {
+					t.Errorf("run %d: %v, held %v, %d bytes, %d written, want %d", n, err, r.PipeHeld, r.Stdout.Total, written.Len(), want.Len())
+				}
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// SPEC 6.19, 6.6: the tree is killed as without a terminal: at a limit, and after the leader has ended.
+func TestTerminalTree(t *testing.T) {
+	t.Parallel()
+	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
+		t.Parallel()
+		cmd, pids := family(t, "tree", "hold", "deaf")
+		r, err := stopWhen(t, func() bool { return len(pids()) >= 5 }, cmd, opt, procgroup.WithTerminal(0, 0))
+		if timeout.ExitCode(err) != timeout.ExitAborted || !r.Escalated || !strings.Contains(r.Stdout.String(), "ready\r\n") {
+			t.Errorf("%v, %+v", err, r)
+		}
+		checkSystem(t, r)
+		mustBeDead(t, pids())
+
+		cmd, pids = family(t, "tree", "hold", "exit", "3")
+		r, err = within(t, time.Second, cmd, opt, procgroup.WithTerminal(0, 0))
+		if timeout.ExitCode(err) != 3 || r.Reason != procgroup.Exited || len(pids()) == 0 {
+			t.Errorf("%v, %+v", err, r)
+		}
+		checkSystem(t, r)
+		mustBeDead(t, pids())
+	})
+}
+
+// A limit stops a command in a terminal, and the result has what it has printed.
+func TestTerminalLimit(t *testing.T) {
+	t.Parallel()
+	r, err := within(t, time.Second+shortGrace+time.Second, exec.Command("sh", "-c", "printf started; exec sleep 60"),
+		total(time.Second, procgroup.WithTerminal(0, 0))...)
+	if !errors.Is(err, timeout.ErrTotal) || r.Stdout.String() != "started" || r.PipeHeld {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
+// With WithOrphans what runs on after the leader is not ended by the terminal; without it, nothing runs on.
+func TestTerminalOrphans(t *testing.T) {
+	t.Parallel()
+	everyContainment(t, func(t *testing.T, opt procgroup.Option) {
+		t.Parallel()
+		for _, orphans := range []bool{true, false} {
+			opts := []procgroup.Option{procgroup.WithTerminal(0, 0), opt}
+			if orphans {
+				opts = append(opts, procgroup.WithOrphans())
+			}
+			r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 60 & echo $!; (: </dev/tty) 2>/dev/null && echo controlled"), opts...)
+			pid, controlled, _ := strings.Cut(r.Stdout.String(), "\r\n")
+			n, _ := strconv.Atoi(pid)
+			if n == 0 || (controlled != "") == orphans {
+				t.Fatalf("%v, output %q", err, r.Stdout)
+			}
+			time.Sleep(50 * time.Millisecond) // for a signal that should not be
+			if alive(n) != orphans {
+				t.Errorf("with orphans %v, it lives: %v", orphans, alive(n))
+			}
+			if orphans {
+				_ = syscall.Kill(n, syscall.SIGKILL)
+			}
+		}
+	})
+}
+
+// What a command prints after it has closed its standard streams and opened its terminal again is in the output.
+func TestTerminalOpenedAgain(t *testing.T) {
+	t.Parallel()
+	p := onTerminal(t, "exec </dev/null >/dev/null 2>&1; sleep 0.3; echo late >/dev/tty")
+	r, err := p.Wait()
+	if err != nil || r.Stdout.String() != "late\r\n" {
+		t.Errorf("%v, output %q", err, r.Stdout)
+	}
+}
+
+// The input is typed, and its end ends the input of the command, in the middle of a line too.
+func TestTerminalInput(t *testing.T) {
+	t.Parallel()
+	const quiet = "stty -echo; echo ready; " // a test types when it has read this
+	many := strings.Repeat(strings.Repeat("x", 99)+"\n", 5000)
+	for _, tt := range []struct {
+		name, script, input, want string
+	}{
+		{"a line", quiet + "cat", "a\n", "a\r\n"},
+		{"an unfinished line", quiet + "cat", "a\nb", "a\r\nb"},
+		{"nothing", quiet + "cat; echo end", "", "end\r\n"},
+		{"one end for each reader", quiet + "cat; read x; echo $x", "a\n\x04b\n", "a\r\nb\r\n"},
+		{"a lot", quiet + "wc -c", many, "500000\r\n"},
+		{"an interrupt", quiet + "trap 'echo caught' INT; read x; echo $x", "\x03b\n", "caught\r\nb\r\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "input")
+			if err := os.WriteFile(file, []byte(tt.input), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, kind := range []string{"reader", "StdinPipe", "file"} {
+				cmd := exec.Command("bash", "-c", tt.script)
+				ready := make(chan struct{})
+				var once sync.Once
+				var in io.WriteCloser
+				switch kind {
+				case "reader":
+					cmd.Stdin, in = io.Pipe()
+				case "StdinPipe":
+					var err error
+					if in, err = cmd.StdinPipe(); err != nil {
+						t.Fatal(err)
+					}
+				case "file": // it is typed at once
+					f, err := os.Open(file)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer f.Close()
+					cmd.Stdin = f
+				}
+				if kind == "file" && (tt.name == "an interrupt") {
+					continue // before there is anything to interrupt
+				}
+				p := startOnTerminal(t, cmd, procgroup.WithOutput(func(c procgroup.Chunk) { once.Do(func() { close(ready) }) }))
+				if in != nil {
+					<-ready
+					_, err := io.WriteString(in, tt.input)
+					if err := errors.Join(err, in.Close()); err != nil {
+						t.Error(kind, err)
+					}
+				}
+				r, err := p.Wait()
+				_, got, _ := strings.Cut(r.Stdout.String(), "ready\r\n")
+				if err != nil || got != tt.want {
+					t.Errorf("%s: %v, output %q, want %q", kind, err, got, tt.want)
+				}
+			}
+		})
+	}
+}
+
+// A reader that never ends, and a command that never reads, hold up nothing.
+func TestTerminalInputNeverEnds(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{"sleeps": "stty -echo; exec sleep 60", "raw": "stty raw -echo; exec sleep 60"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command("sh", "-c", script)
+			cmd.Stdin = endless{}
+			r, err := within(t, time.Second+shortGrace+time.Second, cmd, total(time.Second, procgroup.WithTerminal(0, 0))...)
+			if !errors.Is(err, timeout.ErrTotal) {
+				t.Errorf("%v, %+v", err, r)
+			}
+		})
+	}
+}
+
+// An endless reader has always something.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = "yes\n"[i%4]
+	}
+	return len(p), nil
+}
+
+// SPEC 6.18 on a terminal: what waits for input is found, with what it asks, and whether that is a secret.
+func TestTerminalInputWait(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	key := filepath.Join(dir, "key")
+	if _, err := exec.LookPath("ssh-keygen"); err == nil {
+		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", key).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	for _, tt := range []struct {
+		script string
+		want   procgroup.InputWait
+	}{
+		{`cat`, procgroup.InputWait{Certain: true}},
+		{`cat </dev/tty`, procgroup.InputWait{Certain: true}},
+		{`printf 'Continue? [y/N] '; read x`, procgroup.InputWait{Certain: true, Prompt: "Continue? [y/N]"}},
+		{`bash -c 'read -p "Name: " x'`, procgroup.InputWait{Certain: true, Prompt: "Name:"}},
+		{`bash -c 'read -s -p "Password: " x'`, procgroup.InputWait{Certain: true, Prompt: "Password:", Secret: true}},
+		{`bash -c 'read -s -p "Password: " x </dev/tty' </dev/null`, procgroup.InputWait{Certain: true, Prompt: "Password:", Secret: true}},
+		{`bash --norc -i`, procgroup.InputWait{Certain: true, Prompt: "PROMPT$"}},
+		{`python3 -c 'import getpass; getpass.getpass("Key: ")'`, procgroup.InputWait{Certain: true, Prompt: "Key:", Secret: true}},
+		{`python3 -c 'input("Name: ")'`, procgroup.InputWait{Certain: true, Prompt: "Name:"}},
+		{`perl -e '$| = 1; print "x? "; <STDIN>'`, procgroup.InputWait{Certain: true, Prompt: "x?"}},
+		{`ssh-keygen -y -f key`, procgroup.InputWait{Certain: true, Prompt: `Enter passphrase`, Secret: true}},
+		{`ssh-keygen -y -f key </dev/null >/dev/null`, procgroup.InputWait{Certain: true, Prompt: `Enter passphrase`, Secret: true}},
+		{`sudo -k; sudo -u nobody -p 'Password: ' true`, procgroup.InputWait{Certain: true, Prompt: "Password:", Secret: true}},
+		{`less /etc/passwd`, procgroup.InputWait{Certain: true, Prompt: "/etc/passwd"}},
+	} {
+		t.Run(tt.script, func(t *testing.T) {
+			t.Parallel()
+			needs(t, strings.TrimSuffix(strings.Fields(tt.script)[0], ";"))
+			if strings.HasPrefix(tt.script, "sudo") && os.Getuid() == 0 {
+				t.Skip("root is asked for nothing")
+			}
+			cmd := exec.Command("sh", "-c", tt.script)
+			cmd.Env = append(os.Environ(), "PS1=PROMPT$ ", "TERM=xterm", "HOME="+dir, "LESS=", "LESSOPEN=")
+			cmd.Dir = dir
+			var got procgroup.InputWait
+			p := startOnTerminal(t, cmd)
+			until(t, fmt.Sprintf("it to be found to wait, %+v", tt.want), func() bool {
+				got = p.Input()
+				asked := tt.want.Prompt != "" && strings.HasPrefix(got.Prompt, tt.want.Prompt)
+				if asked { // newer programs say more
+					got.Prompt = tt.want.Prompt
+				}
+				found := got.Pid != 0
+				got.Pid = 0
+				return found && got == tt.want
+			})
+		})
+	}
+}
+
+// A terminal that is asked in the middle of the run, by a host that answers what it was told.
+func TestTerminalAnswered(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("bash", "-c", `read -s -p "Password: " x; echo; echo "got $x"`)
+	in, out := io.Pipe()
+	cmd.Stdin = in
+	defer out.Close()
+	r, err := procgroup.Run(context.Background(), cmd, procgroup.WithTerminal(0, 0), procgroup.WithInputWait(func(w procgroup.InputWait) {
+		if w.Secret {
+			go fmt.Fprintln(out, "hush")
+		}
+	}))
+	if err != nil || r.Stdout.String() != "Password: \r\ngot hush\r\n" {
+		t.Errorf("%v, output %q", err, r.Stdout)
+	}
+}
+
+// SPEC 6.16: what the terminal has stopped in the background is found, unless a shell is at its prompt, which can
+// continue it.
+func TestTerminalBackground(t *testing.T) {
+	t.Parallel()
+	for _, script := range []string{"timeout 20 cat /dev/tty; :", "timeout 20 stty sane; :"} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			needs(t, "timeout")
+			eachContainment(t, func(t *testing.T, opt procgroup.Option) { // the group does not include it
+				t.Parallel()
+				r, err := within(t, 2*time.Second, exec.Command("bash", "-c", script), opt, procgroup.WithTerminal(0, 0))
+				if !errors.Is(err, procgroup.ErrTerminal) || r.Reason != procgroup.StoppedByTerminal || r.ExitCode != timeout.ExitTimeout {
+					t.Errorf("%v, %+v", err, r)
+				}
+			})
+		})
+	}
+	t.Run("at a prompt", func(t *testing.T) {
+		t.Parallel()
+		cmd := exec.Command("bash", "--norc", "-i")
+		cmd.Env = append(os.Environ(), "PS1=PROMPT$ ", "HISTFILE=")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := startOnTerminal(t, cmd)
+		fmt.Fprintln(in, "cat /dev/tty &")
+		time.Sleep(2 * time.Second) // several looks
+		fmt.Fprintln(in, "jobs; kill -9 %1; exit 7\nexit 7")
+		r, err := p.Wait()
+		if timeout.ExitCode(err) != 7 || r.Reason != procgroup.Exited || !strings.Contains(r.Stdout.String(), "Stopped") {
+			t.Errorf("%v, %v", err, r.Stdout)
+		}
+	})
+}
+
+// SPEC 6.19: programs that write in blocks to a pipe write lines to a terminal, so that an idle limit sees them at work.
+func TestTerminalLines(t *testing.T) {
+	t.Parallel()
+	const slowly = `for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 0.7; done`
+	idle := []procgroup.Option{procgroup.WithLimits(timeout.Config{Idle: 4 * time.Second}), procgroup.WithKillGrace(shortGrace)}
+	for _, tt := range []struct{ program, script string }{
+		{"grep", "(" + slowly + ") | grep line"},
+		{"sed", "(" + slowly + ") | sed s/line/Line/"},
+		{"python3", `unset PYTHONUNBUFFERED; exec python3 -c 'import time
+for i in range(8): print("line", i); time.sleep(0.7)'`},
+		{"perl", `exec perl -e 'for (1..8) { print "line $_\n"; select(undef, undef, undef, 0.7) }'`},
+	} {
+		t.Run(tt.program, func(t *testing.T) {
+			needs(t, tt.program)
+			t.Run("pipe", func(t *testing.T) {
+				t.Parallel()
+				r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", tt.script), idle...)
+				if !errors.Is(err, timeout.ErrIdle) || strings.Count(r.Stdout.String(), "\n") == 8 {
+					t.Errorf("%v, output %q", err, r.Stdout)
+				}
+			})
+			t.Run("terminal", func(t *testing.T) {
+				t.Parallel()
+				r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", tt.script), append(idle[:2:2], procgroup.WithTerminal(0, 0))...)
+				if err != nil || strings.Count(r.Stdout.String(), "\r\n") != 8 || r.LongestGap >= 4*time.Second {
+					t.Errorf("%v, output %q", err, r.Stdout)
+				}
+			})
+		})
+	}
+}
+
+// Interrupt types Ctrl-C, where that interrupts something.
+func TestTerminalInterrupt(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, script, want string
+		opts               []procgroup.Option
+	}{
+		{"the foreground only", `set -m; sh -c 'trap "echo background" INT; sleep 60' & set +m; trap 'echo "foreground"; exit 3' INT; echo ready; sleep 60`, "^Cforeground\r\n", nil},
+		{"a key", `stty raw -echo; echo ready; dd bs=1 count=1 2>/dev/null | od -An -tx1; exit 3`, " 03\n", nil},
+		{"orphans", `trap 'echo caught; exit 3' INT; echo ready; sleep 60`, "caught\r\n", []procgroup.Option{procgroup.WithOrphans()}},
+		{"no terminal", `trap 'echo caught; exit 3' INT; echo ready; sleep 60`, "caught\n", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			ready := make(chan struct{})
+			var once sync.Once
+			opts := append(tt.opts, procgroup.WithLimits(timeout.Config{Total: 40 * time.Second}), procgroup.WithOutput(func(c procgroup.Chunk) {
+				if strings.Contains(string(c.Data), "ready") {
+					once.Do(func() { close(ready) })
+				}
+			}))
+			if tt.name != "no terminal" {
+				opts = append(opts, procgroup.WithTerminal(0, 0))
+			}
+			p, err := procgroup.Start(context.Background(), exec.Command("bash", "-c", tt.script), opts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-ready
+			// A shell that waits for a child acts on it only after that child has ended of it too; so does one
+			// that is about to start the child, which is why it may take more than one.
+			for begun := time.Now(); time.Since(begun) < slack; time.Sleep(200 * time.Millisecond) {
+				if err := p.Interrupt(); errors.Is(err, os.ErrProcessDone) {
+					break
+				} else if err != nil {
+					t.Error(err)
+				}
+			}
+			r, err := p.Wait()
+			_, got, _ := strings.Cut(strings.ReplaceAll(r.Stdout.String(), "\r\n", "\n"), "ready\n")
+			got = strings.TrimLeft(got, "^C\n")
+			if want := strings.TrimLeft(strings.ReplaceAll(tt.want, "\r\n", "\n"), "^C"); timeout.ExitCode(err) != 3 || strings.TrimLeft(got, " ") != strings.TrimLeft(want, " ") {
+				t.Errorf("%v, output %q, want %q", err, r.Stdout, tt.want)
+			}
+			if typed := strings.Contains(r.Stdout.String(), "^C"); typed != strings.HasPrefix(tt.want, "^C") {
+				t.Errorf("output %q", r.Stdout)
+			}
+			if err := p.Interrupt(); !errors.Is(err, os.ErrProcessDone) {
+				t.Errorf("after the end: %v", err)
+			}
+		})
+	}
+}
+
+// Resize changes the size, and tells the command.
+func TestTerminalResize(t *testing.T) {
+	t.Parallel()
+	p := onTerminal(t, `trap 'stty size; exit' WINCH; while :; do sleep 0.05; done`)
+	until(t, "the new size", func() bool {
+		if err := p.Resize(10, 20); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Error(err)
+		}
+		_ = p.Resize(0, 30)
+		return !alive(p.Pid)
+	})
+	r, err := p.Wait()
+	if got := r.Stdout.String(); err != nil || got != "24 30\r\n" && got != "10 20\r\n" {
+		t.Errorf("%v, output %q", err, r.Stdout)
+	}
+	if err := p.Resize(10, 20); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("after the end: %v", err)
+	}
+	p, err = procgroup.Start(context.Background(), exec.Command("true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Resize(10, 20); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("without a terminal: %v", err)
+	}
+	_, _ = p.Wait()
+}
+
+// What does not go with a terminal is refused at the start.
+func TestTerminalRefuses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		prepare func(*exec.Cmd)
+		want    string
+	}{
+		{"stderr", func(cmd *exec.Cmd) { cmd.Stderr = io.Discard }, `timeout: WithTerminal="24x80": want cmd.Stderr to be nil or the same as cmd.Stdout`},
+		{"Setpgid", func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }, "procgroup: SysProcAttr.Setpgid is set, but with WithTerminal the command leads a session of its own"},
+		{"Foreground", func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Foreground: true} }, "procgroup: SysProcAttr.Foreground is set, but with WithTerminal the command leads a session of its own"},
+		{"Setctty", func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setctty: true} }, "procgroup: SysProcAttr.Setctty is set, but with WithTerminal the command leads a session of its own"},
+		{"Noctty", func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Noctty: true} }, "procgroup: SysProcAttr.Noctty is set, but with WithTerminal the command leads a session of its own"},
+		{"no file", func(cmd *exec.Cmd) { cmd.Stdin = (*os.File)(nil) }, "procgroup: cmd.Stdin: invalid argument"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := exec.Command("true")
+			tt.prepare(cmd)
+			_, err := procgroup.Run(context.Background(), cmd, procgroup.WithTerminal(0, 0))
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("got %v\nwant %v", err, tt.want)
+			}
+		})
+	}
+	for _, opts := range [][]procgroup.Option{{procgroup.WithOnePipe()}, {procgroup.WithContainment(procgroup.Helper)}} {
+		cmd := exec.Command("sh", "-c", "test -t 1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if r, err := procgroup.Run(context.Background(), cmd, append(opts, procgroup.WithTerminal(0, 0))...); err != nil {
+			t.Errorf("%v, %v", err, r)
+		}
+	}
+}
+
+// A writer that fails closes the terminal, so that the command ends.
+func TestTerminalWriterFails(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("sh", "-c", "while :; do echo y; sleep 0.01; done")
+	full := errors.New("full")
+	cmd.Stdout = failing{full}
+	r, err := within(t, time.Second, cmd, procgroup.WithTerminal(0, 0))
+	if !errors.Is(err, full) || r.ExitCode != 128+int(syscall.SIGHUP) || r.Unwritten == 0 {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
