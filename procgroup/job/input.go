@@ -49,7 +49,8 @@ func (j *Job) Write(ctx context.Context, p []byte) (n int, s Status, err error) 
 }
 
 // CloseInput closes the standard input of the command, which then reads the end of it. What was
-// written before can still be read; a Write in progress ends with [ErrInputClosed].
+// written before can still be read; a Write in progress ends with [ErrInputClosed]. Call it right
+// after Start for a command that is to find no input.
 func (j *Job) CloseInput() {
 	j.input.shut.Store(true)
 	j.input.close()
