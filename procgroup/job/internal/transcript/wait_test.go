@@ -141,7 +141,7 @@ func TestInputAfterAnAnswer(t *testing.T) {
 				begin := func() {
 					time.Sleep(time.Minute)
 					l.Input(certain)
-					time.Sleep(1)
+					time.Sleep(time.Nanosecond)
 					stir(l)
 				}
 				wait := func(want transcript.Wake, at time.Duration) {
