@@ -144,7 +144,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	c.state = stateOf(m)
 	s.log.write(c, m, err, snapshot, begun)
 	if reply != nil && reply != m { // made by the proxy
-		attrs := []any{"tool", c.tool, "error", err.Error(), "elapsed", snapshot.Elapsed.Round(time.Millisecond)}
+		attrs := []any{"tool", c.tool, "error", inWords(err, err.Error()), "elapsed", snapshot.Elapsed.Round(time.Millisecond)}
 		if tree := c.tree.String(); tree != "" {
 			attrs = append(attrs, "tree", tree)
 		}
@@ -239,7 +239,7 @@ func (c *call) stopServer(cause error) upstream {
 	if context.Cause(c.ctx) != errHostCancelled {
 		reason := "the call was cancelled"
 		if cause != nil {
-			reason = cause.Error()
+			reason = inWords(cause, cause.Error())
 		}
 		m := notification("notifications/cancelled", map[string]any{"requestId": c.sent, "reason": reason})
 		m.about = string(c.sent)
@@ -289,14 +289,14 @@ func (c *call) reply(m *message, err error) *message {
 	case m != nil && (err == nil || errors.Is(err, toolcall.ErrResult) && !adapter.Foreign(err)):
 		return m
 	}
-	text := toolcall.Text(err, "")
+	text := words(err, "")
 	fields := make(map[string]json.RawMessage)
 	var content []json.RawMessage
 	meta := make(map[string]json.RawMessage)
 	if m != nil && m.Error != nil {
 		var e struct{ Message string }
 		_ = json.Unmarshal(m.Error, &e)
-		text = toolcall.Text(err, e.Message)
+		text = words(err, e.Message)
 	} else if m != nil && json.Unmarshal(m.Result, &fields) == nil {
 		_ = json.Unmarshal(fields["content"], &content)
 		_ = json.Unmarshal(fields["_meta"], &meta)
@@ -308,7 +308,7 @@ func (c *call) reply(m *message, err error) *message {
 	put(fields, "isError", true)
 	first, _ := json.Marshal(map[string]string{"type": "text", "text": text})
 	put(fields, "content", append([]json.RawMessage{first}, content...))
-	if outcome, ok := toolcall.OutcomeOf(err); ok {
+	if outcome, ok := outcomeOf(err); ok {
 		put(meta, toolcall.OutcomeKey, outcome)
 	}
 	if len(meta) > 0 {

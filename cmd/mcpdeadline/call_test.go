@@ -18,7 +18,7 @@ import (
 // SPEC 7.7: what is stopped is answered with what is known, and the server goes on.
 func TestLimits(t *testing.T) {
 	const (
-		idle  = "No progress for 1s (idle timeout). Tool should call heartbeat() during long work."
+		idle  = "No progress for 1s (idle timeout). The server has shown no sign of life."
 		total = "Tool exceeded wall-clock limit of 1s."
 	)
 	for _, tc := range []struct {
@@ -61,6 +61,23 @@ func TestLimits(t *testing.T) {
 				t.Error("the server was started again")
 			}
 		})
+	}
+}
+
+// What a model gets to see of a stopped call is short, in whole milliseconds, and about the server.
+func TestMetaIsShort(t *testing.T) { // SPEC 7.7
+	t.Parallel()
+	h := connect(t, "-idle", "1s", "-total", "20s")
+	w := h.call("1", "hang", `{}`)
+	if len(w.Result.Meta) != 1 || strings.Contains(w.raw, "heartbeat") {
+		t.Error(w.raw)
+	}
+	want := regexp.MustCompile(`^\{"kind":"idle","exitCode":124,"limitMs":1000,"totalMs":20000,"idleMs":1000,"elapsedMs":\d+\}$`)
+	if got := string(w.Result.Meta["io.github.tooldeadline/outcome"]); !want.MatchString(got) {
+		t.Error(got)
+	}
+	if got := h.stderr(); strings.Contains(got, "heartbeat") {
+		t.Error(got)
 	}
 }
 

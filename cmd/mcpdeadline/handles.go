@@ -46,7 +46,7 @@ func (s *session) taskCall(c *call) adapter.Call {
 func encode(m *message, err error) task.Answer {
 	switch {
 	case err != nil:
-		fields := map[string]any{"isError": true, "content": []any{map[string]string{"type": "text", "text": toolcall.Text(err, "")}}}
+		fields := map[string]any{"isError": true, "content": []any{map[string]string{"type": "text", "text": words(err, "")}}}
 		return task.Answer{Result: result(nil, fields).Result}
 	case m == nil:
 		return task.Answer{Error: &task.Error{Code: adapter.CodeInternal, Message: errHostCancelled.Error()}}

@@ -70,7 +70,7 @@ func (l *callLog) write(c *call, m *message, err error, s timeout.Snapshot, begu
 	outcome, stopped := toolcall.OutcomeOf(err)
 	switch {
 	case stopped:
-		line.Outcome, line.Error = outcome.Kind, err.Error()
+		line.Outcome, line.Error = outcome.Kind, inWords(err, err.Error())
 	case errors.Is(err, toolcall.ErrResult):
 		line.Outcome = "failed"
 	case err != nil:
