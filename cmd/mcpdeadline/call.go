@@ -102,7 +102,13 @@ func (c *call) supervise(ctx context.Context) {
 		if record.Form != task.Legacy { // the progress of a legacy task continues
 			c.close()
 		}
-		reply = result(c.id, adapter.Handle(record))
+		handle := adapter.Handle(record)
+		if record.Form == task.Continued {
+			if handle, err = s.waitTools().sign(handle, record.ID); err != nil {
+				panic(err) // not reached: it is of texts and numbers
+			}
+		}
+		reply = result(c.id, handle)
 	case errors.As(err, &bad): // refused, not executed
 		c.stopServer(err)
 		c.forget()

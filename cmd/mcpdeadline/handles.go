@@ -37,7 +37,7 @@ func (s *session) taskCall(c *call) adapter.Call {
 	}
 	s.mu.Unlock()
 	if t.Soft != 0 && s.name != "" { // a continuation needs a session to belong to
-		t.Continuation = s.cont
+		t.Continuation = s.waitTools().Continuation
 	}
 	return t
 }
@@ -97,13 +97,21 @@ func (s *session) answersItself(ctx context.Context, m *message) bool {
 	_, declared := params.Meta.Capabilities.Extensions[task.ExtensionID]
 	client := s.client(params.Meta.Version, declared)
 	s.mu.Lock()
-	ownTasks := s.ownTasks
+	ownTasks, tools, theirs := s.ownTasks, s.waiter, s.theirs[params.Name]
 	s.mu.Unlock()
 	var answer func(context.Context) (map[string]any, error)
 	switch {
-	case m.Method == "tools/call" && params.Name == s.cont.Name() && s.name != "":
+	case m.Method == "tools/call" && (params.Name == tools.Name() || params.Name == tools.cancel) && s.name != "" && !theirs:
 		answer = func(ctx context.Context) (map[string]any, error) {
-			return s.wait(ctx, m, params.Meta.ProgressToken, client, params.Arguments, params.InputResponses)
+			arguments, id, refusal := tools.read(params.Name, params.Arguments)
+			if refusal != "" {
+				return map[string]any{"isError": true, "content": []any{map[string]string{"type": "text", "text": refusal}}}, nil
+			}
+			fields, err := s.wait(ctx, m, tools, params.Meta.ProgressToken, client, arguments, params.InputResponses)
+			if err != nil {
+				return nil, err
+			}
+			return tools.sign(fields, id)
 		}
 	case isTaskMethod(m.Method) && !ownTasks:
 		answer = func(ctx context.Context) (map[string]any, error) {
@@ -145,9 +153,9 @@ func isTaskMethod(method string) bool {
 	return false
 }
 
-// wait runs the tool that waits for a call that was answered with a continuation.
-func (s *session) wait(ctx context.Context, m *message, token json.RawMessage, from adapter.Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
-	call := toolcall.Call{Tool: s.cont.Name(), Session: s}
+// wait runs a tool for a call that was answered with a continuation.
+func (s *session) wait(ctx context.Context, m *message, tools *waiter, token json.RawMessage, from adapter.Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
+	call := toolcall.Call{Tool: tools.Name(), Session: s}
 	if token != nil && string(token) != "null" {
 		call.Token = token
 		call.Send = func(_ context.Context, n progress.Notification) error {
@@ -159,6 +167,6 @@ func (s *session) wait(ctx context.Context, m *message, token json.RawMessage, f
 	}
 	server := &toolcall.Settings{Options: []timeout.Option{timeout.Config{}}, Interval: s.keep}
 	return toolcall.Do(s.drain.Context(ctx), server, call, func(ctx context.Context) (map[string]any, error) {
-		return s.cont.Wait(ctx, s.tasks, from, arguments, answers)
+		return tools.Wait(ctx, s.tasks, from, arguments, answers)
 	})
 }

@@ -76,6 +76,10 @@ func TestContinuation(t *testing.T) {
 		t.Error(w.raw)
 	}
 	w = h.call("9", "wait_for_result", strings.Replace(id, "}", `,"cancel":true}`, 1))
+	if !w.Result.IsError || w.text() != "wait_for_result only waits. Call cancel_running_call to stop the call." {
+		t.Error(w.raw)
+	}
+	w = h.call("33", "cancel_running_call", id)
 	if w.outcome() != "aborted 130" || !strings.Contains(w.text(), "half of it") {
 		t.Error(w.raw)
 	}
@@ -96,6 +100,84 @@ func TestContinuation(t *testing.T) {
 		if n > 100 {
 			t.Fatal(w.raw)
 		}
+	}
+}
+
+// Hosts call a tool unasked that says that it only reads; so the one that cancels is another.
+func TestWaitToolOnlyReads(t *testing.T) {
+	t.Parallel()
+	h := connect(t, "-soft", "500ms")
+	w := h.await(h.ask("1", "tools/list", `{}`), "tools/list")
+	var list struct {
+		Result struct {
+			Tools []struct {
+				Name        string
+				Annotations map[string]bool
+				InputSchema struct{ Properties map[string]any }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(w.raw), &list); err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]map[string]bool)
+	for _, tool := range list.Result.Tools[2:] {
+		got[tool.Name] = tool.Annotations
+		if len(tool.InputSchema.Properties) != 1 || tool.InputSchema.Properties["id"] == nil {
+			t.Errorf("%+v", tool)
+		}
+	}
+	want := map[string]map[string]bool{
+		"wait_for_result":     {"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false},
+		"cancel_running_call": {"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if strings.Contains(w.raw, "With cancel") {
+		t.Error(w.raw)
+	}
+}
+
+// Two servers of a host that does not prefix the names of tools: each has names of its own, the same at each
+// start, and an id says whose it is.
+func TestTwoServersOfOneHost(t *testing.T) {
+	t.Parallel()
+	names := func(h *host) (wait string) {
+		w := h.await(h.ask(`"list"`, "tools/list", `{}`), "tools/list")
+		var list struct {
+			Result struct{ Tools []struct{ Name string } }
+		}
+		if err := json.Unmarshal([]byte(w.raw), &list); err != nil || len(list.Result.Tools) != 4 {
+			t.Fatal(w.raw)
+		}
+		wait, cancel := list.Result.Tools[2].Name, list.Result.Tools[3].Name
+		if !strings.HasPrefix(wait, "wait_for_result_evil_") || cancel != "cancel_running_call"+strings.TrimPrefix(wait, "wait_for_result") || len(wait) > 64 || len(cancel) > 64 {
+			t.Errorf("%q, %q", wait, cancel)
+		}
+		return wait
+	}
+	one, again := connect(t, "-host", "continue", "-soft", "300ms"), connect(t, "-host", "continue", "-soft", "300ms")
+	two := connect(t, "-host", "continue", "-soft", "301ms")
+	if a, b, c := names(one), names(again), names(two); a != b || a == c {
+		t.Errorf("%q, %q, %q", a, b, c)
+	}
+	w := one.call("1", "sleep", `{"ms":1000}`)
+	id := continued(t, w)
+	if !strings.HasPrefix(id, `{"id":"evil.`) || !strings.Contains(w.text(), "Call "+names(one)+" with "+strings.Replace(id, ":", ": ", 1)) {
+		t.Error(w.raw)
+	}
+	for n := 2; w.text() != "done"; n++ {
+		if w = one.call(fmt.Sprint(n), names(one), id); n > 100 {
+			t.Fatal(w.raw)
+		}
+	}
+	foreign := strings.Replace(id, "evil.", "good.", 1)
+	if w := two.call("1", names(two), foreign); !w.Result.IsError || !strings.Contains(w.text(), "is one of the server good") {
+		t.Error(w.raw)
+	}
+	if w := two.call("2", names(two), id); !w.Result.IsError || !strings.Contains(w.text(), "unknown") {
+		t.Error(w.raw)
 	}
 }
 

@@ -37,6 +37,7 @@ func (s *session) introduced(method string, m *message) json.RawMessage {
 	var result struct {
 		ProtocolVersion string
 		Capabilities    map[string]json.RawMessage
+		ServerInfo      struct{ Name string }
 	}
 	_ = json.Unmarshal(m.Result, &result)
 	var extensions map[string]json.RawMessage
@@ -49,6 +50,9 @@ func (s *session) introduced(method string, m *message) json.RawMessage {
 	s.ownTasks = result.Capabilities["tasks"] != nil || extensions[task.ExtensionID] != nil
 	if method == "initialize" {
 		s.version = result.ProtocolVersion
+		if s.waiter != nil {
+			s.waiter = newWaiter(s.cont, result.ServerInfo.Name, s.host.plain)
+		}
 	}
 	has := s.lists["tools"] && !s.ownTasks
 	s.mu.Unlock()
@@ -72,9 +76,8 @@ func (s *session) listed(m *message) json.RawMessage {
 		return m.raw
 	}
 	s.mu.Lock()
-	legacy := s.version == string(task.Legacy) && !s.ownTasks
+	legacy, tools := s.version == string(task.Legacy) && !s.ownTasks, s.waiter
 	s.mu.Unlock()
-	taken := false
 	for i, tool := range result.Tools {
 		var named struct {
 			Name      string
@@ -95,19 +98,32 @@ func (s *session) listed(m *message) json.RawMessage {
 				tool = with(tool, support, "execution", "taskSupport")
 			}
 			config, _ := s.calls.Policy.Resolve(named.Name, 0)
-			if s.name != "" && s.cont.Unlisted(config, soft) {
+			if s.name != "" && tools.Unlisted(config, soft) {
 				tool = without(tool, "outputSchema")
 			}
-			taken = taken || named.Name == s.cont.Name()
+		}
+		if tools != nil && (named.Name == tools.Name() || named.Name == tools.cancel) {
+			s.mu.Lock()
+			s.theirs[named.Name] = true
+			s.mu.Unlock()
 		}
 		result.Tools[i] = tool
 	}
-	if s.tasks != nil && s.name != "" && len(result.NextCursor) == 0 && !taken {
-		definition, err := json.Marshal(s.cont.Definition())
-		if err != nil {
-			panic(err)
+	if tools != nil && s.name != "" && len(result.NextCursor) == 0 {
+		definitions := tools.definitions()
+		for _, name := range []string{tools.Name(), tools.cancel} {
+			s.mu.Lock()
+			theirs := s.theirs[name]
+			s.mu.Unlock()
+			if theirs {
+				continue
+			}
+			definition, err := json.Marshal(definitions[name])
+			if err != nil {
+				panic(err)
+			}
+			result.Tools = append(result.Tools, definition)
 		}
-		result.Tools = append(result.Tools, definition)
 	}
 	return with(m.raw, result.Tools, "result", "tools")
 }

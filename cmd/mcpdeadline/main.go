@@ -7,10 +7,12 @@
 // README.md describes it and has a configuration for each host.
 //
 // The files: frame.go has messages and lines; noise.go has what else a server prints; pass.go passes
-// messages through a session; call.go runs a call under its limits; signs.go has the signs of life; handles.go has calls that outlive
-// their soft limit; lists.go adds to what the server declares; restart.go starts the server again
-// when it has ended; doubt.go finds out whether it is dead; command.go and url.go are the two kinds
-// of server; web.go serves hosts over HTTP; ending.go ends the proxy with its host.
+// messages through a session; call.go runs a call under its limits; words.go has what is said of one
+// that was stopped; signs.go has the signs of life; handles.go has calls that outlive their soft
+// limit; waittool.go has the tools that wait for them; lists.go adds to what the server declares;
+// restart.go starts the server again when it has ended; doubt.go finds out whether it is dead;
+// hosts.go has what is known of hosts; command.go and url.go are the two kinds of server; web.go
+// serves hosts over HTTP; ending.go ends the proxy with its host.
 package main
 
 import (

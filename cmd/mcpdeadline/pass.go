@@ -59,6 +59,8 @@ type session struct {
 	asked    map[string]func()          // the server's requests to the host: called when they are answered
 	own      map[string]chan<- *message // requests of the proxy to the server
 	ownIDs   int
+	waiter   *waiter         // nil if no tool has a soft limit
+	theirs   map[string]bool // tools of the server with names that the waiter would have
 	memory
 }
 
@@ -70,12 +72,23 @@ type inFlight struct {
 }
 
 func newSession(p *proxy, name string, deliver func(*message)) *session {
-	return &session{
+	s := &session{
 		proxy: p, name: name, deliver: deliver,
 		requests: make(map[string]*inFlight), tokens: make(map[string]*call),
 		asked: make(map[string]func()), own: make(map[string]chan<- *message),
-		refused: make(chan struct{}),
+		refused: make(chan struct{}), theirs: make(map[string]bool),
 	}
+	if p.cont != nil {
+		s.waiter = newWaiter(p.cont, "", p.host.plain)
+	}
+	return s
+}
+
+// waitTools returns the tools that wait for calls that were continued, or nil.
+func (s *session) waitTools() *waiter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiter
 }
 
 // fromHost passes on a message of the host. It is called by one goroutine at a time.

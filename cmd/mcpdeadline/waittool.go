@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+)
+
+// cancelTool is the name of the tool that stops a call which was answered with a handle. It is a tool apart
+// from the one that waits: hosts call a tool that only reads without asking the person, and the result
+// would be lost where nobody can be asked.
+const cancelTool = "cancel_running_call"
+
+// A waiter is what the host has to wait for and to cancel calls of one server that were continued.
+type waiter struct {
+	*adapter.Continuation
+	cancel string // name of the tool that cancels
+	owner  string // begins each id, so that an id says whose it is
+}
+
+// newWaiter returns the tools for a server. The hosts that do not prefix names need some that no other server
+// has, and the same at each start, since a person may have approved them. Two servers may give themselves
+// the same name, so the command line is in it too.
+func newWaiter(shared *adapter.Continuation, server string, plain bool) *waiter {
+	c := *shared
+	w := &waiter{Continuation: &c, cancel: cancelTool, owner: strings.Map(inToolName, server)}
+	w.owner = w.owner[:min(len(w.owner), 20)]
+	if w.owner == "" {
+		w.owner = "server"
+	}
+	if plain {
+		suffix := "_" + w.owner + "_" + commandMark(os.Args)
+		c.Tool = c.Name() + suffix
+		w.cancel += suffix
+	}
+	return w
+}
+
+// inToolName maps what the name of a tool cannot have to a hyphen.
+func inToolName(r rune) rune {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
+		return r
+	}
+	return '-'
+}
+
+// commandMark returns a short name for a command line in this directory.
+func commandMark(args []string) string {
+	dir, _ := os.Getwd()
+	sum := sha256.Sum256([]byte(dir + "\x00" + strings.Join(args, "\x00")))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:6])
+}
+
+// definitions returns the tools as tools/list has them.
+func (w *waiter) definitions() map[string]map[string]any {
+	wait := w.Definition()
+	text, _ := wait["description"].(string)
+	text, _, _ = strings.Cut(text, " With cancel, ")
+	wait["description"] = text
+	schema := map[string]any{
+		"type":       "object",
+		"properties": map[string]any{"id": map[string]any{"type": "string", "description": `The id from the "Still running" answer.`}},
+		"required":   []string{"id"},
+	}
+	wait["inputSchema"] = schema
+	hints := func(reads bool) map[string]bool {
+		return map[string]bool{"readOnlyHint": reads, "destructiveHint": !reads, "idempotentHint": true, "openWorldHint": false}
+	}
+	wait["annotations"] = hints(true)
+	return map[string]map[string]any{
+		w.Name(): wait,
+		w.cancel: {
+			"name":        w.cancel,
+			"description": `Stops a tool call that was answered with "Still running", and returns what it has got so far.`,
+			"inputSchema": schema, "annotations": hints(false),
+		},
+	}
+}
+
+// sign puts the owner before the id of a call in an answer.
+func (w *waiter) sign(fields map[string]any, id string) (map[string]any, error) {
+	raw, err := json.Marshal(fields)
+	if err != nil || len(id) < 16 || !bytes.Contains(raw, []byte(id)) { // an id that somebody has made up may be anywhere
+		return fields, err
+	}
+	signed := make(map[string]json.RawMessage)
+	if err := json.Unmarshal(bytes.ReplaceAll(raw, []byte(id), []byte(w.owner+"."+id)), &signed); err != nil {
+		return nil, err
+	}
+	out := make(map[string]any)
+	for key, value := range signed {
+		out[key] = value
+	}
+	return out, nil
+}
+
+// read returns the arguments of the tool called name for the Continuation, and the id without its owner. The
+// refusal is not "" if the arguments are for another tool or another server.
+func (w *waiter) read(name string, arguments json.RawMessage) (_ json.RawMessage, id, refusal string) {
+	var args struct {
+		ID     *string
+		Cancel bool
+	}
+	if len(arguments) == 0 || json.Unmarshal(arguments, &args) != nil || args.ID == nil {
+		return arguments, "", ""
+	}
+	owner, id, signed := strings.Cut(*args.ID, ".")
+	switch {
+	case !signed:
+		id = *args.ID
+	case owner != w.owner:
+		return nil, "", fmt.Sprintf("The call with the id %q is one of the server %s: call that server's tool.", *args.ID, owner)
+	}
+	if name == w.Name() && args.Cancel {
+		return nil, "", fmt.Sprintf("%s only waits. Call %s to stop the call.", name, w.cancel)
+	}
+	read, err := json.Marshal(map[string]any{"id": id, "cancel": name == w.cancel})
+	if err != nil {
+		panic(err)
+	}
+	return read, id, ""
+}
