@@ -67,6 +67,27 @@ async function alike(t, servers, calls) {
   return seen[1];
 }
 
+// SPEC 16.3. Bare, the client loses each message that is glued behind text.
+test('a server that prints more than messages', async (t) => {
+  const script = `
+    const noise = ['this is no JSON\\n', '\\ufeff', '\\x1b[31mred\\x1b[0m: x\\n', '{"level":"info"}\\n', 'Processing... ', '\\x1b[32mdone\\x1b[0m'];
+    process.stdout.write('Welcome!\\nLoading... ');
+    require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+      const { id, method, params } = JSON.parse(line);
+      if (id === undefined) return;
+      const result = method === 'initialize'
+        ? { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'noisy', version: '1' } }
+        : { content: [{ type: 'text', text: 'there' }] };
+      process.stdout.write(noise[params?.arguments?.n] ?? '');
+      process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\\n');
+    });`;
+  const client = await connect(t, behind({ command: process.execPath, args: ['-e', script] }));
+  const errors = [];
+  client.onerror = (error) => errors.push(error);
+  for (let n = 0; n < 6; n++) assert.equal((await call(client, 'x', { n }, { timeout: 10_000 })).content[0].text, 'there', `noise ${n}`);
+  assert.deepEqual(errors, []);
+});
+
 test('server-everything', async (t) => {
   const seen = await alike(t, () => server('everything'), () => [
     ['echo', { message: 'é' }], ['get-sum', { a: 1, b: 2 }], ['get-sum', { a: 'x' }],
