@@ -28,6 +28,7 @@ type script struct {
 	start time.Time
 	takes time.Duration
 	ttl   string
+	away  bool // the first tasks/result is answered by a server whose store is
 
 	mu    sync.Mutex
 	polls []time.Duration // when
@@ -55,6 +56,10 @@ func (s *script) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*
 			result = s.task("completed")
 		}
 	case "tasks/result":
+		if s.away {
+			s.away = false
+			return transport.NewJSONRPCErrorResponse(r.ID, mcp.INTERNAL_ERROR, "no store", nil), nil
+		}
 		select {
 		case <-time.After(left):
 		case <-ctx.Done():
@@ -107,13 +112,14 @@ func TestFollowTasksStatus(t *testing.T) {
 		{"of another task", 3 * s, said{3*s + 1: "other completed"}, "null", 10 * s, []time.Duration{10 * s}, ""},
 		{"nonsense", 3 * s, said{3*s + 1: "nonsense", 3*s + 2: "gone"}, "null", 10 * s, []time.Duration{10 * s}, ""},
 		{"somebody's cancel", 12 * s, said{3 * s: "cancelled"}, "null", 3 * s, nil, "the task was cancelled"},
+		{"while the store is away", 3 * s, said{3*s + 1: "completed", 4 * s: "completed", 5 * s: "completed"}, "null", 13*s + 1, []time.Duration{13*s + 1}, ""},
 		{"a ttl below the interval", 7*s - 1, nil, "8000", 7 * s, []time.Duration{4 * s, 6 * s, 7 * s}, ""},
 		{"a ttl that is over", 15 * s, nil, "80", 20*s + 80*ms, []time.Duration{40 * ms, 60 * ms, 70 * ms, 80 * ms, 10*s + 80*ms, 20*s + 80*ms}, ""},
 		{"a long ttl", 3 * s, nil, "60000", 10 * s, []time.Duration{10 * s}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				sc := &script{takes: tc.takes, ttl: tc.ttl, start: time.Now()}
+				sc := &script{takes: tc.takes, ttl: tc.ttl, start: time.Now(), away: tc.name == "while the store is away"}
 				tr := mcpgo.FollowTasks(sc)
 				var heard atomic.Int32
 				tr.SetNotificationHandler(func(mcp.JSONRPCNotification) { heard.Add(1) })

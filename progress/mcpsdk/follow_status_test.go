@@ -26,9 +26,11 @@ import (
 type teller struct {
 	mcp.Transport
 	ttl   string // in place of null
+	away  bool   // the first tasks/result is answered by a server whose store is
 	start time.Time
 
 	mu    sync.Mutex
+	fetch jsonrpc.ID // of that
 	conn  mcp.Connection
 	id    string
 	polls []time.Duration // when
@@ -47,10 +49,15 @@ func (t *teller) Connect(ctx context.Context) (mcp.Connection, error) {
 
 func (c tellingConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	m, err := c.Connection.Read(ctx)
-	if r, ok := m.(*jsonrpc.Request); ok && r.Method == "tasks/get" {
+	if r, ok := m.(*jsonrpc.Request); ok {
 		c.t.mu.Lock()
 		defer c.t.mu.Unlock()
-		c.t.polls = append(c.t.polls, time.Since(c.t.start))
+		switch {
+		case r.Method == "tasks/get":
+			c.t.polls = append(c.t.polls, time.Since(c.t.start))
+		case r.Method == "tasks/result" && !c.t.fetch.IsValid():
+			c.t.fetch = r.ID
+		}
 	}
 	return m, err
 }
@@ -60,6 +67,11 @@ func (c tellingConn) Write(ctx context.Context, m jsonrpc.Message) error {
 		if c.t.ttl != "" {
 			r.Result = bytes.Replace(r.Result, []byte(`"ttl":null`), []byte(`"ttl":`+c.t.ttl), 1)
 		}
+		c.t.mu.Lock()
+		if c.t.away && r.ID == c.t.fetch {
+			r.Result, r.Error = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "no store"}
+		}
+		c.t.mu.Unlock()
 		var handle struct {
 			Task struct {
 				ID string `json:"taskId"`
@@ -118,6 +130,7 @@ func TestFollowTasksStatus(t *testing.T) {
 		{"of another task", 3 * s, said{3*s + 1: "other completed"}, "", 10 * s, []time.Duration{10 * s}, nil},
 		{"nonsense", 3 * s, said{3*s + 1: "nonsense", 3*s + 2: "gone"}, "", 10 * s, []time.Duration{10 * s}, nil},
 		{"somebody's cancel", 12 * s, said{3 * s: "cancelled"}, "", 3 * s, nil, task.ErrCancelled},
+		{"while the store is away", 3 * s, said{3*s + 1: "completed", 4 * s: "completed", 5 * s: "completed"}, "", 13*s + 1, []time.Duration{13*s + 1}, nil},
 		{"a ttl below the interval", 7*s - 1, nil, "8000", 7 * s, []time.Duration{4 * s, 6 * s, 7 * s}, nil},
 		{"a ttl that is over", 15 * s, nil, "1600", 21600 * ms, []time.Duration{800 * ms, 1200 * ms, 1400 * ms, 1500 * ms, 1550 * ms, 1600 * ms, 11600 * ms, 21600 * ms}, nil},
 		{"a long ttl", 3 * s, nil, "60000", 10 * s, []time.Duration{10 * s}, nil},
@@ -128,7 +141,7 @@ func TestFollowTasksStatus(t *testing.T) {
 				server := newTaskServer(t, mcpsdk.WithTasks(tasks))
 				defer tasks.Close()
 				in, out := mcp.NewInMemoryTransports()
-				tell := &teller{Transport: in, ttl: tc.ttl}
+				tell := &teller{Transport: in, ttl: tc.ttl, away: tc.name == "while the store is away"}
 				ss, err := server.server().Connect(t.Context(), mcpsdk.WrapTransport(tell), nil)
 				if err != nil {
 					t.Fatal(err)
