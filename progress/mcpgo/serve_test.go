@@ -192,7 +192,7 @@ func shutdownOverHTTP(t *testing.T, modern bool, token any, opts []server.Stream
 	for range 3 {
 		within(t, started, "the start")
 	}
-	limited, cancel := context.WithTimeout(t.Context(), slack)
+	limited, cancel := context.WithTimeout(t.Context(), toolcall.ShutdownLimit)
 	defer cancel()
 	if err := drain.Shutdown(limited); err != nil {
 		t.Error(err)

@@ -645,7 +645,9 @@ func TestTasksEndWithTheServer(t *testing.T) {
 	p.streamable(ts.URL, ts.Client())
 	id := p.handle("now", nil)
 	ctx := within(t, s.started, "the start")
-	if err := drain.Shutdown(soon(t)); err != nil {
+	limited, cancel := context.WithTimeout(t.Context(), toolcall.ShutdownLimit) // no time to be closing first
+	defer cancel()
+	if err := drain.Shutdown(limited); err != nil {
 		t.Error(err)
 	}
 	if cause := context.Cause(ctx); !errors.Is(cause, toolcall.ErrShutdown) {

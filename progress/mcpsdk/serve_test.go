@@ -372,7 +372,7 @@ func TestServeRefuses(t *testing.T) {
 	serverEnd, clientEnd := mcp.NewInMemoryTransports()
 	ctx, end := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- mcpsdk.Serve(ctx, s, serverEnd, 2*slack) }()
+	go func() { served <- mcpsdk.Serve(ctx, s, serverEnd, toolcall.ShutdownLimit) }()
 	began := make(chan bool, 1)
 	cs := newClient(t, &mcp.ClientOptions{ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { began <- true }},
 		protocol2025, clientEnd)
@@ -389,6 +389,39 @@ func TestServeRefuses(t *testing.T) {
 	close(release)
 	if d := cmp.Diff([]string{shutdownText, "done"}, <-first); d != "" {
 		t.Error(d)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// SPEC 3.22: with a limit that leaves time for it, calls are closing before they are aborted: a tool that
+// looks returns what it has, as a result.
+func TestServeClosesFirst(t *testing.T) {
+	s := newServer()
+	s.AddTool(&mcp.Tool{Name: "saves", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		heartbeat.Beat(ctx)
+		select {
+		case <-timeout.Closing(ctx):
+			return textResult("two of three files"), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	})
+	mcpsdk.Install(s, nil)
+	serverEnd, clientEnd := mcp.NewInMemoryTransports()
+	ctx, end := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- mcpsdk.Serve(ctx, s, serverEnd, 6*toolcall.ShutdownLimit) }()
+	began := make(chan bool, 1)
+	cs := newClient(t, &mcp.ClientOptions{ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { began <- true }},
+		protocol2025, clientEnd)
+	answer := make(chan *mcp.CallToolResult, 1)
+	go func() { answer <- call(t, cs, "saves", "t") }()
+	<-began
+	end()
+	if res := <-answer; res.IsError || texts(res)[0] != "two of three files" {
+		t.Errorf("%v", texts(res))
 	}
 	if err := <-served; err != nil {
 		t.Error(err)
