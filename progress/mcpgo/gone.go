@@ -41,9 +41,9 @@ type endKey struct{}
 // process mcp-go does that itself. Over Streamable HTTP the context of a call ends with its own
 // connection too. Calls without a session all have the id "", and nothing but their limits in
 // common.
-func (w *watch) untilGone(ctx context.Context) (_ context.Context, release func()) {
+func (w *watch) untilGone(ctx context.Context, id string) (_ context.Context, release func()) {
 	session := server.ClientSessionFromContext(ctx)
-	ctx, leave := untilCancelled(ctx, session)
+	ctx, leave := untilCancelled(ctx, session, id)
 	if session == nil || local(session) || session.SessionID() == "" {
 		return ctx, leave
 	}
@@ -53,9 +53,9 @@ func (w *watch) untilGone(ctx context.Context) (_ context.Context, release func(
 
 // untilCancelled returns a context for a call that ends, with the client's reason, when the client
 // cancels it, if there is a wire to see that.
-func untilCancelled(ctx context.Context, session server.ClientSession) (_ context.Context, release func()) {
-	id, wire := requestIDOf(ctx, session), wireOf(ctx, session)
-	if id == "" || wire == nil {
+func untilCancelled(ctx context.Context, session server.ClientSession, id string) (_ context.Context, release func()) {
+	wire := wireOf(ctx, session)
+	if wire == nil || id == "" {
 		return ctx, func() {}
 	}
 	key := sessionRequest{id: id}

@@ -98,10 +98,11 @@ func Middleware(p *policy.Policy, opts ...MiddlewareOption) server.ToolHandlerMi
 
 func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 	return s.once(func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var id string // of the request
 		if s.watch != nil {
 			var release func()
-			ctx = withRequestID(ctx, &request)
-			ctx, release = s.watch.untilGone(ctx)
+			id = takeRequestID(&request)
+			ctx, release = s.watch.untilGone(ctx, id)
 			defer release()
 		}
 		switch {
@@ -115,21 +116,24 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 			}
 		case s.watch == nil || s.tasks == nil: // without Install nobody answers for a task
 		case s.isWait(request.Params.Name):
-			return s.unlimited().supervise(ctx, nil, request, next)
+			return s.unlimited().supervise(ctx, id, nil, request, next)
 		default:
-			return s.outlive(ctx, request, next)
+			return s.outlive(ctx, id, request, next)
 		}
-		return s.supervise(ctx, nil, request, next)
+		return s.supervise(ctx, id, nil, request, next)
 	})
 }
 
 // supervise runs a call under its limits, and returns what the client gets of it.
-func (s *settings) supervise(ctx context.Context, run *adapter.Task, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
+func (s *settings) supervise(ctx context.Context, id string, run *adapter.Task, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
 	n := newNotifications(ctx, run, request.Header)
+	if outer := toolcall.FromContext(ctx); id == "" && outer != nil && outer.Session == n.session {
+		id = outer.RequestID // of a Handler under Install
+	}
 	call := toolcall.Call{
 		Tool: request.Params.Name, Session: n.session, Token: token(request.Params.Meta), Send: n.send,
 		Arguments: request.Params.Arguments, Answered: n.answered(), Observer: run.Observer(),
-		RequestID: requestIDOf(ctx, n.session), SessionID: sessionIDOf(n.session),
+		RequestID: id, SessionID: sessionIDOf(n.session),
 	}
 	if request.Params.Meta != nil {
 		call.Meta = request.Params.Meta.AdditionalFields

@@ -16,16 +16,15 @@ const requestIDKey = "io.github.tooldeadline/requestID"
 type requestID struct {
 	text string
 	bare bool // the request had no _meta
-	of   server.ClientSession
 }
 
 // requestCalled is the hook.
-func requestCalled(ctx context.Context, id any, r *mcp.CallToolRequest) {
+func requestCalled(_ context.Context, id any, r *mcp.CallToolRequest) {
 	text := textOf(id)
 	if text == "" {
 		return
 	}
-	own := &requestID{text, r.Params.Meta == nil, server.ClientSessionFromContext(ctx)}
+	own := &requestID{text, r.Params.Meta == nil}
 	if own.bare {
 		r.Params.Meta = new(mcp.Meta)
 	}
@@ -42,32 +41,21 @@ func textOf(id any) string {
 	return ""
 }
 
-type requestIDInContext struct{}
-
-// withRequestID takes the id out of a request, as the tool is to see it, and puts it into the
-// context of the call.
-func withRequestID(ctx context.Context, r *mcp.CallToolRequest) context.Context {
+// takeRequestID returns the id of a call, empty without [Install], and takes it out of the request, as the
+// tool is to see that.
+func takeRequestID(r *mcp.CallToolRequest) string {
 	if r.Params.Meta == nil {
-		return ctx
+		return ""
 	}
 	own, ok := r.Params.Meta.AdditionalFields[requestIDKey].(*requestID)
 	if !ok {
-		return ctx
+		return ""
 	}
 	delete(r.Params.Meta.AdditionalFields, requestIDKey)
 	if own.bare && len(r.Params.Meta.AdditionalFields) == 0 { // or another hook has put something there
 		r.Params.Meta = nil
 	}
-	return context.WithValue(ctx, requestIDInContext{}, own)
-}
-
-// requestIDOf returns the id of a call of session; empty without [Install]. A tool may run a server
-// itself, whose calls have its context too and are others.
-func requestIDOf(ctx context.Context, session server.ClientSession) string {
-	if own, _ := ctx.Value(requestIDInContext{}).(*requestID); own != nil && own.of == session {
-		return own.text
-	}
-	return ""
+	return own.text
 }
 
 // sessionIDOf is the id of a session as the protocol knows it: over stdio and in one process there

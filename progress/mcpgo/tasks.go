@@ -131,11 +131,11 @@ func (s *settings) taskCall(ctx context.Context, session server.ClientSession, r
 }
 
 // outlive runs a call that may become a task or a continuation.
-func (s *settings) outlive(ctx context.Context, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
+func (s *settings) outlive(ctx context.Context, id string, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
 	session := server.ClientSessionFromContext(ctx)
 	c, ok := s.taskCall(ctx, session, &request)
 	if !ok {
-		return s.supervise(ctx, nil, request, next)
+		return s.supervise(ctx, id, nil, request, next)
 	}
 	w := wireOf(ctx, session)
 	modern := mcp.IsModernProtocol(c.Caller.Version)
@@ -148,7 +148,7 @@ func (s *settings) outlive(ctx context.Context, request mcp.CallToolRequest, nex
 		if answers != nil {
 			request.Params.MultiRoundTripParams = mcp.MultiRoundTripParams{InputResponses: inputResponses(answers), RequestState: state}
 		}
-		return s.supervise(ctx, of, request, next)
+		return s.supervise(ctx, id, of, request, next)
 	}
 	encode := func(res *mcp.CallToolResult, err error) task.Answer {
 		if err == nil && res != nil && res.NeedsInput() {
