@@ -77,44 +77,45 @@ func newSettings[O comparable](opts []O, apply func(O, *settings)) *settings {
 	return s
 }
 
-// WithPolicy sets the limits of a [Handler], by tool name. [Middleware] and [Install] have the policy as
-// an argument.
+// WithPolicy sets the policy that has the limits of a [Handler], by tool name. [Middleware] and
+// [Install] take the policy as an argument.
 func WithPolicy(p *policy.Policy) HandlerOption {
 	return handlerOption(func(s *settings) { s.calls.Policy = p })
 }
 
 // WithOptions passes options on to the execution of each call: [timeout.WithLogger],
-// [timeout.WithHooks], [timeout.WithClock]. A [timeout.Config] among them takes the place
-// of what the policy says. With [timeout.WithObserveOnly] among them, the constructor panics with a
-// [*timeout.ConfigError]: use ObserveOnly of the policy. Given more than once, all are passed on.
+// [timeout.WithHooks], [timeout.WithClock]. A [timeout.Config] among them replaces what the policy
+// says. If [timeout.WithObserveOnly] is among them, the constructor panics with a
+// [*timeout.ConfigError]: use ObserveOnly of the policy. If WithOptions is given more than once, all
+// options are passed on.
 func WithOptions(opts ...timeout.Option) Option {
 	return option(func(s *settings) { s.calls.Options = append(s.calls.Options, opts...) })
 }
 
-// WithInterval is the shortest time between two progress notifications of a call. 0 means
-// 10 s, and a negative value none.
+// WithInterval sets the shortest time between two progress notifications of a call. 0 means 10 s; a
+// negative interval means no pause between them.
 func WithInterval(d time.Duration) Option {
 	return option(func(s *settings) { s.calls.Interval = d })
 }
 
-// WithAwait passes options on to [progress.Await], under which the questions wait that tools
-// return: progress.WithLimits(45*time.Second, 10*time.Minute) leaves people more time than 30 s, and
-// 120 s where the call has a progress token. [Elicit] and [Sample] have options of their own.
+// WithAwait passes options on to [progress.Await], under which the questions that tools return wait.
+// For example, progress.WithLimits(45*time.Second, 10*time.Minute) gives people more time than the
+// default of 30 s, or 120 s if the call has a progress token. [Elicit] and [Sample] have options of
+// their own.
 func WithAwait(opts ...progress.AwaitOption) Option {
 	return option(func(s *settings) { s.await = append(s.await, opts...) })
 }
 
-// WithMetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta:
-// a whole number of milliseconds, at most the tool's [policy.Tool.MaxTotal].
-// Where it is anything else, the tool is not called and the result says so. Without this
-// option and [WithArgumentTimeout] requests have no say, since with no MaxTotal they could
-// lift every limit. Where both are given, _meta goes first.
+// WithMetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta: a whole
+// number of milliseconds, at most the tool's [policy.Tool.MaxTotal]. If it is anything else, the tool
+// is not called, and the result says so. If both this option and [WithArgumentTimeout] are given,
+// _meta takes precedence. Both are off by default, because without a MaxTotal a request could lift
+// every limit.
 func WithMetaTimeout() Option { return option(func(s *settings) { s.calls.MetaTimeout = true }) }
 
-// WithArgumentTimeout is [WithMetaTimeout] for timeoutMs among the tool's arguments. It is
-// left there, so declare it in the tool's input schema, as an integer that is not required:
-// that is how a model learns of it, and a server with server.WithInputSchemaValidation may
-// turn it away otherwise.
+// WithArgumentTimeout is [WithMetaTimeout] for timeoutMs among the tool's arguments, where it also
+// stays. Declare it in the tool's input schema, as an integer that is not required: a model learns of
+// it there, and a server with server.WithInputSchemaValidation may refuse it otherwise.
 func WithArgumentTimeout() Option {
 	return option(func(s *settings) { s.calls.ArgumentTimeout = true })
 }

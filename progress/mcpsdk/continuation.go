@@ -12,14 +12,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// WithContinuation has calls that take longer than soft answered, to clients that know no tasks, with
-// an ordinary result that says "Still running" and how to wait for the rest: by another tool,
-// wait_for_result, which [Install] adds. So no call is lost to the client's own timeout: let soft be
-// shorter than that. See [adapter.Continuation]; where soft is 0 or less, the tools that have a soft
-// limit of their own are continued.
+// WithContinuation answers calls that take longer than soft, from clients that know no tasks, with an
+// ordinary result that says "Still running" and how to wait for the rest: with another tool,
+// wait_for_result, which [Install] adds. If soft is shorter than the client's own timeout, no call is
+// lost to that. If soft is 0 or less, the tools that have a soft limit of their own are continued. See
+// [adapter.Continuation].
 //
-// Without [WithTasks], Install keeps the continued calls itself. A server that is made anew for
-// each request needs WithTasks, so that all share them.
+// Without [WithTasks], Install keeps the continued calls itself. If each request has a Server of its
+// own, use WithTasks, so that all of them share the calls.
 func WithContinuation(soft time.Duration) InstallOption {
 	return installOption(func(s *settings) {
 		if s.continuation == nil {

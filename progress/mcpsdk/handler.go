@@ -11,22 +11,20 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Handler is [Middleware] for one typed tool, under the name with which it is called and
-// the policy of [WithPolicy]:
+// Handler is [Middleware] for one typed tool, under the name with which it is called and the policy of
+// [WithPolicy]:
 //
 //	mcp.AddTool(server, tool, mcpsdk.Handler(search, mcpsdk.WithPolicy(policy)))
 //
-// Where the server has Middleware as well, both limits hold, and progress is sent once. For
-// the idle check to be held in ServerSession.Elicit, Middleware must be installed; without
-// it, ask under [progress.Await].
+// If the server has Middleware too, both limits hold, and progress is sent once. ServerSession.Elicit
+// holds the idle check only if Middleware is installed; without it, ask under [progress.Await].
 //
-// A handler that was stopped and then returns a nil error hands over what it returns as the
-// partial result, its output included. That must be one that the tool's output schema allows:
-// the SDK makes a JSON-RPC error of any other, of which only Middleware around makes the result
-// of a stop again. Where it returns an error, or not at all, there is no output to give. Then
-// the SDK takes nothing from a wrapper but an error, so the result says everything in its text, and
-// has a [toolcall.Outcome] only if Out is any, or if
-// Middleware is installed too, which then adds it.
+// A handler that is stopped and then returns a nil error hands over its result as the partial result,
+// with its output. The output must match the tool's output schema: for any other the SDK makes a
+// JSON-RPC error, which only an enclosing Middleware turns into the result of a stop again. If the
+// handler returns an error, or does not return, there is no output. The SDK then takes nothing but an
+// error from a wrapper, so the text of the result says everything, and the result has a
+// [toolcall.Outcome] only if Out is any, or if Middleware is installed, which adds it.
 func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...HandlerOption) mcp.ToolHandlerFor[In, Out] {
 	s := newSettings(opts, HandlerOption.forHandler)
 	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {

@@ -9,37 +9,36 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// WrapHTTP goes around the SDK's handlers for HTTP, and does four things that [Middleware]
-// cannot do alone:
+// WrapHTTP wraps the SDK's handlers for HTTP, and does four things that [Middleware] cannot do alone:
 //
 //   - A call that its client cancels is aborted with a [*toolcall.CancelledError], which has the
 //     client's reason. The SDK drops the reason.
-//   - A tool is aborted when its client disconnects, on SSE and on stateless Streamable
-//     HTTP, where nobody could ever take the result. The SDK lets such a tool run on until
-//     its limits stop it. On stateful Streamable HTTP a tool runs on by design, since the
-//     client may come back for the result, until the client ends the session: the SDK would
-//     have it wait for its tools.
-//   - Progress tokens that are integers above 2^53 are echoed exactly, see [WrapTransport]; of
-//     a batch, the first 100.
-//   - Calls that ask for a task, by protocol 2025-11-25, are seen to, see [WithTasks].
+//   - A tool is aborted when its client disconnects, on SSE and on stateless Streamable HTTP, where
+//     no client could ever fetch the result. The SDK lets such a tool run on until its limits stop
+//     it. On stateful Streamable HTTP a tool runs on by design, because the client may come back for
+//     the result, until the client ends the session; the SDK would keep the end of the session
+//     waiting for the tools.
+//   - Progress tokens that are integers above 2^53 are echoed exactly, see [WrapTransport]; in a
+//     batch, the first 100 are.
+//   - Calls that ask for a task in protocol 2025-11-25 are recognised, see [WithTasks].
 //
 // A call that has become a task runs on when its client disconnects or ends the session.
 //
-// It reads no body by itself: a body is looked at as the SDK reads it, and only where it can be
-// a tools/call, whose ContentLength is then -1. So a handler within can refuse a request at
-// once. Yet these go around WrapHTTP: what authorises requests, since who may not end a
-// session must not get as far as the DELETE that does; what turns away web pages; and what
-// looks at ContentLength. A [toolcall.Drain] goes around all. Between WrapHTTP and the SDK's
-// handler there should be nothing but what chooses among several of those.
-// http.TimeoutHandler must not be there at all: it cuts calls off without an answer.
+// WrapHTTP reads no body by itself: it looks at a body while the SDK reads it, and only if it can be a
+// tools/call, whose ContentLength is then -1. So an inner handler can still refuse a request at once.
+// Handlers that authorise requests belong outside of WrapHTTP, because a client that may not end a
+// session must not reach it with a DELETE; so do handlers that turn web pages away, and those that
+// look at ContentLength. A [toolcall.Drain] goes around all of them. Between WrapHTTP and the SDK's
+// handler there should be nothing but a choice among several such handlers, and never an
+// http.TimeoutHandler, which cuts calls off without an answer.
 //
-// Since a disconnect is how a client of protocol 2026-07-28 cancels a call, a server
-// without WrapHTTP should set PropagateRequestCancellation in mcp.StreamableHTTPOptions.
+// A client of protocol 2026-07-28 cancels a call by disconnecting, so a server without WrapHTTP should
+// set PropagateRequestCancellation in mcp.StreamableHTTPOptions.
 //
 //	http.ListenAndServe(addr, mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(getServer, options)))
 //
-// The streams of long calls may be cut by proxies, see [WithPolling], and quiet notification streams
-// be taken for dead, see stream.KeepAlive.
+// A proxy may cut the streams of long calls, see [WithPolling], and may take quiet notification
+// streams for dead, see stream.KeepAlive.
 func WrapHTTP(h http.Handler, opts ...HTTPOption) http.Handler {
 	calls, requests := new(adapter.Sessions), new(adapter.Sessions)
 	var set httpSettings

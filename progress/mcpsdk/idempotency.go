@@ -12,13 +12,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// WithIdempotency answers a call that comes again with the result of the first, so that a client may send
-// again what it has no answer to. It is for [Install]. Calls are the same if their
-// [request.IdempotencyKey] is, and whose they are, the tool and its arguments. One that comes while the first
-// is running waits for it, without progress of its own. What was aborted, as by a client that has given up, has
-// ended with an error that is none of the tool's, or asks a person, is not kept, and made again.
+// WithIdempotency answers a repeated call with the result of the first, so that a client may send a
+// call again if it got no answer. It is for [Install]. Two calls are the same if they have the same
+// [request.IdempotencyKey], client, tool and arguments. A call that comes while the first is running
+// waits for it, without progress of its own. A result is not kept, and the next call is made, if the
+// call was aborted, for example because its client gave up, if it ended with an error other than the
+// tool's own, or if it asks a person.
 //
-// The newest 1000 results are kept, of 16 MiB at the most, for 10 min, in this process.
+// The newest 1000 results, of at most 16 MiB together, are kept for 10 min in this process.
 func WithIdempotency() InstallOption {
 	return installOption(func(s *settings) { s.repeats = new(adapter.Answers[mcp.Result]) })
 }

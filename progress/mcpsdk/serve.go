@@ -10,28 +10,28 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// Serve serves one client over t, as s.Run does, until the client leaves or ctx ends. Where ctx
-// ends, it ends in order: no call is taken any more, those that run are closing where limit leaves
-// time for that, see [toolcall.Drain.Shutdown], and then aborted with [toolcall.ErrShutdown] as the
-// cause, their answers go out, and the connection is closed.
-// s.Run closes it first, and the SDK sends no answer after that. In place of s.Run:
+// Serve serves one client over t, as s.Run does, until the client leaves or ctx ends. If ctx ends,
+// Serve shuts down in order: it takes no more calls; the calls in progress are closing, if limit
+// leaves time for that, and are then aborted with [toolcall.ErrShutdown] as the cause, see
+// [toolcall.Drain.Shutdown]; their answers are sent; and the connection is closed. s.Run closes the
+// connection first, and the SDK sends no answer after that. Use it instead of s.Run:
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()
 //	mcpsdk.Install(server, policy)
 //	err := mcpsdk.Serve(ctx, server, &mcp.StdioTransport{}, 0)
 //
-// The server must have [Install], or its tools [Handler]: that is where calls are aborted and
-// counted. Middleware around them must not cancel, when it returns, the context that it has
-// passed on, since the end of that context is how the SDK says that it has sent the answer.
+// The server must have [Install], or its tools [Handler], because these abort and count the calls.
+// Middleware around them must not cancel the context that it has passed on when it returns: the SDK
+// ends that context to say that it has sent the answer.
 //
 // A call that its client cancels is aborted with a [*toolcall.CancelledError], which has the client's
-// reason, and one whose client has left with [toolcall.ErrDisconnected]. s.Run has neither.
+// reason, and a call whose client has left with [toolcall.ErrDisconnected]. s.Run does neither.
 //
-// The end takes no longer than limit, whatever the tools and the client do;
-// [toolcall.ShutdownLimit] where it is 0 or less. The error is nil if ctx ended and all calls
-// were answered, that of [toolcall.Drain.Shutdown] if they were not, and that of s.Run where the
-// client has left. t is wrapped as [WrapTransport] does it.
+// The shutdown takes no longer than limit, whatever the tools and the client do. 0 or less means
+// [toolcall.ShutdownLimit]. The error is nil if ctx ended and all calls were answered, that of
+// [toolcall.Drain.Shutdown] if some were not, and that of s.Run if the client left. Serve wraps t as
+// [WrapTransport] does.
 //
 // Over HTTP use a [toolcall.Drain].
 func Serve(ctx context.Context, s *mcp.Server, t mcp.Transport, limit time.Duration) error {

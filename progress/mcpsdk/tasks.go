@@ -16,32 +16,31 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// WithTasks has calls that take long answered with a task: the client gets a handle when the
-// tool's soft limit is reached, see [policy.Tool], and fetches the result later, while the tool
-// runs on under its limits, its connection gone or not. It is for [Install], which registers the
-// tasks/* methods, and panics if the SDK has some of its own.
+// WithTasks answers calls that take long with a task: the client gets a handle when the tool's soft
+// limit is reached, see [policy.Tool], and fetches the result later. The tool runs on under its
+// limits, even if its connection is lost. WithTasks is for [Install], which registers the tasks/*
+// methods, and panics if the SDK has methods of its own for them.
 //
 //	tasks := task.New()
 //	defer tasks.Close()
 //	policy := &policy.Policy{Tools: map[string]policy.Tool{"build": {Soft: 30 * time.Second}}}
 //	mcpsdk.Install(server, policy, mcpsdk.WithTasks(tasks))
 //
-// Where each request has a Server of its own, all share the tasks.
+// If each request has a Server of its own, all of them share the tasks.
 //
-// With protocol 2026-07-28 a client gets tasks if it declares io.modelcontextprotocol/tasks among
-// its extensions. With 2025-11-25 it asks for one with the call, which the SDK does not see: there
-// [WrapTransport] or, for Streamable HTTP, [WrapHTTP] must be around, and the tools that have a
-// soft limit are offered as tasks only where it is. Over SSE the SDK takes no tasks/* methods.
-// All other clients wait for the result as before, or see [WithContinuation].
+// With protocol 2026-07-28 a client gets tasks if it declares io.modelcontextprotocol/tasks among its
+// extensions. With 2025-11-25 it asks for a task in the call, which the SDK does not see: the server
+// then needs [WrapTransport] or, for Streamable HTTP, [WrapHTTP], and offers the tools with a soft
+// limit as tasks only if it has it. Over SSE the SDK takes no tasks/* methods. All other clients wait
+// for the result as before; see also [WithContinuation].
 //
-// What is sent to the client on behalf of a task goes on the connection of the call: progress and
-// questions reach an HTTP client of 2025-11-25 on its GET stream, or while it waits for the result.
-// A client of 2026-07-28 sees the newest message when it asks for the task, and questions there are
-// InputRequests; the tool is called again with the answers.
+// Messages on behalf of a task go to the client on the connection of the call: progress and questions
+// reach an HTTP client of 2025-11-25 on its GET stream, or while it waits for the result. A client of
+// 2026-07-28 sees the newest message when it asks for the task, and questions as InputRequests; the
+// tool is called again with the answers.
 //
-// The handle, and what else the protocols want, are results of a type of our own: middleware that is
-// added later, and so is around this, must not take the result of tools/call, tools/list or
-// initialize for the SDK's without looking.
+// With tasks, the results of tools/call, tools/list and initialize may be of a type of this package,
+// so middleware that is added after Install must not assume that they are of the SDK's types.
 func WithTasks(t *task.Tasks) InstallOption { return installOption(func(s *settings) { s.tasks = t }) }
 
 // installTasks adds what a server needs for tasks and continuations beside the middleware.

@@ -14,71 +14,71 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A Settings is what the calls of one server have in common. With the zero Settings each tool has the
-// limits that the zero [policy.Policy] has for it. It is safe for concurrent use as long as nobody
-// changes it, and a nil *Settings is a zero one.
+// A Settings holds what the calls of one server have in common. With the zero Settings each tool has
+// the limits that the zero [policy.Policy] has for it. A nil *Settings is a zero one. It is safe for
+// concurrent use as long as it is not changed.
 type Settings struct {
-	// Policy has the limits by tool name, and the logger.
+	// Policy holds the limits by tool name, and the logger.
 	Policy *policy.Policy
-	// Options are for the execution of each call: a logger, hooks, a clock. A
-	// [timeout.Config] among them takes the place of what the policy says. [timeout.WithObserveOnly]
-	// contradicts what is declared, and is refused with a [*timeout.ConfigError], see Check: use
-	// ObserveOnly of the Policy.
+	// Options are passed to the execution of each call: a logger, hooks, a clock. A [timeout.Config]
+	// among them replaces what the policy says. [timeout.WithObserveOnly] contradicts what is
+	// declared, so Do refuses it with a [*timeout.ConfigError], as Check does: use ObserveOnly of the
+	// Policy.
 	Options []timeout.Option
-	// Interval is the shortest time between two notifications of a call. 0 means 10 s,
-	// and a negative value none.
+	// Interval is the shortest time between two notifications of a call. 0 means 10 s; a negative
+	// interval means no pause between them.
 	Interval time.Duration
 	// MetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta, and
-	// ArgumentTimeout with timeoutMs among its arguments: a whole number of milliseconds, at
-	// most the tool's [policy.Tool.MaxTotal]. Without them requests have no say, since with no
-	// MaxTotal they could lift every limit. Where both are set, _meta goes first.
+	// ArgumentTimeout with timeoutMs among its arguments: a whole number of milliseconds, at most the
+	// tool's [policy.Tool.MaxTotal]. If both are set, _meta takes precedence. They are off by default,
+	// because without a MaxTotal a request could lift every limit.
 	MetaTimeout, ArgumentTimeout bool
 }
 
-// A Call is one tools/call as it came in.
+// A Call is one tools/call as the server received it.
 type Call struct {
 	Tool string
-	// Session is what the call came in on, any comparable value: see [FromContext]. A server
-	// with one connection may leave it nil.
+	// Session identifies the connection or session that the call came in on, by any comparable value;
+	// see [FromContext]. A server with one connection may leave it nil.
 	Session any
 	// RequestID is the id of the request, and SessionID that of its session, both as text, for logs
-	// and traces. They may be empty: Do needs neither.
+	// and traces. Both may be empty: Do does not use them.
 	RequestID, SessionID string
-	// Token is the request's progress token, and Send sends a notification with it. Without a
-	// token, where it is nil, nothing is sent and Send is not needed.
+	// Token is the progress token of the request, and Send sends a notification with it. If Token is
+	// nil, nothing is sent, and Send may be nil.
 	Token any
 	Send  progress.Notifier
-	// Meta is the request's _meta. Arguments are its arguments, as a map[string]any or as JSON
-	// in a json.RawMessage. Do looks at them for timeoutMs only, and they may be left out.
+	// Meta is the _meta of the request. Arguments holds its arguments, as a map[string]any or as JSON
+	// in a json.RawMessage. Do looks only for timeoutMs in them, so they may be left out.
 	Meta      map[string]any
 	Arguments any
-	// Answered is called when Do returns, with a function to be called once the answer has been
-	// written to the client, or never will be: a [Drain] waits for that. Where it is nil, the
-	// call counts as answered when Do returns.
+	// Answered is called when Do returns. It must see to it that leave is called once the answer has
+	// been written to the client, or will never be: a [Drain] waits for that. If it is nil, the call
+	// counts as answered when Do returns.
 	Answered func(leave func())
 	// NearLimit is called before Do returns, with the outcome of a tool that has returned in time, but
 	// with so little left of its total that [Outcome] has Left. It is for the _meta of the tool's
 	// result, and may be nil.
 	NearLimit func(Outcome)
-	// Observer learns of the execution of this call, and not of calls within it. It may be nil. For
-	// a call within another one of the same session, which to the client are one, [FromContext]
-	// returns that one's.
+	// Observer is told of the execution of this call, and not of calls within it. It may be nil. A
+	// call within another call of the same session is part of that call to the client, so
+	// [FromContext] then returns the enclosing call's Observer if this one has none.
 	Observer Observer
 }
 
-// Do calls h under the limits that the policy has for the tool, and returns when the execution
-// has ended and nothing more will be sent to the client. In h's context, package heartbeat and
+// Do calls h under the limits that the policy has for the tool. It returns when the execution has
+// ended and nothing more will be sent to the client. In h's context, package heartbeat and
 // [progress.Report] renew the idle limit and reach the client.
 //
-// What h returned comes with the error of a stop as a partial result, as [timeout.Do] returns
-// it. A panic is a [*timeout.PanicError], and so is an error whose Error panics, as that of a
-// nil pointer may. A request for limits that make no sense is a [*timeout.ConfigError], for
-// which h is not called.
+// If the execution is stopped, Do returns what h returned as a partial result together with the error,
+// as [timeout.Do] does. A panic of h is returned as a [*timeout.PanicError], and so is a panic of the
+// Error method of h's error, such as that of a nil pointer. If the request asks for limits that are
+// not valid, Do returns a [*timeout.ConfigError] and does not call h.
 //
-// When the server is shut down, see [Drain.Shutdown], the call is closing, if there is time, and then
-// aborted with [ErrShutdown] as the cause; one that comes later is not started.
+// When the server shuts down, see [Drain.Shutdown], the call is closing, if there is time, and then
+// aborted with [ErrShutdown] as the cause; a later call is not started.
 //
-// It is safe for concurrent use.
+// Do is safe for concurrent use.
 func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context) (R, error)) (R, error) {
 	var zero R
 	ctx, member := join(ctx)

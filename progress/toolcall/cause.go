@@ -80,10 +80,10 @@ func hasAny(s string, words ...string) bool {
 	return false
 }
 
-// CauseOf returns one word for why the call that err is about was aborted: client_timeout,
-// person, disconnected, session_ended, shutdown, or client for a cancellation with any other reason. It
-// returns "" if err names none of these, or is about an execution that a limit has stopped. The words
-// are few, so they can be an attribute of metrics.
+// CauseOf returns one word for the reason why the call that err is about was aborted: client_timeout,
+// person, disconnected, session_ended, shutdown, or client for a cancellation with any other reason.
+// It returns "" if err has none of these causes, or if a limit stopped the execution. The words are
+// few enough to be an attribute of metrics.
 func CauseOf(err error) string {
 	var stop *timeout.Error
 	if errors.As(err, &stop) {

@@ -41,9 +41,9 @@ func FromContext(ctx context.Context) *Call {
 	return nil
 }
 
-// Direct reports whether ctx is under the limits of the call that it belongs to, and not under
-// those of another execution within it. An adapter that waits on behalf of the tool, as for a
-// person, asks this: code that is nearer to the question may have set a limit for it.
+// Direct reports whether ctx is under the limits of the call that it belongs to, and not under those
+// of another execution within that call. An adapter asks this before it waits on behalf of the tool,
+// for a person for example: an inner execution may have set a limit for the question already.
 func Direct(ctx context.Context) bool {
 	c := contextOf(ctx)
 	return c != nil && !c.starting && c.monitor == heartbeat.FromContext(ctx)
@@ -59,8 +59,8 @@ func Starting(ctx context.Context) *Call {
 	return nil
 }
 
-// An Observer learns of the execution of one call, such as the task that the call may become. Hooks
-// for all calls of a server are among its Options.
+// An Observer is told of the execution of one call. The task that the call may become is one. To
+// observe all calls of a server, put hooks into its Options.
 type Observer interface {
 	// Started is called before the tool, with its context, on the tool's goroutine.
 	Started(ctx context.Context)

@@ -6,11 +6,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Declaration returns what the server declares of a tool, as the policy and the environment say now.
-// An empty name stands for every tool that the policy does not name. A tool whose limits the policy
-// only observes has none. The error is that of [policy.Policy.Resolve] or of [Settings.Check].
+// Declaration returns what the server declares about a tool, from the policy and the environment as
+// they are now. An empty name stands for every tool that the policy does not name. A tool whose limits
+// are only observed has none. The error is that of [policy.Policy.Resolve] or of [Settings.Check].
 //
-// Soft is 0, since a policy alone does not say whether a call can be answered with a task.
+// Soft is 0, because a policy alone does not say whether a call can be answered with a task.
 func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
 	if s == nil {
 		s = new(Settings)
@@ -46,8 +46,8 @@ func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
 	return d, nil
 }
 
-// Check returns a [*timeout.ConfigError] if Options has one that [Do] refuses. A server calls it when it
-// is set up, rather than learning of it from its first call.
+// Check returns a [*timeout.ConfigError] if Options has an option that [Do] refuses. A server that
+// calls it when it is set up does not have to learn of the error from its first call.
 func (s *Settings) Check() error {
 	if s == nil {
 		return nil

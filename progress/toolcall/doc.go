@@ -1,9 +1,9 @@
 // Package toolcall is a tool call as a server sees it: the limits that the policy and the
 // request give it, its progress notifications, what its result says when it was stopped, and
 // its end when its client goes. It knows the rules of MCP servers and no SDK; the packages
-// mcpsdk and mcpgo connect it to one each.
+// mcpsdk and mcpgo connect it to one SDK each.
 //
-// A [Settings] has what all calls have in common, and [Do] runs one of them:
+// A [Settings] holds what all calls have in common, and [Do] runs one of them:
 //
 //	server := &toolcall.Settings{Policy: policy}
 //
@@ -22,25 +22,25 @@
 //
 // [Drain] ends the calls when the server is shut down, so that each of them is answered.
 //
-// What is set once and is plain data is a struct here, whose zero value is useful, and not a
-// list of options.
+// Settings and Call are plain data, so they are structs whose zero values are useful, and not lists of
+// options.
 //
-// Where the error is that of a command of package procgroup that was stopped, [Text] has the command's
-// message and output in place of the execution's. A call that was answered with less than a tenth of
-// its total left has an [Outcome] too, see NearLimit of [Call].
+// If a command of package procgroup was stopped, [Text] uses the command's message and output instead of
+// the execution's. A call that returns with little of its total left has an [Outcome] too; see NearLimit
+// of [Call].
 //
 // # Guarantees
 //
 //  1. A call ends at the latest a grace after its limit, whatever the tool does, and
 //     notifications in flight add 200 ms at the most.
-//  2. A request has a say in its limits only where the Server allows it, and never beyond the
-//     tool's ceiling. One that makes no sense is an error that says what does, and the tool is
-//     not called.
-//  3. A panic, a runtime.Goexit and an error that cannot be put into words end the call with an
-//     error, and not the server.
+//  2. A request has a say in its limits only where the Settings allow it, and never beyond the
+//     tool's ceiling. A value that is not valid is an error that says what is accepted, and the
+//     tool is not called.
+//  3. A panic, a runtime.Goexit and an error whose Error method panics end the call with an
+//     error; they do not end the server.
 //  4. Nothing is sent about a call after Do has returned, and nothing for a call within another
 //     of the same session, which has the same token.
-//  5. Nothing is left behind when Do has returned, but the goroutine of a tool that has not.
+//  5. Nothing is left behind when Do has returned, except the goroutine of a tool that has not.
 //  6. When [Drain.Shutdown] has returned nil, every call that had begun before it has been
 //     answered, and none has begun since.
 package toolcall

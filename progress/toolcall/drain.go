@@ -10,17 +10,17 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ShutdownLimit bounds a [Drain.Shutdown] where nothing else does: the default grace of a tool,
-// and time to write the answers. A Shutdown that has more time leaves the rest of it to the tools,
-// before it aborts them.
+// ShutdownLimit is the default bound of a shutdown: the default grace of a tool, and time to write the
+// answers. A [Drain.Shutdown] that has more time leaves the rest of it to the tools before it aborts
+// them.
 const ShutdownLimit = 10 * time.Second
 
-// A Drain ends the calls of a server in order, so that none is left without an answer. The
-// zero Drain is ready to use, and safe for concurrent use.
+// A Drain ends the calls of a server in order, so that each of them is answered. The zero Drain is
+// ready to use, and safe for concurrent use.
 //
-// A call belongs to the drain that its context has as a value, by [Drain.Context] or
-// [Drain.Handler], and joins it in [Do]. Over a connection such as stdio the adapters' Serve
-// has a Drain of its own; over HTTP there is one for the server:
+// A call belongs to the drain in its context, which [Drain.Context] or [Drain.Handler] has put there,
+// and joins it in [Do]. On a connection such as stdio, Serve of the adapters has a Drain of its own.
+// An HTTP server has one for all its requests:
 //
 //	var drain toolcall.Drain
 //	server := &http.Server{Handler: drain.Handler(mcpHandler)}
@@ -51,17 +51,16 @@ type member struct {
 
 type drainKey struct{}
 
-// Context returns a context that has d as a value. A server that is started with it, or a
-// request that comes with it, has d as its drain.
+// Context returns a context with d as the drain. Start a server or handle a request with it.
 func (d *Drain) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, drainKey{}, d)
 }
 
-// Handler makes d the drain of all requests to h. What is still going on when [Drain.Shutdown]
-// returns, such as a stream of notifications, ends then with its request's context, and so does
-// what comes later: http.Server.Shutdown would wait for it.
+// Handler makes d the drain of all requests to h. When [Drain.Shutdown] returns, the contexts of
+// requests that are still in progress, such as a stream of notifications, are cancelled, and so are
+// those of later requests: http.Server.Shutdown would wait for them.
 //
-// Put it outermost. It looks at no request.
+// Put it outermost. It does not look at the requests.
 func (d *Drain) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancelCause(d.Context(r.Context()))
@@ -84,12 +83,12 @@ func (d *Drain) Handler(h http.Handler) http.Handler {
 	})
 }
 
-// Join returns a context for a call that [Drain.Shutdown] cancels with [ErrShutdown], and has
-// cancelled already if it has begun. Call leave once, when the call has been answered: Shutdown
-// waits for that. Without a drain in ctx, Join returns ctx and a leave that does nothing.
+// Join returns a context for a call that [Drain.Shutdown] cancels with [ErrShutdown]; if the shutdown
+// has begun, the context is already cancelled. Call leave once, when the call has been answered:
+// Shutdown waits for that. If ctx has no drain, Join returns ctx and a leave that does nothing.
 //
-// [Do] does this for its call. It is for what makes calls wait before they get there, such as
-// a limit on how many may run. A call may join more than once.
+// [Do] joins by itself. Join is for code that holds calls back before Do, such as a limit on how many
+// may run. A call may join more than once.
 func Join(ctx context.Context) (_ context.Context, leave func()) {
 	ctx, m := join(ctx)
 	return ctx, m.leave
@@ -149,18 +148,19 @@ func (d *Drain) settle() {
 	}
 }
 
-// Shutdown ends the calls: those that come from now on are refused, those that run are
-// aborted, both with [ErrShutdown], and it waits until all of them have been answered. An abort
-// takes at most the grace of the tool's limits, and the answer as long as the client takes to
-// read it; ctx bounds both. Then the error says how many calls have no answer, and errors.Is
-// finds the cause of ctx in it.
+// Shutdown ends the calls: it refuses those that begin from now on and aborts those in progress, both
+// with [ErrShutdown], and waits until all of them have been answered. An abort takes at most the grace
+// of the tool's limits, and the answer as long as the client takes to read it; ctx bounds both. If ctx
+// ends first, the error says how many calls have no answer, and errors.Is finds the cause of ctx in
+// it.
 //
-// If ctx has a deadline that is more than [ShutdownLimit] away, the calls that run are closing first:
-// a tool learns of it from [timeout.Closing], and can write what it has and return. What runs on is
-// aborted when ShutdownLimit is left, or ctx ends. Without a deadline the calls are aborted at once.
+// If ctx has a deadline more than [ShutdownLimit] away, the calls in progress are closing first: a
+// tool learns of it from [timeout.Closing], and can write what it has and return. Calls that are still
+// running when ShutdownLimit is left, or when ctx ends, are aborted. Without a deadline the calls are
+// aborted at once.
 //
-// It does not close connections; do that next. A second call waits as the first does, and aborts the
-// calls earlier if its own ctx leaves less time.
+// Shutdown does not close connections; do that next. A second call waits as the first does, and aborts
+// the calls earlier if its own ctx leaves less time.
 func (d *Drain) Shutdown(ctx context.Context) error {
 	var wait time.Duration
 	if deadline, ok := ctx.Deadline(); ok {

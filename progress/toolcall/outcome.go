@@ -9,12 +9,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// OutcomeKey is where an [Outcome] stands in a result's _meta.
+// OutcomeKey is the key of an [Outcome] in the _meta of a result.
 const OutcomeKey = "io.github.tooldeadline/outcome"
 
-// An Outcome is what a tool's result says, for programs, about an execution that was
-// stopped, or that has returned with little of its total left. Durations are in milliseconds, with
-// fractions; a limit of 0 is off.
+// An Outcome tells programs, in the _meta of a tool's result, about an execution that was stopped, or
+// that returned with little of its total left. Durations are in milliseconds, with fractions; a limit
+// of 0 is off.
 type Outcome struct {
 	Kind     string `json:"kind"`     // idle, total, aborted or, of a tool that has returned in time, returned
 	ExitCode int    `json:"exitCode"` // 124 or 130; of a tool that has returned, timeout.ExitCode of its error
@@ -37,8 +37,8 @@ type Outcome struct {
 	Abandoned  bool    `json:"abandoned,omitempty"` // the function had not returned when the call was answered
 }
 
-// OutcomeOf returns the outcome of the execution that err is about, and false where err
-// has no [*timeout.Error] in its tree.
+// OutcomeOf returns the outcome of the execution that err is about. It reports false if errors.As
+// finds no [*timeout.Error] in err.
 func OutcomeOf(err error) (Outcome, bool) {
 	var e *timeout.Error
 	if !errors.As(err, &e) {

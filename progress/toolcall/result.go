@@ -8,19 +8,18 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ErrResult is what an adapter returns from the function of [Do] for a tool that has returned a
-// result whose isError is true, and no error: so hooks and logs know that it has failed. The
-// client gets the result as it is.
+// ErrResult tells [Do] that the tool has returned a result whose isError is true. An adapter returns
+// it from the function that it gives to Do, so that hooks and logs know that the tool has failed. The
+// client gets the result unchanged.
 var ErrResult = errors.New("the tool's result is an error")
 
-// Text is what a result says about err to the model: its message; where the tool had got to,
-// such as "last: file 37 of 100", if it was stopped and has reported; and, unless that is empty
-// or white space, the partial output.
+// Text returns what a result tells the model about err: its message; how far the tool had come, such
+// as "last: file 37 of 100", if it was stopped and had reported; and the partial output, unless that
+// is empty or white space.
 //
-// Where err is that of a command that was stopped, as package procgroup returns it, also within the
-// error of the tool that was stopped with it, the message is the command's, such as "TLC process
-// timed out after 120000ms.", in place of the execution's; and without partial output, the exit code
-// and the output are the command's, as far as they were kept.
+// If err is, or contains, the error of a command of package procgroup that was stopped, the command's
+// message is used, such as "TLC process timed out after 120000ms.", instead of the execution's. If
+// there is then no partial output, Text adds the command's exit code and the output that was kept.
 func Text(err error, partial string) string {
 	text, rest := words(err)
 	if strings.TrimSpace(partial) != "" {
@@ -32,7 +31,7 @@ func Text(err error, partial string) string {
 	return text
 }
 
-// Message is Text without any output: for a result that already has what there is of it.
+// Message is [Text] without any output, for a result that already has the output.
 func Message(err error) string {
 	text, _ := words(err)
 	return text
