@@ -72,7 +72,7 @@ func Limit(t transport.Interface, defaults ClientLimits, perMethod map[string]Cl
 	return complete(l, t, l.setVersion)
 }
 
-// A LimitOption changes what [Limit] does.
+// A LimitOption configures [Limit].
 type LimitOption interface{ applyLimit(*limiter) }
 
 type limitFunc func(*limiter)

@@ -15,40 +15,37 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ConnectOptions change what [Connect] does. The zero ConnectOptions are the defaults.
+// ConnectOptions configure [Connect]. The zero ConnectOptions are the defaults.
 type ConnectOptions struct {
-	// Timeout is the limit of each phase; 0 is 5 s, less is no limit.
+	// Timeout is the limit of each phase. 0 means 5 s; a negative value means no limit.
 	Timeout time.Duration
-	// Backoff says how often to try again, and when.
+	// Backoff sets how often Connect tries again, and when.
 	Backoff request.Backoff
-	// Tools, if it is not nil, makes tools/list the last phase, and is called with the tools of all pages
-	// before Connect returns: so a server that connects and then answers nothing is tried again, too.
-	// Each page has the limit. Of a server that has no tools it is called with nil.
+	// Tools, if not nil, makes tools/list the last phase, and is called with the tools of all pages
+	// before Connect returns. So a server that connects and then answers nothing is tried again too.
+	// Each page has the limit. If the server has no tools, Tools is called with nil.
 	Tools func([]mcp.Tool)
-	// Failed, if it is not nil, is called with the error of the last try, and if it returns true,
-	// Connect begins again 30 s later, whatever the error is, until it returns false or the context
-	// ends. It is called on the goroutine of Connect.
+	// Failed, if not nil, is called with the error of the last try. If it returns true, Connect begins
+	// again 30 s later, whatever the error is, until Failed returns false or the context ends. It is
+	// called on the goroutine of Connect.
 	Failed func(error) (again bool)
 }
 
-// Connect starts and initializes a client, with a limit for each phase, and tries again where
-// that fails. Each try gets a client of its own from open, since one that has
-// failed cannot be used again.
+// Connect starts and initializes a client, with a limit for each phase, and tries again if that fails.
+// It calls open for each try, because a client that has failed cannot be used again.
 //
-// The phases are the start of the transport and the handshake. The handshake may be two
-// requests, server/discover and initialize, each of which has the limit if the client has
-// [Limit]; together they have twice that. mcp-go gives up waiting for the former after 5 s,
-// see client.WithDiscoverTimeout, so that a server that does not know it is reached.
-// Where Tools is set, tools/list is a phase as well.
+// The phases are the start of the transport and the handshake. The handshake may be two requests,
+// server/discover and initialize, each of which has the limit if the client has [Limit]; together they
+// have twice that. mcp-go stops waiting for the former after 5 s, see client.WithDiscoverTimeout, so
+// Connect reaches a server that does not answer it. If Tools is set, tools/list is a phase too.
 //
-// A try that fails is closed before the next begins, so no two servers run at once; for a
-// command that takes mcp-go up to 8 s. Nothing is tried again when the caller's context is
-// over, when the command is not found or may not be executed, when authorization is required,
-// or when the server speaks another transport. Connect gives up after the last try, unless Failed
-// says otherwise.
+// A try that fails is closed before the next begins, so no two servers run at once; for a command that
+// takes mcp-go up to 8 s. Connect does not try again if the caller's context has ended, if the command
+// is not found or may not be executed, if authorization is required, or if the server speaks another
+// transport. It gives up after the last try, unless Failed says otherwise.
 //
-// The context bounds Connect alone, and not the client. The error is that of the last try. Of
-// a phase that timed out it is as [Limit] says.
+// The context bounds Connect alone, and not the client. The error is that of the last try. If a phase
+// timed out, the error is as described at [Limit].
 func Connect(ctx context.Context, open func() (*client.Client, error), req mcp.InitializeRequest, opts *ConnectOptions) (*client.Client, *mcp.InitializeResult, error) {
 	var o ConnectOptions
 	if opts != nil {

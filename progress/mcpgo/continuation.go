@@ -15,17 +15,17 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// WithContinuation answers a call that has run for soft, from a client that can take no task, with
-// a result that says that it is still running, and how to wait: the server has one more tool for
-// that, wait_for_result. The tool runs on, under its limits. So no call is lost to a client
-// that waits for 60 s and no longer: let soft be less than that. See [adapter.Continuation] for 0, and
-// for tools with a soft limit of their own.
+// WithContinuation answers a call that has run for soft, from a client that can take no task, with a
+// result that says that it is still running, and how to wait: with another tool, wait_for_result,
+// which [Install] adds. The tool that was called runs on under its limits. Many clients wait for 60 s
+// and no longer; if soft is less than that, no call is lost to them. See [adapter.Continuation] for a
+// soft of 0, and for tools with a soft limit of their own.
 //
-// Tools that may run for longer than that list no output schema, since a call that goes on has no
-// structured content yet. A session that ends aborts what it has left running.
+// Tools that may run for longer than that list no output schema, because a call that goes on has no
+// structured content yet. The end of a session aborts the calls that it has left running.
 //
-// It is for [Install], and works on all transports; with [WithTasks], for the clients that know no
-// tasks.
+// It is for [Install], and works on all transports. With [WithTasks], it serves the clients that know
+// no tasks.
 func WithContinuation(soft time.Duration) InstallOption {
 	return installOption(func(s *settings) { s.continued().After = soft })
 }

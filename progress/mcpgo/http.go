@@ -16,18 +16,18 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// WrapHTTP goes around a server.StreamableHTTPServer, and does four things that [Middleware]
-// and [Install] cannot do alone:
+// WrapHTTP wraps a server.StreamableHTTPServer, and does four things that [Middleware] and [Install]
+// cannot do alone:
 //
-//   - A call that its client cancels with a message is aborted with a [*toolcall.CancelledError], which
-//     has the client's reason, and one whose connection ends with [toolcall.ErrDisconnected]. mcp-go's
-//     own client hangs up in either case.
-//   - The progress of a call goes out on the stream of that call, before its result or not at
-//     all. Of a session, which protocol 2025-11-25 has, mcp-go sends it on the stream of any
-//     request that is open then, or on the standalone stream, and drops it where 100 wait.
-//   - The question of an [Elicit] is cancelled at the client when nobody waits for the answer
-//     any more.
-//   - A client that ends its session with DELETE aborts its calls, those included whose requests
+//   - A call that its client cancels with a message is aborted with a [*toolcall.CancelledError],
+//     which has the client's reason, and a call whose connection ends with
+//     [toolcall.ErrDisconnected]. mcp-go's own client hangs up in either case.
+//   - The progress of a call is sent on the stream of that call, before its result or not at all. In
+//     a session, which protocol 2025-11-25 has, mcp-go sends it on the stream of any request that is
+//     open, or on the standalone stream, and drops it if 100 notifications wait.
+//   - The question of an [Elicit] is cancelled at the client when the tool no longer waits for the
+//     answer.
+//   - A client that ends its session with DELETE aborts its calls, including those whose requests
 //     are still open. A task runs on.
 //
 // It also tells a [toolcall.Drain] when an answer has been written, and lets [WithTasks] answer with
@@ -35,11 +35,11 @@ import (
 //
 //	http.ListenAndServe(addr, mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
 //
-// Put it right around mcp-go's handler: headers that a handler in between sets when the body
-// has been read do not reach a client that gets progress. With server.WithEventStore, progress
-// goes mcp-go's way, where it is recorded, from the first recorded event that WrapHTTP has seen.
-// Around a server.SSEServer it is for tasks alone. Other handlers are not changed. Quiet notification
-// streams may be taken for dead, see stream.KeepAlive, which goes around WrapHTTP.
+// Put it directly around mcp-go's handler: headers that a handler in between sets after the body has
+// been read do not reach a client that gets progress. With server.WithEventStore, from the first
+// recorded event that WrapHTTP has seen, mcp-go sends the progress itself and records it. Around a
+// server.SSEServer, WrapHTTP only serves tasks. It does not change other handlers. Clients may take
+// quiet notification streams for dead; see stream.KeepAlive, which goes around WrapHTTP.
 func WrapHTTP(h http.Handler) http.Handler {
 	recorded, streams, requests := new(atomic.Bool), new(streams), new(adapter.Sessions)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,21 +13,19 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Install puts [Middleware] into s, and hooks for three things that a middleware of mcp-go
-// cannot know:
+// Install adds [Middleware] to s, and hooks for three things that a middleware of mcp-go cannot know:
 //
-//   - over the SSE transport a call goes on when its client has gone; with Install it is
-//     aborted;
-//   - a progress token above 2^53 has lost its last digits by the time a middleware sees it;
-//     with Install it is echoed as it came;
-//   - the id of a request, which a trace has (see RequestID of [toolcall.Call]).
+//   - over the SSE transport a call goes on when its client has gone; Install aborts it;
+//   - a progress token above 2^53 has lost its last digits when a middleware sees it; Install
+//     returns it unchanged;
+//   - a trace has the id of the request; see RequestID of [toolcall.Call].
 //
 // It is all that a server needs:
 //
 //	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}})
 //
-// Call it before s serves, and after server.WithHooks, where that is used: the hooks are
-// added to those that s has.
+// Call it before s serves, and after server.WithHooks, if that is used: Install adds its hooks to
+// those of s.
 func Install(s *server.MCPServer, p *policy.Policy, opts ...InstallOption) {
 	all := newSettings(opts, InstallOption.forInstall)
 	if all.principal != nil && all.tasks == nil && all.continuation == nil && all.repeats == nil {
@@ -60,34 +58,34 @@ func Install(s *server.MCPServer, p *policy.Policy, opts ...InstallOption) {
 	s.Use(all.wrap)
 }
 
-// Middleware runs every tool call of a server as an execution under the limits that p has
-// for the tool; a nil p is a zero one. It is for server.WithToolHandlerMiddleware and
-// MCPServer.Use; see [Install] for what it takes along when it can.
+// Middleware runs every tool call of a server as an execution under the limits that p has for the
+// tool; a nil p is a zero policy. It is for server.WithToolHandlerMiddleware and MCPServer.Use;
+// [Install] does more.
 //
-// In the tool's context, package heartbeat and [progress.Report] renew the idle limit, and
-// reach a client whose request has a progress token as notifications.
+// In the tool's context, package heartbeat and [progress.Report] renew the idle limit, and reach the
+// client as notifications if its request has a progress token.
 //
-// Where a tool returns questions to a person as InputRequests, a client before 2026-07-28 is asked
-// while the call runs, as [progress.Await] does it, with its limits, see [WithAwait]; then
-// the tool is called again, with the answers, in the same execution.
+// If a tool returns questions to a person as InputRequests, a client before 2026-07-28 is asked while
+// the call runs, as by [progress.Await] and with its limits, see [WithAwait]; then the tool is called
+// again with the answers, in the same execution.
 //
-// What the client gets:
+// The client gets:
 //
-//   - of a tool that returns in time, its result or its error as mcp-go has it: an error
-//     becomes a JSON-RPC error with the code -32603;
-//   - of one that was stopped, a result that [SetResult] makes of the error and of what the
-//     tool returned when its context was cancelled; the same goes for a tool that returns an
-//     error in which errors.As finds a [*timeout.Error], such as that of [progress.Await];
-//   - of one that panics, calls [runtime.Goexit] or is called with a timeoutMs that makes no
-//     sense, such a result too.
+//   - from a tool that returns in time, its result or its error as mcp-go sends it: an error becomes
+//     a JSON-RPC error with the code -32603;
+//   - from a tool that was stopped, a result that [SetResult] makes of the error and of what the
+//     tool returned when its context was cancelled; the same holds for a tool that returns an error
+//     in which errors.As finds a [*timeout.Error], such as that of [progress.Await];
+//   - from a tool that panics, calls [runtime.Goexit] or is called with a timeoutMs that is not
+//     valid, such a result too.
 //
-// A call that mcp-go makes one of its own tasks runs under its limits to the end. mcp-go cancels
-// the context of a task as soon as the client has the handle, so that cancellation is not looked
-// at; nor can a later tasks/cancel be, which makes the task a cancelled one and leaves the tool
-// running until it returns or is stopped by a limit. The tasks of [WithTasks] have none of this.
+// A call that mcp-go makes a task of its own runs under its limits to the end. mcp-go cancels the
+// context of such a task as soon as the client has the handle, so Middleware ignores that
+// cancellation. It cannot tell a later tasks/cancel from it: the task is then cancelled, and the tool
+// runs until it returns or a limit stops it. The tasks of [WithTasks] have none of these problems.
 //
-// Middleware that was added before it is not under the limits, middleware that is added after
-// it is. It is safe for concurrent use, and may be shared by servers.
+// Middleware that was added before this one is not under the limits; middleware that is added after it
+// is. Middleware is safe for concurrent use, and may be shared by servers.
 func Middleware(p *policy.Policy, opts ...MiddlewareOption) server.ToolHandlerMiddleware {
 	s := newSettings(opts, MiddlewareOption.forMiddleware)
 	if p != nil {

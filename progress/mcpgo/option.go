@@ -16,16 +16,16 @@ import (
 
 // Options are of the constructors for which they mean something: another one does not take them.
 type (
-	// An InstallOption changes what [Install] does.
+	// An InstallOption configures [Install].
 	InstallOption interface{ forInstall(*settings) }
-	// A MiddlewareOption changes what [Middleware] or [Install] does.
+	// A MiddlewareOption configures [Middleware] or [Install].
 	MiddlewareOption interface {
 		InstallOption
 		forMiddleware(*settings)
 	}
-	// A HandlerOption changes what [Handler] does.
+	// A HandlerOption configures [Handler].
 	HandlerOption interface{ forHandler(*settings) }
-	// An Option changes what any of the three does.
+	// An Option configures [Install], [Middleware] or [Handler].
 	Option interface {
 		MiddlewareOption
 		HandlerOption

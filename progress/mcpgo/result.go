@@ -9,17 +9,17 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// SetResult makes res the result of a tool that failed with err: IsError is
-// true, and the first content is a text with err's message and, where there is any, the
-// partial output; see [toolcall.Text]. What res has as its content and structured content stays, after
-// the text, and then the text has no output of its own.
-// If an execution was stopped, its [toolcall.Outcome] stands in _meta under
+// SetResult makes res the result of a tool that failed with err: IsError is true, and the first
+// content is a text with err's message and, if there is any, the partial output; see [toolcall.Text].
+// The content and the structured content that res already has stay, after that text, which then has no
+// output of its own. If an execution was stopped, its [toolcall.Outcome] is in _meta under
 // [toolcall.OutcomeKey].
 //
-// A tool that was stopped may call it itself, with [context.Cause] of its context or with the error of
-// a command; the middleware then leaves the result as it is, and the Outcome is that of the call.
+// A tool that was stopped may call SetResult itself, with context.Cause of its context or with the
+// error of a command. The middleware then leaves the result unchanged, and the Outcome is that of the
+// call.
 //
-// Where err is nil it does nothing. Slices and maps that res has are not written to.
+// If err is nil, SetResult does nothing. It does not write to the slices and maps of res.
 func SetResult(res *mcp.CallToolResult, err error, partial string) {
 	if err == nil {
 		return

@@ -17,36 +17,36 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// Serve serves one client over in and out, as s.Listen does, until the client leaves or ctx
-// ends. In place of server.ServeStdio:
+// Serve serves one client over in and out, as s.Listen does, until the client leaves or ctx ends. Use
+// it instead of server.ServeStdio:
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()
 //	mcpgo.Install(s, policy)
 //	err := mcpgo.Serve(ctx, server.NewStdioServer(s), os.Stdin, os.Stdout, 0)
 //
-// Four things are then so that mcp-go alone has otherwise:
+// It does four things that mcp-go alone does not:
 //
-//   - Where ctx ends, Serve ends in order: tools that run are closing where limit leaves time for
-//     that, see [toolcall.Drain.Shutdown], and then aborted with [toolcall.ErrShutdown] as the
-//     cause, those that wait for a worker or come later are not
-//     called, all of these calls are answered, and then Serve returns. With ServeStdio, some of
-//     those that wait for a worker are not.
-//   - The progress of a call goes out before its result or not at all, and none is dropped
-//     for want of a place in mcp-go's queue.
-//   - The question of an [Elicit] is cancelled at the client when nobody waits for the answer
-//     any more.
+//   - If ctx ends, Serve shuts down in order. The tools that run are closing, if limit leaves time
+//     for that, and are then aborted with [toolcall.ErrShutdown] as the cause; see
+//     [toolcall.Drain.Shutdown]. Calls that wait for a worker or come later do not reach their
+//     tools. Serve returns when all of these calls have been answered; ServeStdio leaves some that
+//     wait for a worker without an answer.
+//   - The progress of a call is sent before its result or not at all, and none is dropped because
+//     mcp-go's queue is full.
+//   - The question of an [Elicit] is cancelled at the client when the tool no longer waits for the
+//     answer.
 //   - A call that its client cancels is aborted with a [*toolcall.CancelledError], which has the
-//     client's reason, and one whose client has left with [toolcall.ErrDisconnected]. For the
-//     former the server must have [Install].
+//     client's reason, and a call whose client has left with [toolcall.ErrDisconnected]. The former
+//     needs [Install].
 //
-// The server must have [Install], [Middleware] or, for its tools, [Handler]: that is where calls
-// are aborted. A read of in that waits then is left behind until in is closed, as with mcp-go.
+// The server must have [Install], [Middleware] or, for its tools, [Handler], because these abort the
+// calls. A read of in that is waiting when Serve returns is left behind until in is closed, as with
+// mcp-go.
 //
-// The end takes no longer than limit, whatever the tools and the client do;
-// [toolcall.ShutdownLimit] where it is 0 or less. The error is nil if ctx ended and all calls
-// were answered, that of [toolcall.Drain.Shutdown] if they were not, and that of s.Listen where
-// the client has left.
+// The shutdown takes no longer than limit, whatever the tools and the client do. 0 or less means
+// [toolcall.ShutdownLimit]. The error is nil if ctx ended and all calls were answered, that of
+// [toolcall.Drain.Shutdown] if some were not, and that of s.Listen if the client left.
 //
 // Over HTTP use a [toolcall.Drain] and [WrapHTTP].
 func Serve(ctx context.Context, s *server.StdioServer, in io.Reader, out io.Writer, limit time.Duration) error {

@@ -14,15 +14,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// WithTasks answers a call that reaches the soft limit of its tool, see [policy.Tool], with a
-// task, where the client can take one; the tool runs on, under its limits, and the client fetches
-// the result. See package task for the rules. t is for all servers of the process; shut it down
-// with them.
+// WithTasks answers a call that reaches the soft limit of its tool, see [policy.Tool], with a task, if
+// the client can take one. The tool runs on under its limits, and the client fetches the result.
+// Package task has the rules. All servers of the process share t; shut it down with them.
 //
-// It is for [Install], and takes effect under [Serve] and [WrapHTTP], since mcp-go's own answers
-// cannot be tasks of 2026-07-28. A tool with a soft limit is declared as one that can be a task to
-// clients of 2025-11-25 too, and its tasks are in place of mcp-go's own; those of tools that have a
-// task support in mcp-go and no soft limit, and of AddTaskTool, are mcp-go's.
+// It is for [Install], and takes effect under [Serve] and [WrapHTTP], because mcp-go's own answers
+// cannot be tasks of 2026-07-28. A tool with a soft limit is declared to clients of 2025-11-25 as one
+// that can be a task, and its tasks replace mcp-go's own. mcp-go keeps the tasks of AddTaskTool, and
+// of tools that have a task support in mcp-go and no soft limit.
 func WithTasks(t *task.Tasks) InstallOption { return installOption(func(s *settings) { s.tasks = t }) }
 
 // WithPrincipal sets the function that returns the name under which a client was authenticated, from the

@@ -66,7 +66,7 @@ func Limit(c *mcp.Client, defaults ClientLimits, perMethod map[string]ClientLimi
 	c.AddReceivingMiddleware(l.receive)
 }
 
-// A LimitOption changes what [Limit] does.
+// A LimitOption configures [Limit].
 type LimitOption interface{ applyLimit(*limiter) }
 
 type limitFunc func(*limiter)

@@ -12,47 +12,44 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ConnectOptions change what [Connect] does. The zero ConnectOptions are the defaults.
+// ConnectOptions configure [Connect]. The zero ConnectOptions are the defaults.
 type ConnectOptions struct {
-	// Timeout is the limit of each phase; 0 is 5 s, less is no limit.
+	// Timeout is the limit of each phase. 0 means 5 s; a negative value means no limit.
 	Timeout time.Duration
-	// Backoff says how often to try again, and when.
+	// Backoff sets how often Connect tries again, and when.
 	Backoff request.Backoff
 	// Session goes to the SDK's Connect; it may be nil.
 	Session *mcp.ClientSessionOptions
-	// Tools, if it is not nil, makes tools/list the last phase, and is called with the tools of all pages
-	// before Connect returns: so a server that connects and then answers nothing is tried again, too.
-	// Each page has the limit. Of a server that has no tools it is called with nil.
+	// Tools, if not nil, makes tools/list the last phase, and is called with the tools of all pages
+	// before Connect returns. So a server that connects and then answers nothing is tried again too.
+	// Each page has the limit. If the server has no tools, Tools is called with nil.
 	Tools func([]*mcp.Tool)
-	// Failed, if it is not nil, is called with the error of the last try, and if it returns true,
-	// Connect begins again 30 s later, whatever the error is, until it returns false or the context
-	// ends. It is called on the goroutine of Connect.
+	// Failed, if not nil, is called with the error of the last try. If it returns true, Connect begins
+	// again 30 s later, whatever the error is, until Failed returns false or the context ends. It is
+	// called on the goroutine of Connect.
 	Failed func(error) (again bool)
 }
 
-// Connect connects c to a server, with a limit for each phase, and tries again where that
-// fails. Each try gets a transport of its own from the function, since one
-// that has been used cannot be used again.
+// Connect connects c to a server, with a limit for each phase, and tries again if that fails. It calls
+// transport for each try, because a transport that has been used cannot be used again.
 //
-// The phases are the connecting of the transport and the handshake. On a client with
-// [Limit], the handshake's requests, server/discover and initialize, are a phase each;
-// so a server that does not know the former, and says nothing, is reached all the same.
-// Without Limit such a server must be named with Session.ProtocolVersion.
-// Where Tools is set, tools/list is a phase as well.
+// The phases are the connection of the transport and the handshake. If c has [Limit], the two requests
+// of the handshake, server/discover and initialize, are a phase each, so Connect reaches a server that
+// does not answer the former. Without Limit, name the version of such a server with
+// Session.ProtocolVersion. If Tools is set, tools/list is a phase too.
 //
-// A try that fails is cleaned up before the next begins, so no two servers run at once:
-// its connection is closed, which for a command means that it is told to end, and then
-// made to; Connect waits for that for up to 20 s. Nothing is tried again when the caller's
-// context is over, or when the command is not found or may not be executed. Connect gives up
-// after the last try, unless Failed says otherwise:
+// A try that fails is cleaned up before the next begins, so no two servers run at once: its connection
+// is closed, which for a command means that it is told to end, and is then killed; Connect waits up to
+// 20 s for that. Connect does not try again if the caller's context has ended, or if the command is
+// not found or may not be executed. It gives up after the last try, unless Failed says otherwise:
 //
 //	go mcpsdk.Connect(ctx, client, open, &mcpsdk.ConnectOptions{Failed: func(err error) bool {
 //		log.Print(err)
 //		return true // again, every 30 s, until ctx ends
 //	}})
 //
-// The context bounds Connect alone, and not the session. The error is that of the last
-// try. Of a phase that timed out it is as [Limit] says.
+// The context bounds Connect alone, and not the session. The error is that of the last try. If a phase
+// timed out, the error is as described at [Limit].
 func Connect(ctx context.Context, c *mcp.Client, transport func() (mcp.Transport, error), opts *ConnectOptions) (*mcp.ClientSession, error) {
 	var o ConnectOptions
 	if opts != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Install puts [Middleware] into s, as receiving and as sending middleware. It is all that
-// a server needs:
+// Install adds [Middleware] to s, as receiving and as sending middleware. It is all that a server
+// needs:
 //
 //	mcpsdk.Install(server, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}})
 //
-// Middleware that was added before it is supervised too; what is added after it is not.
+// Middleware that was added before it is supervised too; middleware that is added after it is not.
 func Install(s *mcp.Server, p *policy.Policy, opts ...InstallOption) {
 	o := newSettings(opts, InstallOption.forInstall).ofServer(p)
 	o.installTasks(s)
@@ -27,28 +27,27 @@ func Install(s *mcp.Server, p *policy.Policy, opts ...InstallOption) {
 	s.AddSendingMiddleware(o.middleware)
 }
 
-// Middleware runs every tool call of a server as an execution under the limits that p has
-// for the tool; a nil p is a zero one. In the tool's context, package heartbeat and
-// [progress.Report] renew the idle limit, and reach a client whose request has a progress
-// token as notifications.
+// Middleware runs every tool call of a server as an execution under the limits that p has for the
+// tool; a nil p is a zero policy. In the tool's context, package heartbeat and [progress.Report] renew
+// the idle limit, and reach the client as notifications if its request has a progress token.
 //
-// What the client gets as the result:
+// The result that the client gets is:
 //
-//   - of a tool that returns in time, what the tool returned;
-//   - of one that was stopped, what [SetResult] makes of the error and of what the tool
-//     returned when its context was cancelled. A typed handler must return a nil error
-//     along with it, or the SDK drops it;
-//   - of one that panics, or of a mcp.ToolHandler that returns an error, a result whose
-//     IsError is true, with the text of the error. But a *jsonrpc.Error stays one.
+//   - for a tool that returns in time, what the tool returned;
+//   - for a tool that was stopped, what [SetResult] makes of the error and of what the tool returned
+//     when its context was cancelled. A typed handler must return a nil error with it, or the SDK
+//     drops it;
+//   - for a tool that panics, or a mcp.ToolHandler that returns an error, a result whose IsError is
+//     true, with the text of the error. A *jsonrpc.Error is returned unchanged.
 //
-// Added with AddReceivingMiddleware it does all of that. With AddSendingMiddleware it also
-// holds the idle check while a tool waits for a person in ServerSession.Elicit, as
-// [progress.Await] does, with its limits of 30 s, or 120 s where the call has a progress token,
-// see [WithAwait], and other requests of the tool to the client where [WithRequests] says so. Where
-// the tool has called Await itself, or runs the question under another execution of its own, the
-// limits are that one's. [Install] does both. Methods other than these pass through untouched.
+// Added with AddReceivingMiddleware, it does all of that. Added with AddSendingMiddleware, it also
+// holds the idle check while a tool waits for a person in ServerSession.Elicit, as [progress.Await]
+// does, with its limits of 30 s, or 120 s if the call has a progress token, see [WithAwait]; and while
+// it waits for other requests to the client, if [WithRequests] is given. If the tool has called Await
+// itself, or asks within an execution of its own, the limits of that execution apply. [Install] adds
+// both. All other methods pass through unchanged.
 //
-// It is safe for concurrent use, and may be shared by servers.
+// Middleware is safe for concurrent use, and may be shared by servers.
 func Middleware(p *policy.Policy, opts ...MiddlewareOption) mcp.Middleware {
 	return newSettings(opts, MiddlewareOption.forMiddleware).ofServer(p).middleware
 }
