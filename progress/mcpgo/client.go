@@ -18,47 +18,43 @@ import (
 // ClientLimits bound one request of a client.
 type ClientLimits = request.Limits
 
-// Limit sets a limit for every request that goes through t. mcp-go's clients have no
-// middleware, but they are made with a transport, which this wraps:
+// Limit sets a limit for every request that goes through t. mcp-go's clients have no middleware, but
+// they are made with a transport, which Limit wraps:
 //
 //	c := client.NewClient(mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, request.DefaultLimits()))
 //
-// Use what it returns in place of t, for one client, before Start.
+// Use the result instead of t, for one client, before Start.
 //
-// The limits of a request are those of [WithLimits]; or else those under its method in
-// perMethod; or else those under the longest pattern there that matches, a prefix with a
-// star such as "resources/*"; or else, with [UseDeclared], what the server has declared for the
-// tool or the method; or else the defaults. Notifications have no limits, and
-// neither has the stream of subscriptions/listen. A call for which a server asks
-// for more input, and the listing of several pages, are several requests.
+// The limits of a request are the first that exist of: those of [WithLimits]; those under its method
+// in perMethod; those under the longest pattern there that matches, a prefix with a star such as
+// "resources/*"; with [UseDeclared], those that the server has declared for the tool or the method;
+// the defaults. Notifications have no limits, and neither has the stream of subscriptions/listen. A
+// call for which a server asks for more input, and the listing of several pages, are several requests.
 //
-// The error of a request that times out is a [*RequestTimeout] with the code
-// [request.CodeTimeout], a [*timeout.Error] with the limit, the elapsed time and the method
-// as its Tool, mcp.ErrRequestInterrupted, and context.DeadlineExceeded, for errors.As and
-// errors.Is. A deadline of the caller's context is a timeout as well. Its cancellation is
-// context.Canceled, with the context's cause in the tree. A late answer and late progress
-// are ignored. A transport that is stuck, as when a server does not read its input, is given
-// up after another 250 ms.
+// The error of a request that times out is a [*RequestTimeout]. In it errors.As and errors.Is find the
+// code [request.CodeTimeout], a [*timeout.Error] with the limit, the elapsed time and the method as
+// its Tool, mcp.ErrRequestInterrupted, and context.DeadlineExceeded. A deadline of the caller's
+// context is a timeout too. If the caller cancels the context, the error is context.Canceled and has
+// the context's cause in its tree. A late answer and late progress are ignored. If the transport is
+// stuck, for example because a server does not read its input, the request is given up after another
+// 250 ms.
 //
-// A request that times out is cancelled at the server: over Streamable HTTP by the end of
-// its stream, elsewhere, and where such a server keeps a session, by a
-// notifications/cancelled too, whose reason says which limit it was: "timeout of 60 s without
-// progress". When the caller cancels a request that has limits, the same is
-// done where mcp-go does not do it, which is over SSE and Streamable HTTP. The requests of the handshake are
-// never cancelled, and nor is one for a task.
+// A request that times out is cancelled at the server: over Streamable HTTP by the end of its stream;
+// elsewhere, and if such a server keeps a session, by a notifications/cancelled too, whose reason
+// names the limit: "timeout of 60 s without progress". If the caller cancels a request that has
+// limits, Limit does the same where mcp-go does not, which is over SSE and Streamable HTTP. The
+// requests of the handshake are never cancelled, and neither is one for a task.
 //
-// The caller's params are not changed, and its own progress token and the handlers of
-// OnNotification work as they do without Limit. A handler that takes longer than 20 ms stops
-// holding up what comes after it, which in mcp-go would be the answer and every renewal of a
-// limit too: it goes on beside the client, and so may still run when a call has returned.
-// Handlers are called one after the other, in the order of arrival; 1000 notifications may
-// wait.
+// The caller's params are not changed, and its own progress token and the handlers of OnNotification
+// work as they do without Limit. In mcp-go a slow handler holds up everything that comes after it, the
+// answer and every renewal of a limit included. Here a handler that takes longer than 20 ms goes on
+// beside the client, so it may still run when a call has returned. Handlers are called one after the
+// other, in the order of arrival; 1000 notifications may wait.
 //
-// What t can do beyond transport.Interface, the result can: take requests of the server,
-// know the version of the protocol, give the output of a command, and say that the connection
-// is lost. It is of another type than t, which client.GetEndpoint does not take; ask t.
-// transport.SSE has a limit of its own, of 60 s, that no progress renews: see
-// transport.WithResponseTimeout.
+// The result can do what t can do beyond transport.Interface: take requests of the server, know the
+// version of the protocol, give the output of a command, and report a lost connection. Its type is not
+// that of t, so client.GetEndpoint does not take it; pass t. transport.SSE has a limit of its own, of
+// 60 s, that no progress renews; see transport.WithResponseTimeout.
 func Limit(t transport.Interface, defaults ClientLimits, perMethod map[string]ClientLimits, opts ...LimitOption) transport.Interface {
 	l := &limiter{passing: passing{t}, handlers: adapter.Queue{Wait: handlerWait, Max: maxWaiting}}
 	for _, o := range opts {

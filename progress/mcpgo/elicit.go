@@ -15,21 +15,20 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// Elicit is MCPServer.RequestElicitation under [progress.Await]: the idle check is held while
-// the person is asked, keep-alive notifications say what for, which is the message of the
-// request, and an answer is waited for no longer than 30 s, or 120 s where the call has a progress
-// token, or what [progress.WithLimits] says. An elicitation of mode "url" waits under
-// [progress.AwaitReply], and the notifications have the name of the site.
-// Return its error from the tool as it is: the client then has a result with the text of
-// [progress.ErrNoAnswer]. With [Serve] or [WrapHTTP], a question for whose answer nobody waits
-// any more is cancelled at the client.
+// Elicit is MCPServer.RequestElicitation under [progress.Await]: the idle check is held while the
+// person is asked, keep-alive notifications have the message of the request, and the answer has 30 s,
+// or 120 s if the call has a progress token, or what [progress.WithLimits] says. An elicitation of
+// mode "url" waits under [progress.AwaitReply], and the notifications name the site. Return the error
+// from the tool unchanged: the client then gets a result with the text of [progress.ErrNoAnswer]. With
+// [Serve] or [WrapHTTP], a question is cancelled at the client when the tool no longer waits for the
+// answer.
 //
-// It works with clients before protocol 2026-07-28 only, from which on a server cannot ask while
-// a tool runs, and the error is at once one in which errors.Is finds
-// [server.ErrServerInitiatedRequestUnsupported]. A tool that returns its question works with
-// all, see "Asking a person" in the documentation of the package.
+// It works only with clients before protocol 2026-07-28. From then on a server cannot ask while a tool
+// runs, and Elicit returns at once an error in which errors.Is finds
+// server.ErrServerInitiatedRequestUnsupported. A tool that returns its question works with all
+// clients; see "Asking a person" in the package documentation.
 //
-// The server is that of ctx. Without one the error is [server.ErrNoActiveSession].
+// The server is that of ctx. If there is none, the error is server.ErrNoActiveSession.
 func Elicit(ctx context.Context, request mcp.ElicitationRequest, opts ...progress.AwaitOption) (*mcp.ElicitationResult, error) {
 	s := server.ServerFromContext(ctx)
 	if s == nil {
@@ -42,13 +41,13 @@ func Elicit(ctx context.Context, request mcp.ElicitationRequest, opts ...progres
 }
 
 // Sample is MCPServer.RequestSampling under [progress.AwaitReply]: the idle check is held while the
-// client's model answers, keep-alive notifications say so, and after 30 s, or 120 s where the call
-// has a progress token, it is given up, or when [progress.WithLimits] says. RequestSampling itself
-// holds nothing. For any other request to the client, such as MCPServer.RequestRoots, call
-// progress.AwaitReply.
+// client's model answers, keep-alive notifications say so, and the answer has 30 s, or 120 s if the
+// call has a progress token, or what [progress.WithLimits] says. RequestSampling itself does not hold
+// the idle check. For any other request to the client, such as MCPServer.RequestRoots, call
+// [progress.AwaitReply].
 //
-// It works with clients before protocol 2026-07-28 only, as [Elicit] does. The server is that of
-// ctx. Without one the error is [server.ErrNoActiveSession].
+// It works only with clients before protocol 2026-07-28, as [Elicit] does. The server is that of ctx.
+// If there is none, the error is server.ErrNoActiveSession.
 func Sample(ctx context.Context, request mcp.CreateMessageRequest, opts ...progress.AwaitOption) (*mcp.CreateMessageResult, error) {
 	s := server.ServerFromContext(ctx)
 	if s == nil {

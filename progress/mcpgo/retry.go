@@ -14,22 +14,22 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// Retry sends requests again that timed out, if their method is one of methods, or matches
-// one that is a prefix with a star. It is for requests that only read, such as
-// "tools/list" and "resources/*". A request of the handshake, for which see [Connect], or of a stream is
-// never sent again, whatever methods says.
+// Retry sends a request again if it timed out and its method is one of methods, or matches one of them
+// that is a prefix with a star. It is for requests that only read, such as "tools/list" and
+// "resources/*". A request of the handshake, for which see [Connect], or of a stream is never sent
+// again, whatever methods says.
 //
-// A tools/call is sent again only if methods has "tools/call" itself, no pattern, and the tool's
-// ReadOnlyHint or IdempotentHint says that it may be, in a list of the tools that the client has asked for
-// since they changed last. Each attempt has the same [request.IdempotencyKey] in its _meta, the caller's if it
-// has one, by which a server may answer the second with the result of the first; see
+// A tools/call is sent again only if methods has "tools/call" itself, not a pattern, and the tool's
+// ReadOnlyHint or IdempotentHint allows it, in a list of the tools that the client has requested since
+// they last changed. All attempts have the same [request.IdempotencyKey] in their _meta, the caller's
+// if there is one, with which a server may answer the second with the result of the first; see
 // [WithIdempotency].
 //
-// It goes around [Limit]; then each try has the limits of the request:
+// Put it around [Limit]; then each try has the limits of the request:
 //
 //	t = mcpgo.Retry(mcpgo.Limit(t, defaults, perMethod), request.Backoff{}, "tools/list", "resources/*")
 //
-// Any other error is final. The error is that of the last try, or the caller's if it gave up
+// Any other error is final. The error is that of the last try, or the caller's if the caller gave up
 // in between.
 func Retry(t transport.Interface, b request.Backoff, methods ...string) transport.Interface {
 	return complete(&retrier{passing: passing{t}, backoff: b, match: adapter.Repeatable(methods...)}, t, nil)

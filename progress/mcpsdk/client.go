@@ -15,45 +15,42 @@ import (
 // ClientLimits bound one request of a client.
 type ClientLimits = request.Limits
 
-// Limit sets a limit for every request that c sends, by adding a sending and a receiving
-// middleware to it. Call it once for a client, before [Connect] or c.Connect.
+// Limit sets a limit for every request that c sends, by adding a sending and a receiving middleware to
+// it. Call it once for a client, before [Connect] or c.Connect.
 //
 //	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, request.DefaultLimits())
 //
-// The limits of a request are those of [WithLimits]; or else those under its method in
-// perMethod; or else those under the longest pattern there that matches, a prefix with a
-// star such as "resources/*"; or else, with [UseDeclared], what the server has declared for the
-// tool or the method; or else the defaults. Notifications have no limits, and
-// neither has the stream of subscriptions/listen.
+// The limits of a request are the first that exist of: those of [WithLimits]; those under its method
+// in perMethod; those under the longest pattern there that matches, a prefix with a star such as
+// "resources/*"; with [UseDeclared], those that the server has declared for the tool or the method;
+// the defaults. Notifications have no limits, and neither has the stream of subscriptions/listen.
 //
-// A request that times out is cancelled at the server, as the SDK does on each
-// transport; initialize is not, as the protocol demands. The reason of
-// its notifications/cancelled says which limit it was: "timeout of 60 s without progress". Over
-// Streamable HTTP with protocol 2026-07-28 the end of the stream is the cancellation, which has no
-// reason; nor has one behind a sending middleware, added before Limit, that calls the next with a context
-// made of its own. A stateless server of the SDK
-// over HTTP stops what it does only with the protocol 2026-07-28, and if its
-// PropagateRequestCancellation is set. The error is a [*jsonrpc.Error]
-// with [request.CodeTimeout], a [*timeout.Error] with the limit, the elapsed time and the
-// method as its Tool, and context.DeadlineExceeded, for errors.As and errors.Is. A
-// deadline of the caller's context is a timeout as well. Its cancellation is
-// context.Canceled, with the context's cause in the tree. A late answer and late
-// progress are ignored. A call in which the SDK is stuck, as when a server does not read
-// its input, is given up after another 250 ms.
+// A request that times out is cancelled at the server, in the SDK's way for each transport; initialize
+// is not, as the protocol demands. The reason of its notifications/cancelled names the limit: "timeout
+// of 60 s without progress". Over Streamable HTTP with protocol 2026-07-28 the end of the stream is
+// the cancellation, which has no reason. There is no reason either if a sending middleware that was
+// added before Limit calls the next one with a context of its own making. A stateless server of the
+// SDK over HTTP stops its work only with protocol 2026-07-28, and only if its
+// PropagateRequestCancellation is set.
 //
-// The caller's params are not changed, but by the SDK itself, and its own progress token and
-// ProgressNotificationHandler work as they do without Limit. Handlers of notifications
-// are called one after the other, in the order of arrival, but on another goroutine than
-// the SDK's, so that a slow one delays no limit: some may still be called when the
-// session has been closed. A request without params, such as ListTools with nil, is sent
-// with empty ones where it needs a token.
+// In the error, errors.As and errors.Is find a *jsonrpc.Error with [request.CodeTimeout], a
+// [*timeout.Error] with the limit, the elapsed time and the method as its Tool, and
+// context.DeadlineExceeded. A deadline of the caller's context is a timeout too. If the caller cancels
+// the context, the error is context.Canceled and has the context's cause in its tree. A late answer
+// and late progress are ignored. If the SDK is stuck in a call, for example because a server does not
+// read its input, the call is given up after another 250 ms.
 //
-// Handlers that the client calls in answer to an input-required result get the context
-// of the request, whose limits run on. One that asks a person can hold the Timeout
-// meanwhile with heartbeat.Hold. Before protocol 2026-07-28 it is the server that asks, and
-// nothing says on behalf of which request: the handler's context is that of the connection,
-// and Hold in it has no effect. There the progress that the server sends while it waits
-// renews the Timeout, if ResetOnProgress is set.
+// The caller's params are not changed, except by the SDK itself, and its own progress token and
+// ProgressNotificationHandler work as they do without Limit. Handlers of notifications are called one
+// after the other, in the order of arrival, but not on the SDK's goroutine, so that a slow one delays
+// no limit: some may still be called when the session has been closed. A request without params, such
+// as ListTools with nil, is sent with empty params if it needs a token.
+//
+// Handlers that the client calls in answer to an input-required result get the context of the request,
+// whose limits keep running. A handler that asks a person can hold the Timeout with heartbeat.Hold.
+// Before protocol 2026-07-28 the server asks, and nothing says on behalf of which request: the
+// handler's context is that of the connection, and Hold has no effect in it. The progress that the
+// server sends while it waits then renews the Timeout, if ResetOnProgress is set.
 func Limit(c *mcp.Client, defaults ClientLimits, perMethod map[string]ClientLimits, opts ...LimitOption) {
 	l := new(limiter)
 	for _, o := range opts {

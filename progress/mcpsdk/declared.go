@@ -10,20 +10,20 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// WithDeclaredLimits has the server declare the limits of its tools, so that a client knows
-// before a call how long it may take: each tool's stand in its _meta, and those of the policy as a
-// whole in capabilities.extensions, both under [policy.DeclarationKey]. They are those that the
-// policy and the environment have when the tools are listed. A tool whose limits cannot be read
-// has none there; its calls say why.
+// WithDeclaredLimits makes the server declare the limits of its tools, so that a client knows before a
+// call how long it may take. Each tool has them in its _meta, and capabilities.extensions has those of
+// the policy as a whole, both under [policy.DeclarationKey]. They are what the policy and the
+// environment say when the tools are listed. A tool whose limits cannot be read declares none; its
+// calls return the error.
 //
-// It is for [Install] and [Middleware]. What [Handler] adds for one tool is not declared.
+// It is for [Install] and [Middleware]. The limits that [Handler] adds for one tool are not declared.
 func WithDeclaredLimits() MiddlewareOption {
 	return middlewareOption(func(s *settings) { s.declare = true })
 }
 
-// WithDeclaredMethods is [WithDeclaredLimits], and declares limits of requests that call no tool, too, by their
-// method, such as "tools/list", or by a prefix with a star, such as "resources/*". It enforces nothing:
-// the server says what the program knows of it.
+// WithDeclaredMethods does what [WithDeclaredLimits] does, and also declares limits of requests that
+// call no tool, by their method, such as "tools/list", or by a prefix with a star, such as
+// "resources/*". It enforces nothing: the server declares what the program tells it.
 //
 //	mcpsdk.WithDeclaredMethods(map[string]policy.Declaration{"resources/*": {Total: time.Minute}})
 func WithDeclaredMethods(limits map[string]policy.Declaration) MiddlewareOption {
@@ -100,15 +100,15 @@ func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCap
 	return &out
 }
 
-// UseDeclared has [Limit] take the limits that the server has declared for a tool, see
-// [WithDeclaredLimits], or for a method, see [WithDeclaredMethods], for requests that have no others: those
-// of [WithLimits] go before them, and those under the method, or a pattern that matches it, in perMethod; the
-// defaults come after them. So a perMethod that is [request.DefaultLimits] leaves them no say, unless its
-// "tools/call", "tools/list" and so on are deleted or made the defaults.
+// UseDeclared makes [Limit] use the limits that the server has declared for a tool, see
+// [WithDeclaredLimits], or for a method, see [WithDeclaredMethods]. They apply to requests that have
+// no limits by [WithLimits] or in perMethod, under the method or a pattern that matches it, and take
+// precedence over the defaults only. So they have no effect on the methods in [request.DefaultLimits],
+// unless these entries are deleted or made the defaults.
 //
-// What is declared is known from the handshake, for the server as a whole and for methods, and from each
-// ListTools, for the tools. [adapter.Declared] says what becomes of it, and of the ceiling, which
-// bounds it since servers may declare anything. A zero ceiling is none.
+// The client knows the declarations for the server as a whole and for methods from the handshake, and
+// those for tools from each ListTools. [adapter.Declared] says which limits it makes of them, under
+// the ceiling: a server may declare anything. A zero ceiling means none.
 func UseDeclared(ceiling ClientLimits) LimitOption {
 	return limitFunc(func(l *limiter) { l.declared = &declarations{ceiling: ceiling} })
 }

@@ -12,21 +12,20 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// Retry makes c send requests again that timed out, or that the transport could not
-// deliver, if their method is one of methods, or matches one that is a prefix with a
-// star. It is for requests that only read, such as "tools/list" and
-// "resources/*". A request of the handshake, for which see [Connect], or of a stream is never sent
-// again, whatever methods says.
+// Retry makes c send a request again if it timed out, or if the transport could not deliver it, and
+// its method is one of methods, or matches one of them that is a prefix with a star. It is for
+// requests that only read, such as "tools/list" and "resources/*". A request of the handshake, for
+// which see [Connect], or of a stream is never sent again, whatever methods says.
 //
-// A tools/call is sent again only if methods has "tools/call" itself, no pattern, and the tool's
-// ReadOnlyHint or IdempotentHint says that it may be, in a list of the tools that c has asked for since
-// they changed last. Each attempt has the same [request.IdempotencyKey] in its _meta, the caller's if it has
-// one, by which a server may answer the second with the result of the first; see
+// A tools/call is sent again only if methods has "tools/call" itself, not a pattern, and the tool's
+// ReadOnlyHint or IdempotentHint allows it, in a list of the tools that c has requested since they
+// last changed. All attempts have the same [request.IdempotencyKey] in their _meta, the caller's if
+// there is one, with which a server may answer the second with the result of the first; see
 // [WithIdempotency].
 //
-// Call it after [Limit]; then each try has the limits of the request. An error that the
-// server answered with is final, and so is the loss of the connection. The error is that
-// of the last try, or the caller's if it gave up in between.
+// Call it after [Limit]; then each try has the limits of the request. An error from the server is
+// final, and so is the loss of the connection. The error is that of the last try, or the caller's if
+// the caller gave up in between.
 func Retry(c *mcp.Client, b request.Backoff, methods ...string) {
 	match := adapter.Repeatable(methods...)
 	hints := new(perSession[adapter.Hints])

@@ -54,14 +54,13 @@ func isLargeInteger(s string) bool {
 	return err == nil && string(out) != s
 }
 
-// WrapTransport is for servers on a transport without HTTP. It has [WithTasks] see which calls of a
-// client of protocol 2025-11-25 ask for a task. And where clients use integers above 2^53 as
-// progress tokens, [Middleware] echoes them exactly; without it they are rounded by the SDK, and
-// the client does not recognise its own token. HTTP servers have [WrapHTTP].
+// WrapTransport is for servers on a transport other than HTTP; HTTP servers have [WrapHTTP]. With it,
+// [WithTasks] sees which calls of a client of protocol 2025-11-25 ask for a task, and [Middleware]
+// echoes integers above 2^53 exactly if clients use them as progress tokens. Otherwise the SDK rounds
+// these, and the client does not recognise its own token.
 //
-// The SDK does not tell a wrapped connection which protocol version was agreed on. So a batch
-// is answered in every version, where the SDK's own connection would end for it from
-// 2025-06-18 on.
+// The SDK does not tell a wrapped connection the agreed protocol version. So a batch is answered in
+// every version, although the SDK's own connection would end on it from 2025-06-18 on.
 //
 //	server.Run(ctx, mcpsdk.WrapTransport(&mcp.StdioTransport{}))
 func WrapTransport(t mcp.Transport) mcp.Transport { return &transport{t} }
