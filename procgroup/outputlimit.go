@@ -27,14 +27,16 @@ func WithOutputLimit(bytes int64) Option {
 	})
 }
 
-// An outputStop stops the command once it has written too much, unless its end has begun: the
-// context must not be cancelled then, because whoever still takes output would be given up.
+// An outputStop keeps a command from being stopped for its output once its end has begun. The
+// context must not be cancelled then: the writers that still take output would be given up.
 type outputStop struct {
 	mu   sync.Mutex
 	over bool
 }
 
+// stopForOutput stops the command because it has written too much.
 func (p *Process) stopForOutput() {
+	<-p.spawned // which is close: without it the processes could not be listed
 	p.tooMuch.mu.Lock()
 	defer p.tooMuch.mu.Unlock()
 	if !p.tooMuch.over {
