@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -69,6 +70,31 @@ func TestOutputLimitAtTheEnd(t *testing.T) {
 		if out.String() != "123456789" || r.Stdout.String() != "123456789" || r.Unwritten != 0 {
 			t.Errorf("%v: wrote %q, kept %q", r.Reason, &out, r.Stdout)
 		}
+	}
+}
+
+// SPEC 6.20, 6.14: output that is read after the command has ended stops nothing, and keeps no
+// writer from getting all of it.
+func TestOutputLimitAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	var out bytes.Buffer
+	cmd := exec.Command("sh", "-c", "printf 1; sleep 0.5; printf 23456789")
+	cmd.Stdout = writerFunc(func(p []byte) (int, error) {
+		<-ended // so that the rest is read at the end only
+		return out.Write(p)
+	})
+	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithOutputLimit(8))
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the end of the command", func() bool { return !alive(p.Pid) })
+	time.Sleep(shortLimit) // for the rest to be read
+	close(ended)
+	r, err := p.Wait()
+	check(t, r, err, want{})
+	if out.String() != "123456789" || r.Stdout.String() != "123456789" || r.Unwritten != 0 {
+		t.Errorf("wrote %q, kept %q", &out, r.Stdout)
 	}
 }
 

@@ -268,6 +268,24 @@ func TestFinishOfAnImpatientCaller(t *testing.T) {
 	}
 }
 
+// SPEC 6.20: that there is too much output is said once, at the first byte too many.
+func TestExceeded(t *testing.T) {
+	calls := 0
+	k := newCommand(t, nil, Config{Limit: 3, Exceeded: func() { calls++ }})
+	k.startWithoutCollectors()
+	for i, s := range []string{"ab", "c", "d", "e"} {
+		k.write(s)
+		k.c.Drain(now(), now())
+		if want := max(i-1, 0); calls != min(want, 1) {
+			t.Errorf("%d calls after %q", calls, s)
+		}
+	}
+	k.stdout.Close()
+	if end, kept := k.finish(); end.Err != nil || kept != "abcde" {
+		t.Errorf("%+v, %q", end, kept)
+	}
+}
+
 // A child that was forked for another command, and has not executed it yet, is nobody who
 // holds a stream.
 func TestStartsInProgress(t *testing.T) {

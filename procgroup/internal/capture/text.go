@@ -20,12 +20,12 @@ type Kept struct {
 }
 
 // keep makes the Kept of output of which head and tail are known. lines is the number of all line
-// ends, if there is a head. The tail may have more than max bytes: those before the last max show where a line begins.
+// ends, if there is a head. The tail may have one byte more than max, which shows whether a line begins after it.
 func keep(total, lines int64, head, tail []byte, max int) Kept {
 	k := Kept{Total: total, head: len(head)}
-	if more := len(tail) - max; more > 0 {
-		k.lineStart = tail[more-1] == '\n'
-		tail = tail[more:]
+	if len(tail) > max {
+		k.lineStart = tail[0] == '\n'
+		tail = tail[1:]
 	}
 	all := tail
 	if len(head) > 0 {
