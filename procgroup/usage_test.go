@@ -59,7 +59,7 @@ func TestUsageOfStoppedCommand(t *testing.T) {
 		r, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "while :; do :; done & wait"), total(2*time.Second, opt)...)
 		if got := r.Usage; (got.CPU != nil) != (r.Contained == procgroup.Cgroup) || got.Largest != nil {
 			t.Errorf("%v", got)
-		} else if got.CPU != nil && *got.CPU < 50*time.Millisecond {
+		} else if got.CPU != nil && *got.CPU < 10*time.Millisecond {
 			t.Errorf("%v does not count what was killed", got)
 		}
 	})
@@ -79,7 +79,7 @@ func TestUsageOfMemory(t *testing.T) {
 		t.Errorf("the shell has a peak of %d KiB: then this test shows nothing", u.Maxrss)
 	}
 
-	host := u.Maxrss >> 10 // MiB
+	host := int64(u.Maxrss) >> 10 // MiB
 	big := 2*host + 50
 	r, err := procgroup.Run(context.Background(), command("eat", fmt.Sprint(big)))
 	if err != nil {
