@@ -103,14 +103,21 @@ func homeFor(l Limits, mount, rel string) (dir string, got Limits, err error) {
 	if got, err = enable(dir, l); err == nil {
 		return dir, got, nil
 	}
-	around := filepath.Dir(filepath.Clean("/" + rel))
-	if filepath.Clean("/"+rel) == "/" || !ours(filepath.Join(mount, around), around) {
+	path := filepath.Clean("/" + rel)
+	if path == "/" {
 		return dir, got, err
 	}
-	next, nextErr := enable(filepath.Join(mount, around), l)
-	switch {
-	case nextErr == nil, !got.any() && next.any():
-		return filepath.Join(mount, around), next, nextErr
+	around := filepath.Dir(path)
+	outer := filepath.Join(mount, around)
+	if !ours(outer, around) {
+		return dir, got, fmt.Errorf("%w; and %s was not delegated to this program", err, outer)
+	}
+	next, nextErr := enable(outer, l)
+	if nextErr == nil {
+		return outer, next, nil
+	}
+	if err = fmt.Errorf("%w; %w", err, nextErr); !got.any() && next.any() {
+		return outer, next, err
 	}
 	return dir, got, err
 }

@@ -48,7 +48,7 @@ func TestHomeFor(t *testing.T) {
 			"/a", Limits{Memory: 1}, "/", Limits{Memory: 1}, nil},
 		"none": {map[string]string{"a" + controllers: "hugetlb\n", "a" + subtree: "", controllers: "hugetlb\n"}, "/a", all, "/a", Limits{},
 			[]string{"Memory: there is no memory controller in ", "which has hugetlb", "Processes: there is no pids", "CPU: there is no cpu"}},
-		"none at all": {map[string]string{"a" + controllers: "", controllers: ""}, "/a", Limits{CPU: 1}, "/a", Limits{}, []string{"CPU: there is no cpu", "which has none"}},
+		"none at all": {map[string]string{"a" + controllers: "", controllers: ""}, "/a", Limits{CPU: 1}, "/a", Limits{}, []string{"/a/cgroup.controllers, which has none (unsupported operation); CPU: there is no cpu"}},
 		"one of two": {map[string]string{controllers: "pids", subtree: "pids"}, "/", Limits{Memory: 1, Processes: 2}, "/", Limits{Processes: 2},
 			[]string{"Memory: there is no memory controller"}},
 		"one of two, around": {map[string]string{"a" + controllers: "", controllers: "pids", subtree: "pids"}, "/a", Limits{Memory: 1, Processes: 2}, "/", Limits{Processes: 2},
@@ -96,6 +96,8 @@ func TestDelegated(t *testing.T) {
 	mount := fakeGroups(t, files)
 	if dir, got, err := homeFor(Limits{Memory: 1}, mount, "/x.slice/x.service"); err == nil {
 		t.Errorf("not delegated: %s, %v", dir, got)
+	} else if !strings.HasSuffix(err.Error(), "x.slice was not delegated to this program") {
+		t.Errorf("%v", err)
 	}
 	for _, value := range []string{"0", "1"} {
 		if err := unix.Setxattr(mount+"/x.slice", "trusted.delegate", []byte(value), 0); err != nil {
