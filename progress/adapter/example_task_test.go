@@ -103,6 +103,27 @@ func ExampleServe() {
 	// Output: true -32602 tasks/get: taskId "x": unknown or expired
 }
 
+// A server that ends aborts what runs, and a client still gets the partial result.
+func ExampleDo_shutdown() {
+	tasks := task.New(task.WithPoll(2 * time.Second))
+	client := adapter.Caller{Version: "2026-07-28", Declared: true}
+	started := make(chan struct{})
+	_, record, _ := adapter.Do(context.Background(), tasks, adapter.Call{Tool: "build", Caller: client, Soft: -1},
+		supervised(func(ctx context.Context) (string, error) {
+			close(started)
+			<-ctx.Done()
+			return "half", nil
+		}), asResult)
+	<-started
+	handle := adapter.Handle(record)
+	fmt.Println(handle["resultType"], handle["status"], handle["pollIntervalMs"], tasks.Close())
+	raw, _ := json.Marshal(ask(tasks, client, "tasks/get", record.ID)["result"])
+	fmt.Println(string(raw))
+	// Output:
+	// task working 2000 <nil>
+	// {"content":[{"text":"Tool was aborted: the server is shutting down\n\nPartial output:\nhalf","type":"text"}],"isError":true,"resultType":"complete"}
+}
+
 func ExampleEndSession() {
 	tasks := task.New()
 	defer tasks.Close()

@@ -2,41 +2,14 @@ package task_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// The adapter of these examples: a call under limits, and its result as JSON.
-
-func supervised(f func(ctx context.Context) (string, error)) func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error) {
-	return func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
-		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build", Observer: run.Observer()}, f)
-	}
-}
-
-func asResult(text string, err error) task.Answer {
-	if err != nil {
-		text = toolcall.Text(err, text)
-	}
-	raw, _ := json.Marshal(map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}, "isError": err != nil})
-	return task.Answer{Result: raw}
-}
-
-func ask(tasks *task.Tasks, c adapter.Caller, method, id string) map[string]any {
-	params, _ := json.Marshal(map[string]any{"taskId": id})
-	fields, err := adapter.Serve(context.Background(), tasks, adapter.Request{Method: method, Params: params, Caller: c})
-	if err != nil {
-		fmt.Println(err)
-	}
-	return fields
-}
-
-// With a small store and few that run; what does not fit stays plain.
+// With a small store and few that run. Package adapter has the examples of calls that become tasks.
 func ExampleNew() {
 	tasks := task.New(
 		task.WithStore(&task.Memory{MaxTasks: 100, MaxBytes: 8 << 20}),
@@ -44,13 +17,8 @@ func ExampleNew() {
 		task.WithRetention(time.Minute),
 		task.WithPoll(2*time.Second),
 	)
-	defer tasks.Close()
-	_, record, _ := adapter.Do(context.Background(), tasks,
-		adapter.Call{Tool: "build", Caller: adapter.Caller{Version: "2026-07-28", Declared: true}, Soft: -1},
-		supervised(func(context.Context) (string, error) { return "built", nil }), asResult)
-	handle := adapter.Handle(record)
-	fmt.Println(handle["resultType"], handle["status"], handle["pollIntervalMs"])
-	// Output: task working 2000
+	fmt.Println(tasks.Close())
+	// Output: <nil>
 }
 
 func ExampleWithStore() {
@@ -71,46 +39,18 @@ func ExampleWithRetention() {
 	// Output: <nil>
 }
 
-// One call may become a task at a time; another is answered with its result.
 func ExampleWithMaxRunning() {
 	tasks := task.New(task.WithMaxRunning(1))
-	defer tasks.Close()
-	call := adapter.Call{Tool: "build", Caller: adapter.Caller{Version: "2026-07-28", Declared: true}, Soft: -1}
-	for range 2 {
-		value, record, _ := adapter.Do(context.Background(), tasks, call, supervised(func(ctx context.Context) (string, error) {
-			select {
-			case <-ctx.Done():
-			case <-time.After(50 * time.Millisecond):
-			}
-			return "built", nil
-		}), asResult)
-		fmt.Printf("%q %v\n", value, record != nil)
-	}
-	// Output:
-	// "" true
-	// "built" false
+	fmt.Println(tasks.Close())
+	// Output: <nil>
 }
 
-// What runs is aborted, and leaves its partial result.
 func ExampleTasks_Shutdown() {
 	tasks := task.New()
-	client := adapter.Caller{Version: "2026-07-28", Declared: true}
-	started := make(chan struct{})
-	_, record, _ := adapter.Do(context.Background(), tasks, adapter.Call{Tool: "build", Caller: client, Soft: -1},
-		supervised(func(ctx context.Context) (string, error) {
-			close(started)
-			<-ctx.Done()
-			return "half", nil
-		}), asResult)
-	<-started
 	ctx, cancel := context.WithTimeout(context.Background(), toolcall.ShutdownLimit)
 	defer cancel()
 	fmt.Println(tasks.Shutdown(ctx))
-	raw, _ := json.Marshal(ask(tasks, client, "tasks/get", record.ID)["result"])
-	fmt.Println(string(raw))
-	// Output:
-	// <nil>
-	// {"content":[{"text":"Tool was aborted: the server is shutting down\n\nPartial output:\nhalf","type":"text"}],"isError":true,"resultType":"complete"}
+	// Output: <nil>
 }
 
 func ExampleRecord_Lost() {
