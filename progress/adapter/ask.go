@@ -31,7 +31,7 @@ func AwaitAnswer[T any](ctx context.Context, message, site string, ask func(cont
 	return progress.AwaitReply(ctx, what, ask, opts...)
 }
 
-// Awaited says what a request to the client waits for, as [progress.AwaitReply] wants to be told.
+// Awaited returns the words for what a request to the client waits for, for [progress.AwaitReply].
 func Awaited(method string) string {
 	switch method {
 	case "sampling/createMessage":

@@ -7,8 +7,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// ReconnectInterval is how long after a connection has failed for good it is tried again, where the program
-// wants that.
+// ReconnectInterval is the time from the final failure of a connection until it is tried again, if the
+// program wants that.
 const ReconnectInterval = 30 * time.Second
 
 // Standing calls connect until it succeeds, 30 s after each failure, as long as failed returns true for the

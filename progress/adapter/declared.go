@@ -99,8 +99,8 @@ func (d *Declarations) Tool(name string, meta map[string]any) {
 	d.tools[name] = l
 }
 
-// Method returns what [Declared] makes of what the server has declared for the requests of a method, under
-// the ceiling; nil where it has declared nothing, or it is a nil *Declarations.
+// Method returns the limits that [Declared] makes of the server's declaration for the requests of a
+// method, under the ceiling. It returns nil if the server has declared nothing, or if d is nil.
 func (d *Declarations) Method(method string, ceiling request.Limits) *request.Limits {
 	if d == nil {
 		return nil
@@ -119,8 +119,9 @@ func (d *Declarations) Method(method string, ceiling request.Limits) *request.Li
 	return &limits
 }
 
-// Limits returns what [Declared] makes of what the server has declared for the tool, or else for
-// all, under the ceiling; nil where it has declared nothing, or it is a nil *Declarations.
+// Limits returns the limits that [Declared] makes of the server's declaration for the tool, or else of
+// that for all tools, under the ceiling. It returns nil if the server has declared nothing, or if d is
+// nil.
 func (d *Declarations) Limits(tool string, ceiling request.Limits) *request.Limits {
 	if d == nil {
 		return nil

@@ -30,7 +30,8 @@ func (h *Hints) Tool(name string, readOnly, idempotent bool) {
 	h.repeatable[name] = true
 }
 
-// Forget is for a server whose tools have changed: none may be repeated until it has been listed again.
+// Forget forgets all tools, for a server whose tools have changed: none may be repeated until it has
+// been listed again.
 func (h *Hints) Forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

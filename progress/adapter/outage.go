@@ -39,5 +39,5 @@ func (o *Outage) Next(poll time.Duration, expires time.Time) (wait time.Duration
 	return wait, true
 }
 
-// Begun reports whether a try has failed.
+// Begun reports whether an attempt has failed.
 func (o *Outage) Begun() bool { return !o.began.IsZero() }

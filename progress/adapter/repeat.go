@@ -15,9 +15,9 @@ const (
 	answersKept    = 10 * time.Minute
 )
 
-// Answers are the results of calls by their idempotency keys, so that a call that comes again is answered with
-// the result of the first. They keep 1000 results and 16 MiB at the most, the newest, for 10 min. The zero
-// Answers are ready to use, and safe for concurrent use.
+// Answers holds the results of calls by their idempotency keys, so that a repeated call is answered
+// with the result of the first. It keeps the newest 1000 results, of at most 16 MiB together, for 10
+// min. The zero Answers is ready to use, and safe for concurrent use.
 type Answers[R any] struct {
 	mu    sync.Mutex
 	calls map[[sha256.Size]byte]*answered[R]
@@ -35,13 +35,13 @@ type answered[R any] struct {
 	until time.Time
 }
 
-// Do returns what call returns, or what the call before with the same key and the same content has returned:
-// where that is still running, Do waits for it, until ctx ends. A call is kept if size returns 0 or more for its
-// result, which is how many bytes it takes, and ctx has not ended. Otherwise, and where call has failed
-// or panicked, the next one with the key is made.
+// Do returns what call returns or, if a call with the same key and the same content came before, what
+// that one returned. If the earlier call is still running, Do waits for it until ctx ends. A result is
+// kept if size returns 0 or more for it, which is its size in bytes, and ctx has not ended. If it is
+// not kept, and if call has failed or panicked, the next call with the key is made.
 //
-// The content is whose the call is and what is called, in JSON: a key that comes with other content is
-// another key.
+// The content says who calls and what is called, and is compared as JSON: a key that comes with other
+// content is another key.
 func (a *Answers[R]) Do(ctx context.Context, key string, content any, size func(R) int, call func() (R, error)) (R, error) {
 	data, err := json.Marshal([]any{key, content})
 	if err != nil {

@@ -19,16 +19,16 @@ const (
 	recordSize = 1 << 10
 )
 
-// Memory is a [Store] in the memory of the process, bounded in number and bytes. Tasks end with
-// the process. The zero Memory is ready to use; set its fields before.
+// Memory is a [Store] in the memory of the process, bounded in number and bytes. Tasks end with the
+// process. The zero Memory is ready to use; set its fields before its first use.
 //
-// Beyond its bounds the finished tasks that expire first go early; where that does not help, there
-// is no room for a new task, and a result is too large.
+// When a bound is reached, finished tasks are removed early, those that expire first before others. If
+// that does not make enough room, a new task or a larger result is refused.
 type Memory struct {
-	// MaxTasks is how many tasks it keeps, running and finished; 0 or less is 1000.
+	// MaxTasks is how many tasks Memory keeps, running and finished. 0 or less means 1000.
 	MaxTasks int
-	// MaxBytes bounds what they take: their results, messages and questions, and 1 KiB each; 0
-	// or less is 64 MiB.
+	// MaxBytes is how many bytes the tasks may take: their results, messages and questions, and 1 KiB
+	// each. 0 or less means 64 MiB.
 	MaxBytes int64
 
 	mu       sync.Mutex

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// What errors.Is finds in the errors of a [Store]. Any other error says that the store could
-// not be asked, and nothing about the task.
+// The errors that errors.Is finds in the errors of a [Store]. Any other error says that the store
+// could not be reached, and nothing about the task.
 var (
 	// ErrUnknown: there is no such record for this owner, or it has expired.
 	ErrUnknown = errors.New("unknown task")

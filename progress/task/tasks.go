@@ -51,7 +51,7 @@ func WithRetention(d time.Duration) Option {
 // calls are answered with their result alone, as without tasks. 0 or less means 100.
 func WithMaxRunning(n int) Option { return optionFunc(func(t *Tasks) { t.maxRunning = int64(n) }) }
 
-// New returns tasks that are kept in memory unless [WithStore] is given. It starts nothing.
+// New returns tasks that are kept in memory unless [WithStore] is given. It starts no goroutine.
 func New(opts ...Option) *Tasks {
 	t := new(Tasks)
 	for _, o := range opts {

@@ -15,7 +15,7 @@ const (
 	DefaultMaxResult = 16 << 20
 )
 
-// An Option changes what [Open] opens. Where one is given twice, the last counts.
+// An Option configures [Open]. If an option is given more than once, the last one counts.
 type Option interface{ apply(*settings) }
 
 type settings struct {
@@ -32,35 +32,35 @@ type optionFunc func(*settings)
 
 func (f optionFunc) apply(s *settings) { f(s) }
 
-// WithBucket names the bucket of the tasks; those of the leases and the results are named after it.
-// Servers that share a bucket are replicas of one another. A name has letters, digits, - and _.
+// WithBucket sets the name of the bucket of the tasks, from which those of the leases and the results
+// are derived. Servers that share a bucket are replicas of one another. A name has letters, digits, -
+// and _.
 func WithBucket(name string) Option { return optionFunc(func(s *settings) { s.bucket = name }) }
 
-// WithReplicas is how many NATS servers keep each record, 1 unless given. It applies to what
-// this [Open] makes.
+// WithReplicas sets how many NATS servers keep each record. Defaults to 1. It applies to a bucket that
+// this Open makes.
 func WithReplicas(n int) Option { return optionFunc(func(s *settings) { s.replicas = n }) }
 
-// WithLease is how long a replica is taken for alive without a sign of it, [DefaultLease] unless
-// given, at least a second. It applies to what this [Open] makes: the lease of a bucket that is there
-// is its own.
+// WithLease sets how long a replica that gives no sign counts as alive. Defaults to [DefaultLease]; at
+// least a second. It applies to a bucket that this Open makes: an existing bucket keeps its own lease.
 func WithLease(d time.Duration) Option { return optionFunc(func(s *settings) { s.lease = d }) }
 
-// WithMaxTasks bounds the tasks that are kept, running and finished, of all replicas together:
-// [DefaultMaxTasks] unless given. Where there are as many, calls of this replica stay plain; calls that
-// come at the same time may all be the last one.
+// WithMaxTasks sets how many tasks of all replicas together are kept, running and finished. Defaults
+// to [DefaultMaxTasks]. When that many are kept, calls of this replica stay plain; calls that come at
+// the same time can exceed the number.
 func WithMaxTasks(n int) Option { return optionFunc(func(s *settings) { s.maxTasks = int64(n) }) }
 
-// WithMaxBytes bounds each of the buckets of tasks and results; without it only the server's own
-// limits do. Beyond seven eighths of it calls stay plain, so that what is there can end; a result for
-// which there is no room is too large. It applies to what this [Open] makes.
+// WithMaxBytes sets the size limit of the bucket of tasks, and of that of results. Without it only the
+// server's own limits apply. Beyond seven eighths of it, calls stay plain, so that the tasks that
+// exist can end; a result that does not fit is too large. It applies to buckets that this Open makes.
 func WithMaxBytes(n int64) Option { return optionFunc(func(s *settings) { s.maxBytes = n }) }
 
-// WithMaxResult bounds the bytes of one result, [DefaultMaxResult] unless given. A larger one fails
-// its task, with an error that says so.
+// WithMaxResult sets the size limit of one result in bytes. Defaults to [DefaultMaxResult]. A task
+// with a larger result fails, with an error that says so.
 func WithMaxResult(n int) Option { return optionFunc(func(s *settings) { s.maxResult = n }) }
 
-// WithLogger logs to l when the lease cannot be renewed and when it can again, and tasks of
-// replicas that are gone. Without it, or with nil, nothing is logged.
+// WithLogger logs to l when the lease cannot be renewed, when it can be renewed again, and when tasks
+// of replicas that are gone have failed. Without it, or if l is nil, nothing is logged.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(s *settings) { s.log = l }) }
 
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
