@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
 	"strconv"
 
@@ -19,6 +20,9 @@ type end struct {
 func (e end) heldBy(pid int) (bool, error) {
 	if e.inode == 0 {
 		return false, nil
+	}
+	if !procIsOurs() {
+		return false, errors.New("no /proc of this PID namespace")
 	}
 	kind := "socket:["
 	if e.pipe {

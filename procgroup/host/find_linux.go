@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -43,13 +44,19 @@ func closeAll(all []*process) {
 	}
 }
 
+// procIsOurs reports whether there is a /proc, and not that of another PID namespace, in which the
+// numbers mean other processes.
+var procIsOurs = sync.OnceValue(func() bool {
+	self, err := os.Readlink("/proc/self")
+	return err == nil && self == strconv.Itoa(os.Getpid())
+})
+
 // maxRestarts bounds how often parents may end while they are looked at.
 const maxRestarts = 100
 
 // ancestors opens the ancestors of this process that it can see, the parent first.
 func ancestors() ([]*process, error) {
-	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
-		// No /proc, or that of another PID namespace, in which the numbers mean other processes.
+	if !procIsOurs() {
 		return onlyParent()
 	}
 	var read procfs.Reader

@@ -46,7 +46,7 @@ func open(pid int) (*process, error) {
 	}
 	// What is read here is of another process only if this one has ended meanwhile.
 	var read procfs.Reader
-	if stat, ok := read.Process(pid); ok {
+	if stat, ok := read.Process(pid); ok && procIsOurs() {
 		p.start, p.Name = stat.Start, read.Name(pid)
 	}
 	return p, nil
@@ -60,7 +60,7 @@ func (p *process) identify(stdin end) {
 
 func executable(pid int) file {
 	var info unix.Stat_t
-	if unix.Stat(fmt.Sprintf("/proc/%d/exe", pid), &info) != nil {
+	if !procIsOurs() || unix.Stat(fmt.Sprintf("/proc/%d/exe", pid), &info) != nil {
 		return file{}
 	}
 	return file{uint64(info.Dev), info.Ino} //nolint:unconvert // 32 bits on some systems
@@ -139,6 +139,6 @@ func (p *process) reported() (status syscall.WaitStatus, ok bool) {
 func (p *process) shown() (syscall.WaitStatus, bool) {
 	var read procfs.Reader
 	stat, ok := read.Process(p.PID)
-	ok = ok && stat.Start == p.start && stat.Dead() && stat.Status != 0
+	ok = ok && procIsOurs() && stat.Start == p.start && stat.Dead() && stat.Status != 0
 	return syscall.WaitStatus(stat.Status), ok
 }

@@ -152,6 +152,8 @@ func scenarios() (all []scenario) {
 			hosts: "?", act: killHost, want: endsWithHost},
 		{name: "the host is below process 1 of a PID namespace, and a sibling ends", needs: "namespaces", start: line(namespace, reaper, theHost(sibling), theServer),
 			hosts: "?", act: func(s *stage) { s.proc("sibling").exit() }, want: lives},
+		{name: "the host is in a PID namespace without its own /proc, and killed", needs: "namespaces", start: line(namespace[:3], reaper, theHost(sibling), theServer),
+			hosts: "?", act: killHost, want: endsWithHost},
 		{name: "the host is outside the PID namespace of the server", needs: "namespaces", start: line(theHost(sibling), namespace, theServer),
 			act: func(s *stage) { s.proc("sibling").exit() }, want: lives},
 
@@ -188,6 +190,8 @@ func scenarios() (all []scenario) {
 		{name: "a pipeline, the first command is killed", start: []string{"sh", "-c", `"$1" idle producer | "$2" server server; :`, "sh", "@host", "@server"},
 			act: func(s *stage) { s.proc("producer").kill() }, want: "eof"},
 		{name: "a FIFO that another process holds", start: line(theHost("-stdin=fifo:fifo", sibling), theServer),
+			act: func(s *stage) { killHost(s) }, want: lives},
+		{name: "a FIFO that another process holds, and the host is another user's", needs: "root", start: line(theHost("-stdin=fifo:fifo", sibling, "-user=65534"), theServer),
 			act: func(s *stage) { killHost(s) }, want: lives},
 		{name: "a FIFO that no other process holds", start: line(theHost("-stdin=fifo:fifo"), theServer), act: killHost, want: "eof"},
 
