@@ -29,8 +29,7 @@ const (
 	inText    cleanerState = iota
 	inEscape               // after ESC and any intermediate characters
 	inControl              // after ESC [
-	inString               // after ESC ] and the like, until BEL or ESC \
-	inStringEscape
+	inString               // after ESC ] and the like, until BEL or ESC \, which is a sequence itself
 )
 
 // Append appends to dst the lines that end in p, and returns it. The beginning of a line that does
@@ -143,16 +142,12 @@ func (c *Cleaner) escape(b byte) {
 	switch {
 	case b == 0x18 || b == 0x1a: // CAN, SUB
 		c.state = inText
-	case b == 0x1b && c.state == inString:
-		c.state = inStringEscape
 	case b == 0x1b:
 		c.state = inEscape
 	case c.state == inString:
 		if b == 0x07 {
 			c.state = inText
 		}
-	case c.state == inStringEscape && b == '\\':
-		c.state = inText
 	case b < ' ' || b == 0x7f: // ignored in a sequence
 	case c.state == inControl:
 		if b >= 0x40 {
@@ -192,7 +187,7 @@ func (l *line) reset() {
 
 // addPlain adds ASCII characters.
 func (l *line) addPlain(p []byte) {
-	if room := halfLine - l.head.runes; room > 0 && l.left == 0 && l.tail.runes == 0 {
+	if room := halfLine - l.head.runes; room > 0 { // then the tail is empty
 		n := min(room, len(p))
 		l.head.text = append(l.head.text, p[:n]...)
 		l.head.runes += n
@@ -208,7 +203,7 @@ func (l *line) addPlain(p []byte) {
 }
 
 func (l *line) addRune(r rune) {
-	if l.head.runes < halfLine && l.left == 0 && l.tail.runes == 0 {
+	if l.head.runes < halfLine {
 		l.head.text = utf8.AppendRune(l.head.text, r)
 		l.head.runes++
 		return

@@ -30,6 +30,7 @@ func TestCleaner(t *testing.T) {
 		{"more backspaces than characters", "a\b\b\bb", "b"},
 		{"a backspace over a wide character", "a€\bb", "ab"},
 		{"a backspace after a CR", "ab\r\bc", "c"},
+		{"a CR and a backspace at the end", "ab\r\b\n", "ab\n"},
 		{"a backspace stays in its line", "a\n\bb", "a\nb"},
 		{"overstriking", "N\bNA\bAM\bME\bE", "NAME"},
 		{"an erased password prompt", "ab\b \b\b \bc", "c"},
@@ -49,7 +50,7 @@ func TestCleaner(t *testing.T) {
 		{"2001 characters", long + "x" + long + "\n", long + " [1 character left out] " + long + "\n"},
 		{"many characters", "ab" + strings.Repeat("x", 9995) + "cde\n", "ab" + strings.Repeat("x", 998) + " [8000 characters left out] " + strings.Repeat("x", 997) + "cde\n"},
 		{"a long line that is taken back", strings.Repeat("x", 9999) + "\rshort\n", "short\n"},
-		{"backspaces in a long line", strings.Repeat("x", 3000) + strings.Repeat("\b", 2999), "x"},
+		{"backspaces in a long line", strings.Repeat("x", 9999) + strings.Repeat("\b", 9998), "x"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := clean(tt.output); got != tt.want {
