@@ -83,14 +83,17 @@ func (s *session) settleDoubt(d *doubt, grace time.Duration) {
 	if s.waits(d, grace-early) {
 		return
 	}
-	spent, known := s.processor(d.up)
+	spent, _ := s.processor(d.up) // a figure that is not known now is not known later
 	for begun := time.Now(); ; {
 		// The wait has two halves: if the proxy itself was stopped for a while, the answer may still be
 		// unread when the first half ends.
-		if s.waits(d, s.ping/2) || s.waits(d, s.ping/2) {
-			return
+		for range 2 {
+			if s.waits(d, s.ping/2) {
+				return
+			}
 		}
 		before := spent
+		var known bool
 		if spent, known = s.processor(d.up); !known || float64(spent-before) < busyRate*float64(s.ping) || time.Since(begun) >= busyLimit {
 			d.up.kill(fmt.Errorf("killed: it answered neither a cancelled call nor a ping for %v", time.Since(begun).Round(s.ping)))
 			return

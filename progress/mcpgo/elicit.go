@@ -55,6 +55,7 @@ func Sample(ctx context.Context, request mcp.CreateMessageRequest, opts ...progr
 	}
 	ctx = adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)).Followed(ctx)
 	return progress.AwaitReply(ctx, adapter.Awaited(string(mcp.MethodSamplingCreateMessage)), func(ctx context.Context) (*mcp.CreateMessageResult, error) {
+		//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
 		return s.RequestSampling(ctx, request)
 	}, opts...)
 }

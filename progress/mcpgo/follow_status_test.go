@@ -159,6 +159,7 @@ func TestFollowTasksStatusOfAServer(t *testing.T) {
 		ts := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
 		t.Cleanup(ts.Close)
 		t.Cleanup(ts.CloseClientConnections)
+		//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
 		tr, err := transport.NewStreamableHTTP(ts.URL, transport.WithHTTPBasicClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}), transport.WithContinuousListening())
 		if err != nil {
 			t.Fatal(err)

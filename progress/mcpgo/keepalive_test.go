@@ -55,6 +55,7 @@ func TestKeepAlive(t *testing.T) {
 					t.Error("the stream was not taken for dead")
 				}
 			}
+			//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
 			if err := c.Ping(t.Context()); err != nil {
 				t.Error(err)
 			}

@@ -163,6 +163,7 @@ func TestSignIn(t *testing.T) {
 // limit of its own; otherwise the idle limit of the tool finds a client that does not reply.
 func TestRequestsOfATool(t *testing.T) {
 	sample := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
 		res, err := req.Session.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 1})
 		if err != nil {
 			return nil, err
@@ -170,6 +171,7 @@ func TestRequestsOfATool(t *testing.T) {
 		return textResult(res.Model), nil
 	}
 	roots := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
 		_, err := req.Session.ListRoots(ctx, nil)
 		return textResult("roots"), err
 	}
@@ -202,10 +204,12 @@ func TestRequestsOfATool(t *testing.T) {
 				mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Hour, Idle: 5 * time.Second}}, tt.opts...)
 				h := new(heard)
 				opts := h.options()
+				//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
 				opts.CreateMessageHandler = func(ctx context.Context, _ *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
 					if err := sleep(ctx, tt.replies); err != nil {
 						return nil, err
 					}
+					//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
 					return &mcp.CreateMessageResult{Model: "a model", Role: "assistant", Content: &mcp.TextContent{Text: "x"}}, nil
 				}
 				cs := inMemory(protocol2025)(t, s, opts)

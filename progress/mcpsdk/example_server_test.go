@@ -217,6 +217,7 @@ func ExampleWithAwait() {
 func ExampleWithRequests() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "index", InputSchema: anyInput}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
 		answer, err := req.Session.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 100})
 		if err != nil {
 			return nil, err
@@ -225,6 +226,7 @@ func ExampleWithRequests() {
 	})
 	mcpsdk.Install(server, nil, mcpsdk.WithRequests(progress.WithLimits(50*time.Millisecond, 5*time.Minute)))
 
+	//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
 	ask(server, &mcp.ClientOptions{CreateMessageHandler: func(ctx context.Context, _ *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()

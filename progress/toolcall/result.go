@@ -40,7 +40,7 @@ func Message(err error) string {
 // words returns what is said about err, and the rest of the text of a command.
 func words(err error) (text, rest string) {
 	text = err.Error()
-	if stop, command := commandOf(err); stop != nil {
+	if command, stop := commandOf(err); stop != nil {
 		var message string
 		message, rest, _ = strings.Cut(command.Text(), "\n")
 		switch err.(type) {
@@ -67,13 +67,13 @@ type commandStop interface {
 	CommandStop()
 }
 
-// commandOf returns the stop of a command that err tells of, and its result, or nil. A tool that was
+// commandOf returns the result of a command whose stop err tells of, and that stop, or nil. A tool that was
 // stopped itself may return the error of a command that had been stopped before, for another reason:
 // that is not what has ended the tool.
-func commandOf(err error) (error, commandResult) {
+func commandOf(err error) (commandResult, error) {
 	var tool *timeout.Error
-	var find func(error) (error, commandResult)
-	find = func(err error) (error, commandResult) {
+	var find func(error) (commandResult, error)
+	find = func(err error) (commandResult, error) {
 		switch e := err.(type) {
 		case nil:
 			return nil, nil
@@ -82,7 +82,7 @@ func commandOf(err error) (error, commandResult) {
 				if tool != nil && (tool.Kind != e.Kind || tool.Limit != e.Limit) {
 					return nil, nil
 				}
-				return e, command
+				return command, e
 			}
 			if tool == nil {
 				tool = e
@@ -97,8 +97,8 @@ func commandOf(err error) (error, commandResult) {
 			return find(e.Unwrap())
 		case interface{ Unwrap() []error }:
 			for _, err := range e.Unwrap() {
-				if stop, command := find(err); stop != nil {
-					return stop, command
+				if command, stop := find(err); stop != nil {
+					return command, stop
 				}
 			}
 		}
