@@ -116,6 +116,7 @@ var (
 	export    http.Handler
 	files     []string
 	requested time.Duration
+	password  string
 	transport struct{ HTTPClient *http.Client }
 )
 

@@ -130,3 +130,60 @@ func ExampleInputWait_String() {
 	fmt.Println(procgroup.InputWait{Pid: 42, Certain: true, Prompt: "Password:"})
 	// Output: waits for input: Password:
 }
+
+// A password is asked at the terminal, which does not echo the answer.
+func ExampleWithTerminal() {
+	cmd := exec.Command("bash", "-c", `read -s -p "Password: " word </dev/tty; echo; echo "${#word} characters"`)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		log.Fatal(err)
+	}
+	r, err := procgroup.Run(context.Background(), cmd, procgroup.WithTerminal(24, 80),
+		procgroup.WithInputWait(func(w procgroup.InputWait) {
+			if w.Secret {
+				fmt.Fprintln(in, "sesame")
+			}
+		}))
+	fmt.Printf("%q %v\n", r.Stdout.String(), err)
+	// Output: "Password: \r\n6 characters\r\n" <nil>
+}
+
+func ExampleProcess_Interrupt() {
+	cmd := exec.Command("bash", "-c", "trap 'echo interrupted; exit 1' INT; echo ready; read line")
+	ready := make(chan struct{})
+	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithTerminal(24, 80),
+		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+			if line == "ready" {
+				close(ready)
+			}
+		})))
+	if err != nil {
+		log.Fatal(err)
+	}
+	<-ready
+	if err := p.Interrupt(); err != nil {
+		log.Fatal(err)
+	}
+	r, err := p.Wait()
+	fmt.Printf("%q %v\n", r.Stdout.String(), err)
+	// Output: "ready\r\n^Cinterrupted\r\n" exit status 1
+}
+
+func ExampleProcess_Resize() {
+	cmd := exec.Command("sh", "-c", "read line; stty size")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		log.Fatal(err)
+	}
+	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithTerminal(24, 80))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := p.Resize(50, 132); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Fprintln(in, "go on")
+	r, err := p.Wait()
+	fmt.Printf("%q %v\n", r.Stdout.String(), err)
+	// Output: "go on\r\n50 132\r\n" <nil>
+}

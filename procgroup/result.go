@@ -79,8 +79,8 @@ type Result struct {
 
 	// Stdout, Stderr and Combined are the output, as far as it was kept. Combined has the
 	// output of both streams in the order in which it was read, which may differ from the
-	// order in which it was written. With [WithOnePipe] and [WithTerminal] Combined has the order of writing,
-	// Stdout is the same, and Stderr is empty.
+	// order in which it was written. With [WithOnePipe] and [WithTerminal] Combined has the order
+	// of writing, Stdout is the same, and Stderr is empty.
 	Stdout, Stderr, Combined Output
 	// Spill is the file with all of the output; see [WithSpill].
 	Spill Spill
