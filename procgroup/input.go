@@ -56,14 +56,15 @@ func (w InputWait) String() string {
 }
 
 // ErrTerminal is matched by the error of a command that was stopped by the terminal: one of its
-// processes asked the terminal for something, from the background, and the system stopped it. It would not go on until somebody brings it to the foreground, so the command is
-// stopped within about a second, with the Reason [StoppedByTerminal] and the exit code 124.
+// processes used the terminal from the background, and the system stopped that process. It would
+// not continue until somebody brought it to the foreground, so the command is stopped within about
+// a second, with the Reason [StoppedByTerminal] and the exit code 124.
 //
 // A command has a terminal only with [WithTerminal], if its standard input is the terminal of this
-// program, or if SysProcAttr.Setpgid or Foreground is set: otherwise it runs in a session of its own, and whatever
-// asks the terminal for something gets an error. In a terminal of its own, a command is not stopped
-// while a process in the foreground waits for input, as a shell does at its prompt: it can continue
-// the other one. Linux only, on amd64 and arm64.
+// program, or if SysProcAttr.Setpgid or Foreground is set: otherwise it runs in a session of its
+// own, and a process that opens the terminal gets an error. In a terminal of its own, a command is
+// not stopped while a process in the foreground waits for input, as a shell does at its prompt,
+// because that process can continue the stopped one. Linux only, on amd64 and arm64.
 var ErrTerminal = errors.New("procgroup: the command was stopped by the terminal")
 
 // StopOnInput stops the command when it certainly waits for input, as a limit would. The Reason is

@@ -145,11 +145,10 @@ func WithKillGrace(d time.Duration) Option {
 	return optionFunc(func(s *settings) { s.killGrace = d })
 }
 
-// WithAbortGrace sets how long the process tree may take to end by itself after an abort,
-// when the caller's context is cancelled for a reason other than a limit. Use it for a tool
-// that a kill would leave in disorder: terraform, for example, would neither write its state
-// nor release its lock. Without a grace the tree is killed at once. A negative d means no
-// grace; 0 means the same.
+// WithAbortGrace sets how long the process tree may take to end by itself after an abort, when the
+// caller's context is cancelled for a reason other than a limit. Use it for a tool that a kill
+// would leave in disorder: terraform, for example, would neither write its state nor release its
+// lock. Without a grace the tree is killed at once. 0 means no grace, and so does a negative d.
 func WithAbortGrace(d time.Duration) Option {
 	return optionFunc(func(s *settings) { s.abortGrace = d })
 }

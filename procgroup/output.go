@@ -48,14 +48,15 @@ func (o Output) String() string { return o.kept.String() }
 // Text returns the output as a person would have read it on a terminal, for a reader such as a
 // model:
 //
-//   - Of each line there is what follows its last carriage return, so that a progress bar is one
-//     line. A carriage return right before the line end takes nothing back.
+//   - Each line is reduced to the text after its last carriage return, so that a progress bar is
+//     one line. A carriage return right before the line end takes nothing back.
 //   - A backspace takes back the character before it. Escape sequences, and control characters
 //     other than tab and newline, are dropped.
-//   - Each byte that is no UTF-8 is U+FFFD.
-//   - A line of more than 2000 characters has its first and last 1000, and between them how many
-//     are left out.
+//   - Each byte that is not valid UTF-8 becomes U+FFFD.
+//   - A line of more than 2000 characters keeps its first and last 1000, with the number of
+//     characters left out between them.
 //   - If bytes were dropped, a line such as "[12 lines, 3456 bytes left out]" stands where they
-//     were, without the number of lines if there is no beginning (see [WithHead]). What was kept is cut there at a line end, if there is one, and otherwise between two
-//     characters. The line counts what is missing with that, which may be more than Dropped.
+//     were, without the number of lines if there is no beginning (see [WithHead]). The kept output
+//     is cut there at a line end, if there is one, and otherwise between two characters. The line
+//     also counts what that cut removed, so its number may be larger than Dropped.
 func (o Output) Text() string { return o.kept.Text() }

@@ -94,10 +94,11 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 //     can be used; StdoutPipe and StderrPipe cannot: their pipes are closed at once. Use
 //     [Attach] with them.
 //   - SysProcAttr is copied and extended. On Unix the command gets its own session, and so no
-//     terminal: what asks for a password there, such as ssh, gets an error instead of being
-//     stopped for ever. If cmd.Stdin is the terminal of this program, or if Setpgid or Foreground
-//     is set, the command gets its own process group instead; see [ErrTerminal]. In either case
-//     Ctrl-C in a terminal does not reach it. Pgid is an error. [WithTerminal] gives it a terminal.
+//     terminal: a program that asks for a password there, such as ssh, gets an error instead of
+//     being stopped for ever. If cmd.Stdin is the terminal of this program, or if Setpgid or
+//     Foreground is set, the command gets its own process group instead; see [ErrTerminal]. In
+//     either case Ctrl-C in a terminal does not reach it. Pgid is an error. [WithTerminal] gives it
+//     a terminal.
 //   - The context of [exec.CommandContext] aborts the command, as ctx does. Cancel and
 //     WaitDelay are not used.
 //   - Process is set when Start returns, and ProcessState before Wait returns. Do not call

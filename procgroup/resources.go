@@ -8,41 +8,41 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ErrMemory is matched by the error of a command that has run out of memory: the system has killed one
-// of its processes for want of it, and no limit of time or abort came first. The Reason is
-// [OutOfMemory], and the exit code 137, even if the command's own process lived on and ended with 0.
-// Linux only, in a control group with a memory controller; see [WithResources].
+// ErrMemory is matched by the error of a command that has run out of memory: the system has killed
+// one of its processes because memory ran out, and neither a time limit nor an abort came first.
+// The Reason is [OutOfMemory], and the exit code is 137, even if the command's own process lived on
+// and ended with 0. Linux only, in a control group with a memory controller; see [WithResources].
 var ErrMemory = errors.New("procgroup: the command ran out of memory")
 
 // exitKilled is the exit code of a process that SIGKILL has ended.
 const exitKilled = 128 + 9
 
-// Resources are the most that all processes of a command may use together. A field of 0 is no limit.
+// Resources limit what all processes of a command may use together. A field of 0 means no limit.
 type Resources struct {
 	// Memory is in bytes. When the processes need more, and nothing can be freed, the system kills one
 	// of them; see [ErrMemory]. They get no swap space.
 	Memory int64
-	// Processes is how many processes there may be at once. Threads count as processes. Starting
-	// one more fails.
+	// Processes is the number of processes that may exist at once. Threads count as processes.
+	// Starting one more fails.
 	Processes int
 	// CPU is the share of processors: 0.5 is half of one, 2 is two. Processes that would use more
-	// have to wait. The least is 0.01.
+	// have to wait. The minimum is 0.01.
 	CPU float64
-	// BestEffort starts the command without the limits that the system does not offer. Which are in
-	// force is in [Result.Resources].
+	// BestEffort starts the command without the limits that the system does not offer.
+	// [Result.Resources] has the limits in force.
 	BestEffort bool
 }
 
 // WithResources limits what the processes of the command may use together. The limits are enforced by
 // a control group (version 2), on Linux.
 //
-// If one of the limits cannot be had, Start returns an error that says why and wraps
+// If one of the limits is not available, Start returns an error that says why and wraps
 // [errors.ErrUnsupported], unless BestEffort is set. The controllers memory, pids and cpu must be
-// available to this program, and it must be allowed to enable them for control groups that it makes.
-// It cannot do so in a group with processes, and so not in its own, unless that is the root: it needs
-// a group of its own inside of one that was delegated to it and has no other processes. With systemd
-// these are Delegate=yes and DelegateSubgroup=. In a container the program moves to a group of its own
-// before it starts the first command.
+// available to this program, and it must be allowed to enable them for control groups that it
+// makes. It cannot do so in a group with processes, and so not in its own, unless that is the root:
+// it needs a group of its own inside one that was delegated to it and has no other processes. With
+// systemd, set Delegate=yes and DelegateSubgroup=. In a container the program moves to a group of
+// its own before it starts the first command.
 //
 // The containment is [Cgroup]. A negative field, a CPU that is not 0 and not from 0.01 to 10000, and a
 // Memory that is not 0 and below 4096 are a [*timeout.ConfigError].

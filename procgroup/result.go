@@ -31,8 +31,8 @@ const (
 	// StoppedByTerminal means that the command was stopped because the terminal had stopped one of
 	// its processes; see [ErrTerminal].
 	StoppedByTerminal
-	// OutOfMemory means that the command ended after the system had killed one of its processes for
-	// want of memory; see [ErrMemory].
+	// OutOfMemory means that the command ended after the system had killed one of its processes
+	// because memory ran out; see [ErrMemory].
 	OutOfMemory
 	// TooMuchOutput means that the command was stopped because it wrote too much; see
 	// [WithOutputLimit].
@@ -140,7 +140,7 @@ type Result struct {
 	Elapsed time.Duration
 }
 
-// Text returns the result as text for a reader who sees nothing else of it, such as the model that
+// Text returns the result as text for a reader that sees nothing else of it, such as the model that
 // called a tool: the Message, if there is one, and the exit code, each in a line of its own, and
 // Combined as [Output.Text] returns it. If something is left out of that, a line before it says
 // which file has the output, if there is one; see [WithSpill].

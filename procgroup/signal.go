@@ -9,10 +9,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// WithStopSignal sets the signal that asks the process tree to end when a limit has fired, or
-// on an abort with a grace. The default is SIGTERM. Each process of the tree gets the signal,
-// followed by SIGCONT; processes that are still alive after the grace are killed. SIGKILL
-// kills at once.
+// WithStopSignal sets the signal that asks the process tree to end when a limit has fired, or on an
+// abort with a grace. Defaults to SIGTERM. Each process of the tree gets the signal, followed by
+// SIGCONT; processes that are still alive after the grace are killed. SIGKILL kills at once.
 //
 // On Windows the only request to end is Ctrl-Break: SIGTERM and [os.Interrupt] both mean that,
 // and [os.Kill] kills the tree at once.
@@ -28,10 +27,10 @@ func WithStopSignal(sig os.Signal) Option {
 	})
 }
 
-// Signal sends sig once to each process of the command's tree that the containment finds.
-// It does not stop the command otherwise: stopped processes are not continued, and the limits
-// keep running. If the command dies of the signal, the Reason is [Exited], and the exit code
-// is 128 plus the number of the signal.
+// Signal sends sig once to each process of the command's tree that the containment finds. It has no
+// other effect on the command: stopped processes are not continued, and the limits keep running. If
+// the command dies of the signal, the Reason is [Exited], and the exit code is 128 plus the number
+// of the signal.
 //
 // Signal never affects a process outside the tree. If the command has ended, or its tree is
 // being killed, Signal returns [os.ErrProcessDone]. If sig is not a signal of the system, the

@@ -24,10 +24,10 @@ func sizeOf(rows, cols uint16) capture.Size {
 	return capture.Size{Rows: rows, Cols: cols}
 }
 
-// WithTerminal gives the command a terminal of its own, with rows lines of cols characters; a 0 means
-// 24 lines, or 80 characters. It is the standard input and output of the command and, unless
-// [WithOrphans] is given, the controlling terminal of its session, which is what /dev/tty opens, what
-// gives a shell job control, and what turns Ctrl-C into SIGINT.
+// WithTerminal gives the command a terminal of its own, with rows lines of cols characters; a 0
+// means 24 lines, or 80 characters. It is the standard input and output of the command and, unless
+// [WithOrphans] is given, the controlling terminal of its session: /dev/tty opens it, a shell has
+// job control in it, and it turns Ctrl-C into SIGINT.
 //
 // Many programs that write in blocks to a pipe write each line at once to a terminal, so that an
 // idle limit sees them at work. Some also print colours and progress bars there, page their output,
@@ -46,9 +46,10 @@ func sizeOf(rows, cols uint16) capture.Size {
 //   - When the leader ends, the system sends SIGHUP to the processes in the foreground. Otherwise,
 //     the command is stopped as without a terminal. An interactive shell ignores SIGTERM, but not
 //     SIGHUP; see [WithStopSignal].
-//   - If a writer fails, the terminal is closed: the leader gets SIGHUP, and what writes gets an error.
-//   - With WithOrphans the terminal is not a controlling one, because SIGHUP would end the
-//     orphans. What they write to it after the call is an error.
+//   - If a writer fails, the terminal is closed: the leader gets SIGHUP, and a process that writes
+//     gets an error.
+//   - With WithOrphans the terminal is not a controlling one, because SIGHUP would end the orphans.
+//     Writing to it after the call is an error.
 //
 // [Result.Stdout] and [Result.Combined] have the output as it came.
 //
@@ -75,10 +76,10 @@ func (p *Process) Resize(rows, cols uint16) error {
 	return err
 }
 
-// Interrupt asks the command to interrupt what it does, as Ctrl-C does. In the terminal of
-// [WithTerminal], Ctrl-C is typed: only what runs in the foreground of a shell gets SIGINT, and an
-// editor gets a key. If the terminal takes no input now, is not a controlling one (see
-// [WithOrphans]), or there is none, Interrupt is p.Signal(os.Interrupt).
+// Interrupt asks the command to interrupt its work, as Ctrl-C does. In the terminal of
+// [WithTerminal], Ctrl-C is typed: only the foreground job of a shell gets SIGINT, and an editor
+// gets a key. If there is no terminal, or it takes no input now or is not a controlling one (see
+// [WithOrphans]), Interrupt is p.Signal(os.Interrupt).
 //
 // The error is that of [Process.Signal].
 func (p *Process) Interrupt() error {

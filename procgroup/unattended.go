@@ -26,9 +26,9 @@ var unattended = []string{
 	"TERM=dumb",
 }
 
-// Unattended sets environment variables by which the usual programs ask nobody, and start neither
-// an editor nor a pager. A variable that the command's environment has already keeps its value:
-// that of cmd.Env, or that of this process if cmd.Env is nil.
+// Unattended sets environment variables that keep common programs from asking questions and from
+// starting an editor or a pager. A variable that the command's environment already has keeps its
+// value: that of cmd.Env, or that of this process if cmd.Env is nil.
 //
 //	GIT_TERMINAL_PROMPT=0           git asks for no user name or password
 //	GIT_ASKPASS=true                git gets an empty answer from the program that it asks instead
@@ -44,7 +44,7 @@ var unattended = []string{
 //	TERM=dumb                       no colours, no drawing
 //
 // For the rest, leave cmd.Stdin nil: a command that reads its standard input then finds no input,
-// and, in a session of its own, no terminal. For programs that have an option only, pass it: sudo
+// and, in a session of its own, no terminal. For programs that only have an option, pass it: sudo
 // -n, gpg --batch, apt-get -y.
 func Unattended() Option {
 	return optionFunc(func(s *settings) { s.unattended = true })

@@ -9,26 +9,26 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
 
-// A Usage is what the processes of a command have used from the start to the end. A figure that the
+// A Usage is what the processes of a command have used from its start to its end. A figure that the
 // system cannot give is nil.
 //
 // Where a control group or a job object counts a figure, it is that of the whole tree, however the
-// command ended. Where none does, CPU, Largest, Read and Written are those of the command's own process
-// and of the descendants that it has waited for, as far as these did so too. They are nil then if the
-// command was stopped, because what was killed with it would be missing, and with [Helper].
+// command ended. Where none does, CPU, Largest, Read and Written are those of the command's own
+// process and of the descendants that it has waited for, as far as these did so too. They are nil
+// then if the command was stopped, because the processes that were killed with it would be missing,
+// and with [Helper].
 type Usage struct {
 	// CPU is the processor time, of all processors together.
 	CPU *time.Duration
 	// Throttled is how long processes were kept from running by [Resources].CPU.
 	Throttled *time.Duration
-	// Memory is the most memory that the processes have used at once, all together, in bytes. On
-	// Linux it is counted if the control group has a memory controller; see [WithResources]. It
-	// includes file caches there. On Windows it is the memory that was committed.
+	// Memory is the peak memory of all processes together, in bytes. On Linux it is counted if the
+	// control group has a memory controller; see [WithResources]. It includes file caches there. On
+	// Windows it is the memory that was committed.
 	Memory *int64
-	// Largest is the most memory that the largest single process has had at once, in bytes (the
-	// resident set). Linux only. It is nil if it was hardly more than that of the
-	// host process: the system counts what a process has before it executes its program, and that
-	// is the host's.
+	// Largest is the peak memory of the largest single process, in bytes (the resident set). Linux
+	// only. It is nil if the peak was hardly above the host's own memory: the system also counts
+	// the memory of a process before it executes its program, and that memory is the host's.
 	Largest *int64
 	// Processes is the largest number of processes at once. Threads count as processes. Linux only,
 	// if the control group has a pids controller.
@@ -41,7 +41,7 @@ type Usage struct {
 //
 //	processor time 1.2s, memory 34 MiB, 3 processes, read 0 bytes, wrote 8 KiB
 //
-// It returns "" if none is.
+// It returns "" if none is known.
 func (u Usage) String() string {
 	var known []string
 	add := func(format string, args ...any) { known = append(known, fmt.Sprintf(format, args...)) }

@@ -29,8 +29,8 @@ func (p Process) String() string {
 // no host, or it cannot be watched, the context is a plain copy of parent; see [Of]. If an option is
 // invalid, the context is done at once and its cause says why.
 //
-// The watch does not read stdin and signals no process. The end of stdin is still for the program to
-// notice.
+// The watch does not read stdin and signals no process. Noticing the end of stdin is still up to
+// the program.
 func Context(parent context.Context, opts ...Option) (ctx context.Context, stop context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	var o options

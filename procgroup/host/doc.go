@@ -1,4 +1,4 @@
-// Package host ends a program with the host that has started it. It is for servers that talk to
+// Package host ends a program when the host that started it ends. It is for servers that talk to
 // their host over stdin and stdout, such as MCP servers.
 //
 //	ctx, stop := host.Context(context.Background())
@@ -17,7 +17,8 @@
 //     write end of the pipe. If the descriptors of the parent cannot be read, because it runs as
 //     another user, the parent counts as the host.
 //   - On macOS and Windows, it is the process that made the socket or the named pipe. If that is
-//     no ancestor, it is the nearest ancestor that is no shell or launcher, such as npx and uvx.
+//     not an ancestor, it is the nearest ancestor that is not a shell or launcher, such as npx and
+//     uvx.
 //   - On other systems nothing is watched.
 //
 // Nothing is watched either if stdin is a terminal, a file or a FIFO, if it comes from another

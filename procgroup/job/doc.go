@@ -1,6 +1,6 @@
 // Package job runs commands that outlive one call: one call starts a command under limits, and
-// others read its output, write to its input, wait for it and stop it. Tools that run commands for
-// a model, and pages that show them, need that.
+// others read its output, write to its input, wait for it and stop it. It is for tools that run
+// commands for a model, and for pages that show them.
 //
 //	var jobs job.Set
 //	j, err := jobs.Start(ctx, exec.Command("make", "-j8"), procgroup.WithLimits(limits))
@@ -27,12 +27,12 @@
 // # Guarantees
 //
 //  1. The limits of a job hold from its start to its end, whether or not anybody looks. The end of
-//     the context of the call that has started it, and of an execution of package timeout in
-//     which that was, has no effect on it.
+//     the context of the call that started it has no effect on it, nor has the end of an execution
+//     of package timeout that the call was part of.
 //  2. A wait ends at the first of the events that it names, at the end of the command, or when its
-//     context is done, and says which. It never goes on after the result is complete. What the
-//     command writes before it ends comes before the end: a wait for a line, or for output, never
-//     reports the end instead.
+//     context is done, and reports which of these it was. It never goes on after the result is
+//     complete. Output that the command writes before it ends is reported before the end: a wait
+//     for a line, or for output, never reports the end instead.
 //  3. A reader gets every byte that was written after its position once, or the number of bytes
 //     that were dropped before what it gets. When it is told that a piece is the last, nothing
 //     follows.
@@ -40,10 +40,10 @@
 //     status of the job and no error.
 //  5. A job that runs never leaves its Set. When a bound of the Set is reached, the jobs that ended
 //     first go; if that is not enough, Start returns [ErrFull] and nothing goes.
-//  6. When Close returns, all jobs have ended, and nothing of them is left, as far as the containment
-//     reaches. Processes that the system does not kill are named by the error of Close, and what
-//     procgroup.WithOrphans has kept is left. Close takes at most the kill grace and 1 s, unless a
-//     job has options with a longer grace.
+//  6. When Close returns, all jobs have ended, and nothing of them is left, as far as the
+//     containment reaches. The error of Close names processes that the system does not kill;
+//     processes that procgroup.WithOrphans has kept stay alive. Close takes at most the kill grace
+//     and 1 s, unless a job has options with a longer grace.
 //  7. A Set has no goroutine, timer or descriptor when it has no jobs. An ended job has none
 //     but the timer of its retention.
 package job

@@ -19,11 +19,11 @@ const endTime = time.Second
 //
 // If the job has ended, or ends before everything is written, the status says so, and the error is
 // nil. Otherwise the error is not nil if n < len(p): it is the cause of ctx if ctx is done, and
-// matches [ErrInputClosed] if the input was closed. To learn that the command itself has
-// closed its input, rather than ended, takes a second.
+// matches [ErrInputClosed] if the input was closed. It takes a second to learn that the command has
+// closed its input rather than ended.
 //
-// What is written waits in a pipe until the command reads it, so Write blocks only if the pipe is
-// full. On Windows, n is 0 if ctx ends a write that has begun, and the write goes on.
+// The input waits in a pipe until the command reads it, so Write blocks only if the pipe is full.
+// On Windows, n is 0 if ctx ends a write that has begun, and the write goes on.
 func (j *Job) Write(ctx context.Context, p []byte) (n int, s Status, err error) {
 	j.touch()
 	n, err = j.input.write(ctx, p)
@@ -48,9 +48,9 @@ func (j *Job) Write(ctx context.Context, p []byte) (n int, s Status, err error) 
 	return n, j.Status(), err
 }
 
-// CloseInput closes the standard input of the command, which then reads the end of it. What was
-// written before can still be read; a Write in progress ends with [ErrInputClosed]. Call it right
-// after Start for a command that is to find no input.
+// CloseInput closes the standard input of the command, which then reads the end of it. Input
+// written before that can still be read; a Write in progress ends with [ErrInputClosed]. Call it
+// right after Start for a command that should find no input.
 func (j *Job) CloseInput() {
 	j.input.shut.Store(true)
 	j.input.close()

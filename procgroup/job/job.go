@@ -56,8 +56,8 @@ func (j *Job) Result() (*procgroup.Result, error) {
 }
 
 // Interrupt sends an interrupt to each process of the command, as Ctrl-C does in a terminal, and
-// returns the status of the job. If the job has ended, that is all. Whether the command ends is up to
-// it. The error is that of [procgroup.Process.Signal].
+// returns the status of the job. If the job has ended, it does nothing else. Whether an interrupt
+// ends the command is up to the command. The error is that of [procgroup.Process.Signal].
 func (j *Job) Interrupt() (Status, error) {
 	err := j.process.Signal(os.Interrupt)
 	if errors.Is(err, os.ErrProcessDone) {

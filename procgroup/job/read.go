@@ -22,8 +22,8 @@ func (j *Job) Read(from int64, limit int) Piece {
 
 // ReadText returns the same output as a person would read it: without escape sequences and control
 // characters other than tabs, without what a carriage return or a backspace takes back, and with
-// U+FFFD for invalid UTF-8. A progress bar is one line. The limit is that of the bytes that the
-// command has written, of which the text has fewer; only U+FFFD takes more.
+// U+FFFD for invalid UTF-8. A progress bar is one line. The limit counts bytes that the command has
+// written; the text usually has fewer, and more only because of U+FFFD.
 //
 // A character or an escape sequence that is cut between two pieces belongs to the second. A line
 // that was cut is not taken back by the next piece.

@@ -30,7 +30,7 @@ const (
 
 var (
 	// ErrFull is matched by the error of Start if the Set holds as many jobs, or as much output, as
-	// it may, and not enough of it belongs to jobs that have ended.
+	// it may, and dropping the jobs that have ended would not make enough room.
 	ErrFull = errors.New("job: the set is full")
 	// ErrClosed is the error of Start after Close. The errors of jobs that Close has stopped match
 	// it, too.
@@ -42,25 +42,26 @@ var (
 	ErrInputClosed = errors.New("job: the input is closed")
 )
 
-// A Set starts jobs and keeps them, bounded in number, in bytes and in time. Its methods are safe for
-// concurrent use. Set the fields before the first call. The zero Set is ready to use; close it at the
-// end of the program, because its jobs run on otherwise.
+// A Set starts jobs and keeps them, bounded in number, in bytes and in time. Its methods are safe
+// for concurrent use. Set the fields before the first call. The zero Set is ready to use; close it
+// at the end of the program, because its jobs run on otherwise.
 type Set struct {
-	// MaxJobs is how many jobs there may be, running and ended; 0 or less is 64.
+	// MaxJobs is how many jobs there may be, running and ended; 0 or less means 64.
 	MaxJobs int
-	// MaxOutput is how many bytes of output are kept of each job, the last ones; 0 or less is 1 MiB.
-	// Memory is used as output arrives.
+	// MaxOutput is how many bytes of output are kept of each job, the last ones; 0 or less means 1
+	// MiB. Memory is used as output arrives.
 	MaxOutput int
-	// MaxBytes is how many bytes of output may be kept of all jobs; 0 or less is 64 MiB, or
-	// MaxOutput if that is more. A running job counts with MaxOutput, and an ended one with what is
-	// kept of it.
+	// MaxBytes is how many bytes of output may be kept of all jobs; 0 or less means 64 MiB, or
+	// MaxOutput if that is more. A running job counts as MaxOutput, and an ended one as the output
+	// that is kept of it.
 	MaxBytes int64
 	// Retention is how long an ended job is kept after it was last read, written to or waited for;
-	// 0 is 10 min. A job is kept until another one needs its place if Retention is negative.
+	// 0 means 10 min. If Retention is negative, an ended job is kept until another one needs its
+	// place.
 	Retention time.Duration
 	// KillGrace is how long the processes of a job may take to end by themselves when the job is
-	// stopped, by a limit, by Stop or by Close; 0 is 5 s, and negative none. An option of Start
-	// overrides it for one job: procgroup.WithKillGrace after a limit, and
+	// stopped, by a limit, by Stop or by Close; 0 means 5 s, and a negative value means no grace.
+	// An option of Start overrides it for one job: procgroup.WithKillGrace after a limit, and
 	// procgroup.WithAbortGrace otherwise.
 	KillGrace time.Duration
 
@@ -76,10 +77,10 @@ type Set struct {
 // Start starts cmd with [procgroup.Start] as a job, and returns at once. If there is no room for one
 // more, it drops the jobs that ended first; if that is not enough, the error matches [ErrFull].
 //
-// The job is not part of the call that starts it. ctx gives it values, and keeps it from being
-// started if it is done; when it is done later, and when an execution that it belongs to ends or
-// reaches a limit, the job runs on. So a job has the limits of the option [procgroup.WithLimits],
-// and otherwise none.
+// The job is not part of the call that starts it. ctx gives it values, and a ctx that is already
+// done keeps it from being started. If ctx is done later, or an execution that ctx belongs to ends
+// or reaches a limit, the job runs on. So a job has the limits of the option
+// [procgroup.WithLimits], and otherwise none.
 //
 // Stdin, Stdout and Stderr of cmd must not be set: the input of the job is written with [Job.Write],
 // and its output is read with [Job.Read]. The option [procgroup.WithInputWait] has no effect, as
@@ -203,7 +204,7 @@ func (s *Set) ended(j *Job) {
 	s.jobs.Rest(j.ID, j.log.Trim(), cmp.Or(s.Retention, defaultRetention))
 }
 
-// Get returns the job with that number, or nil if there is none, or none any more.
+// Get returns the job with the given number, or nil if the Set has none or has dropped it.
 func (s *Set) Get(id int) *Job {
 	j, _ := s.jobs.Get(id)
 	return j
@@ -212,10 +213,10 @@ func (s *Set) Get(id int) *Job {
 // List returns the jobs of the Set in the order in which they were started.
 func (s *Set) List() []*Job { return s.jobs.All() }
 
-// Close stops all jobs, waits for their ends, and drops them; no job can be started afterwards. The
-// processes of a job are asked to end, and are killed after the kill grace. Jobs that somebody still
-// holds have their result, but no output. If processes could not be killed, the error says which.
-// Close may be called more than once.
+// Close stops all jobs, waits until they have ended, and drops them; no job can be started
+// afterwards. The processes of a job are asked to end, and are killed after the kill grace. A job
+// that the caller still holds has its result, but no output. If processes could not be killed, the
+// error says which. Close may be called more than once.
 func (s *Set) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -6,7 +6,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
-// A State says how a job stands. The zero State is Running.
+// A State is the state of a job. The zero State is Running.
 type State int
 
 const (
@@ -37,7 +37,7 @@ func (s State) String() string {
 
 // A Status says how a job stood at one moment.
 type Status struct {
-	// State is the state.
+	// State is the state of the job.
 	State State
 	// Input says what the command waits for, if it is Waiting: whether that is certain, the
 	// prompt, and whether it is a secret.
@@ -49,7 +49,7 @@ type Status struct {
 	Left []int
 }
 
-// Status returns how the job stands. It does not count as use of the job; see [Set.Retention].
+// Status returns the status of the job. It does not count as use of the job; see [Set.Retention].
 //
 // For up to a second after output, or after a Write, a command that waited for input before is taken to
 // run, until it is known that it waits again.
