@@ -1,7 +1,7 @@
-// Package task is a tool call that outlives its answer: a call that takes longer than its soft
-// limit is answered with a handle and runs on, the same function under the same limits, and its
-// result is fetched later. To clients that know MCP tasks, of either protocol, the handle is a
-// task; to all others it is an ordinary result that names a tool to wait with.
+// Package task lets a tool call outlive its answer: a call that takes longer than its soft limit is
+// answered with a handle and runs on, the same function under the same limits, and its result is
+// fetched later. To clients that know MCP tasks, of either protocol, the handle is a task; to all
+// others it is an ordinary result that names a tool to wait with.
 //
 // A server has one [Tasks] for all its connections, and gives it to an adapter:
 //
@@ -18,18 +18,18 @@
 //  1. A call is answered with its result or with a handle, never with both, and its tool is
 //     called once. The handle comes when the soft limit is reached and not before; a result that
 //     is there by then wins.
-//  2. A client that has not asked for tasks, or not declared them, in the way of its protocol,
-//     never gets one.
+//  2. A client never gets a task unless it has asked for tasks, or declared them, as its protocol
+//     says.
 //  3. A task can be read before its handle is returned. A final status never changes, even if
 //     several processes write it.
 //  4. A task is unknown to every other principal, and without one to every other session; its id
 //     is 130 random bits.
 //  5. After the handle only tasks/cancel, the limits of the tool, and the end of the server stop
-//     the call; a continuation ends with its session, too. The result is what a stopped tool leaves,
-//     as in a plain call, unless the client has cancelled the task.
+//     the call; a continuation ends with its session, too. The result is that of a stopped tool, as
+//     in a plain call, unless the client has cancelled the task.
 //  6. The number of running tasks is bounded, and so are the number and the size of those kept.
-//     Beyond the bounds, and where the store cannot be reached, a call is what it would be without
-//     tasks.
+//     Beyond the bounds, or if the store cannot be reached, a call is handled as it would be
+//     without tasks.
 //  7. An outage of the store that is shorter than the retention loses no result and no cancel. Every
 //     task ends, even after a longer outage.
 //  8. Nothing about a call is sent to a client after a handle whose protocol does not allow the

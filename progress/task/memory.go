@@ -51,7 +51,7 @@ type memoryTask struct {
 	changed chan struct{} // closed by the next change
 }
 
-// Create returns ErrFull where all tasks that it keeps are running.
+// Create stores a new record. It returns ErrFull if the running tasks alone leave no room for it.
 func (m *Memory) Create(ctx context.Context, r Record) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return Record{}, context.Cause(ctx)
@@ -100,7 +100,8 @@ func (m *Memory) Get(ctx context.Context, owner, id string) (Record, error) {
 	return Record{}, ErrUnknown
 }
 
-// Update returns ErrTooLarge where the record would not fit if all finished tasks went.
+// Update replaces a record. It returns ErrTooLarge if the record would not fit even without all
+// finished tasks.
 func (m *Memory) Update(ctx context.Context, r Record) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return Record{}, context.Cause(ctx)

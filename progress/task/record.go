@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Status is how a task stands, in the words of both protocols.
+// A Status is the status of a task, in the words of both protocols.
 type Status string
 
 // A task begins as working, goes from working to input_required and back, and ends as one of
@@ -21,7 +21,7 @@ const (
 // Final reports whether the status never changes again.
 func (s Status) Final() bool { return s == Completed || s == Failed || s == Cancelled }
 
-// A Form is what a client can be given in place of a result that is not there yet.
+// A Form is a form of the answer that a client can be given before the result is ready.
 type Form string
 
 const (
@@ -33,8 +33,8 @@ const (
 	// Extension is a task of the extension io.modelcontextprotocol/tasks, which the client
 	// declares with each request of protocol 2026-07-28.
 	Extension Form = "2026-07-28"
-	// Continued is an ordinary result that says how to wait for the other one, for clients
-	// that know no tasks.
+	// Continued is an ordinary result that says how to wait for the result of the call, for clients
+	// that do not support tasks.
 	Continued Form = "continuation"
 )
 
@@ -51,7 +51,7 @@ type Record struct {
 	Status  Status `json:"status"`
 	Message string `json:"message,omitempty"` // the newest of the heartbeat, or why the task has failed
 
-	// Progress and Total are those of the newest [progress.Update]; 0 where there is none.
+	// Progress and Total are those of the newest [progress.Update]; 0 if there is none.
 	Progress float64 `json:"progress,omitempty"`
 	Total    float64 `json:"total,omitempty"`
 
@@ -77,16 +77,18 @@ type Record struct {
 	Answers   map[string]json.RawMessage `json:"answers,omitempty"`
 
 	Answer *Answer `json:"answer,omitempty"` // of a task that has completed or failed
-	// IsError is that of the result, and Failure its text then, cut to 16 KiB: in protocol
-	// 2025-11-25 such a task has failed, and many clients show nothing but its status message.
+	// IsError is the isError of the result, and Failure is then its text, cut to 16 KiB: in
+	// protocol 2025-11-25 such a task has failed, and many clients show nothing but its status
+	// message.
 	IsError bool      `json:"isError,omitempty"`
 	Failure string    `json:"failure,omitempty"`
 	Expires time.Time `json:"expires,omitzero"` // from then on it is unknown; zero until Status is final
 
-	// Abort asks the process of the tool to abort the call, whose outcome then is what it leaves.
+	// Abort asks the process of the tool to abort the call. The outcome is then the result that the
+	// aborted tool returns.
 	Abort bool `json:"abort,omitempty"`
 
-	// Revision is the store's, and another after each Update. It is not part of the JSON.
+	// Revision is set by the store, and changes with each Update. It is not part of the JSON.
 	Revision uint64 `json:"-"`
 }
 

@@ -18,14 +18,14 @@ type Tasks struct {
 	maxRunning int64
 }
 
-// Core is what package adapter needs of [Tasks]. Programs have no use for it.
+// Core is the part of [Tasks] that package adapter needs. Programs have no use for it.
 type Core struct {
 	Store           Store
 	Poll, Retention time.Duration
 	Running         *running.Calls
 }
 
-// Core returns what package adapter runs and finds tasks with.
+// Core returns the part of t with which package adapter runs and finds tasks.
 func (t *Tasks) Core() Core { return t.core }
 
 // An Option changes what [New] returns. If an option is given twice, the last one counts.

@@ -4,7 +4,7 @@
 //	store, err := natstasks.Open(ctx, js)
 //	tasks := task.New(task.WithStore(store))
 //	...
-//	tasks.Close() // aborts what runs and stores the outcomes
+//	tasks.Close() // aborts the running calls and stores their outcomes
 //	store.Close()
 //
 // A replica is a process that has opened the store. It runs the tools of the tasks that were

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What applies where an [Option] does not say otherwise.
+// The defaults, which apply unless an [Option] says otherwise.
 const (
 	DefaultBucket    = "mcp-tasks"
 	DefaultLease     = 15 * time.Second
@@ -41,8 +41,9 @@ func WithBucket(name string) Option { return optionFunc(func(s *settings) { s.bu
 // this Open makes.
 func WithReplicas(n int) Option { return optionFunc(func(s *settings) { s.replicas = n }) }
 
-// WithLease sets how long a replica that gives no sign counts as alive. Defaults to [DefaultLease]; at
-// least a second. It applies to a bucket that this Open makes: an existing bucket keeps its own lease.
+// WithLease sets how long a replica that gives no sign counts as alive. Defaults to [DefaultLease];
+// the minimum is 1 s. It applies to a bucket that this Open creates: an existing bucket keeps its
+// own lease.
 func WithLease(d time.Duration) Option { return optionFunc(func(s *settings) { s.lease = d }) }
 
 // WithMaxTasks sets how many tasks of all replicas together are kept, running and finished. Defaults

@@ -51,12 +51,12 @@ type Store struct {
 
 var _ task.Store = (*Store)(nil)
 
-// Open opens the store as a new replica. It makes what is missing in JetStream, and starts to renew
-// the lease of the replica until [Store.Close] is called. js stays the caller's, and so does its
-// connection.
+// Open opens the store as a new replica. It creates the buckets that do not exist, and renews the
+// lease of the replica until [Store.Close] is called. The caller keeps js and its connection, and
+// closes them.
 //
-// An error says what is wrong with an option, with the server, or with a bucket of that name that is
-// not one of this package.
+// The error says what is wrong with an option, with the server, or with an existing bucket that
+// this package did not create.
 func Open(ctx context.Context, js jetstream.JetStream, opts ...Option) (*Store, error) {
 	set, err := newSettings(opts)
 	if err != nil {
@@ -79,8 +79,8 @@ func Open(ctx context.Context, js jetstream.JetStream, opts ...Option) (*Store, 
 }
 
 // Close gives up the lease and stops what Open has started. Close the [task.Tasks] of the store
-// before: a task that still runs is made failed by the other replicas. Methods that are called
-// later, and waits, may return errors. Close may be called again.
+// first: the other replicas mark a task that still runs as failed. Waits in progress and later
+// calls of methods may return errors. Close may be called more than once.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.cancel() // nothing is added to done from now on
@@ -101,8 +101,8 @@ type stored struct {
 	Object string `json:"object,omitempty"`
 }
 
-// Create stores a new record, whose id gets the name of the replica in front. Its ID must be made
-// of letters, digits, - and _.
+// Create stores a new record, and prefixes its ID with the name of the replica. The ID may have
+// only letters, digits, - and _.
 func (s *Store) Create(ctx context.Context, r task.Record) (task.Record, error) {
 	r.ID = s.replica + "." + r.ID
 	k, ok := keyOf(r.Owner, r.ID)
@@ -160,7 +160,7 @@ func (s *Store) Get(ctx context.Context, owner, id string) (task.Record, error) 
 	return s.whole(ctx, r)
 }
 
-// Update stores r in place of the revision that it has.
+// Update replaces the stored record if its revision is that of r.
 func (s *Store) Update(ctx context.Context, r task.Record) (task.Record, error) {
 	k, ok := keyOf(r.Owner, r.ID)
 	if !ok || expired(&r) {

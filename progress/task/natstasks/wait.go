@@ -27,11 +27,11 @@ func (b *bell) ring() {
 	}
 }
 
-// Wait returns the record as soon as its revision is not after. It goes on while the server cannot
-// be reached.
+// Wait returns the record as soon as its revision differs from the given one. It goes on while the
+// server cannot be reached.
 //
-// Watches only say when to look. What is missed by one, since a server or a connection was
-// lost, is found by looking three times per lease.
+// Watches only say when to look. A change that a watch misses because a server or a connection was
+// lost is found by looking three times per lease.
 func (s *Store) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
 	k, ok := keyOf(owner, id)
 	if !ok {
