@@ -18,8 +18,9 @@ import (
 // seenWait is how long a question waits for a sign that the client has got the handle.
 const seenWait = time.Second
 
-// AwaitAnswer is [progress.Await] for an elicitation with the message. One that sends the person to
-// another site, as for a sign-in, is no approval: its messages say which site that is.
+// AwaitAnswer is [progress.Await] for an elicitation with the given message. If site is not "", the
+// elicitation sends the person to that site, for example to sign in; AwaitAnswer is then
+// [progress.AwaitReply], and its messages name the site.
 func AwaitAnswer[T any](ctx context.Context, message, site string, ask func(context.Context) (T, error), opts ...progress.AwaitOption) (T, error) {
 	if site == "" {
 		return progress.Await(ctx, message, ask, opts...)
@@ -31,7 +32,8 @@ func AwaitAnswer[T any](ctx context.Context, message, site string, ask func(cont
 	return progress.AwaitReply(ctx, what, ask, opts...)
 }
 
-// Awaited returns the words for what a request to the client waits for, for [progress.AwaitReply].
+// Awaited returns a description of the reply that a request to the client waits for, as
+// [progress.AwaitReply] takes it.
 func Awaited(method string) string {
 	switch method {
 	case "sampling/createMessage":
@@ -42,9 +44,9 @@ func Awaited(method string) string {
 	return "a reply to " + method
 }
 
-// Followed returns the context for a wait of the tool, as of [progress.Await]: after the handle no
-// client waits for the answer to the call, and it can be asked for as long as one that hears of its
-// progress.
+// Followed returns the context for a wait of the tool, such as [progress.Await]. After the handle
+// the client no longer waits for the answer to the call, so it can be asked for as long as a client
+// that is told of progress.
 func (t *Task) Followed(ctx context.Context) context.Context {
 	if t == nil {
 		return ctx
@@ -83,8 +85,9 @@ func (t *Task) Seen(ctx context.Context) error {
 	return t.until(ctx, left, func(s *state) bool { return s.seen })
 }
 
-// Fetching returns the context of a request of this process that waits for the result, a tasks/result or
-// a call of the wait tool. It waits for one until ctx ends. Over HTTP a question may have no other stream to go out on.
+// Fetching returns the context of a request to this process that waits for the result: a
+// tasks/result or a call of the wait tool. If there is none, Fetching waits for one until ctx ends.
+// Over HTTP a question may have no other stream to go out on.
 func (t *Task) Fetching(ctx context.Context) (fetch context.Context, _ error) {
 	if t == nil {
 		<-ctx.Done()

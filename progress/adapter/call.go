@@ -15,22 +15,23 @@ import (
 type Call struct {
 	Tool   string
 	Caller Caller
-	// Asked is "task" in the params, in JSON, and nil where they have none. Its "ttl" is how many
-	// milliseconds the client wants the task to be kept. From 2026-07-28 on it is ignored, as the protocol
-	// demands.
+	// Asked is "task" in the params, in JSON, or nil if they have none. Its "ttl" is how many
+	// milliseconds the client wants the task to be kept. From 2026-07-28 on it is ignored, as the
+	// protocol demands.
 	Asked json.RawMessage
 	// Soft and TaskOnly are what [policy.Policy.Soft] returns for the tool: how long the call takes
 	// before it may become a task, where 0 means never and less means at once; and whether the tool
 	// may only be called as a task or a continuation.
 	Soft     time.Duration
 	TaskOnly bool
-	// Continuation says how a call goes on whose client can take no task. Nil means not at all.
+	// Continuation says how a call goes on if its client does not support tasks. nil means that it
+	// does not.
 	Continuation *Continuation
 
-	// Changed, if it is not nil, is called with the notification for each change of a task after
-	// its handle: notifications/tasks/status for Legacy, notifications/tasks for Extension.
-	// It is called for one change at a time, and changes may be skipped. Both protocols leave it to
-	// the server whether the notifications are sent at all.
+	// Changed, if it is not nil, is called with a notification for each change of a task once the
+	// client has its handle: notifications/tasks/status for Legacy, notifications/tasks for
+	// Extension. It is called for one change at a time, and changes may be skipped. In both
+	// protocols a server may choose not to send these notifications.
 	Changed func(method string, params map[string]any)
 	// Await says how long the tool's questions wait for an answer, as for [progress.Await].
 	Await []progress.AwaitOption

@@ -9,8 +9,8 @@ type Caller struct {
 	// Declared reports whether the request's own capabilities have [task.ExtensionID] among their
 	// extensions. Before 2026-07-28 it is ignored, as the protocol demands.
 	Declared bool
-	// Principal is the authenticated identity of the client, "" without authentication. Session is
-	// the connection or session of the request, "" where there is none, as on stateless HTTP. A
+	// Principal is the authenticated identity of the client, or "" without authentication. Session
+	// is the connection or session of the request, or "" if there is none, as on stateless HTTP. A
 	// task belongs to the principal if there is one, and else to the session; a continuation
 	// belongs to the session if there is one, and else to the principal. If both are "", the id
 	// alone decides. On stdio, any constant will do for Session.
@@ -20,7 +20,8 @@ type Caller struct {
 func (c *Caller) legacy() bool { return c.Version == string(task.Legacy) }
 func (c *Caller) modern() bool { return c.Version >= string(task.Extension) }
 
-// Owner returns whose the client's tasks and calls are: the principal's, or else the session's, or "".
+// Owner returns the owner of the client's tasks and calls: the principal, or else the session, or
+// "".
 func (c *Caller) Owner() string { return c.owner(task.Plain) }
 
 // owner returns whose the client's tasks are, or its continuations. The two are kept apart, so
@@ -40,7 +41,7 @@ func (c *Caller) owner(f task.Form) string {
 	return kind + "/" + first
 }
 
-// The codes of the errors that calls and requests are answered with.
+// The codes of the errors with which calls and requests are answered.
 const (
 	CodeMethodNotFound    = -32601
 	CodeInvalidParams     = -32602 // an unknown task, among others

@@ -57,8 +57,8 @@ func CancelledIn(message []byte) (id any, cause *toolcall.CancelledError, ok boo
 	return Cancelled(m.Params)
 }
 
-// A CancelledReader gathers the bytes of a body that may be a message, for [CancelledIn]: Write it what
-// is read. Beyond 64 KiB it keeps nothing.
+// A CancelledReader gathers the bytes of a body that may be a message, for [CancelledIn]. Write to
+// it the bytes that are read. Beyond 64 KiB it keeps nothing.
 type CancelledReader struct{ read []byte }
 
 // Write keeps p, and never fails.
@@ -69,7 +69,7 @@ func (r *CancelledReader) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Cancelled is [CancelledIn] of what has been written.
+// Cancelled is [CancelledIn] for the bytes that have been written.
 func (r *CancelledReader) Cancelled() (id any, cause *toolcall.CancelledError, ok bool) {
 	return CancelledIn(r.read)
 }

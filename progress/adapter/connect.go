@@ -30,5 +30,5 @@ func Standing[T any](ctx context.Context, failed func(error) (again bool), conne
 	return value, err
 }
 
-// MaxPages is how many pages of a list a client reads.
+// MaxPages is the largest number of pages of a list that a client reads.
 const MaxPages = 100

@@ -20,13 +20,13 @@ const defaultWaitTool = "wait_for_result"
 // defaultWait is how long the wait tool waits where nobody says how long.
 const defaultWait = 30 * time.Second
 
-// A Continuation is how the calls of a server go on whose clients can take no task: the call is
-// answered in time with a result that says that it is still running, and another tool waits for
-// the rest.
+// A Continuation says how a call goes on if its client does not support tasks: the call is answered
+// in time with a result that says that it is still running, and another tool waits for the rest.
 type Continuation struct {
-	// After is how long a call may take before it is continued, which should be less than what
-	// the client waits. It is also how long the wait tool waits at a time. 0 or less: tools
-	// that have a soft limit of their own are continued, and the wait tool waits 30 s.
+	// After is how long a call may take before it is continued, which should be less than the time
+	// for which the client waits. It is also how long the wait tool waits at a time. 0 or less
+	// means that only tools with a soft limit of their own are continued, and that the wait tool
+	// waits 30 s.
 	After time.Duration
 	// Tool is the name of the wait tool; "" is defaultWaitTool.
 	Tool string
@@ -47,8 +47,8 @@ func (c *Continuation) wait() time.Duration {
 	return c.After
 }
 
-// Soft returns after how long a call of a tool is continued whose own soft limit this is: the
-// smaller of the two that are above 0; 0, never, where neither is.
+// Soft returns the time after which a call of a tool with the given soft limit is continued: the
+// smaller of After and soft among those above 0. If neither is, it returns 0, which means never.
 func (c *Continuation) Soft(soft time.Duration) time.Duration {
 	switch {
 	case c.After <= 0:
@@ -59,8 +59,8 @@ func (c *Continuation) Soft(soft time.Duration) time.Duration {
 	return min(c.After, soft)
 }
 
-// Unlisted reports whether a tool must list no output schema, since a call of it may be continued,
-// and has no structured content then: it may run for longer than [Continuation.Soft] under these
+// Unlisted reports whether a tool must list no output schema, because a call of it may be continued
+// and then has no structured content: it may run for longer than [Continuation.Soft] under these
 // limits. A client would refuse the result.
 func (c *Continuation) Unlisted(limits timeout.Config, soft time.Duration) bool {
 	if soft = c.Soft(soft); soft == 0 {

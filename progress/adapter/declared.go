@@ -14,15 +14,15 @@ const margin = time.Second
 
 // Declared returns the limits for a call of a tool whose server has declared d.
 //
-// Where d has an idle limit, the Timeout is the longer of that and of how far notifications are
-// apart, and progress renews it; where it has none, the Timeout is the total. MaxTotal is the
-// total, or none. Each is longer by the grace and 1 s, so that it is the server that stops the tool,
-// and its answer arrives.
+// If d has an idle limit, the Timeout is the longer of that limit and the time between two
+// notifications, and progress renews it; otherwise the Timeout is the total. MaxTotal is the total,
+// or 0 if there is none. Each is longer by the grace and 1 s, so that the server stops the tool
+// first, and its answer arrives.
 //
-// Servers may declare anything, so Timeout and MaxTotal are at most those of the ceiling, where it
-// has any, also where the server has none. Its ResetOnProgress has progress renew the Timeout in any
-// case: that matters where the ceiling has made a Timeout out of nothing, or shorter than the
-// total.
+// Servers may declare anything, so the limits of the ceiling, if it has any, bound Timeout and
+// MaxTotal, even if the server declares none. If the ceiling has ResetOnProgress, progress renews
+// the Timeout in any case: that matters if the Timeout comes from the ceiling alone, or is shorter
+// than the total.
 func Declared(d policy.Declaration, ceiling request.Limits) request.Limits {
 	l := request.Limits{ResetOnProgress: d.Idle > 0 || ceiling.ResetOnProgress}
 	if d.Total > 0 {
@@ -79,7 +79,7 @@ func (d *Declarations) Server(extensions map[string]any) {
 }
 
 // Tool takes the _meta of a tool, from the result of tools/list. What the tool declared before is
-// forgotten. Of more than 10 000 tools some are forgotten.
+// forgotten. At most 10 000 tools are remembered; beyond that, some are forgotten.
 func (d *Declarations) Tool(name string, meta map[string]any) {
 	l, ok := policy.ReadDeclaration(meta)
 	d.mu.Lock()

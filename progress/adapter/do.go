@@ -22,9 +22,9 @@ const (
 	answerWait = time.Second
 )
 
-// A Func is the whole supervised call: toolcall.Do with t.Observer(), and what makes a result of
-// a call that was stopped. t is nil where the call stays plain, and answers are those to the questions
-// of the round before.
+// A Func is the whole supervised call: toolcall.Do with t.Observer(), and the code that makes a
+// result of a call that was stopped. t is nil if the call stays plain. answers has the answers to
+// the questions of the previous round.
 type Func[R any] func(ctx context.Context, t *Task, answers map[string]json.RawMessage) (R, error)
 
 // Do runs one call. It returns what run has returned or, if the call has become a task or a
@@ -33,9 +33,9 @@ type Func[R any] func(ctx context.Context, t *Task, answers map[string]json.RawM
 // run(ctx, nil, nil).
 //
 // run is called once, on a goroutine of its own if the call may become a task. encode turns its
-// result into JSON, once the call has become a task and not before. If that has Questions, they are
-// put to the client, and run is called again with the answers by the keys of the tool. If nobody
-// answers in time, encode is called with the error of [progress.Await].
+// result into JSON, once the call has become a task and not before. If that JSON has Questions,
+// they are put to the client, and run is called again with the answers by the keys of the tool. If
+// nobody answers in time, encode is called with the error of [progress.Await].
 //
 // When the handle is due:
 //
@@ -43,12 +43,11 @@ type Func[R any] func(ctx context.Context, t *Task, answers map[string]json.RawM
 //   - one that declares tasks (Extension), when the soft limit is reached;
 //   - any other, where there is a Continuation, when [Continuation.Soft] is reached.
 //
-// The result of a tool that has returned before its handle is given wins, whether the soft limit has
-// been reached or the store is still taking the record. Of a soft limit and a result that fall due at the
-// same instant, either may come first. A call stays plain if
-// [task.WithMaxRunning] is reached, if the store has no room for it, or if the store does not answer
-// within 5 s. A store that is away delays no answer: only a tool whose handle is due at once starts
-// late, by at most 1 s.
+// The result of a tool that has returned before its handle is given wins, whether the soft limit
+// has been reached or the store is still taking the record. If the soft limit and the result come
+// at the same instant, either may win. A call stays plain if [task.WithMaxRunning] is reached, if
+// the store has no room for it, or if the store does not answer within 5 s. A store that cannot be
+// reached delays no answer: only a tool whose handle is due at once starts late, by at most 1 s.
 //
 // Until the handle, run's context ends with ctx. After it, the context ends by tasks/cancel, with
 // [task.ErrCancelled] as the cause, by [task.Tasks.Shutdown], by [EndSession], and with
@@ -56,9 +55,10 @@ type Func[R any] func(ctx context.Context, t *Task, answers map[string]json.RawM
 // anything that ends with the request. If ctx has a deadline before the soft limit, the call stays
 // plain.
 //
-// The error is a [*task.Error] if the call does not go with what the client can take: a tool that
-// is never a task and was called as one, or one that can only be called as one and was not.
-// A panic of run is a panic of Do, with a [*timeout.PanicError]; after the handle encode gets it.
+// The error is a [*task.Error] if the call does not suit its tool: the call asks for a task and the
+// tool is never one, or the tool only runs as a task or a continuation and the client can be given
+// neither. A panic of run is a panic of Do, with a [*timeout.PanicError]; after the handle encode
+// gets it.
 func Do[R any](ctx context.Context, tasks *task.Tasks, c Call, run Func[R], encode func(R, error) task.Answer) (R, *task.Record, error) {
 	var none R
 	form, soft, err := c.plan()

@@ -1,6 +1,6 @@
-// Package adapter is what the adapters to MCP SDKs share, such as the packages mcpsdk and mcpgo;
-// programs do not call it. It knows the rules of the protocol and no SDK, and stands on three
-// packages that programs know: toolcall, request and task.
+// Package adapter has the parts that adapters to MCP SDKs, such as the packages mcpsdk and mcpgo,
+// have in common; programs do not call it. It implements the rules of the protocol without an SDK,
+// on top of three packages that programs do call: toolcall, request and task.
 //
 // An adapter for servers aborts calls with [Sessions] and tells a tool's own errors from others by
 // [Foreign]. One for clients reads what a server declares into [Declarations], runs the handlers of

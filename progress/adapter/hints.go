@@ -9,8 +9,8 @@ type Hints struct {
 	repeatable map[string]bool
 }
 
-// Tool takes the hints of a tool from the result of tools/list. Of more than 10 000 tools that may be repeated
-// some are forgotten.
+// Tool takes the hints of a tool from the result of tools/list. At most 10 000 tools that may be
+// repeated are remembered; beyond that, some are forgotten.
 func (h *Hints) Tool(name string, readOnly, idempotent bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,11 +15,12 @@ import (
 // concurrent use.
 type Queue struct {
 	// Wait is how long Add waits for its handler, unless others of the session wait too. Most
-	// have then returned when the answer after them is looked at. 0 is not at all.
+	// handlers have then returned when the answer after them is handled. 0 means that Add does not
+	// wait.
 	Wait time.Duration
-	// Max is how many handlers of a session may be ahead of one before Add waits for it
-	// without a bound. 0 is any number. With a Max, a handler must not call Add for its own
-	// session: where that is full it would wait for itself.
+	// Max is how many handlers of a session may be ahead of one before Add waits for it without a
+	// bound. 0 means any number. With a Max, a handler must not call Add for its own session: if
+	// the session is full, the handler would wait for itself.
 	Max int
 
 	mu      sync.Mutex
@@ -31,7 +32,7 @@ type entry struct {
 	done   chan struct{} // nil where nobody waits
 }
 
-// Add puts a handler behind those that the session has. session is any comparable value.
+// Add appends a handler to the queue of the session. session is any comparable value.
 func (q *Queue) Add(session any, handle func()) {
 	e := entry{handle: handle}
 	q.mu.Lock()

@@ -35,10 +35,10 @@ type answered[R any] struct {
 	until time.Time
 }
 
-// Do returns what call returns or, if a call with the same key and the same content came before, what
-// that one returned. If the earlier call is still running, Do waits for it until ctx ends. A result is
-// kept if size returns 0 or more for it, which is its size in bytes, and ctx has not ended. If it is
-// not kept, and if call has failed or panicked, the next call with the key is made.
+// Do returns the result of call or, if a call with the same key and the same content came before,
+// the result of that one. If the earlier call is still running, Do waits for it until ctx ends. A
+// result is kept if size returns 0 or more for it, which is its size in bytes, and ctx has not
+// ended. If it is not kept, and if call has failed or panicked, the next call with the key is made.
 //
 // The content says who calls and what is called, and is compared as JSON: a key that comes with other
 // content is another key.

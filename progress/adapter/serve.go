@@ -30,11 +30,11 @@ const listPage = 50
 
 // Serve answers a request: with the fields of its result, whose values encoding/json writes, or
 // with an [*task.Error]. tasks/result waits until the task is final or ctx ends; then the error is
-// the cause of ctx. What the store cannot say is an error with [CodeInternal].
+// the cause of ctx. If the store fails, the error has [CodeInternal].
 //
-// It refuses what the client's protocol does not have, and, from 2026-07-28 on, a client that has
-// not declared [task.ExtensionID]. tasks/list is there only where the caller has a principal or a
-// session.
+// It refuses methods that the client's protocol does not have, and, from 2026-07-28 on, a client
+// that has not declared [task.ExtensionID]. It offers tasks/list only if the caller has a principal
+// or a session.
 func Serve(ctx context.Context, tasks *task.Tasks, r Request) (map[string]any, error) {
 	c := &r.Caller
 	if !slices.Contains(Methods(c.Version), r.Method) || r.Method == "tasks/list" && c.Principal == "" && c.Session == "" {

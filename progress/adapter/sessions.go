@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Sessions has the calls of each session, so that they can be aborted when the session ends. The
+// Sessions holds the calls of each session, so that they can be aborted when the session ends. The
 // zero value is ready to use. It is safe for concurrent use.
 type Sessions struct {
 	mu      sync.Mutex

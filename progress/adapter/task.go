@@ -20,8 +20,8 @@ var (
 )
 
 // A Task is a call that runs under [Do] and may be, or become, a task or a continuation. Its
-// [Task.Observer] is that of the [toolcall.Call]. A nil *Task is that of a call that stays plain: its
-// methods do what is right for one. All methods are safe for concurrent use.
+// [Task.Observer] is that of the [toolcall.Call]. A nil *Task stands for a call that stays plain,
+// and its methods behave accordingly. All methods are safe for concurrent use.
 type Task struct {
 	core   task.Core
 	call   Call
@@ -72,8 +72,8 @@ func newTask(ctx context.Context, core task.Core, c Call, form task.Form, soft t
 	return t
 }
 
-// Observer returns t as the Observer of a call, nil where t is nil: a call that stays plain within
-// another of its session is then part of that one's task.
+// Observer returns t as the Observer of a call, or nil if t is nil. A plain call within another
+// call of its session is then part of the task of that call.
 func (t *Task) Observer() toolcall.Observer {
 	if t == nil {
 		return nil
@@ -160,7 +160,7 @@ func (t *Task) Handed() (task.Form, bool) {
 	return t.form, true
 }
 
-// ID returns the id of the task, "" before there is one.
+// ID returns the id of the task, or "" before there is one.
 func (t *Task) ID() string {
 	if t == nil {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// RelatedKey is where the _meta of what belongs to a Legacy task, such as a question to its
-// client, has {"taskId": id}.
+// RelatedKey is the key in the _meta of a message that belongs to a Legacy task, such as a question
+// to its client. Its value is {"taskId": id}.
 const RelatedKey = "io.modelcontextprotocol/related-task"
 
 // Methods returns the tasks/* methods of a protocol version, none before 2025-11-25.
@@ -25,7 +25,7 @@ func Methods(version string) []string {
 }
 
 // LegacyCapability is the value of "tasks" in the server's capabilities, for the result of
-// initialize where the protocol is 2025-11-25. list is whether callers can be told apart.
+// initialize where the protocol is 2025-11-25. list says whether callers can be told apart.
 func LegacyCapability(list bool) map[string]any {
 	c := map[string]any{
 		"cancel":   map[string]any{},
@@ -50,8 +50,8 @@ func LegacySupport(soft time.Duration, taskOnly bool) string {
 	return ""
 }
 
-// Handle returns the fields of the result that a call is answered with which has become this task
-// or continuation, see Form.
+// Handle returns the fields of the result that answers a call that has become this task or
+// continuation; see [task.Form].
 func Handle(r *task.Record) map[string]any {
 	switch r.Form {
 	case task.Legacy:
