@@ -25,11 +25,12 @@ type ClientLimits = request.Limits
 //
 // Use the result instead of t, for one client, before Start.
 //
-// The limits of a request are the first that exist of: those of [WithLimits]; those under its method
+// A request has the first of these limits that exist: those of [WithLimits]; those under its method
 // in perMethod; those under the longest pattern there that matches, a prefix with a star such as
 // "resources/*"; with [UseDeclared], those that the server has declared for the tool or the method;
 // the defaults. Notifications have no limits, and neither has the stream of subscriptions/listen. A
-// call for which a server asks for more input, and the listing of several pages, are several requests.
+// call for which a server asks for more input, and the listing of several pages, are several
+// requests.
 //
 // The error of a request that times out is a [*RequestTimeout]. In it errors.As and errors.Is find the
 // code [request.CodeTimeout], a [*timeout.Error] with the limit, the elapsed time and the method as

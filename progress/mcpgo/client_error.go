@@ -10,7 +10,7 @@ import (
 // *transport.Error that mcp-go's client makes of it. See [Limit] for what else errors.Is and
 // errors.As find in it.
 type RequestTimeout struct {
-	// Details are those of the JSON-RPC error that stands for it: request.CodeTimeout, and the
+	// Details are the details of the equivalent JSON-RPC error: request.CodeTimeout, and the
 	// message and the data of the TypeScript SDK, in milliseconds.
 	Details mcp.JSONRPCErrorDetails
 

@@ -16,12 +16,12 @@ import (
 )
 
 // Elicit is MCPServer.RequestElicitation under [progress.Await]: the idle check is held while the
-// person is asked, keep-alive notifications have the message of the request, and the answer has 30 s,
-// or 120 s if the call has a progress token, or what [progress.WithLimits] says. An elicitation of
-// mode "url" waits under [progress.AwaitReply], and the notifications name the site. Return the error
-// from the tool unchanged: the client then gets a result with the text of [progress.ErrNoAnswer]. With
-// [Serve] or [WrapHTTP], a question is cancelled at the client when the tool no longer waits for the
-// answer.
+// person is asked, keep-alive notifications have the message of the request, and the person has 30
+// s to answer, or 120 s if the call has a progress token, unless [progress.WithLimits] sets other
+// limits. An elicitation of mode "url" waits under [progress.AwaitReply], and the notifications
+// name the site. Return the error from the tool unchanged: the client then gets a result with the
+// text of [progress.ErrNoAnswer]. With [Serve] or [WrapHTTP], a question is cancelled at the client
+// when the tool no longer waits for the answer.
 //
 // It works only with clients before protocol 2026-07-28. From then on a server cannot ask while a tool
 // runs, and Elicit returns at once an error in which errors.Is finds
@@ -41,10 +41,10 @@ func Elicit(ctx context.Context, request mcp.ElicitationRequest, opts ...progres
 }
 
 // Sample is MCPServer.RequestSampling under [progress.AwaitReply]: the idle check is held while the
-// client's model answers, keep-alive notifications say so, and the answer has 30 s, or 120 s if the
-// call has a progress token, or what [progress.WithLimits] says. RequestSampling itself does not hold
-// the idle check. For any other request to the client, such as MCPServer.RequestRoots, call
-// [progress.AwaitReply].
+// client's model answers, keep-alive notifications say so, and the model has 30 s to answer, or 120
+// s if the call has a progress token, unless [progress.WithLimits] sets other limits.
+// RequestSampling itself does not hold the idle check. For any other request to the client, such as
+// MCPServer.RequestRoots, call [progress.AwaitReply].
 //
 // It works only with clients before protocol 2026-07-28, as [Elicit] does. The server is that of ctx.
 // If there is none, the error is server.ErrNoActiveSession.

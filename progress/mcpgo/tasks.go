@@ -24,13 +24,14 @@ import (
 // of tools that have a task support in mcp-go and no soft limit.
 func WithTasks(t *task.Tasks) InstallOption { return installOption(func(s *settings) { s.tasks = t }) }
 
-// WithPrincipal sets the function that returns the name under which a client was authenticated, from the
-// context of its request, as server.WithHTTPContextFunc makes it; "" if it was not. A task belongs to the
-// principal of its call, or else to the session, and no other can ask for it. Where there is neither, as
-// over stateless HTTP without authentication, any client that has the id can.
+// WithPrincipal sets the function that returns the name under which a client was authenticated,
+// from the context of its request as server.WithHTTPContextFunc makes it, or "" if the client was
+// not authenticated. A task belongs to the principal of its call, or else to the session, and no
+// other can ask for it. Where there is neither, as over stateless HTTP without authentication, any
+// client that has the id can.
 //
-// [Install] panics with a [*timeout.ConfigError] if it has none of [WithTasks], [WithContinuation] and
-// [WithIdempotency], which are what looks at the principal.
+// [Install] panics with a [*timeout.ConfigError] if it has none of [WithTasks], [WithContinuation]
+// and [WithIdempotency], because only these use the principal.
 func WithPrincipal(of func(ctx context.Context) string) InstallOption {
 	return installOption(func(s *settings) { s.principal = of })
 }

@@ -20,7 +20,7 @@ type ClientLimits = request.Limits
 //
 //	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, request.DefaultLimits())
 //
-// The limits of a request are the first that exist of: those of [WithLimits]; those under its method
+// A request has the first of these limits that exist: those of [WithLimits]; those under its method
 // in perMethod; those under the longest pattern there that matches, a prefix with a star such as
 // "resources/*"; with [UseDeclared], those that the server has declared for the tool or the method;
 // the defaults. Notifications have no limits, and neither has the stream of subscriptions/listen.
