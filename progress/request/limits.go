@@ -10,14 +10,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Limits bound one request. The zero Limits are none: the caller's context alone bounds the
-// request.
+// Limits bound one request. With the zero Limits, only the caller's context bounds the request.
 type Limits struct {
-	// Timeout is how long to wait for the answer or, with ResetOnProgress, from one
-	// progress notification for the request to the next. 0 or less is no such limit.
+	// Timeout is how long to wait for the answer or, with ResetOnProgress, from one progress
+	// notification for the request to the next. 0 or less means no such limit.
 	Timeout time.Duration
-	// MaxTotal caps the elapsed time. It fires on time whether or not progress arrives.
-	// 0 or less is no cap.
+	// MaxTotal caps the elapsed time. It fires on time whether or not progress arrives. 0 or less
+	// means no cap.
 	MaxTotal time.Duration
 	// ResetOnProgress makes each progress notification for the request restart Timeout.
 	// The request is sent with a progress token for it.

@@ -43,7 +43,7 @@ type waiter struct {
 // else those under the longest pattern such as "resources/*", a prefix with a star, that
 // matches; or else the defaults. The map is copied.
 //
-// The options are those of the execution that each request under a limit is, such as
+// Each request under a limit is an execution of package timeout with the given options, such as
 // [timeout.WithLogger] and [timeout.WithHooks]. Its name is the method. A [timeout.Config] and a
 // [timeout.WithName] among them have no effect: the limits are those of the method.
 func New(defaults Limits, perMethod map[string]Limits, opts ...timeout.Option) *Limiter {

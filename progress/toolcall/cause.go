@@ -10,16 +10,18 @@ import (
 // The causes with which calls are aborted. The error of such a call matches the cause with
 // [errors.Is], and [CauseOf] returns a word for it.
 var (
-	// ErrClientTimeout: the client has given up because a limit of its own was reached.
+	// ErrClientTimeout means that the client has given up because a limit of its own was reached.
 	ErrClientTimeout = errors.New("the client's own limit was reached")
-	// ErrStopped: a person has stopped the call.
+	// ErrStopped means that a person has stopped the call.
 	ErrStopped = errors.New("a person has stopped the call")
-	// ErrDisconnected: the connection to the client has ended. Over HTTP, a client that hangs up to cancel
-	// its call, as clients of protocol 2026-07-28 do, looks like one whose connection was lost.
+	// ErrDisconnected means that the connection to the client has ended. Over HTTP, a client that
+	// hangs up to cancel its call, as clients of protocol 2026-07-28 do, looks like one whose
+	// connection was lost.
 	ErrDisconnected = errors.New("the client has disconnected")
-	// ErrSessionEnded: the client has ended its session.
+	// ErrSessionEnded means that the client has ended its session.
 	ErrSessionEnded = errors.New("the client has ended the session")
-	// ErrShutdown: the server is shutting down. It is the cause with which [Drain.Shutdown] aborts calls.
+	// ErrShutdown means that the server is shutting down. It is the cause with which
+	// [Drain.Shutdown] aborts calls.
 	ErrShutdown = errors.New("the server is shutting down")
 )
 
