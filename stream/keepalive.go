@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// KeepAlive returns a handler that calls h and sends comments on its quiet notification streams, one
-// after each interval in which nothing else was sent. Readers of events ignore comments, and neither
-// a client with an idle limit, such as [Notifications], nor a proxy takes such a stream for a dead
-// one. Around the handler of an MCP SDK, KeepAlive goes outermost:
+// KeepAlive returns a handler that calls h and sends comments on its quiet notification streams,
+// one after each interval in which nothing else was sent. Readers of events ignore comments, and
+// neither a client with an idle limit, such as [Notifications], nor a proxy takes such a stream for
+// a dead one. With an MCP SDK, KeepAlive must be the outermost handler:
 //
 //	http.ListenAndServe(addr, stream.KeepAlive(mcpsdk.WrapHTTP(handler), 0))
 //

@@ -15,8 +15,8 @@ import (
 // the end of the request body before it continues.
 //
 // A silent exchange fails with a [*SilenceError], from RoundTrip or from the body's Read; net/http
-// wraps the former. What had come until then has been read. Contexts and http.Client.Timeout apply as
-// usual.
+// wraps the former. Data that had come until then has been read. Contexts and http.Client.Timeout
+// apply as usual.
 //
 // The zero value is ready to use. A Transport is safe for concurrent use, and must not be changed
 // after its first use.
