@@ -12,9 +12,9 @@ import (
 // This file is about the time that is left: how much it is, whether a function may begin with it,
 // and when it is so little that the execution is closing (SPEC 3.20 to 3.22).
 
-// Remaining returns what is left of the total of the enclosing executions and of ctx's own deadline,
-// whichever ends first. It reports false if there is neither. Nothing is left, 0, once that instant
-// has passed.
+// Remaining returns what is left of the total of the enclosing executions and of ctx's own
+// deadline, whichever ends first. It reports false if there is neither. Once that instant has
+// passed, it returns 0.
 //
 // Under [WithObserveOnly] the total of that execution does not count, because it stops nothing.
 func Remaining(ctx context.Context) (left time.Duration, ok bool) {

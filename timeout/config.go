@@ -12,23 +12,24 @@ import (
 // 1 s to collect its output.
 const DefaultGrace = 7 * time.Second
 
-// A Config holds the limits of an execution. A limit of 0 is off, and the zero Config has no limits:
-// only the caller's context bounds the execution. That is so wherever a Config stands. A Config that is
-// not given is absent, or a nil pointer if it is a field, and whatever applies without it applies.
+// A Config holds the limits of an execution. A limit of 0 is off, and the zero Config has no
+// limits: only the caller's context bounds the execution. That is so wherever a Config is used. A
+// Config that is not given is absent, or a nil pointer if it is a field, and then changes nothing.
 //
 // A Config may have any value; [Config.Normalize] says how values that make no sense are read.
 type Config struct {
-	// Total is the longest time that the function may run, regardless of heartbeats. 0 is no cap.
+	// Total is the longest time that the function may run, regardless of heartbeats. 0 means no
+	// cap.
 	Total time.Duration
-	// Idle is the longest time that may pass without a heartbeat. 0 is no idle check.
+	// Idle is the longest time that may pass without a heartbeat. 0 means no idle check.
 	Idle time.Duration
-	// Grace is how long the function may take to return once its context is cancelled. A
-	// function that takes longer is abandoned. 0 is DefaultGrace. Negative is none: the
+	// Grace is how long the function may take to return once its context is cancelled. A function
+	// that takes longer is abandoned. 0 means DefaultGrace. A negative value means none: the
 	// function is abandoned at once.
 	Grace time.Duration
 	// Reserve is how much time before the end of the total, or of an enclosing total or the
-	// caller's deadline, the execution is closing, so that the function can finish what it
-	// has; see [Closing]. 0 is no reserve.
+	// caller's deadline, the execution is closing, so that the function can finish what it has; see
+	// [Closing]. 0 means no reserve.
 	Reserve time.Duration
 }
 

@@ -35,13 +35,14 @@
 //     [http.ErrHandlerTimeout] and reach no client; after an abort, the error says so. The
 //     ResponseWriter of the server is never used after ServeHTTP has returned, even if the
 //     handler never returns.
-//  5. A panic of the handler is one of ServeHTTP, with the same value where that is an error,
-//     such as [http.ErrAbortHandler]. If the handler panics after a limit, and no part of the response
-//     was out, the client still gets the 503, and the panic is written to the server's
+//  5. A panic of the handler becomes a panic of ServeHTTP, with the same value if that is an error,
+//     such as [http.ErrAbortHandler]. If the handler panics after a limit, and no part of the
+//     response was out, the client still gets the 503, and the panic is written to the server's
 //     ErrorLog, as net/http does.
-//  6. The ResponseWriter is a [http.Flusher], [http.Hijacker] and [http.Pusher] exactly if that of
-//     the server is. It supports the methods of [http.ResponseController], and is an [io.ReaderFrom]
-//     that sends files as fast as the server's. It always has the method of http.CloseNotifier.
+//  6. The ResponseWriter is an [http.Flusher], [http.Hijacker] and [http.Pusher] exactly if that of
+//     the server is. It supports the methods of [http.ResponseController], and is an
+//     [io.ReaderFrom] that sends files as fast as the server's. It always has the method of
+//     http.CloseNotifier.
 //  7. The temporary files of a multipart form are deleted when the handler has returned, even if it
 //     was abandoned before.
 //  8. The pattern that a mux inside the handler sets on the request is set on the caller's request
