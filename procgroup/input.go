@@ -28,9 +28,10 @@ var ErrInput = errors.New("procgroup: the command waits for input")
 type InputWait struct {
 	// Pid is the process that reads the input. It is 0 if the command is not known to wait.
 	Pid int
-	// Certain reports that nothing but input, or a signal, can make any of the command's processes
-	// go on. If it is false, the command probably waits: a process waits for input, the processes
-	// above and below it only wait, and the last line of the output is not finished.
+	// Certain reports that nothing but input, or a signal such as an alarm that it has set for
+	// itself, can make any of the command's processes go on. If it is false, the command probably
+	// waits: a process waits for input, the processes above and below it only wait, and the last
+	// line of the output is not finished.
 	Certain bool
 	// Prompt is the unfinished last line of the output without escape sequences, at most 160
 	// characters of it. It is "" if the last line is finished, or if there is no output.

@@ -96,7 +96,15 @@ var programs = []struct {
 	{`tclsh`, certainly, ""},
 	{`gpg --batch --decrypt`, certainly, ""},
 
+	{`perl -e 'alarm 60; <STDIN>'`, certainly, ""}, // an alarm is a signal
+
 	// Those that do not.
+	{`python3 -c 'import threading, time, sys; threading.Thread(target=time.sleep, args=(60,)).start(); sys.stdin.readline()'`, no, ""},
+	{`python3 -c 'import threading, sys; threading.Timer(60, print).start(); sys.stdin.readline()'`, no, ""},
+	{`python3 -c 'import select, socket; a, b = socket.socketpair(); s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(); c = socket.create_connection(s.getsockname()); e = select.epoll(); e.register(0, select.EPOLLIN); e.register(c, select.EPOLLRDHUP); e.poll()'`, no, ""},
+	{`python3 -c 'import select; f = open("/proc/self/mountinfo"); e = select.epoll(); e.register(0, select.EPOLLIN); e.register(f, select.EPOLLPRI); e.poll()'`, no, ""},
+	{`python3 -c 'import select, os; f = open("/proc/self/mountinfo"); p = select.poll(); p.register(0, 1); p.register(f, 2); p.poll()'`, no, ""},
+	{`python3 -c 'import select, socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(); select.select([0], [], [s])'`, no, ""},
 	{`sleep 60`, no, ""},
 	{`sleep 60 & wait`, no, ""},
 	{`printf 'Working...'; sleep 60`, no, ""},

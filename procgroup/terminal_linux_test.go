@@ -604,3 +604,21 @@ func (b *slowBuilder) Write(p []byte) (int, error) {
 	time.Sleep(20 * time.Millisecond)
 	return b.Builder.Write(p)
 }
+
+// SPEC 6.16: a job that a person has stopped is none that the terminal has stopped, and other work goes on.
+func TestStoppedJobs(t *testing.T) {
+	t.Parallel()
+	for _, script := range []string{
+		`set -m; sleep 60 & kill -STOP $!; sleep 2; kill -KILL $!; echo fine`,
+		`set -m; cat </dev/tty & sleep 2; kill -KILL $!; echo fine`, // stopped by the terminal, while something else works
+	} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			r, err := procgroup.Run(context.Background(), exec.Command("bash", "-c", script), procgroup.WithTerminal(0, 0),
+				procgroup.WithLimits(timeout.Config{Total: 40 * time.Second}))
+			if err != nil || !strings.Contains(r.Stdout.String(), "fine") {
+				t.Errorf("%v: %+v", err, r)
+			}
+		})
+	}
+}

@@ -2,7 +2,6 @@ package timeout
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -215,7 +214,7 @@ func (e *Execution) closeNow() bool {
 func (e *Execution) closeAndReportLater() {
 	all := e.beginClosing(nil)
 	for _, x := range all {
-		if x.log != nil || x.wants(hookClosing) {
+		if x.wants(hookClosing) {
 			go x.reportClosing()
 		}
 	}
@@ -268,11 +267,11 @@ func (e *Execution) closingBy(now time.Duration) bool {
 	return outer.closingBy(now + e.cell.Start().Sub(outer.cell.Start()))
 }
 
-// reportClosing must not be inlined: see onTimer.
+// reportClosing must not be inlined: see onTimer. It logs nothing: it may run beside the end of the execution, and a
+// record must not reach a handler after Run has returned.
 //
 //go:noinline
 func (e *Execution) reportClosing() {
 	s := e.snapshot(nil)
 	e.call(hookClosing, &s)
-	e.logAttrs(slog.LevelInfo, "tool is closing: its time is running out, or it was told to", slog.Any("execution", s))
 }

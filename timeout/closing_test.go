@@ -217,8 +217,8 @@ func TestClosingToldOnce(t *testing.T) {
 		if diff := cmp.Diff([]string{"outer 50s true true running", "inner 50s true true running"}, told); diff != "" {
 			t.Error(diff)
 		}
-		if n := strings.Count(log.String(), "tool is closing"); n != 2 {
-			t.Errorf("logged %d times:\n%s", n, log.String())
+		if log.Len() > 0 {
+			t.Errorf("logged: %s", log.String())
 		}
 	})
 }

@@ -52,9 +52,8 @@ func WithClock(c Clock) Option {
 	})
 }
 
-// WithLogger logs to l: corrections of the Config, silence close to the idle limit, that the
-// execution is closing (see [Closing]), a timeout, an abort, and an abandoned function and its later
-// return. A function that returns in time is not logged. Without this option, or if l is nil,
+// WithLogger logs to l: corrections of the Config, silence close to the idle limit, a timeout, an
+// abort, and an abandoned function and its later return. A function that returns in time is not logged. Without this option, or if l is nil,
 // nothing is logged.
 //
 // Records are written synchronously, so a handler that blocks delays the result.

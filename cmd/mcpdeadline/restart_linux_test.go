@@ -87,8 +87,17 @@ func TestKilled(t *testing.T) {
 }
 
 // pids returns the ids of the processes with the mark whose command lines begin with args.
-func pids(t *testing.T, mark, args string) (found []int) {
+func pids(t *testing.T, mark, args string) []int {
 	t.Helper()
+	found := pidsOf(mark, args)
+	if found == nil {
+		t.Errorf("no process %q", args)
+	}
+	return found
+}
+
+// pidsOf is pids where there may be none.
+func pidsOf(mark, args string) (found []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -100,9 +109,6 @@ func pids(t *testing.T, mark, args string) (found []int) {
 		if strings.Contains("\x00"+string(env), "\x00"+mark+"\x00") && strings.HasPrefix(strings.ReplaceAll(string(line), "\x00", " "), args) {
 			found = append(found, pid)
 		}
-	}
-	if found == nil {
-		t.Errorf("no process %q", args)
 	}
 	return found
 }

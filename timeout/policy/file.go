@@ -26,8 +26,8 @@ import (
 // inherits each limit that it does not set from the top, and the top inherits from the process default as
 // it is when Parse is called.
 //
-// The policy may also be nested under a key mcp. The other keys at the top then belong to the program
-// and are ignored.
+// The policy may also be nested under a key mcp. Keys at the top that are none of a policy then belong
+// to the program and are ignored; keys of a policy there are errors.
 //
 // For an unknown key, a key that is given twice, and a value that is not accepted, such as null,
 // the error is a [*timeout.ConfigError]. Its Key is the path to the value, such as

@@ -12,14 +12,13 @@ import (
 type Process struct {
 	PID, Parent, Group int
 	State              byte
-	Terminal           bool          // it has a controlling terminal
-	Foreground         int           // the process group in the foreground of that
+	Terminal           uint64        // the device of the controlling terminal, as in [File]; 0 if there is none
 	Threads            int           // those that have not ended; a zombie's main thread counts
 	Start              uint64        // in clock ticks since boot; see Age
 	EnvironAt          uint64        // the address of the environment; 0 if there is none, or it may not be known
 	CPU, ChildrenCPU   time.Duration // processor time, in ticks of 10 ms, and that of the children that were reaped
 	Faults             uint64        // page faults, and those of the children that were reaped
-	Status             int           // of a zombie, as wait(2) has it; 0 if it may not be known
+	Status             int           // of a zombie as wait(2) has it, of a stopped process the signal; 0 if it may not be known
 	Kernel             bool          // a thread of the kernel
 	Exiting            bool          // it shows no environment anymore, and will be a zombie
 }
@@ -87,9 +86,9 @@ func parseStat(b []byte) (p Process, ok bool) {
 		case 5:
 			p.Group = int(Uint(word))
 		case 7:
-			p.Terminal = Uint(word) != 0
-		case 8:
-			p.Foreground = int(Uint(word)) // -1 if there is none
+			// The minor number is in two parts around the major one.
+			n := Uint(word)
+			p.Terminal = unix.Mkdev(uint32(n>>8&0xfff), uint32(n&0xff|n>>12&0xfff00))
 		case 9:
 			const exiting, kthread = 0x00000004, 0x00200000
 			p.Exiting = Uint(word)&exiting != 0

@@ -182,6 +182,7 @@ func parseTargets(text []byte) (all []Target) {
 // An Open is an open file of a process.
 type Open struct {
 	Link   string // as in /proc/<pid>/fd: "pipe:[42]", "socket:[42]", "anon_inode:[eventfd]", or a path
+	Reads  bool   // it can be read
 	Writes bool   // it can be written to
 }
 
@@ -202,7 +203,7 @@ func OpenFile(pid, fd int) (o Open, ok bool) {
 	if unix.Lstat(path, &stat) != nil {
 		return Open{}, false
 	}
-	return Open{Link: link, Writes: stat.Mode&0o200 != 0}, true
+	return Open{Link: link, Reads: stat.Mode&0o400 != 0, Writes: stat.Mode&0o200 != 0}, true
 }
 
 // maxOpen is how many descriptors of a process OpenFiles looks at.
@@ -254,12 +255,12 @@ func FileOf(path string) (f File, ok bool) {
 	return File{}, false
 }
 
-// Refers reports whether a descriptor of a process refers to f. A process with f as its controlling terminal may
-// have opened it as /dev/tty.
-func (f File) Refers(pid, fd int, o Open) bool {
-	if f.Terminal && o.Link == "/dev/tty" {
-		return true
+// Refers reports whether a descriptor of p refers to f. A process with f as its controlling terminal may have opened it
+// as /dev/tty.
+func (f File) Refers(p *Process, fd int, o Open) bool {
+	if o.Link == "/dev/tty" {
+		return f.Terminal && f.rdev == p.Terminal
 	}
-	g, ok := FileOf("/proc/" + strconv.Itoa(pid) + "/fd/" + strconv.Itoa(fd))
+	g, ok := FileOf("/proc/" + strconv.Itoa(p.PID) + "/fd/" + strconv.Itoa(fd))
 	return ok && f == g
 }

@@ -13,5 +13,5 @@ var waitCalls = map[int]waitCall{
 	unix.SYS_RT_SIGSUSPEND: callSignal, unix.SYS_PAUSE: callSignal, unix.SYS_RT_SIGTIMEDWAIT: callSignalWait,
 	unix.SYS_NANOSLEEP: callSleep, unix.SYS_CLOCK_NANOSLEEP: callSleep,
 	unix.SYS_RECVFROM: callRead, unix.SYS_RECVMSG: callRead, unix.SYS_RECVMMSG: callRead,
-	unix.SYS_WRITE: callRead, unix.SYS_WRITEV: callRead,
+	unix.SYS_WRITE: callWrite, unix.SYS_WRITEV: callWrite,
 }

@@ -2,10 +2,8 @@ package proctree
 
 import (
 	"os"
-	"slices"
 	"strconv"
 	"time"
-	"unsafe"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
@@ -86,9 +84,6 @@ func isSecret(stdin *os.File) (secret bool) {
 }
 
 func (w *inputWatch) wait() (Waiting, int) {
-	if w.tree.leader.stoppedByTerminal() {
-		return StoppedByTerminal, w.tree.pid
-	}
 	now := time.Now()
 	used, same := w.usage()
 	passed := now.Sub(w.called)
@@ -145,35 +140,28 @@ func (w *inputWatch) examine() (Waiting, int, []usedCPU) {
 	if len(all) == 0 {
 		return NotWaiting, 0, nil
 	}
-	for i := range all {
-		// The leader was asked. Nobody but its parent can be told why another process is stopped.
-		if p := &all[i]; p.State == 'T' && p.Terminal && p.Group != p.Foreground && p.PID != w.tree.pid && !atPrompt(all, p) {
-			return StoppedByTerminal, p.PID, members
-		}
+	if pid := stoppedByTerminal(all); pid != 0 {
+		return StoppedByTerminal, pid, members
 	}
 	waiting, pid := verdict(all)
 	return waiting, pid, members
 }
 
-// atPrompt reports whether a process waits for input in the foreground of the terminal of job, as a shell does that can
-// continue that job.
-func atPrompt(all []waiter, job *waiter) bool {
-	return slices.ContainsFunc(all, func(p waiter) bool {
-		return (p.main|p.others)&onInput != 0 && p.Group == job.Foreground
-	})
-}
-
-// stoppedByTerminal reports whether the leader was stopped because it read or changed the terminal in the background.
-func (l *leader) stoppedByTerminal() bool {
-	const stopped = 5 // CLD_STOPPED
-	var info unix.Siginfo
-	if unix.Waitid(unix.P_PID, l.pid, &info, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, nil) != nil || info.Code != stopped {
-		return false
+// stoppedByTerminal returns a process that the terminal has stopped, if nothing else of the tree goes on: a shell with
+// job control continues it when a person says so, and other work of the tree is not to be lost.
+func stoppedByTerminal(all []waiter) (pid int) {
+	for i := range all {
+		p := &all[i]
+		sig := unix.Signal(p.Status) // of a process that is stopped: the signal
+		switch c := p.main | p.others; {
+		case p.State == 'T' && (sig == unix.SIGTTIN || sig == unix.SIGTTOU):
+			pid = p.PID
+		case p.State == 'T':
+		case c&(onInput|onTimer|onExternal|isRunning|isUnknown) != 0:
+			return 0
+		}
 	}
-	// The code is followed by the id of the process, its user and the signal, aligned to a word.
-	words := (*[unsafe.Sizeof(info) / 4]int32)(unsafe.Pointer(&info))
-	sig := unix.Signal(words[2+unsafe.Sizeof(uintptr(0))/4+2])
-	return sig == unix.SIGTTIN || sig == unix.SIGTTOU
+	return pid
 }
 
 // membersNow lists the members, without the helper. It is empty if they cannot be known.

@@ -1,6 +1,7 @@
 package proctree
 
 import (
+	"os"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ type waitCall uint8
 
 const (
 	callRead waitCall = iota + 1
+	callWrite
 	callPoll
 	callPpoll
 	callSelect
@@ -48,7 +50,8 @@ type waitLook struct {
 	reader   procfs.Reader
 	input    procfs.File
 	members  []proc
-	writers  map[uint64]bool // inodes of pipes that a member can write to; read when they are asked for
+	writers  map[uint64]bool // inodes of pipes that a member can write to, and this process cannot
+	readers  map[uint64]bool // inodes of pipes that a member can read
 	sockets  map[uint64]bool // inodes of sockets that members have
 	gathered bool
 }
@@ -86,7 +89,7 @@ func (l *waitLook) classify() (all []waiter) {
 			w.main = isUnknown
 		default:
 			for n, t := range read[i].threads {
-				c := l.classOf(p.PID, &t)
+				c := l.classOf(&p.Process, &t)
 				if n == 0 {
 					w.main = c
 				} else {
@@ -103,7 +106,7 @@ func (l *waitLook) classify() (all []waiter) {
 func endless(ms uint64) bool { return int32(ms) < 0 }
 
 // classOf returns what a thread waits for.
-func (l *waitLook) classOf(pid int, t *procfs.Thread) class {
+func (l *waitLook) classOf(p *procfs.Process, t *procfs.Thread) class {
 	if t.Running {
 		return isRunning
 	}
@@ -119,18 +122,24 @@ func (l *waitLook) classOf(pid int, t *procfs.Thread) class {
 	}
 	switch waitCalls[t.Call] {
 	case callRead:
-		return l.classOfFile(pid, int(int32(a[0])), 0)
+		return l.classOfFile(p, int(int32(a[0])), 0)
+	case callWrite:
+		return l.classOfOutput(p, int(int32(a[0])))
 	case callPoll:
-		return l.polled(pid, a[0], a[1]) | timer(endless(a[2]))
+		return l.polled(p, a[0], a[1]) | timer(endless(a[2]))
 	case callPpoll:
-		return l.polled(pid, a[0], a[1]) | timer(a[2] == 0)
+		return l.polled(p, a[0], a[1]) | timer(a[2] == 0)
 	case callSelect:
-		return l.selected(pid, a) | timer(a[4] == 0)
+		return l.selected(p, a) | timer(a[4] == 0)
 	case callEpoll:
-		return l.targets(pid, int(int32(a[0]))) | timer(endless(a[3]))
+		return l.targets(p, int(int32(a[0]))) | timer(endless(a[3]))
 	case callEpoll2:
-		return l.targets(pid, int(int32(a[0]))) | timer(a[3] == 0)
+		return l.targets(p, int(int32(a[0]))) | timer(a[3] == 0)
 	case callFutex:
+		const private = 128 // FUTEX_PRIVATE_FLAG; any other one may be in memory that is shared with others
+		if a[1]&private == 0 {
+			return onExternal | timer(a[3] == 0)
+		}
 		return onInternal | timer(a[3] == 0)
 	case callChild:
 		return onChild
@@ -144,57 +153,87 @@ func (l *waitLook) classOf(pid int, t *procfs.Thread) class {
 	return isUnknown
 }
 
-func (l *waitLook) polled(pid int, at, n uint64) (c class) {
-	all, ok := procfs.Polled(pid, at, n)
+func (l *waitLook) polled(p *procfs.Process, at, n uint64) (c class) {
+	all, ok := procfs.Polled(p.PID, at, n)
 	if !ok {
 		return isUnknown
 	}
-	for _, p := range all {
-		if p.FD >= 0 {
-			c |= l.classOfFile(pid, int(p.FD), 0)
+	for _, one := range all {
+		if one.FD >= 0 {
+			c |= l.classOfEvents(p, int(one.FD), uint32(uint16(one.Events)), 0)
 		}
 	}
 	return c
 }
 
-func (l *waitLook) selected(pid int, a *[6]uint64) (c class) {
-	for _, at := range a[1:4] {
-		all, ok := procfs.Selected(pid, at, a[0])
+func (l *waitLook) selected(p *procfs.Process, a *[6]uint64) (c class) {
+	for i, events := range []uint32{unix.EPOLLIN, unix.EPOLLOUT, unix.EPOLLPRI} {
+		all, ok := procfs.Selected(p.PID, a[1+i], a[0])
 		if !ok {
 			return isUnknown
 		}
 		for _, fd := range all {
-			c |= l.classOfFile(pid, fd, 0)
+			c |= l.classOfEvents(p, fd, events, 0)
 		}
 	}
 	return c
 }
 
-func (l *waitLook) targets(pid, epoll int) (c class) {
-	all, ok := l.reader.Targets(pid, epoll)
+func (l *waitLook) targets(p *procfs.Process, epoll int) (c class) {
+	all, ok := l.reader.Targets(p.PID, epoll)
 	if !ok {
 		return isUnknown
 	}
 	for _, t := range all {
-		if t.Events&(unix.EPOLLIN|unix.EPOLLOUT) == 0 {
-			continue
+		one := l.classOfEvents(p, t.FD, t.Events, t.Inode)
+		if one&onInput != 0 && t.Events&unix.EPOLLET != 0 {
+			one |= isUnknown // what has been announced once may be there, unread
 		}
-		c |= l.classOfFile(pid, t.FD, t.Inode)
-		if c&onInput != 0 && t.Events&unix.EPOLLET != 0 {
-			c |= isUnknown // what has been announced once may be there, unread
-		}
+		c |= one
 	}
 	return c
 }
 
-// classOfFile returns what a thread waits for that waits for a descriptor. inode is that of the file where the
-// descriptor may be another one by now, else 0.
-func (l *waitLook) classOfFile(pid, fd int, inode uint64) class {
-	o, ok := procfs.OpenFile(pid, fd)
+// classOfEvents returns what a thread waits for that waits for events of a descriptor. Those of poll(2) have the same
+// numbers as those of epoll.
+func (l *waitLook) classOfEvents(p *procfs.Process, fd int, events uint32, inode uint64) (c class) {
+	const in, out = unix.EPOLLIN | unix.EPOLLRDNORM, unix.EPOLLOUT | unix.EPOLLWRNORM
+	const flags = unix.EPOLLET | unix.EPOLLONESHOT | unix.EPOLLWAKEUP | unix.EPOLLEXCLUSIVE | unix.EPOLLERR | unix.EPOLLHUP
+	events &^= uint32(flags)
+	if events&in != 0 {
+		c |= l.classOfFile(p, fd, inode)
+	}
+	if events&out != 0 {
+		c |= l.classOfOutput(p, fd)
+	}
+	if events&^(in|out) != 0 && c&onInput == 0 { // urgent data, or that the other side hangs up
+		c |= onExternal
+	}
+	return c
+}
+
+// classOfOutput returns what a thread waits for that cannot write to a descriptor: somebody who reads it.
+func (l *waitLook) classOfOutput(p *procfs.Process, fd int) class {
+	o, ok := procfs.OpenFile(p.PID, fd)
 	if !ok {
 		return isUnknown
 	}
-	if l.input.Refers(pid, fd, o) {
+	if n, pipe := o.Inode("pipe"); pipe {
+		if l.gather(); l.readers[n] {
+			return onInternal
+		}
+	}
+	return onExternal
+}
+
+// classOfFile returns what a thread waits for that waits for a descriptor. inode is that of the file where the
+// descriptor may be another one by now, else 0.
+func (l *waitLook) classOfFile(p *procfs.Process, fd int, inode uint64) class {
+	o, ok := procfs.OpenFile(p.PID, fd)
+	if !ok {
+		return isUnknown
+	}
+	if l.input.Refers(p, fd, o) {
 		return onInput
 	}
 	if n, pipe := o.Inode("pipe"); pipe {
@@ -220,7 +259,7 @@ func (l *waitLook) classOfFile(pid, fd int, inode uint64) class {
 	case "anon_inode:[timerfd]":
 		return onTimer
 	case "anon_inode:[eventpoll]":
-		return l.targets(pid, fd)
+		return l.targets(p, fd)
 	}
 	return onExternal // a terminal that is not the command's, inotify, a device, a lock
 }
@@ -230,20 +269,30 @@ func (l *waitLook) gather() {
 	if l.gathered {
 		return
 	}
-	l.gathered, l.writers, l.sockets = true, make(map[uint64]bool), make(map[uint64]bool)
+	l.gathered, l.writers, l.readers, l.sockets = true, make(map[uint64]bool), make(map[uint64]bool), make(map[uint64]bool)
 	for i := range l.members {
 		if l.members[i].Dead() {
 			continue
 		}
 		all, _ := procfs.OpenFiles(l.members[i].PID) // what may not be read is external, so that nothing is claimed
 		for _, o := range all {
-			if n, ok := o.Inode("pipe"); ok && o.Writes {
-				l.writers[n] = true
+			if n, ok := o.Inode("pipe"); ok {
+				l.writers[n] = l.writers[n] || o.Writes
+				l.readers[n] = l.readers[n] || o.Reads
 			}
 			if n, ok := o.Inode("socket"); ok {
 				l.sockets[n] = true
 			}
 		}
+	}
+	own, ok := procfs.OpenFiles(os.Getpid())
+	for _, o := range own {
+		if n, ok := o.Inode("pipe"); ok && o.Writes {
+			delete(l.writers, n)
+		}
+	}
+	if !ok { // there are too many to look at
+		clear(l.writers)
 	}
 }
 
@@ -254,16 +303,10 @@ func verdict(all []waiter) (w Waiting, asks int) {
 	for i := range all {
 		p := &all[i]
 		c := p.main | p.others
-		input := (p.main|p.others)&onInput != 0
-		switch {
-		case c&restless != 0:
-			certain = false
-		case p.main&onTimer != 0: // beside the input, or in place of it
-			certain = false
-		case p.others&onTimer != 0 && !input:
-			certain = false
-		}
-		if input && (reads < 0 || p.Age() < all[reads].Age()) {
+		// A time counts in any thread, though runtimes of languages have threads that only look after others: a
+		// thread that does something every few seconds looks the same.
+		certain = certain && c&(restless|onTimer) == 0
+		if c&onInput != 0 && (reads < 0 || p.Age() < all[reads].Age()) {
 			reads = i
 		}
 	}
