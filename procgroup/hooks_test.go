@@ -180,11 +180,11 @@ func TestHooksThatFail(t *testing.T) {
 func TestObserveOnly(t *testing.T) {
 	t.Parallel()
 	own := calls{tool: "observed"}
-	r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 1; echo done"), procgroup.WithLimits(timeout.Config{Idle: shortLimit, Total: 2 * shortLimit}),
+	r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 3; echo done"), procgroup.WithLimits(timeout.Config{Idle: shortLimit, Total: 2 * shortLimit}),
 		procgroup.WithOptions(timeout.WithName("observed"), timeout.WithObserveOnly(), timeout.WithHooks(own.hooks())))
 	check(t, r, err, want{})
 	exceeded, finished := own.of("exceeded"), own.of("finished")
-	if len(exceeded) != 2 || !strings.Contains(string(exceeded[0].Stack), "sleep 1") || len(finished) != 1 || finished[0].Observed == nil || finished[0].Err != nil {
+	if len(exceeded) != 2 || !strings.Contains(string(exceeded[0].Stack), "sleep 3") || len(finished) != 1 || finished[0].Observed == nil || finished[0].Err != nil {
 		t.Errorf("%+v, %+v", exceeded, finished)
 	}
 }
