@@ -136,7 +136,7 @@ func TestBadSettings(t *testing.T) {
 		{`{} {}`, "", `FILE: invalid character '{' after top-level value`},
 		{`[]`, "", `FILE: timeout: policy="[]": want an object such as {"timeout": 1800, "tools": {"build": {"timeout": 600}}}`},
 		{`{"host": "zed"}`, "", `FILE: timeout: host="\"zed\"": want one of the keys tools, grace, idle_timeout, reserve, timeout`},
-		{`{"timeout": true}`, "", `FILE: timeout: timeout="true": want seconds as a number up to 9223372036, such as 120 or 0.5, or a duration in quotation marks, such as "30m"`},
+		{`{"timeout": true}`, "", `FILE: timeout: timeout="true": want seconds as a number up to 9223372036, such as 120 or 0.5, no finer than a nanosecond, or a duration in quotation marks, such as "30m"`},
 		{`{"mcp": {"tools": {"a": {"idel": "1s"}}}}`, "", `FILE: timeout: mcp.tools.a.idel="\"1s\"": want one of the keys env, max_timeout, soft, task_only, grace, idle_timeout, reserve, timeout`},
 		{`{"tools": {"a": {"env": "SOON"}}}`, "", `timeout: SOON_TIMEOUT_MS="soon": want milliseconds as a whole number from 0 (off) to 9223372036854, such as 120000`},
 	} {

@@ -6,10 +6,10 @@
 //
 // README.md describes it and has a configuration for each host.
 //
-// The files: frame.go has messages and lines; noise.go has what else a server prints; pass.go passes
-// messages through a session; call.go runs a call under its limits; words.go has what is said of one
-// that was stopped; signs.go has the signs of life; handles.go has calls that outlive their soft
-// limit; waittool.go has the tools that wait for them; lists.go adds to what the server declares;
+// The files: message.go has messages, lines.go splits and writes them; noise.go has what else a server
+// prints; pass.go passes messages through a session; call.go runs a call under its limits; words.go
+// says why a call was stopped; signs.go has the signs of life; handles.go has calls that outlive their
+// soft limit; waittool.go has the tools that wait for them; lists.go adds to what the server declares;
 // restart.go starts the server again when it has ended; doubt.go finds out whether it is dead;
 // hosts.go has what is known of hosts; command.go and url.go are the two kinds of server; web.go
 // serves hosts over HTTP; ending.go ends the proxy with its host.

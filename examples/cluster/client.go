@@ -12,7 +12,7 @@ import (
 // A client speaks protocol 2025-11-25 over HTTP without an SDK, so that each request is visible.
 type client struct{ url, user string }
 
-// A status is what a client is told about a task.
+// A status describes a task to a client.
 type status struct {
 	TaskID        string `json:"taskId"`
 	Status        string `json:"status"`

@@ -13,9 +13,9 @@ import (
 // client leaves without ending it.
 const maxSessions = 100
 
-// sessions bounds the number of sessions: a new one replaces one without a running call. That is one
-// that has not been used since it was opened, if there is any, otherwise the one that was idle for
-// longest. A client that comes back to a replaced session is told that there is none, and opens another.
+// sessions bounds the number of sessions. At the bound, a new session replaces one that has no running
+// call: one that was never used, if there is any, otherwise the one that has been idle for longest. A
+// client that returns to a replaced session learns that it is gone, and opens another.
 //
 // Protocol 2026-07-28 has no sessions, and those of its requests have no id.
 type sessions struct {

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"regexp"
+	"sync"
+)
+
+// maxMessage bounds a message, so that a line without an end does not fill the memory of the proxy.
+const maxMessage = 64 << 20
+
+// How many bytes of a line that is too long are kept, to find its id.
+const (
+	headKept = 4 << 10
+	tailKept = 256
+)
+
+// A splitter is a writer that splits its input into lines. Empty lines are dropped.
+type splitter struct {
+	max  int
+	line func([]byte) // keeps its argument
+	// long is called for each line of more than max bytes, with its beginning, its end and its length.
+	long func(head, tail []byte, length int)
+
+	buf        []byte
+	skipped    int // length so far of a line that is too long; otherwise 0
+	head, tail []byte
+}
+
+func (s *splitter) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		i := bytes.IndexByte(rest, '\n')
+		piece := rest
+		if i >= 0 {
+			piece = rest[:i]
+			rest = rest[i+1:]
+		} else {
+			rest = nil
+		}
+		s.add(piece)
+		if i >= 0 {
+			s.end()
+		}
+	}
+	return len(p), nil
+}
+
+// flush ends a last line that has no newline.
+func (s *splitter) flush() {
+	if len(s.buf) > 0 || s.skipped > 0 {
+		s.end()
+	}
+}
+
+func (s *splitter) add(p []byte) {
+	if s.skipped == 0 && len(s.buf)+len(p) <= s.max {
+		s.buf = append(s.buf, p...)
+		return
+	}
+	if s.skipped == 0 {
+		s.head = append(bytes.Clone(s.buf[:min(len(s.buf), headKept)]), p[:min(len(p), max(headKept-len(s.buf), 0))]...)
+		s.skipped, s.tail = len(s.buf), bytes.Clone(lastOf(s.buf, tailKept))
+		s.buf = nil
+	}
+	s.skipped += len(p)
+	s.tail = bytes.Clone(lastOf(append(s.tail, lastOf(p, tailKept)...), tailKept))
+}
+
+func lastOf(p []byte, n int) []byte { return p[max(len(p)-n, 0):] }
+
+func (s *splitter) end() {
+	switch line := bytes.TrimRight(s.buf, "\r"); {
+	case s.skipped > 0:
+		s.long(s.head, s.tail, s.skipped)
+		s.skipped, s.head, s.tail = 0, nil, nil
+	case len(bytes.TrimSpace(line)) == 0:
+		s.buf = s.buf[:0]
+		return
+	default:
+		s.line(line)
+	}
+	s.buf = nil // kept by line
+}
+
+var idAtEnd = regexp.MustCompile(`"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)\s*\}\s*$`)
+
+// idOf finds the id of an answer from its beginning and its end, since SDKs write the id either before
+// or after the result. It returns nil if there is none.
+func idOf(head, tail []byte) json.RawMessage {
+	d := json.NewDecoder(bytes.NewReader(head))
+	if t, err := d.Token(); err == nil && t == json.Delim('{') {
+		for d.More() {
+			key, err := d.Token()
+			if err != nil {
+				break
+			}
+			var value json.RawMessage
+			if d.Decode(&value) != nil {
+				break
+			}
+			if key == "id" {
+				return value
+			}
+		}
+	}
+	if found := idAtEnd.FindSubmatch(tail); found != nil {
+		return bytes.Clone(found[1])
+	}
+	return nil
+}
+
+// A lineWriter writes messages as lines, each with one Write. It is safe for concurrent use. write
+// returns when the line has been written.
+type lineWriter struct {
+	mu  sync.Mutex
+	w   io.Writer
+	buf []byte
+	err error
+}
+
+func (w *lineWriter) write(m *message) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err // the reader may have half a line
+	}
+	w.buf = append(append(w.buf[:0], m.raw...), '\n')
+	_, w.err = w.w.Write(w.buf)
+	if cap(w.buf) > 1<<20 {
+		w.buf = nil
+	}
+	return w.err
+}
+
+// maxQueue is how many bytes an outbox queues for a server that does not read before put blocks.
+const maxQueue = 16 << 20
+
+// An outbox writes messages on its own goroutine, so that a server that does not read does not keep
+// the proxy from reading from the host.
+type outbox struct {
+	mu     sync.Mutex
+	more   sync.Cond // the queue is no longer empty, or closed is set
+	room   sync.Cond // the queue has room, or closed is set
+	queue  []byte
+	closed bool
+}
+
+// newOutbox returns an outbox that writes to w until close or a failed write, and then closes w.
+func newOutbox(w io.WriteCloser) *outbox {
+	o := new(outbox)
+	o.more.L, o.room.L = &o.mu, &o.mu
+	go func() {
+		defer w.Close()
+		defer o.close()
+		var buf []byte
+		for {
+			o.mu.Lock()
+			for len(o.queue) == 0 && !o.closed {
+				o.more.Wait()
+			}
+			buf, o.queue = o.queue, buf[:0]
+			o.mu.Unlock()
+			o.room.Broadcast()
+			if len(buf) == 0 {
+				return
+			}
+			if _, err := w.Write(buf); err != nil {
+				return
+			}
+			if cap(buf) > 1<<20 {
+				buf = nil
+			}
+		}
+	}()
+	return o
+}
+
+// put queues a message. It does nothing after close.
+func (o *outbox) put(m *message) {
+	o.mu.Lock()
+	for len(o.queue) > maxQueue && !o.closed {
+		o.room.Wait()
+	}
+	if !o.closed {
+		o.queue = append(append(o.queue, m.raw...), '\n')
+	}
+	o.mu.Unlock()
+	o.more.Signal()
+}
+
+// close closes the writer after the queued messages have been written.
+func (o *outbox) close() {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.more.Signal()
+	o.room.Broadcast()
+}
