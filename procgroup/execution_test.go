@@ -178,7 +178,7 @@ func TestDeadlineInsideAnExecution(t *testing.T) {
 		r, err := procgroup.Run(ctx, sleepCommand())
 		// What was left of the deadline, in whole milliseconds (SPEC 3.3).
 		said := regexp.MustCompile(`^sleep process timed out after \d+ms\.$`)
-		if r.Reason != procgroup.TotalTimeout || r.ExitCode != 124 || !said.MatchString(r.Message) {
+		if r == nil || r.Reason != procgroup.TotalTimeout || r.ExitCode != 124 || !said.MatchString(r.Message) {
 			t.Errorf("%+v, %v", r, err)
 		}
 		return nil

@@ -62,7 +62,7 @@ func TestConfigFromJSON(t *testing.T) {
 
 // SPEC 2.9, 2.12: an error names key, value and what is accepted, and nothing has changed.
 func TestConfigFromJSONRefuses(t *testing.T) {
-	const duration = `: want seconds as a number up to 9223372036, such as 120 or 0.5, or a duration in quotation marks, such as "30m"`
+	const duration = `: want seconds as a number up to 9223372036, such as 120 or 0.5, no finer than a nanosecond, or a duration in quotation marks, such as "30m"`
 	long := strings.Repeat("9", 100)
 	for text, want := range map[string]string{
 		`{"total":1800}`:                  `timeout: total="1800": want one of the keys grace, idle_timeout, reserve, timeout`,

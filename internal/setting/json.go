@@ -12,7 +12,7 @@ import (
 )
 
 // AcceptedDuration describes what [Duration] reads.
-const AcceptedDuration = `seconds as a number up to 9223372036, such as 120 or 0.5, or a duration in quotation marks, such as "30m"`
+const AcceptedDuration = `seconds as a number up to 9223372036, such as 120 or 0.5, no finer than a nanosecond, or a duration in quotation marks, such as "30m"`
 
 // Object reads one JSON object. If a key is given twice, which encoding/json would accept, the only member
 // returned is that key with its second value, and ok is false. For anything else the members are nil.

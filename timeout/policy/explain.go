@@ -15,9 +15,10 @@ import (
 //
 //	timeout 2m0s (TLC_SMOKE_TIMEOUT_MS), idle_timeout 1m0s (tool), grace 7s (default)
 //
-// A limit that is switched off is shown as "off", and a negative grace as "none". A reserve is added if there
-// is one, a soft limit if the tool has one, and "not enforced" if the limits are only observed. Explain logs nothing. It returns the
-// error of Resolve.
+// A limit that is switched off is shown as "off", and a negative grace as "none". A reserve is added if
+// there is one, a soft limit if the tool has one, and "not enforced" if the limits are only observed.
+// A tool's Limits count as the tool's as a whole, and so do the limits that [Parse] copied into them from the
+// policy's default. Explain logs nothing. It returns the error of Resolve.
 func (p *Policy) Explain(tool string, requested time.Duration) (string, error) {
 	p = p.silent()
 	r, err := p.resolve(tool, requested)

@@ -51,9 +51,12 @@ const (
 // UnmarshalJSON reads the form that [Parse] reads. It serves programs that have a policy among their
 // settings, and libraries that read YAML as JSON, such as sigs.k8s.io/yaml. Whatever the text does not
 // mention keeps its value, in the policy and in each tool, so a text can change a part of a policy. After
-// an error p is unchanged. A JSON null changes nothing. UnmarshalJSON is not safe for concurrent use; see
-// [Policy.Replace].
+// an error p is unchanged. A JSON null changes nothing. UnmarshalJSON is not safe for concurrent use, and
+// returns an error after [Policy.Replace], because the fields of p are no longer in force.
 func (p *Policy) UnmarshalJSON(data []byte) error {
+	if p.Current() != p {
+		return errReplaced
+	}
 	if string(data) == "null" {
 		return nil
 	}
@@ -75,6 +78,8 @@ func (p *Policy) UnmarshalJSON(data []byte) error {
 	}
 	return p.read(keyMCP+".", members)
 }
+
+var errReplaced = errors.New("policy: a replaced policy cannot be read into; call Replace again")
 
 const (
 	keyMCP   = "mcp"

@@ -95,7 +95,7 @@ func TestParseInheritsTheProcessDefault(t *testing.T) {
 // SPEC 2.9, 2.12.
 func TestParseRefuses(t *testing.T) {
 	const (
-		duration = `: want seconds as a number up to 9223372036, such as 120 or 0.5, or a duration in quotation marks, such as "30m"`
+		duration = `: want seconds as a number up to 9223372036, such as 120 or 0.5, no finer than a nanosecond, or a duration in quotation marks, such as "30m"`
 		whole    = `: want an object such as {"timeout": 1800, "tools": {"build": {"timeout": 600}}}`
 		topKeys  = `: want one of the keys tools, grace, idle_timeout, reserve, timeout`
 		toolKeys = `: want one of the keys env, max_timeout, soft, task_only, grace, idle_timeout, reserve, timeout`

@@ -40,7 +40,7 @@ type Policy struct {
 // Replace makes p use the Default and the Tools of q for every call that begins from now on. Calls in
 // progress keep their limits. No field of p changes; [Policy.Current] returns the policy in force. The
 // caller must not change q afterwards. Replace is safe for concurrent use. It is meant for a file that is
-// read again:
+// read again. Replace panics if p is nil, because a nil policy cannot keep q.
 //
 //	data, err := os.ReadFile(name)
 //	...
@@ -48,6 +48,9 @@ type Policy struct {
 //		p.Replace(next)
 //	}
 func (p *Policy) Replace(q *Policy) {
+	if p == nil {
+		panic("policy: Replace called on a nil *Policy")
+	}
 	q = q.Current()
 	p.replaced.Store(p.with(q.Default, q.Tools))
 }

@@ -3,8 +3,8 @@ package policy
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -82,7 +82,7 @@ const (
 func (p *Policy) resolve(tool string, requested time.Duration) (resolved, error) {
 	r, err := p.configured(tool)
 	if err == nil && requested < 0 {
-		err = &timeout.ConfigError{Tool: tool, Key: keyRequest, Value: fmt.Sprint(float64(requested) / 1e6), Accepted: "a positive whole number of milliseconds"}
+		err = &timeout.ConfigError{Tool: tool, Key: keyRequest, Value: strconv.FormatFloat(float64(requested)/1e6, 'f', -1, 64), Accepted: "a positive whole number of milliseconds"}
 	}
 	if err != nil {
 		return resolved{}, err

@@ -1,0 +1,135 @@
+package progress
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+)
+
+// A Waiting is a wait of [Await] or [AwaitReply] at one instant.
+type Waiting struct {
+	For     string        // what is awaited, such as "approval of rm -r build"; cut to 160 bytes
+	Elapsed time.Duration // since the wait began
+	Left    time.Duration // until it is given up; negative if it never is
+}
+
+// String returns a text such as "Waiting for approval of rm -r build (20s so far, 10s left)" or, in
+// the first second, "Waiting for approval of rm -r build (up to 30s)".
+func (w Waiting) String() string {
+	text := "Waiting for " + w.For
+	if w.Elapsed < time.Second {
+		if w.Left >= 0 {
+			text += fmt.Sprintf(" (up to %v)", rounded(w.Elapsed+w.Left))
+		}
+		return text
+	}
+	elapsed := w.Elapsed.Truncate(time.Second)
+	text += fmt.Sprintf(" (%v so far", elapsed)
+	if w.Left >= 0 {
+		text += fmt.Sprintf(", %v left", (w.Left + w.Elapsed - elapsed).Round(time.Second))
+	}
+	return text + ")"
+}
+
+func rounded(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
+
+// A waiting is a wait in progress. Its message is made when it is sent: other code of the tool may
+// beat meanwhile, and what was said at the last keep-alive would be said again.
+type waiting struct {
+	what  string
+	limit time.Duration // 0 means none
+	words func(Waiting) string
+	cell  *pulse.Cell
+	start time.Duration
+
+	mu    sync.Mutex // no beat comes after freeze has returned
+	timer pulse.Timer
+	over  bool
+	took  time.Duration
+}
+
+// beat beats at the interval, until the wait is over. No goroutine waits.
+func (w *waiting) beat(every time.Duration) {
+	if every < 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	if w.timer != nil {
+		w.cell.Beat()
+		w.timer.Reset(every)
+		return
+	}
+	w.timer = pulse.AfterFunc(w.cell.Clock(), every, func() { w.beat(every) })
+}
+
+// freeze ends the wait. It may be called again.
+func (w *waiting) freeze() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	w.over, w.took = true, w.cell.Now()-w.start
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+func (w *waiting) elapsed() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return w.took
+	}
+	return w.cell.Now() - w.start
+}
+
+// String returns what is to be said now.
+func (w *waiting) String() string { return w.text(w.elapsed()) }
+
+// unlike is String for a client that has got the message last.
+func (w *waiting) unlike(last string) string {
+	elapsed := w.elapsed()
+	text := w.text(elapsed)
+	if text == last {
+		text += fmt.Sprintf(" (after %v)", elapsed)
+	}
+	return text
+}
+
+func (w *waiting) text(elapsed time.Duration) (text string) {
+	at := Waiting{For: w.what, Elapsed: elapsed, Left: -1}
+	if w.limit > 0 {
+		at.Left = max(w.limit-elapsed, 0)
+	}
+	if w.words == nil {
+		return at.String()
+	}
+	defer func() {
+		if recover() != nil {
+			text = at.String()
+		}
+	}()
+	return w.words(at)
+}
+
+// shorten cuts what is awaited, so that the times behind it are not cut by [UpdateOf].
+func shorten(what string) string {
+	const most = 160
+	if len(what) <= most {
+		return what
+	}
+	return strings.ToValidUTF8(what[:most-len("...")], "") + "..."
+}
