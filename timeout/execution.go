@@ -366,7 +366,7 @@ func (e *Execution) reportStop(out *Error) {
 	if e.command != nil && out.Stack == nil {
 		out.Stack = e.command.Describe(true) // the limit was found by whoever came too late
 	}
-	if e.observing == nil {
+	if e.observing == nil && e.wants(hookExceeded) {
 		e.exceeded(out)
 	}
 }
@@ -383,7 +383,7 @@ func (e *Execution) resolve(out *Error) (returned bool, err error) {
 	if e.command != nil {
 		return e.deliver(e.concludeCommand(out))
 	}
-	if out != nil {
+	if out != nil && e.log != nil {
 		e.logStop(out)
 	}
 	if e.observing != nil || e.wants(hookFinished) {
@@ -420,7 +420,7 @@ func (e *Execution) deliver(err error) (returned bool, _ error) {
 	if !e.recovers {
 		e.relayPanic()
 	}
-	e.logAttrs(slog.LevelError, "tool panicked", slog.String("error", e.panicked.Error()), slog.String("stack", string(e.panicked.Stack)))
+	e.logPanic("tool panicked")
 	return false, err
 }
 

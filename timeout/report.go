@@ -27,13 +27,14 @@ func (e *Execution) abandon(out *Error) {
 	}
 }
 
-// exceeded reports that a limit has stopped the execution.
+// exceeded reports that a limit has stopped the execution. Like finished it is called only where
+// somebody wants to know, and must not be inlined: its frame makes the stack grow.
+//
+//go:noinline
 func (e *Execution) exceeded(out *Error) {
-	if e.wants(hookExceeded) {
-		seen := *out // a hook may keep it, and what becomes of the function is still to be added
-		s := e.snapshotOf(&seen, StateStopping)
-		e.call(hookExceeded, &s)
-	}
+	seen := *out // a hook may keep it, and what becomes of the function is still to be added
+	s := e.snapshotOf(&seen, StateStopping)
+	e.call(hookExceeded, &s)
 }
 
 // finished reports that Run is about to return out, or, where that is nil, what the function
@@ -65,17 +66,20 @@ func (e *Execution) returnedLate() {
 	s.Returned = e.normal
 	e.call(hookReturned, &s)
 	if e.panicked != nil {
-		e.logAttrs(slog.LevelError, "abandoned tool panicked",
-			slog.String("error", e.err.Error()), slog.String("stack", string(e.panicked.Stack)))
+		e.logPanic("abandoned tool panicked")
 		return
 	}
 	e.logAttrs(slog.LevelWarn, "abandoned tool returned", slog.Any("execution", s))
 }
 
+func (e *Execution) logPanic(msg string) {
+	e.logAttrs(slog.LevelError, msg, slog.String("error", e.panicked.Error()), slog.String("stack", string(e.panicked.Stack)))
+}
+
+// logStop is called only where there is a logger; see exceeded.
+//
+//go:noinline
 func (e *Execution) logStop(out *Error) {
-	if e.log == nil {
-		return
-	}
 	level, msg := slog.LevelWarn, "tool timed out"
 	switch {
 	case out.Abandoned:

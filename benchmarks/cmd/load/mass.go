@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,7 @@ func mass(s scene) ([]metric, error) {
 	if took := time.Since(started); took > s.idle/2 {
 		return nil, fmt.Errorf("%d executions took %v to start, too long for an idle limit of %v", s.n, took, s.idle)
 	}
+	runtime.GC() // or it may come while the callers return; see lateness
 	for _, b := range beaters {
 		b.Beat()
 	}
