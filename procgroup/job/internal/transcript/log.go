@@ -218,11 +218,11 @@ func (l *Log) ReadText(from int64, limit int) Piece {
 func (l *Log) read(from int64, limit int) (p Piece, before []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	from = max(from, 0)
+	from = min(max(from, 0), l.total)
 	begin := max(from, l.start)
 	p.Next = l.total
 	if limit > 0 {
-		p.Next = min(p.Next, begin+int64(limit))
+		p.Next = begin + min(int64(limit), l.total-begin) // begin+limit may be too large for the type
 	}
 	p.Data = l.bytes(begin, p.Next)
 	p.Dropped = begin - from

@@ -2,6 +2,7 @@ package transcript_test
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -81,6 +82,34 @@ func TestReadAtTheEnds(t *testing.T) {
 	l.Release()
 	check(1, 0, transcript.Piece{Dropped: 4, Next: 5, Last: true})
 	check(5, 0, transcript.Piece{Next: 5, Last: true})
+}
+
+// SPEC 15.3: the same at the ends of the numbers, and before there is any output.
+func TestReadBeyond(t *testing.T) {
+	empty, some := transcript.New(3), transcript.New(3)
+	_, _ = some.Write([]byte("12345"))
+	for _, c := range []struct {
+		name  string
+		log   *transcript.Log
+		from  int64
+		limit int
+		want  transcript.Piece
+	}{
+		{name: "no output", log: empty, from: 1},
+		{name: "no output, the largest position", log: empty, from: math.MaxInt64, limit: 1},
+		{name: "the largest position", log: some, from: math.MaxInt64, limit: 1, want: transcript.Piece{Next: 5}},
+		{name: "the largest limit", log: some, from: 3, limit: math.MaxInt, want: transcript.Piece{Data: []byte("45"), Next: 5}},
+		{name: "the least position", log: some, from: math.MinInt64, want: transcript.Piece{Data: []byte("345"), Dropped: 2, Next: 5}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, c.log.Read(c.from, c.limit)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.want, c.log.ReadText(c.from, c.limit)); diff != "" {
+				t.Errorf("text (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 // SPEC 15.3: what one reader does is nothing to another.
