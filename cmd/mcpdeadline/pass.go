@@ -103,7 +103,6 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 		if s.answersItself(ctx, m) {
 			return
 		}
-		s.remember(m)
 		in := &inFlight{method: m.Method}
 		if m.Method == "tools/call" {
 			m, in.call = s.newCall(m)
@@ -124,7 +123,6 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 	case m.Method == "notifications/cancelled":
 		s.hostCancels(m)
 	case m.isNotification():
-		s.remember(m)
 		s.toServer(m)
 	case m.isResponse():
 		s.hostAnswers(m)
@@ -215,6 +213,7 @@ func (s *session) toServer(m *message) {
 
 // queue is toServer for a caller that holds s.mu. It unlocks s.mu.
 func (s *session) queue(m *message) {
+	s.remember(m)
 	up := s.up
 	switch {
 	case s.over:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"time"
 
@@ -22,10 +23,9 @@ type memory struct {
 	subscribed  map[string]*message // resources/subscribe requests, by their params
 }
 
-// remember keeps messages of the host that hold for the rest of the session.
+// remember keeps messages of the host that hold for the rest of the session. The caller holds s.mu,
+// and under the same lock sends the message or lets it wait, so that replay knows which of the two.
 func (s *session) remember(m *message) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch m.Method {
 	case "initialize":
 		s.memory = memory{initialize: m, subscribed: make(map[string]*message)}
@@ -40,6 +40,22 @@ func (s *session) remember(m *message) {
 	case "resources/unsubscribe":
 		delete(s.subscribed, string(m.Params))
 	}
+}
+
+// replay returns what a new run has to be sent of it. A request that waits for the run is sent
+// because it waits. The caller holds s.mu.
+func (s *session) replay() memory {
+	m := s.memory
+	m.subscribed = maps.Clone(m.subscribed)
+	for _, w := range s.waiting {
+		switch w.Method {
+		case "logging/setLevel":
+			m.level = nil
+		case "resources/subscribe":
+			delete(m.subscribed, string(w.Params))
+		}
+	}
+	return m
 }
 
 // Bounds of the attempts to start a server.
@@ -128,7 +144,7 @@ func (s *session) start(ctx context.Context) (upstream, error) {
 	}
 	s.mu.Lock()
 	s.up, s.run, s.heard, s.load, s.doubt = up, run, false, load{}, nil
-	m := s.memory
+	m := s.replay()
 	s.mu.Unlock()
 	close(begun)
 	if run == 1 {

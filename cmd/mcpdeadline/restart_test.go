@@ -83,6 +83,22 @@ func TestBetweenServers(t *testing.T) {
 	}
 }
 
+// What holds for the rest of the session reaches a run once, also if the host sends it while the server is being
+// restarted.
+func TestHeldBetweenServers(t *testing.T) {
+	t.Parallel()
+	h := startProxy(t, []string{"EVIL_START=1s"}, evilArgs(t)...).initialized()
+	h.await(h.ask("1", "resources/subscribe", `{"uri":"x:old"}`), "subscribe")
+	h.call("2", "exit", `{}`)
+	level := h.ask("3", "logging/setLevel", `{"level":"debug"}`)
+	subscribe := h.ask("4", "resources/subscribe", `{"uri":"x:new"}`)
+	h.await(level, "setLevel")
+	h.await(subscribe, "subscribe")
+	if w := h.call("5", "seen", `{}`); w.text() != "initialize notifications/initialized resources/subscribe logging/setLevel resources/subscribe tools/call" {
+		t.Error(w.raw)
+	}
+}
+
 // The stderr of a server that cannot start is on the proxy's stderr and in the answer to the host.
 func TestCannotStart(t *testing.T) {
 	for _, tc := range []struct {
