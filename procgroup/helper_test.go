@@ -252,10 +252,11 @@ func TestHelperIsUnkillable(t *testing.T) {
 	}
 }
 
-// helped is the command of a helper: its first child, 0 if that has gone.
+// helped is the command of a helper, 0 if that has gone: the child that leads a group. The orphans of
+// a command are children of the helper, too.
 func helped(helper int) (pid int) {
 	for child, s := range processes() {
-		if s.ppid == helper && (pid == 0 || child < pid) {
+		if s.ppid == helper && s.pgrp == child && (pid == 0 || child < pid) {
 			pid = child
 		}
 	}

@@ -400,6 +400,7 @@ for i in range(8): print("line", i); time.sleep(0.7)'`},
 		{"perl", `exec perl -e 'for (1..8) { print "line $_\n"; select(undef, undef, undef, 0.7) }'`},
 	} {
 		t.Run(tt.program, func(t *testing.T) {
+			t.Parallel()
 			needs(t, tt.program)
 			t.Run("pipe", func(t *testing.T) {
 				t.Parallel()
