@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -91,7 +90,7 @@ func (r *reporter) refuse(err error) int {
 	case errors.Is(err, errHelp):
 		return r.print(strings.ReplaceAll(help, "{name}", r.name))
 	case errors.Is(err, errVersion):
-		return r.print("deadline (tooldeadline) " + version() + "\n")
+		return r.print(versionText("deadline"))
 	}
 	if err.Error() != "" {
 		r.say("%v", err)
@@ -111,13 +110,6 @@ func (r *reporter) print(text string) int {
 		return exitFailed
 	}
 	return 0
-}
-
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
 }
 
 //go:embed help.txt

@@ -157,7 +157,7 @@ func TestBadSettings(t *testing.T) {
 		}
 		var said strings.Builder
 		code := run(t.Context(), args, strings.NewReader(""), io.Discard, &said)
-		got := strings.TrimSuffix(said.String(), "Try 'mcpdeadline -help' for more information.\n")
+		got := strings.TrimSuffix(said.String(), "Try 'mcpdeadline --help' for more information.\n")
 		if want := "mcpdeadline: " + strings.ReplaceAll(tc.want, "FILE", name) + "\n"; got != want || code != exitUsage {
 			t.Errorf("%s %s: %d, %q, want %q", tc.flags, tc.file, code, got, want)
 		}

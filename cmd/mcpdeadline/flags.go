@@ -35,6 +35,14 @@ Exit status:
   126  if COMMAND is found but cannot be executed
   127  if COMMAND is not found
   -    the exit status of COMMAND if it ends before it sends anything
+
+Examples:
+  mcpdeadline -host claude-desktop -- npx -y @modelcontextprotocol/server-filesystem /home/me/notes
+        answer each call before Claude Desktop gives up on it
+  mcpdeadline -host zed -soft 40s -total 2h -- ./server
+        calls may take 2 hours, though Zed waits for one minute
+  mcpdeadline -idle 1m -tool build:total=1h,idle=10m -url http://127.0.0.1:8137/mcp
+        limits on a server that runs already
 `
 
 // options holds the settings of the command line.
@@ -98,8 +106,11 @@ func allSigns() signs {
 	return s
 }
 
-// parse reads the command line. If help was asked for, parse writes it to stdout and returns
-// flag.ErrHelp.
+// errVersion says that the version was asked for, and printed.
+var errVersion = errors.New("version requested")
+
+// parse reads the command line. If help or the version was asked for, parse writes it to stdout and
+// returns flag.ErrHelp or errVersion.
 func parse(args []string, stdout io.Writer) (o *options, _ error) {
 	o = &options{settings: settings{tools: make(map[string]limits)}, alive: allSigns(), hostPID: notNamed, header: make(http.Header)}
 	f := flag.NewFlagSet("mcpdeadline", flag.ContinueOnError)
@@ -175,6 +186,8 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 		return nil
 	}))
 
+	version := f.Bool("version", false, "print the version and exit")
+
 	// Package flag would accept "mcpdeadline server" as a command too, and give the flags after it to
 	// the command. So the arguments are split at "--" first.
 	own, command := args, []string(nil)
@@ -183,6 +196,7 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 	}
 	switch err := f.Parse(own); {
 	case errors.Is(err, flag.ErrHelp):
+		f.Bool("help", false, "print this help and exit") // Parse knows it by itself; this lists it
 		fmt.Fprint(stdout, usage)
 		f.SetOutput(stdout)
 		f.PrintDefaults()
@@ -190,6 +204,9 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 		return nil, err
 	case err != nil:
 		return nil, err
+	case *version:
+		fmt.Fprint(stdout, versionText("mcpdeadline"))
+		return nil, errVersion
 	case f.NArg() > 0:
 		return nil, &settingError{"argument", fmt.Sprintf("%q", f.Arg(0)), "a command after --, as in mcpdeadline [FLAG]... -- COMMAND [ARG]..."}
 	}

@@ -55,10 +55,10 @@ func main() {
 // run is main with its environment as arguments. It returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	o, err := parse(args, stdout)
-	if errors.Is(err, flag.ErrHelp) {
+	if errors.Is(err, flag.ErrHelp) || errors.Is(err, errVersion) {
 		return 0
 	} else if err != nil {
-		fmt.Fprintf(stderr, "mcpdeadline: %v\nTry 'mcpdeadline -help' for more information.\n", err)
+		fmt.Fprintf(stderr, "mcpdeadline: %v\nTry 'mcpdeadline --help' for more information.\n", err)
 		return exitUsage
 	}
 	said := newLossyWriter(stderr)
