@@ -59,6 +59,8 @@ func supervise(o options, r *reporter) ending {
 		r.say("option '--alive': %v", err)
 		return ending{code: exitFailed}
 	}
+	launched, unwatch := withLauncher(context.Background())
+	defer unwatch()
 	before := unix.Getpgrp()
 	if !o.foreground {
 		// This fails if deadline leads a session, and then it has its own group already.
@@ -66,6 +68,8 @@ func supervise(o options, r *reporter) ending {
 	}
 	s := &supervisor{options: o, reporter: r, signals: make(chan os.Signal, maxSignal), continued: make(chan os.Signal, 1)}
 	catch(s.signals, o.signal)
+	// As if deadline had been killed: the command gets the signal of the limit.
+	defer context.AfterFunc(launched, func() { s.signals <- o.signal })()
 	catchContinue(s.continued)
 	keepIgnored(o.signal)
 

@@ -56,6 +56,8 @@ func supervise(o options, r *reporter) ending {
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
+	ctx, unwatch := withLauncher(ctx)
+	defer unwatch()
 	cmd := exec.Command(o.command[0], o.command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if o.status && isTerminal(os.Stderr) {

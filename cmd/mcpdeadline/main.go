@@ -44,10 +44,12 @@ const maxHandles = 1000
 func main() {
 	procgroup.HelperMain() // see startCommand
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, unwatch := withLauncher(ctx)
 	// Without this, a write to a closed stdout would kill the program. A host that has gone is an
 	// error of the write instead.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	unwatch()
 	stop()
 	os.Exit(code)
 }

@@ -1,0 +1,74 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tooldeadline/tooldeadline/internal/leftovers"
+)
+
+// 17.1: a launcher that is killed takes the program and its command with it, though nothing passes the
+// signal on and stdin stays open.
+func TestEndsWithLauncher(t *testing.T) {
+	t.Parallel()
+	bin := ours(t)
+	for _, tc := range []struct{ name, script string }{
+		{"while the command runs", "TOOLDEADLINE_LAUNCHER=$$ deadline 600 sh -c 'echo up; sleep 600; :'; :"},
+		{"a command that ignores TERM", "TOOLDEADLINE_LAUNCHER=$$ deadline -k 0.1 600 sh -c 'trap \"\" TERM; echo up; sleep 600; sleep 600'; :"},
+		{"with an idle limit", "TOOLDEADLINE_LAUNCHER=$$ deadline --idle 600 600 sh -c 'echo up; sleep 600; :'; :"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			cmd, mark := prepare(t, bin, tc.script)
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stdin.Close()
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(out, make([]byte, len("up\n"))); err != nil {
+				t.Error(err)
+			}
+			if err := cmd.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+			leftovers.None(t, mark)
+			_ = cmd.Wait()
+		})
+	}
+}
+
+// A command does not inherit the name of a launcher that is not its own.
+func TestLauncherNotInherited(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"$$", "0", "-1", "nonsense"} {
+		got := runScript(t, ours(t), "TOOLDEADLINE_LAUNCHER="+value+"; export TOOLDEADLINE_LAUNCHER; deadline 60 sh -c 'echo [$TOOLDEADLINE_LAUNCHER]'")
+		if got.Stdout != "[]\n" || !strings.HasSuffix(got.Exit, "status 0") {
+			t.Errorf("%s: %+v", value, got)
+		}
+	}
+}
+
+// A launcher that has already ended counts as one that ends.
+func TestLauncherGone(t *testing.T) {
+	t.Parallel()
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	got := runScript(t, ours(t), "deadline 600 sleep 600", "TOOLDEADLINE_LAUNCHER="+strconv.Itoa(gone.Process.Pid))
+	if got.Exit != "exit status 143" && got.Exit != "signal: terminated" {
+		t.Errorf("%+v", got)
+	}
+}
