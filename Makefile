@@ -53,7 +53,7 @@ WINE     ?= $(firstword $(shell command -v wine64 || command -v wine) /usr/lib/w
 MINGW    ?= x86_64-w64-mingw32-gcc
 WINETEST ?= -v -timeout=10m
 
-.PHONY: help test lint cross wine fuzz bench interop temporal rehearse plan release check
+.PHONY: help test lint cross wine fuzz bench interop temporal rehearse plan release dist distcheck check
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
@@ -145,6 +145,12 @@ plan: ## the same, but nothing is compiled
 release: ## rehearse VERSION, then keep its tags in this clone
 	@test "$(origin VERSION)" != file || { echo "make $@: which version? VERSION=v1.2.3" >&2; exit 1; }
 	@UNRELEASED="$(UNRELEASED)" scripts/rehearse -keep "$(VERSION)"
+
+dist: ## build archives, npm packages and checksums of the two programs, VERSION=v0.1.0; needs npm
+	@go run ./internal/dist -version "$(VERSION)" -o dist
+
+distcheck: ## by hand: build them twice in different places, compare, install and run them; takes minutes
+	@scripts/distcheck "$(VERSION)"
 
 check: ## all that a merge needs
 	@.ci/run
