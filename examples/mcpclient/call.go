@@ -46,6 +46,12 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 		&mcpsdk.ConnectOptions{
 			Session: &mcp.ClientSessionOptions{ProtocolVersion: o.protocol},
 			Backoff: request.Backoff{Retries: -1},
+			Failed: func(err error) (again bool) {
+				if o.standing {
+					fmt.Fprintf(stderr, "mcpclient: %v; trying again in 30 s\n", err)
+				}
+				return o.standing
+			},
 		})
 	if err != nil {
 		return fail(stderr, err)

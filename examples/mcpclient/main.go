@@ -55,6 +55,7 @@ type options struct {
 	limits    mcpsdk.ClientLimits
 	protocol  string
 	url       string
+	standing  bool     // try for as long as it takes to reach the server
 	command   []string // empty if there is a url
 	tool      string
 	arguments map[string]any
@@ -90,6 +91,7 @@ func parse(args []string, stderr io.Writer) (o options, _ error) {
 	f.DurationVar(&o.limits.MaxTotal, "max-total", 0, "total `DURATION` to wait; 0 is no limit")
 	f.StringVar(&o.protocol, "protocol", "", "protocol `VERSION` to offer (default the latest of the SDK)")
 	f.StringVar(&o.url, "url", "", "`URL` of a server that speaks Streamable HTTP")
+	f.BoolVar(&o.standing, "wait-for-server", false, "try again every 30 s while the server cannot be reached")
 	err := f.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stderr, usage)

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -162,6 +164,35 @@ func TestCall(t *testing.T) {
 				t.Errorf("exit code %d, want %d, %q and %q\nstdout: %s\nstderr: %s", code, tc.code, tc.stdout, tc.stderr, &stdout, &stderr)
 			}
 		})
+	}
+}
+
+// SPEC 8.7: a server that is not there yet is waited for.
+func TestWaitsForServer(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + l.Addr().String() + "/mcp"
+	l.Close()
+	cmd, _ := program(t, nil, "-wait-for-server", "-url", url, "hang")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(stderr).ReadString('\n')
+	if err != nil || !strings.Contains(line, "refused") || !strings.HasSuffix(line, "; trying again in 30 s\n") {
+		t.Errorf("%q, %v", line, err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 130 {
+		t.Error("exit code", cmd.ProcessState.ExitCode())
 	}
 }
 

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"syscall"
@@ -164,6 +167,67 @@ func TestInputEnds(t *testing.T) {
 	if n := strings.Count(p.String(), " exit_code=130"); n != 3 {
 		t.Errorf("%d calls were aborted\n%s", n, p)
 	}
+}
+
+// playHost is a host that holds the server's stdin open by another process that it has started, and
+// waits to be killed. That process ends with the stdin of the host.
+func playHost() {
+	read, write, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	holder := exec.Command("cat")
+	holder.Stdin, holder.ExtraFiles = os.Stdin, []*os.File{write}
+	server := exec.Command(exe)
+	server.Env = append(server.Environ(), asHost+"=", asMain+"=1")
+	server.Stdin, server.Stdout, server.Stderr = read, os.Stdout, os.Stderr
+	if err := errors.Join(holder.Start(), server.Start()); err != nil {
+		panic(err)
+	}
+	read.Close()
+	_, _ = io.WriteString(write, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":`+
+		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`+"\n")
+	_ = server.Wait()
+}
+
+// SPEC 16.1: a host that is killed takes the server with it, also while another process holds the
+// server's stdin open.
+func TestHostEnds(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs a system that tells which process holds stdin open")
+	}
+	t.Parallel()
+	p := command(t, []string{asHost + "=1"})
+	life, holder, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answers.Close()
+	p.cmd.Stdin, p.cmd.Stdout = life, out
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	life.Close()
+	out.Close()
+	_, err = bufio.NewReader(answers).ReadString('\n') // so the server runs
+	if err := errors.Join(err, p.cmd.Process.Kill()); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+	eventually(t, func() bool { return len(leftovers.With(p.mark)) == 1 })
+	if got := leftovers.With(p.mark); len(got) != 1 || !strings.HasPrefix(got[0], "cat") {
+		t.Errorf("%q run, want the holder alone", got)
+	}
+	holder.Close()
+	leftovers.None(t, p.mark)
 }
 
 // One that reads no more is found out with the next answer, and the server lives to clean up.

@@ -24,6 +24,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/host"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -97,7 +98,10 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	if o.http != "" {
 		err = serveHTTP(ctx, s, o.http, session, stderr, logger)
 	} else {
-		err = mcpsdk.Serve(ctx, s, &mcp.StdioTransport{}, 0)
+		// The server ends with its host, also where another process holds stdin open.
+		hosted, unwatch := host.Context(ctx)
+		defer unwatch()
+		err = mcpsdk.Serve(hosted, s, &mcp.StdioTransport{}, 0)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "mcpserver:", err)

@@ -23,9 +23,15 @@ const generous = time.Minute
 
 const asMain = "MCPSERVER_TEST_MAIN"
 
+// asHost has the test binary be a host; see playHost.
+const asHost = "MCPSERVER_TEST_HOST"
+
 // The test binary is also the server.
 func TestMain(m *testing.M) {
-	if os.Getenv(asMain) != "" {
+	switch {
+	case os.Getenv(asHost) != "":
+		playHost()
+	case os.Getenv(asMain) != "":
 		main()
 	}
 	// The tests wait for most of their time, so there may be more of them at once than
