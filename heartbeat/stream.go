@@ -10,7 +10,7 @@ import (
 // Reader returns a reader that reads from r and beats, for the execution of ctx, after every read
 // of at least one byte, with or without an error. A read of no bytes does not beat.
 //
-// Cancelling ctx does not interrupt a blocked read. The result is as safe for concurrent use as r
+// Cancelling ctx does not interrupt a blocked read. The reader is as safe for concurrent use as r
 // is.
 func Reader(ctx context.Context, r io.Reader) io.Reader {
 	return &reader{r: r, cell: pulse.Of(ctx)}
@@ -30,7 +30,7 @@ func (r *reader) Read(p []byte) (int, error) {
 }
 
 // Writer returns a writer that writes to w and beats, for the execution of ctx, after every write
-// of at least one byte, with or without an error. The result is as safe for concurrent use as w is.
+// of at least one byte, with or without an error. The writer is as safe for concurrent use as w is.
 func Writer(ctx context.Context, w io.Writer) io.Writer {
 	return &writer{w: w, cell: pulse.Of(ctx)}
 }

@@ -8,11 +8,11 @@ import (
 // minDelay keeps the client from polling a server in a tight loop.
 const minDelay = 100 * time.Millisecond
 
-// A Backoff is the delay before each attempt to reopen a stream. The zero Backoff is 500 ms, then a
-// fifth more each time, up to 10 s. No delay is shorter than 100 ms.
+// A Backoff sets the delays before the attempts to reopen a stream. The zero Backoff waits 500 ms
+// at first, then a fifth longer each time, up to 10 s. No delay is shorter than 100 ms.
 type Backoff struct {
-	// First is the delay before the first attempt, unless the server has asked for another by its
-	// retry field. 0 means 500 ms. A negative value means the shortest delay.
+	// First is the delay before the first attempt, unless the server has asked for another delay
+	// with its retry field. 0 means 500 ms. A negative value means the shortest delay.
 	First time.Duration
 	// Max is the longest delay. 0 means 10 s. A Max below First means First.
 	Max time.Duration

@@ -17,11 +17,12 @@ import (
 //
 // The limit runs only while a Read is pending, and starts again with each Read. The time between
 // two reads does not count as silence of the stream, because nothing observes the stream then. So
-// the limit never fires early, and a reader that comes late waits for at most one full limit more.
+// the limit never fires early, and a reader that calls Read late waits for at most one full limit
+// more.
 //
 // If ctx is cancelled, rc is closed and Read returns a [*timeout.Error] of [timeout.KindAborted], or of
-// [timeout.KindTotal] if ctx has reached its deadline. If ctx belongs to an execution, each chunk is also a heartbeat of
-// that execution. The options are those of [timeout.Run]: a logger, hooks, a name. A
+// [timeout.KindTotal] if ctx has reached its deadline. If ctx belongs to an execution, each chunk is also a
+// heartbeat of that execution. The options are options of [timeout.Run], such as a logger, hooks, or a name. A
 // [timeout.Config] among them replaces idle and may set a total.
 //
 // Closing rc must end a blocked Read, as it does for a response body, a connection and a pipe. Body
@@ -29,8 +30,8 @@ import (
 // Read is for one goroutine at a time. Two goroutines serve the stream until it has ended, failed
 // or been closed, so the caller must close it.
 //
-// If rc is an io.Writer, so is the result; writes do not renew the limit. Body panics if ctx or rc
-// is nil.
+// If rc is an io.Writer, the result is one too; writes do not renew the limit. Body panics if ctx
+// or rc is nil.
 //
 // A negative idle means no limit. 0 means 2 min.
 func Body(ctx context.Context, rc io.ReadCloser, idle time.Duration, opts ...timeout.Option) io.ReadCloser {

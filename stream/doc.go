@@ -6,18 +6,19 @@
 //	defer body.Close()
 //	_, err = io.Copy(file, body) // errors.Is(err, timeout.ErrIdle) after a minute of silence
 //
-// [Transport] limits every exchange of an http.Client in this way. It can have a limit of its own for
-// the first event, and a choice of what counts as life. [Models] returns one for the streams of
-// language models, which it stops even if they send keep-alives while they are stuck:
+// [Transport] limits every exchange of an http.Client in this way. It can have a separate limit for
+// the first event, and a function that decides which events are signs of life. [Models] returns a
+// Transport for the streams of language models, which stops a stuck stream even if keep-alives still
+// come:
 //
 //	client := anthropic.NewClient(option.WithHTTPClient(&http.Client{Transport: stream.Models()}))
 //
-// A server keeps its own quiet streams audible with [KeepAlive]. [Notifications] also reopens
+// A server sends keep-alives on its quiet streams with [KeepAlive]. [Notifications] also reopens
 // event streams, and is meant for MCP clients:
 //
 //	&http.Client{Transport: &stream.Notifications{Idle: time.Minute, GiveUp: time.Hour, Logger: logger}}
 //
-// Both are configured by fields, like http.Transport.
+// Transport and Notifications are configured by fields, like http.Transport.
 //
 // # With the MCP SDKs
 //
@@ -25,31 +26,32 @@
 // notification stream as one stream, whatever happens to its connections, and never has to reopen
 // it. The SDKs' own reconnection is not enough. The official SDK closes the whole session after
 // five reopened streams without an event that has an id, so an idle limit alone would end the
-// session of a quiet server. mcp-go does not send its position when it listens again, so the events
-// in between are lost even if the server has kept them. If the server refuses, or the stream is
-// given up, the reader gets the error and the SDK handles it as usual.
+// session of a quiet server. mcp-go does not send the id of the last event when it listens again,
+// so the events in between are lost even if the server has kept them. If the server refuses, or the
+// stream is given up, the reader gets the error and the SDK handles it as usual.
 //
 // Notifications does not touch calls: they are POST requests and have the limits of requests. A
 // [Transport] under an SDK would touch them: each chunk of an answer, even a comment, is a
 // heartbeat of the request made under mcpsdk.Limit or a similar function (guarantee 4), so a server
-// could extend that request's Timeout for ever without progress. Nor does it touch
-// subscriptions/listen, which replaces the notification stream in protocol 2026-07-28 and is a POST
-// as well.
+// could extend that request's Timeout for ever without progress. Notifications does not touch
+// subscriptions/listen either, which replaces the notification stream in protocol 2026-07-28 and is
+// a POST as well.
 //
 // # Guarantees
 //
 //  1. A Read that waits for the idle limit without a sign of life closes the stream and returns a
 //     [*SilenceError], not a nanosecond early. Bytes that come at or after that instant are too late
 //     to renew the limit.
-//  2. Only the wait for bytes counts. The limit rests between two reads.
-//  3. A read of no bytes is not a chunk. Every chunk is a sign of life, unless Life says otherwise.
+//  2. Only the wait for bytes counts. The limit does not run between two reads.
+//  3. A read of no bytes is not a chunk. Every chunk is a sign of life, unless the Life of a
+//     [Transport] decides otherwise.
 //  4. A sign of life is also a heartbeat of the enclosing execution. Otherwise that execution's limits
 //     are not affected.
 //  5. A reopened stream yields each whole event that came, in order, and no part of an event that
 //     was cut off. If the server keeps events and assigns ids, no event after the first is lost,
 //     and none is repeated.
-//  6. The deadline of a request does not end a notification stream. Cancelling the request does, at
-//     any time.
+//  6. The deadline of a request does not end a notification stream. Cancelling the request ends it
+//     at any time.
 //  7. Only a GET that asked for an event stream and got one is ever sent again.
 //  8. A stream that has ended, failed, been stopped or been closed leaves no goroutine and no timer
 //     behind. No read starts a goroutine.
@@ -57,7 +59,7 @@
 //     the package.
 //  10. The loss of an event stream and each attempt to reopen it are reported to the hooks and the
 //     logger. If GiveUp is set, Read returns an *OutageError after that time without a connection,
-//     or at the end of an attempt that is in progress then.
+//     or at the end of the attempt that is in progress at that time.
 //  11. Bytes that have come are returned before the error of the stream, whether or not they are a
 //     sign of life.
 package stream

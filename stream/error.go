@@ -15,8 +15,8 @@ import (
 var ErrEventTooLarge = errors.New("stream: event too large")
 
 // A ReopenError reports that the server has refused to reopen an event stream. A Read returns it
-// only for a refusal that another attempt would not change; in an [Outage] the refusal may also be
-// a temporary one.
+// only for a refusal that another attempt would not change; the Err of an [Outage] may also be a
+// temporary refusal.
 type ReopenError struct {
 	StatusCode  int    // status of the response
 	ContentType string // media type of the response

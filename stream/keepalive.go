@@ -8,17 +8,17 @@ import (
 )
 
 // KeepAlive returns a handler that calls h and sends comments on its quiet notification streams,
-// one after each interval in which nothing else was sent. Readers of events ignore comments, and
-// neither a client with an idle limit, such as [Notifications], nor a proxy takes such a stream for
-// a dead one. With an MCP SDK, KeepAlive must be the outermost handler:
+// one after each interval in which nothing else was sent. Readers of events ignore comments, but
+// the comments keep a client with an idle limit, such as [Notifications], and a proxy from taking
+// the stream for a dead one. With an MCP SDK, KeepAlive must be the outermost handler:
 //
 //	http.ListenAndServe(addr, stream.KeepAlive(mcpsdk.WrapHTTP(handler), 0))
 //
 // A notification stream is a response of type text/event-stream to a GET, or to the
-// subscriptions/listen of an MCP client. Comments begin when its header has been sent, and come only
-// between events. Other responses are not changed: on the stream of a call, a comment would hide a
-// silent tool. A client that reads nothing blocks a comment as it would block an event; the server's
-// WriteTimeout applies to both.
+// subscriptions/listen of an MCP client. Comments begin when the header of the response has been
+// sent, and come only between events. Other responses are not changed, because on the stream of a
+// call a comment would hide a silent tool. A client that reads nothing blocks a comment as it would
+// block an event; the server's WriteTimeout applies to both.
 //
 // If every is 0, the interval is 15 s. If it is negative, no comments are sent.
 func KeepAlive(h http.Handler, every time.Duration) http.Handler {

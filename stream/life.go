@@ -4,9 +4,9 @@ package stream
 // without data, but no comment and no part of an event.
 func AnyEvent(Event) bool { return true }
 
-// DataEvent reports whether e has data and is no keep-alive by its name: ping, keepalive, keep-alive
-// or heartbeat. As the Life of a [Transport], it finds a stream that sends nothing but keep-alives,
-// such as a language model that is stuck.
+// DataEvent reports whether e has data and its name is not that of a keep-alive: ping, keepalive,
+// keep-alive or heartbeat. As the Life of a [Transport], it finds a stream that sends nothing but
+// keep-alives, such as a language model that is stuck.
 func DataEvent(e Event) bool {
 	switch e.Name {
 	case "ping", "keepalive", "keep-alive", "heartbeat":

@@ -150,7 +150,7 @@ func TestLifeSlowReader(t *testing.T) {
 	})
 }
 
-// Guarantee 4: what is no sign of life is no heartbeat of the enclosing execution.
+// Guarantee 4: bytes that are no sign of life are no heartbeat of the enclosing execution.
 func TestLifeAndTheTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{script: []answer{events(limit-1, data, limit/2, ping, limit/2, ping, silence)}}
@@ -266,7 +266,7 @@ func TestFirstAfterAnUpload(t *testing.T) {
 	})
 }
 
-// SPEC 9.3: what has data is life, except keep-alives by name.
+// SPEC 9.3: an event with data is life, except keep-alives by name.
 func TestDataEvent(t *testing.T) {
 	for event, want := range map[string]bool{
 		"data: x\n\n": true, "data\n\n": false, "event: a\n\n": false, "event: message\ndata: x\n\n": true, "id: 1\n\n": false,

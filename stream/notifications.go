@@ -14,24 +14,24 @@ import (
 
 // Notifications is an [http.RoundTripper] for clients of event streams, such as MCP clients. The
 // notification stream that such a client opens with GET becomes one long stream with an idle limit:
-// it is closed when it goes silent, and reopened when it goes silent, ends or breaks, for as long
-// as its reader wants it. Every other exchange is left to Base, under the caller's limits.
+// it is closed when it goes silent, and reopened when it goes silent, ends or breaks, until its
+// reader closes it. Every other exchange is left to Base, under the caller's limits.
 //
 // Notifications handles a GET without a body whose Accept header names text/event-stream and that
 // has no Last-Event-ID. A GET with a Last-Event-ID is a reconnect by the client itself; SDKs resume
 // the response stream of a single request in that way. The following rules apply:
 //
 //   - Silence counts as in [Transport], beginning with the request. Every chunk is a sign of life,
-//     and there is no choice: for a notification stream to be quiet is normal, and a keep-alive says
-//     all that can be known. If the first request fails or
-//     is refused, the caller gets that result: nothing is retried before there is a stream.
+//     even a keep-alive, because a healthy notification stream may have nothing else to send. If the
+//     first request fails or is refused, the caller gets that result: nothing is retried before
+//     there is a stream.
 //   - A response of status 200 and type text/event-stream is reopened when it goes silent, ends or
 //     fails, after the delays of Backoff. They start again after a chunk. They also start again
 //     after a silence, because a stream that was open for the whole limit was no failed attempt. The
 //     server's retry field sets the first delay, between 100 ms and Backoff.Max.
 //   - To reopen the stream, the first request is sent again with the id of the last whole event as
-//     Last-Event-ID. After a status of 400 it is sent without that header: MCP servers answer 400
-//     if they no longer keep the events after that id.
+//     Last-Event-ID. After a status of 400 the request is sent without that header: MCP servers
+//     answer 400 if they no longer keep the events after that id.
 //   - The reader gets whole events only, so an event that was cut off never runs into the next one.
 //     Comments renew the limit and are dropped. Lines end in \n.
 //   - The stream ends with the request's context and with Close. It ends with a [*ReopenError] if
@@ -41,16 +41,15 @@ import (
 //     ever.
 //
 // A stream that begins with an event named "endpoint" belongs to MCP's older transport, HTTP with
-// SSE. That stream is the session, and the session ends with it: a new stream would be a new
-// session that has not been initialised. It therefore has the idle limit but is not reopened, and
-// its server should send something more often than that. The answers to calls come on this stream,
-// too.
+// SSE. There the session ends with the stream, and a new stream would be a new session that has not
+// been initialised. Such a stream therefore has the idle limit but is not reopened, and its server
+// should send something at shorter intervals than the limit. The answers to calls come on this
+// stream, too.
 //
-// A request limit never applies to a stream. Once the header has come, the deadline of the
-// request's context, and thus http.Client.Timeout, is ignored, while the cancellation of the
-// context is not. Before the header, both apply. The deprecated Request.Cancel is ignored. However,
-// an http.Client whose Timeout has passed replaces the text of the stream's error with its own, so
-// leave Timeout at 0.
+// A request limit never applies to a stream. Before the header has come, the deadline of the
+// request's context, and thus http.Client.Timeout, and its cancellation both apply; after it, only
+// the cancellation does. The deprecated Request.Cancel is ignored. However, an http.Client whose
+// Timeout has passed replaces the text of the stream's error with its own, so leave Timeout at 0.
 //
 // Nothing happens between two reads, and no goroutine reads ahead: the stream is reopened only
 // during a Read. The back-off and GiveUp use the standard library's clock, even if the Options set
@@ -63,23 +62,22 @@ type Notifications struct {
 	// [http.DefaultTransport].
 	Base http.RoundTripper
 	// Idle is the longest allowed silence of a stream. It should be longer than the interval at
-	// which the server sends its keep-alives: a stream that is merely quiet is closed and reopened
+	// which the server sends its keep-alives: a stream that is merely quiet is closed and reopened,
 	// too, and the events in between are lost unless the server keeps them. A negative value means
 	// no limit. 0 means 2 min.
 	Idle time.Duration
 	// Options are passed to the execution that limits each exchange: a logger, hooks, a name. A
-	// [timeout.Config] among them replaces Idle. A total in it would end each exchange of the
-	// stream, and so reopen it.
+	// [timeout.Config] among them replaces Idle. A total in that Config ends each exchange of the
+	// stream, so the stream is reopened.
 	Options []timeout.Option
 
-	// Backoff sets the delays before a stream is reopened. The zero value is 500 ms first, a fifth
-	// more each time, and at most 10 s.
+	// Backoff sets the delays before a stream is reopened. The zero Backoff waits 500 ms at first,
+	// a fifth longer each time, and at most 10 s.
 	Backoff Backoff
 	// GiveUp is how long the stream may stay lost before Read returns an [*OutageError]. If no
 	// attempt is in progress at that instant, a last one begins. It has the idle limit like every
 	// other attempt, so it ends at most one idle limit later. A connection that is lost again
-	// before anything comes on it does not count as reopened. 0 means no
-	// limit, and so does a negative value.
+	// before anything comes on it does not count as reopened. 0 or less means no limit.
 	GiveUp time.Duration
 	// Hooks are called when a stream is lost, when an attempt to reopen it fails and when one
 	// succeeds.

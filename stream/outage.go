@@ -13,10 +13,10 @@ import (
 // lost before anything came on them. It ends with a chunk, or with a connection that stayed open
 // for the idle limit.
 type Outage struct {
-	Cause    error         // why the stream was lost: a *SilenceError, another *timeout.Error, the error of a read, or io.ErrUnexpectedEOF if it ended
-	Elapsed  time.Duration // time since it was lost
+	Cause    error         // why the stream was lost: a *SilenceError, another *timeout.Error, the error of a read, or io.ErrUnexpectedEOF if the stream ended
+	Elapsed  time.Duration // time since the stream was lost
 	Attempts int           // number of attempts to reopen it so far
-	Err      error         // error of the last attempt: that of RoundTrip, a *ReopenError, or why its connection was lost; nil if there was none or it succeeded
+	Err      error         // error of the last attempt: the error of RoundTrip, a *ReopenError, or why its connection was lost; nil if there was no attempt or it succeeded
 	Next     time.Duration // time until the next attempt; 0 if there is a connection or no further attempt
 }
 

@@ -9,10 +9,11 @@ import (
 // An Event is one server-sent event.
 type Event struct {
 	// ID is the position of the stream after the event, for the Last-Event-ID header of a request
-	// that continues there. An event without an id has that of the event before it. "" means that
+	// that continues there. An event without an id has the ID of the event before it. "" means that
 	// the server has named no position.
 	ID string
-	// Name is the value of the event field. "" means that the event has none, and is a "message".
+	// Name is the value of the event field. It is "" if the event has no such field, which makes it
+	// a "message".
 	Name string
 	// Data holds the data lines of the event, joined with \n. It is empty if the event has none.
 	Data []byte
@@ -22,9 +23,9 @@ type Event struct {
 }
 
 // Events returns an iterator over the server-sent events of one connection, for clients that have
-// to parse a stream themselves, such as the body of a response or that of a request made through
-// [Notifications]. Lines may end in \n, \r\n or \r. Comments are dropped, and so is an event that
-// was cut off by the end of r.
+// to parse a stream themselves, such as the body of a response or the body of a response to a
+// request through [Notifications]. Lines may end in \n, \r\n or \r. Comments are dropped, and so is
+// an event that was cut off by the end of r.
 //
 // Events reads from r only while the caller iterates, and does not close it. If a read fails, the
 // last element is the zero Event with the error of the read; io.EOF is no error. If an event has more

@@ -9,15 +9,14 @@ import (
 )
 
 // A SilenceError reports that a stream was stopped because it had gone silent. It wraps the
-// *timeout.Error of [timeout.KindIdle], so errors.Is finds [timeout.ErrIdle], and errors.As the limit
-// and the times.
+// *timeout.Error of [timeout.KindIdle], so errors.Is finds [timeout.ErrIdle].
 type SilenceError struct {
-	// Events is the number of events that came and counted as life, or of chunks where any byte
-	// counts. If it is 0, the stream was stopped before the first event; otherwise between two
+	// Events is the number of events that were signs of life or, if every chunk is one, the number
+	// of chunks. If it is 0, the stream was stopped before the first event; otherwise between two
 	// events.
 	Events int
-	// Ignored is the number of chunks since the last of these that did not count as life. It is
-	// above 0 if keep-alives came, or a part of an event.
+	// Ignored is the number of chunks that were no signs of life and came after the last sign of
+	// life. It is above 0 if keep-alives came, or a part of an event.
 	Ignored int
 	// Stop has the limit that was exceeded, which is First or Idle, and the time since the stream
 	// or the request began.

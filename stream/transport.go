@@ -15,8 +15,8 @@ import (
 // the end of the request body before it continues.
 //
 // A silent exchange fails with a [*SilenceError], from RoundTrip or from the body's Read; net/http
-// wraps the former. Data that had come until then has been read. Contexts and http.Client.Timeout
-// apply as usual.
+// wraps the former. The data that came before has been returned by then. Contexts and
+// http.Client.Timeout apply as usual.
 //
 // The zero value is ready to use. A Transport is safe for concurrent use, and must not be changed
 // after its first use.
@@ -28,16 +28,15 @@ type Transport struct {
 	// 2 min.
 	Idle time.Duration
 	// First is the longest allowed wait for the first sign of life of the response's body. It begins
-	// with the request, and the header does not renew it. An execution of its own limits that wait,
-	// within that of the exchange, so hooks see two. A negative value means no limit. 0 means none
-	// apart from Idle, which then limits the wait for the header, and that for the first sign of
-	// life after it.
+	// with the request, and the header does not renew it. A separate execution limits that wait,
+	// within the execution of the exchange, so hooks see two. A negative value means no limit. 0
+	// means that Idle limits the wait for the header, and then the wait for the first sign of life.
 	First time.Duration
 	// Life reports whether an event of an event stream is a sign of life, such as [AnyEvent] or
-	// [DataEvent]. An event counts when it is complete; comments do not count. Bytes that are no
-	// sign of life are passed on, but renew no limit and are no heartbeat of the enclosing execution.
-	// An event of more than 1 MiB ends the distinction, and every later chunk counts. nil means that
-	// every chunk is a sign of life, as it is in every other response.
+	// [DataEvent]. An event counts when it is complete; comments do not count. Bytes that are no sign
+	// of life are passed on, but renew no limit and are no heartbeat of the enclosing execution.
+	// After an event of more than 1 MiB, every later chunk counts. nil means that every chunk is a
+	// sign of life, as it is in every other response.
 	//
 	// Life is called during a Read of the body, and may keep the Data of the event.
 	Life func(Event) bool

@@ -255,8 +255,8 @@ func TestDeadlineOnAMockClock(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	// SPEC 3.12: what the inner execution has left is exact, although its caller's Deadline
-	// moves with the system's time.
+	// SPEC 3.12: the time that the inner execution has left is exact, although its caller's
+	// Deadline moves with the system's time.
 	t.Run("an inner execution", func(t *testing.T) {
 		t.Parallel()
 		_ = mocked(t, timeout.Config{Total: total}, func(outer context.Context, _ *clock.Mock, step func(time.Duration)) error {

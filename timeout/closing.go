@@ -11,13 +11,13 @@ import (
 // This file is about the time that is left: how much it is, whether a function may begin with it,
 // and when it is so little that the execution is closing (SPEC 3.20 to 3.22).
 
-// Remaining returns what is left of the total of the enclosing executions and of ctx's own
-// deadline, whichever ends first. It reports false if there is neither. Once that instant has
-// passed, it returns 0.
+// Remaining returns how much time is left before the earliest of the totals of the executions that
+// ctx belongs to and the deadline of ctx. It reports false if there is neither. Once that instant
+// has passed, it returns 0 and true.
 //
 // Under [WithObserveOnly] the total of that execution does not count, because it stops nothing.
 func Remaining(ctx context.Context) (left time.Duration, ok bool) {
-	left, ok, _ = remaining(ctx, around(pulse.Unmuted(ctx)))
+	left, ok, _ = remaining(ctx, executionOf(pulse.Unmuted(ctx)))
 	return max(left, 0), ok
 }
 
@@ -71,7 +71,7 @@ func (need) apply(*settings) {}
 // The end of the execution does not close the channel, so a select also needs ctx.Done. Closing
 // returns the same channel at each call, and nil if ctx has no execution.
 func Closing(ctx context.Context) <-chan struct{} {
-	e := around(pulse.Unmuted(ctx))
+	e := executionOf(pulse.Unmuted(ctx))
 	if e == nil {
 		return nil
 	}
@@ -80,8 +80,8 @@ func Closing(ctx context.Context) <-chan struct{} {
 
 // BeginClosing makes the execution closing, and with it the executions within it, as if its reserve
 // had been reached; see [Closing]. A server that is about to end calls it first, and [Execution.Abort]
-// when it can wait no longer. BeginClosing reports whether the execution is closing because of this
-// call, and not already, and has not been stopped and has not ended.
+// when it can wait no longer. BeginClosing reports whether this call has made the execution closing.
+// It reports false if the execution was closing already, was stopped, or has ended.
 func (e *Execution) BeginClosing() bool {
 	if e == nil {
 		return false
@@ -111,8 +111,8 @@ func (e *Execution) closingState() *closing {
 	return e.closing.Load()
 }
 
-// closes returns the state, which follows that of the enclosing executions from here on. What is due
-// has happened on return, even if its timer is late.
+// closes returns the state, which follows that of the enclosing executions from here on. A change that
+// is due has happened on return, even if its timer is late.
 func (e *Execution) closes() *closing {
 	c := e.closingState()
 	c.enter.Do(func() {
@@ -134,7 +134,7 @@ func (e *Execution) closes() *closing {
 		case over:
 			e.closeAndReportLater()
 		case e.cell.Ended():
-			e.leaveEncloser() // whoever comes second, end or this, removes it
+			e.leaveEncloser() // the second of end and this removes it
 		}
 	})
 	if e.closesAt() <= e.cell.Now() {
@@ -144,7 +144,7 @@ func (e *Execution) closes() *closing {
 }
 
 // encloser is the enclosing execution, also where its heartbeat is muted.
-func (e *Execution) encloser() *Execution { return around(pulse.Unmuted(e.caller)) }
+func (e *Execution) encloser() *Execution { return executionOf(pulse.Unmuted(e.caller)) }
 
 // leaveEncloser undoes what closes has done to the enclosing execution.
 func (e *Execution) leaveEncloser() {
@@ -257,7 +257,7 @@ func (e *Execution) closingBy(now time.Duration) bool {
 			return true
 		}
 	}
-	outer := e.around()
+	outer := e.enclosing()
 	switch {
 	case outer == nil:
 		return false

@@ -290,7 +290,7 @@ func TestClosingAfterTheEnd(t *testing.T) {
 	})
 }
 
-// SPEC 3.21: what is left can be asked at any time.
+// SPEC 3.21: the time that is left can be asked for at any time.
 func TestRemaining(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		if left, ok := timeout.Remaining(t.Context()); left != 0 || ok {
@@ -324,7 +324,8 @@ func TestRemaining(t *testing.T) {
 	})
 }
 
-// SPEC 3.21: what needs more than is left is not started, and the error says both.
+// SPEC 3.21: a function that needs more time than is left is not started, and the error has both
+// times.
 func TestNeed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		own    timeout.Config

@@ -2,15 +2,14 @@ package timeout
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 
 	"github.com/tooldeadline/tooldeadline/internal/command"
 )
 
-// This file is for executions that run a command (SPEC 6.24). Such an execution is stopping
-// from the end of its function until the command has been concluded and everybody was told.
+// This file is for executions that run a command (SPEC 6.24). Such an execution is stopping from
+// the end of its function until the command has been concluded and the hooks have been called.
 
 func init() { command.Run = runCommand }
 
@@ -61,10 +60,10 @@ func (e *Execution) enclosingTimeout(err, cause error) *Error {
 		return stop
 	}
 	// Where contexts are merged, the Err is context.Canceled, and the Cause is passed on.
-	for around := e.around(); around != nil; around = around.around() {
-		around.cell.Lock()
-		same := around.stop == stop
-		around.cell.Unlock()
+	for outer := e.enclosing(); outer != nil; outer = outer.enclosing() {
+		outer.cell.Lock()
+		same := outer.stop == stop
+		outer.cell.Unlock()
 		if same {
 			return stop
 		}
@@ -72,8 +71,8 @@ func (e *Execution) enclosingTimeout(err, cause error) *Error {
 	return nil
 }
 
-// over reports whether the function has returned and, where that was for a command,
-// everybody was told how that ended. The cell is locked.
+// over reports whether the function has returned and, if it was for a command, the command's end
+// has been reported. The cell is locked.
 func (e *Execution) over() bool {
 	return e.returned && (e.command == nil || e.command.told)
 }
@@ -107,17 +106,18 @@ func (e *Execution) concludeCommand(out *Error) error {
 	} else {
 		s = e.snapshot(nil)
 	}
-	left, final := e.command.Conclude(outcome)
+	left, leftovers, final := e.command.Conclude(outcome)
 	stopped := out != nil && final == error(out)
-	s.State, s.Err, s.Returned = StateEnded, final, e.normal && !stopped
+	_, ownStop := final.(command.Stop)
+	s.State, s.Err, s.Leftovers, s.Returned = StateEnded, final, leftovers, e.normal && !stopped && !ownStop
 	e.cell.Lock()
 	e.command.concluded, e.command.final, e.command.returned = true, final, s.Returned
 	e.cell.Unlock()
-	var byItself interface{ CommandStop() }
 	switch {
 	case stopped:
+		s.Stack = out.Stack // which the command may have completed
 		e.logStop(out)
-	case errors.As(final, &byItself):
+	case ownStop:
 		s.Stack = nil
 		e.logAttrs(slog.LevelWarn, "command was stopped", slog.Any("error", final))
 	default:

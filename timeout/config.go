@@ -13,13 +13,13 @@ import (
 const DefaultGrace = 7 * time.Second
 
 // A Config holds the limits of an execution. A limit of 0 is off, and the zero Config has no
-// limits: only the caller's context bounds the execution. That is so wherever a Config is used. A
-// Config that is not given is absent, or a nil pointer if it is a field, and then changes nothing.
+// limits: only the caller's context bounds the execution. That is so wherever a Config is used. To
+// change no limits, give no Config or, where it is a pointer, nil.
 //
 // A Config may have any value; [Config.Normalize] says how values that make no sense are read.
 type Config struct {
 	// Total is the longest time that the function may run, regardless of heartbeats. 0 means no
-	// cap.
+	// total.
 	Total time.Duration
 	// Idle is the longest time that may pass without a heartbeat. 0 means no idle check.
 	Idle time.Duration
@@ -27,8 +27,8 @@ type Config struct {
 	// that takes longer is abandoned. 0 means DefaultGrace. A negative value means none: the
 	// function is abandoned at once.
 	Grace time.Duration
-	// Reserve is how much time before the end of the total, or of an enclosing total or the
-	// caller's deadline, the execution is closing, so that the function can finish what it has; see
+	// Reserve is how long before the end of the total, of an enclosing total or of the caller's
+	// deadline the execution begins to close, so that the function can finish its work; see
 	// [Closing]. 0 means no reserve.
 	Reserve time.Duration
 }
@@ -48,11 +48,10 @@ func NoIdleCheck() Config { return Config{Total: 180 * time.Second} }
 // hours as long as they make progress.
 func UnboundedTotal() Config { return Config{Idle: 120 * time.Second} }
 
-// Normalize returns the limits as they are enforced, and a warning for each that had
-// to be changed: a negative limit is read as 0, and an idle limit above the total is
-// clamped to it, since it could never be reached; a reserve that is not below the
-// total is clamped to half of it. A Grace of 0 stays 0, and a
-// negative one, which means none, as it is.
+// Normalize returns the limits as they are enforced, and a warning for each that had to be changed.
+// A negative limit or reserve becomes 0. An idle limit above the total, which could never be
+// reached, becomes the total. A reserve that is not below the total becomes half of it. A Grace
+// does not change.
 func (c Config) Normalize() (Config, []string) {
 	var warnings []string
 	for _, v := range []struct {
@@ -110,9 +109,9 @@ func (c Config) SessionTimeout() time.Duration {
 
 var processDefault atomic.Pointer[Config]
 
-// SetDefault makes c the configuration of every execution that starts from now on without a
-// Config of its own. Executions in progress keep theirs. A program calls SetDefault once, in main.
-// It is safe for concurrent use.
+// SetDefault makes c the configuration of every execution that starts from now on and is given no
+// Config. Executions in progress keep their limits. A program calls SetDefault once, in main. It is
+// safe for concurrent use.
 //
 // Until it is called, the configuration is [Default] with MCP_TIMEOUT and MCP_IDLE_TIMEOUT
 // applied, as [FromEnv] does, read once, when the first execution needs it. If one of them
@@ -120,8 +119,8 @@ var processDefault atomic.Pointer[Config]
 // milliseconds, and the warnings of [Config.Normalize] are logged once, to the logger of the
 // first execution that uses this configuration and has a logger.
 //
-// SetDefault(Config{}) removes all limits. An execution that starts with values that make no sense
-// reads them as [Config.Normalize] describes, and logs the warnings to its own logger.
+// SetDefault(Config{}) removes all limits. Values that make no sense are corrected as
+// [Config.Normalize] describes, and each execution that starts with them logs the warnings.
 func SetDefault(c Config) { processDefault.Store(&c) }
 
 // takeDefault gives the execution the limits of the process.
@@ -135,9 +134,9 @@ func (e *Execution) takeDefault() {
 	e.logEnvironment(env)
 }
 
-// ProcessDefault returns the configuration of an execution without a Config of its own. If
-// [SetDefault] has been called, that is its argument and set is true; otherwise it is [Default] with
-// the values of the environment. ProcessDefault is safe for concurrent use.
+// ProcessDefault returns the configuration of an execution that is given no Config. If [SetDefault]
+// has been called, that is its argument and set is true; otherwise it is [Default] with the values
+// of the environment. ProcessDefault is safe for concurrent use.
 func ProcessDefault() (c Config, set bool) {
 	if c := processDefault.Load(); c != nil {
 		return *c, true

@@ -6,11 +6,11 @@ import (
 )
 
 // A ConfigError reports a setting that could not be read: its key, its value, and what would have
-// been accepted. The present configuration stays in force.
+// been accepted. The configuration stays as it was.
 type ConfigError struct {
 	Key      string // such as MCP_TIMEOUT
-	Value    string // as it was given
-	Accepted string // in words
+	Value    string // the value as it was given
+	Accepted string // the accepted values, in words
 	Tool     string // the tool whose limits were asked for; may be empty
 }
 

@@ -18,11 +18,11 @@ import (
 // tried too: it costs a goroutine for each cancel context that is made from it, through
 // a value or a label, and cancels those a moment later. So the root has the method.
 //
-// The root is in no list of the caller's context. Run, which waits anyway, waits for
-// that as well: an execution takes no lock of its caller's, and the end of a caller
-// cannot overtake a limit that is firing. The price is that it reaches the function's
-// context on Run's goroutine, and not before the caller's CancelFunc returns; whoever asks
-// the function's context itself, by Err, does not have to wait for that.
+// The root is in no list of the caller's context. Run, which waits anyway, waits for that as well:
+// an execution takes no lock of its caller's, and the end of a caller cannot overtake a limit that
+// is firing. The price is that it reaches the function's context on Run's goroutine, and not before
+// the caller's CancelFunc returns; Err of the function's context itself shows it without waiting
+// for that.
 
 // A root is what the function's context is made from.
 type root Execution
@@ -69,8 +69,8 @@ type ending struct {
 
 func (e *ending) Err() error { return e.err }
 
-// An enriched is the caller's context with the values of the one that a hook has made from
-// it. What ends it, and with which Err and Cause, is the caller's matter.
+// An enriched is the caller's context with the values of the one that a hook has made from it. The
+// caller's context says when it ends, and with which Err and Cause.
 type enriched struct {
 	context.Context
 	values context.Context
@@ -86,8 +86,8 @@ func (e *Execution) callersCause() error {
 	return context.Cause(e.caller)
 }
 
-// cancel ends the function's context, and those made from it, as the outcome has it. It
-// is called once, by whoever has decided that.
+// cancel ends the function's context, and those made from it, as the outcome has it. It is called
+// once, by the goroutine that has decided the outcome.
 func (e *Execution) cancel() {
 	switch {
 	case e.stop == nil:
@@ -105,8 +105,8 @@ func (e *Execution) cancel() {
 }
 
 // returnedInTime ends the context of a function that has returned in time. Canceled is the Cause,
-// too, as after the cancel function of context.WithTimeout. All executions share it: this, and not
-// a CancelFunc, is what ends a context, so that a run does not pay for one.
+// too, as after the cancel function of context.WithTimeout. All executions share it, so that a run
+// does not pay for one.
 var returnedInTime = newEnding(context.Canceled, nil)
 
 func (e *Execution) endWith(err, cause error) { e.ended.Store(newEnding(err, cause)) }

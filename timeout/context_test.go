@@ -94,8 +94,8 @@ func TestErrTellsATimeout(t *testing.T) {
 	}
 }
 
-// What is made from the function's context hangs on it without a goroutine, and so is
-// cancelled with it and not later.
+// A context made from the function's context hangs on it without a goroutine, and so
+// is cancelled with it and not later.
 func TestDerivedContextsNeedNoGoroutine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		_ = timeout.Run(t.Context(), func(ctx context.Context) error {
@@ -118,7 +118,7 @@ func TestDerivedContextsNeedNoGoroutine(t *testing.T) {
 	})
 }
 
-// SPEC 3.11: the caller's end is seen at once by who asks the function's context, on
+// SPEC 3.11: Err of the function's context shows the caller's end at once, on
 // whichever goroutine, and counts if it came before the return.
 func TestAbortIsSeenAtOnce(t *testing.T) {
 	for name, caller := range callers {
@@ -146,7 +146,7 @@ func TestAbortIsSeenAtOnce(t *testing.T) {
 	}
 }
 
-// An idle limit of an execution around ends the context of the inner one with
+// An idle limit of an enclosing execution ends the context of the inner one with
 // DeadlineExceeded, and aborts it all the same, also before it has begun.
 func TestOuterIdleIsNoTotal(t *testing.T) {
 	bubble(t, func(t *testing.T) {

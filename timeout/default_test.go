@@ -62,7 +62,7 @@ func TestDefaultHonoursTheEnvironment(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command(os.Args[0], "-test.run=^TestDefaultHonoursTheEnvironment$", "-test.count=1")
-			cmd.Env = append(cmd.Environ(), defaultCase+"="+tc.do)
+			cmd.Env = append(cmd.Environ(), defaultCase+"="+tc.do, "GORACE=atexit_sleep_ms=0")
 			cmd.Env = append(cmd.Env, tc.vars...)
 			out, err := cmd.CombinedOutput()
 			if err != nil {

@@ -14,8 +14,9 @@
 //
 // # What zero means
 //
-// A limit of 0 is off in every [Config]. A Config that is not given is nil or absent, never zero. A single duration that is not a limit, such as a grace or an interval, has a
-// default: 0 means that default, and a negative value means none.
+// A limit of 0 is off in every [Config]. A Config that is not given is nil or absent, never zero. A single duration
+// that is not a limit, such as a grace or an interval, has a default: 0 means that default, and a negative value
+// means none.
 //
 // # Guarantees
 //
@@ -32,7 +33,7 @@
 //  5. An abort is never mistaken for a timeout, nor a timeout for an abort, whatever
 //     error the function returns under its cancelled context.
 //  6. A deadline of the caller's context acts as a total.
-//  7. A panic of the function reaches Run's caller, and never ends the process on another
+//  7. A panic of the function reaches Run's caller, and never ends the process from another
 //     goroutine.
 //  8. Heartbeats and holds of nested executions count for the enclosing ones.
 //  9. A finished execution leaves nothing behind: no goroutine, no timer. An abandoned
@@ -60,14 +61,14 @@
 // A panic in a worker is not a panic of the function. errgroup does not recover it, and it
 // ends the process.
 //
-// To bound the number of executions at a time, take a slot of a semaphore before Run; an
-// Example of Run shows it.
+// To bound the number of executions at a time, acquire a semaphore before Run; see the examples of
+// Run.
 //
 // # Cost
 //
 // A run costs a goroutine and about 2.2 microseconds over calling the function, little more than
-// context.WithTimeout with a goroutine and a select around it. That goroutine is what
-// lets Run return on time when the function does not.
+// context.WithTimeout with a goroutine and a select around it. That goroutine lets Run return on time
+// when the function does not.
 //
 // A watcher (see [Watch]) adds less than a tenth to that, and hooks at the start and at the
 // end about a fifth. Without a watcher, a run pays one atomic load.

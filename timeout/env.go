@@ -28,8 +28,8 @@ const (
 // A value of 10 000 or more, which is 2 h 47 min, is accepted with a warning, because some hosts set
 // variables of these names in milliseconds.
 //
-// Any other text, even the empty string, is an error with a [*ConfigError] for each bad variable.
-// The Config is then zero and must not be used.
+// Any other text, even the empty string, is an error that wraps a [*ConfigError] for each bad
+// variable. The Config is then zero and must not be used.
 func FromEnv(lookup func(string) (string, bool)) (c Config, warnings []string, err error) {
 	c = Default()
 	var bad []error

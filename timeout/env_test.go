@@ -131,7 +131,7 @@ func TestDoubtOfFromEnv(t *testing.T) {
 	}
 }
 
-// FuzzFromEnv compares with rational arithmetic: what is accepted is exact.
+// FuzzFromEnv compares with rational arithmetic: an accepted value is exact.
 func FuzzFromEnv(f *testing.F) {
 	for _, s := range malformed {
 		f.Add(s)

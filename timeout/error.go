@@ -19,8 +19,8 @@ type Kind int
 const (
 	// KindIdle: no heartbeat came for as long as the idle limit.
 	KindIdle Kind = iota + 1
-	// KindTotal: the elapsed time reached the total limit, or the deadline of the
-	// caller's context where that came first.
+	// KindTotal: the elapsed time reached the total limit, or the deadline of the caller's context
+	// came first.
 	KindTotal
 	// KindAborted: the caller or [Execution.Abort] stopped the execution.
 	KindAborted
@@ -78,24 +78,24 @@ func logText(err error, tool string) slog.Value {
 }
 
 // An Error is the outcome of an execution that was stopped. [Run] returns a pointer to it, and the
-// [context.Cause] of the function's context is another. The latter is made when the limit fires, so
-// it has no Err and is never Abandoned.
+// [context.Cause] of the function's context is another. The Cause is made when the limit fires, so
+// its Err is nil and its Abandoned is false.
 //
-// The tree of an Error holds the function's own error and the caller's cause, but only the Error
-// itself says whether a limit or the caller stopped the execution: [errors.Is] does not look for
-// ErrIdle, ErrTotal, ErrAborted, context.Canceled and context.DeadlineExceeded in the other two. A
-// function whose context is cancelled usually returns context.Canceled, for whatever reason that
-// was. An execution that is stopped because an enclosing one timed out is aborted, and its Cause is
-// the Error of the enclosing one. A command of package procgroup, however, has timed out then.
+// An Error wraps the function's error and the caller's cause, but only the Error itself says
+// whether a limit or the caller stopped the execution: [errors.Is] does not look for ErrIdle,
+// ErrTotal, ErrAborted, context.Canceled or context.DeadlineExceeded in the two wrapped errors,
+// because a function whose context is cancelled usually returns context.Canceled, whatever the
+// reason. If an enclosing execution times out, a nested function is aborted, and the Cause is the
+// Error of the enclosing execution. A nested command of package procgroup times out instead.
 type Error struct {
 	Kind Kind
 	Tool string // from WithName
 	// Limit is the limit that fired, as enforced. It is 0 for an abort. If the total of an
-	// enclosing execution fired, Limit is that total, of which less may have been left at the
-	// start. The same holds for either limit if an enclosing execution has stopped a command.
+	// enclosing execution fired, Limit is the whole of that total, even if less was left at the
+	// start. If a limit of an enclosing execution stopped a command, Limit is that limit.
 	Limit time.Duration
-	// Needed is what the execution was said to need; see [Need]. If it is not 0, the execution
-	// was not started because less was left, which Limit says.
+	// Needed is the duration given to [Need], if less than that was left and the execution was not
+	// started; Limit is then what was left. Otherwise Needed is 0.
 	Needed time.Duration
 
 	// Limits are the limits of the execution as enforced: normalised, Total cut to the caller's
@@ -110,30 +110,32 @@ type Error struct {
 	// Stalls is how often the process itself was found to have been stopped; see [Run].
 	Stalls int
 
-	// Abandoned reports that the function had not returned when the grace was over. Its
-	// goroutine lives on.
+	// Abandoned reports whether the function had not returned when the grace was over. Its
+	// goroutine lives on until it returns.
 	Abandoned bool
 	// Stack holds the stacks of the function's goroutine and of those that it had started, taken
 	// when the idle limit fired or the function was abandoned. The traces have the form of
-	// runtime.Stack, are separated by empty lines, and begin with the function's own. They take
-	// 64 KiB at most. Stack may be nil in a process with thousands of goroutines, or when many
-	// limits fire one after the other, because taking stacks stops the world and is rationed.
-	// For a command of package procgroup, Stack shows what its processes were doing, after a
-	// total timeout too.
+	// runtime.Stack, are separated by empty lines, and begin with the trace of the function. They
+	// take 64 KiB at most. Stack may be nil in a process with thousands of goroutines, or when many
+	// limits fire one after the other, because taking stacks stops the world and is rationed. For a
+	// command of package procgroup, Stack shows what its processes were doing, after a total
+	// timeout too.
 	Stack []byte
 
-	// Result is that of a command of package procgroup, a *procgroup.Result, and nil of anything else.
+	// Result is a *procgroup.Result if the execution was a command of package procgroup, and nil
+	// otherwise.
 	Result any
 
-	Err error // what the function returned after the stop, if it did
-	// Cause is the Cause of the caller's context if the end of that context stopped the
-	// execution. If its deadline did, Cause is context.DeadlineExceeded, because it is a matter
-	// of chance whether the caller's own timer has fired by then.
+	Err error // the error that the function returned after the stop, if any
+	// Cause is the Cause of the caller's context if the end of that context stopped the execution.
+	// After a deadline of the caller, Cause is always context.DeadlineExceeded, because it is a
+	// matter of chance whether the caller's timer has fired by then.
 	Cause error
 }
 
-// Error returns the documented message and nothing else. The limit in it is exact, except that what
-// was left of a caller's deadline is rounded to a millisecond.
+// Error returns a message with the limit, such as "Tool exceeded wall-clock limit of 1800s.";
+// Format adds the rest. The limit is exact, except that what was left of a caller's deadline is
+// rounded to a millisecond.
 func (e *Error) Error() string {
 	switch e.Kind {
 	case KindIdle:
@@ -189,8 +191,9 @@ func (e *Error) ExitCode() int {
 	return 1
 }
 
-// Is reports whether target is a sentinel of the Kind: ErrIdle, ErrTotal or ErrAborted, and
-// context.DeadlineExceeded or context.Canceled.
+// Is reports whether target is the sentinel of e.Kind, which is ErrIdle, ErrTotal or ErrAborted, or
+// the context error that goes with it: context.DeadlineExceeded for a timeout, context.Canceled for
+// an abort.
 func (e *Error) Is(target error) bool {
 	switch target {
 	case ErrIdle:
@@ -205,8 +208,9 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// Unwrap returns the function's own error and the caller's cause if there are any, wrapped so that
-// they do not say how the execution ended. Err and Cause hold the bare values.
+// Unwrap returns the function's error and the caller's cause, if there are any, wrapped so that
+// they match none of the errors that say how the execution ended. Err and Cause have them
+// unwrapped.
 func (e *Error) Unwrap() []error {
 	var all []error
 	if e.Err != nil {

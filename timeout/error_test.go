@@ -71,7 +71,8 @@ func TestErrorMatching(t *testing.T) {
 		timeout.KindTotal:   "ErrTotal DeadlineExceeded",
 		timeout.KindAborted: "ErrAborted Canceled",
 	} {
-		// What a function makes of its cancelled context must not change the answer.
+		// The error that a function makes of its cancelled context must not change the
+		// answer.
 		for name, own := range map[string]error{
 			"nothing":          nil,
 			"its own":          errTool,
@@ -106,7 +107,7 @@ func TestErrorMatching(t *testing.T) {
 			}
 		}
 	}
-	// What is the function's stays reachable (SPEC 3.7).
+	// The function's own error stays reachable (SPEC 3.7).
 	own := &json.SyntaxError{Offset: 7}
 	err := fmt.Errorf("x: %w", &timeout.Error{Kind: timeout.KindIdle, Err: fmt.Errorf("y: %w", errors.Join(own, io.EOF))})
 	var syntax *json.SyntaxError
@@ -260,7 +261,7 @@ func TestErrorsNameTheTool(t *testing.T) {
 	}
 }
 
-// What was measured is written as a person writes it.
+// Measured times are written as a person writes them.
 func TestRoundedFormat(t *testing.T) {
 	err := &timeout.Error{Kind: timeout.KindAborted, Elapsed: 90*time.Second + 1234567, SinceBeat: 1404717294, LongestGap: 12345678, Detail: 1.4047172940000001}
 	if got, want := fmt.Sprintf("%+v", err), "Tool was aborted. [elapsed 1m30.001s; since beat 1.405s; longest gap 12.3ms; beats 0; last: 1.405]"; got != want {
@@ -290,7 +291,7 @@ func TestLongFormat(t *testing.T) {
 	}
 }
 
-// SPEC 3.3: what was left of a caller's deadline is not shown to the nanosecond.
+// SPEC 3.3: the rest of a caller's deadline is not shown to the nanosecond.
 func TestWhatWasLeftIsRounded(t *testing.T) {
 	for left, text := range map[time.Duration]string{
 		20*time.Second - 412*time.Nanosecond:   "20",
@@ -310,7 +311,7 @@ func TestWhatWasLeftIsRounded(t *testing.T) {
 			if e := stopped(t, err); e.Limit != left || err.Error() != "Tool exceeded wall-clock limit of "+text+"s." {
 				t.Errorf("%v left of %v: %v", e.Limit, left, err)
 			}
-			// What was configured is exact, also for an execution within.
+			// A configured limit is exact, also for an execution within.
 			var inner error
 			err = timeout.Run(t.Context(), func(ctx context.Context) error {
 				inner = timeout.Run(ctx, sleeps, timeout.Config{})

@@ -38,7 +38,7 @@ func ExampleRun_errgroup() {
 			})
 		}
 		err := group.Wait()
-		// Wait has cancelled groupCtx: what follows needs ctx.
+		// Wait has cancelled groupCtx: the next steps need ctx.
 		fmt.Println(heartbeat.FromContext(ctx).Count(), "beats,", ctx.Err())
 		return err
 	}, limits)
@@ -49,14 +49,14 @@ func ExampleRun_errgroup() {
 }
 
 // A limit for each worker: the first timeout is the group's error, and cancels the others.
-// What a worker beats also counts for the execution around the group, which so goes on for as
-// long as any worker does.
+// The beats of a worker also count for the execution that encloses the group, which so goes
+// on for as long as any worker does.
 func ExampleRun_errgroupFirstTimeout() {
 	hosts := []string{"a", "stuck", "b"}
 	ended := make([]error, len(hosts))
 
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
-		group, ctx := errgroup.WithContext(ctx) // ctx of the execution around
+		group, ctx := errgroup.WithContext(ctx) // ctx of the enclosing execution
 		for i, host := range hosts {
 			group.Go(func() error {
 				ended[i] = timeout.Run(ctx, func(ctx context.Context) error {

@@ -56,7 +56,7 @@ func ExampleRun() {
 	// Output: aborted, exit code 130
 }
 
-// What the function returns after the limit is its partial result.
+// The value that the function returns after the limit is its partial result.
 func ExampleDo() {
 	found, err := timeout.Do(context.Background(), func(ctx context.Context) (found []string, err error) {
 		for _, name := range []string{"a.go", "b.go"} {
@@ -88,7 +88,7 @@ func ExampleError() {
 	// true false
 }
 
-// What a person reads of a tool that was stopped.
+// The message of a tool that was stopped, for a person.
 func ExampleError_Format() {
 	err := &timeout.Error{
 		Kind: timeout.KindIdle, Tool: "hash", Limit: time.Minute, Elapsed: 90 * time.Second,

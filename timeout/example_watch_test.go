@@ -50,7 +50,7 @@ func ExampleWatch_span() {
 	// span of hash has ended
 }
 
-// What runs now, from outside.
+// The executions in progress, seen from outside.
 func ExampleRunning() {
 	defer timeout.Watch(timeout.Hooks{})()
 

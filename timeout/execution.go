@@ -3,7 +3,6 @@ package timeout
 import (
 	"context"
 	"log/slog"
-	"runtime"
 	"runtime/pprof"
 	"sync/atomic"
 	"time"
@@ -20,12 +19,12 @@ import (
 type Execution struct {
 	// It is one object with its function's context and its heartbeat, so that a run costs few
 	// allocations and none of them can outlive the others: scope is that context, root what the
-	// context is made from, and engine what judges the heartbeat.
+	// context is made from, and engine judges the heartbeat.
 	//
-	// The outcome is decided under the cell's lock, by whoever sets decided: the function
-	// that returns, the limit that fires or the end of the caller's context. The context is
-	// cancelled after that, by the same one, so the error, the context's Cause, the hooks and
-	// the log report one outcome.
+	// The outcome is decided under the cell's lock by the first to set decided: the function that
+	// returns, the limit that fires or the end of the caller's context. The same goroutine then
+	// cancels the context, so the error, the context's Cause, the hooks and the log report one
+	// outcome.
 
 	inner     context.Context // the function's, without what scope adds
 	caller    context.Context // an *enriched if a hook has added values
@@ -58,7 +57,7 @@ type Execution struct {
 	cancelledAt   time.Duration // where the grace begins
 	returnedAt    time.Duration
 
-	// Written by who decides, before the context is cancelled.
+	// Written by the goroutine that decides, before it cancels the context.
 	stop *Error // the outcome, nil if the function has returned in time
 
 	// Written by the function's goroutine before returned is set.
@@ -66,7 +65,7 @@ type Execution struct {
 	panicked *PanicError
 }
 
-// prepare settles the limits and starts the clock.
+// prepare fixes the limits and starts the clock.
 func (e *Execution) prepare() {
 	if !e.limited {
 		e.takeDefault()
@@ -89,8 +88,8 @@ func (e *Execution) prepare() {
 	}
 }
 
-// borrowTotal makes the caller's deadline the total where it comes first (SPEC 3.12). It
-// reports false if that has passed.
+// borrowTotal makes the caller's deadline the total if it comes first (SPEC 3.12). It reports
+// false if that has passed.
 func (e *Execution) borrowTotal() bool {
 	left, ok := e.callersLeft()
 	if !ok {
@@ -106,7 +105,7 @@ func (e *Execution) borrowTotal() bool {
 	return left > 0
 }
 
-// callersLeft is what is left of the caller's deadline, false if there is none.
+// callersLeft returns the time until the caller's deadline, and false if there is none.
 func (e *Execution) callersLeft() (left time.Duration, ok bool) {
 	deadline, ok := e.caller.Deadline()
 	if e.cell.Clock() == nil {
@@ -123,45 +122,8 @@ func (e *Execution) callersLeft() (left time.Duration, ok bool) {
 	return left, ok
 }
 
-// left is what is left of the total that is enforced.
+// left returns the rest of the total that is enforced.
 func (e *Execution) left() time.Duration { return e.cap() - e.cell.Now() }
-
-// neverStarted is the outcome where the caller's context was over from the start
-// (SPEC 3.11, 3.12).
-func (e *Execution) neverStarted() error {
-	out := &Error{Kind: KindTotal, Tool: e.tool} // with a limit of 0: that was the time left
-	if e.caller.Err() != nil {
-		out.Cause = context.Cause(e.caller)
-		out.Kind = callersKind(e.caller.Err(), out.Cause)
-		if around := e.enclosingTimeout(e.caller.Err(), out.Cause); around != nil {
-			out.Kind, out.Limit = around.Kind, around.Limit
-		}
-	}
-	return e.logNotStarted(out)
-}
-
-// tooLittleLeft is the outcome where less is left than is needed (SPEC 3.21).
-func (e *Execution) tooLittleLeft(needed time.Duration) error {
-	return e.logNotStarted(&Error{Kind: KindTotal, Tool: e.tool, Needed: needed, Limit: e.cap()})
-}
-
-func (e *Execution) logNotStarted(out *Error) error {
-	e.logAttrs(slog.LevelInfo, "tool was not started", slog.Any("error", out))
-	return out
-}
-
-// callersKind is what the end of a caller's context means for what runs under it. A
-// deadline is a total. But an idle limit of an execution around, which its context shows
-// as a deadline too, is an abort.
-func callersKind(err, cause error) Kind {
-	if err != context.DeadlineExceeded {
-		return KindAborted
-	}
-	if around, ok := cause.(*Error); ok && around.Kind != KindTotal {
-		return KindAborted
-	}
-	return KindTotal
-}
 
 // callerDone handles the end of the caller's context. It may be called more than once.
 func (e *Execution) callerDone() {
@@ -189,7 +151,7 @@ func (e *Execution) main() {
 				e.err = &goexitError{Tool: e.tool}
 			}
 		}
-		e.settle()
+		e.recordReturn()
 	}()
 	if e.tool != "" {
 		pprof.SetGoroutineLabels((*scope)(e))
@@ -198,11 +160,11 @@ func (e *Execution) main() {
 	e.normal = true
 }
 
-// settle records that the function has returned, and makes that the outcome unless
+// recordReturn records that the function has returned, and makes that the outcome unless
 // there is one. A limit that has fallen due, or the end of the caller's context, counts
 // even if its goroutine is late, so that the outcome does not depend on which of the two
 // runs first.
-func (e *Execution) settle() {
+func (e *Execution) recordReturn() {
 	e.cell.Lock()
 	e.returned = true
 	first := !e.decided
@@ -236,8 +198,8 @@ func (e *Execution) settle() {
 	}
 }
 
-// decide sets the outcome: nil where the function has returned in time. The cell is
-// locked, and nobody has decided before.
+// decide sets the outcome: nil if the function has returned in time. The cell is locked, and
+// nobody has decided before.
 func (e *Execution) decide(stop *Error) {
 	e.decided, e.stop = true, stop
 	if stop != nil {
@@ -248,58 +210,7 @@ func (e *Execution) decide(stop *Error) {
 	}
 }
 
-// newError is the outcome of a stop at now, by the limit that has fallen due or, where
-// that is 0, by the end of the caller's context. The cell is locked.
-func (e *Execution) newError(due Kind, now time.Duration) *Error {
-	kind := due
-	if due == 0 {
-		err, cause := e.caller.Err(), e.callersCause()
-		if around := e.enclosingTimeout(err, cause); around != nil {
-			out := e.errorAt(around.Kind, now)
-			out.Limit, out.Cause = around.Limit, around
-			return out
-		}
-		kind = callersKind(err, cause)
-	}
-	out := e.errorAt(kind, now)
-	switch kind {
-	case KindTotal:
-		around := e.totalOf()
-		out.Limit = around.cap()
-		switch {
-		case around.borrowed:
-			// Whether the caller's own timer has fired by now is a matter of chance, so its
-			// Cause is not asked for.
-			out.Cause = context.DeadlineExceeded
-		case due == 0:
-			out.Limit, out.Cause = now, e.callersCause() // a deadline that was not shown
-		}
-	case KindAborted:
-		out.Cause = e.callersCause()
-	}
-	return out
-}
-
-// errorAt is an outcome at now with the execution's own limit, if it is one. The cell is
-// locked.
-func (e *Execution) errorAt(kind Kind, now time.Duration) *Error {
-	out := &Error{
-		Kind: kind, Tool: e.tool, Limits: e.limits, Elapsed: now,
-		SinceBeat:  max(now-e.cell.Last(), 0), // a beat may have come since now was read
-		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls.sum().count,
-	}
-	switch kind {
-	case KindIdle:
-		out.Limit = e.limits.Idle
-		out.SinceBeat = max(out.SinceBeat, out.Limit) // or a beat has come since it was judged
-		out.LongestGap = max(out.LongestGap, out.Limit)
-	case KindTotal:
-		out.Limit = e.limits.Total
-	}
-	return out
-}
-
-// cap is the total that is enforced, 0 if none is.
+// cap returns the total that is enforced, 0 if none is.
 func (e *Execution) cap() time.Duration {
 	if e.observing != nil {
 		return e.observing.cap
@@ -307,11 +218,11 @@ func (e *Execution) cap() time.Duration {
 	return e.limits.Total
 }
 
-// totalOf is the execution whose total e's is, as a user knows it: one around e, where e has
-// taken that one's deadline for its own.
+// totalOf returns the execution whose total e has, as a user knows it: an enclosing one if e has
+// taken its deadline as its own.
 func (e *Execution) totalOf() *Execution {
 	for e.borrowed {
-		outer := e.around()
+		outer := e.enclosing()
 		if outer == nil {
 			break
 		}
@@ -324,154 +235,11 @@ func (e *Execution) totalOf() *Execution {
 	return e
 }
 
-// around is the execution around, or nil.
-func (e *Execution) around() *Execution { return around(e.cell.Around()) }
+// enclosing returns the enclosing execution, or nil.
+func (e *Execution) enclosing() *Execution { return executionOf(e.cell.Enclosing()) }
 
-// around is the execution that has the cell, or nil.
-func around(c *pulse.Cell) *Execution {
+// executionOf returns the execution that has the cell, or nil.
+func executionOf(c *pulse.Cell) *Execution {
 	engine, _ := c.Engine().(*engine)
 	return (*Execution)(engine)
-}
-
-// conclude is what Run returns, once the context is done.
-func (e *Execution) conclude() (returned bool, err error) {
-	defer e.end()
-	var out *Error
-	if e.stop != nil {
-		out = new(Error)
-		*out = *e.stop // which the function may be reading
-	}
-	reported := false
-	defer func() {
-		if !reported {
-			_, _ = e.resolve(out) // a hook has called runtime.Goexit, and Finished is due all the same
-		}
-	}()
-	e.reportStop(out)
-	reported = true
-	return e.resolve(out)
-}
-
-// reportStop reports what there is to say before the function is waited for.
-func (e *Execution) reportStop(out *Error) {
-	if e.stalls != nil {
-		e.reportStall(e.stalls.unreported)
-	}
-	if e.observing != nil {
-		e.reportExceeded()
-	}
-	if out == nil || !out.Timeout() {
-		return
-	}
-	if e.command != nil && out.Stack == nil {
-		out.Stack = e.command.Describe(true) // the limit was found by whoever came too late
-	}
-	if e.observing == nil && e.wants(hookExceeded) {
-		e.exceeded(out)
-	}
-}
-
-// resolve waits for the function, tells how it ended, and returns that.
-func (e *Execution) resolve(out *Error) (returned bool, err error) {
-	if out != nil && !e.awaitReturn() {
-		e.abandon(out)
-		return false, out
-	}
-	if out != nil {
-		out.Err = e.err
-	}
-	if e.command != nil {
-		return e.deliver(e.concludeCommand(out))
-	}
-	if out != nil && e.log != nil {
-		e.logStop(out)
-	}
-	if e.observing != nil || e.wants(hookFinished) {
-		e.finished(out)
-	}
-	if out != nil {
-		return e.deliver(out)
-	}
-	return e.deliver(e.err)
-}
-
-// end leaves nothing behind but what was abandoned.
-func (e *Execution) end() {
-	e.cell.End()
-	if e.closing.Load() != nil {
-		e.leaveEncloser()
-	}
-	if c := e.command; c != nil {
-		e.cell.Lock()
-		c.told = true
-		e.cell.Unlock()
-	}
-	if n := e.entry.Load(); n != nil && !e.abandoned {
-		n.remove()
-	}
-}
-
-// deliver returns err to the caller, unless the function has panicked and the caller wants
-// that as a panic.
-func (e *Execution) deliver(err error) (returned bool, _ error) {
-	if e.panicked == nil {
-		return true, err
-	}
-	if !e.recovers {
-		e.relayPanic()
-	}
-	e.logPanic("tool panicked")
-	return false, err
-}
-
-// awaitReturn waits for the function until the grace is over. The timer has no other work by
-// then: what falls due no longer matters. Rejected: a timer and a channel for the grace alone,
-// which is much for each of a hundred thousand limits that fall due at once.
-func (e *Execution) awaitReturn() bool {
-	e.cell.Lock()
-	if !e.returned {
-		// The cancellation has woken a function that listens as well as this goroutine. Once
-		// it has had its turn it has mostly returned, and needs no timer and no wait.
-		e.cell.Unlock()
-		runtime.Gosched()
-		e.cell.Lock()
-	}
-	now := e.cell.Now()
-	// Run itself may be late, by the time that a hook took.
-	left := max(e.limits.Grace, 0) - (now - e.cancelledAt)
-	if !e.returned && (e.command != nil || left > 0) {
-		wait := make(chan struct{})
-		e.wait = wait
-		if e.command == nil { // that of a command has no grace here
-			e.armed = pulse.Forever
-			e.armFor(now+min(left, pulse.Forever-now), now)
-		}
-		e.cell.Unlock()
-		<-wait
-		e.cell.Lock()
-	}
-	returned := e.returned
-	switch {
-	case !returned:
-		e.abandoned = true
-		abandonedNow.Add(1)
-		n := e.identity()
-		n.reported = make(chan struct{})
-		n.insert() // before it can return, and be removed
-	case e.timer != nil:
-		e.timer.Stop()
-	}
-	e.cell.Unlock()
-	return returned
-}
-
-// endGrace ends the wait for the function if the grace is over at now. A firing that was under
-// way when the outcome was decided may come before that, and changes nothing. Where the function
-// returns at the same moment, whichever locks the cell first ends the wait, and a function that
-// has returned by the time that Run has the lock is not abandoned. The cell is locked.
-func (e *Execution) endGrace(now time.Duration) {
-	if e.wait != nil && e.command == nil && now >= e.armed {
-		close(e.wait)
-		e.wait = nil
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	parallel "github.com/tooldeadline/tooldeadline/internal/waiting"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -24,6 +25,7 @@ func (c coded) ExitCode() int { return int(c) }
 func TestMain(m *testing.M) {
 	switch os.Getenv("TIMEOUT_TEST_CHILD") {
 	case "":
+		parallel.Parallel(8)
 		os.Exit(m.Run())
 	case "exit 3":
 		os.Exit(3)

@@ -16,7 +16,8 @@ func DelayTimer(ctx context.Context, d time.Duration) {
 	e.timer.Reset(e.armed - e.cell.Now() + d)
 }
 
-// Firings is the record by which a stall is told from a backlog, one that is not the process's.
+// Firings is the record by which a stall is distinguished from a backlog, one that is not the
+// process's.
 type Firings struct{ f firings }
 
 func (f *Firings) Note(at time.Duration) { f.f.note(at) }

@@ -10,8 +10,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SPEC 3.16: what counts is the longest stretch in which no timer fired, as far as it lies
-// between the instant at which the timer was due and now.
+// SPEC 3.16: the longest stretch in which no timer fired counts, as far as it lies between the
+// instant at which the timer was due and now.
 func TestLongestPause(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct {
@@ -140,8 +140,9 @@ func TestBacklogIsNoStall(t *testing.T) {
 		if stalls == 0 {
 			return
 		}
-		// Unless the machine did stand still, and no timer fired.
-		if pause < slack*4/5 || try == 5 {
+		// Unless the machine did stand still, and no timer fired. The pauses that the hooks see are shorter: where one
+		// timer's function is interrupted before its hook, the hook is called in the middle of a pause.
+		if try == 5 {
 			t.Fatalf("%d stalls, though a timer fired at least every %v", stalls, pause)
 		}
 	}

@@ -27,7 +27,7 @@ func (e *Execution) Parent() *Execution {
 	if e == nil {
 		return nil
 	}
-	return e.around()
+	return e.enclosing()
 }
 
 // Snapshot returns the present state of the execution, or, if it has ended, its last state. The

@@ -111,7 +111,7 @@ func TestStateStalled(t *testing.T) {
 	})
 }
 
-// Who has ended stays as it was.
+// An execution that has ended stays as it was.
 func TestSnapshotOfWhatHasEnded(t *testing.T) {
 	for _, tc := range []struct {
 		name string

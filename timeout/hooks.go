@@ -16,17 +16,17 @@ import (
 // Abandoned and Returned. Hooks are called synchronously and should return quickly: Context,
 // Started, Exceeded, Abandoned and Finished delay the caller, and Returned delays the abandoned
 // goroutine. A hook that does not return delays Run beyond its grace, and a command of package
-// procgroup is not killed before Exceeded has returned. A heartbeat in a hook counts as the
-// function's.
+// procgroup is not killed before Exceeded has returned. A heartbeat in a hook counts as one of the
+// function.
 //
 // A panic in a hook is recovered and logged. A hook that calls [runtime.Goexit], as a test's FailNow
 // does, ends the goroutine that it is called on, which for most hooks is Run's. Other hooks for the
 // same event are still called, and so is Finished. If Started calls it, the function is not called.
 type Hooks struct {
-	// Context returns the context from which the function's context is made, for a trace that
-	// begins a span here. It gets the caller's context, or the result of the Context hook before
-	// it, and is called before Started. The time that it takes counts. Only the values of its
-	// result matter: it has no influence on when and how the function's context ends. A nil
+	// Context returns the context from which the function's context is made. A tracer can begin a
+	// span here. It gets the caller's context, or the result of the Context hook before it, and is
+	// called before Started. The time that it takes counts as the execution's. Only the values of
+	// its result matter: it has no influence on when and how the function's context ends. A nil
 	// result adds nothing.
 	Context func(context.Context, Snapshot) context.Context
 	// Started is called before the function. If the caller's context has already ended, none of
@@ -37,8 +37,8 @@ type Hooks struct {
 	// check then starts afresh. It runs on a goroutine of its own, so it may run concurrently with
 	// Finished, or after Run has returned.
 	NearIdle func(context.Context, Snapshot)
-	// Stalled is called when the process is found to have been stopped; see [Run]. It may
-	// run on a goroutine of its own, as NearIdle does.
+	// Stalled is called when it is found that the process could not run; see [Run]. It may run on a
+	// goroutine of its own, as NearIdle does.
 	Stalled func(context.Context, Snapshot)
 	// Closing is called when the execution is closing, once, and never before Started; see the
 	// function [Closing]. It may run on a goroutine of its own, as NearIdle does.
@@ -53,16 +53,17 @@ type Hooks struct {
 	// the grace.
 	Abandoned func(context.Context, Snapshot)
 	// Finished is called when the outcome is known, right before Run returns or panics, exactly
-	// once for each Started. Its Snapshot also has the figures of a run that succeeded.
+	// once for each Started. After a success, the Snapshot has the figures of the run, which no
+	// error reports.
 	Finished func(context.Context, Snapshot)
 	// Returned is called when an abandoned function returns after all. Err is what it returned,
 	// or a *PanicError if it panicked.
 	Returned func(context.Context, Snapshot)
 }
 
-// WithHooks calls h. If the option is given more than once, all hooks are called, in the order given.
-// The hooks of [Watch] are called first for Context and Started and last for all other events, so
-// that whatever began first ends last.
+// WithHooks calls h. If the option is given more than once, all hooks are called, in the order
+// given. The hooks of [Watch] are called first for Context and Started and last for all other
+// events, so that the first to begin is the last to end.
 func WithHooks(h Hooks) Option {
 	return optionFunc(func(s *settings) { s.hooks = append(s.hooks, h) })
 }
@@ -148,7 +149,7 @@ func (e *Execution) begin() {
 	begun = true
 }
 
-// callStarted calls the watchers first: what begins first ends last.
+// callStarted calls the watchers first: the first to begin is the last to end.
 func (e *Execution) callStarted(s *Snapshot) {
 	defer e.callAll(e.hooks, hookStarted, s)
 	if e.watch != nil {
@@ -160,7 +161,7 @@ func (e *Execution) callStarted(s *Snapshot) {
 // nobody to call the function and nobody to return to. Finished is due all the same.
 func (e *Execution) endUnbegun() {
 	e.err = &goexitError{Tool: e.tool}
-	e.settle()
+	e.recordReturn()
 	_, _ = e.conclude()
 }
 
@@ -172,8 +173,8 @@ func (e *Execution) call(h hook, s *Snapshot) {
 	e.callAll(e.hooks, h, s)
 }
 
-// callAll calls them all, even where one of them calls runtime.Goexit, as the FailNow of a
-// test does. What follows on the goroutine has to be deferred, too.
+// callAll calls them all, even where one of them calls runtime.Goexit, as the FailNow of a test
+// does. The caller has to defer its next steps, too.
 func (e *Execution) callAll(all []Hooks, h hook, s *Snapshot) {
 	i := 0
 	defer func() {

@@ -62,7 +62,8 @@ func (r *recorder) snapshot(name string) timeout.Snapshot {
 	return r.seen[name]
 }
 
-// SPEC 4.7: what Exceeded is told stays as it is, so that a hook may hand it to another goroutine.
+// SPEC 4.7: the Snapshot that Exceeded gets stays as it is, so that a hook may hand it to another
+// goroutine.
 func TestExceededKeepsItsError(t *testing.T) {
 	for name, opts := range map[string][]timeout.Option{
 		"returns":   {timeout.Config{Idle: time.Second}},

@@ -222,7 +222,7 @@ func TestRunNormalizes(t *testing.T) {
 	})
 }
 
-// SPEC 3.7: what comes late is kept beside the timeout.
+// SPEC 3.7: a late result is kept beside the timeout.
 func TestPartialResult(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		got, err := timeout.Do(t.Context(), func(ctx context.Context) (string, error) {

@@ -26,7 +26,7 @@ type driver struct {
 	seen     []*seen
 }
 
-// What is seen of one execution.
+// The observations of one execution.
 type seen struct {
 	start    time.Duration
 	called   bool

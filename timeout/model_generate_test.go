@@ -16,9 +16,9 @@ type generator struct {
 	caller  caller
 	scripts int
 	holds   []int
-	idles   []time.Duration // of the executions around, the innermost last
+	idles   []time.Duration // of the enclosing executions, the innermost last
 	dues    []time.Duration // instants at which something is due, or would be without a beat
-	around  []int           // ids of the executions around
+	around  []int           // ids of the enclosing executions
 	gone    []int           // ids of executions that have probably ended
 }
 

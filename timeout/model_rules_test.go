@@ -23,7 +23,8 @@ func (m *model) settle(e *simulated, dates ...time.Duration) {
 	e.last = fits[m.choose(len(fits))]
 }
 
-// beat records a beat in e and in those around it, up to the first that has ended.
+// beat records a beat in e and in the enclosing ones, up to the first that has
+// ended.
 func (m *model) beat(e *simulated, counts uint64) {
 	for c := e; c != nil; c = c.around {
 		if c.outcome.abandoned && c.outcome.at == m.now || slices.Contains(m.gracesOver(), c) {
@@ -57,7 +58,8 @@ func (m *model) beat(e *simulated, counts uint64) {
 
 func (m *model) instant() {
 	m.limits()
-	// What is near its idle limit is warned of, unless something happens right now.
+	// An execution near its idle limit gets a warning, unless something happens
+	// right now.
 	near := map[*simulated]time.Duration{}
 	for _, e := range m.started {
 		if !e.over && (!e.stopped || e.stopAt == m.now) && e.nearDue() == m.now {
@@ -102,8 +104,8 @@ func (m *model) limits() {
 		}
 		switch {
 		case e.due <= m.now:
-			// The deadline of the context around is e's total, and not an abort,
-			// although it also is what ends that context.
+			// The deadline of the enclosing context is e's total, and not an
+			// abort, although it also is what ends that context.
 			if aborted && !(e.foreign && e.around != nil && e.around.outcome.kind == timeout.KindTotal) && m.perhaps() {
 				m.stop(e, timeout.KindAborted, 0)
 			} else {

@@ -8,10 +8,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// What the documentation does not say of Monitor.Count.
+// A detail of Monitor.Count that the documentation leaves open.
 const (
 	holdCounts  = 0 // Hold and release are beats, but are not counted
-	startCounts = 1 // the start of a nested execution is counted by those around it
+	startCounts = 1 // the start of a nested execution is counted by the enclosing ones
 )
 
 // A model is a simulation of one schedule. Time goes from one instant at which
@@ -26,7 +26,7 @@ type model struct {
 	started []*simulated // in the order of their start
 	holds   map[int]*hold
 	order   []*hold
-	// What was seen, so that a choice that leads elsewhere is given up at once.
+	// The observations, so that a choice that leads elsewhere is given up at once.
 	seen    []*seen
 	differs func(e *simulated, final bool) string
 	diff    string // the first difference
@@ -68,7 +68,7 @@ type simulated struct {
 	start, due         time.Duration // due: when the total is, or never
 	limit, idle, grace time.Duration
 	foreign            bool // due is the deadline of the caller's context ...
-	cut                bool // ... and not the total of an execution around
+	cut                bool // ... and not the total of an enclosing execution
 	// Where limits are only observed: when the total is, or never, and what was exceeded.
 	total    time.Duration
 	exceeded []exceeding

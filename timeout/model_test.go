@@ -19,7 +19,7 @@ import (
 
 var (
 	modelSeed = flag.Uint64("model.seed", 0, "seed of the first schedule of TestModel; 0 is a random one")
-	modelRuns = flag.Int("model.runs", 2500, "number of schedules of TestModel")
+	modelRuns = flag.Int("model.runs", 1000, "number of schedules of TestModel")
 )
 
 // TestModel runs random schedules against the engine and against a model of it that

@@ -84,8 +84,8 @@ func TestOuterTimeoutAbortsInner(t *testing.T) {
 	})
 }
 
-// The total of an execution around is reported within as what was configured, and not as
-// what was left of it; a deadline of the caller's is what is left (SPEC 3.12).
+// The total of an enclosing execution is reported within as it was configured, and not
+// as what was left of it; a deadline of the caller's is what is left (SPEC 3.12).
 func TestTotalOfTheExecutionAround(t *testing.T) {
 	const total, late = 30 * time.Second, time.Second
 	for _, tc := range []struct {
@@ -136,7 +136,7 @@ func TestTotalOfTheExecutionAround(t *testing.T) {
 	}
 }
 
-// What an abandoned inner function does is no sign of the outer's life.
+// The beats of an abandoned inner function are no sign of the outer's life.
 func TestAbandonedInnerDoesNotFeedTheOuter(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		err := timeout.Run(t.Context(), func(ctx context.Context) error {

@@ -12,15 +12,15 @@ import (
 // This file is for executions whose limits are judged and reported, and not enforced
 // (SPEC 3.18).
 
-// WithObserveOnly judges the limits but enforces none. It is for tools whose heartbeats are not yet
+// WithObserveOnly checks the limits but enforces none. It is for tools whose heartbeats are not yet
 // known. When a limit would have fired, at most once for each of the two, the execution logs a line
 // and calls the hook Exceeded, both with the [*Error] that Run would have returned. At the end it
 // logs the idle limit, or the total, that would have sufficed. Each limit is judged by itself,
 // whether or not the other has been exceeded.
 //
-// The limits neither cancel the function's context nor show as its Deadline. The end of the
-// caller's context, including a deadline of its own, stops the function as always, with a grace, and
-// so does [Execution.Abort]. Nested executions have limits of their own, which are enforced.
+// The limits neither cancel the function's context nor show as its Deadline. The end of the caller's
+// context, even by its deadline, stops the function as always, with a grace, and so does
+// [Execution.Abort]. The limits of nested executions are enforced.
 //
 // All values that WithObserveOnly returns are equal and differ from every other Option, so == finds
 // one among options.
@@ -94,8 +94,8 @@ func (e *Execution) admit(now time.Duration) bool {
 	return true
 }
 
-// reportExceeded reports what has been exceeded and not been reported yet. The caller holds
-// no lock. At the end, whoever else reports is waited for, so that this goes before Finished.
+// reportExceeded reports what has been exceeded and not been reported yet. The caller holds no lock.
+// At the end it waits for any other goroutine that reports, so that this goes before Finished.
 func (e *Execution) reportExceeded() {
 	o := e.observing
 	o.reporting.Lock()

@@ -174,7 +174,7 @@ func TestObservedError(t *testing.T) {
 	})
 }
 
-// What ends the caller's context ends the execution, with a grace, and so does Abort.
+// The end of the caller's context ends the execution, with a grace, and so does Abort.
 func TestObserveOnlyStillEnds(t *testing.T) {
 	limits := timeout.Config{Idle: 2 * time.Second, Total: 5 * time.Second, Grace: time.Second}
 	for _, tc := range []struct {
@@ -252,7 +252,7 @@ func TestObserveOnlyStillEnds(t *testing.T) {
 	}
 }
 
-// Executions within have limits of their own; one around is enforced.
+// Nested executions have limits of their own; that of an enclosing one is enforced.
 func TestObserveOnlyNested(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var o observer

@@ -52,9 +52,9 @@ func WithClock(c Clock) Option {
 	})
 }
 
-// WithLogger logs to l: corrections of the Config, silence close to the idle limit, a timeout, an
-// abort, and an abandoned function and its later return. A function that returns in time is not logged. Without this option, or if l is nil,
-// nothing is logged.
+// WithLogger logs to l: corrections of the Config, silence close to the idle limit, a timeout, an abort, and an
+// abandoned function and its later return. A function that returns in time is not logged. Without this option, or
+// if l is nil, nothing is logged.
 //
 // Records are written synchronously, so a handler that blocks delays the result.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(s *settings) { s.log = l }) }

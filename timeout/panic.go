@@ -12,9 +12,9 @@ import (
 // errors.As finds it in the value that Run panics with, unless the function panicked with an error.
 // A panic that passes through nested executions has the Stack and the Tool of the innermost.
 type PanicError struct {
-	Value any    // what the function panicked with
-	Stack []byte // where it did, in the form of debug.Stack
-	Tool  string // from WithName
+	Value any    // the value of the panic
+	Stack []byte // the stack of the panic, in the form of debug.Stack
+	Tool  string // the name given to WithName
 }
 
 // Error returns the value, without the stack.
@@ -51,19 +51,19 @@ func (e *Execution) newPanic(v any) *PanicError {
 
 // relayPanic panics, on Run's goroutine, with what the function has panicked with.
 //
-// A bare value would lose the stack of the goroutine that panicked, which is the only one
-// worth seeing; so it is put into an error. But an error is raised as it is: whoever
-// recovers it may compare it, as net/http does with its ErrAbortHandler, by == or by its
-// type. A crash prints it all the same, because the panic that it takes the place of has
-// not been recovered and is printed first. A runtime.Error is never compared.
+// A bare value would lose the stack of the goroutine that panicked, which is the only one worth
+// seeing; so it is put into an error. But an error is raised as it is: code that recovers it may
+// compare it, as net/http does with its ErrAbortHandler, by == or by its type. A crash prints it
+// all the same, because the panic that it takes the place of has not been recovered and is printed
+// first. A runtime.Error is never compared.
 func (e *Execution) relayPanic() {
 	p := e.panicked
 	err, ok := p.Value.(error)
 	if _, crash := err.(runtime.Error); !ok || crash {
 		panic(relayedPanic{p})
 	}
-	if around := e.around(); around != nil {
-		around.identity().passing.Store(p)
+	if outer := e.enclosing(); outer != nil {
+		outer.identity().passing.Store(p)
 	}
 	defer panic(err)
 	panic(relayedPanic{p})

@@ -63,7 +63,7 @@ func TestPanicReachesTheCaller(t *testing.T) {
 				})
 			})
 		}
-		// An error may be compared by whoever recovers it, so it comes as it is.
+		// Code that recovers an error may compare it, so it comes as it is.
 		for _, value := range []error{io.ErrClosedPipe, http.ErrAbortHandler, uncomparable{}, &timeout.PanicError{Value: 1}} {
 			t.Run(fmt.Sprintf("%s/%T", tc.name, value), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestCrashChild(t *testing.T) {
 	}
 }
 
-// What ends the process says where it came from.
+// The panic that ends the process says where it came from.
 func TestCrashShowsTheStack(t *testing.T) {
 	for mode, text := range map[string]string{"error": io.ErrClosedPipe.Error(), "value": "boom"} {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestCrashChild$")

@@ -142,8 +142,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// What was not looked at in time, and cannot be any more, counts as a sign of life; what was
-// looked at does not.
+// A time that was not looked at, and cannot be any more, counts as a sign of life; what was looked
+// at does not.
 func TestProbeCloses(t *testing.T) {
 	const idle = 8 * time.Second
 	for takes, want := range map[time.Duration]time.Duration{

@@ -8,8 +8,9 @@ import (
 var abandonedNow atomic.Int64
 
 // AbandonedCount returns the number of functions in this process that have been abandoned and have
-// not returned since. Each of them holds a goroutine and whatever it works on. A server whose count
-// keeps growing should be restarted. [Running] lists them, even without a watcher.
+// not returned since. Each of them keeps a goroutine, and everything that the goroutine refers to.
+// A server whose count keeps growing should be restarted. [Running] lists them, even without a
+// watcher.
 func AbandonedCount() int { return int(abandonedNow.Load()) }
 
 // abandon reports that the function did not return within the grace.
@@ -37,8 +38,8 @@ func (e *Execution) exceeded(out *Error) {
 	e.call(hookExceeded, &s)
 }
 
-// finished reports that Run is about to return out, or, where that is nil, what the function
-// has returned. It must not be inlined: Run is where the stack should be small.
+// finished reports that Run is about to return out or, if that is nil, the function's error. It
+// must not be inlined: Run is where the stack should be small.
 //
 //go:noinline
 func (e *Execution) finished(out *Error) {

@@ -128,7 +128,7 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	if e.watch = watching.Load(); e.watched() {
 		late = e.enrich()
 	}
-	// A CancelFunc that is kept is an allocation. What cancels this context is propagate.
+	// propagate cancels this context: it chooses the Err, which a CancelFunc cannot.
 	var cancel context.CancelFunc
 	e.inner, cancel = context.WithCancel((*root)(e))
 	_ = cancel
@@ -145,8 +145,7 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 		e.startClosing()
 	}
 	go e.main()
-	// Where both are ready it does not matter which is taken: who decides the outcome is
-	// settled elsewhere.
+	// If both are ready, it does not matter which is taken: the outcome is not decided here.
 	select {
 	case <-e.inner.Done():
 	case <-e.caller.Done():

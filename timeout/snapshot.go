@@ -18,7 +18,8 @@ const (
 	StateNearIdle
 	// StateHeld: the idle check is held; see heartbeat.Hold.
 	StateHeld
-	// StateStalled: the process was stopped (see [Run]), and no heartbeat has come since.
+	// StateStalled: the process could not run for a time (see [Run]), and no heartbeat has come
+	// since.
 	StateStalled
 	// StateStopping: a limit has fired, or the execution was aborted, and the function has
 	// not returned yet. A command of package procgroup is in this state from its end, however
@@ -41,30 +42,32 @@ func (s State) String() string {
 	return "State(" + strconv.Itoa(int(s)) + ")"
 }
 
-// A Snapshot is the state of an execution at the time of a call of [Execution.Snapshot] or of a
-// hook. In Exceeded, Abandoned and Finished it is the state when the execution was stopped.
+// A Snapshot is the state of an execution when [Execution.Snapshot] or a hook is called. In the
+// hooks Exceeded, Abandoned and Finished it is the state when the execution was stopped or, if it
+// was not stopped, when the function returned.
 type Snapshot struct {
-	ID        uint64 // see Execution.ID
-	Around    uint64 // the ID of the enclosing execution, 0 if there is none
+	ID        uint64 // the number of the execution; see Execution.ID
+	Parent    uint64 // the ID of the enclosing execution, 0 if there is none
 	Tool      string
 	Operation Operation // see WithOperation
 	State     State
 	Limits    Config // as enforced: normalised, Total cut to the caller's deadline, Grace filled in
 
 	Start      time.Time     // on the execution's clock
-	Elapsed    time.Duration // since the start, to the function's return at most
+	Elapsed    time.Duration // since the start, or from the start to the function's return
 	SinceBeat  time.Duration // since the last heartbeat
 	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included, holds and stalls not
 	Beats      uint64        // see heartbeat.Monitor.Count
-	Detail     any           // the newest, see heartbeat.BeatWith; nil if there was none
-	Closing    bool          // whether it is closing, see the function Closing
-	Hold       time.Duration // how long the idle check has been held by now; 0 where it is not
-	Held       time.Duration // how long it has been in all, Hold included
+	Detail     any           // the newest detail, see heartbeat.BeatWith; nil if there was none
+	Closing    bool          // whether the execution is closing; see the function Closing
+	Hold       time.Duration // how long the present hold of the idle check has lasted; 0 if there is none
+	Held       time.Duration // the time for which the idle check has been held so far, Hold included
 	Stalls     int           // as in Error
-	Stalled    time.Duration // how long the process was stopped in all, as far as the limit noticed
+	Stalled    time.Duration // how long the process could not run in all, as far as the idle limit noticed
 
-	// ObserveOnly reports that no limit stops the execution; see WithObserveOnly. Observed is the
-	// Error of the first limit that would have stopped it, or nil if none would have.
+	// ObserveOnly reports whether the limits are only observed; see WithObserveOnly. Observed is
+	// the Error of the first limit that would have stopped the execution, or nil if none would
+	// have.
 	ObserveOnly bool
 	Observed    *Error
 
@@ -72,9 +75,15 @@ type Snapshot struct {
 	// long as there is no outcome.
 	Err   error
 	Stack []byte // as in Error
-	// Returned reports that Err is what the function returned, or how a command ended by itself. An
-	// *Error, a *PanicError or an ErrGoexit in Err is then about another execution, for example one
-	// that the function ran. Otherwise Err itself is one of these and is about this execution.
+	// Leftovers says which processes of a command of package procgroup were killed at its end or
+	// are still running; see procgroup.Result.Leftovers. It is "" for anything else, and until the
+	// command has ended.
+	Leftovers string
+	// Returned reports whether Err is what the function returned, or how a command ended by itself.
+	// An *Error, a *PanicError or an ErrGoexit in Err is then about another execution, for example
+	// one that the function ran. If Returned is false, Err itself is one of these and is about this
+	// execution, or it is the error of a command of package procgroup that was stopped for what it
+	// did.
 	Returned bool
 }
 
@@ -145,8 +154,8 @@ func (e *Execution) snapshotOf(out *Error, state State) Snapshot {
 // complete adds what does not depend on the moment, or not much. The cell is locked.
 func (e *Execution) complete(s *Snapshot) {
 	s.ID = e.identity().id
-	if around := e.around(); around != nil {
-		s.Around = around.identity().id
+	if outer := e.enclosing(); outer != nil {
+		s.Parent = outer.identity().id
 	}
 	s.Tool, s.Operation, s.Limits = e.tool, e.operation, e.limits
 	s.Start, s.Stalled = e.cell.Start(), e.stalls.sum().total

@@ -14,8 +14,8 @@ const (
 	budgetAfterGrace   = 5000
 )
 
-// A sampler finds the goroutine of an execution by the receiver of Execution.main. Who asks
-// for a stack has a ration of his own, and takes nothing away from the errors'.
+// A sampler finds the goroutine of an execution by the receiver of Execution.main. Stacks on
+// request have a budget of their own, and take nothing from that of the errors.
 const frame = "/timeout.(*Execution).main("
 
 var sampler, onRequest = stacks.Sampler{Frame: frame}, stacks.Sampler{Frame: frame}

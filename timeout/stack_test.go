@@ -14,8 +14,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SPEC 3.9: who is refused a capture of their own has the last one, unless the function
-// may have been elsewhere since, or nobody can tell.
+// SPEC 3.9: an error that is refused a capture of its own has the last one, unless the
+// function may have been elsewhere since, or nobody can tell.
 func TestStackOfAnOlderCapture(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the last capture is not kept for its own sake
 	bubble(t, func(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 // fall due at once. If that counted as a stall, each of them would get another idle limit,
 // and fall due at once with all others again.
 //
-// The evidence is looked at where something is late already, in the timer's function, and by
-// a beat, a hold or a return after the limit, whichever of them runs first when the process
-// runs again. What is in time reads nothing.
+// The evidence is looked at where something is late already, in the timer's function, and by a
+// beat, a hold or a return after the limit, whichever of them runs first when the process runs
+// again. An event that is in time reads nothing.
 //
 // A process that was stopped for less than what was left until its timer was due leaves
 // no such evidence. It has lost part of one idle limit, and no more.

@@ -15,7 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SPEC 3.16: whoever is the first to run after a stall finds it, and one nanosecond
+// SPEC 3.16: the first goroutine to run after a stall finds it, and one nanosecond
 // decides whether it is one.
 func TestStall(t *testing.T) {
 	for _, limits := range []struct{ idle, slack time.Duration }{
@@ -147,7 +147,7 @@ func TestHoldAfterAStall(t *testing.T) {
 	})
 }
 
-// A stall is logged once, whoever finds it.
+// A stall is logged once, whichever goroutine finds it.
 func TestStallIsLogged(t *testing.T) {
 	for name, fn := range map[string]func(ctx context.Context){
 		"by the timer":                   func(ctx context.Context) { timeout.DelayTimer(ctx, 0) },

@@ -121,7 +121,7 @@ func TestRealStall(t *testing.T) {
 		t.Run(tc.mode, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command(os.Args[0], "-test.run=^TestStallChild$")
-			cmd.Env = append(os.Environ(), stallChildEnv+"="+tc.mode)
+			cmd.Env = append(os.Environ(), stallChildEnv+"="+tc.mode, "GORACE=atexit_sleep_ms=0")
 			stdin, err := cmd.StdinPipe()
 			if err != nil {
 				t.Fatal(err)

@@ -18,11 +18,11 @@ var (
 	watchChange sync.Mutex
 )
 
-// Watch calls h for every execution of the process that begins from now on, until stop is
-// called, and makes [Running] list those executions. It is for code that observes all tools of a
-// program, such as metrics, traces, or a page that shows what is running. The [Hooks] may be empty
-// if only the list is wanted. Several watchers may be registered at once; they are called in the
-// order of registration.
+// Watch calls h for every execution of the process that begins from now on, until stop is called,
+// and makes [Running] list those executions. It is for code that observes all tools of a program,
+// such as metrics, traces, or a page that lists what is running. The [Hooks] may be empty if only
+// the list is wanted. Several watchers may be registered at once; they are called in the order of
+// registration.
 //
 // An execution reports to the watchers that were registered when it began, until it ends: each
 // Started is followed by a Finished, even after stop. An execution that began earlier is neither

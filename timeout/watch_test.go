@@ -164,7 +164,8 @@ func (h *contextHandler) Handle(ctx context.Context, _ slog.Record) error {
 	return nil
 }
 
-// Whatever context a hook returns: what ends the function's, when and how, is as without it.
+// Whatever context a hook returns, the function's context ends when and how it would without
+// it.
 func TestContextHookDoesNoHarm(t *testing.T) {
 	type world struct {
 		Err, Cause, Child, ChildCause, Out string
@@ -299,7 +300,8 @@ func TestSlowContextHook(t *testing.T) {
 	}
 }
 
-// SPEC 4.8: the list has what runs, each with the one around it, and is empty in the end.
+// SPEC 4.8: the list has the executions in progress, each with the one that encloses it, and
+// is empty in the end.
 func TestRunning(t *testing.T) {
 	watch(t, timeout.Hooks{})
 	tools := func() (names []string) {
@@ -315,7 +317,7 @@ func TestRunning(t *testing.T) {
 			if diff := cmp.Diff([]string{"outer", "inner"}, tools()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if inner.Parent() != outer || outer.Parent() != nil || inner.Snapshot().Around != outer.ID() || outer.Snapshot().Around != 0 {
+			if inner.Parent() != outer || outer.Parent() != nil || inner.Snapshot().Parent != outer.ID() || outer.Snapshot().Parent != 0 {
 				t.Error("which is around which?")
 			}
 			if timeout.ByID(inner.ID()) != inner || timeout.ByID(outer.ID()) != outer || inner.ID() <= outer.ID() {
@@ -329,7 +331,7 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// What was abandoned is listed until it returns, whoever watches.
+// An abandoned execution is listed until its function returns, even if nobody watches.
 func TestAbandonedIsListed(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {
@@ -493,7 +495,8 @@ func TestNothingIsLeftOfTheList(t *testing.T) {
 	}
 }
 
-// Who keeps one that has ended keeps no other, although they have been neighbours in the list.
+// A reference to an execution that has ended keeps no other in memory, although they have been
+// neighbours in the list.
 func TestNeighboursAreNotKept(t *testing.T) {
 	watch(t, timeout.Hooks{})
 	start := heapInUse()

@@ -24,8 +24,15 @@ type Command struct {
 
 	// Conclude ends the rest of the command. It is called once, after the function has returned,
 	// with the outcome of the execution, which it may complete in place. It returns attributes for
-	// a warning if something is left over, and the outcome of the call.
-	Conclude func(outcome error) (left []slog.Attr, final error)
+	// a warning if something is left over, the same as text, and the outcome of the call.
+	Conclude func(outcome error) (left []slog.Attr, leftovers string, final error)
+}
+
+// A Stop is the error of a command that was stopped for what it did, and not by a limit or by its
+// caller. To observers that is an outcome of its own.
+type Stop interface {
+	error
+	CommandStop() (reason string) // in words, such as "too much output"
 }
 
 // Run is timeout.Run for wait, the function that waits for c. opts is a []timeout.Option. If one of

@@ -63,7 +63,7 @@ shift 6
 exec "$@"
 `
 
-// 17.1: the action runs what its own checksums name, and nothing else, and no input is part of a script.
+// SPEC 17.1: the action runs what its own checksums name, and nothing else, and no input is part of a script.
 func TestAction(t *testing.T) {
 	const name = "tooldeadline_v1.2.3_linux_amd64.tar.gz"
 	good, err := tarGz(strings.TrimSuffix(name, ".tar.gz"), []file{{"deadline", 0o755, []byte(fakeDeadline)}}, time.Unix(0, 0))

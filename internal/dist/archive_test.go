@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// 17.2: an archive has the same bytes whatever order its files are found in, and says nothing of who made
-// it, or when.
+// SPEC 17.2: an archive has the same bytes in whatever order its files are found, and does not name the user
+// who made it, or the time.
 func TestArchivesAreReproducible(t *testing.T) {
 	files := []file{{"b", 0o755, []byte("program")}, {"a/c", 0o644, []byte("text")}, {"a/b", 0o644, nil}}
 	reversed := slices.Clone(files)

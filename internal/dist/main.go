@@ -3,9 +3,9 @@
 //	go run ./internal/dist -version v0.1.0 -o dist
 //
 // There is an archive for each system, with the programs, their manual pages and completions, and the
-// licences of all that is linked into them; the packages for npm; and SHA256SUMS. It builds the
-// commit that is checked out, not the files that are: two builds of a commit with the same Go and npm
-// are the same bytes, wherever they are made. It needs git and npm.
+// licences of all that is linked into them; the same as deb and rpm for Linux; the packages for npm;
+// server.json for the MCP registry; and SHA256SUMS. It builds the commit that is checked out, not the files that are: two builds of a
+// commit with the same Go and npm are the same bytes, wherever they are made. It needs git and npm.
 package main
 
 import (
@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,12 @@ import (
 
 // programs are the folders in cmd/ that are released.
 var programs = []string{"deadline", "mcpdeadline"}
+
+// purposes are the programs' lines in an index of manual pages.
+var purposes = map[string]string{
+	"deadline":    "run a command with limits on its duration and on its silence",
+	"mcpdeadline": "serve an MCP server with limits on each tool call",
+}
 
 // A system is what a program is built for.
 type system struct{ os, arch string }
@@ -93,6 +100,10 @@ func run(version, out string) (err error) {
 	if err != nil {
 		return err
 	}
+	nfpm, err := r.buildNFPM()
+	if err != nil {
+		return err
+	}
 	for _, s := range systems {
 		binaries, err := r.build(s)
 		if err != nil {
@@ -105,11 +116,17 @@ func run(version, out string) (err error) {
 		if err := r.archive(s, slices.Concat(common, binaries, licences)); err != nil {
 			return err
 		}
+		if err := r.packLinux(nfpm, s, slices.Concat(common, binaries, licences)); err != nil {
+			return err
+		}
 		if err := r.packPlatform(s, slices.Concat(binaries, licences)); err != nil {
 			return err
 		}
 	}
-	if err := r.packMain(); err != nil {
+	if err := r.packMain(common); err != nil {
+		return err
+	}
+	if err := r.describe(); err != nil {
 		return err
 	}
 	return r.sums()
@@ -166,7 +183,7 @@ func (r *release) emptyOut() error {
 }
 
 func isOurs(name string) bool {
-	return name == sumsFile || strings.HasSuffix(name, ".tar.gz") || strings.HasSuffix(name, ".zip") || strings.HasSuffix(name, ".tgz")
+	return name == sumsFile || name == registryFile || slices.Contains([]string{".gz", ".zip", ".tgz", ".deb", ".rpm"}, filepath.Ext(name))
 }
 
 // common returns the files that are the same in all archives.
@@ -184,19 +201,32 @@ func (r *release) common() ([]file, error) {
 		}
 		files = append(files, file{to, 0o644, data})
 	}
+	for _, program := range programs {
+		path, err := r.compile(program, system{runtime.GOOS, runtime.GOARCH})
+		if err != nil {
+			return nil, err
+		}
+		help, err := output(&exec.Cmd{Path: path, Args: []string{program, "--help"}})
+		if err != nil {
+			return nil, err
+		}
+		m, err := parseHelp(program, help)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{"man/" + program + ".1", 0o644, manPage(m, purposes[program], r.version, r.time)})
+		files = append(files, completions(m, program == "mcpdeadline")...)
+	}
 	return files, nil
 }
 
-// build returns the programs for a system. What the caller's environment says about building does not
-// count, so that two people get the same bytes.
+// build returns the programs for a system.
 func (r *release) build(s system) ([]file, error) {
 	fmt.Fprintln(os.Stderr, "dist:", s)
 	var files []file
 	for _, program := range programs {
-		path := filepath.Join(r.tmp, s.String(), s.executable(program))
-		cmd := r.goCommand(program, s, "build", "-o", path, "-ldflags",
-			fmt.Sprintf("-s -w -X main.linkedVersion=%s -X main.linkedCommit=%s", r.version, r.commit))
-		if _, err := output(cmd); err != nil {
+		path, err := r.compile(program, s)
+		if err != nil {
 			return nil, err
 		}
 		data, err := os.ReadFile(path)
@@ -208,7 +238,16 @@ func (r *release) build(s system) ([]file, error) {
 	return files, nil
 }
 
-// goCommand returns a command of go in the module of a program. The zero system is this one.
+// compile returns the file of a program for a system. The caller's environment does not influence the build, so that
+// two people get the same bytes.
+func (r *release) compile(program string, s system) (string, error) {
+	path := filepath.Join(r.tmp, s.String(), s.executable(program))
+	_, err := output(r.goCommand(program, s, "build", "-o", path, "-ldflags",
+		fmt.Sprintf("-s -w -X main.linkedVersion=%s -X main.linkedCommit=%s", r.version, r.commit)))
+	return path, err
+}
+
+// goCommand returns a command of go in the module of a program, for a system.
 func (r *release) goCommand(program string, s system, args ...string) *exec.Cmd {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = filepath.Join(r.source, "cmd", program)
@@ -222,10 +261,8 @@ func (r *release) goCommand(program string, s system, args ...string) *exec.Cmd 
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	cmd.Env = append(cmd.Env, "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false -mod=readonly")
-	if s != (system{}) {
-		cmd.Env = append(cmd.Env, "GOOS="+s.os, "GOARCH="+s.arch)
-	}
+	cmd.Env = append(cmd.Env, "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false -mod=readonly",
+		"GOOS="+s.os, "GOARCH="+s.arch)
 	return cmd
 }
 

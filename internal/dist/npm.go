@@ -20,6 +20,8 @@ const (
 	npmScope = "@tooldeadline/"
 	// mcpName is the name in the MCP registry, which looks for it in the package.
 	mcpName = "io.github.tooldeadline/mcpdeadline"
+
+	npmDescription = "An MCP proxy with which no tool call hangs, and timeout(1) with a limit on silence"
 )
 
 //go:embed npm
@@ -35,6 +37,7 @@ type packageJSON struct {
 	Repository           map[string]string `json:"repository"`
 	MCPName              string            `json:"mcpName,omitempty"`
 	Bin                  map[string]string `json:"bin,omitempty"`
+	Man                  []string          `json:"man,omitempty"`
 	Files                []string          `json:"files"`
 	OS                   []string          `json:"os,omitempty"`
 	CPU                  []string          `json:"cpu,omitempty"`
@@ -83,12 +86,12 @@ func (r *release) packPlatform(s system, files []file) error {
 	return r.pack(p, files)
 }
 
-// packMain packs the launcher.
-func (r *release) packMain() error {
-	p := r.packageJSON(npmMain, "An MCP proxy with which no tool call hangs, and timeout(1) with a limit on silence")
+// packMain packs the launcher, with the manual pages among the files that all archives have.
+func (r *release) packMain(common []file) error {
+	p := r.packageJSON(npmMain, npmDescription)
 	p.MCPName = mcpName
 	p.Engines = map[string]string{"node": ">=18"}
-	p.Files = []string{"*.js"}
+	p.Files = []string{"*.js", "man"}
 	p.Bin, p.OptionalDependencies = map[string]string{}, map[string]string{}
 	for _, program := range programs {
 		p.Bin[program] = program + ".js"
@@ -97,6 +100,12 @@ func (r *release) packMain() error {
 		p.OptionalDependencies[platformPackage(s)] = p.Version
 	}
 	var files []file
+	for _, f := range common {
+		if strings.HasPrefix(f.name, "man/") {
+			files = append(files, f)
+			p.Man = append(p.Man, "./"+f.name)
+		}
+	}
 	err := fs.WalkDir(npmFiles, "npm", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

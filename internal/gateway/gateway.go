@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// A Gateway passes requests on to Next, but for those that are to fail. It tells them apart by their
+// A Gateway passes requests on to Next, except those that are to fail. It distinguishes them by their
 // Mcp-Method. It is safe for concurrent use.
 type Gateway struct {
 	Next http.Handler

@@ -131,8 +131,8 @@ func (c *Cell) RenewFrom(at time.Duration) {
 	c.renew.Store(int64(at))
 }
 
-// Around returns the cell of the enclosing execution, or nil.
-func (c *Cell) Around() *Cell { return c.parent }
+// Enclosing returns the cell of the enclosing execution, or nil.
+func (c *Cell) Enclosing() *Cell { return c.parent }
 
 // Engine returns the engine that judges the cell, or nil if c is nil.
 func (c *Cell) Engine() Engine {

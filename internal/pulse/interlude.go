@@ -50,7 +50,8 @@ func (c *Cell) Note(detail *any) (end func()) {
 	return end
 }
 
-// A Status is the detail of an execution that says how it stands, and is no work that it has done. Clients are told.
+// A Status is a detail that says how an execution stands, and is no work that it has done. Clients get it as any
+// other detail.
 type Status string
 
 func (c *Cell) endInterlude(i *interlude) {

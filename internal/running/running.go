@@ -15,7 +15,7 @@ import (
 type Call struct {
 	Owner  string
 	Cancel context.CancelCauseFunc
-	// Of is what the call is to whoever has started it.
+	// Of is the caller's own value for the call.
 	Of any
 
 	id string
@@ -46,7 +46,7 @@ func New(most int64) *Calls {
 func (c *Calls) Context() context.Context { return c.ctx }
 
 // Begin adds a call before its handle is stored: a Shutdown that comes meanwhile waits for it, and an
-// Abort finds it. It reports false where there is no room, or a Shutdown has begun. What follows is
+// Abort finds it. It reports false where there is no room, or a Shutdown has begun. After it, call
 // Handed or End.
 func (c *Calls) Begin(call *Call) bool {
 	if !c.permits.TryAcquire(1) {

@@ -10,5 +10,5 @@
 //     not wait for others.
 //  3. Samples take at most 1 % of the time, except for 5 ms in advance.
 //  4. A caller that cannot have a sample for one of these reasons gets the last one, if it is still
-//     in memory, and is told that it is not fresh.
+//     in memory, marked as not fresh.
 package stacks

@@ -229,7 +229,7 @@ func blocked(t *testing.T, n int) {
 	}
 }
 
-// A caller beyond the budget gets the last sample, if it is still in memory, and is told that it is
+// A caller beyond the budget gets the last sample, if it is still in memory, and learns that it is
 // not fresh.
 func TestLastSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -235,15 +235,12 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 		}, "all of it is kept in memory", "the Write fails at the limit"},
 		{"ignores its context for ever: who is told", func(s site) string {
 			ended := make(chan struct{})
-			s.get(func(http.ResponseWriter, *http.Request) {
-				defer close(ended)
-				time.Sleep(4 * compareLimit)
-			})
-			<-ended
+			defer close(ended)
+			s.get(func(http.ResponseWriter, *http.Request) { <-ended })
 			select {
 			case what := <-s.told:
 				return what
-			default:
+			case <-time.After(4 * compareLimit):
 				return "nobody"
 			}
 		}, "nobody", "the hook `Abandoned`"},

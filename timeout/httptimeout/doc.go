@@ -15,21 +15,21 @@
 //
 // # Guarantees
 //
-//  1. The context of the request carries the heartbeat and is cancelled when a limit fires;
-//     its cause is the [*timeout.Error]. A limit is the idle limit, the total, a deadline of the
-//     request's own context, or a limit of an enclosing execution. A request whose deadline has
-//     already passed is answered without calling the handler.
+//  1. The context of the request carries the heartbeat and is cancelled when a limit fires; its
+//     cause is the [*timeout.Error]. A limit is the idle limit, the total, a deadline of the
+//     request's context, or a limit of an enclosing execution. A request whose deadline has already
+//     passed is answered without calling the handler.
 //  2. The execution ends with a limit or with the handler, and not with the request. When the
-//     client goes away, closes its sending half, or meets a read deadline of the server, the
+//     client goes away or closes its sending half, or a read deadline of the server passes, the
 //     context is cancelled with the cause of the request's context, and the handler's answer is
-//     sent as it would be without limits. A handler that ignores this still has its limits.
+//     sent as it would be without limits. The limits still apply to a handler that ignores this.
 //  3. Every client learns the outcome. A response is out when the handler has flushed it, has written
-//     more than 2 KiB of it, has sent a file by ReadFrom, or has hijacked the connection. Until
-//     then it is held, as net/http does. 1xx responses do not count. A response to a request with an
-//     Expect header is out when it has begun. When a limit fires before the response is out, the client
-//     gets 503 with a Retry-After in its place. When a limit fires later, everything that was written
-//     is sent, and the connection is cut, or the stream reset, so that no client mistakes half a
-//     response for a complete one. A connection whose end would complete the response, as under
+//     more than 2 KiB of it, has sent a file by ReadFrom, or has hijacked the connection. Until then it
+//     is held in a buffer, as in net/http. 1xx responses do not count. A response to a request with an
+//     Expect header is out as soon as it has begun. When a limit fires before the response is out, the
+//     client gets 503 with a Retry-After in its place. When a limit fires later, everything that was
+//     written is sent, and the connection is cut, or the stream reset, so that no client mistakes half
+//     a response for a complete one. A connection whose end would complete the response, as under
 //     HTTP/1.0, is reset.
 //  4. After a limit, calls of the handler on its ResponseWriter fail with
 //     [http.ErrHandlerTimeout] and reach no client; after an abort, the error says so. The
@@ -39,9 +39,9 @@
 //     such as [http.ErrAbortHandler]. If the handler panics after a limit, and no part of the
 //     response was out, the client still gets the 503, and the panic is written to the server's
 //     ErrorLog, as net/http does.
-//  6. The ResponseWriter is an [http.Flusher], [http.Hijacker] and [http.Pusher] exactly if that of
+//  6. The ResponseWriter is an [http.Flusher], [http.Hijacker] or [http.Pusher] exactly if that of
 //     the server is. It supports the methods of [http.ResponseController], and is an
-//     [io.ReaderFrom] that sends files as fast as the server's. It always has the method of
+//     [io.ReaderFrom] that sends files as fast as that of the server. It always implements
 //     http.CloseNotifier.
 //  7. The temporary files of a multipart form are deleted when the handler has returned, even if it
 //     was abandoned before.
@@ -57,13 +57,13 @@
 // Over HTTP/2 the server itself resets a stream when its WriteTimeout has passed, and no 503 is sent: the
 // WriteTimeout must be longer than the limits.
 //
-// [http.MaxBytesReader] closes the connection only through the server's own ResponseWriter, and not
-// through this one or that of any other middleware. A handler that refuses a body as too large, and
-// wants the connection closed, sets "Connection: close" before it answers.
+// [http.MaxBytesReader] closes the connection only if it is given the server's ResponseWriter, and
+// not if it is given that of this package or of any other middleware. A handler that refuses a body
+// as too large, and wants the connection closed, sets "Connection: close" before it answers.
 //
-// If a slow client blocks a handler in a Write, a write deadline releases the handler when ServeHTTP has
-// to return. Every ResponseWriter of net/http supports write deadlines; one that does not would block
-// ServeHTTP. Sending the rest of a response that is cut takes at most one second.
+// If a slow client blocks a handler in a Write, ServeHTTP sets a write deadline to release the handler
+// when it has to return. Every ResponseWriter of net/http supports write deadlines; one that does not
+// would block ServeHTTP. Sending the rest of a response that is cut takes at most one second.
 //
 // If middleware copies the request between New and the code that parses a multipart form, the form is
 // hidden, and its files stay, as without this package.

@@ -27,9 +27,9 @@ type Handler struct {
 	// RetryAfter is the value of the Retry-After header of a 503, rounded up to a second. A
 	// negative value means no header. 0 means DefaultRetryAfter.
 	RetryAfter time.Duration
-	// Stopped writes the response in place of that of a handler that was stopped before its own was
-	// out. w has the header as it was before the handler ran. If the deadline of the request had
-	// passed before that, the Limit of err is 0. nil means a 503 with a Retry-After and a text for
+	// Stopped writes the response if the handler was stopped before its response was out. w has the
+	// header as it was before the handler ran. If the deadline of the request had already passed
+	// when it arrived, the Limit of err is 0. nil means a 503 with a Retry-After and a text for
 	// people, such as "The request timed out: there was no progress for 30 s."
 	Stopped func(w http.ResponseWriter, r *http.Request, err *timeout.Error)
 }
@@ -42,10 +42,10 @@ func New(h http.Handler, opts ...timeout.Option) *Handler {
 	return &Handler{Handler: h, Options: opts}
 }
 
-// ServeHTTP runs the handler. It returns when the handler has returned, and no later than a grace
-// after a limit has fired; see [timeout.Config]. Sending the rest of a response that is cut may take
-// another second. If the client goes away, or the request's context is cancelled for another reason, the
-// handler's context is cancelled with the same cause, and the handler decides what to do.
+// ServeHTTP runs the handler. It returns when the handler has returned, and no later than a grace after
+// a limit has fired; see [timeout.Config]. Sending the rest of a response that is cut may take another
+// second. If the client goes away, or the request's context is cancelled for another reason, the
+// handler's context is cancelled with the same cause, and ServeHTTP waits for the handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rw := newWriter(w, r)
 	panicking, late := true, false // late and route are the handler's goroutine's until that has ended

@@ -81,8 +81,8 @@ func get(t *testing.T, url string) (*http.Response, string, error) {
 	return res, string(b), err
 }
 
-// What the handler does is a heartbeat: limit − 1 ns after the last it lives, at the limit it
-// is stopped. The recorder stands for the server, whose time cannot be faked.
+// Each action of the handler is a heartbeat: limit − 1 ns after the last it lives, at the
+// limit it is stopped. The recorder stands for the server, whose time cannot be faked.
 func TestSignsOfLife(t *testing.T) {
 	const idle = time.Second
 	body := func() io.Reader { return struct{ io.Reader }{strings.NewReader(strings.Repeat("x", 100))} }

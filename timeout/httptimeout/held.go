@@ -9,12 +9,12 @@ import (
 // hold is how many bytes of a response are held at most, the size of net/http's own buffer.
 const hold = 2 << 10
 
-// settle begins the response with the current header. mu is held, as in the methods below.
-func (w *writer) settle(status int) {
-	if w.settled == nil {
+// begin begins the response with the current header. mu is held, as in the methods below.
+func (w *writer) begin(status int) {
+	if w.begun == nil {
 		w.status = status
-		if w.settled = w.header.Clone(); w.settled == nil {
-			w.settled = make(http.Header)
+		if w.begun = w.header.Clone(); w.begun == nil {
+			w.begun = make(http.Header)
 		}
 	}
 }
@@ -25,8 +25,8 @@ func (w *writer) commit() error {
 		return nil
 	}
 	w.out = true
-	w.settle(0)
-	w.copyHeader(w.settled)
+	w.begin(0)
+	w.copyHeader(w.begun)
 	held := w.held
 	w.held = nil
 	if w.status != 0 {
@@ -35,7 +35,7 @@ func (w *writer) commit() error {
 			return nil
 		}
 	}
-	_, err := w.server.Write(held) // of no bytes, too: it settles the server's header
+	_, err := w.server.Write(held) // of no bytes, too: it fixes the server's header
 	return err
 }
 
@@ -48,7 +48,7 @@ func (w *writer) holds(size int) bool {
 	if w.status > 0 && w.status < 200 || w.status == http.StatusNoContent || w.status == http.StatusNotModified {
 		return false
 	}
-	length := w.settled.Get("Content-Length")
+	length := w.begun.Get("Content-Length")
 	if length == "" {
 		return true
 	}
@@ -63,13 +63,13 @@ func (w *writer) finish() {
 	w.returned = true
 	switch {
 	case w.hijacked:
-	case w.settled == nil:
+	case w.begun == nil:
 		w.copyHeader(w.header)
 	default:
 		_ = w.commit()
 		// For the trailers. One that the handler has set and deleted again is not sent.
 		maps.DeleteFunc(w.server.Header(), func(key string, _ []string) bool {
-			_, before := w.settled[key]
+			_, before := w.begun[key]
 			_, now := w.header[key]
 			return before && !now
 		})

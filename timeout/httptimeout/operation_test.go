@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
 
-// A handler is told from a tool, and options have the last word.
+// A handler is distinguished from a tool, and options have the last word.
 func TestOperation(t *testing.T) {
 	for name, tc := range map[string]struct {
 		options []timeout.Option
@@ -34,8 +34,8 @@ func TestOperation(t *testing.T) {
 	}
 }
 
-// The route that a mux within has found is known around: middleware names what it measures after
-// the pattern. A handler that was abandoned may still be looking for it.
+// The route that an inner mux has found is known to outer middleware, which names its
+// measurements after the pattern. A handler that was abandoned may still be looking for it.
 func TestPattern(t *testing.T) {
 	for name, tc := range map[string]struct {
 		handler http.HandlerFunc

@@ -20,7 +20,7 @@ func (f flusher) Flush() { _ = f.w.FlushError() }
 
 func (h hijacker) Hijack() (conn net.Conn, rw *bufio.ReadWriter, err error) {
 	err = h.w.through(func() error {
-		if h.w.settled != nil && !h.w.hijacked {
+		if h.w.begun != nil && !h.w.hijacked {
 			if err := h.w.commit(); err != nil {
 				return err
 			}

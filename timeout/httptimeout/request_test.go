@@ -40,8 +40,8 @@ func exchange(t *testing.T, addr, request string, closeWrite bool) string {
 	return string(b)
 }
 
-// Guarantee 2: the end of the request's context, which is no limit, is told to the handler, whose
-// answer is the one that the client gets.
+// Guarantee 2: the end of the request's context, which is no limit, reaches the handler, whose answer is
+// the one that the client gets.
 func TestRequestEndsForTheHandlerToAnswer(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -211,7 +211,7 @@ func TestExpectContinue(t *testing.T) {
 	}
 }
 
-// A client that has gone is told of by the server's own errors, and never as a timeout.
+// The server's own errors report that a client has gone, and never a timeout.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	outcome, began := make(chan error, 1), make(chan struct{})
@@ -246,7 +246,7 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// Guarantee 4: what calls of a handler that may write no more return says why.
+// Guarantee 4: the errors of a handler that may write no more say why.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	own := errors.New("by an operator")

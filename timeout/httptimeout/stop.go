@@ -132,8 +132,8 @@ func (w *writer) cut() {
 // endsByClosing reports whether the response has neither a length nor chunks, as one to
 // HTTP/1.0, which some proxies speak to their servers.
 func (w *writer) endsByClosing() bool {
-	identity := w.settled.Get("Transfer-Encoding") == "identity"
-	length, err := strconv.ParseInt(w.settled.Get("Content-Length"), 10, 64)
+	identity := w.begun.Get("Transfer-Encoding") == "identity"
+	length, err := strconv.ParseInt(w.begun.Get("Content-Length"), 10, 64)
 	none := err != nil || length < 0 // the server does not send such a length
 	return none && (identity || !w.request.ProtoAtLeast(1, 1))
 }

@@ -38,7 +38,7 @@ type writer struct {
 
 	mu       sync.Mutex  // held during every call of server's
 	status   int         // what the handler has given WriteHeader
-	settled  http.Header // a copy of header when the handler began its response; nil before that
+	begun    http.Header // a copy of header when the handler began its response; nil before that
 	held     []byte
 	out      bool // the response, or the connection, cannot be taken back
 	hijacked bool
@@ -101,14 +101,14 @@ func (w *writer) WriteHeader(status int) {
 		switch {
 		case w.hijacked:
 			w.complain("response.WriteHeader on hijacked connection")
-		case w.settled != nil:
+		case w.begun != nil:
 			w.complain("superfluous response.WriteHeader call")
 		case status < 100 || status > 999:
 			panic(fmt.Sprintf("invalid WriteHeader code %v", status)) // as the server's does
 		case status < 200 && status != http.StatusSwitchingProtocols:
 			return w.pass(func() error { w.inform(status); return nil })
 		default:
-			w.settle(status)
+			w.begin(status)
 			if w.expected() {
 				return w.pass(w.commit)
 			}
@@ -142,7 +142,7 @@ func transfer[T []byte | string](w *writer, data T, send func(T) (int, error)) (
 			}
 			return http.ErrHijacked
 		}
-		w.settle(0)
+		w.begin(0)
 		if w.holds(len(data)) {
 			w.held = append(w.held, data...)
 			n = len(data)

@@ -74,14 +74,14 @@ func TestBounds(t *testing.T) {
 	long := strings.Repeat("ä", 10_000)
 	for i := range n {
 		r.finished(context.Background(), timeout.Snapshot{ID: uint64(i + 1), Tool: fmt.Sprint("tool ", i, long), Detail: long,
-			Err: fmt.Errorf("%s %w", long, errors.New(long)), Stack: []byte(strings.Repeat("x", 64<<10))})
+			Err: fmt.Errorf("%s %w", long, errors.New(long)), Stack: []byte(strings.Repeat("x", 64<<10)), Leftovers: long})
 	}
 	recent := r.recent(2*maxEnded, func(*ended) bool { return true })
 	if len(recent) != maxEnded || recent[0].ID != n || recent[maxEnded-1].ID != n-maxEnded+1 {
 		t.Errorf("%d remembered, from %d to %d", len(recent), recent[0].ID, recent[len(recent)-1].ID)
 	}
 	for _, e := range recent {
-		if len(e.Tool)+len(e.err)+len(e.detail) > 3*(maxText+len("…")) || len(e.stack) > maxStack+len("…") || e.Err != nil || e.Detail != nil || e.Stack != nil {
+		if len(e.Tool)+len(e.err)+len(e.detail) > 3*(maxText+len("…")) || len(e.stack) > maxStack+len("…") || len(e.Leftovers) > maxLeftovers+len("…") || e.Err != nil || e.Detail != nil || e.Stack != nil {
 			t.Fatalf("%d bytes of error, %d of detail, %d of stack", len(e.err), len(e.detail), len(e.stack))
 		}
 	}

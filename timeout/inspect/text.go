@@ -19,7 +19,7 @@ func writeText(w io.Writer, v *view) error {
 				suggested = tool.Suggested.String()
 			}
 			fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", nameText(tool.Tool), tool.Running, tool.Runs,
-				tool.Outcomes[failed]+tool.Outcomes[panicked], tool.Stopped(), tool.WouldStop, tool.Outcomes[aborted],
+				tool.Failed()+tool.Outcomes[panicked], tool.Stopped(), tool.WouldStop, tool.Outcomes[aborted],
 				tool.Or(tool.Duration50), tool.Or(tool.Duration95), tool.Or(tool.Silence50), tool.Or(tool.Silence95), tool.Or(tool.SilenceMax), suggested)
 		}
 	}
@@ -34,9 +34,9 @@ func writeText(w io.Writer, v *view) error {
 		}
 	}
 	if len(v.Recent) > 0 {
-		fmt.Fprint(t, "\nENDED\tTOOL\tOUTCOME\tELAPSED\tLONGEST SILENCE\tBEATS\tERROR\n")
+		fmt.Fprint(t, "\nENDED\tTOOL\tOUTCOME\tELAPSED\tLONGEST SILENCE\tBEATS\tERROR, LEFTOVERS\n")
 		for _, r := range v.Recent {
-			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, nameText(r.Tool), r.Outcome+wouldText(&r), r.Elapsed, r.LongestGap, r.Beats, oneLine(r.Error))
+			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, nameText(r.Tool), r.Outcome+wouldText(&r), r.Elapsed, r.LongestGap, r.Beats, strings.TrimSpace(oneLine(r.Error+" "+r.Leftovers)))
 		}
 	}
 	return t.Flush()
@@ -49,6 +49,7 @@ func writeOneText(w io.Writer, r *row) error {
 		{"id", fmt.Sprint(r.ID)}, {"tool", nameText(r.Tool)}, {"state", withClosing(r)}, {"outcome", r.Outcome}, {"started", r.Start},
 		{"elapsed", r.Elapsed.String()}, {"total limit", limitText(r.Total)}, {"silent", r.Silent.String()}, {"idle limit", limitText(r.Idle)},
 		{"longest silence", r.LongestGap.String()}, {"heartbeats", fmt.Sprint(r.Beats)}, {"limits", observedText(r)}, {"detail", oneLine(r.Detail)}, {"error", oneLine(r.Error)},
+		{"leftovers", oneLine(r.Leftovers)},
 	} {
 		if line[1] != "" {
 			fmt.Fprintf(t, "%s\t%s\n", line[0], line[1])

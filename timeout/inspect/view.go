@@ -72,7 +72,7 @@ func (q query) Link(change ...string) string {
 // durations are in milliseconds.
 type row struct {
 	ID         uint64 `json:"id"`
-	Around     uint64 `json:"around,omitempty"`
+	Parent     uint64 `json:"parent,omitempty"`
 	Tool       string `json:"tool"`
 	State      string `json:"state"`
 	Outcome    string `json:"outcome,omitempty"`
@@ -93,6 +93,7 @@ type row struct {
 	Abandoned   bool    `json:"abandoned,omitempty"`
 	Detail      string  `json:"detail,omitempty"`
 	Error       string  `json:"error,omitempty"`
+	Leftovers   string  `json:"leftovers,omitempty"`
 	Stack       string  `json:"stack,omitempty"`
 	Near        float64 `json:"-"` // fraction of its idle limit that has passed
 	state       timeout.State
@@ -109,7 +110,7 @@ func (m millis) String() string { return short(time.Duration(m)) }
 
 func newRow(s *timeout.Snapshot) row {
 	w := row{
-		ID: s.ID, Around: s.Around, Tool: cut(s.Tool, maxText), state: s.State, State: s.State.String(), Start: s.Start.Format(time.RFC3339),
+		ID: s.ID, Parent: s.Parent, Tool: cut(s.Tool, maxText), state: s.State, State: s.State.String(), Start: s.Start.Format(time.RFC3339),
 		Elapsed: millis(s.Elapsed), Silent: millis(s.SinceBeat), LongestGap: millis(s.LongestGap), Beats: s.Beats,
 		Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle), Held: millis(s.Held), Stalls: s.Stalls, Observed: s.ObserveOnly, Closing: s.Closing,
 		Detail: detailText(s.Detail),
@@ -139,6 +140,7 @@ func (e *ended) row() row {
 	w.state, w.State = timeout.StateEnded, timeout.StateEnded.String()
 	w.Outcome, w.Error, w.Detail = e.outcome, e.err, e.detail
 	w.Abandoned, w.WouldStop, w.WouldStopAt = e.abandoned, e.wouldStop, e.wouldStopAt
+	w.Leftovers = e.Leftovers
 	w.Stack = e.stack
 	return w
 }
@@ -167,6 +169,12 @@ func (t toolRow) Or(m millis) string {
 		return "–"
 	}
 	return m.String()
+}
+
+// Failed returns the number of runs that have failed: that returned an error, or were commands that were
+// stopped for what they did.
+func (t toolRow) Failed() uint64 {
+	return t.Outcomes[failed] + t.Outcomes[input] + t.Outcomes[terminal] + t.Outcomes[memory] + t.Outcomes[output]
 }
 
 // Stopped returns the number of runs that a limit has stopped.

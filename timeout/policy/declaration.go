@@ -14,9 +14,8 @@ import (
 // capabilities.extensions.
 const DeclarationKey = "io.github.tooldeadline/limits"
 
-// A Declaration is what a server tells its clients about the limits of a tool, so that a client
-// knows before a call how long it may take. It marshals to the wire form, in which durations are
-// in milliseconds, with fractions:
+// A Declaration tells the clients of a server the limits of a tool, so that a client knows before a call how long
+// the call may take. It marshals to the wire form, in which durations are in milliseconds, with fractions:
 //
 //	{"totalMs":600000,"idleMs":120000,"graceMs":7000,"progressMs":10000,"maxTotalMs":1800000,"softMs":30000}
 type Declaration struct {
@@ -31,17 +30,17 @@ type Declaration struct {
 	// MaxTotal is the largest total that a request may ask for with timeoutMs. 0 means that a
 	// request cannot ask for one; negative means that there is no maximum.
 	MaxTotal time.Duration
-	// Soft is how long a call takes before it may be answered with a task. 0 means never; negative
+	// Soft is how long a call runs before it may be answered with a task. 0 means never; negative
 	// means at once.
 	Soft time.Duration
-	// Methods are limits of requests that call no tool, by their method, such as "tools/list", or by a
-	// prefix with a star, such as "resources/*". They stand in the capabilities of a server, under
-	// "methods", and nowhere else.
+	// Methods has the limits of requests that call no tool, by method, such as "tools/list", or by a
+	// prefix with a star, such as "resources/*". Only the declaration of a server as a whole has them,
+	// under "methods".
 	Methods map[string]Declaration
 }
 
 // Method returns what is declared for the requests of a method: under its name in Methods, or else under the
-// longest prefix with a star that matches. ok is false where nothing is declared for it.
+// longest prefix with a star that matches. If nothing is declared for the method, ok is false.
 func (d Declaration) Method(method string) (limits Declaration, ok bool) {
 	if limits, ok = d.Methods[method]; ok {
 		return limits, true
@@ -100,10 +99,9 @@ func (d Declaration) Object() map[string]any {
 // MarshalJSON returns the wire form.
 func (d Declaration) MarshalJSON() ([]byte, error) { return json.Marshal(d.Object()) }
 
-// UnmarshalJSON reads the wire form. A totalMs or idleMs that is missing, and a value that is not a
-// number from 0 to 2^53, make the whole object invalid, and so does either among its methods: the error is a
-// [*timeout.ConfigError], and d does not change. A number that a time.Duration cannot hold becomes the longest one that it can.
-// Unknown names are ignored.
+// UnmarshalJSON reads the wire form. If totalMs or idleMs is missing, or a value is not a number from 0 to 2^53, in
+// the object itself or among its methods, the error wraps a [*timeout.ConfigError], and d does not change. A number
+// that a time.Duration cannot hold becomes the longest Duration. Unknown names are ignored.
 func (d *Declaration) UnmarshalJSON(data []byte) error {
 	read, methods, err := readDeclaration(data)
 	if err != nil {
@@ -116,7 +114,7 @@ func (d *Declaration) UnmarshalJSON(data []byte) error {
 		}
 		read.Methods = make(map[string]Declaration, len(byName))
 		for method, data := range byName {
-			// What has methods of its own there is no deeper than this: a peer cannot have us descend.
+			// Methods within a method are not read: a peer cannot make this descend.
 			if read.Methods[method], _, err = readDeclaration(data); err != nil {
 				return fmt.Errorf("methods: %s: %w", method, err)
 			}

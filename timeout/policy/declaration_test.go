@@ -118,7 +118,7 @@ func TestReadDeclaration(t *testing.T) {
 	}
 }
 
-// What is written is read as it was, whatever it is; and nothing panics.
+// A declaration that was written is read as it was, whatever it is; and nothing panics.
 func FuzzDeclaration(f *testing.F) {
 	f.Add(`{"totalMs":600000,"idleMs":120000.5,"graceMs":7000,"progressMs":10000,"maxTotalMs":1,"softMs":0}`)
 	f.Add(`{"totalMs":1e-300,"idleMs":9007199254740992}`)

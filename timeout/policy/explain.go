@@ -15,10 +15,10 @@ import (
 //
 //	timeout 2m0s (TLC_SMOKE_TIMEOUT_MS), idle_timeout 1m0s (tool), grace 7s (default)
 //
-// A limit that is switched off is shown as "off", and a negative grace as "none". A reserve is added if
-// there is one, a soft limit if the tool has one, and "not enforced" if the limits are only observed.
-// A tool's Limits count as the tool's as a whole, and so do the limits that [Parse] copied into them from the
-// policy's default. Explain logs nothing. It returns the error of Resolve.
+// A limit that is switched off is shown as "off", and a negative grace as "none". A reserve is added if there
+// is one, a soft limit if the tool has one, and "not enforced" if the limits are only observed. If a tool has
+// Limits, the source of each of them is the tool, except for those that [Parse] copied from the policy's
+// default because the text did not set them. Explain logs nothing. It returns the error of Resolve.
 func (p *Policy) Explain(tool string, requested time.Duration) (string, error) {
 	p = p.silent()
 	r, err := p.resolve(tool, requested)
@@ -58,15 +58,16 @@ func limit(d time.Duration) string {
 // silent returns the policy in force without its logger.
 func (p *Policy) silent() *Policy {
 	p = p.Current()
-	p = p.with(p.Default, p.Tools)
+	p = p.with(p)
 	p.Logger = nil
 	return p
 }
 
 // SessionTimeout returns a timeout for transport sessions that outlives every call under this policy: 30 s
-// more than the longest total. It considers the total of each tool, that of tools without an entry in Tools,
-// the environment, and each MaxTotal. It returns 0, which means no timeout, if one of the totals is off or
-// only observed. It does not consider what requests may ask for where a tool has no MaxTotal.
+// more than the longest total. It considers the total of each tool, the total of tools that are not in
+// Tools, the environment, and each MaxTotal. It returns 0, which means no timeout, if one of the totals is
+// off or only observed. If a tool has no MaxTotal, a request may ask for a longer total than
+// SessionTimeout considers.
 //
 // SessionTimeout logs nothing. If an environment variable of any tool cannot be read, it returns a
 // [*timeout.ConfigError], so a program that calls it at the start can refuse to run.

@@ -71,6 +71,38 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// SPEC 2.14: a value that a text leaves to the default comes from there, also after another text, and after
+// Replace.
+func TestExplainInherited(t *testing.T) {
+	explain := func(p *policy.Policy, want string) {
+		t.Helper()
+		if got, err := p.Explain("build", 0); got != want || err != nil {
+			t.Errorf("%s, %v, want\n%s", got, err, want)
+		}
+	}
+	timeout.SetDefault(timeout.Default())
+	p := &policy.Policy{Lookup: env(nil)}
+	read := func(text string) {
+		t.Helper()
+		if err := p.UnmarshalJSON([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read(`{"idle_timeout": 60, "reserve": 5, "tools": {"build": {"timeout": 600}}}`)
+	explain(p, "timeout 10m0s (tool), idle_timeout 1m0s (default), grace 7s (default), reserve 5s (default)")
+	replaced := &policy.Policy{Lookup: env(nil)}
+	replaced.Replace(p)
+	explain(replaced, "timeout 10m0s (tool), idle_timeout 1m0s (default), grace 7s (default), reserve 5s (default)")
+	read(`{"tools": {"build": {"grace": 2}}}`)
+	explain(p, "timeout 10m0s (tool), idle_timeout 1m0s (default), grace 2s (tool), reserve 5s (default)")
+	p.Tools["build"].Limits.Idle = time.Second // by the program
+	explain(p, "timeout 10m0s (tool), idle_timeout 1s (tool), grace 2s (tool), reserve 5s (default)")
+	p.Tools["build"] = policy.Tool{Limits: &timeout.Config{Total: 600 * time.Second, Idle: time.Minute}}
+	explain(p, "timeout 10m0s (tool), idle_timeout 1m0s (tool), grace 7s (default)")
+	read(`{"tools": {"build": {"reserve": 2}}}`)
+	explain(p, "timeout 10m0s (tool), idle_timeout 1m0s (tool), grace 7s (default), reserve 2s (tool)")
+}
+
 // SPEC 2.10, 2.14: a session outlives every call, whatever sets its total.
 func TestSessionTimeout(t *testing.T) {
 	const m, h = time.Minute, time.Hour

@@ -21,13 +21,13 @@ import (
 //		"build": {"soft": 45, "task_only": true, "max_timeout": "1h"}
 //	}}
 //
-// The keys of limits are those of [timeout.Config.UnmarshalJSON]; at the top they are the policy's Default.
-// max_timeout is [Tool.MaxTotal]. A duration is a number of seconds or a string such as "30m". A tool
-// inherits each limit that it does not set from the top, and the top inherits from the process default as
-// it is when Parse is called.
+// The keys of limits are those that [timeout.Config.UnmarshalJSON] reads. At the top they are the limits of
+// the policy's Default. max_timeout is [Tool.MaxTotal]. A duration is a number of seconds or a string such
+// as "30m". A tool inherits each limit that it does not set from the top, and the top inherits from the
+// process default as it is when Parse is called.
 //
-// The policy may also be nested under a key mcp. Keys at the top that are none of a policy then belong
-// to the program and are ignored; keys of a policy there are errors.
+// The policy may also be nested under a key mcp. The other keys at the top then belong to the program
+// and are ignored, but a key of a policy there is an error.
 //
 // For an unknown key, a key that is given twice, and a value that is not accepted, such as null,
 // the error is a [*timeout.ConfigError]. Its Key is the path to the value, such as
@@ -52,7 +52,7 @@ const (
 // settings, and libraries that read YAML as JSON, such as sigs.k8s.io/yaml. Whatever the text does not
 // mention keeps its value, in the policy and in each tool, so a text can change a part of a policy. After
 // an error p is unchanged. A JSON null changes nothing. UnmarshalJSON is not safe for concurrent use, and
-// returns an error after [Policy.Replace], because the fields of p are no longer in force.
+// after [Policy.Replace] it returns an error, because the fields of p are no longer in force.
 func (p *Policy) UnmarshalJSON(data []byte) error {
 	if p.Current() != p {
 		return errReplaced
@@ -96,7 +96,7 @@ func limitKeys() []string {
 // read reads the members of a policy. prefix is how their keys begin in an error.
 func (p *Policy) read(prefix string, members map[string]json.RawMessage) error {
 	limits := p.Default
-	tools := p.Tools
+	tools, inherited := p.Tools, p.inherited
 	base := p.base()
 	known := map[string]func(json.RawMessage) error{
 		keyTools: func(json.RawMessage) error { return nil }, // inherit from limits
@@ -115,15 +115,22 @@ func (p *Policy) read(prefix string, members map[string]json.RawMessage) error {
 		if tools = maps.Clone(tools); tools == nil {
 			tools = make(map[string]Tool)
 		}
+		if inherited = maps.Clone(inherited); inherited == nil {
+			inherited = make(map[string]inheritance)
+		}
 		for _, name := range slices.Sorted(maps.Keys(named)) {
 			t := tools[name]
+			before := t.Limits
 			if err := t.read(prefix+keyTools+".", name, named[name], base); err != nil {
 				return err
 			}
 			tools[name] = t
+			if i, ok := inherited[name].read(named[name], before, t.Limits, base); ok {
+				inherited[name] = i
+			}
 		}
 	}
-	p.Default, p.Tools = limits, tools
+	p.Default, p.Tools, p.inherited = limits, tools, inherited
 	return nil
 }
 
@@ -219,7 +226,8 @@ func at(prefix, tool string, err error) error {
 }
 
 // MarshalJSON returns the Default and the Tools in the form that [Parse] reads, with all limits in seconds.
-// It omits the other fields and the ObserveOnly of a tool, which only a program sets.
+// It omits the other fields of the policy and the field ObserveOnly of each tool, because a file cannot set
+// them.
 func (p *Policy) MarshalJSON() ([]byte, error) {
 	p = p.Current()
 	all, err := members(p.Default)

@@ -28,7 +28,8 @@ func samePolicy(t *testing.T, what string, want, got *policy.Policy) {
 	}
 }
 
-// SPEC 2.12, 2.13: what a tool does not have it inherits, and 0 is off. What was read writes itself back.
+// SPEC 2.12, 2.13: a tool inherits the keys that it does not have, and 0 is off. A policy that was read
+// writes itself back.
 func TestParse(t *testing.T) {
 	const s, m = time.Second, time.Minute
 	limits := func(total, idle, grace time.Duration) *timeout.Config {
@@ -152,7 +153,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// SPEC 2.12: what is not given stays, in the policy and in each tool; after an error, all of it does.
+// SPEC 2.12: a key that is not given stays as it was, in the policy and in each tool; after an error,
+// all do.
 func TestUnmarshalChangesWhatIsGiven(t *testing.T) {
 	fast, slow := timeout.FastTools(), timeout.Config{Total: time.Hour, Idle: time.Minute}
 	tools := map[string]policy.Tool{

@@ -13,34 +13,38 @@ import (
 // concurrent use as long as its fields are not changed and it is not copied; [Policy.Replace] changes it
 // while it is in use.
 type Policy struct {
-	// Default is for tools without limits of their own. The environment is always read with this
-	// policy's Lookup and names. nil means the process default; see [timeout.SetDefault].
+	// Default has the limits of tools whose Limits are nil. nil means the process default; see
+	// [timeout.SetDefault]. In either case the environment is read with this policy's Lookup and
+	// names.
 	Default *timeout.Config
 	// Tools holds the tools by name.
 	Tools map[string]Tool
 
 	// TotalEnv and IdleEnv name the environment variables of the total and of the idle limit of every
 	// tool, in seconds. "" means MCP_TIMEOUT and MCP_IDLE_TIMEOUT, and "-" means none. Some hosts set
-	// these two in milliseconds, for purposes of their own, so a value of 10 000 or more is accepted
-	// with a warning, which is logged once for each value. Variables named here cause no such warning.
+	// MCP_TIMEOUT and MCP_IDLE_TIMEOUT in milliseconds, for another purpose, so a value of 10 000 or
+	// more in them is accepted with a warning, which is logged once for each value. Other variables
+	// cause no such warning.
 	TotalEnv, IdleEnv string
 	// Lookup reads the environment. nil means os.LookupEnv.
 	Lookup func(string) (string, bool)
 	// Logger receives the warnings, and the records of executions that have the options of
 	// [Policy.For]. nil means no logging.
 	Logger *slog.Logger
-	// ObserveOnly has the limits of every tool checked and reported but not enforced, as
+	// ObserveOnly makes the limits of every tool be checked and reported but not enforced, as
 	// [timeout.WithObserveOnly] does.
 	ObserveOnly bool
 
 	doubted  [2]uint32    // the doubtful value that was logged last; see firstDoubt
 	replaced atomic.Value // of *Policy, which is in force instead; see Replace
+
+	inherited map[string]inheritance // of tools that were read from a text
 }
 
 // Replace makes p use the Default and the Tools of q for every call that begins from now on. Calls in
 // progress keep their limits. No field of p changes; [Policy.Current] returns the policy in force. The
-// caller must not change q afterwards. Replace is safe for concurrent use. It is meant for a file that is
-// read again. Replace panics if p is nil, because a nil policy cannot keep q.
+// caller must not change q afterwards. Replace is safe for concurrent use. Replace panics if p is nil,
+// because a nil policy cannot keep q. Call it when the file of a policy has changed:
 //
 //	data, err := os.ReadFile(name)
 //	...
@@ -52,20 +56,20 @@ func (p *Policy) Replace(q *Policy) {
 		panic("policy: Replace called on a nil *Policy")
 	}
 	q = q.Current()
-	p.replaced.Store(p.with(q.Default, q.Tools))
+	p.replaced.Store(p.with(q))
 }
 
-// with returns p with another Default and other Tools. (A copy of *p would copy what other goroutines write.)
-func (p *Policy) with(base *timeout.Config, tools map[string]Tool) *Policy {
+// with returns p with the Default and the Tools of q. (A copy of *p would copy what other goroutines write.)
+func (p *Policy) with(q *Policy) *Policy {
 	return &Policy{
-		Default: base, Tools: tools,
+		Default: q.Default, Tools: q.Tools, inherited: q.inherited,
 		TotalEnv: p.TotalEnv, IdleEnv: p.IdleEnv, Lookup: p.Lookup, Logger: p.Logger, ObserveOnly: p.ObserveOnly,
 	}
 }
 
-// Current returns the policy in force. It is p itself until [Policy.Replace] is called, and then a
-// policy with the Default and the Tools given to Replace and the other fields of p. For a nil *Policy
-// it is a zero Policy. The caller must not change it.
+// Current returns the policy in force. Until [Policy.Replace] is called, that is p itself; then it is
+// a policy with the Default and the Tools that were given to Replace and the other fields of p. For a
+// nil *Policy it is a zero Policy. The caller must not change it.
 func (p *Policy) Current() *Policy {
 	if p == nil {
 		return new(Policy)
@@ -76,28 +80,28 @@ func (p *Policy) Current() *Policy {
 	return p
 }
 
-// A Tool is the policy of one tool.
+// A Tool is the policy of one tool. The zero Tool gives it the policy's default.
 type Tool struct {
 	// Limits replaces the policy's default as a whole: a limit that is 0 here is off. nil means the
 	// policy's default.
 	Limits *timeout.Config
-	// Env names the environment variable of the tool's total, in milliseconds. The suffix _TIMEOUT_MS
-	// may be omitted: TLC_SMOKE stands for TLC_SMOKE_TIMEOUT_MS. "" means none.
+	// Env is the name of the environment variable of the tool's total, in milliseconds. The suffix
+	// _TIMEOUT_MS may be omitted: TLC_SMOKE stands for TLC_SMOKE_TIMEOUT_MS. "" means none.
 	Env string
-	// MaxTotal is the longest total that a request may ask for. It does not bound the environment or
-	// Limits, which the operator and the author set. A negative value means none, with a warning. 0
-	// means none.
+	// MaxTotal is the longest total that a request may ask for; a longer one is cut to it, with a
+	// warning. It does not bound the environment or Limits, which the operator and the author set. A
+	// negative value means no such maximum, with a warning. 0 means no maximum.
 	MaxTotal time.Duration
-	// ObserveOnly does the same as [Policy.ObserveOnly], for this tool alone. It cannot switch the
-	// policy's off.
+	// ObserveOnly does the same as [Policy.ObserveOnly], for this tool alone. It cannot switch
+	// [Policy.ObserveOnly] off.
 	ObserveOnly bool
 	// Soft is the time after which a call may be answered with a task. The call keeps running under its
 	// limits, and its result is fetched later. The soft limit stops nothing, and neither a request nor
-	// the environment changes it. If it is not below the total it is never reached, which is logged. See
-	// package progress/task. A negative value means at once. 0 means never.
+	// the environment changes it. A soft limit that is not below the total is never reached, which is
+	// logged. See package progress/task. A negative value means at once. 0 means never.
 	Soft time.Duration
-	// TaskOnly refuses calls from clients that do not support tasks. If Soft is 0, calls from other
-	// clients become tasks at once.
+	// TaskOnly refuses a call whose client can be given neither a task nor a continuation. If Soft
+	// is 0, a call becomes a task at once.
 	TaskOnly bool
 }
 

@@ -196,7 +196,7 @@ func TestZeroPolicy(t *testing.T) {
 	}
 }
 
-// SPEC 2.2, 2.3, 2.6: what is clamped is logged.
+// SPEC 2.2, 2.3, 2.6: a clamped value is logged.
 func TestResolveLogs(t *testing.T) {
 	var buf bytes.Buffer
 	p := tlaPolicy(map[string]string{"MCP_IDLE_TIMEOUT": "-7"})
@@ -557,7 +557,7 @@ func TestPolicySoft(t *testing.T) {
 	}
 }
 
-// A soft limit that is never reached is a mistake of whoever wrote the policy, and of nobody else.
+// A soft limit that is never reached is a mistake in the policy, and of nobody else.
 func TestPolicySoftBeyondTheTotal(t *testing.T) {
 	const warning = "the tool's soft limit is not below its total; no call becomes a task"
 	for _, tc := range []struct {

@@ -45,18 +45,19 @@ func (p *Policy) For(tool string, requested time.Duration) []timeout.Option {
 // Resolve returns the limits for one call of a tool. requested is the total that the request asks for,
 // or 0 if it asks for none.
 //
-// The total is the first of these that is given: the request's, at most [Tool.MaxTotal]; the tool's own
-// environment variable; the policy's variable, MCP_TIMEOUT; the tool's Limits; the policy's Default; the
-// process default. The idle limit is the first of the policy's variable, MCP_IDLE_TIMEOUT, the tool's
-// Limits, the policy's Default and the process default.
+// The total is the first of these that is given: requested, at most [Tool.MaxTotal]; the environment
+// variable of the tool; that of the policy, MCP_TIMEOUT unless TotalEnv says otherwise; the tool's
+// Limits; the policy's Default; the process default. The idle limit is the first that is given of the
+// policy's environment variable, MCP_IDLE_TIMEOUT unless IdleEnv says otherwise, the tool's Limits, the
+// policy's Default and the process default.
 //
 // The result is normalised (see [timeout.Config.Normalize]), and each change is logged. An idle limit
-// above the requested total, and a reserve that is not below it, are no mistakes, so they are clamped
-// without a warning.
+// above a total that the request asked for, and a reserve that is not below that total, are clamped
+// without a warning, because they are no mistakes.
 //
 // If requested is negative or an environment variable cannot be read, the error is a
-// [*timeout.ConfigError], and the Config must not be used. Whether the limits are enforced is not part of
-// the Config; see [Policy.Observes].
+// [*timeout.ConfigError], and the Config must not be used. The Config does not say whether the limits are
+// enforced; see [Policy.Observes].
 func (p *Policy) Resolve(tool string, requested time.Duration) (timeout.Config, error) {
 	r, err := p.Current().resolve(tool, requested)
 	return r.Config, err
@@ -69,7 +70,7 @@ type resolved struct {
 	doubts                      [2]doubt
 }
 
-// What is said of a limit's origin, unless it is the name of a variable.
+// The origins of a limit, unless it comes from a variable, whose name is used then.
 const (
 	fromRequest = "request"
 	fromCeiling = "request, cut to max_timeout"
@@ -151,13 +152,16 @@ func (p *Policy) base() timeout.Config {
 // configured returns the limits of a tool without a request's.
 func (p *Policy) configured(tool string) (r resolved, _ error) {
 	t := p.Tools[tool]
-	from := fromDefault
 	if t.Limits != nil {
-		r.Config, from = *t.Limits, fromTool
+		r.Config = *t.Limits
 	} else {
 		r.Config = p.base()
 	}
-	r.total, r.idle, r.grace, r.reserve = from, from, from, from
+	i := p.inherited[tool]
+	r.total = i.from(t.Limits, "timeout", func(c *timeout.Config) time.Duration { return c.Total })
+	r.idle = i.from(t.Limits, "idle_timeout", func(c *timeout.Config) time.Duration { return c.Idle })
+	r.grace = i.from(t.Limits, "grace", func(c *timeout.Config) time.Duration { return c.Grace })
+	r.reserve = i.from(t.Limits, "reserve", func(c *timeout.Config) time.Duration { return c.Reserve })
 	if r.Grace == 0 {
 		r.grace = fromDefault
 	}

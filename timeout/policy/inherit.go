@@ -1,0 +1,47 @@
+package policy
+
+import (
+	"encoding/json"
+	"maps"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/setting"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// An inheritance says which of a tool's Limits were read from a text, and which the text has left to the
+// policy's default. It is beside the tool because a Tool that a program makes has nothing of the kind.
+type inheritance struct {
+	limits *timeout.Config // the tool's Limits; it says nothing of others that replace them
+	base   timeout.Config  // what was inherited
+	given  map[string]bool // the keys that were in the text
+}
+
+// read returns the inheritance of a tool after its text was read. before are its Limits before that,
+// and base what they inherited if there were none.
+func (i inheritance) read(text json.RawMessage, before, after *timeout.Config, base timeout.Config) (_ inheritance, ok bool) {
+	given := make(map[string]bool)
+	switch {
+	case after == nil:
+		return inheritance{}, false
+	case before == nil:
+	case i.limits == before:
+		base = i.base
+		maps.Copy(given, i.given)
+	default: // the program's own
+		return inheritance{}, false
+	}
+	members, _ := setting.Object(text)
+	for key := range members {
+		given[key] = true
+	}
+	return inheritance{after, base, given}, true
+}
+
+// from returns where the limit with a key comes from. limit chooses it.
+func (i inheritance) from(limits *timeout.Config, key string, limit func(*timeout.Config) time.Duration) string {
+	if limits == nil || limits == i.limits && !i.given[key] && limit(limits) == limit(&i.base) {
+		return fromDefault
+	}
+	return fromTool
+}
