@@ -38,21 +38,21 @@ const (
 // With it a compiler that prints nothing is not taken for stuck. Each kind of work counts
 // from a rate on, measured over the whole process tree.
 //
-// The tree is examined six times per idle limit (the smallest one of the command's execution
-// and the enclosing executions), and only while there is no output. Without an idle limit it
-// is never examined. The idle limit never stops a tree that works all the time. A tree that
-// neither prints nor works is stopped when the idle limit has passed, never earlier, and at
-// most a quarter of the limit later, because its last work may be noticed late. If the limit
-// expires on a machine too busy to have examined the tree in time, the decision waits for the
-// next examination, for a quarter of the limit or 2 s, whichever is longer. If the total limit
-// expires meanwhile, the outcome is a total timeout.
+// The tree is examined six times per idle limit (the smallest among those of the command's
+// execution and the enclosing executions), and only while there is no output. Without an idle limit
+// it is never examined. The idle limit never stops a tree that works all the time. A tree that
+// neither prints nor works is stopped when the idle limit has passed, never earlier, and at most a
+// quarter of the limit later, because its last work may be noticed late. If the limit expires on a
+// machine too busy to have examined the tree in time, the decision waits for the next examination,
+// for a quarter of the limit or 2 s, whichever is longer. If the total limit expires meanwhile, the
+// outcome is a total timeout.
 //
 // Rates refer to the time in which the tree could work. On Linux, time that a process spends
 // waiting for a processor is excluded.
 //
-// I/O is the bytes passed to read and write system calls, including those on pipes and
-// in-memory files, or the bytes transferred from and to disks, as for memory-mapped files,
-// whichever is more. A byte counts once for every process that it passes through.
+// I/O is the larger of two numbers of bytes: those passed to read and write system calls, including
+// those on pipes and in-memory files, and those transferred from and to disks, as for memory-mapped
+// files. A byte counts once for every process that it passes through.
 //
 // On Linux, I/O includes the bytes that the tree's TCP connections have received, and the
 // bytes they have sent that were acknowledged, from NetRate on, whichever system call moves
@@ -61,12 +61,12 @@ const (
 // examinations, descriptors beyond the first 4096 of the tree, or data passed through Unix
 // sockets with recv(2) and send(2).
 //
-// On Linux, starting programs is not work: a shell that runs a small program five times a
-// second, to see whether a lock is free, is idle. The number of page faults tells how much
-// processor time and I/O went into starting programs. That part counts only above 10 % of
-// one core or 4 MiB per second, or if three consecutive examinations found a process running,
-// because find -exec, make and configure scripts do little but start programs. On Windows,
-// starting programs is work.
+// On Linux, starting programs is not work: a shell that runs a small program five times a second,
+// to see whether a lock is free, is idle. How much processor time and I/O went into starting
+// programs is estimated from the number of page faults. That part counts only above 10 % of one
+// core or 4 MiB per second, or if three consecutive examinations found a process running, because
+// find -exec, make and configure scripts do little but start programs. On Windows, starting
+// programs is work.
 //
 // On Linux, processor time is that of the control group if [Result.Contained] is [Cgroup],
 // and I/O that of the group and of its members in /proc. With the other containments, both

@@ -313,3 +313,48 @@ func BenchmarkActivity(b *testing.B) {
 		}
 	}
 }
+
+// What it costs to find out whether 200 silent commands wait for input: an iteration is 10 s in which nothing is started
+// or stopped, and what is counted is the time of this process alone.
+func BenchmarkInputLooks(b *testing.B) {
+	const commands, stretch = 200, 10 * time.Second
+	used := func() time.Duration {
+		var u unix.Rusage
+		_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	for _, script := range []string{"exec cat", "exec sleep 600"} {
+		b.Run(script, func(b *testing.B) {
+			ctx, cancel := context.WithCancel(b.Context())
+			var all []*procgroup.Process
+			defer func() {
+				cancel()
+				for _, p := range all {
+					_, _ = p.Wait()
+				}
+			}()
+			for range commands {
+				cmd := exec.Command("sh", "-c", script)
+				in, err := cmd.StdinPipe()
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer in.Close()
+				p, err := procgroup.Start(ctx, cmd)
+				if err != nil {
+					b.Fatal(err)
+				}
+				all = append(all, p)
+			}
+			time.Sleep(2 * time.Second) // the first looks find all threads; those after them, that nothing has run
+			var busy, in time.Duration
+			for b.Loop() {
+				begun, before := time.Now(), used()
+				time.Sleep(stretch)
+				busy, in = busy+used()-before, in+time.Since(begun)
+			}
+			b.ReportMetric(100*busy.Seconds()/in.Seconds(), "%core")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}

@@ -20,26 +20,31 @@ import (
 // end for those that a failing test leaves behind.
 const forever = 2 * time.Minute
 
-// modes is what the test binary can be, by name. They get the arguments and return the
-// exit code.
-var modes map[string]func(args []string) int
+// modes is what the test binary can be, by name, and hosts is what it can be that runs commands with this package. They
+// get the arguments and return the exit code.
+var modes, hosts map[string]func(args []string) int
 
 func init() {
 	modes = map[string]func(args []string) int{
-		"exit":      func(a []string) int { return atoi(a[0]) },
-		"deaf":      deaf,
-		"handler":   handler,
-		"tree":      tree,
-		"fork":      fork,
-		"zombie":    zombie,
-		"stopped":   stopped,
-		"hop":       hop,
-		"flood":     flood,
-		"bytes":     singleBytes,
-		"print":     printText,
-		"busy":      busy,
-		"count":     count,
-		"echo":      echo,
+		"exit":     func(a []string) int { return atoi(a[0]) },
+		"deaf":     deaf,
+		"handler":  handler,
+		"tree":     tree,
+		"fork":     fork,
+		"zombie":   zombie,
+		"stopped":  stopped,
+		"hop":      hop,
+		"flood":    flood,
+		"bytes":    singleBytes,
+		"print":    printText,
+		"busy":     busy,
+		"count":    count,
+		"echo":     echo,
+		"download": download,
+		"hang":     hang,
+		"quit":     quit,
+	}
+	hosts = map[string]func(args []string) int{
 		"run":       runModeRun,
 		"many":      runModeMany,
 		"starved":   runModeStarved,
@@ -52,13 +57,16 @@ func init() {
 		"namesake":  runModeNamesake,
 		"throttled": runModeThrottled,
 		"hooked":    runModeHooked,
-		"download":  download,
+		"watched":   watched,
 	}
 }
 
 func runMode(mode string, args []string) int {
-	f, ok := modes[mode]
-	if !ok {
+	f := modes[mode]
+	if f == nil {
+		f = hosts[mode]
+	}
+	if f == nil {
 		fmt.Fprintln(os.Stderr, "no such mode:", mode)
 		return 99
 	}
@@ -216,7 +224,7 @@ func hop(a []string) int {
 				living++
 			}
 		}
-		if living < 24 {
+		if living < 12 {
 			signFor(child(nil, true, "hop", strconv.FormatInt(end.UnixNano(), 10)).Pid)
 		}
 		time.Sleep(50 * time.Millisecond)

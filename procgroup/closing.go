@@ -8,19 +8,19 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// WithClosingSignal sends sig to each process of the tree, once, when the execution of the command
-// is closing: no more than the reserve is left of its total, of an enclosing total or of the caller's
+// WithClosingSignal sends sig to each process of the tree, once, when the execution of the command is
+// closing: no more than the reserve is left of its total, of an enclosing total or of the caller's
 // deadline; see [timeout.Closing]. The reserve is that of [WithLimits], or that of an enclosing
-// execution. A command that handles sig can write what it has and end by itself, before a limit stops
-// it as without this option. Nothing is sent at or after that limit, or after the end of the command.
+// execution. A command that handles sig can write what it has and end by itself before the limit
+// stops it. Nothing is sent at or after that limit, or after the end of the command.
 //
 //	procgroup.Run(ctx, cmd, procgroup.WithClosingSignal(os.Interrupt),
 //		procgroup.WithLimits(timeout.Config{Total: 10 * time.Minute, Reserve: 30 * time.Second}))
 //
 // The signal does not stop the command: if the command dies of it, the Reason is [Exited], and the
 // exit code is 128 plus the number of the signal, as with [Process.Signal]. Stopped processes are not
-// continued. A command that is started when its execution is closing already gets the signal right
-// after the start.
+// continued. If the execution is already closing when the command is started, the command gets the
+// signal right after the start.
 //
 // On Windows, [os.Interrupt] and SIGTERM both mean Ctrl-Break, which a command gets only if it shares a
 // console with the host.

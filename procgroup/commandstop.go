@@ -2,9 +2,9 @@ package procgroup
 
 import "github.com/tooldeadline/tooldeadline/timeout"
 
-// A commandStop is the error of a command that was stopped for what it did, and not by a limit or by
-// the caller. It is the cause with which this package aborts the execution, and then, completed, what
-// everybody is told in place of the abort. Where the system has stopped it, there is no abort.
+// A commandStop is the error of a command that was stopped for what it did, and not by a limit or by the
+// caller. It is the cause with which this package aborts the execution, and then, completed, the error that is
+// reported everywhere in place of the abort. If the system has stopped the command, there is no abort.
 type commandStop struct {
 	reason  Reason
 	is      error // what it matches, such as ErrInput
@@ -12,6 +12,7 @@ type commandStop struct {
 	message string
 	err     error // of the command itself
 	result  *Result
+	figures *timeout.Error
 }
 
 // stopOf returns the commandStop that has stopped an execution, or nil.
@@ -46,8 +47,12 @@ func (e *commandStop) Text() string {
 // after too much output.
 func (e *commandStop) ExitCode() int { return e.reason.exitCode() }
 
-// CommandStop tells package timeout that this error is to be logged like a limit.
-func (e *commandStop) CommandStop() {}
+// CommandStop tells observers that this error is a stop, and the reason.
+func (e *commandStop) CommandStop() string { return e.reason.String() }
+
+// Figures are those of the execution, for the outcome in the answer of an MCP tool. They are not in the tree of
+// the error, which would make it an abort.
+func (e *commandStop) Figures() *timeout.Error { return e.figures }
 
 // stop stops the command with c as the reason. It keeps a list of its processes, as a limit does.
 func (p *Process) stop(c *commandStop) {

@@ -5,10 +5,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Containment is a way to find and kill all the processes that a command has started. Each
-// of them includes what Group does. The zero Containment means the best one that the system
-// offers without preparation: Cgroup or Descendants on Linux, Job on Windows, Group on other
-// systems.
+// A Containment is a way to find and kill all the processes that a command has started. Each of
+// them includes what Group does. The zero Containment means the best one that the system offers
+// without preparation: Cgroup or Descendants on Linux, Job on Windows, Group on other systems.
 //
 // [Result.Contained] is "leader" on a system that offers none of them; only the command's own
 // process is then killed.
@@ -29,10 +28,11 @@ const (
 	// create a control group below the host's own. Only a process that has the privilege to
 	// move itself to another control group escapes.
 	Cgroup Containment = "cgroup"
-	// Helper is a process between the host and the command that adopts every descendant. If the
-	// host dies, even by SIGKILL, the helper kills them all. The host's main function must
-	// call [HelperMain]. If the command stops the helper with SIGSTOP, the end of the command
-	// is not noticed until a limit or an abort continues the helper. It needs Linux.
+	// Helper is a helper process between the host, which is the program that runs the command, and
+	// the command. The helper adopts all descendants of the command, and kills them if the host
+	// dies, even by SIGKILL. The host's main function must call [HelperMain]. If the command stops
+	// the helper with SIGSTOP, the end of the command is not noticed until a limit or an abort
+	// continues the helper. Linux only.
 	Helper Containment = "helper"
 	// Job is a job object, on Windows.
 	Job Containment = "job"
@@ -59,8 +59,8 @@ func (c Containment) kind() (proctree.Kind, error) {
 //		...
 //	}
 //
-// For each command the program is started once more. In that process HelperMain starts the
-// command and does not return. In the program itself HelperMain only records that it was
-// called. Package initialization, including init functions, runs in the helper as well. On
-// systems without this containment HelperMain does nothing.
+// For each command the program is started once more, as the helper. In the helper, HelperMain
+// starts the command and does not return. In the program itself HelperMain only records that it was
+// called. Package initialization, including init functions, runs in the helper as well. On systems
+// without this containment HelperMain does nothing.
 func HelperMain() { proctree.HelperMain() }

@@ -36,22 +36,21 @@
 //
 // # Output
 //
-// The last MiB of each stream is kept, and the last MiB of both together; see
-// [WithMaxOutput]. [WithHead] also keeps the beginning, and [WithSpill] all of it in a file.
-// [Output.Text] is what a person would have read of it. [WithOutputLimit] stops a command that
-// writes too much. The combined output has the order of reading, because separate pipes do
-// not show in which order the command wrote to them. [WithOnePipe] preserves the order of
-// writing, but does not distinguish the streams; so does [WithTerminal], a terminal of the command's
-// own, to which many programs write each line at once. [WithOutput] passes output on as it arrives,
-// and [Lines] passes it on line by line. The command's own Stdout and Stderr also get all
-// output.
+// The last MiB of each stream is kept, and the last MiB of both together; see [WithMaxOutput].
+// [WithHead] also keeps the beginning, and [WithSpill] all of it in a file. [Output.Text] returns
+// the output as a person would have read it on a terminal. [WithOutputLimit] stops a command that
+// writes too much. The combined output has the order of reading, because separate pipes do not show
+// in which order the command wrote to them. [WithOnePipe] preserves the order of writing, but does
+// not distinguish the streams; so does [WithTerminal], which gives the command a terminal, to which
+// many programs write each line at once. [WithOutput] passes output on as it arrives, and [Lines]
+// passes it on line by line. The command's own Stdout and Stderr also get all output.
 //
 // # Busy or stuck
 //
-// Output is the heartbeat. With an [Activity], so is work, that is processor time or I/O of
-// the whole tree, for commands that print nothing while they compute. [Result.Tree] lists the
-// processes as they were when a limit fired; the log and the Stack of the error have the
-// same list.
+// Output is the heartbeat. With an [Activity], work of the whole process tree is a heartbeat too:
+// processor time or I/O, for commands that print nothing while they compute. [Result.Tree] lists
+// the processes as they were when a limit fired; the log and the Stack of the error have the same
+// list. [WithStacks] adds where their threads were, for programs in Go, Java and Python.
 //
 // # Aborting
 //
@@ -63,11 +62,11 @@
 //
 // # Guarantees
 //
-//  1. A command has exactly one outcome: it ended by itself, or was stopped by an idle
-//     timeout, a total timeout, or an abort. The first one wins. The Result, the error, the
-//     exit code, hooks, the log, and everything built on [timeout.Watch] agree on it. A limit
-//     of an enclosing execution is a timeout of the command, too; the error has the name and
-//     limits of the command.
+//  1. A command has exactly one outcome: it ended by itself, or was stopped by an idle timeout, a
+//     total timeout, or an abort. The first one wins. The Result, the error, the exit code, hooks,
+//     the log, and everything built on [timeout.Watch] agree on it. If a limit of an enclosing
+//     execution stops the command, that is a timeout of the command, too; the error has the name
+//     and limits of the command.
 //  2. The Result also says how the command's own process ended: the exit code of a timeout is
 //     124 even if the command then exits with 0, and State has that 0.
 //  3. The call returns at most the kill grace plus 1 s after a limit has fired, regardless
@@ -87,23 +86,24 @@
 //     reports that another process still held a stream and may have written more. The
 //     command's own Stdout and Stderr get every byte as well, if they accept it within the
 //     kill grace after the end or the limit. Unwritten and the error report missing
-//     bytes. After a writer has failed, its stream is no longer read.
+//     bytes. After a writer has failed, its stream is no longer read. Stacks that WithStacks has
+//     asked for are counted in Stacks instead.
 //  7. Output is a heartbeat for the execution of ctx and for all enclosing ones, before it is
-//     passed on. With an Activity, so is work. Work is measured only if there is an idle
-//     limit, and only while there is no output. A command without output and work is stopped
-//     when the idle limit has passed, at most a quarter of the limit late, unless the machine
-//     is too busy to measure; see [Activity].
-//  8. The host process does not become a subreaper, waits for no process but those of the
-//     command, and neither ignores nor handles signals. On Linux a waiting command occupies no
-//     thread. A process becomes a child of the host if the command creates it with
-//     CLONE_PARENT, or leaves it behind while the host is process 1 or a subreaper. It
-//     belongs to the tree: with Cgroup and Descendants it is killed and waited for, by
-//     its own process id. With Descendants that includes a process that the host itself has
-//     put into the command's process group. A process that has left the group and ended before
-//     it was seen cannot be distinguished from the host's own children, and remains a zombie.
-//     With Group it is killed if it is in the group, but never waited for, and remains a
-//     zombie. The host gets one SIGCHLD for each command, and one more if the first command in
-//     a control group has a Stdin: whether control groups can be used is then tried first.
+//     passed on. With an Activity, work is one too. Work is measured only if there is an idle
+//     limit, and only while there is no output. A command without output and work is stopped when
+//     the idle limit has passed, at most a quarter of the limit late, unless the machine is too
+//     busy to measure; see [Activity].
+//  8. The host process does not become a subreaper, waits for no process but those of the command,
+//     and neither ignores nor handles signals. On Linux a waiting command occupies no thread. A
+//     process becomes a child of the host if the command creates it with CLONE_PARENT, or leaves it
+//     behind while the host is process 1 or a subreaper. It belongs to the tree: with Cgroup and
+//     Descendants it is killed and waited for, by its own process id. With Descendants this applies
+//     also to a process that the host itself has put into the command's process group. A process
+//     that has left the group and ended before it was seen cannot be distinguished from the host's
+//     own children, and remains a zombie. With Group it is killed if it is in the group, but never
+//     waited for, and remains a zombie. The host gets one SIGCHLD for each command, and one more if
+//     the first command in a control group has a Stdin: whether control groups can be used is then
+//     tried first.
 //  9. When the call has returned, no goroutine, descriptor, process or control group of it is
 //     left, with these exceptions. A reader, writer or callback of the caller that does not
 //     return keeps a goroutine until it does, and so does a process that the system does not

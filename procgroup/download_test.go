@@ -17,7 +17,7 @@ import (
 )
 
 // download receives from a server until that ends, and throws everything away. It uses recv(2), as
-// curl and Python do: what goes through read(2), as Go has it, counts as read.
+// curl and Python do: bytes that go through read(2), as with Go, count as read.
 func download(a []string) int {
 	conn, err := net.Dial("tcp", a[0])
 	if err != nil {
@@ -65,6 +65,7 @@ func serve(t *testing.T, chunk int) string {
 
 // SPEC 6.12: a download is work, though it is slow and goes into memory; keep-alive messages are not.
 func TestActivityDownload(t *testing.T) {
+	t.Parallel()
 	const idle = 3 * time.Second
 	containments := []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Helper}
 	if _, err := procgroup.Run(t.Context(), exec.Command("true"), procgroup.WithContainment(procgroup.Cgroup)); err == nil {
@@ -91,7 +92,7 @@ func TestActivityDownload(t *testing.T) {
 				want := procgroup.IdleTimeout
 				if tt.lives {
 					want = procgroup.Aborted
-					time.AfterFunc(2*idle, cancel) // no doubt is left then
+					time.AfterFunc(lived(idle), cancel)
 				}
 				r, err := procgroup.Run(ctx, command("download", address), procgroup.WithContainment(c), tt.activity,
 					procgroup.WithLimits(timeout.Config{Idle: idle}), procgroup.WithKillGrace(-1))

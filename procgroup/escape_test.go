@@ -28,8 +28,8 @@ import (
 // another's process of that user is one that may be its own.
 var asNobody sync.Mutex
 
-// SPEC 6.6, 6.7: what may be a daemon of the command's, and hides that, is left alone and
-// listed. What certainly is not, is not listed.
+// SPEC 6.6, 6.7, 6.23: a process that may be a daemon of the command, and hides that, is left alone and listed.
+// What certainly is not, is not listed.
 func TestHiddenDaemon(t *testing.T) {
 	t.Parallel()
 	asNobody.Lock()
@@ -43,7 +43,7 @@ func TestHiddenDaemon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What its user may not read, nobody but root may look into while it runs.
+	// A program that its user may not read can be looked into by root alone while it runs.
 	if err := writeProgram(dir+"/sleep", b, 0o711); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,9 @@ until c=$(echo $(cat /proc/$!/task/$!/children)) && grep -q PWD /proc/$c/environ
 		_ = other.Wait()
 		pid, _ := strconv.Atoi(strings.TrimSpace(r.Stdout.String()))
 		if lives := alive(pid); err != nil || lives != tt.lives || slices.Contains(r.Unidentified, pid) != (lives && !tt.unlisted) ||
-			slices.Contains(r.Unidentified, other.Process.Pid) || len(r.Unidentified) > 1 {
+			slices.Contains(r.Unidentified, other.Process.Pid) || len(r.Unidentified) > 1 ||
+			strings.Contains(r.Leftovers(), "Running on, and perhaps part of the command: ") != (lives && !tt.unlisted) ||
+			strings.Contains(r.Leftovers(), fmt.Sprintf("process %d", pid)) == tt.unlisted {
 			rep.Errors = append(rep.Errors, fmt.Sprintf("%s: process %d, alive %v, result %+v, %v", tt.name, pid, lives, r, err))
 		}
 		killPid(pid)
@@ -172,8 +174,8 @@ func runModeReleased([]string) int {
 func TestRelay(t *testing.T) {
 	const script = `[ -e "$1" ] || exit; sh "$0" "$1" & exit` // it ends when the file is gone
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
-		caught, hidden := 0, []procgroup.Result{}
-		for range 4 {
+		caught, hidden, n := 0, []procgroup.Result{}, 0
+		for ; n < 4 || caught == 0 && n < 12; n++ { // where the machine is busy, the relay is ahead more often
 			relay := filepath.Join(t.TempDir(), "relay")
 			file := relay + ".run"
 			if os.WriteFile(file, nil, 0o600) != nil || os.WriteFile(relay, []byte(script), 0o600) != nil {
@@ -200,8 +202,8 @@ func TestRelay(t *testing.T) {
 			lives.Close()
 		}
 		// On a busy machine one may be ahead, but not of a control group. It is listed then, all but always.
-		if caught == 0 || len(hidden) > 1 || caught < 4 && strings.HasSuffix(t.Name(), "/cgroup") {
-			t.Errorf("%d of 4 relays were caught, hidden are %+v", caught, hidden)
+		if caught == 0 || len(hidden) > n/4 || caught < 4 && strings.HasSuffix(t.Name(), "/cgroup") {
+			t.Errorf("%d of %d relays were caught, hidden are %+v", caught, n, hidden)
 		}
 	})
 }

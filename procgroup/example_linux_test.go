@@ -15,7 +15,7 @@ import (
 
 // A compiler that prints nothing is working, not stuck.
 func ExampleActivity() {
-	limits := procgroup.WithLimits(timeout.Config{Idle: 500 * time.Millisecond, Total: time.Second})
+	limits := procgroup.WithLimits(timeout.Config{Idle: 300 * time.Millisecond, Total: 600 * time.Millisecond})
 	work := procgroup.Activity{CPU: true, IO: true}
 
 	busy, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "while :; do :; done"), limits, work)
@@ -23,15 +23,15 @@ func ExampleActivity() {
 	stuck, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"), limits, work)
 	fmt.Println(stuck.Message)
 	// Output:
-	// sh process timed out after 1000ms.
-	// sleep process timed out after 500ms without output or work.
+	// sh process timed out after 600ms.
+	// sleep process timed out after 300ms without output or work.
 }
 
 // The processes of the command when its limit fired. The list prints as a table, which "%+v"
 // prints for the error, too; this example prints only a part of it.
 func ExampleProcessList() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 60; echo done"),
-		procgroup.WithLimits(timeout.Config{Idle: time.Second}))
+		procgroup.WithLimits(timeout.Config{Idle: 500 * time.Millisecond}))
 	for _, p := range res.Tree.Processes {
 		fmt.Println(p.State, p.Args)
 	}
@@ -118,6 +118,29 @@ func ExampleProcess_Input() {
 	// <nil>
 }
 
+func ExampleProcess_Answered() {
+	cmd := exec.Command("sh", "-c", "read name; sleep 0.1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		log.Fatal(err)
+	}
+	p, err := procgroup.Start(context.Background(), cmd)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for p.Input().Pid == 0 {
+		time.Sleep(50 * time.Millisecond)
+	}
+	fmt.Fprintln(in, "Ada")
+	p.Answered()
+	fmt.Printf("waits: %t\n", p.Input().Pid != 0)
+	_, err = p.Wait()
+	fmt.Println(err)
+	// Output:
+	// waits: false
+	// <nil>
+}
+
 func ExampleUnattended() {
 	cmd := exec.Command("sh", "-c", `echo "editor: $GIT_EDITOR, pager: $PAGER"`)
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "PAGER=more"}
@@ -149,7 +172,7 @@ func ExampleWithTerminal() {
 }
 
 func ExampleProcess_Interrupt() {
-	cmd := exec.Command("bash", "-c", "trap 'echo interrupted; exit 1' INT; echo ready; read line")
+	cmd := exec.Command("bash", "-c", "trap 'echo interrupted; exit 1' INT; echo ready; while :; do sleep 0.1; done")
 	ready := make(chan struct{})
 	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithTerminal(24, 80),
 		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
@@ -186,4 +209,17 @@ func ExampleProcess_Resize() {
 	r, err := p.Wait()
 	fmt.Printf("%q %v\n", r.Stdout.String(), err)
 	// Output: "go on\r\n50 132\r\n" <nil>
+}
+
+// A test that hangs says where, before the limit stops it.
+func ExampleWithStacks() {
+	cmd := command("hang") // a program in Go that prints "ready", and hangs in hangsHere
+
+	res, _ := procgroup.Run(context.Background(), cmd, procgroup.WithStacks(),
+		procgroup.WithLimits(timeout.Config{Idle: 2 * time.Second}))
+	fmt.Printf("%v, %d, %q\n", res.Reason, res.ExitCode, res.Stdout.Text())
+	fmt.Println(strings.Contains(res.Stacks.Text(), "hangsHere"))
+	// Output:
+	// idle timeout, 124, "ready\nhalf"
+	// true
 }

@@ -23,8 +23,8 @@ import (
 )
 
 func init() {
-	modes["signalled"] = runModeSignalled
-	modes["cloneless"] = runModeCloneless
+	hosts["signalled"] = runModeSignalled
+	hosts["cloneless"] = runModeCloneless
 }
 
 // A host gets one SIGCHLD for each command, for the first one too, unless that has an input and a control group.
@@ -80,6 +80,7 @@ func runModeSignalled(a []string) int {
 // Where the system makes control groups and starts nothing in them, as one that knows no clone3 or
 // does not allow it, no command is lost: not the first one, and not its input either.
 func TestControlGroupsThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
 	needCgroup(t)
 	for _, stdin := range []string{"none", "pipe", "reader", "late"} {
 		t.Run(stdin, func(t *testing.T) {

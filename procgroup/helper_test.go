@@ -3,12 +3,14 @@
 package procgroup_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -121,7 +123,7 @@ func jailer(args []string) int {
 func TestHelperIsKilledLast(t *testing.T) {
 	t.Parallel()
 	outlived := filepath.Join(t.TempDir(), "outlived")
-	r, err := within(t, 2*time.Second, command("jailer", outlived), total(2*time.Second, procgroup.WithContainment(procgroup.Helper))...)
+	r, err := within(t, 1200*time.Millisecond, command("jailer", outlived), total(1200*time.Millisecond, procgroup.WithContainment(procgroup.Helper))...)
 	if r == nil || r.ExitCode != 124 || len(undying(r.Survivors)) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -130,7 +132,7 @@ func TestHelperIsKilledLast(t *testing.T) {
 	}
 }
 
-// What cannot be started is the same error with a helper as without.
+// The error of a command that cannot be started is the same with a helper as without.
 func TestHelperGivesTheSameErrors(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	for _, tt := range []struct {
@@ -168,8 +170,8 @@ func numberless(err error) string {
 	}, err.Error())
 }
 
-// A helper whose host is gone, and who has killed what can be killed, is quiet while it
-// waits for what cannot.
+// A helper whose host is gone, and that has killed all processes that can be killed, is quiet while
+// it waits for what cannot.
 func TestHelperWaitsQuietly(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -212,8 +214,8 @@ func TestHelperIsUnkillable(t *testing.T) {
 			t.Parallel()
 			freeze, thaw := freezer(t)
 			defer thaw()
-			// The helper has to be frozen after it has reported the end of the command, and
-			// before it is told to end itself: while what holds the pipe is waited for.
+			// The helper has to be frozen after it has reported the end of the command, and before it
+			// is asked to end: while this package waits for the process that holds the pipe.
 			for try := 0; ; try++ {
 				if try == 50 {
 					t.Fatal("the helper is always gone before it can be frozen")
@@ -227,9 +229,17 @@ func TestHelperIsUnkillable(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				command := helped(p.Pid)
+				command := helped(p.Pid, "hold")
 				until(t, "the end of the command", func() bool { return command <= 0 || !statReaped(command) })
-				time.Sleep(50 * time.Millisecond) // for the report of the helper, which has reaped it
+				// The helper has reaped it, and reports that before it rests.
+				rests := 0
+				until(t, "the helper to rest", func() bool {
+					rests++
+					if busyThreads(p.Pid) {
+						rests = 0
+					}
+					return rests > 20 // some 2 ms apart
+				})
 				frozen := command > 0 && freeze(p.Pid) == nil
 				begun := time.Now()
 				r, err := p.Wait()
@@ -252,15 +262,25 @@ func TestHelperIsUnkillable(t *testing.T) {
 	}
 }
 
-// helped is the command of a helper, 0 if that has gone: the child that leads a group. The orphans of
+// helped is the command of a helper, 0 if that has gone: the child that has the argument. The orphans of
 // a command are children of the helper, too.
-func helped(helper int) (pid int) {
+func helped(helper int, arg string) int {
 	for child, s := range processes() {
-		if s.ppid == helper && s.pgrp == child && (pid == 0 || child < pid) {
-			pid = child
+		args, _ := os.ReadFile("/proc/" + strconv.Itoa(child) + "/cmdline")
+		if s.ppid == helper && slices.Contains(strings.Split(string(args), "\x00"), arg) {
+			return child
 		}
 	}
-	return pid
+	return 0
+}
+
+// busyThreads reports whether a thread of a process runs, or would if it got a processor.
+func busyThreads(pid int) bool {
+	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
+	return slices.ContainsFunc(files, func(file string) bool {
+		b, _ := os.ReadFile(file)
+		return bytes.Contains(b, []byte(") R "))
+	})
 }
 
 // switches is how often the threads of a process went to sleep.

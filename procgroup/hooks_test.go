@@ -209,7 +209,7 @@ func TestClock(t *testing.T) {
 	check(t, r, err, want{code: 124, reason: procgroup.IdleTimeout, message: "tool process timed out after 3600000ms without output."})
 }
 
-// The logger is told what the execution says, and what was left behind.
+// The log has the execution's outcome, and the processes that were left behind.
 func TestLogger(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -267,7 +267,7 @@ func TestNoSuchDirectory(t *testing.T) {
 	}
 }
 
-// A command is told from the tool that runs it.
+// A command is distinguished from the tool that runs it.
 func TestOperation(t *testing.T) {
 	got := map[string]timeout.Operation{}
 	defer timeout.Watch(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {

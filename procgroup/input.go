@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
@@ -18,25 +19,28 @@ var ErrInput = errors.New("procgroup: the command waits for input")
 // An InputWait says that a command waits for input that does not come. The zero InputWait says
 // that it is not known to wait.
 //
-// Whether a command waits is examined while it prints nothing, if its standard input is a pipe, a
-// socket or a terminal. A command that reads an empty file, or no input at all, never waits. It is
-// noticed about 0.6 s after the last output. A program that only listens, such as a server that
-// also reads commands from its standard input, does not wait for input: something else could make
-// it go on. Nor does a command of which a process may not be read, such as one of another user.
+// A command is examined while it prints nothing, if its standard input is a pipe, a socket or a
+// terminal; a command with any other input never waits. A wait is noticed 0.6 to 0.9 s after the
+// last output. A program that only listens, such as a server that also reads commands from its
+// standard input, does not wait for input: something else could make it go on. If a process of the
+// command may not be examined, for example because another user runs it, the command is not known
+// to wait. Nor is it with the containment [Group], because the processes that leave the group are not
+// known.
 //
 // Linux only, on amd64 and arm64. On other systems a command is not known to wait.
 type InputWait struct {
 	// Pid is the process that reads the input. It is 0 if the command is not known to wait.
 	Pid int
-	// Certain reports that nothing but input, or a signal such as an alarm that it has set for
-	// itself, can make any of the command's processes go on. If it is false, the command probably
-	// waits: a process waits for input, the processes above and below it only wait, and the last
-	// line of the output is not finished.
+	// Certain reports that only input can make the command's processes go on, or a signal, such as
+	// an alarm that a process has set for itself. If it is false, the command probably waits: a
+	// process waits for input, the processes above and below it only wait, and the last line of the
+	// output is not finished.
 	Certain bool
 	// Prompt is the unfinished last line of the output without escape sequences, at most 160
 	// characters of it. It is "" if the last line is finished, or if there is no output.
 	Prompt string
-	// Secret reports that the input is a terminal that does not echo it, as for a password.
+	// Secret reports that the input is a terminal that does not echo what is typed, as for a
+	// password.
 	Secret bool
 }
 
@@ -57,9 +61,9 @@ func (w InputWait) String() string {
 }
 
 // ErrTerminal is matched by the error of a command that was stopped by the terminal: one of its
-// processes used the terminal from the background, and the system stopped that process. It would
-// not continue until somebody brought it to the foreground, so the command is stopped within about
-// a second, with the Reason [StoppedByTerminal] and the exit code 124.
+// processes used the terminal from the background, and the system stopped that process. That
+// process would not continue until somebody brought it to the foreground, so the command is stopped
+// within about a second, with the Reason [StoppedByTerminal] and the exit code 124.
 //
 // A command has a terminal only with [WithTerminal], if its standard input is the terminal of this
 // program, or if SysProcAttr.Setpgid or Foreground is set: otherwise it runs in a session of its
@@ -77,48 +81,63 @@ func StopOnInput() Option {
 	return optionFunc(func(s *settings) { s.stopOnInput = true })
 }
 
-// WithInputWait calls fn when the command begins to wait for input, and when what is known about
-// that changes: with the zero [InputWait] when it has gone on. The calls are made one at a time, on
-// a separate goroutine; none begins after Wait has returned. The command is not examined during a
-// call, so an fn that blocks delays what it is told, and nothing else.
+// WithInputWait calls fn when the command begins to wait for input, when what is known about the
+// wait changes, and, with the zero [InputWait], when the command has gone on. The calls are made
+// one at a time, on a separate goroutine; none begins after Wait has returned. The command is not
+// examined during a call, so an fn that blocks delays only its next call.
 //
-// If fn panics or calls [runtime.Goexit], the command is aborted, and the error wraps a
+// If WithInputWait is given more than once, each fn is called, in the order of the options. If fn
+// panics or calls [runtime.Goexit], the command is aborted, and the error wraps a
 // [*timeout.PanicError] or [timeout.ErrGoexit]. A nil fn is ignored.
 func WithInputWait(fn func(InputWait)) Option {
-	return optionFunc(func(s *settings) { s.onInputWait = fn })
+	return optionFunc(func(s *settings) {
+		if fn != nil {
+			s.onInputWait = append(s.onInputWait, fn)
+		}
+	})
 }
 
-// Input returns whether the command waits for input now. After the command has ended it returns
-// what was known when it ended or was stopped. It is safe for concurrent use.
+// Input returns what is known about the command's wait for input now or, if it was stopped, when
+// that was. It is zero after a command has ended by itself. What was found before the last output
+// is not known any more, nor what was found before the last input that was copied from cmd.Stdin or
+// reported with [Process.Answered]. Input is safe for concurrent use.
 func (p *Process) Input() InputWait { return p.input.now() }
 
-// How often a silent command is examined. The first look takes place this long after the last
-// output, and the second must find the same. A look costs little while nothing of the command runs;
-// where it costs more, there are fewer.
-const (
-	inputEvery    = 300 * time.Millisecond
-	maxInputEvery = 3 * time.Second
-	inputCost     = 100 // a look takes at most this part of the time
-)
+// Answered says that input was written to the command in a way that this package does not see: to a
+// pipe that the caller has made, or to that of [exec.Cmd.StdinPipe]. Call it after the write. The
+// command is not known to wait until it was examined anew. Answered is safe for concurrent use.
+func (p *Process) Answered() { p.input.fed() }
 
 // An inputWatch finds out whether a command waits for input.
+//
+// The finding of a look holds until there is output or input, which takes it back at once, whenever the next look
+// is. Output and input come while a look is in progress, too, so each look compares the number of stirs before and
+// after.
 type inputWatch struct {
-	cell    *pulse.Cell
-	meter   proctree.InputMeter
-	out     *capture.Capture
-	told    func(InputWait)
-	stop    func()
-	stopped func(pid int)
+	newMeter func() proctree.InputMeter
+	cell     *pulse.Cell
+	out      *capture.Capture
+	told     func(InputWait)
+	stop     func()
+	stopped  func(pid int)
+	timer    atomic.Pointer[time.Timer] // nil if the command is not examined
 
-	mu       sync.Mutex // held during a look, and while the timer is set
-	timer    *time.Timer
+	stirs atomic.Uint64 // output and input so far
+	anew  atomic.Bool   // there was input since the last look
+	waits atomic.Bool   // wait may not be zero; if it is, the next piece of output finds that out
+
+	mu       sync.Mutex // held during a look
+	meter    proctree.InputMeter
 	over     bool
-	endNote  func()       // takes the note in the cell back
+	last     InputWait    // the finding of the last look, which was reported
+	lastAt   uint64       // the number of stirs then
 	asked    capture.Mark // the end of the output that was known when the command last waited
 	answered capture.Mark // where it went on
 
-	known sync.Mutex
-	wait  InputWait
+	known   sync.Mutex
+	final   bool // wait remains, whatever happens
+	wait    InputWait
+	endNote func() // takes the note in the cell back
 }
 
 // watchInput begins to examine the command, if its input can make it wait. ctx is the context of its
@@ -127,14 +146,19 @@ func (p *Process) watchInput(ctx context.Context) {
 	if !p.canWait && !proctree.HasTerminal(p.inner) {
 		return
 	}
-	meter := proctree.WatchInput(p.tree, p.stdin)
+	newMeter := func() proctree.InputMeter { return proctree.WatchInput(p.tree, p.stdin) }
+	meter := newMeter()
 	if meter == nil {
 		return
 	}
 	w := &p.input
-	w.cell, w.meter, w.out = pulse.Of(ctx), meter, p.out
-	if fn := p.onInputWait; fn != nil {
-		w.told = func(wait InputWait) { capture.Guard(func() { fn(wait) }, p.abort) }
+	w.cell, w.newMeter, w.meter, w.out = pulse.Of(ctx), newMeter, meter, p.out
+	if fns := p.onInputWait; len(fns) > 0 {
+		w.told = func(wait InputWait) {
+			for _, fn := range fns {
+				capture.Guard(func() { fn(wait) }, p.abort)
+			}
+		}
 	}
 	if p.stopOnInput {
 		w.stop = func() { p.stop(&commandStop{reason: WaitingForInput, is: ErrInput}) }
@@ -142,9 +166,13 @@ func (p *Process) watchInput(ctx context.Context) {
 	w.stopped = func(pid int) {
 		p.stop(&commandStop{reason: StoppedByTerminal, is: ErrTerminal, pid: pid})
 	}
+	w.start()
+}
+
+func (w *inputWatch) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(inputEvery, w.look)
+	w.timer.Store(time.AfterFunc(proctree.UntilSilent(proctree.LookEvery), w.look))
 }
 
 func (w *inputWatch) now() InputWait {
@@ -153,13 +181,57 @@ func (w *inputWatch) now() InputWait {
 	return w.wait
 }
 
-// end ends the examination. What was known remains.
-func (w *inputWatch) end() {
+// end ends the examination. The last finding remains if the command was stopped. A command that has ended by
+// itself waits no more, even if it was so fast that the end of its input has not been noted yet.
+func (w *inputWatch) end(stopped bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.over = true
-	if w.timer != nil {
-		w.timer.Stop()
+	if timer := w.timer.Load(); timer != nil {
+		timer.Stop()
+	}
+	w.known.Lock()
+	defer w.known.Unlock()
+	w.final = true
+	if !stopped {
+		w.wait = InputWait{}
+	}
+}
+
+// fed takes back what is known, because the command got input. The next look comes soon, and takes nothing from
+// those before: on a busy machine a process that has been woken may not have run yet, and then looks as before.
+func (w *inputWatch) fed() {
+	w.anew.Store(true)
+	w.stirred()
+	w.soon()
+}
+
+// stirred takes back what is known, because the command has done something. It is called for each piece of output.
+func (w *inputWatch) stirred() {
+	w.stirs.Add(1)
+	if !w.waits.Load() { // set has not begun, and will see the new number
+		return
+	}
+	w.known.Lock()
+	if w.final {
+		w.known.Unlock()
+		return
+	}
+	w.wait = InputWait{}
+	w.waits.Store(false)
+	endNote := w.endNote
+	w.endNote = nil
+	w.known.Unlock()
+	if endNote != nil {
+		endNote()
+	}
+	w.soon()
+}
+
+// soon makes the next look come soon.
+func (w *inputWatch) soon() {
+	if timer := w.timer.Load(); timer != nil {
+		timer.Reset(proctree.UntilSilent(proctree.LookEvery))
 	}
 }
 
@@ -169,59 +241,93 @@ func (w *inputWatch) look() {
 	if w.over {
 		return
 	}
+	at := w.stirs.Load() // first: what comes between the two makes this look void
+	if w.anew.Swap(false) {
+		w.meter = w.newMeter()
+	}
 	prompt, since, end := w.out.Prompt(w.answered)
-	begun := time.Now()
-	if silent := begun.Sub(since); silent < inputEvery {
-		w.set(InputWait{}, end) // it has printed
-		w.timer.Reset(inputEvery - silent)
+	if silent := time.Since(since); silent < proctree.LookEvery {
+		w.set(InputWait{}, end, at) // it has printed
+		w.again(proctree.UntilSilent(proctree.LookEvery-silent), at)
 		return
 	}
-	waiting, pid, secret := w.meter()
-	if _, again, _ := w.out.Prompt(w.answered); again != since {
-		w.timer.Reset(inputEvery)
+	l := w.meter()
+	if w.stirs.Load() != at {
+		w.soon()
 		return
 	}
-	if waiting == proctree.StoppedByTerminal {
-		w.stopped(pid)
+	if l.Waiting == proctree.StoppedByTerminal {
+		w.stopped(l.Pid)
 		return
 	}
-	wait := InputWait{Pid: pid, Certain: waiting == proctree.InputCertainly, Prompt: prompt, Secret: secret}
-	if waiting == proctree.NotWaiting || !wait.Certain && prompt == "" {
+	wait := InputWait{Pid: l.Pid, Certain: l.Waiting == proctree.InputCertainly, Prompt: prompt, Secret: l.Secret}
+	if l.Waiting == proctree.NotWaiting || !wait.Certain && prompt == "" {
 		wait = InputWait{}
 	}
-	w.set(wait, end)
-	w.timer.Reset(min(max(inputEvery, inputCost*time.Since(begun)), maxInputEvery))
+	w.set(wait, end, at)
+	w.again(proctree.UntilLook(l.Next), at)
 }
 
-// set makes wait known, and tells everybody if it is new. end is the end of the output.
-func (w *inputWatch) set(wait InputWait, end capture.Mark) {
-	if end != w.asked && w.wait.Pid != 0 {
-		// It was answered: what it had asked is no part of the next question.
-		w.answered = w.asked
+// again makes the next look come after d, or soon if there was output or input since there were at stirs: it may have
+// made the look come soon, which this would undo.
+func (w *inputWatch) again(d time.Duration, at uint64) {
+	w.timer.Load().Reset(d)
+	if w.stirs.Load() != at {
+		w.soon()
+	}
+}
+
+// set makes wait known, and tells everybody if it is new. end is the end of the output, and at the number of stirs, at
+// the beginning of the look.
+func (w *inputWatch) set(wait InputWait, end capture.Mark, at uint64) {
+	answered := w.answered
+	if end != w.asked && w.last.Pid != 0 {
+		// It was answered: the question is no part of the next one.
+		answered = w.asked
 		if wait.Pid != 0 {
-			wait.Prompt, _, end = w.out.Prompt(w.answered)
+			wait.Prompt, _, end = w.out.Prompt(answered)
 		}
 	}
-	w.asked = end
-	w.known.Lock()
-	changed := w.wait != wait
-	w.wait = wait
-	w.known.Unlock()
+	changed := wait != w.last || wait.Pid != 0 && at != w.lastAt
+	if changed && !w.publish(wait, at) {
+		return // the next look comes soon
+	}
+	w.answered, w.asked = answered, end
 	if !changed {
 		return
 	}
-	if w.endNote != nil {
-		w.endNote()
-		w.endNote = nil
-	}
-	if wait.Pid != 0 {
-		var status any = pulse.Status(wait.String())
-		w.endNote = w.cell.Note(&status)
-	}
+	w.last, w.lastAt = wait, at
 	if w.told != nil {
 		w.told(wait)
 	}
 	if w.stop != nil && wait.Certain {
 		w.stop()
 	}
+}
+
+// publish makes wait known, unless the command has stirred since the look began.
+func (w *inputWatch) publish(wait InputWait, at uint64) bool {
+	var note func()
+	if wait.Pid != 0 {
+		var status any = pulse.Status(wait.String())
+		note = w.cell.Note(&status)
+	}
+	w.known.Lock()
+	w.waits.Store(true) // before the comparison: one of the two sees the other
+	current := w.stirs.Load() == at
+	old := w.endNote
+	if current {
+		w.wait, w.endNote = wait, note
+		w.final = w.stop != nil && wait.Certain // it is why the command is stopped
+	} else {
+		w.wait, w.endNote = InputWait{}, nil
+	}
+	w.known.Unlock()
+	if old != nil {
+		old()
+	}
+	if !current && note != nil {
+		note()
+	}
+	return current
 }

@@ -8,19 +8,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// What a command is expected to be found to do.
+// The expected finding for a command.
 type found int
 
 const (
@@ -140,7 +143,38 @@ var programs = []struct {
 	{`sqlite3 x.db 'with recursive c(x) as (select 1 union all select x+1 from c) select count(*) from c limit 1'`, no, ""},
 }
 
-// start starts a script with an input that does not come.
+// busyPrograms take a whole processor, from the start on.
+var busyPrograms = []string{`while :; do :; done`, `sqlite3 x.db 'with recursive c(x) as (select 1 union all select x+1 from c) select count(*) from c limit 1'`}
+
+// severalLooks is how long a program is looked at that is not to be found. One that is busy from the start on is looked at
+// for three looks, which are one more than it takes to find one that waits.
+func severalLooks(script string) time.Duration {
+	if slices.Contains(busyPrograms, script) {
+		return 1300 * time.Millisecond
+	}
+	return 2500 * time.Millisecond
+}
+
+// A sideBySide runs subtests beside each other that start a program each and only wait then: many more of them than there
+// may be parallel tests, of which others need a processor.
+type sideBySide struct{ all sync.WaitGroup }
+
+// programsAtOnce bounds the programs of a test that are side by side. Such a test is not parallel: that many starts hold
+// other tests up for longer than those can bear.
+var programsAtOnce = make(chan struct{}, 40)
+
+// run runs f as a subtest of t, which must not end before wait has returned.
+func (s *sideBySide) run(t *testing.T, name string, f func(t *testing.T)) {
+	programsAtOnce <- struct{}{}
+	s.all.Go(func() {
+		defer func() { <-programsAtOnce }()
+		t.Run(name, f)
+	})
+}
+
+func (s *sideBySide) wait() { s.all.Wait() }
+
+// startWaiting starts a script with an input that does not come.
 func startWaiting(t *testing.T, script string, opts ...procgroup.Option) *procgroup.Process {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", script)
@@ -164,11 +198,10 @@ func startWaiting(t *testing.T, script string, opts ...procgroup.Option) *procgr
 
 // SPEC 6.18: programs that wait for input are found to do so, with what they ask, and no other one is.
 func TestInputOfPrograms(t *testing.T) {
-	t.Parallel()
-	const looks = 2500 * time.Millisecond // several looks
+	var all errgroup.Group
+	all.SetLimit(cap(programsAtOnce))
 	for _, tt := range programs {
-		t.Run(tt.script, func(t *testing.T) {
-			t.Parallel()
+		all.Go(runAs(t, tt.script, func(t *testing.T) {
 			program := strings.Fields(tt.script)[0]
 			if program == "bash" || program == "python3" || len(program) > 2 && program != "printf" && program != "while" && program != "read" {
 				if _, err := exec.LookPath(program); err != nil && !strings.HasPrefix(program, "(") {
@@ -177,7 +210,7 @@ func TestInputOfPrograms(t *testing.T) {
 			}
 			p := startWaiting(t, tt.script)
 			want := procgroup.InputWait{Certain: tt.want == certainly, Prompt: tt.prompt}
-			least := looks
+			least := severalLooks(tt.script)
 			if tt.want == probably || tt.want == certainly {
 				least = slack
 			}
@@ -205,7 +238,17 @@ func TestInputOfPrograms(t *testing.T) {
 			if tt.want != no && tt.want != missed {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
-		})
+		}))
+	}
+	_ = all.Wait()
+}
+
+// runAs returns a function that runs a subtest, for a group of those that run beside each other as one
+// of the parallel tests, because they only wait. It returns nil.
+func runAs(t *testing.T, name string, f func(t *testing.T)) func() error {
+	return func() error {
+		t.Run(name, f)
+		return nil
 	}
 }
 
@@ -253,7 +296,7 @@ func TestIdleSaysInput(t *testing.T) {
 	}
 }
 
-// A wait is told when it begins, and when the command has gone on.
+// A wait is reported when it begins, and when the command has gone on.
 func TestInputWaitIsTold(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sh", "-c", `printf 'A? '; read a; printf 'B? '; read b; echo "$a$b"`)
@@ -276,6 +319,21 @@ func TestInputWaitIsTold(t *testing.T) {
 	}
 	if r.Input != (procgroup.InputWait{}) {
 		t.Errorf("it ended by itself and %v", r.Input)
+	}
+}
+
+// Each function that was given is called, in the order of the options.
+func TestInputWaitTwice(t *testing.T) {
+	t.Parallel()
+	var called []string
+	p := startWaiting(t, "read x",
+		procgroup.WithInputWait(func(procgroup.InputWait) { called = append(called, "first") }),
+		procgroup.WithInputWait(nil),
+		procgroup.WithInputWait(func(procgroup.InputWait) { called = append(called, "second") }),
+		procgroup.StopOnInput())
+	_, err := p.Wait()
+	if diff := cmp.Diff([]string{"first", "second"}, called); diff != "" || !errors.Is(err, procgroup.ErrInput) {
+		t.Error(err, diff)
 	}
 }
 
@@ -315,8 +373,8 @@ func TestInputOfAnother(t *testing.T) {
 	}
 }
 
-// SPEC 6.15, 6.16: what asks the terminal for something fails at once, in a session of its own. In a process group of
-// the host's session it is stopped by the terminal, which is found and said.
+// SPEC 6.15, 6.16: a program that asks the terminal for something fails at once, in a session of its own. In a process
+// group of the host's session it is stopped by the terminal, which is found and said.
 func TestTerminalOfTheHost(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -346,7 +404,7 @@ func TestTerminalOfTheHost(t *testing.T) {
 }
 
 func init() {
-	modes["terminalhost"] = func(a []string) int {
+	hosts["terminalhost"] = func(a []string) int {
 		cmd := exec.Command("sh", "-c", a[1])
 		switch a[0] {
 		case "group":

@@ -9,13 +9,13 @@ import (
 // maxLine is how many bytes of a line Lines keeps.
 const maxLine = 64 << 10
 
-// Lines returns a callback for [WithOutput] that calls fn with each line of the output. A line
-// ends with "\n", "\r\n", or "\r", which progress displays use to overwrite themselves. The
-// end of a stream also ends a line, unless the line is empty. fn gets the line without its
-// end. Of a line longer than 64 KiB it gets the first 64 KiB.
+// Lines returns a callback for [WithOutput] that calls fn with each line of the output. A line ends
+// with "\n", "\r\n", or "\r", which progress displays use to overwrite themselves. The end of a
+// stream also ends a line, unless the line is empty. fn gets the line without its end, and no more
+// than the first 64 KiB of it.
 //
-// The lines of the two streams are kept apart. A line of which a part was skipped because the
-// callback is too slow is omitted.
+// The lines of the two streams are kept apart. If part of a line was skipped because fn was too
+// slow, the line is omitted.
 //
 // To make lines heartbeats that carry a detail, call heartbeat.BeatWith in fn. Use the
 // callback for one command only.

@@ -99,7 +99,7 @@ func TestLowPriority(t *testing.T) {
 		}()
 	}
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
-		for range 2 {
+		{
 			begun := time.Now()
 			r, err := stopWhen(t, func() bool { return time.Since(begun) > shortLimit }, exec.Command("sh", "-c", "setsid sleep 120 & wait"), opt,
 				procgroup.WithLimits(timeout.Config{Idle: longLimit}), procgroup.Activity{CPU: true, IO: true})

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"runtime/pprof"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -32,10 +34,15 @@ func TestMain(m *testing.M) {
 		os.Exit(runMode(mode, os.Args[1:]))
 	}
 	os.Setenv(suiteEnv, strconv.Itoa(os.Getpid()))
+	remove := initPlain()
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // for the children: otherwise each takes a second to exit
-	waiting.Parallel(6)                      // the others need a processor, or are about a busy machine
+	waiting.Parallel(8)                      // the others need a processor, or are about a busy machine
+	if signal.Ignored(os.Interrupt) {        // as in the background of a script: the commands would ignore it, too, and not end
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
 	files, goroutines := openFiles(), runtime.NumGoroutine()
 	code := m.Run()
+	remove()
 	if fuzzing := flag.Lookup("test.fuzz").Value.String() != ""; code == 0 && !fuzzing { // which leaves something behind itself
 		if err := leaks(files, goroutines); err != nil {
 			fmt.Fprintln(os.Stderr, "FAIL: left behind by the suite:", err)
@@ -107,7 +114,11 @@ func writeProgram(path string, b []byte, mode os.FileMode) error {
 
 // command is this binary in a mode.
 func command(mode string, args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], args...)
+	path := plain()
+	if hosts[mode] != nil {
+		path = os.Args[0]
+	}
+	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), modeEnv+"="+mode)
 	return cmd
 }
@@ -195,11 +206,15 @@ func eachContainment(t *testing.T, f func(t *testing.T, opt procgroup.Option)) {
 // needCgroup skips a test where no control groups can be made.
 func needCgroup(t *testing.T) {
 	t.Helper()
-	_, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithContainment(procgroup.Cgroup))
-	if err != nil {
+	if err := noCgroup(); err != nil {
 		t.Skip("needs root or a delegated cgroup v2:", err)
 	}
 }
+
+var noCgroup = sync.OnceValue(func() error {
+	_, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithContainment(procgroup.Cgroup))
+	return err
+})
 
 func needRoot(t *testing.T) {
 	t.Helper()

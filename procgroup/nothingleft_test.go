@@ -30,8 +30,8 @@ func init() {
 	modes["headless"] = headless
 	modes["parentOfHeadless"] = parentOfHeadless
 	modes["sibling"] = sibling
-	modes["subgroups"] = runModeSubgroups
-	modes["ordinary"] = runModeOrdinary
+	hosts["subgroups"] = runModeSubgroups
+	hosts["ordinary"] = runModeOrdinary
 	modes["rooted"] = rooted
 }
 
@@ -136,7 +136,7 @@ func sibling(a []string) int {
 	return 0
 }
 
-// What a command makes a child of the host is reaped, and nothing else of the host's is.
+// A process that a command makes a child of the host is reaped, and no other child of the host is.
 func TestChildOfTheHost(t *testing.T) {
 	bystander := exec.Command("true")
 	if err := bystander.Start(); err != nil {
@@ -288,8 +288,8 @@ func procsBelow(dir string) (pids []int) {
 	return pids
 }
 
-// What the helper may not kill, a set-user-ID program that an ordinary user's command runs, is
-// listed (SPEC 6.6).
+// A process that the helper may not kill, a set-user-ID program that an ordinary user's command
+// runs, is listed (SPEC 6.6).
 func TestHelperListsWhatItMayNotKill(t *testing.T) {
 	needRoot(t)
 	t.Parallel()

@@ -49,6 +49,26 @@ func (o *Observer) Tree() ProcessList {
 	return newProcessList(o.foreign.Snapshot(time.Now().Add(viewTime)))
 }
 
+// WriteStacks makes the observed processes write their stacks, as [WithStacks] does, and reports
+// whether it has sent a signal to any. It asks only processes for which fn returns true, or all if fn
+// is nil. Call it only for processes that are about to be killed, because most of them end.
+// They write to their own output, and have 200 ms for it, after which WriteStacks returns.
+func (o *Observer) WriteStacks(fn func(pid int) bool) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.foreign == nil {
+		return false
+	}
+	ask := o.foreign.StackWriters(time.Now().Add(stacksTime), fn)
+	if ask == nil {
+		return false
+	}
+	until := time.Now().Add(stacksTime)
+	ask(until)
+	time.Sleep(time.Until(until))
+	return true
+}
+
 // Stop stops observing and releases the Observer's resources. It may be called more than
 // once.
 func (o *Observer) Stop() {

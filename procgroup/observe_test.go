@@ -29,10 +29,10 @@ func ExampleObserve() {
 		}
 		defer o.Stop()
 		return cmd.Wait()
-	}, timeout.Config{Idle: 500 * time.Millisecond, Total: time.Second})
+	}, timeout.Config{Idle: 300 * time.Millisecond, Total: 600 * time.Millisecond})
 	fmt.Println(err)
 	// Output:
-	// Tool exceeded wall-clock limit of 1s.
+	// Tool exceeded wall-clock limit of 0.6s.
 }
 
 func ExampleObserver_Tree() {
@@ -61,7 +61,8 @@ func ExampleActivity_Check() {
 	// true
 }
 
-// What is stuck is stopped although it is observed, and a descendant's work counts.
+// A stuck process is stopped although it is observed, and a descendant's work
+// counts.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]error{

@@ -19,7 +19,7 @@ const (
 )
 
 // An Option changes how a command is supervised. If an option is given more than once, the
-// last one applies; [WithOptions] adds to those before it.
+// last one applies; [WithOptions] and [WithInputWait] add to those before them.
 type Option interface{ apply(*settings) }
 
 type optionFunc func(*settings)
@@ -46,8 +46,9 @@ type settings struct {
 	resources   proctree.Limits
 	badResource error
 	activity    Activity
-	onInputWait func(InputWait)
+	onInputWait []func(InputWait)
 	stopOnInput bool
+	stacks      bool
 	unattended  bool
 	options     []timeout.Option
 	err         error // of an option
@@ -96,16 +97,17 @@ func (s *settings) grace() time.Duration {
 	return s.killGrace + min(collectTime, math.MaxInt64-s.killGrace)
 }
 
-// WithLimits runs the command as its own execution with the limits of c. If the context
-// belongs to an execution, the command's execution is nested in it: output is a heartbeat for
-// both, and the limit that fires first stops the command.
+// WithLimits runs the command as an execution with the limits of c. If the context belongs to an
+// execution, the command's execution is nested in it: output is a heartbeat for both, and the limit
+// that fires first stops the command.
 //
-// Without WithLimits the limits of the context's execution apply. If the context belongs to
-// no execution, or both limits of c are 0, the command has no limits of its own.
+// Without WithLimits the limits of the context's execution apply. If the context belongs to no
+// execution, or both limits of c are 0, the command has no limits but those of enclosing
+// executions.
 //
-// If c.Grace is not 0, the kill grace is at most 1 s less than c.Grace, unless [WithKillGrace]
-// is given. A negative c.Grace means no kill grace. With a c.Reserve the command is told before
-// the end of the total that its time is running out; see [WithClosingSignal].
+// If c.Grace is not 0, the kill grace is at most 1 s less than c.Grace, unless [WithKillGrace] is
+// given. A negative c.Grace means no kill grace. With a c.Reserve, [WithClosingSignal] tells the
+// command when its time is running out.
 func WithLimits(c timeout.Config) Option {
 	return optionFunc(func(s *settings) { s.limits = &c })
 }
@@ -117,22 +119,23 @@ func WithLimits(c timeout.Config) Option {
 //     120000ms.", and in errors, logs, hooks and profiles. Without it, or with an empty name,
 //     the name is the base name of the command's path.
 //   - [timeout.WithHooks] adds hooks. Started is called right before the command is started.
-//     Finished is called when the result is complete, right before Wait returns, and also if
-//     the command could not be started. Its Snapshot has the error that Wait returns, as with
-//     [timeout.Watch], and is otherwise that of the moment when the command ended or was
-//     stopped. Abandoned and Returned are not called, because no command is abandoned.
+//     Finished is called when the result is complete, right before Wait returns, and also if the
+//     command could not be started. The Snapshot has the error that Wait returns, and otherwise the
+//     state of the moment when the command ended or was stopped. Abandoned and Returned are not
+//     called, because no command is abandoned.
 //   - [timeout.WithLogger] sets the logger. In addition to what is logged for a function, it
 //     gets a warning if the end of the command left survivors, a stream that another process
 //     still holds, or output that cmd.Stdout or cmd.Stderr did not get. If a limit fires, the
 //     stack in the log record is a table of the command's processes.
 //   - [timeout.WithObserveOnly] reports when a limit of [WithLimits] expires, but does not
 //     enforce it.
-//   - [timeout.Need] has Start return a [*timeout.Error], and start nothing, if less time is left.
+//   - With [timeout.Need], Start returns a [*timeout.Error], and starts nothing, if less time is
+//     left.
 //   - [timeout.WithClock] sets the clock of the limits. The kill grace, and all other waiting
 //     for processes, uses the system clock.
 //
-// If opts has a [timeout.Config], for which there is [WithLimits], or [timeout.WithRecover],
-// Start returns a [*timeout.ConfigError].
+// If opts has a [timeout.Config] or [timeout.WithRecover], Start returns a [*timeout.ConfigError];
+// set limits with [WithLimits].
 func WithOptions(opts ...timeout.Option) Option {
 	return optionFunc(func(s *settings) { s.options = append(s.options, opts...) })
 }
@@ -148,7 +151,7 @@ func WithKillGrace(d time.Duration) Option {
 // WithAbortGrace sets how long the process tree may take to end by itself after an abort, when the
 // caller's context is cancelled for a reason other than a limit. Use it for a tool that a kill
 // would leave in disorder: terraform, for example, would neither write its state nor release its
-// lock. Without a grace the tree is killed at once. 0 means no grace, and so does a negative d.
+// lock. 0 or less means no grace: the tree is killed at once.
 func WithAbortGrace(d time.Duration) Option {
 	return optionFunc(func(s *settings) { s.abortGrace = d })
 }
@@ -162,10 +165,10 @@ func WithMaxOutput(bytes int) Option {
 }
 
 // WithHead sets how many bytes are kept of the beginning of each stream, and of both streams
-// together, beside the last bytes that [WithMaxOutput] keeps. The first lines often say what a
-// command was called with, or which error was the first. [Output.Text] cuts both parts at line
-// ends, and says how much is left out between them. If bytes is negative, Start returns a
-// [*timeout.ConfigError]; 0, which is the default, keeps no beginning.
+// together, in addition to the last bytes that [WithMaxOutput] keeps. The first lines often say
+// with which arguments a command was called, or which error was the first. [Output.Text] cuts both
+// parts at line ends, and says how much is left out between them. If bytes is negative, Start
+// returns a [*timeout.ConfigError]; 0, which is the default, keeps no beginning.
 func WithHead(bytes int) Option {
 	return optionFunc(func(s *settings) {
 		s.maxHead = bytes
@@ -191,11 +194,11 @@ func WithOnePipe() Option {
 // WithOutput calls fn with the output as it arrives. The calls are made one at a time, on a
 // separate goroutine; none begins after Wait has returned.
 //
-// A slow fn delays neither the command nor its end. Up to 1 MiB of output waits for fn; if
-// more arrives, the waiting output is skipped, and the next [Chunk] has the number of bytes.
-// After the command has ended, fn gets output for at most a second; [Result.Skipped] is the
-// number of bytes that it did not get. If every byte is needed, set cmd.Stdout and cmd.Stderr
-// instead: a slow writer slows the command down.
+// A slow fn delays neither the command nor its end. Up to 1 MiB of output waits for fn; if more
+// arrives, the waiting output is skipped, and the next [Chunk] has the number of skipped bytes.
+// After the command has ended, fn gets output for at most a second; [Result.Skipped] is the number
+// of bytes that it did not get. If every byte is needed, set cmd.Stdout and cmd.Stderr instead: a
+// slow writer slows the command down.
 //
 // If fn panics or calls [runtime.Goexit], the command is aborted, and the error wraps a
 // [*timeout.PanicError] or [timeout.ErrGoexit]. A nil fn is ignored.

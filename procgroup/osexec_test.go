@@ -16,7 +16,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// What os/exec refuses is refused with the same error, which only os/exec itself can say.
+// A Cmd that os/exec refuses is refused with the same error, which only os/exec itself can
+// make.
 
 // A variable with a NUL is refused, and not dropped: the command would run without it.
 func TestNULInTheEnvironment(t *testing.T) {
@@ -208,7 +209,7 @@ func TestFailedWriterEndsTheCommand(t *testing.T) {
 			if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
 				t.Errorf("%v, want the command's own end in it", err)
 			}
-			// What came until then is there, and nothing after it.
+			// The output until then is there, and nothing after it.
 			if n := r.Combined.Total; n < 2 || n != int64(len(r.Combined.String())) || r.Unwritten != n-2 || r.PipeHeld {
 				t.Errorf("%d bytes, %d not written, held %v", n, r.Unwritten, r.PipeHeld)
 			}

@@ -33,30 +33,31 @@ func newOutput(k capture.Kept) Output {
 	return Output{Total: k.Total, Dropped: k.Dropped, DroppedLines: k.DroppedLines, kept: k}
 }
 
-// Bytes returns the bytes that were kept, those of the beginning first. The caller must not modify
-// them.
+// Bytes returns the kept bytes, those of the beginning first. The caller must not modify them.
 func (o Output) Bytes() []byte { return o.kept.Bytes() }
 
-// String returns the bytes that were kept as text. It omits a character at the beginning that
-// the limit has cut, and a character at the end that the command had not finished writing
-// when it was stopped. Other invalid UTF-8 is returned unchanged.
+// String returns the kept bytes as text. It omits a character at the beginning that the limit has
+// cut, and a character at the end that the command had not finished writing when it was stopped.
+// Other invalid UTF-8 is returned unchanged.
 //
-// With [WithHead], if bytes were dropped, it cuts the beginning and the end at line ends, and
-// writes a line between them, as Text does.
+// With [WithHead], if bytes were dropped, String cuts the beginning and the end at line ends, and
+// puts a line that counts what is left out between them, as Text does.
 func (o Output) String() string { return o.kept.String() }
 
 // Text returns the output as a person would have read it on a terminal, for a reader such as a
 // model:
 //
-//   - Each line is reduced to the text after its last carriage return, so that a progress bar is
-//     one line. A carriage return right before the line end takes nothing back.
-//   - A backspace takes back the character before it. Escape sequences, and control characters
-//     other than tab and newline, are dropped.
+//   - Each line is reduced to the text after its last carriage return, or after the last escape
+//     sequence that moves to the first column of the line (CHA, HPA), so that a progress bar is one
+//     line. Right before the line end they take nothing back.
+//   - A backspace takes back the character before it, and a sequence that erases the line takes
+//     back the line. Other escape sequences, and control characters other than tab and newline, are
+//     dropped.
 //   - Each byte that is not valid UTF-8 becomes U+FFFD.
 //   - A line of more than 2000 characters keeps its first and last 1000, with the number of
 //     characters left out between them.
 //   - If bytes were dropped, a line such as "[12 lines, 3456 bytes left out]" stands where they
 //     were, without the number of lines if there is no beginning (see [WithHead]). The kept output
 //     is cut there at a line end, if there is one, and otherwise between two characters. The line
-//     also counts what that cut removed, so its number may be larger than Dropped.
+//     counts what that cut removed, too, so its number may be larger than Dropped.
 func (o Output) Text() string { return o.kept.Text() }

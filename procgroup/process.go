@@ -77,12 +77,12 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 //
 // A Cmd is prepared as for cmd.Start, with these differences:
 //
-//   - Stdout and Stderr, if they are set, get the output as well. A slow writer slows the
-//     command down. When the command has ended or was stopped, the writers have the kill grace
-//     to take the rest of the output; a writer that blocks for longer is abandoned. The error of
-//     Wait then says so, and [Result.Unwritten] is the number of missing bytes. Unlike os/exec,
-//     Start does not pass an *os.File to the command, because output that does not go through
-//     this process cannot be a heartbeat.
+//   - Stdout and Stderr, if they are set, get the output as well. A slow writer slows the command
+//     down. When the command has ended or was stopped, the writers have the kill grace to take the
+//     rest of the output; a writer that blocks for longer is abandoned. The error of Wait then says
+//     so, and [Result.Unwritten] is the number of missing bytes. Unlike os/exec, Start does not
+//     pass an *os.File to the command, because output that does not pass through this process
+//     cannot be a heartbeat.
 //   - After one of these writers has returned an error its pipe is closed, as by os/exec, so
 //     that the command gets SIGPIPE or an error when it writes again. Output that it writes
 //     afterwards is neither a heartbeat nor in the Result. The error of Wait wraps the error of
@@ -97,8 +97,8 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 //     terminal: a program that asks for a password there, such as ssh, gets an error instead of
 //     being stopped for ever. If cmd.Stdin is the terminal of this program, or if Setpgid or
 //     Foreground is set, the command gets its own process group instead; see [ErrTerminal]. In
-//     either case Ctrl-C in a terminal does not reach it. Pgid is an error. [WithTerminal] gives it
-//     a terminal.
+//     either case Ctrl-C in this program's terminal does not reach the command. Start returns an
+//     error if Pgid is set. [WithTerminal] gives the command a terminal.
 //   - The context of [exec.CommandContext] aborts the command, as ctx does. Cancel and
 //     WaitDelay are not used.
 //   - Process is set when Start returns, and ProcessState before Wait returns. Do not call
@@ -178,10 +178,10 @@ func (noCommandError) Error() string { return "exec: no command" }
 
 func (noCommandError) Unwrap() error { return &exec.Error{Err: exec.ErrNotFound} }
 
-// Wait waits until the command has ended, and returns its result. The error is nil if the
-// command ended by itself with code 0. It is an [*exec.ExitError] if the command ended by itself
-// in another way, and a [*timeout.Error] if it was stopped; the command's own error is then
-// in its Err field, and the result in its Result field. If cmd.Stdin, cmd.Stdout or cmd.Stderr failed, the error also wraps theirs.
+// Wait waits until the command has ended, and returns its result. The error is nil if the command ended by itself
+// with code 0. It is an [*exec.ExitError] if the command ended by itself in another way, and a [*timeout.Error] if
+// it was stopped, with the command's own error in the Err field and the result in the Result field. If cmd.Stdin,
+// cmd.Stdout or cmd.Stderr failed, the error also wraps the error of that reader or writer.
 //
 // After a limit has stopped the command, Wait returns at most 1 s after the end of the kill
 // grace; see the guarantees of the package. Wait may be called more than once.
@@ -197,7 +197,12 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	config := capture.Config{Head: p.maxHead, Max: p.maxOutput, OnePipe: p.onePipe, Terminal: p.terminal, Begun: p.begun, Beat: heartbeat.FromContext(ctx).Beat, Fail: p.abort, Limit: p.outputLimit, Exceeded: p.stopForOutput}
+	config := capture.Config{Head: p.maxHead, Max: p.maxOutput, OnePipe: p.onePipe, Terminal: p.terminal, Begun: p.begun, Fail: p.abort, Limit: p.outputLimit, Exceeded: p.stopForOutput, Fed: p.input.fed}
+	beat := heartbeat.FromContext(ctx).Beat
+	config.Beat = func() {
+		p.input.stirred() // first, so that nobody hears of the wait with this beat
+		beat()
+	}
 	if fn := p.onOutput; fn != nil {
 		config.Output = func(c capture.Chunk) {
 			fn(Chunk{Stderr: c.Stream == 1, Data: c.Data, Skipped: c.Skipped, Last: c.Last})

@@ -20,7 +20,7 @@ import (
 // it, and then gives its name in brackets.
 type ProcessList struct {
 	Processes []ProcessInfo // parents before their children
-	// Truncated reports that there may be more processes.
+	// Truncated reports whether the list may be incomplete.
 	Truncated bool
 }
 
@@ -38,15 +38,15 @@ type ProcessInfo struct {
 	Args []string
 	CPU  time.Duration // processor time used
 	Age  time.Duration // time since the process started
-	// Wait is the kernel function in which the process waits. If only /proc/<pid>/stack has
-	// it, which only root can read, Wait is the three innermost functions. "input" means that the
+	// Wait is the kernel function in which the process waits. If only /proc/<pid>/stack shows it,
+	// which only root can read, Wait has the three innermost functions. "input" means that the
 	// process waits for the command's input; see [InputWait]. Linux only.
 	Wait string
 
 	depth int // below the topmost listed ancestor
 }
 
-// String returns the table, or "" if the list is empty.
+// String returns a table with one line per process, or "" if the list is empty.
 func (l ProcessList) String() string {
 	if len(l.Processes) == 0 {
 		return ""

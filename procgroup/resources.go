@@ -19,14 +19,14 @@ const exitKilled = 128 + 9
 
 // Resources limit what all processes of a command may use together. A field of 0 means no limit.
 type Resources struct {
-	// Memory is in bytes. When the processes need more, and nothing can be freed, the system kills one
-	// of them; see [ErrMemory]. They get no swap space.
+	// Memory is the memory that the processes may use, in bytes. When they need more, and nothing can
+	// be freed, the system kills one of them; see [ErrMemory]. They get no swap space.
 	Memory int64
 	// Processes is the number of processes that may exist at once. Threads count as processes.
 	// Starting one more fails.
 	Processes int
-	// CPU is the share of processors: 0.5 is half of one, 2 is two. Processes that would use more
-	// have to wait. The minimum is 0.01.
+	// CPU is how many processors the processes may use: 0.5 is half of one, 2 is two. Processes
+	// that would use more have to wait. The minimum is 0.01.
 	CPU float64
 	// BestEffort starts the command without the limits that the system does not offer.
 	// [Result.Resources] has the limits in force.
@@ -39,10 +39,10 @@ type Resources struct {
 // If one of the limits is not available, Start returns an error that says why and wraps
 // [errors.ErrUnsupported], unless BestEffort is set. The controllers memory, pids and cpu must be
 // available to this program, and it must be allowed to enable them for control groups that it
-// makes. It cannot do so in a group with processes, and so not in its own, unless that is the root:
-// it needs a group of its own inside one that was delegated to it and has no other processes. With
-// systemd, set Delegate=yes and DelegateSubgroup=. In a container the program moves to a group of
-// its own before it starts the first command.
+// makes. The system does not allow that in a group that has processes, except in the root group. So
+// the program must run in a group inside one that was delegated to it, and that outer group must
+// have no processes itself. With systemd, set Delegate=yes and DelegateSubgroup=. In a container,
+// the program must move itself to an inner group before it starts the first command.
 //
 // The containment is [Cgroup]. A negative field, a CPU that is not 0 and not from 0.01 to 10000, and a
 // Memory that is not 0 and below 4096 are a [*timeout.ConfigError].
@@ -71,11 +71,11 @@ func (p *Process) limited() Resources {
 	return Resources{Memory: l.Memory, Processes: int(l.Processes), CPU: l.CPU}
 }
 
-// ranOut is the message of a command that ran out of memory. The limit is the command's own; without one it was a
-// limit around, or the machine.
-func (p *Process) ranOut() string {
+// ranOut is the message of a command that ran out of memory, at the limit of the command or at one around it, which may
+// be that of the machine.
+func (p *Process) ranOut(atLimit bool) string {
 	name := timeout.FromContext(p.running).Snapshot().Tool
-	if p.inForce.Memory > 0 {
+	if atLimit && p.inForce.Memory > 0 {
 		return fmt.Sprintf("%s ran out of memory (%s).", name, byteCount(p.inForce.Memory))
 	}
 	return name + " ran out of memory."

@@ -88,8 +88,8 @@ type Result struct {
 	// or was stopped.
 	LongestGap time.Duration
 	// Unwritten is the number of bytes that were read from the command but not written to
-	// cmd.Stdout and cmd.Stderr, because the writer failed or was too slow. The error says
-	// which.
+	// cmd.Stdout and cmd.Stderr, because the writer failed or was too slow. The error of Wait says
+	// which of the two.
 	Unwritten int64
 	// Skipped is the number of bytes that the callback of WithOutput did not get because it
 	// was too slow: the sum of Chunk.Skipped, and the bytes that were left at the end.
@@ -99,7 +99,8 @@ type Result struct {
 	// by itself.
 	Message string
 
-	// Input says whether the command waited for input when it was stopped.
+	// Input says whether the command waited for input when it was stopped. It is zero if the
+	// command ended by itself.
 	Input InputWait
 
 	// Usage is what the processes have used.
@@ -112,6 +113,16 @@ type Result struct {
 	// Windows.
 	Tree ProcessList
 
+	// Stacks are the stacks that programs wrote when a limit fired; see [WithStacks]. They are not
+	// part of Stdout, Stderr and Combined.
+	Stacks Output
+
+	// Killed are the processes that were still running when the command had ended by itself, and
+	// that were killed then. One that ended by itself just before the kill may be among them. Kept are
+	// those that run on instead, with [WithOrphans]. Both are as in Tree, and are not known on systems
+	// other than Linux and Windows.
+	Killed, Kept ProcessList
+
 	// Escalated reports that a process was still alive at the end of the grace and had to be
 	// killed. It is false if there was no grace.
 	Escalated bool
@@ -123,14 +134,12 @@ type Result struct {
 	// kill them in time, or at all. It is nil if none is known. With WithOrphans it does not
 	// include the processes that were kept.
 	Survivors []int
-	// Unidentified are the ids of processes that may belong to the command but were left
-	// alone: they started after the command, run as the same user, have lost their parent,
-	// and have no environment, or did not show it in time. On a busy machine, reading the
-	// environment of a process of low priority may take seconds. A process that shows an
-	// environment without the variable that the command was given is not listed. If the command's processes kept starting
-	// successors until the call had to return, the last ones seen are included, although they
-	// may have ended. Only the Descendants and Helper containments have unidentified
-	// processes.
+	// Unidentified are the ids of processes that may belong to the command but were left alone: they started after
+	// the command, run as the same user, have lost their parent, and have no environment or did not show it in
+	// time. On a busy machine, reading the environment of a process of low priority may take seconds. A process
+	// that shows an environment without the variable that the command was given is not listed. If the command's
+	// processes kept starting successors until the call had to return, the last ones that were seen are included,
+	// although they may have ended. Only the Descendants and Helper containments have unidentified processes.
 	Unidentified []int
 	// Contained is the containment that was used. It is never empty. If /proc could not be
 	// read at the end, for example because the host had no descriptors left, it is Group
@@ -138,18 +147,21 @@ type Result struct {
 	Contained Containment
 	// Elapsed is the time from the start to the end of the call, including the grace.
 	Elapsed time.Duration
+
+	left []ProcessInfo // what was there when the command had ended by itself
 }
 
 // Text returns the result as text for a reader that sees nothing else of it, such as the model that
-// called a tool: the Message, if there is one, and the exit code, each in a line of its own, and
-// Combined as [Output.Text] returns it. If something is left out of that, a line before it says
-// which file has the output, if there is one; see [WithSpill].
+// called a tool: the Message, if there is one, and the exit code, each in a line of its own,
+// [Result.Leftovers], and Combined as [Output.Text] returns it. If Text leaves something out and a file has all of the
+// output (see [WithSpill]), a line before the output names the file.
 func (r *Result) Text() string {
 	var b strings.Builder
 	if r.Message != "" {
 		b.WriteString(r.Message + "\n")
 	}
 	fmt.Fprintf(&b, "Exit code %d.\n", r.ExitCode)
+	b.WriteString(r.Leftovers())
 	if r.Combined.Dropped > 0 && r.Spill.Path != "" {
 		which := "All"
 		if r.Spill.Err != nil {

@@ -62,8 +62,8 @@ func check(t *testing.T, r *procgroup.Result, err error, w want) {
 	checkSystem(t, r)
 }
 
-// A logBuffer holds a log that may be written while the test reads it: what is logged about a heartbeat that
-// is close to the idle limit comes from a goroutine of its own, which Wait does not wait for.
+// A logBuffer holds a log that may be written while the test reads it: a record about a heartbeat that is
+// close to the idle limit comes from a goroutine of its own, which Wait does not wait for.
 type logBuffer struct {
 	mu  sync.Mutex
 	log bytes.Buffer

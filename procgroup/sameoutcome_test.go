@@ -226,7 +226,7 @@ func TestEverybodyIsTold(t *testing.T) {
 		{name: "timed out from the start", cmd: sleepCommand(), context: func(ctx context.Context, run func(context.Context)) {
 			under(idle)(ctx, func(ctx context.Context) { <-ctx.Done(); run(ctx) })
 		}, code: 124, is: timeout.ErrIdle},
-		{name: "too much output", cmd: sh("echo abc; echo defg >&2; sleep 60"), opts: []procgroup.Option{procgroup.WithOutputLimit(8)}, code: 153, outcome: "error", is: procgroup.ErrOutput},
+		{name: "too much output", cmd: sh("echo abc; echo defg >&2; sleep 60"), opts: []procgroup.Option{procgroup.WithOutputLimit(8)}, code: 153, outcome: "too much output", is: procgroup.ErrOutput},
 		{name: "a writer fails", cmd: failing, code: 1, outcome: "error", is: errEnough, left: true},
 		{name: "a writer blocks", cmd: blocking, opts: []procgroup.Option{procgroup.WithKillGrace(shortGrace)}, code: 1, outcome: "error", left: true},
 		{name: "the reader fails", cmd: reading, code: 1, outcome: "error", is: errEnough},
@@ -240,7 +240,7 @@ func TestEverybodyIsTold(t *testing.T) {
 		{name: "a stream is held", cmd: sh("sleep 60 & exit 0"), outcome: "ok", left: true},
 		{name: "a stream is held, exit 3", cmd: sh("sleep 60 & exit 3"), code: 3, outcome: "error", left: true},
 		{name: "orphans", cmd: sh("sleep 1 & exit 0"), opts: []procgroup.Option{procgroup.WithOrphans()}, outcome: "ok"},
-		{name: "waits for input", cmd: waitingForInput(t), opts: []procgroup.Option{procgroup.StopOnInput()}, code: 124, outcome: "error", is: procgroup.ErrInput},
+		{name: "waits for input", cmd: waitingForInput(t), opts: []procgroup.Option{procgroup.StopOnInput()}, code: 124, outcome: "waiting for input", is: procgroup.ErrInput},
 		{name: "limits that are observed", cmd: sh("sleep 1; exit 3"), opts: []procgroup.Option{limits(idle), procgroup.WithOptions(timeout.WithObserveOnly())}, code: 3, outcome: "error"},
 	}
 	for _, tt := range tests {
@@ -334,7 +334,7 @@ func checkCalls(t *testing.T, who string, c *calls, began bool, err error, stop 
 	}
 }
 
-// checkLog compares what the logger was told with what Wait has returned.
+// checkLog compares the log with the results of Wait.
 func checkLog(t *testing.T, lines []logLine, err error, stop *timeout.Error, left bool) {
 	t.Helper()
 	ends, leftLines := 0, 0
@@ -441,7 +441,9 @@ func TestListedUntilTheEnd(t *testing.T) {
 			if r == nil || r.ExitCode != tt.code {
 				t.Fatalf("%v, %+v", err, r)
 			}
-			if looks["the tree is being stopped"] == 0 || looks["finished"] != 1 || looks["told"] != 1 || (looks["exceeded"] == 1) != (tt.code == 124) {
+			// What is left of a command that has ended has 300 ms for its output, which a busy machine may need itself.
+			said := tt.code != 3 || strings.Contains(r.Stdout.String(), "bye")
+			if (looks["the tree is being stopped"] == 0) == said || looks["finished"] != 1 || looks["told"] != 1 || (looks["exceeded"] == 1) != (tt.code == 124) {
 				t.Errorf("looked %v", looks)
 			}
 			if row, found := pageOf(id.Load()); !found || row.State != "ended" || timeout.ByID(id.Load()) != nil {
@@ -451,8 +453,8 @@ func TestListedUntilTheEnd(t *testing.T) {
 	}
 }
 
-// SPEC 6.12: the tree in the result is that of the limit, which the error has, whoever looks at
-// the processes after that.
+// SPEC 6.12: the tree in the result is that of the limit, which the error has, wherever one
+// looks at the processes after that.
 func TestTreeIsOfTheLimit(t *testing.T) {
 	t.Parallel()
 	later := ""
@@ -460,14 +462,24 @@ func TestTreeIsOfTheLimit(t *testing.T) {
 		time.Sleep(50 * time.Millisecond) // so that the processes are older
 		later = string(timeout.FromContext(ctx).Stack())
 	}}
-	r, err := procgroup.Run(context.Background(), sleepCommand(), procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithOptions(timeout.WithHooks(look)))
+	var r *procgroup.Result
 	var stop *timeout.Error
-	if !errors.As(err, &stop) || !strings.Contains(later, "sleep 120") || r.Tree.String() != string(stop.Stack) || later == string(stop.Stack) {
+	for left := 4; ; left-- {
+		var err error
+		r, err = procgroup.Run(context.Background(), sleepCommand(), procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithOptions(timeout.WithHooks(look)))
+		if !errors.As(err, &stop) {
+			t.Fatal(err)
+		}
+		if strings.Contains(later, "sleep 120") || left == 0 { // on a busy machine the limit may come before it
+			break
+		}
+	}
+	if !strings.Contains(later, "sleep 120") || r.Tree.String() != string(stop.Stack) || later == string(stop.Stack) {
 		t.Errorf("the result has\n%s\nthe error\n%s\nand later it was\n%s", r.Tree, stop.Stack, later)
 	}
 }
 
-// What has no meaning for a command is refused before anything is started.
+// An option without a meaning for a command is refused before anything is started.
 func TestOptionsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]timeout.Option{

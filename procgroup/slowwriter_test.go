@@ -60,7 +60,7 @@ func TestSlowWriterGetsEverything(t *testing.T) {
 	}
 }
 
-// SPEC 6.6, 6.11: what the command has left behind is then still given the time to die,
+// SPEC 6.6, 6.11: processes that the command has left behind still get the time to die,
 // and not called a survivor.
 func TestSlowWriterAndDescendants(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ func TestSlowWriterOfAStoppedCommand(t *testing.T) {
 			slow := stop.Err != nil && strings.Contains(stop.Err.Error(), "not all output was accepted in time")
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			// What it was told before may still be in the command, which was killed.
+			// Its earlier input may still be in the command, which was killed.
 			if got := int64(w.got.Len()); got+r.Unwritten != r.Stdout.Total || (r.Unwritten == 0) != tt.all || slow == tt.all {
 				t.Errorf("%d of %d bytes written, %d not, %v", got, r.Stdout.Total, r.Unwritten, stop.Err)
 			}
@@ -195,7 +195,7 @@ func TestOrphansHoldingStreamsCostLittle(t *testing.T) {
 	t.Parallel()
 	best := time.Hour
 	for range 5 { // one of them is undisturbed
-		cmd := exec.Command("sh", "-c", "sleep 3 & echo $!")
+		cmd := exec.Command("sh", "-c", "sleep 60 & echo $!")
 		r, err := procgroup.Run(context.Background(), cmd, procgroup.WithOrphans())
 		check(t, r, err, want{held: true})
 		killPid(atoi(string(bytes.TrimSpace(r.Stdout.Bytes()))))

@@ -10,11 +10,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ErrSpillFull is matched by the error of a [Spill] that has reached a bound.
+// ErrSpillFull is matched by [Spill.Err] if the bound of the file or of its directory was reached.
 var ErrSpillFull = errors.New("procgroup: no more output may go to the file")
 
-// A SpillDir is a private directory for files with all of the output of commands; see [WithSpill].
-// Only the user of this program can read it. Its methods are safe for concurrent use.
+// A SpillDir is a private directory for the files to which [WithSpill] writes the output of
+// commands. Only the user of this program can read it. Its methods are safe for concurrent use.
 type SpillDir struct {
 	path string
 	max  int64
@@ -63,9 +63,9 @@ func (d *SpillDir) Remove(path string) error {
 	return nil
 }
 
-// Close removes the directory with all of its files. Commands that still write to it go on; the rest
-// of their output is in no file. On Windows a directory cannot be removed before they have ended.
-// Close may be called more than once.
+// Close removes the directory with all of its files. Commands that still write to files in it go on;
+// the rest of their output is in no file. On Windows the directory cannot be removed before these
+// commands have ended. Close may be called more than once.
 func (d *SpillDir) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,10 +73,10 @@ func (d *SpillDir) Close() error {
 	return os.RemoveAll(d.path)
 }
 
-// WithSpill writes all of the output, as it came and in the order of [Result.Combined], to a file of
-// its own in dir, which can be read while the command is running. Only the user of this program can
-// read it. [Result.Spill] says where it is. The file has at most max bytes, the first ones; 0 means
-// no bound but that of dir. It is made when there is output, and stays until [SpillDir.Remove] or
+// WithSpill writes all of the output, as it came and in the order of [Result.Combined], to a new
+// file in dir, which can be read while the command is running. Only the user of this program can
+// read the file. [Result.Spill] says where it is. The file gets the first max bytes; 0 means no
+// bound but that of dir. It is made when there is output, and stays until [SpillDir.Remove] or
 // [SpillDir.Close] removes it.
 //
 // A slow disk slows the command down, as a slow cmd.Stdout does. If the file cannot be written,
@@ -97,8 +97,8 @@ type Spill struct {
 	Path string
 	// Bytes is the size of the file.
 	Bytes int64
-	// Err is why the file does not have all of the output, or nil. It matches ErrSpillFull after a
-	// bound, and is an error of the file system otherwise.
+	// Err is why the file does not have all of the output, or nil. It matches ErrSpillFull if a
+	// bound was reached, and otherwise is an error of the file system.
 	Err error
 }
 

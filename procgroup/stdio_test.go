@@ -116,7 +116,7 @@ func (r errReader) Read([]byte) (int, error) {
 	return 0, r.err
 }
 
-// The caller's own writers get all of the output too; one that fails is told.
+// The caller's own writers get all of the output too; the error of one that fails is reported.
 func TestWriters(t *testing.T) {
 	t.Parallel()
 	script := func() *exec.Cmd { return exec.Command("sh", "-c", "echo out; echo err >&2") }
@@ -131,7 +131,7 @@ func TestWriters(t *testing.T) {
 		}
 	})
 	t.Run("a lot", func(t *testing.T) {
-		const size = 20 << 20
+		const size = 8 << 20
 		cmd := command("flood", strconv.Itoa(size))
 		var stdout bytes.Buffer
 		cmd.Stdout = &stdout

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -65,23 +66,27 @@ func contextError(err error) bool {
 
 // conclude makes the result and the error of the call. outcome is that of the execution, and nil if
 // the command has ended by itself.
-func (p *Process) conclude(outcome error) (left []slog.Attr, final error) {
+func (p *Process) conclude(outcome error) (left []slog.Attr, leftovers string, final error) {
 	stop, _ := outcome.(*timeout.Error)
 	switch {
 	case p.tree != nil:
 		p.end(stop)
-		left = p.left()
+		left, leftovers = p.left(), p.result.Leftovers()
 	case p.startErr != nil && !contextError(p.startErr):
 		p.err = p.startErr // even if a limit has fired meanwhile
 	default:
 		p.err = outcome
 	}
-	return left, p.err
+	return left, leftovers, p.err
 }
 
-// left returns the attributes of the warning about an incomplete end, if there is anything to warn of.
+// left returns the attributes of the warning about an incomplete end, if there is anything to warn of. What
+// WithOrphans has kept is what the caller wanted.
 func (p *Process) left() (attrs []slog.Attr) {
 	r := p.result
+	if len(r.Killed.Processes) > 0 {
+		attrs = append(attrs, slog.String("killed", r.Killed.names()))
+	}
 	if len(r.Survivors) > 0 {
 		attrs = append(attrs, slog.Any("survivors", r.Survivors))
 	}
@@ -98,7 +103,7 @@ func (p *Process) left() (attrs []slog.Attr) {
 func (p *Process) end(stop *timeout.Error) {
 	begun := time.Now()
 	p.work.end()
-	p.input.end()
+	p.input.end(stop != nil)
 	p.tooMuch.end()
 	r := &Result{Reason: reason(stop), Message: p.message(stop), LongestGap: p.out.LongestSilence(begun)}
 	// The caller's writers have the rest of the grace, even if the tree does not need it.
@@ -116,16 +121,22 @@ func (p *Process) end(stop *timeout.Error) {
 		p.noMoreSignals()
 		r.PipeHeld = p.out.Drain(begun.Add(drainTime), begun.Add(grace))
 		over = begun.Add(min(max(time.Since(begun)-drainTime, 0), grace))
+		left := newProcessList(p.tree.Others(time.Now().Add(viewTime)))
+		r.left = left.Processes
 		if p.orphans {
+			r.Kept = left
 			p.tree.Release(time.Now().Add(killTime))
 		} else {
 			r.Survivors, r.Unidentified = p.tree.Kill(over.Add(killTime))
+			r.Killed = left.without(slices.Concat(r.Survivors, r.Unidentified)) // which may run on
 		}
-	case stop.Timeout() || stopOf(stop) != nil:
-		over = p.terminate(r, grace)
+	case stop.Timeout():
+		over = p.terminate(r, grace, p.stacks)
+	case stopOf(stop) != nil:
+		over = p.terminate(r, grace, false)
 	default:
 		grace = p.abortGrace
-		over = p.terminate(r, grace)
+		over = p.terminate(r, grace, false)
 	}
 	// Processes that were killed release the pipes; orphans were given time above.
 	if stop != nil || (r.PipeHeld && !p.orphans) {
@@ -144,10 +155,11 @@ func (p *Process) end(stop *timeout.Error) {
 	}
 	stdout, stderr, combined := p.out.Kept(stop != nil)
 	r.Stdout, r.Stderr, r.Combined = newOutput(stdout), newOutput(stderr), newOutput(combined)
+	r.Stacks = newOutput(p.out.Stacks())
 	r.Contained = Containment(p.tree.Contained().String())
 	r.Resources = p.limited()
-	if stop == nil && p.tree.Total().Starved {
-		r.Reason, r.Message = OutOfMemory, p.ranOut()
+	if total := p.tree.Total(); stop == nil && total.Starved {
+		r.Reason, r.Message = OutOfMemory, p.ranOut(total.AtLimit)
 	}
 	if stop != nil {
 		r.Input = p.input.now()
@@ -164,9 +176,13 @@ func (p *Process) end(stop *timeout.Error) {
 	p.result = r
 }
 
-// terminate stops the tree. It returns the time at which the grace was over.
-func (p *Process) terminate(r *Result, grace time.Duration) time.Time {
+// terminate stops the tree, after its programs have written their stacks if they are to. It returns the time at which
+// the grace was over.
+func (p *Process) terminate(r *Result, grace time.Duration, stacks bool) time.Time {
 	deadline := time.Now().Add(grace) // before Ask, which may look at all processes of the system
+	if stacks {
+		p.writeStacks(grace)
+	}
 	if grace > 0 && p.stopSignal != syscall.SIGKILL && p.tree.Ask(p.stopSignal) {
 		// Descendants that handle the request have the grace even if the leader did not wait for
 		// them.
@@ -197,14 +213,17 @@ func (p *Process) complete(r *Result, stop *timeout.Error, fromCaller error) {
 	}
 	switch {
 	case r.Reason == OutOfMemory:
-		p.err = &commandStop{reason: r.Reason, is: ErrMemory, message: r.Message, err: errors.Join(err, fromCaller), result: r}
+		s := timeout.FromContext(p.running).Snapshot()
+		figures := &timeout.Error{Limits: s.Limits, Elapsed: s.Elapsed, LongestGap: s.LongestGap, Beats: s.Beats, Detail: s.Detail}
+		p.err = &commandStop{reason: r.Reason, is: ErrMemory, message: r.Message, err: errors.Join(err, fromCaller), result: r, figures: figures}
 	case stopOf(stop) != nil:
-		p.err = &commandStop{reason: r.Reason, is: stopOf(stop).is, message: r.Message, err: errors.Join(err, fromCaller), result: r}
+		p.err = &commandStop{reason: r.Reason, is: stopOf(stop).is, message: r.Message, err: errors.Join(err, fromCaller), result: r, figures: stop}
 	case stop != nil:
 		if stop.Err = err; fromCaller != nil {
 			stop.Err = errors.Join(err, fromCaller)
 		}
 		stop.Result = r
+		stop.Stack = withStacks(stop.Stack, r)
 		p.err = stop
 	case !reaped:
 		p.err = errors.Join(errors.New("procgroup: the command has ended, but its exit status is unknown"), fromCaller)

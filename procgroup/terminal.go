@@ -78,12 +78,13 @@ func (p *Process) Resize(rows, cols uint16) error {
 
 // Interrupt asks the command to interrupt its work, as Ctrl-C does. In the terminal of
 // [WithTerminal], Ctrl-C is typed: only the foreground job of a shell gets SIGINT, and an editor
-// gets a key. If there is no terminal, or it takes no input now or is not a controlling one (see
-// [WithOrphans]), Interrupt is p.Signal(os.Interrupt).
+// gets a key. Without a terminal, or if the terminal takes no input now or is not a controlling one
+// (see [WithOrphans]), Interrupt does what p.Signal(os.Interrupt) does.
 //
-// The error is that of [Process.Signal].
+// The errors are those of [Process.Signal].
 func (p *Process) Interrupt() error {
 	if p.terminal != nil && !p.orphans && !p.over.Load() && p.out.Interrupt() == nil {
+		p.input.fed()
 		return nil
 	}
 	return p.Signal(os.Interrupt)

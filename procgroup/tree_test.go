@@ -22,8 +22,8 @@ import (
 // family3 is a shell that waits for another, which waits for a sleep; and a zombie.
 const family3 = `sh -c 'sleep 121; :' & sh -c : & exec sleep 120`
 
-// SPEC 6.12: what the tree of a stopped command looked like is in the result, in the error
-// in place of a stack, and in the log, whichever limit it was and whose.
+// SPEC 6.12: a picture of the tree of a stopped command is in the result, in the error in place of
+// a stack, and in the log, whichever limit it was and whose.
 func TestTree(t *testing.T) {
 	t.Parallel()
 	const limit = time.Second
@@ -92,8 +92,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// SPEC 6.6: what was killed and is gone in time is no survivor. On a busy machine it may not be in
-// time, which is why most tests accept those that die soon after.
+// SPEC 6.6: a process that was killed and is gone in time is no survivor. On a busy machine it may
+// not be in time, which is why most tests accept those that die soon after.
 func TestNoSurvivors(t *testing.T) {
 	t.Parallel()
 	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
@@ -133,10 +133,20 @@ func TestTreeIsBounded(t *testing.T) {
 	script := "i=0; while [ $i -lt 99 ]; do sleep 120 & i=$((i+1)); done; exec perl -e 'sleep 120' " + strings.Repeat("ä", 10000)
 	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
 		t.Parallel()
-		r, err := procgroup.Run(t.Context(), exec.Command("sh", "-c", script), containment, procgroup.WithKillGrace(-1),
-			procgroup.WithLimits(timeout.Config{Total: 3 * time.Second}))
-		if r == nil || !r.Tree.Truncated || len(r.Tree.Processes) != 64 {
-			t.Fatalf("%v\n%v", err, r.Tree)
+		var r *procgroup.Result
+		for try := 0; ; try++ {
+			var err error
+			r, err = procgroup.Run(t.Context(), exec.Command("sh", "-c", script), containment, procgroup.WithKillGrace(-1),
+				procgroup.WithLimits(timeout.Config{Total: 3 * time.Second}))
+			if r == nil || !r.Tree.Truncated || len(r.Tree.Processes) > 64 {
+				t.Fatalf("%v\n%v", err, r)
+			}
+			if len(r.Tree.Processes) == 64 {
+				break
+			}
+			if try == 4 { // on a busy machine there may be fewer: not all were seen in time
+				t.Fatalf("%d processes\n%v", len(r.Tree.Processes), r.Tree)
+			}
 		}
 		args := strings.Join(r.Tree.Processes[0].Args, "")
 		if len(args) > 260 || !strings.HasSuffix(args, "ää…") {
@@ -145,15 +155,15 @@ func TestTreeIsBounded(t *testing.T) {
 	})
 }
 
-// A busy machine is when the tree is wanted: what waits for a processor is not taken for
-// what cannot be had. It is not parallel, for it takes all there is.
+// On a busy machine, arguments that are late are not taken for unreadable ones. This test is not
+// parallel, because it takes all processors.
 func TestTreeOfBusyMachine(t *testing.T) {
 	var all sync.WaitGroup
 	var truncated atomic.Int32
 	for range 8 {
 		all.Go(func() {
 			r, err := procgroup.Run(t.Context(), exec.Command("sh", "-c", "while :; do :; done"),
-				procgroup.WithKillGrace(-1), procgroup.WithLimits(timeout.Config{Total: 2 * time.Second}))
+				procgroup.WithKillGrace(-1), procgroup.WithLimits(timeout.Config{Total: time.Second}))
 			if r == nil {
 				t.Error(err)
 				return

@@ -127,7 +127,8 @@ func TestSupervisorInside(t *testing.T) {
 	mustBeDead(t, pids())
 }
 
-// SPEC 6.10: what cannot be started is an error at once, and no handle is left.
+// SPEC 6.10: a command that cannot be started is an error at once, and no handle is
+// left.
 func TestCannotBeStarted(t *testing.T) {
 	dir := tempDir(t)
 	before := handles(t)
@@ -189,7 +190,7 @@ func handles(t *testing.T) (n int) {
 	return int(count)
 }
 
-// What is not there is an error that says so; the leader alone is to be had.
+// A containment that is missing is an error that says so; the leader alone is to be had.
 func TestContainments(t *testing.T) {
 	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
 		if _, err := procgroup.Run(context.Background(), command("exit", "0"), procgroup.WithContainment(c)); !errors.Is(err, errors.ErrUnsupported) {
@@ -215,7 +216,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// Who starts a command suspended resumes it.
+// A caller that starts a command suspended resumes it.
 func TestSuspendedByTheCaller(t *testing.T) {
 	cmd := command("exit", "0")
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_SUSPENDED}

@@ -27,8 +27,8 @@ var unattended = []string{
 }
 
 // Unattended sets environment variables that keep common programs from asking questions and from
-// starting an editor or a pager. A variable that the command's environment already has keeps its
-// value: that of cmd.Env, or that of this process if cmd.Env is nil.
+// starting an editor or a pager. A variable that is already set, in cmd.Env or, if cmd.Env is nil,
+// in this process, keeps its value.
 //
 //	GIT_TERMINAL_PROMPT=0           git asks for no user name or password
 //	GIT_ASKPASS=true                git gets an empty answer from the program that it asks instead
@@ -43,9 +43,9 @@ var unattended = []string{
 //	npm_config_yes=true             npm init and npx ask nothing
 //	TERM=dumb                       no colours, no drawing
 //
-// For the rest, leave cmd.Stdin nil: a command that reads its standard input then finds no input,
-// and, in a session of its own, no terminal. For programs that only have an option, pass it: sudo
-// -n, gpg --batch, apt-get -y.
+// Also leave cmd.Stdin nil: a command that reads its standard input then finds no input, and,
+// because it has its own session, no terminal. For some programs there is only an option: sudo -n,
+// gpg --batch, apt-get -y.
 func Unattended() Option {
 	return optionFunc(func(s *settings) { s.unattended = true })
 }

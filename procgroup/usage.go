@@ -12,19 +12,19 @@ import (
 // A Usage is what the processes of a command have used from its start to its end. A figure that the
 // system cannot give is nil.
 //
-// Where a control group or a job object counts a figure, it is that of the whole tree, however the
-// command ended. Where none does, CPU, Largest, Read and Written are those of the command's own
-// process and of the descendants that it has waited for, as far as these did so too. They are nil
-// then if the command was stopped, because the processes that were killed with it would be missing,
-// and with [Helper].
+// A figure that a control group or a job object counts is that of the whole tree, however the
+// command ended. If neither counts them, CPU, Largest, Read and Written are those of the command's
+// own process and of the descendants that it, and they in turn, have waited for. In that case they
+// are nil with [Helper], and if the command was stopped, because the processes that were killed
+// would be missing.
 type Usage struct {
 	// CPU is the processor time, of all processors together.
 	CPU *time.Duration
 	// Throttled is how long processes were kept from running by [Resources].CPU.
 	Throttled *time.Duration
-	// Memory is the peak memory of all processes together, in bytes. On Linux it is counted if the
-	// control group has a memory controller; see [WithResources]. It includes file caches there. On
-	// Windows it is the memory that was committed.
+	// Memory is the peak memory of all processes together, in bytes. On Linux it includes file
+	// caches, and is nil unless the control group has a memory controller; see [WithResources]. On
+	// Windows it is the committed memory.
 	Memory *int64
 	// Largest is the peak memory of the largest single process, in bytes (the resident set). Linux
 	// only. It is nil if the peak was hardly above the host's own memory: the system also counts
@@ -33,7 +33,8 @@ type Usage struct {
 	// Processes is the largest number of processes at once. Threads count as processes. Linux only,
 	// if the control group has a pids controller.
 	Processes *int64
-	// Read and Written are bytes: on Linux from and to disks, on Windows by system calls of any kind.
+	// Read and Written are the numbers of bytes that were read and written: on Linux from and to
+	// disks, on Windows by any system call that reads or writes.
 	Read, Written *int64
 }
 

@@ -4,7 +4,8 @@ package procgroup
 
 import "os"
 
-// rusage knows nothing here: what the figures mean differs from system to system.
+// rusage knows nothing here: the meaning of the figures differs from system to
+// system.
 func rusage(*os.ProcessState) (peak, read, written int64, ok bool) { return 0, 0, 0, false }
 
 func countsDisks() bool { return false }

@@ -99,8 +99,8 @@ func TestWorkIsLookedFor(t *testing.T) {
 	}
 }
 
-// On a busy machine some looks take their time, and others do not. Use is told when a look is over:
-// so what hardly reaches the rate counts by the next look too, and what polls does not.
+// On a busy machine some looks take their time, and others do not. Use is called when a look is over: so what
+// hardly reaches the rate counts by the next look too, and what polls does not.
 func TestRateOfSlowLooks(t *testing.T) {
 	const idle = 12 * time.Second
 	everyOther := func(look int) time.Duration { return time.Duration(look%2) * 3 * time.Second }
@@ -177,7 +177,7 @@ func TestLookThatCannotTell(t *testing.T) {
 	}
 }
 
-// What watches beat for is no output, and the output before it is not forgotten.
+// A beat of the watches is no output, and the output before it is not forgotten.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_ = timeout.Run(t.Context(), func(ctx context.Context) error {

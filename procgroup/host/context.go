@@ -21,8 +21,8 @@ func (p Process) String() string {
 	return fmt.Sprintf("%s (%d)", p.Name, p.PID)
 }
 
-// Context returns a copy of parent that is done when the host has ended. Its cause is an
-// [*EndedError] then. stop releases what the watch occupies; so does the end of parent.
+// Context returns a copy of parent that is done when the host has ended, with an [*EndedError] as
+// the cause. stop releases what the watch occupies; so does the end of parent.
 //
 // Context looks for the host before it returns, which takes a few milliseconds. Call it early: a
 // launcher that starts this program and ends before the call leaves no trace of the host. If there is
@@ -67,9 +67,9 @@ func Context(parent context.Context, opts ...Option) (ctx context.Context, stop 
 	return ctx, stop
 }
 
-// Of returns the host that the context of [Context] watches, or watched until it was done. If it
-// watches nothing, the error says why. It matches [errors.ErrUnsupported] where the system offers no
-// way to watch a process. Of may be called at any time, by several goroutines.
+// Of returns the host that ctx, which [Context] has returned, watches or has watched. If nothing is
+// watched, the error says why, and matches [errors.ErrUnsupported] if the system offers no way to
+// watch a process. Of is safe for concurrent use.
 func Of(ctx context.Context) (Process, error) {
 	w, ok := ctx.Value(key{}).(*watch)
 	if !ok {
@@ -88,9 +88,9 @@ type options struct {
 	err error
 }
 
-// WithPID names the host by its process id, instead of having Context look for it. It need not be an
-// ancestor, nor hold the other end of stdin. If there is no such process, the context is done at
-// once.
+// WithPID names the host by its process id, instead of having Context look for it. The process need
+// not be an ancestor, nor hold the other end of stdin. If there is no such process, the context is
+// done at once.
 func WithPID(pid int) Option {
 	return func(o *options) {
 		if o.pid = pid; pid <= 0 {

@@ -5,9 +5,10 @@
 //	defer stop()
 //	return server.Run(ctx, &mcp.StdioTransport{})
 //
-// A host that is killed cannot stop its servers. They see the end of their stdin, unless another
-// process holds the pipe open too: a wrapper, another server that inherited the descriptor, or the
-// server itself. Such a server runs on for ever. [Context] watches the host itself.
+// A host that is killed cannot stop its servers. A server then reads the end of its stdin, unless
+// the other end of the pipe is held open by a wrapper, by another server that inherited the
+// descriptor, or by the server itself. In that case it runs on for ever. [Context] watches the host
+// itself.
 //
 // # The host
 //
@@ -16,9 +17,9 @@
 //   - On Linux, it is the process that made the socket, or the topmost ancestor that holds the
 //     write end of the pipe. If the descriptors of the parent cannot be read, because it runs as
 //     another user, the parent counts as the host.
-//   - On macOS and Windows, it is the process that made the socket or the named pipe. If that is
-//     not an ancestor, it is the nearest ancestor that is not a shell or launcher, such as npx and
-//     uvx.
+//   - On macOS and Windows, it is the process that made the socket or the named pipe. If that
+//     process is not an ancestor, the host is the nearest ancestor that is neither a shell nor a
+//     launcher such as npx or uvx.
 //   - On other systems nothing is watched.
 //
 // Nothing is watched either if stdin is a terminal, a file or a FIFO, if it comes from another
@@ -27,15 +28,16 @@
 //
 // # Guarantees
 //
-//  1. The context is done when the host has ended, whoever holds stdin open, and however many
-//     processes are between them.
+//  1. The context is done when the host has ended, even if another process holds stdin open, and
+//     however many processes are between the host and this one.
 //  2. A host that goes into the background is not taken for one that has ended: if the host has not
 //     been killed by a signal, and a process of the same executable holds the other end of stdin,
-//     that process is the host from then on. Linux only; on other systems it counts as the end.
-//  3. The context is done when a process between the host and this one has been killed by a
-//     signal, as by a host that signals only the shell that it has started. A process between them
-//     that ends by itself, or of which the system does not tell how it ended, changes nothing.
-//     Linux only; other systems do not tell.
+//     that process is the host from then on. Linux only; on other systems such a host counts as
+//     ended.
+//  3. The context is done when a process between the host and this one has been killed by a signal,
+//     because some hosts signal only the shell that they have started. A process between the two that
+//     ends by itself, or in a way that the system does not report, changes nothing. Linux only; other
+//     systems do not report such an end.
 //  4. No other process matters: none above the host, no sibling, and none that gets the process id of
 //     one that has ended. A host that is stopped (SIGSTOP) is alive. No clock is read.
 //  5. A wait occupies no thread on Linux, and one for each watched process elsewhere. When the

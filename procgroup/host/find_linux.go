@@ -122,11 +122,11 @@ func hostOf(chain []*process) (int, end, error) {
 		}
 		at := slices.IndexFunc(chain, func(p *process) bool { return p.PID == int(peer.Pid) })
 		if at < 0 {
-			return -1, end{}, errors.New("host: nothing is watched: the process at the other end of stdin is no ancestor")
+			return -1, end{}, errors.New("host: nothing is watched: the process at the other end of stdin is not an ancestor")
 		}
 		return at, otherEnd(info.Ino), nil
 	case unix.S_IFIFO:
-		// A FIFO has a path. What opens it later need not know this process.
+		// A FIFO has a path. A process that opens it later need not know this one.
 		if link, err := os.Readlink("/proc/self/fd/0"); err == nil && !strings.HasPrefix(link, "pipe:[") {
 			return -1, end{}, errors.New("host: nothing is watched: stdin is a FIFO")
 		}
@@ -135,8 +135,8 @@ func hostOf(chain []*process) (int, end, error) {
 	return -1, end{}, errors.New("host: nothing is watched: stdin is neither a pipe nor a socket")
 }
 
-// holder returns the topmost ancestor that holds the write end of a pipe: what is below it may have
-// inherited the descriptor, as a shell does.
+// holder returns the topmost ancestor that holds the write end of a pipe: those below it, such as a
+// shell, may have inherited the descriptor.
 func holder(chain []*process, write end) (int, end, error) {
 	at, hidden := -1, false
 	for i, p := range chain {

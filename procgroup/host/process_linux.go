@@ -44,7 +44,7 @@ func open(pid int) (*process, error) {
 		p.file.Close()
 		return nil, err
 	}
-	// What is read here is of another process only if this one has ended meanwhile.
+	// This reads another process only if the one that is meant has ended meanwhile.
 	var read procfs.Reader
 	if stat, ok := read.Process(pid); ok && procIsOurs() {
 		p.start, p.Name = stat.Start, read.Name(pid)

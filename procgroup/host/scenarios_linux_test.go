@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A scenario starts a server in some way, does something to the processes around it, and knows
@@ -79,6 +80,17 @@ func scenarios() (all []scenario) {
 		s.proc("inner").exit()
 		s.proc("outer").exit()
 	}
+	// reparented waits until the server is nobody's child of them: what they have open ends a little before they do.
+	reparented := func(s *stage) {
+		status := fmt.Sprintf("/proc/%d/status", s.proc("server").pid)
+		old := fmt.Sprintf("\nPPid:\t%d\n", s.proc("inner").pid)
+		for deadline := time.Now().Add(generous); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			if b, err := os.ReadFile(status); err != nil || !strings.Contains(string(b), old) {
+				return
+			}
+		}
+		s.t.Error("the server is still a child of its launcher")
+	}
 	return append(all, []scenario{
 		{name: "the wrapper holds the other end", start: line(theHost(itself), []string{"@server", "wrapper", "npx", "-leak=keep", "--"}, theServer),
 			hosts: "host", act: killHost, want: endsWithHost},
@@ -96,12 +108,14 @@ func scenarios() (all []scenario) {
 			act: func(s *stage) {
 				s.proc("server")
 				launchersEnd(s)
+				reparented(s)
 				s.proc("server").tell("begin")
 			}, want: lives},
 		{name: "a launcher that ends before the server begins, and the host is killed", start: line(theHost(), launcher, unbegun),
 			act: func(s *stage) {
 				s.proc("server")
 				launchersEnd(s)
+				reparented(s)
 				s.proc("server").tell("begin")
 				s.proc("server").says("nothing: ")
 				killHost(s)

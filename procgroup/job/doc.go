@@ -26,16 +26,16 @@
 //
 // # Guarantees
 //
-//  1. The limits of a job hold from its start to its end, whether or not anybody looks. The end of
-//     the context of the call that started it has no effect on it, nor has the end of an execution
-//     of package timeout that the call was part of.
+//  1. The limits of a job hold from its start to its end, whether or not anybody looks. A job runs
+//     on when the context of the call that started it ends, and when an execution of package
+//     timeout that this call was part of ends.
 //  2. A wait ends at the first of the events that it names, at the end of the command, or when its
 //     context is done, and reports which of these it was. It never goes on after the result is
 //     complete. Output that the command writes before it ends is reported before the end: a wait
 //     for a line, or for output, never reports the end instead.
 //  3. A reader gets every byte that was written after its position once, or the number of bytes
-//     that were dropped before what it gets. When it is told that a piece is the last, nothing
-//     follows.
+//     that were dropped before what it gets. Nothing follows the piece that reports that it is the
+//     last.
 //  4. Write never blocks longer than its context allows. If the job has ended, it returns the
 //     status of the job and no error.
 //  5. A job that runs never leaves its Set. When a bound of the Set is reached, the jobs that ended
@@ -44,6 +44,6 @@
 //     containment reaches. The error of Close names processes that the system does not kill;
 //     processes that procgroup.WithOrphans has kept stay alive. Close takes at most the kill grace
 //     and 1 s, unless a job has options with a longer grace.
-//  7. A Set has no goroutine, timer or descriptor when it has no jobs. An ended job has none
-//     but the timer of its retention.
+//  7. A Set has no goroutine, timer or descriptor when it has no jobs. A job that has ended has
+//     nothing but the timer of its retention.
 package job

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"syscall"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
@@ -191,6 +192,17 @@ func ExampleJob_Interrupt() {
 	_, err := j.Interrupt()
 	fmt.Println(err, j.Wait(ctx, job.Until{}), j.Status().ExitCode)
 	// Output: <nil> end 130
+}
+
+func ExampleJob_Signal() {
+	var jobs job.Set
+	defer jobs.Close()
+	ctx := context.Background()
+	j, _ := jobs.Start(ctx, exec.Command("sleep", "60"))
+
+	_, err := j.Signal(syscall.SIGTERM)
+	fmt.Println(err, j.Wait(ctx, job.Until{}), j.Status().ExitCode)
+	// Output: <nil> end 143
 }
 
 func ExampleJob_Stop() {

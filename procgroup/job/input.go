@@ -19,8 +19,8 @@ const endTime = time.Second
 //
 // If the job has ended, or ends before everything is written, the status says so, and the error is
 // nil. Otherwise the error is not nil if n < len(p): it is the cause of ctx if ctx is done, and
-// matches [ErrInputClosed] if the input was closed. It takes a second to learn that the command has
-// closed its input rather than ended.
+// matches [ErrInputClosed] if the input was closed. If the command closes its input, Write takes up
+// to a second to find out that it has not ended.
 //
 // The input waits in a pipe until the command reads it, so Write blocks only if the pipe is full.
 // On Windows, n is 0 if ctx ends a write that has begun, and the write goes on.
@@ -28,7 +28,7 @@ func (j *Job) Write(ctx context.Context, p []byte) (n int, s Status, err error) 
 	j.touch()
 	n, err = j.input.write(ctx, p)
 	if n > 0 {
-		j.log.Answered()
+		j.process.Answered()
 	}
 	if errors.Is(err, ErrInputClosed) && !j.input.shut.Load() {
 		// Nobody reads the input any more.
@@ -48,12 +48,13 @@ func (j *Job) Write(ctx context.Context, p []byte) (n int, s Status, err error) 
 	return n, j.Status(), err
 }
 
-// CloseInput closes the standard input of the command, which then reads the end of it. Input
-// written before that can still be read; a Write in progress ends with [ErrInputClosed]. Call it
-// right after Start for a command that should find no input.
+// CloseInput closes the standard input of the command: after the input that was written before,
+// which can still be read, the command finds its end; a Write in progress ends with
+// [ErrInputClosed]. Call it right after Start for a command that should find no input.
 func (j *Job) CloseInput() {
 	j.input.shut.Store(true)
 	j.input.close()
+	j.process.Answered()
 }
 
 // An input is the writing end of the pipe that a command reads.

@@ -4,7 +4,9 @@ package job_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/job"
@@ -49,6 +51,47 @@ func TestNoWaitForInput(t *testing.T) {
 	if j.Status().ExitCode != 4 {
 		t.Errorf("%+v", j.Status())
 	}
+}
+
+// SPEC 15.6: a command whose input is closed does not wait for input any more.
+func TestCloseInputAnswers(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	j := s.sh("cat; sleep 600")
+	wait(t, j, job.WakeInput, job.Until{Input: true})
+	j.CloseInput()
+	if status := j.Status(); status.State != job.Running {
+		t.Errorf("%+v", status)
+	}
+	wait(t, j, job.WakeSilence, job.Until{Input: true, Silence: 2 * time.Second})
+}
+
+// A caller's WithInputWait is called for a job, and one that blocks does not delay Wait.
+func TestInputWaitOfAJob(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	called, release := make(chan procgroup.InputWait, 1), make(chan struct{})
+	var once sync.Once
+	j := s.sh("printf 'Name? '; read x", procgroup.WithInputWait(func(w procgroup.InputWait) {
+		once.Do(func() {
+			called <- w
+			<-release
+		})
+	}))
+	wait(t, j, job.WakeInput, job.Until{Input: true})
+	select {
+	case w := <-called:
+		if w.Prompt != "Name?" || w.Pid != j.Pid {
+			t.Errorf("%+v", w)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the function was not called within a minute")
+	}
+	close(release)
+	if _, _, err := j.Write(t.Context(), []byte("x\n")); err != nil {
+		t.Error(err)
+	}
+	wait(t, j, job.WakeEnd, job.Until{})
 }
 
 // On request a command that waits is stopped.

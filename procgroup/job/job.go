@@ -10,14 +10,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/job/internal/transcript"
 )
 
-// A Job is a command that was started by a [Set]. Its methods are safe for concurrent use, also
-// after the Set has dropped it.
+// A Job is a command that was started by a [Set]. Its methods are safe for concurrent use, even after the Set
+// has dropped it.
 type Job struct {
 	// ID is the number of the job in its Set, from 1. No other job of the Set ever has it.
 	ID int
 	// Pid is the id of the command's process; see [procgroup.Process].
 	Pid int
-	// Args are the arguments of the command, with its name.
+	// Args are the arguments of the command, beginning with its name.
 	Args []string
 	// Started is when the job was started.
 	Started time.Time
@@ -46,8 +46,8 @@ func (j *Job) supervise() {
 	close(j.done)
 }
 
-// Result returns the result of the command and the error that [procgroup.Process.Wait] has returned,
-// once it has ended, and nil and nil until then.
+// Result returns the result of the command and the error of [procgroup.Process.Wait], or nil and nil
+// if the command has not ended yet.
 func (j *Job) Result() (*procgroup.Result, error) {
 	if !j.log.Ended() {
 		return nil, nil
@@ -55,11 +55,19 @@ func (j *Job) Result() (*procgroup.Result, error) {
 	return j.result, j.err
 }
 
-// Interrupt sends an interrupt to each process of the command, as Ctrl-C does in a terminal, and
-// returns the status of the job. If the job has ended, it does nothing else. Whether an interrupt
-// ends the command is up to the command. The error is that of [procgroup.Process.Signal].
-func (j *Job) Interrupt() (Status, error) {
-	err := j.process.Signal(os.Interrupt)
+// Interrupt asks the command to interrupt its work, as Ctrl-C does in a terminal, and returns the status of the
+// job. If the job has ended, it does nothing else. The command decides whether an interrupt ends it. In the
+// terminal of [procgroup.WithTerminal], Ctrl-C is typed. The error is that of [procgroup.Process.Interrupt].
+func (j *Job) Interrupt() (Status, error) { return j.tell(j.process.Interrupt()) }
+
+// Signal sends sig once to each process of the command, and returns the status of the job. If the job
+// has ended, it does nothing else. The limits keep running, and the Reason of a command that dies of the
+// signal is procgroup.Exited. The error is that of [procgroup.Process.Signal].
+func (j *Job) Signal(sig os.Signal) (Status, error) { return j.tell(j.process.Signal(sig)) }
+
+// tell returns the status after a signal that had the given effect.
+func (j *Job) tell(err error) (Status, error) {
+	j.touch()
 	if errors.Is(err, os.ErrProcessDone) {
 		err = nil
 	}
@@ -68,5 +76,5 @@ func (j *Job) Interrupt() (Status, error) {
 
 // Stop stops the job and returns at once; use [Job.Wait] to wait for the end. The processes of the
 // command are asked to end, and are killed after the kill grace. The Reason of the Result is then
-// procgroup.Aborted, and the error matches [ErrStopped]. It does nothing if the job has ended.
+// procgroup.Aborted, and the error matches [ErrStopped]. If the job has ended, Stop does nothing.
 func (j *Job) Stop() { j.cancel(ErrStopped) }

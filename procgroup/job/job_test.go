@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,8 +41,8 @@ func TestJob(t *testing.T) {
 	if r, err := j.Result(); r != nil || err != nil {
 		t.Errorf("a result of a job that runs: %v, %v", r, err)
 	}
-	if n, status, err := j.Write(t.Context(), []byte("it\n")); n != 3 || status.State == job.Ended || err != nil {
-		t.Errorf("%d, %+v, %v", n, status, err)
+	if n, _, err := j.Write(t.Context(), []byte("it\n")); n != 3 || err != nil { // it may have ended already
+		t.Errorf("%d, %v", n, err)
 	}
 	wait(t, j, job.WakeMatch, job.Until{From: 8, Match: regexp.MustCompile("^got it$")})
 	wait(t, j, job.WakeEnd, job.Until{})
@@ -54,6 +55,37 @@ func TestJob(t *testing.T) {
 	r, err := j.Result()
 	if exit := (*exec.ExitError)(nil); r.ExitCode != 7 || !errors.As(err, &exit) || r.Combined.Total != 15 || len(r.Combined.Bytes()) != 0 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// SPEC 6.23, 15.6: the status of a job that has ended says what of it was killed, or runs on.
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("the processes are not listed on this system")
+	}
+	s := newJobs(t, &job.Set{})
+	for _, kept := range []bool{false, true} {
+		opts, state, words := []procgroup.Option(nil), job.Ended, "Killed because the command had ended: "
+		if kept {
+			opts, state, words = []procgroup.Option{procgroup.WithOrphans()}, job.LeftBehind, "Running on after the command: "
+		}
+		j, err := s.Start(t.Context(), exec.Command("sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!; while read name </proc/$!/comm && [ $name != sleep ]; do :; done"), opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait(t, j, job.WakeEnd, job.Until{})
+		pid := strings.TrimSpace(string(j.Read(0, 0).Data))
+		want := job.Status{State: state, Leftovers: words + "sleep (process " + pid + ").\n"}
+		if n, err := strconv.Atoi(pid); err != nil {
+			t.Fatal(err)
+		} else if kept {
+			want.Left = []int{n}
+			_ = syscall.Kill(n, syscall.SIGKILL)
+		}
+		if diff := cmp.Diff(want, j.Status()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
 	}
 }
 
@@ -137,7 +169,7 @@ func TestJobIsNoPartOfTheCall(t *testing.T) {
 	if j.Status().State != job.Running {
 		t.Errorf("%+v", j.Status())
 	}
-	// But whoever waits for it sees it live.
+	// But a wait for it sees it live.
 	err = timeout.Run(context.Background(), func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
@@ -151,7 +183,7 @@ func TestJobIsNoPartOfTheCall(t *testing.T) {
 	}
 }
 
-// SPEC 15.4: who writes to a job that has ended learns how.
+// SPEC 15.4: a caller that writes to a job that has ended learns how it ended.
 func TestWriteAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	s := newJobs(t, &job.Set{})
@@ -328,8 +360,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// SPEC 2.9: what a job needs for itself is refused with the key and what to do, and nothing is
-// started. What cannot be started is the error of procgroup.
+// SPEC 2.9: what a job needs for itself is refused with the key and what to do, and nothing is started.
+// For a command that cannot be started the error is that of procgroup.
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	s := newJobs(t, &job.Set{MaxJobs: 1})
@@ -445,7 +477,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// SPEC 15.5: who looks at an ended job keeps it.
+// SPEC 15.5: a look at an ended job keeps it.
 func TestUseKeepsAJob(t *testing.T) {
 	t.Parallel()
 	const retention = 2 * time.Second
@@ -519,7 +551,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// What is passed on to procgroup has its effect: a job may have any option.
+// The options for procgroup have their effect: a job may have any of them.
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	s := newJobs(t, &job.Set{})

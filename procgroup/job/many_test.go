@@ -22,7 +22,7 @@ import (
 // SPEC 15.3, 15.5: two hundred jobs at once, each with two readers, of which one gets what is new and
 // the other small pieces as text. Each gets everything once.
 func TestManyJobs(t *testing.T) {
-	const n, lines = 200, 300
+	const n, lines = 100, 150
 	s := newJobs(t, &job.Set{MaxJobs: n, MaxBytes: n << 20})
 	var want strings.Builder
 	for i := 1; i <= lines; i++ {
@@ -124,7 +124,7 @@ func endings(t *testing.T) int {
 	if testing.Short() {
 		return 200
 	}
-	return 2000
+	return 500
 }
 
 // SPEC 15.2, 15.4, 15.5: a job that ends at the moment of a Write, a Wait, a Read, a Stop and a Close.

@@ -59,10 +59,10 @@ type Set struct {
 	// 0 means 10 min. If Retention is negative, an ended job is kept until another one needs its
 	// place.
 	Retention time.Duration
-	// KillGrace is how long the processes of a job may take to end by themselves when the job is
-	// stopped, by a limit, by Stop or by Close; 0 means 5 s, and a negative value means no grace.
-	// An option of Start overrides it for one job: procgroup.WithKillGrace after a limit, and
-	// procgroup.WithAbortGrace otherwise.
+	// KillGrace is how long the processes of a job may take to end by themselves when a limit, Stop
+	// or Close stops the job; 0 means 5 s, and a negative value means no grace. An option of Start
+	// overrides it for one job: procgroup.WithKillGrace after a limit, and procgroup.WithAbortGrace
+	// otherwise.
 	KillGrace time.Duration
 
 	jobs shelf.Shelf[*Job]
@@ -79,15 +79,14 @@ type Set struct {
 //
 // The job is not part of the call that starts it. ctx gives it values, and a ctx that is already
 // done keeps it from being started. If ctx is done later, or an execution that ctx belongs to ends
-// or reaches a limit, the job runs on. So a job has the limits of the option
-// [procgroup.WithLimits], and otherwise none.
+// or reaches a limit, the job runs on. So the limits of a job are those of the option
+// [procgroup.WithLimits], and without it there are none.
 //
 // Stdin, Stdout and Stderr of cmd must not be set: the input of the job is written with [Job.Write],
-// and its output is read with [Job.Read]. The option [procgroup.WithInputWait] has no effect, as
-// [Job.Status] and [Job.Wait] say what it would. The Result has no output, unless the option
-// [procgroup.WithMaxOutput] is given. With the option [procgroup.WithOrphans], processes outlive the
-// job, and Close, if the command ends by itself. With [procgroup.Helper] as containment, nothing of a
-// job outlives this program even if it is killed.
+// and its output is read with [Job.Read]. The Result has no output, unless the option
+// [procgroup.WithMaxOutput] is given. With the option [procgroup.WithOrphans], processes can outlive
+// a job whose command ends by itself, and then also Close. With [procgroup.Helper] as the
+// containment, no process of a job outlives this program, even if the program is killed.
 //
 // Start panics if ctx or cmd is nil.
 func (s *Set) Start(ctx context.Context, cmd *exec.Cmd, opts ...procgroup.Option) (*Job, error) {
@@ -157,12 +156,13 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 		ctx = context.WithoutCancel(pulse.Mute(ctx))
 	}
 	ctx, j.cancel = context.WithCancelCause(ctx)
-	if j.process, err = procgroup.Start(ctx, cmd, slices.Concat(s.options(), opts, []procgroup.Option{procgroup.WithInputWait(j.log.Input)})...); err != nil {
+	if j.process, err = procgroup.Start(ctx, cmd, slices.Concat(s.options(j), opts)...); err != nil {
 		j.cancel(nil)
 		j.input.close()
 		return nil, err
 	}
 	j.Pid = j.process.Pid
+	j.log.Input = j.process.Input
 	s.jobs.Put(id, j)
 	s.mu.Lock()
 	if s.live == nil {
@@ -177,9 +177,14 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 	return j, nil
 }
 
-// options are those that the caller of Start may override.
-func (s *Set) options() []procgroup.Option {
-	opts := []procgroup.Option{procgroup.WithMaxOutput(-1), procgroup.WithAbortGrace(cmp.Or(s.KillGrace, defaultKillGrace))}
+// options returns the options that come before those of Start. Those of Start override them, except that each
+// function of WithInputWait is called: the caller's comes second, so that no Wait waits for it.
+func (s *Set) options(j *Job) []procgroup.Option {
+	opts := []procgroup.Option{
+		procgroup.WithMaxOutput(-1),
+		procgroup.WithAbortGrace(cmp.Or(s.KillGrace, defaultKillGrace)),
+		procgroup.WithInputWait(func(procgroup.InputWait) { j.log.Changed() }),
+	}
 	if s.KillGrace != 0 {
 		opts = append(opts, procgroup.WithKillGrace(s.KillGrace))
 	}
@@ -193,7 +198,7 @@ func orDefault[N int | int64](n, otherwise N) N {
 	return n
 }
 
-// ended is called when the result of j is complete, before anybody is told.
+// ended is called when the result of j is complete, before it is known to anybody.
 func (s *Set) ended(j *Job) {
 	s.mu.Lock()
 	delete(s.live, j)

@@ -16,7 +16,8 @@ const (
 	Waiting
 	// Ended means that the command has ended.
 	Ended
-	// LeftBehind means that the command has ended, and that processes of it could not be killed.
+	// LeftBehind means that the command has ended, and that processes of it run on: they could not be
+	// killed, or procgroup.WithOrphans keeps them.
 	LeftBehind
 )
 
@@ -45,23 +46,28 @@ type Status struct {
 	// ExitCode and Reason are those of the Result, if the command has ended.
 	ExitCode int
 	Reason   procgroup.Reason
-	// Left are the ids of the processes that were left behind.
-	Left []int
+	// Left are the ids of the processes that were left behind. Leftovers describes them and the processes that
+	// were killed when the command had ended; see [procgroup.Result.Leftovers].
+	Left      []int
+	Leftovers string
 }
 
 // Status returns the status of the job. It does not count as use of the job; see [Set.Retention].
 //
-// For up to a second after output, or after a Write, a command that waited for input before is taken to
-// run, until it is known that it waits again.
+// A command that waited for input before counts as running after output, a Write or a CloseInput, until it was
+// examined anew and is known to wait again. That takes about a second, and longer on a busy machine.
 func (j *Job) Status() Status {
 	if r, _ := j.Result(); r != nil {
-		s := Status{State: Ended, ExitCode: r.ExitCode, Reason: r.Reason, Left: r.Survivors}
+		s := Status{State: Ended, ExitCode: r.ExitCode, Reason: r.Reason, Left: r.Survivors, Leftovers: r.Leftovers()}
+		for _, p := range r.Kept.Processes {
+			s.Left = append(s.Left[:len(s.Left):len(s.Left)], p.Pid)
+		}
 		if len(s.Left) > 0 {
 			s.State = LeftBehind
 		}
 		return s
 	}
-	if w := j.log.Waiting(); w.Pid != 0 {
+	if w := j.process.Input(); w.Pid != 0 {
 		return Status{State: Waiting, Input: w}
 	}
 	return Status{}

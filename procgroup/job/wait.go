@@ -9,20 +9,21 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/job/internal/transcript"
 )
 
-// An Until says what ends a wait, besides the end of the command. With the zero Until, only that
-// ends it.
+// An Until says what ends a wait, besides the end of the command and of the caller's context. The
+// zero Until names nothing else.
 type Until struct {
 	// From is the position after which output is new: the Next of the last [Piece], or 0.
 	From int64
 	// Output ends the wait as soon as there is new output.
 	Output bool
 	// Silence ends the wait when the command has written nothing for that long, counted from the
-	// beginning of the wait or from the last output, whichever is later. 0 or less means no limit.
+	// beginning of the wait or from the last output, whichever is later. 0 or less means that
+	// silence does not end the wait.
 	Silence time.Duration
 	// Match ends the wait when the pattern matches a line of the new output as [Job.ReadText] would
 	// return it, without its end. The unfinished last line counts, too, as far as it is new and not
 	// empty. At least the last 32 KiB of a long unfinished line are searched. Output that is dropped
-	// before it is searched is not.
+	// before it can be searched is not searched.
 	Match *regexp.Regexp
 	// Input ends the wait when the command certainly waits for input.
 	Input bool
@@ -67,9 +68,9 @@ func (w Wake) String() string {
 
 // Wait waits until the command has ended, something else has happened that until names, or ctx is
 // done, and reports which came first. If one of these has happened already, Wait returns at once,
-// even if ctx is done. Of several things that have happened, a match counts first, then new output,
-// the end, a wait for input, the caller's context, and silence. So a wait that names Match or
-// Output does not report the end before the output that came before it.
+// even if ctx is done. If several of these have happened, Wait reports the first of them in this
+// order: a match, new output, the end, a wait for input, the end of ctx, silence. So a wait that
+// names Match or Output reports output before the end that followed it.
 //
 // Output of the job during the wait is a heartbeat for the execution that ctx belongs to, if there is
 // one: a tool that waits for a command that prints is not idle.

@@ -5,9 +5,6 @@
 package capture
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -35,6 +32,8 @@ type Config struct {
 	Begun time.Time
 	// Beat is called for each chunk of output before the chunk is passed on.
 	Beat func()
+	// Fed is called after input was written to the command.
+	Fed func()
 	// Output, unless it is nil, is called with the output as it arrives.
 	Output func(Chunk)
 	// Limit, unless it is 0, is how many bytes both streams together may have. Exceeded is called
@@ -69,6 +68,7 @@ type Capture struct {
 	live    *live
 	sinks   []*sink
 	spill   *sink // nil if there is none
+	stacks  *stacks
 
 	terminal *os.File // the side of the command; nil without a terminal
 
@@ -132,7 +132,7 @@ func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 		}
 	}
 	if _, file := cmd.Stdin.(*os.File); cmd.Stdin != nil && !file {
-		if c.in, err = newInput(cmd.Stdin, config.Fail); err != nil {
+		if c.in, err = newInput(cmd.Stdin, config); err != nil {
 			return nil, err
 		}
 		cmd.Stdin = c.in.r
@@ -225,190 +225,4 @@ func (c *Capture) closeReaders() {
 			p.r.Close()
 		}
 	}
-}
-
-// Drain is called once the command has ended. It waits for both streams to end, but not beyond
-// until. It reads the available output, and reports whether a stream has not ended because
-// another process still holds it.
-//
-// The pipe decides that, not the time since the last read: on a busy machine the collectors
-// may not have run since the command wrote, or may be waiting for a writer. The first look is
-// immediate, because nothing holds the streams if no process has outlived the command.
-//
-// A command that is being started may also hold a stream for a moment; see starts. Drain waits
-// for such commands, but not beyond latest, before it reports that a stream is held.
-func (c *Capture) Drain(until, latest time.Time) (held bool) {
-	c.closeTerminal()
-	for !c.rest() {
-		if !time.Now().Before(until) {
-			c.awaitStarts(latest)
-			return !c.rest()
-		}
-		next := until
-		if restEvery > 0 {
-			next = time.Now().Add(min(restEvery, time.Until(until)))
-		}
-		if wait(c.done, next) {
-			break
-		}
-	}
-	return false
-}
-
-// rest reads the available output of all streams, and reports whether all of them have ended.
-func (c *Capture) rest() (ended bool) {
-	ended = true
-	for i := range c.streams {
-		ended = c.readRest(&c.streams[i]) && ended
-	}
-	return ended
-}
-
-// wait waits for done, but not beyond until, and reports whether done was closed.
-func wait(done <-chan struct{}, until time.Time) bool {
-	select {
-	case <-done:
-		return true
-	default:
-	}
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-// LongestSilence returns the longest time without output between Config.Begun and end.
-func (c *Capture) LongestSilence(end time.Time) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return max(c.longest, end.Sub(c.last))
-}
-
-// closeTime is how long a goroutine that has nothing left to wait for may take to end.
-const closeTime = 50 * time.Millisecond
-
-// An End describes how a capture ended.
-type End struct {
-	// Held reports that another process still held a stream, and may have written to it after it
-	// was read for the last time.
-	Held bool
-	// Unwritten is the number of bytes that the caller's writers did not get, and Skipped the
-	// number of bytes that the callback did not get.
-	Unwritten, Skipped int64
-	// Err is the error of reading the output, or of the caller's reader and writers. Callback is
-	// the error of the callback.
-	Err, Callback error
-	// Spill is why Config.Spill did not get all of the output.
-	Spill error
-}
-
-// Finish reads the rest of the output and closes the streams. It waits for the caller's writers to
-// take the rest, until written or until ctx is done, and for the caller's reader and callback to
-// return, until returned.
-func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
-	end := End{Held: !c.rest()}
-	c.mu.Lock()
-	c.closing = true
-	c.mu.Unlock()
-	c.closeReaders()
-	close(c.giveUp)
-	left := make(chan struct{})
-	go func() {
-		defer close(left)
-		c.collectors.Wait()
-	}()
-	wait(left, time.Now().Add(closeTime)) // collectors remain if the system cannot interrupt a read
-	var errs []error
-	c.mu.Lock()
-	c.closed = true
-	for i := range c.streams {
-		s := &c.streams[i]
-		if s.err != nil {
-			errs = append(errs, fmt.Errorf("procgroup: reading the command's output: %w", s.err))
-		}
-		if !s.ended {
-			c.deliver(s, nil, true)
-		}
-	}
-	c.mu.Unlock()
-	if c.live != nil {
-		c.live.close()
-	}
-	ctx, cancel := context.WithDeadline(ctx, written)
-	defer cancel()
-	all := c.sinks
-	if c.spill != nil {
-		all = append(all, c.spill)
-	}
-	for _, s := range all {
-		s.end()
-	}
-	for _, s := range all {
-		select {
-		case <-s.done:
-		case <-ctx.Done():
-		}
-	}
-	for _, s := range c.sinks {
-		n, err := s.finish()
-		end.Unwritten += n
-		errs = append(errs, err)
-	}
-	if c.spill != nil {
-		_, end.Spill = c.spill.finish()
-	}
-	if c.in != nil {
-		errs = append(errs, c.in.finish(returned))
-	}
-	if c.live != nil {
-		end.Skipped, end.Callback = c.live.finish(returned)
-	}
-	end.Err = errors.Join(errs...)
-	return end
-}
-
-// Kept returns the output that was kept. Call it after Finish. stopped tells it that the command
-// did not end by itself.
-func (c *Capture) Kept(stopped bool) (stdout, stderr, combined Kept) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var heads, tails [2][]byte
-	var open [2]bool
-	var kept [2]Kept
-	var lines int64
-	for i := range c.streams {
-		s := &c.streams[i]
-		heads[i], tails[i] = s.head, s.ring.bytes()
-		k := keep(int64(len(s.head))+s.ring.total, s.lines, s.head, tails[i], c.config.Max)
-		if k.Dropped == 0 {
-			tails[i] = k.Bytes() // the tail of both may begin in the head of one
-		}
-		if open[i] = stopped || !s.ended || s.hungUp; open[i] {
-			k.cut = Unfinished(k.Bytes())
-		}
-		kept[i] = k
-		lines += s.lines
-	}
-	order := &c.order
-	for _, k := range kept {
-		if k.Total == order.total {
-			return kept[0], kept[1], k // all of it is from this stream
-		}
-	}
-	cut := order.flush(open)
-	join := func() Kept {
-		head, tail := order.merge(heads, tails)
-		k := keep(order.total, lines, head, tail, c.config.Max)
-		k.cut = cut
-		return k
-	}
-	if int64(order.head.n)+int64(order.tail.n) < order.total || order.tail.n > c.config.Max {
-		return kept[0], kept[1], join()
-	}
-	// There is no need to put it together before somebody wants it.
-	return kept[0], kept[1], Kept{Total: order.total, data: sync.OnceValue(func() []byte { return join().Bytes() }), cut: cut}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A command that was never started stands for one: what it writes, the test writes, to a
+// A command that was never started stands for one: the test writes its output, to a
 // descriptor of its own.
 type command struct {
 	t      *testing.T
@@ -82,7 +82,7 @@ var (
 	soon = 20 * time.Millisecond
 )
 
-// SPEC 6.14: what was written is there, and an end is one, even if nobody has read before.
+// SPEC 6.14: written output is there, and an end is one, even if nobody has read before.
 func TestDrainNeedsNoCollector(t *testing.T) {
 	var out bytes.Buffer
 	k := newCommand(t, &out, Config{})
@@ -202,7 +202,7 @@ func TestDrainOfAFlood(t *testing.T) {
 	}
 }
 
-// SPEC 6.14: what a writer has not taken in time is said, to the byte.
+// SPEC 6.14: output that a writer has not taken in time is counted, to the byte.
 func TestUnwritten(t *testing.T) {
 	broken := errors.New("broken")
 	release := make(chan struct{})
@@ -251,7 +251,8 @@ func TestUnwritten(t *testing.T) {
 	}
 }
 
-// A caller that does not wait for its writer any more is told what that did not get.
+// A caller that does not wait for its writer any more learns how much the writer did not
+// get.
 func TestFinishOfAnImpatientCaller(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
@@ -268,7 +269,7 @@ func TestFinishOfAnImpatientCaller(t *testing.T) {
 	}
 }
 
-// SPEC 6.20: that there is too much output is said once, at the first byte too many.
+// SPEC 6.20: too much output is reported once, at the first byte too many.
 func TestExceeded(t *testing.T) {
 	calls := 0
 	k := newCommand(t, nil, Config{Limit: 3, Exceeded: func() { calls++ }})
@@ -331,7 +332,7 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
-// Whoever reads passes on what it got before anybody else reads.
+// A goroutine that reads passes its output on before another one reads.
 func TestNothingOvertakes(t *testing.T) {
 	var out bytes.Buffer
 	k := newCommand(t, &out, Config{})
@@ -355,7 +356,7 @@ func TestNothingOvertakes(t *testing.T) {
 	}
 }
 
-// A stream that cannot be read is no end, and no fault of who holds it.
+// A stream that cannot be read is no end, and no fault of the process that holds it.
 func TestReadError(t *testing.T) {
 	for _, collectors := range []bool{true, false} {
 		k := newCommand(t, nil, Config{})

@@ -9,18 +9,23 @@ import (
 const halfLine = 1000
 
 // A Cleaner makes of the output of a command what a person would have read on a terminal. Of each
-// line it keeps what follows the last carriage return, it takes back what a backspace takes back,
-// and it drops escape sequences and control characters other than tab and newline. Each byte that is
-// no UTF-8 becomes U+FFFD. A line of more than 2000 characters is cut in the middle.
+// line it keeps what follows the last carriage return, or the last sequence that moves the cursor to
+// the first column of the line. A backspace takes back a character, and a sequence that erases the
+// line takes back the line. Other escape sequences are dropped, and so are control characters other
+// than tab and newline. Each byte that is no UTF-8 becomes U+FFFD. A line of more than 2000
+// characters is cut in the middle.
 //
 // How the output is divided into chunks makes no difference. A Cleaner needs a few kilobytes,
 // however long a line is. The zero Cleaner is ready for use.
 type Cleaner struct {
 	line     line
-	returned bool   // a carriage return was read, and nothing that a person sees since then
+	returned bool   // the cursor is in the first column again, and nothing that a person sees came since then
 	part     []byte // of a character
 	state    cleanerState
+	param    int // of the control sequence: its only number, 0 if there is none, and noParam for all others
 }
+
+const noParam = 10 // no number of a sequence that is understood has two digits
 
 // A cleanerState says within which escape sequence, as ECMA-48 has them, a Cleaner is.
 type cleanerState byte
@@ -149,21 +154,40 @@ func (c *Cleaner) escape(b byte) {
 			c.state = inText
 		}
 	case b < ' ' || b == 0x7f: // ignored in a sequence
+	case c.state == inControl && b >= 0x40:
+		c.state = inText
+		c.sequence(b)
 	case c.state == inControl:
-		if b >= 0x40 {
-			c.state = inText
+		if c.param *= 10; b >= '0' && b <= '9' {
+			c.param += int(b - '0')
+		} else {
+			c.param = noParam
 		}
+		c.param = min(c.param, noParam)
 	case b <= 0x2f:
 		c.state = inEscape // intermediate characters follow, then a final one
 	default:
 		switch b {
 		case '[':
-			c.state = inControl
+			c.state, c.param = inControl, 0
 		case ']', 'P', '^', '_', 'X':
 			c.state = inString
 		default:
 			c.state = inText
 		}
+	}
+}
+
+// sequence applies the control sequences that bars and spinners use in place of a carriage return, and to take back
+// what they have drawn. Others move within text that stays. One that erases the rest of a line to which a carriage
+// return went back is ignored: what follows replaces that line anyway, and grep --color ends the lines of a file from
+// Windows that way, which a terminal does not show.
+func (c *Cleaner) sequence(final byte) {
+	switch {
+	case (final == 'G' || final == '`') && c.param <= 1: // to a column of the line
+		c.returned = true
+	case (final == 'K' || final == 'J') && (c.param == 1 || c.param == 2): // erase the line, or with others
+		c.line.reset()
 	}
 }
 

@@ -34,6 +34,13 @@ func TestCleaner(t *testing.T) {
 		{"a backspace stays in its line", "a\n\bb", "a\nb"},
 		{"overstriking", "N\bNA\bAM\bME\bE", "NAME"},
 		{"an erased password prompt", "ab\b \b\b \bc", "c"},
+		{"a spinner that is taken back", "a\n⠙\x1b[1G\x1b[0K⠹\x1b[`\x1b[K⠸\x1b[2K\nb", "a\n\nb"},
+		{"a prompt that is drawn again", "? Na\x1b[2K\x1b[G? Name \x1b[8G", "? Name "},
+		{"readline", "\x1b[1G\x1b[0J> \x1b[3G", "> "},
+		{"an erased line", "ab\x1b[2Kc", "c"},
+		{"the rest of a line is erased", "ab\x1b[Kc\x1b[0Jd", "abcd"},
+		{"grep --color in a file with CRLF", "a \x1b[01;31m\x1b[Kfoo\x1b[m\x1b[K b\r\x1b[m\x1b[K\n", "a foo b\n"},
+		{"other columns and erasures", "ab\x1b[10G\x1b[01;1Gc\x1b[?1K\x1b[22Kd\x1b[1 Ge", "abcde"},
 		{"colours", "\x1b[1;31mred\x1b[0m\x1b(B", "red"},
 		{"a title and a link", "\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b", "ab"},
 		{"a string with a character in it", "\x1b]0;é\x07a", "a"},
@@ -94,6 +101,7 @@ func (c *Cleaner) trimmed() { c.line.trim(halfLine) }
 func TestPlainPrompt(t *testing.T) {
 	for line, want := range map[string]string{
 		"Password: ": "Password:", "\x1b[1mGo on?\x1b[0m [y/N]\t": "Go on? [y/N]", "50%\r": "", "50%\rName:": "Name:",
+		"⠙\x1b[1G\x1b[0K": "", "⠙\x1b[2K": "", "\x1b[1G\x1b[0J> \x1b[3G": ">",
 		strings.Repeat("x", 300) + "?": strings.Repeat("x", maxPromptRunes-1) + "?",
 	} {
 		if got := plain([]byte(line)); got != want {
@@ -102,7 +110,7 @@ func TestPlainPrompt(t *testing.T) {
 	}
 }
 
-// SPEC 6.20: what comes out is valid UTF-8 without control characters, in lines that are not too
+// SPEC 6.20: the result is valid UTF-8 without control characters, in lines that are not too
 // long, and does not depend on the chunks. As many lines come out as went in.
 func FuzzCleaner(f *testing.F) {
 	f.Add([]byte("a\r\nb\x1b[31mé\bc\xff"), uint8(1))

@@ -197,8 +197,8 @@ func TestCombinedKeepsCharactersWhole(t *testing.T) {
 	}
 }
 
-// SPEC 6.3: a cut never splits a character in the text form; what is not UTF-8 by itself
-// is left as it is.
+// SPEC 6.3: a cut never splits a character in the text form; text that is not UTF-8 by itself is left
+// as it is.
 func TestKeptString(t *testing.T) {
 	const euro = "€" // 3 bytes
 	for _, tt := range []struct {

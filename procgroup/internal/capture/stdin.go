@@ -16,17 +16,18 @@ type input struct {
 	copied  *os.File    // from, if it is a duplicate of the caller's file
 	typing  bool        // w is a terminal
 	fail    func(error) // see Guard
+	fed     func()      // called after a write
 	reading atomic.Bool // in from.Read, not in a write to the pipe
 	done    chan struct{}
 	err     error // valid once done is closed
 }
 
-func newInput(from io.Reader, fail func(error)) (*input, error) {
+func newInput(from io.Reader, config Config) (*input, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	return &input{r: r, w: w, from: from, fail: fail, done: make(chan struct{})}, nil
+	return &input{r: r, w: w, from: from, fail: config.Fail, fed: config.Fed, done: make(chan struct{})}, nil
 }
 
 // start begins to feed the command, which has been started with the reading end.
@@ -46,6 +47,7 @@ func (in *input) run() {
 			in.typeEnd(last)
 		} else {
 			in.w.Close()
+			in.fed()
 		}
 	}()
 	Guard(func() { in.err = in.copy(&last) }, func(err error) {
@@ -69,6 +71,7 @@ func (in *input) copy(last *byte) error {
 				return fmt.Errorf("procgroup: writing to the command's stdin: %w", werr)
 			}
 			*last = buf[n-1]
+			in.fed()
 		}
 		if err == io.EOF || in.copied != nil && errors.Is(err, os.ErrClosed) {
 			return nil

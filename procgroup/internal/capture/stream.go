@@ -40,6 +40,9 @@ type stream struct {
 	sink *sink         // nil if the caller has no writer
 	sunk chan struct{} // gets a value when a sink has written the collector's chunk
 
+	passing sync.Mutex // held while output is passed on; guards divider
+	divider *divider   // nil unless stacks may come
+
 	// Guarded by Capture.mu.
 	head   []byte // the first bytes
 	ring   ring   // of what follows them
@@ -124,6 +127,17 @@ func (c *Capture) readRest(s *stream) (ended bool) {
 // sunk is nil, it gets a value when the writer has written the bytes. got reports whether buf is
 // still in use.
 func (c *Capture) got(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept bool) {
+	s.passing.Lock()
+	defer s.passing.Unlock()
+	if s.divider != nil {
+		c.divide(s, buf, n, sunk)
+		return false
+	}
+	return c.pass(s, buf, n, sunk)
+}
+
+// pass passes on output, or the end of the stream, as got does.
+func (c *Capture) pass(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept bool) {
 	now := time.Now() // before the beat, so that LongestSilence is not shorter than an idle limit that fires
 	var data []byte
 	if n > 0 {

@@ -14,7 +14,7 @@ type Size struct{ Rows, Cols uint16 }
 
 func (s Size) String() string { return fmt.Sprintf("%dx%d", s.Rows, s.Cols) }
 
-// The bytes by which a terminal is told to interrupt what runs in the foreground, and that the input ends.
+// The bytes that, typed at a terminal, interrupt its foreground processes and end the input.
 const (
 	interruptByte = 0x03
 	endByte       = 0x04
@@ -35,7 +35,7 @@ func (c *Capture) newTerminal(cmd *exec.Cmd) (err error) {
 		return err
 	}
 	if cmd.Stdin != nil {
-		if c.in, err = newTyping(cmd.Stdin, s.pipe.r, c.config.Fail); err != nil {
+		if c.in, err = newTyping(cmd.Stdin, s.pipe.r, c.config); err != nil {
 			return err
 		}
 	}
@@ -45,8 +45,8 @@ func (c *Capture) newTerminal(cmd *exec.Cmd) (err error) {
 
 // newTyping returns an input that writes to a terminal. A file is duplicated: if it is that of [exec.Cmd.StdinPipe],
 // os/exec closes it as soon as the command is started.
-func newTyping(from io.Reader, master *os.File, fail func(error)) (*input, error) {
-	in := &input{w: master, from: from, fail: fail, typing: true, done: make(chan struct{})}
+func newTyping(from io.Reader, master *os.File, config Config) (*input, error) {
+	in := &input{w: master, from: from, fail: config.Fail, fed: config.Fed, typing: true, done: make(chan struct{})}
 	if f, file := from.(*os.File); file {
 		var err error
 		if in.copied, err = duplicate(f); err != nil {
@@ -65,6 +65,7 @@ func (in *input) typeEnd(last byte) {
 		end = end[1:]
 	}
 	_, _ = in.w.Write(end)
+	in.fed()
 }
 
 // Resize changes the size of the terminal.

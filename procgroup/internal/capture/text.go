@@ -66,8 +66,8 @@ func (k Kept) String() string {
 	return string(joined(head, tail, left))
 }
 
-// Text returns what a person would have read of the output; see Cleaner. What was dropped, and what
-// is left of the lines that it was cut from, is counted in a line of its own.
+// Text returns the output as a person would have read it; see Cleaner. The bytes that were dropped, and those
+// that are left of the lines that were cut, are counted in a separate line.
 func (k Kept) Text() string {
 	head, tail, left := k.parts()
 	return string(joined(cleaned(head), cleaned(tail), left))

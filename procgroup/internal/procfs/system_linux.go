@@ -3,7 +3,6 @@ package procfs
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync/atomic"
 
@@ -76,13 +75,23 @@ func parseLastPID(text []byte) int {
 	return int(Uint(line[bytes.LastIndexByte(line, ' ')+1:]))
 }
 
-// OwnChildren lists the children of this process, those of all its threads. It is not ok if the kernel was
-// built without such lists (CONFIG_PROC_CHILDREN).
+// OwnChildren lists the children of this process, those of all its threads. It is not ok if no list could be
+// read: the kernel was built without them (CONFIG_PROC_CHILDREN), or there is no descriptor left.
 func OwnChildren() (pids []int, ok bool) {
-	files, _ := filepath.Glob("/proc/self/task/*/children")
-	for _, file := range files {
-		b, _ := os.ReadFile(file)
-		pids = append(pids, parsePIDs(b)...)
+	dir, err := os.Open("/proc/self/task")
+	if err != nil {
+		return nil, false
 	}
-	return pids, len(files) > 0
+	threads, _ := dir.Readdirnames(-1)
+	dir.Close() // before the next file is opened: there may be one descriptor left
+	var r Reader
+	buf := make([]byte, 4<<10)
+	for _, thread := range threads {
+		b, err := r.read(os.Getpid(), "/task/"+thread+"/children", buf, true)
+		if err != nil {
+			continue // the thread has ended, perhaps
+		}
+		pids, ok, buf = append(pids, parsePIDs(b)...), true, b[:cap(b)]
+	}
+	return pids, ok
 }

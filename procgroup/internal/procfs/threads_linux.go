@@ -206,6 +206,19 @@ func OpenFile(pid, fd int) (o Open, ok bool) {
 	return Open{Link: link, Reads: stat.Mode&0o400 != 0, Writes: stat.Mode&0o200 != 0}, true
 }
 
+// InodeOf returns the number of the file behind a descriptor of a process.
+func InodeOf(pid, fd int) (inode uint64, ok bool) {
+	var stat unix.Stat_t
+	err := unix.Stat("/proc/"+strconv.Itoa(pid)+"/fd/"+strconv.Itoa(fd), &stat)
+	return stat.Ino, err == nil
+}
+
+// HasTimers reports whether a process has timers of timer_create(2), as far as this kernel tells.
+func HasTimers(pid int) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/timers")
+	return err == nil && len(text) > 0
+}
+
 // maxOpen is how many descriptors of a process OpenFiles looks at.
 const maxOpen = 1024
 

@@ -43,6 +43,7 @@ type descendants struct {
 	reaped bool // go by the cookie, and not by ids
 	except int  // a process that is not a member: the helper
 	blind  bool // the last look of the sweep saw nothing, for want of descriptors, say
+	none   bool // there were no members beside the leader when that had ended, so there can be no more
 	// noted has members that may not look like members anymore: a process lets go of its environment some
 	// time before it is gone, and gets another parent if its own is killed first.
 	mu    sync.Mutex
@@ -170,12 +171,12 @@ const shortLived = 100 * time.Millisecond
 
 // quickly reports whether there are no members, without a look at all processes, if the command has ended so
 // soon that only a few process ids were given out since it was started: all that it has started has one of
-// those. It kills the members that it comes across.
-func (d *descendants) quickly(deadline time.Time) bool {
+// those. With kill it kills the members that it comes across.
+func (d *descendants) quickly(deadline time.Time, kill bool) bool {
 	if time.Since(d.begun) > shortLived {
 		return false
 	}
-	found, complete := d.newcomers(d.leader.pid, deadline)
+	found, complete := d.newcomers(d.leader.pid, deadline, kill)
 	return complete && len(found) == 0
 }
 

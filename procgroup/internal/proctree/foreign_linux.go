@@ -9,7 +9,7 @@ import (
 )
 
 // A Foreign is a child of this process that the caller has started and waits for, with its descendants. It can
-// only be looked at.
+// only be looked at, and asked for its stacks.
 type Foreign struct{ tree *linuxTree }
 
 // Watch finds the descendants of a child by their parents. The Foreign must be closed. If the child has been
@@ -31,6 +31,11 @@ func (f *Foreign) Meter(io bool) Meter { return f.tree.Meter(io) }
 
 // Snapshot is as Tree.Snapshot.
 func (f *Foreign) Snapshot(until time.Time) ([]Process, bool) { return f.tree.Snapshot(until) }
+
+// StackWriters is as Tree.StackWriters.
+func (f *Foreign) StackWriters(until time.Time, only func(pid int) bool) (ask func(until time.Time)) {
+	return f.tree.StackWriters(until, only)
+}
 
 // Close releases the descriptor of the child.
 func (f *Foreign) Close() { f.tree.close() }

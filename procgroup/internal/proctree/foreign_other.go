@@ -22,5 +22,8 @@ func (*Foreign) Meter(bool) Meter { return func() (Usage, bool) { return Usage{}
 // Snapshot knows nothing.
 func (*Foreign) Snapshot(time.Time) ([]Process, bool) { return nil, false }
 
+// StackWriters knows none.
+func (*Foreign) StackWriters(time.Time, func(int) bool) func(time.Time) { return nil }
+
 // Close does nothing.
 func (*Foreign) Close() {}

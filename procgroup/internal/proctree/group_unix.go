@@ -16,6 +16,12 @@ import (
 // unless the caller has asked for something else or its stdin is a terminal. A group without a session would be stopped
 // for ever when it asks the terminal of this process for something. In a session of its own it has no terminal and is
 // told so at once. But with a terminal as its stdin it would take what is typed for others.
+//
+// On Linux a session is a scheduling group, too, which has to wait for its first turn: on a busy machine the start of a
+// command takes twice as long. Rejected: a session only where this process has a terminal. The scheduling group also
+// keeps the command from taking the turns of this process, which otherwise is late for heartbeats and limits. And a
+// process that stops itself as Ctrl-Z does (SIGTSTP) would stay stopped: in a session of its own nobody could continue
+// it, so it goes on.
 func ownGroup(cmd *exec.Cmd) error {
 	var attr syscall.SysProcAttr
 	if cmd.SysProcAttr != nil {

@@ -33,17 +33,18 @@ const (
 	helperSetctty = ",setctty"
 )
 
-// What the helper reports: a byte and, but for the end, a number of 4 bytes.
+// The helper's reports: a byte and, except for the end, a number of 4 bytes.
 const (
 	helperStarted = 'S' // with the process id
 	helperFailed  = 'E' // with the error number
-	helperEnded   = 'X'
+	helperEnded   = 'X' // and something that the command has started is alive
+	helperAlone   = 'A' // the command has ended, and nothing of it is left
 	helperLeft    = 'L' // with the process id of what it may not kill
 )
 
-// What is written to the lifeline before it is closed: that the helper must end without
-// killing anybody; or that this process lives and looks after what the helper cannot kill
-// within helperKillTime, so that the helper ends as the command did all the same.
+// The messages on the lifeline before it is closed: the helper must end without killing anybody; or this process
+// lives and looks after processes that the helper cannot kill within helperKillTime, so that the helper ends as the
+// command did all the same.
 const (
 	helperLetGo = 'R'
 	helperKill  = 'K'
@@ -63,6 +64,7 @@ type helper struct {
 	lifeline *os.File // nothing is written until the end
 	status   *os.File
 	ended    bool
+	alone    bool // it has no children
 }
 
 func startWithHelper(ctx context.Context, cmd *exec.Cmd) (Tree, error) {
@@ -156,7 +158,7 @@ func (h *helper) awaitStart(ctx context.Context, path string) error {
 	case helperFailed:
 		return &os.PathError{Op: "fork/exec", Path: path, Err: unix.Errno(binary.NativeEndian.Uint32(report[1:]))}
 	}
-	return errors.New("procgroup: the helper does not make sense")
+	return errors.New("procgroup: the helper sent an unknown report")
 }
 
 // wait is Tree.Wait: it waits for the report, or for the end of the helper.
@@ -178,7 +180,7 @@ func (h *helper) wait(ctx context.Context, deadline time.Time) bool {
 		var report [1]byte
 		_, err := h.status.Read(report[:])
 		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
-			h.ended = true
+			h.ended, h.alone = true, err == nil && report[0] == helperAlone
 			return true
 		}
 		if over {

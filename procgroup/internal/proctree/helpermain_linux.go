@@ -128,8 +128,8 @@ func (s *shim) watchLifeline() {
 	if letGo {
 		s.exit()
 	}
-	// Until reap has nothing left to wait for. What cannot die cannot have children either,
-	// so the longer nobody new is found, the less there is to look for.
+	// Until reap has nothing left to wait for. A process that cannot die cannot have children either, so the longer
+	// nobody new is found, the less there is to look for.
 	killed, begun, reported := make(map[procfs.Key]bool), time.Now(), false
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		if killBelow(os.Getpid(), killed) {
@@ -216,7 +216,21 @@ func (s *shim) reap() {
 			s.mu.Lock()
 			s.end, s.ended = status, true
 			s.mu.Unlock()
-			s.report([]byte{helperEnded})
+			end := byte(helperEnded)
+			if alone() {
+				end = helperAlone
+			}
+			s.report([]byte{end})
+		}
+	}
+}
+
+// alone reports whether nothing is left to reap. It reaps what has ended.
+func alone() bool {
+	for {
+		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		if pid <= 0 && err != unix.EINTR {
+			return err == unix.ECHILD
 		}
 	}
 }

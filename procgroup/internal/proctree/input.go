@@ -1,6 +1,9 @@
 package proctree
 
-import "os/exec"
+import (
+	"os/exec"
+	"time"
+)
 
 // A Waiting says whether a tree waits for input.
 type Waiting uint8
@@ -17,12 +20,40 @@ const (
 	InputCertainly
 )
 
-// An InputMeter looks whether a tree waits for input, or was stopped by the terminal, and returns the process. It is not [NotWaiting]
-// before a second look has found the same as the first. A look at a tree that has done nothing since the last one
-// costs about a microsecond for each process. It is for one goroutine at a time, and may be called at any time
-// before Close.
-// secret reports that the input is a terminal that does not echo it.
-type InputMeter func() (w Waiting, pid int, secret bool)
+// An InputLook is what an [InputMeter] has found.
+type InputLook struct {
+	Waiting Waiting
+	Pid     int           // the process that waits, or was stopped
+	Secret  bool          // the input is a terminal that does not echo it
+	Next    time.Duration // until the next look; see [UntilLook]
+}
+
+// An InputMeter looks whether a tree waits for input, or was stopped by the terminal. It is [NotWaiting] before a second
+// look has found the same as the first. A look at a tree that has done nothing since the last one costs about a
+// microsecond for each process. It is for one goroutine at a time, and may be called at any time before Close.
+type InputMeter func() InputLook
+
+// LookEvery is how long a tree is silent before the first look, and how long after a first look a second one confirms it.
+const LookEvery = 300 * time.Millisecond
+
+const (
+	lookCost = 100 // a look takes at most this part of the time
+	// lookGrid is how far apart the looks at all trees are. To wake up for each of them cost ten times as much as the
+	// looks do.
+	lookGrid = 100 * time.Millisecond
+)
+
+var epoch = time.Now()
+
+// UntilLook returns the time until a look that is due in d, at most lookGrid/2 earlier or later: it takes place when
+// those at other trees do.
+func UntilLook(d time.Duration) time.Duration {
+	now := time.Since(epoch)
+	return (now + d).Round(lookGrid) - now
+}
+
+// UntilSilent returns the time until a look that is due in d or later.
+func UntilSilent(d time.Duration) time.Duration { return UntilLook(d + lookGrid/2 - 1) }
 
 // HasTerminal reports whether a command that was started may have the terminal of this process.
 func HasTerminal(cmd *exec.Cmd) bool { return hasTerminal(cmd.SysProcAttr) }

@@ -11,7 +11,8 @@ import (
 
 // An inputWatch has what an InputMeter has seen.
 type inputWatch struct {
-	tree    *linuxTree
+	usage   func(members []usedCPU) (used time.Duration, same bool)
+	examine func() (w Waiting, pid int, members []usedCPU, running bool)
 	input   procfs.File
 	stdin   *os.File
 	members []usedCPU     // at the last look at all threads
@@ -22,6 +23,8 @@ type inputWatch struct {
 	waiting Waiting // what that look has found, confirmed or not
 	pid     int
 	sure    bool // a look before that has found it too
+	running bool // something did at that look, or may have
+	found   bool // the last look was at all threads, and has found a wait
 }
 
 type usedCPU struct {
@@ -61,12 +64,31 @@ func WatchInput(t Tree, in Input) InputMeter {
 	if !procfs.Works() {
 		return nil
 	}
-	return (&inputWatch{tree: tree, input: in.file, stdin: in.stdin}).look
+	examine := func() (Waiting, int, []usedCPU, bool) { return tree.examine(in.file) }
+	return (&inputWatch{usage: usage, examine: examine, input: in.file, stdin: in.stdin}).look
 }
 
-func (w *inputWatch) look() (waiting Waiting, pid int, secret bool) {
-	waiting, pid = w.wait()
-	return waiting, pid, waiting != NotWaiting && waiting != StoppedByTerminal && w.input.Terminal && isSecret(w.stdin)
+func (w *inputWatch) look() (l InputLook) {
+	begun := time.Now()
+	l.Waiting, l.Pid = w.wait(begun)
+	l.Secret = l.Waiting != NotWaiting && l.Waiting != StoppedByTerminal && w.input.Terminal && isSecret(w.stdin)
+	l.Next = w.next(time.Since(begun))
+	return l
+}
+
+// next returns the time until the next look, after one that took cost. A wait that has been found once is looked at
+// again soon, whatever it costs: it is found within 1 s. A tree that was found unchanged has done next to nothing
+// since: a wait that begins now begins at most sureEvery before the first of the two looks that find it.
+func (w *inputWatch) next(cost time.Duration) time.Duration {
+	const sureEvery, maxEvery = 600 * time.Millisecond, 3 * time.Second
+	every := LookEvery
+	switch {
+	case w.sure:
+		every = sureEvery
+	case w.found:
+		return LookEvery
+	}
+	return min(max(every, lookCost*cost), maxEvery)
 }
 
 // isSecret reports whether a terminal takes lines and does not echo them. It is asked by the file that the command was
@@ -83,24 +105,27 @@ func isSecret(stdin *os.File) (secret bool) {
 	return secret
 }
 
-func (w *inputWatch) wait() (Waiting, int) {
-	now := time.Now()
-	used, same := w.usage()
+func (w *inputWatch) wait(now time.Time) (Waiting, int) {
+	used, same := w.usage(w.members)
 	passed := now.Sub(w.called)
-	w.called = now
+	w.called, w.found = now, false
+	works := same && used-w.before > passed/idleShare
 	switch {
-	case same && used == w.used:
-		// Nothing has run since the last look: a process that starts another one runs.
-		w.before, w.sure = used, true
+	case same && used == w.used && w.sure && !w.running:
+		// Nothing has run since the last look: a process that starts another one runs. To confirm a look that is not
+		// enough: a process that could go on may have found no processor.
+		w.before = used
 		return w.waiting, w.pid
-	case same && used-w.before > passed/idleShare:
-		w.before, w.sure = used, false
-		return NotWaiting, 0 // it works
+	case works && !w.sure:
+		w.before = used
+		return NotWaiting, 0
 	}
-	waiting, pid, members := w.examine()
-	w.sure = waiting == w.waiting && pid == w.pid && sameKeys(members, w.members) && sum(members)-w.used <= now.Sub(w.looked)/idleShare
+	// A tree that has worked after it was quiet may have ended that long ago.
+	waiting, pid, members, running := w.examine()
+	w.running = running
+	w.sure = !works && waiting == w.waiting && pid == w.pid && sameKeys(members, w.members) && sum(members)-w.used <= now.Sub(w.looked)/idleShare
 	w.waiting, w.pid, w.members, w.used, w.looked = waiting, pid, members, sum(members), now
-	w.before = w.used
+	w.before, w.found = w.used, waiting != NotWaiting
 	if !w.sure {
 		return NotWaiting, 0
 	}
@@ -108,15 +133,15 @@ func (w *inputWatch) wait() (Waiting, int) {
 }
 
 // usage returns the processor time of the members of the last look. It is not the same tree if one of them is gone.
-func (w *inputWatch) usage() (used time.Duration, same bool) {
-	for _, m := range w.members {
+func usage(members []usedCPU) (used time.Duration, same bool) {
+	for _, m := range members {
 		cpu, ok := cpuTime(m.key.PID)
 		if !ok {
 			return 0, false
 		}
 		used += cpu
 	}
-	return used, len(w.members) > 0
+	return used, len(members) > 0
 }
 
 // cpuTime returns the processor time of a process. It is not ok if that is gone.
@@ -129,22 +154,26 @@ func cpuTime(pid int) (time.Duration, bool) {
 	return time.Duration(ts.Nano()), true
 }
 
-// examine looks at all threads of the tree.
-func (w *inputWatch) examine() (Waiting, int, []usedCPU) {
-	l := &waitLook{input: w.input, members: w.tree.membersNow()}
+// examine looks at all threads of the tree. While one is running, processor time that was read later says nothing.
+func (t *linuxTree) examine(input procfs.File) (w Waiting, pid int, members []usedCPU, running bool) {
+	l := &waitLook{input: input, members: t.membersNow()}
 	all := l.classify()
-	members := make([]usedCPU, len(all))
+	members = make([]usedCPU, len(all))
 	for i := range all {
 		members[i] = usedCPU{all[i].Key(), all[i].cpu}
+		running = running || (all[i].main|all[i].others)&isRunning != 0
 	}
 	if len(all) == 0 {
-		return NotWaiting, 0, nil
+		return NotWaiting, 0, nil, true
 	}
 	if pid := stoppedByTerminal(all); pid != 0 {
-		return StoppedByTerminal, pid, members
+		return StoppedByTerminal, pid, members, running
 	}
-	waiting, pid := verdict(all)
-	return waiting, pid, members
+	if t.cgroup == nil && t.others == nil {
+		return NotWaiting, 0, members, running // what has left the process group is not known, and may go on
+	}
+	w, pid = verdict(all)
+	return w, pid, members, running
 }
 
 // stoppedByTerminal returns a process that the terminal has stopped, if nothing else of the tree goes on: a shell with

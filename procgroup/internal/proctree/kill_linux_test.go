@@ -1,10 +1,8 @@
 package proctree
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -31,18 +29,9 @@ func TestKillDoesNotWaitForTheLeader(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
-	cmd := exec.Command("perl", "-e", `use POSIX "setsid"; $| = 1;
+	tree, cmd, _, out := startPerl(t, Descendants, `use POSIX "setsid"; $| = 1;
 		if (!fork) { setsid; exit if fork; print "$$\n"; sleep 120; exit }
 		wait; sleep 120`)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := Start(context.Background(), cmd, Descendants)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tree.Close()
 	var daemon int
 	if _, err := fmt.Fscan(out, &daemon); err != nil {
 		t.Error(err)

@@ -39,9 +39,9 @@ type meter struct {
 	doubted map[procfs.Key]bool // members that showed no environment at the last look
 }
 
-// Meter is Tree.Meter. What a process has used that has ended is counted by its parent, once that has waited for
-// it, or by the control group. Without a group, what a process that is not waited for has used between the last look
-// and its end is missed.
+// Meter is Tree.Meter. The work of a process that has ended is counted by its parent, once that has waited for it,
+// or by the control group. Without a group, a process that is not waited for is missed for the time from the last
+// look to its end.
 func (t *linuxTree) Meter(io bool) Meter { return (&meter{tree: t, io: io, looked: time.Now()}).look }
 
 func (m *meter) look() (used Usage, ok bool) {
@@ -131,42 +131,52 @@ func (m *meter) bytesIn(c *cgroup) (used Usage, ok bool) {
 	}
 	read, written, counted := c.ioBytes()
 	if bytes := read + written; counted && bytes > m.bytes {
-		// The two overlap: what is read from a disk is read by a process, as a rule.
+		// The two overlap: bytes from a disk are read by a process, as a rule.
 		used.IO = max(used.IO, bytes-m.bytes)
 		m.bytes = bytes
 	}
 	return used, ok || counted
 }
 
-// membersNow returns what each member has used. A member that cannot be read now has used what it had at the last
-// look: if it were left out, all that it has ever used would count again at the next look.
+// maxTries is how often the figures of the members are read again because one of them was waited for meanwhile.
+const maxTries = 64
+
+// membersNow returns what each member has used, or nil if that cannot be told now. A member that cannot be read
+// now has used what it had at the last look: if it were left out, all that it has ever used would count again at
+// the next look.
+//
+// When a parent waits for a child, it takes over what the child has used, which must be counted neither twice nor
+// never. reread reads parents first: the figures of a child that is still there after that are not in those of its
+// parent. Bytes are read in any order, so all members have to be there after that, too. If one is gone, its figures
+// may be in its parent's or not, and all are read anew.
 func (m *meter) membersNow() map[procfs.Key]spent {
 	members, unread := m.find()
-	var now map[procfs.Key]spent
-	for tries := 0; ; tries++ {
-		members = m.refresh(members)
+	for range maxTries {
+		var reaped bool
+		if members, reaped = m.reread(members); reaped {
+			continue
+		}
 		if len(members) == 0 {
 			return nil
 		}
-		now = make(map[procfs.Key]spent, len(members))
+		now := make(map[procfs.Key]spent, len(members)+len(unread))
 		for i := range members {
 			now[members[i].Key()] = m.spentBy(&members[i])
 		}
-		if !m.io {
-			break
+		if m.io {
+			if !m.addBytes(members, now) {
+				return nil
+			}
+			if members, reaped = m.reread(members); reaped {
+				continue
+			}
 		}
-		known, gone := m.addBytes(members, now)
-		if !known {
-			return nil
+		for _, key := range unread {
+			now[key] = m.members[key]
 		}
-		if !gone || tries == maxTries {
-			break
-		}
+		return now
 	}
-	for _, key := range unread {
-		now[key] = m.members[key]
-	}
-	return now
+	return nil
 }
 
 // find returns the members, zombies included: their parents have not taken over what they have used. unread has
@@ -227,28 +237,22 @@ func (m *meter) find() (members []proc, unread []procfs.Key) {
 	return members, unread
 }
 
-// maxTries is how often the bytes of the members are read again because one of them was waited for
-// meanwhile.
-const maxTries = 64
-
-// refresh reads the members again, without those that were waited for meanwhile. When a parent waits for a child, it
-// takes over what the child has used, which must be counted neither twice nor never. So parents are read first:
-// the figures of a child that is still there after that are not in those of its parent. If a child is gone, its
-// figures may be in its parent's or not, and all are read anew.
-func (m *meter) refresh(members []proc) []proc {
-	members = parentsFirst(members)
-	for gone := true; gone; {
-		gone = false
-		for i := 0; i < len(members); i++ {
-			if p, ok := m.reader.Process(members[i].PID); ok && p.Key() == members[i].Key() {
-				members[i].Process = p
-			} else if ok || unix.Kill(members[i].PID, 0) == unix.ESRCH {
-				members, gone = slices.Delete(members, i, i+1), true
-				i--
-			}
+// reread reads the members again, parents first, and returns those that are there. It reports whether one of them
+// was waited for meanwhile. One that is just being waited for ('X') is kept: its parent may have taken over what it
+// has used, or may be about to.
+func (m *meter) reread(members []proc) (there []proc, reaped bool) {
+	for _, member := range parentsFirst(members) {
+		switch p, ok := m.reader.Process(member.PID); {
+		case ok && p.Key() == member.Key():
+			member.Process = p
+			reaped = reaped || p.State == 'X'
+		case ok || unix.Kill(member.PID, 0) == unix.ESRCH:
+			reaped = true
+			continue
 		}
+		there = append(there, member)
 	}
-	return members
+	return there, reaped
 }
 
 // parentsFirst returns processes with each one after its parent.
@@ -268,34 +272,6 @@ func parentsFirst(all []proc) []proc {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b proc) int { return depth[a.PID] - depth[b.PID] })
 	return sorted
-}
-
-// look lists all processes, with what it takes to find the members among them. Looks of all meters at the same
-// time share one list.
-func (t *linuxTree) look() (all []proc, complete bool) {
-	if t.byCookie() {
-		all = recall()
-		return all, all != nil
-	}
-	return listAll()
-}
-
-// byCookie reports whether members are found by their environments, too.
-func (t *linuxTree) byCookie() bool { return t.others != nil && t.others.cookie != "" }
-
-// list returns the members among all, zombies and the helper included, of a tree without a control group.
-func (t *linuxTree) list(all []proc) (members []proc) {
-	byID := !t.lost()
-	var known map[int]bool
-	if t.others != nil {
-		known, _ = t.others.known(all, byID)
-	}
-	for _, p := range all {
-		if known[p.PID] || (byID && t.others == nil && p.Group == t.pid) {
-			members = append(members, p)
-		}
-	}
-	return members
 }
 
 func (m *meter) spentBy(p *proc) spent {
@@ -318,9 +294,9 @@ func (m *meter) spentBy(p *proc) spent {
 	return s
 }
 
-// addBytes adds how many bytes each member has read and written. known is false if all reads were late, and gone
-// reports whether a member was waited for meanwhile.
-func (m *meter) addBytes(members []proc, now map[procfs.Key]spent) (known, gone bool) {
+// addBytes adds how many bytes each member has read and written. It reports whether they are known, which they are
+// not if all reads were late.
+func (m *meter) addBytes(members []proc, now map[procfs.Key]spent) (known bool) {
 	type answer struct {
 		n   uint64
 		err error
@@ -340,10 +316,9 @@ func (m *meter) addBytes(members []proc, now map[procfs.Key]spent) (known, gone 
 			late = true
 			fallthrough
 		default: // it has ended, or may not be read
-			gone = gone || procfs.Gone(a.err)
 			s.bytes, s.old = m.members[key].bytes, true
 		}
 		now[key] = s
 	}
-	return known || !late, gone
+	return known || !late
 }

@@ -77,7 +77,7 @@ func TestParseIOStat(t *testing.T) {
 	}
 }
 
-// What was worst off says how much of the time nobody could work.
+// The process that was worst off says how much of the time none could work.
 func TestStarved(t *testing.T) {
 	begun := time.Now()
 	at := func(s time.Duration, waited time.Duration) spent {
@@ -152,7 +152,7 @@ func TestMeterOfGroup(t *testing.T) {
 		})
 	}
 
-	// Members that were seen are to be seen: what they do meanwhile is counted later.
+	// Members that were seen are to be seen: their work meanwhile is counted later.
 	if err := CanMeter(true); err != nil {
 		t.Skip(err)
 	}
@@ -265,22 +265,9 @@ func TestMemberThatHasLeft(t *testing.T) {
 		"none":                {"", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.Command("perl", "-e", `use POSIX "setsid"; $| = 1;
+			tree, _, in, out := startPerl(t, Descendants, `use POSIX "setsid"; $| = 1;
 				if (!fork) { setsid; exit if fork; print "$$\n"; <STDIN>; exec "env", "-i", `+tt.env+`"sleep", "120" }
 				wait; sleep 120`)
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			tree, err := Start(context.Background(), cmd, Descendants)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer tree.Close()
 			var daemon int
 			if _, err := fmt.Fscan(out, &daemon); err != nil {
 				t.Fatal(err)
@@ -311,14 +298,14 @@ func TestMemberThatHasLeft(t *testing.T) {
 	}
 }
 
-// What a child has used counts once, at whichever moment of a look its parent waits for it. Here many end one
+// The usage of a child counts once, at whichever moment of a look its parent waits for it. Here many end one
 // after the other while looks are made: none of these may find what the children had used before.
 func TestChildrenReapedDuringALook(t *testing.T) {
 	if err := CanMeter(true); err != nil {
 		t.Skip(err)
 	}
 	const children, much = 60, 8 << 20
-	cmd := exec.Command("perl", "-e", `$| = 1;
+	tree, _, in, out := startPerl(t, Group, `$| = 1;
 		for (1..`+strconv.Itoa(children)+`) {
 			pipe my $r, my $w;
 			if (!fork) {
@@ -331,22 +318,6 @@ func TestChildrenReapedDuringALook(t *testing.T) {
 		<STDIN>;
 		while (@w) { close shift @w; wait }
 		print "y"; sleep 120`)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := Start(context.Background(), cmd, Group)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		tree.Kill(time.Now().Add(10 * time.Second))
-		tree.Close()
-	}()
 	if _, err := io.ReadFull(out, make([]byte, children)); err != nil {
 		t.Fatal(err)
 	}

@@ -23,3 +23,9 @@ func (blind) Total() Total { return Total{} }
 
 // Snapshot knows nothing here.
 func (blind) Snapshot(time.Time) ([]Process, bool) { return nil, false }
+
+// Others knows none here.
+func (blind) Others(time.Time) ([]Process, bool) { return nil, false }
+
+// StackWriters knows none here.
+func (blind) StackWriters(time.Time, func(int) bool) func(time.Time) { return nil }

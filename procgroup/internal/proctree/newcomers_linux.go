@@ -46,12 +46,14 @@ func newcomers(after int, deadline time.Time, look func(pids []int) (found []pro
 	return found, false
 }
 
-// newcomers kills the members that have begun after the process with the given id.
-func (d *descendants) newcomers(after int, deadline time.Time) (found []proc, complete bool) {
+// newcomers finds the members that have begun after the process with the given id, and kills them if kill is set.
+func (d *descendants) newcomers(after int, deadline time.Time, kill bool) (found []proc, complete bool) {
 	return newcomers(after, deadline, func(pids []int) ([]proc, bool) {
 		all, _, short := environs(procfs.NewPatience(quickPatience), pids, 0, always)
 		found, unsure := d.among(all)
-		d.strike(found)
+		if kill {
+			d.strike(found)
+		}
 		// A process that has ended since, or is about to, has all of its children behind it.
 		return found, !short && len(here(unsure)) == 0
 	})

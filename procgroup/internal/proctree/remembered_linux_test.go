@@ -2,8 +2,6 @@ package proctree
 
 import (
 	"bufio"
-	"context"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -14,28 +12,12 @@ import (
 
 // Looks at work (SPEC 6.12) read the environment of a process once, and after an exec again.
 func TestRecall(t *testing.T) {
-	cmd := exec.Command("perl", "-e", `$| = 1;
+	tree, _, in, out := startPerl(t, Descendants, `$| = 1;
 		my $child = fork; exec "sleep", 120 if !$child;
 		<STDIN>; print "1\n"; <STDIN>;
 		kill "KILL", $child; wait; $0 = "x" x 9000; # which overwrites its environment
 		print "2\n"; <STDIN>;
 		exec "env", "-i", "sh", "-c", "echo 3; exec sleep 120"`)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := Start(context.Background(), cmd, Descendants)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		tree.Kill(time.Now().Add(10 * time.Second))
-		tree.Close()
-	}()
 	lines := bufio.NewScanner(out)
 	next := func() {
 		_, _ = in.Write([]byte("\n"))

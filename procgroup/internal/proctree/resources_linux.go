@@ -50,6 +50,9 @@ func startLimited(cmd *exec.Cmd, want Kind, l Limits) (t Tree, got Limits, noCgr
 		return nil, got, nil, err
 	}
 	if noCgroup, err = c.start(cmd); noCgroup != nil {
+		if got.Memory > 0 && errors.Is(noCgroup, unix.ENOMEM) {
+			return nil, got, nil, refused(fmt.Errorf("%s: %d bytes do not suffice to start a process: %w", "Memory", got.Memory, noCgroup))
+		}
 		cmd.SysProcAttr = unowned
 		return nil, got, errors.Join(unsupported("the control group cannot be used"), noCgroup), nil
 	}
@@ -80,8 +83,8 @@ func limitedCgroup(l Limits) (c *cgroup, got Limits, err error) {
 	if c, err = makeCgroup(parent); err != nil {
 		return nil, Limits{}, unsupported(err.Error())
 	}
-	// What is left in it at the end goes to where this process is: where controllers are enabled, there must
-	// be no process.
+	// Processes that are left in it at the end go to the group of this process: a group whose controllers are enabled
+	// must have none.
 	c.own, c.parent = strings.TrimPrefix(parent, mount), filepath.Join(mount, rel)
 	if err := c.limit(got); err != nil {
 		c.discard()
@@ -95,9 +98,8 @@ func limitedCgroup(l Limits) (c *cgroup, got Limits, err error) {
 // or the one around it. It enables the controllers there. If some cannot be had, got has the limits that can, and
 // err says why the others cannot.
 //
-// Below its own group a process finds controllers enabled only in the root, or where somebody has done that before
-// the process came: enabling them in a group with processes is EBUSY. A process that is to limit others therefore
-// sits in a leaf of its own, and the others get leaves beside it.
+// A group with processes can have no groups below it with controllers, except for the root. A process that is to limit
+// others therefore sits in a leaf of its own, and the others get leaves beside it.
 func homeFor(l Limits, mount, rel string) (dir string, got Limits, err error) {
 	dir = filepath.Join(mount, rel)
 	if got, err = enable(dir, l); err == nil {
@@ -123,11 +125,14 @@ func homeFor(l Limits, mount, rel string) (dir string, got Limits, err error) {
 }
 
 // ours reports whether this process may make groups in the one around its own: it is the topmost that it can see,
-// as in a container, it was delegated to this process, or its user is no other than the owner's. What systemd has
+// as in a container, it was delegated to this process, or another user than root may write there. What systemd has
 // delegated has an attribute that says so. Root may write everywhere, and must not do so in a slice of systemd's.
 func ours(dir, path string) bool {
-	if path == "/" || unix.Geteuid() != 0 {
+	if path == "/" {
 		return true
+	}
+	if unix.Geteuid() != 0 {
+		return unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK, unix.AT_EACCESS) == nil
 	}
 	for _, attr := range []string{"trusted.delegate", "user.delegate"} {
 		var value [8]byte
@@ -146,17 +151,21 @@ func enable(dir string, l Limits) (got Limits, err error) {
 		return got, unsupported(readErr.Error())
 	}
 	enabled, _ := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
+	occupied := hasProcesses(dir)
+	var refused []string
 	try := func(controller, field string) bool {
 		switch {
-		case slices.Contains(strings.Fields(string(enabled)), controller):
+		case occupied == nil && slices.Contains(strings.Fields(string(enabled)), controller):
 			return true
 		case !slices.Contains(strings.Fields(string(have)), controller):
 			err = errors.Join(err, unsupported(fmt.Sprintf("%s: there is no %s controller in %s, which has %s",
 				field, controller, filepath.Join(dir, "cgroup.controllers"), listed(have))))
 			return false
+		case occupied != nil:
+			refused = append(refused, field)
+			return false
 		}
-		control := filepath.Join(dir, "cgroup.subtree_control")
-		failed := writeFile(control, "+"+controller)
+		failed := writeFile(filepath.Join(dir, "cgroup.subtree_control"), "+"+controller)
 		if failed != nil {
 			err = errors.Join(err, notEnabled(field, failed))
 		}
@@ -171,7 +180,30 @@ func enable(dir string, l Limits) (got Limits, err error) {
 	if l.CPU > 0 && try("cpu", "CPU") {
 		got.CPU = l.CPU
 	}
+	if len(refused) > 0 {
+		err = errors.Join(err, notEnabled(strings.Join(refused, ", "), occupied))
+	}
 	return got, err
+}
+
+// hasProcesses returns an error for a group in which controllers cannot be enabled because it has processes. The kernel
+// returns that for memory alone. It would enable pids and cpu, for groups of threads, and from then on it would start no
+// process in any group below. The root is exempt; it has no type.
+func hasProcesses(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "cgroup.type")); err != nil {
+		return nil
+	}
+	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil || len(procs) == 0 {
+		return err
+	}
+	control := filepath.Join(dir, "cgroup.subtree_control")
+	f, err := os.OpenFile(control, os.O_WRONLY, 0)
+	if err != nil { // it is somebody else's, which is the first thing to say
+		return err
+	}
+	f.Close()
+	return &os.PathError{Op: "write", Path: control, Err: unix.EBUSY}
 }
 
 // notEnabled says why the controller of a limit cannot be enabled.

@@ -30,7 +30,7 @@ const (
 	subtree     = "/cgroup.subtree_control"
 )
 
-// SPEC 6.21: where a control group with limits is made, and what is said where there is none.
+// SPEC 6.21: where a control group with limits is made, and the error if none can be made.
 func TestHomeFor(t *testing.T) {
 	all := Limits{Memory: 1 << 20, Processes: 5, CPU: 0.5}
 	for name, tc := range map[string]struct {
@@ -53,6 +53,14 @@ func TestHomeFor(t *testing.T) {
 			[]string{"Memory: there is no memory controller"}},
 		"one of two, around": {map[string]string{"a" + controllers: "", controllers: "pids", subtree: "pids"}, "/a", Limits{Memory: 1, Processes: 2}, "/", Limits{Processes: 2},
 			[]string{"Memory: there is no memory controller"}},
+		"processes, threaded": {map[string]string{"a/cgroup.type": "domain\n", "a/cgroup.procs": "1\n", "a" + controllers: "cpu pids", "a" + subtree: "", controllers: "memory"},
+			"/a", Limits{Processes: 1, CPU: 1}, "/a", Limits{}, []string{"Processes, CPU: write ", "/a/cgroup.subtree_control: device or resource busy: this control group has processes"}},
+		"processes, enabled": {map[string]string{"a/cgroup.type": "domain threaded\n", "a/cgroup.procs": "1\n", "a" + controllers: "pids", "a" + subtree: "pids", controllers: "memory"},
+			"/a", Limits{Processes: 1}, "/a", Limits{}, []string{"device or resource busy"}},
+		"threads": {map[string]string{"a/cgroup.type": "threaded\n", "a" + controllers: "pids", "a" + subtree: "pids", controllers: "memory"},
+			"/a", Limits{Processes: 1}, "/a", Limits{}, []string{"a/cgroup.procs: no such file"}},
+		"processes, a leaf": {map[string]string{"a/cgroup.type": "domain\n", "a/cgroup.procs": "1\n", "a" + controllers: "pids", "a" + subtree: "", "cgroup.type": "domain\n", "cgroup.procs": "", controllers: "pids", subtree: "pids"},
+			"/a", Limits{Processes: 1}, "/", Limits{Processes: 1}, nil},
 		"not mounted":        {nil, "/a", Limits{Memory: 1}, "/a", Limits{}, []string{"cgroup.controllers: no such file"}},
 		"not to be enabled":  {map[string]string{controllers: "memory"}, "/", Limits{Memory: 1}, "/", Limits{}, []string{"Memory: ", "cgroup.subtree_control: no such file"}},
 		"only what is asked": {map[string]string{controllers: "cpu memory pids", subtree: "pids"}, "/", Limits{Processes: 9}, "/", Limits{Processes: 9}, nil},
@@ -122,7 +130,7 @@ func TestNotEnabled(t *testing.T) {
 	}
 }
 
-// SPEC 6.21: what is written for the limits.
+// SPEC 6.21: the text that is written for each limit.
 func TestLimitFiles(t *testing.T) {
 	empty := map[string]string{"memory.max": "", "memory.swap.max": "", "pids.max": "", "cpu.max": ""}
 	for name, tc := range map[string]struct {

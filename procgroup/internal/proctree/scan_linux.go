@@ -14,8 +14,8 @@ var (
 	looks                             coalesce.Call[listing]
 )
 
-// For how long a look waits for processes that are slow to show their environments. What is late then may or may
-// not be a member.
+// How long a look waits for processes that are slow to show their environments. A process that is late then may
+// or may not be a member.
 const (
 	// quickPatience is for when there is something to kill, which may fork meanwhile.
 	quickPatience = 10 * time.Millisecond

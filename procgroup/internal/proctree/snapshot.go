@@ -36,7 +36,7 @@ func (b *budget) next() bool {
 	return b.spent.Add(1) <= maxFree || time.Now().Before(b.until)
 }
 
-// splitArgs splits arguments, and cuts them after maxArgs bytes.
+// splitArgs splits arguments, and cuts them after maxArgs bytes. It returns nil if there are none.
 func splitArgs(text []byte) (args []string) {
 	cut := len(text) > maxArgs
 	if cut {
@@ -45,10 +45,11 @@ func splitArgs(text []byte) (args []string) {
 			text = text[:len(text)-1]
 		}
 	}
-	if len(text) == 0 {
+	joined := strings.TrimRight(string(text), "\x00")
+	if joined == "" { // a process that has overwritten them, or that is ending, may show nothing but zero bytes
 		return nil
 	}
-	args = strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")
+	args = strings.Split(joined, "\x00")
 	if cut {
 		args[len(args)-1] += "…"
 	}

@@ -12,18 +12,8 @@ import (
 func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 	b, patience := &budget{until: until}, procfs.NewPatience(viewPatience)
 	var r procfs.Reader
-	var members []proc
-	var complete bool
-	if t.cgroup != nil {
-		members, complete = statuses(&r, t.cgroup.pids(), b.next)
-		members = append(members, zombies(&r, members, b)...)
-	} else {
-		members, complete = t.find(&r, patience, b)
-	}
+	members, complete := t.view(&r, patience, b)
 	more = !complete
-	if t.helper != nil {
-		members = slices.DeleteFunc(members, func(p proc) bool { return p.PID == t.pid })
-	}
 	if len(members) > maxListed {
 		members, more = members[:maxListed], true
 	}
@@ -33,7 +23,21 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 			all[i] = describe(&r, &members[i].Process, false)
 		}
 	}
-	return all, more
+	return slices.DeleteFunc(all, func(d Process) bool { return d.Pid == 0 }), more
+}
+
+// view returns the members, without the helper.
+func (t *linuxTree) view(r *procfs.Reader, patience *procfs.Patience, b *budget) (members []proc, complete bool) {
+	if t.cgroup != nil {
+		members, complete = statuses(r, t.cgroup.pids(), b.next)
+		members = append(members, zombies(r, members, b)...)
+	} else {
+		members, complete = t.find(r, patience, b)
+	}
+	if t.helper != nil {
+		members = slices.DeleteFunc(members, func(p proc) bool { return p.PID == t.pid })
+	}
+	return members, complete
 }
 
 // find returns the members of a tree without a control group. They have ids above that of the leader, unless the ids
@@ -86,15 +90,19 @@ var states = map[byte]string{
 	'Z': "zombie", 'X': "dead", 'x': "dead", 'I': "idle", 'P': "parked",
 }
 
-// describe reads what else there is to know about a process. Call it under procfs.Gather if it may wait for the
-// process.
+// describe reads what else there is to know about a process, and returns the zero Process if that has ended meanwhile.
+// Call it under procfs.Gather if it may wait for the process.
 func describe(r *procfs.Reader, p *procfs.Process, wait bool) Process {
 	d := Process{Pid: p.PID, Parent: p.Parent, State: states[p.State], CPU: p.CPUTime(), Age: p.Age()}
 	if wait {
 		d.Args = splitArgs(r.Args(p))
 	}
 	if d.Args == nil { // a zombie, or they do not come
-		d.Args = []string{"[" + r.Name(p.PID) + "]"}
+		name := r.Name(p.PID)
+		if name == "" && !r.Short {
+			return Process{}
+		}
+		d.Args = []string{"[" + name + "]"}
 	}
 	if p.State != 'R' && !p.Dead() {
 		if d.Wait = r.Wait(p.PID); d.Wait == "" && wait {

@@ -1,6 +1,7 @@
 package proctree
 
 import (
+	"slices"
 	"time"
 	"unsafe"
 
@@ -43,3 +44,15 @@ func (t *jobTree) Snapshot(until time.Time) (all []Process, more bool) {
 	}
 	return all, false
 }
+
+// Others leaves out the leader.
+func (t *jobTree) Others(until time.Time) (all []Process, more bool) {
+	if !t.Alive() {
+		return nil, false
+	}
+	all, more = t.Snapshot(until)
+	return slices.DeleteFunc(all, func(p Process) bool { return p.Pid == t.pid }), more
+}
+
+// StackWriters knows none: there are no signals.
+func (t *jobTree) StackWriters(time.Time, func(int) bool) func(time.Time) { return nil }

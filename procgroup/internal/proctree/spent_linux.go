@@ -19,8 +19,8 @@ type spent struct {
 	running  bool          // or ready to run, or waiting for a disk
 }
 
-// growth returns what was used from one look to the next. What a process had used before it ended has been
-// counted, and its parent takes it over when it waits for the process: so it is taken off there.
+// growth returns the usage from one look to the next. The usage of a process before it ended has been counted,
+// and its parent takes it over when it waits for the process: so it is subtracted there.
 func growth(before, now map[procfs.Key]spent) (used Usage) {
 	owed := make(map[procfs.Key]spent)
 	var byID map[int]procfs.Key

@@ -85,7 +85,7 @@ func (s *sweep) addStrangers(doubtful []proc) (some bool) {
 // members.
 func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) {
 	defer d.reapAdopted(deadline)
-	if d.quickly(deadline) {
+	if d.none || d.quickly(deadline, true) {
 		return nil, nil
 	}
 	var s sweep
@@ -97,7 +97,7 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 		last := procfs.LastPID()
 		found, unsure, ok := d.membersOf(look())
 		d.strike(found)
-		more, complete := d.newcomers(last, deadline)
+		more, complete := d.newcomers(last, deadline, true)
 		if s.next(sighting{!ok, append(found, more...), unsure, !complete}) == over {
 			return nil, pids(here(unsure))
 		}
@@ -117,7 +117,7 @@ func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
 	d.blind = !ok
 	young := slices.DeleteFunc(slices.Clone(found), func(p proc) bool { return d.isNoted(p.Key()) })
 	d.strike(found)
-	more, complete := d.newcomers(last, time.Now().Add(lastLookTime))
+	more, complete := d.newcomers(last, time.Now().Add(lastLookTime), true)
 	young = append(young, more...)
 	survivors, unidentified = pids(lasting(slices.Concat(killed, young))), pids(here(unsure))
 	switch {
@@ -145,7 +145,7 @@ func lasting(killed []proc) []proc {
 }
 
 // here leaves out what a second look at each shows to be gone, or about to be: a process that ends between the
-// two reads that make one look is alive in the first and shows no environment in the second, whoever's it is.
+// two reads of a look is alive in the first and shows no environment in the second, even if it is no member.
 func here(unsure []proc) []proc {
 	var r procfs.Reader
 	return slices.DeleteFunc(unsure, func(p proc) bool {

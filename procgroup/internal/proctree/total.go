@@ -13,4 +13,6 @@ type Total struct {
 	Read, Written *int64
 	// Starved is whether the system has killed one of the processes for want of memory.
 	Starved bool
+	// AtLimit reports that the tree had reached a limit of memory of its own then, and not an enclosing one.
+	AtLimit bool
 }

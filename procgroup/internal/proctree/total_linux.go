@@ -23,12 +23,21 @@ func (c *cgroup) count() {
 	if text, ok := c.read("cpu.stat", buf[:]); ok {
 		t.CPU, t.Throttled = micros(text, "usage_usec"), micros(text, "throttled_usec")
 	}
+	// To look for files that are not there costs as much as to read one. Where this process is in the group above,
+	// there are none.
+	if text, ok := c.read("cgroup.controllers", buf[:]); ok && len(bytes.TrimSpace(text)) == 0 {
+		return
+	}
 	if text, ok := c.read("memory.peak", buf[:]); ok {
 		t.Memory = number(text)
 	}
 	if text, ok := c.read("memory.events", buf[:]); ok {
 		killed := field(text, "oom_kill")
 		t.Starved = killed != nil && *killed > 0
+	}
+	if text, ok := c.read("memory.events.local", buf[:]); ok {
+		reached := field(text, "oom")
+		t.AtLimit = t.Starved && reached != nil && *reached > 0
 	}
 	if text, ok := c.read("pids.peak", buf[:]); ok {
 		t.Processes = number(text)

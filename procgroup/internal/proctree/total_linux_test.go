@@ -36,6 +36,9 @@ func TestCount(t *testing.T) {
 		"no numbers":              {map[string]string{"memory.peak": "max\n", "pids.peak": "\n", "cpu.stat": "usage_usec\nthrottled_usec x\n"}, Total{}},
 		"killed for want":         {map[string]string{"memory.events": "oom 1\noom_kill 1\n"}, Total{Starved: true}},
 		"killed as a group":       {map[string]string{"memory.events": "oom 1\noom_kill 3\noom_group_kill 1\n"}, Total{Starved: true}},
+		"at its own limit":        {map[string]string{"memory.events": "oom_kill 1\n", "memory.events.local": "oom 1\noom_kill 0\n"}, Total{Starved: true, AtLimit: true}},
+		"at a limit around it":    {map[string]string{"memory.events": "oom 1\noom_kill 1\n", "memory.events.local": "oom 0\noom_kill 1\n"}, Total{Starved: true}},
+		"nothing was killed":      {map[string]string{"memory.events": "oom 1\noom_kill 0\n", "memory.events.local": "oom 1\noom_kill 0\n"}, Total{}},
 		"only reached the limit":  {map[string]string{"memory.events": "max 400\noom 1\noom_kill 0\n"}, Total{}},
 		"counted by another name": {map[string]string{"memory.events": "oom_group_kill 1\n"}, Total{}},
 	} {

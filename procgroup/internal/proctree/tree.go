@@ -42,6 +42,11 @@ type Tree interface {
 	// Signal signals all processes. It returns os.ErrProcessDone if none is left. It may
 	// be called at any time before Kill and Release.
 	Signal(sig syscall.Signal) error
+	// StackWriters finds the processes that write their stacks on a signal, of those for which only returns true, or
+	// of all if only is nil. It returns a function that sends them that signal, the last before the time that it is
+	// given, or nil if there is none. Once until has come it looks at no more than the first few processes, and waits
+	// for no slow read. It may be called at any time before Kill and Release.
+	StackWriters(until time.Time, only func(pid int) bool) (ask func(until time.Time))
 	// Ask asks all processes to end, on Unix by a signal. It reports false if there is no way to
 	// ask them.
 	Ask(sig syscall.Signal) bool
@@ -55,6 +60,9 @@ type Tree interface {
 	// come it looks at no more than the first few processes, and reports that there may be more.
 	// It may be called at any time before Kill and Release.
 	Snapshot(until time.Time) (all []Process, more bool)
+	// Others lists the processes that are alive beside the leader, which has ended, as Snapshot does. It lists
+	// none where the system does not tell. It is called at most once, before Kill or Release.
+	Others(until time.Time) (all []Process, more bool)
 	// Kill kills everything, the leader too, reaps the leader, and returns the processes
 	// that are still there when the deadline has come, and those that it left alone
 	// because it could not tell whether they belong to the tree.

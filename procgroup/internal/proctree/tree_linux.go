@@ -16,6 +16,7 @@ import (
 type linuxTree struct {
 	*leader
 	kind    Kind
+	begun   time.Time    // Group, Descendants: no later than the start of the leader
 	cgroup  *cgroup      // Cgroup
 	others  *descendants // Descendants, Helper
 	helper  *helper      // Helper; it is the leader, as far as the system is concerned
@@ -61,10 +62,11 @@ func Start(ctx context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
 }
 
 func startInGroup(cmd *exec.Cmd) (Tree, error) {
+	begun := time.Now()
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return &linuxTree{leader: newLeader(cmd), kind: Group}, nil
+	return &linuxTree{leader: newLeader(cmd), kind: Group, begun: begun}, nil
 }
 
 func startWithCookie(cmd *exec.Cmd) (Tree, error) {
@@ -74,7 +76,7 @@ func startWithCookie(cmd *exec.Cmd) (Tree, error) {
 		return nil, err
 	}
 	l := newLeader(cmd)
-	return &linuxTree{leader: l, kind: Descendants, others: &descendants{leader: l, cookie: cookie, begun: begun}}, nil
+	return &linuxTree{leader: l, kind: Descendants, begun: begun, others: &descendants{leader: l, cookie: cookie, begun: begun}}, nil
 }
 
 // startInCgroup returns as noCgroup why there is none to be had; cmd can then be started without.
@@ -173,7 +175,7 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 	if t.helper != nil {
 		left = t.helper.killTree(t.leader, deadline)
 		if !t.leader.wait(context.Background(), longAgo) {
-			// It is slow, as on a busy machine, or cannot. What it was to kill is killed before it is
+			// It is slow, as on a busy machine, or cannot. The processes that it was to kill are killed before it is
 			// killed itself: this process may end in between, and nobody would be left to do it.
 			t.others.sweep(time.Now().Add(time.Until(deadline) / 2))
 		}

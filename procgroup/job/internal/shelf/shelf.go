@@ -1,5 +1,5 @@
-// Package shelf keeps a bounded number of things that are first in use and then at rest. What is in
-// use stays; of what is at rest, the one that has been so for longest makes room for the next.
+// Package shelf keeps a bounded number of things that are first in use and then at rest. A thing that
+// is in use stays; of those at rest, the one that has rested for longest makes room for the next.
 package shelf
 
 import (
@@ -31,7 +31,7 @@ type item[T any] struct {
 }
 
 // Reserve makes room for one more thing of so many bytes, if that is possible within the bounds, and
-// returns its number. What had to go is told so after that.
+// returns its number. It calls gone for each thing that had to go, after that.
 func (s *Shelf[T]) Reserve(bytes int64, maxItems int, maxBytes int64, gone func(T)) (id int, ok bool) {
 	s.mu.Lock()
 	var resting []*item[T]
@@ -41,7 +41,7 @@ func (s *Shelf[T]) Reserve(bytes int64, maxItems int, maxBytes int64, gone func(
 		}
 	}
 	slices.SortFunc(resting, func(a, b *item[T]) int { return cmp.Compare(a.rest, b.rest) })
-	// First see whether it is enough: what is refused must not cost anything.
+	// First see whether it is enough: a refusal must not cost anything.
 	n, total, out := len(s.items), s.bytes, 0
 	for ; (n >= maxItems || total+bytes > maxBytes) && out < len(resting); out++ {
 		n, total = n-1, total-resting[out].bytes

@@ -109,7 +109,7 @@ func TestBoundInBytes(t *testing.T) {
 	c.check([]string{"d", "e"}, []string{"a", "b"})
 }
 
-// What was reserved and is not used is free again, and was never there.
+// Room that was reserved and is not used is free again, and the thing was never there.
 func TestCancel(t *testing.T) {
 	c := &cupboard{t: t, maxItems: 1, maxBytes: 10}
 	id, ok := c.Reserve(10, 1, 10, func(string) { t.Error("gone") })
@@ -124,7 +124,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// SPEC 15.5: what is at rest goes when nobody has touched it for its life, and not before.
+// SPEC 15.5: a thing at rest goes when nobody has touched it for its life, and not before.
 func TestLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cupboard{t: t, maxItems: 10, maxBytes: 10}

@@ -14,14 +14,14 @@ const (
 	lookBack = 4 << 10
 	// leastRing is the size with which a ring begins.
 	leastRing = 4 << 10
-	// settleTime is how long after output, or something written to the input, what was known about
-	// a wait for input may be out of date. procgroup looks more often than that, but says nothing if
-	// it finds what it has found before.
-	settleTime = time.Second
 )
 
 // A Log is what one job has written, what it waits for, and whether it has ended.
 type Log struct {
+	// Input returns what the job waits for; nil means that it never waits. Set it before the first Wait. Call
+	// Changed when it returns something else than before.
+	Input func() procgroup.InputWait
+
 	max int
 
 	mu      sync.Mutex
@@ -29,9 +29,6 @@ type Log struct {
 	start   int64     // of what is kept
 	total   int64     // bytes written
 	last    time.Time // of the last output, or of the beginning
-	stirred time.Time // of the last output or input
-	input   procgroup.InputWait
-	told    time.Time // when input was set
 	ended   bool
 	changed chan struct{} // closed at the next change; nil if nobody waits
 }
@@ -47,7 +44,6 @@ func (l *Log) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	l.last = time.Now()
-	l.stirred = l.last
 	n := len(p)
 	if skip := n - l.max; skip > 0 {
 		l.total += int64(skip)
@@ -97,41 +93,11 @@ func (l *Log) bytes(from, to int64) []byte {
 	return p
 }
 
-// Input says what the job waits for.
-func (l *Log) Input(w procgroup.InputWait) {
+// Changed says that what the job waits for may have changed.
+func (l *Log) Changed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.input, l.told = w, time.Now()
 	l.wake()
-}
-
-// Answered says that something was written to the input of the job.
-func (l *Log) Answered() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stirred = time.Now()
-}
-
-// Waiting returns what the job waits for.
-func (l *Log) Waiting() procgroup.InputWait {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	w, _ := l.waiting()
-	return w
-}
-
-// waiting returns what the job waits for, and after which time to ask again, if that is not certain
-// because of what has happened since it was told.
-func (l *Log) waiting() (w procgroup.InputWait, again time.Duration) {
-	if l.ended || l.input.Pid == 0 {
-		return w, 0
-	}
-	if l.told.Before(l.stirred) {
-		if again := time.Until(l.stirred.Add(settleTime)); again > 0 {
-			return w, again
-		}
-	}
-	return l.input, 0
 }
 
 // Trim gives back memory that is not needed if nothing more is written. It returns the number of

@@ -38,8 +38,8 @@ type Until struct {
 
 // Wait waits until something that until names has happened, the job has ended, or ctx is done.
 //
-// What was written before the end comes before it: a job that writes what a wait is for and ends at
-// once always ends that wait in the same way, whichever goroutine is first.
+// Output that was written before the end comes before it: if a job writes the awaited text and ends
+// at once, the wait always ends in the same way, whichever goroutine is first.
 //
 // Output is a heartbeat for the execution of ctx.
 func (l *Log) Wait(ctx context.Context, until Until) Wake {
@@ -54,7 +54,6 @@ func (l *Log) Wait(ctx context.Context, until Until) Wake {
 	for {
 		l.mu.Lock()
 		total, last, ended := l.total, l.last, l.ended
-		waiting, again := l.waiting()
 		if l.changed == nil {
 			l.changed = make(chan struct{})
 		}
@@ -75,11 +74,12 @@ func (l *Log) Wait(ctx context.Context, until Until) Wake {
 			return Caller
 		case ended:
 			return End
-		case until.Input && waiting.Certain:
+		case until.Input && l.Input != nil && l.Input().Certain:
 			return Input
 		case ctx.Err() != nil:
 			return Caller
 		}
+		var due <-chan time.Time
 		if until.Silence > 0 {
 			if last.Before(begun) {
 				last = begun
@@ -88,13 +88,7 @@ func (l *Log) Wait(ctx context.Context, until Until) Wake {
 			if silent <= 0 {
 				return Silence
 			}
-			if again == 0 || silent < again {
-				again = silent
-			}
-		}
-		var due <-chan time.Time
-		if again > 0 {
-			timer.Reset(again)
+			timer.Reset(silent)
 			due = timer.C
 		}
 		select {

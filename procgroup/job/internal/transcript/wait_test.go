@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,21 +23,34 @@ var (
 // An event is what happens to a log at a time.
 type event struct {
 	at time.Duration
-	do func(*transcript.Log)
+	do func(*logged)
 }
 
-func out(s string) func(*transcript.Log) {
-	return func(l *transcript.Log) { _, _ = l.Write([]byte(s)) }
+// A logged job may wait for input.
+type logged struct {
+	*transcript.Log
+	input atomic.Pointer[procgroup.InputWait]
 }
 
-func waits(w procgroup.InputWait) func(*transcript.Log) {
-	return func(l *transcript.Log) { l.Input(w) }
+func newLogged(size int) *logged {
+	l := &logged{Log: transcript.New(size)}
+	l.input.Store(new(procgroup.InputWait))
+	l.Input = func() procgroup.InputWait { return *l.input.Load() }
+	return l
 }
 
-var (
-	end      = (*transcript.Log).End
-	answered = (*transcript.Log).Answered
-)
+func out(s string) func(*logged) {
+	return func(l *logged) { _, _ = l.Write([]byte(s)) }
+}
+
+func waits(w procgroup.InputWait) func(*logged) {
+	return func(l *logged) {
+		l.input.Store(&w)
+		l.Changed()
+	}
+}
+
+func end(l *logged) { l.End() }
 
 // SPEC 15.2: a wait ends at the first of what it names, to the nanosecond, and says which.
 func TestWait(t *testing.T) {
@@ -59,7 +73,7 @@ func TestWait(t *testing.T) {
 		{"the end before the caller", []event{{10*s - ns, end}}, transcript.Until{}, 10 * s, transcript.End, 10*s - ns},
 		{"the end after output that is new", []event{{0, out("a")}, {0, end}}, everything, 0, transcript.Output, 0},
 		{"the end after output that is not", []event{{0, out("a")}, {0, end}}, transcript.Until{From: 1, Output: true}, 0, transcript.End, 0},
-		{"the end after a match", []event{{s, func(l *transcript.Log) { out("ready")(l); end(l) }}}, match("^ready$"), 0, transcript.Match, s},
+		{"the end after a match", []event{{s, func(l *logged) { out("ready")(l); end(l) }}}, match("^ready$"), 0, transcript.Match, s},
 
 		{"the caller", nil, everything, 3 * s, transcript.Caller, 3 * s},
 		{"the caller, done before", nil, everything, -1, transcript.Caller, 0},
@@ -104,7 +118,7 @@ func TestWait(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
-				l := transcript.New(1 << 20)
+				l := newLogged(1 << 20)
 				for _, e := range tt.events {
 					if e.at == 0 {
 						e.do(l)
@@ -130,63 +144,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// SPEC 15.6: what was known of a wait for input is not believed right after output or an answer, and is
-// believed again when it is told again, or when there was time to tell that it is over.
-func TestInputAfterAnAnswer(t *testing.T) {
-	const settle = time.Second
-	for name, stir := range map[string]func(*transcript.Log){"answer": answered, "output": out("x")} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := transcript.New(100)
-				begin := func() {
-					time.Sleep(time.Minute)
-					l.Input(certain)
-					time.Sleep(time.Nanosecond)
-					stir(l)
-				}
-				wait := func(want transcript.Wake, at time.Duration) {
-					t.Helper()
-					begun := time.Now()
-					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-					defer cancel()
-					if got := l.Wait(ctx, transcript.Until{Input: true}); got != want || time.Since(begun) != at {
-						t.Errorf("%v after %v, want %v after %v", got, time.Since(begun), want, at)
-					}
-				}
-				begin()
-				if w := l.Waiting(); w.Pid != 0 {
-					t.Errorf("%+v right after it", w)
-				}
-				wait(transcript.Input, settle) // the same again, of which nobody is told
-
-				for silence, want := range map[time.Duration]transcript.Wake{settle - 1: transcript.Silence, settle + 1: transcript.Input} {
-					begin()
-					begun := time.Now()
-					if got, at := l.Wait(t.Context(), transcript.Until{Input: true, Silence: silence}), time.Since(begun); got != want || at != min(silence, settle) {
-						t.Errorf("silence for %v: %v after %v, want %v", silence, got, at, want)
-					}
-				}
-
-				begin()
-				time.AfterFunc(settle-1, func() { l.Input(procgroup.InputWait{}) })
-				wait(transcript.Caller, 5*time.Second)
-
-				begin()
-				time.AfterFunc(settle/2, func() { l.Input(certain) })
-				wait(transcript.Input, settle/2)
-				if w := l.Waiting(); w != certain {
-					t.Errorf("%+v", w)
-				}
-				l.End()
-				if w := l.Waiting(); w.Pid != 0 {
-					t.Errorf("%+v after the end", w)
-				}
-			})
-		})
-	}
-}
-
-// SPEC 6.2, for who waits for a job: its output is a heartbeat, and what was written before is none.
+// SPEC 6.2, for a wait for a job: its output is a heartbeat, and earlier output is none.
 func TestOutputIsAHeartbeatOfTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := transcript.New(100)
@@ -207,7 +165,7 @@ func TestOutputIsAHeartbeatOfTheWait(t *testing.T) {
 	})
 }
 
-// What was written before the wait is no heartbeat, and neither is the wait itself.
+// Output from before the wait is no heartbeat, and neither is the wait itself.
 func TestWaitIsNoHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := transcript.New(100)
@@ -237,7 +195,7 @@ func TestSilenceBeforeTheWait(t *testing.T) {
 	})
 }
 
-// SPEC 15.2: each of many who wait is told.
+// SPEC 15.2: each of many waits ends.
 func TestManyWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := transcript.New(100)

@@ -1,0 +1,39 @@
+package proctree
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
+)
+
+// Others costs next to nothing where there are none, which is the rule.
+func (t *linuxTree) Others(until time.Time) (all []Process, more bool) {
+	if !t.mayHaveOthers(until) {
+		return nil, false
+	}
+	all, more = t.Snapshot(until)
+	all = slices.DeleteFunc(all, func(p Process) bool { return p.Pid == t.pid || p.State == "zombie" || p.State == "dead" })
+	return all, more && len(all) > 0
+}
+
+// mayHaveOthers reports whether anything may be alive beside the leader, which has ended.
+func (t *linuxTree) mayHaveOthers(until time.Time) bool {
+	switch {
+	case t.cgroup != nil:
+		return t.cgroup.populated()
+	case t.helper != nil:
+		return !t.helper.alone
+	case time.Since(t.begun) > shortLived: // see quickly
+		return true
+	case t.others != nil:
+		t.others.none = t.others.quickly(until, false)
+		return !t.others.none
+	}
+	found, complete := newcomers(t.pid, until, func(pids []int) ([]proc, bool) {
+		var r procfs.Reader
+		all, ok := statuses(&r, pids, always)
+		return slices.DeleteFunc(all, func(p proc) bool { return p.Group != t.pid || p.Dead() }), ok
+	})
+	return !complete || len(found) > 0
+}

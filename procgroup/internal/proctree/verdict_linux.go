@@ -1,0 +1,66 @@
+package proctree
+
+// restless is what no tree has that certainly waits for input.
+const restless = onExternal | isRunning | isStopped | isUnknown
+
+// verdict applies the rule to the processes of a tree. asks is the process that waits for input.
+func verdict(all []waiter) (w Waiting, asks int) {
+	certain := true
+	reads := -1
+	for i := range all {
+		p := &all[i]
+		c := p.main | p.others
+		// A time counts in any thread, though runtimes of languages have threads that only look after others: a
+		// thread that does something every few seconds looks the same.
+		certain = certain && c&(restless|onTimer) == 0
+		if c&onInput != 0 && (reads < 0 || p.Age() < all[reads].Age()) {
+			reads = i
+		}
+	}
+	if reads < 0 {
+		return NotWaiting, 0
+	}
+	asks = all[reads].PID
+	if certain {
+		return InputCertainly, asks
+	}
+	for i := range all {
+		p := &all[i]
+		if p.main&onInput != 0 || p.others&onInput != 0 {
+			if (p.main|p.others)&restless == 0 && quietAround(all, p.PID) {
+				return InputIfPrompted, p.PID
+			}
+		}
+	}
+	return NotWaiting, 0
+}
+
+// quietAround reports whether the ancestors of a process, as far as they belong to the tree, wait for a child, and
+// nothing below it runs.
+func quietAround(all []waiter, pid int) bool {
+	byID := make(map[int]*waiter, len(all))
+	for i := range all {
+		byID[all[i].PID] = &all[i]
+	}
+	for p, n := byID[pid], 0; p != nil && n < len(all); n++ {
+		up := byID[p.Parent]
+		if up != nil && (up.main|up.others)&(isRunning|isStopped|isUnknown) != 0 {
+			return false
+		}
+		p = up
+	}
+	for i := range all {
+		below := false
+		for p, n := &all[i], 0; p != nil && n < len(all); n++ {
+			if p.Parent == pid {
+				below = true
+				break
+			}
+			p = byID[p.Parent]
+		}
+		if below && (all[i].main|all[i].others)&restless != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,173 @@
+package proctree
+
+import (
+	"os"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// timers returns onTimer for a process that has timers and a thread that waits for signals: they are not to interrupt
+// something, as an alarm does, but to be worked on.
+func (l *waitLook) timers(p *procfs.Process) class {
+	if procfs.HasTimers(p.PID) {
+		return onTimer
+	}
+	return 0
+}
+
+func (l *waitLook) polled(p *procfs.Process, at, n uint64) (c class) {
+	all, ok := procfs.Polled(p.PID, at, n)
+	if !ok {
+		return isUnknown
+	}
+	for _, one := range all {
+		if one.FD >= 0 {
+			c |= l.classOfEvents(p, int(one.FD), uint32(uint16(one.Events)))
+		}
+	}
+	return c
+}
+
+func (l *waitLook) selected(p *procfs.Process, a *[6]uint64) (c class) {
+	events := make(map[int]uint32) // of a descriptor in all three sets together, as poll(2) has them
+	for i, one := range []uint32{unix.EPOLLIN, unix.EPOLLOUT, unix.EPOLLPRI} {
+		all, ok := procfs.Selected(p.PID, a[1+i], a[0])
+		if !ok {
+			return isUnknown
+		}
+		for _, fd := range all {
+			events[fd] |= one
+		}
+	}
+	for fd, all := range events {
+		c |= l.classOfEvents(p, fd, all)
+	}
+	return c
+}
+
+func (l *waitLook) targets(p *procfs.Process, epoll int) (c class) {
+	all, ok := l.reader.Targets(p.PID, epoll)
+	if !ok {
+		return isUnknown
+	}
+	for _, t := range all {
+		one := class(isUnknown)
+		// The number may be that of another descriptor by now, or that of one of a process that has made the epoll.
+		if inode, ok := procfs.InodeOf(p.PID, t.FD); ok && (t.Inode == 0 || t.Inode == inode) {
+			one = l.classOfEvents(p, t.FD, t.Events)
+		}
+		if one&onInput != 0 && t.Events&unix.EPOLLET != 0 {
+			one |= isUnknown // what has been announced once may be there, unread
+		}
+		c |= one
+	}
+	return c
+}
+
+// classOfEvents returns what a thread waits for that waits for events of a descriptor. Those of poll(2) have the same
+// numbers as those of epoll.
+func (l *waitLook) classOfEvents(p *procfs.Process, fd int, events uint32) (c class) {
+	const in, out = unix.EPOLLIN | unix.EPOLLRDNORM, unix.EPOLLOUT | unix.EPOLLWRNORM
+	const flags = unix.EPOLLET | unix.EPOLLONESHOT | unix.EPOLLWAKEUP | unix.EPOLLEXCLUSIVE | unix.EPOLLERR | unix.EPOLLHUP
+	events &^= uint32(flags)
+	if events&in != 0 {
+		c |= l.classOfFile(p, fd)
+	}
+	if events&out != 0 {
+		c |= l.classOfOutput(p, fd)
+	}
+	if events&^(in|out) != 0 && c&onInput == 0 { // urgent data, or that the other side hangs up
+		c |= onExternal
+	}
+	return c
+}
+
+// classOfOutput returns what a thread waits for that cannot write to a descriptor: somebody who reads it.
+func (l *waitLook) classOfOutput(p *procfs.Process, fd int) class {
+	o, ok := procfs.OpenFile(p.PID, fd)
+	if !ok {
+		return isUnknown
+	}
+	if n, pipe := o.Inode("pipe"); pipe {
+		if l.gather(); l.readers[n] {
+			return onInternal
+		}
+	}
+	return onExternal
+}
+
+// classOfFile returns what a thread waits for that waits for a descriptor.
+func (l *waitLook) classOfFile(p *procfs.Process, fd int) class {
+	o, ok := procfs.OpenFile(p.PID, fd)
+	if !ok {
+		return isUnknown
+	}
+	if l.input.Refers(p, fd, o) {
+		return onInput
+	}
+	if n, pipe := o.Inode("pipe"); pipe {
+		l.gather()
+		if l.writers[n] {
+			return onInternal
+		}
+		return onExternal
+	}
+	if n, socket := o.Inode("socket"); socket {
+		l.gather()
+		if peer, ok := procfs.UnixPeer(n); ok && l.sockets[peer] {
+			return onInternal
+		}
+		return onExternal
+	}
+	switch o.Link {
+	case "anon_inode:[eventfd]":
+		if l.gather(); l.rings[p.PID] { // which may announce there what others do
+			return onExternal
+		}
+		return onInternal
+	case "anon_inode:[signalfd]":
+		return onInternal | l.timers(p)
+	case "anon_inode:[timerfd]":
+		return onTimer
+	case "anon_inode:[eventpoll]":
+		return l.targets(p, fd)
+	}
+	return onExternal // a terminal that is not the command's, inotify, a device, a lock
+}
+
+// gather reads which pipes and sockets the members have.
+func (l *waitLook) gather() {
+	if l.gathered {
+		return
+	}
+	l.gathered, l.writers, l.readers, l.sockets = true, make(map[uint64]bool), make(map[uint64]bool), make(map[uint64]bool)
+	l.rings = make(map[int]bool)
+	for i := range l.members {
+		if l.members[i].Dead() {
+			continue
+		}
+		all, _ := procfs.OpenFiles(l.members[i].PID) // what may not be read is external, so that nothing is claimed
+		for _, o := range all {
+			if n, ok := o.Inode("pipe"); ok {
+				l.writers[n] = l.writers[n] || o.Writes
+				l.readers[n] = l.readers[n] || o.Reads
+			}
+			if n, ok := o.Inode("socket"); ok {
+				l.sockets[n] = true
+			}
+			if o.Link == "anon_inode:[io_uring]" {
+				l.rings[l.members[i].PID] = true
+			}
+		}
+	}
+	own, ok := procfs.OpenFiles(os.Getpid())
+	for _, o := range own {
+		if n, ok := o.Inode("pipe"); ok && o.Writes {
+			delete(l.writers, n)
+		}
+	}
+	if !ok { // there are too many to look at
+		clear(l.writers)
+	}
+}

@@ -1,0 +1,64 @@
+//go:build amd64 || arm64
+
+package job_test
+
+import (
+	"regexp"
+	"syscall"
+	"testing"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/job"
+)
+
+// SPEC 6.19, 15.1: a job may have a terminal. Text that is written to it is typed, and an interrupt ends
+// what is in the foreground, and not the shell.
+func TestJobWithTerminal(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	// The program that is interrupted says "got": before it runs, the shell would get the interrupt, and start it all the same.
+	j := s.sh("trap 'echo interrupted' INT; test -t 0 && test -t 1 && printf 'Name? '; read x; sh -c 'echo got $0; exec sleep 600' $x; read x; exit 3",
+		procgroup.WithTerminal(0, 0))
+	wait(t, j, job.WakeInput, job.Until{Input: true})
+	if w := j.Status().Input; !w.Certain || w.Prompt != "Name?" {
+		t.Errorf("%+v", w)
+	}
+	if _, _, err := j.Write(t.Context(), []byte("it\n")); err != nil {
+		t.Error(err)
+	}
+	wait(t, j, job.WakeMatch, job.Until{Match: regexp.MustCompile("^got it$")})
+	if _, err := j.Interrupt(); err != nil {
+		t.Error(err)
+	}
+	wait(t, j, job.WakeMatch, job.Until{Match: regexp.MustCompile("interrupted")})
+	wait(t, j, job.WakeInput, job.Until{Input: true})
+	j.CloseInput() // Ctrl-D
+	wait(t, j, job.WakeEnd, job.Until{})
+	if j.Status().ExitCode != 3 {
+		t.Errorf("%+v", j.Status())
+	}
+}
+
+// SPEC 15.1: a signal reaches every process of a job, also one that is stopped, and the reason is not the
+// program's.
+func TestSignal(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	j := s.sh("echo up; kill -STOP $$; echo on; exec sleep 600")
+	wait(t, j, job.WakeOutput, job.Until{Output: true})
+	for range 2 { // it may not have been stopped yet
+		if status, err := j.Signal(syscall.SIGCONT); status.State != job.Running || err != nil {
+			t.Errorf("%+v, %v", status, err)
+		}
+		wait(t, j, job.WakeSilence, job.Until{From: 3, Silence: slack / 100})
+	}
+	wait(t, j, job.WakeMatch, job.Until{From: 3, Match: regexp.MustCompile("^on$")})
+	if _, err := j.Signal(syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	wait(t, j, job.WakeEnd, job.Until{})
+	status, err := j.Signal(syscall.SIGKILL)
+	if status.State != job.Ended || status.ExitCode != 137 || status.Reason != procgroup.Exited || err != nil {
+		t.Errorf("%+v, %v", status, err)
+	}
+}

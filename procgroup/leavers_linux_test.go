@@ -1,0 +1,150 @@
+package procgroup_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+)
+
+// leavers are scripts with a process that leaves its command in some way. Each prints the id of that process.
+var leavers = map[string]string{
+	"double fork":                 "(sleep 1000 >/dev/null 2>&1 & echo $!; " + isSleep + ")",
+	"own session":                 "setsid sleep 1000 >/dev/null 2>&1 & echo $!; " + isSleep,
+	"own session and double fork": "(setsid sleep 1000 >/dev/null 2>&1 & echo $!; " + isSleep + ")",
+	"parent killed":               "setsid sh -c 'sleep 1000 >/dev/null 2>&1 & echo $!; " + isSleep + "kill -KILL $$'; sleep 0.2",
+}
+
+// SPEC 6.23, 6.7: a process that has left its parents, its group or its session is said to have been killed, or to run on,
+// like any other.
+func TestLeftoversThatHaveLeft(t *testing.T) {
+	t.Parallel()
+	eachContainment(t, func(t *testing.T, contained procgroup.Option) {
+		t.Parallel()
+		for name, script := range leavers {
+			for _, kept := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/kept %v", name, kept), func(t *testing.T) {
+					t.Parallel()
+					opts, words := []procgroup.Option{contained}, "Killed because the command had ended"
+					if kept {
+						opts, words = append(opts, procgroup.WithOrphans()), "Running on after the command"
+					}
+					for try := range 5 {
+						r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", script+"\nexit 0"), opts...)
+						if err != nil {
+							t.Fatal(err)
+						}
+						pid := atoi(strings.TrimSpace(r.Stdout.String()))
+						want := fmt.Sprintf("%s: sleep (process %d).\n", words, pid)
+						lives := alive(pid)
+						killPid(pid)
+						if r.Leftovers() == want && lives == kept {
+							return
+						}
+						// A busy machine may not let it die, or show what it is, in time; but then that is said.
+						if !strings.Contains(r.Leftovers(), fmt.Sprintf("process %d)", pid)) || try == 4 {
+							t.Fatalf("%q, want %q; alive: %v", r.Leftovers(), want, lives)
+						}
+					}
+				})
+			}
+		}
+	})
+}
+
+// SPEC 6.23: Leftovers says nothing of a process that others have killed while the command ran: this package did not do it,
+// and the command knows.
+func TestLeftoversKilledByOthers(t *testing.T) {
+	t.Parallel()
+	everyContainment(t, func(t *testing.T, contained procgroup.Option) {
+		t.Parallel()
+		for name, script := range map[string]string{
+			"waited for": "wait $! 2>/dev/null; exit 0",
+			"a zombie":   "exec sleep 1", // which waits for no child
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				var pid int
+				cmd := exec.Command("sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!; "+isSleep+"echo ready; "+script)
+				r, err := procgroup.Run(context.Background(), cmd, contained, procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+					switch line {
+					case "ready":
+						killPid(pid)
+					case "Killed": // as the shell says
+					default:
+						pid = atoi(line)
+					}
+				})))
+				if err != nil || r.ExitCode != 0 || r.Leftovers() != "" || len(r.Killed.Processes) != 0 {
+					t.Errorf("%v, %q, %v", err, r.Leftovers(), r.Killed)
+				}
+				mustBeDead(t, []int{pid})
+			})
+		}
+	})
+}
+
+// SPEC 6.23: a process that ends in the same instant as the command has ended or was killed, and what Leftovers says of it
+// is whole.
+func TestLeftoversThatEndWithTheCommand(t *testing.T) {
+	t.Parallel()
+	said := regexp.MustCompile(`^(Killed because the command had ended: (sleep|sh) \(process \d+\)\.\n)?$`)
+	everyContainment(t, func(t *testing.T, contained procgroup.Option) {
+		t.Parallel()
+		killed := 0
+		for i := range 20 {
+			script := fmt.Sprintf("sleep 0.05 >/dev/null 2>&1 & sleep 0.0%d; exit 0", 45+i%10)
+			r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", script), contained)
+			busy := len(r.Survivors)+len(r.Unidentified) > 0 // the machine
+			if err != nil || !busy && (!said.MatchString(r.Leftovers()) || (r.Leftovers() == "") != (len(r.Killed.Processes) == 0)) {
+				t.Errorf("%v, %q, %v", err, r.Leftovers(), r.Killed)
+			}
+			for _, p := range r.Killed.Processes {
+				mustBeDead(t, []int{p.Pid})
+				killed++
+			}
+			checkSystem(t, r)
+		}
+		t.Logf("%d of 20 were killed", killed)
+	})
+}
+
+// SPEC 6.23, 6.6: a process that the system does not kill is said to run on, by name, and not to have been killed.
+func TestLeftoversThatSurvive(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	eachContainment(t, func(t *testing.T, contained procgroup.Option) {
+		freeze, thaw := freezer(t)
+		defer thaw()
+		stdin, release, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stdin.Close()
+		cmd := exec.Command("sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $!; "+isSleep+"echo ready; read line; exit 0")
+		cmd.Stdin = stdin
+		var pid int
+		r, err := procgroup.Run(context.Background(), cmd, contained, procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+			if line != "ready" {
+				pid = atoi(line)
+				return
+			}
+			if err := freeze(pid); err != nil {
+				t.Error(err)
+			}
+			release.Close()
+		})))
+		want := fmt.Sprintf("Running on because the system did not kill them: sleep (process %d).\n", pid)
+		if err != nil || !strings.HasPrefix(r.Leftovers(), want) || len(r.Killed.Processes) != 0 {
+			t.Errorf("%v, %q, want %q; killed %v", err, r.Leftovers(), want, r.Killed)
+		}
+		thaw()
+		killPid(pid)
+		until(t, "its end", func() bool { return !alive(pid) })
+	})
+}
