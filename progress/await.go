@@ -10,7 +10,8 @@ import (
 )
 
 // How long [Await] waits by default. A client whose request has no progress token hears nothing of
-// the wait, and many give up after 60 s. One that follows the progress can be asked for longer.
+// the wait, and many clients give up after 60 s. A client that follows the progress waits for
+// longer.
 const (
 	DefaultAwaitLimit         = 30 * time.Second
 	DefaultAwaitProgressLimit = 120 * time.Second
@@ -23,9 +24,9 @@ const (
 	hostMargin = awaitGrace + time.Second
 )
 
-// ErrNoAnswer is the error of [Await] and [AwaitReply] when no answer has come in time; test for it
-// with errors.Is. Its text is "Command timed out waiting for approval. Consider approving faster or
-// configuring a longer timeout."
+// ErrNoAnswer is matched, with errors.Is, by the error of [Await] and [AwaitReply] when no answer
+// has come in time. Its text is "Command timed out waiting for approval. Consider approving faster
+// or configuring a longer timeout."
 var ErrNoAnswer error = noAnswerText{}
 
 type noAnswerText struct{}
@@ -60,34 +61,35 @@ type awaitFunc func(*await)
 
 func (f awaitFunc) applyAwait(a *await) { f(a) }
 
-// WithLimits sets how long [Await] waits: limit where the client hears nothing of the wait, since its
-// request has no progress token, and withProgress where it has one. A call that its client follows
-// as a task counts as one with a token. A negative limit means none: only the total of the enclosing
-// execution bounds the wait. 0 means [DefaultAwaitLimit] and [DefaultAwaitProgressLimit].
+// WithLimits sets how long [Await] waits: for withProgress if the client's request has a progress
+// token, and for limit if it has none, because such a client hears nothing of the wait. A call that
+// its client follows as a task counts as one with a token. A negative value means no limit: only the
+// total of the enclosing execution bounds the wait. 0 means [DefaultAwaitLimit] for limit, and
+// [DefaultAwaitProgressLimit] for withProgress.
 func WithLimits(limit, withProgress time.Duration) AwaitOption {
 	return awaitFunc(func(a *await) { a.silent, a.heard = limit, withProgress })
 }
 
-// WithHostLimit tells [Await] how long the client is known to wait for a call of which it hears
-// nothing. Without a progress token, the limit of the wait is then what is left of d for the call,
-// less 2 s for the answer, instead of [DefaultAwaitLimit]; a limit of [WithLimits] still bounds it.
-// If nothing is left, the wait ends at once. 0 or less means that it is not known.
+// WithHostLimit tells [Await] that the client waits for d for the answer to a call without a
+// progress token. For such a call, the wait may take as long as is left of d, less 2 s for the
+// answer, instead of [DefaultAwaitLimit]; a limit of [WithLimits] still bounds it. If nothing is
+// left, the wait ends at once. 0 or less means that it is not known how long the client waits.
 func WithHostLimit(d time.Duration) AwaitOption {
 	return awaitFunc(func(a *await) { a.host = d })
 }
 
 // WithKeepAlive sets the time between two keep-alive updates of [Await]. Between 10 s and 15 s is
-// usual: it has to be well below the 60 s that clients wait for the next one. The client gets them no
-// faster than the interval of [Start] allows. 0 means [heartbeat.DefaultInterval]; a negative interval
-// means that nothing is sent after the first message.
+// usual: it has to be well below the 60 s for which clients wait for the next update. The client gets
+// them no faster than the interval of [Start] allows. 0 means [heartbeat.DefaultInterval]; a negative
+// interval means that nothing is sent after the first message.
 func WithKeepAlive(every time.Duration) AwaitOption {
 	return awaitFunc(func(a *await) { a.every = every })
 }
 
 // WithWords sets the text of the messages of [Await], in another language for example. words may be
 // called concurrently, and must not block. If it is nil or panics, the text is that of
-// [Waiting.String]. If it returns the text that the client has already, the elapsed time is added:
-// some clients drop a message that is equal to the one before.
+// [Waiting.String]. If words returns the text that the client already has, the elapsed time is
+// added, because some clients drop a message that is equal to the one before.
 func WithWords(words func(Waiting) string) AwaitOption {
 	return awaitFunc(func(a *await) { a.words = words })
 }
@@ -101,8 +103,8 @@ func (a *await) limit(ctx context.Context) time.Duration {
 	}
 	if a.host > 0 && !heard {
 		left := a.host - hostMargin
-		for c := pulse.Of(ctx); c != nil; c = c.Around() {
-			if c.Around() == nil { // the call is the outermost execution
+		for c := pulse.Of(ctx); c != nil; c = c.Enclosing() {
+			if c.Enclosing() == nil { // the call is the outermost execution
 				left -= c.Now()
 			}
 		}
@@ -120,11 +122,12 @@ func (a *await) limit(ctx context.Context) time.Duration {
 	return limit
 }
 
-// Await calls ask, which waits for the approval of what, by a person. Meanwhile it sends keep-alive
-// updates to the client, one at once and one every 10 s ([WithKeepAlive]), so that a client that looks
-// at progress waits too. Each says what is awaited, for how long it has been, and how long it still
-// may be, as [Waiting.String] does, and no two in a row are equal. The idle check is held during the
-// wait; the total of the enclosing execution keeps running.
+// Await calls ask, which waits for a person to approve something. The parameter what names it, as in
+// "rm -r build". Meanwhile Await sends keep-alive updates to the client, one at once and one every 10
+// s ([WithKeepAlive]), so that a client that looks at progress waits too. The text of each is that of
+// [Waiting.String], which says what is awaited, how long the wait has taken, and how long it may still
+// take; no two in a row are equal. The idle check is held during the wait; the total of the enclosing
+// execution keeps running.
 //
 // If nobody answers within the limit, which is 30 s, or 120 s if the client's request has a progress
 // token ([WithLimits]), Await cancels ask's context and returns an error whose text is that of
@@ -140,12 +143,13 @@ func Await[T any](ctx context.Context, what string, ask func(context.Context) (T
 	return awaitAny(ctx, "approval of "+what, ErrNoAnswer.Error(), ask, opts)
 }
 
-// AwaitReply is [Await] for a reply of the client that is no approval: a sample of its model, a
-// sign-in, its list of roots. The messages begin with "Waiting for" and what, and the text of the
-// error when no reply has come in time is "Command timed out waiting for {what}. Consider configuring
-// a longer timeout." For that error too, errors.Is finds [ErrNoAnswer].
+// AwaitReply is [Await] for a reply of the client that is no approval: an answer of its model
+// (sampling), a sign-in, its list of roots. The parameter what names the reply, as in "the list of
+// roots": the messages begin with "Waiting for the list of roots", and if no reply comes in time, the
+// text of the error is "Command timed out waiting for the list of roots. Consider configuring a
+// longer timeout." In that error too, errors.Is finds [ErrNoAnswer].
 //
-// Without it, a client that does not reply is found by the idle limit of the tool.
+// If a tool waits without AwaitReply, its idle limit stops it when the client does not reply.
 func AwaitReply[T any](ctx context.Context, what string, ask func(context.Context) (T, error), opts ...AwaitOption) (T, error) {
 	what = shorten(what)
 	return awaitAny(ctx, what, "Command timed out waiting for "+what+". Consider configuring a longer timeout.", ask, opts)

@@ -73,7 +73,7 @@ func TestAwaitLimits(t *testing.T) {
 	}
 }
 
-// SPEC 7.9: keep-alives come as often as is said, and no two are equal, whatever else beats.
+// SPEC 7.9: keep-alives come as often as configured, and no two are equal, whatever else beats.
 func TestKeepAlives(t *testing.T) {
 	constant := func(progress.Waiting) string { return "waiting" }
 	for _, tc := range []struct {
@@ -147,7 +147,8 @@ func TestKeepAlivesWithinASecond(t *testing.T) {
 	})
 }
 
-// SPEC 7.9: what is awaited may be long; the times are said all the same, also where a message is cut.
+// SPEC 7.9: the text for the person may be long; the message has the times all the same, even if it is
+// cut.
 func TestAwaitLongNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		what := strings.Repeat("é", 200)

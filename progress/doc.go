@@ -1,6 +1,6 @@
 // Package progress turns the heartbeat of a tool into MCP progress notifications. It implements the
-// wire form and the rules, and depends on no SDK; the packages mcpsdk and mcpgo below it connect it
-// to one SDK each.
+// wire form and the rules, and depends on no SDK; the packages mcpsdk and mcpgo connect it to one
+// SDK each.
 //
 // A tool reports its progress. It does not need to know whether anything listens:
 //
@@ -12,10 +12,9 @@
 // A server without an adapter starts the notifications of a call when it starts the call, and stops
 // them before it answers; see the example of [Start].
 //
-// [Await] waits for a person and tells the client so, and [AwaitReply] for any other reply of the
-// client. Package toolcall below this one has the rest
-// of a call: its limits, and the result of a call that was stopped. Package request has the
-// client's side.
+// [Await] waits for a person and tells the client so; [AwaitReply] waits for any other reply of the
+// client. Package toolcall has the rest of a call: its limits, and the result of a call that was
+// stopped. Package request has the client's side.
 //
 // # Guarantees
 //

@@ -15,7 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SPEC 6.18: the client is told what a command waits for, though that is no sign of life.
+// SPEC 6.18: the client learns what a command waits for, though that is no sign of life.
 func TestClientHearsOfInput(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -51,10 +51,10 @@ func (u *Update) message() string {
 	return u.Message
 }
 
-// Report beats with u as the detail: it renews the idle limits of the execution of ctx and of the
-// enclosing executions, and the client gets u next, unless a newer update comes first. Report does
-// not block, is safe for concurrent use and costs one allocation. Outside an execution it does
-// nothing.
+// Report records a heartbeat with u as its detail: it renews the idle limits of the execution of
+// ctx and of the enclosing executions, and the client gets u next, unless a newer update comes
+// first. Report does not block, is safe for concurrent use and costs one allocation. Outside an
+// execution it does nothing.
 //
 // The sinks of package heartbeat receive the detail as a *Update, which they must not change.
 func Report(ctx context.Context, u Update) {

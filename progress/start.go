@@ -24,32 +24,32 @@ const (
 	giveUpWait = 100 * time.Millisecond
 )
 
-// settleWait is the least time between the last notification and the answer. The TypeScript clients
+// answerDelay is the least time between the last notification and the answer. The TypeScript clients
 // handle a result before a notification that they have read together with it, and then report its
 // token as unknown: over stdio in more than half of the calls that report right before their end.
 // With this wait it was 5 of 743 calls on an otherwise busy machine, and none of 683 another time.
-const settleWait = 5 * time.Millisecond
+const answerDelay = 5 * time.Millisecond
 
-// Start sends the beats of the execution of ctx to the client, both plain beats and the updates of
-// [Report], until stop is called or the execution ends. The token is the progress token of the
-// client's request. If it is nil, or neither a string nor a number, or if ctx has no execution,
-// nothing is sent.
+// Start sends the heartbeats of the execution of ctx to the client, both plain beats and the
+// updates of [Report], until stop is called or the execution ends. The token is the progress token
+// of the client's request. If it is nil, or neither a string nor a number, or if ctx has no
+// execution, nothing is sent.
+//
+// The parameter every is the shortest time between two notifications. A negative one means no pause
+// between them. 0 means [heartbeat.DefaultInterval].
 //
 // Call stop after the execution has ended and before the answer is sent, even if the execution has
 // timed out with its function still running: then nothing follows the answer. If the client does
-// not have the newest update yet, stop sends it without waiting for the interval to end. It does
-// not send a beat without an update, or the message of a wait. A notification that is being sent,
-// the last update included, has 100 ms to finish; then its context is cancelled, and it has another
-// 100 ms to return. After a notification was sent, stop waits 5 ms, because clients handle an
-// answer before a notification that they read together with it. Calling stop again does nothing. It
-// is safe for concurrent use.
+// not have the newest update yet, stop sends it without waiting for the interval to end. It sends
+// no plain beat, and no message of an [Await] that is over. A notification that is being sent, the
+// last update included, has 100 ms to finish; then its context is cancelled, and it has another 100
+// ms to return. After a notification was sent, stop waits 5 ms, because a client that reads a
+// notification together with the answer handles the answer first. Calling stop again does nothing.
+// Stop is safe for concurrent use.
 //
 // A good place to call Start is the Started hook of [timeout.Hooks], with the function's context.
 //
 // Start panics if send is nil.
-//
-// The interval every is the shortest time between two notifications. A negative one means no pause
-// between them. 0 means [heartbeat.DefaultInterval].
 //
 // [timeout.Hooks]: https://pkg.go.dev/github.com/tooldeadline/tooldeadline/timeout#Hooks
 func Start(ctx context.Context, token any, every time.Duration, send Notifier) (stop func()) {
@@ -172,10 +172,10 @@ func (r *reporter) next(p float64) (float64, bool) {
 	return p, true
 }
 
-// Step returns the progress to send after p if there is nothing new to report: MCP requires each
-// notification to have a larger number than the one before. The step is as small as possible, so
-// that it claims no work, but large enough that no reader takes it for 0 or prints it with 300
-// digits. It is for programs that send notifications themselves; [Start] does this by itself.
+// Step returns the progress to send after p if there is nothing new to report, because MCP requires
+// each notification to have a larger progress than the one before. The step is as small as
+// possible, so that it claims no work, but large enough that no reader takes it for 0 or prints it
+// with 300 digits. It is for programs that send notifications themselves; [Start] calls it already.
 //
 // After the largest number, Step returns +Inf, which cannot be sent.
 func Step(p float64) float64 {
@@ -190,7 +190,7 @@ func Step(p float64) float64 {
 func (r *reporter) finish(running <-chan struct{}) {
 	defer r.shut()
 	if r.flush(running) && !r.at.IsZero() {
-		time.Sleep(settleWait - time.Since(r.at))
+		time.Sleep(answerDelay - time.Since(r.at))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 type Waiting struct {
 	For     string        // what is awaited, such as "approval of rm -r build"; cut to 160 bytes
 	Elapsed time.Duration // since the wait began
-	Left    time.Duration // until it is given up; negative if it never is
+	Left    time.Duration // until the wait is given up; negative if it has no limit
 }
 
 // String returns a text such as "Waiting for approval of rm -r build (20s so far, 10s left)" or, in

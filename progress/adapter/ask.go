@@ -45,8 +45,8 @@ func Awaited(method string) string {
 }
 
 // Followed returns the context for a wait of the tool, such as [progress.Await]. After the handle
-// the client no longer waits for the answer to the call, so it can be asked for as long as a client
-// that is told of progress.
+// the client no longer waits for the answer to the call, so the limits of a wait are those for a
+// client that follows the progress.
 func (t *Task) Followed(ctx context.Context) context.Context {
 	if t == nil {
 		return ctx
@@ -57,9 +57,9 @@ func (t *Task) Followed(ctx context.Context) context.Context {
 	return pulse.Listened(ctx)
 }
 
-// InputRequired makes the status of a task input_required until done is called, for a question
-// that is sent to the client as a request of its own (Legacy). It holds no idle check:
-// ask under [progress.Await].
+// InputRequired makes the status of a task input_required until done is called, for a question that
+// is sent to the client as a request of its own (Legacy). InputRequired does not hold the idle
+// check: ask under [progress.Await].
 func (t *Task) InputRequired(ctx context.Context) (done func()) {
 	if t == nil {
 		return func() {}

@@ -10,7 +10,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A call that returns at once: what it costs that it might have become a task.
+// A call that returns at once, and might have become a task: the cost of that.
 func BenchmarkDo(b *testing.B) {
 	run := tool(timeout.Default(), func(context.Context) (string, error) { return "done", nil })
 	for name, call := range map[string]adapter.Call{

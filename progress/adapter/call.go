@@ -19,13 +19,13 @@ type Call struct {
 	// milliseconds the client wants the task to be kept. From 2026-07-28 on it is ignored, as the
 	// protocol demands.
 	Asked json.RawMessage
-	// Soft and TaskOnly are what [policy.Policy.Soft] returns for the tool: how long the call takes
-	// before it may become a task, where 0 means never and less means at once; and whether the tool
-	// may only be called as a task or a continuation.
+	// Soft and TaskOnly are the results of [policy.Policy.Soft] for the tool: how long the call
+	// runs before it may become a task, where 0 means never and a negative value at once; and
+	// whether the tool may only be called as a task or a continuation.
 	Soft     time.Duration
 	TaskOnly bool
-	// Continuation says how a call goes on if its client does not support tasks. nil means that it
-	// does not.
+	// Continuation says how a call goes on if its client does not support tasks. nil means that the
+	// client waits for the result.
 	Continuation *Continuation
 
 	// Changed, if it is not nil, is called with a notification for each change of a task once the
@@ -44,8 +44,7 @@ func endsBefore(ctx context.Context, soft time.Duration) bool {
 	return ok && soft >= 0 && time.Until(deadline) <= soft
 }
 
-// Refused returns the error with which [Do] refuses the call, or nil, for a caller that has to know it
-// before Do is called.
+// Refused returns the error with which [Do] would refuse the call, or nil if Do would run it.
 func (c Call) Refused() error {
 	_, _, err := c.plan()
 	return err

@@ -11,17 +11,17 @@ type Caller struct {
 	Declared bool
 	// Principal is the authenticated identity of the client, or "" without authentication. Session
 	// is the connection or session of the request, or "" if there is none, as on stateless HTTP. A
-	// task belongs to the principal if there is one, and else to the session; a continuation
-	// belongs to the session if there is one, and else to the principal. If both are "", the id
-	// alone decides. On stdio, any constant will do for Session.
+	// task belongs to the principal if there is one, and otherwise to the session; a continuation
+	// belongs to the session if there is one, and otherwise to the principal. If both are "", the
+	// id alone decides. On stdio, any constant will do for Session.
 	Principal, Session string
 }
 
 func (c *Caller) legacy() bool { return c.Version == string(task.Legacy) }
 func (c *Caller) modern() bool { return c.Version >= string(task.Extension) }
 
-// Owner returns the owner of the client's tasks and calls: the principal, or else the session, or
-// "".
+// Owner returns the owner of the client's tasks and calls: the principal, or the session if there
+// is no principal, or "".
 func (c *Caller) Owner() string { return c.owner(task.Plain) }
 
 // owner returns whose the client's tasks are, or its continuations. The two are kept apart, so
@@ -44,7 +44,7 @@ func (c *Caller) owner(f task.Form) string {
 // The codes of the errors with which calls and requests are answered.
 const (
 	CodeMethodNotFound    = -32601
-	CodeInvalidParams     = -32602 // an unknown task, among others
+	CodeInvalidParams     = -32602 // among others, for an unknown task
 	CodeInternal          = -32603
 	CodeMissingCapability = -32021 // the client has not declared what the call needs
 )

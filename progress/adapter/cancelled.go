@@ -41,8 +41,8 @@ func Cancelled(params json.RawMessage) (id any, cause *toolcall.CancelledError, 
 // maxCancelled bounds the messages in which CancelledIn looks.
 const maxCancelled = 64 << 10
 
-// CancelledIn does what [Cancelled] does for a whole message, and ok is false for any other message
-// and for one of more than 64 KiB.
+// CancelledIn does what [Cancelled] does for a whole message. ok is false for any other message,
+// and for a message of more than 64 KiB.
 func CancelledIn(message []byte) (id any, cause *toolcall.CancelledError, ok bool) {
 	if len(message) > maxCancelled || !bytes.Contains(message, []byte(MethodCancelled)) {
 		return nil, nil, false

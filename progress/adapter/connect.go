@@ -2,32 +2,38 @@ package adapter
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ReconnectInterval is the time from the final failure of a connection until it is tried again, if the
-// program wants that.
+// ReconnectInterval is how long [Standing] waits after a failed connection before it tries again.
 const ReconnectInterval = 30 * time.Second
 
-// Standing calls connect until it succeeds, 30 s after each failure, as long as failed returns true for the
-// error; a nil failed never does. When ctx ends in between, the error is that of [request.Retry].
+// Standing calls connect, and again 30 s after each failure, until connect succeeds or failed returns false
+// for the error. A nil failed means one call only. If ctx ends after failed has returned true, the error is
+// as that of [request.Retry] when ctx ends while it waits.
 func Standing[T any](ctx context.Context, failed func(error) (again bool), connect func() (T, error)) (T, error) {
-	value, err := connect()
-	for connected := true; connected && err != nil && failed != nil && ctx.Err() == nil && failed(err); {
-		connected = false
-		waited, last := false, err
-		value, err = request.Retry(ctx, request.Backoff{Retries: 1, First: ReconnectInterval}, func(error) bool { return true }, func() (T, error) {
-			if !waited { // the failure is that of the round before
-				waited = true
-				return value, last
+	for {
+		value, err := connect()
+		if err == nil || failed == nil || ctx.Err() != nil || !failed(err) {
+			return value, err
+		}
+		ended := timeout.Run(ctx, func(ctx context.Context) error {
+			timer := time.NewTimer(ReconnectInterval)
+			defer timer.Stop()
+			select {
+			case <-ctx.Done():
+			case <-timer.C:
 			}
-			connected = true
-			return connect()
-		})
+			return nil
+		}, timeout.Config{Grace: time.Second})
+		if stop, ok := ended.(*timeout.Error); ok {
+			return value, &request.Error{Doing: fmt.Sprintf("waiting to try again (%v)", err), Stop: stop}
+		}
 	}
-	return value, err
 }
 
 // MaxPages is the largest number of pages of a list that a client reads.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -25,14 +26,14 @@ const defaultWait = 30 * time.Second
 type Continuation struct {
 	// After is how long a call may take before it is continued, which should be less than the time
 	// for which the client waits. It is also how long the wait tool waits at a time. 0 or less
-	// means that only tools with a soft limit of their own are continued, and that the wait tool
-	// waits 30 s.
+	// means that only tools that have a soft limit are continued, and that the wait tool waits 30
+	// s.
 	After time.Duration
-	// Tool is the name of the wait tool; "" is defaultWaitTool.
+	// Tool is the name of the wait tool; "" means wait_for_result.
 	Tool string
 }
 
-// Name is the name of the wait tool.
+// Name returns the name of the wait tool.
 func (c *Continuation) Name() string {
 	if c.Tool == "" {
 		return defaultWaitTool
@@ -98,14 +99,15 @@ type waitArguments struct {
 }
 
 // Wait is the wait tool: it waits for the call until that ends, After has passed or ctx ends, and
-// returns the fields of the result. That is the call's own, exactly; or says that it is still
-// running; or, for an id that is unknown, has expired or belongs to another session, is one whose
-// isError is true and that says which. arguments are those of the tool, {"id": "...", "cancel": true}.
-// With cancel it aborts the call and returns what that leaves. If the tool has returned questions,
-// they are the result, as inputRequests, and the next call has the answers: its inputResponses.
+// returns the fields of the result. That is exactly the call's result; or a result that says that the
+// call is still running; or, if the id is unknown, has expired or belongs to another session, one
+// whose isError is true and whose text says so. arguments are the arguments of the wait tool, {"id":
+// "...", "cancel": true}. With cancel, Wait aborts the call and returns the result of the aborted
+// call. The id in each answer differs from the one before, and all of them stay valid. If the tool has returned questions, the result has them, as inputRequests, and the next call
+// of the wait tool has the answers, as inputResponses.
 //
 // The progress of the call is passed on by [progress.Report] to the execution of ctx, whose idle
-// check is held meanwhile. Call it under no limits.
+// check is held meanwhile. Call Wait under no limits.
 //
 // The error is a [*task.Error] if the call has ended with one, and otherwise the cause of ctx; the
 // call then runs on.
@@ -127,7 +129,8 @@ func (c *Continuation) Wait(ctx context.Context, tasks *task.Tasks, from Caller,
 	if args.ID == nil {
 		return finish(failed(c.Name() + `: "id" is missing: it is in the answer of the call that is still running.`)), nil
 	}
-	core, id, owner := tasks.Core(), *args.ID, from.owner(task.Continued)
+	id, wait := splitID(*args.ID)
+	core, owner := tasks.Core(), from.owner(task.Continued)
 	_, err := change(ctx, core.Store, owner, id, func(record *task.Record) bool {
 		abort := args.Cancel && !record.Abort && !record.Status.Final()
 		record.Abort = record.Abort || abort
@@ -166,7 +169,7 @@ func (c *Continuation) Wait(ctx context.Context, tasks *task.Tasks, from Caller,
 	case len(record.Questions) > 0:
 		return map[string]any{"resultType": "input_required", "inputRequests": record.Questions}, nil
 	case !record.Status.Final():
-		return finish(still(&record, time.Since(record.Started).Round(100*time.Millisecond))), nil
+		return finish(still(&record, wait+1, time.Since(record.Started).Round(100*time.Millisecond))), nil
 	}
 	fields, err := answerOf(&record)
 	if err != nil {
@@ -177,15 +180,34 @@ func (c *Continuation) Wait(ctx context.Context, tasks *task.Tasks, from Caller,
 
 var errStill = errors.New("still running")
 
-// still returns the fields of a result that says that the call is still running.
-func still(r *task.Record, elapsed time.Duration) map[string]any {
-	id, _ := json.Marshal(r.ID)
+// splitID returns the id of a call, and which wait for it an id is for: "a" is for the first one, "a.2" for
+// the second.
+//
+// Each answer names the next wait, because hosts end a session whose model calls a tool with the same
+// arguments again and again: Gemini CLI, Qwen Code and Cline after five calls. The number is only what
+// was presented and 1, so that replicas need not agree on it, and each form stays valid.
+func splitID(presented string) (id string, wait uint64) {
+	if dot := strings.LastIndexByte(presented, '.'); dot >= 0 {
+		if wait, err := strconv.ParseUint(presented[dot+1:], 10, 32); err == nil {
+			return presented[:dot], wait
+		}
+	}
+	return presented, 1
+}
+
+// still returns the fields of a result that says that the call is still running. wait is the next one.
+func still(r *task.Record, wait uint64, elapsed time.Duration) map[string]any {
+	next := r.ID
+	if wait > 1 {
+		next += "." + strconv.FormatUint(wait, 10)
+	}
+	id, _ := json.Marshal(next)
 	text := "Still running after " + seconds(elapsed) + "s."
 	if at := message(r); at != "" {
 		text += "\n" + at
 	}
 	text += fmt.Sprintf("\nCall %s with {\"id\": %s} to wait for the result.", r.WaitTool, id)
-	meta := map[string]any{"id": r.ID, "tool": r.WaitTool, "elapsedMs": float64(elapsed) / float64(time.Millisecond)}
+	meta := map[string]any{"id": next, "tool": r.WaitTool, "elapsedMs": float64(elapsed) / float64(time.Millisecond)}
 	if r.Message != "" {
 		meta["message"] = r.Message
 	}

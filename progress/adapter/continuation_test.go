@@ -57,8 +57,8 @@ func TestContinuation(t *testing.T) {
 			"content":[{"type":"text","text":"Still running after 4.25s.\nmain.go 4 of 10\nCall wait_for_result with {\"id\": \"ID\"} to wait for the result."}],
 			"_meta":{"io.github.tooldeadline/continuation":{"id":"ID","tool":"wait_for_result","elapsedMs":4250,"message":"main.go","progress":4,"total":10}}}`)
 		exactly(t, "still", waitFor(t, tasks, c, host, byID(r.ID)), r.ID, `{
-			"content":[{"type":"text","text":"Still running after 8.5s.\nmain.go 8 of 10\nCall wait_for_result with {\"id\": \"ID\"} to wait for the result."}],
-			"_meta":{"io.github.tooldeadline/continuation":{"id":"ID","tool":"wait_for_result","elapsedMs":8500,"message":"main.go","progress":8,"total":10}}}`)
+			"content":[{"type":"text","text":"Still running after 8.5s.\nmain.go 8 of 10\nCall wait_for_result with {\"id\": \"ID.2\"} to wait for the result."}],
+			"_meta":{"io.github.tooldeadline/continuation":{"id":"ID.2","tool":"wait_for_result","elapsedMs":8500,"message":"main.go","progress":8,"total":10}}}`)
 		for range 3 {
 			exactly(t, "result", waitFor(t, tasks, c, host, byID(r.ID)), r.ID, `{"content":[{"type":"text","text":"done"}]}`)
 			if time.Since(start) != 10*s {
@@ -69,6 +69,31 @@ func TestContinuation(t *testing.T) {
 		exactly(t, "before it expires", waitFor(t, tasks, c, host, byID(r.ID)), r.ID, `{"content":[{"type":"text","text":"done"}]}`)
 		time.Sleep(time.Nanosecond)
 		exactly(t, "expired", waitFor(t, tasks, c, host, byID(r.ID)), r.ID, `{"isError":true,"content":[{"type":"text","text":"The result of the call with the id \"ID\" has expired."}]}`)
+	})
+}
+
+// SPEC 12.2: hosts end a session that calls a tool with the same arguments again and again, so each answer has
+// another id for the next call. All of them stay valid, for a cancel too.
+func TestWaitIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks, c := task.New(), &adapter.Continuation{After: s}
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Config{}, lasting(time.Hour)))
+		for _, tc := range []struct{ id, next string }{
+			{r.ID, r.ID + ".2"}, {r.ID + ".2", r.ID + ".3"}, {r.ID + ".3", r.ID + ".4"}, {r.ID + ".99", r.ID + ".100"},
+			{r.ID + ".2", r.ID + ".3"}, {r.ID, r.ID + ".2"}, {r.ID + ".4294967295", r.ID + ".4294967296"},
+		} {
+			got := waitFor(t, tasks, c, host, byID(tc.id))
+			unfinished, _ := wire(t, got)["_meta"].(map[string]any)[task.ContinuationKey].(map[string]any)
+			if unfinished["id"] != tc.next || !strings.HasSuffix(said(got), "{\"id\": \""+tc.next+"\"} to wait for the result.") {
+				t.Errorf("%s: %v", tc.id, got)
+			}
+		}
+		if got := waitFor(t, tasks, c, host, `{"id":"`+r.ID+`.4","cancel":true}`); !strings.HasPrefix(said(got), "Tool was aborted") {
+			t.Error(got)
+		}
+		if got := waitFor(t, tasks, c, host, byID(r.ID+".5")); !strings.HasPrefix(said(got), "Tool was aborted") {
+			t.Error(got)
+		}
 	})
 }
 
@@ -157,6 +182,10 @@ func TestWaitErrors(t *testing.T) {
 			want   string
 		}{
 			{"unknown", host, `{"id":"x"}`, `The id "x" is unknown: no call has it.`},
+			{"unknown, of a later wait", host, `{"id":"x.2"}`, `The id "x" is unknown: no call has it.`},
+			{"no number", host, byID(r.ID + ".x"), `The id "` + r.ID + `.x" is unknown: no call has it.`},
+			{"no number of a wait", host, byID(r.ID + ".-1"), `The id "` + r.ID + `.-1" is unknown: no call has it.`},
+			{"too great a number", host, byID(r.ID + ".4294967296"), `The id "` + r.ID + `.4294967296" is unknown: no call has it.`},
 			{"another session", adapter.Caller{Version: "2025-06-18", Session: "2"}, byID(r.ID), `The call with the id "` + r.ID + `" belongs to another session.`},
 			{"another session's cancel", adapter.Caller{Version: "2025-06-18", Session: "2"}, `{"id":"` + r.ID + `","cancel":true}`, `The call with the id "` + r.ID + `" belongs to another session.`},
 			{"another session of the same principal", adapter.Caller{Version: "2025-06-18", Session: "2", Principal: "ann"}, byID(own.ID), `The call with the id "` + own.ID + `" belongs to another session.`},
@@ -174,7 +203,7 @@ func TestWaitErrors(t *testing.T) {
 		if _, err := serve(t, tasks, adapter.Caller{Version: "2026-07-28", Declared: true, Session: "1"}, "tasks/get", params(r.ID)); err == nil {
 			t.Error("a continuation was read as a task")
 		}
-		if got := said(waitFor(t, tasks, c, host, byID(r.ID))); got != "Still running after 3s.\nCall await_call with {\"id\": \""+r.ID+"\"} to wait for the result." {
+		if got := said(waitFor(t, tasks, c, host, byID(r.ID))); got != "Still running after 3s.\nCall await_call with {\"id\": \""+r.ID+".2\"} to wait for the result." {
 			t.Errorf("%q", got)
 		}
 		if got := said(waitFor(t, tasks, c, host, byID(r.ID))); got != "done" {

@@ -21,8 +21,8 @@ const margin = time.Second
 //
 // Servers may declare anything, so the limits of the ceiling, if it has any, bound Timeout and
 // MaxTotal, even if the server declares none. If the ceiling has ResetOnProgress, progress renews
-// the Timeout in any case: that matters if the Timeout comes from the ceiling alone, or is shorter
-// than the total.
+// the Timeout in any case, even if the Timeout comes from the ceiling alone or is shorter than the
+// total.
 func Declared(d policy.Declaration, ceiling request.Limits) request.Limits {
 	l := request.Limits{ResetOnProgress: d.Idle > 0 || ceiling.ResetOnProgress}
 	if d.Total > 0 {
@@ -78,8 +78,8 @@ func (d *Declarations) Server(extensions map[string]any) {
 	}
 }
 
-// Tool takes the _meta of a tool, from the result of tools/list. What the tool declared before is
-// forgotten. At most 10 000 tools are remembered; beyond that, some are forgotten.
+// Tool takes the _meta of a tool, from the result of tools/list, in place of the one that it took
+// for this tool before. At most 10 000 tools are remembered; beyond that, some are forgotten.
 func (d *Declarations) Tool(name string, meta map[string]any) {
 	l, ok := policy.ReadDeclaration(meta)
 	d.mu.Lock()
@@ -119,9 +119,9 @@ func (d *Declarations) Method(method string, ceiling request.Limits) *request.Li
 	return &limits
 }
 
-// Limits returns the limits that [Declared] makes of the server's declaration for the tool, or else of
-// that for all tools, under the ceiling. It returns nil if the server has declared nothing, or if d is
-// nil.
+// Limits returns the limits that [Declared] makes of the server's declaration for the tool or, if
+// there is none, of its declaration for all tools, under the ceiling. It returns nil if the server has
+// declared nothing, or if d is nil.
 func (d *Declarations) Limits(tool string, ceiling request.Limits) *request.Limits {
 	if d == nil {
 		return nil

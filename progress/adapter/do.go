@@ -23,8 +23,8 @@ const (
 )
 
 // A Func is the whole supervised call: toolcall.Do with t.Observer(), and the code that makes a
-// result of a call that was stopped. t is nil if the call stays plain. answers has the answers to
-// the questions of the previous round.
+// result of a call that was stopped. t is nil if the call cannot become a task or a continuation.
+// answers has the answers to the questions of the previous round.
 type Func[R any] func(ctx context.Context, t *Task, answers map[string]json.RawMessage) (R, error)
 
 // Do runs one call. It returns what run has returned or, if the call has become a task or a
@@ -39,26 +39,27 @@ type Func[R any] func(ctx context.Context, t *Task, answers map[string]json.RawM
 //
 // When the handle is due:
 //
-//   - a client that asks for a task (Legacy) gets it at once, whatever the soft limit;
+//   - a client that asks for a task (Legacy) gets it at once, whatever the soft limit is;
 //   - one that declares tasks (Extension), when the soft limit is reached;
 //   - any other, where there is a Continuation, when [Continuation.Soft] is reached.
 //
 // The result of a tool that has returned before its handle is given wins, whether the soft limit
 // has been reached or the store is still taking the record. If the soft limit and the result come
-// at the same instant, either may win. A call stays plain if [task.WithMaxRunning] is reached, if
-// the store has no room for it, or if the store does not answer within 5 s. A store that cannot be
-// reached delays no answer: only a tool whose handle is due at once starts late, by at most 1 s.
+// at the same instant, either may win. The client waits for the result of the call, as without
+// tasks, if [task.WithMaxRunning] is reached, if the store has no room for the task, or if the
+// store does not answer within 5 s. A store that cannot be reached delays no answer: only a tool
+// whose handle is due at once starts late, by at most 1 s.
 //
-// Until the handle, run's context ends with ctx. After it, the context ends by tasks/cancel, with
-// [task.ErrCancelled] as the cause, by [task.Tasks.Shutdown], by [EndSession], and with
-// [task.ErrLost] if the store has taken the task from this process; so run must not depend on
-// anything that ends with the request. If ctx has a deadline before the soft limit, the call stays
-// plain.
+// Until the handle, run's context ends with ctx. After the handle, the context ends at a
+// tasks/cancel, with [task.ErrCancelled] as the cause, at [task.Tasks.Shutdown], at [EndSession],
+// and, with [task.ErrLost] as the cause, when the store has taken the task from this process; so
+// run must not depend on anything that ends with the request. If ctx has a deadline before the soft
+// limit, the client waits for the result.
 //
 // The error is a [*task.Error] if the call does not suit its tool: the call asks for a task and the
-// tool is never one, or the tool only runs as a task or a continuation and the client can be given
-// neither. A panic of run is a panic of Do, with a [*timeout.PanicError]; after the handle encode
-// gets it.
+// tool never becomes one, or the tool only runs as a task or a continuation and the client can be
+// given neither. A panic of run becomes a panic of Do, with a [*timeout.PanicError]; after the
+// handle, encode gets the PanicError.
 func Do[R any](ctx context.Context, tasks *task.Tasks, c Call, run Func[R], encode func(R, error) task.Answer) (R, *task.Record, error) {
 	var none R
 	form, soft, err := c.plan()
@@ -230,7 +231,7 @@ func guard[R any](f func() (R, error), done chan<- outcome[R]) {
 // and no record with that could ever be written, so that the task would never end.
 func readable(a task.Answer) task.Answer {
 	broken := func(what string) task.Answer {
-		return failure(what + " is no JSON")
+		return failure(what + " is not JSON")
 	}
 	switch {
 	case a.Error != nil:

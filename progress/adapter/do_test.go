@@ -182,7 +182,8 @@ func begin(t testing.TB, ctx context.Context, tasks *task.Tasks, c adapter.Call,
 	return record
 }
 
-// SPEC 11.1, 11.2: what the client can take decides, and who has not declared tasks never gets one.
+// SPEC 11.1, 11.2: the client's capabilities decide, and a client that has not declared tasks never gets
+// one.
 func TestForms(t *testing.T) {
 	old, older := adapter.Caller{Version: "2025-11-25"}, adapter.Caller{Version: "2025-06-18", Declared: true}
 	on := &adapter.Continuation{After: 5 * s}
@@ -360,7 +361,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// SPEC 11.7: what runs is bounded, and beyond the bound calls stay plain.
+// SPEC 11.7: the number of running tasks is bounded, and beyond the bound calls stay plain.
 func TestMaxRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := task.New(task.WithMaxRunning(2))
@@ -417,7 +418,7 @@ func TestStoreFull(t *testing.T) {
 	})
 }
 
-// SPEC 11.7: what has ended can be read for the retention, and not for longer.
+// SPEC 11.7: a task that has ended can be read for the retention, and not for longer.
 func TestRetention(t *testing.T) {
 	for _, end := range []string{"result", "cancel"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -467,7 +468,7 @@ func TestShutdown(t *testing.T) {
 				t.Errorf("%v, %v", got, err)
 			}
 		}
-		// What comes now stays plain.
+		// A call that comes now stays plain.
 		for _, soft := range []time.Duration{s, -1} {
 			value, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: soft}, tool(timeout.Default(), lasting(2*s)), encode)
 			if value != "done" || record != nil || err != nil {
@@ -503,7 +504,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// What goes wrong in the adapter ends the call or the task, and not the process.
+// A panic in the adapter ends the call or the task, and not the process.
 func TestPanics(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error){
 		"panic": func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error) {

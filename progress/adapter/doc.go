@@ -2,10 +2,10 @@
 // have in common; programs do not call it. It implements the rules of the protocol without an SDK,
 // on top of three packages that programs do call: toolcall, request and task.
 //
-// An adapter for servers aborts calls with [Sessions] and tells a tool's own errors from others by
-// [Foreign]. One for clients reads what a server declares into [Declarations], runs the handlers of
-// notifications in a [Queue], repeats only what is [Repeatable], and connects
-// by [Standing]. A server answers a call that is repeated from its [Answers].
+// An adapter for servers aborts calls with [Sessions] and distinguishes a tool's own errors from
+// others with [Foreign]. It answers a repeated call from [Answers]. An adapter for clients reads
+// the declarations of a server into [Declarations], runs the handlers of notifications in a
+// [Queue], repeats only requests that are [Repeatable], and connects with [Standing].
 //
 // A server with tasks runs each tools/call by [Do], and answers tasks/* by [Serve]:
 //
@@ -29,7 +29,7 @@
 //
 // Those of tasks are in package task. Beyond them:
 //
-//  1. Nothing is repeated that is not safe to repeat: a tools/call is if the caller asks for it
+//  1. Nothing is repeated that is not safe to repeat. A tools/call is safe if the caller says so
 //     and [Hints] has the tool.
 //  2. A handler of notifications that is slow, or ends its goroutine with runtime.Goexit, delays no
 //     renewal of a limit and no answer.

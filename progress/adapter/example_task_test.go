@@ -66,7 +66,7 @@ func ExampleDo() {
 	// [{"text":"built","type":"text"}]
 }
 
-// A client that knows no tasks is told in time how to wait for the result.
+// A client that knows no tasks learns in time how to wait for the result.
 func ExampleContinuation_Wait() {
 	tasks := task.New()
 	defer tasks.Close()

@@ -12,7 +12,7 @@ import (
 // Whatever a client sends, the answer is JSON or an error with a code.
 func FuzzServe(f *testing.F) {
 	for _, p := range []string{``, `null`, `{}`, `[]`, `{"taskId":"x"}`, `{"taskId":null}`, `{"taskId":"\u0000"}`, `{"cursor":"1"}`,
-		`{"taskId":"x","inputResponses":{"1.ok":{}}}`, `{"taskId":"x","inputResponses":null}`, `{"id":"x","cancel":true}`, `{"id":"\ud800"}`, "\xff", `{"taskId":1e9}`} {
+		`{"taskId":"x","inputResponses":{"1.ok":{}}}`, `{"taskId":"x","inputResponses":null}`, `{"id":"x","cancel":true}`, `{"id":"x.2"}`, `{"id":"\ud800"}`, "\xff", `{"taskId":1e9}`} {
 		f.Add([]byte(p))
 	}
 	tasks, c := task.New(), new(adapter.Continuation)

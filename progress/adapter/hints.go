@@ -2,8 +2,8 @@ package adapter
 
 import "sync"
 
-// Hints are the tools of one server that say that a call may be repeated: they only read, or are idempotent.
-// The zero Hints are ready to use, and safe for concurrent use.
+// Hints remembers which tools of one server say that a call may be repeated, because they only read or are
+// idempotent. The zero Hints is ready to use, and safe for concurrent use.
 type Hints struct {
 	mu         sync.Mutex
 	repeatable map[string]bool
@@ -38,7 +38,8 @@ func (h *Hints) Forget() {
 	h.repeatable = nil
 }
 
-// Repeatable reports whether a call of the tool may be repeated. A tool that has not been listed may not.
+// Repeatable reports whether a call of the tool may be repeated. It returns false for a tool that has not
+// been listed.
 func (h *Hints) Repeatable(tool string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

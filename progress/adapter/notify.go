@@ -20,7 +20,8 @@ func (t *Task) notifyChanged(notes <-chan task.Record) {
 
 // Notify calls send, which sends a progress notification or a log message for the call, and returns
 // its error. After an Extension handle or a continuation, and when the task is final, the client must
-// not get any more: then Notify does nothing and returns nil. A handle waits up to 100 ms for send.
+// not get any more: then Notify does nothing and returns nil. If the handle is due while send runs,
+// the handle waits up to 100 ms for send to return.
 func (t *Task) Notify(send func() error) error {
 	if t == nil {
 		return send()

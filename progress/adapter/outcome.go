@@ -76,13 +76,24 @@ func (t *Task) complete(a task.Answer) {
 			finish(r, a)
 		}
 	}
+	// A model that gets the answer may never have got the status message.
+	instead := func(message string) write {
+		return func(r *task.Record) {
+			t.describe(r)
+			text := message
+			if last := update(r).String(); last != "" {
+				text += "; last: " + last
+			}
+			finish(r, failure(text))
+		}
+	}
 	late := time.Now().Add(t.core.Retention)
 	_, err := t.persist(t.core.Running.Context(), with(a), func(err error) write {
 		switch {
 		case errors.Is(err, task.ErrTooLarge):
-			return with(failure(fmt.Sprintf("the result of %d bytes is too large to be stored", size(a))))
+			return instead(fmt.Sprintf("the result of %d bytes is too large to be stored", size(a)))
 		case !time.Now().Before(late): // it may be this answer alone that the store does not take
-			return with(failure("the result could not be stored"))
+			return instead("the result could not be stored")
 		}
 		return nil
 	})

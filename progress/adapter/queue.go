@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// A Queue runs the handlers of notifications beside the reader that takes the notifications
-// in: those of a session one after the other, in the order of Add. So a slow handler delays
-// neither an answer nor the renewal of a limit. Its goroutines live only while there is
-// something to run; one that a handler ends with [runtime.Goexit] is replaced. A panic of a
-// handler is not recovered.
+// A Queue runs the handlers of notifications on other goroutines than the one that reads the
+// notifications, so that a slow handler delays neither an answer nor the renewal of a limit. The
+// handlers of a session run one after the other, in the order of Add. The goroutines live only
+// while there is something to run; one that a handler ends with [runtime.Goexit] is replaced. A
+// panic of a handler is not recovered.
 //
 // The zero Queue is ready to use; set its fields before the first Add. It is safe for
 // concurrent use.
 type Queue struct {
-	// Wait is how long Add waits for its handler, unless others of the session wait too. Most
-	// handlers have then returned when the answer after them is handled. 0 means that Add does not
-	// wait.
+	// Wait is how long Add waits for its handler to return, unless other handlers of the session
+	// are waiting. Most handlers have then returned when the answer after them is handled. 0 means
+	// that Add does not wait.
 	Wait time.Duration
 	// Max is how many handlers of a session may be ahead of one before Add waits for it without a
 	// bound. 0 means any number. With a Max, a handler must not call Add for its own session: if

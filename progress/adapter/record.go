@@ -9,8 +9,8 @@ import (
 )
 
 // create stores the record of the run, beside the call, and delivers it: nil where it was not
-// stored. It returns nil where there may be no other task. Whoever no longer waits for the record
-// calls leave.
+// stored. It returns nil where there may be no other task. A caller that no longer waits for the
+// record calls leave.
 func (t *Task) create(ctx context.Context) (created <-chan *task.Record, leave func()) {
 	if !t.core.Running.Begin(&t.run) {
 		return nil, nil

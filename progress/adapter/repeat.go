@@ -36,12 +36,13 @@ type answered[R any] struct {
 }
 
 // Do returns the result of call or, if a call with the same key and the same content came before,
-// the result of that one. If the earlier call is still running, Do waits for it until ctx ends. A
-// result is kept if size returns 0 or more for it, which is its size in bytes, and ctx has not
-// ended. If it is not kept, and if call has failed or panicked, the next call with the key is made.
+// the result of that call. If the earlier call is still running, Do waits for it until ctx ends.
+// The result is kept unless ctx has ended, call has failed or panicked, or size, which returns the
+// size of the result in bytes, returns a negative number. If it is not kept, the next call with the
+// key is made.
 //
-// The content says who calls and what is called, and is compared as JSON: a key that comes with other
-// content is another key.
+// The content, which is compared as JSON, identifies the client and the request: the same key with
+// other content counts as another key.
 func (a *Answers[R]) Do(ctx context.Context, key string, content any, size func(R) int, call func() (R, error)) (R, error) {
 	data, err := json.Marshal([]any{key, content})
 	if err != nil {
@@ -109,7 +110,7 @@ func (a *Answers[R]) end(of *answered[R], size int) {
 	a.expire(now)
 }
 
-// expire forgets what is too old, or too much. Whoever waits for it has it still.
+// expire forgets answers that are too old or too many. A call that waits for one still gets it.
 func (a *Answers[R]) expire(now time.Time) {
 	for len(a.ended) > 0 && (len(a.ended) > maxAnswers || a.bytes > maxAnswerBytes || !now.Before(a.ended[0].until)) {
 		oldest := a.ended[0]

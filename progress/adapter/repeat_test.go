@@ -101,7 +101,8 @@ func TestAnswersOfARunningCall(t *testing.T) {
 	})
 }
 
-// What is kept is bounded in number and in bytes, and a panic leaves nothing that anybody would wait for.
+// Answers that are kept are bounded in number and in bytes, and a panic leaves nothing that anybody would wait
+// for.
 func TestAnswersAreBounded(t *testing.T) {
 	for _, tc := range []struct {
 		name        string

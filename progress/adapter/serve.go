@@ -15,7 +15,7 @@ import (
 // A Request is one request of a tasks/* method.
 type Request struct {
 	Method string          // tasks/get, tasks/result, tasks/list, tasks/cancel or tasks/update
-	Params json.RawMessage // as they came; may be nil
+	Params json.RawMessage // as received; may be nil
 	Caller Caller
 }
 
@@ -28,9 +28,9 @@ type requestParams struct {
 // listPage is how many tasks a page of tasks/list has.
 const listPage = 50
 
-// Serve answers a request: with the fields of its result, whose values encoding/json writes, or
-// with an [*task.Error]. tasks/result waits until the task is final or ctx ends; then the error is
-// the cause of ctx. If the store fails, the error has [CodeInternal].
+// Serve answers a request. It returns the fields of the result, as values for encoding/json, or an
+// [*task.Error]. tasks/result waits until the task is final or ctx ends; then the error is the cause of
+// ctx. If the store fails, the error has [CodeInternal].
 //
 // It refuses methods that the client's protocol does not have, and, from 2026-07-28 on, a client
 // that has not declared [task.ExtensionID]. It offers tasks/list only if the caller has a principal

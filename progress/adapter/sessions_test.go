@@ -10,7 +10,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// What runs in a session is aborted with it, and nothing else.
+// The calls of a session are aborted with it, and no others.
 func TestSessions(t *testing.T) {
 	var s adapter.Sessions
 	s.Abort("none", toolcall.ErrDisconnected)

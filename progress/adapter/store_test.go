@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
@@ -108,8 +110,8 @@ func TestRival(t *testing.T) {
 	}
 }
 
-// SPEC 11.1, 11.7: what a store cannot take stays plain, and a store that is slow or away delays no
-// answer: a result that comes while the record is being stored is answered at once.
+// SPEC 11.1, 11.7: a call that the store cannot take stays plain, and a store that is slow or away
+// delays no answer: a result that comes while the record is being stored is answered at once.
 func TestSlowStore(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -161,7 +163,7 @@ func TestSlowStore(t *testing.T) {
 }
 
 // SPEC 7.4, 11.1: while the store is away, a client that leaves aborts the call at once, as it would
-// without tasks, and is told of its progress until then.
+// without tasks, and gets its progress until then.
 func TestDisconnectDuringTheHandle(t *testing.T) {
 	for _, slow := range []time.Duration{3 * s, time.Minute} { // the store answers after all, or never
 		synctest.Test(t, func(t *testing.T) {
@@ -267,8 +269,8 @@ func TestLongOutage(t *testing.T) {
 	})
 }
 
-// SPEC 11.7: what cannot be stored is tried until a shutdown has given up, and no longer. The bubble
-// does not end before its goroutines.
+// SPEC 11.7: storing is tried again until a shutdown has given up, and no longer. The bubble does not
+// end before its goroutines.
 func TestShutdownWithoutTheStore(t *testing.T) {
 	for _, end := range []string{"result", "question"} {
 		t.Run(end, func(t *testing.T) {
@@ -429,7 +431,7 @@ func TestRecordGone(t *testing.T) {
 	})
 }
 
-// What a replicated store does not know yet is not gone.
+// A task that a replicated store does not know yet is not gone.
 func TestRecordNotKnownYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var gone atomic.Bool
@@ -477,7 +479,7 @@ func (f *forgetful) Wait(ctx context.Context, owner, id string, after uint64) (t
 	}
 }
 
-// SPEC 11.7: the memory of tasks that nobody fetches is bounded; what runs is not touched, and a
+// SPEC 11.7: the memory of tasks that nobody fetches is bounded; running tasks are not touched, and a
 // result that is larger than all the room there is says so.
 func TestMemoryBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -506,12 +508,13 @@ func TestMemoryBounds(t *testing.T) {
 		if got, err := serve(t, tasks, declared, "tasks/get", params(long.ID)); err != nil || got["status"] != "working" {
 			t.Errorf("%v, %v", got, err)
 		}
-		huge := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) {
+		huge := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			heartbeat.BeatWith(ctx, progress.Update{Message: "file 37"})
 			return strings.Repeat("x", 100<<10), nil
 		}))
 		time.Sleep(s)
 		got, err := serve(t, tasks, declared, "tasks/get", params(huge.ID))
-		if err != nil || got["status"] != "failed" || !strings.Contains(fmt.Sprint(got["error"]), "too large to be stored") {
+		if err != nil || got["status"] != "failed" || !strings.Contains(fmt.Sprint(got["error"]), "too large to be stored; last: file 37") {
 			t.Errorf("%v, %v", got, err)
 		}
 		time.Sleep(time.Hour)
@@ -581,7 +584,7 @@ func TestLost(t *testing.T) {
 		}
 		tasks := task.New(task.WithStore(m))
 		for _, c := range []adapter.Caller{legacy, declared} {
-			if got, err := serve(t, tasks, c, "tasks/get", params("x")); err != nil || got["status"] != "failed" || got["statusMessage"] != "the process that ran the task is gone" {
+			if got, err := serve(t, tasks, c, "tasks/get", params("x")); err != nil || got["status"] != "failed" || got["statusMessage"] != "the process that ran the task is gone; last: main.go" {
 				t.Errorf("%v, %v", got, err)
 			}
 		}
@@ -592,7 +595,8 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// SPEC 13.3: a tool whose process was declared gone is aborted, and told why; nobody has cancelled it.
+// SPEC 13.3: a tool whose process was declared gone is aborted with that cause; nobody has cancelled
+// it.
 func TestDeclaredGone(t *testing.T) {
 	for _, question := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -699,7 +703,7 @@ func (s strict) Update(ctx context.Context, r task.Record) (task.Record, error) 
 	return s.Store.Update(ctx, r)
 }
 
-// What a tool puts into an answer that is no JSON ends the task all the same.
+// A value in an answer that cannot become JSON ends the task all the same.
 func TestNoJSON(t *testing.T) {
 	for name, answer := range map[string]task.Answer{
 		"result":     {Result: json.RawMessage(`{"content":`)},

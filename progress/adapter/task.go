@@ -20,8 +20,9 @@ var (
 )
 
 // A Task is a call that runs under [Do] and may be, or become, a task or a continuation. Its
-// [Task.Observer] is that of the [toolcall.Call]. A nil *Task stands for a call that stays plain,
-// and its methods behave accordingly. All methods are safe for concurrent use.
+// [Task.Observer] is that of the [toolcall.Call]. A nil *Task stands for a call that cannot become
+// one: its Notify calls send, and its other methods find no task. All methods are safe for
+// concurrent use.
 type Task struct {
 	core   task.Core
 	call   Call
@@ -72,8 +73,8 @@ func newTask(ctx context.Context, core task.Core, c Call, form task.Form, soft t
 	return t
 }
 
-// Observer returns t as the Observer of a call, or nil if t is nil. A plain call within another
-// call of its session is then part of the task of that call.
+// Observer returns t as the Observer of a call, or nil if t is nil. If t is nil, a call within
+// another call of the same session belongs to the task of that other call.
 func (t *Task) Observer() toolcall.Observer {
 	if t == nil {
 		return nil
@@ -81,8 +82,8 @@ func (t *Task) Observer() toolcall.Observer {
 	return t
 }
 
-// TaskOf returns the task of the call that ctx belongs to, if that is a call of the session. It
-// returns nil otherwise: a tool may run a server itself, whose calls are other ones.
+// TaskOf returns the task of the call that ctx belongs to, if that is a call of the session.
+// Otherwise it returns nil, for example for a call of a server that a tool runs itself.
 func TaskOf(ctx context.Context, session any) *Task {
 	c := toolcall.FromContext(ctx)
 	if c == nil || c.Session != session {
@@ -193,8 +194,8 @@ func (t *Task) relay(exec context.Context) {
 	heartbeat.Relay(exec, t.core.Poll, func(ctx context.Context, _ heartbeat.Event) { t.tell(ctx) })
 }
 
-// tell stores the newest detail, and whether a question is under way. What a store does not take now
-// comes with the next.
+// tell stores the newest detail, and whether a question is under way. A change that the store does
+// not take now comes with the next one.
 func (t *Task) tell(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, createWait)
 	defer cancel()

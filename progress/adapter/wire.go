@@ -24,8 +24,9 @@ func Methods(version string) []string {
 	return nil
 }
 
-// LegacyCapability is the value of "tasks" in the server's capabilities, for the result of
-// initialize where the protocol is 2025-11-25. list says whether callers can be told apart.
+// LegacyCapability returns the value of "tasks" in the server's capabilities, for the result of
+// initialize in protocol 2025-11-25. list says whether tasks/list is offered, which needs callers
+// with a principal or a session.
 func LegacyCapability(list bool) map[string]any {
 	c := map[string]any{
 		"cancel":   map[string]any{},
@@ -37,7 +38,7 @@ func LegacyCapability(list bool) map[string]any {
 	return c
 }
 
-// LegacySupport is the value of "taskSupport" in the "execution" of a tool in tools/list, for
+// LegacySupport returns the value of "taskSupport" in the "execution" of a tool in tools/list, for
 // protocol 2025-11-25: "optional" for a tool with a soft limit, "required" for one that is
 // TaskOnly, and "" for any other, which means to leave it out.
 func LegacySupport(soft time.Duration, taskOnly bool) string {
@@ -57,7 +58,7 @@ func Handle(r *task.Record) map[string]any {
 	case task.Legacy:
 		return map[string]any{"task": fieldsOf(r, task.Legacy)}
 	case task.Continued:
-		return still(r, r.Soft)
+		return still(r, 1, r.Soft)
 	}
 	fields := handleOf(r, task.Extension)
 	fields["resultType"] = "task"
@@ -163,7 +164,7 @@ func answerOf(r *task.Record) (map[string]any, error) {
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(r.Answer.Result, &raw); err != nil {
-		return nil, &task.Error{Code: CodeInternal, Message: "the result is no JSON object: " + err.Error()}
+		return nil, &task.Error{Code: CodeInternal, Message: "the result is not a JSON object: " + err.Error()}
 	}
 	fields := make(map[string]any, len(raw)+1)
 	for key, value := range raw {

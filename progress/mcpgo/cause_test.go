@@ -2,6 +2,8 @@ package mcpgo_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
@@ -84,8 +87,42 @@ func TestCauseOfAbortStdio(t *testing.T) {
 	}
 }
 
-// SPEC 3.23: the same under WrapHTTP. mcp-go's own client hangs up; another one, with a session, says
-// why.
+// SPEC 3.11: a call that is cancelled while it waits for a worker is answered, and its tool does not run.
+func TestCancelledBeforeAWorker(t *testing.T) {
+	s, started, ended := silentServer()
+	r := newRaw(t, s, server.WithWorkerPoolSize(1))
+	const call = `{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"silent"}}`
+	const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s,"reason":"Request timed out"}}`
+	write := func(line, id string) { r.write(fmt.Sprintf(line, id)) }
+	write(call, "1")
+	within(t, started, "the start")
+	early := map[string]any{"2": 2.0, "12345678": 12345678.0, "9007199254740993": float64(1 << 53), `"x"`: "x"}
+	for text := range early {
+		write(call, text)
+		write(cancel, text)
+	}
+	r.write(`{"jsonrpc":"2.0","id":"ping","method":"ping"}`)
+	r.answer("ping") // what is before it has arrived
+	write(cancel, "1")
+	causeIs(t, ended, "client_timeout")
+	answers := map[any]message{}
+	for range 1 + len(early) {
+		m := r.read()
+		answers[m.ID] = m
+	}
+	for _, id := range early {
+		if m := answers[id]; !strings.Contains(string(m.Result), "client_timeout") {
+			t.Errorf("%v: %s %s", id, m.Result, m.Error)
+		}
+	}
+	write(call, "2") // another call of that id is another call
+	within(t, started, "the start of the last call")
+	write(cancel, "2")
+	causeIs(t, ended, "client_timeout")
+}
+
+// SPEC 3.23: the same under WrapHTTP. mcp-go's own client hangs up without a word; another one, with a session,
+// says why.
 func TestCauseOfAbortHTTP(t *testing.T) {
 	s, started, ended := silentServer()
 	web := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
@@ -125,4 +162,59 @@ func TestCauseOfAbortHTTP(t *testing.T) {
 	within(t, started, "the start")
 	post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"x","reason":"Request timed out"}}`)
 	causeIs(t, ended, "client_timeout")
+}
+
+// SPEC 3.23, 8.6: both SDKs' clients hang up first when they cancel a call, and then say why.
+func TestReasonAfterHangingUp(t *testing.T) { // alone: the client has 100 ms to say why
+	s, started, ended := silentServer()
+	web := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
+	defer web.Close()
+	tr, err := transport.NewStreamableHTTP(web.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client.NewClient(mcpgo.Limit(tr, mcpgo.ClientLimits{Timeout: 300 * time.Millisecond}, nil))
+	defer func() { _ = c.Close() }()
+	if err := c.Start(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	unlimited := mcpgo.WithLimits(soon(t), mcpgo.ClientLimits{})
+	if _, err := c.Initialize(unlimited, mcp.InitializeRequest{Params: mcp.InitializeParams{ProtocolVersion: "2025-11-25", ClientInfo: mcp.Implementation{Name: "t", Version: "1"}}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := c.CallTool(soon(t), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "silent"}}); err == nil {
+			t.Fatal("no error")
+		}
+		within(t, started, "the start")
+		causeIs(t, ended, "client_timeout")
+	}
+}
+
+// A cancellation is accepted as the official SDK's client sends it with 2026-07-28: it would close its connection
+// after the refusal that mcp-go has for a notification without _meta.
+func TestCancellationIsAccepted(t *testing.T) {
+	web := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(newServer())))
+	defer web.Close()
+	for body, want := range map[string]int{
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"context deadline exceeded"}}`: http.StatusAccepted,
+		`{"jsonrpc":"2.0","method":"notifications/other","params":{}}`:                                                       http.StatusBadRequest,
+	} {
+		req, _ := http.NewRequestWithContext(soon(t), http.MethodPost, web.URL, strings.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+		var m struct{ Method string }
+		_ = json.Unmarshal([]byte(body), &m)
+		req.Header.Set("Mcp-Method", m.Method)
+		resp, err := web.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != want || (len(said) == 0) != (want == http.StatusAccepted) {
+			t.Errorf("%s: %s, %q, %v", m.Method, resp.Status, said, err)
+		}
+	}
 }

@@ -26,36 +26,37 @@ type ClientLimits = request.Limits
 // Use the result instead of t, for one client, before Start.
 //
 // A request has the first of these limits that exist: those of [WithLimits]; those under its method
-// in perMethod; those under the longest pattern there that matches, a prefix with a star such as
-// "resources/*"; with [UseDeclared], those that the server has declared for the tool or the method;
-// the defaults. Notifications have no limits, and neither has the stream of subscriptions/listen. A
-// call for which a server asks for more input, and the listing of several pages, are several
-// requests.
+// in perMethod; those under the longest matching pattern in perMethod, which is a prefix with a
+// star such as "resources/*"; with [UseDeclared], those that the server has declared for the tool
+// or the method; the defaults. Notifications have no limits, and neither has the stream of
+// subscriptions/listen. A call for which a server asks for more input, and the listing of several
+// pages, are several requests.
 //
-// The error of a request that times out is a [*RequestTimeout]. In it errors.As and errors.Is find the
-// code [request.CodeTimeout], a [*timeout.Error] with the limit, the elapsed time and the method as
-// its Tool, mcp.ErrRequestInterrupted, and context.DeadlineExceeded. A deadline of the caller's
-// context is a timeout too. If the caller cancels the context, the error is context.Canceled and has
-// the context's cause in its tree. A late answer and late progress are ignored. If the transport is
-// stuck, for example because a server does not read its input, the request is given up after another
-// 250 ms.
+// The error of a request that times out is a [*RequestTimeout]. Its Details have the code
+// [request.CodeTimeout]. In it, errors.As finds a [*timeout.Error], with the limit, the elapsed time,
+// and the method as its Tool, and errors.Is finds mcp.ErrRequestInterrupted and
+// context.DeadlineExceeded. A deadline of the caller's context is a timeout too. If the caller cancels
+// the context, the error is context.Canceled and has the context's cause in its tree. A late answer
+// and late progress are ignored. If the transport is stuck, for example because a server does not read
+// its input, the request is given up after another 250 ms.
 //
-// A request that times out is cancelled at the server: over Streamable HTTP by the end of its stream;
-// elsewhere, and if such a server keeps a session, by a notifications/cancelled too, whose reason
-// names the limit: "timeout of 60 s without progress". If the caller cancels a request that has
-// limits, Limit does the same where mcp-go does not, which is over SSE and Streamable HTTP. The
-// requests of the handshake are never cancelled, and neither is one for a task.
+// A request that times out is cancelled at the server. Over Streamable HTTP its stream is closed.
+// Over the other transports, and over Streamable HTTP if the server keeps a session, a
+// notifications/cancelled is sent, whose reason names the limit: "timeout of 60 s without progress".
+// If the caller cancels a request that has limits, Limit does the same where mcp-go does not, which
+// is over SSE and Streamable HTTP. The requests of the handshake are never cancelled, and neither is
+// one for a task.
 //
 // The caller's params are not changed, and its own progress token and the handlers of OnNotification
-// work as they do without Limit. In mcp-go a slow handler holds up everything that comes after it, the
-// answer and every renewal of a limit included. Here a handler that takes longer than 20 ms goes on
-// beside the client, so it may still run when a call has returned. Handlers are called one after the
-// other, in the order of arrival; 1000 notifications may wait.
+// work as they do without Limit. In mcp-go a slow handler delays everything that comes after it,
+// including the answer and every renewal of a limit. With Limit, a handler that takes longer than 20
+// ms goes on concurrently with the client, so it may still run when a call has returned. Handlers are
+// called one after the other, in the order of arrival; 1000 notifications may wait.
 //
-// The result can do what t can do beyond transport.Interface: take requests of the server, know the
-// version of the protocol, give the output of a command, and report a lost connection. Its type is not
-// that of t, so client.GetEndpoint does not take it; pass t. transport.SSE has a limit of its own, of
-// 60 s, that no progress renews; see transport.WithResponseTimeout.
+// The result implements the interfaces that t implements beyond transport.Interface: for requests of
+// the server, the protocol version, the output of a command, and a lost connection. Its type is not
+// that of t, so client.GetEndpoint does not accept it; pass t. transport.SSE itself has a limit of 60
+// s that no progress renews; see transport.WithResponseTimeout.
 func Limit(t transport.Interface, defaults ClientLimits, perMethod map[string]ClientLimits, opts ...LimitOption) transport.Interface {
 	l := &limiter{passing: passing{t}, handlers: adapter.Queue{Wait: handlerWait, Max: maxWaiting}}
 	for _, o := range opts {
@@ -76,11 +77,11 @@ type limitFunc func(*limiter)
 
 func (f limitFunc) applyLimit(l *limiter) { f(l) }
 
-// WithRequestOptions passes options on to the execution that each request under a limit is:
+// WithRequestOptions sets options of the executions that the requests under a limit are:
 // [timeout.WithLogger], [timeout.WithHooks], [timeout.WithClock], or [timeout.WithObserveOnly] to
-// find limits that fit before any request is stopped. The name of the execution is the method. The limits are
-// those of [Limit]: a [timeout.Config] among the options has no effect. Given more than once, all are
-// passed on.
+// find limits that fit before any request is stopped. The name of an execution is the method. The
+// limits are those of [Limit], which panics with a [*timeout.ConfigError] if a [timeout.Config] is
+// among the options. If WithRequestOptions is given more than once, all options apply.
 func WithRequestOptions(opts ...timeout.Option) LimitOption {
 	return limitFunc(func(l *limiter) { l.options = append(l.options, opts...) })
 }

@@ -10,20 +10,21 @@ import (
 // *transport.Error that mcp-go's client makes of it. See [Limit] for what else errors.Is and
 // errors.As find in it.
 type RequestTimeout struct {
-	// Details are the details of the equivalent JSON-RPC error: request.CodeTimeout, and the
-	// message and the data of the TypeScript SDK, in milliseconds.
+	// Details are those of the equivalent JSON-RPC error: the code request.CodeTimeout, and the
+	// message and the data that the TypeScript SDK would give it.
 	Details mcp.JSONRPCErrorDetails
 
 	stop *request.Error
 }
 
-// Error names the method, the limit and, where it differs, the elapsed time.
+// Error returns a text with the method, the limit and, if it differs from the limit, the elapsed
+// time.
 func (e *RequestTimeout) Error() string { return e.stop.Error() }
 
-// Timeout is true.
+// Timeout returns true.
 func (e *RequestTimeout) Timeout() bool { return true }
 
-// Unwrap returns what [Limit] says.
+// Unwrap returns the *[request.Error] and mcp.ErrRequestInterrupted.
 func (e *RequestTimeout) Unwrap() []error { return []error{e.stop, mcp.ErrRequestInterrupted} }
 
 func asTimeout(err error) error {

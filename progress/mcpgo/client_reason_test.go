@@ -27,9 +27,10 @@ func (t *tap) Write(p []byte) (int, error) {
 	return t.WriteCloser.Write(p)
 }
 
-// SPEC 8.6: a server of mcp-go is told why a request was given up, also where it is mcp-go's client
-// that cancels it.
+// SPEC 8.6: a server of mcp-go gets the reason why a request was given up, also if it is mcp-go's
+// client that cancels it.
 func TestCancelReason(t *testing.T) {
+	t.Parallel()
 	errStop := errors.New("the user pressed Stop")
 	for _, tc := range []struct {
 		name   string

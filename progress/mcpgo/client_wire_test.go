@@ -19,7 +19,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// A transport that keeps what it is given, and answers what it is told to.
+// A transport that keeps the messages that it gets, and gives the answers that it was made
+// with.
 type fake struct {
 	notify  func(mcp.JSONRPCNotification)
 	sent    []transport.JSONRPCRequest
@@ -199,7 +200,7 @@ func replace(text, token string) string {
 	return text
 }
 
-// SPEC 8.2: who is told that a request is cancelled.
+// SPEC 8.2: which server learns that a request is cancelled.
 func TestCancelNotification(t *testing.T) {
 	hang := func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }
 	newFake := func(session string) *fake {

@@ -28,6 +28,11 @@ func TestCommandsMessage(t *testing.T) {
 			procgroup.WithOptions(timeout.WithName("TLC")), procgroup.WithLimits(timeout.Config{Total: 500 * time.Millisecond}))
 		return mcp.NewToolResultText(r.Combined.String()), err
 	})
+	s.AddTool(mcp.NewTool("writes too much"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", "echo 12 states; exec sleep 60"),
+			procgroup.WithOptions(timeout.WithName("TLC")), procgroup.WithOutputLimit(6), procgroup.WithLimits(timeout.Config{Total: 30 * time.Second}))
+		return nil, err
+	})
 	c := named("serve 2025")[0].connect(t, s)
 	res, err := c.CallTool(soon(t), call{tool: "tlc"}.request())
 	if err != nil {
@@ -43,5 +48,12 @@ func TestCommandsMessage(t *testing.T) {
 	want = stopped("total", "500 500 0", "TLC process timed out after 500ms.", "12 states\n")
 	if diff := cmp.Diff(want, view(t, res)); diff != "" {
 		t.Errorf("with output of its own (-want +got):\n%s", diff)
+	}
+	if res, err = c.CallTool(soon(t), call{tool: "writes too much"}.request()); err != nil {
+		t.Fatal(err)
+	}
+	want = result{Texts: []string{"TLC wrote more than 6 bytes.\nExit code 153.\n12 states\n"}, IsError: true, Outcome: "too_much_output 153 0 30000 0"}
+	if diff := cmp.Diff(want, view(t, res)); diff != "" {
+		t.Errorf("stopped for what it wrote (-want +got):\n%s", diff)
 	}
 }

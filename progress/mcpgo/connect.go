@@ -15,19 +15,19 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ConnectOptions configure [Connect]. The zero ConnectOptions are the defaults.
+// ConnectOptions configure [Connect]. The zero ConnectOptions, and nil, mean the defaults.
 type ConnectOptions struct {
 	// Timeout is the limit of each phase. 0 means 5 s; a negative value means no limit.
 	Timeout time.Duration
 	// Backoff sets how often Connect tries again, and when.
 	Backoff request.Backoff
 	// Tools, if not nil, makes tools/list the last phase, and is called with the tools of all pages
-	// before Connect returns. So a server that connects and then answers nothing is tried again too.
-	// Each page has the limit. If the server has no tools, Tools is called with nil.
+	// before Connect returns. So Connect also tries again if a server connects and then answers
+	// nothing. The limit applies to each page. If the server has no tools, Tools is called with nil.
 	Tools func([]mcp.Tool)
 	// Failed, if not nil, is called with the error of the last try. If it returns true, Connect begins
-	// again 30 s later, whatever the error is, until Failed returns false or the context ends. It is
-	// called on the goroutine of Connect.
+	// again 30 s later, whatever the error is. It goes on until it succeeds, Failed returns false, or
+	// the context ends. It is called on the goroutine of Connect.
 	Failed func(error) (again bool)
 }
 
@@ -36,16 +36,17 @@ type ConnectOptions struct {
 //
 // The phases are the start of the transport and the handshake. The handshake may be two requests,
 // server/discover and initialize, each of which has the limit if the client has [Limit]; together they
-// have twice that. mcp-go stops waiting for the former after 5 s, see client.WithDiscoverTimeout, so
-// Connect reaches a server that does not answer it. If Tools is set, tools/list is a phase too.
+// have twice that. mcp-go stops waiting for server/discover after 5 s (see
+// client.WithDiscoverTimeout), so Connect reaches a server that does not answer it. If Tools is set,
+// tools/list is a phase too.
 //
-// A try that fails is closed before the next begins, so no two servers run at once; for a command that
+// A try that fails is closed before the next begins, so no two servers run at once; to close a command
 // takes mcp-go up to 8 s. Connect does not try again if the caller's context has ended, if the command
 // is not found or may not be executed, if authorization is required, or if the server speaks another
 // transport. It gives up after the last try, unless Failed says otherwise.
 //
-// The context bounds Connect alone, and not the client. The error is that of the last try. If a phase
-// timed out, the error is as described at [Limit].
+// The end of ctx after Connect has returned does not affect the client. The error is that of the last
+// try. If a phase timed out, the error is as described at [Limit].
 func Connect(ctx context.Context, open func() (*client.Client, error), req mcp.InitializeRequest, opts *ConnectOptions) (*client.Client, *mcp.InitializeResult, error) {
 	var o ConnectOptions
 	if opts != nil {

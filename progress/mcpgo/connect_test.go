@@ -94,7 +94,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// What cannot work is not tried again.
+// A server that cannot work is not tried again.
 func TestConnectHopeless(t *testing.T) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -15,17 +15,18 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// WithContinuation answers a call that has run for soft, from a client that can take no task, with a
-// result that says that it is still running, and how to wait: with another tool, wait_for_result,
-// which [Install] adds. The tool that was called runs on under its limits. Many clients wait for 60 s
-// and no longer; if soft is less than that, no call is lost to them. See [adapter.Continuation] for a
-// soft of 0, and for tools with a soft limit of their own.
+// WithContinuation answers a call that has run for soft, if its client does not support tasks, with a
+// result that says that the call is still running, and that another tool, wait_for_result, waits for
+// the rest. [Install] adds that tool. The tool that was called runs on under its limits. Many clients
+// give up a call after 60 s; with a shorter soft, such clients lose no call. If soft is 0 or less,
+// only the calls of tools that have a soft limit are continued; see [adapter.Continuation].
 //
-// Tools that may run for longer than that list no output schema, because a call that goes on has no
-// structured content yet. The end of a session aborts the calls that it has left running.
+// A tool whose calls may be continued lists no output schema, because the result of a call that
+// goes on has no structured content. The end of a session aborts the calls that it has left
+// running.
 //
-// It is for [Install], and works on all transports. With [WithTasks], it serves the clients that know
-// no tasks.
+// WithContinuation is for [Install], and works on all transports. With [WithTasks], it serves the
+// clients that do not support tasks.
 func WithContinuation(soft time.Duration) InstallOption {
 	return installOption(func(s *settings) { s.continued().After = soft })
 }

@@ -46,12 +46,14 @@ func waitCall(id string) mcp.CallToolRequest {
 // SPEC 12.1, 12.2, 12.3: to a client that knows no tasks, over every transport, a call that takes long
 // is an ordinary result in time, and another tool has the rest, as often as it is asked.
 func TestContinuation(t *testing.T) {
+	t.Parallel()
 	inProcess := link{"in process", true, func(_ *testing.T, s *server.MCPServer) transport.Interface {
 		return transport.NewInProcessTransport(s)
 	}}
 	for _, tasks := range []bool{false, true} {
 		for _, l := range append([]link{inProcess}, links...) {
 			t.Run(fmt.Sprint(l.name, " tasks=", tasks), func(t *testing.T) {
+				t.Parallel()
 				opts := []mcpgo.InstallOption{mcpgo.WithContinuation(50 * ms)}
 				if tasks {
 					opts = append(opts, mcpgo.WithTasks(newTasks(t)))
@@ -65,7 +67,7 @@ func TestContinuation(t *testing.T) {
 				}
 				id := continuedID(t, res)
 				within(t, s.started, "the start")
-				if res, err = c.CallTool(soon(t), waitCall(id)); err != nil || continuedID(t, res) != id || !strings.Contains(view(t, res).Texts[0], "begun") {
+				if res, err = c.CallTool(soon(t), waitCall(id)); err != nil || continuedID(t, res) != id+".2" || !strings.Contains(view(t, res).Texts[0], "begun") {
 					t.Errorf("%v %v", res, err)
 				}
 				s.release <- true
@@ -86,7 +88,7 @@ func TestContinuation(t *testing.T) {
 	}
 }
 
-// SPEC 12.2: cancel aborts the call. SPEC 12.3: what is not an id is a result that says so.
+// SPEC 12.2: cancel aborts the call. SPEC 12.3: the result for a value that is no id says so.
 func TestContinuationIsCancelled(t *testing.T) {
 	s := newTaskServer(t, mcpgo.WithContinuation(50*ms))
 	c := named("http 2025")[0].connect(t, s.MCPServer)
@@ -111,10 +113,11 @@ func TestContinuationIsCancelled(t *testing.T) {
 	}
 }
 
-// SPEC 12.5: what a session has left running ends with it.
+// SPEC 12.5: the calls that a session has left running end with it.
 func TestContinuationEndsWithTheSession(t *testing.T) {
 	for _, l := range named("serve 2025", "sse 2025", "wrapped 2025", "http 2025") {
 		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
 			s := newTaskServer(t, mcpgo.WithContinuation(30*ms))
 			c := l.connect(t, s.MCPServer)
 			if _, err := c.CallTool(soon(t), call{tool: "plain"}.request()); err != nil {
@@ -208,8 +211,10 @@ func TestNoCallIsLost(t *testing.T) {
 // A question of a call that was continued reaches the person: before 2026-07-28 as a request of the
 // server, then as a question of the wait tool.
 func TestContinuedCallAsks(t *testing.T) {
+	t.Parallel()
 	for _, l := range named("serve 2025", "serve 2026", "wrapped 2025", "wrapped 2026", "http 2026") {
 		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
 			s := newTaskServer(t, mcpgo.WithContinuation(5*time.Second))
 			s.AddTool(mcp.NewTool("held"), func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				if a := server.ElicitationResponse(r.Params.InputResponses, "name"); a != nil {
@@ -258,7 +263,7 @@ func TestContinuationOutlivesAStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stream.Body.Close()
-	_ = post(t, ts.URL, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"plain"}}`).Body.Close()
+	_ = post(t, http.DefaultClient, ts.URL, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"plain"}}`).Body.Close()
 	tool := within(t, s.started, "the start")
 	hangUp()
 	<-gone

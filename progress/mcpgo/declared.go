@@ -15,12 +15,13 @@ import (
 )
 
 // WithDeclaredLimits makes the server declare the limits of its tools, so that a client knows before a
-// call how long it may take. Each tool has them in its _meta, and capabilities.extensions has those of
-// the policy as a whole, both under [policy.DeclarationKey]. They are what the policy and the
-// environment say when the tools are listed. A tool whose limits cannot be read declares none; its
-// calls return the error.
+// call how long the call may take. Each tool has its limits in its _meta, and capabilities.extensions
+// has the limits for tools that the policy does not name, both under [policy.DeclarationKey]. The
+// limits are those of the policy and the environment when the tools are listed. A tool whose limits
+// cannot be read declares none; its calls return the error.
 //
-// It is for [Install]. The limits that [Middleware] and [Handler] add are not declared.
+// WithDeclaredLimits is for [Install]. The limits that [Middleware] and [Handler] add are not
+// declared.
 func WithDeclaredLimits() InstallOption { return installOption(func(s *settings) { s.declare = true }) }
 
 // WithDeclaredMethods does what [WithDeclaredLimits] does, and also declares limits of requests that
@@ -32,8 +33,8 @@ func WithDeclaredMethods(limits map[string]policy.Declaration) InstallOption {
 	return installOption(func(s *settings) { s.declare, s.methods = true, maps.Clone(limits) })
 }
 
-// declareIn adds the hooks that declare limits. mcp-go calls them with results that are the
-// request's own; what is behind the pointers in them is the server's, and copied.
+// declareIn adds the hooks that declare limits. mcp-go calls them with results that are the request's
+// own; the values behind the pointers in them are the server's, and are copied.
 func (s *settings) declareIn(h *server.Hooks) {
 	h.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
 		tasks := s.offered && wireOf(ctx, server.ClientSessionFromContext(ctx)) != nil
@@ -79,14 +80,14 @@ func withExtension(extensions map[string]any, name string, value any) map[string
 }
 
 // UseDeclared makes [Limit] use the limits that the server has declared for a tool, see
-// [WithDeclaredLimits], or for a method, see [WithDeclaredMethods]. They apply to requests that have
-// no limits by [WithLimits] or in perMethod, under the method or a pattern that matches it, and take
-// precedence over the defaults only. So they have no effect on the methods in [request.DefaultLimits],
-// unless these entries are deleted or made the defaults.
+// [WithDeclaredLimits], or for a method, see [WithDeclaredMethods]. Declared limits take precedence
+// over the defaults, but not over those of [WithLimits] and of perMethod. So if perMethod is
+// [request.DefaultLimits], they have no effect on the methods in it, unless the entries of these
+// methods are deleted.
 //
 // The client knows the declarations for the server as a whole and for methods from the handshake, and
-// those for tools from each ListTools. [adapter.Declared] says which limits it makes of them, under
-// the ceiling: a server may declare anything. A zero ceiling means none.
+// those for tools from each ListTools. A server may declare anything, so the ceiling bounds what it
+// declares; see [adapter.Declared]. A zero ceiling means no bound.
 func UseDeclared(ceiling ClientLimits) LimitOption {
 	return limitFunc(func(l *limiter) { l.declared = &declarations{ceiling: ceiling} })
 }

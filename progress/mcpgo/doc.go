@@ -13,7 +13,8 @@
 //
 //	http.ListenAndServe(addr, mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
 //
-// A tool beats or reports through its context, and needs to know neither:
+// A tool beats or reports its progress through its context, and does not need this package for
+// that:
 //
 //	progress.Report(ctx, progress.Update{Progress: done, Total: all, Message: file})
 //
@@ -28,15 +29,16 @@
 //
 // # Asking a person
 //
-// A tool that needs an answer returns the question, with server.InputRequestBuilder, and is
-// called again with the answer, which server.ElicitationResponse finds. That works with clients
-// of all protocols. Before 2026-07-28 the adapter asks while the call runs: the idle check is
-// held, the client is told every 10 s what the tool waits for, and after 30 s, or 120 s if the
-// call has a progress token ([WithAwait]), the answer is the text of [progress.ErrNoAnswer]. From
-// 2026-07-28 on the client asks between two calls of the tool, and no limit of the server runs.
+// A tool that needs an answer returns the question, with server.InputRequestBuilder, and is called
+// again with the answer, which server.ElicitationResponse finds. That works with clients of all
+// protocols. Before 2026-07-28 the adapter asks while the call runs: the idle check is held, and the
+// client gets an update every 10 s that says what the tool waits for. If nobody answers within 30 s,
+// or 120 s if the call has a progress token (see [WithAwait]), the client gets the text of
+// [progress.ErrNoAnswer]. From 2026-07-28 on the client asks between two calls of the tool, and no
+// limit of the server runs.
 //
-// [Elicit] asks from within a tool, and works only with clients before 2026-07-28. So does [Sample],
-// which asks the client's model.
+// [Elicit] asks from within a tool, and works only with clients before 2026-07-28. [Sample], which
+// asks the client's model, also works only with those.
 //
 // # Calls that take longer than a client waits
 //
@@ -51,7 +53,8 @@
 //	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: 30 * time.Second}}}
 //	mcpgo.Install(s, p, mcpgo.WithTasks(tasks), mcpgo.WithContinuation(45*time.Second))
 //
-// A client whose transport has [FollowTasks] takes such tasks: its CallTool waits for the result.
+// A client whose transport has [FollowTasks] supports such tasks: its CallTool waits for the
+// result.
 //
 // # What mcp-go does not allow
 //
@@ -60,10 +63,10 @@
 //   - Over stdio without [Serve], and to a client in the same process, a progress notification
 //     can come after the result.
 //   - Over Streamable HTTP without [WrapHTTP], and with server.WithEventStore, the requests of a
-//     session, which protocol 2025-11-25 has, share one queue of notifications. One may be sent on
-//     the stream of another request of the session, or on the standalone stream, and so after its
-//     result, or after one that was sent later. Each has its token, so clients of mcp-go are not
-//     confused.
+//     session, which protocol 2025-11-25 has, share one queue of notifications. A notification may
+//     be sent on the stream of another request of the session, or on the standalone stream, and so
+//     after the result of its call, or out of order. Each has its token, so clients of mcp-go are
+//     not confused.
 //   - Without Serve or WrapHTTP that queue has 100 places, and notifications that do not fit are
 //     dropped; the next update brings what is new.
 //   - A notification that is dropped because its call has been answered is an error to mcp-go,
@@ -71,29 +74,34 @@
 //   - A cancelled request is answered too.
 //   - RequestElicitation cannot be intercepted. Use [Elicit], or else heartbeat.Hold. Without
 //     Serve or WrapHTTP, its question stays open at the client when the tool no longer waits.
-//   - Requests that a tool returns along with sampling or roots are sent by mcp-go, when the
-//     execution has ended, under no limit.
+//   - If a tool returns requests for sampling or roots, mcp-go sends them, and all that were
+//     returned with them, after the execution has ended and under no limit.
+//   - Over SSE, and over stdio without [Serve], a cancellation is lost if it comes before mcp-go has begun
+//     with the call: over SSE it can overtake the call, over stdio the call can wait for a worker. The
+//     tool then runs to its limit.
 //   - Over SSE, an answer that has not been written when a [toolcall.Drain] ends is lost.
 //   - mcp-go's own tasks do not follow the protocols: the context of a task is cancelled when the
-//     client has the handle, which [Middleware] corrects, and there are none of 2026-07-28. Those of
-//     [WithTasks] need [Serve] or [WrapHTTP], over SSE too: without them calls stay plain.
+//     client has the handle, which [Middleware] corrects, and there are none of 2026-07-28. The
+//     tasks of [WithTasks] need [Serve] or [WrapHTTP], over SSE too: without these, a call gets no
+//     task.
 //   - Before 2026-07-28 a task cannot ask a person over SSE. Over Streamable HTTP it can only if
 //     there are sessions, on the stream of a GET or of a tasks/result.
 //   - notifications/tasks of 2026-07-28 is not sent: subscriptions/listen has no place for it. Log
 //     messages of a tool are sent as before, even when its call has become a task.
 //   - The result of a task is not validated against the tool's output schema.
 //   - Over stdio a tasks/result that the client has cancelled still waits for the task.
-//   - Over SSE and stdio, the context of a client's handler of elicitations or of sampling is
-//     not that of a request, so heartbeat.Hold in it holds no limit of the client's.
+//   - Over SSE and stdio, the context of a client's handler of elicitations or of sampling is not
+//     that of a request, so heartbeat.Hold in it holds no limit of the client.
 //
 // # Clients that do not go on
 //
-// Limits bound tools, and not what a client leaves behind over HTTP. Set a ReadTimeout in
-// http.Server, so that a request that never arrives whole is given up, and an IdleTimeout, but
-// no WriteTimeout, which would cut long calls off. A stateful server keeps a session whose client
-// sends no DELETE for ever, unless server.WithSessionIdleTTL sets a limit. That counts from the
-// beginning of the session's last request: a call that takes longer is answered, but the request
-// after it finds the session terminated. Set it to more than the longest call takes.
+// The limits bound tools, and not the requests and sessions that a client abandons over HTTP. Set a
+// ReadTimeout in http.Server, so that a request that never arrives whole is given up, and an
+// IdleTimeout, but no WriteTimeout, which would cut long calls off. A stateful server keeps a
+// session for ever if its client sends no DELETE, unless server.WithSessionIdleTTL sets a limit.
+// That limit counts from the beginning of the session's last request: a call that takes longer is
+// answered, but the request after it finds the session terminated. Set the limit to more than the
+// longest call takes.
 //
 // # Guarantees
 //
@@ -108,20 +116,21 @@
 //     is not sent; [Install] restores it.
 //  4. With [Serve] and [WrapHTTP], nothing is written about a call after its result; without
 //     them, this holds with the exceptions above.
-//  5. A client that does not read delays no tool and no limit, and an answer by at most
-//     300 ms.
-//  6. A tool is stopped when its client cancels, or has gone; over SSE only with [Install].
-//  7. A client's request ends at its limit, or 250 ms after it where the transport is
-//     stuck, with an error of code -32001, and the server gets a cancellation.
-//  8. Progress renews the Timeout of its own request and of no other; no handler delays
-//     that, until 1000 notifications wait for a slow one.
+//  5. A client that does not read delays no tool and no limit. It delays an answer by at most 300
+//     ms.
+//  6. A tool is stopped when its client cancels, or has gone; over SSE only with [Install], and with the
+//     exception above.
+//  7. A client's request ends at its limit, or 250 ms after that if the transport is stuck, with an
+//     error of code -32001, and the server gets a cancellation.
+//  8. Progress renews the Timeout of the request that it belongs to, and of no other. A slow
+//     handler does not delay the renewal unless 1000 notifications wait for it.
 //  9. A tools/call is never sent twice, unless the caller has asked [Retry] for it and the tool says
-//     that it may be.
-//  10. A wrapped transport can do what the transport inside can do, and no more.
-//  11. A call that has become a task or a continuation has been called once, and runs under the
-//     limits that it had. Its client gets the handle or the result, and never both; after the
-//     handle no disconnect ends it.
-//  12. A client gets a handle only if it has said that it can take one.
+//     that calls of it may be repeated.
+//  10. A wrapped transport implements the same interfaces as the transport inside.
+//  11. The tool of a call that has become a task or a continuation is called once, and keeps its
+//     limits. Its client gets the handle or the result, and never both; after the handle no
+//     disconnect ends it.
+//  12. A client gets the handle of a task only if it has declared that it supports tasks.
 //  13. When Serve, or a toolcall.Drain around WrapHTTP, ends the server, every call that has come
 //     is answered before the connection is closed, within the bound.
 package mcpgo

@@ -23,12 +23,12 @@ import (
 // text of [progress.ErrNoAnswer]. With [Serve] or [WrapHTTP], a question is cancelled at the client
 // when the tool no longer waits for the answer.
 //
-// It works only with clients before protocol 2026-07-28. From then on a server cannot ask while a tool
-// runs, and Elicit returns at once an error in which errors.Is finds
+// Elicit works only with clients before protocol 2026-07-28. From then on a server cannot ask while a
+// tool runs, and Elicit returns at once an error in which errors.Is finds
 // server.ErrServerInitiatedRequestUnsupported. A tool that returns its question works with all
 // clients; see "Asking a person" in the package documentation.
 //
-// The server is that of ctx. If there is none, the error is server.ErrNoActiveSession.
+// If ctx is not from a call of a server, the error is server.ErrNoActiveSession.
 func Elicit(ctx context.Context, request mcp.ElicitationRequest, opts ...progress.AwaitOption) (*mcp.ElicitationResult, error) {
 	s := server.ServerFromContext(ctx)
 	if s == nil {
@@ -46,8 +46,8 @@ func Elicit(ctx context.Context, request mcp.ElicitationRequest, opts ...progres
 // RequestSampling itself does not hold the idle check. For any other request to the client, such as
 // MCPServer.RequestRoots, call [progress.AwaitReply].
 //
-// It works only with clients before protocol 2026-07-28, as [Elicit] does. The server is that of ctx.
-// If there is none, the error is server.ErrNoActiveSession.
+// Sample works only with clients before protocol 2026-07-28, as [Elicit] does. If ctx is not from a call of a server,
+// the error is server.ErrNoActiveSession.
 func Sample(ctx context.Context, request mcp.CreateMessageRequest, opts ...progress.AwaitOption) (*mcp.CreateMessageResult, error) {
 	s := server.ServerFromContext(ctx)
 	if s == nil {

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,9 +33,10 @@ func (a answerer) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.El
 	return &mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionAccept, Content: map[string]any{}}}, nil
 }
 
-// SPEC 7.9: a person may take longer than the idle limit; what is awaited is said; and the
-// answer of the tool when nobody answers.
+// SPEC 7.9: a person may take longer than the idle limit; the client learns what is awaited; and
+// the answer of the tool when nobody answers.
 func TestElicit(t *testing.T) {
+	t.Parallel()
 	const expired = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
 	for _, l := range named("stdio 2025", "http 2025", "serve 2025", "wrapped 2025", "wrapped 2025 event store") {
 		for _, tc := range []struct {
@@ -46,6 +49,7 @@ func TestElicit(t *testing.T) {
 			{"does not answer", 2 * time.Second, 150, expired},
 		} {
 			t.Run(l.name+" "+tc.name, func(t *testing.T) {
+				t.Parallel()
 				c := l.connect(t, newServer(), client.WithElicitationHandler(answerer{tc.after}))
 				got := record(c)
 				res, err := c.CallTool(soon(t), call{tool: "elicit", args: map[string]any{"limitMs": tc.limit}, token: "t"}.request())
@@ -81,6 +85,7 @@ func (a sampler) CreateMessage(ctx context.Context, _ mcp.CreateMessageRequest) 
 
 // SPEC 7.10: the client's model may take longer than the idle limit, and has a limit of its own.
 func TestSample(t *testing.T) {
+	t.Parallel()
 	for _, l := range named("stdio 2025", "serve 2025") {
 		for _, tc := range []struct {
 			name         string
@@ -91,6 +96,7 @@ func TestSample(t *testing.T) {
 			{"does not answer", 2 * time.Second, 150 * ms, "Command timed out waiting for an answer of the model. Consider configuring a longer timeout.", "Waiting for an answer of the model (up to 150ms)"},
 		} {
 			t.Run(l.name+" "+tc.name, func(t *testing.T) {
+				t.Parallel()
 				s := newServer()
 				s.EnableSampling()
 				s.AddTool(mcp.NewTool("elicit"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) { // it has an idle limit of 100 ms
@@ -124,6 +130,7 @@ func TestSample(t *testing.T) {
 // protocol. Where the server has to ask, the person may take longer than the idle limit, and no
 // longer than the limit of the wait; the client hears what is awaited.
 func TestReturnedQuestions(t *testing.T) {
+	t.Parallel()
 	const expired = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
 	for _, tc := range []struct {
 		name  string
@@ -181,10 +188,10 @@ func TestElicitSince2026(t *testing.T) {
 // events posts a message and returns the messages that come in answer.
 func events(t *testing.T, url, body string) []message {
 	t.Helper()
-	return read(t, post(t, url, body))
+	return read(t, post(t, http.DefaultClient, url, body))
 }
 
-func post(t *testing.T, url, body string) *http.Response {
+func post(t *testing.T, c *http.Client, url, body string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(soon(t), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
@@ -192,14 +199,15 @@ func post(t *testing.T, url, body string) *http.Response {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Mcp-Session-Id", "mcp-session-6ba7b810-9dad-41d1-80b4-00c04fd430c8")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := c.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return resp
 }
 
-func read(t *testing.T, resp *http.Response) (all []message) {
+// read returns the messages of an answer. It calls each with one as soon as that has come.
+func read(t *testing.T, resp *http.Response, each ...func(message)) (all []message) {
 	t.Helper()
 	defer resp.Body.Close()
 	sc := bufio.NewScanner(resp.Body)
@@ -210,13 +218,38 @@ func read(t *testing.T, resp *http.Response) (all []message) {
 				t.Fatalf("%q: %v", data, err)
 			}
 			all = append(all, m)
+			for _, f := range each {
+				f(m)
+			}
 		}
 	}
 	return all
 }
 
+// narrow is a server whose connections, as those of client, hold little that the other side has not read.
+func narrow(t *testing.T, h http.Handler) (url string, client *http.Client) {
+	t.Helper()
+	ts := httptest.NewUnstartedServer(h)
+	ts.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		_ = c.(*net.TCPConn).SetWriteBuffer(1 << 14)
+		return ctx
+	}
+	ts.Start()
+	t.Cleanup(ts.Close)
+	own := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err == nil {
+			err = c.(*net.TCPConn).SetReadBuffer(1 << 14)
+		}
+		return c, err
+	}}
+	t.Cleanup(own.CloseIdleConnections)
+	return ts.URL, &http.Client{Transport: own}
+}
+
 // SPEC 7.9: a question that has expired is taken back at the client, before the tool's answer.
 func TestQuestionIsCancelled(t *testing.T) {
+	t.Parallel()
 	const ask = `{"jsonrpc":"2.0","id":"ask","method":"tools/call","params":{"name":"elicit","arguments":{"limitMs":60}}}`
 	overHTTP := func(opts ...server.StreamableHTTPOption) func(t *testing.T) []message {
 		return func(t *testing.T) []message {
@@ -275,7 +308,7 @@ func TestLateQuestionIsCancelled(t *testing.T) {
 	s := newServer()
 	begun, expired, end := make(chan bool), make(chan bool), make(chan bool)
 	s.AddTool(mcp.NewTool("late"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		progress.Report(ctx, progress.Update{Message: strings.Repeat("x", 1<<24)}) // more than all buffers on the way hold
+		progress.Report(ctx, progress.Update{Message: strings.Repeat("x", 1<<20)}) // more than all buffers on the way hold
 		<-begun
 		_, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{Message: "?", RequestedSchema: map[string]any{"type": "object"}}},
 			progress.WithLimits(60*ms, 60*ms))
@@ -283,14 +316,18 @@ func TestLateQuestionIsCancelled(t *testing.T) {
 		<-end
 		return nil, err
 	})
-	ts := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
-	defer ts.Close()
-	resp := post(t, ts.URL, `{"jsonrpc":"2.0","id":"ask","method":"tools/call","params":{"name":"late","_meta":{"progressToken":1}}}`)
+	url, client := narrow(t, mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
+	resp := post(t, client, url, `{"jsonrpc":"2.0","id":"ask","method":"tools/call","params":{"name":"late","_meta":{"progressToken":1}}}`)
 	close(begun) // the progress is on its way, and nobody reads it
 	within(t, expired, "the expiry")
-	time.AfterFunc(time.Second, func() { close(end) })
+	stop := sync.OnceFunc(func() { close(end) })
+	defer stop()
 	var what []string
-	for _, m := range read(t, resp) {
+	for _, m := range read(t, resp, func(m message) {
+		if m.Method == "notifications/cancelled" { // what would come behind the answer comes too late
+			stop()
+		}
+	}) {
 		if m.Method != "notifications/progress" {
 			what = append(what, m.Method)
 		}

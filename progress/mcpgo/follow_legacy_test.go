@@ -19,9 +19,11 @@ var legacyTasksOver = []string{"serve 2025", "wrapped 2025", "wrapped 2025 state
 
 // SPEC 11.2, 11.6: CallTool just takes longer, whether or not the client has listed the tools.
 func TestFollowLegacyTasks(t *testing.T) {
+	t.Parallel()
 	for _, l := range named(legacyTasksOver...) {
 		for _, listed := range []bool{false, true} {
 			t.Run(l.name, func(t *testing.T) {
+				t.Parallel()
 				s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 				c := connect(t, mcpgo.FollowTasks(l.open(t, s.MCPServer)), false)
 				if listed {
@@ -56,6 +58,7 @@ func TestFollowLegacyTasks(t *testing.T) {
 func TestFollowLegacyTasksCancel(t *testing.T) {
 	for _, l := range named(legacyTasksOver...) {
 		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
 			s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 			ctx, cancel := context.WithCancel(t.Context())
 			tool := make(chan context.Context, 1)
@@ -80,6 +83,7 @@ func TestFollowLegacyTasksThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, l := range named(legacyTasksOver...) {
 		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
 			store := &failingStore{Store: new(task.Memory), with: errOwn}
 			s := newTaskServer(t, mcpgo.WithTasks(newTasks(t, task.WithStore(store))))
 			c := connect(t, mcpgo.FollowTasks(l.open(t, s.MCPServer)), false)
@@ -99,8 +103,10 @@ func TestFollowLegacyTasksThroughAnOutage(t *testing.T) {
 
 // SPEC 11.4: questions of the task go to the client's handler.
 func TestFollowLegacyTasksAsk(t *testing.T) {
+	t.Parallel()
 	for _, l := range named("serve 2025", "wrapped 2025", "wrapped 2025 event store") {
 		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
 			s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 			c := connect(t, mcpgo.FollowTasks(l.open(t, s.MCPServer)), false, client.WithElicitationHandler(person{}))
 			if res, err := c.CallTool(soon(t), call{tool: "elicits"}.request()); err != nil || !cmp.Equal([]string{"accept <nil>"}, view(t, res).Texts) {

@@ -36,7 +36,7 @@ func inJSON(w http.ResponseWriter) {
 	_, _ = w.Write([]byte(`{"message":"no healthy upstream"}`))
 }
 
-// SPEC 11.10: what is not answered for now is asked for again.
+// SPEC 11.10: a request without an answer is repeated.
 func TestFollowTasksThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(http.ResponseWriter){
@@ -151,6 +151,7 @@ func TestFollowTasksThroughAnOutageOfTheStore(t *testing.T) {
 	t.Parallel()
 	for _, l := range named(tasksOver...) {
 		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
 			store := &failingStore{Store: new(task.Memory), with: errOwn}
 			s := newTaskServer(t, mcpgo.WithTasks(newTasks(t, task.WithStore(store))))
 			c := connect(t, mcpgo.FollowTasks(l.open(t, s.MCPServer)), true)

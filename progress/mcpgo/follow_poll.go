@@ -221,15 +221,26 @@ func (p *poller) send(ctx context.Context, method, id string, answers json.RawMe
 	return resp, err
 }
 
+// cancelSoon is how long a caller that gives up waits for the cancellation, so that a program that ends
+// then has sent it. It is below the 250 ms after which Limit takes a transport for stuck.
+const cancelSoon = 200 * time.Millisecond
+
 // cancel tells the server that nobody waits for the task any more.
 func (p *poller) cancel(ctx context.Context, id string) {
 	q := *p
-	ctx = context.WithoutCancel(ctx)
+	cancelled := make(chan struct{})
 	go func() {
-		ctx, cancel := context.WithTimeout(ctx, cancelWait)
+		defer close(cancelled)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWait)
 		defer cancel()
 		_, _ = q.ask(ctx, "tasks/cancel", id, nil)
 	}()
+	wait := time.NewTimer(cancelSoon)
+	defer wait.Stop()
+	select {
+	case <-cancelled:
+	case <-wait.C:
+	}
 }
 
 // ended makes a response that of the call.

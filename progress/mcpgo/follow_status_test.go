@@ -3,6 +3,7 @@ package mcpgo_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -155,6 +156,7 @@ func TestFollowTasksStatus(t *testing.T) {
 
 // SPEC 11.9: servers with Install say how their tasks are, over stdio and on a listening client's stream.
 func TestFollowTasksStatusOfAServer(t *testing.T) {
+	t.Parallel()
 	listening := func(t *testing.T, s *server.MCPServer) transport.Interface {
 		ts := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
 		t.Cleanup(ts.Close)
@@ -182,6 +184,58 @@ func TestFollowTasksStatusOfAServer(t *testing.T) {
 			if err != nil || !cmp.Equal([]string{"done "}, view(t, res).Texts) || polls.Load() != 0 {
 				t.Errorf("%v %v after %d polls", res, err, polls.Load())
 			}
+		})
+	}
+}
+
+// slowCancel answers a tasks/cancel after a while.
+type slowCancel struct {
+	*script
+	takes    time.Duration
+	answered atomic.Bool
+}
+
+func (s *slowCancel) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	if r.Method == "tasks/cancel" {
+		select {
+		case <-time.After(s.takes):
+			s.answered.Store(true)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return s.script.SendRequest(ctx, r)
+}
+
+// SPEC 11.5: a program that gives up and ends has cancelled the task, if the server takes the request soon.
+func TestFollowTasksWaitsForCancel(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		takes, want time.Duration
+		answered    bool
+	}{
+		{"at once", 0, time.Second, true},
+		{"soon", 200*ms - 1, 1200*ms - 1, true},
+		{"too late", time.Second, 1200 * ms, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sc := &slowCancel{script: &script{takes: time.Minute, ttl: "null", start: time.Now()}, takes: tc.takes}
+				tr := mcpgo.FollowTasks(sc)
+				if _, err := tr.SendRequest(t.Context(), transport.JSONRPCRequest{ID: mcp.NewRequestId(1), Method: "initialize"}); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := tr.SendRequest(ctx, transport.JSONRPCRequest{ID: mcp.NewRequestId(2), Method: "tools/call", Params: map[string]any{"name": "build"}})
+				if got, answered := time.Since(sc.start), sc.answered.Load(); !errors.Is(err, context.DeadlineExceeded) || got != tc.want || answered != tc.answered {
+					t.Errorf("%v after %v, answered: %v", err, got, answered)
+				}
+				time.Sleep(time.Minute) // it is sent on
+				if !sc.answered.Load() {
+					t.Error("the server was never told")
+				}
+			})
 		})
 	}
 }

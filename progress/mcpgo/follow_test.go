@@ -24,8 +24,10 @@ var tasksOver = []string{"serve 2026", "wrapped 2026"}
 
 // CallTool just takes longer, over every transport that has tasks, and is what it was elsewhere.
 func TestFollowTasks(t *testing.T) {
+	t.Parallel()
 	for _, l := range links {
 		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
 			s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 			c := connect(t, mcpgo.Limit(mcpgo.FollowTasks(l.open(t, s.MCPServer)), mcpgo.ClientLimits{}, nil), l.modern)
 			for _, tool := range []string{"held", "now", "plain"} {
@@ -129,10 +131,12 @@ func TestFollowTasksCancels(t *testing.T) {
 	}
 }
 
-// What the task says of itself is progress of the call, which renews its limit.
+// The status messages of the task are progress of the call, which renews its limit.
 func TestFollowTasksRenews(t *testing.T) {
+	t.Parallel()
 	for _, l := range named(tasksOver...) {
 		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
 			s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 			s.AddTool(mcp.NewTool("now"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				for i := range 8 {
@@ -166,8 +170,10 @@ func TestFollowTasksRenews(t *testing.T) {
 
 // Questions of a task are answered by the client's handler, one at a time or several.
 func TestFollowTasksAnswers(t *testing.T) {
+	t.Parallel()
 	for _, l := range named(tasksOver...) {
 		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
 			s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 			c := connect(t, mcpgo.FollowTasks(l.open(t, s.MCPServer)), true, client.WithElicitationHandler(person{}))
 			for _, tool := range []string{"asks", "later"} {
@@ -195,6 +201,7 @@ func (l *losing) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*
 
 // A poll that is lost does not lose the call; a task that is unknown does, with the server's error.
 func TestFollowTasksThroughLoss(t *testing.T) {
+	t.Parallel()
 	s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 	inner := named("serve 2026")[0].open(t, s.MCPServer)
 	c := connect(t, mcpgo.FollowTasks(&losing{Interface: inner}), true)

@@ -62,5 +62,11 @@ func untilCancelled(ctx context.Context, session server.ClientSession, id string
 	if streamable(session) {
 		key.session = session.SessionID()
 	}
-	return wire.requests.Join(ctx, key)
+	ctx, release = wire.requests.Join(ctx, key)
+	if wire.early != nil {
+		if cause := wire.early(id); cause != nil {
+			wire.requests.Abort(key, cause)
+		}
+	}
+	return ctx, release
 }

@@ -10,8 +10,8 @@ import (
 //
 //	s.AddTool(tool, mcpgo.Handler(mcp.NewTypedToolHandler(search)))
 //
-// mcp.NewStructuredToolHandler turns the error of its handler into text, even after a stop; the text
-// that the client gets still begins with the message of the limit.
+// mcp.NewStructuredToolHandler turns the error of its handler into text, even after the handler was
+// stopped; the text that the client gets still begins with the message of the limit.
 func Handler(h server.ToolHandlerFunc, opts ...HandlerOption) server.ToolHandlerFunc {
 	return newSettings(opts, HandlerOption.forHandler).wrap(h)
 }

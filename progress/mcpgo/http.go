@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -21,7 +22,10 @@ import (
 //
 //   - A call that its client cancels with a message is aborted with a [*toolcall.CancelledError],
 //     which has the client's reason, and a call whose connection ends with
-//     [toolcall.ErrDisconnected]. mcp-go's own client hangs up in either case.
+//     [toolcall.ErrDisconnected]. A client that has a session may close the connection first, as
+//     those of both SDKs do: it has 100 ms to send the message. With protocol 2026-07-28 mcp-go
+//     refuses the message of the official SDK's client, which takes that for the end of its
+//     connection; WrapHTTP accepts it.
 //   - The progress of a call is sent on the stream of that call, before its result or not at all. In
 //     a session, which protocol 2025-11-25 has, mcp-go sends it on the stream of any request that is
 //     open, or on the standalone stream, and drops it if 100 notifications wait.
@@ -30,16 +34,16 @@ import (
 //   - A client that ends its session with DELETE aborts its calls, including those whose requests
 //     are still open. A task runs on.
 //
-// It also tells a [toolcall.Drain] when an answer has been written, and lets [WithTasks] answer with
-// tasks.
+// WrapHTTP also tells a [toolcall.Drain] when an answer has been written, and enables [WithTasks].
 //
 //	http.ListenAndServe(addr, mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
 //
 // Put it directly around mcp-go's handler: headers that a handler in between sets after the body has
-// been read do not reach a client that gets progress. With server.WithEventStore, from the first
-// recorded event that WrapHTTP has seen, mcp-go sends the progress itself and records it. Around a
-// server.SSEServer, WrapHTTP only serves tasks. It does not change other handlers. Clients may take
-// quiet notification streams for dead; see stream.KeepAlive, which goes around WrapHTTP.
+// been read do not reach a client that gets progress. With server.WithEventStore, mcp-go sends the
+// progress itself and records it, beginning with the first recorded event that WrapHTTP has seen.
+// Around a server.SSEServer, WrapHTTP only serves tasks. Other handlers are not changed. A client
+// may take a quiet notification stream for a dead one; see stream.KeepAlive, which goes around
+// WrapHTTP.
 func WrapHTTP(h http.Handler) http.Handler {
 	recorded, streams, requests := new(atomic.Bool), new(streams), new(adapter.Sessions)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,11 +63,12 @@ func WrapHTTP(h http.Handler) http.Handler {
 		s := &stream{ResponseWriter: w, flusher: flusher, header: w.Header().Clone(), recorded: recorded}
 		s.wire.frame, s.wire.answered, s.wire.header = s.frame, s.answered, r.Header
 		s.wire.streams, s.wire.requests = streams, requests
-		ctx, release := untilLost(r.Context())
-		defer release()
 		session := r.Header.Get(mcp.HeaderSessionID)
+		ctx, release := untilLost(r.Context(), session != "")
+		defer release()
 		r = r.WithContext(context.WithValue(ctx, wireKey{}, &s.wire))
 		r.Body = &body{ReadCloser: r.Body, stream: s, cancelled: func(id any, cause error) {
+			s.cancels = true
 			if session != "" {
 				requests.Abort(sessionRequest{session, fmt.Sprint(id)}, cause)
 			}
@@ -73,14 +78,30 @@ func WrapHTTP(h http.Handler) http.Handler {
 	})
 }
 
+// reasonWait is how long a client that has hung up has to say why.
+const reasonWait = 100 * time.Millisecond
+
+func waitFor(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
 // untilLost returns a context that ends with that of a request, and with [toolcall.ErrDisconnected] as the
-// cause where net/http gives none.
-func untilLost(request context.Context) (_ context.Context, release func()) {
+// cause where net/http gives none. A client with a session may have hung up to cancel the call, and is about to
+// say why, as those of both SDKs do: it has a moment for that.
+func untilLost(request context.Context, session bool) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(request))
 	unhook := context.AfterFunc(request, func() {
 		cause := context.Cause(request)
 		if cause == context.Canceled {
 			cause = toolcall.ErrDisconnected
+			if session {
+				waitFor(ctx, reasonWait)
+			}
 		}
 		cancel(cause)
 	})
@@ -103,6 +124,7 @@ type stream struct {
 	read http.Header
 
 	begun, events, over bool         // written to; as a stream of events; the handler has returned
+	cancels, refused    bool         // the request is a notifications/cancelled; mcp-go has refused it
 	recorded            *atomic.Bool // the server records its events
 
 	left  bool     // by the handler; under state
@@ -119,6 +141,13 @@ func (s *stream) WriteHeader(status int) {
 	defer s.mu.Unlock()
 	if answer := s.wire.statusOf(); answer != 0 && status != http.StatusAccepted {
 		status = answer // mcp-go's is that of the stand-in
+	}
+	if s.cancels && status == http.StatusBadRequest {
+		// mcp-go wants a version in _meta from 2026-07-28 on. The official SDK's client sends none, and
+		// takes the refusal for the end of its connection: no other call could be made.
+		s.refused, status = true, http.StatusAccepted
+		s.begin(status, http.Header{})
+		return
 	}
 	s.begin(status, s.header)
 }
@@ -139,6 +168,9 @@ func (s *stream) begin(status int, header http.Header) {
 func (s *stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.refused {
+		return len(p), nil
+	}
 	s.begin(http.StatusOK, s.header)
 	n, err := writeExchanged(s.ResponseWriter, p)
 	if s.events {

@@ -80,7 +80,7 @@ func TestWrapHTTPKeepsTheResponse(t *testing.T) {
 	}
 }
 
-// What is not a stream, or no server of Streamable HTTP, passes.
+// An answer that is no stream, or not of a server of Streamable HTTP, passes.
 func TestWrapHTTPLeavesOthersAlone(t *testing.T) {
 	h := mcpgo.WrapHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if body, _ := io.ReadAll(r.Body); string(body) != "hello" {
@@ -108,7 +108,7 @@ func TestWrapHTTPRecordedEvents(t *testing.T) {
 	ts := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(newServer(), server.WithEventStore(server.NewInMemoryEventStore()))))
 	defer ts.Close()
 	for i := range 3 {
-		resp := post(t, ts.URL, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"report","arguments":{"n":3,"everyMs":20,"lingerMs":20},"_meta":{"progressToken":1}}}`)
+		resp := post(t, http.DefaultClient, ts.URL, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"report","arguments":{"n":3,"everyMs":20,"lingerMs":20},"_meta":{"progressToken":1}}}`)
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if err != nil {
@@ -146,7 +146,7 @@ func TestWrapHTTPNested(t *testing.T) {
 	}
 }
 
-// What a task says does not begin a stream of events into the answer with its handle.
+// A task's notification does not begin a stream of events into the answer with its handle.
 func TestWrapHTTPTask(t *testing.T) {
 	s := newServer()
 	s.AddTool(mcp.NewTool("task", mcp.WithTaskSupport(mcp.TaskSupportOptional)), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -159,7 +159,7 @@ func TestWrapHTTPTask(t *testing.T) {
 	ts := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s, server.WithStateLess(true))))
 	defer ts.Close()
 	for i := range 20 {
-		resp := post(t, ts.URL, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"task","task":{},"_meta":{"progressToken":1}}}`, i))
+		resp := post(t, http.DefaultClient, ts.URL, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"task","task":{},"_meta":{"progressToken":1}}}`, i))
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if err != nil {

@@ -16,9 +16,9 @@ import (
 // WithIdempotency answers a repeated call with the result of the first, so that a client may send a
 // call again if it got no answer. It is for [Install]. Two calls are the same if they have the same
 // [request.IdempotencyKey], client, tool and arguments. A call that comes while the first is running
-// waits for it, without progress of its own. A result is not kept, and the next call is made, if the
-// call was aborted, for example because its client gave up, if it ended with an error other than the
-// tool's own, or if it asks a person.
+// waits for it, and gets no progress. Three kinds of calls leave no result, so a repetition is made: a
+// call that was aborted, for example because its client gave up, one that ended with an error that is
+// not the tool's own, and one whose result asks a person.
 //
 // The newest 1000 results, of at most 16 MiB together, are kept for 10 min in this process.
 func WithIdempotency() InstallOption {

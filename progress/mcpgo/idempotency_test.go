@@ -120,7 +120,7 @@ func TestRetryToolCall(t *testing.T) {
 	}
 }
 
-// What was aborted because its client has given up is made again, and not answered with its abort.
+// A call that was aborted because its client has given up is made again, and not answered with its abort.
 func TestIdempotencyAfterAnAbort(t *testing.T) {
 	each(t, named("stdio 2025", "wrapped 2026"), func(t *testing.T, l link) {
 		s := server.NewMCPServer("test", "1")

@@ -15,12 +15,13 @@ import (
 
 // Install adds [Middleware] to s, and hooks for three things that a middleware of mcp-go cannot know:
 //
-//   - over the SSE transport a call goes on when its client has gone; Install aborts it;
+//   - over the SSE transport mcp-go lets a call run on when its client has gone; Install aborts the
+//     call;
 //   - a progress token above 2^53 has lost its last digits when a middleware sees it; Install
 //     returns it unchanged;
-//   - a trace has the id of the request; see RequestID of [toolcall.Call].
+//   - traces can have the id of the request; see RequestID of [toolcall.Call].
 //
-// It is all that a server needs:
+// A server needs nothing else:
 //
 //	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}})
 //
@@ -77,12 +78,12 @@ func Install(s *server.MCPServer, p *policy.Policy, opts ...InstallOption) {
 //     tool returned when its context was cancelled; the same holds for a tool that returns an error
 //     in which errors.As finds a [*timeout.Error], such as that of [progress.Await];
 //   - from a tool that panics, calls [runtime.Goexit] or is called with a timeoutMs that is not
-//     valid, such a result too.
+//     valid, also a result that SetResult makes of the error.
 //
-// A call that mcp-go makes a task of its own runs under its limits to the end. mcp-go cancels the
-// context of such a task as soon as the client has the handle, so Middleware ignores that
-// cancellation. It cannot tell a later tasks/cancel from it: the task is then cancelled, and the tool
-// runs until it returns or a limit stops it. The tasks of [WithTasks] have none of these problems.
+// A call that mcp-go itself makes a task runs under its limits to the end. mcp-go cancels the context
+// of such a task as soon as the client has the handle, so Middleware ignores that cancellation. It
+// cannot distinguish a later tasks/cancel from it: the task is then cancelled, but the tool runs
+// until it returns or a limit stops it. The tasks of [WithTasks] have none of these problems.
 //
 // Middleware that was added before this one is not under the limits; middleware that is added after it
 // is. Middleware is safe for concurrent use, and may be shared by servers.
@@ -105,9 +106,9 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 		}
 		switch {
 		case request.Params.Task != nil:
-			// mcp-go cancels the context of a task when it has answered with the task's handle,
-			// at which no tool is done, and none could even be started. What it says is no part
-			// of that answer.
+			// mcp-go cancels the context of a task when it has answered with the task's handle, at
+			// which no tool is done, and none could even be started. What the tool says is no part of
+			// that answer.
 			ctx = context.WithoutCancel(ctx)
 			if streamable(server.ClientSessionFromContext(ctx)) {
 				ctx = context.WithValue(ctx, wireKey{}, nil)

@@ -21,7 +21,7 @@ func TestNearLimit(t *testing.T) {
 		time.Sleep(time.Until(deadline) - 1500*ms)
 		return mcp.NewToolResultText("done"), nil
 	})
-	c := named("serve 2025")[0].connect(t, s)
+	c := named("wrapped 2026")[0].connect(t, s)
 	res, err := c.CallTool(soon(t), call{tool: "near", args: map[string]any{"timeoutMs": 16000}}.request())
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 // SPEC 3.18: a server whose policy only observes answers as if there were no limits.
 func TestPolicyObserveOnly(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name    string
 		policy  policy.Policy

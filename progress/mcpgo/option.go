@@ -100,22 +100,23 @@ func WithInterval(d time.Duration) Option {
 
 // WithAwait passes options on to [progress.Await], under which the questions that tools return wait.
 // For example, progress.WithLimits(45*time.Second, 10*time.Minute) gives people more time than the
-// default of 30 s, or 120 s if the call has a progress token. [Elicit] and [Sample] have options of
-// their own.
+// default of 30 s, or 120 s if the call has a progress token. [Elicit] and [Sample] take these
+// options as arguments.
 func WithAwait(opts ...progress.AwaitOption) Option {
 	return option(func(s *settings) { s.await = append(s.await, opts...) })
 }
 
-// WithMetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta: a whole
-// number of milliseconds, at most the tool's [policy.Tool.MaxTotal]. If it is anything else, the tool
-// is not called, and the result says so. If both this option and [WithArgumentTimeout] are given,
-// _meta takes precedence. Both are off by default, because without a MaxTotal a request could lift
-// every limit.
+// WithMetaTimeout lets a request set its total with timeoutMs in its _meta: a positive whole number
+// of milliseconds, which is cut to the tool's [policy.Tool.MaxTotal]. If the value is anything else,
+// the tool is not called, and the result says so. If both this option and [WithArgumentTimeout] are
+// given, _meta takes precedence. Both are off by default, because without a MaxTotal a request could
+// lift every limit.
 func WithMetaTimeout() Option { return option(func(s *settings) { s.calls.MetaTimeout = true }) }
 
-// WithArgumentTimeout is [WithMetaTimeout] for timeoutMs among the tool's arguments, where it also
-// stays. Declare it in the tool's input schema, as an integer that is not required: a model learns of
-// it there, and a server with server.WithInputSchemaValidation may refuse it otherwise.
+// WithArgumentTimeout is [WithMetaTimeout] for a timeoutMs among the tool's arguments, which the tool
+// also gets. Declare the argument in the tool's input schema, as an integer that is not required:
+// models learn of it there, and a server with server.WithInputSchemaValidation may otherwise refuse
+// it.
 func WithArgumentTimeout() Option {
 	return option(func(s *settings) { s.calls.ArgumentTimeout = true })
 }

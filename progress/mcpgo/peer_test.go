@@ -57,7 +57,7 @@ var ways = []way{
 	{"sse 2026", true, overSSE},
 }
 
-// over runs a test over the ways whose names begin with one of the prefixes, or all.
+// over runs a test over the ways whose names begin with one of the prefixes, or all, at once.
 func over(t *testing.T, test func(t *testing.T, w way), prefixes ...string) {
 	t.Helper()
 	for _, w := range ways {
@@ -66,7 +66,10 @@ func over(t *testing.T, test func(t *testing.T, w way), prefixes ...string) {
 			wanted = wanted || strings.HasPrefix(w.name, prefix)
 		}
 		if wanted {
-			t.Run(w.name, func(t *testing.T) { test(t, w) })
+			t.Run(w.name, func(t *testing.T) {
+				t.Parallel()
+				test(t, w)
+			})
 		}
 	}
 }

@@ -31,7 +31,7 @@ done`
 func TestClientBehindProxy(t *testing.T) {
 	t.Parallel()
 	proxy := filepath.Join(t.TempDir(), "mcpdeadline")
-	build := exec.Command("go", "build", "-o", proxy, ".")
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", proxy, ".")
 	build.Dir = filepath.Join("..", "..", "cmd", "mcpdeadline")
 	build.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// requestIDKey is in the _meta of a call, between the hook that is told the id of the request and
-// the middleware, which is not: nothing else goes from the one to the other.
+// requestIDKey is in the _meta of a call. It brings the id of the request from the hook, which gets it, to
+// the middleware, which does not: nothing else goes from the one to the other.
 const requestIDKey = "io.github.tooldeadline/requestID"
 
 // A requestID is that of one call. A client cannot send one: its _meta has no values of this type.

@@ -11,13 +11,13 @@ import (
 
 // SetResult makes res the result of a tool that failed with err: IsError is true, and the first
 // content is a text with err's message and, if there is any, the partial output; see [toolcall.Text].
-// The content and the structured content that res already has stay, after that text, which then has no
-// output of its own. If an execution was stopped, its [toolcall.Outcome] is in _meta under
+// The content that res already has stays, after that text, and so does its structured content; the
+// text then has no output. If an execution was stopped, its [toolcall.Outcome] is in _meta under
 // [toolcall.OutcomeKey].
 //
 // A tool that was stopped may call SetResult itself, with context.Cause of its context or with the
-// error of a command. The middleware then leaves the result unchanged, and the Outcome is that of the
-// call.
+// error of a command. The middleware then leaves the result unchanged, except that the Outcome is
+// that of the call.
 //
 // If err is nil, SetResult does nothing. It does not write to the slices and maps of res.
 func SetResult(res *mcp.CallToolResult, err error, partial string) {

@@ -16,21 +16,21 @@ import (
 
 // Retry sends a request again if it timed out and its method is one of methods, or matches one of them
 // that is a prefix with a star. It is for requests that only read, such as "tools/list" and
-// "resources/*". A request of the handshake, for which see [Connect], or of a stream is never sent
-// again, whatever methods says.
+// "resources/*". A request of the handshake (see [Connect]) and one that opens a stream are never sent
+// again, even if methods names them.
 //
-// A tools/call is sent again only if methods has "tools/call" itself, not a pattern, and the tool's
-// ReadOnlyHint or IdempotentHint allows it, in a list of the tools that the client has requested since
-// they last changed. All attempts have the same [request.IdempotencyKey] in their _meta, the caller's
-// if there is one, with which a server may answer the second with the result of the first; see
-// [WithIdempotency].
+// A tools/call is sent again only if methods has "tools/call" itself, not a pattern, and the newest
+// list of tools that the client has requested has a ReadOnlyHint or an IdempotentHint for the tool; a
+// list from before a change of the tools does not count. All attempts have the same
+// [request.IdempotencyKey] in their _meta, that of the caller if there is one. With it, a server can
+// answer a repeated call with the result of the first; see [WithIdempotency].
 //
-// Put it around [Limit]; then each try has the limits of the request:
+// Put Retry around [Limit]; then each try has the limits of the request:
 //
 //	t = mcpgo.Retry(mcpgo.Limit(t, defaults, perMethod), request.Backoff{}, "tools/list", "resources/*")
 //
-// Any other error is final. The error is that of the last try, or the caller's if the caller gave up
-// in between.
+// Any other error is final. The error is that of the last try or, if the caller gave up between two
+// tries, that of the caller's context.
 func Retry(t transport.Interface, b request.Backoff, methods ...string) transport.Interface {
 	return complete(&retrier{passing: passing{t}, backoff: b, match: adapter.Repeatable(methods...)}, t, nil)
 }

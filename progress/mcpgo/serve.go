@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -25,13 +24,13 @@ import (
 //	mcpgo.Install(s, policy)
 //	err := mcpgo.Serve(ctx, server.NewStdioServer(s), os.Stdin, os.Stdout, 0)
 //
-// It does four things that mcp-go alone does not:
+// Serve does four things that mcp-go alone does not:
 //
 //   - If ctx ends, Serve shuts down in order. The tools that run are closing, if limit leaves time
 //     for that, and are then aborted with [toolcall.ErrShutdown] as the cause; see
 //     [toolcall.Drain.Shutdown]. Calls that wait for a worker or come later do not reach their
-//     tools. Serve returns when all of these calls have been answered; ServeStdio leaves some that
-//     wait for a worker without an answer.
+//     tools. Serve returns when all of these calls have been answered; ServeStdio leaves some of
+//     those that wait for a worker without an answer.
 //   - The progress of a call is sent before its result or not at all, and none is dropped because
 //     mcp-go's queue is full.
 //   - The question of an [Elicit] is cancelled at the client when the tool no longer waits for the
@@ -41,12 +40,12 @@ import (
 //     needs [Install].
 //
 // The server must have [Install], [Middleware] or, for its tools, [Handler], because these abort the
-// calls. A read of in that is waiting when Serve returns is left behind until in is closed, as with
-// mcp-go.
+// calls. If a read of in is waiting when Serve returns, its goroutine remains until in is closed, as
+// with mcp-go.
 //
 // The shutdown takes no longer than limit, whatever the tools and the client do. 0 or less means
-// [toolcall.ShutdownLimit]. The error is nil if ctx ended and all calls were answered, that of
-// [toolcall.Drain.Shutdown] if some were not, and that of s.Listen if the client left.
+// [toolcall.ShutdownLimit]. If the client left, the error is that of s.Listen. If ctx ended, the
+// error is nil if all calls were answered, and otherwise that of [toolcall.Drain.Shutdown].
 //
 // Over HTTP use a [toolcall.Drain] and [WrapHTTP].
 func Serve(ctx context.Context, s *server.StdioServer, in io.Reader, out io.Writer, limit time.Duration) error {
@@ -56,8 +55,9 @@ func Serve(ctx context.Context, s *server.StdioServer, in io.Reader, out io.Writ
 	var drain toolcall.Drain
 	listening, stop := context.WithCancel(drain.Context(context.WithoutCancel(ctx)))
 	defer stop()
-	l := &line{out: out, ctx: listening, calls: make(map[any][]func())}
+	l := &line{out: out, ctx: listening, calls: make(map[any][]func()), cancelled: make(map[string]error)}
 	l.wire.requests = new(adapter.Sessions)
+	l.wire.early = l.early
 	l.wire.frame = func(message []byte) error {
 		_, err := out.Write(append(message, '\n'))
 		return err
@@ -91,15 +91,19 @@ type line struct {
 	out io.Writer
 	ctx context.Context // has the drain
 
-	callsMu sync.Mutex // the other one is held while a client does not read
-	calls   map[any][]func()
-	closed  bool
+	callsMu   sync.Mutex // the other one is held while a client does not read
+	calls     map[any][]func()
+	cancelled map[string]error // why those of the calls have been that are, by textOf their ids
+	closed    bool
 }
 
 // arrived is called with each line from the client.
 func (l *line) arrived(text []byte) {
 	if id, cause, ok := adapter.CancelledIn(text); ok {
-		l.requests.Abort(sessionRequest{id: fmt.Sprint(id)}, cause) // before mcp-go cancels it with no cause
+		if n, ok := id.(int64); ok {
+			id = float64(n) // as mcp-go reads the ids of calls
+		}
+		l.cancel(textOf(id), cause)
 		return
 	}
 	var m struct {
@@ -122,6 +126,27 @@ func (l *line) arrived(text []byte) {
 		return
 	}
 	l.calls[m.ID] = append(l.calls[m.ID], leave)
+	delete(l.cancelled, textOf(m.ID)) // is about a call that has been answered, though it may not have left yet
+}
+
+// cancel aborts a call before mcp-go cancels it with no cause. One that waits for a worker is not known
+// to mcp-go, which would run it later: untilCancelled aborts that, since it asks early after it has joined.
+func (l *line) cancel(id string, cause error) {
+	l.callsMu.Lock()
+	for call := range l.calls {
+		if textOf(call) == id {
+			l.cancelled[id] = cause
+		}
+	}
+	l.callsMu.Unlock()
+	l.requests.Abort(sessionRequest{id: id}, cause)
+}
+
+// early returns why a call has been cancelled, nil if it has not.
+func (l *line) early(id string) error {
+	l.callsMu.Lock()
+	defer l.callsMu.Unlock()
+	return l.cancelled[id]
 }
 
 // Write is called by mcp-go with one message, and by its questions beside that.
@@ -169,6 +194,7 @@ func (l *line) leave(id any) {
 		all[0]()
 		if l.calls[id] = all[1:]; len(all) == 1 {
 			delete(l.calls, id)
+			delete(l.cancelled, textOf(id))
 		}
 	}
 }
@@ -209,4 +235,5 @@ func (l *line) close() {
 		}
 	}
 	clear(l.calls)
+	clear(l.cancelled)
 }

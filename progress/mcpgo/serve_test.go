@@ -35,10 +35,7 @@ const (
 // the 5 workers.
 func TestAnswersAtShutdownStdio(t *testing.T) {
 	t.Parallel()
-	tries := 40
-	if testing.Short() {
-		tries = 8
-	}
+	const tries = 6
 	turns := make(chan bool, 4)
 	var all sync.WaitGroup
 	for range tries {
@@ -138,10 +135,7 @@ func shutdownOnce(t *testing.T) error {
 // The same over HTTP, whatever the protocol.
 func TestAnswersAtShutdownHTTP(t *testing.T) {
 	t.Parallel()
-	tries := 10
-	if testing.Short() {
-		tries = 5
-	}
+	const tries = 2 // that no answer is lost is shown for each order of events in toolcall
 	for _, tc := range []struct {
 		name   string
 		modern bool
@@ -156,6 +150,7 @@ func TestAnswersAtShutdownHTTP(t *testing.T) {
 		{"2026-07-28, JSON", true, nil, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			for range tries {
 				shutdownOverHTTP(t, tc.modern, tc.token, tc.opts)
 			}
@@ -180,7 +175,7 @@ func shutdownOverHTTP(t *testing.T, modern bool, token any, opts []server.Stream
 	answers := make(chan string, 3)
 	for range 3 {
 		go func() {
-			res, err := c.CallTool(soon(t), call{tool: "long", token: token}.request())
+			res, err := c.CallTool(soon(t), call{tool: "long", args: map[string]any{"size": 5000}, token: token}.request())
 			if err != nil {
 				answers <- err.Error()
 				return
@@ -275,7 +270,7 @@ func TestServeClientLeavesAtTheEnd(t *testing.T) {
 	}
 }
 
-// What a client may write that is no call of a tool, or has an odd id, is mcp-go's to answer.
+// A client's message that is no call of a tool, or has an odd id, is mcp-go's to answer.
 func TestServeOddRequests(t *testing.T) {
 	r := newRaw(t, newServer())
 	for _, line := range []string{

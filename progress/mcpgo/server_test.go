@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// What a test compares of a result.
+// The parts of a result that a test compares.
 type result struct {
 	Texts      []string
 	IsError    bool
@@ -93,7 +93,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// What the tool says about its own failure is left to mcp-go.
+// The tool's message about its own failure is left to mcp-go.
 func TestOwnError(t *testing.T) {
 	each(t, links, func(t *testing.T, l link) {
 		_, err := l.connect(t, newServer()).CallTool(soon(t), call{tool: "own"}.request())
@@ -108,6 +108,7 @@ func TestOwnError(t *testing.T) {
 func TestDeafToolsDoNotStarveTheServer(t *testing.T) {
 	for _, l := range named("stdio 2025", "stdio 2026", "process") {
 		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
 			c := l.connect(t, newServer())
 			start := time.Now()
 			answers := make(chan error, 5)

@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -63,13 +62,11 @@ func named(names ...string) (some []link) {
 	return some
 }
 
-// each runs a test over the links, at once where there may be two of a kind in a process.
+// each runs a test over the links, at once.
 func each(t *testing.T, links []link, test func(*testing.T, link)) {
 	for _, l := range links {
 		t.Run(l.name, func(t *testing.T) {
-			if !strings.HasPrefix(l.name, "stdio") && !strings.HasPrefix(l.name, "serve") {
-				t.Parallel()
-			}
+			t.Parallel()
 			test(t, l)
 		})
 	}
@@ -106,23 +103,31 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// pipes serves s over pipes, and returns the client's ends. mcp-go has one stdio session per
-// process, so no two of these may be open at a time.
+// stdio is held while a server over stdio is open, since mcp-go has one session for all of the process.
+var stdio sync.Mutex
+
+// pipes serves s over pipes, and returns the client's ends. A second server waits until the test of
+// the first is over, so no test may open two.
 func pipes(t *testing.T, s *server.MCPServer) (in io.Reader, out io.WriteCloser) {
 	t.Helper()
 	return pipesTo(t, s, (*server.StdioServer).Listen)
 }
 
 // servePipes is pipes with Serve.
-func servePipes(t *testing.T, s *server.MCPServer) (in io.Reader, out io.WriteCloser) {
+func servePipes(t *testing.T, s *server.MCPServer, opts ...server.StdioOption) (in io.Reader, out io.WriteCloser) {
 	t.Helper()
 	return pipesTo(t, s, func(std *server.StdioServer, ctx context.Context, in io.Reader, out io.Writer) error {
+		for _, o := range opts {
+			o(std)
+		}
 		return mcpgo.Serve(ctx, std, in, out, 0)
 	})
 }
 
 func pipesTo(t *testing.T, s *server.MCPServer, serve func(*server.StdioServer, context.Context, io.Reader, io.Writer) error) (in io.Reader, out io.WriteCloser) {
 	t.Helper()
+	stdio.Lock()
+	t.Cleanup(stdio.Unlock)
 	fromClient, out, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -217,8 +222,8 @@ type raw struct {
 	lines chan []byte
 }
 
-func newRaw(t *testing.T, s *server.MCPServer) *raw {
-	in, out := servePipes(t, s)
+func newRaw(t *testing.T, s *server.MCPServer, opts ...server.StdioOption) *raw {
+	in, out := servePipes(t, s, opts...)
 	r := &raw{t, out, make(chan []byte, 1000)}
 	go func() {
 		defer close(r.lines)

@@ -10,10 +10,10 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// mcp-go's methods and results are of fixed types, and none of them is a task. What it has no type
-// for leaves it as a stand-in: a result, or an error of a hook, with the answer in it. What its
-// answers pass on their way out, see wire, puts the answer in its place. So mcp-go still judges
-// every request: the session, the headers, the version.
+// mcp-go's methods and results are of fixed types, and none of them is a task. An answer for which
+// it has no type leaves it as a stand-in: a result, or an error of a hook, with the answer in it.
+// The wire, which all answers pass on their way out, puts the answer in its place. So mcp-go still
+// judges every request: the session, the headers, the version.
 
 // standInKey is where a stand-in has the answer. It is random, so that no tool, and no server behind
 // a tool, can say something that passes for one, and it never goes out.

@@ -96,6 +96,7 @@ func TestCrash(t *testing.T) {
 
 // A standalone stream that ends takes no call of its session along.
 func TestStreamBesideCalls(t *testing.T) {
+	t.Parallel()
 	s, started, ended := watched()
 	ts := httptest.NewServer(server.NewStreamableHTTPServer(s))
 	defer ts.Close()

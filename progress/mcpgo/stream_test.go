@@ -96,20 +96,12 @@ func streamUntil(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// streamLeaks checks that the test leaves no goroutine behind.
-func streamLeaks(t *testing.T) {
-	before := runtime.NumGoroutine()
-	t.Cleanup(func() {
-		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-		streamUntil(t, "without goroutines that are left", func() bool { return runtime.NumGoroutine() <= before })
-	})
-}
-
 var streamQuiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // SPEC 9.1: a quiet server's notification stream is closed and reopened, calls go on
 // beside it, and what is said then is heard.
 func TestNotificationStream(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name string
 		opts []server.StreamableHTTPOption
@@ -119,7 +111,7 @@ func TestNotificationStream(t *testing.T) {
 		{"events are kept", []server.StreamableHTTPOption{server.WithEventStore(server.NewInMemoryEventStore())}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			streamLeaks(t)
+			t.Parallel()
 			s := streamServer()
 			sh := server.NewStreamableHTTPServer(s, append(tc.opts, server.WithStateful(true))...)
 			defer func() { _ = sh.Shutdown(context.Background()) }()
@@ -150,8 +142,8 @@ func TestNotificationStream(t *testing.T) {
 			for i := range 3 {
 				spoken := false
 				streamUntil(t, "heard", func() bool {
-					// What is said while nobody listens is lost where events are not kept, or
-					// when the client has not heard any yet, and so cannot say where it was.
+					// A message is lost if nobody listens and events are not kept, or when
+					// the client has not heard any yet, and so cannot say where it was.
 					if !spoken || i == 0 || !tc.kept {
 						said++
 						spoken = true
@@ -197,7 +189,7 @@ func streamStart(t *testing.T, c *client.Client) {
 
 // The old transport's stream is the session: when it goes silent, both are over.
 func TestSSEStream(t *testing.T) {
-	streamLeaks(t)
+	t.Parallel()
 	s := streamServer()
 	srv := httptest.NewServer(server.NewSSEServer(s))
 	defer srv.Close()

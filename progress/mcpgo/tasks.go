@@ -14,21 +14,21 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// WithTasks answers a call that reaches the soft limit of its tool, see [policy.Tool], with a task, if
-// the client can take one. The tool runs on under its limits, and the client fetches the result.
+// WithTasks answers a call that reaches the soft limit of its tool (see [policy.Tool]) with a task, if
+// the client supports tasks. The tool runs on under its limits, and the client fetches the result.
 // Package task has the rules. All servers of the process share t; shut it down with them.
 //
-// It is for [Install], and takes effect under [Serve] and [WrapHTTP], because mcp-go's own answers
-// cannot be tasks of 2026-07-28. A tool with a soft limit is declared to clients of 2025-11-25 as one
-// that can be a task, and its tasks replace mcp-go's own. mcp-go keeps the tasks of AddTaskTool, and
-// of tools that have a task support in mcp-go and no soft limit.
+// WithTasks is for [Install], and takes effect under [Serve] and [WrapHTTP], because mcp-go itself
+// cannot answer with a task of 2026-07-28. To clients of 2025-11-25, a tool with a soft limit is
+// declared as one that can be a task. mcp-go still makes the tasks of tools that were added with
+// AddTaskTool, and of tools that have a task support in mcp-go and no soft limit.
 func WithTasks(t *task.Tasks) InstallOption { return installOption(func(s *settings) { s.tasks = t }) }
 
 // WithPrincipal sets the function that returns the name under which a client was authenticated,
 // from the context of its request as server.WithHTTPContextFunc makes it, or "" if the client was
-// not authenticated. A task belongs to the principal of its call, or else to the session, and no
-// other can ask for it. Where there is neither, as over stateless HTTP without authentication, any
-// client that has the id can.
+// not authenticated. A task belongs to the principal of its call or, without one, to the session,
+// and no other client can ask for it. Without a principal and a session, as over stateless HTTP
+// without authentication, any client that knows the id can ask for the task.
 //
 // [Install] panics with a [*timeout.ConfigError] if it has none of [WithTasks], [WithContinuation]
 // and [WithIdempotency], because only these use the principal.

@@ -152,6 +152,7 @@ func TestCallBecomesATask(t *testing.T) {
 // A call that is done before its soft limit is answered as ever, and so is one of a client that
 // does not say that it can take tasks.
 func TestPlainCalls(t *testing.T) {
+	t.Parallel()
 	over(t, func(t *testing.T, w way) {
 		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 		p := w.connect(t, s.MCPServer)
@@ -170,6 +171,7 @@ func TestPlainCalls(t *testing.T) {
 
 // SPEC 11.6 and what the protocols say of failures: how each end of a tool looks as a task.
 func TestTaskEnds(t *testing.T) {
+	t.Parallel()
 	over(t, func(t *testing.T, w way) {
 		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 		p := w.connect(t, s.MCPServer)
@@ -230,6 +232,7 @@ func TestTaskCancel(t *testing.T) {
 
 // SPEC 11.5: after the handle a client that goes away means nothing to the task.
 func TestTaskOutlivesItsConnection(t *testing.T) {
+	t.Parallel()
 	over(t, func(t *testing.T, w way) {
 		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 		var url string
@@ -245,6 +248,7 @@ func TestTaskOutlivesItsConnection(t *testing.T) {
 		id := p.handle("now", nil)
 		ctx := within(t, s.started, "the start")
 		ts.CloseClientConnections()
+		client.CloseIdleConnections() // it may not have noticed, and a POST is not sent again
 		time.Sleep(50 * ms)
 		if ctx.Err() != nil {
 			t.Fatalf("the tool: %v", context.Cause(ctx))
@@ -258,6 +262,7 @@ func TestTaskOutlivesItsConnection(t *testing.T) {
 
 // Before the handle a client that goes away takes the tool with it.
 func TestNoTaskForAClientThatHasGone(t *testing.T) {
+	t.Parallel()
 	over(t, func(t *testing.T, w way) {
 		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 		p := w.connect(t, s.MCPServer)
@@ -361,7 +366,7 @@ func TestNoTasksWithoutTheWire(t *testing.T) {
 	}
 }
 
-// What a request gets that makes no sense: code and, from 2026-07-28 on, the status over HTTP.
+// The answer to a request that makes no sense: code and, from 2026-07-28 on, the status over HTTP.
 func TestTaskErrors(t *testing.T) {
 	over(t, func(t *testing.T, w way) {
 		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
@@ -414,6 +419,7 @@ func TestTaskErrors(t *testing.T) {
 // SPEC 11.4: the newest detail is the status message; progress goes on by the call's token before
 // 2026-07-28, and not from then on.
 func TestTaskProgress(t *testing.T) {
+	t.Parallel()
 	over(t, func(t *testing.T, w way) {
 		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 		step := make(chan bool)
@@ -477,6 +483,7 @@ func TestTaskProgress(t *testing.T) {
 // before that it is a request to the client, over whatever stream there is. Over SSE mcp-go cannot ask,
 // and without sessions it takes no answer.
 func TestTaskAsks(t *testing.T) {
+	t.Parallel()
 	answer := map[string]any{"action": "accept", "content": map[string]any{"name": "Alice"}}
 	over(t, func(t *testing.T, w way) {
 		if w.name == "sse 2025" || w.name == "http 2025 stateless" {
@@ -536,6 +543,7 @@ func TestTaskAsks(t *testing.T) {
 // A question that a tool returns before it is a task is a question of the call, from 2026-07-28 on;
 // the call with the answer may become a task.
 func TestAskedBeforeTheTask(t *testing.T) {
+	t.Parallel()
 	over(t, func(t *testing.T, w way) {
 		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 		p := w.connect(t, s.MCPServer)
@@ -581,7 +589,7 @@ func TestTaskBelongsToItsCaller(t *testing.T) {
 			return res["taskId"] == id
 		}
 		got := []bool{knows(alice, id), knows(again, id), knows(bob, id), knows(other, id), knows(nobody, anonymous), knows(other, anonymous)}
-		// Without a session whoever has the id is the one.
+		// Without a session the id alone decides.
 		want := []bool{true, true, false, false, true, w.modern}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
@@ -594,8 +602,9 @@ func TestTaskBelongsToItsCaller(t *testing.T) {
 	}, "http 2025", "http 2026")
 }
 
-// What a task says of itself while its handle is still on its way does not take the handle's place.
+// A status message of a task whose handle is still on its way does not take the handle's place.
 func TestStatusBeforeTheHandle(t *testing.T) {
+	t.Parallel()
 	over(t, func(t *testing.T, w way) {
 		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 		s.GetHooks().AddAfterCallTool(func(context.Context, any, *mcp.CallToolRequest, any) { time.Sleep(100 * ms) })
@@ -634,7 +643,7 @@ func TestTaskList(t *testing.T) {
 	}, "stdio 2025", "http 2025", "sse 2025")
 }
 
-// SPEC 11.7: when the server is told to end, tasks end with it.
+// SPEC 11.7: when the server is asked to end, tasks end with it.
 func TestTasksEndWithTheServer(t *testing.T) {
 	tasks := newTasks(t)
 	s := newTaskServer(t, mcpgo.WithTasks(tasks))
@@ -742,10 +751,11 @@ func TestTaskHeaders(t *testing.T) {
 // What a tool says cannot pass for an answer of ours, and what is none of ours passes as it is.
 func TestToolsCannotForgeAHandle(t *testing.T) {
 	s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
-	forged := map[string]any{"io.github.tooldeadline/x": map[string]any{"result": map[string]any{"resultType": "task", "taskId": "x"}}}
 	s.AddTool(mcp.NewTool("plain"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		res := mcp.NewToolResultText(`"}{"io.github.tooldeadline/`)
-		res.Meta = &mcp.Meta{AdditionalFields: forged}
+		res.Meta = &mcp.Meta{AdditionalFields: map[string]any{ // mcp-go writes to it
+			"io.github.tooldeadline/x": map[string]any{"result": map[string]any{"resultType": "task", "taskId": "x"}},
+		}}
 		return res, nil
 	})
 	over(t, func(t *testing.T, w way) {

@@ -101,11 +101,11 @@ func newServer(opts ...mcpgo.InstallOption) *server.MCPServer {
 		}
 		return mcp.NewToolResultText("done"), nil
 	})
-	// Says that it runs, and has more to say at its end than a pipe holds.
-	add("long", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	// Says that it runs, and has more to say at its end, if no size is given, than a pipe holds.
+	add("long", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		progress.Report(ctx, progress.Update{Progress: 1})
 		<-ctx.Done()
-		return mcp.NewToolResultText(strings.Repeat("x", 100_000)), nil
+		return mcp.NewToolResultText(strings.Repeat("x", r.GetInt("size", 100_000))), nil
 	})
 	// Reports n updates, and returns lingerMs after the last.
 	add("report", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {

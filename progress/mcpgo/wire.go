@@ -17,19 +17,20 @@ import (
 )
 
 // A wire is what mcp-go's messages to a client pass on their way out: those of the server under
-// [Serve], those in answer to one request under [WrapHTTP]. What the adapter itself has to say
-// goes out between two of them, and so before the result of a call or not at all (SPEC 7.4).
-// mcp-go's own queue of notifications cannot do that: nobody learns when something has left it,
-// and the calls of a session over Streamable HTTP share one, from which any of their streams
-// takes the next.
+// [Serve], those in answer to one request under [WrapHTTP]. The adapter's own messages go out
+// between two of them, and so before the result of a call or not at all (SPEC 7.4). mcp-go's own
+// queue of notifications cannot do that: nobody learns when something has left it, and the calls
+// of a session over Streamable HTTP share one, from which any of their streams takes the next.
 type wire struct {
-	mu    sync.Mutex                 // of the client, who may keep it for as long as it does not read
+	mu    sync.Mutex                 // of writing; held for as long as the client does not read
 	frame func(message []byte) error // writes a message of ours; called with mu held
 	// answered is for toolcall.Call; nil where the wire sees the answers itself.
 	answered func(leave func())
 	header   http.Header       // of the request, over HTTP
 	streams  *streams          // over HTTP
 	requests *adapter.Sessions // the calls of all wires of the server, by sessionRequest
+	// early says why a call was cancelled, perhaps before it joined requests; nil over HTTP.
+	early func(id string) error
 
 	state     sync.Mutex           // of what follows; taken after mu, if that is taken
 	owner     server.ClientSession // whose calls these are

@@ -21,16 +21,17 @@ type ClientLimits = request.Limits
 //	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, request.DefaultLimits())
 //
 // A request has the first of these limits that exist: those of [WithLimits]; those under its method
-// in perMethod; those under the longest pattern there that matches, a prefix with a star such as
-// "resources/*"; with [UseDeclared], those that the server has declared for the tool or the method;
-// the defaults. Notifications have no limits, and neither has the stream of subscriptions/listen.
+// in perMethod; those under the longest matching pattern in perMethod, which is a prefix with a
+// star such as "resources/*"; with [UseDeclared], those that the server has declared for the tool
+// or the method; the defaults. Notifications have no limits, and neither has the stream of
+// subscriptions/listen.
 //
 // A request that times out is cancelled at the server, in the SDK's way for each transport; initialize
 // is not, as the protocol demands. The reason of its notifications/cancelled names the limit: "timeout
 // of 60 s without progress". Over Streamable HTTP with protocol 2026-07-28 the end of the stream is
 // the cancellation, which has no reason. There is no reason either if a sending middleware that was
-// added before Limit calls the next one with a context of its own making. A stateless server of the
-// SDK over HTTP stops its work only with protocol 2026-07-28, and only if its
+// added before Limit passes a context on that is not derived from the one it got. A stateless server
+// of the SDK over HTTP stops its work only with protocol 2026-07-28, and only if its
 // PropagateRequestCancellation is set.
 //
 // In the error, errors.As and errors.Is find a *jsonrpc.Error with [request.CodeTimeout], a
@@ -40,17 +41,17 @@ type ClientLimits = request.Limits
 // and late progress are ignored. If the SDK is stuck in a call, for example because a server does not
 // read its input, the call is given up after another 250 ms.
 //
-// The caller's params are not changed, except by the SDK itself, and its own progress token and
-// ProgressNotificationHandler work as they do without Limit. Handlers of notifications are called one
-// after the other, in the order of arrival, but not on the SDK's goroutine, so that a slow one delays
-// no limit: some may still be called when the session has been closed. A request without params, such
-// as ListTools with nil, is sent with empty params if it needs a token.
+// The caller's params are not changed, except by the SDK itself; a progress token that they have, and
+// the ProgressNotificationHandler, work as they do without Limit. Handlers of notifications are
+// called one after the other, in the order of arrival, but not on the SDK's goroutine, so that a slow
+// one delays no limit: some may still be called when the session has been closed. A request without
+// params, such as ListTools with nil, is sent with empty params if it needs a token.
 //
 // Handlers that the client calls in answer to an input-required result get the context of the request,
 // whose limits keep running. A handler that asks a person can hold the Timeout with heartbeat.Hold.
-// Before protocol 2026-07-28 the server asks, and nothing says on behalf of which request: the
-// handler's context is that of the connection, and Hold has no effect in it. The progress that the
-// server sends while it waits then renews the Timeout, if ResetOnProgress is set.
+// Before protocol 2026-07-28 the server asks, without saying on behalf of which request: the handler's
+// context is that of the connection, and Hold has no effect in it. If ResetOnProgress is set, the
+// progress that the server sends while it waits renews the Timeout.
 func Limit(c *mcp.Client, defaults ClientLimits, perMethod map[string]ClientLimits, opts ...LimitOption) {
 	l := new(limiter)
 	for _, o := range opts {
@@ -70,11 +71,11 @@ type limitFunc func(*limiter)
 
 func (f limitFunc) applyLimit(l *limiter) { f(l) }
 
-// WithRequestOptions passes options on to the execution that each request under a limit is:
+// WithRequestOptions sets options of the executions that the requests under a limit are:
 // [timeout.WithLogger], [timeout.WithHooks], [timeout.WithClock], or [timeout.WithObserveOnly] to
-// find limits that fit before any request is stopped. The name of the execution is the method. The limits are
-// those of [Limit]: a [timeout.Config] among the options has no effect. Given more than once, all are
-// passed on.
+// find limits that fit before any request is stopped. The name of an execution is the method. The
+// limits are those of [Limit], which panics with a [*timeout.ConfigError] if a [timeout.Config] is
+// among the options. If WithRequestOptions is given more than once, all options apply.
 func WithRequestOptions(opts ...timeout.Option) LimitOption {
 	return limitFunc(func(l *limiter) { l.options = append(l.options, opts...) })
 }

@@ -48,7 +48,7 @@ func connectClient(t testing.TB, c *mcp.Client, s *mcp.Server, version string) *
 	return cs
 }
 
-// addTool adds a tool that does what work does, and is told how to report progress.
+// addTool adds a tool that calls work with a function that reports progress.
 func addTool(s *mcp.Server, name string, work func(ctx context.Context, report func(progress float64, message string)) error) {
 	s.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}},
 		func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

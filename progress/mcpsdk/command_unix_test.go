@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ func TestCommandsMessage(t *testing.T) {
 	}
 	own := procgroup.WithLimits(timeout.Config{Total: soon})
 	const text = "TLC process timed out after 500ms.\nExit code 124.\n12 states\n"
+	const wrote = "TLC wrote more than 6 bytes.\nExit code 153.\n12 states\n"
 	for name, tt := range map[string]struct {
 		add   func(*mcp.Server)
 		total time.Duration
@@ -60,6 +62,21 @@ func TestCommandsMessage(t *testing.T) {
 				return nil, nil, fmt.Errorf("model.tla: %w", run(ctx, own))
 			})
 		}, 0, "model.tla: " + text},
+		"raw, stopped for what it wrote": {func(s *mcp.Server) {
+			s.AddTool(&mcp.Tool{Name: "tlc", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return nil, run(ctx, procgroup.WithOutputLimit(6))
+			})
+		}, time.Minute, wrote},
+		"typed, stopped for what it wrote": {func(s *mcp.Server) {
+			mcp.AddTool(s, &mcp.Tool{Name: "tlc"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+				return nil, nil, run(ctx, procgroup.WithOutputLimit(6))
+			})
+		}, time.Minute, wrote},
+		"typed, in words of the tool, stopped for what it wrote": {func(s *mcp.Server) {
+			mcp.AddTool(s, &mcp.Tool{Name: "tlc"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+				return nil, nil, fmt.Errorf("model.tla: %w", run(ctx, procgroup.WithOutputLimit(6)))
+			})
+		}, time.Minute, "model.tla: " + wrote},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,8 +84,13 @@ func TestCommandsMessage(t *testing.T) {
 			tt.add(s)
 			mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: tt.total, Grace: time.Minute}})
 			res := call(t, inMemory(protocol2025)(t, s, nil), "tlc", nil)
-			if d := cmp.Diff([]string{tt.want}, texts(res)); d != "" || !res.IsError || outcome(res)["exitCode"] != 124.0 || outcome(res)["limitMs"] != 500.0 {
-				t.Errorf("%v %v (-want +got):\n%s", res.IsError, outcome(res), d)
+			kind, code, limit := "total", 124.0, 500.0
+			if strings.Contains(tt.want, wrote) {
+				kind, code, limit = "too_much_output", 153, 0
+			}
+			got := outcome(res)
+			if d := cmp.Diff([]string{tt.want}, texts(res)); d != "" || !res.IsError || got["kind"] != kind || got["exitCode"] != code || got["limitMs"] != limit {
+				t.Errorf("%v %v (-want +got):\n%s", res.IsError, got, d)
 			}
 		})
 	}

@@ -12,44 +12,44 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ConnectOptions configure [Connect]. The zero ConnectOptions are the defaults.
+// ConnectOptions configure [Connect]. The zero ConnectOptions, and nil, mean the defaults.
 type ConnectOptions struct {
 	// Timeout is the limit of each phase. 0 means 5 s; a negative value means no limit.
 	Timeout time.Duration
 	// Backoff sets how often Connect tries again, and when.
 	Backoff request.Backoff
-	// Session goes to the SDK's Connect; it may be nil.
+	// Session has the options for the SDK's Connect; it may be nil.
 	Session *mcp.ClientSessionOptions
 	// Tools, if not nil, makes tools/list the last phase, and is called with the tools of all pages
-	// before Connect returns. So a server that connects and then answers nothing is tried again too.
-	// Each page has the limit. If the server has no tools, Tools is called with nil.
+	// before Connect returns. So Connect also tries again if a server connects and then answers
+	// nothing. The limit applies to each page. If the server has no tools, Tools is called with nil.
 	Tools func([]*mcp.Tool)
 	// Failed, if not nil, is called with the error of the last try. If it returns true, Connect begins
-	// again 30 s later, whatever the error is, until Failed returns false or the context ends. It is
-	// called on the goroutine of Connect.
+	// again 30 s later, whatever the error is. It goes on until it succeeds, Failed returns false, or
+	// the context ends. It is called on the goroutine of Connect.
 	Failed func(error) (again bool)
 }
 
 // Connect connects c to a server, with a limit for each phase, and tries again if that fails. It calls
 // transport for each try, because a transport that has been used cannot be used again.
 //
-// The phases are the connection of the transport and the handshake. If c has [Limit], the two requests
-// of the handshake, server/discover and initialize, are a phase each, so Connect reaches a server that
-// does not answer the former. Without Limit, name the version of such a server with
-// Session.ProtocolVersion. If Tools is set, tools/list is a phase too.
+// The phases are the connection of the transport and the handshake. If c has [Limit], each of the two
+// requests of the handshake, server/discover and initialize, is a phase, so Connect reaches a server
+// that does not answer server/discover. Without Limit, set Session.ProtocolVersion to the version of
+// such a server. If Tools is set, tools/list is a phase too.
 //
 // A try that fails is cleaned up before the next begins, so no two servers run at once: its connection
-// is closed, which for a command means that it is told to end, and is then killed; Connect waits up to
-// 20 s for that. Connect does not try again if the caller's context has ended, or if the command is
-// not found or may not be executed. It gives up after the last try, unless Failed says otherwise:
+// is closed. A command is asked to end, and is then killed; Connect waits up to 20 s for that. Connect
+// does not try again if the caller's context has ended, or if the command is not found or may not be
+// executed. It gives up after the last try, unless Failed says otherwise:
 //
 //	go mcpsdk.Connect(ctx, client, open, &mcpsdk.ConnectOptions{Failed: func(err error) bool {
 //		log.Print(err)
 //		return true // again, every 30 s, until ctx ends
 //	}})
 //
-// The context bounds Connect alone, and not the session. The error is that of the last try. If a phase
-// timed out, the error is as described at [Limit].
+// The end of ctx after Connect has returned does not affect the session. The error is that of the last
+// try. If a phase timed out, the error is as described at [Limit].
 func Connect(ctx context.Context, c *mcp.Client, transport func() (mcp.Transport, error), opts *ConnectOptions) (*mcp.ClientSession, error) {
 	var o ConnectOptions
 	if opts != nil {

@@ -87,7 +87,7 @@ func TestConnectLeavesNoProcess(t *testing.T) {
 	settledGoroutines(t, before)
 }
 
-// What no second try can mend is not tried again.
+// An error that no second try can mend ends the tries.
 func TestConnectHopeless(t *testing.T) {
 	for _, path := range []string{"no-such-command-anywhere", "/no/such/command", t.TempDir()} {
 		tries := 0

@@ -12,14 +12,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// WithContinuation answers calls that take longer than soft, from clients that know no tasks, with an
-// ordinary result that says "Still running" and how to wait for the rest: with another tool,
-// wait_for_result, which [Install] adds. If soft is shorter than the client's own timeout, no call is
-// lost to that. If soft is 0 or less, the tools that have a soft limit of their own are continued. See
-// [adapter.Continuation].
+// WithContinuation answers a call that has run for soft, if its client does not support tasks, with an
+// ordinary result that says "Still running", and that another tool, wait_for_result, waits for the
+// rest. [Install] adds that tool. The tool that was called runs on under its limits. If soft is
+// shorter than the timeout of a client, that client loses no call. If soft is 0 or less, only the
+// calls of tools that have a soft limit are continued; see [adapter.Continuation].
 //
-// Without [WithTasks], Install keeps the continued calls itself. If each request has a Server of its
-// own, use WithTasks, so that all of them share the calls.
+// Without [WithTasks], Install keeps the continued calls itself. If each request has its own Server,
+// use WithTasks, so that all of them share the calls.
 func WithContinuation(soft time.Duration) InstallOption {
 	return installOption(func(s *settings) {
 		if s.continuation == nil {

@@ -11,10 +11,10 @@ import (
 )
 
 // WithDeclaredLimits makes the server declare the limits of its tools, so that a client knows before a
-// call how long it may take. Each tool has them in its _meta, and capabilities.extensions has those of
-// the policy as a whole, both under [policy.DeclarationKey]. They are what the policy and the
-// environment say when the tools are listed. A tool whose limits cannot be read declares none; its
-// calls return the error.
+// call how long the call may take. Each tool has its limits in its _meta, and capabilities.extensions
+// has the limits for tools that the policy does not name, both under [policy.DeclarationKey]. The
+// limits are those of the policy and the environment when the tools are listed. A tool whose limits
+// cannot be read declares none; its calls return the error.
 //
 // It is for [Install] and [Middleware]. The limits that [Handler] adds for one tool are not declared.
 func WithDeclaredLimits() MiddlewareOption {
@@ -101,14 +101,14 @@ func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCap
 }
 
 // UseDeclared makes [Limit] use the limits that the server has declared for a tool, see
-// [WithDeclaredLimits], or for a method, see [WithDeclaredMethods]. They apply to requests that have
-// no limits by [WithLimits] or in perMethod, under the method or a pattern that matches it, and take
-// precedence over the defaults only. So they have no effect on the methods in [request.DefaultLimits],
-// unless these entries are deleted or made the defaults.
+// [WithDeclaredLimits], or for a method, see [WithDeclaredMethods]. Declared limits take precedence
+// over the defaults, but not over those of [WithLimits] and of perMethod. So if perMethod is
+// [request.DefaultLimits], they have no effect on the methods in it, unless the entries of these
+// methods are deleted.
 //
 // The client knows the declarations for the server as a whole and for methods from the handshake, and
-// those for tools from each ListTools. [adapter.Declared] says which limits it makes of them, under
-// the ceiling: a server may declare anything. A zero ceiling means none.
+// those for tools from each ListTools. A server may declare anything, so the ceiling bounds what it
+// declares; see [adapter.Declared]. A zero ceiling means no bound.
 func UseDeclared(ceiling ClientLimits) LimitOption {
 	return limitFunc(func(l *limiter) { l.declared = &declarations{ceiling: ceiling} })
 }

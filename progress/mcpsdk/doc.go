@@ -3,7 +3,7 @@
 //
 // # Servers
 //
-// One line sets for every tool of a server an idle limit, which progress renews, and a total:
+// One line gives every tool of a server an idle limit, which progress renews, and a total:
 //
 //	mcpsdk.Install(server, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}})
 //
@@ -15,8 +15,8 @@
 // replaces server.Run, and shuts down in order: the client gets its answers before the
 // connection is closed.
 //
-// Over HTTP, put [WrapHTTP] around the SDK's handler, and let sessions outlive the tools that
-// run in them. The default limits of a server that has not been configured are 30 min and 2 min:
+// Over HTTP, put [WrapHTTP] around the SDK's handler, and let sessions outlive the tools that run
+// in them. Without a configuration, the limits are a total of 30 min and an idle limit of 2 min:
 //
 //	limits, _, err := timeout.FromEnv(nil)
 //	...
@@ -27,15 +27,15 @@
 //
 // # Calls that outlive their answer
 //
-// For clients that can take a task, [WithTasks] answers a call that takes long with one; for all
-// others, [WithContinuation] answers it with an ordinary result that says how to wait for the rest.
+// With [WithTasks], a client that supports tasks gets a task as the answer to a long call. With
+// [WithContinuation], any other client gets an ordinary result that says how to wait for the rest.
 // Either way the same function runs on, under the same limits. With [WithDeclaredLimits] the server
 // says beforehand how long its tools may take.
 //
 // # What reaches the server
 //
-// It depends on the transport whether the end of a call at the client also stops the tool. If it
-// does not, the limits do.
+// It depends on the transport whether the end of a call at the client also stops the tool. Where it
+// does not, the limits of the tool do.
 //
 //	                                 the client cancels   the client goes away
 //	stdio, in-memory                 stops                stops
@@ -60,49 +60,49 @@
 // With a client of 2026-07-28 the call ends with the question, and the client calls again with the
 // answer: no limit of the server runs while the person thinks. With an older client the SDK asks
 // during the call and then calls the tool again, once. Meanwhile the idle check is held, the client
-// gets keep-alive progress, and [WithAwait] limits the wait. [WithRequests] does the same for
-// requests to the client's model, or to the client itself, under limits of its own.
+// gets keep-alive progress, and [WithAwait] limits the wait. [WithRequests] does the same, with
+// separate limits, for requests to the client's model, or to the client itself.
 // ServerSession.Elicit is for servers whose clients are all older; from 2026-07-28 on it fails at
 // once.
 //
-// At the client, heartbeat.Hold in an ElicitationHandler holds the Timeout of the call that asks
-// only with 2026-07-28, see [Limit]. Before that, the keep-alive progress of the server renews the
-// Timeout if ResetOnProgress is set.
+// At the client, heartbeat.Hold in an ElicitationHandler holds the Timeout of the call that asks,
+// but only with 2026-07-28; see [Limit]. Before that, the keep-alive progress of the server renews
+// the Timeout if ResetOnProgress is set.
 //
 // # Clients that do not go on
 //
-// Limits bound tools, and not what a client leaves behind over HTTP. Set a ReadTimeout in
-// http.Server, so that a request that never arrives whole is given up, and an IdleTimeout, but
-// no WriteTimeout, which would cut long calls off. A session lasts for the SDK's SessionTimeout
-// after its last request, so a client that opens and abandons many sessions ties up memory for
-// each. If clients cannot be trusted, bound the number of sessions in a middleware, as sessions.go
-// of examples/mcpserver does, or be stateless.
+// The limits bound tools, and not the requests and sessions that a client abandons over HTTP. Set a
+// ReadTimeout in http.Server, so that a request that never arrives whole is given up, and an
+// IdleTimeout, but no WriteTimeout, which would cut long calls off. A session lasts for the SDK's
+// SessionTimeout after its last request, so a client that opens and abandons many sessions ties up
+// memory for each. If clients cannot be trusted, bound the number of sessions in a middleware, as
+// sessions.go of examples/mcpserver does, or be stateless.
 //
 // # Guarantees
 //
 // Of a server with [Install]:
 //
-//  1. Every tools/call is answered at the latest a grace after its limit, even if the
-//     tool ignores its context; a notification in flight adds at most 200 ms.
+//  1. Every tools/call is answered at the latest a grace after its limit, even if the tool ignores
+//     its context; a notification that is being sent adds at most 200 ms.
 //  2. A tool that was stopped, panicked or failed has a result whose isError is true,
 //     with the documented text, the tool's partial output, and an Outcome in _meta if it was
 //     stopped; never a JSON-RPC error, unless the tool itself returns a *jsonrpc.Error.
-//  3. The progress of a call with a progress token is sent with it, exactly as it came;
-//     integers above 2^53 need [WrapTransport] or [WrapHTTP]. Nothing else is ever sent
-//     about it, and nothing after the result.
-//  4. While a tool waits for a person in ServerSession.Elicit, or the SDK does so on
-//     behalf of its InputRequests, the idle check is held, the client is told every 10 s
-//     what the tool waits for, and after 30 s, or 120 s if the call has a progress
-//     token, the answer is the text of [progress.ErrNoAnswer].
-//  5. A request has a say in its limits only where an option allows it, and never
-//     beyond the tool's ceiling.
+//  3. The progress of a call is sent with the progress token of its request, exactly as it came;
+//     integers above 2^53 need [WrapTransport] or [WrapHTTP]. Nothing is sent without a token, and
+//     nothing after the result.
+//  4. While a tool waits for a person in ServerSession.Elicit, or the SDK does so on behalf of its
+//     InputRequests, the idle check is held, the client gets an update every 10 s that says what
+//     the tool waits for, and if nobody answers within 30 s, or 120 s if the call has a progress
+//     token, the tool gets [progress.ErrNoAnswer].
+//  5. A request can change its limits only if an option allows it, and never beyond the tool's
+//     MaxTotal.
 //  6. Results and params that tools share between calls are not written to, except for a
 //     restored token in a request's own _meta.
 //  7. When [Serve] or [toolcall.Drain] ends the server, calls are answered before their
 //     connections are closed, within the bound.
-//  8. A call is answered with its result or with a handle, never both: the handle comes at the
-//     soft limit and not before, and only to a client that can take it. From then on the end of
-//     the request does not end the tool.
+//  8. A call is answered with its result or with a handle, never both: the handle comes at the soft
+//     limit and not before, and only to a client that supports tasks, or as a continuation. From
+//     then on the end of the request does not end the tool.
 //  9. Nothing is left behind when a call has been answered, except the goroutine of a tool
 //     that has not returned.
 package mcpsdk

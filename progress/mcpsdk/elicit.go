@@ -32,8 +32,8 @@ func (s *settings) elicit(ctx context.Context, session mcp.Session, question *mc
 }
 
 // holds reports whether a message that is being sent is a request that holds the idle check
-// (SPEC 7.10). What comes in passes here too, and is never under the limits of a call of its own
-// session.
+// (SPEC 7.10). Incoming messages pass here too, and are never under the limits of a call of
+// their own session.
 func (s *settings) holds(ctx context.Context, method string, req mcp.Request) bool {
 	if !s.holdRequests || method == methodElicit || strings.HasPrefix(method, "notifications/") {
 		return false

@@ -144,7 +144,7 @@ func ExampleConnect() {
 	// Output: connected at try 2
 }
 
-// A program that has several servers goes on without those that are away, and is told when one comes.
+// A program that has several servers goes on without those that are away, and learns when one comes.
 func ExampleConnect_standing() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
 	ctx, stop := context.WithCancel(context.Background()) // until the program says otherwise

@@ -13,46 +13,48 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// FollowTasks has c take tasks for its calls: where a server answers a tools/call with a task,
-// CallTool asks for the task until that has ended, as often as the server wants it to, and returns its
-// result, as if the call had just taken longer. Questions of the task go to the handlers of c. When the
-// caller's context ends, the task is cancelled.
+// FollowTasks makes c support tasks: if a server answers a tools/call with a task, CallTool asks for
+// the task until the task has ended, at the interval that the server wants, and returns its result, as
+// if the call had just taken longer. Questions of the task go to the handlers of c. When the caller's
+// context ends, the task is cancelled.
 //
-// A server of 2025-11-25 may say how the task is without being asked. Such notifications are read on every
-// stream of the connection, and c asks only if none has come for the server's interval. Where a server says
-// that it keeps the task for less than that interval, c asks before that time is over.
+// A server of 2025-11-25 may send notifications with the status of the task. They are read on every stream
+// of the connection, and c asks only if none has come for the server's interval. If the server keeps the
+// task for less than that interval, c asks before that time is over.
 //
 // With protocol 2026-07-28 every call says that it may be answered with a task. With 2025-11-25 the
-// client has the say: a tool is called as a task if the server has the capability and lists the tool
-// with a taskSupport of "optional" or "required". Where c has not listed the tools, they are listed
-// before the first call. Other versions have no tasks. Which version is spoken depends on the server
-// too: one on [mcp.NewStreamableHTTPHandler] speaks 2026-07-28 only where its options have Stateless,
-// and 2025-11-25 where they are nil.
+// client decides: a tool is called as a task if the server has the capability and lists the tool with
+// a taskSupport of "optional" or "required". If c has not listed the tools, they are listed before
+// the first call. Other versions have no tasks. The server decides which version is spoken: one on
+// [mcp.NewStreamableHTTPHandler] speaks 2026-07-28 only if its options have Stateless, and 2025-11-25
+// if they are nil.
 //
-// The transports of c must be wrapped with [WrapClientTransport]: the SDK does not know tasks, and
-// would take a handle for an empty result. Where one is not, no tasks are asked for.
+// The transports of c must be wrapped with [WrapClientTransport]: the SDK does not support tasks,
+// and would take a handle for an empty result. On a transport that is not wrapped, c asks for no
+// tasks.
 //
 //	mcpsdk.Limit(client, limits, perMethod)
 //	mcpsdk.FollowTasks(client)
 //	session, err := client.Connect(ctx, mcpsdk.WrapClientTransport(transport), nil)
 //
-// Call it after [Limit]: then the limits are those of each request of which a call is made, and
-// the context bounds the call. Before Limit, the limits of tools/call are those of the whole, which
-// no progress renews once there is a task. Either way a request for a task is one of tools/call to
-// the middleware of c.
+// Call FollowTasks after [Limit]: then the limits apply to each request that is sent for a call,
+// and only the context bounds the call as a whole. If FollowTasks is called before Limit, the
+// limits of tools/call apply to the call as a whole, and no progress renews them once there is a
+// task. In either case the middleware of c sees a request for a task as a tools/call.
 //
 // A request for a task that is not answered is made again, with longer waits in between, up to 10 s:
 // after a connection that was refused or lost, a limit of the request, an HTTP status of 500, 502,
-// 503, 504 or 429, and a JSON-RPC error with the code -32603, which is what a server answers whose
-// store is away. It goes on for as long as the server has said that it keeps the task or, where it
-// has not said, for 10 min, and then the error is that of the last request. The caller's context
-// ends it before. Any other error ends the call at once, as of a task that is unknown, or of an
-// authorization that was not given. A tools/call is never sent again.
+// 503, 504 or 429, and a JSON-RPC error with the code -32603, with which a server answers if it
+// cannot reach its store. The attempts go on for as long as the server keeps the task or, if it has
+// not said how long, for 10 min; then the error is that of the last request. The caller's context
+// ends them earlier. Any other error ends the call at once, such as that of an unknown task, or of a
+// missing authorization. A tools/call is never sent again.
 //
-// A task that has failed is the JSON-RPC error that it failed with; one that somebody else has
-// cancelled, an error for which errors.Is finds [task.ErrCancelled].
+// If the task has failed, the error is the JSON-RPC error with which it failed. If another client
+// has cancelled the task, errors.Is finds [task.ErrCancelled] in the error, and its text ends with the
+// status message of the task.
 //
-// Call it once for a client, before it connects.
+// Call FollowTasks once for a client, before it connects.
 func FollowTasks(c *mcp.Client) {
 	servers := new(perSession[taskServer])
 	c.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
@@ -141,7 +143,7 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 		answered()
 	}
 	if state == task.Cancelled {
-		return nil, task.ErrCancelled
+		return nil, f.cancelled()
 	}
 	return res, err
 }

@@ -3,6 +3,7 @@ package mcpsdk
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// What a request of a followed call is on the wire.
+// The methods of a followed call's requests on the wire.
 const (
 	methodCall   = "tools/call"
 	methodGet    = "tasks/get"
@@ -30,6 +31,7 @@ type followed struct {
 	what     string
 	id       string
 	status   task.Status
+	message  string // that the server has given with the status
 	poll     time.Duration
 	began    time.Time       // when its handle came
 	expires  time.Time       // until then the server keeps it; zero is not known
@@ -97,6 +99,16 @@ func (f *followed) state() (id string, poll time.Duration, _ task.Status) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.id, f.poll, f.status
+}
+
+// cancelled is the error of a task that another client or the server has cancelled.
+func (f *followed) cancelled() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.message == "" {
+		return task.ErrCancelled
+	}
+	return fmt.Errorf("%w: %s", task.ErrCancelled, f.message)
 }
 
 // answeredWith reports whether err is the task's own.

@@ -131,6 +131,7 @@ func (f *followed) response(method string, result json.RawMessage, failed *jsonr
 		ResultType string                     `json:"resultType"`
 		ID         string                     `json:"taskId"`
 		Status     task.Status                `json:"status"`
+		Said       string                     `json:"statusMessage"`
 		Poll       float64                    `json:"pollIntervalMs"`
 		TTL        *float64                   `json:"ttlMs"`
 		Questions  map[string]json.RawMessage `json:"inputRequests"`
@@ -144,7 +145,7 @@ func (f *followed) response(method string, result json.RawMessage, failed *jsonr
 	if err != nil || t.ID == "" || method == methodGet && t.ID != f.id {
 		return nil, errNoTask()
 	}
-	f.id, f.status = t.ID, t.Status
+	f.id, f.status, f.message = t.ID, t.Status, t.Said
 	f.told(t.Poll, t.TTL)
 	switch t.Status {
 	case task.Completed:

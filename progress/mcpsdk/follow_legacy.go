@@ -185,6 +185,7 @@ func (f *followed) legacyResponse(method string, result json.RawMessage) (json.R
 type legacyTask struct {
 	ID     string      `json:"taskId"`
 	Status task.Status `json:"status"`
+	Said   string      `json:"statusMessage"`
 	Poll   float64     `json:"pollInterval"`
 	TTL    *float64    `json:"ttl"`
 }
@@ -193,6 +194,7 @@ type legacyTask struct {
 func (f *followed) stands(t legacyTask) {
 	f.next = methodGet
 	f.told(t.Poll, t.TTL)
+	f.message = t.Said
 	switch f.status = t.Status; t.Status {
 	case task.Completed, task.Failed:
 		f.status, f.next = task.Working, methodResult // which is to be fetched

@@ -34,8 +34,8 @@ func through(t *testing.T, s *taskServer, fail func(w http.ResponseWriter), time
 	return g, following(t, &mcp.StreamableClientTransport{Endpoint: server.URL, HTTPClient: client, MaxRetries: -1}, opts)
 }
 
-// SPEC 11.10: what is not answered for now is asked for again, more often than the five times in a row
-// after which a poll at a steady rate used to be given up.
+// SPEC 11.10: a request without an answer is repeated, more often than the five times in a row after
+// which a poll at a steady rate used to be given up.
 func TestFollowTasksThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(http.ResponseWriter){

@@ -87,7 +87,7 @@ func (c tellingConn) Write(ctx context.Context, m jsonrpc.Message) error {
 }
 
 func statusNotification(id, status string) string {
-	return fmt.Sprintf(`{"taskId":%q,"status":%q,"createdAt":"2000-01-01T00:00:00Z","lastUpdatedAt":"2000-01-01T00:00:00Z","ttl":null,"pollInterval":10000}`, id, status)
+	return fmt.Sprintf(`{"taskId":%q,"status":%q,"statusMessage":"by a person","createdAt":"2000-01-01T00:00:00Z","lastUpdatedAt":"2000-01-01T00:00:00Z","ttl":null,"pollInterval":10000}`, id, status)
 }
 
 // say says a status after a time.
@@ -163,6 +163,9 @@ func TestFollowTasksStatus(t *testing.T) {
 				res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "gated"})
 				if got := time.Since(tell.start); got != tc.after || !errors.Is(err, tc.err) || err == nil && texts(res)[0] != "through" {
 					t.Errorf("%v, %v after %v", res, err, got)
+				}
+				if tc.err != nil && err != nil && err.Error() != "the task was cancelled: by a person" {
+					t.Error(err)
 				}
 				if d := cmp.Diff(tc.polls, tell.polls); d != "" {
 					t.Errorf("polls: -want +got:\n%s", d)

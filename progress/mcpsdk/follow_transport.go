@@ -14,9 +14,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// WrapClientTransport is for clients with [FollowTasks]: it says to the server that they take
-// tasks, finds out whether the server has any, and shows the SDK what it understands. It changes nothing else. A
-// *mcp.StreamableClientTransport is copied, with a round tripper around that of its HTTPClient.
+// WrapClientTransport wraps a transport for a client with [FollowTasks]: it declares to the server that the
+// client supports tasks, finds out whether the server does, and translates the messages about tasks into ones
+// that the SDK understands. It changes nothing else. A *mcp.StreamableClientTransport is copied, with a round
+// tripper around the one of its HTTPClient.
 func WrapClientTransport(t mcp.Transport) mcp.Transport {
 	s, ok := t.(*mcp.StreamableClientTransport)
 	if !ok {
@@ -213,8 +214,8 @@ func (t *followRoundTripper) watched(res *http.Response, err error, e expected) 
 
 const paramHeader = "Mcp-Param-"
 
-// translate returns a message with its result as the SDK is to see it, and whether it is an answer;
-// what is no answer with a result stays as it is.
+// translate returns a message with its result as the SDK is to see it, and whether it is an answer; a message
+// that is no answer with a result stays as it is.
 func (e expected) translate(message []byte) (out []byte, answer bool) {
 	var msg map[string]json.RawMessage
 	if json.Unmarshal(message, &msg) != nil || msg["method"] != nil {

@@ -43,7 +43,8 @@ func untilGone(ctx context.Context, session *mcp.ServerSession) (_ context.Conte
 	if toolcall.FromContext(ctx) != nil {
 		return ctx, func() {}
 	}
-	// The SDK cancels a call without a cause. What aborts it with one sees the message before.
+	// The SDK cancels a call without a cause. The sessions, which abort it with one, see the
+	// message before.
 	if line, ok := ctx.Value(lineKey{}).(*adapter.Sessions); ok {
 		return line.Join(ctx, sessionRequest{id: rawRequestID(ctx)})
 	}

@@ -19,12 +19,12 @@ import (
 // If the server has Middleware too, both limits hold, and progress is sent once. ServerSession.Elicit
 // holds the idle check only if Middleware is installed; without it, ask under [progress.Await].
 //
-// A handler that is stopped and then returns a nil error hands over its result as the partial result,
-// with its output. The output must match the tool's output schema: for any other the SDK makes a
-// JSON-RPC error, which only an enclosing Middleware turns into the result of a stop again. If the
-// handler returns an error, or does not return, there is no output. The SDK then takes nothing but an
-// error from a wrapper, so the text of the result says everything, and the result has a
-// [toolcall.Outcome] only if Out is any, or if Middleware is installed, which adds it.
+// If a handler is stopped and then returns a nil error, its result and its output are the partial
+// result. The output must match the tool's output schema; otherwise the SDK makes a JSON-RPC error,
+// which only an enclosing Middleware turns back into the result of a stopped tool. If the handler
+// returns an error, or does not return, there is no output. In that case the SDK accepts only an
+// error from a wrapper, so the result has only a text; it has a [toolcall.Outcome] only if Out is
+// any, or if Middleware is installed, which adds it.
 func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...HandlerOption) mcp.ToolHandlerFor[In, Out] {
 	s := newSettings(opts, HandlerOption.forHandler)
 	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {

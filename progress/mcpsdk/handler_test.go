@@ -138,8 +138,8 @@ func TestTypedHandler(t *testing.T) {
 	}
 }
 
-// Trap of the SDK: what a handler means as a JSON-RPC error stays one, and so does a call of
-// a tool that there is not.
+// Trap of the SDK: a handler's JSON-RPC error stays one, and so does a call of a tool that
+// there is not.
 func TestProtocolErrors(t *testing.T) {
 	s := newServer()
 	mcp.AddTool(s, &mcp.Tool{Name: "search"}, search)

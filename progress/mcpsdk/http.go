@@ -15,21 +15,22 @@ import (
 //     client's reason. The SDK drops the reason.
 //   - A tool is aborted when its client disconnects, on SSE and on stateless Streamable HTTP, where
 //     no client could ever fetch the result. The SDK lets such a tool run on until its limits stop
-//     it. On stateful Streamable HTTP a tool runs on by design, because the client may come back for
-//     the result, until the client ends the session; the SDK would keep the end of the session
-//     waiting for the tools.
-//   - Progress tokens that are integers above 2^53 are echoed exactly, see [WrapTransport]; in a
-//     batch, the first 100 are.
-//   - Calls that ask for a task in protocol 2025-11-25 are recognised, see [WithTasks].
+//     it. On stateful Streamable HTTP a tool runs on, because the client may come back for the
+//     result. It is aborted when the client ends the session; the SDK alone would wait for the tools
+//     before it ends the session.
+//   - Progress tokens that are integers above 2^53 are echoed exactly (see [WrapTransport]), but
+//     only the first 100 of a batch.
+//   - Calls that ask for a task in protocol 2025-11-25 are recognised; see [WithTasks].
 //
 // A call that has become a task runs on when its client disconnects or ends the session.
 //
-// WrapHTTP reads no body by itself: it looks at a body while the SDK reads it, and only if it can be a
-// tools/call, whose ContentLength is then -1. So an inner handler can still refuse a request at once.
-// Handlers that authorise requests belong outside of WrapHTTP, because a client that may not end a
-// session must not reach it with a DELETE; so do handlers that turn web pages away, and those that
-// look at ContentLength. A [toolcall.Drain] goes around all of them. Between WrapHTTP and the SDK's
-// handler there should be nothing but a choice among several such handlers, and never an
+// WrapHTTP does not read the body of a request before the SDK does, so an inner handler can still
+// refuse a request at once. It looks at the body while the SDK reads it, if the request may be a
+// tools/call; it sets the ContentLength of such a request to -1. Put handlers that authorise requests
+// around WrapHTTP, because a client that is not authorised to end a session must not reach it with a
+// DELETE. Also put around it handlers that check the Origin header, and those that look at
+// ContentLength. Put a [toolcall.Drain] around all of these. Between WrapHTTP and the SDK's handler
+// there may be a choice among several such handlers, but nothing else, and never an
 // http.TimeoutHandler, which cuts calls off without an answer.
 //
 // A client of protocol 2026-07-28 cancels a call by disconnecting, so a server without WrapHTTP should
@@ -37,8 +38,8 @@ import (
 //
 //	http.ListenAndServe(addr, mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(getServer, options)))
 //
-// A proxy may cut the streams of long calls, see [WithPolling], and may take quiet notification
-// streams for dead, see stream.KeepAlive.
+// If a proxy cuts the streams of long calls, use [WithPolling]; if it closes quiet notification
+// streams, use stream.KeepAlive.
 func WrapHTTP(h http.Handler, opts ...HTTPOption) http.Handler {
 	calls, requests := new(adapter.Sessions), new(adapter.Sessions)
 	var set httpSettings

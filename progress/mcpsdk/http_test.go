@@ -434,7 +434,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// What a body costs is in proportion to its size, whatever is in it: it comes from anybody.
+// The cost of a body is in proportion to its size, whatever is in it: it comes from anybody.
 func TestBodyOfBrackets(t *testing.T) {
 	const depth, size = 500, 100 << 10
 	body := strings.Repeat("[", depth) + `{"progressToken":"` + strings.Repeat("x", size) + `"}` + strings.Repeat("]", depth)

@@ -159,7 +159,7 @@ func TestRetryToolCall(t *testing.T) {
 	}
 }
 
-// What was aborted because its client has given up is made again, and not answered with its abort.
+// A call that was aborted because its client has given up is made again, and not answered with its abort.
 func TestIdempotencyAfterAnAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestServer()

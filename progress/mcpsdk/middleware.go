@@ -14,8 +14,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Install adds [Middleware] to s, as receiving and as sending middleware. It is all that a server
-// needs:
+// Install adds [Middleware] to s, as receiving and as sending middleware. A server needs nothing
+// else:
 //
 //	mcpsdk.Install(server, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}})
 //
@@ -35,17 +35,17 @@ func Install(s *mcp.Server, p *policy.Policy, opts ...InstallOption) {
 //
 //   - for a tool that returns in time, what the tool returned;
 //   - for a tool that was stopped, what [SetResult] makes of the error and of what the tool returned
-//     when its context was cancelled. A typed handler must return a nil error with it, or the SDK
-//     drops it;
+//     when its context was cancelled. A typed handler must return a nil error with its result, or
+//     the SDK drops the result;
 //   - for a tool that panics, or a mcp.ToolHandler that returns an error, a result whose IsError is
 //     true, with the text of the error. A *jsonrpc.Error is returned unchanged.
 //
 // Added with AddReceivingMiddleware, it does all of that. Added with AddSendingMiddleware, it also
 // holds the idle check while a tool waits for a person in ServerSession.Elicit, as [progress.Await]
-// does, with its limits of 30 s, or 120 s if the call has a progress token, see [WithAwait]; and while
-// it waits for other requests to the client, if [WithRequests] is given. If the tool has called Await
-// itself, or asks within an execution of its own, the limits of that execution apply. [Install] adds
-// both. All other methods pass through unchanged.
+// does, for 30 s, or 120 s if the call has a progress token (see [WithAwait]), and, if [WithRequests]
+// is given, while it waits for other requests to the client. If the tool has called Await itself, or
+// asks within an execution that it has begun, the limits of that execution apply. [Install] adds both.
+// All other methods pass through unchanged.
 //
 // Middleware is safe for concurrent use, and may be shared by servers.
 func Middleware(p *policy.Policy, opts ...MiddlewareOption) mcp.Middleware {
@@ -151,7 +151,7 @@ func encodable(r *mcp.CallToolResult) (*mcp.CallToolResult, error) {
 	out := *r // a result may be shared by calls
 	if err != nil {
 		out.StructuredContent = nil
-		return &out, fmt.Errorf("the tool has returned a result that is no JSON: %w", err)
+		return &out, fmt.Errorf("the tool has returned a result that is not JSON: %w", err)
 	}
 	out.StructuredContent = json.RawMessage(data)
 	return &out, nil

@@ -116,24 +116,24 @@ func WithAwait(opts ...progress.AwaitOption) MiddlewareOption {
 
 // WithRequests makes every other request of a tool to the client, such as sampling/createMessage, hold
 // the idle check too: it waits under [progress.AwaitReply] with these options. The limits of
-// [WithAwait] do not apply to it. Without WithRequests, the idle limit of the tool stops a call whose
-// client does not reply. A request that the tool makes within an execution of its own is left to the
-// limits of that execution.
+// [WithAwait] do not apply to such a request. Without WithRequests, the idle limit of the tool stops a
+// call whose client does not reply. A request that the tool makes within an execution that it has
+// begun is left to the limits of that execution.
 func WithRequests(opts ...progress.AwaitOption) MiddlewareOption {
 	return middlewareOption(func(s *settings) { s.holdRequests, s.requests = true, append(s.requests, opts...) })
 }
 
-// WithMetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta: a whole
-// number of milliseconds, at most the tool's [policy.Tool.MaxTotal]. If it is anything else, the tool
-// is not called, and the result says so. If both this option and [WithArgumentTimeout] are given,
-// _meta takes precedence. Both are off by default, because without a MaxTotal a request could lift
-// every limit.
+// WithMetaTimeout lets a request set its total with timeoutMs in its _meta: a positive whole number
+// of milliseconds, which is cut to the tool's [policy.Tool.MaxTotal]. If the value is anything else,
+// the tool is not called, and the result says so. If both this option and [WithArgumentTimeout] are
+// given, _meta takes precedence. Both are off by default, because without a MaxTotal a request could
+// lift every limit.
 func WithMetaTimeout() Option { return option(func(s *settings) { s.calls.MetaTimeout = true }) }
 
-// WithArgumentTimeout is [WithMetaTimeout] for timeoutMs among the tool's arguments, where it also
-// stays. Declare it in the tool's input schema, as an integer that is not required: a model learns of
-// it there, and the schema that the SDK derives from a struct allows no arguments but those of the
-// struct.
+// WithArgumentTimeout is [WithMetaTimeout] for a timeoutMs among the tool's arguments, which the tool
+// also gets. Declare the argument in the tool's input schema, as an integer that is not required:
+// models learn of it there, and the schema that the SDK derives from a struct allows no arguments but
+// those of the struct.
 func WithArgumentTimeout() Option {
 	return option(func(s *settings) { s.calls.ArgumentTimeout = true })
 }

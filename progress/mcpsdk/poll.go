@@ -22,11 +22,11 @@ func (f httpOption) forHTTP(s *httpSettings) { f(s) }
 // the limit that a proxy has for one response, such as 50 s for a limit of 60 s. The tool is not
 // affected.
 //
-// It needs an EventStore in mcp.StreamableHTTPOptions, sessions, and protocol 2025-11-25; no other
-// stream is closed. A stream is closed only after an event with an id, which the SDK sends at the
-// beginning of a call and with each progress notification: clients give up a stream that is closed
-// again and again without a new one, the SDK's after 5 times. So the call of a client that sent no
-// progress token is closed once.
+// WithPolling needs an EventStore in mcp.StreamableHTTPOptions, sessions, and protocol 2025-11-25;
+// without these no stream is closed. A stream is closed only after an event with an id, which the
+// SDK sends at the beginning of a call and with each progress notification, because clients give up
+// a stream that is closed again and again without a new event, the SDK's client after 5 times. So
+// the stream of a call without a progress token is closed only once.
 //
 // 0 or less means that no stream is closed.
 func WithPolling(after time.Duration) HTTPOption {

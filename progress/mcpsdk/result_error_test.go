@@ -81,12 +81,12 @@ func TestResultThatIsNoJSON(t *testing.T) {
 			raw("whole", map[string]any{"mean": 0.5})
 			mcpsdk.Install(s, nil, mcpsdk.WithOptions(timeout.WithHooks(hooks)))
 			cs := inMemory(version)(t, s, nil)
-			const text = "the tool has returned a result that is no JSON: json: unsupported value: NaN"
+			const text = "the tool has returned a result that is not JSON: json: unsupported value: NaN"
 			res := call(t, cs, "broken", nil)
 			if d := cmp.Diff([]string{text, "as text"}, texts(res)); d != "" || !res.IsError || res.StructuredContent != nil {
 				t.Errorf("%v %v\n%s", res.IsError, res.StructuredContent, d)
 			}
-			if err := <-finished; err == nil || !strings.Contains(err.Error(), "no JSON") {
+			if err := <-finished; err == nil || !strings.Contains(err.Error(), "not JSON") {
 				t.Errorf("the hooks got %v", err)
 			}
 			if shared.IsError {

@@ -14,18 +14,18 @@ import (
 
 // Retry makes c send a request again if it timed out, or if the transport could not deliver it, and
 // its method is one of methods, or matches one of them that is a prefix with a star. It is for
-// requests that only read, such as "tools/list" and "resources/*". A request of the handshake, for
-// which see [Connect], or of a stream is never sent again, whatever methods says.
+// requests that only read, such as "tools/list" and "resources/*". A request of the handshake (see
+// [Connect]) and one that opens a stream are never sent again, even if methods names them.
 //
-// A tools/call is sent again only if methods has "tools/call" itself, not a pattern, and the tool's
-// ReadOnlyHint or IdempotentHint allows it, in a list of the tools that c has requested since they
-// last changed. All attempts have the same [request.IdempotencyKey] in their _meta, the caller's if
-// there is one, with which a server may answer the second with the result of the first; see
-// [WithIdempotency].
+// A tools/call is sent again only if methods has "tools/call" itself, not a pattern, and the newest
+// list of tools that c has requested has a ReadOnlyHint or an IdempotentHint for the tool; a list
+// from before a change of the tools does not count. All attempts have the same
+// [request.IdempotencyKey] in their _meta, that of the caller if there is one. With it, a server
+// can answer a repeated call with the result of the first; see [WithIdempotency].
 //
-// Call it after [Limit]; then each try has the limits of the request. An error from the server is
-// final, and so is the loss of the connection. The error is that of the last try, or the caller's if
-// the caller gave up in between.
+// Call Retry after [Limit]; then each try has the limits of the request. An error from the server is
+// final, and so is the loss of the connection. The error is that of the last try or, if the caller
+// gave up between two tries, that of the caller's context.
 func Retry(c *mcp.Client, b request.Backoff, methods ...string) {
 	match := adapter.Repeatable(methods...)
 	hints := new(perSession[adapter.Hints])

@@ -83,7 +83,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// What a server answers with is final; the caller's end is, too.
+// A server's answer is final; the caller's end is, too.
 func TestRetryEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTestClient(nil)
@@ -129,7 +129,7 @@ func TestRetryEnds(t *testing.T) {
 	})
 }
 
-// What the transport could not deliver is sent again.
+// A request that the transport could not deliver is sent again.
 func TestRetryTransport(t *testing.T) {
 	s := transportServer(time.Minute)
 	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)

@@ -14,24 +14,24 @@ import (
 // Serve shuts down in order: it takes no more calls; the calls in progress are closing, if limit
 // leaves time for that, and are then aborted with [toolcall.ErrShutdown] as the cause, see
 // [toolcall.Drain.Shutdown]; their answers are sent; and the connection is closed. s.Run closes the
-// connection first, and the SDK sends no answer after that. Use it instead of s.Run:
+// connection first, and the SDK sends no answer after that. Use Serve instead of s.Run:
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()
 //	mcpsdk.Install(server, policy)
 //	err := mcpsdk.Serve(ctx, server, &mcp.StdioTransport{}, 0)
 //
-// The server must have [Install], or its tools [Handler], because these abort and count the calls.
-// Middleware around them must not cancel the context that it has passed on when it returns: the SDK
-// ends that context to say that it has sent the answer.
+// The server must have [Install], or its tools must have [Handler], because these abort and count the
+// calls. Middleware around them must not derive a context that it cancels when it returns, because
+// the end of the SDK's context means that the SDK has sent the answer.
 //
 // A call that its client cancels is aborted with a [*toolcall.CancelledError], which has the client's
 // reason, and a call whose client has left with [toolcall.ErrDisconnected]. s.Run does neither.
 //
 // The shutdown takes no longer than limit, whatever the tools and the client do. 0 or less means
-// [toolcall.ShutdownLimit]. The error is nil if ctx ended and all calls were answered, that of
-// [toolcall.Drain.Shutdown] if some were not, and that of s.Run if the client left. Serve wraps t as
-// [WrapTransport] does.
+// [toolcall.ShutdownLimit]. If the client left, the error is that of s.Run. If ctx ended, the error
+// is nil if all calls were answered, and otherwise that of [toolcall.Drain.Shutdown]. Serve wraps t
+// as [WrapTransport] does.
 //
 // Over HTTP use a [toolcall.Drain].
 func Serve(ctx context.Context, s *mcp.Server, t mcp.Transport, limit time.Duration) error {

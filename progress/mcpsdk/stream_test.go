@@ -158,7 +158,7 @@ func TestNotificationStream(t *testing.T) {
 			said := 0
 			for i := range 3 {
 				streamUntil(t, "heard", func() bool {
-					// What is said while nobody listens is lost where events are not kept.
+					// A message is lost if nobody listens and events are not kept.
 					if said == i || tc.store == nil {
 						said++
 						streamNotify(t, s, float64(said))

@@ -16,8 +16,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// WithTasks answers calls that take long with a task: the client gets a handle when the tool's soft
-// limit is reached, see [policy.Tool], and fetches the result later. The tool runs on under its
+// WithTasks answers long calls with a task: when the tool's soft limit (see [policy.Tool]) is
+// reached, the client gets a handle, and fetches the result later. The tool runs on under its
 // limits, even if its connection is lost. WithTasks is for [Install], which registers the tasks/*
 // methods, and panics if the SDK has methods of its own for them.
 //
@@ -26,13 +26,13 @@ import (
 //	policy := &policy.Policy{Tools: map[string]policy.Tool{"build": {Soft: 30 * time.Second}}}
 //	mcpsdk.Install(server, policy, mcpsdk.WithTasks(tasks))
 //
-// If each request has a Server of its own, all of them share the tasks.
+// If each request has its own Server, give the same tasks to all of them.
 //
 // With protocol 2026-07-28 a client gets tasks if it declares io.modelcontextprotocol/tasks among its
-// extensions. With 2025-11-25 it asks for a task in the call, which the SDK does not see: the server
-// then needs [WrapTransport] or, for Streamable HTTP, [WrapHTTP], and offers the tools with a soft
-// limit as tasks only if it has it. Over SSE the SDK takes no tasks/* methods. All other clients wait
-// for the result as before; see also [WithContinuation].
+// extensions. With 2025-11-25 it asks for a task in the call, which the SDK does not see, so the
+// server needs [WrapTransport] or, for Streamable HTTP, [WrapHTTP]; without it the server does not
+// offer tools as tasks to these clients. Over SSE the SDK accepts no tasks/* methods. All other
+// clients wait for the result, unless [WithContinuation] is given.
 //
 // Messages on behalf of a task go to the client on the connection of the call: progress and questions
 // reach an HTTP client of 2025-11-25 on its GET stream, or while it waits for the result. A client of
@@ -40,7 +40,7 @@ import (
 // tool is called again with the answers.
 //
 // With tasks, the results of tools/call, tools/list and initialize may be of a type of this package,
-// so middleware that is added after Install must not assume that they are of the SDK's types.
+// so middleware that is added after Install must not assume that they have the SDK's types.
 func WithTasks(t *task.Tasks) InstallOption { return installOption(func(s *settings) { s.tasks = t }) }
 
 // installTasks adds what a server needs for tasks and continuations beside the middleware.
@@ -266,8 +266,8 @@ func (s *settings) callerOf(session *mcp.ServerSession, extra *mcp.RequestExtra,
 // sinceTasks is the protocol version that has tasks and no extensions.
 const sinceTasks = "2025-11-25"
 
-// versionOf returns the protocol version of a request. What a session was asked for in initialize
-// is not what was agreed on, if the server did not know it.
+// versionOf returns the protocol version of a request. The version that initialize asks for is not
+// the one that was agreed on if the server did not know it.
 func versionOf(session *mcp.ServerSession, meta map[string]any) string {
 	if v, ok := meta[mcp.MetaKeyProtocolVersion].(string); ok {
 		return v

@@ -23,7 +23,7 @@ import (
 type peer struct {
 	t       testing.TB
 	version string
-	// exchange sends a request and returns its answer; what comes before goes to seen.
+	// exchange sends a request and returns its answer; messages that come before go to seen.
 	exchange func(ctx context.Context, id int, method string, message []byte) (wireMessage, error)
 	answer   func(message []byte) // to a request of the server
 
@@ -168,7 +168,9 @@ func (p *peer) final(id any) object {
 
 func (p *peer) until(id any, statuses ...string) object {
 	p.t.Helper()
-	for begun := time.Now(); time.Since(begun) < 2*slack; time.Sleep(5 * time.Millisecond) {
+	pause := 5 * ms // and longer each time: under the race detector a request is work
+	for begun := time.Now(); time.Since(begun) < 2*slack; time.Sleep(pause) {
+		pause = min(2*pause, 80*ms)
 		res := p.request("tasks/get", object{"taskId": id})
 		for _, s := range statuses {
 			if res["status"] == s {
@@ -183,7 +185,9 @@ func (p *peer) until(id any, statuses ...string) object {
 // says waits for a status message that begins with a text.
 func (p *peer) says(id any, text string) {
 	p.t.Helper()
-	for begun := time.Now(); ; time.Sleep(ms) {
+	pause := ms
+	for begun := time.Now(); ; time.Sleep(pause) {
+		pause = min(2*pause, 80*ms)
 		res := p.request("tasks/get", object{"taskId": id})
 		if got, _ := res["statusMessage"].(string); strings.HasPrefix(got, text) {
 			return

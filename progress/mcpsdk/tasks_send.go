@@ -59,7 +59,7 @@ func notify(ctx context.Context, run *adapter.Task, send func(context.Context) e
 	})
 }
 
-// detached is a context without values: that is how the SDK is told of no request.
+// detached is a context without values, so that the SDK finds no request in it.
 type detached struct{ context.Context }
 
 func (detached) Value(any) any { return nil }

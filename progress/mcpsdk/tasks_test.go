@@ -601,7 +601,7 @@ func withoutMeta(res object) object {
 	return res
 }
 
-// SPEC 11.7: what runs when the server ends is aborted, and a client that still can sees it.
+// SPEC 11.7: a call in progress when the server ends is aborted, and a client that still can sees it.
 func TestTasksShutdown(t *testing.T) {
 	s := newTaskServer(t)
 	p := peers["HTTP 2026-07-28"](t, s)
@@ -619,7 +619,7 @@ func TestTasksShutdown(t *testing.T) {
 	}
 }
 
-// What counts is the version that was agreed on, and not the one that the client asked for.
+// The version that was agreed on counts, and not the one that the client asked for.
 func TestTasksOfAnUnknownVersion(t *testing.T) {
 	s := newTaskServer(t)
 	p := overPipes(t, s.server(), "2099-01-01")

@@ -54,13 +54,14 @@ func isLargeInteger(s string) bool {
 	return err == nil && string(out) != s
 }
 
-// WrapTransport is for servers on a transport other than HTTP; HTTP servers have [WrapHTTP]. With it,
-// [WithTasks] sees which calls of a client of protocol 2025-11-25 ask for a task, and [Middleware]
-// echoes integers above 2^53 exactly if clients use them as progress tokens. Otherwise the SDK rounds
-// these, and the client does not recognise its own token.
+// WrapTransport wraps the transport of a server, such as stdio; for a server over HTTP there is
+// [WrapHTTP]. With it, [WithTasks] sees which calls of a client of protocol 2025-11-25 ask for a
+// task, and [Middleware] echoes integers above 2^53 exactly if clients use them as progress tokens.
+// Otherwise the SDK rounds such integers, and the client does not recognise its token.
 //
 // The SDK does not tell a wrapped connection the agreed protocol version. So a batch is answered in
-// every version, although the SDK's own connection would end on it from 2025-06-18 on.
+// every version, although an unwrapped connection of the SDK would end at a batch from 2025-06-18
+// on.
 //
 //	server.Run(ctx, mcpsdk.WrapTransport(&mcp.StdioTransport{}))
 func WrapTransport(t mcp.Transport) mcp.Transport { return &transport{t} }

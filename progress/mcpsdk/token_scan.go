@@ -18,10 +18,10 @@ const maxToken = 310
 const maxTask = 1 << 10
 
 // A tokenScanner finds where copies belong in a message, or in a batch of them, as its bytes go by:
-// that of a large token behind the value of params._meta.progressToken, and that of params.task,
-// if it is an object, behind it. It keeps no more of the message than that value, and looks at each
-// byte once. It refuses nothing: what is not JSON is the SDK's to refuse, and wherever a copy has got
-// to, exactToken checks it.
+// that of a large token behind the value of params._meta.progressToken, and that of params.task, if
+// it is an object, behind it. It keeps no more of the message than that value, and looks at each byte
+// once. It refuses nothing: a message that is not JSON is refused by the SDK, and exactToken checks
+// each copy wherever it is now.
 //
 // The copy of params.task is in a "_meta" of its own, since the other one may have gone by. Of two
 // that are maps, encoding/json and what the SDK has in its place decode the one into the other.

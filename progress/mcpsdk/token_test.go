@@ -123,7 +123,7 @@ func TestTokenEchoedOverHTTP(t *testing.T) {
 	}
 }
 
-// What the wrappers add to a request must not be a way to be told of another's progress.
+// The additions of the wrappers to a request must not be a way to get another's progress.
 func TestForgedTokenCopy(t *testing.T) {
 	c := newRawClient(t, twiceServer(), plain)
 	for i, forged := range []string{`"9007199254740995"`, `"12"`, `9007199254740993`, `"x"`, `null`} {

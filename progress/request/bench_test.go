@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// What a request costs beside sending it.
+// The cost of a request beside sending it.
 func BenchmarkDo(b *testing.B) {
 	for _, bench := range []struct {
 		name   string

@@ -22,32 +22,33 @@ const closing = 100 * time.Millisecond
 
 // A Call describes one request to [Do].
 type Call struct {
-	// Session identifies the connection that the request is sent on. It is any comparable value,
-	// see [Limiter.Progress]. A client with one connection may leave it nil.
+	// Session identifies the connection that the request is sent on, by any comparable value; see
+	// [Limiter.Progress]. A client with one connection may leave it nil.
 	Session any
 	// Method is the method of the request, which selects its limits.
 	Method string
-	// Token is the progress token that the caller has set, a string or a number. Nil means none.
+	// Token is the progress token that the caller has set, a string or a number. nil means none.
 	Token any
 	// NoCancel is for initialize, which must not be cancelled at the server. The context
 	// of send is then cancelled only 100 ms after Do has returned.
 	NoCancel bool
-	// Declared are the limits that the server has declared for the tool or the method, as
-	// the adapter has read them. Nil means none.
+	// Declared are the limits that the server has declared for the tool or the method, as the
+	// adapter has read them. nil means none.
 	Declared *Limits
 }
 
-// Do sends one request by calling send, under the limits of the request: those of [WithLimits], or
-// else those that c has for the method, or else call.Declared, or else c's defaults.
+// Do sends one request by calling send, under the first of these limits that exist: those of
+// [WithLimits], those that c has for the method, call.Declared, and the defaults of c.
 //
 // The context of send ends when a limit fires. It carries the heartbeat of the request, so that a handler
-// that is called on behalf of the request can beat, or hold the idle check while a person is asked. Send the
-// request with token as its progress token; if token is empty, send it with the token that it has.
+// that is called on behalf of the request can beat, or hold the idle check while a person is asked. If token
+// is not "", send must send the request with it as the progress token, and otherwise with the token that the
+// request has.
 //
-// If send returns before a limit fires, Do returns what send returned. Otherwise the error is
-// an [*Error], and the value is zero: a value that send returns later is dropped. If send ignores its
-// context, Do returns 250 ms after the limit. The caller's cancellation is an *Error that is
-// context.Canceled; a deadline of the caller's context is a total limit.
+// If send returns before a limit fires, Do returns what send returned. Otherwise the error is an
+// [*Error], and the value is zero: a value that send returns later is dropped. If send ignores its
+// context, Do returns 250 ms after the limit. If the caller cancels ctx, the error is an *Error that
+// matches context.Canceled; a deadline of ctx counts as a total limit.
 //
 // If no limit applies, and for a notification or the stream of subscriptions/listen, Do calls send with
 // ctx and returns its result.

@@ -1,7 +1,6 @@
-// Package request is a request as a client sees it: how long to wait for the answer, how
-// progress renews that wait under a cap, what the error of a timeout says, and when to send
-// the request again. It knows the rules of MCP clients and no SDK; the packages mcpsdk and
-// mcpgo connect it to one each.
+// Package request sends requests as an MCP client has to: with a limit on the wait for the answer,
+// which progress renews under a cap, with errors that name the limit, and with retries. It knows no
+// SDK; the packages mcpsdk and mcpgo each connect it to one.
 //
 // A [Limiter] has the limits, [Do] sends one request under them, and [Limiter.Progress] takes
 // the progress notifications that come in meanwhile:
@@ -23,22 +22,24 @@
 //		handle(params)
 //	}
 //
-// [Retry] repeats a request that failed, with a [Backoff]. Whether a request is safe to repeat is for
-// its caller to say: a tools/call is where the tool says so, and has an [IdempotencyKey] then.
+// [Retry] repeats a request that failed, with a [Backoff]. The caller has to know whether a request
+// is safe to repeat. A tools/call is safe if the tool says so; the request then has an
+// [IdempotencyKey].
 //
-// What is set once and is plain data, such as [Limits], [Call] and [Backoff], is a struct
-// whose zero value is useful, and not a list of options.
+// [Limits], [Call] and [Backoff] are plain data, so they are structs whose zero values are useful,
+// and not lists of options.
 //
 // # Guarantees
 //
-//  1. A request ends at its Timeout or its MaxTotal, whichever comes first, or 250 ms after
-//     that where the function that sends it does not come back.
+//  1. A request ends at its Timeout or its MaxTotal, whichever comes first, or 250 ms after that if
+//     the function that sends it does not return.
 //  2. MaxTotal is kept on time whether or not progress arrives and whether or not progress
 //     renews the Timeout.
 //  3. Progress renews the request that it belongs to, of the session that it came from, and no
 //     other. A notification that comes after the request renews nothing and is no error.
-//  4. A caller's own progress token comes back to its handler, also after the request.
-//  5. Every stop is an [*Error]; context.DeadlineExceeded and context.Canceled tell a timeout
-//     from the caller's cancellation, exactly one of the two, during a request and between two
-//     tries alike.
+//  4. The caller's handler gets the progress token that the caller has set, even after the request
+//     has ended.
+//  5. The error of a request that was stopped, during the request or between two tries, is an
+//     [*Error]. It matches either context.DeadlineExceeded, for a timeout, or context.Canceled, for
+//     a cancellation by the caller, and never both.
 package request

@@ -12,14 +12,14 @@ import (
 )
 
 // CodeTimeout is the JSON-RPC code of a request that timed out at the client. No specification
-// assigns one; hosts know this one from the TypeScript SDK. A server may answer with the same
-// number: only a timeout at the client is an [*Error] too.
+// assigns one; hosts know this one from the TypeScript SDK. A server may answer with the same code,
+// but only a timeout at the client is also an [*Error].
 const CodeTimeout = -32001
 
-// An Error is the outcome of a request that was stopped, by a limit or by its caller.
-// errors.As finds the [*timeout.Error] in it, which has the limit and the elapsed time,
-// and whose Tool is the method; so errors.Is tells context.DeadlineExceeded from
-// context.Canceled, and finds the cause of the caller's context.
+// An Error is the outcome of a request that was stopped, by a limit or by its caller. errors.As
+// finds the [*timeout.Error] in it, which has the limit and the elapsed time, and whose Tool is the
+// method. errors.Is finds context.DeadlineExceeded or context.Canceled, and the cause of the
+// caller's context.
 type Error struct {
 	Doing string         // what was stopped, such as calling "tools/call"
 	Reset bool           // progress would have renewed the limit
@@ -30,7 +30,7 @@ type Error struct {
 // Data apply only then.
 func (e *Error) Timeout() bool { return e.Stop.Timeout() }
 
-// Message returns the message of the JSON-RPC error, which is that of the TypeScript SDK.
+// Message returns the message of the JSON-RPC error, the same as in the TypeScript SDK.
 func (e *Error) Message() string {
 	if e.Stop.Kind == timeout.KindTotal {
 		return "Maximum total timeout exceeded"
@@ -38,7 +38,7 @@ func (e *Error) Message() string {
 	return "Request timed out"
 }
 
-// Data returns the data of the JSON-RPC error, which is that of the TypeScript SDK: an object with the
+// Data returns the data of the JSON-RPC error, the same as in the TypeScript SDK: an object with the
 // limit, as timeout or maxTotalTimeout, and totalElapsed, in milliseconds.
 func (e *Error) Data() json.RawMessage {
 	name := "timeout"

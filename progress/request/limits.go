@@ -29,10 +29,9 @@ const DefaultTimeout = 60 * time.Second
 // connectTimeout is the limit of each request of the handshake.
 const connectTimeout = 5 * time.Second
 
-// DefaultLimits returns limits per method for [New], in a map that is the caller's to change:
-// for tools/call 30 s from one sign of progress to the next, and 30 min in all, which is the
-// total of [timeout.Default]; for list and get calls 10 s; for initialize and server/discover
-// 5 s.
+// DefaultLimits returns limits per method for [New], in a new map: for tools/call 30 s from one
+// sign of progress to the next, and 30 min in all, which is the total of [timeout.Default]; for
+// list and get calls 10 s; for initialize and server/discover 5 s.
 func DefaultLimits() map[string]Limits {
 	return map[string]Limits{
 		"tools/call":      {Timeout: 30 * time.Second, MaxTotal: timeout.Default().Total, ResetOnProgress: true},
@@ -47,8 +46,8 @@ func DefaultLimits() map[string]Limits {
 type limitsKey struct{}
 
 // WithLimits returns a context whose next request has the limits l, in place of those of its
-// method. Requests made on behalf of that request, such as in a handler of an elicitation, do
-// not inherit them.
+// method. Requests that are made on behalf of that request, for example by the handler of an
+// elicitation, do not inherit them.
 func WithLimits(ctx context.Context, l Limits) context.Context {
 	return context.WithValue(ctx, limitsKey{}, &l)
 }

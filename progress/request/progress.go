@@ -3,6 +3,7 @@ package request
 import (
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,20 +34,26 @@ type waiterKey struct {
 	number  string
 }
 
-// A waiter is a request that progress renews. It is entered before the execution exists
-// and removed by whoever entered it, so that nothing can be left of it.
+// A waiter is a request that progress renews. It is entered before the execution exists, and the same
+// goroutine removes it, so that nothing can be left of it.
 type waiter struct {
 	monitor atomic.Pointer[heartbeat.Monitor]
 }
 
-// New returns a Limiter. The limits of a method are those under its name in perMethod; or
-// else those under the longest pattern such as "resources/*", a prefix with a star, that
-// matches; or else the defaults. The map is copied.
+// New returns a Limiter. The limits of a method are those under its name in perMethod, or else
+// those under the longest matching pattern there, which is a prefix with a star such as
+// "resources/*", or else the defaults. The map is copied.
 //
 // Each request under a limit is an execution of package timeout with the given options, such as
-// [timeout.WithLogger] and [timeout.WithHooks]. Its name is the method. A [timeout.Config] and a
-// [timeout.WithName] among them have no effect: the limits are those of the method.
+// [timeout.WithLogger] and [timeout.WithHooks]. Its name is the method, even if a [timeout.WithName] is
+// among them. New panics with a [*timeout.ConfigError] if a [timeout.Config] is: the limits are those of
+// the method.
 func New(defaults Limits, perMethod map[string]Limits, opts ...timeout.Option) *Limiter {
+	for _, o := range opts {
+		if c, ok := o.(timeout.Config); ok {
+			panic(&timeout.ConfigError{Key: "options of a request", Value: fmt.Sprintf("timeout.Config{Total: %v, Idle: %v}", c.Total, c.Idle), Accepted: "limits per method, or the default limits"})
+		}
+	}
 	return &Limiter{
 		table:   newTable(defaults, perMethod),
 		options: slices.Clone(opts),
@@ -55,13 +62,14 @@ func New(defaults Limits, perMethod map[string]Limits, opts ...timeout.Option) *
 	}
 }
 
-// Progress takes a progress notification that was received on a session, the Session of the [Call]. It
-// renews the limit of the request that the token belongs to. A notification that arrives after the request has
-// ended renews nothing, and is no error.
+// Progress takes the token of a progress notification that was received on a session, which is the Session of
+// a [Call]. It renews the limit of the request that the token belongs to. A notification that arrives after
+// the request has ended renews nothing, and is no error.
 //
-// Progress returns the token for the caller's own handler: the token that the caller has set, in the
-// form that encoding/json decodes it to, even if the request has ended. If the caller has set none, wanted is
-// false: it never asked for progress of that request. A token that c has not made is returned unchanged.
+// Progress returns the token for the caller's handler: the token that the caller has set, in the form that
+// encoding/json decodes it to, even if the request has ended. If the caller has set no token, wanted is
+// false, because the caller has not asked for progress. A token that c has not made is returned unchanged,
+// with wanted true.
 func (c *Limiter) Progress(session, token any) (own any, wanted bool) {
 	text, _ := token.(string)
 	text, ours := strings.CutPrefix(text, c.prefix)

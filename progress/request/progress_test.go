@@ -76,8 +76,8 @@ func TestTokenOnlyForReset(t *testing.T) {
 	})
 }
 
-// What is not ours is given back as it is and renews nothing, nor does what another
-// session sends.
+// A token that is not ours is given back as it is and renews nothing, nor does what
+// another session sends.
 func TestForeignProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := request.New(request.Limits{Timeout: time.Second, ResetOnProgress: true}, nil)

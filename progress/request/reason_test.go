@@ -63,7 +63,7 @@ func TestOptions(t *testing.T) {
 			}
 		}
 		c := request.New(request.Limits{Timeout: time.Second}, nil,
-			timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), timeout.Config{Idle: time.Hour}, timeout.WithName("another"),
+			timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), timeout.WithName("another"),
 			timeout.WithHooks(timeout.Hooks{Started: note("started"), Exceeded: note("exceeded"), Finished: note("finished")}))
 		for _, answer := range []time.Duration{time.Second - 1, time.Hour} {
 			_, _ = request.Do(t.Context(), c, request.Call{Method: "ping"}, server(c, nil, answer))
@@ -76,6 +76,17 @@ func TestOptions(t *testing.T) {
 			t.Errorf("the log is %s", text)
 		}
 	})
+}
+
+// SPEC 8.9: limits among the options would not be those of any request, so they are refused.
+func TestConfigAmongOptions(t *testing.T) {
+	defer func() {
+		err, ok := recover().(*timeout.ConfigError)
+		if want := `timeout: options of a request="timeout.Config{Total: 0s, Idle: 1h0m0s}": want limits per method, or the default limits`; !ok || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}()
+	request.New(request.Limits{}, nil, timeout.Config{Idle: time.Hour})
 }
 
 // SPEC 3.18: limits that are only observed stop no request.

@@ -9,7 +9,7 @@ import (
 )
 
 // IdempotencyKey is the key in the _meta of a tools/call under which all attempts of one call have the same
-// string, so that a server can answer the second with the result of the first.
+// string, so that a server can answer a repeated attempt with the result of the first.
 const IdempotencyKey = "io.github.tooldeadline/idempotency-key"
 
 // A Backoff sets how often to try again, and when. The zero Backoff tries again three times, after
@@ -18,8 +18,8 @@ type Backoff struct {
 	// Retries is the number of further tries after the first one has failed. 0 means 3, and a negative
 	// value means none.
 	Retries int
-	// First is the wait before the first of them. 0 or less means 2 s. Each further
-	// wait is twice as long, up to the longer of First and 1 min.
+	// First is the wait before the first retry. 0 or less means 2 s. Each further wait is twice as
+	// long, up to the longer of First and 1 min.
 	First time.Duration
 }
 
@@ -28,9 +28,9 @@ type Backoff struct {
 // not again after ctx has ended.
 //
 // If ctx ends while Retry waits for the next try, the error is an [*Error], as for a request that is
-// stopped: it is context.Canceled, or context.DeadlineExceeded if ctx had a deadline, and has
-// ctx's cause in its tree. The error of the last try is in its text but not in its tree, since it is
-// not the reason that there is no other try.
+// stopped: it is context.Canceled, or context.DeadlineExceeded if ctx had a deadline, and has ctx's
+// cause in its tree. The text of the *Error includes the error of the last try, but errors.Is and
+// errors.As do not find that error, because it is not the reason why Retry stops.
 func Retry[T any](ctx context.Context, b Backoff, again func(error) bool, do func() (T, error)) (T, error) {
 	if b.Retries == 0 {
 		b.Retries = 3

@@ -10,8 +10,7 @@
 //	mcpsdk.Install(server, policy, mcpsdk.WithTasks(tasks))
 //
 // Tasks are kept in a [Store]: [Memory], or one that the replicas of a server share. Package tasktest
-// has the tests for a store. How calls become tasks, and requests about them are answered, is the
-// business of package adapter.
+// has the tests for a store. Package adapter makes tasks of calls, and answers requests about them.
 //
 // # Guarantees
 //
@@ -25,8 +24,8 @@
 //  4. A task is unknown to every other principal, and without one to every other session; its id
 //     is 130 random bits.
 //  5. After the handle only tasks/cancel, the limits of the tool, and the end of the server stop
-//     the call; a continuation ends with its session, too. The result is that of a stopped tool, as
-//     in a plain call, unless the client has cancelled the task.
+//     the call; a continuation ends with its session, too. A call that was stopped has the same
+//     result as one without tasks, unless the client has cancelled the task.
 //  6. The number of running tasks is bounded, and so are the number and the size of those kept.
 //     Beyond the bounds, or if the store cannot be reached, a call is handled as it would be
 //     without tasks.

@@ -54,7 +54,7 @@ func ExampleTasks_Shutdown() {
 }
 
 func ExampleRecord_Lost() {
-	r := task.Record{ID: "x", Status: task.Working, Retention: time.Minute}.Lost(time.Now())
+	r := task.Record{ID: "x", Status: task.Working, Retention: time.Minute, Message: "file 37"}.Lost(time.Now())
 	fmt.Println(r.Status, r.Status.Final(), r.Message)
-	// Output: failed true the process that ran the task is gone
+	// Output: failed true the process that ran the task is gone; last: file 37
 }

@@ -51,7 +51,8 @@ type memoryTask struct {
 	changed chan struct{} // closed by the next change
 }
 
-// Create stores a new record. It returns ErrFull if the running tasks alone leave no room for it.
+// Create stores a new record; see [Store]. It returns ErrFull if the running tasks alone leave no
+// room for it.
 func (m *Memory) Create(ctx context.Context, r Record) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return Record{}, context.Cause(ctx)
@@ -82,11 +83,11 @@ func (m *Memory) Create(ctx context.Context, r Record) (Record, error) {
 	m.created++
 	n.number = m.created
 	m.stamp(n)
-	m.settle(n)
+	m.addFinal(n)
 	return n.Record, nil
 }
 
-// Get returns the record.
+// Get returns the record of the owner's task with this id, or ErrUnknown.
 func (m *Memory) Get(ctx context.Context, owner, id string) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return Record{}, context.Cause(ctx)
@@ -100,8 +101,8 @@ func (m *Memory) Get(ctx context.Context, owner, id string) (Record, error) {
 	return Record{}, ErrUnknown
 }
 
-// Update replaces a record. It returns ErrTooLarge if the record would not fit even without all
-// finished tasks.
+// Update replaces the stored record if its revision is that of r; see [Store]. It returns
+// ErrTooLarge if the record would not fit even if all finished tasks were removed.
 func (m *Memory) Update(ctx context.Context, r Record) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return Record{}, context.Cause(ctx)
@@ -124,7 +125,7 @@ func (m *Memory) Update(ctx context.Context, r Record) (Record, error) {
 		return Record{}, ErrTooLarge
 	}
 	// Not n itself, which may be final too.
-	m.unsettle(n)
+	m.removeFinal(n)
 	for m.bytes-n.size+size > m.maxBytes() {
 		m.remove(m.final[0])
 	}
@@ -134,11 +135,11 @@ func (m *Memory) Update(ctx context.Context, r Record) (Record, error) {
 	m.stamp(n)
 	close(n.changed)
 	n.changed = make(chan struct{})
-	m.settle(n)
+	m.addFinal(n)
 	return n.Record, nil
 }
 
-// List returns the tasks in the order in which they were created.
+// List returns a page of the owner's tasks, in the order in which they were created; see [Store].
 func (m *Memory) List(ctx context.Context, owner, cursor string, limit int) (page []Record, next string, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", context.Cause(ctx)
@@ -169,7 +170,8 @@ func (m *Memory) List(ctx context.Context, owner, cursor string, limit int) (pag
 	return page, next, nil
 }
 
-// Wait returns the record when it has changed.
+// Wait returns the record as soon as its revision differs from after, or ErrUnknown if there is no
+// such record or it expires meanwhile. If ctx ends first, the error is the cause of ctx.
 func (m *Memory) Wait(ctx context.Context, owner, id string, after uint64) (Record, error) {
 	for {
 		m.mu.Lock()
@@ -211,8 +213,8 @@ func (m *Memory) stamp(n *memoryTask) {
 	n.Revision = m.revision
 }
 
-// settle puts a task that is final among those that may go.
-func (m *Memory) settle(n *memoryTask) {
+// addFinal puts a task among those that may go, if it is final.
+func (m *Memory) addFinal(n *memoryTask) {
 	if n.Status.Final() {
 		m.running -= n.size
 		heap.Push(&m.final, n)
@@ -220,8 +222,8 @@ func (m *Memory) settle(n *memoryTask) {
 	m.arm()
 }
 
-// unsettle undoes settle.
-func (m *Memory) unsettle(n *memoryTask) {
+// removeFinal undoes addFinal.
+func (m *Memory) removeFinal(n *memoryTask) {
 	if n.index >= 0 {
 		heap.Remove(&m.final, n.index)
 		m.running += n.size

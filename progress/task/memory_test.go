@@ -58,7 +58,7 @@ func TestMemoryUpdatesAFinishedTask(t *testing.T) {
 	if _, err := m.Update(ctx, sized(first, 8<<10)); !errors.Is(err, task.ErrTooLarge) {
 		t.Errorf("%v", err)
 	}
-	// What it took is there for others, and no more than that.
+	// Its room is there for others, and no more than that.
 	for i := range 9 {
 		_, err := create(fmt.Sprint("running ", i), task.Working)
 		if want := i >= 7; errors.Is(err, task.ErrFull) != want || err != nil && !want {

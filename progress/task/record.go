@@ -3,6 +3,8 @@ package task
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress"
 )
 
 // A Status is the status of a task, in the words of both protocols.
@@ -21,11 +23,11 @@ const (
 // Final reports whether the status never changes again.
 func (s Status) Final() bool { return s == Completed || s == Failed || s == Cancelled }
 
-// A Form is a form of the answer that a client can be given before the result is ready.
+// A Form is a way to answer a call whose result is not ready yet.
 type Form string
 
 const (
-	// Plain is nothing: the client waits for the result.
+	// Plain is no such answer: the client waits for the result.
 	Plain Form = ""
 	// Legacy is a task of protocol 2025-11-25, which the client asks for with "task" in the
 	// params of the call.
@@ -42,47 +44,47 @@ const (
 // Slices and maps in it must not be changed.
 type Record struct {
 	ID    string `json:"id"`    // 128 random bits or more
-	Owner string `json:"owner"` // the principal or session that it belongs to, as any text, also ""
+	Owner string `json:"owner"` // the principal or session that the task belongs to; may be ""
 	Form  Form   `json:"form"`
 	Tool  string `json:"tool"`
 	// Version is the protocol version of the call.
 	Version string `json:"version,omitempty"`
 
 	Status  Status `json:"status"`
-	Message string `json:"message,omitempty"` // the newest of the heartbeat, or why the task has failed
+	Message string `json:"message,omitempty"` // the newest message of the heartbeat, or why the task has failed
 
 	// Progress and Total are those of the newest [progress.Update]; 0 if there is none.
 	Progress float64 `json:"progress,omitempty"`
 	Total    float64 `json:"total,omitempty"`
 
-	Started time.Time `json:"started"` // the call
-	Created time.Time `json:"created"` // the task
-	Updated time.Time `json:"updated"` // status or message
+	Started time.Time `json:"started"` // when the call began
+	Created time.Time `json:"created"` // when the task was created
+	Updated time.Time `json:"updated"` // when Status or Message last changed
 
-	Soft     time.Duration `json:"soft,omitempty"`     // the limit that the call has reached, in nanoseconds
-	WaitTool string        `json:"waitTool,omitempty"` // of a continuation
+	Soft     time.Duration `json:"soft,omitempty"`     // the soft limit that the call has reached; nanoseconds in JSON
+	WaitTool string        `json:"waitTool,omitempty"` // the name of the wait tool, for a continuation
 
 	Poll      time.Duration `json:"poll"`      // how often a client should ask
 	Retention time.Duration `json:"retention"` // from the end to Expires
 
-	// TTL is what the client has asked for and was granted: the task is kept for that long from Created,
-	// and until its end in any case. 0 means that the client has not asked.
+	// TTL is how long from Created the task is kept, as the client has asked and was granted. A task is
+	// never removed before its end. 0 means that the client has not asked.
 	TTL time.Duration `json:"ttl,omitempty"`
 
-	// Round counts the questions that the tool has returned, Questions has those that wait for an
-	// answer, and Answers those answers that the process of the tool has not taken yet. The
-	// keys are unique in the life of the task.
+	// Round counts the questions that the tool has returned. Questions has the questions that wait
+	// for an answer, and Answers has the answers that the process of the tool has not taken yet.
+	// Their keys are unique in the life of the task.
 	Round     int                        `json:"round,omitempty"`
 	Questions map[string]json.RawMessage `json:"questions,omitempty"`
 	Answers   map[string]json.RawMessage `json:"answers,omitempty"`
 
-	Answer *Answer `json:"answer,omitempty"` // of a task that has completed or failed
-	// IsError is the isError of the result, and Failure is then its text, cut to 16 KiB: in
-	// protocol 2025-11-25 such a task has failed, and many clients show nothing but its status
-	// message.
+	Answer *Answer `json:"answer,omitempty"` // the outcome of a task that has completed or failed
+	// IsError reports whether the isError of the result is true. Failure is then the text of the
+	// result, cut to 16 KiB: in protocol 2025-11-25 such a task has failed, and many clients show
+	// only the status message of a failed task.
 	IsError bool      `json:"isError,omitempty"`
 	Failure string    `json:"failure,omitempty"`
-	Expires time.Time `json:"expires,omitzero"` // from then on it is unknown; zero until Status is final
+	Expires time.Time `json:"expires,omitzero"` // when the task becomes unknown; zero until Status is final
 
 	// Abort asks the process of the tool to abort the call. The outcome is then the result that the
 	// aborted tool returns.
@@ -92,8 +94,8 @@ type Record struct {
 	Revision uint64 `json:"-"`
 }
 
-// An Answer is what a call was answered with, or would have been: Error if it is set, Questions
-// if there are any, else Result.
+// An Answer is the answer to a call that has become a task: Error if it is set, Questions if there
+// are any, and otherwise Result.
 type Answer struct {
 	Result json.RawMessage `json:"result,omitempty"` // a CallToolResult
 	Error  *Error          `json:"error,omitempty"`  // a JSON-RPC error
@@ -112,13 +114,13 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// ContinuationKey is where the _meta of a result that says that a call is still running has, for
-// programs, {"id", "tool", "elapsedMs", "message", "progress", "total"}: what to wait with, and
-// how far the call has got.
+// ContinuationKey is a key in the _meta of the result of a call that is still running. Its value
+// tells a program which tool to call with which id to wait for the rest, and how far the call has
+// got: an object with the fields id, tool, elapsedMs, message, progress and total.
 const ContinuationKey = "io.github.tooldeadline/continuation"
 
-// ExtensionID is the extension of protocol 2026-07-28, in the capabilities of client and server. Its
-// value is an empty object: clients take any other for a refusal.
+// ExtensionID is the name of the extension for tasks of protocol 2026-07-28, in the capabilities of
+// client and server. The value there is an empty object: clients take any other value for a refusal.
 const ExtensionID = "io.modelcontextprotocol/tasks"
 
 // end makes the record final.
@@ -127,11 +129,22 @@ func (r *Record) end(status Status, now time.Time) {
 	r.Questions, r.Answers = nil, nil
 }
 
-// Lost returns the record of a task whose process is gone: it has failed, with an error that says
-// so. A [Store] calls it.
+// maxLast is how many characters of a tool's last message the error of a lost task has.
+const maxLast = 200
+
+// Lost returns the record that r becomes if the process of the task is gone: the task has failed at
+// now, with an error that says so, and how far the tool had come, in at most 200 characters. A [Store] calls it.
 func (r Record) Lost(now time.Time) Record {
+	message := "the process that ran the task is gone"
+	if last := (progress.Update{Progress: r.Progress, Total: r.Total, Message: r.Message}).String(); last != "" {
+		// It is in the record twice, and a full store has no more room than the running task took.
+		if runes := []rune(last); len(runes) > maxLast {
+			last = string(runes[:maxLast]) + "..."
+		}
+		message += "; last: " + last
+	}
 	r.end(Failed, now)
-	r.Answer = &Answer{Error: &Error{Code: -32603, Message: "the process that ran the task is gone"}}
+	r.Answer = &Answer{Error: &Error{Code: -32603, Message: message}}
 	r.Message = r.Answer.Error.Message
 	return r
 }

@@ -18,7 +18,7 @@ type Tasks struct {
 	maxRunning int64
 }
 
-// Core is the part of [Tasks] that package adapter needs. Programs have no use for it.
+// Core is the part of [Tasks] that package adapter uses. Programs have no use for it.
 type Core struct {
 	Store           Store
 	Poll, Retention time.Duration
@@ -48,7 +48,7 @@ func WithRetention(d time.Duration) Option {
 }
 
 // WithMaxRunning sets how many calls may run on as a task or a continuation at the same time. Further
-// calls are answered with their result alone, as without tasks. 0 or less means 100.
+// calls are answered with their results, as without tasks. 0 or less means 100.
 func WithMaxRunning(n int) Option { return optionFunc(func(t *Tasks) { t.maxRunning = int64(n) }) }
 
 // New returns tasks that are kept in memory unless [WithStore] is given. It starts no goroutine.
@@ -71,8 +71,8 @@ func New(opts ...Option) *Tasks {
 // Shutdown aborts the calls that run as a task or a continuation, with [toolcall.ErrShutdown] as the
 // cause, and waits until their outcomes are stored or ctx ends. If ctx ends first, the error says how
 // many outcomes are not stored, errors.Is finds the cause of ctx in it, and an outcome that the store
-// does not take at its first try is given up. Calls that begin later stay plain. Stored tasks can
-// still be read.
+// does not take at the first try is given up. Calls that begin later are answered as without tasks.
+// Stored tasks can still be read.
 func (t *Tasks) Shutdown(ctx context.Context) error {
 	if open := t.core.Running.Shutdown(ctx, toolcall.ErrShutdown); open > 0 {
 		return fmt.Errorf("task: outcomes that are not stored: %d: %w", open, context.Cause(ctx))

@@ -21,17 +21,17 @@ type Settings struct {
 	// Policy holds the limits by tool name, and the logger.
 	Policy *policy.Policy
 	// Options are passed to the execution of each call: a logger, hooks, a clock. A [timeout.Config]
-	// among them replaces what the policy says. [timeout.WithObserveOnly] contradicts what is
-	// declared, so Do refuses it with a [*timeout.ConfigError], as Check does: use ObserveOnly of the
-	// Policy.
+	// among them replaces the limits of the policy. Do and Check refuse [timeout.WithObserveOnly]
+	// with a [*timeout.ConfigError], because the server would declare limits that it does not
+	// enforce: set ObserveOnly of the Policy.
 	Options []timeout.Option
 	// Interval is the shortest time between two notifications of a call. 0 means 10 s; a negative
 	// interval means no pause between them.
 	Interval time.Duration
-	// MetaTimeout lets a request ask for a total of its own with timeoutMs in its _meta, and
-	// ArgumentTimeout with timeoutMs among its arguments: a whole number of milliseconds, at most the
-	// tool's [policy.Tool.MaxTotal]. If both are set, _meta takes precedence. They are off by default,
-	// because without a MaxTotal a request could lift every limit.
+	// MetaTimeout lets a request set its total with timeoutMs in its _meta, and ArgumentTimeout with
+	// timeoutMs among its arguments: a positive whole number of milliseconds, which is cut to the
+	// tool's [policy.Tool.MaxTotal]. If both are set, _meta takes precedence. They are off by
+	// default, because without a MaxTotal a request could lift every limit.
 	MetaTimeout, ArgumentTimeout bool
 }
 
@@ -52,17 +52,17 @@ type Call struct {
 	// in a json.RawMessage. Do looks only for timeoutMs in them, so they may be left out.
 	Meta      map[string]any
 	Arguments any
-	// Answered is called when Do returns. It must see to it that leave is called once the answer has
-	// been written to the client, or will never be: a [Drain] waits for that. If it is nil, the call
-	// counts as answered when Do returns.
+	// Answered is called when Do returns. It must arrange that leave is called when the answer has
+	// been written to the client, or will never be written: a [Drain] waits for that. If it is nil,
+	// the call counts as answered when Do returns.
 	Answered func(leave func())
-	// NearLimit is called before Do returns, with the outcome of a tool that has returned in time, but
-	// with so little left of its total that [Outcome] has Left. It is for the _meta of the tool's
-	// result, and may be nil.
+	// NearLimit, if it is not nil, is called before Do returns if the tool has returned in time, but
+	// so late that the [Outcome] has a Left. The Outcome is for the _meta of the tool's result.
 	NearLimit func(Outcome)
-	// Observer is told of the execution of this call, and not of calls within it. It may be nil. A
-	// call within another call of the same session is part of that call to the client, so
-	// [FromContext] then returns the enclosing call's Observer if this one has none.
+	// Observer is notified of the execution of this call, and not of calls within it. It may be nil.
+	// For the client, a call within another call of the same session is part of that call, so if such
+	// a call has no Observer, the Call that [FromContext] returns has the Observer of the enclosing
+	// call.
 	Observer Observer
 }
 
@@ -75,8 +75,8 @@ type Call struct {
 // Error method of h's error, such as that of a nil pointer. If the request asks for limits that are
 // not valid, Do returns a [*timeout.ConfigError] and does not call h.
 //
-// When the server shuts down, see [Drain.Shutdown], the call is closing, if there is time, and then
-// aborted with [ErrShutdown] as the cause; a later call is not started.
+// When [Drain.Shutdown] ends the server, the call is closing, if there is time, and is then aborted
+// with [ErrShutdown] as the cause. A call that comes later is not started.
 //
 // Do is safe for concurrent use.
 func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context) (R, error)) (R, error) {

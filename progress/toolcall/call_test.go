@@ -106,7 +106,7 @@ func TestRequested(t *testing.T) {
 	}
 }
 
-// SPEC 2.9: what cannot be read is an error, and the tool is not called.
+// SPEC 2.9: a value that cannot be read is an error, and the tool is not called.
 func TestBadLimits(t *testing.T) {
 	bad := &policy.Policy{Lookup: func(key string) (string, bool) { return "soon", key == "MCP_TIMEOUT" }}
 	for _, tc := range []struct {

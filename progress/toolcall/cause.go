@@ -57,13 +57,14 @@ func (e *CancelledError) short() string {
 
 // Is matches [ErrClientTimeout] if the reason speaks of a timeout or a deadline, and otherwise
 // [ErrStopped] if it names a user, a person or an interrupt. It claims no more than that: a reason
-// such as "AbortError" does not tell who aborted.
+// such as "AbortError", or fetch's "The user aborted a request.", does not tell who aborted.
 func (e *CancelledError) Is(target error) bool {
 	switch target {
 	case ErrClientTimeout:
 		return e.timeout()
 	case ErrStopped:
-		return !e.timeout() && hasAny(e.Reason, "user", "person", "interrupt")
+		// Fetch says so of any request that a program aborts.
+		return !e.timeout() && hasAny(e.Reason, "user", "person", "interrupt") && !hasAny(e.Reason, "user aborted a request")
 	}
 	return false
 }

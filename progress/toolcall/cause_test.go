@@ -24,6 +24,7 @@ func TestCause(t *testing.T) {
 		"a user's timeout":     {&toolcall.CancelledError{Reason: "timeout set by the user"}, "client_timeout", "timeout set by the user"},
 		"a user":               {&toolcall.CancelledError{Reason: "User requested cancellation"}, "person", "User requested cancellation"},
 		"nobody knows who":     {&toolcall.CancelledError{Reason: "AbortError"}, "client", "AbortError"},
+		"a browser's words":    {&toolcall.CancelledError{Reason: "AbortError: The user aborted a request."}, "client", "AbortError: The user aborted a request."},
 		"no words":             {new(toolcall.CancelledError), "client", ""},
 		"too many words":       {&toolcall.CancelledError{Reason: strings.Repeat("x", 201)}, "client", strings.Repeat("x", 200) + "..."},
 		"disconnected":         {toolcall.ErrDisconnected, "disconnected", ""},

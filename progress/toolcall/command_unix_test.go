@@ -13,6 +13,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -107,6 +108,32 @@ func TestTextOfACommand(t *testing.T) {
 				t.Errorf("message %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// SPEC 6.24, 7.7: a command that was stopped for what it did has an outcome in the result, with the figures of its
+// execution.
+func TestOutcomeOfACommand(t *testing.T) {
+	t.Parallel()
+	_, err := procgroup.Run(t.Context(), exec.Command("sh", "-c", "echo 12 states; exec sleep 60"),
+		procgroup.WithLimits(timeout.Config{Total: time.Minute, Idle: 30 * time.Second}), procgroup.WithOutputLimit(6))
+	for _, err := range []error{err, fmt.Errorf("checking a model: %w", err)} {
+		o, ok := toolcall.OutcomeOf(err)
+		if !ok || o.Elapsed <= 0 || o.LongestGap <= 0 || o.LongestGap > o.Elapsed {
+			t.Errorf("%v, %+v", ok, o)
+		}
+		o.Elapsed, o.LongestGap = 0, 0
+		if want := (toolcall.Outcome{Kind: "too_much_output", ExitCode: 153, Total: 60_000, Idle: 30_000, Beats: 1}); o != want {
+			t.Errorf("%+v, want %+v", o, want)
+		}
+	}
+	if !adapter.Foreign(err) {
+		t.Error("it counts as the tool's own error")
+	}
+	// A tool that a limit has stopped tells of that.
+	stop := timeout.Run(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return err }, timeout.Config{Total: 10 * time.Millisecond, Grace: time.Minute})
+	if o, _ := toolcall.OutcomeOf(stop); o.Kind != "total" || o.ExitCode != 124 {
+		t.Errorf("%+v", o)
 	}
 }
 

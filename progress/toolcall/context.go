@@ -30,8 +30,8 @@ func contextOf(ctx context.Context) *callContext {
 
 // FromContext returns the innermost call that ctx belongs to, or nil. The call must not be changed.
 //
-// A tool may run a server itself and pass its context on to it. The calls of that server are
-// different ones, with a Session of their own.
+// A tool may run a server itself and pass its context on to it. The calls of that server have a
+// different Session.
 func FromContext(ctx context.Context) *Call {
 	for c := contextOf(ctx); c != nil; c = contextOf(c.Context) {
 		if !c.starting {
@@ -41,17 +41,18 @@ func FromContext(ctx context.Context) *Call {
 	return nil
 }
 
-// Direct reports whether ctx is under the limits of the call that it belongs to, and not under those
-// of another execution within that call. An adapter asks this before it waits on behalf of the tool,
-// for a person for example: an inner execution may have set a limit for the question already.
+// Direct reports whether the innermost execution of ctx is that of its call, and not another one
+// within the call. An adapter asks this before it waits on behalf of the tool, for example for a
+// person, because an inner execution may already limit the question.
 func Direct(ctx context.Context) bool {
 	c := contextOf(ctx)
 	return c != nil && !c.starting && c.monitor == heartbeat.FromContext(ctx)
 }
 
-// Starting returns, in the Context hook of [timeout.Hooks], the call whose execution begins, or nil
-// if it is the execution of something else, such as one that a tool begins itself. The call must
-// not be changed. It is for a trace that continues the one in the client's Meta.
+// Starting returns the call whose execution begins, if ctx is the context that the Context hook of
+// [timeout.Hooks] gets. It returns nil if the execution is not that of a call, but, for example,
+// one that a tool begins itself. The call must not be changed. With it, a trace can continue the
+// trace context in the client's Meta.
 func Starting(ctx context.Context) *Call {
 	if c := contextOf(ctx); c != nil && c.starting && c.monitor == heartbeat.FromContext(ctx) {
 		return c.call
@@ -59,8 +60,8 @@ func Starting(ctx context.Context) *Call {
 	return nil
 }
 
-// An Observer is told of the execution of one call. The task that the call may become is one. To
-// observe all calls of a server, put hooks into its Options.
+// An Observer is notified of the execution of one call; the task that a call may become is such an
+// Observer. To observe all calls of a server, put hooks into the Options of [Settings].
 type Observer interface {
 	// Started is called before the tool, with its context, on the tool's goroutine.
 	Started(ctx context.Context)

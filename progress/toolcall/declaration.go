@@ -7,8 +7,9 @@ import (
 )
 
 // Declaration returns what the server declares about a tool, from the policy and the environment as
-// they are now. An empty name stands for every tool that the policy does not name. A tool whose limits
-// are only observed has none. The error is that of [policy.Policy.Resolve] or of [Settings.Check].
+// they are now. An empty name stands for every tool that the policy does not name. For a tool whose
+// limits are only observed, Total and Idle are 0. Declaration logs nothing, because each call logs what is
+// wrong with its limits. The error is that of [policy.Policy.Resolve] or of [Settings.Check].
 //
 // Soft is 0, because a policy alone does not say whether a call can be answered with a task.
 func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
@@ -18,7 +19,9 @@ func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
 	if err := s.Check(); err != nil {
 		return policy.Declaration{}, err
 	}
-	config, err := s.Policy.Resolve(tool, 0)
+	p := s.Policy.Current()
+	silent := &policy.Policy{Default: p.Default, Tools: p.Tools, TotalEnv: p.TotalEnv, IdleEnv: p.IdleEnv, Lookup: p.Lookup}
+	config, err := silent.Resolve(tool, 0)
 	if err != nil {
 		return policy.Declaration{}, err
 	}
@@ -46,8 +49,8 @@ func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
 	return d, nil
 }
 
-// Check returns a [*timeout.ConfigError] if Options has an option that [Do] refuses. A server that
-// calls it when it is set up does not have to learn of the error from its first call.
+// Check returns a [*timeout.ConfigError] if Options has an option that [Do] refuses. A server calls
+// it when it is set up, so that the error does not come with the first call.
 func (s *Settings) Check() error {
 	if s == nil {
 		return nil

@@ -1,8 +1,10 @@
 package toolcall_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +19,9 @@ import (
 // SPEC 10.1: they are resolved from the policy, so that the environment's word shows.
 func TestServerLimits(t *testing.T) {
 	env := map[string]string{"TLC_SMOKE_TIMEOUT_MS": "90000"}
+	var log bytes.Buffer
 	p := &policy.Policy{
+		Logger:  slog.New(slog.NewTextHandler(&log, nil)),
 		Default: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute},
 		Tools: map[string]policy.Tool{
 			"tlc_smoke":   {Limits: &timeout.Config{Total: 2 * time.Minute}, Env: "TLC_SMOKE"},
@@ -60,6 +64,10 @@ func TestServerLimits(t *testing.T) {
 				t.Error(err, d)
 			}
 		})
+	}
+
+	if log.Len() > 0 { // that is for the calls to say
+		t.Error(&log)
 	}
 
 	env["TLC_SMOKE_TIMEOUT_MS"] = "soon"

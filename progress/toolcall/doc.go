@@ -1,7 +1,7 @@
-// Package toolcall is a tool call as a server sees it: the limits that the policy and the
-// request give it, its progress notifications, what its result says when it was stopped, and
-// its end when its client goes. It knows the rules of MCP servers and no SDK; the packages
-// mcpsdk and mcpgo connect it to one SDK each.
+// Package toolcall runs a tool call as a server sees it: with the limits that the policy and the
+// request give it, its progress notifications, the result of a call that was stopped, and the end
+// of a call whose client is gone. It knows the rules of MCP servers and no SDK; the packages mcpsdk
+// and mcpgo connect it to one SDK each.
 //
 // A [Settings] holds what all calls have in common, and [Do] runs one of them:
 //
@@ -33,14 +33,15 @@
 //
 //  1. A call ends at the latest a grace after its limit, whatever the tool does, and
 //     notifications in flight add 200 ms at the most.
-//  2. A request has a say in its limits only where the Settings allow it, and never beyond the
-//     tool's ceiling. A value that is not valid is an error that says what is accepted, and the
-//     tool is not called.
+//  2. A request can change its limits only if the Settings allow it, and never beyond the tool's
+//     MaxTotal. A value that is not valid is an error that says what is accepted, and the tool is
+//     not called.
 //  3. A panic, a runtime.Goexit and an error whose Error method panics end the call with an
 //     error; they do not end the server.
 //  4. Nothing is sent about a call after Do has returned, and nothing for a call within another
 //     of the same session, which has the same token.
-//  5. Nothing is left behind when Do has returned, except the goroutine of a tool that has not.
+//  5. Nothing is left behind when Do has returned, except the goroutine of a tool that has not
+//     returned.
 //  6. When [Drain.Shutdown] has returned nil, every call that had begun before it has been
 //     answered, and none has begun since.
 package toolcall

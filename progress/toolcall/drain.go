@@ -11,16 +11,16 @@ import (
 )
 
 // ShutdownLimit is the default bound of a shutdown: the default grace of a tool, and time to write the
-// answers. A [Drain.Shutdown] that has more time leaves the rest of it to the tools before it aborts
-// them.
+// answers. A [Drain.Shutdown] that has more time leaves the additional time to the tools before it
+// aborts them.
 const ShutdownLimit = 10 * time.Second
 
 // A Drain ends the calls of a server in order, so that each of them is answered. The zero Drain is
 // ready to use, and safe for concurrent use.
 //
 // A call belongs to the drain in its context, which [Drain.Context] or [Drain.Handler] has put there,
-// and joins it in [Do]. On a connection such as stdio, Serve of the adapters has a Drain of its own.
-// An HTTP server has one for all its requests:
+// and joins it in [Do]. The function Serve of each adapter, for a connection such as stdio, makes a
+// Drain itself. An HTTP server needs one for all its requests:
 //
 //	var drain toolcall.Drain
 //	server := &http.Server{Handler: drain.Handler(mcpHandler)}
@@ -137,11 +137,11 @@ func (m *member) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.calls, m)
-	d.settle()
+	d.checkDrained()
 }
 
-// settle closes idle when there is nothing to wait for. The caller has the lock.
-func (d *Drain) settle() {
+// checkDrained closes idle when there is nothing left to wait for. The caller has the lock.
+func (d *Drain) checkDrained() {
 	if d.closing && !d.drained && len(d.calls) == 0 {
 		d.drained = true
 		close(d.idle)
@@ -159,8 +159,8 @@ func (d *Drain) settle() {
 // running when ShutdownLimit is left, or when ctx ends, are aborted. Without a deadline the calls are
 // aborted at once.
 //
-// Shutdown does not close connections; do that next. A second call waits as the first does, and aborts
-// the calls earlier if its own ctx leaves less time.
+// Shutdown does not close connections; do that next. A second call of Shutdown waits as the first
+// does, and aborts the calls earlier if its ctx leaves less time.
 func (d *Drain) Shutdown(ctx context.Context) error {
 	var wait time.Duration
 	if deadline, ok := ctx.Deadline(); ok {
@@ -211,7 +211,7 @@ func (d *Drain) refuse() (running []*timeout.Execution) {
 			running = append(running, m.execution)
 		}
 	}
-	d.settle()
+	d.checkDrained()
 	return running
 }
 

@@ -21,8 +21,8 @@ type stopped struct {
 	After time.Duration
 }
 
-// SPEC 3.11, 11.7: what runs is aborted, what comes is refused, and Shutdown returns when the last
-// answer is out.
+// SPEC 3.11, 11.7: calls in progress are aborted, new ones are refused, and Shutdown returns when the
+// last answer is out.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var drain toolcall.Drain
@@ -122,7 +122,7 @@ func TestJoinAlone(t *testing.T) {
 	}
 }
 
-// What is no call ends when the calls have been answered, and not before.
+// A request that is no call ends when the calls have been answered, and not before.
 func TestDrainStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var drain toolcall.Drain

@@ -189,7 +189,7 @@ func ExampleJoin() {
 	// Output: the call ended before its turn: the server is shutting down
 }
 
-// What tools/list says of a tool.
+// A tool in the answer to tools/list.
 func ExampleSettings_Declaration() {
 	server := &toolcall.Settings{
 		Policy: &policy.Policy{Tools: map[string]policy.Tool{

@@ -3,6 +3,7 @@ package toolcall
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -16,30 +17,43 @@ const OutcomeKey = "io.github.tooldeadline/outcome"
 // that returned with little of its total left. Durations are in milliseconds, with fractions; a limit
 // of 0 is off.
 type Outcome struct {
-	Kind     string `json:"kind"`     // idle, total, aborted or, of a tool that has returned in time, returned
-	ExitCode int    `json:"exitCode"` // 124 or 130; of a tool that has returned, timeout.ExitCode of its error
+	// Kind is idle, total or aborted; returned, if the tool has returned in time; or, for a command of
+	// package procgroup that was stopped for what it did, waiting_for_input, stopped_by_the_terminal,
+	// out_of_memory or too_much_output.
+	Kind     string `json:"kind"`
+	ExitCode int    `json:"exitCode"` // 124 or 130; otherwise timeout.ExitCode of the error
 
-	Cause  string `json:"cause,omitempty"`  // of an abort, as CauseOf says
-	Reason string `json:"reason,omitempty"` // of an abort, in the client's words; at most 200 bytes
+	Cause  string `json:"cause,omitempty"`  // the cause of an abort, as CauseOf returns it
+	Reason string `json:"reason,omitempty"` // the client's reason for an abort; at most 200 bytes
 
-	Limit float64 `json:"limitMs"` // the limit that fired; 0 for an abort
-	Total float64 `json:"totalMs"` // both limits, as they were enforced
+	Limit float64 `json:"limitMs"` // the limit that fired; 0 if none did
+	Total float64 `json:"totalMs"` // the limits, as they were enforced
 	Idle  float64 `json:"idleMs"`
 
 	// Left is what was left of Total when the execution ended. It is nil unless that was less than a
 	// tenth of Total, or less than the Reserve of the limits.
 	Left *float64 `json:"leftMs,omitempty"`
 
-	Elapsed    float64 `json:"elapsedMs"`    // to the stop, or the end
-	LongestGap float64 `json:"longestGapMs"` // between two heartbeats
+	Elapsed    float64 `json:"elapsedMs"`    // from the start to the stop, or to the return
+	LongestGap float64 `json:"longestGapMs"` // the longest time between two heartbeats
 	Beats      uint64  `json:"beats"`
-	Last       string  `json:"last,omitempty"`      // where it had got to, such as file 37 of 100
+	Last       string  `json:"last,omitempty"`      // how far the tool had come, such as file 37 of 100
 	Abandoned  bool    `json:"abandoned,omitempty"` // the function had not returned when the call was answered
 }
 
 // OutcomeOf returns the outcome of the execution that err is about. It reports false if errors.As
-// finds no [*timeout.Error] in err.
+// finds neither a [*timeout.Error] in err nor the error of a command of package procgroup that was stopped
+// for what it did.
 func OutcomeOf(err error) (Outcome, bool) {
+	if c := ownStopOf(err); c != nil {
+		f := c.Figures()
+		return Outcome{
+			Kind: strings.ReplaceAll(c.CommandStop(), " ", "_"), ExitCode: c.ExitCode(),
+			Total: millis(f.Limits.Total), Idle: millis(f.Limits.Idle), Left: left(f.Limits, f.Elapsed),
+			Elapsed: millis(f.Elapsed), LongestGap: millis(f.LongestGap),
+			Beats: f.Beats, Last: progress.UpdateOf(f.Detail).String(),
+		}, true
+	}
 	var e *timeout.Error
 	if !errors.As(err, &e) {
 		return Outcome{}, false
@@ -58,6 +72,17 @@ func OutcomeOf(err error) (Outcome, bool) {
 		}
 	}
 	return o, true
+}
+
+// ownStopOf returns the error of a command that was stopped for what it did, or nil: also where that
+// was part of an execution that was stopped itself, which is then what err is about.
+func ownStopOf(err error) commandStop {
+	var c commandStop
+	var e *timeout.Error
+	if !errors.As(err, &c) || c.Figures() == nil || errors.As(err, &e) && !errors.As(c, &e) {
+		return nil
+	}
+	return c
 }
 
 // returned is the outcome of an execution that is about to return err in time, or nil where more is

@@ -37,7 +37,7 @@ func Message(err error) string {
 	return text
 }
 
-// words returns what is said about err, and the rest of the text of a command.
+// words returns the sentence for err, and the rest of the text of a command.
 func words(err error) (text, rest string) {
 	text = err.Error()
 	if command, stop := commandOf(err); stop != nil {
@@ -64,7 +64,9 @@ type commandResult interface{ Text() string }
 type commandStop interface {
 	error
 	commandResult
-	CommandStop()
+	ExitCode() int
+	CommandStop() (reason string)
+	Figures() *timeout.Error // of its execution
 }
 
 // commandOf returns the result of a command whose stop err tells of, and that stop, or nil. A tool that was

@@ -13,8 +13,8 @@
 //
 // # Storage
 //
-// The first replica that needs one of these makes it, with its own settings; later replicas use what
-// exists.
+// A store has two buckets and an object store. The first replica that needs one of them creates it,
+// with its settings; later replicas use what exists.
 //
 //   - The key-value bucket (mcp-tasks unless [WithBucket] names another) has a record per task, by the
 //     hash of its owner, the replica and the id. Each change is a compare-and-set. A final record
@@ -23,13 +23,13 @@
 //   - The object store with the suffix "-results" has the results above 256 KiB. They expire with their
 //     task, or later by at most a lease and the time that it took to store them.
 //
-// A NATS user that may read these streams can read every task. The server must be 2.11 or newer. [Open]
-// refuses an existing bucket whose settings would lose tasks.
+// A NATS user with read access to these streams can read every task. The server must be 2.11 or newer.
+// [Open] refuses an existing bucket whose settings would lose tasks.
 //
 // # Replicas that are gone
 //
-// A replica renews its lease by a timer, three times per lease, whatever its tools do: it is for the
-// limits to judge whether a tool is stuck. When the lease has expired, or [Store.Close] has given it
+// A replica renews its lease by a timer, three times per lease, whatever its tools do: whether a
+// tool is stuck is decided by its limits. When the lease has expired, or [Store.Close] has given it
 // up, the other replicas mark the unfinished tasks of that replica as failed, even if no client asks
 // for them. A replica that was only suspended learns of that when it wakes: its tools are aborted,
 // with [task.ErrLost] as the cause, and their results are dropped.
@@ -38,10 +38,10 @@
 //
 // While NATS cannot be reached, tools run on, and a replica tries again to store an outcome until it
 // succeeds. A replica judges another only after it has renewed its own lease without a failure for as
-// long as a lease lasts, so that the others have time to come back after an outage. Let the connection
-// of a replica reconnect for ever (nats.MaxReconnects(-1)) and soon (nats.ReconnectWait far below the
-// lease): a replica that stays away for longer than the lease, while others are connected, counts as
-// gone.
+// long as a lease lasts, so that the others have time to come back after an outage. The connection of
+// a replica should reconnect for ever (nats.MaxReconnects(-1)) and soon (nats.ReconnectWait far below
+// the lease): a replica that stays away for longer than the lease, while others are connected, counts
+// as gone.
 //
 // # Clocks
 //
@@ -52,8 +52,9 @@
 // # Guarantees
 //
 //  1. A record is stored on as many servers as [WithReplicas] says before a method returns it.
-//  2. A final status never changes, whoever competes for it.
-//  3. Reads are answered by the leader: what one replica has stored, every other reads.
+//  2. A final status never changes, even if several replicas write one at the same time.
+//  3. Reads are answered by the leader of the stream, so a replica reads what any other has stored
+//     before.
 //  4. Owners have different keys, and no id of a client leads to another's.
 //  5. A task whose replica is gone has failed when the lease has ended, for replicas that have been
 //     connected for as long.

@@ -80,7 +80,7 @@ func ExampleStore_Close() {
 	store, err := natstasks.Open(context.Background(), js)
 	check(err)
 	tasks := task.New(task.WithStore(store))
-	// ... serve, and when the process is told to end:
+	// ... serve, and when the process is asked to end:
 	fmt.Println(tasks.Close(), store.Close())
 	// Output: <nil> <nil>
 }

@@ -102,8 +102,8 @@ func TestLeaseWhileLooking(t *testing.T) {
 	}
 }
 
-// SPEC 13.3, guarantee 5: what was not certain when a replica was looked at is looked at again, also
-// if nobody asks.
+// SPEC 13.3, guarantee 5: a replica about which a look was not certain is looked at again, also if nobody
+// asks.
 func TestLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	url := startServer(t, -1, t.TempDir()).ClientURL()

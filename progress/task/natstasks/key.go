@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// A key is where a record is: <hash of the owner>.<replica>.<id>. What a client knows is the rest,
+// A key is where a record is: <hash of the owner>.<replica>.<id>. A client knows only the rest,
 // <replica>.<id>, so an id of another owner leads to a key that is not there.
 type key struct{ name, replica string }
 
-// What an id may be, since it becomes a part of a subject: no wildcards, no further dots.
+// taskID matches an id that may become a part of a subject: no wildcards, no further dots.
 var taskID = regexp.MustCompile(`^([a-z0-9]{1,32})\.([A-Za-z0-9_-]{1,128})$`)
 
 func keyOf(owner, id string) (key, bool) {

@@ -87,22 +87,22 @@ func (s *Store) renew(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// settled reports whether this replica may judge others: it has been connected for as long as a
+// mayJudge reports whether this replica may judge others: it has been connected for as long as a
 // lease, so those that were cut off by the same outage have had the time to renew theirs.
-func (s *Store) settled() bool {
+func (s *Store) mayJudge() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	return !s.since.IsZero() && now.Sub(s.since) >= s.lease && now.Sub(s.renewed) <= s.lease
 }
 
-// gone reports whether a replica has no lease. What is not known for certain is no.
+// gone reports whether a replica has no lease. If that is not certain, it reports false.
 //
-// A replica has its lease before its first task. So whoever has read a task, and then finds no
-// lease, knows that it has ended since. Where that of this replica is not there as it left it, all
-// leases may have ended together, and nothing is certain.
+// A replica has its lease before its first task. So if a replica reads a task and then finds no
+// lease, the lease has ended. If this replica's own lease is not there as it left it, all leases may
+// have ended together, and nothing is certain.
 func (s *Store) gone(ctx context.Context, replica string) bool {
-	if replica == s.replica || !s.settled() {
+	if replica == s.replica || !s.mayJudge() {
 		return false
 	}
 	call, cancel := context.WithTimeout(ctx, callWait)
@@ -112,7 +112,7 @@ func (s *Store) gone(ctx context.Context, replica string) bool {
 		return false
 	}
 	own, err := s.leases.GetLastMsgForSubject(call, s.leaseSubject(s.replica))
-	if err != nil || !s.settled() {
+	if err != nil || !s.mayJudge() {
 		return false
 	}
 	s.mu.Lock()
@@ -127,7 +127,7 @@ const sweepAll = 10
 // sweep fails the tasks of replicas that are gone: of those that had a lease the last time and
 // have none now, and now and then, as after a start or an outage, of all.
 func (s *Store) sweep(ctx context.Context) {
-	if !s.settled() {
+	if !s.mayJudge() {
 		return
 	}
 	begun := time.Now()

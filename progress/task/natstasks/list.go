@@ -8,7 +8,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// List returns the tasks of an owner by their ids. Answers that are objects are left out.
+// List returns a page of the tasks of an owner, in the order of their ids; see [task.Store].
+// Answers in the object store are left out.
 func (s *Store) List(ctx context.Context, owner, cursor string, limit int) (page []task.Record, next string, err error) {
 	var after string
 	if cursor != "" {

@@ -101,7 +101,9 @@ func open(t testing.TB, url string, opts ...natstasks.Option) *natstasks.Store {
 
 func eventually(t testing.TB, within time.Duration, ok func() bool, what func() string) {
 	t.Helper()
-	for begun := time.Now(); !ok(); time.Sleep(10 * time.Millisecond) {
+	pause := 5 * time.Millisecond // and longer each time: most ask the server, which is in this process
+	for begun := time.Now(); !ok(); time.Sleep(pause) {
+		pause = min(2*pause, 160*time.Millisecond)
 		if time.Since(begun) > within {
 			t.Fatal(what())
 		}

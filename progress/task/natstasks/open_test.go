@@ -17,7 +17,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task/natstasks"
 )
 
-// What is wrong with an option or with what is there already is said when the store is opened.
+// Open returns the mistakes in an option and in an existing bucket.
 func TestOpenErrors(t *testing.T) {
 	t.Parallel()
 	js := connect(t, startServer(t, -1, t.TempDir()).ClientURL())
@@ -125,7 +125,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("id %.20q: %v", id, err)
 		}
 	}
-	// Though the bucket is full, what is there can end.
+	// Though the bucket is full, its tasks can end.
 	if _, err := s.Update(ctx, large(280<<10)); err != nil {
 		t.Errorf("the end of a task: %v", err)
 	}

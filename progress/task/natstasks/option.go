@@ -37,23 +37,24 @@ func (f optionFunc) apply(s *settings) { f(s) }
 // and _.
 func WithBucket(name string) Option { return optionFunc(func(s *settings) { s.bucket = name }) }
 
-// WithReplicas sets how many NATS servers keep each record. Defaults to 1. It applies to a bucket that
-// this Open makes.
+// WithReplicas sets how many NATS servers keep each record. Defaults to 1. It applies only to a bucket
+// that [Open] creates.
 func WithReplicas(n int) Option { return optionFunc(func(s *settings) { s.replicas = n }) }
 
-// WithLease sets how long a replica that gives no sign counts as alive. Defaults to [DefaultLease];
-// the minimum is 1 s. It applies to a bucket that this Open creates: an existing bucket keeps its
-// own lease.
+// WithLease sets how long a replica counts as alive after it has last renewed its lease. Defaults
+// to [DefaultLease]; the minimum is 1 s. It applies only to a bucket that [Open] creates; an
+// existing bucket keeps its lease.
 func WithLease(d time.Duration) Option { return optionFunc(func(s *settings) { s.lease = d }) }
 
 // WithMaxTasks sets how many tasks of all replicas together are kept, running and finished. Defaults
-// to [DefaultMaxTasks]. When that many are kept, calls of this replica stay plain; calls that come at
-// the same time can exceed the number.
+// to [DefaultMaxTasks]. When that many are kept, a call through this replica gets no task, and its
+// client waits for the result; calls that come at the same time can exceed the number.
 func WithMaxTasks(n int) Option { return optionFunc(func(s *settings) { s.maxTasks = int64(n) }) }
 
-// WithMaxBytes sets the size limit of the bucket of tasks, and of that of results. Without it only the
-// server's own limits apply. Beyond seven eighths of it, calls stay plain, so that the tasks that
-// exist can end; a result that does not fit is too large. It applies to buckets that this Open makes.
+// WithMaxBytes sets the size limit of the bucket of tasks, and of the object store of results, in
+// bytes. Without this option only the limits of the NATS server apply. Beyond seven eighths of the
+// limit, a call gets no task, so that the existing tasks can end; a result that does not fit counts as
+// too large. It applies only to buckets that [Open] creates.
 func WithMaxBytes(n int64) Option { return optionFunc(func(s *settings) { s.maxBytes = n }) }
 
 // WithMaxResult sets the size limit of one result in bytes. Defaults to [DefaultMaxResult]. A task

@@ -40,7 +40,8 @@ func (s *Store) moveAnswer(ctx context.Context, k key, r *stored) error {
 	if err != nil {
 		return fmt.Errorf("natstasks: bucket %q: %w", s.bucket+resultSuffix, err)
 	}
-	// A name of its own: who loses the race for the end of a task must not overwrite the winner's.
+	// A name of its own: the loser of a race for the end of a task must not overwrite the winner's
+	// result.
 	name := k.name + "." + rand.Text()
 	if _, err := objects.PutBytes(call, name, body); err != nil {
 		if api := (*jetstream.APIError)(nil); errors.As(err, &api) && noRoom(api) {

@@ -78,9 +78,9 @@ func Open(ctx context.Context, js jetstream.JetStream, opts ...Option) (*Store, 
 	return s, nil
 }
 
-// Close gives up the lease and stops what Open has started. Close the [task.Tasks] of the store
-// first: the other replicas mark a task that still runs as failed. Waits in progress and later
-// calls of methods may return errors. Close may be called more than once.
+// Close gives up the lease and ends the goroutines that Open has started. Close the [task.Tasks]
+// of the store first: the other replicas mark a task that still runs as failed. Waits in progress
+// and later calls of methods may return errors. Close may be called more than once.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.cancel() // nothing is added to done from now on
@@ -147,7 +147,7 @@ func (s *Store) full(ctx context.Context) (bool, error) {
 	return info.State.Msgs >= uint64(s.maxTasks) || most > 0 && info.State.Bytes > uint64(most-most/8), nil
 }
 
-// Get returns a record of an owner.
+// Get returns the record of the owner's task with this id; see [task.Store].
 func (s *Store) Get(ctx context.Context, owner, id string) (task.Record, error) {
 	k, ok := keyOf(owner, id)
 	if !ok {
@@ -160,7 +160,7 @@ func (s *Store) Get(ctx context.Context, owner, id string) (task.Record, error) 
 	return s.whole(ctx, r)
 }
 
-// Update replaces the stored record if its revision is that of r.
+// Update replaces the stored record if its revision is that of r; see [task.Store].
 func (s *Store) Update(ctx context.Context, r task.Record) (task.Record, error) {
 	k, ok := keyOf(r.Owner, r.ID)
 	if !ok || expired(&r) {

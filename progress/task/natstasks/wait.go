@@ -27,8 +27,8 @@ func (b *bell) ring() {
 	}
 }
 
-// Wait returns the record as soon as its revision differs from the given one. It goes on while the
-// server cannot be reached.
+// Wait returns the record as soon as its revision differs from after; see [task.Store]. It goes on
+// waiting while the server cannot be reached.
 //
 // Watches only say when to look. A change that a watch misses because a server or a connection was
 // lost is found by looking three times per lease.

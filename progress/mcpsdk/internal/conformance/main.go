@@ -4,8 +4,9 @@
 //
 //	conformance [-bare | -tasks] [-http address]
 //
-// With -bare it is the same server without the middleware: what fails there too is not
-// the middleware's doing. With -tasks it has the tools of the scenarios for tasks, without sessions. The repository's interop directory has what runs it.
+// With -bare it is the same server without the middleware: a test that fails there too is not the middleware's doing.
+// With -tasks it has the tools of the scenarios for tasks, without sessions. The repository's interop directory has
+// what runs it.
 package main
 
 import (
