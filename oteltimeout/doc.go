@@ -12,27 +12,28 @@
 //	mcpsdk.Install(server, policy, mcpsdk.WithOptions(timeout.WithHooks(hooks)))
 //
 // How an execution is reported depends on its [timeout.Operation]. Tools and commands need a name (see
-// [timeout.WithName]); the packages of this repository give them one. Requests of a client, as package
-// request and the adapters send them, are not reported: the server reports their span.
+// [timeout.WithName]); the packages of this repository give them one. Requests that a client sends
+// through package request or an adapter are not reported, because the server reports them.
 //
 // # Spans
 //
 // The span of a tool has the name "execute_tool {tool}" and the kind INTERNAL.
 //
-// The span of a tools/call that a server of progress/mcpsdk, progress/mcpgo or progress/toolcall has
-// received is the server's, as the convention for MCP demands: its name is "tools/call {tool}" and its
-// kind SERVER. It continues the trace context in the request's _meta, and links the span that was
-// there already, such as that of the HTTP request. A client puts its trace context there with [Inject].
+// If a server of progress/mcpsdk, progress/mcpgo or progress/toolcall has received the call of the
+// tool, the span is a server span instead, as the convention for MCP demands, with the name
+// "tools/call {tool}" and the kind SERVER. It continues the trace context in the request's _meta,
+// which a client puts there with [Inject], and links to the span of the context, such as that of the
+// HTTP request.
 //
-// The span of a command has the name of the program and the kind CLIENT, as the convention for
-// programs that call others demands.
+// The span of a command has the name of the program and the kind CLIENT, as the convention for a
+// program that calls another one demands.
 //
 // The function's context carries the span, so spans that the function starts are its children.
 //
 // A handler of package httptimeout gets no span of its own. The span of an HTTP request belongs to
 // the instrumentation of the server, such as otelhttp, and a second span would only repeat it. The
-// outcome of the limits is written to that span, so the instrumentation must wrap the limits. It also
-// reads the trace context from the request's headers, which this package does not:
+// outcome of the limits is written to that span, so the instrumentation must wrap the limits. The
+// instrumentation, and not this package, reads the trace context from the request's headers:
 //
 //	handler := otelhttp.NewHandler(httptimeout.New(mux, limits), "")
 //
@@ -54,6 +55,8 @@
 //	    tool_error                the tool has returned an error
 //	    command_error             the command has ended with a code other than 0 or by a signal,
 //	                              or could not be started
+//	    waiting_for_input, stopped_by_the_terminal, out_of_memory, too_much_output
+//	                              the command was stopped for that, see package procgroup
 //	tooldeadline.abort.cause      why a call was aborted, as toolcall.CauseOf says: client_timeout,
 //	                              person, disconnected, session_ended, shutdown or client
 //	tooldeadline.limit.total      the limits as enforced, in seconds; absent if there is none
@@ -68,7 +71,7 @@
 // The status of a failed execution is Error, with the text of the error. otelhttp sets the status of a
 // response that was sent, and none if the response was cut; error.type is set in both cases.
 //
-// The events of a span, an HTTP request's included:
+// The events of a span, including the span of an HTTP request:
 //
 //	tooldeadline.near_idle        80 % of the idle limit has passed without a heartbeat
 //	tooldeadline.stalled          the process was found to have been stopped
@@ -86,27 +89,28 @@
 //	tooldeadline.execution.abandoned        counter, {execution}
 //	tooldeadline.execution.would_stop       counter, {execution}: limits that are only observed
 //
-// The first two have the names, the attributes and the buckets of the convention, which is not
-// stable yet. http.server.request.duration is otelhttp's, which does not record responses that were cut,
-// because it takes them for panics.
+// The first two have the names, the attributes and the buckets of the convention, which is not stable
+// yet. otelhttp records http.server.request.duration, except for responses that were cut, which it takes
+// for panics.
 //
-// The attributes identify the operation: gen_ai.tool.name for a tool, process.executable.name for a
-// command, http.request.method and http.route for a handler. A handler that wraps a whole mux has neither,
-// because the route is not known before the mux has found it; the span and the metric of otelhttp have
-// it. All metrics except running and abandoned also have error.type; in would_stop it is that of the first
-// limit that fired. Those with the outcome have tooldeadline.abort.cause too. The second metric also has mcp.method.name and gen_ai.operation.name. The ids of
-// requests and sessions are in no metric.
+// The attributes identify the operation: gen_ai.tool.name for a tool, process.executable.name for a command,
+// http.request.method and http.route for a handler. A handler that wraps a whole mux has neither, because the mux
+// finds the route only later; the span and the metric of otelhttp have it. All metrics except running and abandoned
+// also have error.type; in would_stop it is that of the first limit that fired. The durations and longest_silence
+// also have tooldeadline.abort.cause. The second metric also has mcp.method.name and gen_ai.operation.name. No
+// metric has the ids of requests and sessions.
 //
 // A client can call tools that do not exist, by any name. So only the first 500 names of at most
-// 128 bytes are told apart; all others are "_OTHER" in metrics and in names of spans.
+// 128 bytes are distinguished; all others are "_OTHER" in metrics and in names of spans.
 //
 // # Guarantees
 //
 //  1. Every span ends when the outcome is known, and the execution is then no longer counted as
 //     running. This holds for abandoned executions too, and after stop.
-//  2. The duration in the metrics is that of the span, to the nanosecond. The grace is part of it.
+//  2. The duration in the metrics is the duration of the span, to the nanosecond, and includes the
+//     grace.
 //  3. A call is one span and one measurement, even if mcpsdk.Middleware and mcpsdk.Handler both
-//     supervise it. It has timed out if the limits of either stopped it.
+//     supervise it. The call has timed out if the limits of either stopped it.
 //  4. error.type is one of the values above or _OTHER, and the attributes of metrics have a bounded
 //     number of values, whatever clients send. An attribute of a span that a client can choose has
 //     at most 128 bytes.

@@ -146,7 +146,7 @@ func routeOf(all metricdata.ResourceMetrics) any {
 	return nil
 }
 
-// What a handler runs under limits of its own is a tool, and a child of the request.
+// A function that a handler runs under limits of its own is a tool, and a child of the request.
 func TestToolInHandler(t *testing.T) {
 	c := watch(t)
 	tool := func(_ http.ResponseWriter, r *http.Request) {

@@ -10,16 +10,21 @@ import (
 //
 //	params := &mcp.CallToolParams{Name: "search", Meta: oteltimeout.Inject(ctx, nil)}
 //
-// meta may be nil. [WithPropagator] is the only option that has an effect.
-func Inject(ctx context.Context, meta map[string]any, opts ...Option) map[string]any {
-	s := newSettings(opts)
+// meta may be nil.
+func Inject(ctx context.Context, meta map[string]any, opts ...InjectOption) map[string]any {
+	var s settings
+	for _, o := range opts {
+		if o != nil {
+			o.applyInject(&s)
+		}
+	}
 	c := carrier{}
 	maps.Copy(c, meta)
 	s.propagation().Inject(ctx, c)
 	return c
 }
 
-// A carrier is a _meta as a propagator sees it: values that are not strings are ignored.
+// A carrier is a _meta as a propagator sees it, which ignores values that are not strings.
 type carrier map[string]any
 
 func (c carrier) Get(key string) string {

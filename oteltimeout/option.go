@@ -7,12 +7,24 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// An Option sets where [Watch] and [Hooks] report to, and what [Inject] writes.
-type Option interface{ apply(*settings) }
+type (
+	// An Option configures [Watch] or [Hooks].
+	Option interface{ apply(*settings) }
+	// An InjectOption configures [Inject], [Watch] or [Hooks].
+	InjectOption interface {
+		Option
+		applyInject(*settings)
+	}
+)
 
 type optionFunc func(*settings)
 
 func (f optionFunc) apply(s *settings) { f(s) }
+
+type injectFunc func(*settings)
+
+func (f injectFunc) apply(s *settings)       { f(s) }
+func (f injectFunc) applyInject(s *settings) { f(s) }
 
 type settings struct {
 	tracers    trace.TracerProvider
@@ -36,14 +48,14 @@ func newSettings(opts []Option) settings {
 	return s
 }
 
-// WithTracerProvider reports spans to p. Defaults to the global provider, [otel.GetTracerProvider], as
-// does nil.
+// WithTracerProvider reports spans to p. Defaults to the global provider, [otel.GetTracerProvider];
+// nil means the default.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return optionFunc(func(s *settings) { s.tracers = p })
 }
 
-// WithMeterProvider reports metrics to p. Defaults to the global provider, [otel.GetMeterProvider], as
-// does nil.
+// WithMeterProvider reports metrics to p. Defaults to the global provider, [otel.GetMeterProvider];
+// nil means the default.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return optionFunc(func(s *settings) { s.meters = p })
 }
@@ -52,8 +64,8 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 // [otel.GetTextMapPropagator], or W3C Trace Context if that has not been set; nil means the default.
 // A server that does not want to continue the traces of its clients should use an empty
 // [propagation.NewCompositeTextMapPropagator].
-func WithPropagator(p propagation.TextMapPropagator) Option {
-	return optionFunc(func(s *settings) { s.propagator = p })
+func WithPropagator(p propagation.TextMapPropagator) InjectOption {
+	return injectFunc(func(s *settings) { s.propagator = p })
 }
 
 // propagation returns the propagator. It is called for each call, because the global one may be set

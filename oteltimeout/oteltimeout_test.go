@@ -543,8 +543,8 @@ func TestLongRequestID(t *testing.T) {
 	}
 }
 
-// A stall of the process is an event of the span. What makes one is for package timeout to know:
-// in a bubble no timer is late.
+// A stall of the process is an event of the span. Package timeout decides what a stall is: in a
+// bubble no timer is late.
 func TestStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := collect(t)
@@ -598,7 +598,7 @@ func TestClosing(t *testing.T) {
 	}
 }
 
-// What a client waits for is no tool; what runs within may be one.
+// A request is no tool; a function that runs within it may be one.
 func TestClientIsNoTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := watch(t)

@@ -71,7 +71,7 @@ func (w *watcher) begin(ctx context.Context, s timeout.Snapshot) context.Context
 	if s.Operation == timeout.OperationTool {
 		r.call = toolcall.Starting(ctx)
 	}
-	if outer := w.innermost(ctx); outer != nil && outer.id == s.Around && outer.sameCall(r) {
+	if outer := w.innermost(ctx); outer != nil && outer.id == s.Parent && outer.sameCall(r) {
 		outer.stopped.Store(nil) // of the one before, where the handler is called again
 		outer.inner.Store(s.ID)
 		return ctx
@@ -258,6 +258,9 @@ func stopClass(err error) string {
 	default:
 		if errors.Is(err, timeout.ErrGoexit) {
 			return "goexit"
+		}
+		if o, ok := toolcall.OutcomeOf(err); ok { // a command that was stopped for what it did
+			return o.Kind
 		}
 	}
 	return other

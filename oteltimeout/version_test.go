@@ -12,7 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// What a span and a metric come from has the name of the package and a version.
+// The scope of a span and of a metric has the name of the package and a
+// version.
 func TestScope(t *testing.T) {
 	c := watch(t)
 	_ = timeout.Run(t.Context(), func(context.Context) error { return nil }, timeout.WithName("search"))

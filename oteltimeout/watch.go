@@ -12,8 +12,8 @@ import (
 // Watch reports every execution of the process that begins from now on, until stop is called; see
 // [timeout.Watch]. Call it once. The global providers may be set before or after the call.
 //
-// If the meter provider refuses an instrument, Watch returns its error, reports nothing, and stop does
-// nothing.
+// If the meter provider refuses an instrument, Watch returns the provider's error and reports nothing,
+// and stop does nothing.
 func Watch(opts ...Option) (stop func(), err error) {
 	h, err := Hooks(opts...)
 	if err != nil {
@@ -23,8 +23,8 @@ func Watch(opts ...Option) (stop func(), err error) {
 }
 
 // Hooks returns the hooks that [Watch] uses, for [timeout.WithHooks] or [timeout.Watch]. Pass them to an
-// execution only once; two calls of Hooks report separately. It returns an error if the meter provider
-// refuses an instrument.
+// execution only once: the results of two calls of Hooks both report it. It returns an error if the
+// meter provider refuses an instrument.
 func Hooks(opts ...Option) (timeout.Hooks, error) {
 	w := &watcher{settings: newSettings(opts), names: names{known: make(map[string]struct{})}}
 	w.tracer = w.tracers.Tracer(scope, trace.WithInstrumentationVersion(version()))

@@ -86,7 +86,7 @@ type entry struct {
 	Text     string // of log
 }
 
-// A ledger is the outside world: what has been begun, and the effects, which are fenced.
+// A ledger is the outside world: the work that has been begun, and the effects, which are fenced.
 type ledger struct {
 	mu       sync.Mutex
 	messages map[uint64]*account

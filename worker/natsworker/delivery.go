@@ -17,9 +17,9 @@ var ErrLeaseLost = errors.New("natsworker: lease lost: the message may have been
 
 // A delivery is a message as the function receives it, for as long as its lease lasts.
 //
-// The server does not distinguish deliveries of a message: an ack, nak or renewal of this one
-// acts on whichever is outstanding when it arrives. So one thing is sent at a time, by whoever
-// has acquired the delivery, and nothing once over is set.
+// The server does not distinguish deliveries of a message: an ack, nak or renewal of this one acts on
+// whichever is outstanding when it arrives. So one thing is sent at a time, by the goroutine that has
+// acquired the delivery, and nothing once over is set.
 type delivery struct {
 	jetstream.Msg
 	w       *worker
@@ -29,7 +29,7 @@ type delivery struct {
 	mu            sync.Mutex
 	busy          bool          // something is being sent
 	freed         chan struct{} // closed when busy ends; made by the goroutine that waits for it
-	settling      bool          // the outcome is being sent, and no renewal begins any more
+	concluding    bool          // the outcome is being sent, and no renewal begins any more
 	over          error         // nil during the lease, then ErrMsgAlreadyAckd or ErrLeaseLost
 	until         time.Time     // the lease is relied upon until then
 	cancelRenewal func()        // of the one that is being sent
@@ -85,7 +85,7 @@ func (w *worker) sure() time.Duration { return w.lease - w.lease/6 }
 // renew runs on the timer's goroutine, one call at a time: only its end sets the timer again.
 func (d *delivery) renew() {
 	d.mu.Lock()
-	if d.isOver() || d.settling {
+	if d.isOver() || d.concluding {
 		d.mu.Unlock()
 		return
 	}
@@ -184,15 +184,15 @@ func (d *delivery) release() {
 // stopTime is how long a worker that stops tries to get an outcome confirmed.
 const stopTime = 5 * time.Second
 
-// settle sends the outcome. It retries until the lease ends, but only for stopTime after work has ended.
-func (d *delivery) settle(work context.Context, o outcome) error {
+// conclude sends the outcome. It retries until the lease ends, but only for stopTime after work has ended.
+func (d *delivery) conclude(work context.Context, o outcome) error {
 	connected := d.w.conn == nil || d.w.conn.IsConnected()
 	d.mu.Lock()
 	if d.isOver() {
 		defer d.mu.Unlock()
 		return d.over
 	}
-	d.settling = true
+	d.concluding = true
 	d.renewal.Stop()
 	if d.cancelRenewal != nil {
 		d.cancelRenewal()

@@ -1,6 +1,6 @@
 // Package natsworker handles the messages of a NATS JetStream consumer under limits. A worker keeps a
-// message for as long as its function makes progress. When the function is stuck, the message is
-// redelivered to another worker.
+// message for as long as the function that handles it makes progress. When the function is stuck, the
+// message is redelivered to another worker.
 //
 //	err := natsworker.Run(ctx, consumer, 4, func(ctx context.Context, msg jetstream.Msg) error {
 //		return compress(ctx, string(msg.Data())) // calls heartbeat.Beat(ctx) after each block
@@ -31,12 +31,13 @@
 //	was aborted because Run ends       nak
 //	lost its lease                     nothing
 //
-// The last delivery is set by the consumer's MaxDeliver. After it, the server keeps the message in the
-// stream and does not deliver it again. The same happens to a message whose worker was killed, or lost
-// its lease, during the last delivery. Every delivery counts towards MaxDeliver, including those that a
-// restart of the worker cut short: leave room for them. The server publishes terminations, with the
-// reason, under $JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED. Servers before 2.10.4 ignore a term with a
-// reason, and deliver the message again.
+// The consumer's MaxDeliver sets which delivery is the last. After the last delivery, the server keeps
+// the message in the stream and does not deliver it again. The same happens to a message whose worker
+// was killed, or lost its lease, during the last delivery. Every delivery counts towards MaxDeliver,
+// including one that a restart of the worker cut short, so choose a MaxDeliver that allows for
+// restarts. The server publishes terminations, with the reason, under
+// $JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED. Servers before 2.10.4 ignore a term with a reason, and
+// deliver the message again.
 //
 // # The consumer
 //
@@ -44,20 +45,21 @@
 // lengthens the delays of naks. MaxAckPending bounds the messages in progress over all workers, including
 // those that wait for the delay of a nak.
 //
-// The messages of a killed worker wait for AckWait. It also determines the longest outage of the network
-// or the server that costs no work, whenever the outage begins:
+// The messages of a killed worker wait for AckWait. AckWait also determines the longest outage of the
+// network or the server that costs no work, whenever the outage begins:
 //
 //	outage + reconnect < 3/5 AckWait
 //
 // where reconnect is the time that nats.go may take to reconnect: nats.ReconnectWait, 2 s by default, and
 // its jitter, 0.1 s. So an AckWait of 30 s outlasts an outage of 15 s, and an outage of 60 s needs 104 s.
 // The worker relies on a renewal for five sixths of AckWait. When the outage begins, the last renewal may
-// be a sixth of AckWait old; the rest is for the next renewal to be repeated and answered. A longer outage
-// stops the functions whose last renewal is the oldest, and their messages are handled again.
+// be a sixth of AckWait old; the rest of the five sixths is time to repeat the next renewal until it is
+// answered. A longer outage stops the functions whose last renewal is the oldest, and their messages are
+// handled again.
 //
 // Do not set AckWait to less than 6 s. A restarted server knows the time of a renewal only in whole
 // seconds, and redelivers up to a second early. The remaining sixth of AckWait covers that second from 6 s
-// on. With less, two functions can work on the same message.
+// on. With a shorter AckWait, two functions can work on the same message.
 //
 // # Effects
 //
@@ -81,10 +83,10 @@
 // than the total limit. Keep the ids for as long as a message may be delivered again.
 //
 // Do not fence by the stream sequence and NumDelivered of msg.Metadata. A server writes the state of a
-// consumer after it has delivered, up to ten times a second. After it was killed, it redelivers messages
+// consumer after it has delivered, up to ten times a second. A server that was killed redelivers messages
 // that are in progress, with the same NumDelivered, and confirms the renewals of both deliveries. The
-// contents of streams and buckets on a single server survive that. They survive a loss of power only with
-// sync_interval: always, because by default the server syncs every 2 minutes.
+// contents of streams and buckets on a single server survive a kill. They survive a loss of power only
+// with sync_interval: always, because by default the server syncs every 2 minutes.
 //
 // # Guarantees
 //
@@ -97,15 +99,15 @@
 //     on nothing is sent about the delivery. Run, and a Handler with [WithConn], notice a lost
 //     connection; both notice that the process was suspended for that long. Only the ack of finished
 //     work may arrive late. Run does not begin to handle a message that arrives after that time.
-//  3. The outcome above is sent once, and nothing after it. With Run or WithConn the server confirms
-//     it, or it is logged as unconfirmed.
-//  4. If the function acknowledges its message itself, its first acknowledgement counts. After the
-//     outcome, its acknowledgements return jetstream.ErrMsgAlreadyAckd, or ErrLeaseLost. While the
-//     connection is known to be lost, all but acks fail and do not settle the message.
+//  3. The outcome above is sent once, and nothing after it. With Run or WithConn an outcome that the
+//     server does not confirm is logged as unconfirmed.
+//  4. If the function acknowledges its message itself, the first acknowledgement counts. After the
+//     outcome, its acknowledgements return jetstream.ErrMsgAlreadyAckd or [ErrLeaseLost]. While the
+//     connection is known to be lost, all but acks fail, and none of them is the outcome.
 //  5. A stalled message is redelivered at the idle limit, and not before.
 //  6. Run has at most n messages at a time, and at most n functions running, including abandoned
 //     ones.
-//  7. By the time Run returns, it has settled or given back every message. If the server could not
-//     be reached, the message is redelivered after AckWait.
+//  7. By the time Run returns, it has sent the outcome of every message, or given the message back.
+//     If the server could not be reached, the message is redelivered after AckWait.
 //  8. Nothing remains except the goroutines of abandoned functions.
 package natsworker

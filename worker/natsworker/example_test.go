@@ -151,7 +151,7 @@ func ExampleReject() {
 	// Output: no job called "nonsense"
 }
 
-// What is not ready yet can be looked at later, however often it has been looked at before.
+// A job that is not ready yet can be looked at later, however often that has happened before.
 func ExampleAfter() {
 	nc, consumer, done := queue(jetstream.ConsumerConfig{}, "a.txt")
 	defer done()
@@ -207,7 +207,7 @@ func ExampleWithBackoff() {
 	// Output: delivery 3 of 3: disk full
 }
 
-// What runs when the worker is asked to stop may still be done.
+// Work that is in progress when the worker is asked to stop may still be done.
 func ExampleWithDrain() {
 	nc, consumer, done := queue(jetstream.ConsumerConfig{}, "a.txt")
 	defer done()

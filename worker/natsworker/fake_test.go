@@ -64,7 +64,7 @@ func consumerWith(change func(*jetstream.ConsumerConfig)) *fakeConsumer {
 	return c
 }
 
-// A fakeMsg notes what is said about it and when.
+// A fakeMsg notes its acknowledgements and their times.
 type fakeMsg struct {
 	jetstream.Msg
 	delivery uint64

@@ -20,11 +20,11 @@ import (
 // Until fn has returned or been abandoned, the message is kept: a renewal is sent every sixth of
 // the consumer's AckWait, or of its shortest BackOff. Only the limits decide that fn is stuck. The
 // package documentation lists what is sent for each outcome. If fn acknowledges the message itself,
-// that counts, and fn's error is only logged.
+// that acknowledgement is the outcome, and fn's error is only logged.
 //
-// The handler returns when the outcome is confirmed or can no longer be, and no later than the end of
-// the lease. It is safe for concurrent use: to handle n messages at a time, call c.Consume n times. The
-// consumer's settings are those of c.CachedInfo when Handler is called.
+// The handler returns when the outcome is confirmed or can no longer be confirmed, and no later than
+// the end of the lease. It is safe for concurrent use: to handle n messages at a time, call c.Consume n
+// times. The consumer's settings are those of c.CachedInfo when Handler is called.
 //
 // Prefer [Run] if a message may take longer than AckWait. After a reconnect, Consume pulls a message
 // while another one is in progress, and keeps doing so regardless of PullMaxMessages. The message in the
@@ -128,7 +128,7 @@ func (w *worker) conclude(ctx context.Context, d *delivery, err error) {
 	if o.verb == nak {
 		w.waitForPulls()
 	}
-	failed := d.settle(ctx, o)
+	failed := d.conclude(ctx, o)
 	switch {
 	case errors.Is(failed, ErrLeaseLost):
 		w.warn("lease lost: the message may have been redelivered", d.about("error", text(err))...)

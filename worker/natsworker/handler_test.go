@@ -166,7 +166,7 @@ func TestStalledMessageGoesToAnother(t *testing.T) {
 	})
 }
 
-// What the log says of messages that were not simply done.
+// The log has a line for each message that was not simply done.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = time.Minute; c.MaxDeliver = 2 })

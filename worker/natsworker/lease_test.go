@@ -75,8 +75,8 @@ func TestLeaseIsKept(t *testing.T) {
 	}
 }
 
-// Guarantee 2: a function whose message cannot be kept is stopped when five sixths of the
-// lease are over, not before, and nothing is said any more.
+// Guarantee 2: a function whose message cannot be kept is stopped when five sixths of the lease
+// are over, not before, and nothing is sent any more.
 func TestLeaseIsLost(t *testing.T) {
 	for name, test := range map[string]struct {
 		failFrom time.Duration // InProgress fails from then on
@@ -324,7 +324,7 @@ func TestAckEndsWithTheLease(t *testing.T) {
 	})
 }
 
-// Guarantee 4: what the function says through its message counts, once; then, and when the
+// Guarantee 4: an acknowledgement of the function's own counts, once; then, and when the
 // function has been stopped, nothing goes out any more.
 func TestFunctionSettlesItsMessage(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -383,7 +383,7 @@ func TestFunctionSettlesItsMessage(t *testing.T) {
 	}
 }
 
-// An ack of the function that fails settles nothing.
+// An ack of the function that fails is no outcome.
 func TestFunctionFailsToSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newFakeMsg(1)
@@ -406,7 +406,7 @@ func TestFunctionFailsToSettle(t *testing.T) {
 	})
 }
 
-// A function that hangs in an ack of its own holds up nobody, and nothing is said beside it.
+// A function that hangs in an ack of its own holds up nobody, and nothing is sent beside it.
 func TestAbandonedWithinItsAck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newFakeMsg(1)

@@ -188,7 +188,7 @@ func TestRestartOfTheServer(t *testing.T) {
 		// All have been renewed, the first of them three times.
 		time.Sleep(ackWait / 6)
 		begun := time.Now()
-		b.restart(ackWait * 11 / 20)
+		b.restart(ackWait * 9 / 20) // one renewal of each fails, and the next is in time on a busy machine, too
 		eventually(t, slack, func() bool {
 			_, err := b.js.Stream(t.Context(), streamName)
 			return err == nil
@@ -203,8 +203,9 @@ func TestRestartOfTheServer(t *testing.T) {
 	})
 }
 
-// What a function itself says while the connection is lost is refused, unless it is the ack, which
-// stays true: nats.go would send it later, when it may be about the delivery of somebody else.
+// A function's own acknowledgement is refused while the connection is lost, unless it is the ack,
+// which stays true: nats.go would send it later, when it may be about the delivery of somebody
+// else.
 func TestFunctionSettlesWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = time.Minute })

@@ -19,8 +19,8 @@ type optionFunc func(*settings)
 func (f optionFunc) apply(s *settings) { f(s) }
 
 // WithOptions gives options of package timeout to the execution of each message: its limits, as a
-// [timeout.Config], and others such as [timeout.WithHooks]. Given more than once, all of them
-// apply.
+// [timeout.Config], and others such as [timeout.WithHooks]. If WithOptions is given more than once,
+// all of the options apply.
 //
 // Without a Config the limits are the process default of package timeout. An execution is named
 // after the consumer, unless [timeout.WithName] is given. [timeout.WithRecover] always applies.
@@ -29,14 +29,14 @@ func WithOptions(opts ...timeout.Option) Option {
 }
 
 // WithConn sends renewals and outcomes as requests on nc, which must be the connection of the
-// consumer, and waits for the answers. Give it wherever the connection is at hand.
+// consumer, and waits for the answers. Use it wherever the connection is available.
 //
 // With WithConn a lost connection is noticed: a function whose lease can no longer be renewed is
 // stopped, with [ErrLeaseLost] as the cause, before the message is redelivered, and nothing about
-// this delivery is sent when the connection is back. In a [Handler] without it, nats.go keeps
-// what is published while the connection is down and sends it after the reconnect, and the
-// server applies it to whichever delivery is outstanding then: a late nak starts a third worker
-// beside the second. [Run] without it probes the connection with c.Info instead, which takes two
+// this delivery is sent when the connection is back. In a [Handler] without WithConn, nats.go keeps
+// what is published while the connection is down and sends it after the reconnect, and the server
+// applies it to the delivery that is then outstanding: a late nak starts a third worker beside the
+// second. [Run] without WithConn probes the connection with c.Info instead, which takes two
 // requests per renewal and the permission to make them.
 //
 // A nil nc has no effect.
@@ -48,8 +48,8 @@ func WithConn(nc *nats.Conn) Option {
 // delivery, twice as long after each that follows, and never more than most. A negative first or
 // most means no delay.
 //
-// A timeout in the first delivery and messages given back at shutdown are redelivered at once,
-// and [After] sets a delay of its own.
+// After a timeout in the first delivery, and at shutdown, a message is redelivered at once. [After]
+// sets another delay.
 //
 // For first, 0 means 1 s; for most, 0 means 1 min.
 func WithBackoff(first, most time.Duration) Option {
@@ -63,9 +63,9 @@ const (
 	defaultMost  = time.Minute
 )
 
-// WithDrain lets the functions in progress when the context of [Run] ends go on for up to d before
-// they are aborted. Without it they are aborted at once, as with a negative d. A [Handler] has
-// no end at which to drain, and panics if it is given this option. 0 means no drain.
+// WithDrain sets how long functions may go on when the context of [Run] ends, before they are
+// aborted. 0 or less means that they are aborted at once, as without this option. [Handler] panics
+// if it is given this option, because nothing ends a handler.
 func WithDrain(d time.Duration) Option {
 	return optionFunc(func(s *settings) { s.drain, s.drains = d, true })
 }

@@ -14,8 +14,8 @@ import (
 // it, the message is terminated, with the text of err as the reason (up to 1 KiB), and not redelivered.
 // Reject(nil) returns nil.
 //
-// Reject has no effect if the function was stopped, by a limit or at shutdown, because an error of a
-// cancelled context is easily mistaken for an error of the message.
+// Reject has no effect if the function was stopped, by a limit or at shutdown, because a function
+// can mistake the error of its cancelled context for an error of the message.
 func Reject(err error) error {
 	if err == nil {
 		return nil
@@ -28,9 +28,10 @@ type rejectError struct{ err error }
 func (e *rejectError) Error() string { return fmt.Sprint(e.err) } // Sprint survives a nil pointer
 func (e *rejectError) Unwrap() error { return e.err }
 
-// After returns an error that makes the server redeliver the message after d, in place of the
-// back-off. If d is not positive, the message is redelivered at once. After(d, nil) is an error too,
-// for a message whose time has not come. If err wraps a [Reject], that takes precedence.
+// After returns an error that makes the server redeliver the message after d, and not after the
+// delay of [WithBackoff]. If d is not positive, the message is redelivered at once. After(d, nil) is
+// an error too, for a message whose time has not come. If err wraps a [Reject], that takes
+// precedence.
 func After(d time.Duration, err error) error { return &afterError{d, err} }
 
 type afterError struct {

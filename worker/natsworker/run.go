@@ -22,7 +22,7 @@ var ErrStuck = errors.New("natsworker: all functions have been abandoned and are
 //
 // When ctx ends, Run pulls no more messages and aborts the functions in progress, with the cause of ctx:
 // at once, or after the time of [WithDrain]. Their messages are given back, and redelivered at once. Run
-// returns nil when that is confirmed, and no later than the drain, the grace and 10 s after the end of
+// returns nil when this is confirmed, and no later than the drain, the grace and 10 s after the end of
 // ctx, or 2 s after it if no function is in progress.
 //
 // Run ends in the same way, but with an error, if the consumer or its stream is deleted, if the
@@ -174,7 +174,7 @@ func (w *worker) request() (jetstream.Msg, error) {
 func (w *worker) giveBack(work context.Context, msg jetstream.Msg, begun time.Time) {
 	d := w.newDelivery(msg, begun, func(error) {})
 	w.waitForPulls()
-	if err := d.settle(work, outcome{verb: nak}); err != nil {
+	if err := d.conclude(work, outcome{verb: nak}); err != nil {
 		w.warn("outcome unconfirmed: the message may wait for AckWait", d.about("outcome", "the worker stops", "error", err)...)
 	}
 }

@@ -139,8 +139,8 @@ func TestRunTakesNoMoreAfterAReconnect(t *testing.T) {
 	})
 }
 
-// Guarantee 7: what runs is aborted, with the caller's cause, and is another worker's at
-// once, long before AckWait.
+// Guarantee 7: functions in progress are aborted, with the caller's cause, and their messages
+// are another worker's at once, long before AckWait.
 func TestRunAborts(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, conn func(*nats.Conn) natsworker.Option) {
@@ -296,9 +296,9 @@ func TestUnconfirmedTerm(t *testing.T) {
 	})
 }
 
-// What is given back when the worker stops is given back when no pull request is outstanding:
-// it would come straight back, as one more delivery. A message that arrives meanwhile is not
-// run, even if there is time to drain.
+// A worker that stops gives messages back when no pull request is outstanding: it would come
+// straight back, as one more delivery. A message that arrives meanwhile is not run, even if
+// there is time to drain.
 func TestRunGivesBackWhenItHasStoppedPulling(t *testing.T) {
 	for _, drain := range []time.Duration{0, 10 * time.Second} {
 		t.Run(drain.String(), func(t *testing.T) {
@@ -370,7 +370,7 @@ func trim(heard []string) (what []string) {
 	return what
 }
 
-// What ends by itself within the drain is not waited for any longer.
+// The drain ends as soon as the last function has ended by itself.
 func TestRunDrainsNoLongerThanNeeded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -553,7 +553,7 @@ func TestRunEnds(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, err := r.ends()
-				// Who was not asking when it was deleted learns it by asking.
+				// A worker that was not asking when it was deleted learns it by asking.
 				if !errors.Is(err, test.want) && !(errors.Is(test.want, jetstream.ErrConsumerDeleted) &&
 					(errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound))) {
 					t.Errorf("Run returned %v", err)

@@ -160,7 +160,9 @@ func (b *bench) empty() {
 
 func eventually(t testing.TB, within time.Duration, ok func() bool, what func() string) {
 	t.Helper()
-	for begun := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
+	pause := 5 * time.Millisecond // and longer each time: most ask the server, which is in this process
+	for begun := time.Now(); !ok(); time.Sleep(pause) {
+		pause = min(2*pause, 80*time.Millisecond)
 		if time.Since(begun) > within {
 			t.Fatal(what())
 		}
@@ -309,7 +311,7 @@ func (p *proxy) find() {
 	p.lost = false
 }
 
-// hold keeps what the server sends until release. What is sent to the server arrives.
+// hold keeps what the server sends until release. Messages to the server arrive.
 func (p *proxy) hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

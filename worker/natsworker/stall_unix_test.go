@@ -31,7 +31,7 @@ func TestStalledServer(t *testing.T) {
 		t.Skip("-short")
 	}
 	const ackWait = 6 * time.Second // a busy machine must not take the sixth in which a function stops
-	stalls, seed := 4, uint64(time.Now().UnixNano())
+	stalls, seed := 3, uint64(time.Now().UnixNano())
 	if s := os.Getenv("STALLS"); s != "" {
 		stalls, _ = strconv.Atoi(s)
 	}

@@ -1,5 +1,5 @@
 // Package temporalworker runs the activities of a Temporal worker under limits. An activity runs for as
-// long as it makes progress. If it is stuck it is stopped where it runs, and its workflow gets the stack
+// long as it makes progress. A stuck activity is stopped where it runs, and its workflow gets the stack
 // and the partial result.
 //
 //	w := worker.New(c, "files", worker.Options{
@@ -16,8 +16,8 @@
 //   - The HeartbeatTimeout tells whether the worker is alive. It may be seconds, because
 //     heartbeats are sent whatever the activity does.
 //   - The idle limit tells whether the work is stuck. It defaults to the HeartbeatTimeout; a policy
-//     may set it to minutes. An activity that has gone without a heartbeat of its own for that long
-//     is stopped where it runs.
+//     may set it to minutes. An activity that has sent no heartbeat itself for that long is stopped
+//     where it runs.
 //
 // # Outcomes
 //
@@ -34,9 +34,9 @@
 //	  cancelled, or the worker stops  its result: it is done
 //	the same with ErrResultPending    nothing yet
 //
-// The retry policy applies to these types as to any other. But if the total comes from the
-// ScheduleToCloseTimeout, no time is left for another attempt, and so there is none, as after that
-// timeout itself. In the workflow, [OutcomeOf] returns the outcome and the partial result:
+// The retry policy applies to these types as to any other. However, if the total comes from the
+// ScheduleToCloseTimeout, there is no other attempt, because no time is left for one. In the
+// workflow, [OutcomeOf] returns the outcome and the partial result:
 //
 //	err := workflow.ExecuteActivity(ctx, IndexFiles, dir).Get(ctx, &files)
 //	if o, ok := temporalworker.OutcomeOf(err); ok {
@@ -50,18 +50,18 @@
 // # Details
 //
 // The service replaces the details of an activity with those of its newest heartbeat, even if that
-// heartbeat has none. With this package a heartbeat without details keeps the earlier ones, across
-// attempts. Details that an activity records are replaced only by those that it records next. If it never
-// records any, the newest detail of heartbeat.BeatWith or progress.Report takes their place. Because such
-// a detail may come from a library, activity.HasHeartbeatDetails does not report it; an attempt that
-// expects it gets it from activity.GetHeartbeatDetails.
+// heartbeat has none. With this package a heartbeat without details keeps the earlier details, across
+// attempts. Details that an activity records are replaced only by those that it records next. If the
+// activity never records any, the newest detail of heartbeat.BeatWith or progress.Report takes their
+// place. Because such a detail may come from a library, activity.HasHeartbeatDetails does not report it;
+// an attempt that expects it gets it from activity.GetHeartbeatDetails.
 //
 // # Effects
 //
 // An activity that ignores its context is abandoned when the grace is over. Its next attempt may run
-// beside it. Its slot has been released, so MaxConcurrentActivityExecutionSize does not bound such work;
-// a worker can check timeout.AbandonedCount, and stop above a bound. An activity that runs a command
-// needs a grace of at least 6 s; see package procgroup.
+// beside it. The slot of an abandoned activity is free, so MaxConcurrentActivityExecutionSize does not
+// bound abandoned work; a worker can check timeout.AbandonedCount, and stop above a bound. An activity
+// that runs a command needs a grace of at least 6 s; see package procgroup.
 //
 // # Guarantees
 //

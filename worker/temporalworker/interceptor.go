@@ -13,8 +13,8 @@ import (
 
 // Interceptor returns an interceptor for worker.Options.Interceptors that runs every activity of the
 // worker, including local ones, under limits. The activities do not change: activity.RecordHeartbeat is
-// a heartbeat, as are the calls of package heartbeat. Only the SDK's own activities, which keep a
-// session, are not affected.
+// a heartbeat, as are the calls of package heartbeat. Only the activities with which the SDK keeps a
+// session are not affected.
 //
 // The limits of an attempt are
 //
@@ -25,14 +25,14 @@ import (
 //     that is cancelled has the same time to clean up.
 //
 // A [timeout.Config] given by [WithOptions], or [WithPolicy], sets other limits. The total is never
-// longer than the one above.
+// longer than the one in this list.
 //
 // Until the activity has returned or been abandoned, a heartbeat with the newest details is sent every
-// third of the HeartbeatTimeout, but at least every 10 s. The SDK throttles it like an activity's own.
-// So the service knows whether the worker is alive, and an activity that never beats learns that it was
-// cancelled or paused: within about 0.8 of the HeartbeatTimeout, or, if it has none, within the
-// worker's DefaultHeartbeatThrottleInterval, 30 s. If no heartbeat gets through for that long, the SDK
-// cancels the activity.
+// third of the HeartbeatTimeout, but at least every 10 s. The SDK throttles these heartbeats like those
+// of an activity. So the service knows whether the worker is alive, and an activity that never beats
+// learns that it was cancelled or paused: within about 0.8 of the HeartbeatTimeout or, without one,
+// within the worker's DefaultHeartbeatThrottleInterval, 30 s. If no heartbeat reaches the service for
+// that long, the SDK cancels the activity.
 //
 // The interceptor is safe for concurrent use, and may be shared by workers.
 func Interceptor(opts ...Option) interceptor.WorkerInterceptor {

@@ -34,7 +34,7 @@ type lease struct {
 	turn chan struct{} // full while something is sent
 	over chan struct{} // closed when nothing may be sent any more
 
-	// These belong to whoever has the turn.
+	// These belong to the goroutine that has the turn.
 	timer    *time.Timer
 	function context.Context // nil before the function begins
 	restored bool

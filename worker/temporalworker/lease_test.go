@@ -190,7 +190,7 @@ func TestDetailBeforeAnError(t *testing.T) {
 	}
 }
 
-// What an activity has recorded it may change, as the SDK has encoded it by then.
+// An activity may change details that it has recorded, as the SDK has encoded them by then.
 func TestDetailsMayChange(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := &attempt{Info: activity.Info{HeartbeatTimeout: 3 * time.Second}}
@@ -434,8 +434,8 @@ type unreadable struct {
 func (*unreadable) HasHeartbeatDetails(context.Context) bool            { return true }
 func (u *unreadable) GetHeartbeatDetails(context.Context, ...any) error { return u.err }
 
-// What a library has reported is not taken for the checkpoint of an activity, whose type it has
-// not. The next attempt of an activity that wants it can read it.
+// A detail of a library is not taken for the checkpoint of an activity, whose type it has not.
+// The next attempt of an activity that wants it can read it.
 func TestHasHeartbeatDetails(t *testing.T) {
 	for _, tt := range []struct {
 		name string

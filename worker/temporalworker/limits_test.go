@@ -100,7 +100,7 @@ func TestBadVariable(t *testing.T) {
 	}
 }
 
-// SPEC 3.5, 13.1: what an activity records renews the idle limit, and it is stopped at that, not
+// SPEC 3.5, 13.1: a recorded detail renews the idle limit, and the activity is stopped at that, not
 // before; the lease is kept all the same.
 func TestBoundaries(t *testing.T) {
 	const idle = 10 * time.Second

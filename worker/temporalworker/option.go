@@ -18,8 +18,9 @@ type optionFunc func(*settings)
 func (f optionFunc) apply(s *settings) { f(s) }
 
 // WithOptions gives options of package timeout, such as [timeout.WithHooks], to the execution of
-// each activity. Given more than once, all of them apply. A [timeout.Config] among them is the
-// default of the policy (see [WithPolicy]) where the policy has none.
+// each activity. If WithOptions is given more than once, all of the options apply. A
+// [timeout.Config] among them is the default of the policy (see [WithPolicy]) where the policy has
+// none.
 //
 // An execution is named after the type of the activity, unless [timeout.WithName] is given.
 // [timeout.WithRecover] always applies.
@@ -37,32 +38,32 @@ func WithOptions(opts ...timeout.Option) Option {
 
 // WithPolicy takes limits from p, by the name of the activity's type. A total and a ceiling (MaxTotal)
 // can only shorten the total of the activity's options. The idle limit may be longer than the
-// HeartbeatTimeout: minutes, say, instead of seconds. A limit that is 0 or not set in p is that of the
-// activity's options. Since [policy.Parse] fills in missing limits from the process default, a file
-// should be unmarshalled into a Policy whose Default is an empty Config.
+// HeartbeatTimeout: minutes, say, instead of seconds. If a limit is 0 or not set in p, the limit of
+// the activity's options applies. Since [policy.Parse] fills in missing limits from the process
+// default, a file should be unmarshalled into a Policy whose Default is an empty Config.
 //
 // The variables MCP_TIMEOUT and MCP_IDLE_TIMEOUT, which are for MCP servers, are not read, but
-// variables that p names are. If a variable cannot be read, the activity fails with a
+// variables that p names are. If the value of a variable is invalid, the activity fails with a
 // *timeout.ConfigError.
 //
-// With ObserveOnly, heartbeats are sent only if the activity has beaten, so that the service detects a
-// stuck activity as it does without the interceptor. A nil p has no effect.
+// With ObserveOnly, a heartbeat is sent only if the activity has beaten since the last one, so that
+// the service detects a stuck activity as it does without the interceptor. A nil p has no effect.
 func WithPolicy(p *policy.Policy) Option {
 	return optionFunc(func(s *settings) { s.policy = p })
 }
 
 // WithNonRetryable makes activities that were stopped for one of these reasons fail with a non-retryable
-// error, whatever their RetryPolicy. A workflow can do the same for its own activities, with [TypeIdle],
-// [TypeTotal] or [TypeAborted] in the RetryPolicy's NonRetryableErrorTypes.
+// error, whatever their RetryPolicy. A workflow can do the same for the activities that it starts, with
+// [TypeIdle], [TypeTotal] or [TypeAborted] in the RetryPolicy's NonRetryableErrorTypes.
 func WithNonRetryable(kinds ...timeout.Kind) Option {
 	return optionFunc(func(s *settings) { s.nonRetryable = kinds })
 }
 
 // WithDataConverter sets the DataConverter of the client, without its codecs: the parent of
-// converter.NewCodecDataConverter. It encodes the details of heartbeats that are sent again, and those
-// of package heartbeat; the client's own converter encodes details when an activity records them. Both
-// must support converter.RawValue, as those of the SDK do. Defaults to the SDK's default DataConverter;
-// nil means the default.
+// converter.NewCodecDataConverter. This converter encodes the details of heartbeats that are sent
+// again, and those of package heartbeat; the client's own converter encodes details when an activity
+// records them. Both must support converter.RawValue, as those of the SDK do. Defaults to the SDK's
+// default DataConverter; nil means the default.
 func WithDataConverter(c converter.DataConverter) Option {
 	if c == nil {
 		c = converter.GetDefaultDataConverter()

@@ -40,7 +40,7 @@ type Outcome struct {
 // OutcomeOf returns the outcome in an activity's error, as workflow.ExecuteActivity or
 // client.ExecuteActivity returns it, or in an error that wraps it. It returns false if the activity
 // was not stopped by a limit, a cancellation or [timeout.Execution.Abort], or if it was cancelled and
-// returned a CanceledError of its own.
+// returned a CanceledError itself.
 func OutcomeOf(err error) (Outcome, bool) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		var o Outcome

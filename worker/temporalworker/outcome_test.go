@@ -117,7 +117,7 @@ func beats(v any) fn {
 	}
 }
 
-// SPEC 13.1: what the service or the worker ends is reported as they expect it.
+// SPEC 13.1: an end by the service or the worker is reported as they expect it.
 func TestEnds(t *testing.T) {
 	notFound := serviceerror.NewNotFound("no such attempt")
 	cancelled := temporal.NewCanceledError()
@@ -181,8 +181,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// What came first is the outcome: a limit, though the worker stops in the grace. And about an
-// activity that the service or the worker has ended nothing more is sent.
+// The first of two ends is the outcome: a limit, though the worker stops in the grace. And about
+// an activity that the service or the worker has ended nothing more is sent.
 func TestEndsInTheGrace(t *testing.T) {
 	for _, tt := range []struct {
 		idle time.Duration
