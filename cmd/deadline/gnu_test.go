@@ -4,11 +4,14 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -54,7 +57,7 @@ func TestLikeGNU(t *testing.T) {
 	theirs, version := gnu(t)
 	our := ours(t)
 	var all []gnuCase
-	for _, cases := range [][]gnuCase{durationCases(), optionCases, startCases, endCases, signalCases, inheritCases} {
+	for _, cases := range [][]gnuCase{durationCases, optionCases, startCases, endCases, signalCases, inheritCases} {
 		all = append(all, cases...)
 	}
 	for _, c := range all {
@@ -102,31 +105,61 @@ func TestLikeNewerGNU(t *testing.T) {
 	}
 }
 
-func durationCases() (cases []gnuCase) {
-	for _, d := range []string{
+// TestDurationsLikeGNU: parseDuration accepts the durations that GNU timeout accepts, and refuses all others with the
+// same message. Only GNU timeout is started.
+func TestDurationsLikeGNU(t *testing.T) {
+	t.Setenv("LC_ALL", "C") // as runScript has it
+	theirs, _ := gnu(t)
+	all := []string{
 		"10", "1d", "0", "0s", "0d", "5.", ".5m", "1e1", "1E1", "0x10", "0X10", "0x1p4", "0x.8p4", "0xah",
 		"inf", "INF", "Infinity", "infd", " 1", "+5", "1e5000", "0e-5000", "0x0p-5000", "9999999999999d", "1e300d",
 		"18446744073709551616", "9223372036854775807", "9223372037",
 
 		"nan", "1 ", "0x", "1e", "1e+", "5S", "1ss", "1ms", "", "1_0", "0x1_0", "s", "1,5", "++1", "+", ".", "- 1",
-		"infx", "5 s", "-", "١", "1\n", "0x1p", "--1",
-	} {
-		cases = append(cases, gnuCase{script: "exec timeout -- '" + d + "' true"})
+		"infx", "5 s", "-", "١", "1\n", "0x1p", "--1", "-1", "-0",
 	}
-	return append(cases,
-		gnuCase{script: "exec timeout -- -1 true"},
-		gnuCase{script: "exec timeout -- -0 true"},
-		gnuCase{script: "exec timeout -1 true"},
-		gnuCase{script: "exec timeout 1e-10 sleep 10"},
-		gnuCase{script: "exec timeout 1e-320 sleep 10"},
-		gnuCase{script: "exec timeout .1 sleep 10"},
-		gnuCase{script: "exec timeout 0.002m sleep 10"},
-		gnuCase{script: "exec timeout 0x.2p0 sleep 10"},
-		gnuCase{script: "exec timeout 0 sleep .2"},
-		gnuCase{script: "exec timeout -k x 1 true"},
-		gnuCase{script: "exec timeout -k inf 1 true"},
-		gnuCase{script: "exec timeout -k 0 1 sh -c 'trap \"\" TERM; sleep 2; echo done'"},
-	)
+	var script, want strings.Builder
+	for i, d := range all {
+		fmt.Fprintf(&script, "timeout -- '%s' true 2>&1; echo duration %d, exit code $?\n", d, i)
+		code := 0
+		if _, err := parseDuration(d); err != nil {
+			code = 125
+			fmt.Fprintf(&want, "timeout: %v\nTry 'timeout --help' for more information.\n", err)
+		}
+		fmt.Fprintf(&want, "duration %d, exit code %d\n", i, code)
+	}
+	if diff := cmp.Diff(strings.Split(runScript(t, theirs, script.String()).Stdout, "\n"), strings.Split(want.String(), "\n")); diff != "" {
+		t.Errorf("-GNU +ours:\n%s", diff)
+	}
+}
+
+// A duration is rounded up to a nanosecond, after a multiplication in floating point, and cut at the longest.
+func TestParseDuration(t *testing.T) {
+	for s, want := range map[string]time.Duration{
+		"0": 0, "10": 10 * time.Second, ".5m": 30 * time.Second, "1d": 24 * time.Hour, "0x.8p4": 8 * time.Second,
+		"1e-9": 1, "1.1e-9": 2, "1e-10": 1, "1e-320": 1, "1.5": 1500 * time.Millisecond,
+		"9223372036": 9223372036 * time.Second, "9223372037": math.MaxInt64, "inf": math.MaxInt64,
+	} {
+		if got, err := parseDuration(s); got != want || err != nil {
+			t.Errorf("%s: %d, %v, want %d", s, got, err, want)
+		}
+	}
+}
+
+var durationCases = []gnuCase{
+	{script: "exec timeout -- 1e1 true"},
+	{script: "exec timeout -- '1\n' true"},
+	{script: "exec timeout -- -1 true"},
+	{script: "exec timeout -1 true"},
+	{script: "exec timeout 1e-10 sleep 10"},
+	{script: "exec timeout 1e-320 sleep 10"},
+	{script: "exec timeout .1 sleep 10"},
+	{script: "exec timeout 0.002m sleep 10"},
+	{script: "exec timeout 0x.2p0 sleep 10"},
+	{script: "exec timeout 0 sleep .2"},
+	{script: "exec timeout -k x 1 true"},
+	{script: "exec timeout -k inf 1 true"},
+	{script: "exec timeout -k 0 1 sh -c 'trap \"\" TERM; sleep 2; echo done'"},
 }
 
 var optionCases = []gnuCase{

@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
-// 17.1: a launcher that is killed takes the program and its command with it, though nothing passes the
+// SPEC 17.1: a launcher that is killed takes the program and its command with it, though nothing passes the
 // signal on and stdin stays open.
 func TestEndsWithLauncher(t *testing.T) {
 	t.Parallel()

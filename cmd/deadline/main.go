@@ -9,7 +9,7 @@
 //
 // # How it works
 //
-// Both limits are those of one execution of package timeout; see supervise.go. The executed function
+// Both limits are those of one execution of package timeout; see stages.go. The executed function
 // waits for the command, and the command's output is its heartbeat. What follows a limit, a signal
 // and perhaps a kill, is decided outside the execution: it is the policy of this program and not of
 // the engine.
@@ -27,6 +27,9 @@
 //
 // Time during which deadline itself is stopped, as between Ctrl-Z and fg, does not count for --idle.
 // It does count for DURATION, as with GNU timeout.
+//
+// With --stacks, programs that are known to write their stacks on a signal get it 0.2 s before the
+// signal of the limit; see stacks.go.
 //
 // # What differs from GNU timeout
 //

@@ -21,6 +21,7 @@ type options struct {
 	preserveStatus         bool
 	verbose                bool
 	status                 bool
+	stacks                 bool     // programs write their stacks before a limit stops them
 	alive                  signs    // what renews the idle limit
 	command                []string // with its arguments; never empty
 }
@@ -92,6 +93,7 @@ func newFlags(o *options) *pflag.FlagSet {
 		return err
 	})
 	without("status", "", on(&o.status))
+	without("stacks", "", on(&o.stacks))
 
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if c := candidates(name); len(c) == 1 {
@@ -106,7 +108,7 @@ func newFlags(o *options) *pflag.FlagSet {
 // list them.
 var (
 	gnuOptions = []string{"foreground", "kill-after", "preserve-status", "signal", "verbose", "help", "version"}
-	ourOptions = []string{"idle", "alive", "status"}
+	ourOptions = []string{"idle", "alive", "status", "stacks"}
 )
 
 // candidates returns the long options that name, which may be shortened, can stand for. If GNU timeout

@@ -4,6 +4,7 @@ package main
 
 import (
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"strings"
@@ -20,7 +21,6 @@ import (
 func onTerminal(t *testing.T, bin, script string, typed map[string]string) (shown string, exit string) {
 	t.Helper()
 	cmd, mark := prepare(t, bin, script)
-	fixtures(t, cmd.Dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	terminal, err := pty.StartWithAttrs(cmd, &pty.Winsize{Rows: 24, Cols: 100}, cmd.SysProcAttr)
 	if err != nil {
@@ -80,12 +80,12 @@ func TestTerminalLikeGNU(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			again := map[string]string{}
-			for k, v := range c.typed {
-				again[k] = v
+			want, wantExit := onTerminal(t, theirs, c.script, maps.Clone(c.typed))
+			// GNU's handler exits with 130 where the child was fast and its own fork has not returned yet.
+			for try := 0; wantExit == "exit status 130" && try < 20; try++ {
+				want, wantExit = onTerminal(t, theirs, c.script, maps.Clone(c.typed))
 			}
-			want, wantExit := onTerminal(t, theirs, c.script, c.typed)
-			got, gotExit := onTerminal(t, our, c.script, again)
+			got, gotExit := onTerminal(t, our, c.script, maps.Clone(c.typed))
 			t.Logf("%q, %s", got, gotExit)
 			if want != got || wantExit != gotExit {
 				t.Errorf("%s\nGNU  %q, %s\nours %q, %s", c.script, want, wantExit, got, gotExit)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// 17.2: the version has the commit and the version of Go.
+// SPEC 17.2: the version has the commit and the version of Go.
 func TestVersion(t *testing.T) {
 	want := regexp.MustCompile(`^deadline \(tooldeadline\) \S+, commit \S+, go1\.\S+ \w+/\w+\n$`)
 	if got := versionText("deadline"); !want.MatchString(got) {

@@ -1,0 +1,117 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// killTime is how long the command may take to die of SIGKILL before deadline gives up.
+const killTime = time.Second
+
+// errNextStage ends an execution so that the next one can have the limit of the kill.
+var errNextStage = errors.New("signal passed on")
+
+// wait returns when the command has ended or could not be killed.
+func (s *supervisor) wait() {
+	limits := timeout.Config{Total: s.total, Idle: s.idle, Grace: math.MaxInt64}
+	if s.total > 0 {
+		s.end = time.Now().Add(s.total)
+	}
+	for {
+		begun := time.Now()
+		err := timeout.Run(context.Background(), s.watch, limits)
+		if s.over {
+			return
+		}
+		var stop *timeout.Error
+		if errors.As(err, &stop) {
+			if s.killGroup {
+				s.abandon()
+				return
+			}
+			if stop.Kind == timeout.KindIdle && s.wasStopped(begun, stop) {
+				limits.Total = s.untilEnd()
+				continue
+			}
+			s.limited = true
+			if stop.Kind == timeout.KindIdle && s.verbose {
+				s.say("no %v from command %s for %v", s.alive, quote(s.command[0]), stop.Limit)
+			}
+			s.writeStacks()
+			s.send(s.next())
+			s.showTree() // after the signal, which it must not delay
+		}
+		limits = s.following(stop)
+	}
+}
+
+// wasStopped reports whether an idle limit fired only because deadline itself was stopped, as between
+// Ctrl-Z and fg. SIGCONT is a beat, but the overdue timer may be faster.
+func (s *supervisor) wasStopped(begun time.Time, stop *timeout.Error) bool {
+	const late, soon = 10 * time.Millisecond, 100 * time.Millisecond
+	fired := begun.Add(stop.Elapsed)
+	if s.continuedAt.After(fired.Add(-soon)) {
+		return true
+	}
+	if due := fired.Add(stop.Limit - stop.SinceBeat); time.Since(due) < late {
+		return false
+	}
+	select {
+	case <-s.continued:
+		s.runAgain()
+		return true
+	case <-time.After(soon):
+		return false
+	}
+}
+
+// runAgain is called when deadline has been stopped and continued.
+func (s *supervisor) runAgain() {
+	s.continuedAt = time.Now()
+	if s.status != nil {
+		s.status.moved()
+	}
+}
+
+// next returns the signal that a limit sends.
+func (s *supervisor) next() sysSignal {
+	if s.killing {
+		return unix.SIGKILL
+	}
+	return s.signal
+}
+
+// untilEnd returns the rest of the total limit. 0 means none.
+func (s *supervisor) untilEnd() time.Duration {
+	if s.end.IsZero() {
+		return 0
+	}
+	return max(time.Until(s.end), 1)
+}
+
+// following returns the limits of the execution after the one that ended with stop: the time until the
+// kill, if one is due, and the rest of the total. There is no idle limit after a signal.
+func (s *supervisor) following(stop *timeout.Error) timeout.Config {
+	if s.killGroup {
+		return timeout.Config{Total: killTime, Grace: math.MaxInt64}
+	}
+	if stop != nil && stop.Kind == timeout.KindTotal && !time.Now().Before(s.end) {
+		s.end = time.Time{} // the total has been reached
+	}
+	next := timeout.Config{Total: s.untilEnd(), Grace: math.MaxInt64}
+	if s.killAfter > 0 && !s.killing {
+		s.killing = true
+		if next.Total == 0 || s.killAfter < next.Total {
+			next.Total = s.killAfter
+		}
+	}
+	return next
+}
