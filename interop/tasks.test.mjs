@@ -99,11 +99,14 @@ each('continuation', {
     const client = await connect({ args: ['-continue', '2s'] });
     let result = await client.call('run_command', { command: 'sh', args: ['-c', 'echo one; sleep 20; echo two'] }, waits);
     let rounds = 0;
+    const told = new Set();
     for (; /^Still running after [\d.]+s\./.test(text(result)); rounds++) {
       assert.ok(!result.isError);
       // As a model would do it.
       const [, tool, params] = text(result).match(/\nCall (\w+) with (\{.*\}) to wait for the result\.$/);
       assert.equal(result._meta['io.github.tooldeadline/continuation'].id, JSON.parse(params).id);
+      assert.ok(!told.has(params), 'hosts end a session that repeats a call');
+      told.add(params);
       result = await client.call(tool, JSON.parse(params), waits);
     }
     assert.ok(rounds >= 4, `${rounds} rounds`);

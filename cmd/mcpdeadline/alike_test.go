@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// 17.2: the version has the commit and the version of Go. Both programs have the same code for
+// SPEC 17.2: the version has the commit and the version of Go. Both programs have the same code for
 // it.
 func TestVersion(t *testing.T) {
 	for _, flag := range []string{"-version", "--version"} {

@@ -34,6 +34,7 @@ type call struct {
 	asked    json.RawMessage // "task" in the params
 	handed   bool            // the host has got a handle; guarded by the session's lock
 	unsent   atomic.Bool     // cancelled before the request reached a server
+	endless  atomic.Bool     // it has begun, and no limit ends it if the server hangs
 
 	answering sync.Mutex
 	leaves    []func() // called when the call has been answered
@@ -68,7 +69,8 @@ func (s *session) newCall(m *message) (*message, *call) {
 				Extensions map[string]json.RawMessage
 			} `json:"io.modelcontextprotocol/clientCapabilities"`
 		} `json:"_meta"`
-		Task json.RawMessage
+		Task         json.RawMessage
+		RequestState json.RawMessage
 	}
 	_ = json.Unmarshal(m.Params, &params)
 	c := &call{
@@ -86,6 +88,9 @@ func (s *session) newCall(m *message) (*message, *call) {
 		m.ID, m.about = c.id, about // as the host wrote it: encoding has escaped a <
 	}
 	c.params = m.Params
+	if params.RequestState != nil {
+		s.asks(string(params.RequestState), false)
+	}
 	return m, c
 }
 
@@ -93,7 +98,7 @@ func (s *session) newCall(m *message) (*message, *call) {
 func (c *call) supervise(ctx context.Context) {
 	s := c.s
 	c.keepAlive()
-	reply, record, err := adapter.Do(ctx, s.tasks, s.taskCall(c), c.execute, encode)
+	reply, record, err := adapter.Do(ctx, s.tasks, s.taskCall(c), c.execute, c.encode)
 	switch bad := (*task.Error)(nil); {
 	case record != nil:
 		s.mu.Lock()
@@ -133,6 +138,9 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	var snapshot timeout.Snapshot
 	server := *s.calls
 	server.Options = append(server.Options[:len(server.Options):len(server.Options)], timeout.WithHooks(timeout.Hooks{
+		Started: func(_ context.Context, s timeout.Snapshot) {
+			c.endless.Store(s.ObserveOnly || s.Limits.Idle <= 0 && s.Limits.Total <= 0)
+		},
 		Finished: func(_ context.Context, s timeout.Snapshot) { snapshot = s },
 	}))
 	joined, stop := context.WithCancelCause(s.drain.Context(ctx))
@@ -145,9 +153,11 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 		c.stopServer(err)
 	}
 	c.close()
-	c.forget()
 	reply := c.reply(m, err)
-	c.state = stateOf(m)
+	if c.state = stateOf(m); c.state != nil && reply == m {
+		s.asks(string(c.state), true)
+	}
+	c.forget()
 	s.log.write(c, m, err, snapshot, begun)
 	if reply != nil && reply != m { // made by the proxy
 		attrs := []any{"tool", c.tool, "error", inWords(err, err.Error()), "elapsed", snapshot.Elapsed.Round(time.Millisecond)}
@@ -156,7 +166,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 		}
 		s.logger.Warn("call not answered by the server", attrs...)
 	}
-	return reply, nil
+	return s.boundedAnswer("tools/call", reply), nil
 }
 
 // stateOf returns the state that the server wants back with the answers to its questions.
@@ -173,6 +183,7 @@ func (c *call) forget() {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.use()
 	delete(s.requests, string(c.sent))
 	delete(s.tokens, string(c.token))
 	s.ended[s.endedAt] = string(c.token)
@@ -234,106 +245,6 @@ func failed(m *message) error {
 		}
 	}
 	return nil
-}
-
-// stopServer cancels the request at the server, unless the host has done so. It returns the server
-// that has the request, or nil.
-func (c *call) stopServer(cause error) upstream {
-	if c.unsent.Load() || c.s.unsend(c.sent) {
-		return nil
-	}
-	if context.Cause(c.ctx) != errHostCancelled {
-		reason := "the call was cancelled"
-		if cause != nil {
-			reason = inWords(cause, cause.Error())
-		}
-		m := notification("notifications/cancelled", map[string]any{"requestId": c.sent, "reason": reason})
-		m.about = string(c.sent)
-		c.s.toServer(m)
-	}
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
-	return c.s.up
-}
-
-// afterStop waits for the server's answer to a call that was stopped, which is a partial result at best.
-// It waits for the grace of limits, and no longer than the host does: the grace ends with the total. If
-// the server is alive but does not answer, afterStop does not wait for the whole of it. If the server says
-// nothing at all, see settleDoubt.
-func (c *call) afterStop(up upstream, limits timeout.Config, elapsed time.Duration) (*message, error) {
-	grace := max(limits.Grace-min(limits.Grace/10, 100*time.Millisecond), 0)
-	alive := c.s.doubted(up, max(limits.Grace, 0)).proved
-	wait := grace
-	c.s.mu.Lock()
-	handed := c.handed
-	c.s.mu.Unlock()
-	if limits.Total > 0 && !handed {
-		wait = min(grace, max(limits.Total-elapsed, overdue))
-	}
-	limit := time.NewTimer(wait)
-	defer limit.Stop()
-	for {
-		select {
-		case m := <-c.answer:
-			return m, failed(m)
-		case <-c.lost:
-			return nil, c.why
-		case <-alive:
-			alive = nil
-			limit.Reset(min(settle, wait))
-		case <-limit.C:
-			return nil, nil
-		}
-	}
-}
-
-// reply returns the answer for the host, or nil if it wants none.
-func (c *call) reply(m *message, err error) *message {
-	switch {
-	case context.Cause(c.ctx) == errHostCancelled:
-		return nil
-	case m != nil && (err == nil || errors.Is(err, toolcall.ErrResult) && !adapter.Foreign(err)):
-		return m
-	}
-	text := words(err, "")
-	fields := make(map[string]json.RawMessage)
-	var content []json.RawMessage
-	meta := make(map[string]json.RawMessage)
-	if m != nil && m.Error != nil {
-		var e struct{ Message string }
-		_ = json.Unmarshal(m.Error, &e)
-		text = words(err, e.Message)
-	} else if m != nil && json.Unmarshal(m.Result, &fields) == nil {
-		_ = json.Unmarshal(fields["content"], &content)
-		_ = json.Unmarshal(fields["_meta"], &meta)
-	}
-	if fields["inputRequests"] != nil || fields["task"] != nil || fields["taskId"] != nil { // a question or a task that comes too late
-		clear(fields)
-		content = nil
-	}
-	put(fields, "isError", true)
-	first, _ := json.Marshal(map[string]string{"type": "text", "text": text})
-	put(fields, "content", append([]json.RawMessage{first}, content...))
-	if outcome, ok := outcomeOf(err); ok {
-		put(meta, toolcall.OutcomeKey, outcome)
-	}
-	if len(meta) > 0 {
-		put(fields, "_meta", meta)
-	}
-	if c.version >= "2026-07-28" {
-		put(fields, "resultType", "complete")
-	}
-	reply := result(c.id, fields)
-	reply.about = string(c.id)
-	return reply
-}
-
-func put(fields map[string]json.RawMessage, key string, v any) {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	fields[key] = raw
 }
 
 // lose is called when the server has ended without answering.

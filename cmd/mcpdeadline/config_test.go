@@ -57,6 +57,8 @@ func TestPolicy(t *testing.T) {
 		{"a host that has been given less time", []string{"-host", "cline=12s"}, limits(10*s, 10*s, 0), limits(10*s, 10*s, 0), limits(10*s, 10*s, 0), 0},
 		{"a host that waits for progress", []string{"-host", "opencode=10s"}, limits(0, 2*m, 0), limits(0, 2*m, 0), limits(0, 2*m, 0), 0},
 		{"a host without limits", []string{"-host", "vscode"}, limits(0, 30*m, 0), limits(0, 30*m, 0), limits(0, 30*m, 0), 0},
+		{"another", []string{"-host", "crush"}, limits(0, 30*m, 0), limits(0, 30*m, 0), limits(0, 30*m, 0), 0},
+		{"a host with a long limit", []string{"-host", "qwen-code"}, limits(590*s, 590*s, 0), limits(590*s, 590*s, 0), limits(590*s, 590*s, 0), 0},
 		{"a host, and a limit of the user's", []string{"-host", "codex", "-idle", "2m", "-tool", "build:idle=3m"}, limits(290*s, 2*m, 0), limits(290*s, 3*m, 0), limits(290*s, 2*m, 0), 0},
 		{"a host, and handles that come late", []string{"-host", "codex", "-soft", "40s"}, limits(30*m, 290*s, 0), limits(30*m, 290*s, 0), limits(30*m, 290*s, 0), 0},
 		{"a host, and handles", []string{"-host", "zed", "-soft", "40s", "-tool", "free:soft=0,total=9s"}, timeout.Default(), timeout.Default(), limits(9*s, 9*s, 0), 0},
@@ -109,7 +111,7 @@ func TestBadSettings(t *testing.T) {
 		{"", "-tool :total=1s", `-tool=":total=1s": want NAME:KEY=DURATION,... with keys of grace, idle, soft, total, such as "build:total=1h,idle=5m"`},
 		{"", "-tool a:most=1s", `-tool="a:most=1s": want NAME:KEY=DURATION,... with keys of grace, idle, soft, total, such as "build:total=1h,idle=5m"`},
 		{"", "-tool a:total=1", `-tool a: total="1"` + duration},
-		{"", "-host emacs", `-host="emacs": want one of claude-code, claude-desktop, cline, codex, continue, gemini-cli, goose, opencode, vscode, zed`},
+		{"", "-host emacs", `-host="emacs": want one of claude-code, claude-desktop, cline, codex, continue, crush, gemini-cli, goose, opencode, qwen-code, vscode, zed`},
 		{"", "-host zed=5", `-host zed="5"` + duration},
 		{"", "-alive output", `-alive="output": want progress, log, stderr, cpu or io, separated by commas`},
 		{"", "-url /mcp", `-url="/mcp": want a URL such as http://127.0.0.1:8137/mcp`},
@@ -224,6 +226,18 @@ func TestHosts(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// The total is short to read, and never off.
+func TestTotalOfHost(t *testing.T) {
+	for limit, want := range map[time.Duration]time.Duration{
+		8 * time.Second: 6600 * time.Millisecond, time.Minute: 50 * time.Second, 61 * time.Second: 51 * time.Second,
+		60 * time.Millisecond: 50 * time.Millisecond, 0: 0,
+	} {
+		if got := (knownHost{limit: limit}).total(); got != want {
+			t.Errorf("a limit of %v: %v, want %v", limit, got, want)
+		}
 	}
 }
 

@@ -34,13 +34,58 @@ func TestGraceEndsWithTheTotal(t *testing.T) {
 	}
 }
 
+// SPEC 16.4: a host that pings a server which does one thing at a time does not end it for a call that has its limits,
+// nor while the proxy finds out whether it is alive. If nothing is open, only the server answers.
+func TestPingsDuringACall(t *testing.T) {
+	t.Parallel()
+	h := startProxy(t, []string{"EVIL_RUDE=1"}, append([]string{"-idle", "0", "-total", "3s", "-grace", "1s", "-ping", "10m", "-alive", "progress"}, evilArgs(t)...)...).initialized()
+	passed := h.ask("1", "ping", `{}`)
+	h.await(h.ask("2", "tools/list", `{}`), "tools/list")
+	deaf := h.start("3", "deaf", `{}`, "")
+	if w := h.await(h.ask("4", "ping", `{}`), "a ping during the call"); w.Error != nil {
+		t.Errorf("%s", w.raw)
+	}
+	if w := h.await(deaf, "the call"); w.outcome() != "total 124" {
+		t.Errorf("%s", w.raw)
+	}
+	h.await(h.ask("5", "ping", `{}`), "a ping in doubt")
+	if len(passed) > 0 {
+		t.Errorf("the proxy answered a ping while nothing was open: %s", (<-passed).raw)
+	}
+}
+
+// Where nothing but the host's pings finds out that a server hangs, they are not answered for it: after a call whose server
+// is never killed, and during one without limits.
+func TestPingsOfAServerThatNobodyEnds(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"never killed": {"-idle", "0", "-total", "1s", "-grace", "200ms", "-ping", "0", "-alive", "progress"},
+		"no limits":    {"-idle", "0", "-total", "0", "-ping", "10m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := startProxy(t, []string{"EVIL_RUDE=1"}, append(flags, evilArgs(t)...)...).initialized()
+			deaf := h.start("1", "deaf", `{}`, "")
+			if name == "never killed" {
+				h.await(deaf, "the call")
+			} else {
+				time.Sleep(time.Second)
+			}
+			pinged := h.ask("2", "ping", `{}`)
+			time.Sleep(time.Second)
+			if len(pinged) > 0 {
+				t.Errorf("%s", (<-pinged).raw)
+			}
+		})
+	}
+}
+
 // SPEC 16.4: a server is not dead because it knows no pings, nor because it is busy.
 func TestAliveInItsWay(t *testing.T) {
 	for _, tc := range []struct {
 		name, env, tool, args string
 	}{
 		{"knows no ping", "EVIL_RUDE=1", "hang", `{}`},
-		{"busy in one thread", "EVIL_RUDE=", "busy", `{"ms":30000}`},
+		{"busy in one thread", "EVIL_RUDE=", "busy", `{"ms":10000}`},
 		{"busy and knows no ping", "EVIL_RUDE=1", "busy", `{"ms":5000}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,7 +30,12 @@ func evil() {
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
-			os.Exit(0)
+			fmt.Fprintln(os.Stderr, "evil: stdin closed")
+			if d, err := time.ParseDuration(os.Getenv("EVIL_FALL")); err == nil {
+				time.Sleep(d)
+			}
+			code, _ := strconv.Atoi(os.Getenv("EVIL_CODE"))
+			os.Exit(code)
 		}
 		var m struct {
 			ID             json.RawMessage
@@ -90,8 +97,7 @@ func evil() {
 			case "deaf":
 				time.Sleep(time.Hour)
 			case "busy": // in the one thread that reads
-				for end := time.Now().Add(time.Duration(ms) * time.Millisecond); time.Now().Before(end); {
-				}
+				work(time.Duration(ms) * time.Millisecond)
 			}
 			c := make(chan struct{})
 			e.mu.Lock()
@@ -120,6 +126,14 @@ func anew(id json.RawMessage) json.RawMessage {
 	_ = json.Unmarshal(id, &v)
 	raw, _ := json.Marshal(v)
 	return raw
+}
+
+// work uses a part of a core for a time. Under the race detector more would only slow other tests down.
+func work(d time.Duration) {
+	block := make([]byte, 4<<20)
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		sha256.Sum256(block)
+	}
 }
 
 type evilServer struct {
@@ -200,8 +214,7 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 	case "stderr":
 		every(func(i int) { fmt.Fprint(os.Stderr, ".") })
 	case "burn":
-		for end := time.Now().Add(ms); time.Now().Before(end); {
-		}
+		work(ms)
 	case "ask":
 		e.mu.Lock()
 		e.asked++
@@ -219,7 +232,10 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 		e.write(`{"jsonrpc":"2.0","id":` + as + `,"method":"elicitation/create","params":{"message":"really?"}}`)
 		done = string(<-c)
 	case "long":
-		done = strings.Repeat("x", number("bytes"))
+		time.Sleep(ms)
+		// Not by textResult, which would look at each of what may be 64 MiB.
+		e.answer(id, `{"content":[{"type":"text","text":"`+strings.Repeat("x", number("bytes"))+`"}]}`)
+		return
 	case "flood":
 		pad := strings.Repeat("x", 1000)
 		for range number("lines") {

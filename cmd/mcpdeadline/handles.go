@@ -42,6 +42,15 @@ func (s *session) taskCall(c *call) adapter.Call {
 	return t
 }
 
+// encode is the function encode for a call that was answered with a handle.
+func (c *call) encode(m *message, err error) task.Answer {
+	a := encode(m, err)
+	if len(a.Questions) == 0 && c.state != nil { // nobody has answered them
+		c.s.asks(string(c.state), false)
+	}
+	return a
+}
+
 // encode returns the part of an answer that is kept if it comes after the handle.
 func encode(m *message, err error) task.Answer {
 	switch {
@@ -72,6 +81,7 @@ func (c *call) again(answers map[string]json.RawMessage) {
 	c.sent = json.RawMessage(strconv.Quote("mcpdeadline " + ownName + " " + strconv.Itoa(s.ownIDs)))
 	c.answer = make(chan *message, 1)
 	s.requests[string(c.sent)] = &inFlight{method: "tools/call", call: c}
+	delete(s.questions, string(c.state))
 	s.tokens[string(c.token)] = c
 	s.queue(request(c.sent, "tools/call", params))
 }
@@ -120,6 +130,12 @@ func (s *session) answersItself(ctx context.Context, m *message) bool {
 	default:
 		return false
 	}
+	s.answerHere(ctx, m, answer)
+	return true
+}
+
+// answerHere answers a request with what a function returns, on a goroutine of its own.
+func (s *session) answerHere(ctx context.Context, m *message, answer func(context.Context) (map[string]any, error)) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.mu.Lock()
 	s.requests[string(m.ID)] = &inFlight{method: m.Method, here: cancel}
@@ -142,7 +158,6 @@ func (s *session) answersItself(ctx context.Context, m *message) bool {
 		reply.about = string(m.ID)
 		s.deliver(reply)
 	}()
-	return true
 }
 
 func isTaskMethod(method string) bool {

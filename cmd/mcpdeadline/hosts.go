@@ -23,7 +23,9 @@ var knownHosts = map[string]knownHost{
 	"continue":       {limit: time.Minute, plain: true},
 	"gemini-cli":     {limit: 10 * time.Minute},
 	"cline":          {limit: time.Minute},
+	"crush":          {idle: 30 * time.Minute},
 	"opencode":       {limit: time.Minute, renews: true},
+	"qwen-code":      {limit: 10 * time.Minute},
 	"goose":          {limit: 5 * time.Minute},
 	"zed":            {limit: time.Minute},
 	"vscode":         {idle: 30 * time.Minute},
@@ -39,7 +41,11 @@ func (h knownHost) total() time.Duration {
 	if h.renews {
 		return 0
 	}
-	return h.limit - min(h.limit/6, 10*time.Second)
+	total := h.limit - min(h.limit/6, 10*time.Second)
+	if total > time.Second { // models read it
+		total = total.Truncate(100 * time.Millisecond)
+	}
+	return total
 }
 
 // silence returns the idle limit that suits the host where nobody has set one: no call is cut that the

@@ -9,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
-// 17.1: a launcher that is killed takes the proxy and its server with it, whatever the host's pid is.
+// SPEC 17.1: a launcher that is killed takes the proxy and its server with it, whatever the host's pid is.
 func TestEndsWithLauncher(t *testing.T) {
 	t.Parallel()
 	mark := leftovers.Mark()

@@ -58,7 +58,6 @@ func (l *callLog) write(c *call, m *message, err error, s timeout.Snapshot, begu
 	if s.Start.IsZero() { // the call never began
 		s.Limits, _ = c.s.calls.Policy.Resolve(c.tool, 0)
 	}
-	millis := func(d time.Duration) float64 { return float64(d.Round(time.Microsecond)) / float64(time.Millisecond) }
 	line := logLine{
 		Time: begun, Tool: c.tool, ID: c.id, Outcome: "ok", ExitCode: timeout.ExitCode(err),
 		Elapsed: millis(time.Since(begun)), Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle),
@@ -80,6 +79,14 @@ func (l *callLog) write(c *call, m *message, err error, s timeout.Snapshot, begu
 	if err != nil {
 		return // not reached: the id is valid JSON
 	}
+	l.put(raw)
+}
+
+func millis(d time.Duration) float64 {
+	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
+}
+
+func (l *callLog) put(raw []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, err := l.w.Write(append(raw, '\n')); err != nil && l.failed != nil {

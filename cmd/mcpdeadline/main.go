@@ -6,11 +6,15 @@
 //
 // README.md describes it and has a configuration for each host.
 //
-// The files: message.go has messages, lines.go splits and writes them; noise.go has what else a server
-// prints; pass.go passes messages through a session; call.go runs a call under its limits; words.go
-// says why a call was stopped; signs.go has the signs of life; handles.go has calls that outlive their
-// soft limit; waittool.go has the tools that wait for them; lists.go adds to what the server declares;
-// restart.go starts the server again when it has ended; doubt.go finds out whether it is dead;
+// The files: message.go has messages, lines.go splits and writes them, and outbox.go queues them;
+// noise.go has what else a server prints; session.go has what a session remembers, and pass.go
+// passes messages through it; call.go runs a call under its limits; stopped.go ends a call that was
+// stopped, and words.go says why; signs.go has the signs of life; handles.go has calls that outlive
+// their soft limit; waittool.go has the tools that wait for them; lists.go adds to what the server
+// declares; restart.go starts the server again when it has ended; doubt.go finds out whether it is
+// dead; hibernate.go ends it while nobody uses it, awake.go knows what needs it, and listmemory.go
+// has the lists that are answered meanwhile; queue.go has messages that wait for it; maxresult.go
+// cuts large results, resultstore.go keeps them, and readtool.go has the tool that reads them;
 // hosts.go has what is known of hosts; command.go and url.go are the two kinds of server; web.go
 // serves hosts over HTTP; ending.go ends the proxy with its host.
 package main
@@ -66,7 +70,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	said := newLossyWriter(stderr)
 	defer said.flush(endLimit)
 	stderr = said
-	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	policy, cuts, err := o.policy()
 	if err != nil {
 		fmt.Fprintln(stderr, "mcpdeadline:", err)
@@ -109,6 +113,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	p := &proxy{
 		options: o, calls: &toolcall.Settings{Policy: policy}, drain: new(toolcall.Drain),
 		logger: logger, stderr: stderr, log: log, max: maxMessage,
+		kept: &resultStore{most: maxKeptResults},
 	}
 	if o.handles() {
 		p.tasks, p.cont = task.New(task.WithMaxRunning(maxHandles)), new(adapter.Continuation)

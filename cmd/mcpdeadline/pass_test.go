@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -98,7 +101,7 @@ func TestPassesCancel(t *testing.T) { // SPEC 7.8
 func TestManyCallsAtOnce(t *testing.T) {
 	t.Parallel()
 	h := connect(t)
-	const n = 1000
+	const n = 500
 	var calls sync.WaitGroup
 	for i := range n {
 		answer := h.start(fmt.Sprint(i), "sleep", `{"ms":500}`, fmt.Sprintf(`"t%d"`, i))
@@ -115,7 +118,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	h := connect(t)
-	const lines = 5000
+	const lines = 2000
 	if w := h.call("1", "flood", fmt.Sprintf(`{"lines":%d}`, lines)); w.text() != "done" {
 		t.Error(w.raw)
 	}
@@ -127,21 +130,69 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// An endless line does not fill the memory, and an answer that is too long becomes an error.
+// An answer that is too long is an error that says so, and the session goes on.
 func TestTooLong(t *testing.T) {
 	t.Parallel()
 	h := connect(t)
-	if w := h.call("1", "endless", `{"megabytes":80}`); w.text() != "done" {
-		t.Error(w.raw)
-	}
-	w := h.call("2", "long", fmt.Sprintf(`{"bytes":%d}`, maxMessage))
-	if w.Error == nil || w.Error.Code != internalError || !strings.Contains(w.Error.Message, "exceeds the limit of 67108864") {
+	want := fmt.Sprintf("the server sent a message of %d bytes, which exceeds the limit of %d", len(`{"jsonrpc":"2.0","id":1,"result":`+textResult("", "")+`}`)+maxMessage, maxMessage)
+	if w := h.call("1", "long", fmt.Sprintf(`{"bytes":%d}`, maxMessage)); w.Error == nil || w.Error.Code != internalError || w.Error.Message != want {
 		t.Errorf("%.200s", w.raw)
 	}
-	if w := h.call("3", "long", `{"bytes":10000000}`); len(w.text()) != 10000000 {
+	if w := h.call("2", "long", `{"bytes":1000000}`); len(w.text()) != 1000000 {
 		t.Errorf("%.200s", w.raw)
 	}
-	if !strings.Contains(h.stderr(), "exceeds the limit of") {
-		t.Error("nothing is said")
+	if said := h.stderr(); !strings.Contains(said, want) || strings.Count(said, "evil: started") != 1 {
+		t.Error(said)
+	}
+}
+
+// The bound holds to the byte and in both directions: a request or an answer that is too long becomes an error
+// without waiting for a limit, and anything else is dropped.
+func TestTooLongByOne(t *testing.T) {
+	t.Parallel()
+	const most = 2000
+	p := newProxy(t, append([]string{"-idle", "0", "-total", "0"}, evilArgs(t)...))
+	p.max = most
+	p.dial = startCommand(p.command, p.max, p.stderr)
+	in, host := io.Pipe()
+	answers, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- serveStdio(context.Background(), p, in, out)
+		out.Close()
+	}()
+	t.Cleanup(func() {
+		host.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	call := func(tool, args string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `}}`
+	}
+	answer := func(text string) string { return `{"jsonrpc":"2.0","id":1,"result":` + textResult(text, "") + `}` }
+	long := func(bytes int) string { return call("long", fmt.Sprintf(`{"bytes":%d}`, bytes-len(answer("")))) }
+	pad := func(bytes int) string {
+		return call("echo", `{"text":"x","pad":"`+strings.Repeat("y", bytes-len(call("echo", `{"text":"x","pad":""}`)))+`"}`)
+	}
+	failure := func(text string) string {
+		return `{"error":{"code":-32603,"message":"` + text + `"},"id":1,"jsonrpc":"2.0"}`
+	}
+	lines := bufio.NewReader(answers)
+	for _, tc := range []struct{ name, send, want string }{
+		{"an answer at the bound", long(most), answer(strings.Repeat("x", most-len(answer(""))))},
+		{"an answer", long(most + 1), failure("the server sent a message of 2001 bytes, which exceeds the limit of 2000")},
+		{"a line of the server", call("endless", `{"megabytes":1}`), answer("done")},
+		{"a request at the bound", pad(most), answer("x")},
+		{"a request", pad(most + 1), failure("message of 2001 bytes exceeds the limit of 2000")},
+		{"a line of the host", strings.Repeat("x", most+1) + "\n" + call("echo", `{"text":"there"}`), answer("there")},
+	} {
+		if _, err := io.WriteString(host, tc.send+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		got, err := lines.ReadString('\n')
+		if err != nil || got != tc.want+"\n" {
+			t.Fatalf("%s: %v, %.300s", tc.name, err, got)
+		}
 	}
 }

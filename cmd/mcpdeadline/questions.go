@@ -30,6 +30,15 @@ func original(run int, id json.RawMessage) (json.RawMessage, bool) {
 }
 
 func (s *session) serverAsks(run int, m *message) {
+	s.mu.Lock()
+	if s.nap != nil && s.nap.run == run { // it cannot get an answer
+		s.mu.Unlock()
+		return
+	}
+	id := renamed(run, m.ID)
+	s.asked[string(id)] = func() {}
+	s.use()
+	s.mu.Unlock()
 	var holds []func()
 	switch m.Method {
 	case "elicitation/create", "sampling/createMessage", "roots/list":
@@ -38,18 +47,23 @@ func (s *session) serverAsks(run int, m *message) {
 			holds = append(holds, c.hold())
 		}
 	}
-	id := renamed(run, m.ID)
 	if run != 1 {
 		about := m.about
 		m = readMessage(with(m.raw, id, "id"))
 		m.about = about
 	}
-	s.mu.Lock()
-	s.asked[string(id)] = func() {
+	answered := func() {
 		for _, release := range holds {
 			release()
 		}
 	}
+	s.mu.Lock()
+	if s.asked[string(id)] == nil { // the run has ended
+		s.mu.Unlock()
+		answered()
+		return
+	}
+	s.asked[string(id)] = answered
 	s.mu.Unlock()
 	s.deliver(m)
 }
@@ -59,17 +73,18 @@ func (s *session) hostAnswers(m *message) {
 	s.mu.Lock()
 	asked, answered := find(s.asked, string(m.ID))
 	delete(s.asked, asked)
-	run := s.run
-	s.mu.Unlock()
-	id, current := original(run, json.RawMessage(asked))
-	if answered == nil || !current {
+	id, current := original(s.run, json.RawMessage(asked))
+	if answered == nil || !current || s.up == nil {
+		s.mu.Unlock()
 		return
 	}
-	answered()
 	if !bytes.Equal(id, m.ID) {
 		m = m.withID(string(id))
 	}
-	s.toServer(m)
+	s.use()
+	// It does not wait until the run is ready: the server may have asked before it answers initialize.
+	s.release(s.up, m)
+	answered()
 }
 
 func (s *session) serverCancels(run int, m *message) {

@@ -32,9 +32,13 @@ func TestReadmeConfigurations(t *testing.T) {
 		if err := json.Unmarshal([]byte(line[1]), &args); err != nil {
 			t.Fatalf("%v: %s", err, line[1])
 		}
-		if args[0] == "mcpdeadline" {
+		if args[0] == "npx" { // the command, in the same list
 			args = args[1:]
 		}
+		if args[0] != "-y" || args[1] != "mcpdeadline" {
+			t.Fatalf("not started by npx -y mcpdeadline: %s", line[1])
+		}
+		args = args[2:]
 		o, err := parse(args, io.Discard)
 		if err != nil {
 			t.Fatalf("%v: %s", err, line[1])

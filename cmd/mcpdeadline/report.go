@@ -9,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// A report is the state of what the host has been told about a running call.
+// A report is what the host knows about a running call.
 type report struct {
 	out      sync.Mutex // held while a notification is sent
 	over     bool       // nothing more is sent
@@ -21,7 +21,7 @@ type report struct {
 	lastSent time.Time
 	ticker   *time.Timer
 	beats    uint64        // number of beats at the last keep-alive
-	run      *adapter.Task // decides whether the host may still be told; nil means always
+	run      *adapter.Task // decides whether the host may still get reports; nil means always
 }
 
 func (r *report) runs(run *adapter.Task) {

@@ -49,6 +49,10 @@ func (s *session) replay() memory {
 	m.subscribed = maps.Clone(m.subscribed)
 	for _, w := range s.waiting {
 		switch w.Method {
+		case "initialize":
+			m.initialize, m.initialized = nil, nil
+		case "notifications/initialized":
+			m.initialized = nil
 		case "logging/setLevel":
 			m.level = nil
 		case "resources/subscribe":
@@ -77,8 +81,12 @@ func (s *session) serve(ctx context.Context) error {
 		up, err := s.start(ctx)
 		if err == nil {
 			failed = 0
-			if err = s.watch(ctx, up); err == nil {
+			switch err = s.watch(ctx, up); err {
+			case nil:
 				return s.finish(nil)
+			case errWoken:
+				short = 0
+				continue
 			}
 			if s.neverHeard() {
 				return s.finish(&startError{err})
@@ -158,7 +166,10 @@ func (s *session) start(ctx context.Context) (upstream, error) {
 			return nil, fmt.Errorf("after a restart: %w", err)
 		}
 	}
-	s.becomeReady(up)
+	if n := s.becomeReady(up); n != nil {
+		s.awake(ctx, up, n)
+		return up, nil
+	}
 	for list, has := range m.lists {
 		if has {
 			s.deliver(notification("notifications/"+list+"/list_changed", nil))
@@ -208,31 +219,23 @@ func (s *session) waitAgain(m *message) {
 	}
 }
 
-// becomeReady sends the messages that have waited for the server.
-func (s *session) becomeReady(up upstream) {
+// becomeReady sends the messages that have waited for the server. It returns the nap that ends with that,
+// or nil if there was none.
+func (s *session) becomeReady(up upstream) (ended *nap) {
 	for {
 		s.mu.Lock()
 		waiting := s.waiting
 		if s.waiting = nil; len(waiting) == 0 {
 			s.ready = true
+			ended, s.nap = s.nap, nil
+			s.comparing = ended != nil
 			s.mu.Unlock()
-			return
+			return ended
 		}
 		s.mu.Unlock()
 		for _, m := range waiting {
 			up.send(m)
 		}
-	}
-}
-
-// watch waits for the end of a run. If ctx ends first, it closes the run and returns nil.
-func (s *session) watch(ctx context.Context, up upstream) error {
-	select {
-	case <-up.ended():
-		return up.why()
-	case <-ctx.Done():
-		up.close()
-		return nil
 	}
 }
 
@@ -283,6 +286,7 @@ func (s *session) finish(err error) error {
 	waits := len(s.requests) > 0
 	s.mu.Unlock()
 	s.lose(s.why(), false)
+	s.kept.forget(s)
 	if s.tasks != nil {
 		adapter.EndSession(s.tasks, s.name)
 	}

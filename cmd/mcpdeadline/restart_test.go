@@ -8,7 +8,7 @@ import (
 )
 
 // A server that ends is started again and initialised as before. Requests in flight are answered, and
-// the host is told that lists may have changed.
+// the host learns that lists may have changed.
 func TestServerEnds(t *testing.T) {
 	for _, tool := range []string{"exit", "kill"} {
 		t.Run(tool, func(t *testing.T) {

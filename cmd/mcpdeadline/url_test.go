@@ -120,7 +120,7 @@ func TestURL(t *testing.T) {
 func TestURLWithoutSessions(t *testing.T) {
 	t.Parallel()
 	w := newWebServer(t, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
-	h := startProxy(t, nil, "-url", w.URL, "-idle", "1s")
+	h := startProxy(t, nil, "-url", w.URL, "-tool", "hang:idle=2s")
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	if got := h.await(h.ask("1", "tools/call", `{"name":"echo","arguments":{},`+meta+`}`), "echo"); got.text() != "done" || got.Result.ResultType != "complete" {
 		t.Error(got.raw)

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
@@ -29,17 +31,19 @@ type waiter struct {
 // the same name, so the command line is in it too.
 func newWaiter(shared *adapter.Continuation, server string, plain bool) *waiter {
 	c := *shared
-	w := &waiter{Continuation: &c, cancel: cancelTool, owner: strings.Map(inToolName, server)}
-	w.owner = w.owner[:min(len(w.owner), 20)]
-	if w.owner == "" {
-		w.owner = "server"
-	}
+	w := &waiter{Continuation: &c, cancel: cancelTool, owner: ownerOf(server)}
 	if plain {
 		suffix := "_" + w.owner + "_" + commandMark(os.Args)
 		c.Tool = c.Name() + suffix
 		w.cancel += suffix
 	}
 	return w
+}
+
+// ownerOf returns what begins the ids of a server's calls and results.
+func ownerOf(server string) string {
+	owner := strings.Map(inToolName, server)
+	return cmp.Or(owner[:min(len(owner), 20)], "server")
 }
 
 // inToolName maps what the name of a tool cannot have to a hyphen.
@@ -101,8 +105,8 @@ func (w *waiter) sign(fields map[string]any, id string) (map[string]any, error) 
 	return out, nil
 }
 
-// read returns the arguments of the tool called name for the Continuation, and the id without its owner. The
-// refusal is not "" if the arguments are for another tool or another server.
+// read returns the arguments of the tool called name for the Continuation, and the id without its owner and
+// without the number of the wait. The refusal is not "" if the arguments are for another tool or another server.
 func (w *waiter) read(name string, arguments json.RawMessage) (_ json.RawMessage, id, refusal string) {
 	var args struct {
 		ID     *string
@@ -112,8 +116,9 @@ func (w *waiter) read(name string, arguments json.RawMessage) (_ json.RawMessage
 		return arguments, "", ""
 	}
 	owner, id, signed := strings.Cut(*args.ID, ".")
-	switch {
-	case !signed:
+	_, err := strconv.ParseUint(id, 10, 32)
+	switch numbered := err == nil; {
+	case !signed || numbered: // a model may leave out the owner
 		id = *args.ID
 	case owner != w.owner:
 		return nil, "", fmt.Sprintf("The call with the id %q is one of the server %s: call that server's tool.", *args.ID, owner)
@@ -125,5 +130,6 @@ func (w *waiter) read(name string, arguments json.RawMessage) (_ json.RawMessage
 	if err != nil {
 		panic(err)
 	}
+	id, _, _ = strings.Cut(id, ".")
 	return read, id, ""
 }

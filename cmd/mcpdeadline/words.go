@@ -9,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// What the error of an idle limit advises the author of a tool, and what is said instead: the reader of an
+// What the error of an idle limit advises the author of a tool, and the text that replaces it: the reader of an
 // answer of the proxy cannot change the server.
 const (
 	advice  = "Tool should call heartbeat() during long work."
@@ -21,7 +21,7 @@ func words(err error, partial string) string {
 	return inWords(err, toolcall.Text(err, partial))
 }
 
-// inWords returns a text that has the message of err, with what is said instead of the advice.
+// inWords returns text, which has the message of err, with the advice replaced.
 func inWords(err error, text string) string {
 	if errors.Is(err, timeout.ErrIdle) {
 		return strings.Replace(text, advice, instead, 1)

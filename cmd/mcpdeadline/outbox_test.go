@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The server gets every message whole and in order, whenever it reads, and put does not wait for it.
+func TestOutbox(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		first int // messages that are sent before it reads
+	}{{"a server that reads", 0}, {"a server that reads late", 300}} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			o := newOutbox(w)
+			var want []string
+			put := func(n int) {
+				want = append(want, strings.Repeat("x", n*n)) // from none to more than a pipe holds
+				o.put(&message{raw: []byte(want[len(want)-1])})
+			}
+			for n := range tc.first {
+				put(n)
+			}
+			got := make(chan []string)
+			go func() {
+				var all []string
+				for lines := bufio.NewReader(r); ; {
+					line, err := lines.ReadBytes('\n')
+					if err != nil {
+						got <- all
+						return
+					}
+					all = append(all, string(bytes.TrimSuffix(line, []byte("\n"))))
+				}
+			}()
+			for n := range 300 {
+				put(n)
+			}
+			o.close()
+			if d := cmp.Diff(want, <-got); d != "" {
+				t.Errorf("%.1000s", d)
+			}
+			o.put(&message{raw: []byte("late")}) // goes nowhere
+		})
+	}
+}
+
+// A server that has gone ends the outbox.
+func TestOutboxWithoutReader(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newOutbox(w)
+	r.Close()
+	o.put(&message{raw: []byte("lost")})
+	eventually(t, "the end", func() bool {
+		_, err := w.Write(nil)
+		return err != nil
+	})
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// A proxy holds what all sessions share.
+type proxy struct {
+	*options
+	calls  *toolcall.Settings
+	drain  *toolcall.Drain
+	logger *slog.Logger
+	stderr io.Writer
+	log    *callLog
+	tasks  *task.Tasks // nil if no tool has a soft limit
+	cont   *adapter.Continuation
+	kept   *resultStore
+	max    int // largest message, in bytes
+	dial   dialer
+
+	advised sync.Once // that the server's stdout is for messages
+}
+
+// A session connects one host with one server. Messages pass in the order in which they came, each
+// direction on its own goroutine. The exception is the answer to a tool call, which the goroutine of
+// the call passes on.
+type session struct {
+	*proxy
+	name    string         // owner of the tasks; "" if requests stand alone
+	deliver func(*message) // sends to the host; returns when the message is written or given up
+	load    load
+
+	mu       sync.Mutex
+	up       upstream
+	run      int           // number of the server's current run, from 1
+	heard    bool          // this run has sent something
+	ready    bool          // this run has been initialised, or the host will do that
+	waiting  []*message    // messages for the run, kept until it is ready and not in doubt
+	doubt    *doubt        // whether the run is alive; nil if nothing suggests otherwise
+	over     bool          // the session has ended
+	end      error         // why it ended, or nil
+	refused  chan struct{} // closed when a request has been answered with end
+	refusing sync.Once
+	requests map[string]*inFlight
+	tokens   map[string]*call
+	ended    [1024]string // tokens of the calls that ended last
+	endedAt  int
+	asked    map[string]func()          // the server's requests to the host: called when they are answered
+	own      map[string]chan<- *message // requests of the proxy to the server
+	ownIDs   int
+	waiter   *waiter         // nil if no tool has a soft limit
+	theirs   map[string]bool // tools of the server with names that the proxy's would have
+	wanted   map[wanted]bool // lists that the host has asked for
+	nap      *nap            // from when the server falls asleep until it is ready again; nil otherwise
+	server   string          // what it calls itself
+	memory
+	vigil
+}
+
+// An inFlight is a request of the host that has not been answered.
+type inFlight struct {
+	method string
+	params json.RawMessage         // nil if it is a tool call
+	call   *call                   // nil if it is no tool call
+	here   context.CancelCauseFunc // cancels a request that the proxy answers itself; nil for others
+}
+
+func newSession(p *proxy, name string, deliver func(*message)) *session {
+	s := &session{
+		proxy: p, name: name, deliver: deliver,
+		requests: make(map[string]*inFlight), tokens: make(map[string]*call),
+		asked: make(map[string]func()), own: make(map[string]chan<- *message),
+		refused: make(chan struct{}), theirs: make(map[string]bool), wanted: make(map[wanted]bool),
+		vigil: vigil{used: time.Now(), questions: make(map[string]bool), serverTasks: make(map[string]bool)},
+	}
+	if p.cont != nil {
+		s.waiter = newWaiter(p.cont, "", p.host.plain)
+	}
+	return s
+}
+
+// waitTools returns the tools that wait for calls that were continued, or nil.
+func (s *session) waitTools() *waiter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiter
+}
+
+// inUse reports whether a request with this id is in flight. The answers to two such requests could
+// not be told apart, and cancelling one would cancel the other.
+func (s *session) inUse(id json.RawMessage) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, in := find(s.requests, string(id))
+	return in != nil
+}
+
+// ask sends a request of the host to the server. It reports false if the session has ended.
+func (s *session) ask(m *message, in *inFlight) bool {
+	s.mu.Lock()
+	if s.over {
+		s.mu.Unlock()
+		return false
+	}
+	s.requests[string(m.ID)] = in
+	if in.call != nil {
+		s.tokens[string(in.call.token)] = in.call
+	}
+	if s.hibernate > 0 && listOf(m.Method) != "" {
+		s.want(m)
+	}
+	s.queue(m)
+	return true
+}
+
+// callsAbout returns the call that m belongs to, or all calls in flight if that is unknown or m is
+// nil.
+func (s *session) callsAbout(m *message) (calls []*call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m != nil && m.about != "" {
+		if in := s.requests[m.about]; in != nil && in.call != nil {
+			calls = append(calls, in.call)
+		}
+		return calls
+	}
+	for _, in := range s.requests {
+		if in.call != nil {
+			calls = append(calls, in.call)
+		}
+	}
+	return calls
+}
+
+// request sends a request of the proxy to a run of the server. The caller must call forget, whether
+// or not an answer comes.
+func (s *session) request(up upstream, method string, params any) (answer <-chan *message, forget func()) {
+	c := make(chan *message, 1)
+	s.mu.Lock()
+	s.ownIDs++
+	id := strconv.Quote("mcpdeadline " + ownName + " " + strconv.Itoa(s.ownIDs))
+	s.own[id] = c
+	s.mu.Unlock()
+	up.send(request(json.RawMessage(id), method, params))
+	return c, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.own, id)
+	}
+}
