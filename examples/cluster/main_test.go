@@ -70,7 +70,7 @@ func testDemo(t *testing.T, args ...string) {
 		`replica (one|two) has cancelled task 2: cancelled`,
 		`replica (one|two) has the result of task 1: 20 frames`,
 		`replica (one|two) is killed \(SIGKILL\), and with it task 3`,
-		`replica (one|two) says of task 3: failed, the process that ran the task is gone`,
+		`replica (one|two) says of task 3: failed, the process that ran the task is gone; last: frame \d+ of 600`,
 	} {
 		if !regexp.MustCompile(want).Match(out.Bytes()) {
 			t.Errorf("no line %q", want)

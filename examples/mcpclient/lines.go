@@ -65,7 +65,11 @@ type lines struct {
 }
 
 func (l *lines) update(p *mcp.ProgressNotificationParams) {
-	if line := fmt.Sprintln("progress:", figures(p), harmless(p.Message)); line != l.last {
+	shown, text := figures(p), harmless(p.Message)
+	if shown == "0" && text == "" {
+		return
+	}
+	if line := fmt.Sprintln("progress:", shown, text); line != l.last {
 		fmt.Fprint(l.out, line)
 		l.last = line
 	}

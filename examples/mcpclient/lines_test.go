@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -30,5 +32,24 @@ func TestHarmless(t *testing.T) {
 		if got := harmless(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
+	}
+}
+
+// A beat that says nothing, such as one during a compilation, is no line, also as the first one.
+func TestLines(t *testing.T) {
+	out, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	l := &lines{out: out}
+	for _, p := range []mcp.ProgressNotificationParams{
+		{}, {Progress: 1e-12}, {Progress: 2e-12, Message: "linking"}, {Progress: 3e-12}, {Total: 7}, {Progress: 3, Total: 7}, {Progress: 3.000000000001, Total: 7},
+	} {
+		l.update(&p)
+	}
+	got, err := os.ReadFile(out.Name())
+	if want := "progress: 0 linking\nprogress: 0 of 7 \nprogress: 3 of 7 \n"; err != nil || string(got) != want {
+		t.Errorf("%v %q, want %q", err, got, want)
 	}
 }

@@ -53,7 +53,7 @@ func onTerminal(t *testing.T, keys []typed, args ...string) (shown string, code 
 	return all.String(), cmd.ProcessState.ExitCode()
 }
 
-// SPEC 7.9: what the server asks is asked here.
+// SPEC 7.9: a question of the server reaches the terminal.
 func TestAsks(t *testing.T) {
 	t.Parallel()
 	const prompt = "Approve (y/n)? "

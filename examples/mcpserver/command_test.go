@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -138,13 +137,7 @@ func noCommand(t *testing.T, c *client) {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	var left []string
-	for begun := time.Now(); time.Since(begun) < generous/2; time.Sleep(10 * time.Millisecond) {
-		if left = leftovers.With(c.server.mark); len(left) == 1 {
-			return
-		}
-	}
-	t.Errorf("left behind: %q\n%s", left, c.server)
+	eventually(t, func() bool { return len(leftovers.With(c.server.mark)) == 1 })
 }
 
 func TestCut(t *testing.T) {

@@ -56,16 +56,24 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// Each call that runs has its answer when the server is told to end, one that waits for its turn
+// Each call in progress has its answer when the server is asked to end, one that waits for its turn
 // too.
 func TestAnswersAtShutdown(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no such signals there")
 	}
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
-		t.Run(signal.String(), func(t *testing.T) {
-			eachWay(t, func(t *testing.T, w way) {
-				for range 3 {
+	for _, tc := range []struct {
+		signal syscall.Signal
+		ways   []way
+		rounds int
+	}{
+		{syscall.SIGTERM, ways, 2},
+		{syscall.SIGINT, []way{ways[0], ways[3]}, 1}, // the signal is the same to all that comes after it
+		{syscall.SIGHUP, []way{ways[0], ways[3]}, 1},
+	} {
+		t.Run(tc.signal.String(), func(t *testing.T) {
+			eachOf(t, tc.ways, func(t *testing.T, w way) {
+				for range tc.rounds {
 					c := w.connect(t, nil, nil, "-calls", "2")
 					dir, answers := t.TempDir(), make(chan string, 3)
 					call := func(i int) {
@@ -86,7 +94,7 @@ func TestAnswersAtShutdown(t *testing.T) {
 					})
 					call(2)
 					eventually(t, func() bool { return strings.Contains(c.server.String(), "waits for its turn") })
-					if err := c.server.end(signal); err != nil {
+					if err := c.server.end(tc.signal); err != nil {
 						t.Fatal(err)
 					}
 					aborted := 0
@@ -265,8 +273,8 @@ func TestBrokenPipe(t *testing.T) {
 	}
 }
 
-// SPEC 3.11: who disconnects aborts a call of protocol 2026-07-28. One of an older protocol
-// runs on, until its limits stop it. The server serves others as before.
+// SPEC 3.11: a client that disconnects aborts a call of protocol 2026-07-28. One of an older
+// protocol runs on, until its limits stop it. The server serves others as before.
 func TestDisconnect(t *testing.T) {
 	t.Parallel()
 	s := overHTTP(t, []string{"RUN_COMMAND_TIMEOUT_MS=4000"})

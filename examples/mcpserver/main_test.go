@@ -287,7 +287,9 @@ func (c *client) abort(t *testing.T, tool string, args map[string]any, begun fun
 // eventually waits for what is bound to happen.
 func eventually(t *testing.T, happened func() bool) {
 	t.Helper()
-	for begun := time.Now(); !happened(); time.Sleep(10 * time.Millisecond) {
+	pause := 5 * time.Millisecond // and longer each time: some look at all processes
+	for begun := time.Now(); !happened(); time.Sleep(pause) {
+		pause = min(2*pause, 160*time.Millisecond)
 		if time.Since(begun) > generous/2 {
 			t.Fatal("it does not happen")
 		}

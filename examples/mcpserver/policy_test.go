@@ -15,7 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SPEC 2.6, 2.7: the table of the README, and what goes before what.
+// SPEC 2.6, 2.7: the table of the README, and its order.
 func TestPolicy(t *testing.T) {
 	const m, s = time.Minute, time.Second
 	for _, tc := range []struct {
@@ -67,7 +67,7 @@ func TestSessionTimeout(t *testing.T) {
 	}
 }
 
-// What makes no sense is said at the start, and where it stands.
+// A setting that makes no sense is an error at the start, which says where it stands.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -147,7 +147,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// SPEC 2.9, 2.12: what YAML makes of a mistake is refused, by its key.
+// SPEC 2.9, 2.12: a value that YAML makes of a mistake is refused, by its key.
 func TestBadSettings(t *testing.T) {
 	for text, want := range map[string]string{
 		"mcp:\n  timeout: soon\n":                      `mcp.timeout="\"soon\"": want seconds`,

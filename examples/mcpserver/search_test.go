@@ -105,7 +105,7 @@ func TestSearchBounds(t *testing.T) {
 	}
 }
 
-// What is outside of the root stays unread, and so do directories such as .git.
+// Files outside of the root stay unread, and so do directories such as .git.
 func TestSearchStaysInside(t *testing.T) {
 	outside := write(t, map[string]string{"secret": "match\n"})
 	dir := write(t, map[string]string{"in": "match\n", ".git/x": "match\n", "d/.hidden": "match\n"})
@@ -153,7 +153,7 @@ func TestSearchProgress(t *testing.T) {
 	}
 }
 
-// SPEC 7.7: what was found by the time it is stopped.
+// SPEC 7.7: the result of a search that is stopped has the matches so far.
 func TestSearchStopped(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("stopped"))

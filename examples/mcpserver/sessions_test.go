@@ -15,7 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Clients that open sessions and leave take the place of each other, and of nobody who goes on.
+// Clients that open sessions and leave take the place of each other, and of no client that goes
+// on.
 func TestSessionsAreBounded(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	s := newServer(limits(time.Second, quiet), options{calls: 16, approval: time.Second}, quiet)
@@ -82,7 +83,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	<-stopped
 }
 
-// Where nobody leaves room, whoever comes is turned away; when one is idle again, it goes.
+// If no session leaves room, a new one is turned away; when one is idle again, it goes.
 func TestSessionsInUse(t *testing.T) {
 	var b sessions
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)

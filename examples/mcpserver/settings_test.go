@@ -30,6 +30,6 @@ mcp:
 	fmt.Println(p.Explain("tlc_smoke", 0))
 	fmt.Println(p.Explain("build", time.Hour))
 	// Output:
-	// timeout 1m30s (TLC_SMOKE_TIMEOUT_MS), idle_timeout 1m30s (tool, cut to the timeout), grace 7s (default) <nil>
+	// timeout 1m30s (TLC_SMOKE_TIMEOUT_MS), idle_timeout 1m30s (default, cut to the timeout), grace 7s (default) <nil>
 	// timeout 1h0m0s (request), idle_timeout 2m0s (default), grace 7s (default), soft 45s (tool) <nil>
 }

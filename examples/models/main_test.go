@@ -30,7 +30,7 @@ func TestRun(t *testing.T) {
 }
 
 // SPEC 9.2, 9.3: with the SDKs themselves, each kind of stall is found by the right limit, the error
-// says where, and what arrived is kept.
+// says where, and the text that arrived is kept.
 func TestStalls(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(models())

@@ -12,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Real limits are minutes; see timeout.Default. These are short so that the program ends
-// within seconds, and long enough for a slow machine to hash one file in time.
+// Real limits are minutes long; see timeout.Default. These are short so that the program
+// ends within seconds, and long enough for a slow machine to hash one file in time.
 const (
 	idleLimit  = time.Second
 	totalLimit = time.Minute
@@ -27,7 +27,7 @@ const (
 	untilStopped = time.Hour // longer than any limit above
 )
 
-// outcome is what the caller of an execution learns.
+// An outcome has the results and the figures of a run, as its caller gets them.
 type outcome struct {
 	limits timeout.Config
 	result hashed // partial if err is a *timeout.Error

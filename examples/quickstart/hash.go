@@ -16,7 +16,7 @@ import (
 // width is how many files are hashed at once.
 const width = 4
 
-// hashed is what the tool has done so far.
+// hashed is the work that the tool has done so far.
 type hashed struct {
 	files   int
 	bytes   int64
@@ -26,13 +26,13 @@ type hashed struct {
 	sum     [sha256.Size]byte // and its hash
 }
 
-// A tally is what several workers have done together.
+// A tally is the work that several workers have done together.
 type tally struct {
 	mu sync.Mutex
 	hashed
 }
 
-// add records what change does to it.
+// add changes the tally with change, under its lock.
 func (t *tally) add(change func(*hashed)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,7 +66,7 @@ func hashTree(ctx context.Context, fsys fs.FS, done *tally) error {
 	return walked
 }
 
-// hashOne is the work of one worker: one file. Its error is that of ctx.
+// hashOne hashes one file, for one worker. It returns the error of ctx.
 func hashOne(ctx context.Context, fsys fs.FS, path string, done *tally) error {
 	sum, err := hashFile(ctx, fsys, path, done)
 	if ctx.Err() != nil {
@@ -120,7 +120,7 @@ func hashFor(ctx context.Context, fsys fs.FS, d time.Duration) (hashed, error) {
 		err := hashTree(work, fsys, &done)
 		switch {
 		case ctx.Err() != nil:
-			return done.hashed, ctx.Err() // stopped: what is done so far is the partial result
+			return done.hashed, ctx.Err() // stopped: the work so far is the partial result
 		case work.Err() != nil:
 			return done.hashed, nil // d is over
 		case err != nil:

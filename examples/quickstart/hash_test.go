@@ -46,7 +46,7 @@ func TestHashTree(t *testing.T) {
 	}
 }
 
-// Without an execution around it the tool is an ordinary function.
+// Without an enclosing execution the tool is an ordinary function.
 func TestHashTreeCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -104,7 +104,7 @@ func TestWorkers(t *testing.T) {
 	})
 }
 
-// A read that blocks ends when the context does, and what was done before is kept.
+// A read that blocks ends when the context does, and the earlier work is kept.
 func TestHashForStuck(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		program = filepath.Join(dir, "quickstart.exe")
-		if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", program, ".").CombinedOutput(); err != nil {
 			panic("go build: " + string(out))
 		}
 		return m.Run()

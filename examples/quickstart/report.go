@@ -105,11 +105,10 @@ func rounds(h hashed) string {
 	return fmt.Sprintf("%d whole rounds and part of another", h.rounds)
 }
 
-// shorten returns the telling lines of a stack trace: what the goroutine waits for, the
-// call that it is in, and the functions of this program that led there, innermost
-// first. They are those of a worker's goroutine if there is one, because the tool's own
-// goroutine only waits for its workers. A trace begins with "goroutine 7 [IO wait]:" and has two lines for each
-// call, "os.(*File).Read(0x2a, ...)" and "\t/src/os/file.go:144 +0x4f".
+// shorten returns the lines of a stack trace that matter: the state of the goroutine, the call that it is in,
+// and the functions of this program that led there, innermost first. They are those of a worker's goroutine if
+// there is one, because the tool's own goroutine only waits for its workers. A trace begins with "goroutine 7
+// [IO wait]:" and has two lines for each call, "os.(*File).Read(0x2a, ...)" and "\t/src/os/file.go:144 +0x4f".
 func shorten(stack []byte) []string {
 	traces := strings.Split(string(stack), "\n\n") // the first is the tool's
 	trace := traces[0]

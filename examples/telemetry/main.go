@@ -72,7 +72,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	if err := session.Close(); err != nil {
 		return err
 	}
-	_ = serving.Wait() // its error is that the client has gone
+	_ = serving.Wait() // the error says that the client has gone
 	printSpans(out, spans.GetSpans())
 	return printMetrics(out, registry)
 }

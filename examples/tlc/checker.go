@@ -18,11 +18,12 @@ import (
 )
 
 const (
-	// compileLimit is for the C compiler, which takes a second or two.
+	// compileLimit is the limit of the C compiler, which takes a second or two.
 	compileLimit = time.Minute
-	// maxOutput of each command is kept: the last bytes, which have the summary.
+	// maxOutput is how many bytes of a command's output are kept: the last ones, which have the
+	// summary.
 	maxOutput = 64 << 10
-	// memoryLimit is in MiB, and for the states; Spin ends by itself when it is reached.
+	// memoryLimit is the memory for the states in MiB; Spin ends by itself when it is reached.
 	memoryLimit = 2048
 )
 
@@ -64,8 +65,8 @@ func newChecker(lookup func(string) (string, bool)) *checker {
 	return c
 }
 
-// find says what to install if something is missing. The error has the exit code for
-// that, 126 or 127, in its tree.
+// find returns an error that says what to install if a program is missing. The error has the exit code
+// for that, 126 or 127, in its tree.
 func (c *checker) find() error {
 	for _, program := range []string{c.spin, c.cc} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -76,9 +77,9 @@ func (c *checker) find() error {
 	return nil
 }
 
-// check searches for errors in m, in four steps: Spin generates a verifier in C, the
-// compiler makes a program of it, that program searches, and if it finds an error, Spin
-// shows the way there. The finding is what there is when it returns, also with an error.
+// check searches for errors in m, in four steps: Spin generates a verifier in C, the compiler makes a
+// program of it, that program searches, and if it finds an error, Spin shows the way there. The
+// finding has the results so far, even with an error.
 func (c *checker) check(ctx context.Context, m model, s search, out *printer) (f finding, err error) {
 	if err := c.find(); err != nil {
 		return f, err
@@ -87,8 +88,7 @@ func (c *checker) check(ctx context.Context, m model, s search, out *printer) (f
 	if err != nil {
 		return f, err
 	}
-	// When a command is over, so is everything that it has started; nothing writes here
-	// any more.
+	// When a command has ended, so has everything that it has started; nothing writes here any more.
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	err = errors.Join(
 		os.WriteFile(filepath.Join(dir, "model.pml"), m.source, 0o600),
@@ -170,7 +170,7 @@ func (j *job) replay(ctx context.Context) error {
 	err := j.run(ctx, "Spin", j.spin, []string{"-t", "-p", "model.pml"})
 	if err == nil {
 		searched.trace = j.result.Stdout.String()
-		j.finding = searched // its output is what matters, not that of the replay
+		j.finding = searched // its output matters, and not that of the replay
 	}
 	return err
 }
@@ -180,8 +180,7 @@ type modelError struct{ what string }
 
 func (e *modelError) Error() string { return "the model is wrong: " + e.what }
 
-// ExitCode is what timeout.ExitCode returns for it, and the one that TLC has for an
-// error in a model.
+// ExitCode returns TLC's exit code for an error in a model; timeout.ExitCode finds it.
 func (e *modelError) ExitCode() int { return 12 }
 
 func (s search) compileArgs() []string {

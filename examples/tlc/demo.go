@@ -10,7 +10,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// limitsOfDemo are short, so that the demo is over soon.
+// limitsOfDemo are short, so that the demo ends soon.
 type limitsOfDemo struct {
 	idle       time.Duration
 	total      time.Duration // for the tool that is to exceed it
@@ -73,7 +73,7 @@ func (l limitsOfDemo) cases(c *checker) []demoCase {
 	}
 }
 
-// policy is like the real one, with these limits.
+// policy returns the real policy with these limits.
 func (l limitsOfDemo) policy(out *printer) *policy.Policy {
 	return &policy.Policy{
 		Tools: map[string]policy.Tool{

@@ -1,6 +1,6 @@
-// Tlc runs a model checker as the tools of a server would: each tool has limits of its
-// own, and whatever happens, the caller gets an answer in time, with what was found so
-// far, and nothing is left running.
+// Tlc runs a model checker as the tools of a server would: each tool has limits of its own, and
+// whatever happens, the caller gets an answer in time, with the findings so far, and nothing is
+// left running.
 //
 // The tools and their limits are those of a server for TLA+ and its checker TLC. Here
 // the checker is Spin, because it is in every Linux distribution; from a model it
@@ -13,11 +13,11 @@
 //	go run ./examples/tlc explore [-timeout-ms N] [MODEL]
 //
 // Demo shows in a quarter of a minute every way in which a tool can end. Check searches
-// everything, for as long as it makes progress. Smoke looks only so far and takes two
-// minutes at most. Explore takes what it gets of a state space that is too big for the
-// memory, for ten minutes. Serve is an MCP server over stdin and stdout with these tools:
-// tlc_check, tlc_smoke and tlc_explore. MODEL is a file in Promela, or one of the models that are
-// built in: correct, deadlock, assertion, huge.
+// everything, for as long as it makes progress. Smoke looks only so far and takes two minutes at
+// most. Explore searches a part of a state space that is too big for the memory, for ten
+// minutes. Serve is an MCP server over stdin and stdout with these tools: tlc_check, tlc_smoke
+// and tlc_explore. MODEL is a file in Promela, or one of the models that are built in: correct,
+// deadlock, assertion, huge.
 //
 // Ctrl-C aborts the tool, with all the processes it has started. The exit code is
 //
@@ -33,8 +33,8 @@
 // and otherwise that of the program that failed. ("go run" itself exits with 1 if the
 // program does not exit with 0.)
 //
-// policy.go has the limits, checker.go the commands, pan.go what their output means and serve.go
-// the server.
+// policy.go has the limits, checker.go the commands, pan.go the meaning of their output and
+// serve.go the server.
 package main
 
 import (

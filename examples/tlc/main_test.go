@@ -17,7 +17,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// What takes seconds may take this long on a very busy machine.
+// Steps of seconds may take this long on a very busy machine.
 const generous = 2 * time.Minute
 
 // The test binary is also the program, and Spin, the compiler and the verifier.
@@ -89,7 +89,7 @@ func calledWith(limits timeout.Config) caller {
 	}
 }
 
-// call runs a tool and returns what it has found and what it has printed.
+// call runs a tool and returns its findings and its output.
 func call(ctx context.Context, t *testing.T, c *checker, s search, m model, limits timeout.Config) (finding, string, error) {
 	t.Helper()
 	var b bytes.Buffer

@@ -16,7 +16,7 @@ var models embed.FS
 //go:embed models/stop.c
 var stopC []byte
 
-// A model is what is checked.
+// A model is the text that is checked.
 type model struct {
 	name   string
 	source []byte

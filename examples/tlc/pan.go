@@ -44,7 +44,7 @@ func parseProgress(line string) (p standing, ok bool) {
 	return p, true
 }
 
-// summary is how a search has ended.
+// A summary says how a search has ended.
 type summary struct {
 	found      bool // there was one
 	errors     int

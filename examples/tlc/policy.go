@@ -33,9 +33,8 @@ var tools = map[string]tool{
 }
 
 // limitsOfTools has the limits of all tools in one place; the tools themselves know nothing of
-// them. All are stopped when they are silent for 2 minutes. How long they may take in
-// all is, first come first served: what the request asks for, up to MaxTotal; what the
-// environment says; what is written here.
+// them. All are stopped when they are silent for 2 minutes. The total is the first that is
+// given of these: that of the request, up to MaxTotal; that of the environment; the one below.
 func limitsOfTools(logger *slog.Logger) *policy.Policy {
 	return &policy.Policy{
 		Tools: map[string]policy.Tool{
@@ -62,18 +61,18 @@ type caller struct {
 	every   time.Duration // between two lines of progress
 }
 
-// call runs the tool as the policy says. This is all it takes: the context that the function
-// gets carries the limits and the heartbeat to every command that is run under it.
+// call runs the tool as the policy says. No more is needed: the context of the function
+// carries the limits and the heartbeat to every command that runs under it.
 //
-// The finding is there also when the tool was stopped: it is what was found till then. A
-// setting or a request that makes no sense is a *timeout.ConfigError, and nothing is run.
+// There is a finding even if the tool was stopped: the results until then. A setting or a
+// request that makes no sense is a *timeout.ConfigError, and nothing is run.
 func (t tool) call(ctx context.Context, by caller, c *checker, m model, out *printer) (finding, error) {
 	begun := time.Now()
 	opts := append(by.policy.For(t.name, by.request), timeout.WithHooks(timeout.Hooks{Started: func(_ context.Context, s timeout.Snapshot) {
 		out.start(s.Tool, m, s.Limits)
 	}}))
 	f, err := timeout.Do(ctx, func(ctx context.Context) (finding, error) {
-		// What the checker reports as progress is shown, but not more often than this.
+		// The progress that the checker reports is shown, but not more often than this.
 		defer out.beginProgress()()
 		var shown string
 		defer heartbeat.Relay(ctx, by.every, func(_ context.Context, e heartbeat.Event) {
@@ -98,7 +97,7 @@ func parseRequest(s string) (time.Duration, error) {
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-// newLogger is for warnings, such as that of a request above the ceiling.
+// newLogger returns a logger for warnings, such as that of a request above the ceiling.
 func newLogger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {

@@ -126,8 +126,8 @@ func (p *printer) finding(f finding, err error) {
 	p.row("left alive", "%s (held together by: %s)", left, r.Contained)
 }
 
-// describe is the error in words. For a command that was stopped it is the message of
-// its result, as in "Spin process timed out after 120000ms."
+// describe returns the error in words. For a command that was stopped it is the message
+// of its result, as in "Spin process timed out after 120000ms."
 func describe(f finding, err error) string {
 	var exit interface{ ExitCode() int }
 	switch {

@@ -22,15 +22,15 @@ type toolInput struct {
 	TimeoutMs int64  `json:"timeoutMs,omitempty" jsonschema:"stop the search after this many milliseconds, up to the ceiling of the tool"`
 }
 
-// descriptions are what a model reads of the tools.
+// descriptions are the texts by which a model knows the tools.
 var descriptions = map[string]string{
 	"tlc_check":   "Searches every state of a model for errors, for as long as there is progress.",
 	"tlc_smoke":   "Searches a model a hundred steps deep for errors, within 2 minutes unless timeoutMs says otherwise.",
 	"tlc_explore": "Searches what it can of a huge state space for errors, within 10 minutes unless timeoutMs says otherwise.",
 }
 
-// newServer returns an MCP server with the same tools. Install is what puts them under the limits of
-// the policy, with timeoutMs, and sends their progress, at most once per interval.
+// newServer returns an MCP server with the same tools. Install puts them under the limits of the
+// policy, with timeoutMs, and sends their progress, at most once per interval.
 func newServer(c *checker, p *policy.Policy, every time.Duration) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "tlc", Version: "v1"}, nil)
 	for _, t := range tools {
@@ -64,7 +64,7 @@ func (t tool) serve(c *checker) mcp.ToolHandlerFor[toolInput, any] {
 		out.finding(f, err)
 		out.output(f, false)
 		res.Content = []mcp.Content{&mcp.TextContent{Text: report.String()}}
-		// To find an error in a model is what the tool is for.
+		// An error in a model is a result, which the tool is for.
 		if wrong := (*modelError)(nil); err != nil && !errors.As(err, &wrong) {
 			res.SetError(err)
 		}
@@ -76,16 +76,14 @@ func (t tool) serve(c *checker) mcp.ToolHandlerFor[toolInput, any] {
 // are answered first.
 func serveStdio(ctx context.Context, c *checker, logger *slog.Logger) error {
 	p := limitsOfTools(logger)
-	for _, t := range tools { // a bad setting is better found now than by the first call
-		if _, err := p.Resolve(t.name, 0); err != nil {
-			return err
-		}
+	if _, err := p.SessionTimeout(); err != nil { // a bad setting is better found now than by the first call
+		return err
 	}
 	return mcpsdk.Serve(ctx, newServer(c, p, 0), &mcp.StdioTransport{}, 0)
 }
 
-// update is the progress for a client. The number in the message is that of the progress, so that no
-// client shows it twice.
+// update returns the progress for a client. The number in the message is that of the progress, so that
+// no client shows it twice.
 func (s standing) update() progress.Update {
 	return progress.Update{
 		Progress: s.states,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -19,7 +20,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// heard is what a client is told of the progress.
+// heard has the progress that a client gets.
 type heard struct {
 	mu  sync.Mutex
 	all []mcp.ProgressNotificationParams
@@ -124,7 +125,26 @@ func TestServeRefusesBadSettings(t *testing.T) {
 	}
 }
 
-// SPEC 10.1: what the server says of its tools.
+// SPEC 2.3: a setting that is corrected is logged by the call that it is for, and by nothing else.
+func TestServeWarnsOnce(t *testing.T) {
+	t.Parallel()
+	cmd := program(t, t.TempDir(), append(fakeTools(t, "fine"), "TLC_SMOKE_TIMEOUT_MS=60000"), "serve")
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	cs := connectTo(t, &mcp.CommandTransport{Command: cmd}, new(heard))
+	if _, err := cs.ListTools(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	callTool(t.Context(), t, cs, "tlc_smoke", nil)
+	if err := cs.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := strings.Count(log.String(), "exceeds total timeout"); got != 1 {
+		t.Errorf("%d warnings:\n%s", got, &log)
+	}
+}
+
+// SPEC 10.1: the limits that the server declares for its tools.
 func TestServedTools(t *testing.T) {
 	t.Parallel()
 	p := limitsOfTools(newLogger(io.Discard))
@@ -177,10 +197,10 @@ func TestServeAborts(t *testing.T) {
 func TestSpinServed(t *testing.T) {
 	t.Parallel()
 	h := new(heard)
-	limits := timeout.Config{Total: 8 * time.Second}
+	limits := timeout.Config{Total: 5 * time.Second}
 	cs := served(t, realSpin(t), calledWith(limits).policy, h)
 	text, isError, outcome := callTool(t.Context(), t, cs, "tlc_explore", nil)
-	if !strings.HasPrefix(text, "Spin process timed out after 8000ms.\n") || !isError || outcome["exitCode"] != 124.0 ||
+	if !strings.HasPrefix(text, "Spin process timed out after 5000ms.\n") || !isError || outcome["exitCode"] != 124.0 ||
 		!strings.Contains(text, "Interrupted") || strings.Count(text, "Depth=") != 1 {
 		t.Errorf("%v %v:\n%s", isError, outcome, text)
 	}

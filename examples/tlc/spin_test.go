@@ -46,7 +46,7 @@ func TestSpinVerdicts(t *testing.T) {
 // SPEC 5.2: a search that was stopped reports, and ends with 0; the exit code is 124.
 func TestSpinStopped(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second) // SPEC 3.12
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // SPEC 3.12
 	defer cancel()
 	f, out, err := call(ctx, t, realSpin(t), search{depth: 1_000_000, bitstate: true, reportEvery: 100_000}, mustLoad(t, "huge"), timeout.Config{})
 	if !errors.Is(err, timeout.ErrTotal) || timeout.ExitCode(err) != timeout.ExitTimeout {
@@ -67,7 +67,7 @@ func TestDemo(t *testing.T) {
 	c := realSpin(t)
 	limits := demoLimits
 	limits.idle *= 2
-	limits.total *= 2
+	limits.total += 2 * time.Second
 	var buf bytes.Buffer
 	err := demo(t.Context(), c, limits, &printer{w: &buf})
 	defer func() {
@@ -84,7 +84,7 @@ func TestDemo(t *testing.T) {
 		{`result +no error found, and everything was searched`, `exit code +0`},
 		{`result +the model is wrong: deadlock`, `exit code +12`, `the way into the error`},
 		{`result +Spin process timed out after 3000ms without output\.`, `exit code +124`},
-		{`log +level=WARN`, `progress +\d`, `result +Spin process timed out after 8000ms\.`, `exit code +124`, `partial output`},
+		{`log +level=WARN`, `progress +\d`, `result +Spin process timed out after 6000ms\.`, `exit code +124`, `partial output`},
 		{`progress +\d`, `result +Spin process was aborted\.`, `exit code +130`, `partial output`},
 		{`result +spin -a model.pml failed: exit status 1`, `exit code +1$`},
 		{`result +exec: "spin-that-is-not-there"`, `exit code +127`},

@@ -1,0 +1,95 @@
+// Shell is an MCP server that runs shell commands for a model, so that nothing waits for a person who is
+// not there: a call returns at the moment when the command ends or waits for input, and a command that
+// outlives its call is a job, under its limits, that other calls read, answer and stop.
+//
+//	go run ./examples/shell                        on stdin and stdout, as hosts start it
+//	go run ./examples/shell -http 127.0.0.1:8138   at http://127.0.0.1:8138/mcp, with a token
+//
+// README.md says what it does not protect from, and shows the answers to fifty commands that hang elsewhere.
+// start.go starts a command, watch.go waits for it, and answer.go writes the answer to the model.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/host"
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+)
+
+const exitUsage = 2
+
+func main() {
+	procgroup.HelperMain() // see options of start.go
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// Without this, a write to a closed stdout would kill the program before it has ended its jobs in order.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	code := run(ctx, os.Args[1:], os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is main with its environment as arguments. It returns the exit code.
+func run(ctx context.Context, args []string, stderr io.Writer) int {
+	s, err := parse(args, stderr)
+	if errors.Is(err, errHelp) {
+		return 0
+	} else if err != nil {
+		fmt.Fprintln(stderr, "shell:", err)
+		return exitUsage
+	}
+	if err := forgetSecrets(s.env); err != nil {
+		fmt.Fprintln(stderr, "shell:", err)
+		return 1
+	}
+	out := stderr
+	if s.log != "" {
+		file, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			fmt.Fprintln(stderr, "shell: -log:", err)
+			return exitUsage
+		}
+		defer file.Close()
+		out = file
+	}
+	logger := slog.New(slog.NewJSONHandler(out, nil)) // JSON, so that no command can write lines of its own
+	if err := s.tryLimits(ctx); err != nil {
+		fmt.Fprintln(stderr, "shell: -cgroup:", err)
+		return exitUsage
+	}
+	desk := newDesk(s, logger)
+	if s.http != "" {
+		err = serveHTTP(ctx, desk, stderr)
+	} else {
+		err = serveStdio(ctx, desk)
+	}
+	if err := desk.close(); err != nil {
+		logger.Error("end", slog.Any("error", err))
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "shell:", err)
+		return 1
+	}
+	return 0
+}
+
+// serveStdio serves the host that has started this program, and ends with it, also where another process holds
+// stdin open.
+func serveStdio(ctx context.Context, d *desk) error {
+	hosted, stop := host.Context(ctx)
+	defer stop()
+	err := mcpsdk.Serve(hosted, newServer(d), &mcp.StdioTransport{}, 0)
+	if ctx.Err() == nil {
+		d.linger(ctx)
+	}
+	return err
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var errHelp = flag.ErrHelp
+
+// settings are the choices of the person who starts the server. A client cannot change
+// them.
+type settings struct {
+	http       string // address; empty means stdio
+	token      string // file with the token for HTTP
+	dir        string // in which commands start
+	shell      string
+	env        []string // of commands
+	log        string   // file; empty means stderr
+	jobs       int      // most commands that run at once, of all clients
+	memory     size     // most memory of a process, or with cgroup of a command; 0 means no limit
+	cgroup     bool     // limit the whole of each command by a control group
+	processes  int      // most processes of a command, with cgroup
+	output     size     // a command that writes more is stopped; 0 means never
+	spill      size     // most output of a command that is kept in a file; 0 means no file
+	maxTimeout time.Duration
+	lingering  time.Duration // how long commands go on when their client has gone
+}
+
+func parse(args []string, stderr io.Writer) (*settings, error) {
+	s := &settings{memory: 4 << 30, output: 1 << 30, spill: 64 << 20}
+	var add names
+	f := flag.NewFlagSet("shell", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.StringVar(&s.http, "http", "", "serve Streamable HTTP at this loopback `ADDRESS` instead of stdin and stdout")
+	f.StringVar(&s.token, "token-file", "", "`FILE` with the token that HTTP clients must send; it is made if there is none (default \"shell-token\" in your configuration directory)")
+	f.StringVar(&s.dir, "dir", ".", "`DIRECTORY` in which commands start")
+	f.StringVar(&s.shell, "shell", "", "`PROGRAM` that runs commands with -c (default bash, or sh if there is none)")
+	f.Var(&add, "env", "pass this variable on to commands, too: `NAME`, NAME=VALUE, or a pattern such as 'AWS_*'; may be repeated")
+	f.StringVar(&s.log, "log", "", "append the log to this `FILE` instead of writing it to stderr")
+	f.IntVar(&s.jobs, "jobs", 16, "largest `NUMBER` of commands that run at once")
+	f.Var(&s.memory, "memory", "largest memory of a process, as a `SIZE` such as 512MiB; 0 means no limit")
+	f.BoolVar(&s.cgroup, "cgroup", false, "apply -memory and -processes to each command as a whole, by control groups; without -cgroup a command ends even if this server is killed with SIGKILL")
+	f.IntVar(&s.processes, "processes", 512, "with -cgroup, largest `NUMBER` of processes and threads of a command")
+	f.Var(&s.output, "output", "stop a command that writes more than this `SIZE`; 0 means never")
+	f.Var(&s.spill, "spill", "keep up to this `SIZE` of the output of a command in a file while its job is kept; 0 means no file")
+	f.DurationVar(&s.maxTimeout, "max-timeout", 24*time.Hour, "longest `DURATION` that a command may ask for")
+	f.DurationVar(&s.lingering, "linger", 0, "how long, as a `DURATION`, commands run on when their client has gone")
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		}
+		return nil, errors.New("-h lists the flags")
+	}
+	switch {
+	case f.NArg() > 0:
+		return nil, fmt.Errorf("argument %q: want none", f.Arg(0))
+	case s.jobs < 1 || s.jobs > 1000:
+		return nil, fmt.Errorf("-jobs %d: want 1 to 1000", s.jobs)
+	case s.processes < 1:
+		return nil, fmt.Errorf("-processes %d: want 1 or more", s.processes)
+	case s.maxTimeout < time.Second:
+		return nil, fmt.Errorf("-max-timeout %v: want 1s or more", s.maxTimeout)
+	case s.lingering < 0:
+		return nil, fmt.Errorf("-linger %v: want 0 or more", s.lingering)
+	}
+	var err error
+	if s.dir, err = filepath.Abs(s.dir); err != nil {
+		return nil, fmt.Errorf("-dir: %w", err)
+	}
+	if err := isDir(s.dir); err != nil {
+		return nil, fmt.Errorf("-dir: %w", err)
+	}
+	if s.shell, err = findShell(s.shell); err != nil {
+		return nil, fmt.Errorf("-shell: %w", err)
+	}
+	if s.env, err = environment(os.Environ(), add); err != nil {
+		return nil, fmt.Errorf("-env: %w", err)
+	}
+	return s, nil
+}
+
+func isDir(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", path)
+	}
+	return err
+}
+
+func findShell(name string) (path string, err error) {
+	if name == "" {
+		if path, err = exec.LookPath("bash"); err == nil {
+			return path, nil
+		}
+		name = "sh"
+	}
+	if path, err = exec.LookPath(name); err == nil {
+		path, err = filepath.Abs(path)
+	}
+	return path, err
+}
+
+// names are the values of a flag that may be repeated.
+type names []string
+
+func (n *names) String() string     { return strings.Join(*n, " ") }
+func (n *names) Set(s string) error { *n = append(*n, s); return nil }
+
+// A size is a number of bytes.
+type size int64
+
+var units = []struct {
+	name  string
+	bytes int64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"", 1}}
+
+func (s *size) String() string {
+	for _, u := range units[:3] {
+		if n := int64(*s) / u.bytes; n > 0 && n < 1<<10 && int64(*s)%u.bytes == 0 {
+			return strconv.FormatInt(n, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(int64(*s), 10)
+}
+
+func (s *size) Set(text string) error {
+	for _, u := range units {
+		number, ok := strings.CutSuffix(text, u.name)
+		if n, err := strconv.ParseInt(number, 10, 64); ok && err == nil && n >= 0 && n <= math.MaxInt64/u.bytes {
+			*s = size(n * u.bytes)
+			return nil
+		}
+	}
+	return errors.New("want a number of bytes, or one with KiB, MiB or GiB")
+}

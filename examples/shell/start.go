@@ -1,0 +1,179 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/job"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// limited limits the memory of each process, and then becomes the shell. The limit is a soft one: a command that needs
+// more can raise it with ulimit, as its user decides.
+const limited = `ulimit -c 0; ulimit -S -d "$1" 2>/dev/null; exec "$0" -c "$2"`
+
+// command makes the command of a job.
+func (s *settings) command(in runInput) (*exec.Cmd, error) {
+	switch {
+	case strings.TrimSpace(in.Command) == "":
+		return nil, errors.New("command is empty: want a command for the shell")
+	case strings.ContainsRune(in.Command, 0):
+		return nil, errors.New("command has a NUL character, which no command can have")
+	case strings.ContainsRune(in.Dir, 0):
+		return nil, errors.New("dir has a NUL character, which no path can have")
+	}
+	cmd := exec.Command(s.shell, "-c", in.Command)
+	if s.memory > 0 && !s.cgroup {
+		cmd = exec.Command("/bin/sh", "-c", limited, s.shell, strconv.FormatInt(int64(max(s.memory>>10, 1)), 10), in.Command)
+	}
+	if cmd.Dir = s.dir; in.Dir != "" {
+		if cmd.Dir = in.Dir; !filepath.IsAbs(in.Dir) {
+			cmd.Dir = filepath.Join(s.dir, in.Dir)
+		}
+		if err := isDir(cmd.Dir); err != nil {
+			return nil, fmt.Errorf("dir: %w", err)
+		}
+	}
+	cmd.Env = append(cmd.Env, s.env...)
+	if in.TTY {
+		cmd.Env = append(cmd.Env, "TERM=xterm-256color")
+	}
+	return cmd, nil
+}
+
+// start starts a command as a job, under its limits from now to its end, whatever happens to the call.
+func (c *client) start(ctx context.Context, in runInput) (*job.Job, error) {
+	cmd, err := c.command(in)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.begin(); err != nil {
+		return nil, err
+	}
+	dir, err := c.spillDir()
+	if err != nil {
+		c.done()
+		return nil, err
+	}
+	j, err := c.jobs.Start(ctx, cmd, append(c.options(in),
+		procgroup.WithSpill(dir, int64(c.spill)),
+		procgroup.WithOptions(timeout.WithName(name(in.Command))),
+		procgroup.WithLimits(timeout.Config{Total: seconds(in.TimeoutS), Idle: seconds(in.IdleS)}))...)
+	if err != nil {
+		c.done()
+		c.logger.Error("not started", slog.String("command", in.Command), slog.Any("error", err))
+		return nil, err
+	}
+	log := c.logger.With(slog.Int("job", j.ID))
+	log.Info("start", slog.String("command", in.Command), slog.String("dir", cmd.Dir), slog.Int("pid", j.Pid), slog.Bool("tty", in.TTY),
+		slog.Float64("timeout_s", in.TimeoutS), slog.Float64("idle_s", in.IdleS))
+	c.mu.Lock()
+	c.told[j.ID] = &account{tty: in.TTY}
+	c.mu.Unlock()
+	c.forget()
+	go func() {
+		defer c.watched.Done()
+		j.Wait(context.Background(), job.Until{})
+		c.freed()
+		r, _ := j.Result()
+		c.keepFile(j, r.Spill.Path)
+		log.Info("end", slog.String("reason", r.Reason.String()), slog.Int("exit_code", r.ExitCode),
+			slog.Float64("seconds", r.Elapsed.Seconds()), slog.Int64("bytes", r.Combined.Total), slog.String("leftovers", r.Leftovers()))
+	}()
+	return j, nil
+}
+
+// options returns the options that the client cannot choose, and the one for the terminal.
+func (s *settings) options(in runInput) []procgroup.Option {
+	opts := []procgroup.Option{procgroup.WithOutputLimit(int64(s.output))}
+	if in.TTY {
+		opts = append(opts, procgroup.WithTerminal(rows, cols))
+	} else {
+		opts = append(opts, procgroup.Unattended())
+	}
+	if work := (procgroup.Activity{CPU: true, IO: true}); work.Check() == nil {
+		opts = append(opts, work) // a compiler that prints nothing is not idle
+	}
+	switch {
+	case s.cgroup:
+		opts = append(opts, procgroup.WithResources(s.resources()))
+	case runtime.GOOS == "linux":
+		opts = append(opts, procgroup.WithContainment(procgroup.Helper)) // ends even if this program is killed
+	}
+	return opts
+}
+
+// The size of terminals.
+const rows, cols = 40, 120
+
+func (s *settings) resources() procgroup.Resources {
+	return procgroup.Resources{Memory: int64(s.memory), Processes: s.processes}
+}
+
+// tryLimits reports now whether the limits of -cgroup cannot be had, and not with each command.
+func (s *settings) tryLimits(ctx context.Context) error {
+	if !s.cgroup {
+		return nil
+	}
+	_, err := procgroup.Run(ctx, exec.Command(s.shell, "-c", ":"), procgroup.WithResources(s.resources()))
+	return err
+}
+
+// name returns the name of a command in messages.
+func name(command string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(command), " ")
+	first = filepath.Base(first)
+	if len(first) > 40 || strings.ContainsAny(first, "\n\t\"'$`(){};&|<>") {
+		return "command"
+	}
+	return cmp.Or(first, "command")
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// spillDir returns the directory for the files with the output of the client's commands, and nil if there is to be none.
+func (c *client) spillDir() (*procgroup.SpillDir, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.files == nil && c.spill > 0 {
+		var err error
+		if c.files, err = procgroup.NewSpillDir("", 16*int64(c.spill)); err != nil {
+			return nil, err
+		}
+	}
+	return c.files, nil
+}
+
+// keepFile remembers the file with the output of a job.
+func (c *client) keepFile(j *job.Job, path string) {
+	c.mu.Lock()
+	if a := c.told[j.ID]; a != nil {
+		a.file = path
+	}
+	c.mu.Unlock()
+	c.forget()
+}
+
+// forget removes the files and accounts of jobs that the Set has dropped.
+func (c *client) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, a := range c.told {
+		if c.jobs.Get(id) == nil {
+			if a.file != "" {
+				_ = c.files.Remove(a.file)
+			}
+			delete(c.told, id)
+		}
+	}
+}
