@@ -1,6 +1,6 @@
 # What a contributor and .ci/run call. GNU make 3.81 and sh are enough.
 
-# Pinned tools: the only place where their versions stand.
+# Pinned tools. Here and in internal/dist, which pins one of its own, are the only places where versions stand.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 GOPACKAGES  := golang.org/x/tools/go/packages/gopackages@v0.48.0
 
@@ -35,7 +35,8 @@ export GOWORK := off
 ifeq ($(shell go env CGO_ENABLED),1)
 RACE := -race
 endif
-TESTFLAGS ?= $(RACE) -shuffle=on -timeout=15m
+# What "make lint" vets need not be vetted again.
+TESTFLAGS ?= $(RACE) -vet=off -shuffle=on -timeout=15m
 FUZZTIME  ?= 30s
 VERSION   ?= v0.1.0
 
@@ -53,17 +54,23 @@ WINE     ?= $(firstword $(shell command -v wine64 || command -v wine) /usr/lib/w
 MINGW    ?= x86_64-w64-mingw32-gcc
 WINETEST ?= -v -timeout=10m
 
-.PHONY: help test lint cross wine fuzz bench interop temporal rehearse plan release dist distcheck check
+# What "make vm" boots, and with what; without KERNEL, Debian's own.
+QEMU    ?= qemu-system-x86_64
+BUSYBOX ?= busybox
+KERNEL  ?=
+VMTEST  ?=
+
+.PHONY: help test lint cross wine vm fuzz bench interop hosts temporal rehearse plan release dist distcheck check
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
 
 test: ## run the tests of every module
 	@$(if $(findstring -race,$(TESTFLAGS)),:,echo "note: the race detector is off; it needs a C compiler")
-	@# Most tests wait for most of their time, so two modules at once. What a test compiles has the
-	@# race detector too, and is there already.
+	@# Most tests wait for most of their time, so three modules at once, and those that take longest first:
+	@# the root, the examples, the adapters. What a test compiles has the race detector too, and is there already.
 	@export GOFLAGS="$$(go env GOFLAGS) $(filter -race,$(TESTFLAGS))"; \
-	printf '%s\n' $(MODULES) | xargs -P 2 -I MODULE sh -c 'cd MODULE && out=$$(go test $(TESTFLAGS) ./... 2>&1); rc=$$?; \
+	printf '%s\n' . examples $(filter progress/%,$(MODULES)) $(filter-out . examples progress/%,$(MODULES)) | xargs -P 3 -I MODULE sh -c 'cd MODULE && out=$$(go test $(TESTFLAGS) ./... 2>&1); rc=$$?; \
 		echo "--- MODULE: go test $(TESTFLAGS) ./..."; echo "$$out"; \
 		test $$rc = 0 || { echo "make $@: FAIL in MODULE" >&2; exit 1; }'
 
@@ -113,6 +120,9 @@ cross: ## check every module for other systems
 wine: ## run the Windows tests of procgroup under Wine
 	@scripts/wine "$(WINE)" "$(MINGW)" $(WINETEST)
 
+vm: ## by hand: run the tests of resource limits and of ptrace_scope on a stock kernel under emulation; takes minutes
+	@scripts/vm "$(QEMU)" "$(BUSYBOX)" "$(KERNEL)" $(VMTEST)
+
 fuzz: ## run each fuzz target for FUZZTIME
 	@for m in $(MODULES); do \
 		pkgs=$$(cd "$$m" && go list ./...) || exit 1; \
@@ -132,6 +142,9 @@ bench: ## run the benchmarks and compare
 interop: ## have the TypeScript MCP clients and the conformance runner drive our servers
 	@scripts/interop
 
+hosts: ## by hand: install a host, run it before servers that misbehave, HOST=codex; takes 15 minutes
+	@scripts/hosts $(HOST) $(CASES)
+
 temporal: ## by hand: a Temporal server, in memory, drives worker/temporalworker; it takes long to build
 	cd worker/temporalworker/interop && go vet . && go test -count=1 -v -timeout=10m . && \
 		go test -run='^$$' -bench=. -benchtime=20x .
@@ -146,7 +159,7 @@ release: ## rehearse VERSION, then keep its tags in this clone
 	@test "$(origin VERSION)" != file || { echo "make $@: which version? VERSION=v1.2.3" >&2; exit 1; }
 	@UNRELEASED="$(UNRELEASED)" scripts/rehearse -keep "$(VERSION)"
 
-dist: ## build archives, npm packages and checksums of the two programs, VERSION=v0.1.0; needs npm
+dist: ## build archives, packages and checksums of the two programs, VERSION=v0.1.0; needs npm
 	@go run ./internal/dist -version "$(VERSION)" -o dist
 
 distcheck: ## by hand: build them twice in different places, compare, install and run them; takes minutes

@@ -91,13 +91,20 @@ func unmentioned(changelog, tag string, now, before map[string]string) (missing 
 		changelog, _, _ = strings.Cut(changelog, "\n## ["+strings.TrimPrefix(tag, "v")+"]")
 	}
 	names, old := exported(now), exported(before)
+	mentioned := map[string]bool{} // before the first release all names of a package want the same
 	for name := range names {
 		pkg, id, _ := strings.Cut(name, "#")
 		want, full := id, fmt.Sprintf("%s.%s", pkg, id)
 		if tag == "" {
 			want, full = pkg, pkg
 		}
-		if !old[name] && !regexp.MustCompile(`(^|[^\w/])`+regexp.QuoteMeta(want)+`($|[^\w/])`).MatchString(changelog) {
+		if old[name] {
+			continue
+		}
+		if _, known := mentioned[want]; !known {
+			mentioned[want] = regexp.MustCompile(`(^|[^\w/])` + regexp.QuoteMeta(want) + `($|[^\w/])`).MatchString(changelog)
+		}
+		if !mentioned[want] {
 			missing = append(missing, full)
 		}
 	}
@@ -105,8 +112,8 @@ func unmentioned(changelog, tag string, now, before map[string]string) (missing 
 	return slices.Compact(missing)
 }
 
-// exported returns the exported package-level names in files as "folder#Name". What cannot be
-// parsed has none: the compiler says so.
+// exported returns the exported package-level names in files as "folder#Name". A file that cannot
+// be parsed has none: the compiler says so.
 func exported(files map[string]string) map[string]bool {
 	names := map[string]bool{}
 	for file, text := range files {

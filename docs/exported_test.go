@@ -12,8 +12,8 @@ import (
 
 var specNumber = regexp.MustCompile(`\bSPEC\s+\d`)
 
-// Who reads the documentation of an exported name needs the rule and not its number, which
-// is for plain comments and for the tests that prove it.
+// A reader of the documentation of an exported name needs the rule and not its number,
+// which is for plain comments and for the tests that prove it.
 func TestExportedDocsSayTheRule(t *testing.T) {
 	n := 0
 	library := func(path string) bool {
@@ -36,7 +36,7 @@ func TestExportedDocsSayTheRule(t *testing.T) {
 }
 
 // numbersInDocs returns where a file's exported documentation has the number of a rule.
-// That of a command is for whoever runs it, and counts as well.
+// The documentation of a command is for its users, and counts as well.
 func numbersInDocs(path, text string) (found []token.Position, _ error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, path, text, parser.ParseComments|parser.SkipObjectResolution)

@@ -20,7 +20,7 @@ func TestInternalsMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"timeout", "procgroup/job", "procgroup/job/internal/transcript", "procgroup/internal/capture", "procgroup/internal/proctree", "procgroup/internal/procfs", "procgroup/host"} {
+	for _, dir := range []string{"internal/pulse", "timeout", "procgroup/job", "procgroup/job/internal/transcript", "procgroup/internal/capture", "procgroup/internal/proctree", "procgroup/internal/procfs", "procgroup/host"} {
 		_, section, found := strings.Cut(string(data), "\n### `"+dir+"`\n")
 		if !found {
 			t.Errorf("docs/internals.md has no section for %s", dir)

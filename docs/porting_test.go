@@ -81,8 +81,8 @@ func TestPortingWhatTheFunctionLeaves(t *testing.T) {
 	}
 }
 
-// The second table: what the caller sees, and what is said there of 0 and of the grace.
-// SPEC 2.1, 2.2, 3.7, 3.9.
+// The second table: what the caller sees, and the statements about 0 and the grace. SPEC 2.1, 2.2,
+// 3.7, 3.9.
 func TestPortingWhatTheCallerSees(t *testing.T) {
 	errOwn := errors.New("own")
 	limits := timeout.Config{Total: time.Minute}
