@@ -609,7 +609,11 @@ func TestStatusBeforeTheHandle(t *testing.T) {
 		s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 		s.GetHooks().AddAfterCallTool(func(context.Context, any, *mcp.CallToolRequest, any) { time.Sleep(100 * ms) })
 		p := w.connect(t, s.MCPServer)
-		p.get(p.handle("asks", nil), "input_required")
+		until := []string{"input_required"}
+		if w.name == "sse 2025" {
+			until = append(until, "failed") // soon, since mcp-go cannot ask there
+		}
+		p.get(p.handle("asks", nil), until...)
 	})
 }
 

@@ -40,8 +40,8 @@ var toolPolicy = &policy.Policy{
 		"partial":  {Limits: &timeout.Config{Total: 60 * ms, Grace: slack}},
 		"asks":     {Limits: &timeout.Config{Total: 60 * ms, Grace: slack}},
 		"alive":    {Limits: &timeout.Config{Total: never, Idle: 400 * ms, Grace: slack}},
-		"elicit":   {Limits: &timeout.Config{Total: never, Idle: 100 * ms, Grace: slack}},
-		"question": {Limits: &timeout.Config{Total: never, Idle: 100 * ms, Grace: slack}},
+		"elicit":   {Limits: &timeout.Config{Total: never, Idle: time.Second, Grace: slack}},
+		"question": {Limits: &timeout.Config{Total: never, Idle: time.Second, Grace: slack}},
 		"ceiling":  {MaxTotal: 60 * ms},
 	},
 }
