@@ -270,17 +270,17 @@ func ExampleSetResult() {
 	// true 124 <nil>
 }
 
-// A person who says yes, half a second later than the idle limit has it.
+// A person who says yes, later than the idle limit allows.
 type person struct{}
 
 func (person) Elicit(context.Context, mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(800 * time.Millisecond)
 	return &mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionAccept}}, nil
 }
 
 func ExampleElicit() {
 	s := server.NewMCPServer("files", "1.0.0", server.WithElicitation())
-	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 100 * time.Millisecond}})
+	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 500 * time.Millisecond}})
 	s.AddTool(mcp.NewTool("delete"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{
 			Message: "rm -r build", RequestedSchema: map[string]any{"type": "object"},
@@ -306,7 +306,7 @@ func ExampleElicit() {
 func ExampleSample() {
 	s := server.NewMCPServer("files", "1.0.0")
 	s.EnableSampling()
-	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 100 * time.Millisecond}})
+	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 500 * time.Millisecond}})
 	s.AddTool(mcp.NewTool("summary"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer, err := mcpgo.Sample(ctx, mcp.CreateMessageRequest{CreateMessageParams: mcp.CreateMessageParams{MaxTokens: 100}},
 			progress.WithLimits(30*time.Second, 5*time.Minute))
@@ -331,14 +331,14 @@ func ExampleSample() {
 type model struct{}
 
 func (model) CreateMessage(context.Context, mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(800 * time.Millisecond)
 	return &mcp.CreateMessageResult{Model: "a model", SamplingMessage: mcp.SamplingMessage{Role: mcp.RoleAssistant, Content: mcp.NewTextContent("3 files")}}, nil
 }
 
 // A tool that returns its question works with clients of all protocols.
 func ExampleWithAwait() {
 	s := server.NewMCPServer("files", "1.0.0", server.WithElicitation())
-	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 100 * time.Millisecond}}, mcpgo.WithAwait(progress.WithLimits(2*time.Minute, 2*time.Minute)))
+	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 500 * time.Millisecond}}, mcpgo.WithAwait(progress.WithLimits(2*time.Minute, 2*time.Minute)))
 	s.AddTool(mcp.NewTool("delete"), func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer := server.ElicitationResponse(r.Params.InputResponses, "sure")
 		if answer == nil {
