@@ -187,7 +187,13 @@ func TestInputUnderAttack(t *testing.T) {
 			side.run(t, on+", "+tt.name, func(t *testing.T) {
 				needs(t, programOf(tt.script))
 				var p *procgroup.Process
-				script := `cd ` + t.TempDir() + `; C=` + dir + `; ` + tt.script
+				home := t.TempDir()
+				script := `export ATTACK=` + home + `; cd "$ATTACK"; C=` + dir + `; ` + tt.script
+				t.Cleanup(func() {
+					for _, pid := range marked("ATTACK=" + home) { // what has left the group lives on
+						killPid(pid)
+					}
+				})
 				if on == "terminal" {
 					p = onTerminal(t, script)
 				} else {

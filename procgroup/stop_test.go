@@ -4,9 +4,9 @@ package procgroup_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -92,13 +92,15 @@ func TestNothingLivesOnAfterSuccess(t *testing.T) {
 // where the shortcut for short-lived commands applies.
 func TestShortLivedCommand(t *testing.T) {
 	var unidentified []int
+	mine := "PROCGROUP_TEST_SHORT=" + rand.Text()
 	for range 20 {
 		cmd := exec.Command("sh", "-c", "(setsid sleep 120 >/dev/null 2>&1 &) ; exit 3")
+		cmd.Env = append(cmd.Environ(), mine)
 		r, err := within(t, time.Second, cmd, procgroup.WithContainment(procgroup.Descendants))
 		check(t, r, err, want{code: 3})
 		unidentified = append(unidentified, r.Unidentified...)
 	}
-	for _, pid := range marked(suiteEnv + "=" + strconv.Itoa(os.Getpid())) { // of which none runs beside this
+	for _, pid := range marked(mine) {
 		killPid(pid)
 		if !slices.Contains(unidentified, pid) { // as what is in its exec all the time, on a machine that stands still
 			t.Errorf("process %d is alive", pid)
