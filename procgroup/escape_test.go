@@ -72,8 +72,8 @@ func runModeHidden(a []string) int {
 		name, script    string
 		lives, unlisted bool
 	}{
-		{"plain", `(setsid sleep 60 >/dev/null 2>&1 & echo $!)`, false, false},
 		// They are what they are only once the last of their programs runs.
+		{"plain", `(setsid sleep 60 >/dev/null 2>&1 & until grep -q sleep /proc/$!/comm; do sleep 0.01; done; echo $!)`, false, false},
 		{"hidden", `setsid ` + sleep + ` 60 >/dev/null 2>&1 & echo $!; while [ -r /proc/$!/environ ] && cat /proc/$!/environ >/dev/null 2>&1; do sleep 0.01; done`, true, false},
 		{"cleared", `setsid env -i sleep 60 >/dev/null 2>&1 & echo $!; while grep -q . /proc/$!/environ; do sleep 0.01; done`, true, false},
 		// A shell adds variables, and what it starts inherits them.

@@ -118,9 +118,10 @@ type Result struct {
 	Stacks Output
 
 	// Killed are the processes that were still running when the command had ended by itself, and
-	// that were killed then. One that ended by itself just before the kill may be among them. Kept are
-	// those that run on instead, with [WithOrphans]. Both are as in Tree, and are not known on systems
-	// other than Linux and Windows.
+	// that were killed then. One that ended by itself just before the kill may be among them, and one
+	// that was just starting a program may be missing, although it was killed. Kept are those that run
+	// on instead, with [WithOrphans]. Both are as in Tree, and are not known on systems other than
+	// Linux and Windows.
 	Killed, Kept ProcessList
 
 	// Escalated reports that a process was still alive at the end of the grace and had to be
