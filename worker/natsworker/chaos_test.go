@@ -78,20 +78,47 @@ func planFor(seed, message, delivery uint64) plan {
 
 // An entry is what a worker says to the ledger about an execution.
 type entry struct {
-	Op       string // begin, apply, log
+	Op       string // begin, apply, log, stall
 	Worker   int    // number of the process, each has its own
 	Message  uint64
 	Delivery uint64
 	Plan     plan
-	Text     string // of log
+	Text     string    // of log
+	From, To time.Time // of stall
 }
 
 // A ledger is the outside world: the work that has been begun, and the effects, which are fenced.
 type ledger struct {
 	mu       sync.Mutex
 	messages map[uint64]*account
+	blows    []blow
 	refused  int // effects of those who have a successor
 	late     int // effects that were there already
+}
+
+// What is done to a worker can cost each of its slots a delivery for which there is no other reason, from then
+// on until it works again. Worker 0 stands for all of them.
+type blow struct {
+	worker      int
+	what        string
+	begun, over time.Time
+}
+
+// watchForStalls calls stalled until the context ends, each time that this process got no processor for so
+// long that it cannot have renewed a lease in time.
+func watchForStalls(ctx context.Context, stalled func(from, to time.Time)) {
+	for last := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+		now := time.Now()
+		if now.Sub(last) > chaosAckWait/3 {
+			stalled(last, now)
+		}
+		last = now
+	}
 }
 
 type account struct {
@@ -115,6 +142,10 @@ const (
 func (l *ledger) take(e entry) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if e.Op == "stall" {
+		l.blows = append(l.blows, blow{e.Worker, e.Op, e.From, e.To})
+		return "ok"
+	}
 	a := l.messages[e.Message]
 	if a == nil {
 		a = new(account)
@@ -169,6 +200,12 @@ func chaosWorker() error {
 		}
 		return string(m.Data)
 	}
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		watchForStalls(ctx, func(from, to time.Time) { tell(entry{Op: "stall", From: from, To: to}) })
+	})
+	defer watching.Wait()
+	defer stop()
 
 	nc, err := nats.Connect(os.Getenv("CHAOS_URL"), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
 		nats.RetryOnFailedConnect(true), nats.Timeout(slack))
@@ -312,33 +349,9 @@ func TestChaos(t *testing.T) {
 	}
 	<-b.js.PublishAsyncComplete()
 
-	// What is done to a worker can cost each of its slots a delivery for which there is no
-	// other reason, from then on until it works again.
-	type blow struct {
-		worker      int
-		what        string
-		begun, over time.Time
-	}
-	var blows []blow
-	stalls := make(chan []blow, 1)
 	watch, unwatch := context.WithCancel(t.Context())
 	defer unwatch()
-	go func() {
-		var all []blow
-		for last := time.Now(); ; {
-			select {
-			case <-watch.Done():
-				stalls <- all
-				return
-			case <-time.After(10 * time.Millisecond):
-			}
-			// Who got no processor for so long has not renewed a lease in time.
-			if now := time.Now(); now.Sub(last) > chaosAckWait/3 {
-				all = append(all, blow{what: "stall", begun: last, over: now})
-			}
-			last = time.Now()
-		}
-	}()
+	go watchForStalls(watch, func(from, to time.Time) { book.take(entry{Op: "stall", From: from, To: to}) })
 	type worker struct {
 		number int
 		proxy  *proxy
@@ -389,6 +402,7 @@ func TestChaos(t *testing.T) {
 	}
 	slices.Sort(todo)
 	random.Shuffle(len(todo), func(i, j int) { todo[i], todo[j] = todo[j], todo[i] })
+	var blows []blow
 	for _, what := range todo {
 		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond)
 		w := workers[random.IntN(chaosWorkers)]
@@ -428,7 +442,6 @@ func TestChaos(t *testing.T) {
 		stop(w)
 	}
 	unwatch()
-	blows = append(blows, <-stalls...)
 
 	terms := map[uint64]advisory{}
 	for _, a := range heard("MSG_TERMINATED") {
@@ -452,6 +465,7 @@ func TestChaos(t *testing.T) {
 	}
 	book.mu.Lock()
 	defer book.mu.Unlock()
+	blows = append(blows, book.blows...)
 	executions, byBlow, done := 0, 0, 0
 	why := map[string]int{} // redeliveries by what was logged
 	for m := uint64(1); m <= chaosMessages; m++ {
