@@ -172,7 +172,7 @@ func ExampleWithTerminal() {
 }
 
 func ExampleProcess_Interrupt() {
-	cmd := exec.Command("bash", "-c", "trap 'echo interrupted; exit 1' INT; echo ready; while :; do sleep 0.1; done")
+	cmd := exec.Command("bash", "-c", "trap 'sleep 0.2; echo interrupted; exit 1' INT; echo ready; while :; do sleep 0.1; done")
 	ready := make(chan struct{})
 	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithTerminal(24, 80),
 		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {

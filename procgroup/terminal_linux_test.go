@@ -204,7 +204,7 @@ func TestTerminalInput(t *testing.T) {
 		{"nothing", quiet + "cat; echo end", "", "end\r\n"},
 		{"one end for each reader", quiet + "cat; read x; echo $x", "a\n\x04b\n", "a\r\nb\r\n"},
 		{"a lot", quiet + "wc -c", many, "500000\r\n"},
-		{"an interrupt", "trap 'echo caught' INT; " + quiet + "read x; echo $x", "\x03b\n", "caught\r\nb\r\n"},
+		{"an interrupt", "trap 'sleep 0.2; echo caught' INT; " + quiet + "read x; echo $x", "\x03b\n", "caught\r\nb\r\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
