@@ -407,6 +407,7 @@ func TestInterfaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		io.Copy(io.Discard, res.Body) // to close it would reset the stream that the handler flushes
 		res.Body.Close()
 		s.Close()
 		if got, want := <-seen, (names{true, !http2, http2}); got != want {
