@@ -16,19 +16,21 @@ import (
 // stacksEnv has what this binary does instead of testing.
 const stacksEnv = "PROCTREE_TEST_STACKS"
 
-// witness handles SIGQUIT, and says when its input ends whether it got one. If it gets a line of input, it becomes a shell
-// that does the same.
+// witness says that it got SIGQUIT, and ends then, or soon after its input. If it gets a line of input, it becomes a shell
+// that says the same.
 func witness() {
-	c := make(chan os.Signal, 2)
-	signal.Notify(c, unix.SIGQUIT, unix.SIGUSR1)
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, unix.SIGQUIT)
+	go func() {
+		<-c
+		os.Stdout.WriteString("QUIT\n")
+		os.Exit(0)
+	}()
 	os.Stdout.WriteString("ready\n")
 	if n, _ := os.Stdin.Read(make([]byte, 10)); n > 0 {
 		_ = unix.Exec("/bin/sh", []string{"sh", "-c", `trap "echo QUIT" QUIT; echo ready; read line; :`}, os.Environ())
 	}
-	_ = unix.Kill(os.Getpid(), unix.SIGUSR1) // which comes after a SIGQUIT that was sent before
-	if <-c == unix.SIGQUIT {
-		os.Stdout.WriteString("QUIT\n")
-	}
+	time.Sleep(200 * time.Millisecond) // what was sent before may still be on its way to the goroutine
 	os.Exit(0)
 }
 
@@ -66,9 +68,13 @@ func (w *witnessed) ready(t *testing.T) {
 	}
 }
 
-// gotQuit ends the process and reports whether it got SIGQUIT, or was ended by it.
-func (w *witnessed) gotQuit() bool {
-	w.stdin.Close()
+// gotQuit ends the process, after it got SIGQUIT if that is what is wanted, and reports whether it did, or was ended by it.
+func (w *witnessed) gotQuit(want bool) bool {
+	if want {
+		time.AfterFunc(10*time.Second, func() { w.stdin.Close() })
+	} else {
+		w.stdin.Close()
+	}
 	got := w.lines.Scan()
 	_ = w.Wait()
 	return got || w.ProcessState.ExitCode() != 0
@@ -95,14 +101,15 @@ func TestStackWritersThatHaveChanged(t *testing.T) {
 			return nil
 		}, false},
 		"gone": {func(_ *testing.T, w *witnessed) *witnessed {
-			w.gotQuit()
+			w.gotQuit(false)
 			return nil
 		}, false},
 		"another process": {func(t *testing.T, w *witnessed) *witnessed {
 			if os.Getuid() != 0 {
 				t.Skip("needs root, to choose the next process id")
 			}
-			w.gotQuit()
+			w.gotQuit(false)
+			time.Sleep(20 * time.Millisecond) // a start is known to 10 ms, see procfs.Key
 			for range 20 {
 				_ = os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(w.Process.Pid-1)), 0)
 				if next := startWitness(t); next.Process.Pid == w.Process.Pid {
@@ -126,7 +133,7 @@ func TestStackWritersThatHaveChanged(t *testing.T) {
 			}
 			w = tt.change(t, w)
 			ask(time.Now().Add(10 * time.Second))
-			if w != nil && w.gotQuit() != tt.want {
+			if w != nil && w.gotQuit(tt.want) != tt.want {
 				t.Errorf("asked: %v", !tt.want)
 			}
 		})
@@ -144,7 +151,7 @@ func TestStackWritersOfTheDead(t *testing.T) {
 	if f.StackWriters(time.Now().Add(10*time.Second), func(int) bool { return false }) != nil {
 		t.Error("found what was not to be asked")
 	}
-	if w.gotQuit() {
+	if w.gotQuit(false) {
 		t.Error("it was asked")
 	}
 	if f.StackWriters(time.Now().Add(10*time.Second), nil) != nil {
