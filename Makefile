@@ -67,12 +67,12 @@ help: ## list the targets
 
 test: ## run the tests of every module
 	@$(if $(findstring -race,$(TESTFLAGS)),:,echo "note: the race detector is off; it needs a C compiler")
-	@# Most tests wait for most of their time, so three modules at once, and those that take longest first: the
+	@# Most tests wait for most of their time, so four modules at once, and those that take longest first: the
 	@# root, the examples, the programs, the adapters, the workers. What a test compiles has the race detector too,
 	@# and is there already.
 	@export GOFLAGS="$$(go env GOFLAGS) $(filter -race,$(TESTFLAGS))"; \
 	printf '%s\n' . examples $(foreach d,cmd/% progress/% worker/%,$(filter $(d),$(MODULES))) \
-		$(filter-out . examples cmd/% progress/% worker/%,$(MODULES)) | xargs -P 3 -I MODULE sh -c 'cd MODULE && out=$$(go test $(TESTFLAGS) ./... 2>&1); rc=$$?; \
+		$(filter-out . examples cmd/% progress/% worker/%,$(MODULES)) | xargs -P 4 -I MODULE sh -c 'cd MODULE && out=$$(go test $(TESTFLAGS) ./... 2>&1); rc=$$?; \
 		echo "--- MODULE: go test $(TESTFLAGS) ./..."; echo "$$out"; \
 		test $$rc = 0 || { echo "make $@: FAIL in MODULE" >&2; exit 1; }'
 
