@@ -79,8 +79,9 @@ func (p *Process) Resize(rows, cols uint16) error {
 // Interrupt asks the command to interrupt its work, as Ctrl-C does. In the terminal of
 // [WithTerminal], Ctrl-C is typed: only the foreground job of a shell gets SIGINT, and an editor
 // gets a key. As on any terminal, Ctrl-C discards output that is still on its way, so what the
-// command writes at that moment may be missing. Without a terminal, or if the terminal takes no input now or is not a controlling one
-// (see [WithOrphans]), Interrupt does what p.Signal(os.Interrupt) does.
+// command writes at that moment may be missing. Without a terminal, or if the terminal takes no
+// input now or is not a controlling one (see [WithOrphans]), Interrupt does what
+// p.Signal(os.Interrupt) does.
 //
 // The errors are those of [Process.Signal].
 func (p *Process) Interrupt() error {
