@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The test binary is the replicas, too.
+// The test binary also runs as each replica.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == replicaCommand {
 		os.Exit(replicaMain(context.Background(), os.Args[2:]))
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// SPEC 13.3: what README.md shows, but for the figures.
+// SPEC 13.3: the program prints what README.md shows, apart from the figures.
 func TestDemo(t *testing.T) {
 	t.Run("a server within", func(t *testing.T) { testDemo(t) })
 	t.Run("a server of the user", func(t *testing.T) {

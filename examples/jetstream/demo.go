@@ -37,8 +37,8 @@ type demo struct {
 	stuck  int
 }
 
-// The file of a worker at which something happens to it. Every worker gets that far unless the tree is
-// very small.
+// The numbers of the files at which a worker is killed or gets stuck. Every worker gets that far unless
+// the tree is very small.
 const (
 	killAt = 5
 	hangAt = 7

@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// Ctrl-C ends the program with all its workers; and when the program itself is killed, they
-// end too.
+// Ctrl-C ends the program and all its workers. The workers also end when the program is killed.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

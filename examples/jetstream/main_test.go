@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The program takes about 4 s. This is for a very busy machine.
+// The program takes about 4 s; the limit allows for a very busy machine.
 const generous = 2 * time.Minute
 
 // program is the built example.
@@ -48,7 +48,7 @@ func command(t *testing.T, args ...string) (cmd *exec.Cmd, out *bytes.Buffer) {
 	return cmd, out
 }
 
-// nothingLeft checks the directory that command has made for what is temporary.
+// nothingLeft checks that no temporary file is left in the directory of a command.
 func nothingLeft(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	dir := strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], "TMP=")
@@ -57,7 +57,7 @@ func nothingLeft(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// exitCode returns the code of a command that has ended.
+// exitCode returns the exit code of a command that has ended.
 func exitCode(t *testing.T, err error) int {
 	t.Helper()
 	var exit *exec.ExitError
@@ -70,7 +70,7 @@ func exitCode(t *testing.T, err error) int {
 	return 0
 }
 
-// tree returns a directory with so many files, of all sizes.
+// tree returns a directory with that many files, of different sizes.
 func tree(t *testing.T, files int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,7 +86,7 @@ func tree(t *testing.T, files int) string {
 	return dir
 }
 
-// Every file is done, none twice, although a worker is killed in the middle of one and
+// Every file is compressed, and none twice, although one worker is killed in the middle of a file and
 // another hangs.
 func TestDemo(t *testing.T) {
 	t.Parallel()
@@ -121,7 +121,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// With a server of one's own, which is left as it was.
+// The program leaves the server of -server as it was.
 func TestOwnServer(t *testing.T) {
 	t.Parallel()
 	s, err := startServer()
@@ -174,7 +174,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// What is wrong is noticed.
+// verify notices every kind of difference.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	from := tree(t, 3)
@@ -221,7 +221,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// Of many that compress a file at the same time, one has done it.
+// If many compress the same file at the same time, exactly one reports that it did.
 func TestCompressOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -248,7 +248,7 @@ func TestCompressOnce(t *testing.T) {
 	}
 }
 
-// A file that is given up half-way is not there.
+// A file that is given up halfway is not put in place.
 func TestCompressGivenUp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

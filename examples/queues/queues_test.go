@@ -24,7 +24,7 @@ const idle = time.Minute
 
 var limits = timeout.Config{Idle: idle}
 
-// Each queue calls work as it would call the worker of a job called "index".
+// Each queue calls work as it would call the worker of a job named "index".
 var all = []struct {
 	name string
 	run  func(*testing.T, func(context.Context) error) error
@@ -73,8 +73,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// SPEC 13.4: what the job says of its progress goes out, the first at once and then the newest.
-// The others need a server for that.
+// SPEC 13.4: the progress of a job is published, the first message at once and then the newest. The other
+// queues need a server for that.
 func TestWatermillProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out topic
@@ -95,7 +95,7 @@ func TestWatermillProgress(t *testing.T) {
 	})
 }
 
-// A topic has what was published.
+// A topic records the messages that were published.
 type topic struct{ got []string }
 
 func (p *topic) Close() error { return nil }
@@ -107,7 +107,7 @@ func (p *topic) Publish(name string, messages ...*message.Message) error {
 	return nil
 }
 
-// docs/scaling.md has the functions of this package as they stand.
+// docs/scaling.md shows the functions of this package unchanged.
 func TestDocs(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/scaling.md")
 	if err != nil {

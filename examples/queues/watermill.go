@@ -25,7 +25,7 @@ func limitWatermill(limits timeout.Config, updates message.Publisher) message.Ha
 						slog.WarnContext(ctx, "progress was not published", "message", msg.UUID, "err", err)
 					}
 				})
-				// A copy, since an abandoned handler still has it when the original is redelivered.
+				// A copy, since an abandoned handler may still use it when the original is redelivered.
 				mine := msg.Copy()
 				mine.SetContext(ctx)
 				return next(mine)

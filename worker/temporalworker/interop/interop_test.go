@@ -28,7 +28,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/worker/temporalworker"
 )
 
-// stalls records for a second, and hangs.
+// stalls records heartbeats for a second, and hangs.
 func stalls(told func(time.Duration)) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		begun := time.Now()
@@ -47,7 +47,7 @@ func stalls(told func(time.Duration)) func(context.Context) (string, error) {
 	}
 }
 
-// SPEC 13.1. An activity stalls at 1.0 s: when it is told, and what its workflow gets.
+// SPEC 13.1: an activity that stalls at 1.0 s is told in time, and its workflow gets the outcome.
 func TestStall(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -90,8 +90,8 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// A silent activity is kept under a HeartbeatTimeout shorter than its silence. A fifth of it is what
-// the SDK's throttle leaves for a machine that is busy.
+// A silent activity survives a HeartbeatTimeout that is shorter than its silence. The SDK's throttle leaves a
+// fifth of that timeout for a busy machine.
 func TestSilent(t *testing.T) {
 	t.Parallel()
 	c, queue := connect(t), t.Name()
@@ -105,7 +105,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// Details survive two attempts that were stopped, whichever way they came, and the third goes on.
+// Details survive two attempts that were stopped, however they were recorded, and the third attempt continues.
 func TestDetails(t *testing.T) {
 	for name, report := range map[string]func(context.Context, int){
 		"recorded": func(ctx context.Context, n int) {
@@ -146,7 +146,7 @@ func TestDetails(t *testing.T) {
 	}
 }
 
-// What an operator sees while an activity is retried.
+// An operator sees why an activity is retried.
 func TestPending(t *testing.T) {
 	t.Parallel()
 	c, queue := connect(t), t.Name()
@@ -172,7 +172,7 @@ func TestPending(t *testing.T) {
 	get(t, run)
 }
 
-// pending waits for a state of the workflow's activity.
+// pending waits until the activity of the workflow has a state.
 func pending(t *testing.T, c client.Client, run client.WorkflowRun, until func(*workflowpb.PendingActivityInfo) bool) *workflowpb.PendingActivityInfo {
 	t.Helper()
 	var last any
@@ -191,7 +191,8 @@ func pending(t *testing.T, c client.Client, run client.WorkflowRun, until func(*
 	return nil
 }
 
-// A deaf activity: attempt 2 begins at idle and grace, beside it, and nothing is sent for the first.
+// If an activity ignores its context, attempt 2 begins beside it after the idle limit and the grace, and no
+// heartbeat is sent for attempt 1.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
 	c, queue := connect(t), t.Name()
@@ -221,7 +222,7 @@ func TestDeaf(t *testing.T) {
 	}
 }
 
-// The cancellation reaches a silent activity by a renewal, and the workflow gets what it had.
+// A renewal tells a silent activity that it was cancelled, and the workflow gets its partial result.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	c, queue := connect(t), t.Name()
@@ -247,7 +248,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A worker that is killed is noticed by the service, and another takes over with its details.
+// The service notices that a worker was killed, and another worker takes over with its details.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	c, queue := connect(t), t.Name()
@@ -302,7 +303,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// A worker that is stopped gives its activity to another.
+// A worker that is stopped hands its activity to another worker.
 func TestWorkerStops(t *testing.T) {
 	t.Parallel()
 	c, queue := connect(t), t.Name()
@@ -331,7 +332,7 @@ func TestWorkerStops(t *testing.T) {
 	}
 }
 
-// Pause and reset by an operator.
+// An operator pauses and resets an activity.
 func TestPauseAndReset(t *testing.T) {
 	for _, what := range []string{"pause", "reset"} {
 		t.Run(what, func(t *testing.T) {

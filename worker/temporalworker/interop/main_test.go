@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 
 var clients []client.Client
 
-// connect returns a client of its own, as another process would have.
+// connect returns a new client, as another process would have.
 func connect(t testing.TB) client.Client {
 	t.Helper()
 	c, err := client.Dial(client.Options{HostPort: server.GetFrontendHostPort(), Namespace: server.GetDefaultNamespace(), Logger: quiet})
@@ -62,7 +62,7 @@ func connect(t testing.TB) client.Client {
 	return c
 }
 
-// guarded are the options of a worker with the interceptor.
+// guarded returns the options of a worker with the interceptor.
 func guarded(opts ...temporalworker.Option) worker.Options {
 	return worker.Options{
 		Interceptors:      []interceptor.WorkerInterceptor{temporalworker.Interceptor(opts...)},
@@ -93,7 +93,7 @@ type plan struct {
 	Final                   []string // NonRetryableErrorTypes
 }
 
-// A verdict is what the workflow gets.
+// A verdict is the outcome that the workflow gets.
 type verdict struct {
 	Result  string
 	Err     string
