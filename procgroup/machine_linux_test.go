@@ -99,7 +99,7 @@ func containerMode(a []string) int {
 	panic(syscall.Exec("/bin/sh", append([]string{"sh", "-c", a[1], os.Args[0]}, a[2:]...), os.Environ()))
 }
 
-// group makes a control group, and enables the controllers in the one around it.
+// group makes a control group and enables the controllers that it needs in the enclosing group.
 func group(t *testing.T, path string) string {
 	t.Helper()
 	dir := filepath.Join(cgroupRoot, path)

@@ -111,9 +111,9 @@ func runForStacks(text string, make func() *exec.Cmd, opts ...procgroup.Option) 
 	return r, err
 }
 
-// SPEC 6.22: a Go program writes its stacks, the leader itself or a child of its child, through a pipe and on a
-// terminal, in every containment. The output is what it was, the outcome that of the limit, and a hook that is told of
-// the end has the stacks.
+// SPEC 6.22: a Go program writes its stacks in every containment, through a pipe and on a terminal, whether it is the
+// command itself or a grandchild. The stacks are not part of the output, the outcome is still that of the limit, and
+// the Finished hook gets the stacks.
 func TestStacksOfGo(t *testing.T) {
 	t.Parallel()
 	everyContainment(t, func(t *testing.T, contained procgroup.Option) {

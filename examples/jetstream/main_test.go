@@ -174,7 +174,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// verify notices every kind of difference.
+// verify fails if a compressed file is missing, wrong or unexpected, or was not done exactly once.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	from := tree(t, 3)

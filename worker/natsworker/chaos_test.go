@@ -351,7 +351,10 @@ func TestChaos(t *testing.T) {
 
 	watch, unwatch := context.WithCancel(t.Context())
 	defer unwatch()
-	go watchForStalls(watch, func(from, to time.Time) { book.take(entry{Op: "stall", From: from, To: to}) })
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		watchForStalls(watch, func(from, to time.Time) { book.take(entry{Op: "stall", From: from, To: to}) })
+	})
 	type worker struct {
 		number int
 		proxy  *proxy
@@ -442,6 +445,7 @@ func TestChaos(t *testing.T) {
 		stop(w)
 	}
 	unwatch()
+	watching.Wait()
 
 	terms := map[uint64]advisory{}
 	for _, a := range heard("MSG_TERMINATED") {

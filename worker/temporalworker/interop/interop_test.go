@@ -47,7 +47,8 @@ func stalls(told func(time.Duration)) func(context.Context) (string, error) {
 	}
 }
 
-// SPEC 13.1: an activity that stalls at 1.0 s is told in time, and its workflow gets the outcome.
+// SPEC 13.1: the workflow of an activity that stalls gets the outcome of the limit that stopped it, with what was
+// recorded. The first case is the SDK alone. The log says when the activity was told.
 func TestStall(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
