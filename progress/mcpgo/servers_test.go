@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -60,6 +61,14 @@ func named(names ...string) (some []link) {
 		}
 	}
 	return some
+}
+
+// until makes a call that must have an effect, and again where mcp-go may lose a notification to
+// another request that is just ending.
+func (l link) until(effect func() bool, call func()) {
+	for tries := 0; tries == 0 || tries < 5 && strings.HasPrefix(l.name, "http ") && !effect(); tries++ {
+		call()
+	}
 }
 
 // each runs a test over the links, at once.
