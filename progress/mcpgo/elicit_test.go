@@ -52,14 +52,16 @@ func TestElicit(t *testing.T) {
 				t.Parallel()
 				c := l.connect(t, newServer(), client.WithElicitationHandler(answerer{tc.after}))
 				got := record(c)
-				res, err := c.CallTool(soon(t), call{tool: "elicit", args: map[string]any{"limitMs": tc.limit}, token: "t"}.request())
-				if err != nil {
-					t.Fatal(err)
-				}
-				v := view(t, res)
-				if v.Texts[0] != tc.want || v.IsError != (tc.want == expired) {
-					t.Errorf("%+v", v)
-				}
+				l.until(func() bool { return len(got.of("t")) > 0 }, func() {
+					res, err := c.CallTool(soon(t), call{tool: "elicit", args: map[string]any{"limitMs": tc.limit}, token: "t"}.request())
+					if err != nil {
+						t.Fatal(err)
+					}
+					v := view(t, res)
+					if v.Texts[0] != tc.want || v.IsError != (tc.want == expired) {
+						t.Errorf("%+v", v)
+					}
+				})
 				want := fmt.Sprintf("Waiting for approval of rm -r build (up to %v)", time.Duration(tc.limit)*ms)
 				if n := got.of("t"); len(n) == 0 || n[0].Message != want {
 					t.Errorf("%v, want %q", n, want)
@@ -152,13 +154,15 @@ func TestReturnedQuestions(t *testing.T) {
 			each(t, links, func(t *testing.T, l link) {
 				c := l.connect(t, newServer(mcpgo.WithAwait(progress.WithLimits(tc.limit, tc.limit))), client.WithElicitationHandler(answerer{tc.after}))
 				got := record(c)
-				res, err := c.CallTool(soon(t), call{tool: "question", args: map[string]any{"n": tc.n}, token: "t"}.request())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if v := view(t, res); v.Texts[0] != tc.want || v.IsError != (tc.want == expired) {
-					t.Errorf("%+v", v)
-				}
+				l.until(func() bool { return len(got.of("t")) > 0 }, func() {
+					res, err := c.CallTool(soon(t), call{tool: "question", args: map[string]any{"n": tc.n}, token: "t"}.request())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if v := view(t, res); v.Texts[0] != tc.want || v.IsError != (tc.want == expired) {
+						t.Errorf("%+v", v)
+					}
+				})
 				if n := got.of("t"); !l.modern && (len(n) == 0 || n[0].Message != tc.said) {
 					t.Errorf("%v, want %q", n, tc.said)
 				}

@@ -14,8 +14,13 @@ import (
 // after it (SPEC 3.13), and nor does a handler of notifications of a client with Limit (SPEC 8.3).
 func TestGoexit(t *testing.T) {
 	each(t, allLinks, func(t *testing.T, l link) {
-		c := connect(t, mcpgo.Limit(l.open(t, newServer()), mcpgo.ClientLimits{}, nil), l.modern)
-		got := record(c)
+		got := newNotes()
+		c := connect(t, mcpgo.Limit(l.open(t, got.awaitedBy(newServer())), mcpgo.ClientLimits{}, nil), l.modern)
+		got.record(c)
+		linger := 50
+		if l.name == process.name { // which cannot know what has been heard
+			linger = 500
+		}
 		var once sync.Once
 		c.OnNotification(func(m mcp.JSONRPCNotification) {
 			if m.Method == "notifications/progress" {
@@ -24,7 +29,7 @@ func TestGoexit(t *testing.T) {
 		})
 		for _, token := range []string{"first", "second", "third"} {
 			l.until(func() bool { return len(got.of(token)) > 0 }, func() {
-				res, err := c.CallTool(soon(t), call{tool: "goexit", token: token, args: map[string]any{"lingerMs": 50}}.request())
+				res, err := c.CallTool(soon(t), call{tool: "goexit", token: token, args: map[string]any{"lingerMs": linger}}.request())
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -139,13 +139,13 @@ func TestSetResultByTheTool(t *testing.T) {
 
 // A client in this process gets the values that it always gets.
 func TestInProcess(t *testing.T) {
-	s := newServer()
-	c, err := client.NewInProcessClient(s)
+	got := newNotes()
+	c, err := client.NewInProcessClient(got.awaitedBy(newServer()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c = connect(t, c.GetTransport(), true)
-	got := record(c)
+	got.record(c)
 	if _, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"lingerMs": 100}, token: "t"}.request()); err != nil {
 		t.Fatal(err)
 	}

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
@@ -35,7 +37,44 @@ type note struct {
 }
 
 func record(c *client.Client) *notes {
-	n := &notes{byToken: make(map[any][]note), over: make(map[any]bool)}
+	n := newNotes()
+	n.record(c)
+	return n
+}
+
+func newNotes() *notes { return &notes{byToken: make(map[any][]note), over: make(map[any]bool)} }
+
+// awaitedBy has the tools of s pause until the client has heard what they say, one call at a time. mcp-go
+// may lose it, and then they do not wait for ever.
+func (n *notes) awaitedBy(s *server.MCPServer) *server.MCPServer {
+	s.Use(func(next server.ToolHandlerFunc) server.ToolHandlerFunc {
+		return func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			if m := r.Params.Meta; m == nil || m.ProgressToken == nil {
+				return next(ctx, r)
+			}
+			before := n.count()
+			return next(context.WithValue(ctx, heardKey{}, func() {
+				for end := time.Now().Add(2 * time.Second); n.count() == before && time.Now().Before(end); {
+					time.Sleep(ms)
+				}
+				before = n.count()
+			}), r)
+		}
+	})
+	return s
+}
+
+// count is how many notifications there were.
+func (n *notes) count() (all int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, some := range n.byToken {
+		all += len(some)
+	}
+	return all
+}
+
+func (n *notes) record(c *client.Client) {
 	c.OnNotification(func(m mcp.JSONRPCNotification) {
 		if m.Method != "notifications/progress" {
 			return
@@ -52,7 +91,6 @@ func record(c *client.Client) *notes {
 			n.late = append(n.late, fmt.Sprint(token))
 		}
 	})
-	return n
 }
 
 func (n *notes) of(token any) []note {
@@ -71,9 +109,13 @@ func (n *notes) finished(token any) {
 // what the tool says; strictly increasing.
 func TestProgress(t *testing.T) {
 	each(t, allLinks, func(t *testing.T, l link) {
-		c := l.connect(t, newServer())
-		got := record(c)
+		got := newNotes()
+		c := l.connect(t, got.awaitedBy(newServer()))
+		got.record(c)
 		args := map[string]any{"n": 5, "everyMs": 20, "message": "main.go"}
+		if l.name == process.name { // which cannot know what has been heard
+			args["everyMs"] = 200
+		}
 		for _, token := range []any{"abc", 7.0, nil} {
 			l.until(func() bool { return token == nil || len(got.of(token)) > 1 }, func() {
 				if _, err := c.CallTool(soon(t), call{tool: "report", args: args, token: token}.request()); err != nil {
@@ -101,48 +143,71 @@ func TestProgress(t *testing.T) {
 
 // SPEC 7.2: at most one per interval, and the last.
 func TestInterval(t *testing.T) {
-	c := links[0].connect(t, newServer(mcpgo.WithInterval(time.Hour)))
-	got := record(c)
-	if _, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"n": 50, "everyMs": 1}, token: "t"}.request()); err != nil {
-		t.Fatal(err)
-	}
-	if n := got.of("t"); len(n) != 2 || n[1].Progress != 50 {
-		t.Errorf("%v", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, transport.NewInProcessTransport(newServer(mcpgo.WithInterval(time.Minute))), true)
+		got := record(c)
+		if _, err := c.CallTool(t.Context(), call{tool: "report", args: map[string]any{"n": 50, "everyMs": 1}, token: "t"}.request()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := got.of("t"); len(n) != 2 || n[0].Progress != 1 || n[1].Progress != 50 {
+			t.Errorf("%v", n)
+		}
+		_ = c.Close()
+		time.Sleep(2 * never)
+	})
 }
 
 // SPEC 7.1: the token as it came, byte for byte, above 2^53 too.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	r := newRaw(t, newServer())
-	for i, token := range []string{`"abc"`, `""`, `"7"`, `0`, `-3`, `9007199254740991`, `9007199254740992`, `9007199254740993`,
-		`18446744073709551617`, `-9007199254740993`} {
-		id := fmt.Sprint("call-", i)
-		r.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":"report","arguments":{"lingerMs":50},"_meta":{"progressToken":%s}}}`, id, token))
-		notes, _ := r.answer(id)
-		want := []string{`{"progress":1,"progressToken":` + token + `,"total":1}`}
-		if diff := cmp.Diff(want, notes); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", token, diff)
+	tokens := []string{`"abc"`, `""`, `"7"`, `0`, `-3`, `9007199254740991`, `9007199254740992`, `9007199254740993`,
+		`18446744073709551617`, `-9007199254740993`}
+	var want []string
+	for i, token := range tokens { // all at once, since each lingers
+		r.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"report","arguments":{"lingerMs":500},"_meta":{"progressToken":%s}}}`, i, token))
+		want = append(want, `{"progress":1,"progressToken":`+token+`,"total":1}`)
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, r.progressOf(len(tokens))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// progressOf reads until n calls have been answered, and returns the params of their progress, sorted.
+func (r *raw) progressOf(n int) (notes []string) {
+	r.t.Helper()
+	for n > 0 {
+		m := r.read()
+		if m.Method == "notifications/progress" {
+			notes = append(notes, string(m.Params))
+		} else if m.Method == "" {
+			n--
 		}
 	}
+	slices.Sort(notes)
+	return notes
 }
 
 // Without Install, a token that mcp-go has not kept is not replaced by another's.
 func TestInexactToken(t *testing.T) {
+	t.Parallel()
 	s := server.NewMCPServer("test", "1")
 	s.Use(mcpgo.Middleware(toolPolicy))
-	s.AddTool(mcp.NewTool("report"), func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.AddTool(mcp.NewTool("report"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		progress.Report(ctx, progress.Update{Progress: 1})
-		time.Sleep(50 * ms)
-		return mcp.NewToolResultText(fmt.Sprintf("%.0f", r.Params.Meta.ProgressToken)), nil
+		time.Sleep(500 * ms)
+		return mcp.NewToolResultText("done"), nil
 	})
 	r := newRaw(t, s)
-	for token, want := range map[string]int{`9007199254740991`: 1, `9007199254740993`: 0, `-9007199254740991`: 1, `-9007199254740993`: 0, `true`: 0, `null`: 0} {
-		r.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":"report","_meta":{"progressToken":%s}}}`, token, token))
-		notes, answer := r.answer(token)
-		if len(notes) != want {
-			t.Errorf("%s: %v, %s", token, notes, answer.Result)
-		}
+	tokens := []string{`9007199254740991`, `9007199254740993`, `-9007199254740991`, `-9007199254740993`, `true`, `null`}
+	for i, token := range tokens { // all at once, since each lingers
+		r.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"report","_meta":{"progressToken":%s}}}`, i, token))
+	}
+	want := []string{`{"progress":1,"progressToken":-9007199254740991}`, `{"progress":1,"progressToken":9007199254740991}`}
+	if diff := cmp.Diff(want, r.progressOf(len(tokens))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -157,7 +222,7 @@ func TestNothingAfterTheResult(t *testing.T) {
 		case strings.HasPrefix(l.name, "http 2025"), strings.HasSuffix(l.name, "event store"):
 			together = 1
 		case strings.HasPrefix(l.name, "stdio"):
-			rare = 2
+			rare = runs / 4 // without waiting for the writer it would be most of them
 		}
 		c := l.connect(t, newServer())
 		got := record(c)
@@ -182,7 +247,7 @@ func TestNothingAfterTheResult(t *testing.T) {
 		if len(got.late) > rare {
 			t.Errorf("%d after the result: %v", len(got.late), got.late)
 		}
-		if len(got.byToken) < runs*3/4 { // mcp-go drops some where the machine is busy
+		if len(got.byToken) < runs/2 { // mcp-go drops some where the machine is busy
 			t.Errorf("only %d of %d calls sent anything", len(got.byToken), runs)
 		}
 		for token, notes := range got.byToken {
@@ -275,31 +340,32 @@ func clientThatDoesNotRead(t *testing.T, pipes func(*testing.T, *server.MCPServe
 // does not get its turn within 100 ms of the end of its tool is dropped.
 func TestManyCallsInOneSession(t *testing.T) {
 	for _, tc := range []struct {
-		link  string
-		calls int
-		least int
+		link   string
+		calls  int
+		least  int
+		linger int // ms
 	}{
-		{"http 2025", 200, 100},
-		{"wrapped 2025", 100, 90},
-		{"wrapped 2026", 100, 90},
-		{"serve 2025", 100, 90}, // 5 workers
+		{"http 2025", 200, 100, 400},
+		{"wrapped 2025", 100, 90, 400},
+		{"wrapped 2026", 100, 90, 400},
+		{"serve 2025", 100, 80, 100}, // 5 workers, of which each may lose what one stall delays
 	} {
 		t.Run(tc.link, func(t *testing.T) {
-			manyCalls(t, named(tc.link)[0].connect(t, newServer()), tc.calls, tc.least)
+			manyCalls(t, named(tc.link)[0].connect(t, newServer()), tc.calls, tc.least, tc.linger)
 		})
 	}
 }
 
 // manyCalls makes n calls at once, each with a token and a message of its own. At least so many
 // of them must get progress.
-func manyCalls(t *testing.T, c *client.Client, n, least int) {
+func manyCalls(t *testing.T, c *client.Client, n, least, linger int) {
 	t.Helper()
 	got := record(c)
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
 			token := fmt.Sprint("t", i)
-			if _, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"lingerMs": 100, "message": token}, token: token}.request()); err != nil {
+			if _, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"lingerMs": linger, "message": token}, token: token}.request()); err != nil {
 				t.Error(err)
 			}
 		})

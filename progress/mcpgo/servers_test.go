@@ -66,7 +66,8 @@ func named(names ...string) (some []link) {
 // until makes a call that must have an effect, and again where mcp-go may lose a notification to
 // another request that is just ending.
 func (l link) until(effect func() bool, call func()) {
-	for tries := 0; tries == 0 || tries < 5 && strings.HasPrefix(l.name, "http ") && !effect(); tries++ {
+	lossy := strings.HasPrefix(l.name, "http ") || strings.HasSuffix(l.name, "event store")
+	for tries := 0; tries == 0 || tries < 5 && lossy && !effect(); tries++ {
 		call()
 	}
 }

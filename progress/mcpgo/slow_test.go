@@ -41,12 +41,14 @@ func TestSlowNotification(t *testing.T) {
 		go func() {
 			defer close(first)
 			// It returns while its notification is being marshalled, a second time over there:
-			// the first time was to see whether it is a token at all.
-			_, _ = c.CallTool(soon(t), call{tool: "report", args: map[string]any{"lingerMs": float64(slowness/ms) / 2}, token: "slow"}.request())
+			// the first time was to see whether it is a token at all. The second time must begin
+			// within 100 ms of that, and what waits behind must get its turn as soon, so they
+			// return no earlier than they have to.
+			_, _ = c.CallTool(soon(t), call{tool: "report", args: map[string]any{"lingerMs": float64(slowness/ms) * 1.3}, token: "slow"}.request())
 			got.finished("slow")
 		}()
 		time.Sleep(slowness + slowness/4)
-		if _, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"lingerMs": 10}, token: "behind"}.request()); err != nil {
+		if _, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"lingerMs": 60}, token: "behind"}.request()); err != nil {
 			t.Fatal(err)
 		}
 		got.finished("behind")

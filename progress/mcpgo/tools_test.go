@@ -31,7 +31,7 @@ const deafFor = 3 * time.Second
 
 // policy has the limits that the tools of newServer are named for.
 var toolPolicy = &policy.Policy{
-	Default: &timeout.Config{Total: never, Grace: 50 * ms},
+	Default: &timeout.Config{Total: never, Grace: slack},
 	Lookup:  func(string) (string, bool) { return "", false },
 	Tools: map[string]policy.Tool{
 		"total":    {Limits: &timeout.Config{Total: 60 * ms, Grace: slack}},
@@ -39,7 +39,7 @@ var toolPolicy = &policy.Policy{
 		"deaf":     {Limits: &timeout.Config{Total: 60 * ms, Grace: 40 * ms}},
 		"partial":  {Limits: &timeout.Config{Total: 60 * ms, Grace: slack}},
 		"asks":     {Limits: &timeout.Config{Total: 60 * ms, Grace: slack}},
-		"alive":    {Limits: &timeout.Config{Total: never, Idle: 400 * ms, Grace: slack}},
+		"alive":    {Limits: &timeout.Config{Total: never, Idle: 1500 * ms, Grace: slack}},
 		"elicit":   {Limits: &timeout.Config{Total: never, Idle: time.Second, Grace: slack}},
 		"question": {Limits: &timeout.Config{Total: never, Idle: time.Second, Grace: slack}},
 		"ceiling":  {MaxTotal: 60 * ms},
@@ -52,6 +52,19 @@ var errOwn = errors.New("no such file")
 func until(ctx context.Context) (*mcp.CallToolResult, error) {
 	<-ctx.Done()
 	return nil, context.Cause(ctx)
+}
+
+// heardKey is the key of a function that waits until the client has heard what the tool has just said.
+type heardKey struct{}
+
+// pause takes as long as it says, or until what the tool has just said has been heard, where the test can
+// tell: on a busy machine that may take longer.
+func pause(ctx context.Context, millis float64) {
+	if heard, ok := ctx.Value(heardKey{}).(func()); ok && millis > 0 {
+		heard()
+		return
+	}
+	time.Sleep(time.Duration(millis * float64(ms)))
 }
 
 // A server with tools that are stopped, or not, each under its own limits.
@@ -69,7 +82,7 @@ func newServer(opts ...mcpgo.InstallOption) *server.MCPServer {
 	add("panic", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("boom") })
 	add("goexit", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		progress.Report(ctx, progress.Update{Progress: 1})
-		time.Sleep(time.Duration(r.GetFloat("lingerMs", 0) * float64(ms)))
+		pause(ctx, r.GetFloat("lingerMs", 0))
 		runtime.Goexit()
 		return nil, nil
 	})
@@ -95,8 +108,8 @@ func newServer(opts ...mcpgo.InstallOption) *server.MCPServer {
 	})
 	// Beats for longer than its idle limit.
 	add("alive", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		for range 25 {
-			time.Sleep(20 * ms)
+		for range 50 {
+			time.Sleep(40 * ms)
 			heartbeat.Beat(ctx)
 		}
 		return mcp.NewToolResultText("done"), nil
@@ -110,14 +123,13 @@ func newServer(opts ...mcpgo.InstallOption) *server.MCPServer {
 	// Reports n updates, and returns lingerMs after the last.
 	add("report", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		n := r.GetInt("n", 1)
-		every := time.Duration(r.GetFloat("everyMs", 0) * float64(ms))
 		for i := range n {
 			if i > 0 {
-				time.Sleep(every)
+				pause(ctx, r.GetFloat("everyMs", 0))
 			}
 			progress.Report(ctx, progress.Update{Progress: float64(i + 1), Total: float64(n), Message: r.GetString("message", "")})
 		}
-		time.Sleep(time.Duration(r.GetFloat("lingerMs", 0) * float64(ms)))
+		pause(ctx, r.GetFloat("lingerMs", 0))
 		return mcp.NewToolResultText("done"), nil
 	})
 	add("elicit", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
