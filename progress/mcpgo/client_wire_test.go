@@ -233,7 +233,11 @@ func TestCancelNotification(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFake(tc.session)
-			l := mcpgo.Limit(tc.open(f), mcpgo.ClientLimits{Timeout: 30 * ms}, nil)
+			limits := mcpgo.ClientLimits{Timeout: 30 * ms}
+			if tc.abort { // which comes first then
+				limits.Timeout = never
+			}
+			l := mcpgo.Limit(tc.open(f), limits, nil)
 			if h, ok := l.(transport.HTTPConnection); ok {
 				h.SetProtocolVersion(tc.version)
 			}

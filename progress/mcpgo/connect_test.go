@@ -50,46 +50,47 @@ func TestConnect(t *testing.T) {
 		bad   func() (transport.Interface, error) // the first two
 		first string                              // error of the first alone
 	}{
-		{"transport", func() (transport.Interface, error) { return transport.NewSSE(dead) }, "connecting: transport: Maximum total timeout exceeded: 600ms"},
-		{"handshake", func() (transport.Interface, error) { return transport.NewStreamableHTTP(dead) }, "connecting: handshake: Maximum total timeout exceeded: 1.2s"},
+		{"transport", func() (transport.Interface, error) { return transport.NewSSE(dead) }, "connecting: transport: Maximum total timeout exceeded: 1.2s"},
+		{"handshake", func() (transport.Interface, error) { return transport.NewStreamableHTTP(dead) }, "connecting: handshake: Maximum total timeout exceeded: 2.4s"},
 		{"handshake, limited", func() (transport.Interface, error) {
 			h, err := transport.NewStreamableHTTP(dead)
 			return mcpgo.Limit(h, mcpgo.ClientLimits{}, nil), err
-		}, `connecting: transport error: calling "initialize": Request timed out: no answer for 600ms`},
+		}, `connecting: transport error: calling "initialize": Request timed out: no answer for 1.2s`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			opened := 0
-			open := func() (*client.Client, error) {
-				opened++
-				if opened < 2 {
+			open := func(opened *int) (*client.Client, error) {
+				if *opened++; *opened < 2 {
 					bad, err := tc.bad()
 					return client.NewClient(bad, client.WithProtocolVersion("2025-11-25")), err
 				}
 				good, err := transport.NewSSE(ts.URL + "/sse")
 				return client.NewClient(good), err
 			}
-			opts := &mcpgo.ConnectOptions{Timeout: 600 * ms, Backoff: request.Backoff{First: ms}}
+			connect := func(ctx context.Context, retries int) (c *client.Client, result *mcp.InitializeResult, opened int, err error) {
+				c, result, err = mcpgo.Connect(ctx, func() (*client.Client, error) { return open(&opened) }, hello,
+					&mcpgo.ConnectOptions{Timeout: 1200 * ms, Backoff: request.Backoff{Retries: retries, First: ms}})
+				return c, result, opened, err
+			}
 			ctx, cancel := context.WithCancel(context.Background())
-			c, result, err := mcpgo.Connect(ctx, open, hello, opts)
+			c, result, opened, err := connect(ctx, 0)
 			cancel()
 			if err != nil || opened != 2 || result.ServerInfo.Name != "test" {
 				t.Fatalf("%v, %v, opened %d", result, err, opened)
 			}
-			time.Sleep(1300 * ms) // past the limits of the phases
-			if _, err := c.CallTool(soon(t), call{tool: "noop"}.request()); err != nil {
-				t.Error(err)
-			}
-			_ = c.Close()
-
-			opened = 0
-			opts.Backoff.Retries = -1
-			_, _, err = mcpgo.Connect(context.Background(), open, hello, opts)
+			limits := time.After(2500 * ms) // of the phases; meanwhile the first alone
+			_, _, opened, err = connect(context.Background(), -1)
 			var wire *mcpgo.RequestTimeout
 			var e *timeout.Error
 			if err == nil || err.Error() != tc.first || !errors.As(err, &wire) || !errors.As(err, &e) || opened != 1 {
 				t.Errorf("%v, want %s", err, tc.first)
 			}
+
+			<-limits
+			if _, err := c.CallTool(soon(t), call{tool: "noop"}.request()); err != nil {
+				t.Error(err)
+			}
+			_ = c.Close()
 		})
 	}
 }

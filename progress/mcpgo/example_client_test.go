@@ -88,7 +88,8 @@ func ExampleRetry() {
 	})(s)
 
 	c := dial(s, func(t transport.Interface) transport.Interface {
-		t = mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: 100 * time.Millisecond}, nil)
+		limits := map[string]mcpgo.ClientLimits{"tools/list": {Timeout: 500 * time.Millisecond}}
+		t = mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, limits)
 		return mcpgo.Retry(t, request.Backoff{First: 10 * time.Millisecond}, "tools/list", "resources/*")
 	})
 	defer c.Close()

@@ -385,8 +385,9 @@ func ExampleWithTasks() {
 	mcpgo.Install(s, &policy.Policy{Tools: map[string]policy.Tool{
 		"index": {Limits: &timeout.Config{Total: time.Hour}, Soft: 20 * time.Millisecond},
 	}}, mcpgo.WithTasks(tasks))
+	indexed := make(chan bool)
 	s.AddTool(mcp.NewTool("index"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		time.Sleep(100 * time.Millisecond)
+		<-indexed
 		return mcp.NewToolResultText("3 files"), nil
 	})
 	fromHost, toServer := io.Pipe()
@@ -408,6 +409,7 @@ func ExampleWithTasks() {
 	}
 	status, id := ask(`"method":"tools/call","params":{"name":"index",%s}}`)
 	fmt.Println(status)
+	close(indexed)
 	for status == "working" {
 		time.Sleep(10 * time.Millisecond)
 		status, _ = ask(`"method":"tasks/get","params":{"taskId":"` + id + `",%s}}`)
@@ -421,7 +423,7 @@ func ExampleWithTasks() {
 func ExampleWithContinuation() {
 	s := server.NewMCPServer("files", "1.0.0")
 	// For a host that waits for 60 s, and renews nothing, 45 s would do.
-	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Hour}}, mcpgo.WithContinuation(50*time.Millisecond))
+	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Hour}}, mcpgo.WithContinuation(500*time.Millisecond))
 	indexed := make(chan bool)
 	s.AddTool(mcp.NewTool("index"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		<-indexed
@@ -437,7 +439,7 @@ func ExampleWithContinuation() {
 	close(indexed)
 	show(c, mcp.CallToolParams{Name: "wait_for_result", Arguments: map[string]any{"id": id}})
 	// Output:
-	// Still running after 0.05s.
+	// Still running after 0.5s.
 	// Call wait_for_result with {"id": "…"} to wait for the result.
 	// 3 files
 }

@@ -35,19 +35,22 @@ func TestRetry(t *testing.T) {
 		{"a tool", "tools/call", func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }, 1, context.DeadlineExceeded},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := &fake{answer: tc.answer, notes: make(chan mcp.JSONRPCNotification, 10)}
-			r := mcpgo.Retry(mcpgo.Limit(f, mcpgo.ClientLimits{Timeout: 30 * ms}, nil), request.Backoff{First: ms}, "tools/*", "resources/read")
-			_, err := r.SendRequest(context.Background(), transport.JSONRPCRequest{ID: mcp.NewRequestId(int64(1)), Method: tc.method})
-			if !errors.Is(err, tc.err) || len(f.sent) != tc.tries {
-				t.Errorf("%d tries, %v", len(f.sent), err)
-			}
-			ids := make(map[string]bool)
-			for _, s := range f.sent {
-				ids[s.ID.String()] = true
-			}
-			if len(ids) != tc.tries {
-				t.Errorf("ids %v", ids)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{answer: tc.answer, notes: make(chan mcp.JSONRPCNotification, 10)}
+				r := mcpgo.Retry(mcpgo.Limit(f, mcpgo.ClientLimits{Timeout: 30 * ms}, nil), request.Backoff{First: ms}, "tools/*", "resources/read")
+				_, err := r.SendRequest(t.Context(), transport.JSONRPCRequest{ID: mcp.NewRequestId(int64(1)), Method: tc.method})
+				if !errors.Is(err, tc.err) || len(f.sent) != tc.tries {
+					t.Errorf("%d tries, %v", len(f.sent), err)
+				}
+				ids := make(map[string]bool)
+				for _, s := range f.sent {
+					ids[s.ID.String()] = true
+				}
+				if len(ids) != tc.tries {
+					t.Errorf("ids %v", ids)
+				}
+				synctest.Wait()
+			})
 		})
 	}
 }
