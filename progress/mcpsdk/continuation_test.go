@@ -94,7 +94,7 @@ func TestContinuation(t *testing.T) {
 				t.Error(texts(res), d)
 			}
 			// SPEC 12.3: it can be fetched again.
-			if d := cmp.Diff(texts(res), texts(wait(t, cs, map[string]any{"id": id}))); d != "" {
+			if d := cmp.Diff(texts(res), texts(waitLong(t, cs, map[string]any{"id": id}))); d != "" {
 				t.Error(d)
 			}
 
@@ -209,17 +209,18 @@ func TestContinuationBesideTasks(t *testing.T) {
 		t.Fatal(res)
 	}
 	go func() { s.gate <- struct{}{}; s.gate <- struct{}{} }()
-	for {
-		res = p.call("wait_for_result", object{"arguments": object{"id": id}})
-		if meta(res, task.ContinuationKey) == nil {
-			break
+	rest := func(res object) object {
+		for meta(res, task.ContinuationKey)["id"] != nil {
+			res = p.call("wait_for_result", object{"arguments": object{"id": meta(res, task.ContinuationKey)["id"]}})
 		}
+		return res
 	}
+	res = rest(res)
 	if firstText(res) != "through" || res["resultType"] != "complete" {
 		t.Error(res)
 	}
 	// A tool that asks is waited for with the answers.
-	res = p.call("asks", nil)
+	res = rest(p.call("asks", nil)) // on a busy machine it is continued, too
 	if _, asked := res["inputRequests"].(object)["q"]; !asked || res["resultType"] != "input_required" {
 		t.Error(res)
 	}

@@ -23,7 +23,7 @@ func exampleServer() *mcp.Server {
 	schema := map[string]any{"type": "object"}
 	s.AddTool(&mcp.Tool{Name: "build", InputSchema: schema}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		for i := range 5 {
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(150 * time.Millisecond)
 			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 				ProgressToken: req.Params.GetProgressToken(), Progress: float64(i + 1), Total: 5,
 			})
@@ -48,7 +48,7 @@ func dial(s *mcp.Server) (mcp.Transport, error) {
 func ExampleLimit() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
 	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, map[string]mcpsdk.ClientLimits{
-		"tools/call":  {Timeout: 300 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
+		"tools/call":  {Timeout: 700 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
 		"resources/*": {Timeout: 10 * time.Second},
 	})
 	ctx := context.Background()
@@ -60,7 +60,7 @@ func ExampleLimit() {
 	}
 	defer session.Close()
 
-	res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "build"}) // 500 ms
+	res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "build"}) // 750 ms
 	fmt.Println(res.Content[0].(*mcp.TextContent).Text, err)
 
 	_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
@@ -75,7 +75,7 @@ func ExampleLimit() {
 	// Output:
 	// built <nil>
 	// -32001 Request timed out
-	// tools/call idle 300ms
+	// tools/call idle 700ms
 }
 
 func ExampleWithLimits() {
@@ -165,7 +165,8 @@ func ExampleConnect_standing() {
 
 func ExampleRetry() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 300 * time.Millisecond}, nil)
+	limits := map[string]mcpsdk.ClientLimits{"tools/list": {Timeout: 500 * time.Millisecond}}
+	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, limits)
 	mcpsdk.Retry(client, request.Backoff{First: 10 * time.Millisecond}, "tools/list", "resources/*")
 
 	server := exampleServer()

@@ -59,7 +59,7 @@ func TestDisconnectOverHTTP(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := newServer()
-			st := newStopper(s, timeout.Config{Total: 500 * time.Millisecond})
+			st := newStopper(s, timeout.Config{Total: 1500 * time.Millisecond})
 			cs := throughHTTP(t, s, tt.wrap(tt.handler(s)), func(url string, c *http.Client) mcp.Transport {
 				if tt.version == "" {
 					return &mcp.SSEClientTransport{Endpoint: url, HTTPClient: c}

@@ -45,7 +45,7 @@ func addTools(s *mcp.Server) {
 		return textResult("done"), nil
 	})
 	raw("beat", func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		for range 10 { // longer than the idle limit of the tests
+		for range 25 { // longer than the idle limit of the tests
 			if err := sleep(ctx, 80*time.Millisecond); err != nil {
 				return nil, err
 			}
@@ -56,7 +56,7 @@ func addTools(s *mcp.Server) {
 	raw("report", func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		for i := range 20 {
 			progress.Report(ctx, progress.Update{Progress: float64(i / 2), Total: 10, Message: fmt.Sprint("step ", i)})
-			if err := sleep(ctx, 10*time.Millisecond); err != nil {
+			if err := sleep(ctx, 50*time.Millisecond); err != nil {
 				return nil, err
 			}
 		}
@@ -212,11 +212,14 @@ func increases(t testing.TB, all []mcp.ProgressNotificationParams) {
 	}
 }
 
+// toolIdle is the idle limit of the tools where they are called over every transport.
+const toolIdle = 1500 * time.Millisecond
+
 // childServers are what the test binary serves over stdio, see TestMain.
 var childServers = map[string]func() error{
 	"tools": func() error {
 		s := newServer()
-		idle := timeout.Config{Idle: 600 * time.Millisecond}
+		idle := timeout.Config{Idle: toolIdle}
 		mcpsdk.Install(s, &policy.Policy{Default: &idle}, mcpsdk.WithInterval(50*time.Millisecond))
 		return s.Run(context.Background(), mcpsdk.WrapTransport(&mcp.StdioTransport{}))
 	},
