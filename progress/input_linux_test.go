@@ -44,7 +44,14 @@ func TestClientHearsOfInput(t *testing.T) {
 			if fmt.Sprint(s.Detail) != w.String() || s.SinceBeat < 100*time.Millisecond {
 				t.Errorf("the tool's snapshot has %v, %v after the last beat", s.Detail, s.SinceBeat)
 			}
-			time.Sleep(200 * time.Millisecond) // for the notification
+			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+				mu.Lock()
+				heard := len(messages) > 0
+				mu.Unlock()
+				if heard {
+					break
+				}
+			}
 			in.Close()
 		}))
 		return err

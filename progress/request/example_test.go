@@ -19,7 +19,7 @@ import (
 func Example() {
 	fromServer, toServer := slowServer()
 	client := request.New(request.Limits{Timeout: request.DefaultTimeout}, map[string]request.Limits{
-		"tools/call": {Timeout: 500 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
+		"tools/call": {Timeout: 700 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
 	})
 
 	answers := make(chan string, 1)

@@ -22,7 +22,8 @@ import (
 // execution's message.
 func TestTextOfACommand(t *testing.T) {
 	t.Parallel()
-	const soon = 300 * time.Millisecond
+	const soon = 3 * time.Second // so long may it take until a shell has said something
+	const short = 300 * time.Millisecond
 	run := func(ctx context.Context, c timeout.Config, script string) error {
 		opts := []procgroup.Option{procgroup.WithOptions(timeout.WithName("TLC"))}
 		if c != (timeout.Config{}) {
@@ -45,30 +46,30 @@ func TestTextOfACommand(t *testing.T) {
 	}{
 		{"total of the command", 0, false, func(ctx context.Context) error {
 			return run(ctx, timeout.Config{Total: soon}, "echo 12 states; sleep 60")
-		}, "", "TLC process timed out after 300ms.\nExit code 124.\n12 states\n"},
+		}, "", "TLC process timed out after 3000ms.\nExit code 124.\n12 states\n"},
 		{"idle limit of the command", 0, false, func(ctx context.Context) error {
 			return run(ctx, timeout.Config{Idle: soon}, "sleep 60")
-		}, "", "TLC process timed out after 300ms without output.\nExit code 124.\n"},
+		}, "", "TLC process timed out after 3000ms without output.\nExit code 124.\n"},
 		{"total of the tool", soon, false, func(ctx context.Context) error {
 			return run(ctx, timeout.Config{}, "echo 12 states; sleep 60")
-		}, "", "TLC process timed out after 300ms.\nExit code 124.\n12 states\n"},
+		}, "", "TLC process timed out after 3000ms.\nExit code 124.\n12 states\n"},
 		{"aborted", 0, true, func(ctx context.Context) error {
 			return run(ctx, timeout.Config{}, "echo 12 states; sleep 60")
 		}, "", "TLC process was aborted.\nExit code 130.\n12 states\n"},
 		{"wrapped", 0, false, func(ctx context.Context) error {
 			return fmt.Errorf("checking a model: %w", run(ctx, timeout.Config{Total: soon}, "echo 12 states; sleep 60"))
-		}, "", "checking a model: TLC process timed out after 300ms.\nExit code 124.\n12 states\n"},
+		}, "", "checking a model: TLC process timed out after 3000ms.\nExit code 124.\n12 states\n"},
 		{"wrapped, total of the tool", soon, false, func(ctx context.Context) error {
 			return errors.Join(errors.New("checking a model"), run(ctx, timeout.Config{}, "echo 12 states; sleep 60"))
-		}, "", "TLC process timed out after 300ms.\nExit code 124.\n12 states\n"},
+		}, "", "TLC process timed out after 3000ms.\nExit code 124.\n12 states\n"},
 		{"with partial output of the tool", soon, false, func(ctx context.Context) error {
 			return run(ctx, timeout.Config{}, "echo 12 states; sleep 60")
-		}, "12", "TLC process timed out after 300ms.\n\nPartial output:\n12"},
+		}, "12", "TLC process timed out after 3000ms.\n\nPartial output:\n12"},
 		{"with progress", soon, false, func(ctx context.Context) error {
 			progress.Report(ctx, progress.Update{Message: "12 states"})
 			return run(ctx, timeout.Config{}, "sleep 60")
-		}, "", "TLC process timed out after 300ms.\nlast: 12 states\nExit code 124.\n"},
-		{"a command that was stopped before, for another reason", soon, false, func(ctx context.Context) error {
+		}, "", "TLC process timed out after 3000ms.\nlast: 12 states\nExit code 124.\n"},
+		{"a command that was stopped before, for another reason", short, false, func(ctx context.Context) error {
 			err := run(ctx, timeout.Config{Total: 10 * time.Millisecond}, "sleep 60")
 			<-ctx.Done()
 			return err
@@ -79,7 +80,7 @@ func TestTextOfACommand(t *testing.T) {
 		{"the same, wrapped", 0, false, func(ctx context.Context) error {
 			return fmt.Errorf("checking a model: %w", talk(ctx))
 		}, "", "checking a model: TLC wrote more than 6 bytes.\nExit code 153.\n12 states\n"},
-		{"a command that was stopped for what it did before the tool was", soon, false, func(ctx context.Context) error {
+		{"a command that was stopped for what it did before the tool was", short, false, func(ctx context.Context) error {
 			err := talk(ctx)
 			<-ctx.Done()
 			return err
@@ -87,7 +88,7 @@ func TestTextOfACommand(t *testing.T) {
 		{"a command that has failed by itself", 0, false, func(ctx context.Context) error {
 			return run(ctx, timeout.Config{}, "exit 3")
 		}, "", "exit status 3"},
-		{"no command", soon, false, func(ctx context.Context) error {
+		{"no command", short, false, func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}, "", "Tool exceeded wall-clock limit of 0.3s."},
