@@ -158,8 +158,8 @@ var durationCases = []gnuCase{
 	{script: "exec timeout 0x.2p0 sleep 10"},
 	{script: "exec timeout 0 sleep .2"},
 	{script: "exec timeout -k x 1 true"},
-	{script: "exec timeout -k inf 1 true"},
-	{script: "exec timeout -k 0 1 sh -c 'trap \"\" TERM; sleep 2; echo done'"},
+	{script: "exec timeout -k inf 10 true"},
+	{script: "exec timeout -k 0 3 sh -c 'trap \"\" TERM; sleep 6; echo done'"},
 }
 
 var optionCases = []gnuCase{

@@ -37,26 +37,26 @@ func TestIdle(t *testing.T) {
 			result{"exit status 0", "", "...................."}},
 		{"in turn", "exec deadline --idle 3 60 sh -c '" + says("printf . >&$((i % 2 + 1))") + "'",
 			result{"exit status 0", "..........", ".........."}},
-		{"silent", "exec deadline --idle 1.5 60 sh -c 'echo begun; sleep 30; echo no'",
+		{"silent", "exec deadline --idle 3 60 sh -c 'echo begun; sleep 30; echo no'",
 			result{"exit status 124", "begun\n", ""}},
 		{"silent from the start", "exec deadline --idle .3 0 sleep 30",
 			result{"exit status 124", "", ""}},
 		{"verbose", "exec deadline -v --idle .25 60 sleep 30",
 			result{"exit status 124", "", "deadline: no output from command 'sleep' for 250ms\n" +
 				"deadline: sending signal TERM to command 'sleep'\n"}},
-		{"last words", "exec deadline --idle 1.5 60 sh -c 'trap \"trap : TERM; echo caught; exit 0\" TERM; sleep 30 & wait'",
+		{"last words", "exec deadline --idle 3 60 sh -c 'trap \"trap : TERM; echo caught; exit 0\" TERM; sleep 30 & wait'",
 			result{"exit status 124", "caught\n", ""}},
-		{"preserved", "exec deadline -p --idle 1.5 60 sh -c 'trap \"trap : TERM; echo caught; exit 5\" TERM; sleep 30 & wait'",
+		{"preserved", "exec deadline -p --idle 3 60 sh -c 'trap \"trap : TERM; echo caught; exit 5\" TERM; sleep 30 & wait'",
 			result{"exit status 5", "caught\n", ""}},
 		{"signal", "exec deadline -v -s INT --idle .3 60 sleep 30",
 			result{"exit status 124", "", "deadline: no output from command 'sleep' for 300ms\n" +
 				"deadline: sending signal INT to command 'sleep'\n"}},
-		{"kill", "exec deadline -v -k .2 --idle 1.5 60 sh -c 'trap \"\" TERM; sleep 30; sleep 30'",
-			result{"signal: killed", "", "deadline: no output from command 'sh' for 1.5s\n" +
+		{"kill", "exec deadline -v -k .2 --idle 3 60 sh -c 'trap \"\" TERM; sleep 30; sleep 30'",
+			result{"signal: killed", "", "deadline: no output from command 'sh' for 3s\n" +
 				"deadline: sending signal TERM to command 'sh'\n" +
 				"deadline: sending signal KILL to command 'sh'\n"}},
-		{"the total still holds", "exec deadline -v --idle 1.5 5 sh -c 'exec 2>/dev/null; trap \"trap : TERM; sleep .5; trap - TERM; sleep 30 & wait\" TERM; sleep 30 & wait'",
-			result{"exit status 124", "", "deadline: no output from command 'sh' for 1.5s\n" +
+		{"the total still holds", "exec deadline -v --idle 3 8 sh -c 'exec 2>/dev/null; trap \"trap : TERM; sleep .5; trap - TERM; sleep 30 & wait\" TERM; sleep 30 & wait'",
+			result{"exit status 124", "", "deadline: no output from command 'sh' for 3s\n" +
 				"deadline: sending signal TERM to command 'sh'\n" +
 				"deadline: sending signal TERM to command 'sh'\n"}},
 		{"total", "exec deadline -v --idle 30 .3 sleep 30",
@@ -74,10 +74,8 @@ func TestIdle(t *testing.T) {
 		{"disk full", "exec deadline --idle 30 60 sh -c 'trap \"\" PIPE; echo x; sleep .3; echo x; exit 6' >/dev/full 2>log; ",
 			result{"exit status 6", "", ""}},
 		{"stdin", "echo in | deadline --idle 30 60 cat", result{"exit status 0", "in\n", ""}},
-		{"descendant that writes on", "exec deadline --idle 30 60 sh -c 'echo x; { trap \"\" PIPE; sleep 1; echo late; } & exit 3'",
+		{"descendant that writes on", "exec deadline --idle 30 60 sh -c 'echo x; { trap \"\" PIPE; sleep 4; echo late; } & exit 3'",
 			result{"exit status 3", "x\n", ""}},
-		{"descendant's last words", "exec deadline --idle 30 60 sh -c '{ sleep .02; echo y; } & echo x'",
-			result{"exit status 0", "x\ny\n", ""}},
 		{"not found", "exec deadline --idle 30 60 nosuch",
 			result{"exit status 127", "", "deadline: failed to run command 'nosuch': No such file or directory\n"}},
 		{"bad limit", "exec deadline --idle never 60 true",
@@ -92,6 +90,22 @@ func TestIdle(t *testing.T) {
 				t.Errorf("%s\ngot  %q\nwant %q", c.script, got, c.want)
 			}
 		})
+	}
+}
+
+// TestLastWords: processes that the command leaves running may still write for a short time. On a busy
+// machine that may be over before they get the processor, but not each time.
+func TestLastWords(t *testing.T) {
+	t.Parallel()
+	bin := ours(t)
+	for try := 1; ; try++ {
+		got := runScript(t, bin, "exec deadline --idle 30 60 sh -c '{ sleep .02; echo y; } & echo x'")
+		if got == (result{"exit status 0", "x\ny\n", ""}) {
+			return
+		}
+		if got != (result{"exit status 0", "x\n", ""}) || try == 5 {
+			t.Fatalf("%q", got)
+		}
 	}
 }
 
@@ -114,10 +128,10 @@ func TestAlive(t *testing.T) {
 		idle         string // what it is stopped for as idle, or ""
 	}{
 		{"busy, output", "exec deadline -v --idle 1 --alive=output 60" + busy, "output"},
-		{"busy, cpu", "exec deadline -v --idle 2 --alive=cpu 6" + busy, ""},
-		{"busy, all", "exec deadline -v --idle 2 --alive=output,cpu,io 6" + busy, ""},
+		{"busy, cpu", "exec deadline -v --idle 3 --alive=cpu 8" + busy, ""},
+		{"busy, all", "exec deadline -v --idle 3 --alive=output,cpu,io 8" + busy, ""},
 		{"busy, io", "exec deadline -v --idle 1 --alive io 60" + busy, "work"},
-		{"prints, output", "exec deadline -v --idle 2 --alive=output,io 4" + prints, ""},
+		{"prints, output", "exec deadline -v --idle 3 --alive=output,io 6" + prints, ""},
 		{"prints, io", "exec deadline -v --idle 1 --alive=io 60 sh -c 'while :; do echo .; sleep .9; done' >/dev/null", "work"},
 		{"asleep, all", "exec deadline -v --idle 1 --alive=cpu,io,output 60 sleep 30", "output or work"},
 	} {
@@ -158,7 +172,7 @@ func TestAlive(t *testing.T) {
 // idle limit, which is no fault of the command's.
 func TestFloodThrough(t *testing.T) {
 	t.Parallel()
-	cmd, mark := prepare(t, ours(t), "exec deadline --idle 2 60 sh -c 'dd if=/dev/zero bs=64k count=64 2>/dev/null; echo end'")
+	cmd, mark := prepare(t, ours(t), "exec deadline --idle 3 60 sh -c 'dd if=/dev/zero bs=64k count=64 2>/dev/null; echo end'")
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +182,7 @@ func TestFloodThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Close()
-	time.Sleep(3 * time.Second)
+	time.Sleep(4 * time.Second)
 	var got bytes.Buffer
 	if _, err := io.Copy(&got, r); err != nil {
 		t.Fatal(err)
@@ -195,21 +209,21 @@ func TestConsumer(t *testing.T) {
 		all          bool
 		exit         string
 	}{
-		{"late after the limit", "exec deadline -v --idle 30 2 sh -c 'head -c 100000 /dev/zero; sleep 60'",
+		{"late after the limit", "exec deadline -v --idle 30 3 sh -c 'head -c 100000 /dev/zero; sleep 60'",
 			"TERM", 2 * time.Second, true, "exit status 124"},
 		{"late after a signal", "exec deadline -v --idle 30 60 sh -c 'head -c 100000 /dev/zero; kill -HUP $PPID; sleep 60'",
 			"HUP", 2 * time.Second, true, "signal: hangup"},
-		{"late after the kill", "exec deadline -v --idle 30 -k .2 2 sh -c 'trap \"\" TERM; head -c 100000 /dev/zero; sleep 60; sleep 60'",
+		{"late after the kill", "exec deadline -v --idle 30 -k .2 3 sh -c 'trap \"\" TERM; head -c 100000 /dev/zero; sleep 60; sleep 60'",
 			"KILL", 0, true, "signal: killed"},
 		{"late after the end", "exec deadline --idle 30 3 sh -c 'head -c 100000 /dev/zero; echo ended >&2'",
 			"ended", 5 * time.Second, true, "exit status 0"},
-		{"never after the limit", "exec deadline -k 1 --idle 30 2 sh -c 'head -c 100000 /dev/zero; sleep 60'",
+		{"never after the limit", "exec deadline -k 1 --idle 30 3 sh -c 'head -c 100000 /dev/zero; sleep 60'",
 			"lost", 0, false, "exit status 124"},
-		{"never after the kill", "exec deadline -k .2 --idle 30 2 sh -c 'trap \"\" TERM; head -c 100000 /dev/zero; sleep 60; sleep 60'",
+		{"never after the kill", "exec deadline -k .2 --idle 30 3 sh -c 'trap \"\" TERM; head -c 100000 /dev/zero; sleep 60; sleep 60'",
 			"lost", 0, false, "signal: killed"},
-		{"never after the end", "exec deadline -k 1 --idle 30 2 sh -c 'head -c 100000 /dev/zero'",
+		{"never after the end", "exec deadline -k 1 --idle 30 3 sh -c 'head -c 100000 /dev/zero'",
 			"lost", 0, false, "exit status 124"},
-		{"never after a signal to us", "exec deadline -k 1 --idle 30 60 sh -c 'head -c 100000 /dev/zero; (sleep .1; kill -HUP $PPID) & exit 3'",
+		{"never after a signal to us", "exec deadline -k 1 --idle 30 60 sh -c 'head -c 100000 /dev/zero; (while kill -0 $$ 2>/dev/null; do sleep .1; done; kill -HUP $PPID) & exit 3'",
 			"lost", 0, false, "exit status 125"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -270,7 +284,7 @@ func TestConsumer(t *testing.T) {
 // TestStuckMessages: where nobody takes the messages either, the signals still go out.
 func TestStuckMessages(t *testing.T) {
 	t.Parallel()
-	cmd, mark := prepare(t, ours(t), "exec deadline -v -k .5 --idle 30 2 sh -c 'trap \"\" TERM; while :; do head -c 100000 /dev/zero; done' 2>&1")
+	cmd, mark := prepare(t, ours(t), "exec deadline -v -k .5 --idle 30 3 sh -c 'trap \"\" TERM; while :; do head -c 100000 /dev/zero; done' 2>&1")
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -292,23 +306,30 @@ func TestStuckMessages(t *testing.T) {
 // and what is really silent is still found (SPEC 3.16).
 func TestStopped(t *testing.T) {
 	bin := ours(t)
+	// It ends when it is told to. A sleep(1) might begin only when all of them have been stopped and continued.
+	const asks = "exec deadline --idle %s 60 sh -c 'echo ready; read a; echo done'"
 	for _, c := range []struct {
 		name, script string
 		signal       syscall.Signal
 		stopped      time.Duration
+		silent       time.Duration // after it was continued
 		want         string
 	}{
-		{"Ctrl-Z", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 4; echo done'", syscall.SIGTSTP, 3 * time.Second, "exit status 0"},
-		{"SIGSTOP", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 4; echo done'", syscall.SIGSTOP, 3 * time.Second, "exit status 0"},
-		{"the limit was only just passed", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 3; echo done'", syscall.SIGTSTP, 2100 * time.Millisecond, "exit status 0"},
-		{"the limit is not reached", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 3; echo done'", syscall.SIGTSTP, 1500 * time.Millisecond, "exit status 0"},
-		{"twice", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 7; echo done'", syscall.SIGTSTP, 3 * time.Second, "exit status 0"},
-		{"silent", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 60'", syscall.SIGTSTP, 3 * time.Second, "exit status 124"},
-		{"the total does not move", "exec deadline --idle 20 2 sh -c 'echo ready; sleep 60'", syscall.SIGTSTP, 3 * time.Second, "exit status 124"},
+		{"Ctrl-Z", strings.ReplaceAll(asks, "%s", "2"), syscall.SIGTSTP, 3 * time.Second, 500 * time.Millisecond, "exit status 0"},
+		{"SIGSTOP", strings.ReplaceAll(asks, "%s", "2"), syscall.SIGSTOP, 3 * time.Second, 500 * time.Millisecond, "exit status 0"},
+		{"the limit was only just passed", strings.ReplaceAll(asks, "%s", "2"), syscall.SIGTSTP, 2100 * time.Millisecond, 500 * time.Millisecond, "exit status 0"},
+		{"the limit is not reached", strings.ReplaceAll(asks, "%s", "4"), syscall.SIGTSTP, 3 * time.Second, 1500 * time.Millisecond, "exit status 0"},
+		{"twice", strings.ReplaceAll(asks, "%s", "2"), syscall.SIGTSTP, 3 * time.Second, 500 * time.Millisecond, "exit status 0"},
+		{"silent", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 60'", syscall.SIGTSTP, 3 * time.Second, 0, "exit status 124"},
+		{"the total does not move", "exec deadline --idle 20 2 sh -c 'echo ready; sleep 60'", syscall.SIGTSTP, 3 * time.Second, 0, "exit status 124"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cmd, mark := prepare(t, bin, c.script)
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
 			stdout, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -319,7 +340,6 @@ func TestStopped(t *testing.T) {
 			if _, err := io.ReadFull(stdout, make([]byte, 6)); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(300 * time.Millisecond) // so that sleep(1) sleeps
 			rounds := 1
 			if c.name == "twice" {
 				rounds = 2
@@ -334,6 +354,10 @@ func TestStopped(t *testing.T) {
 					}
 				}
 				time.Sleep(100 * time.Millisecond)
+			}
+			if c.silent > 0 {
+				time.Sleep(c.silent)
+				_, _ = io.WriteString(stdin, "\n")
 			}
 			rest, _ := io.ReadAll(stdout)
 			_ = cmd.Wait()

@@ -68,7 +68,7 @@ func TestTerminalLikeGNU(t *testing.T) {
 	}{
 		{"it is one", "exec timeout 60 sh -c 'test -t 0 && test -t 1 && test -t 2 && echo yes'", nil},
 		// The kernel sends the signal, then discards output, then echoes, and may be held up in between.
-		{"Ctrl-C", "exec timeout 60 sh -c 'trap \"trap : INT; sleep .3; echo caught; exit 7\" INT; echo ready; sleep 10 & wait'",
+		{"Ctrl-C", "exec timeout 60 sh -c 'trap \"trap : INT; sleep 1; echo caught; exit 7\" INT; echo ready; sleep 10 & wait'",
 			map[string]string{"ready": "\x03"}},
 		// No shell, which between its echo and the next program ends in a way of its own.
 		{"Ctrl-C, default", "echo ready >r; exec timeout 60 cat r -", map[string]string{"ready": "\x03"}},
@@ -118,12 +118,12 @@ func TestStatus(t *testing.T) {
 // TestStatusVerbose: messages appear above the line too.
 func TestStatusVerbose(t *testing.T) {
 	t.Parallel()
-	shown, exit := onTerminal(t, ours(t), "exec deadline --status -v 1 sleep 60", nil)
+	shown, exit := onTerminal(t, ours(t), "exec deadline --status -v 3 sleep 60", nil)
 	screen := strings.Join(render(shown), "|")
 	if exit != "exit status 124" || screen != "deadline: sending signal TERM to command 'sleep'" {
 		t.Errorf("%s, %q\n%q", exit, screen, shown)
 	}
-	if !strings.Contains(shown, "s of 1s, idle ") {
+	if !strings.Contains(shown, "s of 3s, idle ") {
 		t.Errorf("no status in %q", shown)
 	}
 }
@@ -146,12 +146,12 @@ func TestStatusInBackground(t *testing.T) {
 			"echo one; sleep .6; echo two; sleep .3; echo three; : >three; wait; echo end",
 			"one,two,three,out,end"},
 		// For longer than unseen: after a shorter stop a line may be lost, see moved.
-		{"stopped there", "set -m; deadline --status 60 sh -c 'echo ready; sleep .7; kill -TSTP 0; sleep .6; echo out' 2>&1; " +
+		{"stopped there", "set -m; deadline --status 60 sh -c 'echo ready; sleep 2; kill -TSTP 0; sleep .6; echo out' 2>&1; " +
 			"echo between; sleep 1.5; fg >/dev/null; echo end",
 			"ready,(STATUS,)+between,(STATUS,)*out,end"},
-		{"continued", "deadline --status 60 sh -c 'echo ready; sleep 1; kill -CONT $PPID; sleep 1; echo out'; echo end",
+		{"continued", "deadline --status 60 sh -c 'echo ready; sleep 2; kill -CONT $PPID; sleep 1; echo out'; echo end",
 			"ready,(STATUS,)+out,end"},
-		{"from a script", "deadline --status 60 sh -c 'sleep 1; echo out'; echo end", "out,end"},
+		{"from a script", "deadline --status 60 sh -c 'sleep 3; echo out'; echo end", "out,end"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
