@@ -16,7 +16,7 @@ import (
 // evil is an MCP server that does what servers should not do. It uses no SDK, and each tool is named
 // after what it does.
 func evil() {
-	e := &evilServer{answers: make(map[string]chan json.RawMessage), cancelled: make(map[string]chan struct{})}
+	e := &evilServer{answers: make(map[string]chan json.RawMessage), half: make(map[string]bool)}
 	if d, err := time.ParseDuration(os.Getenv("EVIL_START")); err == nil {
 		time.Sleep(d)
 	}
@@ -67,12 +67,10 @@ func evil() {
 		case "notifications/cancelled":
 			var p struct{ RequestID json.RawMessage }
 			_ = json.Unmarshal(m.Params, &p)
-			e.mu.Lock()
-			if c := e.cancelled[string(p.RequestID)]; c != nil {
-				close(c)
-				delete(e.cancelled, string(p.RequestID))
+			if e.half[string(p.RequestID)] {
+				delete(e.half, string(p.RequestID))
+				e.answer(p.RequestID, textResult("half of it", ""))
 			}
-			e.mu.Unlock()
 		case "tools/call":
 			var p struct {
 				Name           string
@@ -84,8 +82,8 @@ func evil() {
 			_ = json.Unmarshal(m.Params, &p)
 			if p.Name == "question" { // as in 2026-07-28
 				go func() {
-					time.Sleep(time.Second)
 					if p.InputResponses == nil {
+						time.Sleep(3 * time.Second)
 						e.answer(m.ID, `{"resultType":"input_required","inputRequests":{"ok":{"method":"elicitation/create","params":{"message":"really?"}}},"requestState":"s1"}`)
 						return
 					}
@@ -96,15 +94,13 @@ func evil() {
 			switch ms, _ := p.Arguments["ms"].(float64); p.Name {
 			case "deaf":
 				time.Sleep(time.Hour)
+			case "half": // answered by this goroutine when it is cancelled, so that no other answer is earlier
+				e.half[string(m.ID)] = true
+				continue
 			case "busy": // in the one thread that reads
 				work(time.Duration(ms) * time.Millisecond)
 			}
-			c := make(chan struct{})
-			e.mu.Lock()
-			e.cancelled[string(m.ID)] = c
-			seen := strings.Join(e.seen, " ")
-			e.mu.Unlock()
-			go e.call(m.ID, p.Name, p.Arguments, p.Meta.ProgressToken, c, seen)
+			go e.call(m.ID, p.Name, p.Arguments, p.Meta.ProgressToken, strings.Join(e.seen, " "))
 		case "no/answer":
 		case "x/anew":
 			e.answer(anew(m.ID), `{}`)
@@ -137,12 +133,14 @@ func work(d time.Duration) {
 }
 
 type evilServer struct {
-	out       sync.Mutex
-	mu        sync.Mutex
-	answers   map[string]chan json.RawMessage
-	asked     int
-	cancelled map[string]chan struct{}
-	seen      []string
+	out     sync.Mutex
+	mu      sync.Mutex
+	answers map[string]chan json.RawMessage
+	asked   int
+
+	// of the goroutine that reads
+	half map[string]bool // calls of the tool half
+	seen []string
 }
 
 func (e *evilServer) write(line string) {
@@ -160,7 +158,7 @@ func textResult(text string, more string) string {
 	return `{"content":[{"type":"text","text":` + string(quoted) + `}]` + more + `}`
 }
 
-func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, token json.RawMessage, cancelled chan struct{}, seen string) {
+func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, token json.RawMessage, seen string) {
 	number := func(key string) int { n, _ := args[key].(float64); return int(n) }
 	ms := time.Duration(number("ms")) * time.Millisecond
 	every := func(do func(i int)) {
@@ -189,9 +187,6 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 		cmd := exec.Command(os.Args[0], "sleeper")
 		_ = cmd.Start()
 		select {}
-	case "half":
-		<-cancelled
-		done = "half of it"
 	case "exit":
 		fmt.Fprintln(os.Stderr, "goodbye")
 		os.Exit(5)

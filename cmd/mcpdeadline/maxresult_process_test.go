@@ -46,7 +46,7 @@ func TestMaxResultOfHandles(t *testing.T) {
 	first, _ := long(`{"bytes":50000}`)
 	readLong(t, h, first.text(), 50000)
 
-	w, id := long(`{"bytes":60000,"ms":1500}`)
+	w, id := long(`{"bytes":60000,"ms":3000}`)
 	readLong(t, h, w.text(), 60000)
 	if again := h.call("100", "wait_for_result", id); again.text() != w.text() {
 		t.Errorf("%.300s", again.raw)
@@ -67,10 +67,11 @@ func TestMaxResultOfHandles(t *testing.T) {
 
 	h.call("103", "exit", `{}`)
 	readLong(t, h, first.text(), 50000)
-	before := hibernated(h)
-	eventually(t, "sleep", func() bool { return hibernated(h) > before })
+	awake := func() int { return strings.Count(h.stderr(), `msg="server awake"`) }
+	eventually(t, "sleep", func() bool { return hibernated(h) > awake() })
+	before := awake()
 	readLong(t, h, first.text(), 50000)
-	if got := strings.Count(h.stderr(), `msg="server awake"`); got != before {
+	if awake() != before {
 		t.Error("reading has woken the server")
 	}
 }

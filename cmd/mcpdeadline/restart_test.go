@@ -70,7 +70,7 @@ func TestServerEnds(t *testing.T) {
 // cancelled meanwhile never reaches it.
 func TestBetweenServers(t *testing.T) {
 	t.Parallel()
-	h := startProxy(t, []string{"EVIL_START=1s"}, evilArgs(t)...).initialized()
+	h := startProxy(t, []string{"EVIL_START=2s"}, evilArgs(t)...).initialized()
 	h.call("1", "exit", `{}`)
 	kept := h.start("2", "seen", `{}`, "")
 	h.start("3", "exit", `{}`, "")
@@ -87,7 +87,7 @@ func TestBetweenServers(t *testing.T) {
 // restarted.
 func TestHeldBetweenServers(t *testing.T) {
 	t.Parallel()
-	h := startProxy(t, []string{"EVIL_START=1s"}, evilArgs(t)...).initialized()
+	h := startProxy(t, []string{"EVIL_START=2s"}, evilArgs(t)...).initialized()
 	h.await(h.ask("1", "resources/subscribe", `{"uri":"x:old"}`), "subscribe")
 	h.call("2", "exit", `{}`)
 	level := h.ask("3", "logging/setLevel", `{"level":"debug"}`)

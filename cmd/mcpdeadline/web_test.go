@@ -163,7 +163,7 @@ func TestHTTPWithoutSessions(t *testing.T) {
 		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `,` + standsAloneMeta + `}}`
 	}
 	_, one := post(t.Context(), t, url, alone("progress", `{"ms":600}`))
-	_, two := post(t.Context(), t, url, alone("sleep", `{"ms":600}`))
+	_, two := post(t.Context(), t, url, alone("sleep", `{"ms":2500}`))
 	for name, events := range map[string]<-chan wire{"step ": one, "silent": two} {
 		n := 0
 		for e := range events {
@@ -245,7 +245,12 @@ func TestHTTPSignal(t *testing.T) {
 		}
 		answers <- res.Content[0].(*mcp.TextContent).Text
 	}()
-	callTool(t, s, "sleep", map[string]any{"ms": 300})
+	asked := 0
+	eventually(t, "the call at the server", func() bool {
+		asked++
+		_, seen := callTool(t, s, "seen", nil)
+		return strings.Count(seen, "tools/call") > asked
+	})
 	if err := h.cmd.Process.Signal(interrupt); err != nil {
 		t.Fatal(err)
 	}
