@@ -21,12 +21,12 @@ func Mark() string {
 }
 
 // None waits for the processes with the mark to end, and fails the test if one is still running
-// after 10 s.
+// after 20 s.
 func None(t testing.TB, mark string) {
 	t.Helper()
 	var left []string
 	pause := 5 * time.Millisecond // and longer each time: to look at all processes is work
-	for begun := time.Now(); time.Since(begun) < 10*time.Second; time.Sleep(pause) {
+	for begun := time.Now(); time.Since(begun) < 20*time.Second; time.Sleep(pause) {
 		pause = min(2*pause, 160*time.Millisecond)
 		if left = With(mark); len(left) == 0 {
 			return
