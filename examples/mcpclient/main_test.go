@@ -20,7 +20,7 @@ import (
 )
 
 // Nothing here waits for as long as this unless it fails.
-const generous = time.Minute
+const generous = 2 * time.Minute
 
 const asMain = "MCPCLIENT_TEST_MAIN"
 
@@ -119,7 +119,7 @@ func eventually(t *testing.T, happened func() bool) {
 func TestCall(t *testing.T) {
 	t.Parallel()
 	const (
-		slow  = `{"command":"sh","args":["-c","for i in 1 2 3 4 5 6 7 8; do echo $i; sleep .3; done"]}`
+		slow  = `{"command":"sh","args":["-c","for i in 1 2 3 4 5 6 7 8; do echo $i; sleep .6; done"]}`
 		fails = `{"command":"sh","args":["-c","echo out; exit 3"]}`
 	)
 	for _, tc := range []struct {
@@ -137,11 +137,11 @@ func TestCall(t *testing.T) {
 		{"the tool fails", nil, own("run_command", fails), 1, "exit code: 3\n\nout\n", "the tool failed after "},
 		{"no such tool", nil, own("nothing"), 1, "", "unknown tool"},
 		{"nobody to ask", nil, own("approve", `{"action":"x"}`), 1, "does not support elicitation", "failed"},
-		{"patient", nil, append([]string{"-timeout", "1s"}, own("run_command", slow)...), 0, "7\n8\n", "progress: 2 2\n"},
-		{"not patient", nil, append([]string{"-timeout", "1s", "-reset-on-progress=false"}, own("run_command", slow)...), 124, "", "Request timed out"},
+		{"patient", nil, append([]string{"-timeout", "2s"}, own("run_command", slow)...), 0, "7\n8\n", "progress: 2 2\n"},
+		{"not patient", nil, append([]string{"-timeout", "2s", "-reset-on-progress=false"}, own("run_command", slow)...), 124, "", "Request timed out"},
 		{"silent", nil, append([]string{"-timeout", "1s"}, own("hang")...), 124, "", "Request timed out: no progress for 1s"},
 		{"no limit", nil, append([]string{"-timeout", "0"}, own("run_command", slow)...), 0, "8\n", "succeeded"},
-		{"cap", nil, append([]string{"-timeout", "1s", "-max-total", "1500ms"}, own("run_command", slow)...), 124, "", "Maximum total timeout exceeded"},
+		{"cap", nil, append([]string{"-timeout", "2s", "-max-total", "3s"}, own("run_command", slow)...), 124, "", "Maximum total timeout exceeded"},
 		{"not found", nil, []string{"hang", "--", "no-such-command"}, 127, "", "not found"},
 		{"no server", nil, []string{"hang", "--", "true"}, 1, "", "connecting"},
 		{"nobody listens", nil, []string{"-url", "http://127.0.0.1:1/mcp", "hang"}, 1, "", "refused"},

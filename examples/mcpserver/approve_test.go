@@ -41,13 +41,13 @@ func TestApprove(t *testing.T) {
 		{"declined", answers(0, "decline", nil), nil, "Denied: rm -r build", false, nil},
 		{"dismissed", answers(0, "cancel", nil), nil, "Nothing was decided about: rm -r build", false, nil},
 		// Longer than the idle limit, which is held.
-		{"in time", answers(1500*time.Millisecond, "accept", yes), nil, "Approved: rm -r build", false, nil},
-		{"too late", answers(2*time.Second, "accept", yes), []string{"-approval-limit", "1s"}, tooLate, true, []any{"total", 124.0}},
+		{"in time", answers(4*time.Second, "accept", yes), nil, "Approved: rm -r build", false, nil},
+		{"too late", answers(4*time.Second, "accept", yes), []string{"-approval-limit", "1s"}, tooLate, true, []any{"total", 124.0}},
 		{"unsupported", nil, nil, "cannot ask for approval: this client does not support elicitation", true, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			eachWay(t, func(t *testing.T, w way) {
-				c := w.connect(t, tc.person, []string{"MCP_IDLE_TIMEOUT=1"}, tc.args...)
+				c := w.connect(t, tc.person, []string{"MCP_IDLE_TIMEOUT=2"}, tc.args...)
 				res, got := c.must(t, "approve", map[string]any{"action": "rm -r build"})
 				if d := cmp.Diff([]string{tc.want}, got); d != "" || res.IsError != tc.failed {
 					t.Errorf("isError %v\n%s", res.IsError, d)
@@ -56,8 +56,10 @@ func TestApprove(t *testing.T) {
 				if d := cmp.Diff(tc.outcome, o[:min(len(o), 2)]); d != "" && len(tc.outcome)+len(o) > 0 {
 					t.Error(d)
 				}
-				if tc.name == "too late" && w.protocol == "2025-11-25" && !slices.Contains(c.messages(t), "Waiting for approval of rm -r build (up to 1s)") {
-					t.Errorf("the client heard %q", c.messages(t))
+				if tc.name == "too late" && w.protocol == "2025-11-25" {
+					eventually(t, func() bool { // the SDK may handle it after the result
+						return slices.Contains(c.messages(t), "Waiting for approval of rm -r build (up to 1s)")
+					})
 				}
 			})
 		})

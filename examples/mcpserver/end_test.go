@@ -277,7 +277,7 @@ func TestBrokenPipe(t *testing.T) {
 // protocol runs on, until its limits stop it. The server serves others as before.
 func TestDisconnect(t *testing.T) {
 	t.Parallel()
-	s := overHTTP(t, []string{"RUN_COMMAND_TIMEOUT_MS=4000"})
+	s := overHTTP(t, []string{"RUN_COMMAND_TIMEOUT_MS=6000"})
 	running := func() int { return len(leftovers.With(s.mark)) - 1 }
 	headers := map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "run_command"}
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},`

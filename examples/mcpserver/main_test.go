@@ -18,8 +18,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// Nothing here waits for as long as this unless it fails.
-const generous = time.Minute
+// Nothing here waits for as long as this unless it fails. It is less than the idle limit of run_command, which would end
+// a server that does not end by itself.
+const generous = 100 * time.Second
 
 const asMain = "MCPSERVER_TEST_MAIN"
 

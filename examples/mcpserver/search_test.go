@@ -125,27 +125,29 @@ func TestSearchStaysInside(t *testing.T) {
 // SPEC 7.3: files done of total, and the current one.
 func TestSearchProgress(t *testing.T) {
 	dir := manyFiles(t)
-	var got []progress.Notification
-	err := timeout.Run(t.Context(), func(ctx context.Context) error {
-		stop := progress.Start(ctx, "t", time.Microsecond, func(_ context.Context, n progress.Notification) error {
-			got = append(got, n)
-			return nil
-		})
-		defer stop()
-		searchHere(t, ctx, dir, "x+y")
-		return nil
-	}, timeout.FastTools())
-	if err != nil {
-		t.Fatal(err)
-	}
 	counted := 0
-	for _, n := range got {
-		if n.Total == 0 && n.Message == "listing ." {
-			continue
+	for try := 0; try < 10 && counted < 3; try++ { // on a busy machine one may be over before there is an update
+		var got []progress.Notification
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			stop := progress.Start(ctx, "t", time.Microsecond, func(_ context.Context, n progress.Notification) error {
+				got = append(got, n)
+				return nil
+			})
+			defer stop()
+			searchHere(t, ctx, dir, "x+y")
+			return nil
+		}, timeout.FastTools())
+		if err != nil {
+			t.Fatal(err)
 		}
-		counted++
-		if n.Total != 2000 || fmt.Sprintf("%04d", int(n.Progress)) != n.Message {
-			t.Errorf("%+v", n)
+		for _, n := range got {
+			if n.Total == 0 && n.Message == "listing ." {
+				continue
+			}
+			counted++
+			if n.Total != 2000 || fmt.Sprintf("%04d", int(n.Progress)) != n.Message {
+				t.Errorf("%+v", n)
+			}
 		}
 	}
 	if counted < 3 {

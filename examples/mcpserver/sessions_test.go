@@ -18,6 +18,9 @@ import (
 // Clients that open sessions and leave take the place of each other, and of no client that goes
 // on.
 func TestSessionsAreBounded(t *testing.T) {
+	for _, limit := range []string{"HANG_TIMEOUT_MS", "MCP_IDLE_TIMEOUT"} {
+		t.Setenv(limit, "0") // to open so many sessions may take longer
+	}
 	quiet := slog.New(slog.DiscardHandler)
 	s := newServer(limits(time.Second, quiet), options{calls: 16, approval: time.Second}, quiet)
 	web := httptest.NewServer(handler(s, time.Hour))

@@ -87,7 +87,7 @@ func TestRequestTimeoutsEndHealthyStreams(t *testing.T) {
 	server := httptest.NewServer(models())
 	t.Cleanup(server.Close)
 	url := server.URL + "/" + healthy
-	const short = time.Second // the stream takes 3
+	const short = 1500 * time.Millisecond // the stream takes 3
 	openAI := func(ctx context.Context, opts ...option.RequestOption) (n int, err error) {
 		client := openai.NewClient(append([]option.RequestOption{option.WithBaseURL(url + "/v1/"), option.WithAPIKey("none")}, opts...)...)
 		events := client.Chat.Completions.NewStreaming(ctx, openai.ChatCompletionNewParams{
@@ -160,7 +160,7 @@ func TestRetries(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	transport := stream.Models()
-	transport.First = 500 * time.Millisecond
+	transport.First = 1500 * time.Millisecond
 	client := openai.NewClient(option.WithBaseURL(server.URL+"/"+beforeHeader+"/v1/"), option.WithAPIKey("none"),
 		option.WithHTTPClient(&http.Client{Transport: transport}))
 	events := client.Chat.Completions.NewStreaming(t.Context(), openai.ChatCompletionNewParams{Model: "local"})

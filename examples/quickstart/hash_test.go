@@ -106,15 +106,16 @@ func TestWorkers(t *testing.T) {
 
 // A read that blocks ends when the context does, and the earlier work is kept.
 func TestHashForStuck(t *testing.T) {
+	t.Parallel()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	fsys := stuckFS{FS: os.DirFS(smallTree(t)), after: time.Now().Add(100 * time.Millisecond), stuck: r}
+	fsys := stuckFS{FS: os.DirFS(smallTree(t)), after: time.Now().Add(time.Second), stuck: r}
 	done, err := timeout.Do(t.Context(), func(ctx context.Context) (hashed, error) {
 		return hashFor(ctx, fsys, generous)
-	}, timeout.Config{Total: time.Second, Grace: generous})
+	}, timeout.Config{Total: 3 * time.Second, Grace: generous})
 	var stopped *timeout.Error
 	if !errors.As(err, &stopped) || stopped.Abandoned || done.files == 0 {
 		t.Errorf("%+v, %v", done, err)

@@ -169,7 +169,7 @@ func TestConnectionBreaksForGood(t *testing.T) {
 	lost := make(chan error, 1)
 	go func() {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, strings.NewReader(
-			`{"jsonrpc":"2.0","id":"lost","method":"tools/call","params":{"name":"run","arguments":{"command":"echo begun; sleep 3; echo done","wait_s":1}}}`))
+			`{"jsonrpc":"2.0","id":"lost","method":"tools/call","params":{"name":"run","arguments":{"command":"echo begun; sleep 6; echo done","wait_s":3}}}`))
 		if err != nil {
 			lost <- err
 			return

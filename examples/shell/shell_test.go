@@ -347,7 +347,7 @@ func TestLeftovers(t *testing.T) {
 		t.Skip("needs a helper")
 	}
 	s := start(t)
-	a, text := s.call("run", args{"command": "setsid sleep 600 >/dev/null 2>&1 & sleep 1"})
+	a, text := s.call("run", args{"command": "setsid sleep 600 >/dev/null 2>&1 & sleep 3"})
 	if exit(a) != 0 || !strings.HasPrefix(a.Leftovers, "Killed because the command had ended: sleep (process ") || !strings.Contains(text, a.Leftovers) || !strings.Contains(a.Next, "without &") {
 		t.Errorf("%+v\n%s", a, text)
 	}

@@ -29,7 +29,7 @@ func runs(t *testing.T, h *hasher) (r report) {
 	suite.SetLogger(log.NewStructuredLogger(logger))
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(2 * time.Minute)
-	env.SetWorkerOptions(options(500*time.Millisecond, logger))
+	env.SetWorkerOptions(options(1500*time.Millisecond, logger))
 	env.RegisterActivity(h)
 	env.ExecuteWorkflow(hashTree, dir)
 	if err := env.GetWorkflowResult(&r); err != nil {
@@ -60,6 +60,7 @@ func TestHashTree(t *testing.T) {
 		{"all attempts hang", 3, "012", "idle", 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			h := &hasher{hang: "file3", hangs: tt.hangs}
 			r := runs(t, h)
 			if got := names(r); got != tt.want || r.Stopped != tt.stopped || h.files.Load() != tt.files {

@@ -77,7 +77,7 @@ func fakeVerifier(mode string) {
 	case "drips": // is silent, but for a character now and then
 		for range 60 {
 			fmt.Print(".")
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond)
 		}
 		fmt.Println()
 		fmt.Printf(fakeSummary, 0)
