@@ -54,21 +54,23 @@ func (s *supervisor) wait() {
 }
 
 // wasStopped reports whether an idle limit fired only because deadline itself was stopped, as between
-// Ctrl-Z and fg. SIGCONT is a beat, but the overdue timer may be faster.
+// Ctrl-Z and fg. SIGCONT is a beat, but the overdue timer may be faster. The longer it is overdue, the
+// longer SIGCONT is waited for, since a busy machine may deliver it late.
 func (s *supervisor) wasStopped(begun time.Time, stop *timeout.Error) bool {
-	const late, soon = 10 * time.Millisecond, 100 * time.Millisecond
+	const soon = 100 * time.Millisecond
 	fired := begun.Add(stop.Elapsed)
 	if s.continuedAt.After(fired.Add(-soon)) {
 		return true
 	}
-	if due := fired.Add(stop.Limit - stop.SinceBeat); time.Since(due) < late {
+	late := time.Since(fired.Add(stop.Limit - stop.SinceBeat))
+	if late < 10*time.Millisecond {
 		return false
 	}
 	select {
 	case <-s.continued:
 		s.runAgain()
 		return true
-	case <-time.After(soon):
+	case <-time.After(max(soon, min(late, time.Second))):
 		return false
 	}
 }
