@@ -190,7 +190,7 @@ func TestRelay(t *testing.T) {
 			r, err := procgroup.Run(context.Background(), cmd, opt)
 			w.Close()
 			check(t, r, err, want{code: 3})
-			_ = lives.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			_ = lives.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
 			if _, err := lives.Read(make([]byte, 1)); err == io.EOF {
 				caught++
 			} else if len(r.Survivors)+len(r.Unidentified) == 0 {

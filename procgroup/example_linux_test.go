@@ -15,7 +15,7 @@ import (
 
 // A compiler that prints nothing is working, not stuck.
 func ExampleActivity() {
-	limits := procgroup.WithLimits(timeout.Config{Idle: 300 * time.Millisecond, Total: 600 * time.Millisecond})
+	limits := procgroup.WithLimits(timeout.Config{Idle: 600 * time.Millisecond, Total: time.Second})
 	work := procgroup.Activity{CPU: true, IO: true}
 
 	busy, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "while :; do :; done"), limits, work)
@@ -23,15 +23,15 @@ func ExampleActivity() {
 	stuck, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"), limits, work)
 	fmt.Println(stuck.Message)
 	// Output:
-	// sh process timed out after 600ms.
-	// sleep process timed out after 300ms without output or work.
+	// sh process timed out after 1000ms.
+	// sleep process timed out after 600ms without output or work.
 }
 
 // The processes of the command when its limit fired. The list prints as a table, which "%+v"
 // prints for the error, too; this example prints only a part of it.
 func ExampleProcessList() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 60; echo done"),
-		procgroup.WithLimits(timeout.Config{Idle: 500 * time.Millisecond}))
+		procgroup.WithLimits(timeout.Config{Idle: time.Second}))
 	for _, p := range res.Tree.Processes {
 		fmt.Println(p.State, p.Args)
 	}

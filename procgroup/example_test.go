@@ -123,7 +123,7 @@ func ExampleAttach() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", "echo ready; sleep 60 & sleep 60")
-	procgroup.Attach(cmd, procgroup.WithKillGrace(time.Second))
+	procgroup.Attach(cmd, procgroup.WithKillGrace(10*time.Second))
 	stdout, _ := cmd.StdoutPipe()
 	if err := cmd.Start(); err != nil {
 		fmt.Println(err)

@@ -135,7 +135,7 @@ func TestNested(t *testing.T) {
 	t.Run("inner total", func(t *testing.T) {
 		t.Parallel()
 		outer := timeout.Run(context.Background(), func(ctx context.Context) error {
-			r, err := procgroup.Run(ctx, sleepCommand(), total(shortLimit)...)
+			r, err := procgroup.Run(ctx, sleepCommand(), total(shortLimit, procgroup.WithKillGrace(longLimit))...)
 			check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 300ms."})
 			return nil
 		}, timeout.Config{Total: longLimit})

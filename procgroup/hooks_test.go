@@ -180,7 +180,7 @@ func TestHooksThatFail(t *testing.T) {
 func TestObserveOnly(t *testing.T) {
 	t.Parallel()
 	own := calls{tool: "observed"}
-	r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 3; echo done"), procgroup.WithLimits(timeout.Config{Idle: shortLimit, Total: 2 * shortLimit}),
+	r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 3; echo done"), procgroup.WithLimits(timeout.Config{Idle: 1200 * time.Millisecond, Total: 2200 * time.Millisecond}),
 		procgroup.WithOptions(timeout.WithName("observed"), timeout.WithObserveOnly(), timeout.WithHooks(own.hooks())))
 	check(t, r, err, want{})
 	exceeded, finished := own.of("exceeded"), own.of("finished")

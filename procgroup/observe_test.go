@@ -29,10 +29,10 @@ func ExampleObserve() {
 		}
 		defer o.Stop()
 		return cmd.Wait()
-	}, timeout.Config{Idle: 300 * time.Millisecond, Total: 600 * time.Millisecond})
+	}, timeout.Config{Idle: 600 * time.Millisecond, Total: time.Second})
 	fmt.Println(err)
 	// Output:
-	// Tool exceeded wall-clock limit of 0.6s.
+	// Tool exceeded wall-clock limit of 1s.
 }
 
 func ExampleObserver_Tree() {

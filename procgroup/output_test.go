@@ -269,7 +269,7 @@ func TestCombinedEndsInsideCharacters(t *testing.T) {
 		`printf a; printf 'b\360\237' >&2`,
 	} {
 		var seen atomic.Int64
-		r, err := stopWhen(t, func() bool { return seen.Load() == 2 }, exec.Command("sh", "-c", script+"; exec sleep 60"),
+		r, err := stopWhen(t, func() bool { return seen.Load() == 2 }, exec.Command("sh", "-c", script+"; exec sleep 60"), procgroup.WithAbortGrace(longLimit),
 			procgroup.WithOutput(func(c procgroup.Chunk) {
 				seen.Add(int64(bytes.Count(c.Data, []byte("a")) + bytes.Count(c.Data, []byte("b"))))
 			}))

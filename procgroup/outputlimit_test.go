@@ -89,7 +89,7 @@ func TestOutputLimitAfterTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the end of the command", func() bool { return !alive(p.Pid) })
-	time.Sleep(shortLimit) // for the rest to be read
+	time.Sleep(time.Second) // for its end to have been seen, and the rest to be read
 	close(ended)
 	r, err := p.Wait()
 	check(t, r, err, want{})

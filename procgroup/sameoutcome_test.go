@@ -396,7 +396,7 @@ func TestListedUntilTheEnd(t *testing.T) {
 		opts []procgroup.Option
 		code int
 	}{
-		{"listed: a limit", command("handler", "0", "200ms"), []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: time.Second})}, 124},
+		{"listed: a limit", command("handler", "0", "200ms"), []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: 3 * time.Second})}, 124},
 		{"listed: an abort", exec.Command("sh", "-c", "trap 'echo bye; exit' TERM; echo ready; while :; do sleep 0.05; done"), []procgroup.Option{procgroup.WithAbortGrace(longLimit)}, 130},
 		{"listed: its own end", exec.Command("sh", "-c", "(sleep 0.2; echo bye) & exit 3"), nil, 3},
 	} {

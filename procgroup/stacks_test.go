@@ -379,6 +379,10 @@ func TestStacksOfThoseThatEnd(t *testing.T) {
 				continue
 			}
 			out := r.Stdout.String()
+			if out == "" && r.Reason == procgroup.TotalTimeout {
+				t.Log("the limit has come before the first word") // on a busy machine
+				continue
+			}
 			if !strings.HasPrefix(out, "out\n") || (r.Reason != procgroup.Exited) != errors.Is(err, timeout.ErrTotal) || r.Reason == procgroup.Exited && r.Stacks.Total > 0 {
 				t.Errorf("%s: %v, %v, %q, stacks: %s", script, r.Reason, err, out, r.Stacks)
 			}
@@ -413,7 +417,7 @@ func TestStacksOfNobodyElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd.Env = append(os.Environ(), "PYTHONFAULTHANDLER=1")
-			r, err := procgroup.Run(context.Background(), cmd, whenSilent(time.Second, procgroup.WithKillGrace(time.Second))...)
+			r, err := procgroup.Run(context.Background(), cmd, whenSilent(1500*time.Millisecond, procgroup.WithKillGrace(time.Second))...)
 			checkStacks(t, r, err)
 			got := strings.Fields(r.Stdout.String())
 			if len(got) < 2 || got[0] != "ready" || r.Stacks.Total != 0 {
@@ -444,9 +448,18 @@ func TestStacksOfEvil(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var all counter
-			cmd := command("quit", tt.text, tt.megabytes)
-			cmd.Stdout = &all
-			r, err := procgroup.Run(context.Background(), cmd, whenSilent(1500*time.Millisecond, procgroup.WithKillGrace(2*time.Second))...)
+			var r *procgroup.Result
+			var err error
+			for left := 4; ; left-- {
+				all = 0
+				cmd := command("quit", tt.text, tt.megabytes)
+				cmd.Stdout = &all
+				r, err = procgroup.Run(context.Background(), cmd, whenSilent(1500*time.Millisecond, procgroup.WithKillGrace(2*time.Second))...)
+				asked := r != nil && r.Stdout.Total+r.Stacks.Total > int64(len("ready\n"))
+				if asked || tt.megabytes == "0" || left == 0 { // as with runForStacks
+					break
+				}
+			}
 			checkStacks(t, r, err)
 			if int64(all) != r.Stdout.Total || r.Unwritten != 0 || len(r.Stdout.Bytes()) > 1<<20 || len(r.Text()) > 1<<20+100 {
 				t.Errorf("the writer got %d bytes of %d; %d kept", all, r.Stdout.Total, len(r.Stdout.Bytes()))

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benbjohnson/clock"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
@@ -147,8 +148,14 @@ func TestTerminalTree(t *testing.T) {
 // A limit stops a command in a terminal, and the result has what it has printed.
 func TestTerminalLimit(t *testing.T) {
 	t.Parallel()
-	r, err := within(t, time.Second+shortGrace+time.Second, exec.Command("sh", "-c", "printf started; exec sleep 60"),
-		total(time.Second, procgroup.WithTerminal(0, 0))...)
+	mock := clock.NewMock() // so that the limit comes when it has printed it
+	ready := make(chan struct{})
+	var once sync.Once
+	p := onTerminal(t, "printf started; exec sleep 60", procgroup.WithLimits(timeout.Config{Total: time.Hour}),
+		procgroup.WithOptions(timeout.WithClock(mock)), procgroup.WithOutput(func(procgroup.Chunk) { once.Do(func() { close(ready) }) }))
+	<-ready
+	mock.Add(time.Hour)
+	r, err := p.Wait()
 	if !errors.Is(err, timeout.ErrTotal) || r.Stdout.String() != "started" || r.PipeHeld {
 		t.Errorf("%v, %+v", err, r)
 	}

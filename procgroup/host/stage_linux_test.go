@@ -21,7 +21,7 @@ import (
 
 const (
 	// generous bounds waits. Only a test that fails waits as long.
-	generous = 30 * time.Second
+	generous = 2 * time.Minute
 	// patience is how long a server is seen to live after something that must not end it.
 	patience = 500 * time.Millisecond
 )
@@ -222,7 +222,7 @@ func (s *stage) run(args ...string) {
 	s.cmd.Dir = s.tmp
 	var said lockedBuffer
 	s.cmd.Stdout, s.cmd.Stderr = &said, &said
-	s.cmd.WaitDelay = generous
+	s.cmd.WaitDelay = 30 * time.Second
 	s.t.Cleanup(func() {
 		if s.t.Failed() {
 			s.t.Logf("output: %s\n%s", said.String(), s.report())

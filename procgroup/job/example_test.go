@@ -222,7 +222,7 @@ func ExampleJob_Result() {
 	var jobs job.Set
 	defer jobs.Close()
 	ctx := context.Background()
-	j, _ := jobs.Start(ctx, exec.Command("sleep", "60"), procgroup.WithLimits(timeout.Config{Total: 100 * time.Millisecond}))
+	j, _ := jobs.Start(ctx, exec.Command("sleep", "60"), procgroup.WithLimits(timeout.Config{Total: 500 * time.Millisecond}))
 
 	fmt.Println(j.Result())
 	j.Wait(ctx, job.Until{})
@@ -230,7 +230,7 @@ func ExampleJob_Result() {
 	fmt.Println(res.Message, errors.Is(err, timeout.ErrTotal))
 	// Output:
 	// <nil> <nil>
-	// sleep process timed out after 100ms. true
+	// sleep process timed out after 500ms. true
 }
 
 func ExampleJob_Status() {
