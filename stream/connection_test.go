@@ -102,17 +102,17 @@ func TestServerNeverAnswers(t *testing.T) {
 	}
 }
 
-// A server that sends a byte per half of the limit is not silent.
+// A server that sends a byte per quarter of the limit is not silent.
 func TestServerTrickles(t *testing.T) {
 	const idle = time.Second
 	srv, base := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		for range 5 {
+		for range 10 {
 			say(w, "x")
-			time.Sleep(idle / 2)
+			time.Sleep(idle / 4)
 		}
 	})
 	got, err := fetch(&http.Client{Transport: &stream.Transport{Base: base, Idle: idle}}, ask(t, srv.URL))
-	if got != "xxxxx" || err != nil {
+	if got != "xxxxxxxxxx" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -18,7 +18,7 @@ func ExampleBody() {
 	r, w := io.Pipe() // a connection, say
 	go func() { _, _ = io.WriteString(w, "hello") }()
 
-	body := stream.Body(context.Background(), r, 50*time.Millisecond)
+	body := stream.Body(context.Background(), r, 500*time.Millisecond)
 	defer body.Close()
 	got, err := io.ReadAll(body)
 	fmt.Println(string(got))
@@ -59,7 +59,7 @@ func ExampleNotifications() {
 	}))
 	defer server.Close()
 
-	client := &http.Client{Transport: &stream.Notifications{Idle: 50 * time.Millisecond}}
+	client := &http.Client{Transport: &stream.Notifications{Idle: 500 * time.Millisecond}}
 	req, err := http.NewRequest(http.MethodGet, server.URL, nil)
 	if err != nil {
 		fmt.Println(err)
@@ -113,7 +113,7 @@ func ExampleModels() {
 	defer server.Close()
 
 	transport := stream.Models()
-	transport.Idle = 100 * time.Millisecond // 2 min unless set
+	transport.Idle = 500 * time.Millisecond // 2 min unless set
 	resp, err := (&http.Client{Transport: transport}).Get(server.URL)
 	if err != nil {
 		fmt.Println(err)

@@ -147,8 +147,8 @@ func TestRealStall(t *testing.T) {
 				fmt.Fprintln(stdin)
 			}
 			time.Sleep(1500 * time.Millisecond)
+			resumed := time.Now() // before it can run
 			signal(t, cmd.Process, syscall.SIGCONT)
-			resumed := time.Now()
 			if !lines.Scan() {
 				t.Fatalf("the child says nothing: %v", lines.Err())
 			}

@@ -31,7 +31,8 @@ type site struct {
 	t    *testing.T
 	wrap func(http.Handler) http.Handler
 	log  *syncBuffer
-	told chan string // what the supervision tells of an abandoned handler
+	told chan string   // what the supervision tells of an abandoned handler
+	long time.Duration // for what may not happen at all
 }
 
 func (s site) serve(h http.HandlerFunc) *httptest.Server {
@@ -89,14 +90,17 @@ func (s site) by(server *httptest.Server, request string, closeWrite bool) strin
 }
 
 // within reports what happened first: the event, or a time that is long for it.
-func within(event <-chan string) string {
+func (s site) within(event <-chan string) string {
 	select {
 	case what := <-event:
 		return what
-	case <-time.After(slack / 2):
+	case <-time.After(s.long):
 		return "goes on"
 	}
 }
+
+// lasting reports whether an entry of the table says that nothing happens.
+func lasting(entry string) bool { return entry == "goes on" || entry == "none while the client waits" }
 
 // The table in docs/http.md: each case runs with a limit of 1 s, in http.TimeoutHandler and as the
 // idle limit of New.
@@ -143,7 +147,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 		{"streams for longer than the limit", func(s site) string {
 			return s.get(func(w http.ResponseWriter, _ *http.Request) {
 				for range 10 {
-					time.Sleep(compareLimit / 8)
+					time.Sleep(compareLimit / 5)
 					io.WriteString(w, "x")
 					http.NewResponseController(w).Flush()
 				}
@@ -173,7 +177,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 			r, w := io.Pipe()
 			go func() {
 				for range 10 {
-					time.Sleep(compareLimit / 8)
+					time.Sleep(compareLimit / 5)
 					io.WriteString(w, "x")
 				}
 				w.Close()
@@ -196,7 +200,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 				io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1234")
 				response <- describe(http.ReadResponse(bufio.NewReader(conn), nil))
 			}()
-			return strings.Replace(within(response), "goes on", "none while the client waits", 1)
+			return strings.Replace(s.within(response), "goes on", "none while the client waits", 1)
 		}, "none while the client waits", "503, Retry-After"},
 		{"reads an upload that stalls: its Read", func(s site) string {
 			read := make(chan string, 1)
@@ -210,7 +214,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 			}
 			s.t.Cleanup(func() { conn.Close() })
 			io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1234")
-			got := within(read)
+			got := s.within(read)
 			if strings.HasPrefix(got, "ends") {
 				got = "ends with the limit"
 			}
@@ -231,7 +235,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 			}
 			s.t.Cleanup(func() { conn.Close() })
 			io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-			return within(wrote)
+			return s.within(wrote)
 		}, "all of it is kept in memory", "the Write fails at the limit"},
 		{"ignores its context for ever: who is told", func(s site) string {
 			ended := make(chan struct{})
@@ -396,14 +400,15 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var both sync.WaitGroup
+			long := map[bool]time.Duration{true: 5 * compareLimit, false: slack}
 			both.Go(func() {
-				s := site{t, func(h http.Handler) http.Handler { return http.TimeoutHandler(h, compareLimit, "") }, new(syncBuffer), make(chan string, 1)}
+				s := site{t, func(h http.Handler) http.Handler { return http.TimeoutHandler(h, compareLimit, "") }, new(syncBuffer), make(chan string, 1), long[lasting(tt.std)]}
 				if got := tt.run(s); got != tt.std {
 					t.Errorf("TimeoutHandler: %q, want %q", got, tt.std)
 				}
 			})
 			both.Go(func() {
-				s := site{t, nil, new(syncBuffer), make(chan string, 1)}
+				s := site{t, nil, new(syncBuffer), make(chan string, 1), long[lasting(tt.ours)]}
 				s.wrap = func(h http.Handler) http.Handler {
 					return httptimeout.New(h, timeout.Config{Idle: compareLimit, Grace: shortGrace}, timeout.WithHooks(timeout.Hooks{
 						Abandoned: func(context.Context, timeout.Snapshot) { s.told <- "the hook `Abandoned`" },

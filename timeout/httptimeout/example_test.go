@@ -24,7 +24,7 @@ func ExampleNew() {
 			_ = http.NewResponseController(w).Flush()
 		}
 	})
-	server := httptest.NewServer(httptimeout.New(export, timeout.Config{Total: time.Hour, Idle: 500 * time.Millisecond}))
+	server := httptest.NewServer(httptimeout.New(export, timeout.Config{Total: time.Hour, Idle: time.Second}))
 	defer server.Close()
 
 	for _, path := range []string{"/rows", "/stuck"} {
@@ -43,7 +43,7 @@ func ExampleNew() {
 	// row 1
 	// row 2
 	// 503 Service Unavailable, retry after "10"
-	// The request timed out: there was no progress for 0.5 s.
+	// The request timed out: there was no progress for 1 s.
 }
 
 // An API that answers everything in JSON answers a timeout so, too.

@@ -128,7 +128,7 @@ func TestPanicInTheGrace(t *testing.T) {
 					}
 					<-r.Context().Done()
 					panicWith(tt.value)
-				}), timeout.Config{Total: shortLimit})
+				}), timeout.Config{Total: fairLimit})
 				logged, got := logOf(t, h)
 				if tt.logged == "" && logged != "" || !strings.Contains(logged, tt.logged) {
 					t.Errorf("%d bytes: logged %q", size, logged)

@@ -83,7 +83,7 @@ func TestRequestEndsForTheHandlerToAnswer(t *testing.T) {
 				Finished: func(_ context.Context, s timeout.Snapshot) { outcome <- s.Err },
 			}))
 			s := httptest.NewUnstartedServer(h)
-			s.Config.ReadTimeout = shortLimit
+			s.Config.ReadTimeout, s.Config.ReadHeaderTimeout = shortLimit, 3*slack // for the body only
 			s.Start()
 			defer s.Close()
 			got := exchange(t, s.Listener.Addr().String(), tt.request, tt.closeWrite)
@@ -293,14 +293,12 @@ func TestMultipartFilesAreRemoved(t *testing.T) {
 	part, _ := m.CreateFormFile("file", "name")
 	part.Write(make([]byte, 1<<10))
 	m.Close()
+	var abandoned chan struct{}
 	for name, after := range map[string]func(r *http.Request){
-		"in time": func(*http.Request) {},
-		"panic":   func(*http.Request) { panic(http.ErrAbortHandler) },
-		"stopped": func(r *http.Request) { <-r.Context().Done() },
-		"abandoned": func(r *http.Request) {
-			<-r.Context().Done()
-			time.Sleep(3 * shortGrace)
-		},
+		"in time":   func(*http.Request) {},
+		"panic":     func(*http.Request) { panic(http.ErrAbortHandler) },
+		"stopped":   func(r *http.Request) { <-r.Context().Done() },
+		"abandoned": func(*http.Request) { <-abandoned },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -314,19 +312,21 @@ func TestMultipartFilesAreRemoved(t *testing.T) {
 				return len(files)
 			}
 			ended := make(chan struct{})
+			abandoned = make(chan struct{})
 			inner := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				if err := r.ParseMultipartForm(0); err != nil || count() != 1 {
 					t.Errorf("%v, %d files", err, count())
 				}
 				after(r)
 			})
-			h := httptimeout.New(inner, timeout.Config{Total: shortLimit, Grace: shortGrace}, timeout.WithHooks(timeout.Hooks{
+			h := httptimeout.New(inner, timeout.Config{Total: fairLimit, Grace: shortGrace}, timeout.WithHooks(timeout.Hooks{
 				Finished: func(_ context.Context, s timeout.Snapshot) {
 					if name != "abandoned" {
 						close(ended)
 					}
 				},
-				Returned: func(context.Context, timeout.Snapshot) { close(ended) },
+				Abandoned: func(context.Context, timeout.Snapshot) { close(abandoned) },
+				Returned:  func(context.Context, timeout.Snapshot) { close(ended) },
 			}))
 			s := serve(t, h)
 			res, err := s.Client().Post(s.URL, m.FormDataContentType(), bytes.NewReader(form.Bytes()))

@@ -289,9 +289,11 @@ func TestFigures(t *testing.T) {
 	name := fmt.Sprint("figures ", figured.Add(1)) // what is known of a tool stays
 	ended := map[string]int{"ok": 19, "error": 1, "idle timeout": 1, "total timeout": 1, "aborted": 1, "panic": 1}
 	do := func(fn func(context.Context) error, limits timeout.Config) {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		_ = timeout.Run(context.WithValue(ctx, cancelKey{}, cancel), fn, limits, timeout.WithName(name), timeout.WithRecover())
+		synctest.Test(t, func(*testing.T) { // so that the runs that succeed take no time
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			_ = timeout.Run(context.WithValue(ctx, cancelKey{}, cancel), fn, limits, timeout.WithName(name), timeout.WithRecover())
+		})
 	}
 	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for range 19 {
@@ -446,10 +448,10 @@ func TestEventIsWhole(t *testing.T) {
 // bounded.
 func TestStreams(t *testing.T) {
 	server := httptest.NewUnstartedServer(inspect.Handler())
-	server.Config.ReadTimeout, server.Config.WriteTimeout = 500*time.Millisecond, 500*time.Millisecond
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 3*time.Second, 3*time.Second // which three events take longer than
 	server.Start()
 	defer server.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	open := func() *http.Response {
 		r, _ := http.NewRequestWithContext(ctx, "GET", server.URL+"/?format=events", nil)
