@@ -49,7 +49,8 @@ func activities(opts ...temporalworker.Option) *testsuite.TestActivityEnvironmen
 }
 
 func TestActivityEnvironment(t *testing.T) {
-	limits := timeout.Config{Idle: 200 * time.Millisecond, Grace: 200 * time.Millisecond}
+	limits := timeout.Config{Idle: 500 * time.Millisecond, Grace: slack}
+	patient := timeout.Config{Idle: slack}
 	hang := func(ctx context.Context) (int, error) {
 		activity.RecordHeartbeat(ctx, "half")
 		<-ctx.Done()
@@ -80,7 +81,7 @@ func TestActivityEnvironment(t *testing.T) {
 		}
 	})
 	t.Run("deaf", func(t *testing.T) {
-		env := activities(temporalworker.WithOptions(limits))
+		env := activities(temporalworker.WithOptions(timeout.Config{Idle: 200 * time.Millisecond, Grace: 200 * time.Millisecond}))
 		env.RegisterActivity(deaf)
 		begun := time.Now()
 		_, err := env.ExecuteActivity(deaf)
@@ -89,7 +90,7 @@ func TestActivityEnvironment(t *testing.T) {
 		}
 	})
 	t.Run("alive", func(t *testing.T) {
-		env := activities(temporalworker.WithOptions(timeout.Config{Idle: slack}))
+		env := activities(temporalworker.WithOptions(patient))
 		env.RegisterActivity(fine)
 		v, err := env.ExecuteActivity(fine)
 		var got string
@@ -98,7 +99,7 @@ func TestActivityEnvironment(t *testing.T) {
 		}
 	})
 	t.Run("panics", func(t *testing.T) {
-		env := activities(temporalworker.WithOptions(limits))
+		env := activities(temporalworker.WithOptions(patient))
 		env.RegisterActivity(crash)
 		_, err := env.ExecuteActivity(crash)
 		var p *temporal.PanicError
@@ -107,7 +108,7 @@ func TestActivityEnvironment(t *testing.T) {
 		}
 	})
 	t.Run("completes later", func(t *testing.T) {
-		env := activities(temporalworker.WithOptions(limits))
+		env := activities(temporalworker.WithOptions(patient))
 		env.RegisterActivity(pending)
 		if _, err := env.ExecuteActivity(pending); err != activity.ErrResultPending {
 			t.Error(err)
@@ -153,7 +154,7 @@ func TestWorkflowEnvironment(t *testing.T) {
 	suite.SetLogger(quiet{})
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(2 * time.Minute) // not 3 s, of a busy machine
-	env.SetWorkerOptions(workerOptions(temporalworker.WithOptions(timeout.Config{Idle: 300 * time.Millisecond})))
+	env.SetWorkerOptions(workerOptions(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond})))
 	var mu sync.Mutex
 	var from []int
 	note := func(n int) {
