@@ -65,8 +65,9 @@ const (
 // to see whether a lock is free, is idle. How much processor time and I/O went into starting
 // programs is estimated from the number of page faults. That part counts only above 10 % of one
 // core or 4 MiB per second, or if three consecutive examinations found a process running, because
-// find -exec, make and configure scripts do little but start programs. On Windows, starting
-// programs is work.
+// find -exec, make and configure scripts do little but start programs. A process that waits for a
+// processor is running, so on a machine with far too much to do such a shell may count as working.
+// On Windows, starting programs is work.
 //
 // On Linux, processor time is that of the control group if [Result.Contained] is [Cgroup],
 // and I/O that of the group and of its members in /proc. With the other containments, both
