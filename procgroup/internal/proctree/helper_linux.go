@@ -53,7 +53,7 @@ const (
 )
 
 // helperStartTime bounds the start: the program may hang before its main.
-const helperStartTime = 10 * time.Second
+const helperStartTime = 30 * time.Second
 
 // helperEndTime is how long a helper may take to end, on a busy machine, after its command has ended by itself: the
 // helper has the exit status. No limit can fire anymore then.
