@@ -67,14 +67,17 @@ help: ## list the targets
 
 test: ## run the tests of every module
 	@$(if $(findstring -race,$(TESTFLAGS)),:,echo "note: the race detector is off; it needs a C compiler")
-	@# Most tests wait for most of their time, so four modules at once, and those that take longest first: the
-	@# root, the examples, the programs, the adapters, the workers. What a test compiles has the race detector too,
-	@# and is there already.
+	@# Most tests wait for most of their time, so four parts at once, and those that take longest first: the two of
+	@# the root, the examples, the programs, the adapters, the workers. A part compiles or tests one package at a
+	@# time, since what waits too long for a processor fails. What a test compiles has the race detector too, and is
+	@# there already.
 	@export GOFLAGS="$$(go env GOFLAGS) $(filter -race,$(TESTFLAGS))"; \
-	printf '%s\n' . examples $(foreach d,cmd/% progress/% worker/%,$(filter $(d),$(MODULES))) \
-		$(filter-out . examples cmd/% progress/% worker/%,$(MODULES)) | xargs -P 4 -I MODULE sh -c 'cd MODULE && out=$$(go test $(TESTFLAGS) ./... 2>&1); rc=$$?; \
-		echo "--- MODULE: go test $(TESTFLAGS) ./..."; echo "$$out"; \
-		test $$rc = 0 || { echo "make $@: FAIL in MODULE" >&2; exit 1; }'
+	printf '%s\n' ./procgroup . examples $(foreach d,cmd/% progress/% worker/%,$(filter $(d),$(MODULES))) \
+		$(filter-out . examples cmd/% progress/% worker/%,$(MODULES)) | xargs -P 4 -I PART sh -c 'cd PART && \
+		rest=$$(if [ PART = . ]; then go list ./... | grep -v /procgroup; else echo ./...; fi) && \
+		out=$$(go test -p 1 $(TESTFLAGS) $$rest 2>&1); rc=$$?; \
+		echo "--- PART: go test -p 1 $(TESTFLAGS)"; echo "$$out"; \
+		test $$rc = 0 || { echo "make $@: FAIL in PART" >&2; exit 1; }'
 
 # The imports of a module's packages, one per line. Its tests run in a clone only, so they may import more.
 IMPORTS := go list -f '{{range .Imports}}{{println .}}{{end}}' ./...
