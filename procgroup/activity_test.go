@@ -273,10 +273,10 @@ func TestActivityOutsideTheGroup(t *testing.T) {
 	t.Parallel()
 	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
 		t.Parallel()
-		ctx, cancel := context.WithTimeout(t.Context(), lived(3*time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), lived(5*time.Second))
 		defer cancel()
 		r, err := procgroup.Run(ctx, exec.Command("sh", "-c", `setsid perl -e "$1" & exec sleep 120`, "sh", works), containment,
-			procgroup.Activity{CPU: true, IO: true}, procgroup.WithLimits(timeout.Config{Idle: 3 * time.Second}),
+			procgroup.Activity{CPU: true, IO: true}, procgroup.WithLimits(timeout.Config{Idle: 5 * time.Second}),
 			procgroup.WithKillGrace(-1))
 		if r == nil || r.Reason != procgroup.TotalTimeout {
 			t.Errorf("%v, %+v", err, r)

@@ -93,7 +93,10 @@ func TestLeftoversOfFewAndMany(t *testing.T) {
 				t.Errorf("%v, %q", err, r.Leftovers())
 			}
 		}
-		r, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "i=0; while [ $i -lt 20 ]; do sleep 1000 >/dev/null 2>&1 & i=$((i+1)); "+isSleep+" done"), contained)
+		var r *procgroup.Result
+		for tries := 0; tries == 0 || len(r.Unidentified) > 0 && tries < 5; tries++ { // on a busy machine time may run out
+			r, _ = procgroup.Run(context.Background(), exec.Command("sh", "-c", "i=0; while [ $i -lt 20 ]; do sleep 1000 >/dev/null 2>&1 & i=$((i+1)); "+isSleep+" done"), contained)
+		}
 		got := regexp.MustCompile(`process \d+`).ReplaceAllString(r.Leftovers(), "process N")
 		want := "Killed because the command had ended: " + strings.Repeat("sleep (process N), ", 8) + "and 12 more.\n"
 		if r.Killed.Truncated { // on a busy machine, and said

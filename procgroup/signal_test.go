@@ -33,9 +33,9 @@ func TestStopSignal(t *testing.T) {
 	const script = "trap 'echo usr1; exit 3' USR1; trap 'echo term; exit 4' TERM; echo ready; while :; do sleep 0.02; done"
 	eachWay(t, func(t *testing.T, opt procgroup.Option) {
 		t.Parallel()
-		r, err := within(t, 2*time.Second, exec.Command("sh", "-c", script),
-			total(2*time.Second, opt, procgroup.WithStopSignal(syscall.SIGUSR1), procgroup.WithKillGrace(longLimit))...)
-		check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 2000ms."})
+		r, err := within(t, 5*time.Second, exec.Command("sh", "-c", script),
+			total(5*time.Second, opt, procgroup.WithStopSignal(syscall.SIGUSR1), procgroup.WithKillGrace(longLimit))...)
+		check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 5000ms."})
 		if r.State.ExitCode() != 3 || r.Stdout.String() != "ready\nusr1\n" {
 			t.Errorf("%v, %q", r.State, r.Stdout)
 		}

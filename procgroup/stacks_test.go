@@ -104,7 +104,7 @@ func checkStacks(t *testing.T, r *procgroup.Result, err error, texts ...string) 
 // has not got to where it hangs, or has not written all of its stacks in its 200 ms.
 func runForStacks(text string, make func() *exec.Cmd, opts ...procgroup.Option) (r *procgroup.Result, err error) {
 	for range 5 {
-		if r, err = procgroup.Run(context.Background(), make(), opts...); r == nil || strings.Contains(r.Stacks.Text(), text) {
+		if r, err = procgroup.Run(context.Background(), make(), opts...); r != nil && strings.Contains(r.Stacks.Text(), text) {
 			break
 		}
 	}
@@ -248,7 +248,7 @@ func TestStacksOfPythonWithItsOwnHandler(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command("python3", append([]string{"-I", "-c", script}, strings.Fields(tt.signals)...)...)
 			cmd.Env = append(os.Environ(), "PYTHONFAULTHANDLER="+tt.variable)
-			r, err := procgroup.Run(context.Background(), cmd, whenSilent(3*time.Second)...)
+			r, err := procgroup.Run(context.Background(), cmd, whenSilent(6*time.Second)...)
 			if checkStacks(t, r, err); r.Stdout.String() != "ready\n" {
 				t.Errorf("%q", r.Stdout)
 			}

@@ -26,18 +26,17 @@ const family3 = `sh -c 'sleep 121; :' & sh -c : & exec sleep 120`
 // a stack, and in the log, whichever limit it was and whose.
 func TestTree(t *testing.T) {
 	t.Parallel()
-	const limit = time.Second
 	inner := func(ctx context.Context, opts ...procgroup.Option) (*procgroup.Result, error) {
 		return procgroup.Run(ctx, exec.Command("sh", "-c", family3), opts...)
 	}
-	for name, run := range map[string]func(...procgroup.Option) (*procgroup.Result, error){
-		"idle": func(o ...procgroup.Option) (*procgroup.Result, error) {
+	for name, run := range map[string]func(time.Duration, ...procgroup.Option) (*procgroup.Result, error){
+		"idle": func(limit time.Duration, o ...procgroup.Option) (*procgroup.Result, error) {
 			return inner(t.Context(), append(o, procgroup.WithLimits(timeout.Config{Idle: limit}))...)
 		},
-		"total": func(o ...procgroup.Option) (*procgroup.Result, error) {
+		"total": func(limit time.Duration, o ...procgroup.Option) (*procgroup.Result, error) {
 			return inner(t.Context(), append(o, procgroup.WithLimits(timeout.Config{Total: limit}))...)
 		},
-		"idle of the execution around": func(o ...procgroup.Option) (r *procgroup.Result, err error) {
+		"idle of the execution around": func(limit time.Duration, o ...procgroup.Option) (r *procgroup.Result, err error) {
 			_ = timeout.Run(t.Context(), func(ctx context.Context) error {
 				r, err = inner(ctx, append(o, procgroup.WithLimits(timeout.Config{Total: longLimit}))...)
 				return err
@@ -49,13 +48,15 @@ func TestTree(t *testing.T) {
 			t.Parallel()
 			eachContainment(t, func(t *testing.T, containment procgroup.Option) {
 				var log logBuffer
+				limit := time.Second / 2
 				view := func() (*procgroup.Result, error) {
+					limit *= 2
 					log.Reset()
-					return run(containment, procgroup.WithKillGrace(-1), procgroup.WithOptions(timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
+					return run(limit, containment, procgroup.WithKillGrace(-1), procgroup.WithOptions(timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
 				}
 				r, err := view()
-				for tries := 1; (r == nil || r.Tree.Truncated) && tries < 5; tries++ {
-					r, err = view() // on a busy machine the limit may fire before the start, or the view be cut short
+				for tries := 1; (r == nil || r.Tree.Truncated || len(r.Tree.Processes) < 4) && tries < 5; tries++ {
+					r, err = view() // on a busy machine the limit may fire before all is started, or the view be cut short
 				}
 				var stop *timeout.Error
 				if r == nil || !errors.As(err, &stop) {
@@ -138,14 +139,14 @@ func TestTreeIsBounded(t *testing.T) {
 			var err error
 			r, err = procgroup.Run(t.Context(), exec.Command("sh", "-c", script), containment, procgroup.WithKillGrace(-1),
 				procgroup.WithLimits(timeout.Config{Total: 3 * time.Second}))
-			if r == nil || !r.Tree.Truncated || len(r.Tree.Processes) > 64 {
+			if r != nil && (len(r.Tree.Processes) > 64 || len(r.Tree.Processes) == 64 && !r.Tree.Truncated) {
 				t.Fatalf("%v\n%v", err, r)
 			}
-			if len(r.Tree.Processes) == 64 {
+			if r != nil && len(r.Tree.Processes) == 64 {
 				break
 			}
-			if try == 4 { // on a busy machine there may be fewer: not all were seen in time
-				t.Fatalf("%d processes\n%v", len(r.Tree.Processes), r.Tree)
+			if try == 4 { // on a busy machine there may be fewer: not all were started, or seen, in time
+				t.Fatalf("%v\n%v", err, r)
 			}
 		}
 		args := strings.Join(r.Tree.Processes[0].Args, "")

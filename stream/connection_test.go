@@ -22,7 +22,7 @@ import (
 // The tests in this file use real connections and no bubble. A limit that should fire is short, but
 // leaves a busy machine time to connect; a limit that should not fire is long.
 const (
-	short = 500 * time.Millisecond
+	short = time.Second
 	long  = 30 * time.Second
 )
 

@@ -144,10 +144,10 @@ func TestJobs(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	s := start(t, "-output", "1MiB", "-jobs", "2")
-	if a, text := s.call("run", args{"command": "echo x; sleep 600", "timeout_s": 3}); a.Reason != "total timeout" || exit(a) != 124 || !strings.Contains(text, "timed out after 3000ms") {
+	if a, text := s.call("run", args{"command": "echo x; sleep 600", "timeout_s": 6}); a.Reason != "total timeout" || exit(a) != 124 || !strings.Contains(text, "timed out after 6000ms") {
 		t.Errorf("%+v\n%s", a, text)
 	}
-	if a, _ := s.call("run", args{"command": "sleep 600", "idle_s": 3, "wait_s": 0}); a.State != running {
+	if a, _ := s.call("run", args{"command": "sleep 600", "idle_s": 6, "wait_s": 0}); a.State != running {
 		t.Errorf("%+v", a)
 	}
 	if a, _ := s.call("job_read", args{"job": 2}); a.Reason != "idle timeout" || exit(a) != 124 {
