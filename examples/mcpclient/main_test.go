@@ -216,7 +216,7 @@ func TestStopsTheTool(t *testing.T) {
 			code  int
 		}{
 			{"Ctrl-C", nil, os.Interrupt, 130},
-			{"limit", []string{"-timeout", "8s"}, nil, 124},
+			{"limit", []string{"-timeout", "20s"}, nil, 124}, // until then the tool must have begun
 			{"killed", nil, os.Kill, -1},
 		} {
 			for _, transport := range []string{"stdio", "http"} {

@@ -230,6 +230,9 @@ func TestWriteBlocks(t *testing.T) {
 		return n
 	}
 	n := write(make([]byte, size), 2*time.Second)
+	for tries := 0; n == 0 && tries < 5; tries++ { // on a busy machine the limit may come before the first byte
+		n = write(make([]byte, size), 2*time.Second)
+	}
 	if n == 0 || n == size {
 		t.Errorf("%d bytes", n)
 	}
