@@ -37,6 +37,7 @@ RACE := -race
 endif
 # What "make lint" vets need not be vetted again.
 TESTFLAGS ?= $(RACE) -vet=off -shuffle=on -timeout=15m
+PARTS     ?= 3
 FUZZTIME  ?= 30s
 VERSION   ?= v0.1.0
 
@@ -67,13 +68,13 @@ help: ## list the targets
 
 test: ## run the tests of every module
 	@$(if $(findstring -race,$(TESTFLAGS)),:,echo "note: the race detector is off; it needs a C compiler")
-	@# Most tests wait for much of their time, so three parts at once, and those that take longest first: the two of
+	@# Most tests wait for much of their time, so PARTS parts at once, and those that take longest first: the two of
 	@# the root, the examples, the programs, the adapters, the workers. A part compiles or tests one package at a
 	@# time: more at once is not faster on two processors, and what waits too long for one fails. What a test compiles
 	@# has the race detector too, and is there already.
 	@export GOFLAGS="$$(go env GOFLAGS) $(filter -race,$(TESTFLAGS))"; \
 	printf '%s\n' ./procgroup . examples $(foreach d,cmd/% progress/% worker/%,$(filter $(d),$(MODULES))) \
-		$(filter-out . examples cmd/% progress/% worker/%,$(MODULES)) | xargs -P 3 -I PART sh -c 'cd PART && \
+		$(filter-out . examples cmd/% progress/% worker/%,$(MODULES)) | xargs -P $(PARTS) -I PART sh -c 'cd PART && \
 		rest=$$(if [ PART = . ]; then go list ./... | grep -v /procgroup; else echo ./...; fi) && \
 		out=$$(go test -p 1 $(TESTFLAGS) $$rest 2>&1); rc=$$?; \
 		echo "--- PART: go test -p 1 $(TESTFLAGS)"; echo "$$out"; \
