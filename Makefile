@@ -75,8 +75,8 @@ test: ## run the tests of every module
 	@export GOFLAGS="$$(go env GOFLAGS) $(filter -race,$(TESTFLAGS))"; \
 	printf '%s\n' ./procgroup . examples $(foreach d,cmd/% progress/% worker/%,$(filter $(d),$(MODULES))) \
 		$(filter-out . examples cmd/% progress/% worker/%,$(MODULES)) | xargs -P $(PARTS) -I PART sh -c 'cd PART && \
-		rest=$$(if [ PART = . ]; then go list ./... | grep -v /procgroup; else echo ./...; fi) && \
-		out=$$(go test -p 1 $(TESTFLAGS) $$rest 2>&1); rc=$$?; \
+		all=$$(go list ./...) && if [ PART = . ]; then all=$$(echo "$$all" | grep -v /procgroup); fi && \
+		out=$$(go test -p 1 $(TESTFLAGS) $$all 2>&1); rc=$$?; \
 		echo "--- PART: go test -p 1 $(TESTFLAGS)"; echo "$$out"; \
 		test $$rc = 0 || { echo "make $@: FAIL in PART" >&2; exit 1; }'
 

@@ -214,7 +214,7 @@ func TestActivityOfShortPrograms(t *testing.T) {
 		in     []procgroup.Containment
 	}
 	commands := map[string]row{
-		"waits for a lock":   {"until mkdir . 2>/dev/null; do sleep 0.5; done", false, all},
+		"waits for a lock":   {"until mkdir . 2>/dev/null; do sleep 0.2; done", false, all},
 		"lists every second": {"while :; do sleep 1; ls / >/dev/null; done", false, all},
 		"find":               {"while :; do find /usr/bin /usr/lib -exec true {} \\; ; done", true, all[1:]},
 	}

@@ -148,7 +148,7 @@ func TestTerminalTree(t *testing.T) {
 // A limit stops a command in a terminal, and the result has what it has printed.
 func TestTerminalLimit(t *testing.T) {
 	t.Parallel()
-	mock := clock.NewMock() // so that the limit comes when it has printed it
+	mock := clock.NewMock() // so that the limit fires only after the text was printed
 	ready := make(chan struct{})
 	var once sync.Once
 	p := onTerminal(t, "printf started; exec sleep 60", procgroup.WithLimits(timeout.Config{Total: time.Hour}),

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -306,20 +307,23 @@ func TestStuckMessages(t *testing.T) {
 // and what is really silent is still found (SPEC 3.16).
 func TestStopped(t *testing.T) {
 	bin := ours(t)
-	// It ends when it is told to. A sleep(1) might begin only when all of them have been stopped and continued.
-	const asks = "exec deadline --idle %s 60 sh -c 'echo ready; read a; echo done'"
+	// The command reads a line, and does not sleep: on a busy machine sleep(1) might start only after deadline has been
+	// stopped and continued, and then end too late.
+	reads := func(idle int) string {
+		return fmt.Sprintf("exec deadline --idle %d 60 sh -c 'echo ready; read line; echo done'", idle)
+	}
 	for _, c := range []struct {
 		name, script string
 		signal       syscall.Signal
 		stopped      time.Duration
-		silent       time.Duration // after it was continued
+		silent       time.Duration // before it gets the line, after it was continued; 0: it gets none
 		want         string
 	}{
-		{"Ctrl-Z", strings.ReplaceAll(asks, "%s", "2"), syscall.SIGTSTP, 3 * time.Second, 500 * time.Millisecond, "exit status 0"},
-		{"SIGSTOP", strings.ReplaceAll(asks, "%s", "2"), syscall.SIGSTOP, 3 * time.Second, 500 * time.Millisecond, "exit status 0"},
-		{"the limit was only just passed", strings.ReplaceAll(asks, "%s", "2"), syscall.SIGTSTP, 2100 * time.Millisecond, 500 * time.Millisecond, "exit status 0"},
-		{"the limit is not reached", strings.ReplaceAll(asks, "%s", "4"), syscall.SIGTSTP, 3 * time.Second, 1500 * time.Millisecond, "exit status 0"},
-		{"twice", strings.ReplaceAll(asks, "%s", "2"), syscall.SIGTSTP, 3 * time.Second, 500 * time.Millisecond, "exit status 0"},
+		{"Ctrl-Z", reads(2), syscall.SIGTSTP, 3 * time.Second, 500 * time.Millisecond, "exit status 0"},
+		{"SIGSTOP", reads(2), syscall.SIGSTOP, 3 * time.Second, 500 * time.Millisecond, "exit status 0"},
+		{"the limit was only just passed", reads(2), syscall.SIGTSTP, 2100 * time.Millisecond, 500 * time.Millisecond, "exit status 0"},
+		{"the limit is not reached", reads(4), syscall.SIGTSTP, 3 * time.Second, 1500 * time.Millisecond, "exit status 0"},
+		{"twice", reads(2), syscall.SIGTSTP, 3 * time.Second, 500 * time.Millisecond, "exit status 0"},
 		{"silent", "exec deadline --idle 2 60 sh -c 'echo ready; sleep 60'", syscall.SIGTSTP, 3 * time.Second, 0, "exit status 124"},
 		{"the total does not move", "exec deadline --idle 20 2 sh -c 'echo ready; sleep 60'", syscall.SIGTSTP, 3 * time.Second, 0, "exit status 124"},
 	} {

@@ -66,7 +66,7 @@
 //     session, which protocol 2025-11-25 has, share one queue of notifications. A notification may
 //     be sent on the stream of another request of the session, or on the standalone stream, and so
 //     after the result of its call, or out of order. Each has its token, so clients of mcp-go are
-//     not confused. If that other request is just ending, the notification is lost.
+//     not confused. If that other request is just ending, the notification may be lost.
 //   - Without Serve or WrapHTTP that queue has 100 places, and notifications that do not fit are
 //     dropped; the next update brings what is new.
 //   - A notification that is dropped because its call has been answered is an error to mcp-go,

@@ -1,0 +1,50 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// SPEC 3.16: an idle limit that is overdue waits for SIGCONT, the longer the more it is overdue, but at least 100 ms and
+// at most 1 s. One that is on time waits for nothing.
+func TestOverdueLimitWaitsForContinue(t *testing.T) {
+	const limit = time.Minute
+	for _, tt := range []struct {
+		name      string
+		late      time.Duration
+		continued time.Duration // after the limit has fired
+		want      bool
+		took      time.Duration
+	}{
+		{"on time", 10*time.Millisecond - 1, 1, false, 0},
+		{"a little overdue", 10 * time.Millisecond, 100*time.Millisecond - 1, true, 100*time.Millisecond - 1},
+		{"a little overdue, and too late", 10 * time.Millisecond, 100*time.Millisecond + 1, false, 100 * time.Millisecond},
+		{"overdue", 300 * time.Millisecond, 300*time.Millisecond - 1, true, 300*time.Millisecond - 1},
+		{"overdue, and too late", 300 * time.Millisecond, 300*time.Millisecond + 1, false, 300 * time.Millisecond},
+		{"long overdue", time.Hour, time.Second - 1, true, time.Second - 1},
+		{"long overdue, and too late", time.Hour, time.Second + 1, false, time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &supervisor{continued: make(chan os.Signal, 1)}
+				begun := time.Now()
+				silence := limit + tt.late
+				time.Sleep(silence)
+				time.AfterFunc(tt.continued, func() { s.continued <- unix.SIGCONT })
+				fired := time.Now()
+				got := s.wasStopped(begun, &timeout.Error{Kind: timeout.KindIdle, Limit: limit, Elapsed: silence, SinceBeat: silence})
+				if took := time.Since(fired); got != tt.want || took != tt.took {
+					t.Errorf("%v after %v, want %v after %v", got, took, tt.want, tt.took)
+				}
+			})
+		})
+	}
+}
