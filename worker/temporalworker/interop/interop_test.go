@@ -40,7 +40,7 @@ func stalls(told func(time.Duration)) func(context.Context) (string, error) {
 		case <-ctx.Done():
 			told(time.Since(begun))
 			return "half", ctx.Err()
-		case <-time.After(15 * time.Second):
+		case <-time.After(6 * time.Second):
 			told(-1)
 			return "late", nil
 		}
@@ -59,15 +59,15 @@ func TestStall(t *testing.T) {
 	}{
 		{"the SDK alone, HeartbeatTimeout 2 s", worker.Options{}, plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1},
 			"Timeout Heartbeat", ""},
-		{"idle as HeartbeatTimeout 5 s", guarded(), plan{StartToClose: time.Hour, Heartbeat: 5 * time.Second, Attempts: 1},
+		{"idle as HeartbeatTimeout 2 s", guarded(), plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1},
 			temporalworker.TypeIdle, "MaximumAttemptsReached"},
-		{"idle 600 ms, HeartbeatTimeout 10 s", guarded(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond})),
-			plan{StartToClose: time.Hour, Heartbeat: 10 * time.Second, Attempts: 1}, temporalworker.TypeIdle, "MaximumAttemptsReached"},
+		{"idle 600 ms, HeartbeatTimeout 2 s", guarded(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond})),
+			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1}, temporalworker.TypeIdle, "MaximumAttemptsReached"},
 		{"idle 600 ms, not retried", guarded(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond})),
-			plan{StartToClose: time.Hour, Heartbeat: 10 * time.Second, Attempts: 5, Final: []string{temporalworker.TypeIdle}}, temporalworker.TypeIdle, "NonRetryableFailure"},
+			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 5, Final: []string{temporalworker.TypeIdle}}, temporalworker.TypeIdle, "NonRetryableFailure"},
 		{"idle 600 ms, final", guarded(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond}), temporalworker.WithNonRetryable(timeout.KindIdle)),
-			plan{StartToClose: time.Hour, Heartbeat: 10 * time.Second, Attempts: 5}, temporalworker.TypeIdle, "NonRetryableFailure"},
-		{"total, StartToClose 10 s", guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Minute})), plan{StartToClose: 10 * time.Second, Heartbeat: 10 * time.Second, Attempts: 1},
+			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 5}, temporalworker.TypeIdle, "NonRetryableFailure"},
+		{"total, StartToClose 3 s", guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Minute})), plan{StartToClose: 3 * time.Second, Heartbeat: 2 * time.Second, Attempts: 1},
 			temporalworker.TypeTotal, "MaximumAttemptsReached"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestDetails(t *testing.T) {
 				return "", ctx.Err()
 			})
 			defer w.Stop()
-			if v := get(t, begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 10 * time.Second, Attempts: 3})); v.Result != "10" {
+			if v := get(t, begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 3})); v.Result != "10" {
 				t.Errorf("got %+v", v)
 			}
 		})
@@ -161,7 +161,7 @@ func TestPending(t *testing.T) {
 		return "", ctx.Err()
 	})
 	defer w.Stop()
-	run := begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 10 * time.Second, Attempts: 3})
+	run := begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 3})
 	p := pending(t, c, run, func(p *workflowpb.PendingActivityInfo) bool { return p.GetAttempt() == 2 })
 	f := p.GetLastFailure()
 	details := p.GetHeartbeatDetails().String()
@@ -278,12 +278,12 @@ func TestKilled(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	run := begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 5 * time.Second, Attempts: 2})
+	run := begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 2})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if line != "begun\n" {
 		t.Errorf("the worker says %q, %v", line, err)
 	}
-	time.Sleep(11 * time.Second) // two renewals and more: it is alive
+	time.Sleep(5 * time.Second) // two renewals and more: it is alive
 	if p := pending(t, c, run, func(*workflowpb.PendingActivityInfo) bool { return true }); p.GetAttempt() != 1 {
 		t.Errorf("attempt %d of a worker that lives", p.GetAttempt())
 	}
@@ -352,7 +352,7 @@ func TestPauseAndReset(t *testing.T) {
 				return "", ctx.Err()
 			})
 			defer w.Stop()
-			p := plan{StartToClose: time.Hour, Heartbeat: 5 * time.Second, Attempts: 1}
+			p := plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1}
 			if what == "reset" {
 				p.Attempts = 2 // the attempt that was reset counts
 			}
@@ -396,7 +396,7 @@ func session(ctx workflow.Context) (id string, _ error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute,
 		RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}})
 	ctx, err := workflow.CreateSession(ctx, &workflow.SessionOptions{CreationTimeout: time.Minute, ExecutionTimeout: time.Hour,
-		HeartbeatTimeout: 5 * time.Second})
+		HeartbeatTimeout: 2 * time.Second})
 	if err != nil {
 		return "", err
 	}
