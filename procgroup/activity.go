@@ -21,6 +21,10 @@ const (
 // fault, up to 30 µs on a busy machine, and Python 26 µs and 700 bytes. Linux counts the faults, including
 // those of children, so this much is subtracted for each of them.
 //
+// Those were machines on which the fault itself took less than 1 µs. In a virtual machine on which it took 14 µs,
+// the programs took 33 to 43 µs per fault, and up to 123 µs beside busy loops, and a shell that polls five times a
+// second used 14 % of a core. So what counts as starting grows with the cost of a fault.
+//
 // A tree that only starts programs, one after the other, may still be working: find -exec, make and
 // configure scripts are such trees. A shell that polls waits in between, so it uses far less and is asleep
 // at nearly every look. On a busy machine only the latter distinguishes the two.
@@ -30,6 +34,9 @@ const (
 
 	busyCPURate = 10 * defaultCPURate
 	busyIORate  = 64 * defaultIORate // Python alone reads 1.3 MiB
+
+	slowFault    = 7 * time.Microsecond // the cost of a fault that doubles startingCPU and busyCPURate
+	mostBusyRate = 0.5                  // find -exec reaches it on any machine that has little else to do
 )
 
 // An Activity selects the work of a command's processes that counts as a sign of life, in
@@ -63,9 +70,10 @@ const (
 //
 // On Linux, starting programs is not work: a shell that runs a small program five times a second,
 // to see whether a lock is free, is idle. How much processor time and I/O went into starting
-// programs is estimated from the number of page faults. That part counts only above 10 % of one
-// core or 4 MiB per second, or if three consecutive examinations found a process running, because
-// find -exec, make and configure scripts do little but start programs. A process that waits for a
+// programs is estimated from the number of page faults and from what one costs on this machine. That
+// part counts only above 10 % of one core (up to half a core where page faults are slow, as in some
+// virtual machines) or 4 MiB per second, or if three consecutive examinations found a process running,
+// because find -exec, make and configure scripts do little but start programs. A process that waits for a
 // processor is running, so on a machine with far too much to do such a shell may count as working.
 // On Windows, starting programs is work.
 //
@@ -129,13 +137,14 @@ func (a *Activity) check() error {
 // was running at this look and at the one before.
 func (a *Activity) enough(used proctree.Usage, in time.Duration, steady bool) bool {
 	seconds, faults := in.Seconds()*(1-used.Starved), float64(used.Faults)
+	slow := 1 + float64(used.FaultCost)/float64(slowFault)
 	works := func(used, starting, rate, busyRate float64) bool {
 		if used == 0 || used < rate*seconds {
 			return false
 		}
 		return steady || used-starting >= rate*seconds || used >= busyRate*seconds
 	}
-	return a.CPU && works(used.CPU.Seconds(), faults*startingCPU.Seconds(), a.CPURate, busyCPURate) ||
+	return a.CPU && works(used.CPU.Seconds(), faults*startingCPU.Seconds()*slow, a.CPURate, min(busyCPURate*slow, mostBusyRate)) ||
 		a.IO && works(float64(used.IO), faults*startingIO, a.IORate, busyIORate) ||
 		a.IO && works(float64(used.Net), 0, a.NetRate, 0)
 }

@@ -398,15 +398,16 @@ func TestTerminalBackground(t *testing.T) {
 // SPEC 6.19: programs that write in blocks to a pipe write lines to a terminal, so that an idle limit sees them at work.
 func TestTerminalLines(t *testing.T) {
 	t.Parallel()
-	const slowly = `for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 0.7; done`
-	idle := []procgroup.Option{procgroup.WithLimits(timeout.Config{Idle: 4 * time.Second}), procgroup.WithKillGrace(shortGrace)}
+	const slowly = `for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 2; done`
+	const limit = 15 * time.Second // the time of the eight lines is longer, a start and a pause are shorter
+	idle := []procgroup.Option{procgroup.WithLimits(timeout.Config{Idle: limit}), procgroup.WithKillGrace(shortGrace)}
 	var all errgroup.Group // at once: they wait
 	for _, tt := range []struct{ program, script string }{
 		{"grep", "(" + slowly + ") | grep line"},
 		{"sed", "(" + slowly + ") | sed s/line/Line/"},
 		{"python3", `unset PYTHONUNBUFFERED; exec python3 -c 'import time
-for i in range(8): print("line", i); time.sleep(0.7)'`},
-		{"perl", `exec perl -e 'for (1..8) { print "line $_\n"; select(undef, undef, undef, 0.7) }'`},
+for i in range(8): print("line", i); time.sleep(2)'`},
+		{"perl", `exec perl -e 'for (1..8) { print "line $_\n"; sleep 2 }'`},
 	} {
 		all.Go(runAs(t, tt.program+"/pipe", func(t *testing.T) {
 			needs(t, tt.program)
@@ -418,7 +419,7 @@ for i in range(8): print("line", i); time.sleep(0.7)'`},
 		all.Go(runAs(t, tt.program+"/terminal", func(t *testing.T) {
 			needs(t, tt.program)
 			r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", tt.script), append(idle[:2:2], procgroup.WithTerminal(0, 0))...)
-			if err != nil || strings.Count(r.Stdout.String(), "\r\n") != 8 || r.LongestGap >= 4*time.Second {
+			if err != nil || strings.Count(r.Stdout.String(), "\r\n") != 8 || r.LongestGap >= limit {
 				t.Errorf("%v, output %q", err, r.Stdout)
 			}
 		}))

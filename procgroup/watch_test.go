@@ -233,6 +233,11 @@ func TestStartingProgramsIsNotWork(t *testing.T) {
 	start := func(n float64) proctree.Usage {
 		return proctree.Usage{CPU: time.Duration(n * 2500 * float64(time.Microsecond)), IO: uint64(n * 16000), Faults: uint64(n * mkdirAndSleep)}
 	}
+	slowly := func(n float64) proctree.Usage { // in a virtual machine with slow page faults, beside other work
+		used := start(n)
+		used.CPU, used.FaultCost = time.Duration(n*13.1*float64(time.Millisecond)), 14*time.Microsecond
+		return used
+	}
 	python := proctree.Usage{CPU: 50 * time.Millisecond, IO: 1353168, Faults: 1931}
 	compiler := func(n uint64) proctree.Usage {
 		return proctree.Usage{CPU: time.Duration(n) * 20 * time.Millisecond, IO: n * 180_000, Faults: n * 1768}
@@ -250,6 +255,9 @@ func TestStartingProgramsIsNotWork(t *testing.T) {
 		"without one":                           {start(300), false, true},
 		"without one, on a busy machine":        {start(5), true, true},
 		"once in a while, and seen to run":      {start(1), true, false},
+		"five times a second, slowly":           {slowly(5), false, false},
+		"without a sleep, slowly":               {slowly(60), false, true},
+		"half a core, at any cost":              {proctree.Usage{CPU: time.Second / 2, Faults: 5000, FaultCost: time.Millisecond}, false, true},
 		"python every second":                   {python, false, false},
 		"one compiler after the other":          {compiler(40), false, true},
 		"few compilers, as the machine is busy": {compiler(2), true, true},

@@ -74,6 +74,7 @@ func (m *meter) byMembers() (used Usage, ok bool) {
 		return used, false
 	}
 	used = growth(m.members, now)
+	used.FaultCost = faultCost()
 	for _, s := range now {
 		used.Running = used.Running || s.running
 	}
@@ -119,7 +120,7 @@ func (m *meter) timeIn(c *cgroup) (used Usage, ok bool) {
 		return used, false
 	}
 	members, _ := m.byMembers()
-	used.Faults, used.Running = members.Faults, members.Running
+	used.Faults, used.FaultCost, used.Running = members.Faults, members.FaultCost, members.Running
 	used.CPU = max(cpu-m.cpu, 0)
 	m.cpu = cpu
 	return used, true
