@@ -35,8 +35,9 @@ const (
 	busyCPURate = 10 * defaultCPURate
 	busyIORate  = 64 * defaultIORate // Python alone reads 1.3 MiB
 
-	slowFault    = 7 * time.Microsecond // the cost of a fault that doubles startingCPU and busyCPURate
-	mostBusyRate = 0.5                  // find -exec reaches it on any machine that has little else to do
+	// A fault that takes this long doubles startingCPU. It adds a quarter to busyCPURate: where a fault took 15 µs,
+	// find -exec had 20 to 30 % of a core beside six busy loops on 2 cores, and the shell that polls up to 12 %.
+	slowFault = 7 * time.Microsecond
 )
 
 // An Activity selects the work of a command's processes that counts as a sign of life, in
@@ -71,8 +72,8 @@ const (
 // On Linux, starting programs is not work: a shell that runs a small program five times a second,
 // to see whether a lock is free, is idle. How much processor time and I/O went into starting
 // programs is estimated from the number of page faults and from what one costs on this machine. That
-// part counts only above 10 % of one core (up to half a core where page faults are slow, as in some
-// virtual machines) or 4 MiB per second, or if three consecutive examinations found a process running,
+// part counts only above 10 % of one core (15 % where a page fault takes 14 µs, as in some virtual
+// machines) or 4 MiB per second, or if three consecutive examinations found a process running,
 // because find -exec, make and configure scripts do little but start programs. A process that waits for a
 // processor is running, so on a machine with far too much to do such a shell may count as working.
 // On Windows, starting programs is work.
@@ -137,14 +138,14 @@ func (a *Activity) check() error {
 // was running at this look and at the one before.
 func (a *Activity) enough(used proctree.Usage, in time.Duration, steady bool) bool {
 	seconds, faults := in.Seconds()*(1-used.Starved), float64(used.Faults)
-	slow := 1 + float64(used.FaultCost)/float64(slowFault)
+	slow := float64(used.FaultCost) / float64(slowFault)
 	works := func(used, starting, rate, busyRate float64) bool {
 		if used == 0 || used < rate*seconds {
 			return false
 		}
 		return steady || used-starting >= rate*seconds || used >= busyRate*seconds
 	}
-	return a.CPU && works(used.CPU.Seconds(), faults*startingCPU.Seconds()*slow, a.CPURate, min(busyCPURate*slow, mostBusyRate)) ||
+	return a.CPU && works(used.CPU.Seconds(), faults*startingCPU.Seconds()*(1+slow), a.CPURate, busyCPURate*(1+slow/4)) ||
 		a.IO && works(float64(used.IO), faults*startingIO, a.IORate, busyIORate) ||
 		a.IO && works(float64(used.Net), 0, a.NetRate, 0)
 }
