@@ -71,8 +71,9 @@ test: ## run the tests of every module
 	@# Most tests wait for much of their time, so PARTS parts at once, and those that take longest first: the two of
 	@# the root, the examples, the programs, the adapters, the workers. A part compiles or tests one package at a
 	@# time: more at once is not faster on two processors, and what waits too long for one fails. What a test compiles
-	@# has the race detector too, and is there already.
-	@export GOFLAGS="$$(go env GOFLAGS) $(filter -race,$(TESTFLAGS))"; \
+	@# has the race detector too, and is there already. By default a program with that detector sleeps
+	@# for a second before it exits, and there are some 70 of them.
+	@export GOFLAGS="$$(go env GOFLAGS) $(filter -race,$(TESTFLAGS))" GORACE="atexit_sleep_ms=0 $$GORACE"; \
 	printf '%s\n' ./procgroup . examples $(foreach d,cmd/% progress/% worker/%,$(filter $(d),$(MODULES))) \
 		$(filter-out . examples cmd/% progress/% worker/%,$(MODULES)) | xargs -P $(PARTS) -I PART sh -c 'cd PART && \
 		all=$$(go list ./...) && if [ PART = . ]; then all=$$(echo "$$all" | grep -v /procgroup); fi && \
