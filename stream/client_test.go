@@ -58,10 +58,10 @@ func TestUpgrade(t *testing.T) {
 // Guarantee 6: http.Client.Timeout cancels a request by other means than its context's deadline,
 // and still does not end the stream.
 func TestClientTimeout(t *testing.T) {
-	const limit = 500 * time.Millisecond
+	const limit = 2200 * time.Millisecond // in which the header must come
 	srv, base := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		begin(w, "data: a\n\n")
-		time.Sleep(2 * limit)
+		time.Sleep(limit + limit/2)
 		say(w, "data: b\n\n")
 		<-r.Context().Done()
 	})

@@ -74,7 +74,7 @@ func TestCaptureDoesNotEatTheGrace(t *testing.T) {
 			time.Sleep(time.Millisecond) // it answers
 			returned = time.Now()
 			return nil
-		}, timeout.Config{Idle: 10 * time.Millisecond, Grace: 2 * time.Second})
+		}, timeout.Config{Idle: 10 * time.Millisecond, Grace: 5 * time.Second})
 		if e := stopped(t, err); e.Kind != timeout.KindIdle || e.Abandoned {
 			t.Errorf("%v, abandoned %v, though it answered within %v", e.Kind, e.Abandoned, returned.Sub(seen))
 		}

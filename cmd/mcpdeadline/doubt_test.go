@@ -85,15 +85,15 @@ func TestAliveInItsWay(t *testing.T) {
 		name, env, tool, args string
 	}{
 		{"knows no ping", "EVIL_RUDE=1", "hang", `{}`},
-		{"busy in one thread", "EVIL_RUDE=", "busy", `{"ms":10000}`},
-		{"busy and knows no ping", "EVIL_RUDE=1", "busy", `{"ms":5000}`},
+		{"busy in one thread", "EVIL_RUDE=", "busy", `{"ms":14000}`},
+		{"busy and knows no ping", "EVIL_RUDE=1", "busy", `{"ms":14000}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.tool == "busy" && runtime.GOOS != "linux" {
 				t.Skip("the processor is not seen there")
 			}
 			t.Parallel()
-			flags := []string{"-tool", tc.tool + ":total=1s", "-idle", "0", "-total", "5m", "-grace", "500ms", "-ping", "2s"}
+			flags := []string{"-tool", tc.tool + ":total=1s", "-idle", "0", "-total", "5m", "-grace", "500ms", "-ping", "10s"} // within which a slow machine answers
 			h := startProxy(t, []string{tc.env}, append(flags, evilArgs(t)...)...).initialized()
 			pid := h.call("1", "pid", `{}`)
 			if w := h.call("2", tc.tool, tc.args); w.outcome() != "total 124" {
@@ -120,7 +120,7 @@ func TestCancelledInDoubt(t *testing.T) {
 	}
 	t.Parallel()
 	h := connect(t, "-tool", "busy:total=500ms")
-	h.call("1", "busy", `{"ms":4000}`)
+	h.call("1", "busy", `{"ms":12000}`) // until the next two have been sent
 	h.start("2", "exit", `{}`, "")
 	h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
 	if w := h.call("3", "echo", `{"text":"x"}`); w.text() != "x" {

@@ -83,7 +83,7 @@ func evil() {
 			if p.Name == "question" { // as in 2026-07-28
 				go func() {
 					if p.InputResponses == nil {
-						time.Sleep(3 * time.Second)
+						time.Sleep(6 * time.Second)
 						e.answer(m.ID, `{"resultType":"input_required","inputRequests":{"ok":{"method":"elicitation/create","params":{"message":"really?"}}},"requestState":"s1"}`)
 						return
 					}

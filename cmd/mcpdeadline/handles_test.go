@@ -48,7 +48,7 @@ func TestContinuation(t *testing.T) {
 		t.Error(list)
 	}
 	begun := time.Now()
-	id := continued(t, h.call("2", "sleep", `{"ms":4000}`))
+	id := continued(t, h.call("2", "sleep", `{"ms":12000}`))
 	// No two calls of the tool are alike: hosts end a session that repeats one.
 	waits, next := 1, id
 	w := h.call("3", "wait_for_result", id)
@@ -68,7 +68,7 @@ func TestContinuation(t *testing.T) {
 			t.Error(earlier, w.raw)
 		}
 	}
-	if w.text() != "done" || time.Since(begun) < 4*time.Second {
+	if w.text() != "done" || time.Since(begun) < 12*time.Second {
 		t.Error(w.raw)
 	}
 	if w := h.call("4", "wait_for_result", id); w.text() != "done" { // SPEC 12.3
@@ -102,7 +102,7 @@ func TestContinuation(t *testing.T) {
 		t.Error(w.raw)
 	}
 	// The limits of the call still apply.
-	limited := connect(t, "-soft", "300ms", "-idle", "3s")
+	limited := connect(t, "-soft", "300ms", "-idle", "6s")
 	id = continued(t, limited.call("1", "hang", `{}`))
 	for n := 2; ; n++ {
 		w := limited.call(fmt.Sprint(n), "wait_for_result", id)
@@ -174,7 +174,7 @@ func TestTwoServersOfOneHost(t *testing.T) {
 	if a, b, c := names(one), names(again), names(two); a != b || a == c {
 		t.Errorf("%q, %q, %q", a, b, c)
 	}
-	w := one.call("1", "sleep", `{"ms":3000}`)
+	w := one.call("1", "sleep", `{"ms":6000}`)
 	id := continued(t, w)
 	if !strings.HasPrefix(id, `{"id":"evil.`) || !strings.Contains(w.text(), "Call "+names(one)+" with "+strings.Replace(id, ":", ": ", 1)) {
 		t.Error(w.raw)
@@ -218,7 +218,7 @@ func TestTasks(t *testing.T) {
 		}
 		return `{"taskId":"` + r.Result.Task.TaskID + `"}`
 	}
-	id := taskOf(h.await(h.ask("2", "tools/call", `{"name":"sleep","arguments":{"ms":3000},"task":{"ttl":60000}}`), "sleep"))
+	id := taskOf(h.await(h.ask("2", "tools/call", `{"name":"sleep","arguments":{"ms":12000},"task":{"ttl":60000}}`), "sleep"))
 	if w := h.await(h.ask("3", "tasks/get", id), "tasks/get"); !strings.Contains(w.raw, `"status":"working"`) {
 		t.Error(w.raw)
 	}
@@ -282,7 +282,7 @@ func TestTasksExtension(t *testing.T) {
 		})
 		return p
 	}
-	w := h.await(h.ask("2", "tools/call", `{"name":"sleep","arguments":{"ms":3000},`+declaring+`}`), "sleep")
+	w := h.await(h.ask("2", "tools/call", `{"name":"sleep","arguments":{"ms":6000},`+declaring+`}`), "sleep")
 	handle := read(w)
 	if handle.Result.ResultType != "task" || handle.Result.Status != "working" {
 		t.Fatal(w.raw)

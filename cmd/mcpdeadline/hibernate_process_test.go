@@ -23,7 +23,7 @@ func TestHibernates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			log := filepath.Join(t.TempDir(), "log")
-			h := startProxy(t, []string{env}, append([]string{"-hibernate", "3s", "-log", log}, evilArgs(t)...)...).initialized()
+			h := startProxy(t, []string{env}, append([]string{"-hibernate", "10s", "-log", log}, evilArgs(t)...)...).initialized()
 			h.await(h.ask("1", "logging/setLevel", `{"level":"debug"}`), "setLevel")
 			h.await(h.ask("2", "tools/list", `{}`), "tools/list")
 			first := h.call("3", "pid", `{}`)

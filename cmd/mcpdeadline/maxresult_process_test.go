@@ -46,7 +46,7 @@ func TestMaxResultOfHandles(t *testing.T) {
 	first, _ := long(`{"bytes":50000}`)
 	readLong(t, h, first.text(), 50000)
 
-	w, id := long(`{"bytes":60000,"ms":3000}`)
+	w, id := long(`{"bytes":60000,"ms":6000}`)
 	readLong(t, h, w.text(), 60000)
 	if again := h.call("100", "wait_for_result", id); again.text() != w.text() {
 		t.Errorf("%.300s", again.raw)

@@ -69,11 +69,11 @@ func TestPassesProgress(t *testing.T) {
 // A question of the server reaches the host, the answer gets back, and the call is not idle meanwhile.
 func TestPassesQuestions(t *testing.T) {
 	t.Parallel()
-	h := connect(t, "-idle", "3s")
+	h := connect(t, "-idle", "8s")
 	answer := h.start("1", "ask", `{}`, "")
 	eventually(t, "the question", func() bool { return len(h.got("elicitation/create")) > 0 })
-	h.call("2", "sleep", `{"ms":2000}`)
-	h.call("3", "sleep", `{"ms":2000}`)
+	h.call("2", "sleep", `{"ms":5000}`)
+	h.call("3", "sleep", `{"ms":5000}`)
 	h.send(`{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}`)
 	if w := h.await(answer, "ask"); w.text() != `{"action":"accept"}` || w.Result.IsError {
 		t.Error(w.raw)

@@ -70,7 +70,7 @@ func TestServerEnds(t *testing.T) {
 // cancelled meanwhile never reaches it.
 func TestBetweenServers(t *testing.T) {
 	t.Parallel()
-	h := startProxy(t, []string{"EVIL_START=2s"}, evilArgs(t)...).initialized()
+	h := startProxy(t, []string{"EVIL_START=8s"}, evilArgs(t)...).initialized()
 	h.call("1", "exit", `{}`)
 	kept := h.start("2", "seen", `{}`, "")
 	h.start("3", "exit", `{}`, "")

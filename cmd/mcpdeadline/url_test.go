@@ -77,7 +77,7 @@ func TestURL(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWebServer(t, options)
-			h := startProxy(t, []string{"TOKEN=secret"}, "-url", w.URL, "-idle", "3s", "-header", "Authorization: Bearer $TOKEN", "-keep-alive", "400ms")
+			h := startProxy(t, []string{"TOKEN=secret"}, "-url", w.URL, "-idle", "8s", "-header", "Authorization: Bearer $TOKEN", "-keep-alive", "400ms")
 			h.await(h.ask("0", "initialize", strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)), "initialize")
 			h.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 			if got := h.call("1", "echo", `{}`); got.raw != `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}` {
@@ -97,12 +97,12 @@ func TestURL(t *testing.T) {
 			if name == "JSON" {
 				return // there is no way for progress and questions
 			}
-			if got := h.await(h.start("3", "progress", `{"ms":4500}`, `"p"`), "progress"); got.text() != "done" || len(h.got(`"message":"step `)) < 5 {
+			if got := h.await(h.start("3", "progress", `{"ms":10000}`, `"p"`), "progress"); got.text() != "done" || len(h.got(`"message":"step `)) < 5 {
 				t.Error(got.raw)
 			}
 			answer := h.start("4", "ask", `{}`, "")
 			eventually(t, "the question", func() bool { return len(h.got("elicitation/create")) > 0 })
-			time.Sleep(4 * time.Second) // a person takes longer than the idle limit
+			time.Sleep(10 * time.Second) // a person takes longer than the idle limit
 			id, _, _ := strings.Cut(strings.SplitN(h.got("elicitation/create")[0], `"id":`, 2)[1], `,`)
 			h.send(`{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"decline"}}`)
 			if got := h.await(answer, "ask"); got.text() != "decline" {

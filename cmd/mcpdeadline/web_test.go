@@ -57,7 +57,7 @@ func callTool(t *testing.T, s *mcp.ClientSession, name string, args map[string]a
 // server, which ends with the session.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
-	h, url := overHTTP(t, nil, "-idle", "3s", "-keep-alive", "300ms")
+	h, url := overHTTP(t, nil, "-idle", "8s", "-keep-alive", "300ms")
 	var mu sync.Mutex
 	var progress []string
 	s := connectHTTP(t, url, &mcp.ClientOptions{
@@ -67,7 +67,7 @@ func TestHTTP(t *testing.T) {
 			progress = append(progress, fmt.Sprint(r.Params.ProgressToken, ": ", r.Params.Message))
 		},
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			time.Sleep(4 * time.Second) // longer than the idle limit
+			time.Sleep(10 * time.Second) // longer than the idle limit
 			return &mcp.ElicitResult{Action: "decline"}, nil
 		},
 	})
@@ -79,14 +79,14 @@ func TestHTTP(t *testing.T) {
 	if _, got := callTool(t, s, "echo", map[string]any{"text": "é"}); got != "é" {
 		t.Error(got)
 	}
-	if _, got := callTool(t, s, "progress", map[string]any{"ms": 4500}); got != "done" {
+	if _, got := callTool(t, s, "progress", map[string]any{"ms": 10000}); got != "done" {
 		t.Error(got)
 	}
 	if _, got := callTool(t, s, "ask", nil); !strings.Contains(got, "decline") {
 		t.Error(got)
 	}
 	res, got := callTool(t, s, "hang", nil)
-	if !res.IsError || !strings.HasPrefix(got, "No progress for 3s") {
+	if !res.IsError || !strings.HasPrefix(got, "No progress for 8s") {
 		t.Error(got)
 	}
 	eventually(t, "progress", func() bool { return heard("token of progress: step 2") && heard("token of hang: ") })
@@ -163,7 +163,7 @@ func TestHTTPWithoutSessions(t *testing.T) {
 		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `,` + standsAloneMeta + `}}`
 	}
 	_, one := post(t.Context(), t, url, alone("progress", `{"ms":600}`))
-	_, two := post(t.Context(), t, url, alone("sleep", `{"ms":2500}`))
+	_, two := post(t.Context(), t, url, alone("sleep", `{"ms":6000}`))
 	for name, events := range map[string]<-chan wire{"step ": one, "silent": two} {
 		n := 0
 		for e := range events {

@@ -24,7 +24,7 @@ func TestEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd, _ := command(t, tree(t, 150))
+			cmd, _ := command(t, tree(t, 400)) // more than are done before the signal
 			cmd.Stdout = nil
 			out, err := cmd.StdoutPipe()
 			if err != nil {

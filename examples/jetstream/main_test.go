@@ -70,16 +70,19 @@ func exitCode(t *testing.T, err error) int {
 	return 0
 }
 
-// tree returns a directory with that many files, of different sizes.
+// tree returns a directory with that many files, of different sizes. Those beyond the first 150 are small.
 func tree(t *testing.T, files int) string {
 	t.Helper()
 	dir := t.TempDir()
 	for i := range files {
-		name := filepath.Join(dir, fmt.Sprint("sub", i%7), fmt.Sprint("file", i))
+		name, size := filepath.Join(dir, fmt.Sprint("sub", i%7), fmt.Sprint("file", i)), i*i*10
+		if i >= 150 {
+			size = 10
+		}
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, bytes.Repeat([]byte(fmt.Sprintln(i)), i*i*10), 0o644); err != nil {
+		if err := os.WriteFile(name, bytes.Repeat([]byte(fmt.Sprintln(i)), size), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -119,7 +119,7 @@ func eventually(t *testing.T, happened func() bool) {
 func TestCall(t *testing.T) {
 	t.Parallel()
 	const (
-		slow  = `{"command":"sh","args":["-c","for i in 1 2 3 4 5 6 7 8; do echo $i; sleep .6; done"]}`
+		slow  = `{"command":"sh","args":["-c","for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 2; done"]}`
 		fails = `{"command":"sh","args":["-c","echo out; exit 3"]}`
 	)
 	for _, tc := range []struct {
@@ -137,11 +137,11 @@ func TestCall(t *testing.T) {
 		{"the tool fails", nil, own("run_command", fails), 1, "exit code: 3\n\nout\n", "the tool failed after "},
 		{"no such tool", nil, own("nothing"), 1, "", "unknown tool"},
 		{"nobody to ask", nil, own("approve", `{"action":"x"}`), 1, "does not support elicitation", "failed"},
-		{"patient", nil, append([]string{"-timeout", "2s"}, own("run_command", slow)...), 0, "7\n8\n", "progress: 2 2\n"},
+		{"patient", nil, append([]string{"-timeout", "9s"}, own("run_command", slow)...), 0, "7\n8\n", "progress: 2 2\n"},
 		{"not patient", nil, append([]string{"-timeout", "2s", "-reset-on-progress=false"}, own("run_command", slow)...), 124, "", "Request timed out"},
 		{"silent", nil, append([]string{"-timeout", "1s"}, own("hang")...), 124, "", "Request timed out: no progress for 1s"},
 		{"no limit", nil, append([]string{"-timeout", "0"}, own("run_command", slow)...), 0, "8\n", "succeeded"},
-		{"cap", nil, append([]string{"-timeout", "2s", "-max-total", "3s"}, own("run_command", slow)...), 124, "", "Maximum total timeout exceeded"},
+		{"cap", nil, append([]string{"-timeout", "9s", "-max-total", "11s"}, own("run_command", slow)...), 124, "", "Maximum total timeout exceeded"},
 		{"not found", nil, []string{"hang", "--", "no-such-command"}, 127, "", "not found"},
 		{"no server", nil, []string{"hang", "--", "true"}, 1, "", "connecting"},
 		{"nobody listens", nil, []string{"-url", "http://127.0.0.1:1/mcp", "hang"}, 1, "", "refused"},
@@ -225,7 +225,7 @@ func TestStopsTheTool(t *testing.T) {
 					args, begun := append([]string{"-protocol", protocol}, tc.flags...), filepath.Join(t.TempDir(), "begun")
 					var env []string
 					if tc.end == os.Kill && protocol == "2025-11-25" {
-						env = []string{"RUN_COMMAND_TIMEOUT_MS=8000"} // over HTTP nobody else stops it
+						env = []string{"RUN_COMMAND_TIMEOUT_MS=20000"} // over HTTP nobody else stops it
 					}
 					url, servers := overHTTP(t, env...)
 					if transport == "http" {

@@ -70,7 +70,7 @@ func TestAsks(t *testing.T) {
 		{"Ctrl-D", []typed{{prompt, "\x04", 0}}, nil, 0, "Nothing was decided about: rm -r build"},
 		// The server, on the same terminal, is interrupted too, and its answer may come first.
 		{"Ctrl-C", []typed{{prompt, "\x03", 0}}, nil, 130, ""},
-		{"too late", []typed{{prompt, "y\n", 4 * time.Second}}, []string{"-approval-limit", "2s"}, 124,
+		{"too late", []typed{{prompt, "y\n", 13 * time.Second}}, []string{"-approval-limit", "10s"}, 124,
 			"Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."},
 	} {
 		for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
@@ -100,14 +100,14 @@ func TestAskingEnds(t *testing.T) {
 // A bar where the total is known, and nothing of what a server says can harm the terminal.
 func TestBar(t *testing.T) {
 	t.Parallel()
-	shown, code := onTerminal(t, nil, own("run_command", `{"command":"sh","args":["-c","for i in 1 2 3 4 5 6; do printf 'step\\033[2J\\a%s\\n' $i; sleep .3; done >&2; printf done"]}`)...)
+	shown, code := onTerminal(t, nil, own("run_command", `{"command":"sh","args":["-c","for i in 1 2 3 4 5 6; do printf 'step\\033[2J\\a%s\\n' $i; sleep 1; done >&2; printf done"]}`)...)
 	if code != 0 || !strings.Contains(shown, "step[2J") { // any: the newest takes the place of what is not shown yet
 		t.Errorf("exit code %d: %q", code, shown)
 	}
 	if before, _, _ := strings.Cut(shown, "exit code: 0"); strings.Contains(before, "\a") || strings.Contains(before, "\x1b[2J") {
 		t.Errorf("what the tool wrote reached the terminal: %q", before)
 	}
-	shown, code = onTerminal(t, nil, own("search", `{"root":"/usr/share","pattern":"qq+zz+","timeoutMs":3000}`)...)
+	shown, code = onTerminal(t, nil, own("search", `{"root":"/usr/share","pattern":"qq+zz+","timeoutMs":10000}`)...)
 	if code != 124 && code != 0 || !strings.Contains(shown, "[") || !strings.Contains(shown, " of ") {
 		t.Errorf("exit code %d: %q", code, shown)
 	}

@@ -41,13 +41,13 @@ func TestApprove(t *testing.T) {
 		{"declined", answers(0, "decline", nil), nil, "Denied: rm -r build", false, nil},
 		{"dismissed", answers(0, "cancel", nil), nil, "Nothing was decided about: rm -r build", false, nil},
 		// Longer than the idle limit, which is held.
-		{"in time", answers(4*time.Second, "accept", yes), nil, "Approved: rm -r build", false, nil},
+		{"in time", answers(5*time.Second, "accept", yes), nil, "Approved: rm -r build", false, nil},
 		{"too late", answers(4*time.Second, "accept", yes), []string{"-approval-limit", "1s"}, tooLate, true, []any{"total", 124.0}},
 		{"unsupported", nil, nil, "cannot ask for approval: this client does not support elicitation", true, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			eachWay(t, func(t *testing.T, w way) {
-				c := w.connect(t, tc.person, []string{"MCP_IDLE_TIMEOUT=2"}, tc.args...)
+				c := w.connect(t, tc.person, []string{"MCP_IDLE_TIMEOUT=3"}, tc.args...)
 				res, got := c.must(t, "approve", map[string]any{"action": "rm -r build"})
 				if d := cmp.Diff([]string{tc.want}, got); d != "" || res.IsError != tc.failed {
 					t.Errorf("isError %v\n%s", res.IsError, d)

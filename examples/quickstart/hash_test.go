@@ -112,10 +112,10 @@ func TestHashForStuck(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	fsys := stuckFS{FS: os.DirFS(smallTree(t)), after: time.Now().Add(time.Second), stuck: r}
+	fsys := stuckFS{FS: os.DirFS(smallTree(t)), after: time.Now().Add(5 * time.Second), stuck: r}
 	done, err := timeout.Do(t.Context(), func(ctx context.Context) (hashed, error) {
 		return hashFor(ctx, fsys, generous)
-	}, timeout.Config{Total: 3 * time.Second, Grace: generous})
+	}, timeout.Config{Total: 9 * time.Second, Grace: generous})
 	var stopped *timeout.Error
 	if !errors.As(err, &stopped) || stopped.Abandoned || done.files == 0 {
 		t.Errorf("%+v, %v", done, err)

@@ -151,7 +151,7 @@ func TestConnectionBreaks(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 	}()
-	if a, _ := s.call("run", args{"command": "echo begun; sleep 4; echo done"}); a.Output != "begun\ndone\n" || exit(a) != 0 {
+	if a, _ := s.call("run", args{"command": "echo begun; sleep 12; echo done"}); a.Output != "begun\ndone\n" || exit(a) != 0 {
 		t.Errorf("%+v", a)
 	}
 	if n := wire.cuts.Load(); n == 0 {
@@ -169,7 +169,7 @@ func TestConnectionBreaksForGood(t *testing.T) {
 	lost := make(chan error, 1)
 	go func() {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, strings.NewReader(
-			`{"jsonrpc":"2.0","id":"lost","method":"tools/call","params":{"name":"run","arguments":{"command":"echo begun; sleep 6; echo done","wait_s":3}}}`))
+			`{"jsonrpc":"2.0","id":"lost","method":"tools/call","params":{"name":"run","arguments":{"command":"echo begun; sleep 20; echo done","wait_s":14}}}`))
 		if err != nil {
 			lost <- err
 			return

@@ -105,10 +105,10 @@ func TestJobs(t *testing.T) {
 	if a.State != waiting && runtime.GOOS == "linux" || a.Output != "one\n" || !strings.Contains(text, `job_write with {"job":1,`) {
 		t.Fatalf("%+v\n%s", a, text)
 	}
-	if a, _ := s.call("job_write", args{"job": 1, "text": "two\n", "wait_s": 5}); a.Output != "got two\n" {
+	if a, _ := s.call("job_write", args{"job": 1, "text": "two\n", "wait_s": 15}); a.Output != "got two\n" {
 		t.Errorf("%+v", a)
 	}
-	a, text = s.call("job_write", args{"job": 1, "end": true, "wait_s": 2})
+	a, text = s.call("job_write", args{"job": 1, "end": true, "wait_s": 8})
 	if a.Output != "bye\n" {
 		t.Errorf("%+v\n%s", a, text)
 	}
@@ -238,7 +238,7 @@ func TestCancel(t *testing.T) {
 	s := start(t)
 	s.call("run", args{"command": "echo 1; sleep 601", "wait_s": 0})
 	for _, tool := range []string{"run", "job_read"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 		defer cancel()
 		if _, _, err := s.ask(ctx, tool, map[string]args{"run": {"command": "sleep 602"}, "job_read": {"job": 1}}[tool], new(answer)); err == nil {
 			t.Error("the call was not cancelled")
@@ -258,7 +258,7 @@ func TestCancel(t *testing.T) {
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.call("run", args{"command": "for i in 1 2 3 4; do echo step $i; sleep 1; done; sleep 1; printf 'sure? '; read -t 600 x", "wait_s": 10})
+	s.call("run", args{"command": "for i in 1 2 3 4; do echo step $i; sleep 1; done; sleep 4; printf 'sure? '; read -t 600 x", "wait_s": 40})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if got := strings.Join(s.heard, "\n"); !strings.Contains(got, "step 4") {
@@ -347,7 +347,7 @@ func TestLeftovers(t *testing.T) {
 		t.Skip("needs a helper")
 	}
 	s := start(t)
-	a, text := s.call("run", args{"command": "setsid sleep 600 >/dev/null 2>&1 & sleep 3"})
+	a, text := s.call("run", args{"command": "setsid sleep 600 >/dev/null 2>&1 & sleep 10"})
 	if exit(a) != 0 || !strings.HasPrefix(a.Leftovers, "Killed because the command had ended: sleep (process ") || !strings.Contains(text, a.Leftovers) || !strings.Contains(a.Next, "without &") {
 		t.Errorf("%+v\n%s", a, text)
 	}

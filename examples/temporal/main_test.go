@@ -29,7 +29,7 @@ func runs(t *testing.T, h *hasher) (r report) {
 	suite.SetLogger(log.NewStructuredLogger(logger))
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(2 * time.Minute)
-	env.SetWorkerOptions(options(1500*time.Millisecond, logger))
+	env.SetWorkerOptions(options(3*time.Second, logger))
 	env.RegisterActivity(h)
 	env.ExecuteWorkflow(hashTree, dir)
 	if err := env.GetWorkflowResult(&r); err != nil {

@@ -75,7 +75,7 @@ func fakeVerifier(mode string) {
 	case "silent":
 		time.Sleep(veryLong)
 	case "drips": // is silent, but for a character now and then
-		for range 60 {
+		for range 140 {
 			fmt.Print(".")
 			time.Sleep(100 * time.Millisecond)
 		}

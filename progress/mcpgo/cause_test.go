@@ -166,6 +166,7 @@ func TestCauseOfAbortHTTP(t *testing.T) {
 
 // SPEC 3.23, 8.6: both SDKs' clients hang up first when they cancel a call, and then say why.
 func TestReasonAfterHangingUp(t *testing.T) {
+	t.Parallel()
 	s, started, ended := silentServer()
 	web := httptest.NewServer(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
 	defer web.Close()
@@ -173,7 +174,7 @@ func TestReasonAfterHangingUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := client.NewClient(mcpgo.Limit(tr, mcpgo.ClientLimits{Timeout: time.Second}, nil))
+	c := client.NewClient(mcpgo.Limit(tr, mcpgo.ClientLimits{Timeout: 5 * time.Second}, nil))
 	defer func() { _ = c.Close() }()
 	if err := c.Start(soon(t)); err != nil {
 		t.Fatal(err)

@@ -189,11 +189,12 @@ func TestRequestStopsTheTool(t *testing.T) {
 // SPEC 8.1, 8.3: progress renews the limit over every transport, also while a handler of the
 // user's is slow. Both ends are ours.
 func TestResetWhileHandlerIsSlow(t *testing.T) {
-	args := map[string]any{"n": 45, "everyMs": 50} // for longer than the limit and the handler
+	t.Parallel()
+	args := map[string]any{"n": 75, "everyMs": 100} // for longer than the limit and the handler
 	each(t, named("stdio 2025", "process", "sse 2025", "http 2025", "http 2026"), func(t *testing.T, l link) {
-		c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: 1500 * ms, ResetOnProgress: true})
+		c := l.limited(t, newServer(), mcpgo.ClientLimits{Timeout: 5 * time.Second, ResetOnProgress: true})
 		var once sync.Once
-		c.OnNotification(func(mcp.JSONRPCNotification) { once.Do(func() { time.Sleep(2000 * ms) }) })
+		c.OnNotification(func(mcp.JSONRPCNotification) { once.Do(func() { time.Sleep(6 * time.Second) }) })
 		res, err := c.CallTool(soon(t), call{tool: "report", args: args, token: "t"}.request())
 		if err != nil || res.IsError {
 			t.Errorf("%v, %v", res, err)
@@ -277,16 +278,17 @@ func TestManyLimitedCalls(t *testing.T) {
 
 // SPEC 9.1: the stream of notifications has no limit.
 func TestStreamHasNoLimit(t *testing.T) {
+	t.Parallel()
 	l := named("http 2026")[0]
 	s := server.NewMCPServer("test", "1", server.WithToolCapabilities(true))
-	c := connect(t, mcpgo.Limit(l.open(t, s), mcpgo.ClientLimits{Timeout: 100 * ms, MaxTotal: 200 * ms}, nil), true)
+	c := connect(t, mcpgo.Limit(l.open(t, s), mcpgo.ClientLimits{Timeout: 5 * time.Second, MaxTotal: 6 * time.Second}, nil), true)
 	ctx, cancel := context.WithCancel(soon(t))
 	ended := make(chan error, 1)
 	go func() { ended <- c.Listen(ctx, mcp.SubscriptionFilter{ToolsListChanged: true}) }()
 	select {
 	case err := <-ended:
 		t.Errorf("the stream ended with %v", err)
-	case <-time.After(500 * ms):
+	case <-time.After(8 * time.Second):
 		cancel()
 		<-ended
 	}
@@ -301,7 +303,7 @@ func TestWithLimits(t *testing.T) {
 	if e := requestTimeout(t, err, "tools/call"); e.Limit != 50*ms {
 		t.Errorf("%v", err)
 	}
-	const own = 500 * ms // it must not be over before the call is made
+	const own = 3 * time.Second // it must not be over before the call is made
 	ctx, cancel := context.WithTimeout(context.Background(), own)
 	defer cancel()
 	_, err = c.CallTool(ctx, call{tool: "wait"}.request())

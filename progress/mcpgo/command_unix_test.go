@@ -18,7 +18,7 @@ import (
 // SPEC 6.8: the message and the output of a command that was stopped reach the client.
 func TestCommandsMessage(t *testing.T) {
 	t.Parallel()
-	const limit = 3 * time.Second // so long may it take until the shell has said something
+	const limit = 10 * time.Second // so long may it take until the shell has said something
 	s := newServer()
 	s.AddTool(mcp.NewTool("tlc"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", "echo 12 states; exec sleep 60"),
@@ -37,8 +37,8 @@ func TestCommandsMessage(t *testing.T) {
 	})
 	c := named("wrapped 2026")[0].connect(t, s)
 	for tool, want := range map[string]result{
-		"tlc":             stopped("total", "3000 3000 0", "TLC process timed out after 3000ms.\nExit code 124.\n12 states\n"),
-		"tlc with output": stopped("total", "3000 3000 0", "TLC process timed out after 3000ms.", "12 states\n"),
+		"tlc":             stopped("total", "10000 10000 0", "TLC process timed out after 10000ms.\nExit code 124.\n12 states\n"),
+		"tlc with output": stopped("total", "10000 10000 0", "TLC process timed out after 10000ms.", "12 states\n"),
 		"writes too much": {Texts: []string{"TLC wrote more than 6 bytes.\nExit code 153.\n12 states\n"}, IsError: true, Outcome: "too_much_output 153 0 30000 0"},
 	} {
 		t.Run(tool, func(t *testing.T) {

@@ -41,6 +41,7 @@ func silent(t *testing.T) string {
 // SPEC 8.4, 8.5: a phase that takes too long is tried again, each time with a client of its
 // own, and the first that works is a client that lives on.
 func TestConnect(t *testing.T) {
+	t.Parallel()
 	ts := httptest.NewServer(server.NewSSEServer(newServer()))
 	t.Cleanup(ts.Close)
 	t.Cleanup(ts.CloseClientConnections)
@@ -50,12 +51,12 @@ func TestConnect(t *testing.T) {
 		bad   func() (transport.Interface, error) // the first two
 		first string                              // error of the first alone
 	}{
-		{"transport", func() (transport.Interface, error) { return transport.NewSSE(dead) }, "connecting: transport: Maximum total timeout exceeded: 1.2s"},
-		{"handshake", func() (transport.Interface, error) { return transport.NewStreamableHTTP(dead) }, "connecting: handshake: Maximum total timeout exceeded: 2.4s"},
+		{"transport", func() (transport.Interface, error) { return transport.NewSSE(dead) }, "connecting: transport: Maximum total timeout exceeded: 5s"},
+		{"handshake", func() (transport.Interface, error) { return transport.NewStreamableHTTP(dead) }, "connecting: handshake: Maximum total timeout exceeded: 10s"},
 		{"handshake, limited", func() (transport.Interface, error) {
 			h, err := transport.NewStreamableHTTP(dead)
 			return mcpgo.Limit(h, mcpgo.ClientLimits{}, nil), err
-		}, `connecting: transport error: calling "initialize": Request timed out: no answer for 1.2s`},
+		}, `connecting: transport error: calling "initialize": Request timed out: no answer for 5s`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -69,7 +70,7 @@ func TestConnect(t *testing.T) {
 			}
 			connect := func(ctx context.Context, retries int) (c *client.Client, result *mcp.InitializeResult, opened int, err error) {
 				c, result, err = mcpgo.Connect(ctx, func() (*client.Client, error) { return open(&opened) }, hello,
-					&mcpgo.ConnectOptions{Timeout: 1200 * ms, Backoff: request.Backoff{Retries: retries, First: ms}})
+					&mcpgo.ConnectOptions{Timeout: 5 * time.Second, Backoff: request.Backoff{Retries: retries, First: ms}})
 				return c, result, opened, err
 			}
 			ctx, cancel := context.WithCancel(context.Background())
@@ -78,7 +79,7 @@ func TestConnect(t *testing.T) {
 			if err != nil || opened != 2 || result.ServerInfo.Name != "test" {
 				t.Fatalf("%v, %v, opened %d", result, err, opened)
 			}
-			limits := time.After(2500 * ms) // of the phases; meanwhile the first alone
+			limits := time.After(11 * time.Second) // of the phases; meanwhile the first alone
 			_, _, opened, err = connect(context.Background(), -1)
 			var wire *mcpgo.RequestTimeout
 			var e *timeout.Error

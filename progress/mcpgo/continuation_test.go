@@ -192,7 +192,7 @@ func TestContinuationAndOutputSchema(t *testing.T) {
 // A client that gives up after a time that no progress renews loses nothing.
 func TestNoCallIsLost(t *testing.T) {
 	s := newTaskServer(t, mcpgo.WithContinuation(100*ms), mcpgo.WithWaitTool("go_on"))
-	c := connect(t, mcpgo.Limit(named("wrapped 2025")[0].open(t, s.MCPServer), mcpgo.ClientLimits{Timeout: 2 * time.Second}, nil), false)
+	c := connect(t, mcpgo.Limit(named("wrapped 2025")[0].open(t, s.MCPServer), mcpgo.ClientLimits{Timeout: 10 * time.Second}, nil), false)
 	res, err := c.CallTool(soon(t), call{tool: "plain"}.request())
 	if err != nil {
 		t.Fatal(err)

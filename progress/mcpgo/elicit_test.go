@@ -45,7 +45,7 @@ func TestElicit(t *testing.T) {
 			limit int
 			want  string
 		}{
-			{"answers", 1300 * ms, 20000, "accept"},
+			{"answers", 2600 * ms, 20000, "accept"},
 			{"does not answer", 10 * time.Second, 2000, expired},
 		} {
 			t.Run(l.name+" "+tc.name, func(t *testing.T) {
@@ -94,14 +94,14 @@ func TestSample(t *testing.T) {
 			after, limit time.Duration
 			want, said   string
 		}{
-			{"answers", 1300 * ms, slack, "a model", "Waiting for an answer of the model (up to 20s)"},
+			{"answers", 2600 * ms, slack, "a model", "Waiting for an answer of the model (up to 20s)"},
 			{"does not answer", 10 * time.Second, 2 * time.Second, "Command timed out waiting for an answer of the model. Consider configuring a longer timeout.", "Waiting for an answer of the model (up to 2s)"},
 		} {
 			t.Run(l.name+" "+tc.name, func(t *testing.T) {
 				t.Parallel()
 				s := newServer()
 				s.EnableSampling()
-				s.AddTool(mcp.NewTool("elicit"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) { // it has an idle limit of a second
+				s.AddTool(mcp.NewTool("elicit"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) { // it has an idle limit of 2.2 s
 					res, err := mcpgo.Sample(ctx, mcp.CreateMessageRequest{CreateMessageParams: mcp.CreateMessageParams{MaxTokens: 1}}, progress.WithLimits(1, tc.limit))
 					if err != nil {
 						return nil, err
@@ -142,8 +142,8 @@ func TestReturnedQuestions(t *testing.T) {
 		want  string
 		said  string
 	}{
-		{"answered", 1300 * ms, slack, 1, "1 accept asked", "Waiting for approval of rm -r build (up to 20s)"},
-		{"two, answered", 1300 * ms, slack, 2, "2 accept asked", "Waiting for approval of git push; rm -r build (up to 20s)"},
+		{"answered", 2600 * ms, slack, 1, "1 accept asked", "Waiting for approval of rm -r build (up to 20s)"},
+		{"two, answered", 2600 * ms, slack, 2, "2 accept asked", "Waiting for approval of git push; rm -r build (up to 20s)"},
 		{"not answered", 10 * time.Second, 2 * time.Second, 1, expired, "Waiting for approval of rm -r build (up to 2s)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -175,7 +175,7 @@ func TestFollowTasksStatusOfAServer(t *testing.T) {
 			c := connect(t, mcpgo.FollowTasks(polled(t, l.open(t, s.MCPServer), func() { polls.Add(1) })), false)
 			go func() {
 				<-s.started
-				time.Sleep(time.Second) // it says nothing before the client has the handle
+				time.Sleep(6 * time.Second) // it says nothing before the client has the handle
 				s.release <- true
 			}()
 			ctx, cancel := context.WithTimeout(t.Context(), 2*slack) // the first poll is after a minute

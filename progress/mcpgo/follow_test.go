@@ -140,13 +140,13 @@ func TestFollowTasksRenews(t *testing.T) {
 			s := newTaskServer(t, mcpgo.WithTasks(newTasks(t)))
 			s.AddTool(mcp.NewTool("now"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				for i := range 8 {
-					time.Sleep(400 * ms)
+					time.Sleep(1500 * ms)
 					progress.Report(ctx, progress.Update{Progress: float64(i + 1), Message: strings.Repeat("x", i+1)})
 				}
 				return mcp.NewToolResultText("done"), ctx.Err()
 			})
 			c := connect(t, mcpgo.Limit(mcpgo.FollowTasks(l.open(t, s.MCPServer)), mcpgo.ClientLimits{},
-				map[string]mcpgo.ClientLimits{"tools/call": {Timeout: 2 * time.Second, ResetOnProgress: true}}), true)
+				map[string]mcpgo.ClientLimits{"tools/call": {Timeout: 9 * time.Second, ResetOnProgress: true}}), true)
 			got := record(c)
 			res, err := c.CallTool(soon(t), call{tool: "now", token: "mine"}.request())
 			if err != nil || !cmp.Equal([]string{"done"}, view(t, res).Texts) {

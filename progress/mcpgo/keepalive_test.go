@@ -27,7 +27,7 @@ func TestKeepAlive(t *testing.T) {
 			t.Cleanup(ts.CloseClientConnections)
 			lost := make(chan struct{}, 100)
 			hc := &http.Client{Transport: &stream.Notifications{
-				Base: new(http.Transport), Idle: 1500 * time.Millisecond,
+				Base: new(http.Transport), Idle: 5 * time.Second,
 				Hooks: stream.Hooks{Lost: func(context.Context, stream.Outage) { lost <- struct{}{} }},
 			}}
 			t.Cleanup(hc.CloseIdleConnections)
@@ -50,7 +50,7 @@ func TestKeepAlive(t *testing.T) {
 				if every > 0 {
 					t.Error("the stream was taken for dead")
 				}
-			case <-time.After(4 * time.Second):
+			case <-time.After(13 * time.Second):
 				if every < 0 {
 					t.Error("the stream was not taken for dead")
 				}

@@ -18,11 +18,13 @@ func TestNearLimit(t *testing.T) {
 	s := newServer()
 	s.AddTool(mcp.NewTool("near"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		deadline, _ := ctx.Deadline()
-		time.Sleep(time.Until(deadline) - 1500*ms)
+		time.Sleep(time.Until(deadline) - 2600*ms)
 		return mcp.NewToolResultText("done"), nil
 	})
 	c := named("wrapped 2026")[0].connect(t, s)
-	res, err := c.CallTool(soon(t), call{tool: "near", args: map[string]any{"timeoutMs": 16000}}.request())
+	long, cancel := context.WithTimeout(t.Context(), 3*slack)
+	defer cancel()
+	res, err := c.CallTool(long, call{tool: "near", args: map[string]any{"timeoutMs": 28000}}.request())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +33,7 @@ func TestNearLimit(t *testing.T) {
 	if err := json.Unmarshal(data, &o); err != nil {
 		t.Fatal(err)
 	}
-	if o.Kind != "returned" || o.Left == nil || *o.Left > 1500 || o.Total != 16000 || res.IsError {
+	if o.Kind != "returned" || o.Left == nil || *o.Left > 2600 || o.Total != 28000 || res.IsError {
 		t.Errorf("%s %v", data, res.IsError)
 	}
 	res, err = c.CallTool(soon(t), call{tool: "noop"}.request())

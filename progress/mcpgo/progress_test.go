@@ -54,7 +54,7 @@ func (n *notes) awaitedBy(s *server.MCPServer) *server.MCPServer {
 			}
 			before := n.count()
 			return next(context.WithValue(ctx, heardKey{}, func() {
-				for end := time.Now().Add(2 * time.Second); n.count() == before && time.Now().Before(end); {
+				for end := time.Now().Add(3500 * ms); n.count() == before && time.Now().Before(end); {
 					time.Sleep(ms)
 				}
 				before = n.count()
@@ -114,7 +114,7 @@ func TestProgress(t *testing.T) {
 		got.record(c)
 		args := map[string]any{"n": 5, "everyMs": 20, "message": "main.go"}
 		if l.name == process.name { // which cannot know what has been heard
-			args["everyMs"] = 200
+			args["everyMs"] = 800
 		}
 		for _, token := range []any{"abc", 7.0, nil} {
 			l.until(func() bool { return token == nil || len(got.of(token)) > 1 }, func() {
@@ -165,7 +165,7 @@ func TestTokens(t *testing.T) {
 		`18446744073709551617`, `-9007199254740993`}
 	var want []string
 	for i, token := range tokens { // all at once, since each lingers
-		r.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"report","arguments":{"lingerMs":500},"_meta":{"progressToken":%s}}}`, i, token))
+		r.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"report","arguments":{"lingerMs":2500},"_meta":{"progressToken":%s}}}`, i, token))
 		want = append(want, `{"progress":1,"progressToken":`+token+`,"total":1}`)
 	}
 	slices.Sort(want)
@@ -196,7 +196,7 @@ func TestInexactToken(t *testing.T) {
 	s.Use(mcpgo.Middleware(toolPolicy))
 	s.AddTool(mcp.NewTool("report"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		progress.Report(ctx, progress.Update{Progress: 1})
-		time.Sleep(500 * ms)
+		time.Sleep(2500 * ms)
 		return mcp.NewToolResultText("done"), nil
 	})
 	r := newRaw(t, s)
@@ -294,7 +294,7 @@ func clientThatDoesNotRead(t *testing.T, pipes func(*testing.T, *server.MCPServe
 		if (s.Err != nil) != (s.Tool == "total") {
 			t.Errorf("%s: %v", s.Tool, s.Err)
 		}
-		if s.Elapsed > 5*time.Second {
+		if s.Elapsed > 15*time.Second {
 			t.Errorf("%s took %v", s.Tool, s.Elapsed)
 		}
 	}

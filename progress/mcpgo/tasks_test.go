@@ -44,7 +44,7 @@ func taskPolicy() *policy.Policy {
 			"stopped": {Limits: &timeout.Config{Total: 100 * ms, Grace: slack}, Soft: -1},
 			"asks":    {Limits: &limits, Soft: -1},
 			"elicits": {Limits: &limits, Soft: -1},
-			"later":   {Limits: &limits, Soft: time.Second},
+			"later":   {Limits: &limits, Soft: 4 * time.Second},
 		},
 	}
 }
@@ -99,7 +99,7 @@ func newTaskServer(t *testing.T, opts ...mcpgo.InstallOption) *taskServer {
 	// Asks at once, which on a busy machine may take a while, and takes its time with the answer.
 	add("later", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if len(r.Params.InputResponses) > 0 {
-			time.Sleep(2000 * ms)
+			time.Sleep(7 * time.Second)
 		}
 		return ask(ctx, r)
 	})

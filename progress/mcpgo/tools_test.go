@@ -26,7 +26,7 @@ const slack = 20 * time.Second
 // never is a limit that must not fire in a test.
 const never = time.Hour
 
-// deafFor is how long the deaf tool does not listen.
+// deafFor is how long the deaf tool does not listen, if it is not told.
 const deafFor = 3 * time.Second
 
 // policy has the limits that the tools of newServer are named for.
@@ -39,9 +39,9 @@ var toolPolicy = &policy.Policy{
 		"deaf":     {Limits: &timeout.Config{Total: 60 * ms, Grace: 40 * ms}},
 		"partial":  {Limits: &timeout.Config{Total: 60 * ms, Grace: slack}},
 		"asks":     {Limits: &timeout.Config{Total: 60 * ms, Grace: slack}},
-		"alive":    {Limits: &timeout.Config{Total: never, Idle: 1500 * ms, Grace: slack}},
-		"elicit":   {Limits: &timeout.Config{Total: never, Idle: time.Second, Grace: slack}},
-		"question": {Limits: &timeout.Config{Total: never, Idle: time.Second, Grace: slack}},
+		"alive":    {Limits: &timeout.Config{Total: never, Idle: 3 * time.Second, Grace: slack}},
+		"elicit":   {Limits: &timeout.Config{Total: never, Idle: 2200 * ms, Grace: slack}},
+		"question": {Limits: &timeout.Config{Total: never, Idle: 2200 * ms, Grace: slack}},
 		"ceiling":  {MaxTotal: 60 * ms},
 	},
 }
@@ -89,8 +89,8 @@ func newServer(opts ...mcpgo.InstallOption) *server.MCPServer {
 	for _, name := range []string{"total", "idle", "ceiling", "wait"} {
 		add(name, wait)
 	}
-	add("deaf", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		time.Sleep(deafFor)
+	add("deaf", func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		time.Sleep(time.Duration(r.GetFloat("forMs", float64(deafFor/ms)) * float64(ms)))
 		return mcp.NewToolResultText("too late"), nil
 	})
 	shared := &mcp.CallToolResult{
@@ -109,7 +109,7 @@ func newServer(opts ...mcpgo.InstallOption) *server.MCPServer {
 	// Beats for longer than its idle limit.
 	add("alive", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		for range 50 {
-			time.Sleep(40 * ms)
+			time.Sleep(90 * ms)
 			heartbeat.Beat(ctx)
 		}
 		return mcp.NewToolResultText("done"), nil

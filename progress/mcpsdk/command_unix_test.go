@@ -23,14 +23,14 @@ import (
 // is written.
 func TestCommandsMessage(t *testing.T) {
 	t.Parallel()
-	const soon = 3 * time.Second // so long may it take until the shell has said something
+	const soon = 10 * time.Second // so long may it take until the shell has said something
 	run := func(ctx context.Context, opts ...procgroup.Option) error {
 		opts = append(opts, procgroup.WithOptions(timeout.WithName("TLC")))
 		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", "echo 12 states; exec sleep 60"), opts...)
 		return err
 	}
 	own := procgroup.WithLimits(timeout.Config{Total: soon})
-	const text = "TLC process timed out after 3000ms.\nExit code 124.\n12 states\n"
+	const text = "TLC process timed out after 10000ms.\nExit code 124.\n12 states\n"
 	const wrote = "TLC wrote more than 6 bytes.\nExit code 153.\n12 states\n"
 	for name, tt := range map[string]struct {
 		add   func(*mcp.Server)
@@ -84,7 +84,7 @@ func TestCommandsMessage(t *testing.T) {
 			tt.add(s)
 			mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: tt.total, Grace: time.Minute}})
 			res := call(t, inMemory(protocol2025)(t, s, nil), "tlc", nil)
-			kind, code, limit := "total", 124.0, 3000.0
+			kind, code, limit := "total", 124.0, 10000.0
 			if strings.Contains(tt.want, wrote) {
 				kind, code, limit = "too_much_output", 153, 0
 			}

@@ -73,7 +73,7 @@ func TestConnectLeavesNoProcess(t *testing.T) {
 		commands = append(commands, cmd)
 		// The SDK waits for so long after each step, the last included: on a busy machine
 		// less is too short for a process that was killed to be gone.
-		return &mcp.CommandTransport{Command: cmd, TerminateDuration: time.Second}, nil
+		return &mcp.CommandTransport{Command: cmd, TerminateDuration: 3 * time.Second}, nil
 	}, &mcpsdk.ConnectOptions{Timeout: 200 * ms, Backoff: request.Backoff{Retries: 1, First: 10 * ms}})
 	timedOut(t, err, "connect")
 	if len(commands) != 2 {

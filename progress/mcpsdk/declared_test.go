@@ -217,7 +217,7 @@ func TestDeclarationsOfASession(t *testing.T) {
 		if _, err := cs.ListTools(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 		defer cancel()
 		_, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
 		return err

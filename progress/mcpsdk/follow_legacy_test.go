@@ -194,7 +194,7 @@ func TestFollowTasksAsDocumented(t *testing.T) {
 		web.Close()
 	})
 	client := newTestClient(nil)
-	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 2 * time.Second}, nil)
+	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 8 * time.Second}, nil)
 	mcpsdk.FollowTasks(client)
 	cs, err := client.Connect(t.Context(), mcpsdk.WrapClientTransport(&mcp.StreamableClientTransport{
 		Endpoint: web.URL, HTTPClient: &http.Client{Transport: transport},
@@ -206,7 +206,7 @@ func TestFollowTasksAsDocumented(t *testing.T) {
 	if got := cs.InitializeResult().ProtocolVersion; got != protocol2025 {
 		t.Errorf("speaks %s: the documentation says otherwise", got)
 	}
-	opened := time.AfterFunc(3*time.Second, func() { s.gate <- struct{}{} })
+	opened := time.AfterFunc(10*time.Second, func() { s.gate <- struct{}{} })
 	defer opened.Stop()
 	if got := texts(call(t, cs, "gated", nil)); got[0] != "through" {
 		t.Error(got)

@@ -156,9 +156,9 @@ func TestFollowTasksUnderLimit(t *testing.T) {
 	t.Parallel()
 	s := newTaskServer(t)
 	cs := following(t, followers["HTTP"](t, s), nil, func(c *mcp.Client) {
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: 2 * time.Second, ResetOnProgress: true}, nil)
+		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: 8 * time.Second, ResetOnProgress: true}, nil)
 	})
-	opened := time.AfterFunc(2500*ms, func() { s.gate <- struct{}{} })
+	opened := time.AfterFunc(10*time.Second, func() { s.gate <- struct{}{} })
 	defer opened.Stop()
 	if got := texts(call(t, cs, "gated", "t")); got[0] != "through" {
 		t.Error(got)

@@ -28,6 +28,7 @@ import (
 // What the documentation says of a client that goes away: without WrapHTTP the limits stop
 // the tool, unless the SDK's own option is set; on stateful HTTP they do in any case.
 func TestDisconnectOverHTTP(t *testing.T) {
+	t.Parallel()
 	bare := func(h http.Handler) http.Handler { return h }
 	wrapped := func(h http.Handler) http.Handler { return mcpsdk.WrapHTTP(h) }
 	streamable := func(o mcp.StreamableHTTPOptions) func(*mcp.Server) http.Handler {
@@ -59,7 +60,7 @@ func TestDisconnectOverHTTP(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := newServer()
-			st := newStopper(s, timeout.Config{Total: 1500 * time.Millisecond})
+			st := newStopper(s, timeout.Config{Total: 8 * time.Second})
 			cs := throughHTTP(t, s, tt.wrap(tt.handler(s)), func(url string, c *http.Client) mcp.Transport {
 				if tt.version == "" {
 					return &mcp.SSEClientTransport{Endpoint: url, HTTPClient: c}

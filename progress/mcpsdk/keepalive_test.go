@@ -23,7 +23,7 @@ func TestKeepAlive(t *testing.T) {
 			h := mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
 			cs := throughHTTP(t, s, stream.KeepAlive(h, every), func(url string, c *http.Client) mcp.Transport {
 				c.Transport = &stream.Notifications{
-					Base: c.Transport, Idle: 1500 * time.Millisecond,
+					Base: c.Transport, Idle: 5 * time.Second,
 					Hooks: stream.Hooks{Lost: func(context.Context, stream.Outage) { lost <- struct{}{} }},
 				}
 				return &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: c}
@@ -33,7 +33,7 @@ func TestKeepAlive(t *testing.T) {
 				if every > 0 {
 					t.Error("the stream was taken for dead")
 				}
-			case <-time.After(4 * time.Second):
+			case <-time.After(13 * time.Second):
 				if every < 0 {
 					t.Error("the stream was not taken for dead")
 				}

@@ -21,6 +21,7 @@ import (
 // SPEC 9.5: behind a proxy that cuts every response after a time, a longer call is polled, its tool
 // runs once, and nothing is cut. Without polling, the proxy cuts.
 func TestPolling(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		opts  []mcpsdk.HTTPOption
 		store mcp.EventStore
@@ -38,7 +39,7 @@ func TestPolling(t *testing.T) {
 			server := newServer()
 			mcp.AddTool(server, &mcp.Tool{Name: "long"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 				runs.Add(1)
-				for range 45 {
+				for range 130 {
 					select {
 					case <-ctx.Done():
 						return nil, nil, context.Cause(ctx)
@@ -62,9 +63,9 @@ func TestPolling(t *testing.T) {
 			}
 			forward := httputil.NewSingleHostReverseProxy(target)
 			forward.FlushInterval = -1
-			limit := 3 * time.Second
+			limit := 9 * time.Second
 			if tc.token == nil {
-				limit = 10 * time.Second // of a proxy that cuts what is silent, say
+				limit = 30 * time.Second // of a proxy that cuts what is silent, say
 			}
 			proxy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") != "" {

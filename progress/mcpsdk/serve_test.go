@@ -291,7 +291,7 @@ func (d *draining) shutdown(t *testing.T, calls int) {
 	for range calls {
 		<-d.started
 	}
-	limited, cancel := context.WithTimeout(t.Context(), slack)
+	limited, cancel := context.WithTimeout(t.Context(), toolcall.ShutdownLimit)
 	defer cancel()
 	if err := d.drain.Shutdown(limited); err != nil {
 		t.Error(err)

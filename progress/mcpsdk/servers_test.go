@@ -46,7 +46,7 @@ func addTools(s *mcp.Server) {
 	})
 	raw("beat", func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		for range 25 { // longer than the idle limit of the tests
-			if err := sleep(ctx, 80*time.Millisecond); err != nil {
+			if err := sleep(ctx, 160*time.Millisecond); err != nil {
 				return nil, err
 			}
 			heartbeat.Beat(ctx)
@@ -213,7 +213,7 @@ func increases(t testing.TB, all []mcp.ProgressNotificationParams) {
 }
 
 // toolIdle is the idle limit of the tools where they are called over every transport.
-const toolIdle = 1500 * time.Millisecond
+const toolIdle = 3 * time.Second
 
 // childServers are what the test binary serves over stdio, see TestMain.
 var childServers = map[string]func() error{

@@ -105,7 +105,7 @@ func (s *taskServer) server() *mcp.Server {
 		return textResult(res.Action), nil
 	})
 	soft := func(idle time.Duration) policy.Tool {
-		return policy.Tool{Limits: &timeout.Config{Total: time.Minute, Idle: idle, Grace: time.Second}, Soft: 30 * ms}
+		return policy.Tool{Limits: &timeout.Config{Total: time.Minute, Idle: idle, Grace: slack}, Soft: 30 * ms}
 	}
 	only := soft(0)
 	only.TaskOnly = true

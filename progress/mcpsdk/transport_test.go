@@ -145,8 +145,8 @@ func everyTool(t *testing.T, connect link, s *mcp.Server, mute bool) {
 		{"noop", []string{"done"}, false},
 		{"report", []string{"done"}, false},
 		{"beat", []string{"done"}, false},
-		{"silent", []string{"No progress for 1.5s (idle timeout). Tool should call heartbeat() during long work.", "two of three files"}, true},
-		{"lost", []string{"No progress for 1.5s (idle timeout). Tool should call heartbeat() during long work."}, true},
+		{"silent", []string{"No progress for 3s (idle timeout). Tool should call heartbeat() during long work.", "two of three files"}, true},
+		{"lost", []string{"No progress for 3s (idle timeout). Tool should call heartbeat() during long work."}, true},
 		{"panic", []string{"panic: no such index"}, true},
 		{"fail", []string{"disk is full"}, true},
 	} {

@@ -22,7 +22,7 @@ import (
 // execution's message.
 func TestTextOfACommand(t *testing.T) {
 	t.Parallel()
-	const soon = 3 * time.Second // so long may it take until a shell has said something
+	const soon = 10 * time.Second // so long may it take until a shell has said something
 	const short = 300 * time.Millisecond
 	run := func(ctx context.Context, c timeout.Config, script string) error {
 		opts := []procgroup.Option{procgroup.WithOptions(timeout.WithName("TLC"))}
@@ -46,29 +46,29 @@ func TestTextOfACommand(t *testing.T) {
 	}{
 		{"total of the command", 0, false, func(ctx context.Context) error {
 			return run(ctx, timeout.Config{Total: soon}, "echo 12 states; sleep 60")
-		}, "", "TLC process timed out after 3000ms.\nExit code 124.\n12 states\n"},
+		}, "", "TLC process timed out after 10000ms.\nExit code 124.\n12 states\n"},
 		{"idle limit of the command", 0, false, func(ctx context.Context) error {
 			return run(ctx, timeout.Config{Idle: soon}, "sleep 60")
-		}, "", "TLC process timed out after 3000ms without output.\nExit code 124.\n"},
+		}, "", "TLC process timed out after 10000ms without output.\nExit code 124.\n"},
 		{"total of the tool", soon, false, func(ctx context.Context) error {
 			return run(ctx, timeout.Config{}, "echo 12 states; sleep 60")
-		}, "", "TLC process timed out after 3000ms.\nExit code 124.\n12 states\n"},
+		}, "", "TLC process timed out after 10000ms.\nExit code 124.\n12 states\n"},
 		{"aborted", 0, true, func(ctx context.Context) error {
 			return run(ctx, timeout.Config{}, "echo 12 states; sleep 60")
 		}, "", "TLC process was aborted.\nExit code 130.\n12 states\n"},
 		{"wrapped", 0, false, func(ctx context.Context) error {
 			return fmt.Errorf("checking a model: %w", run(ctx, timeout.Config{Total: soon}, "echo 12 states; sleep 60"))
-		}, "", "checking a model: TLC process timed out after 3000ms.\nExit code 124.\n12 states\n"},
+		}, "", "checking a model: TLC process timed out after 10000ms.\nExit code 124.\n12 states\n"},
 		{"wrapped, total of the tool", soon, false, func(ctx context.Context) error {
 			return errors.Join(errors.New("checking a model"), run(ctx, timeout.Config{}, "echo 12 states; sleep 60"))
-		}, "", "TLC process timed out after 3000ms.\nExit code 124.\n12 states\n"},
+		}, "", "TLC process timed out after 10000ms.\nExit code 124.\n12 states\n"},
 		{"with partial output of the tool", soon, false, func(ctx context.Context) error {
 			return run(ctx, timeout.Config{}, "echo 12 states; sleep 60")
-		}, "12", "TLC process timed out after 3000ms.\n\nPartial output:\n12"},
+		}, "12", "TLC process timed out after 10000ms.\n\nPartial output:\n12"},
 		{"with progress", soon, false, func(ctx context.Context) error {
 			progress.Report(ctx, progress.Update{Message: "12 states"})
 			return run(ctx, timeout.Config{}, "sleep 60")
-		}, "", "TLC process timed out after 3000ms.\nlast: 12 states\nExit code 124.\n"},
+		}, "", "TLC process timed out after 10000ms.\nlast: 12 states\nExit code 124.\n"},
 		{"a command that was stopped before, for another reason", short, false, func(ctx context.Context) error {
 			err := run(ctx, timeout.Config{Total: 10 * time.Millisecond}, "sleep 60")
 			<-ctx.Done()

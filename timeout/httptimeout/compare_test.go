@@ -401,22 +401,31 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 			t.Parallel()
 			var both sync.WaitGroup
 			long := map[bool]time.Duration{true: 5 * compareLimit, false: slack}
-			both.Go(func() {
-				s := site{t, func(h http.Handler) http.Handler { return http.TimeoutHandler(h, compareLimit, "") }, new(syncBuffer), make(chan string, 1), long[lasting(tt.std)]}
-				if got := tt.run(s); got != tt.std {
-					t.Errorf("TimeoutHandler: %q, want %q", got, tt.std)
+			// A busy machine may stand still for the limit, so a case gets a few tries.
+			sees := func(name, want string, run func() string) {
+				got := run()
+				for try := 1; got != want && try < 3; try++ {
+					got = run()
 				}
+				if got != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+			both.Go(func() {
+				sees("TimeoutHandler", tt.std, func() string {
+					return tt.run(site{t, func(h http.Handler) http.Handler { return http.TimeoutHandler(h, compareLimit, "") }, new(syncBuffer), make(chan string, 1), long[lasting(tt.std)]})
+				})
 			})
 			both.Go(func() {
-				s := site{t, nil, new(syncBuffer), make(chan string, 1), long[lasting(tt.ours)]}
-				s.wrap = func(h http.Handler) http.Handler {
-					return httptimeout.New(h, timeout.Config{Idle: compareLimit, Grace: shortGrace}, timeout.WithHooks(timeout.Hooks{
-						Abandoned: func(context.Context, timeout.Snapshot) { s.told <- "the hook `Abandoned`" },
-					}))
-				}
-				if got := tt.run(s); got != tt.ours {
-					t.Errorf("New: %q, want %q", got, tt.ours)
-				}
+				sees("New", tt.ours, func() string {
+					s := site{t, nil, new(syncBuffer), make(chan string, 1), long[lasting(tt.ours)]}
+					s.wrap = func(h http.Handler) http.Handler {
+						return httptimeout.New(h, timeout.Config{Idle: compareLimit, Grace: shortGrace}, timeout.WithHooks(timeout.Hooks{
+							Abandoned: func(context.Context, timeout.Snapshot) { s.told <- "the hook `Abandoned`" },
+						}))
+					}
+					return tt.run(s)
+				})
 			})
 			both.Wait()
 		})

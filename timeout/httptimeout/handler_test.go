@@ -28,8 +28,8 @@ import (
 const (
 	shortLimit = 300 * time.Millisecond
 	shortGrace = 100 * time.Millisecond
-	fairLimit  = time.Second      // for a handler that has something to do first
-	slack      = 30 * time.Second // for a busy machine; only a test that fails waits as long
+	fairLimit  = 2500 * time.Millisecond // for a handler that has something to do first
+	slack      = 30 * time.Second        // for a busy machine; only a test that fails waits as long
 )
 
 // serve is a real server whose log stays empty.

@@ -123,7 +123,7 @@ func TestOutcomeReachesTheServer(t *testing.T) {
 func TestStalledMessageGoesToAnother(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, conn func(*nats.Conn) natsworker.Option) {
-		const wait = 4 * time.Second // a busy machine must not lose the lease
+		const wait = 6 * time.Second // a busy machine must not lose the lease
 		const idle = 2 * wait
 		b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = wait })
 		b.publish(1)

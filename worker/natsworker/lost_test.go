@@ -19,7 +19,7 @@ import (
 // worker begins.
 func TestLostConnectionStopsTheWork(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 6 * time.Second }) // a busy machine must not take the sixth in which the work stops
+	b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 15 * time.Second }) // a busy machine must not take the sixth in which the work stops
 	heard := b.advisories()
 	b.publish(1)
 	p := newProxy(t, b.server)
@@ -82,7 +82,7 @@ func TestVerdictIsNotSaidLate(t *testing.T) {
 }
 
 func testVerdictIsNotSaidLate(t *testing.T, result error) {
-	b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 5 * time.Second })
+	b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 15 * time.Second })
 	heard := b.advisories()
 	b.publish(1)
 	p := newProxy(t, b.server)
@@ -131,21 +131,21 @@ func testVerdictIsNotSaidLate(t *testing.T, result error) {
 // A loss that is shorter than the lease is no reason to stop, nor to do something twice.
 func TestConnectionComesBack(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 6 * time.Second })
+	b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 15 * time.Second })
 	b.publish(1)
 	p := newProxy(t, b.server)
 	c, nc := b.consumer(p.url())
 	var runs atomic.Int32
 	cc, err := c.Consume(natsworker.Handler(c, func(ctx context.Context, _ jetstream.Msg) error {
 		runs.Add(1)
-		time.Sleep(1500 * time.Millisecond)
-		p.lose() // over the renewal at 2 s
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(3500 * time.Millisecond)
+		p.lose() // over the renewal at 5 s
+		time.Sleep(3500 * time.Millisecond)
 		p.find()
 		select {
 		case <-ctx.Done():
 			t.Errorf("stopped: %v", context.Cause(ctx))
-		case <-time.After(5 * time.Second): // beyond the first lease
+		case <-time.After(10 * time.Second): // beyond the first lease
 		}
 		p.lose() // over the ack
 		time.AfterFunc(time.Second, p.find)

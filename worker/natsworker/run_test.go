@@ -184,7 +184,7 @@ func TestRunDrains(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = time.Minute })
 	b.publish(3) // one more than it takes
-	const drain = 2 * time.Second
+	const drain = 8 * time.Second
 	var begun sync.WaitGroup
 	begun.Add(2)
 	stopping := make(chan struct{})
@@ -196,7 +196,7 @@ func TestRunDrains(t *testing.T) {
 			select {
 			case <-ctx.Done():
 				t.Error("stopped within the drain")
-			case <-time.After(drain / 2):
+			case <-time.After(drain / 4):
 			}
 			return nil
 		}

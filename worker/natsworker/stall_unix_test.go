@@ -30,7 +30,7 @@ func TestStalledServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short")
 	}
-	const ackWait = 6 * time.Second // a busy machine must not take the sixth in which a function stops
+	const ackWait = 13 * time.Second // a busy machine must not take the sixth in which a function stops
 	stalls, seed := 3, uint64(time.Now().UnixNano())
 	if s := os.Getenv("STALLS"); s != "" {
 		stalls, _ = strconv.Atoi(s)

@@ -71,7 +71,7 @@ func TestSuspendedProcess(t *testing.T) {
 	for _, way := range []string{"published", "requested"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 3 * time.Second })
+			b := newBench(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 12 * time.Second })
 			heard := b.advisories()
 			b.publish(1)
 			cmd := exec.Command(exe)

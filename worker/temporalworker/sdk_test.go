@@ -49,14 +49,14 @@ func activities(opts ...temporalworker.Option) *testsuite.TestActivityEnvironmen
 }
 
 func TestActivityEnvironment(t *testing.T) {
-	limits := timeout.Config{Idle: 500 * time.Millisecond, Grace: slack}
+	limits := timeout.Config{Idle: 2500 * time.Millisecond, Grace: slack}
 	patient := timeout.Config{Idle: slack}
 	hang := func(ctx context.Context) (int, error) {
 		activity.RecordHeartbeat(ctx, "half")
 		<-ctx.Done()
 		return 7, ctx.Err()
 	}
-	deaf := func(context.Context) error { time.Sleep(2 * time.Second); return nil }
+	deaf := func(context.Context) error { time.Sleep(6 * time.Second); return nil }
 	fine := func(ctx context.Context) (string, error) {
 		for range 10 {
 			time.Sleep(30 * time.Millisecond)
@@ -150,11 +150,12 @@ func TestActivityEnvironment(t *testing.T) {
 // A workflow retries an activity that stalls; each attempt goes on from the details of the one
 // before, whichever way they were given; and the workflow reads the outcome of the last.
 func TestWorkflowEnvironment(t *testing.T) {
+	t.Parallel()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quiet{})
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(2 * time.Minute) // not 3 s, of a busy machine
-	env.SetWorkerOptions(workerOptions(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond})))
+	env.SetWorkerOptions(workerOptions(temporalworker.WithOptions(timeout.Config{Idle: 2500 * time.Millisecond})))
 	var mu sync.Mutex
 	var from []int
 	note := func(n int) {

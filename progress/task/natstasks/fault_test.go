@@ -86,7 +86,7 @@ func ended(r task.Record, result string) task.Record {
 // SPEC 13.3: a replica whose look at the tasks takes longer than a lease keeps its own meanwhile.
 func TestLeaseWhileLooking(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second // and a renewal every 667 ms, so a stall of a second ends none
+	const lease = 6 * time.Second // and a renewal every 2 s, so a stall of 3 s ends none
 	url := startServer(t, -1, t.TempDir()).ClientURL()
 	s, f := openFaulty(t, url, natstasks.WithLease(lease))
 	replica, _, _ := strings.Cut(mustCreate(t, s, "one").ID, ".")
@@ -107,6 +107,7 @@ func TestLeaseWhileLooking(t *testing.T) {
 // asks.
 func TestLookedAtAgain(t *testing.T) {
 	t.Parallel()
+	const lease = 6 * time.Second // so a stall ends none
 	url := startServer(t, -1, t.TempDir()).ClientURL()
 	_, f := openFaulty(t, url, natstasks.WithLease(lease))
 	b := open(t, url)
@@ -150,7 +151,7 @@ func TestGoneAtOnce(t *testing.T) {
 // is taken for gone who is back within a lease.
 func TestAllLeasesEnd(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
+	const lease = 6 * time.Second
 	url := startServer(t, -1, t.TempDir()).ClientURL()
 	a := open(t, url, natstasks.WithLease(lease))
 	time.Sleep(lease / 6) // so that the second renews after the first

@@ -51,7 +51,7 @@ func TestOpenForbidden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			store, err := natstasks.Open(ctx, js)
 			if err == nil {

@@ -176,6 +176,7 @@ func status(t *testing.T, js jetstream.JetStream, id string) task.Status {
 // and not before, whether somebody asks for it or not.
 func TestKilled(t *testing.T) {
 	t.Parallel()
+	const lease = 6 * time.Second // so a stall ends none
 	url := startServer(t, -1, t.TempDir()).ClientURL()
 	asks := task.New(task.WithStore(open(t, url, natstasks.WithLease(lease))))
 	js := connect(t, url)
@@ -249,7 +250,7 @@ func TestClosed(t *testing.T) {
 // meanwhile is stored after it, and nobody is taken for gone.
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	const lease = 4 * time.Second // within which both must be back, on a busy machine too
+	const lease = 6 * time.Second // within which both must be back, on a busy machine too
 	dir := t.TempDir()
 	s := startServer(t, -1, dir)
 	url := s.ClientURL()
@@ -301,7 +302,7 @@ func TestOutage(t *testing.T) {
 // soon does not take one for gone that is back later, but within the lease.
 func TestOutageOfLeases(t *testing.T) {
 	t.Parallel()
-	const lease = 4 * time.Second
+	const lease = 6 * time.Second
 	dir := t.TempDir()
 	s := startServer(t, -1, dir)
 	asks := task.New(task.WithStore(open(t, s.ClientURL(), natstasks.WithLease(lease))))
