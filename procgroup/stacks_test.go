@@ -379,11 +379,11 @@ func TestStacksOfThoseThatEnd(t *testing.T) {
 				continue
 			}
 			out := r.Stdout.String()
-			if out == "" && r.Reason == procgroup.TotalTimeout {
-				t.Log("the limit has come before the first word") // on a busy machine
+			if !strings.Contains(out, "out\n") && r.Reason == procgroup.TotalTimeout {
+				t.Log("the limit has come before the shell's word") // on a busy machine
 				continue
 			}
-			if !strings.HasPrefix(out, "out\n") || (r.Reason != procgroup.Exited) != errors.Is(err, timeout.ErrTotal) || r.Reason == procgroup.Exited && r.Stacks.Total > 0 {
+			if !strings.Contains(out, "out\n") || (r.Reason != procgroup.Exited) != errors.Is(err, timeout.ErrTotal) || r.Reason == procgroup.Exited && r.Stacks.Total > 0 {
 				t.Errorf("%s: %v, %v, %q, stacks: %s", script, r.Reason, err, out, r.Stacks)
 			}
 			checkSystem(t, r)
