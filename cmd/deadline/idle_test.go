@@ -121,8 +121,9 @@ func TestAlive(t *testing.T) {
 	}
 	bin := ours(t)
 	// What is idle has a total limit far off, or a machine that stood still would be what decides.
-	// What works has one after the time at which it would be stopped if no look saw its work.
-	const busy, prints = " sh -c 'while :; do i=0; while test $i -lt 8000; do i=$((i+1)); done; sleep .1; done'", " sh -c 'while :; do echo .; sleep .1; done' >/dev/null"
+	// What works has one after the time at which it would be stopped if no look saw its work. It works for longer than
+	// starting its sleep takes, which is not counted, also where page faults are slow.
+	const busy, prints = " sh -c 'while :; do i=0; while test $i -lt 100000; do i=$((i+1)); done; sleep .5; done'", " sh -c 'while :; do echo .; sleep .1; done' >/dev/null"
 	var arguments atomic.Int32 // trees that have them
 	for _, c := range []struct {
 		name, script string
