@@ -22,8 +22,8 @@ const (
 // those of children, so this much is subtracted for each of them.
 //
 // Those were machines on which the fault itself took less than 1 µs. In a virtual machine on which it took 14 µs,
-// the programs took 33 to 43 µs per fault, and up to 123 µs beside busy loops, and a shell that polls five times a
-// second used 14 % of a core. So what counts as starting grows with the cost of a fault.
+// the programs took 33 to 43 µs per fault and 65 to 76 µs beside other work, and a shell that polls five times a
+// second used 7 % of a core. So what counts as starting grows with the cost of a fault.
 //
 // A tree that only starts programs, one after the other, may still be working: find -exec, make and
 // configure scripts are such trees. A shell that polls waits in between, so it uses far less and is asleep
@@ -35,9 +35,9 @@ const (
 	busyCPURate = 10 * defaultCPURate
 	busyIORate  = 64 * defaultIORate // Python alone reads 1.3 MiB
 
-	// A fault that takes this long doubles startingCPU. It adds a quarter to busyCPURate: where a fault took 15 µs,
-	// find -exec had 20 to 30 % of a core beside six busy loops on 2 cores, and the shell that polls up to 12 %.
-	slowFault = 7 * time.Microsecond
+	// A fault that takes this long doubles startingCPU. It adds a half to busyCPURate: there find -exec had 20 to
+	// 30 % of a core beside six busy loops on 2 cores, and the shell that polls up to 12 %.
+	slowFault = 14 * time.Microsecond
 )
 
 // An Activity selects the work of a command's processes that counts as a sign of life, in
@@ -145,7 +145,7 @@ func (a *Activity) enough(used proctree.Usage, in time.Duration, steady bool) bo
 		}
 		return steady || used-starting >= rate*seconds || used >= busyRate*seconds
 	}
-	return a.CPU && works(used.CPU.Seconds(), faults*startingCPU.Seconds()*(1+slow), a.CPURate, busyCPURate*(1+slow/4)) ||
+	return a.CPU && works(used.CPU.Seconds(), faults*startingCPU.Seconds()*(1+slow), a.CPURate, busyCPURate*(1+slow/2)) ||
 		a.IO && works(float64(used.IO), faults*startingIO, a.IORate, busyIORate) ||
 		a.IO && works(float64(used.Net), 0, a.NetRate, 0)
 }

@@ -106,7 +106,7 @@ func TestAttachEnvironment(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			cmd := exec.CommandContext(ctx, "sh", "-c", `trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
-			procgroup.Attach(cmd)
+			procgroup.Attach(cmd, procgroup.WithKillGrace(longLimit))
 			tt.change(cmd)
 			out, err := cmd.StdoutPipe()
 			if err != nil {

@@ -90,7 +90,7 @@ func TestManySingleChunks(t *testing.T) {
 func TestManyChunksAndOrphans(t *testing.T) {
 	t.Parallel()
 	reportErrors(t, runMany(20, "echo $1; sleep 0.3", "", 350*time.Millisecond, false, procgroup.WithOrphans()))
-	reportErrors(t, runMany(20, "echo $1; sleep 3 >&2 &", "", 350*time.Millisecond, true, procgroup.WithOrphans()))
+	reportErrors(t, runMany(20, "echo $1; sleep 15 >&2 &", "", 350*time.Millisecond, true, procgroup.WithOrphans()))
 }
 
 // Many at once, each in a control group of its own.

@@ -68,15 +68,15 @@ func TestClosingSignalEndsCommand(t *testing.T) {
 // SPEC 3.20, 6.27: the reserve is the command's own; then comes the limit, with the stop signal.
 func TestClosingSignalThenLimit(t *testing.T) {
 	t.Parallel()
-	const limit = 4 * time.Second
+	const limit = 24 * time.Second // the trap must be set by half of it
 	for _, tc := range []struct {
 		name, arg, out string
 		reserve        time.Duration
 		want           want
 	}{
-		{"limit", "goes", "ready\nint\nterm\n", limit / 2, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 4000ms."}},
+		{"limit", "goes", "ready\nint\nterm\n", limit / 2, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 24000ms."}},
 		{"its own end", "ends", "ready\nint\n", limit / 2, want{}},
-		{"no reserve", "ends", "ready\nterm\n", 0, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 4000ms."}},
+		{"no reserve", "ends", "ready\nterm\n", 0, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 24000ms."}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -94,10 +94,10 @@ func TestClosingSignalThenLimit(t *testing.T) {
 // SPEC 6.27: a command that ignores both is killed after the grace.
 func TestClosingSignalIgnored(t *testing.T) {
 	t.Parallel()
-	r, err := within(t, 2*time.Second+shortGrace, exec.Command("sh", "-c", "trap '' INT TERM; while :; do sleep 1; done"),
-		procgroup.WithLimits(timeout.Config{Total: 2 * time.Second, Reserve: time.Second}), procgroup.WithKillGrace(shortGrace),
+	r, err := within(t, 20*time.Second+shortGrace, exec.Command("sh", "-c", "trap '' INT TERM; while :; do sleep 1; done"),
+		procgroup.WithLimits(timeout.Config{Total: 20 * time.Second, Reserve: 5 * time.Second}), procgroup.WithKillGrace(shortGrace),
 		procgroup.WithClosingSignal(os.Interrupt), procgroup.WithOptions(timeout.WithName("tool")))
-	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 2000ms.", escalated: true})
+	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 20000ms.", escalated: true})
 }
 
 // SPEC 6.27: after the end of the command what lives on of it is not signalled, and after a stop

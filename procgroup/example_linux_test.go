@@ -15,7 +15,7 @@ import (
 
 // A compiler that prints nothing is working, not stuck.
 func ExampleActivity() {
-	limits := procgroup.WithLimits(timeout.Config{Idle: 600 * time.Millisecond, Total: time.Second})
+	limits := procgroup.WithLimits(timeout.Config{Idle: 2 * time.Second, Total: 3 * time.Second})
 	work := procgroup.Activity{CPU: true, IO: true}
 
 	busy, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "while :; do :; done"), limits, work)
@@ -23,15 +23,15 @@ func ExampleActivity() {
 	stuck, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"), limits, work)
 	fmt.Println(stuck.Message)
 	// Output:
-	// sh process timed out after 1000ms.
-	// sleep process timed out after 600ms without output or work.
+	// sh process timed out after 3000ms.
+	// sleep process timed out after 2000ms without output or work.
 }
 
 // The processes of the command when its limit fired. The list prints as a table, which "%+v"
 // prints for the error, too; this example prints only a part of it.
 func ExampleProcessList() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 60; echo done"),
-		procgroup.WithLimits(timeout.Config{Idle: time.Second}))
+		procgroup.WithLimits(timeout.Config{Idle: 2 * time.Second}))
 	for _, p := range res.Tree.Processes {
 		fmt.Println(p.State, p.Args)
 	}
@@ -216,7 +216,7 @@ func ExampleWithStacks() {
 	cmd := command("hang") // a program in Go that prints "ready", and hangs in hangsHere
 
 	res, _ := procgroup.Run(context.Background(), cmd, procgroup.WithStacks(),
-		procgroup.WithLimits(timeout.Config{Idle: 2 * time.Second}))
+		procgroup.WithLimits(timeout.Config{Idle: 4 * time.Second}))
 	fmt.Printf("%v, %d, %q\n", res.Reason, res.ExitCode, res.Stdout.Text())
 	fmt.Println(strings.Contains(res.Stacks.Text(), "hangsHere"))
 	// Output:

@@ -22,12 +22,12 @@ import (
 func Example() {
 	res, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo working; sleep 60"),
 		procgroup.WithOptions(timeout.WithName("TLC")),
-		procgroup.WithLimits(timeout.Config{Total: 30 * time.Minute, Idle: time.Second}))
+		procgroup.WithLimits(timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Second}))
 	fmt.Println(res.Message)
 	fmt.Printf("exit code %d, output so far %q\n", res.ExitCode, res.Stdout)
 	fmt.Println(errors.Is(err, timeout.ErrIdle))
 	// Output:
-	// TLC process timed out after 1000ms without output.
+	// TLC process timed out after 2000ms without output.
 	// exit code 124, output so far "working\n"
 	// true
 }
@@ -109,11 +109,11 @@ func ExampleProcess_Signal() {
 func ExampleResult_Text() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo compiling; echo 1 error; sleep 60"),
 		procgroup.WithOptions(timeout.WithName("make")),
-		procgroup.WithLimits(timeout.Config{Idle: time.Second}),
+		procgroup.WithLimits(timeout.Config{Idle: 2 * time.Second}),
 		procgroup.WithMaxOutput(len("1 error\n")))
 	fmt.Print(res.Text())
 	// Output:
-	// make process timed out after 1000ms without output.
+	// make process timed out after 2000ms without output.
 	// Exit code 124.
 	// [10 bytes left out]
 	// 1 error
@@ -157,24 +157,31 @@ func ExampleWithOptions() {
 func ExampleWithKillGrace() {
 	deaf := exec.Command("sh", "-c", "trap '' TERM; while :; do sleep 1; done")
 	res, _ := procgroup.Run(context.Background(), deaf,
-		procgroup.WithLimits(timeout.Config{Total: time.Second}),
+		procgroup.WithLimits(timeout.Config{Total: 2 * time.Second}),
 		procgroup.WithKillGrace(200*time.Millisecond))
 	fmt.Println(res.ExitCode, res.Escalated, res.State)
 	// Output: 124 true signal: killed
 }
 
 func ExampleWithStopSignal() {
-	script := exec.Command("sh", "-c", "trap 'echo saved; exit' USR1; while :; do sleep 0.1; done")
-	res, _ := procgroup.Run(context.Background(), script,
-		procgroup.WithLimits(timeout.Config{Total: time.Second}),
-		procgroup.WithStopSignal(syscall.SIGUSR1))
+	script := exec.Command("sh", "-c", "trap 'echo saved; exit' USR1; echo ready; while :; do sleep 0.1; done")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	res, _ := procgroup.Run(ctx, script,
+		procgroup.WithStopSignal(syscall.SIGUSR1), procgroup.WithAbortGrace(30*time.Second),
+		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+			if line == "ready" {
+				cancel()
+			}
+		})))
 	fmt.Printf("%d %s", res.ExitCode, res.Stdout)
 
 	_, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithStopSignal(nil))
 	var bad *timeout.ConfigError
 	fmt.Println(errors.As(err, &bad))
 	// Output:
-	// 124 saved
+	// 130 ready
+	// saved
 	// true
 }
 
@@ -182,7 +189,7 @@ func ExampleWithStopSignal() {
 func ExampleWithClosingSignal() {
 	script := exec.Command("sh", "-c", "trap 'echo saved; exit 0' INT; while :; do sleep 0.1; done")
 	res, err := procgroup.Run(context.Background(), script,
-		procgroup.WithLimits(timeout.Config{Total: time.Minute, Reserve: 59 * time.Second}),
+		procgroup.WithLimits(timeout.Config{Total: time.Minute, Reserve: 57 * time.Second}),
 		procgroup.WithClosingSignal(os.Interrupt))
 	fmt.Println(res.Reason, res.ExitCode, res.Stdout, err)
 	// Output: exited 0 saved
@@ -346,17 +353,17 @@ func ExampleWithOnePipe() {
 }
 
 func ExampleWithOutput() {
-	_, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo hello; sleep 0.2; echo problem >&2"),
+	var out, problems strings.Builder
+	_, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo hello; echo problem >&2"),
 		procgroup.WithOutput(func(c procgroup.Chunk) {
-			if len(c.Data) > 0 {
-				fmt.Printf("%q stderr=%v\n", c.Data, c.Stderr)
+			if c.Stderr {
+				problems.Write(c.Data)
+			} else {
+				out.Write(c.Data)
 			}
 		}))
-	fmt.Println(err)
-	// Output:
-	// "hello\n" stderr=false
-	// "problem\n" stderr=true
-	// <nil>
+	fmt.Printf("%q %q %v\n", out.String(), problems.String(), err)
+	// Output: "hello\n" "problem\n" <nil>
 }
 
 func ExampleWithContainment() {
@@ -371,7 +378,7 @@ func ExampleWithContainment() {
 
 func ExampleWithOrphans() {
 	// A daemon that holds no stream of the command.
-	start := exec.Command("sh", "-c", "sleep 0.5 >/dev/null 2>&1 & echo started")
+	start := exec.Command("sh", "-c", "echo started; exec >/dev/null 2>&1; sleep 0.5 &")
 	res, err := procgroup.Run(context.Background(), start, procgroup.WithOrphans())
 	fmt.Printf("%s%v %v\n", res.Stdout, res.PipeHeld, err)
 	// Output:

@@ -52,7 +52,7 @@ func runModeSignalled(a []string) int {
 	signal.Notify(c, unix.SIGCHLD)
 	more := 0
 	for i := range 2 {
-		cmd := sleepCommand("0.3")
+		cmd := sleepCommand("3")
 		if a[1] == "stdin" {
 			cmd.Stdin = strings.NewReader("x")
 		}

@@ -35,7 +35,7 @@ type hooked struct {
 	Stalls                 int
 }
 
-var hookedLimits = timeout.Config{Idle: 2 * time.Second, Total: longLimit, Reserve: longLimit - 100*time.Millisecond}
+var hookedLimits = timeout.Config{Idle: 8 * time.Second, Total: longLimit, Reserve: longLimit - 100*time.Millisecond}
 
 // runModeHooked runs a command that says nothing, with every hook that there is, and says which
 // are called.
@@ -180,11 +180,11 @@ func TestHooksThatFail(t *testing.T) {
 func TestObserveOnly(t *testing.T) {
 	t.Parallel()
 	own := calls{tool: "observed"}
-	r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 3; echo done"), procgroup.WithLimits(timeout.Config{Idle: 1200 * time.Millisecond, Total: 2200 * time.Millisecond}),
+	r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 12; echo done"), procgroup.WithLimits(timeout.Config{Idle: 1200 * time.Millisecond, Total: 2200 * time.Millisecond}),
 		procgroup.WithOptions(timeout.WithName("observed"), timeout.WithObserveOnly(), timeout.WithHooks(own.hooks())))
 	check(t, r, err, want{})
 	exceeded, finished := own.of("exceeded"), own.of("finished")
-	if len(exceeded) != 2 || !strings.Contains(string(exceeded[0].Stack), "sleep 3") || len(finished) != 1 || finished[0].Observed == nil || finished[0].Err != nil {
+	if len(exceeded) != 2 || !strings.Contains(string(exceeded[0].Stack), "sleep 12") || len(finished) != 1 || finished[0].Observed == nil || finished[0].Err != nil {
 		t.Errorf("%+v, %+v", exceeded, finished)
 	}
 }
@@ -219,7 +219,7 @@ func TestLogger(t *testing.T) {
 	}{
 		{"success", "echo a", nil, "", "level="},
 		{"failure", "exit 3", nil, "", "level="},
-		{"held", "sleep 5 & exit 0", nil, `level=WARN msg="command left something behind" tool=tool`, "timed out"},
+		{"held", "sleep 60 & exit 0", nil, `level=WARN msg="command left something behind" tool=tool`, "timed out"},
 		{"held by orphans", "sleep 1 & exit 0", []procgroup.Option{procgroup.WithOrphans()}, "", "level="},
 		{"limit", "sleep 60", []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: shortLimit})}, `level=WARN msg="tool timed out" tool=tool`, "left"},
 		{"corrected limits", "echo a", []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: -1})}, "level=WARN", "left"},

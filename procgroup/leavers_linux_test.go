@@ -65,7 +65,7 @@ func TestLeftoversKilledByOthers(t *testing.T) {
 		t.Parallel()
 		for name, script := range map[string]string{
 			"waited for": "wait $! 2>/dev/null; exit 0",
-			"a zombie":   "exec sleep 1", // which waits for no child
+			"a zombie":   "exec sleep 10", // which waits for no child
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -98,7 +98,7 @@ func TestLeftoversThatEndWithTheCommand(t *testing.T) {
 		t.Parallel()
 		killed := 0
 		for i := range 20 {
-			script := fmt.Sprintf("sleep 0.05 >/dev/null 2>&1 & sleep 0.0%d; exit 0", 45+i%10)
+			script := fmt.Sprintf("exec >/dev/null 2>&1; sleep 0.05 & sleep 0.0%d; exit 0", 45+i%10) // or a copy of the shell holds the output
 			r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", script), contained)
 			busy := len(r.Survivors)+len(r.Unidentified) > 0 // the machine
 			if err != nil || !busy && (!said.MatchString(r.Leftovers()) || (r.Leftovers() == "") != (len(r.Killed.Processes) == 0)) {

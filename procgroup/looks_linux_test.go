@@ -35,7 +35,7 @@ func TestNoLookDuringOutput(t *testing.T) {
 			break
 		}
 		p.input.mu.Unlock()
-		if time.Since(begun) > 20*time.Second {
+		if time.Since(begun) > time.Minute {
 			t.Fatal("it is never looked at")
 		}
 	}
@@ -52,7 +52,7 @@ func TestNoLookDuringOutput(t *testing.T) {
 			if silent < proctree.LookEvery {
 				t.Errorf("it is looked at %v after output", silent)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("it is silent, and is not looked at")
 		}
 	}
@@ -100,15 +100,14 @@ func TestNoLookWithoutInput(t *testing.T) {
 			}
 			defer p.Wait() //nolint:errcheck // it is aborted
 			defer cancel()
-			deadline := time.Now().Add(5 * time.Second)
-			for { // the watch begins on another goroutine
+			for begun := time.Now(); ; { // the watch begins on another goroutine
 				p.input.mu.Lock()
 				looked := p.input.timer.Load() != nil
 				p.input.mu.Unlock()
-				if looked != tt.looked && (looked || time.Now().After(deadline)) {
+				if looked != tt.looked && (looked || time.Since(begun) > 30*time.Second) {
 					t.Fatalf("looks: %v, want %v", looked, tt.looked)
 				}
-				if looked || !tt.looked && time.Until(deadline) < 4500*time.Millisecond {
+				if looked || !tt.looked && time.Since(begun) > 500*time.Millisecond {
 					return
 				}
 				time.Sleep(10 * time.Millisecond)

@@ -101,7 +101,7 @@ func TestLowPriority(t *testing.T) {
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
 		{
 			begun := time.Now()
-			r, err := stopWhen(t, func() bool { return time.Since(begun) > shortLimit }, exec.Command("sh", "-c", "setsid sleep 120 & wait"), opt,
+			r, err := stopWhen(t, func() bool { return time.Since(begun) > 300*time.Millisecond }, exec.Command("sh", "-c", "setsid sleep 120 & wait"), opt,
 				procgroup.WithLimits(timeout.Config{Idle: longLimit}), procgroup.Activity{CPU: true, IO: true})
 			if r == nil || r.Reason != procgroup.Aborted || len(undying(r.Survivors)) > 0 {
 				t.Errorf("%v, %+v", err, r)

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -91,6 +92,9 @@ func TestProcessWithoutMainThread(t *testing.T) {
 					t.Errorf("%d processes, want 2", n)
 				}
 				for _, pid := range pids() {
+					for begun := time.Now(); slices.Contains(r.Survivors, pid) && threadsOf(pid) > 1 && time.Since(begun) < slack; {
+						time.Sleep(time.Millisecond) // killed, and not dead in time
+					}
 					if _, err := os.Stat(fmt.Sprintf("/proc/%d/task", pid)); err == nil && threadsOf(pid) > 1 {
 						t.Errorf("process %d is alive", pid)
 						_ = unix.Kill(pid, unix.SIGKILL)
@@ -181,18 +185,31 @@ func TestChildOfTheHostInTheGroup(t *testing.T) {
 }
 
 func childOfTheHost(t *testing.T, containment procgroup.Containment, where, state string) {
-	cmd, pids := family(t, "sibling", where, state)
+	var pids func() []int
 	var r *procgroup.Result
 	var err error
-	if state == "asked" {
-		var said atomic.Bool
-		r, err = stopWhen(t, said.Load, cmd, procgroup.WithContainment(containment), procgroup.WithAbortGrace(longLimit),
-			procgroup.WithOutput(func(procgroup.Chunk) { said.Store(true) }))
-		if errors.Is(err, timeout.ErrAborted) {
-			err = nil
+	for left := 4; ; left-- {
+		var cmd *exec.Cmd
+		cmd, pids = family(t, "sibling", where, state)
+		if state == "asked" {
+			var said atomic.Bool
+			r, err = stopWhen(t, said.Load, cmd, procgroup.WithContainment(containment), procgroup.WithAbortGrace(longLimit),
+				procgroup.WithOutput(func(procgroup.Chunk) { said.Store(true) }))
+			if errors.Is(err, timeout.ErrAborted) {
+				err = nil
+			}
+		} else {
+			r, err = within(t, longLimit, cmd, procgroup.WithContainment(containment))
 		}
-	} else {
-		r, err = within(t, longLimit, cmd, procgroup.WithContainment(containment))
+		if left == 0 || len(r.Survivors) == 0 {
+			break
+		}
+		for _, pid := range undying(r.Survivors) { // on a busy machine what was killed is reaped by nobody, if it dies late
+			t.Errorf("process %d survives", pid)
+		}
+		for _, pid := range pids() {
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		}
 	}
 	if err != nil || len(undying(r.Survivors)) > 0 || r.Escalated {
 		t.Errorf("error %v, survivors %v, escalated %v", err, r.Survivors, r.Escalated)
@@ -324,7 +341,8 @@ func TestHelperListsWhatItMayNotKill(t *testing.T) {
 				t.Errorf("process %d is dead, so this proves nothing", pid)
 			}
 			killPid(pid)
-			if len(rep.Survivors) != 1 || rep.Survivors[0] != pid {
+			others := slices.DeleteFunc(slices.Clone(rep.Survivors), func(p int) bool { return p == pid })
+			if !slices.Contains(rep.Survivors, pid) || len(undying(others)) > 0 {
 				t.Errorf("survivors %v, want %d: %+v", rep.Survivors, pid, rep)
 			}
 		})

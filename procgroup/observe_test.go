@@ -29,10 +29,10 @@ func ExampleObserve() {
 		}
 		defer o.Stop()
 		return cmd.Wait()
-	}, timeout.Config{Idle: 600 * time.Millisecond, Total: time.Second})
+	}, timeout.Config{Idle: 2 * time.Second, Total: 3 * time.Second})
 	fmt.Println(err)
 	// Output:
-	// Tool exceeded wall-clock limit of 1s.
+	// Tool exceeded wall-clock limit of 3s.
 }
 
 func ExampleObserver_Tree() {
@@ -67,7 +67,7 @@ func TestObserve(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]error{
 		"exec sleep 120": timeout.ErrIdle,
-		"perl -e '" + works + "' & b=$!; sleep 5; kill $b": nil,
+		"perl -e '" + works + "' & b=$!; sleep 16; kill $b": nil,
 	} {
 		err := timeout.Run(t.Context(), func(ctx context.Context) error {
 			cmd := exec.CommandContext(ctx, "sh", "-c", script)
@@ -80,7 +80,7 @@ func TestObserve(t *testing.T) {
 			}
 			defer o.Stop()
 			return cmd.Wait()
-		}, timeout.Config{Idle: 2 * time.Second})
+		}, timeout.Config{Idle: 12 * time.Second})
 		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", script, err, want)
 		}

@@ -199,7 +199,7 @@ func TestFailedWriterEndsTheCommand(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command("sh", "-c", tt.script)
 			tt.set(cmd)
-			r, err := within(t, longLimit, cmd, procgroup.WithLimits(timeout.Config{Idle: 3 * time.Second, Total: longLimit}), procgroup.WithKillGrace(-1))
+			r, err := within(t, longLimit, cmd, procgroup.WithLimits(timeout.Config{Idle: 15 * time.Second, Total: longLimit}), procgroup.WithKillGrace(-1))
 			if r == nil || r.ExitCode != tt.code || r.Reason != tt.reason || timeout.ExitCode(err) != tt.code {
 				t.Fatalf("%v, %+v", err, r)
 			}

@@ -78,7 +78,7 @@ func checkFlood(t *testing.T, head int) {
 		}
 	}()
 	r, err := within(t, longLimit, command("flood", strconv.FormatInt(size, 10)),
-		procgroup.WithHead(head), procgroup.WithOutputLimit(size), procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: 10 * time.Second}))
+		procgroup.WithHead(head), procgroup.WithOutputLimit(size), procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: slack}))
 	close(stop)
 	check(t, r, err, want{})
 	for _, o := range []procgroup.Output{r.Stdout, r.Combined} {
@@ -192,14 +192,22 @@ func TestCallback(t *testing.T) {
 	})
 	t.Run("is slow", func(t *testing.T) {
 		const size = 64 << 20
-		var seen int64
-		r, err := within(t, longLimit, command("flood", strconv.FormatInt(size, 10)), procgroup.WithOutput(func(c procgroup.Chunk) {
-			seen += int64(len(c.Data)) + c.Skipped
-			time.Sleep(20 * time.Millisecond)
-		}))
-		check(t, r, err, want{})
-		if seen != size {
-			t.Errorf("%d bytes seen or skipped, want %d", seen, size)
+		for try := 0; ; try++ {
+			var seen, skipped atomic.Int64
+			r, err := within(t, longLimit, command("flood", strconv.FormatInt(size, 10)), procgroup.WithOutput(func(c procgroup.Chunk) {
+				seen.Add(int64(len(c.Data)))
+				skipped.Add(c.Skipped)
+				time.Sleep(20 * time.Millisecond)
+			}))
+			check(t, r, err, want{})
+			if seen.Load()+r.Skipped != size {
+				t.Errorf("%d bytes seen, %d skipped, want %d", seen.Load(), r.Skipped, size)
+			}
+			if got := seen.Load() + skipped.Load(); got != size && try == 5 { // on a busy machine some come too late
+				t.Errorf("%d bytes seen or skipped, want %d", got, size)
+			} else if got == size || try == 5 {
+				return
+			}
 		}
 	})
 	t.Run("blocks", func(t *testing.T) {
@@ -233,21 +241,27 @@ func TestCallback(t *testing.T) {
 		mustBeDead(t, pids())
 	})
 	t.Run("panics at the end", func(t *testing.T) {
-		r, err := within(t, time.Second, exec.Command("echo", "x"), procgroup.WithOutput(func(c procgroup.Chunk) {
-			if c.Last {
-				panic("callback")
-			}
-		}))
+		r, err := calledAtTheEnd(func(called *atomic.Bool) (*procgroup.Result, error) {
+			return within(t, time.Second, exec.Command("echo", "x"), procgroup.WithOutput(func(c procgroup.Chunk) {
+				if c.Last {
+					called.Store(true)
+					panic("callback")
+				}
+			}))
+		})
 		if p := (*timeout.PanicError)(nil); !errors.As(err, &p) || r == nil || timeout.ExitCode(err) != r.ExitCode {
 			t.Error(err, r)
 		}
 	})
 	t.Run("panics after a limit", func(t *testing.T) {
-		r, err := within(t, time.Second, command("deaf"), total(shortLimit, procgroup.WithOutput(func(c procgroup.Chunk) {
-			if c.Last {
-				panic("callback")
-			}
-		}))...)
+		r, err := calledAtTheEnd(func(called *atomic.Bool) (*procgroup.Result, error) {
+			return within(t, time.Second, command("deaf"), total(shortLimit, procgroup.WithOutput(func(c procgroup.Chunk) {
+				if c.Last {
+					called.Store(true)
+					panic("callback")
+				}
+			}))...)
+		})
 		if p := (*timeout.PanicError)(nil); !errors.As(err, &p) || r.Reason != procgroup.TotalTimeout {
 			t.Error(err, r)
 		}
@@ -259,6 +273,17 @@ func TestCallback(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// calledAtTheEnd runs a command again where the machine is so busy that its callback did not run in the second after the end.
+func calledAtTheEnd(run func(called *atomic.Bool) (*procgroup.Result, error)) (r *procgroup.Result, err error) {
+	for range 5 {
+		var called atomic.Bool
+		if r, err = run(&called); called.Load() {
+			break
+		}
+	}
+	return r, err
 }
 
 // SPEC 6.3: both streams may end inside a character at once.
@@ -283,22 +308,22 @@ func TestCombinedEndsInsideCharacters(t *testing.T) {
 // SPEC 6.13: the longest silence is known whether or not a limit fired.
 func TestLongestGap(t *testing.T) {
 	t.Parallel()
-	const pause = time.Second
+	const pause = 6 * time.Second
 	const about = pause / 2 // for what was read some time after it was written
 	for _, tt := range []struct {
 		name, script string
 		at           timeout.Config
 		least        time.Duration
 	}{
-		{"before the first", "sleep 1; echo a", timeout.Config{}, pause},
-		{"between two", "echo a; sleep 1; echo b", timeout.Config{}, about},
-		{"after the last", "echo a; sleep 1", timeout.Config{}, about},
+		{"before the first", "sleep 6; echo a", timeout.Config{}, pause},
+		{"between two", "echo a; sleep 6; echo b", timeout.Config{}, about},
+		{"after the last", "echo a; sleep 6", timeout.Config{}, about},
 		{"idle limit", "echo a; exec sleep 60", timeout.Config{Idle: pause}, pause},
-		{"total limit", "sleep 1; while :; do echo a; sleep 0.05; done", timeout.Config{Total: 2 * pause}, pause},
+		{"total limit", "sleep 6; while :; do echo a; sleep 0.05; done", timeout.Config{Total: 2 * pause}, pause},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := within(t, time.Second, exec.Command("sh", "-c", tt.script), procgroup.WithLimits(tt.at), procgroup.WithKillGrace(-1))
+			r, err := within(t, 2*pause, exec.Command("sh", "-c", tt.script), procgroup.WithLimits(tt.at), procgroup.WithKillGrace(-1))
 			if r == nil {
 				t.Fatal(err)
 			}

@@ -84,12 +84,12 @@ func TestOutputLimitAfterTheEnd(t *testing.T) {
 		<-ended // so that the rest is read at the end only
 		return out.Write(p)
 	})
-	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithOutputLimit(8))
+	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithOutputLimit(8), procgroup.WithKillGrace(longLimit))
 	if err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the end of the command", func() bool { return !alive(p.Pid) })
-	time.Sleep(time.Second) // for its end to have been seen, and the rest to be read
+	time.Sleep(5 * time.Second) // for its end to have been seen, and the rest to be read
 	close(ended)
 	r, err := p.Wait()
 	check(t, r, err, want{})

@@ -182,7 +182,7 @@ func TestEverybodyIsTold(t *testing.T) {
 		{name: "the command's context is done", cmd: exec.CommandContext(done, "true"), code: 130, outcome: "aborted", is: timeout.ErrAborted},
 		{name: "idle", cmd: sleepCommand(), opts: []procgroup.Option{limits(idle)}, code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
 		{name: "total", cmd: sleepCommand(), opts: []procgroup.Option{limits(total)}, code: 124, outcome: "total timeout", is: timeout.ErrTotal},
-		{name: "total, exits with 5", cmd: sh("trap 'exit 5' TERM; while :; do sleep 0.05; done"), opts: []procgroup.Option{limits(timeout.Config{Total: time.Second})}, code: 124, outcome: "total timeout", is: timeout.ErrTotal},
+		{name: "total, exits with 5", cmd: sh("trap 'exit 5' TERM; while :; do sleep 0.05; done"), opts: []procgroup.Option{limits(timeout.Config{Total: 15 * time.Second})}, code: 124, outcome: "total timeout", is: timeout.ErrTotal},
 		{name: "total, deaf", cmd: command("deaf"), opts: []procgroup.Option{limits(total), procgroup.WithKillGrace(shortGrace)}, code: 124, outcome: "total timeout", is: timeout.ErrTotal},
 		{name: "total within the limits of another", cmd: sleepCommand(), opts: []procgroup.Option{limits(total)}, context: under(timeout.Config{Idle: longLimit}), code: 124, outcome: "total timeout", is: timeout.ErrTotal},
 		{name: "the caller's deadline", cmd: sleepCommand(), context: func(ctx context.Context, run func(context.Context)) {
@@ -241,7 +241,7 @@ func TestEverybodyIsTold(t *testing.T) {
 		{name: "a stream is held, exit 3", cmd: sh("sleep 60 & exit 3"), code: 3, outcome: "error", left: true},
 		{name: "orphans", cmd: sh("sleep 1 & exit 0"), opts: []procgroup.Option{procgroup.WithOrphans()}, outcome: "ok"},
 		{name: "waits for input", cmd: waitingForInput(t), opts: []procgroup.Option{procgroup.StopOnInput()}, code: 124, outcome: "waiting for input", is: procgroup.ErrInput},
-		{name: "limits that are observed", cmd: sh("sleep 1; exit 3"), opts: []procgroup.Option{limits(idle), procgroup.WithOptions(timeout.WithObserveOnly())}, code: 3, outcome: "error"},
+		{name: "limits that are observed", cmd: sh("sleep 10; exit 3"), opts: []procgroup.Option{limits(idle), procgroup.WithOptions(timeout.WithObserveOnly())}, code: 3, outcome: "error"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestEverybodyIsTold(t *testing.T) {
 			for who, c := range map[string]*calls{"hooks": &own, "watchers": &all} {
 				checkCalls(t, who, c, tt.outcome != "", err, stop, r)
 			}
-			checkLog(t, logLinesOf(log.String()), err, stop, tt.left)
+			checkLog(t, logLinesOf(log.String()), err, stop, tt.left || r != nil && len(r.Survivors) > 0) // as those that die too late on a busy machine
 			if tt.outcome == "" {
 				return
 			}
@@ -396,7 +396,7 @@ func TestListedUntilTheEnd(t *testing.T) {
 		opts []procgroup.Option
 		code int
 	}{
-		{"listed: a limit", command("handler", "0", "200ms"), []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: 3 * time.Second})}, 124},
+		{"listed: a limit", command("handler", "0", "200ms"), []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: 20 * time.Second})}, 124},
 		{"listed: an abort", exec.Command("sh", "-c", "trap 'echo bye; exit' TERM; echo ready; while :; do sleep 0.05; done"), []procgroup.Option{procgroup.WithAbortGrace(longLimit)}, 130},
 		{"listed: its own end", exec.Command("sh", "-c", "(sleep 0.2; echo bye) & exit 3"), nil, 3},
 	} {

@@ -83,7 +83,7 @@ func TestSlowWriterAndDescendants(t *testing.T) {
 // has a grace, and with orphans kept.
 func TestSlowWriterOfAStoppedCommand(t *testing.T) {
 	t.Parallel()
-	const limit = 3 * time.Second // for the command to have written by then
+	const limit = 20 * time.Second // for the command to have written by then
 	total := procgroup.WithLimits(timeout.Config{Total: limit})
 	for _, tt := range []struct {
 		name string
@@ -177,7 +177,7 @@ func TestBlockedWriterAndAbort(t *testing.T) {
 			t.Fatal("the command does not end")
 		}
 	}
-	time.Sleep(time.Second) // for its end to have been seen
+	time.Sleep(5 * time.Second) // for its end to have been seen
 	begun := time.Now()
 	cancel()
 	r, err := p.Wait()

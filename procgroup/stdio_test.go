@@ -166,7 +166,7 @@ func TestWriters(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
 		cmd.Stdout = writerFunc(func(p []byte) (int, error) { <-release; return len(p), nil })
-		r, err := within(t, 2*time.Second+shortGrace+time.Second, cmd, total(2*time.Second)...)
+		r, err := within(t, 15*time.Second+shortGrace+time.Second, cmd, total(15*time.Second)...) // for it to have written something
 		if r == nil || r.ExitCode != 124 || r.Stdout.Total == 0 {
 			t.Errorf("%+v, %v", r, err)
 		}

@@ -73,6 +73,9 @@ func runModeNonReaping(a []string) int {
 	begun := time.Now()
 	r, err := procgroup.Run(context.Background(), command("zombie"), procgroup.WithContainment(containments[a[0]]))
 	rep := reportOf(r, err, begun)
+	if r != nil {
+		undying(r.Survivors) // what was killed may die late
+	}
 	for _, s := range processes() {
 		if s.ppid == os.Getpid() && s.dead() {
 			rep.Zombies++
@@ -221,6 +224,7 @@ func runModeDry(a []string) int {
 	r, _ := p.Wait()
 	rep := reportOf(r, nil, begun)
 	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+	undying(r.Survivors) // what was killed may die late
 	if lives := alive(daemon); lives != (r.Contained == procgroup.Group) || alive(member) {
 		rep.Errors = append(rep.Errors, fmt.Sprintf("%v: contained %v, daemon alive %v, member alive %v", a, r.Contained, lives, alive(member)))
 	}

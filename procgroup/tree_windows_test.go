@@ -221,7 +221,7 @@ func TestSuspendedByTheCaller(t *testing.T) {
 	cmd := command("exit", "0")
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_SUSPENDED}
 	r, err := within(t, shortLimit, cmd, procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithKillGrace(-1))
-	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 300ms."})
+	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 3000ms."})
 }
 
 // SPEC 6.2: output is a heartbeat, silence an idle timeout.

@@ -40,7 +40,7 @@ func TestLookUnderWayAtTheLimit(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sleep", "120")
 	p := &Process{
-		settings: newSettings([]Option{WithLimits(timeout.Config{Total: 2 * time.Second, Idle: 3 * time.Second}), Activity{CPU: true}}),
+		settings: newSettings([]Option{WithLimits(timeout.Config{Total: 8 * time.Second, Idle: 12 * time.Second}), Activity{CPU: true}}),
 		cmd:      cmd,
 		begun:    time.Now(),
 		caller:   t.Context(),

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 // Nothing here waits for as long as this unless it fails.
-const veryLong = time.Minute
+const veryLong = 5 * time.Minute
 
 // ours returns a directory in which deadline and timeout are the program.
 func ours(t *testing.T) string {
@@ -76,7 +76,7 @@ func prepare(t *testing.T, bin, script string, env ...string) (cmd *exec.Cmd, ma
 	// The race detector would have each process wait for a second at its end.
 	cmd.Env = append([]string{"PATH=" + bin + ":/usr/bin:/bin", "LC_ALL=C", "GORACE=atexit_sleep_ms=0", mark}, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = 10 * time.Second
+	cmd.WaitDelay = time.Minute
 	return cmd, mark
 }
 

@@ -51,18 +51,18 @@ func hangsHere() { time.Sleep(time.Hour) }
 		parts        []string // of stderr, in this order
 		stacks       int
 	}{
-		{"total", "exec deadline -v --stacks 3 HANG", "exit status 124",
+		{"total", "exec deadline -v --stacks 12 HANG", "exit status 124",
 			[]string{"SIGQUIT: quit", "main.hangsHere", "deadline: had command ", " write its stacks", "deadline: sending signal TERM"}, 1},
-		{"idle", "exec deadline -v --stacks --idle 3 60 HANG", "exit status 124",
+		{"idle", "exec deadline -v --stacks --idle 12 60 HANG", "exit status 124",
 			[]string{"deadline: no output", "SIGQUIT: quit", "main.hangsHere", "deadline: sending signal TERM"}, 1},
-		{"kill", "exec deadline --stacks -s KILL --idle 3 60 HANG", "signal: killed", []string{"SIGQUIT: quit", "main.hangsHere"}, 1},
-		{"preserved", "exec deadline -p --stacks 3 HANG", "exit status 2", []string{"SIGQUIT: quit"}, 1},
-		{"through its parent", "exec deadline --stacks 3.5 HANG x", "exit status 124",
+		{"kill", "exec deadline --stacks -s KILL --idle 12 60 HANG", "signal: killed", []string{"SIGQUIT: quit", "main.hangsHere"}, 1},
+		{"preserved", "exec deadline -p --stacks 12 HANG", "exit status 2", []string{"SIGQUIT: quit"}, 1},
+		{"through its parent", "exec deadline --stacks 16 HANG x", "exit status 124",
 			[]string{"SIGQUIT: quit", "main.hangsHere", "child: exit status 2", "SIGQUIT: quit", "main.hangsHere"}, 2},
-		{"of a shell's child", "exec deadline --stacks 3 sh -c 'HANG; exit 3'", "exit status 124", []string{"SIGQUIT: quit"}, 1},
-		{"outside the group", "exec deadline --stacks 3 sh -c 'setsid HANG & p=$!; trap \"kill $p; exit 3\" TERM; wait $p'", "exit status 124", nil, 0},
-		{"foreground", "exec deadline -f --stacks 3 sh -c 'HANG & p=$!; trap \"kill $p; exit 3\" TERM; wait $p'", "exit status 124", nil, 0},
-		{"nobody", "exec deadline -v --stacks 3 sh -c 'trap \"echo QUIT >&2\" QUIT; sleep 60'", "exit status 124", []string{"deadline: sending signal TERM"}, 0},
+		{"of a shell's child", "exec deadline --stacks 12 sh -c 'HANG; exit 3'", "exit status 124", []string{"SIGQUIT: quit"}, 1},
+		{"outside the group", "exec deadline --stacks 12 sh -c 'setsid HANG & p=$!; trap \"kill $p; exit 3\" TERM; wait $p'", "exit status 124", nil, 0},
+		{"foreground", "exec deadline -f --stacks 12 sh -c 'HANG & p=$!; trap \"kill $p; exit 3\" TERM; wait $p'", "exit status 124", nil, 0},
+		{"nobody", "exec deadline -v --stacks 12 sh -c 'trap \"echo QUIT >&2\" QUIT; sleep 60'", "exit status 124", []string{"deadline: sending signal TERM"}, 0},
 		{"a signal and no limit", "deadline --stacks 60 HANG & sleep 3; kill $!; wait $!", "exit status 143", nil, 0},
 		{"its own end", "exec deadline --stacks 60 sh -c 'exit 3'", "exit status 3", nil, 0},
 	} {
@@ -84,7 +84,7 @@ func hangsHere() { time.Sleep(time.Hour) }
 				if !failed && missing == "" {
 					return
 				}
-				if c.stacks == 0 || try == 3 {
+				if c.stacks == 0 || try == 5 {
 					got.Stderr = noise.ReplaceAllString(got.Stderr, "")
 					t.Fatalf("no %q in\n%+v", missing, got)
 				}

@@ -50,7 +50,7 @@ func onTerminal(t *testing.T, bin, script string, typed map[string]string) (show
 	leftovers.None(t, mark)
 	select {
 	case <-ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the terminal is still in use")
 		terminal.Close()
 		<-ended
@@ -68,7 +68,7 @@ func TestTerminalLikeGNU(t *testing.T) {
 	}{
 		{"it is one", "exec timeout 60 sh -c 'test -t 0 && test -t 1 && test -t 2 && echo yes'", nil},
 		// The kernel sends the signal, then discards output, then echoes, and may be held up in between.
-		{"Ctrl-C", "exec timeout 60 sh -c 'trap \"trap : INT; sleep 1; echo caught; exit 7\" INT; echo ready; sleep 10 & wait'",
+		{"Ctrl-C", "exec timeout 60 sh -c 'trap \"trap : INT; sleep 3; echo caught; exit 7\" INT; echo ready; sleep 10 & wait'",
 			map[string]string{"ready": "\x03"}},
 		// No shell, which between its echo and the next program ends in a way of its own.
 		{"Ctrl-C, default", "echo ready >r; exec timeout 60 cat r -", map[string]string{"ready": "\x03"}},
@@ -102,7 +102,7 @@ var statusLine = regexp.MustCompile(`\d+\.\ds of 1m0s, idle \d+\.\ds of 30s, \d+
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	shown, exit := onTerminal(t, ours(t),
-		"exec deadline --status --idle 30 60 sh -c 'echo first; sleep 1; echo second >&2; printf rest; sleep 1; exit 3'", nil)
+		"exec deadline --status --idle 30 60 sh -c 'echo first; sleep 4; echo second >&2; printf rest; sleep 1; exit 3'", nil)
 	if exit != "exit status 3" {
 		t.Errorf("%s; %q", exit, shown)
 	}
@@ -146,12 +146,12 @@ func TestStatusInBackground(t *testing.T) {
 			"echo one; sleep .6; echo two; sleep .3; echo three; : >three; wait; echo end",
 			"one,two,three,out,end"},
 		// For longer than unseen: after a shorter stop a line may be lost, see moved.
-		{"stopped there", "set -m; deadline --status 60 sh -c 'echo ready; sleep 2; kill -TSTP 0; sleep .6; echo out' 2>&1; " +
-			"echo between; sleep 1.5; fg >/dev/null; echo end",
+		{"stopped there", "set -m; deadline --status 60 sh -c 'echo ready; sleep 5; kill -TSTP 0; sleep .6; echo out' 2>&1; " +
+			"echo between; sleep 4; fg >/dev/null; echo end",
 			"ready,(STATUS,)+between,(STATUS,)*out,end"},
-		{"continued", "deadline --status 60 sh -c 'echo ready; sleep 2; kill -CONT $PPID; sleep 1; echo out'; echo end",
+		{"continued", "deadline --status 60 sh -c 'echo ready; sleep 5; kill -CONT $PPID; sleep 1; echo out'; echo end",
 			"ready,(STATUS,)+out,end"},
-		{"from a script", "deadline --status 60 sh -c 'sleep 3; echo out'; echo end", "out,end"},
+		{"from a script", "deadline --status 60 sh -c 'sleep 5; echo out'; echo end", "out,end"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(j.Wait(ctx, job.Until{Match: regexp.MustCompile("listening"), Silence: 10 * time.Second}))
+	fmt.Println(j.Wait(ctx, job.Until{Match: regexp.MustCompile("listening"), Silence: time.Minute}))
 
 	p := jobs.Get(j.ID).ReadText(0, 0)
 	fmt.Printf("%s%d, %v\n", p.Data, p.Next, j.Status().State)
@@ -222,7 +222,7 @@ func ExampleJob_Result() {
 	var jobs job.Set
 	defer jobs.Close()
 	ctx := context.Background()
-	j, _ := jobs.Start(ctx, exec.Command("sleep", "60"), procgroup.WithLimits(timeout.Config{Total: 500 * time.Millisecond}))
+	j, _ := jobs.Start(ctx, exec.Command("sleep", "60"), procgroup.WithLimits(timeout.Config{Total: 3 * time.Second}))
 
 	fmt.Println(j.Result())
 	j.Wait(ctx, job.Until{})
@@ -230,7 +230,7 @@ func ExampleJob_Result() {
 	fmt.Println(res.Message, errors.Is(err, timeout.ErrTotal))
 	// Output:
 	// <nil> <nil>
-	// sleep process timed out after 500ms. true
+	// sleep process timed out after 3000ms. true
 }
 
 func ExampleJob_Status() {

@@ -25,7 +25,7 @@ func TestKillDoesNotWaitForTheLeader(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() {
-		for until := time.Now().Add(10 * time.Second); os.Remove(freezer) != nil && time.Now().Before(until); {
+		for until := time.Now().Add(time.Minute); os.Remove(freezer) != nil && time.Now().Before(until); {
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
@@ -38,7 +38,7 @@ func TestKillDoesNotWaitForTheLeader(t *testing.T) {
 	}
 	write("cgroup.procs", strconv.Itoa(cmd.Process.Pid))
 	write("freezer.state", "FROZEN")
-	for state, until := []byte(nil), time.Now().Add(10*time.Second); string(state) != "FROZEN\n" && time.Now().Before(until); {
+	for state, until := []byte(nil), time.Now().Add(time.Minute); string(state) != "FROZEN\n" && time.Now().Before(until); {
 		state, _ = os.ReadFile(filepath.Join(freezer, "freezer.state"))
 	}
 	over, thawed := make(chan struct{}), make(chan struct{})

@@ -364,15 +364,21 @@ func TestStartingShortProgramsIsSeen(t *testing.T) {
 				tree.Close()
 			}()
 			const looks = 40
-			look, seen := tree.Meter(false), 0
-			for range looks {
-				time.Sleep(20 * time.Millisecond) // real processes, to have something done between two looks
-				if used, ok := look(); ok && used.Running {
-					seen++
+			look := tree.Meter(false)
+			for left := 9; ; left-- { // on a busy machine it may take a while to start
+				seen := 0
+				for range looks {
+					time.Sleep(20 * time.Millisecond) // real processes, to have something done between two looks
+					if used, ok := look(); ok && used.Running {
+						seen++
+					}
 				}
-			}
-			if seen < looks*9/10 {
-				t.Errorf("seen running at %d of %d looks", seen, looks)
+				if seen >= looks*9/10 {
+					return
+				}
+				if left == 0 {
+					t.Fatalf("seen running at %d of %d looks", seen, looks)
+				}
 			}
 		})
 	}

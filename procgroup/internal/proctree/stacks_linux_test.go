@@ -71,7 +71,7 @@ func (w *witnessed) ready(t *testing.T) {
 // gotQuit ends the process, after it got SIGQUIT if that is what is wanted, and reports whether it did, or was ended by it.
 func (w *witnessed) gotQuit(want bool) bool {
 	if want {
-		time.AfterFunc(10*time.Second, func() { w.stdin.Close() })
+		time.AfterFunc(30*time.Second, func() { w.stdin.Close() })
 	} else {
 		w.stdin.Close()
 	}
