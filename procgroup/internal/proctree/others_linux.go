@@ -7,14 +7,24 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
+// othersTries is how often Others looks while it sees nobody and there may be somebody: on a busy machine a process may
+// not show in time whether it belongs to the tree, and what is killed next should not be killed without a word.
+const othersTries = 4
+
 // Others costs next to nothing where there are none, which is the rule.
 func (t *linuxTree) Others(until time.Time) (all []Process, more bool) {
 	if !t.mayHaveOthers(until) {
 		return nil, false
 	}
-	all, more = t.Snapshot(until)
-	all = slices.DeleteFunc(all, func(p Process) bool { return p.Pid == t.pid || p.State == "zombie" || p.State == "dead" })
-	return all, more && len(all) > 0
+	for range othersTries {
+		all, more = t.Snapshot(until)
+		all = slices.DeleteFunc(all, func(p Process) bool { return p.Pid == t.pid || p.State == "zombie" || p.State == "dead" })
+		if len(all) > 0 || !more {
+			return all, more
+		}
+		until = time.Now().Add(fullPatience)
+	}
+	return nil, false
 }
 
 // mayHaveOthers reports whether anything may be alive beside the leader, which has ended.

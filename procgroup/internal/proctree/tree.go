@@ -60,8 +60,9 @@ type Tree interface {
 	// come it looks at no more than the first few processes, and reports that there may be more.
 	// It may be called at any time before Kill and Release.
 	Snapshot(until time.Time) (all []Process, more bool)
-	// Others lists the processes that are alive beside the leader, which has ended, as Snapshot does. It lists
-	// none where the system does not tell. It is called at most once, before Kill or Release.
+	// Others lists the processes that are alive beside the leader, which has ended, as Snapshot does, but looks a few
+	// times, for up to half a second, while it finds none and there may be some. It lists none where the system does
+	// not tell. It is called at most once, before Kill or Release.
 	Others(until time.Time) (all []Process, more bool)
 	// Kill kills everything, the leader too, reaps the leader, and returns the processes
 	// that are still there when the deadline has come, and those that it left alone
