@@ -68,13 +68,13 @@ help: ## list the targets
 
 test: ## run the tests of every module
 	@$(if $(findstring -race,$(TESTFLAGS)),:,echo "note: the race detector is off; it needs a C compiler")
-	@# Most tests wait for much of their time, so PARTS parts at once, and those that take longest first: the two of
-	@# the root, the examples, the programs, the adapters, the workers. A part compiles or tests one package at a
-	@# time: more at once is not faster on two processors, and what waits too long for one fails. What a test compiles
-	@# has the race detector too, and is there already. By default a program with that detector sleeps
-	@# for a second before it exits, and there are some 70 of them.
+	@# Most tests wait for much of their time, so PARTS parts at once, and those that take longest first. The adapters
+	@# wait most, so they come beside the commands, which compute most, and before the examples and the programs. A part
+	@# compiles or tests one package at a time: more at once is not faster on two processors, and what waits too long
+	@# for one fails. What a test compiles has the race detector too, and is there already. By default a program with
+	@# that detector sleeps for a second before it exits, and there are some 70 of them.
 	@export GOFLAGS="$$(go env GOFLAGS) $(filter -race,$(TESTFLAGS))" GORACE="atexit_sleep_ms=0 $$GORACE"; \
-	printf '%s\n' ./procgroup . examples $(foreach d,cmd/% progress/% worker/%,$(filter $(d),$(MODULES))) \
+	printf '%s\n' ./procgroup . $(foreach d,progress/% examples cmd/% worker/%,$(filter $(d),$(MODULES))) \
 		$(filter-out . examples cmd/% progress/% worker/%,$(MODULES)) | xargs -P $(PARTS) -I PART sh -c 'cd PART && \
 		all=$$(go list ./...) && if [ PART = . ]; then all=$$(echo "$$all" | grep -v /procgroup); fi && \
 		out=$$(go test -p 1 $(TESTFLAGS) $$all 2>&1); rc=$$?; \

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Setenv(suiteEnv, strconv.Itoa(os.Getpid()))
 	remove := initPlain()
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // for the children: otherwise each takes a second to exit
-	waiting.Parallel(8)                      // the others need a processor, or are about a busy machine
+	waiting.Parallel(12)                     // the others need a processor, or are about a busy machine
 	if signal.Ignored(os.Interrupt) {        // as in the background of a script: the commands would ignore it, too, and not end
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}

@@ -6,6 +6,7 @@ import "testing"
 
 // TestUnlikeGNU shows where the program differs from GNU timeout on purpose.
 func TestUnlikeGNU(t *testing.T) {
+	t.Parallel()
 	bin := ours(t)
 	for _, c := range []struct {
 		name, script string

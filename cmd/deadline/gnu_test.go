@@ -54,6 +54,7 @@ type gnuCase struct {
 // TestLikeGNU proves SPEC 5 and what the program claims: seen from outside, it is GNU
 // timeout.
 func TestLikeGNU(t *testing.T) {
+	t.Parallel()
 	theirs, version := gnu(t)
 	our := ours(t)
 	var all []gnuCase
@@ -86,6 +87,7 @@ func TestLikeGNU(t *testing.T) {
 // TestLikeNewerGNU: the same for what GNU timeout has learnt since some version. An older
 // one is not asked.
 func TestLikeNewerGNU(t *testing.T) {
+	t.Parallel()
 	our := ours(t)
 	for _, c := range newerCases {
 		t.Run(c.script, func(t *testing.T) {

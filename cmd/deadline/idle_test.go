@@ -23,6 +23,7 @@ import (
 // TestIdle proves that output, and nothing else, renews the idle limit (SPEC 3.1, 5.2,
 // 6.2), and that it comes through as it was written.
 func TestIdle(t *testing.T) {
+	t.Parallel()
 	bin := ours(t)
 	const chatty = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do %s; sleep .7; done"
 	says := func(what string) string { return strings.ReplaceAll(chatty, "%s", what) }
@@ -201,6 +202,7 @@ func TestFloodThrough(t *testing.T) {
 // TestConsumer: what the command has written arrives, or it is said how much does not
 // (SPEC 6.14).
 func TestConsumer(t *testing.T) {
+	t.Parallel()
 	const written = 100_000 // more than fits into the pipe that nobody reads, and not more than fits into ours, too
 	bin := ours(t)
 	lost := regexp.MustCompile(`deadline: lost (\d+) bytes of output of command 'sh', which nobody read in time\n`)
@@ -307,6 +309,7 @@ func TestStuckMessages(t *testing.T) {
 // TestStopped: time in which the program itself was stopped is not the command's silence,
 // and what is really silent is still found (SPEC 3.16).
 func TestStopped(t *testing.T) {
+	t.Parallel()
 	bin := ours(t)
 	// The command reads a line, and does not sleep: on a busy machine sleep(1) might start only after deadline has been
 	// stopped and continued, and then end too late.

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	}
 	// The tests wait for most of their time, so there may be more of them at once than
 	// there are processors. -parallel still counts.
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())

@@ -14,6 +14,7 @@ import (
 // TestStacks proves that a limit has programs write their stacks with --stacks, the youngest first, before it sends its
 // signal; that the outcome stays the limit's; and that nobody else gets a signal (SPEC 6.22).
 func TestStacks(t *testing.T) {
+	t.Parallel()
 	bin := ours(t)
 	dir := t.TempDir()
 	// It starts another one of itself for each argument, and passes on what that writes.

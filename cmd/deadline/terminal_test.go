@@ -60,6 +60,7 @@ func onTerminal(t *testing.T, bin, script string, typed map[string]string) (show
 
 // TestTerminalLikeGNU: on a terminal too, the program is GNU timeout.
 func TestTerminalLikeGNU(t *testing.T) {
+	t.Parallel()
 	theirs, _ := gnu(t)
 	our := ours(t)
 	for _, c := range []struct {
@@ -141,6 +142,7 @@ func TestStatusElsewhere(t *testing.T) {
 // TestStatusInBackground: what the shell and others write stays, while the command is in the
 // background and after it was.
 func TestStatusInBackground(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, script, want string }{
 		{"started there", "set -m; deadline --status --idle 30 60 sh -c 'until [ -e three ]; do sleep .1; done; echo out; sleep .4' & " +
 			"echo one; sleep .6; echo two; sleep .3; echo three; : >three; wait; echo end",
@@ -227,6 +229,7 @@ func TestStatusText(t *testing.T) {
 
 // TestForward: who ends the program ends the command, and a kill that -k promised comes.
 func TestForward(t *testing.T) {
+	t.Parallel()
 	bin := ours(t)
 	for _, c := range []struct {
 		name, script string

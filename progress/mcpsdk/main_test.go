@@ -31,6 +31,6 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	waiting.Parallel(8)
+	waiting.Parallel(16)
 	os.Exit(leftovers.Main(m))
 }
