@@ -89,7 +89,9 @@ func (l link) connect(t *testing.T, s *server.MCPServer, opts ...client.ClientOp
 
 func connect(t *testing.T, tr transport.Interface, modern bool, opts ...client.ClientOption) *client.Client {
 	t.Helper()
-	if !modern {
+	if modern {
+		opts = append(opts, client.WithDiscoverTimeout(slack)) // by default it takes a server that is slow to start for an old one
+	} else {
 		opts = append(opts, client.WithProtocolVersion("2025-11-25"))
 	}
 	c := client.NewClient(tr, opts...)
