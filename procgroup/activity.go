@@ -135,7 +135,7 @@ func (a *Activity) check() error {
 // enough reports whether the usage over a period is a sign of life. Time in which a process was
 // ready to work but got no processor is excluded: on a busy machine a tree that works may be far
 // below a rate that a tree that polls does not reach there either. steady reports that a process
-// was running at this look and at the one before.
+// was running at several looks in a row.
 func (a *Activity) enough(used proctree.Usage, in time.Duration, steady bool) bool {
 	seconds, faults := in.Seconds()*(1-used.Starved), float64(used.Faults)
 	slow := float64(used.FaultCost) / float64(slowFault)

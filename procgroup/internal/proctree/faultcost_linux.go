@@ -1,6 +1,7 @@
 package proctree
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -20,14 +21,13 @@ var faultCost = sync.OnceValue(func() time.Duration {
 	}
 	defer func() { _ = unix.Munmap(memory) }()
 	_ = unix.Madvise(memory, unix.MADV_NOHUGEPAGE) // not every kernel has huge pages
-	var took []time.Duration
+	least := time.Duration(math.MaxInt64)          // of a batch: in others this thread may have got no processor
 	for batch := range slices.Chunk(memory, pages*size) {
 		begun := time.Now()
 		for page := 0; page < len(batch); page += size {
 			batch[page] = 1
 		}
-		took = append(took, time.Since(begun))
+		least = min(least, time.Since(begun))
 	}
-	slices.Sort(took)
-	return took[batches/2] / pages // the median: in some batches this thread may have got no processor
+	return least / pages
 })

@@ -94,7 +94,7 @@ type Usage struct {
 	// Faults is how many page faults there were. Starting a program takes some, so they tell how much of
 	// the processor time and of the bytes was for starting. Linux only.
 	Faults uint64
-	// FaultCost is how long a page fault takes on this machine, and 0 if that is not known.
+	// FaultCost is how long a page fault takes on this machine, and 0 if that is not known. Linux only.
 	FaultCost time.Duration
 	// Running is whether a process was running, ready to run, or waiting for a disk. Linux only.
 	Running bool
