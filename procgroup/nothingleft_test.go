@@ -330,6 +330,8 @@ func TestHelperListsWhatItMayNotKill(t *testing.T) {
 		"daemon":      `setsid env ` + rooted + `>$d/daemon 2>&1 & until [ -s $d/daemon ]; do sleep 0.02; done; cat $d/daemon`,
 		"grandchild":  `setsid sh -c '` + rooted + `>$d/child 2>&1 & wait' & until [ -s $d/child ]; do sleep 0.02; done; cat $d/child`,
 		"the command": `exec env ` + rooted,
+		"stopped helper": rooted + `>$d/stopped & until [ -s $d/stopped ]; do sleep 0.02; done; cat $d/stopped; ` +
+			`while :; do kill -STOP $PPID; done`,
 	} {
 		script = "export d=" + dir + "; " + script
 		t.Run(name, func(t *testing.T) {

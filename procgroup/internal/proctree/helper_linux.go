@@ -1,11 +1,11 @@
 package proctree
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -172,21 +172,39 @@ func (h *helper) wait(ctx context.Context, deadline time.Time) bool {
 	}
 	for {
 		_ = h.status.SetReadDeadline(deadline)
-		over := ctx.Err() != nil || (!deadline.IsZero() && !time.Now().Before(deadline))
+		read, over := h.status.Read, ctx.Err() != nil || (!deadline.IsZero() && !time.Now().Before(deadline))
 		if over {
-			// A deadline in the past reads nothing, not even what is there.
-			_ = h.status.SetReadDeadline(time.Now().Add(time.Millisecond))
+			read = h.readNow
 		}
 		var report [1]byte
-		_, err := h.status.Read(report[:])
-		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
-			h.ended, h.alone = true, err == nil && report[0] == helperAlone
+		n, err := read(report[:])
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) && err != unix.EAGAIN {
+			h.ended, h.alone = true, n > 0 && report[0] == helperAlone
 			return true
 		}
 		if over {
 			return false
 		}
 	}
+}
+
+// readNow reads what has been reported, and waits for nothing. If there is nothing it returns EAGAIN, or no bytes at
+// the end. A read with a deadline returns nothing of what is there if the deadline has passed before it, which on a busy
+// machine it may have, however short the time.
+func (h *helper) readNow(p []byte) (n int, err error) {
+	status, err := h.status.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	err = status.Control(func(fd uintptr) {
+		for {
+			if n, failed = unix.Read(int(fd), p); failed != unix.EINTR {
+				return
+			}
+		}
+	})
+	return max(n, 0), cmp.Or(err, failed)
 }
 
 // killTree makes the helper kill everything, and end. It returns the processes that the helper may not kill, such as
@@ -206,8 +224,14 @@ func (h *helper) killTree(l *leader, deadline time.Time) (left []int) {
 // left reads what the helper has reported since its command ended or was to be killed. The helper reports nothing
 // after that.
 func (h *helper) left() (pids []int) {
-	_ = h.status.SetReadDeadline(time.Now().Add(time.Millisecond)) // what has been said is there
-	all, _ := io.ReadAll(h.status)
+	var all []byte
+	for buf := make([]byte, 512); ; {
+		n, err := h.readNow(buf)
+		if n == 0 || err != nil {
+			break
+		}
+		all = append(all, buf[:n]...)
+	}
 	for len(all) > 0 {
 		if all[0] != helperLeft || len(all) < 5 {
 			all = all[1:]
