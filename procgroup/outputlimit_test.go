@@ -79,9 +79,14 @@ func TestOutputLimitAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
 	var out bytes.Buffer
-	cmd := exec.Command("sh", "-c", "printf 1; sleep 0.5; printf 23456789")
+	cmd := exec.Command("sh", "-c", "printf 1; read line; printf 23456789")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd.Stdout = writerFunc(func(p []byte) (int, error) {
-		<-ended // so that the rest is read at the end only
+		_ = in.Close() // the first byte has been read alone
+		<-ended        // so that the rest is read at the end only
 		return out.Write(p)
 	})
 	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithOutputLimit(8), procgroup.WithKillGrace(longLimit))
