@@ -84,6 +84,9 @@ func TestRunCommandLimit(t *testing.T) {
 		c := w.connect(t, nil, []string{"MCP_IDLE_TIMEOUT=14"}) // within which a slow machine has started it
 		args := sh(t, tree)
 		res, got := c.must(t, "run_command", args)
+		for tries := 0; tries < 2 && len(got) == 1; tries++ { // to kill it took a busy machine longer than the grace
+			res, got = c.must(t, "run_command", args)
+		}
 		got[len(got)-1] = stillRunning.ReplaceAllString(got[len(got)-1], "")
 		want := []string{"No progress for 14s (idle timeout). Tool should call heartbeat() during long work.\nlast: begun 1", "Partial output:\nbegun\n"}
 		if d := cmp.Diff(want, got); d != "" || !res.IsError {
