@@ -72,7 +72,7 @@ test: ## run the tests of every module
 	@# wait most, so they come beside the commands, which compute most, and before the examples and the programs. A part
 	@# compiles or tests one package at a time: more at once is not faster on two processors, and what waits too long
 	@# for one fails. What a test compiles has the race detector too, and is there already. By default a program with
-	@# that detector sleeps for a second before it exits, and there are some 70 of them.
+	@# that detector sleeps for a second before it exits, and there are some 50 of them.
 	@export GOFLAGS="$$(go env GOFLAGS) $(filter -race,$(TESTFLAGS))" GORACE="atexit_sleep_ms=0 $$GORACE"; \
 	printf '%s\n' ./procgroup . $(foreach d,progress/% examples cmd/% worker/%,$(filter $(d),$(MODULES))) \
 		$(filter-out . examples cmd/% progress/% worker/%,$(MODULES)) | xargs -P $(PARTS) -I PART sh -c 'cd PART && \

@@ -21,9 +21,9 @@ const (
 // fault, up to 30 µs on a busy machine, and Python 26 µs and 700 bytes. Linux counts the faults, including
 // those of children, so this much is subtracted for each of them.
 //
-// Those were machines on which the fault itself took less than 1 µs. In a virtual machine on which it took 14 µs,
-// the programs took 33 to 43 µs per fault and 65 to 76 µs beside other work, and a shell that polls five times a
-// second used 7 % of a core. So what counts as starting grows with the cost of a fault.
+// Where the fault itself is slow it takes more: in a virtual machine on which a fault took 14 µs, small programs took
+// 33 to 43 µs per fault and up to 77 µs beside busy loops, and a shell that polls five times a second used 5 % of a
+// core. So what counts as starting grows with the cost of a fault.
 //
 // A tree that only starts programs, one after the other, may still be working: find -exec, make and
 // configure scripts are such trees. A shell that polls waits in between, so it uses far less and is asleep
@@ -35,8 +35,8 @@ const (
 	busyCPURate = 10 * defaultCPURate
 	busyIORate  = 64 * defaultIORate // Python alone reads 1.3 MiB
 
-	// A fault that takes this long doubles startingCPU. It adds a half to busyCPURate: there find -exec had 20 to
-	// 30 % of a core beside six busy loops on 2 cores, and the shell that polls up to 12 %.
+	// A fault that takes this long doubles startingCPU. It adds a half to busyCPURate: there, beside six busy
+	// loops on 2 cores, trees that only started programs had 15 to 40 % of a core between two looks.
 	slowFault = 14 * time.Microsecond
 )
 

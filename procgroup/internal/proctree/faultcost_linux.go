@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// faultCost returns how long a page fault takes on this machine, and 0 if it cannot be measured. Where a virtual
-// machine has no page tables of its own in hardware it is 20 times as long as elsewhere, and starting a program,
-// which is a few hundred of them, takes several times as long.
+// faultCost returns how long a page fault takes on this machine, and 0 if it cannot be measured. Starting a program
+// is a few hundred faults, so where they are slow, as in some virtual machines, it takes several times as long.
 var faultCost = sync.OnceValue(func() time.Duration {
 	const batches, pages = 9, 8
 	size := unix.Getpagesize()

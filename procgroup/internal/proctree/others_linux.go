@@ -22,7 +22,7 @@ func (t *linuxTree) Others(until time.Time) (all []Process, more bool) {
 		if len(all) > 0 || !more {
 			return all, more
 		}
-		until = time.Now().Add(fullPatience)
+		until = time.Now().Add(viewPatience)
 	}
 	return nil, false
 }

@@ -61,7 +61,7 @@ type Tree interface {
 	// It may be called at any time before Kill and Release.
 	Snapshot(until time.Time) (all []Process, more bool)
 	// Others lists the processes that are alive beside the leader, which has ended, as Snapshot does, but looks a few
-	// times, for up to half a second, while it finds none and there may be some. It lists none where the system does
+	// times, for a quarter of a second as a rule, while it finds none and there may be some. It lists none where the system does
 	// not tell. It is called at most once, before Kill or Release.
 	Others(until time.Time) (all []Process, more bool)
 	// Kill kills everything, the leader too, reaps the leader, and returns the processes
