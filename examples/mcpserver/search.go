@@ -19,6 +19,7 @@ import (
 )
 
 const (
+	maxPattern = 200     // bytes of a pattern
 	maxMatches = 200     // lines in a result
 	maxLine    = 200     // bytes of a line in a result
 	maxScanned = 1 << 20 // bytes of a line that are searched
@@ -34,6 +35,9 @@ type searchInput struct {
 // links, and skips directories whose name begins with a dot. It reports each file as progress. When it
 // is stopped, it returns the lines found so far.
 func search(ctx context.Context, _ *mcp.CallToolRequest, in searchInput) (*mcp.CallToolResult, any, error) {
+	if len(in.Pattern) > maxPattern {
+		return nil, nil, fmt.Errorf("pattern: want at most %d bytes, got %d", maxPattern, len(in.Pattern))
+	}
 	pattern, err := regexp.Compile(in.Pattern)
 	if err != nil {
 		return nil, nil, fmt.Errorf("pattern: %w (the syntax is that of RE2: https://github.com/google/re2/wiki/Syntax)", err)
@@ -115,7 +119,7 @@ func (s *searcher) file(ctx context.Context, path string) error {
 	}
 	for n := 1; ctx.Err() == nil && !s.full(); n++ {
 		line, err := r.ReadSlice('\n')
-		if len(line) > 0 && s.pattern.Match(bytes.TrimRight(line, "\r\n")) {
+		if len(line) > 0 && s.match(ctx, bytes.TrimRight(line, "\r\n")) {
 			s.matches = append(s.matches, fmt.Sprintf("%s:%d: %s", path, n, cut(string(bytes.TrimRight(line, "\r\n")), maxLine)))
 		}
 		for errors.Is(err, bufio.ErrBufferFull) && ctx.Err() == nil {
@@ -128,6 +132,26 @@ func (s *searcher) file(ctx context.Context, path string) error {
 		}
 	}
 	return nil
+}
+
+// match reports whether a line matches. A pattern such as (x{0,30}){33} takes seconds for a long line, so ctx ends
+// the match between two characters.
+func (s *searcher) match(ctx context.Context, line []byte) bool {
+	r := untilDone{ctx, bytes.NewReader(line)}
+	return s.pattern.MatchReader(r) && ctx.Err() == nil
+}
+
+// untilDone is a reader that is at its end when ctx has ended.
+type untilDone struct {
+	ctx  context.Context
+	line *bytes.Reader
+}
+
+func (r untilDone) ReadRune() (rune, int, error) {
+	if r.ctx.Err() != nil {
+		return 0, 0, io.EOF
+	}
+	return r.line.ReadRune()
 }
 
 func (s *searcher) report(files int) string {

@@ -105,6 +105,22 @@ func TestSearchBounds(t *testing.T) {
 	}
 }
 
+// SPEC 3.24: a pattern that takes minutes for one line is given up with the call, and a long one refused at once.
+func TestSearchEndsWithinALine(t *testing.T) {
+	dir := write(t, map[string]string{"f": strings.Repeat("x", maxScanned-1) + "\n"})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	got := searchHere(t, ctx, dir, strings.Repeat("(?:x{0,30}){33}", 13)+"y")
+	if want := "0 matching lines; searched 1 of 1 files"; got != want || time.Since(begun) > time.Minute {
+		t.Errorf("%q after %v", got, time.Since(begun))
+	}
+	_, _, err := search(t.Context(), nil, searchInput{Root: dir, Pattern: strings.Repeat("x", maxPattern+1)})
+	if want := "pattern: want at most 200 bytes, got 201"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 // Files outside of the root stay unread, and so do directories such as .git.
 func TestSearchStaysInside(t *testing.T) {
 	outside := write(t, map[string]string{"secret": "match\n"})

@@ -84,7 +84,8 @@ func TestBadInput(t *testing.T) {
 		in   args
 		want string
 	}{
-		{"job_read", args{"job": 1, "until": "("}, "until: want a regular expression"},
+		{"job_read", args{"job": 1, "until": "("}, "want a regular expression"},
+		{"job_read", args{"job": 1, "until": strings.Repeat("x{1000}", 9)}, "want fewer repetitions"},
 		{"job_write", args{"job": 1}, "want text, or end true"},
 	} {
 		if got := s.fails(tt.tool, tt.in); !strings.Contains(got, tt.want) {

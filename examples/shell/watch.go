@@ -88,9 +88,9 @@ func pattern(text string) (*regexp.Regexp, error) {
 	if text == "" {
 		return nil, nil
 	}
-	re, err := regexp.Compile(text)
+	re, err := job.Compile(text)
 	if err != nil {
-		return nil, fmt.Errorf("until: want a regular expression of RE2: %w", err)
+		return nil, fmt.Errorf("until: %w", err)
 	}
 	return re, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
@@ -117,6 +118,17 @@ func ExampleJob_Wait() {
 	// caller
 	// output
 	// end
+}
+
+// A model's pattern that would take too long is refused before anybody waits for it.
+func ExampleCompile() {
+	re, err := job.Compile(`listening on .*:(\d+)`)
+	fmt.Println(re, err)
+	_, err = job.Compile(`(?:x{1000}y?){1}` + strings.Repeat(`x{1000}`, 9))
+	fmt.Println(err != nil)
+	// Output:
+	// listening on .*:(\d+) <nil>
+	// true
 }
 
 // A reader follows the output to its end.

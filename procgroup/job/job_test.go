@@ -114,6 +114,45 @@ func TestWaitForAMatchInAFlood(t *testing.T) {
 	wait(t, j, job.WakeEnd, until)
 }
 
+// SPEC 3.24, 15.2: the caller's time ends a wait also while the pattern is matched with a line, which would take many
+// minutes here, and a caller without time is answered.
+func TestWaitForASlowMatch(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	j := s.sh("head -c 60000 /dev/zero | tr '\\0' x")
+	wait(t, j, job.WakeEnd, job.Until{})
+	until := job.Until{Match: regexp.MustCompile(strings.Repeat("(?:x{0,30}){33}", 200) + "y")}
+	for _, left := range []time.Duration{100 * time.Millisecond, 0} {
+		ctx, cancel := context.WithTimeout(t.Context(), left)
+		begun := time.Now()
+		if got := j.Wait(ctx, until); got != job.WakeCaller || time.Since(begun) > slack {
+			t.Errorf("a wait of %v: %v after %v", left, got, time.Since(begun))
+		}
+		cancel()
+	}
+}
+
+// SPEC 3.24: a pattern from outside is searched for in bounded time and memory, or refused at once.
+func TestCompile(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ pattern, want string }{
+		{"^listening on .*:([0-9]+)$", ""},
+		{"(?:x{0,30}){33}", ""},
+		{strings.Repeat("é", 500), ""},
+		{strings.Repeat("x", 1001), "pattern of 1001 bytes: want at most 1000"},
+		{"(", "want a regular expression in RE2 syntax"},
+		{strings.Repeat("(?:x{0,30}){33}", 60), "want fewer repetitions: at most 5000"},
+	} {
+		re, err := job.Compile(c.pattern)
+		switch {
+		case c.want == "" && (err != nil || re.String() != c.pattern):
+			t.Errorf("Compile(%q) = %v, %v", c.pattern, re, err)
+		case c.want != "" && (re != nil || err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("Compile(%.20q) = %v, %v, want an error with %q", c.pattern, re, err, c.want)
+		}
+	}
+}
+
 // SPEC 15.1: the limits hold, though the call that has started the job is over and nobody looks.
 func TestLimitsHold(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,9 @@ type Until struct {
 	// Match ends the wait when the pattern matches a line of the new output as [Job.ReadText] would
 	// return it, without its end. The unfinished last line counts, too, as far as it is new and not
 	// empty. At least the last 32 KiB of a long unfinished line are searched. Output that is dropped
-	// before it can be searched is not searched.
+	// before it can be searched is not searched. A search may take long, since its time grows with
+	// the output times the pattern; the end of the caller's context ends it. Use [Compile] for a
+	// pattern from outside the program.
 	Match *regexp.Regexp
 	// Input ends the wait when the command certainly waits for input.
 	Input bool
@@ -68,7 +70,7 @@ func (w Wake) String() string {
 
 // Wait waits until the command has ended, something else has happened that until names, or ctx is
 // done, and reports which came first. If one of these has happened already, Wait returns at once,
-// even if ctx is done. If several of these have happened, Wait reports the first of them in this
+// even if ctx is done; it then searches for a match for at most 100 ms. If several of these have happened, Wait reports the first of them in this
 // order: a match, new output, the end, a wait for input, the end of ctx, silence. So a wait that
 // names Match or Output reports output before the end that followed it.
 //

@@ -12,6 +12,8 @@ const (
 	// scanBytes is how much is searched at a time, and maxLine how much of an unfinished line.
 	scanBytes = 64 << 10
 	maxLine   = 64 << 10
+	// lateSearch bounds the search for a caller whose context is done.
+	lateSearch = 100 * time.Millisecond
 )
 
 // A Wake says why a wait is over.
@@ -43,9 +45,16 @@ type Until struct {
 //
 // Output is a heartbeat for the execution of ctx.
 func (l *Log) Wait(ctx context.Context, until Until) Wake {
-	search := searcher{pattern: until.Match, next: max(until.From, 0), give: ctx}
-	if ctx.Err() != nil {
-		search.give = context.Background() // a caller without time asks what has happened already
+	search := searcher{next: max(until.From, 0)}
+	if until.Match != nil {
+		give := ctx
+		if ctx.Err() != nil { // a caller without time asks what has happened already
+			var stop context.CancelFunc
+			give, stop = context.WithTimeout(context.Background(), lateSearch)
+			defer stop()
+		}
+		m := newMatcher(until.Match, give.Done())
+		search.pattern = &m
 	}
 	begun := time.Now()
 	var seen int64 = -1
@@ -101,17 +110,16 @@ func (l *Log) Wait(ctx context.Context, until Until) Wake {
 
 // A searcher looks for a pattern in the lines of a log, each byte of which it reads once.
 type searcher struct {
-	pattern *regexp.Regexp  // nil if there is nothing to look for
-	give    context.Context // when it is done, the search is given up
-	next    int64           // position
+	pattern *matcher // nil if there is nothing to look for
+	next    int64    // position
 	text    cleaner
 }
 
 // run searches what was written since the last run, up to a position: a search that goes on while a
-// command writes might never end. all reports that it has come so far.
+// command writes might never end. all reports that it has come so far, and was not given up.
 func (s *searcher) run(l *Log, to int64) (found, all bool) {
 	for s.pattern != nil && s.next < to {
-		if s.give.Err() != nil {
+		if s.pattern.over() {
 			return false, false
 		}
 		p := l.Read(s.next, int(min(to-s.next, scanBytes)))
@@ -119,9 +127,12 @@ func (s *searcher) run(l *Log, to int64) (found, all bool) {
 		if p.Dropped > 0 {
 			s.text = cleaner{}
 		}
-		s.text.feed(p.Data, func(line []byte) { found = found || s.pattern.Match(line) })
-		if found || len(s.text.line) > 0 && s.pattern.Match(s.text.line) {
+		s.text.feed(p.Data, func(line []byte) { found = found || s.pattern.match(line) })
+		if found || len(s.text.line) > 0 && s.pattern.match(s.text.line) {
 			return true, true
+		}
+		if s.pattern.cut {
+			return false, false
 		}
 		if n := len(s.text.line); n > maxLine {
 			s.text.line = append(s.text.line[:0], s.text.line[n-maxLine/2:]...)

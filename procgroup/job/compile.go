@@ -1,0 +1,31 @@
+package job
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+)
+
+// The largest pattern that Compile takes.
+const (
+	maxPattern = 1000 // bytes
+	maxProgram = 5000 // instructions, all of which may be run for each character of a line
+)
+
+// Compile compiles a pattern for [Until.Match] that comes from outside the program, such as from a
+// model. The syntax is that of [regexp.Compile]. It refuses a pattern whose search would take too much
+// memory or time: one of more than 1000 bytes, or one that is too large when its repetitions are
+// written out, with more than 5000 characters and classes. The error says what is accepted.
+func Compile(pattern string) (*regexp.Regexp, error) {
+	if len(pattern) > maxPattern {
+		return nil, fmt.Errorf("pattern of %d bytes: want at most %d", len(pattern), maxPattern)
+	}
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("pattern %q: want a regular expression in RE2 syntax: %w", pattern, err)
+	}
+	if program, err := syntax.Compile(parsed.Simplify()); err != nil || len(program.Inst) > maxProgram {
+		return nil, fmt.Errorf("pattern %q: want fewer repetitions: at most %d characters and classes when they are written out", pattern, maxProgram)
+	}
+	return regexp.Compile(pattern)
+}

@@ -1,0 +1,56 @@
+package transcript
+
+import (
+	"bytes"
+	"io"
+	"regexp"
+)
+
+// A matcher looks for a pattern in lines. What that takes grows with the line times the pattern, which
+// may be minutes, so it goes on from one character to the next only until done.
+type matcher struct {
+	pattern *regexp.Regexp
+	done    <-chan struct{}
+
+	prefix  []byte // begins every match
+	literal bool   // and is all of it
+	line    bytes.Reader
+	cut     bool // done came within the line
+}
+
+func newMatcher(pattern *regexp.Regexp, done <-chan struct{}) matcher {
+	prefix, whole := pattern.LiteralPrefix()
+	// A pattern with anchors is "whole" for the regexp package, too.
+	return matcher{pattern: pattern, done: done, prefix: []byte(prefix), literal: whole && prefix == pattern.String()}
+}
+
+// match reports whether the pattern matches a line. Where done comes first, it does not.
+func (m *matcher) match(line []byte) bool {
+	switch {
+	case m.cut || !bytes.Contains(line, m.prefix):
+		return false
+	case m.literal:
+		return true
+	}
+	m.line.Reset(line)
+	// The match of a line that was cut short may be one of its end, where it has none.
+	return m.pattern.MatchReader(m) && !m.cut
+}
+
+// over reports whether done has come.
+func (m *matcher) over() bool {
+	select {
+	case <-m.done:
+		m.cut = true
+	default:
+	}
+	return m.cut
+}
+
+// ReadRune implements [io.RuneReader], in which the regexp package takes each step.
+func (m *matcher) ReadRune() (r rune, size int, err error) {
+	if m.over() {
+		return 0, 0, io.EOF
+	}
+	return m.line.ReadRune()
+}
