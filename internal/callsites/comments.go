@@ -1,0 +1,100 @@
+package callsites
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// comments returns the doc comment of each place that Places names, with the white space folded.
+func comments(dir string, patterns ...string) (map[string]string, error) {
+	list := exec.Command("go", append([]string{"list", "-f", "{{$p := .}}{{range .GoFiles}}{{$p.Dir}}/{{.}}\n{{end}}"}, patterns...)...)
+	list.Dir, list.Stderr = dir, os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", list, err)
+	}
+	found := map[string]string{}
+	for _, path := range strings.Fields(string(out)) {
+		if strings.Contains(filepath.ToSlash(path), "/internal/") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range file.Decls {
+			commentsOf(d, func(name string, comment *ast.CommentGroup) {
+				found[file.Name.Name+"."+name] = strings.Join(strings.Fields(comment.Text()), " ")
+			})
+		}
+	}
+	return found, nil
+}
+
+// commentsOf calls add for each name that a declaration gives to a place.
+func commentsOf(d ast.Decl, add func(name string, comment *ast.CommentGroup)) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		name := d.Name.Name
+		if d.Recv != nil {
+			name = receiver(d.Recv.List[0].Type) + "." + name
+		}
+		for _, p := range d.Type.Params.List {
+			for _, n := range p.Names {
+				add(name+"("+n.Name+")", d.Doc)
+			}
+		}
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			spec, ok := s.(*ast.TypeSpec)
+			if !ok {
+				continue
+			}
+			doc := spec.Doc
+			if doc == nil {
+				doc = d.Doc
+			}
+			add(spec.Name.Name, doc)
+			switch u := spec.Type.(type) {
+			case *ast.StructType:
+				members(u.Fields, spec.Name.Name, add)
+			case *ast.InterfaceType:
+				members(u.Methods, spec.Name.Name, add)
+			}
+		}
+	}
+}
+
+// members does so for the fields of a struct and the methods of an interface.
+func members(list *ast.FieldList, of string, add func(string, *ast.CommentGroup)) {
+	for _, f := range list.List {
+		doc := f.Doc
+		if doc == nil {
+			doc = f.Comment
+		}
+		for _, n := range f.Names {
+			add(of+"."+n.Name, doc)
+		}
+	}
+}
+
+// receiver returns the name of a receiver's type.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}

@@ -1,0 +1,168 @@
+package callsites
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/importer"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// Places returns the places of a module at which a program gives code of its own to the packages that it may import,
+// sorted: "timeout.Hooks.Started" is a field, "task.Store.Create" a method of an interface that a program may
+// implement, "heartbeat.Relay(sink)" a parameter. They are computed from the types of the exported API, so that
+// a new place needs nobody to remember it. Patterns are those of the go command.
+//
+// Contexts are not listed, since nearly every function takes one: they have rows of their own in a [Table].
+func Places(dir string, patterns ...string) ([]string, error) {
+	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Export,Name,DepOnly"}, patterns...)...)
+	list.Dir, list.Stderr = dir, os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", list, err)
+	}
+	exports, ours := map[string]string{}, []string{}
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p struct {
+			ImportPath, Export, Name string
+			DepOnly                  bool
+		}
+		if err := d.Decode(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		exports[p.ImportPath] = p.Export
+		if !p.DepOnly && p.Export != "" && p.Name != "main" && !slices.Contains(strings.Split(p.ImportPath, "/"), "internal") {
+			ours = append(ours, p.ImportPath)
+		}
+	}
+	types := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
+		if exports[path] == "" {
+			return nil, fmt.Errorf("no export data of %s", path)
+		}
+		return os.Open(exports[path])
+	})
+	var found []string
+	for _, path := range ours {
+		pkg, err := types.Import(path)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, placesOf(pkg)...)
+	}
+	slices.Sort(found)
+	return slices.Compact(found), nil
+}
+
+// placesOf returns the places of one package.
+func placesOf(pkg *types.Package) (found []string) {
+	add := func(form string, args ...any) { found = append(found, pkg.Name()+"."+fmt.Sprintf(form, args...)) }
+	params := func(name string, sig *types.Signature) {
+		for i := range sig.Params().Len() {
+			if p := sig.Params().At(i); runs(p.Type(), pkg) {
+				add("%s(%s)", name, p.Name())
+			}
+		}
+	}
+	for _, name := range pkg.Scope().Names() {
+		obj := pkg.Scope().Lookup(name)
+		if !obj.Exported() {
+			continue
+		}
+		switch obj := obj.(type) {
+		case *types.Var: // a package may be given code by an assignment
+			if runs(obj.Type(), pkg) && !types.Identical(obj.Type(), types.Universe.Lookup("error").Type()) {
+				add("%s", name)
+			}
+		case *types.Func:
+			params(name, obj.Signature())
+		case *types.TypeName:
+			named, ok := types.Unalias(obj.Type()).(*types.Named)
+			if !ok {
+				continue
+			}
+			for m := range named.Methods() {
+				if m.Exported() {
+					params(name+"."+m.Name(), m.Signature())
+				}
+			}
+			switch u := named.Underlying().(type) {
+			case *types.Struct:
+				for f := range u.Fields() {
+					if f.Exported() && runs(f.Type(), pkg) {
+						add("%s.%s", name, f.Name())
+					}
+				}
+			case *types.Interface:
+				for m := range u.Methods() {
+					if open(u) {
+						add("%s.%s", name, m.Name())
+					}
+				}
+			case *types.Signature:
+				add("%s", name)
+			}
+		}
+	}
+	return found
+}
+
+// open reports whether a program can implement an interface: it has methods, and all of them are exported.
+func open(i *types.Interface) bool {
+	for m := range i.Methods() {
+		if !m.Exported() {
+			return false
+		}
+	}
+	return i.NumMethods() > 0
+}
+
+// opaque are types of other packages that are no interfaces and run code that a program has put into them.
+var opaque = map[string]bool{
+	"log/slog.Logger": true, "os/exec.Cmd": true, "net/http.Client": true, "net/http.Request": true, "net/http.Server": true,
+	"regexp.Regexp": true,
+}
+
+// runs reports whether a value of type t has code of the program's that the library may call. Types of the package's
+// own have places of their own, and what a program never makes is none.
+func runs(t types.Type, pkg *types.Package) bool {
+	switch t := types.Unalias(t).(type) {
+	case *types.Pointer:
+		return runs(t.Elem(), pkg)
+	case *types.Slice:
+		return runs(t.Elem(), pkg)
+	case *types.Array:
+		return runs(t.Elem(), pkg)
+	case *types.Map:
+		return runs(t.Key(), pkg) || runs(t.Elem(), pkg)
+	case *types.Signature:
+		return true
+	case *types.Interface:
+		return open(t) || t.NumMethods() == 0 // String, Error and Format of any value
+	case *types.Named:
+		obj := t.Obj()
+		if obj.Pkg() == nil { // error
+			return true
+		}
+		full := obj.Pkg().Path() + "." + obj.Name()
+		if full == "context.Context" || strings.HasPrefix(full, root) {
+			return false
+		}
+		if i, ok := t.Underlying().(*types.Interface); ok {
+			return open(i)
+		}
+		if _, ok := t.Underlying().(*types.Signature); ok {
+			return true
+		}
+		return opaque[full]
+	}
+	return false
+}
+
+const root = "github.com/tooldeadline/tooldeadline/"

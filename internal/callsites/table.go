@@ -1,0 +1,205 @@
+package callsites
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A Table has a row for each place of a module, by its name. Where a place is come to in several ways, the name is
+// followed by a slash and the way: "timeout.Hooks.Started/watch".
+type Table map[string]Row
+
+// A Row comes to one place.
+type Row struct {
+	// Do runs one operation, in which code of the caller's calls s.Hit, and returns when the operation has returned.
+	Do func(s *Site)
+	// Within is how long the operation may take, in the time of the bubble, while the code blocks. 0 means no time.
+	Within time.Duration
+	// Waits are words of the place's doc comment which say that the operation waits for the code. Then it may.
+	Waits string
+	// Panics says that a panic of the code and its Goexit are those of the goroutine that called the operation.
+	Panics bool
+	// Real runs the row with real time and processes, where Within is not measured.
+	Real bool
+	// Never says why the library calls no code at the place. Nothing is run then.
+	Never string
+}
+
+// A Site is one attack at one place.
+type Site struct {
+	*testing.T
+	how     string
+	release chan struct{}
+	hit     chan struct{}
+}
+
+// What code of the caller's does instead of what it should.
+var attacks = []string{"block", "panic", "goexit", "call"}
+
+// Hit is called by the code of the caller's at the place, once or more often. Calls are what it calls back beside what
+// can be called with a context alone.
+func (s *Site) Hit(ctx context.Context, calls ...func()) {
+	select {
+	case s.hit <- struct{}{}:
+	default:
+	}
+	switch s.how {
+	case "block":
+		<-s.release
+	case "panic":
+		panic("the caller's code panics")
+	case "goexit":
+		runtime.Goexit()
+	case "call":
+		if ctx == nil {
+			ctx = context.Background()
+		}
+		_ = timeout.FromContext(ctx).Snapshot()
+		heartbeat.Beat(ctx)
+		heartbeat.BeatWith(ctx, "a detail")
+		heartbeat.Hold(ctx)()
+		timeout.Remaining(ctx)
+		timeout.Closing(ctx)
+		timeout.Watch(timeout.Hooks{})()
+		for _, e := range timeout.Running() {
+			e.Snapshot()
+		}
+		_ = timeout.Run(ctx, func(context.Context) error { return nil }, timeout.Config{})
+		for _, call := range calls {
+			call()
+		}
+	}
+}
+
+// Released is closed when the row is over, and ends what blocks.
+func (s *Site) Released() <-chan struct{} { return s.release }
+
+// Complete demands a row for each place of the packages that patterns name.
+func (table Table) Complete(t *testing.T, patterns ...string) {
+	places, err := Places(".", patterns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := map[string]bool{}
+	for _, p := range places {
+		missing[p] = true
+	}
+	for name := range table {
+		place, _, _ := strings.Cut(name, "/")
+		if _, ok := missing[place]; !ok && !strings.HasPrefix(name, "context/") {
+			t.Errorf("%s: the exported API has no such place", name)
+		}
+		missing[place] = false
+	}
+	for _, p := range places {
+		if missing[p] {
+			t.Errorf("%s has no row: code of the caller's is called there, or the row says why not", p)
+		}
+	}
+}
+
+// Test goes through the table.
+func (table Table) Test(t *testing.T, patterns ...string) {
+	texts, err := comments(".", patterns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range table {
+		place, _, _ := strings.Cut(name, "/")
+		if row.Waits != "" && !strings.Contains(texts[place], row.Waits) {
+			t.Errorf("%s: the doc comment does not say %q:\n%s", name, row.Waits, texts[place])
+		}
+		if row.Never == "" {
+			t.Run(name, row.test)
+		}
+	}
+}
+
+// test runs the attacks of one row.
+func (row Row) test(t *testing.T) {
+	for _, how := range attacks {
+		t.Run(how, func(t *testing.T) {
+			// Time stands still in a bubble while somebody waits for a mutex, so what hangs is found by real time.
+			hung := time.AfterFunc(time.Minute, func() {
+				_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
+				panic(fmt.Sprintf("%s hangs: is the code of the caller's called with a lock held?", t.Name()))
+			})
+			defer hung.Stop()
+			if row.Real {
+				row.attack(t, how)
+			} else {
+				synctest.Test(t, func(t *testing.T) { row.attack(t, how) })
+			}
+		})
+	}
+}
+
+// attack makes one attack and judges how the operation took it.
+func (row Row) attack(t *testing.T, how string) {
+	s := &Site{T: t, how: how, release: make(chan struct{}), hit: make(chan struct{}, 1)}
+	began := time.Now()
+	returned, ended := false, make(chan time.Duration)
+	var value any
+	go func() {
+		defer func() {
+			value = recover()
+			ended <- time.Since(began)
+		}()
+		row.Do(s)
+		returned = true
+	}()
+	within := row.Within
+	if row.Real {
+		within = 50 * time.Second
+	}
+	if row.Waits != "" && how == "block" {
+		select {
+		case <-s.hit: // and it waits, as its comment says
+			s.hit <- struct{}{}
+		case <-time.After(within + time.Second):
+		}
+		close(s.release)
+		<-ended
+	} else {
+		var took time.Duration
+		select {
+		case took = <-ended:
+			close(s.release)
+		case <-time.After(within + time.Hour):
+			t.Errorf("the operation has not returned an hour after its bound of %v", within)
+			close(s.release)
+			<-ended
+		}
+		if took > within {
+			t.Errorf("the operation took %v, want at most %v", took, within)
+		}
+	}
+	if !returned && !(row.Panics && (how == "panic" || how == "goexit")) {
+		t.Errorf("the operation did not return: its goroutine ended with a panic (%v) or a Goexit of the caller's code", value)
+	}
+	select {
+	case <-s.hit:
+	default:
+		t.Error("the code of the caller's was never called")
+	}
+	// Whatever it did, executions go on, and none is left.
+	if err := timeout.Run(t.Context(), func(context.Context) error { return nil }, timeout.Config{Total: time.Minute}); err != nil {
+		t.Errorf("the next execution: %v", err)
+	}
+	if !row.Real {
+		synctest.Wait()
+	}
+	for _, e := range timeout.Running() {
+		t.Errorf("still listed as running: %+v", e.Snapshot())
+	}
+}
