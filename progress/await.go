@@ -187,10 +187,21 @@ func awaitAny[T any](ctx context.Context, what, expired string, ask func(context
 		// A total that is smaller was left over from the enclosing execution's, which is in
 		// e.Limit. And a deadline that the context did not show has come before the limit.
 		if e.Kind == timeout.KindTotal && e.Limits.Total == limit && limit > 0 && e.Elapsed >= limit {
+			e.Detail = worked(ctx) // of the tool, and not of the wait
 			return v, &noAnswer{expired, e}
 		}
 	}
 	return v, err
+}
+
+// worked returns the newest detail of the work of an execution, or of an enclosing one, that waits.
+func worked(ctx context.Context) any {
+	for c := pulse.Of(ctx); c != nil; c = c.Enclosing() {
+		if detail := c.Lasting(); detail != nil {
+			return detail
+		}
+	}
+	return nil
 }
 
 // answered distinguishes an error of ask, which may itself be a *timeout.Error, from an error of

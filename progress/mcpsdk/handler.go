@@ -8,7 +8,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // Handler is [Middleware] for one typed tool, under the name with which it is called and the policy of
@@ -38,8 +37,8 @@ func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...HandlerOption) 
 			r.here = true
 			return r, r.err
 		})
-		if stop, ok := err.(*timeout.Error); ok { // this execution's, or the tool's own
-			return r.stopped(stop)
+		if _, ok := toolcall.OutcomeOf(err); ok { // this execution's, or the tool's own
+			return r.stopped(err)
 		}
 		if near != nil && err == nil {
 			if r.res == nil {
@@ -63,7 +62,7 @@ type returned[Out any] struct {
 // SDK check the output against the tool's schema, and an output that nobody has made may
 // fail that, which would end in a JSON-RPC error. So it is nil only where there is an output
 // or none is needed.
-func (r returned[Out]) stopped(stop *timeout.Error) (*mcp.CallToolResult, Out, error) {
+func (r returned[Out]) stopped(stop error) (*mcp.CallToolResult, Out, error) {
 	var none Out
 	made := r.here && r.err == nil
 	if !made && any(none) != nil {
@@ -102,7 +101,7 @@ func textOf(res *mcp.CallToolResult) string {
 
 // A failure is an error that says all that a result would have said.
 type failure struct {
-	stop *timeout.Error
+	stop error
 	text string
 }
 

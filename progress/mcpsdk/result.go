@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -68,6 +69,7 @@ func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, er
 			if _, stopped := err.(*timeout.Error); stopped {
 				addOutcome(&out, err)
 			}
+			addLast(&out, err)
 			return &out, nil
 		}
 	}
@@ -88,6 +90,7 @@ func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, er
 			// copy.
 			out := *r
 			addOutcome(&out, err)
+			addLast(&out, err)
 			return &out, nil
 		}
 	}
@@ -99,6 +102,26 @@ func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, er
 	out := partialResult(req, r)
 	SetResult(out, noAnswer(err), "")
 	return out, nil
+}
+
+// addLast adds how far the tool had come to a text that the SDK, or the tool, has made of err alone (SPEC 7.7).
+func addLast(res *mcp.CallToolResult, err error) {
+	outcome, ok := toolcall.OutcomeOf(err)
+	if !ok || outcome.Last == "" || !says(res, err) {
+		return
+	}
+	const label = "\nlast: "
+	text := *res.Content[0].(*mcp.TextContent)
+	first, rest, _ := strings.Cut(text.Text, "\n")
+	if strings.Contains("\n"+rest, label) {
+		return
+	}
+	text.Text = first + label + outcome.Last
+	if rest != "" {
+		text.Text += "\n" + rest
+	}
+	res.Content = slices.Clone(res.Content)
+	res.Content[0] = &text
 }
 
 // partialResult returns a result with what r has to show.
@@ -146,7 +169,12 @@ func echoesCancel(r *mcp.CallToolResult) bool {
 // itself, so that the tool's answer is the text of SPEC 7.9.
 func noAnswer(err error) error {
 	for inner := errors.Unwrap(err); errors.Is(inner, progress.ErrNoAnswer); inner = errors.Unwrap(inner) {
-		err = inner
+		switch text, _, _ := strings.Cut(err.Error(), `"`); text {
+		case "calling ", "multi-round-trip: fulfilling input request ", "fulfilling input request ":
+			err = inner
+		default:
+			return err // with the tool's own words around it
+		}
 	}
 	return err
 }

@@ -126,6 +126,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 		value, err := h(&callContext{ctx, &c, false, heartbeat.FromContext(ctx)})
 		if err != nil {
 			_ = err.Error() // here it is recovered
+			err = detailed(ctx, err)
 		}
 		if c.NearLimit != nil {
 			near.Store(returned(ctx, err))

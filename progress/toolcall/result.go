@@ -1,9 +1,11 @@
 package toolcall
 
 import (
+	"context"
 	"errors"
 	"strings"
 
+	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -112,9 +114,41 @@ func commandOf(err error) (commandResult, error) {
 // lastOf returns the newest detail of the execution that err is about, as far as it is meant for
 // others: anything may be a detail, and only what is a text, or has one, is no secret of the tool.
 func lastOf(err error) string {
+	var d *withDetail
+	if errors.As(err, &d) {
+		return progress.UpdateOf(d.detail).String()
+	}
 	var e *timeout.Error
-	if !errors.As(err, &e) || errors.Is(err, progress.ErrNoAnswer) { // that is about the wait
+	if !errors.As(err, &e) {
 		return ""
 	}
 	return progress.UpdateOf(e.Detail).String()
 }
+
+// detailed returns the error of a tool with the newest detail of its call, if err is about an execution
+// within the call that has none of its own. A tool may have said how far it had come before it began
+// that execution (SPEC 7.7).
+func detailed(ctx context.Context, err error) error {
+	var e *timeout.Error
+	if !errors.As(err, &e) || e.Detail != nil || ctx.Err() != nil || ownStopOf(err) != nil {
+		return err
+	}
+	detail := heartbeat.FromContext(ctx).Detail()
+	if detail == nil {
+		return err
+	}
+	if e == err {
+		own := *e // others may have the error, too
+		own.Detail = detail
+		return &own
+	}
+	return &withDetail{err, detail}
+}
+
+// A withDetail is an error of a tool with the newest detail of its call.
+type withDetail struct {
+	error
+	detail any
+}
+
+func (e *withDetail) Unwrap() error { return e.error }
