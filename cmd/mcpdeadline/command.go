@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -49,7 +50,12 @@ func startCommand(args []string, maxMessage int, stderr io.Writer) dialer {
 			return nil, err
 		}
 		out := &splitter{max: maxMessage, long: r.long, line: func(line []byte) { r.message(readMessage(line)) }}
-		c.cmd.Stdout = out
+		var reading sync.Mutex
+		c.cmd.Stdout = writerFunc(func(p []byte) (int, error) {
+			reading.Lock()
+			defer reading.Unlock()
+			return out.Write(p)
+		})
 		c.cmd.Stderr = writerFunc(func(p []byte) (int, error) {
 			r.stderr()
 			_, _ = stderr.Write(p)
@@ -66,10 +72,14 @@ func startCommand(args []string, maxMessage int, stderr io.Writer) dialer {
 			stop(nil)
 			return nil, err
 		}
-		c.outbox = newOutbox(in)
+		c.outbox = newOutbox(in, func() { _ = in.Close() })
+		c.now = writeNow(in)
 		go func() {
 			res, err := c.proc.Wait()
-			out.flush()
+			if reading.TryLock() { // otherwise the rest still waits for the host
+				out.flush()
+				reading.Unlock()
+			}
 			c.outbox.close()
 			stop(nil)
 			c.end = epitaph(res, err)
@@ -96,6 +106,7 @@ func epitaph(res *procgroup.Result, err error) error {
 }
 
 func (c *command) send(m *message)        { c.put(m) }
+func (c *command) await()                 { c.outbox.await(maxQueue) }
 func (c *command) kill(why error)         { c.stop(why) }
 func (c *command) ended() <-chan struct{} { return c.over }
 func (c *command) why() error             { return c.end }

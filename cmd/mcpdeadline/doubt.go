@@ -43,6 +43,11 @@ func (s *session) doubted(up upstream, grace time.Duration) *doubt {
 	if s.up != up { // the run has ended
 		return d
 	}
+	if s.stuck > 0 { // it has something to say, but the host does not read
+		d.over = true
+		close(d.proved)
+		return d
+	}
 	s.doubt = d
 	go s.settleDoubt(d, grace)
 	return d

@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"regexp"
-	"sync"
 )
 
 // maxMessage bounds a message, so that a line without an end does not fill the memory of the proxy.
@@ -109,27 +107,4 @@ func idOf(head, tail []byte) json.RawMessage {
 		return bytes.Clone(found[1])
 	}
 	return nil
-}
-
-// A lineWriter writes messages as lines, each with one Write. It is safe for concurrent use. write
-// returns when the line has been written.
-type lineWriter struct {
-	mu  sync.Mutex
-	w   io.Writer
-	buf []byte
-	err error
-}
-
-func (w *lineWriter) write(m *message) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err != nil {
-		return w.err // the reader may have half a line
-	}
-	w.buf = append(append(w.buf[:0], m.raw...), '\n')
-	_, w.err = w.w.Write(w.buf)
-	if cap(w.buf) > 1<<20 {
-		w.buf = nil
-	}
-	return w.err
 }

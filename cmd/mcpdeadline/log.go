@@ -12,11 +12,22 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A callLog writes a line of JSON for each call. A nil *callLog writes nothing.
+// A callLog writes a line of JSON for each call. A nil *callLog writes nothing. A file that takes nothing holds up
+// no call.
 type callLog struct {
-	mu     sync.Mutex
-	w      io.Writer
-	failed func(error) // called once
+	out    *outbox
+	full   sync.Once
+	failed func(error)
+}
+
+func newCallLog(w io.Writer, failed func(error)) *callLog {
+	l := &callLog{failed: failed}
+	l.out = newOutbox(w, func() {
+		if l.out.err != nil {
+			failed(l.out.err)
+		}
+	})
+	return l
 }
 
 // openLog opens a file for appending. "-" means stderr, "" means no log.
@@ -25,13 +36,13 @@ func openLog(name string, stderr io.Writer, failed func(error)) (*callLog, error
 	case "":
 		return nil, nil
 	case "-":
-		return &callLog{w: stderr, failed: failed}, nil
+		return newCallLog(stderr, failed), nil
 	}
 	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &callLog{w: f, failed: failed}, nil
+	return newCallLog(f, failed), nil
 }
 
 // A logLine is the record of one call. Durations are in milliseconds.
@@ -87,10 +98,16 @@ func millis(d time.Duration) float64 {
 }
 
 func (l *callLog) put(raw []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, err := l.w.Write(append(raw, '\n')); err != nil && l.failed != nil {
-		l.failed(err)
-		l.failed = nil
+	if l.out.queued() > maxQueue {
+		l.full.Do(func() { l.failed(errors.New("what it is written to takes nothing; lines are lost")) })
+		return
+	}
+	l.out.putLine(raw)
+}
+
+// flush waits until the lines have been written. Nothing is written afterwards.
+func (l *callLog) flush() {
+	if l != nil {
+		l.out.flush(endLimit, endLimit)
 	}
 }

@@ -16,7 +16,7 @@
 // has the lists that are answered meanwhile; queue.go has messages that wait for it; maxresult.go
 // cuts large results, resultstore.go keeps them, and readtool.go has the tool that reads them;
 // hosts.go has what is known of hosts; command.go and url.go are the two kinds of server; web.go
-// serves hosts over HTTP; ending.go ends the proxy with its host.
+// serves hosts over HTTP, webstream.go has the responses, and mailbox.go what waits for their clients; ending.go ends the proxy with its host.
 package main
 
 import (
@@ -107,6 +107,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintln(stderr, "mcpdeadline: -log:", err)
 		return exitUsage
 	}
+	defer log.flush()
 	if page != nil {
 		defer servePage(page, stderr, logger)()
 	}
@@ -150,17 +151,18 @@ func serveStdio(ctx context.Context, p *proxy, stdin io.Reader, stdout io.Writer
 	defer unwatch()
 	gone, hangUp := context.WithCancel(watched)
 	defer hangUp()
-	out := &lineWriter{w: stdout}
-	s := newSession(p, "stdio", func(m *message) {
-		if out.write(m) != nil {
-			hangUp()
-		}
-	})
+	out := newOutbox(stdout, hangUp)
+	s := newSession(p, "stdio", out.put)
+	s.room = func() { out.await(maxQueue) }
+	defer context.AfterFunc(gone, out.ease)()
 	go func() {
 		defer hangUp()
 		_, _ = io.Copy(&splitter{
-			max:  p.max,
-			line: func(line []byte) { s.fromHost(context.Background(), readMessage(line)) },
+			max: p.max,
+			line: func(line []byte) {
+				out.await(2 * maxQueue) // answers that the proxy gives itself wait for the host, too
+				s.fromHost(context.Background(), readMessage(line))
+			},
 			long: func(head, tail []byte, length int) {
 				text := fmt.Sprintf("message of %d bytes exceeds the limit of %d", length, p.max)
 				p.logger.Warn(text)
@@ -184,6 +186,9 @@ func serveStdio(ctx context.Context, p *proxy, stdin io.Reader, stdout io.Writer
 		}
 	}
 	p.shutdown(endLimit)
+	if left := out.flush(endLimit, toolcall.ShutdownLimit); left > 0 {
+		p.logger.Warn("the host has not read everything", "bytes", left)
+	}
 	return err
 }
 

@@ -3,73 +3,90 @@ package main
 import (
 	"io"
 	"sync"
+	"time"
 )
 
-// maxQueue is how many bytes an outbox queues for a server that does not read before put blocks.
+// maxQueue is how many bytes may wait for somebody who does not read before those who send more have to wait.
 const maxQueue = 16 << 20
 
-// An outbox writes messages to a server. A message that the pipe has no room for is queued and written on
-// another goroutine, so that a server that does not read does not keep the proxy from reading from the host.
-// Other messages are written at once: on an idle machine, waking that goroutine would take longer than all
-// else that the proxy does with a message.
-type outbox struct {
-	now func([]byte) int // writes what the pipe has room for; nil if that is not known
+// writeSize is how many bytes an outbox writes at a time. A reader that is slow is seen to read.
+const writeSize = 64 << 10
 
-	mu     sync.Mutex
-	busy   bool      // the goroutine is writing
-	more   sync.Cond // the queue is no longer empty, or closed is set
-	room   sync.Cond // the queue has room, or closed is set
-	queue  []byte
-	closed bool
+// An outbox writes messages to a server, to a host or to a file. A message that there is no room for is queued
+// and written on another goroutine, so put never waits for a reader: it is called with locks held, and by what
+// ends a call. Who passes on what somebody else sends calls await first, without a lock. To a server, messages
+// are written at once where that can be done without waiting: on an idle machine, waking that goroutine would
+// take longer than all else that the proxy does with a message.
+type outbox struct {
+	now  func([]byte) int // writes what there is room for; nil if that is not known
+	over chan struct{}    // closed when nothing more will be written
+	err  error            // of the write that failed; set before over is closed
+
+	mu      sync.Mutex
+	more    sync.Cond // the queue is no longer empty, or closed is set
+	room    sync.Cond // the queue has become shorter, or nobody has to wait any more
+	queue   []byte
+	writing []byte // what the goroutine has still to write
+	written int64  // bytes
+	closed  bool
+	eased   bool // nobody waits for room any more
 }
 
-// newOutbox returns an outbox that writes to w until close or a failed write, and then closes w.
-func newOutbox(w io.WriteCloser) *outbox {
-	o := &outbox{now: writeNow(w)}
+// newOutbox returns an outbox that writes to w until close or a failed write, and then calls ended.
+func newOutbox(w io.Writer, ended func()) *outbox {
+	o := &outbox{over: make(chan struct{})}
 	o.more.L, o.room.L = &o.mu, &o.mu
 	go func() {
-		defer w.Close()
+		defer ended()
+		defer close(o.over)
 		defer o.close()
-		var buf []byte
-		for {
-			o.mu.Lock()
-			for len(o.queue) == 0 && !o.closed {
-				o.more.Wait()
-			}
-			buf, o.queue = o.queue, buf[:0]
-			o.busy = len(buf) > 0
-			o.mu.Unlock()
-			o.room.Broadcast()
-			if len(buf) == 0 {
-				return
-			}
-			if _, err := w.Write(buf); err != nil {
-				return
-			}
-			o.mu.Lock()
-			o.busy = false
-			o.mu.Unlock()
-			if cap(buf) > 1<<20 {
-				buf = nil
-			}
-		}
+		o.err = o.writeAll(w)
 	}()
 	return o
 }
 
+func (o *outbox) writeAll(w io.Writer) error {
+	var buf []byte
+	for {
+		o.mu.Lock()
+		for len(o.queue) == 0 && !o.closed {
+			o.more.Wait()
+		}
+		buf, o.queue = o.queue, buf[:0]
+		o.writing = buf
+		o.mu.Unlock()
+		if len(buf) == 0 {
+			return nil
+		}
+		for rest := buf; len(rest) > 0; {
+			n, err := w.Write(rest[:min(len(rest), writeSize)])
+			rest = rest[n:]
+			o.mu.Lock()
+			o.writing, o.written = rest, o.written+int64(n)
+			o.mu.Unlock()
+			o.room.Broadcast()
+			if err != nil {
+				return err
+			}
+		}
+		if cap(buf) > 1<<20 {
+			buf = nil
+		}
+	}
+}
+
 // put writes or queues a message. It does nothing after close.
-func (o *outbox) put(m *message) {
+func (o *outbox) put(m *message) { o.putLine(m.raw) }
+
+func (o *outbox) putLine(line []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(o.queue) > maxQueue && !o.closed {
-		o.room.Wait()
-	}
 	if o.closed {
 		return
 	}
-	first := len(o.queue) == 0 && !o.busy
-	o.queue = append(append(o.queue, m.raw...), '\n')
-	if first && o.now != nil {
+	first := o.now != nil && len(o.queue) == 0 && len(o.writing) == 0
+	o.queue = append(append(o.queue, line...), '\n')
+	if first {
 		o.queue = o.queue[:copy(o.queue, o.queue[o.now(o.queue):])]
 	}
 	if len(o.queue) > 0 {
@@ -77,11 +94,60 @@ func (o *outbox) put(m *message) {
 	}
 }
 
-// close closes the writer after the queued messages have been written.
+// queued returns how many bytes wait for the reader.
+func (o *outbox) queued() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.queue) + len(o.writing)
+}
+
+// await waits until no more than most bytes wait for the reader, or until close or ease.
+func (o *outbox) await(most int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(o.queue)+len(o.writing) > most && !o.closed && !o.eased {
+		o.room.Wait()
+	}
+}
+
+// ease lets everybody who waits for room go on.
+func (o *outbox) ease() {
+	o.mu.Lock()
+	o.eased = true
+	o.mu.Unlock()
+	o.room.Broadcast()
+}
+
+// close ends the outbox after the queued messages have been written.
 func (o *outbox) close() {
 	o.mu.Lock()
 	o.closed = true
 	o.mu.Unlock()
 	o.more.Signal()
 	o.room.Broadcast()
+}
+
+// flush closes the outbox and waits until everything has been written. It gives up when nothing was read for
+// idle, and after limit in any case. It returns how many bytes were not written.
+func (o *outbox) flush(idle, limit time.Duration) (left int) {
+	o.close()
+	state := func() (int, int64) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return len(o.queue) + len(o.writing), o.written
+	}
+	for begun := time.Now(); ; {
+		_, before := state()
+		timer := time.NewTimer(max(min(idle, limit-time.Since(begun)), 0))
+		select {
+		case <-o.over:
+			timer.Stop()
+			left, _ = state()
+			return left
+		case <-timer.C:
+		}
+		if left, written := state(); written == before || time.Since(begun) >= limit {
+			return left
+		}
+	}
 }

@@ -24,7 +24,8 @@ func TestOutbox(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			o := newOutbox(w)
+			o := newOutbox(w, func() { w.Close() })
+			o.now = writeNow(w)
 			var want []string
 			put := func(n int) {
 				want = append(want, strings.Repeat("x", n*n)) // from none to more than a pipe holds
@@ -64,7 +65,8 @@ func TestOutboxWithoutReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := newOutbox(w)
+	o := newOutbox(w, func() { w.Close() })
+	o.now = writeNow(w)
 	r.Close()
 	o.put(&message{raw: []byte("lost")})
 	eventually(t, "the end", func() bool {

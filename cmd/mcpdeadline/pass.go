@@ -11,6 +11,12 @@ import (
 
 // fromHost passes on a message of the host. It is called by one goroutine at a time.
 func (s *session) fromHost(ctx context.Context, m *message) {
+	s.mu.Lock()
+	up := s.up
+	s.mu.Unlock()
+	if up != nil {
+		up.await() // here, where no lock is held and no call waits
+	}
 	switch {
 	case m.isRequest():
 		if s.inUse(m.ID) {
@@ -133,10 +139,9 @@ func (s *session) fromServer(run int, m *message) {
 	if m == nil {
 		return
 	}
-	s.mu.Lock()
-	s.heard = true
-	s.prove()
-	s.mu.Unlock()
+	if !s.awaitHost(run) {
+		return
+	}
 	switch {
 	case m.isResponse():
 		s.serverAnswers(m)
@@ -157,6 +162,22 @@ func (s *session) fromServer(run int, m *message) {
 	default:
 		s.deliver(m)
 	}
+}
+
+// awaitHost notes that a run of the server has something to say, and waits until the host has room for it. It
+// reports false if the run has ended meanwhile. A host that does not read holds up the server and nothing else:
+// a call that is stopped meanwhile is answered behind what waits.
+func (s *session) awaitHost(run int) bool {
+	s.mu.Lock()
+	s.heard = true
+	s.prove()
+	s.stuck++
+	s.mu.Unlock()
+	s.room()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stuck--
+	return run == s.run
 }
 
 // sign records a sign of life: of the call that m belongs to, or of all calls if that is unknown or

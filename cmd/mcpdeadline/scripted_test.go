@@ -147,6 +147,7 @@ func (u *scriptedRun) end() {
 	})
 }
 
+func (u *scriptedRun) await()                 {}
 func (u *scriptedRun) kill(error)             { u.end() }
 func (u *scriptedRun) ended() <-chan struct{} { return u.over }
 func (u *scriptedRun) why() error             { return errors.New("exit status 0") }

@@ -37,7 +37,8 @@ type proxy struct {
 type session struct {
 	*proxy
 	name    string         // owner of the tasks; "" if requests stand alone
-	deliver func(*message) // sends to the host; returns when the message is written or given up
+	deliver func(*message) // queues a message for the host, and never waits
+	room    func()         // waits until the host has read most of what is queued
 	load    load
 
 	mu       sync.Mutex
@@ -55,6 +56,7 @@ type session struct {
 	tokens   map[string]*call
 	ended    [1024]string // tokens of the calls that ended last
 	endedAt  int
+	stuck    int                        // messages of the server that wait for the host to read
 	asked    map[string]func()          // the server's requests to the host: called when they are answered
 	own      map[string]chan<- *message // requests of the proxy to the server
 	ownIDs   int
@@ -77,7 +79,7 @@ type inFlight struct {
 
 func newSession(p *proxy, name string, deliver func(*message)) *session {
 	s := &session{
-		proxy: p, name: name, deliver: deliver,
+		proxy: p, name: name, deliver: deliver, room: func() {},
 		requests: make(map[string]*inFlight), tokens: make(map[string]*call),
 		asked: make(map[string]func()), own: make(map[string]chan<- *message),
 		refused: make(chan struct{}), theirs: make(map[string]bool), wanted: make(map[wanted]bool),

@@ -4,8 +4,10 @@ import "os"
 
 // An upstream is one run of the server: a process, or a session over HTTP.
 type upstream interface {
-	// send queues a message. It does nothing after the end of the run.
+	// send queues a message and does not wait. It does nothing after the end of the run.
 	send(m *message)
+	// await waits until the server has read most of what is queued, or the run has ended.
+	await()
 	// close ends the run as the protocol describes it, and returns when it has ended.
 	close()
 	// kill ends the run at once. It does not wait for the end.

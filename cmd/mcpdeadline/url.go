@@ -71,6 +71,7 @@ func (u *remote) send(m *message) {
 	}
 }
 
+func (u *remote) await()                 {}
 func (u *remote) kill(why error)         { u.stop(why) }
 func (u *remote) ended() <-chan struct{} { return u.over }
 func (u *remote) why() error             { return context.Cause(u.ctx) }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -21,9 +20,15 @@ import (
 
 // Bounds on the cost of hosts that have gone without a word.
 const (
-	maxSessions = 100  // a further session replaces the one that was idle for longest
-	maxPending  = 1000 // messages of a session that wait for a stream
+	maxSessions = 100 // and servers; a further session replaces the one that was idle for longest
 	streamPing  = 15 * time.Second
+	readLimit   = 10 * time.Second // for a message
+	// maxUnknown bounds a message of a client that has no session: before one is known, it has little to say.
+	maxUnknown = 1 << 20
+	// maxReading bounds the messages that are being read for all clients at the same time.
+	maxReading = 2 * maxMessage
+	// roomLimit is how long a new session waits for the end of a server that makes room for it.
+	roomLimit = closeLimit + termLimit + 5*time.Second
 )
 
 // A web serves hosts over Streamable HTTP. With a protocol that has sessions, each host has its own
@@ -31,16 +36,26 @@ const (
 type web struct {
 	*proxy
 
-	starting sync.Mutex // held while alone is looked up or started
-	mu       sync.Mutex
-	sessions map[string]*webSession
-	alone    *webSession
-	ended    sync.WaitGroup
+	reading *budget
+
+	starting  sync.Mutex // held while alone is looked up or started
+	mu        sync.Mutex
+	sessions  map[string]*webSession
+	alone     *webSession
+	running   int           // servers of sessions, also of those that are ending
+	fewer     chan struct{} // closed, and replaced, when running has become less
+	newcomers int           // sessions that wait for the end of a server
+	closing   bool          // no session begins any more
+	ended     sync.WaitGroup
+}
+
+func newWeb(p *proxy) *web {
+	return &web{proxy: p, sessions: make(map[string]*webSession), fewer: make(chan struct{}), reading: newBudget(maxReading)}
 }
 
 // serveHTTP serves hosts at /mcp until ctx ends.
 func serveHTTP(ctx context.Context, p *proxy, l net.Listener) error {
-	w := &web{proxy: p, sessions: make(map[string]*webSession)}
+	w := newWeb(p)
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(w))
 	var handler http.Handler = mux
@@ -53,7 +68,7 @@ func serveHTTP(ctx context.Context, p *proxy, l net.Listener) error {
 	defer end()
 	server := &http.Server{
 		Handler:     handler,
-		ReadTimeout: 10 * time.Second,
+		ReadTimeout: readLimit,
 		IdleTimeout: 2 * time.Minute,
 		ErrorLog:    slog.NewLogLogger(p.logger.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context { return requests },
@@ -68,6 +83,7 @@ func serveHTTP(ctx context.Context, p *proxy, l net.Listener) error {
 	}
 	p.shutdown(toolcall.ShutdownLimit) // answers calls before their streams end
 	w.mu.Lock()
+	w.closing = true
 	for _, ws := range w.sessions {
 		ws.stop()
 	}
@@ -103,6 +119,42 @@ func onlyLocalNames(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// A budget is memory that requests share.
+type budget struct {
+	mu    sync.Mutex
+	left  int64
+	freed chan struct{} // closed, and replaced, when there is more
+}
+
+func newBudget(size int64) *budget { return &budget{left: size, freed: make(chan struct{})} }
+
+// take waits until n bytes are left, and takes them. It reports false if ctx ends first.
+func (b *budget) take(ctx context.Context, n int64) bool {
+	for {
+		b.mu.Lock()
+		if b.left >= n {
+			b.left -= n
+			b.mu.Unlock()
+			return true
+		}
+		freed := b.freed
+		b.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (b *budget) give(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left += n
+	close(b.freed)
+	b.freed = make(chan struct{})
 }
 
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
@@ -141,38 +193,34 @@ const (
 	invalidRequest = -32600
 )
 
+// known returns the session that a request names, or nil.
+func (w *web) known(r *http.Request) *webSession {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sessions[r.Header.Get("Mcp-Session-Id")]
+}
+
 // sessionOf returns the session that a request names. If there is none, it answers the request and
 // returns nil.
 func (w *web) sessionOf(rw http.ResponseWriter, r *http.Request) *webSession {
-	id := r.Header.Get("Mcp-Session-Id")
-	if id == "" {
+	if r.Header.Get("Mcp-Session-Id") == "" {
 		refuse(rw, http.StatusBadRequest, nil, invalidRequest, "want an Mcp-Session-Id")
 		return nil
 	}
-	w.mu.Lock()
-	ws := w.sessions[id]
-	w.mu.Unlock()
+	ws := w.known(r)
 	if ws == nil {
 		refuse(rw, http.StatusNotFound, nil, invalidRequest, "no such session")
-		return nil
 	}
 	return ws
 }
 
 func (w *web) post(rw http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, int64(w.max)))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		refuse(rw, http.StatusRequestEntityTooLarge, nil, invalidRequest, err.Error())
-		return
-	} else if err != nil {
-		return // the client has gone
-	}
-	var line bytes.Buffer
-	if err := json.Compact(&line, body); err != nil {
-		refuse(rw, http.StatusBadRequest, nil, parseError, err.Error())
+	line, give, ok := w.body(rw, r)
+	defer give()
+	if !ok {
 		return
 	}
-	m := readMessage(line.Bytes())
+	m := readMessage(line)
 	if !m.isRequest() && !m.isNotification() && !m.isResponse() {
 		refuse(rw, http.StatusBadRequest, nil, invalidRequest, "want one JSON-RPC message")
 		return
@@ -181,9 +229,16 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 	var ws *webSession
 	switch {
 	case version >= "2026-07-28" || r.Header.Get("Mcp-Protocol-Version") >= "2026-07-28":
-		ws = w.together()
+		if ws = w.together(); ws == nil {
+			refuse(rw, http.StatusServiceUnavailable, m.ID, internalError, "mcpdeadline is shutting down")
+			return
+		}
 	case m.Method == "initialize":
-		ws = w.begin(rand.Text())
+		if ws = w.begin(r.Context(), rand.Text()); ws == nil {
+			rw.Header().Set("Retry-After", "10")
+			refuse(rw, http.StatusServiceUnavailable, m.ID, internalError, fmt.Sprintf("there are %d sessions, and all of them are in use", maxSessions))
+			return
+		}
 		rw.Header().Set("Mcp-Session-Id", ws.id)
 	default:
 		if ws = w.sessionOf(rw, r); ws == nil {
@@ -197,36 +252,121 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 		rw.WriteHeader(http.StatusAccepted)
 		return
 	}
-	ws.answer(rw, r, m)
+	ws.answer(rw, r, m, give)
 }
 
-// begin starts a session and its server.
-func (w *web) begin(id string) *webSession {
-	ctx, stop := context.WithCancel(context.Background())
-	ws := &webSession{id: id, stop: stop, over: make(chan struct{}), open: make(map[string]*downstream), used: time.Now(), aliases: make(map[string]alias)}
-	ws.session = newSession(w.proxy, id, ws.route)
+// body reads the message in a request, as one line. If it cannot, it answers the request. The caller calls give
+// when the message needs no memory any more.
+func (w *web) body(rw http.ResponseWriter, r *http.Request) (line []byte, give func(), ok bool) {
+	most := int64(w.max)
+	if w.known(r) == nil && r.Header.Get("Mcp-Protocol-Version") < "2026-07-28" {
+		most = min(most, maxUnknown)
+	}
+	size := most
+	if r.ContentLength >= 0 {
+		size = r.ContentLength
+	}
+	if size > most {
+		refuse(rw, http.StatusRequestEntityTooLarge, nil, invalidRequest, fmt.Sprintf("a message of %d bytes, where %d are allowed", size, most))
+		return nil, func() {}, false
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), readLimit)
+	defer cancel()
+	if !w.reading.take(ctx, size) {
+		rw.Header().Set("Retry-After", "1")
+		refuse(rw, http.StatusServiceUnavailable, nil, internalError, "too many large messages at the same time")
+		return nil, func() {}, false
+	}
+	give = sync.OnceFunc(func() { w.reading.give(size) })
+	// It may have waited, and reading has its own limit.
+	_ = http.NewResponseController(rw).SetReadDeadline(time.Now().Add(readLimit))
+	var text bytes.Buffer
+	text.Grow(int(min(size, 64<<10)) + bytes.MinRead)
+	_, err := text.ReadFrom(http.MaxBytesReader(rw, r.Body, most))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		refuse(rw, http.StatusRequestEntityTooLarge, nil, invalidRequest, err.Error())
+		return nil, give, false
+	} else if err != nil {
+		return nil, give, false // the client has gone
+	}
+	line = bytes.TrimSpace(text.Bytes())
+	if bytes.ContainsAny(line, "\r\n") {
+		var compact bytes.Buffer
+		err = json.Compact(&compact, line)
+		line = compact.Bytes()
+	} else if !json.Valid(line) {
+		err = json.Unmarshal(line, new(any))
+	}
+	if err != nil {
+		refuse(rw, http.StatusBadRequest, nil, parseError, err.Error())
+		return nil, give, false
+	}
+	return line, give, true
+}
+
+// begin starts a session and its server. If there are too many, it ends the one that was unused for longest and
+// waits for the end of its server. It returns nil if all are in use, or ctx ends first.
+func (w *web) begin(ctx context.Context, id string) *webSession {
+	ctx, cancel := context.WithTimeout(ctx, roomLimit)
+	defer cancel()
 	w.mu.Lock()
+	for id != "" && w.running >= maxSessions && !w.closing {
+		// Those that are ending make room too, for those who wait already.
+		if len(w.sessions)+w.newcomers >= maxSessions && !w.makeRoom() {
+			w.mu.Unlock()
+			return nil
+		}
+		w.newcomers++
+		fewer := w.fewer
+		w.mu.Unlock()
+		select {
+		case <-fewer:
+		case <-ctx.Done():
+		}
+		w.mu.Lock()
+		w.newcomers--
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if w.closing || ctx.Err() != nil {
+		w.mu.Unlock()
+		return nil
+	}
+	serving, stop := context.WithCancel(context.Background())
+	ws := &webSession{id: id, over: make(chan struct{}), open: make(map[string]*downstream), pending: newMailbox(), used: time.Now(), aliases: make(map[string]alias)}
+	ws.read.L = &ws.streams
+	ws.stop = func() { stop(); ws.ease() }
+	ws.session = newSession(w.proxy, id, ws.route)
+	ws.room = ws.awaitClients
 	if id == "" {
 		w.alone = ws
 	} else {
-		w.makeRoom()
 		w.sessions[id] = ws
+		w.running++
 	}
 	w.ended.Add(1)
 	w.mu.Unlock()
 	go func() {
 		defer w.ended.Done()
-		defer stop()
-		if err := ws.serve(ctx); err != nil {
+		defer ws.stop()
+		if err := ws.serve(serving); err != nil {
 			fmt.Fprintln(w.stderr, "mcpdeadline:", err)
 		}
 		w.forget(ws)
 		close(ws.over)
+		if id != "" {
+			w.mu.Lock()
+			w.running--
+			close(w.fewer)
+			w.fewer = make(chan struct{})
+			w.mu.Unlock()
+		}
 	}()
 	return ws
 }
 
-// together returns the session that requests which stand alone share.
+// together returns the session that requests which stand alone share, or nil if the proxy ends.
 func (w *web) together() *webSession {
 	w.starting.Lock()
 	defer w.starting.Unlock()
@@ -234,7 +374,7 @@ func (w *web) together() *webSession {
 	ws := w.alone
 	w.mu.Unlock()
 	if ws == nil {
-		ws = w.begin("")
+		ws = w.begin(context.Background(), "")
 	}
 	return ws
 }
@@ -249,24 +389,25 @@ func (w *web) forget(ws *webSession) {
 	}
 }
 
-// makeRoom ends the session that was idle for longest if there are too many. The caller holds w.mu.
-func (w *web) makeRoom() {
-	if len(w.sessions) < maxSessions {
-		return
-	}
+// makeRoom ends the session that was unused for longest. One with a client that listens is ended only if there is
+// no other, and one that is busy never. It reports false if all are busy. The caller holds w.mu.
+func (w *web) makeRoom() bool {
 	var victim *webSession
+	var victimListens bool
 	var since time.Time
 	for _, ws := range w.sessions {
-		ws.streams.Lock()
-		used := ws.used
-		if len(ws.open) > 0 || ws.get != nil {
-			used = time.Now()
+		used, listens, busy := ws.standing()
+		if busy {
+			continue
 		}
-		ws.streams.Unlock()
-		if victim == nil || used.Before(since) {
-			victim, since = ws, used
+		if victim == nil || victimListens && !listens || victimListens == listens && used.Before(since) {
+			victim, victimListens, since = ws, listens, used
 		}
+	}
+	if victim == nil {
+		return false
 	}
 	delete(w.sessions, victim.id)
 	victim.stop()
+	return true
 }

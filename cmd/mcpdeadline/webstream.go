@@ -21,7 +21,9 @@ type webSession struct {
 	streams sync.Mutex
 	open    map[string]*downstream // responses to requests, by id
 	get     *downstream            // notification stream, for all other messages
-	pending []*message
+	pending *mailbox               // of messages for a notification stream that is not there
+	read    sync.Cond              // a client has read, or has gone
+	eased   bool                   // nobody waits for clients any more
 	used    time.Time
 	aliases map[string]alias // of requests that stand alone, by the quoted id of the proxy
 	names   int
@@ -29,24 +31,62 @@ type webSession struct {
 
 // A downstream is a response on which messages are sent.
 type downstream struct {
-	c    chan *message
-	gone <-chan struct{}
+	*mailbox
 	call bool
+}
+
+// awaitClients waits until the clients of a session have read most of what its requests have been answered. The
+// clients of requests that stand alone do not hold up each other.
+func (ws *webSession) awaitClients() {
+	ws.streams.Lock()
+	defer ws.streams.Unlock()
+	for ws.id != "" && !ws.eased {
+		size := 0
+		for _, st := range ws.open {
+			size += st.bytes()
+		}
+		if size <= maxAnswers {
+			return
+		}
+		ws.read.Wait()
+	}
+}
+
+// standing returns when the session was used last, whether a client listens, and whether anything is under way.
+func (ws *webSession) standing() (last time.Time, listens, busy bool) {
+	ws.session.mu.Lock()
+	busy = len(ws.requests)+len(ws.asked) > 0
+	ws.session.mu.Unlock()
+	ws.streams.Lock()
+	defer ws.streams.Unlock()
+	return ws.used, ws.get != nil, busy || len(ws.open) > 0
+}
+
+// ease lets the server go on whether or not clients read.
+func (ws *webSession) ease() {
+	ws.streams.Lock()
+	ws.eased = true
+	ws.streams.Unlock()
+	ws.read.Broadcast()
 }
 
 // take handles a message of the host.
 func (ws *webSession) take(m *message) {
+	ws.streams.Lock()
+	ws.used = time.Now()
+	ws.streams.Unlock()
 	ws.input.Lock()
 	defer ws.input.Unlock()
 	ws.fromHost(context.Background(), m)
 }
 
-// answer passes on a request, and sends the host everything about it until it is answered.
-func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message) {
+// answer passes on a request, and sends the host everything about it until it is answered. It calls passed when
+// the request has been passed on.
+func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message, passed func()) {
 	if ws.id == "" {
 		m = ws.rename(m)
 	}
-	st := &downstream{c: make(chan *message, 64), gone: r.Context().Done(), call: m.Method == "tools/call"}
+	st := &downstream{newMailbox(), m.Method == "tools/call"}
 	key := string(m.ID)
 	ws.streams.Lock()
 	if ws.open[key] != nil {
@@ -62,6 +102,8 @@ func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message
 		delete(ws.aliases, key)
 		ws.used = time.Now()
 		ws.streams.Unlock()
+		st.close()
+		ws.read.Broadcast()
 	}()
 
 	// The deadline for reading the request would end the answer too.
@@ -74,40 +116,63 @@ func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message
 		flush(rw)
 	}
 	ws.take(m)
+	passed()
+	gone := func() {
+		if ws.id == "" {
+			ws.take(notification("notifications/cancelled", map[string]any{"requestId": m.ID, "reason": "the client has disconnected"}))
+		} // the client of a session may come back, and cancels with a message
+	}
 	for {
 		select {
-		case out := <-st.c:
+		case <-st.more:
+			out := st.next()
+			if out == nil {
+				continue
+			}
+			ws.read.Broadcast()
 			last := out.isResponse() && string(out.ID) == key
 			out = ws.restore(out)
 			switch {
 			case events:
-				writeEvent(rw, out)
+				if writeEvent(rw, out) != nil && !last {
+					gone()
+					return
+				}
 			case last:
 				rw.Header().Set("Content-Type", "application/json")
+				limitWrite(rw)
 				_, _ = rw.Write(out.raw)
 			}
 			if last {
 				return
 			}
 		case <-r.Context().Done():
-			if ws.id == "" {
-				ws.take(notification("notifications/cancelled", map[string]any{"requestId": m.ID, "reason": "the client has disconnected"}))
-			}
-			return // the client of a session may come back, and cancels with a message
+			gone()
+			return
 		}
 	}
 }
 
-func writeEvent(rw http.ResponseWriter, m *message) {
-	_, _ = fmt.Fprintf(rw, "event: message\ndata: %s\n\n", m.raw)
-	flush(rw)
+// writeLimit is how long a client may take to read a message.
+const writeLimit = time.Minute
+
+func limitWrite(rw http.ResponseWriter) {
+	_ = http.NewResponseController(rw).SetWriteDeadline(time.Now().Add(writeLimit))
+}
+
+func writeEvent(rw http.ResponseWriter, m *message) error {
+	limitWrite(rw)
+	if _, err := fmt.Fprintf(rw, "event: message\ndata: %s\n\n", m.raw); err != nil {
+		return err
+	}
+	return http.NewResponseController(rw).Flush()
 }
 
 func flush(rw http.ResponseWriter) { _ = http.NewResponseController(rw).Flush() }
 
 // listen serves the notification stream, for messages that belong to no request.
 func (ws *webSession) listen(rw http.ResponseWriter, r *http.Request) {
-	st := &downstream{c: make(chan *message, 64), gone: r.Context().Done()}
+	st := &downstream{mailbox: newMailbox()}
 	ws.streams.Lock()
 	if ws.get != nil {
 		ws.streams.Unlock()
@@ -115,8 +180,9 @@ func (ws *webSession) listen(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ws.get = st
-	pending := ws.pending
-	ws.pending = nil
+	for m := ws.pending.next(); m != nil; m = ws.pending.next() {
+		st.put(m, maxUnsent)
+	}
 	ws.streams.Unlock()
 	defer func() {
 		ws.streams.Lock()
@@ -129,17 +195,19 @@ func (ws *webSession) listen(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Cache-Control", "no-cache")
 	rw.WriteHeader(http.StatusOK)
 	flush(rw)
-	for _, m := range pending {
-		writeEvent(rw, m)
-	}
 	ping := time.NewTicker(streamPing)
 	defer ping.Stop()
 	for {
 		select {
-		case m := <-st.c:
-			writeEvent(rw, m)
+		case <-st.more:
+			if m := st.next(); m != nil && writeEvent(rw, m) != nil {
+				return
+			}
 		case <-ping.C: // otherwise a host that has gone would go unnoticed
-			_, _ = io.WriteString(rw, ": \n\n")
+			limitWrite(rw)
+			if _, err := io.WriteString(rw, ": \n\n"); err != nil {
+				return
+			}
 			flush(rw)
 		case <-ws.over:
 			return
@@ -149,63 +217,51 @@ func (ws *webSession) listen(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// route sends a message on the response that it belongs to.
+// route queues a message on the response that it belongs to. It waits for no client.
 func (ws *webSession) route(m *message) {
 	ws.streams.Lock()
-	var st *downstream
-	switch {
-	case m.isResponse():
-		st = ws.open[string(m.ID)]
-		if st == nil {
-			ws.streams.Unlock()
-			return // the client has gone
+	defer ws.streams.Unlock()
+	if m.isResponse() {
+		if st := ws.open[string(m.ID)]; st != nil { // otherwise the client has gone
+			st.put(m, 0)
 		}
-	case m.about != "" && ws.open[m.about] != nil:
-		st = ws.open[m.about]
-	default:
-		// A server over stdio does not say which call a message is about. If only one call is open,
-		// it is that one.
-		for _, o := range ws.open {
-			if !o.call {
-				continue
-			}
-			if st != nil {
-				st = nil
-				break
-			}
-			st = o
-		}
-		if st == nil {
-			st = ws.get
-		}
-		for _, o := range ws.open {
-			if st == nil && ws.id != "" {
-				st = o
-			}
-		}
-	}
-	if st == nil && ws.id != "" && len(ws.pending) < maxPending {
-		ws.pending = append(ws.pending, m)
-	}
-	ws.streams.Unlock()
-	if st == nil {
 		return
 	}
-	select {
-	case st.c <- m:
-		return
+	switch st := ws.streamOf(m); {
+	case st == nil && ws.id != "":
+		ws.pending.put(m, maxUnsent)
+	case st == nil:
+	case m.isRequest(): // the server waits for the answer
+		st.put(m, 0)
+	case st == ws.get:
+		st.put(m, maxUnsent)
 	default:
+		st.put(m, maxAnswers)
 	}
-	send := func() {
-		select {
-		case st.c <- m:
-		case <-st.gone:
+}
+
+// streamOf returns the response for a message that is no answer, or nil. The caller holds ws.streams.
+func (ws *webSession) streamOf(m *message) *downstream {
+	if st := ws.open[m.about]; m.about != "" && st != nil {
+		return st
+	}
+	// A server over stdio does not say which call a message is about. If only one call is open, it is
+	// that one.
+	var calls []*downstream
+	for _, st := range ws.open {
+		if st.call {
+			calls = append(calls, st)
 		}
 	}
 	switch {
+	case len(calls) == 1:
+		return calls[0]
+	case ws.get != nil:
+		return ws.get
 	case ws.id != "":
-		send()
-	case m.isResponse(): // a client that does not read must not hold up the others
-		go send()
+		for _, st := range ws.open {
+			return st
+		}
 	}
+	return nil
 }

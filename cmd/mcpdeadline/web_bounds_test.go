@@ -1,0 +1,295 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A webHost is a client of a proxy over HTTP within the test, without a network.
+type webHost struct {
+	t       *testing.T
+	w       *web
+	session string
+}
+
+// newWebHost returns a proxy that serves a scripted server over HTTP.
+func newWebHost(t *testing.T, server *scripted, flags ...string) *webHost {
+	t.Helper()
+	p := newProxy(t, append(flags, "--", "scripted"))
+	p.dial = server.dial
+	return &webHost{t: t, w: newWeb(p)}
+}
+
+// end ends all sessions.
+func (h *webHost) end() {
+	h.w.mu.Lock()
+	for _, ws := range h.w.sessions {
+		ws.stop()
+	}
+	if h.w.alone != nil {
+		h.w.alone.stop()
+	}
+	h.w.mu.Unlock()
+	h.w.ended.Wait()
+}
+
+func (h *webHost) request(body io.Reader, headers ...string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/mcp", body)
+	if h.session != "" {
+		r.Header.Set("Mcp-Session-Id", h.session)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return r
+}
+
+func (h *webHost) post(body string, headers ...string) *httptest.ResponseRecorder {
+	rec := httptest.NewRecorder()
+	h.w.ServeHTTP(rec, h.request(strings.NewReader(body), headers...))
+	return rec
+}
+
+func (h *webHost) call(id, tool string) *httptest.ResponseRecorder {
+	return h.post(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + tool + `"}}`)
+}
+
+// begin begins a session, and returns its host and the status.
+func (h *webHost) begin() (*webHost, int) {
+	rec := h.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":` + initialize + `}`)
+	return &webHost{h.t, h.w, rec.Header().Get("Mcp-Session-Id")}, rec.Code
+}
+
+// A busy session is not ended for a new one, and no more servers run than there may be sessions, also while those
+// that make room are ending.
+func TestHTTPMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := make(chan struct{})
+		server := &scripted{
+			falls: func() time.Duration { return 3 * time.Second },
+			serve: func(r *scriptedRun, m *message) bool {
+				if strings.Contains(string(m.Params), `"hold"`) {
+					go func() { <-held; r.answer(m, `{"content":[]}`) }()
+					return true
+				}
+				return false
+			},
+		}
+		h := newWebHost(t, server, "-total", "0", "-idle", "0")
+		defer h.end()
+		busy, _ := h.begin()
+		answered := make(chan string, maxSessions)
+		go func() { answered <- busy.call("1", "hold").Body.String() }()
+		synctest.Wait()
+		time.Sleep(time.Second) // it is the one whose last message is oldest
+		var all sync.WaitGroup
+		for range maxSessions + 52 {
+			all.Go(func() {
+				if _, code := h.begin(); code != http.StatusOK && code != http.StatusServiceUnavailable {
+					t.Error(code)
+				}
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		if server.most > maxSessions {
+			t.Errorf("%d servers at once", server.most)
+		}
+		if n := len(h.w.sessions); n != maxSessions {
+			t.Errorf("%d sessions", n)
+		}
+		if h.w.sessions[busy.session] == nil {
+			t.Error("the busy session was ended")
+		}
+		// All are busy: the next one is refused, and none ends.
+		for id := range h.w.sessions {
+			if id != busy.session {
+				one := &webHost{t, h.w, id}
+				go func() { answered <- one.call("1", "hold").Body.String() }()
+			}
+		}
+		synctest.Wait()
+		if _, code := h.begin(); code != http.StatusServiceUnavailable {
+			t.Error(code)
+		}
+		close(held)
+		for range maxSessions {
+			if got := <-answered; !strings.Contains(got, `"content":[]`) {
+				t.Error(got)
+			}
+		}
+		// Now the one that was unused for longest goes.
+		time.Sleep(time.Second)
+		busy.call("2", "a")
+		last := &webHost{t, h.w, busy.session}
+		for range maxSessions - 1 {
+			if _, code := h.begin(); code != http.StatusOK {
+				t.Error(code)
+			}
+			time.Sleep(time.Second)
+		}
+		if last.call("3", "a").Code != http.StatusOK {
+			t.Error("the session that was used last was ended")
+		}
+	})
+}
+
+// What waits for a client that is not there is bounded in bytes.
+func TestHTTPPending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		note := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 50_000) + `"}}`
+		server := &scripted{serve: func(r *scriptedRun, m *message) bool {
+			if m.Method == "notifications/initialized" {
+				for range 500 {
+					r.say(note)
+				}
+			}
+			return false
+		}}
+		h := newWebHost(t, server)
+		defer h.end()
+		one, _ := h.begin()
+		one.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		synctest.Wait()
+		if got := h.w.sessions[one.session].pending.bytes(); got > maxUnsent || got == 0 {
+			t.Errorf("%d bytes wait", got)
+		}
+	})
+}
+
+// A slowBody is a body that does not come.
+type slowBody struct{ until <-chan struct{} }
+
+func (b slowBody) Read([]byte) (int, error) { <-b.until; return 0, io.ErrUnexpectedEOF }
+
+// Who is not known can neither send much nor have much read at once.
+func TestHTTPBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newWebHost(t, new(scripted))
+		defer h.end()
+		large := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"x":"` + strings.Repeat("x", 2<<20) + `"}}`
+		if code := h.post(large).Code; code != http.StatusRequestEntityTooLarge {
+			t.Errorf("an unknown client: %d", code)
+		}
+		if code := h.post(large, "Mcp-Session-Id", "made up").Code; code != http.StatusRequestEntityTooLarge {
+			t.Errorf("an unknown session: %d", code)
+		}
+		rec := httptest.NewRecorder()
+		chunked := h.request(strings.NewReader(large))
+		chunked.ContentLength = -1
+		h.w.ServeHTTP(rec, chunked)
+		if rec.Code != http.StatusRequestEntityTooLarge {
+			t.Errorf("of unknown length: %d", rec.Code)
+		}
+		one, _ := h.begin()
+		if rec := one.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"x":"` + strings.Repeat("x", 2<<20) + `"}}}`); rec.Code != http.StatusOK {
+			t.Errorf("a known session: %d %s", rec.Code, rec.Body)
+		}
+		// Requests that stand alone share what there is.
+		until := make(chan struct{})
+		var begun atomic.Int32
+		var all sync.WaitGroup
+		codes := make(chan int, 10)
+		for range 10 {
+			all.Go(func() {
+				r := h.request(slowBody{until}, "Mcp-Protocol-Version", "2026-07-28")
+				r.ContentLength = maxMessage
+				rec := httptest.NewRecorder()
+				h.w.ServeHTTP(rec, r)
+				begun.Add(1)
+				codes <- rec.Code
+			})
+		}
+		synctest.Wait()
+		time.Sleep(2 * readLimit)
+		if got := begun.Load(); got != 10-maxReading/maxMessage {
+			t.Errorf("%d were refused", got)
+		}
+		close(until)
+		all.Wait()
+		for range 10 - maxReading/maxMessage {
+			if code := <-codes; code != http.StatusServiceUnavailable {
+				t.Error(code)
+			}
+		}
+		if h.w.reading.left != maxReading {
+			t.Errorf("%d left", h.w.reading.left)
+		}
+	})
+}
+
+// A stuckClient is a response that nobody reads.
+type stuckClient struct {
+	*httptest.ResponseRecorder
+	until <-chan struct{}
+}
+
+func (c stuckClient) Write(p []byte) (int, error) { <-c.until; return len(p), nil }
+
+// SPEC 3.24: a client that does not read holds up neither the end of its call, nor other clients, nor the end of
+// the session.
+func TestHTTPClientThatDoesNotRead(t *testing.T) {
+	for _, version := range []string{"", "2026-07-28"} {
+		t.Run("protocol "+version, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				note := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 50_000) + `"}}`
+				server := &scripted{serve: func(r *scriptedRun, m *message) bool {
+					if strings.Contains(string(m.Params), `"flood"`) {
+						go func() {
+							for range 1000 {
+								r.say(note)
+							}
+						}()
+						return true
+					}
+					return false
+				}}
+				h := newWebHost(t, server, "-total", "10s", "-idle", "0", "-keep-alive", "100ms")
+				until := make(chan struct{})
+				headers, meta := []string{"Accept", "text/event-stream"}, `"_meta":{"progressToken":1}`
+				one := h
+				if version != "" {
+					meta = standsAloneMeta
+				} else {
+					one, _ = h.begin()
+				}
+				var stuck sync.WaitGroup
+				stuck.Go(func() {
+					r := one.request(strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"flood",`+meta+`}}`), headers...)
+					one.w.ServeHTTP(stuckClient{httptest.NewRecorder(), until}, r)
+				})
+				time.Sleep(30 * time.Second) // after the limit
+				ws := h.w.alone
+				if version == "" {
+					ws = h.w.sessions[one.session]
+				}
+				ws.session.mu.Lock()
+				open := len(ws.requests)
+				ws.session.mu.Unlock()
+				if open > 0 {
+					t.Errorf("%d requests are not concluded", open)
+				}
+				body := `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"a",` + meta + `}}`
+				if version != "" {
+					if rec := one.post(body); !strings.Contains(rec.Body.String(), "run 1") {
+						t.Errorf("%d %s", rec.Code, rec.Body)
+					}
+				}
+				begun := time.Now()
+				h.end()
+				if took := time.Since(begun); took > 10*time.Second {
+					t.Errorf("the end took %v", took)
+				}
+				close(until)
+				stuck.Wait()
+			})
+		})
+	}
+}
