@@ -207,7 +207,7 @@ func TestAwaitReply(t *testing.T) {
 				return err
 			}, timeout.Config{Idle: 5 * s})
 		})
-		c.want(t, note{}, note{10 * s, 1e-12, 0, "Waiting for an answer of the model (10s so far, 5s left)"})
+		c.want(t, note{}, note{10 * s, 1e-6, 0, "Waiting for an answer of the model (10s so far, 5s left)"})
 		const want = "Command timed out waiting for an answer of the model. Consider configuring a longer timeout."
 		if expiry == nil || expiry.Error() != want || !errors.Is(expiry, progress.ErrNoAnswer) || timeout.ExitCode(expiry) != timeout.ExitTimeout {
 			t.Errorf("%v", expiry)

@@ -226,7 +226,7 @@ func TestAwaitEndsInObserved(t *testing.T) {
 // SPEC 7.2, 7.9: an update that is pending when a wait begins is sent before the result even if the
 // tool is stopped during the wait. The wait's message is not.
 func TestPendingBeforeAnAwaitThatIsStopped(t *testing.T) {
-	const e = 1e-12
+	const e = 1e-6
 	waiting := func(what, since string) string {
 		return "Waiting for approval of " + what + " (" + since + " so far, 3s left)"
 	}

@@ -85,7 +85,7 @@ func TestAwaitTellsTheClient(t *testing.T) {
 	waiting := func(times string) string { return "Waiting for approval of rm -r build (" + times + ")" }
 	var after [4]float64
 	for i, p := 0, 3.0; i < len(after); i++ {
-		p += 1e-12
+		p = progress.Step(p)
 		after[i] = p
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestAwaitTellsTheClient(t *testing.T) {
 // nothing else.
 func TestAwaitExpires(t *testing.T) {
 	const waiting, later = "Waiting for approval of rm (up to 5s)", "Waiting for approval of rm (2s so far, 3s left)"
-	e := 1e-12
+	e := 1e-6
 	for _, tc := range []struct {
 		name   string
 		before []progress.Update

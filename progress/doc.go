@@ -21,8 +21,8 @@
 //  1. Nothing is sent without a progress token, and a token is returned unchanged (MCP, Progress).
 //  2. The first update is sent at once; after that, at most one update is sent per interval, the
 //     newest. An update that is still unsent at the end is sent before stop returns.
-//  3. Progress strictly increases on the wire. An update without progress is sent with the smallest
-//     step that increases it.
+//  3. Progress strictly increases on the wire. An update without progress is sent with a step that
+//     increases it to the next millionth.
 //  4. Nothing is sent after stop has returned. A notification that is being sent is finished or
 //     given up before stop returns.
 //  5. A client that does not read, or a notifier that fails, panics or hangs, delays no tool and no

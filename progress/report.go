@@ -26,21 +26,30 @@ type Update struct {
 	waiting *waiting
 }
 
-// String returns the message followed by the progress, such as "file 37 of 100", with at most three
-// decimals. If the message already contains the number, String returns the message alone.
+// String returns the message followed by the progress with at most three decimals, such as "file 37 of
+// 100" or, if the total is unknown, "starting (1)". If the message already contains the number, String
+// returns the message alone. A progress that rounds to 0 is one of the steps of [Step], and is shown only
+// with a total.
 func (u Update) String() string {
 	u.Message = u.message()
-	if math.IsNaN(u.Progress) || math.IsInf(u.Progress, 0) || (u.Progress == 0 && !(u.Total > 0)) {
+	done := u.Progress
+	if math.Abs(done) < 1e12 {
+		done = math.Round(done*1000) / 1000
+	}
+	total := known(u.Total)
+	if math.IsNaN(done) || math.IsInf(done, 0) || done == 0 && total == 0 {
 		return u.Message
 	}
-	at := human.Number(u.Progress)
-	if strings.Contains(u.Message, at) || strings.Contains(u.Message, strconv.FormatFloat(u.Progress, 'f', -1, 64)) {
+	at := human.Number(done)
+	switch {
+	case strings.Contains(u.Message, at) || strings.Contains(u.Message, strconv.FormatFloat(u.Progress, 'f', -1, 64)):
 		return u.Message
+	case total > 0:
+		return strings.TrimPrefix(u.Message+" "+at+" of "+human.Number(total), " ")
+	case u.Message != "":
+		return u.Message + " (" + at + ")"
 	}
-	if u.Total > 0 && !math.IsInf(u.Total, 0) {
-		at += " of " + human.Number(u.Total)
-	}
-	return strings.TrimPrefix(u.Message+" "+at, " ")
+	return at
 }
 
 // message returns the message as it is now.

@@ -173,15 +173,25 @@ func (r *reporter) next(p float64) (float64, bool) {
 }
 
 // Step returns the progress to send after p if there is nothing new to report, because MCP requires
-// each notification to have a larger progress than the one before. The step is as small as
-// possible, so that it claims no work, but large enough that no reader takes it for 0 or prints it
-// with 300 digits. It is for programs that send notifications themselves; [Start] calls it already.
+// each notification to have a larger progress than the one before. It is the next multiple of 1e-6, so
+// that it claims no work, and reads as a number and not as a mistake wherever a client shows it. Above
+// 9e9, where a float64 does not have all of these multiples, it is the next larger float64. It is for
+// programs that send notifications themselves; [Start] calls it already.
 //
 // After the largest number, Step returns +Inf, which cannot be sent.
 func Step(p float64) float64 {
 	// Counting up by 1 was rejected: a client that shows "7 of 10" would show work that was not done.
-	const least = 1e-12
-	return max(math.Nextafter(p, math.Inf(1)), p+least)
+	// A sum of steps was, too: clients show all digits of what rounding leaves of it.
+	const perUnit, exact = 1e6, 1 << 53
+	n := math.Floor(p * perUnit)
+	if !(math.Abs(n) < exact) {
+		return math.Nextafter(p, math.Inf(1))
+	}
+	next := (n + 1) / perUnit
+	if next <= p { // the product was rounded down
+		next = (n + 2) / perUnit
+	}
+	return next
 }
 
 // finish waits until running is closed, which is when the notification being sent has ended, sends

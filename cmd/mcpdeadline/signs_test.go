@@ -57,7 +57,7 @@ func reports(c *call, p float64, text string) string {
 // and the progress sent increases whatever the server reports then.
 func TestKeepAliveExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := 1e-12
+		e := 1e-6
 		six, seven := progress.Step(progress.Step(5)), ""
 		told, raw := inCall(t, timeout.Config{Total: time.Hour}, func(c *call) {
 			time.Sleep(25 * time.Second) // told at 10 and 20

@@ -10,8 +10,8 @@ import (
 
 func TestFigures(t *testing.T) {
 	for want, p := range map[string]mcp.ProgressNotificationParams{
-		"3":        {Progress: 3.000000000002},
-		"0":        {Progress: 5e-12},
+		"3":        {Progress: 3.000002},
+		"0":        {Progress: 5e-6},
 		"2.5 of 7": {Progress: 2.5, Total: 7},
 
 		"1.405 of 20":         {Progress: 1.4047172940000001, Total: 20},
@@ -44,7 +44,7 @@ func TestLines(t *testing.T) {
 	defer out.Close()
 	l := &lines{out: out}
 	for _, p := range []mcp.ProgressNotificationParams{
-		{}, {Progress: 1e-12}, {Progress: 2e-12, Message: "linking"}, {Progress: 3e-12}, {Total: 7}, {Progress: 3, Total: 7}, {Progress: 3.000000000001, Total: 7},
+		{}, {Progress: 1e-6}, {Progress: 2e-6, Message: "linking"}, {Progress: 3e-6}, {Total: 7}, {Progress: 3, Total: 7}, {Progress: 3.000001, Total: 7},
 	} {
 		l.update(&p)
 	}

@@ -18,7 +18,7 @@ func Number(f float64) string {
 	case math.IsNaN(f) || math.IsInf(f, 0):
 		return strconv.FormatFloat(f, 'g', -1, 64)
 	case size < 1e-6:
-		return "0" // the step by which an update without progress increases it is this small
+		return "0"
 	case size >= 1e15:
 		return strconv.FormatFloat(f, 'g', 3, 64)
 	}
