@@ -15,7 +15,9 @@
 // dead; hibernate.go ends it while nobody uses it, awake.go knows what needs it, and listmemory.go
 // has the lists that are answered meanwhile; queue.go has messages that wait for it; maxresult.go
 // cuts large results, resultstore.go keeps them, and readtool.go has the tool that reads them;
-// hosts.go has what is known of hosts; command.go and url.go are the two kinds of server; web.go
+// hosts.go has what is known of hosts; command.go and url.go are the two kinds of server;
+// exchange.go reads what a server at a URL answers, redirect.go follows its redirects, renew.go begins a new
+// session where it has forgotten the old one, and urlstream.go has its notifications; web.go
 // serves hosts over HTTP, webstream.go has the responses, and mailbox.go what waits for their clients; ending.go ends the proxy with its host.
 package main
 

@@ -18,6 +18,8 @@ type message struct {
 	Result  json.RawMessage `json:"result"`
 	Error   json.RawMessage `json:"error"`
 
+	renewed bool // it has been sent again, with a new session
+
 	// about is the id of the host's request that the message belongs to, or "" if the server's
 	// transport does not tell.
 	about string

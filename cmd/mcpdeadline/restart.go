@@ -141,6 +141,8 @@ func (s *session) start(ctx context.Context) (upstream, error) {
 		message: func(m *message) { <-begun; s.fromServer(run, m) },
 		long:    func(head, tail []byte, length int) { <-begun; s.tooLong(run, head, tail, length) },
 		unsent:  s.waitAgain,
+		run:     run,
+		log:     s.logger,
 		stderr: func() {
 			if s.alive.stderr {
 				s.sign(nil)

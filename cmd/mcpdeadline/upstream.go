@@ -1,6 +1,9 @@
 package main
 
-import "os"
+import (
+	"log/slog"
+	"os"
+)
 
 // An upstream is one run of the server: a process, or a session over HTTP.
 type upstream interface {
@@ -29,4 +32,6 @@ type receiver struct {
 	long    func(head, tail []byte, length int) // called for a message that exceeds the limit
 	stderr  func()                              // called for output on stderr, a sign of life
 	unsent  func(*message)                      // called with a request that the server did not accept, for the next run
+	run     int                                 // number of the run, from 1
+	log     *slog.Logger
 }

@@ -5,14 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/tooldeadline/tooldeadline/stream"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -22,10 +21,11 @@ import (
 // With 2026-07-28 each request stands alone.
 type remote struct {
 	receiver
-	url    string
+	url    *url.URL
 	header http.Header
 	client *http.Client
 	max    int // largest message, in bytes
+	begun  time.Time
 
 	ctx   context.Context
 	stop  context.CancelCauseFunc
@@ -33,23 +33,40 @@ type remote struct {
 	over  chan struct{}
 	posts sync.WaitGroup
 
-	mu      sync.Mutex
-	session string
-	version string
-	open    map[string]context.CancelFunc // requests without an answer, by id
+	renewing sync.Mutex // held while a new session is tried
+
+	mu         sync.Mutex
+	session    string
+	version    string
+	proved     bool                          // the server has accepted a message of this session
+	initialize *message                      // the request that began it
+	open       map[string]context.CancelFunc // requests without an answer, by id
+	givenUp    [64]string                    // ids of the requests that have ended without an answer last
+	given      int
 }
 
 // newestWithSessions is the last revision of the protocol that has sessions.
 const newestWithSessions = "2025-11-25"
 
+// orderLimit is how long the next message waits until the server has accepted a notification.
+const orderLimit = 10 * time.Second
+
 // dialURL returns a dialer for a server at a URL. The first message makes the connection.
 func dialURL(to *url.URL, header http.Header, maxMessage int) dialer {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64
-	client := &http.Client{Transport: &stream.Notifications{Base: transport, Options: []timeout.Option{timeout.WithName("notifications")}}}
+	return dialOver(transport, to, header, maxMessage)
+}
+
+// dialOver is dialURL with a transport.
+func dialOver(transport http.RoundTripper, to *url.URL, header http.Header, maxMessage int) dialer {
+	client := &http.Client{
+		Transport:     &stream.Notifications{Base: transport, Options: []timeout.Option{timeout.WithName("notifications")}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // see do
+	}
 	return func(r receiver) (upstream, error) {
 		u := &remote{
-			receiver: r, url: to.String(), header: header, client: client, max: maxMessage,
+			receiver: r, url: to, header: header, client: client, max: maxMessage, begun: time.Now(),
 			queue: make(chan *message, 1024), over: make(chan struct{}), open: make(map[string]context.CancelFunc),
 		}
 		u.ctx, u.stop = context.WithCancelCause(context.Background())
@@ -85,10 +102,8 @@ func (u *remote) close() {
 	if session != "" {
 		ctx, cancel := context.WithTimeout(u.ctx, closeLimit)
 		defer cancel()
-		if r, err := u.request(ctx, http.MethodDelete, nil); err == nil {
-			if res, err := u.client.Do(r); err == nil {
-				res.Body.Close()
-			}
+		if res, err := u.do(ctx, http.MethodDelete, nil, nil); err == nil {
+			res.Body.Close()
 		}
 	}
 	u.stop(errors.New("mcpdeadline is shutting down"))
@@ -96,7 +111,7 @@ func (u *remote) close() {
 }
 
 // postAll sends the messages in order. It waits until a request has been written, or a notification
-// accepted, before it sends the next message.
+// accepted, before it sends the next message, but not for a server that does not accept one.
 func (u *remote) postAll() {
 	defer u.posts.Done()
 	for {
@@ -111,25 +126,30 @@ func (u *remote) postAll() {
 		}
 		ctx, cancel := context.WithCancel(u.ctx)
 		written := make(chan struct{})
-		var once sync.Once
-		done := func() { once.Do(func() { close(written) }) }
+		e := &exchange{remote: u, m: m, settled: sync.OnceFunc(func() { close(written) })}
+		var late <-chan time.Time
+		switch {
+		case !m.isRequest():
+			late = time.After(orderLimit)
+		case m.Method != "initialize": // its answer has the session id, which later requests need
+			ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { e.settled() }})
+		}
 		if m.isRequest() {
 			u.mu.Lock()
 			u.open[string(m.ID)] = cancel
 			u.mu.Unlock()
-			if m.Method != "initialize" { // its answer has the session id, which later requests need
-				ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { done() }})
-			}
 		}
 		u.posts.Add(1)
 		go func() {
 			defer u.posts.Done()
-			defer done()
+			defer e.settled()
+			defer u.giveUp(m)
 			defer cancel()
-			u.post(ctx, m)
+			e.post(ctx)
 		}()
 		select {
 		case <-written:
+		case <-late:
 		case <-u.ctx.Done():
 			return
 		}
@@ -150,24 +170,45 @@ func (u *remote) closes(m *message) bool {
 	if u.version != "" || cancel == nil {
 		return u.version == ""
 	}
-	delete(u.open, string(params.RequestID))
+	u.forgoes(string(params.RequestID))
 	cancel()
 	return true
 }
 
+// forgoes notes that a request gets no answer any more. The caller holds u.mu.
+func (u *remote) forgoes(id string) {
+	if u.open[id] != nil {
+		delete(u.open, id)
+		u.givenUp[u.given] = id
+		u.given = (u.given + 1) % len(u.givenUp)
+	}
+}
+
+// giveUp is called at the end of the exchange of m.
+func (u *remote) giveUp(m *message) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if m.isRequest() {
+		u.forgoes(string(m.ID))
+	}
+}
+
 // request returns a request with the headers that all requests have.
-func (u *remote) request(ctx context.Context, method string, m *message) (*http.Request, error) {
+func (u *remote) request(ctx context.Context, method string, to *url.URL, m *message) (*http.Request, error) {
 	var body io.Reader
 	if m != nil {
 		body = bytes.NewReader(m.raw)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, u.url, body)
+	r, err := http.NewRequestWithContext(ctx, method, to.String(), body)
 	if err != nil {
 		return nil, err
 	}
 	u.mu.Lock()
 	session, version := u.session, u.version
 	u.mu.Unlock()
+	if m != nil && m.Method == "initialize" {
+		session, version = "", ""
+	}
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	if m != nil {
 		r.Header.Set("Content-Type", "application/json")
@@ -212,109 +253,4 @@ func standsAlone(m *message) (version, name string) {
 		name = params.Name
 	}
 	return params.Meta.Version, name
-}
-
-// post sends one message and passes on the answer.
-func (u *remote) post(ctx context.Context, m *message) {
-	res, err := u.do(ctx, http.MethodPost, m)
-	if err != nil {
-		u.fail(ctx, m, err)
-		return
-	}
-	defer res.Body.Close()
-	switch {
-	case res.StatusCode == http.StatusNotFound && res.Request.Header.Get("Mcp-Session-Id") != "":
-		if m.isRequest() {
-			u.unsent(m)
-		}
-		u.stop(errors.New("the server no longer knows the session"))
-		return
-	case isEvents(res):
-		u.follow(ctx, m, res)
-		return
-	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, int64(u.max)+1))
-	switch {
-	case err != nil:
-		u.fail(ctx, m, err)
-	case len(body) > u.max:
-		u.fail(ctx, m, fmt.Errorf("the answer exceeds %d bytes", u.max))
-	case !m.isRequest() && res.StatusCode < 300:
-		u.accepted(m)
-	case !u.took(m, res, body):
-		u.fail(ctx, m, fmt.Errorf("%s: %s", res.Status, short(bytes.TrimSpace(body))))
-	}
-}
-
-// isEvents reports whether the body of a response is a stream of events.
-func isEvents(res *http.Response) bool {
-	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	return kind == "text/event-stream" && res.StatusCode == http.StatusOK
-}
-
-func (u *remote) do(ctx context.Context, method string, m *message) (*http.Response, error) {
-	r, err := u.request(ctx, method, m)
-	if err != nil {
-		return nil, err
-	}
-	return u.client.Do(r)
-}
-
-// took passes on a message. It reports false if body is no message.
-func (u *remote) took(to *message, res *http.Response, body []byte) bool {
-	var line bytes.Buffer
-	if json.Compact(&line, body) != nil || line.Len() == 0 {
-		return false
-	}
-	m := readMessage(line.Bytes())
-	if m.ID == nil && m.Method == "" {
-		return line.Bytes()[0] == '[' && u.pass(m, to) // a batch
-	}
-	if m.Error != nil && string(m.ID) == "null" && to.isRequest() {
-		m = readMessage(with(m.raw, to.ID, "id")) // the server could not read the id
-	}
-	if m.isResponse() && to.Method == "initialize" && string(m.ID) == string(to.ID) {
-		var result struct{ ProtocolVersion string }
-		_ = json.Unmarshal(m.Result, &result)
-		u.mu.Lock()
-		u.session, u.version = res.Header.Get("Mcp-Session-Id"), result.ProtocolVersion
-		u.mu.Unlock()
-	}
-	return u.pass(m, to)
-}
-
-func (u *remote) pass(m, to *message) bool {
-	if m.isResponse() {
-		u.mu.Lock()
-		delete(u.open, string(m.ID))
-		u.mu.Unlock()
-	}
-	if to.isRequest() {
-		m.about = string(to.ID)
-	}
-	u.message(m)
-	return true
-}
-
-// fail answers a request with an error, unless it has been answered or cancelled.
-func (u *remote) fail(ctx context.Context, m *message, err error) {
-	if !m.isRequest() || ctx.Err() != nil {
-		return // cancelled, or the run is over
-	}
-	u.mu.Lock()
-	_, open := u.open[string(m.ID)]
-	u.mu.Unlock()
-	if open {
-		u.pass(failure(m.ID, "mcpdeadline: "+err.Error()), m)
-	}
-}
-
-// accepted is called when the server has accepted a notification or a response.
-func (u *remote) accepted(m *message) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if m.Method == "notifications/initialized" && u.version <= newestWithSessions && u.version >= "2025-03-26" {
-		u.posts.Add(1)
-		go u.listen()
-	}
 }

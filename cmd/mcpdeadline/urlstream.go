@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -16,60 +15,18 @@ const (
 	listenDelay = 5 * time.Second        // between two attempts to open the notification stream
 )
 
-// follow passes on the stream that answers a request. If the stream ends too early and its events
-// have ids, follow resumes it. Package stream does not: it leaves the streams of calls to their
-// clients, and this one gives up with an answer to the call.
-func (u *remote) follow(ctx context.Context, m *message, res *http.Response) {
-	last, retry, tries := "", time.Duration(0), 0
-	for {
-		err := errors.New("the server closed the stream before it answered")
-		for e, failed := range stream.Events(res.Body, u.max) {
-			if failed != nil {
-				err = failed
-				break
-			}
-			last, retry, tries = cmp.Or(e.ID, last), cmp.Or(e.Retry, retry), 0
-			if len(e.Data) > 0 {
-				u.took(m, res, e.Data)
-			}
-		}
-		u.mu.Lock()
-		_, open := u.open[string(m.ID)]
-		u.mu.Unlock()
-		if !m.isRequest() || !open || ctx.Err() != nil {
-			return
-		}
-		for next := (*http.Response)(nil); next == nil; {
-			if tries++; last == "" || tries > maxResumes || errors.Is(err, stream.ErrEventTooLarge) {
-				u.fail(ctx, m, err)
-				return
-			}
-			if !pause(ctx, max(retry, reopenDelay)) {
-				return
-			}
-			if next, err = u.get(ctx, last); err == nil {
-				defer next.Body.Close()
-				res = next
-			}
-		}
-	}
-}
-
 // get opens a stream that begins after the event with the id last. If last is "", it is the
 // notification stream, which package stream reopens.
 func (u *remote) get(ctx context.Context, last string) (*http.Response, error) {
-	r, err := u.request(ctx, http.MethodGet, nil)
-	if err != nil {
-		return nil, err
-	}
+	edit := func(http.Header) {}
 	if last != "" {
-		r.Header.Set("Last-Event-ID", last)
+		edit = func(h http.Header) { h.Set("Last-Event-ID", last) }
 	}
-	res, err := u.client.Do(r)
+	res, err := u.do(ctx, http.MethodGet, nil, edit)
 	if err != nil {
 		return nil, err
 	}
-	if !isEvents(res) {
+	if !isEvents(res) || res.StatusCode != http.StatusOK {
 		res.Body.Close()
 		return nil, &stream.ReopenError{StatusCode: res.StatusCode, ContentType: res.Header.Get("Content-Type")}
 	}
@@ -83,12 +40,20 @@ func (u *remote) listen() {
 	for {
 		res, err := u.get(u.ctx, "")
 		if err == nil {
-			for e, failed := range stream.Events(res.Body, u.max) {
-				if err = failed; len(e.Data) > 0 {
-					u.took(&message{}, res, e.Data)
-				}
+			e := &exchange{remote: u, m: new(message)}
+			for event, failed := range stream.Events(res.Body, u.max) {
+				err = failed
+				e.take(u.ctx, event.Data, res)
 			}
 			res.Body.Close()
+			if moved := (*stream.ReopenError)(nil); errors.As(err, &moved) && moved.StatusCode < 400 {
+				err = nil // get follows it
+			}
+		}
+		elsewhere := (*redirectError)(nil)
+		if errors.As(err, &elsewhere) {
+			u.log.Warn("no notification stream", "error", err)
+			return
 		}
 		if refused := (*stream.ReopenError)(nil); errors.As(err, &refused) && refused.StatusCode < 500 {
 			return // the server offers none

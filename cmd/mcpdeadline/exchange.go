@@ -1,0 +1,421 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/stream"
+)
+
+const (
+	maxSaid   = 4 << 10         // bytes that are read of an answer that is no message
+	maxShown  = 300             // bytes that are shown of it
+	textLimit = 2 * time.Second // how long the rest of such an answer may take
+)
+
+// An exchange is the POST of one message, and what the server sends for it. SPEC 8.11: an answer that the
+// server sends there belongs to the message, whatever id it carries, unless it carries that of another
+// request. What is no answer fails the message at once.
+type exchange struct {
+	*remote
+	m       *message
+	settled func() // the next message may be sent
+	status  string // of the response, with its content type
+	code    int
+	auth    bool            // the response asks for credentials
+	session string          // the session id that m was sent with
+	resumed bool            // the stream is one that was opened again, which may repeat what belongs to other requests
+	said    string          // the last thing that came and is no message
+	waits   map[string]bool // requests of a batch that have no answer
+}
+
+// post sends the message and passes on the answer.
+func (e *exchange) post(ctx context.Context) {
+	read, stop := context.WithCancel(ctx)
+	defer stop()
+	res, err := e.do(read, http.MethodPost, e.m, nil)
+	if err != nil {
+		e.fail(ctx, err)
+		return
+	}
+	defer res.Body.Close()
+	e.code, e.session = res.StatusCode, res.Request.Header.Get("Mcp-Session-Id")
+	e.auth = res.Header.Get("WWW-Authenticate") != ""
+	e.status = res.Status
+	if kind := res.Header.Get("Content-Type"); kind != "" && res.StatusCode < 300 {
+		e.status += ", " + cut(kind)
+	}
+	if e.waits = waitsOf(e.m); e.code < 300 && !e.m.isRequest() {
+		e.accepted(e.m)
+		e.settled()
+	}
+	body := bufio.NewReaderSize(res.Body, maxSaid)
+	switch kindOf(body, isEvents(res)) {
+	case asEvents:
+		e.follow(ctx, read, stop, res, body)
+	case asJSON:
+		e.whole(ctx, res, body)
+	default:
+		defer time.AfterFunc(textLimit, stop).Stop()
+		said, err := io.ReadAll(io.LimitReader(body, maxSaid))
+		if e.said = string(said); err != nil && e.said == "" && read.Err() == nil {
+			e.fail(ctx, err)
+			return
+		}
+		e.refused(ctx)
+	}
+}
+
+// isEvents reports whether a response says that it is a stream of events.
+func isEvents(res *http.Response) bool {
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	return kind == "text/event-stream"
+}
+
+// The kinds of a body. A server that declares another type than it sends is understood.
+const (
+	asText = iota
+	asJSON
+	asEvents
+)
+
+// kindOf waits for the first byte of a body that is no white space.
+func kindOf(body *bufio.Reader, declared bool) int {
+	for n := 1; n <= maxSaid; n++ {
+		begun, err := body.Peek(n)
+		if rest := bytes.TrimPrefix(begun, byteOrderMark); len(rest) < 3 && bytes.HasPrefix(byteOrderMark, rest) && err == nil {
+			continue
+		} else if rest = bytes.TrimSpace(rest); len(rest) > 0 {
+			if rest[0] == '{' || rest[0] == '[' {
+				return asJSON
+			}
+			begun, _ = body.Peek(body.Buffered())
+			for _, field := range []string{":", "data:", "event:", "id:", "retry:"} {
+				declared = declared || bytes.HasPrefix(bytes.TrimPrefix(begun, byteOrderMark), []byte(field))
+			}
+		} else if err == nil {
+			continue
+		}
+		if declared {
+			return asEvents
+		}
+		return asText
+	}
+	if declared {
+		return asEvents
+	}
+	return asJSON // white space that keeps the connection open
+}
+
+// whole passes on an answer that is one JSON document.
+func (e *exchange) whole(ctx context.Context, res *http.Response, body io.Reader) {
+	var buf bytes.Buffer
+	if n := res.ContentLength; n > 0 && n <= int64(e.max) {
+		buf.Grow(int(n) + bytes.MinRead)
+	}
+	_, err := buf.ReadFrom(io.LimitReader(body, int64(e.max)+1))
+	switch {
+	case err != nil:
+		e.fail(ctx, fmt.Errorf("the answer broke off after %d bytes: %w", buf.Len(), err))
+		return
+	case buf.Len() > e.max:
+		e.fail(ctx, fmt.Errorf("the answer exceeds %d bytes", e.max))
+		return
+	}
+	if !e.take(ctx, buf.Bytes(), res) {
+		e.said = head(buf.Bytes())
+		e.refused(ctx)
+	}
+}
+
+// head returns what is kept of something that is no message.
+func head(data []byte) string { return string(data[:min(len(data), maxSaid)]) }
+
+// take passes on a message, or a batch of them. It reports whether nothing more is to be done for the message
+// of the exchange: it is answered, or it has failed.
+func (e *exchange) take(ctx context.Context, data []byte, res *http.Response) (done bool) {
+	data = bytes.TrimSpace(bytes.TrimPrefix(data, byteOrderMark))
+	// Within JSON a line break is white space, and between messages it ends one.
+	for _, end := range []byte{'\n', '\r'} {
+		for rest := data; ; {
+			i := bytes.IndexByte(rest, end)
+			if i < 0 {
+				break
+			}
+			rest[i] = ' '
+			rest = rest[i+1:]
+		}
+	}
+	if len(data) > 0 && data[0] == '[' {
+		return e.takeBatch(ctx, data, res)
+	}
+	m := readMessage(data)
+	if m.Version == "2.0" && m.Method != "" {
+		e.pass(m)
+		return false
+	}
+	if m = proper(m); m != nil {
+		return e.answer(ctx, m, res)
+	}
+	if e.said = head(data); !e.isOpen() || !e.meant(data) {
+		return false
+	}
+	e.refused(ctx)
+	return true
+}
+
+// meant reports whether something that is no message is meant as the answer.
+func (e *exchange) meant(data []byte) bool {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil || fields["method"] != nil {
+		return false
+	}
+	m := &message{ID: fields["id"]}
+	if fields["jsonrpc"] == nil && fields["result"] == nil && fields["error"] == nil && !alike(string(m.ID), string(e.m.ID)) {
+		return false // such as a keep-alive
+	}
+	return e.owner(m) == string(e.m.ID)
+}
+
+// takeBatch passes on the messages of a batch one by one, unless it answers one of the host: other hosts do
+// not expect any.
+func (e *exchange) takeBatch(ctx context.Context, data []byte, res *http.Response) (done bool) {
+	var batch []json.RawMessage
+	if json.Unmarshal(data, &batch) != nil {
+		return false
+	}
+	if m := readMessage(data); len(e.waits) > 0 && m.isMessage() { // it answers one of the host
+		for _, item := range batch {
+			delete(e.waits, string(readMessage(item).ID))
+		}
+		e.message(m)
+		return len(e.waits) == 0
+	}
+	for _, item := range batch {
+		if len(item) > 0 && item[0] == '{' {
+			done = e.take(ctx, item, res) || done
+		}
+	}
+	return done
+}
+
+// waitsOf returns the ids of the requests of a batch, or nil if m is none.
+func waitsOf(m *message) map[string]bool {
+	var batch []json.RawMessage
+	if m.Method != "" || m.ID != nil || !bytes.HasPrefix(bytes.TrimSpace(m.raw), []byte{'['}) || json.Unmarshal(m.raw, &batch) != nil {
+		return nil
+	}
+	waits := make(map[string]bool)
+	for _, item := range batch {
+		if one := readMessage(item); one.isRequest() {
+			waits[string(one.ID)] = true
+		}
+	}
+	return waits
+}
+
+// owner returns the id of the request that an answer belongs to, or "" if there is none.
+func (e *exchange) owner(m *message) string {
+	own, id := string(e.m.ID), string(m.ID)
+	if m.ID != nil && same(own, id) || e.waits[id] {
+		return id
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if other, found := find(e.open, id); found != nil {
+		return other
+	}
+	if !e.m.isRequest() || e.resumed && !alike(own, id) || id != "" && slices.Contains(e.givenUp[:], id) {
+		return ""
+	}
+	return own
+}
+
+// alike reports whether two ids are the same but for their types, such as 1 and "1".
+func alike(a, b string) bool { return strings.Trim(a, `"`) == strings.Trim(b, `"`) }
+
+// answer passes on an answer to the request that it belongs to. It reports whether the one of the exchange
+// needs nothing more.
+func (e *exchange) answer(ctx context.Context, m *message, res *http.Response) (done bool) {
+	switch owner := e.owner(m); {
+	case e.waits[owner]:
+		delete(e.waits, owner)
+		e.message(readMessage(slices.Concat([]byte{'['}, m.raw, []byte{']'})))
+		return len(e.waits) == 0
+	case owner == "" || owner == string(e.m.ID) && !e.isOpen():
+		e.log.Warn("the server sent an answer that belongs to no request", "answer", cut(string(m.raw)))
+		return false
+	case owner != string(e.m.ID):
+		e.pass(m)
+		return false
+	}
+	if e.renews(ctx, m) {
+		return true
+	}
+	if !bytes.Equal(m.ID, e.m.ID) {
+		m = m.withID(string(e.m.ID))
+	}
+	e.mu.Lock()
+	if e.m.Method != "initialize" {
+		e.proved = e.proved || e.code < 300
+	} else if m.Result != nil {
+		var result struct{ ProtocolVersion string }
+		_ = json.Unmarshal(m.Result, &result)
+		e.remote.session, e.version, e.initialize = res.Header.Get("Mcp-Session-Id"), result.ProtocolVersion, e.m
+	}
+	e.mu.Unlock()
+	e.pass(m)
+	e.settled()
+	return true
+}
+
+// proper returns m if it is an answer that hosts understand, or nil. Many hosts drop what has neither an
+// object as its result nor a proper error, or both, and wait for ever.
+func proper(m *message) *message {
+	if m.Version != "2.0" || m.Method != "" {
+		return nil
+	}
+	hasResult, hasError := isObject(m.Result), false
+	if isObject(m.Error) {
+		var e struct {
+			Code    *float64
+			Message *string
+		}
+		hasError = json.Unmarshal(m.Error, &e) == nil && e.Code != nil && *e.Code == math.Trunc(*e.Code) && e.Message != nil
+	}
+	switch {
+	case hasError && m.Result == nil, hasResult && m.Error == nil:
+		return m
+	case hasError && !hasResult:
+		return readMessage(without(m.raw, "result"))
+	case hasResult && string(m.Error) == "null":
+		return readMessage(without(m.raw, "error"))
+	}
+	return nil
+}
+
+func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
+
+func (e *exchange) isOpen() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.open[string(e.m.ID)] != nil
+}
+
+// pass passes on a message that belongs to the one of the exchange.
+func (e *exchange) pass(m *message) {
+	if m.isResponse() {
+		e.mu.Lock()
+		delete(e.open, string(m.ID))
+		e.mu.Unlock()
+	}
+	if e.m.isRequest() {
+		m.about = string(e.m.ID)
+	}
+	e.message(m)
+}
+
+// refused fails the message: the server has answered with something else than a message.
+func (e *exchange) refused(ctx context.Context) {
+	if e.renews(ctx, nil) {
+		return
+	}
+	switch said := cut(strings.Join(strings.Fields(strings.TrimPrefix(e.said, string(byteOrderMark))), " ")); {
+	case !e.m.isRequest() && len(e.waits) == 0 && e.code < 300: // it has been accepted
+	case said == "":
+		e.fail(ctx, fmt.Errorf("%s: the server answered with nothing", e.status))
+	case e.code < 300:
+		e.fail(ctx, fmt.Errorf("%s: the server answered with no JSON-RPC answer: %s", e.status, said))
+	default:
+		e.fail(ctx, fmt.Errorf("%s: %s", e.status, said))
+	}
+}
+
+// cut shortens what a server has said.
+func cut(text string) string { return shorten(strings.ToValidUTF8(text, "\ufffd"), maxShown) }
+
+// fail answers a request with an error, unless it has been answered or cancelled, and logs that of any other
+// message.
+func (e *exchange) fail(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil: // cancelled, or the run is over
+	case e.m.isRequest():
+		if e.isOpen() {
+			e.pass(failure(e.m.ID, "mcpdeadline: "+err.Error()))
+		}
+	case e.waits != nil:
+		for id := range e.waits {
+			e.message(readMessage(slices.Concat([]byte{'['}, failure(json.RawMessage(id), "mcpdeadline: "+err.Error()).raw, []byte{']'})))
+		}
+		clear(e.waits)
+	default:
+		e.log.Warn("the server did not accept a message", "message", cmp.Or(e.m.Method, "an answer"), "error", err)
+	}
+}
+
+// accepted is called when the server has accepted a notification or a response.
+func (u *remote) accepted(m *message) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.proved = u.proved || u.run == 1
+	if m.Method == "notifications/initialized" && u.version <= newestWithSessions && u.version >= "2025-03-26" {
+		u.posts.Add(1)
+		go u.listen()
+	}
+}
+
+// errEnded is the end of a stream.
+var errEnded = errors.New("the server closed the stream before it answered")
+
+// follow passes on the stream that answers a request. If the stream ends too early and its events
+// have ids, follow resumes it. Package stream does not: it leaves the streams of calls to their
+// clients, and this one gives up with an answer to the call.
+func (e *exchange) follow(ctx, read context.Context, stop func(), res *http.Response, body io.Reader) {
+	last, retry, tries := "", time.Duration(0), 0
+	for {
+		err := errEnded
+		for event, failed := range stream.Events(body, e.max) {
+			if failed != nil {
+				err = failed
+				break
+			}
+			last, retry, tries = cmp.Or(event.ID, last), cmp.Or(event.Retry, retry), 0
+			if e.take(ctx, event.Data, res) { // many servers do not close the stream, though they should
+				defer time.AfterFunc(textLimit, stop).Stop()
+			}
+		}
+		if !e.isOpen() && len(e.waits) == 0 || ctx.Err() != nil {
+			return
+		}
+		for next := (*http.Response)(nil); next == nil; {
+			refused := (*stream.ReopenError)(nil)
+			if tries++; last == "" || tries > maxResumes || errors.Is(err, stream.ErrEventTooLarge) ||
+				errors.As(err, &refused) && refused.StatusCode < 500 {
+				if e.said != "" {
+					err = fmt.Errorf("%w; before, it sent: %s", err, cut(e.said))
+				}
+				e.fail(ctx, err)
+				return
+			}
+			if !pause(read, max(retry, reopenDelay)) {
+				return
+			}
+			if next, err = e.get(read, last); err == nil {
+				defer next.Body.Close()
+				res, body, e.resumed = next, next.Body, true
+			}
+		}
+	}
+}

@@ -1,0 +1,438 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A logBuffer keeps what is logged.
+type logBuffer struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
+}
+
+// A pipeListener is a network of one server, within a bubble.
+type pipeListener struct {
+	conns chan net.Conn
+	over  chan struct{}
+	once  sync.Once
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.over:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.over) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (l *pipeListener) dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case l.conns <- there:
+		return here, nil
+	case <-l.over:
+		return nil, net.ErrClosed
+	}
+}
+
+// connectURL has the proxy serve a host within a bubble, with a server at http://server.test/mcp. The server
+// gets the requests to all hosts and ports.
+func connectURL(t *testing.T, handler http.HandlerFunc, flags ...string) (*scriptedHost, *logBuffer) {
+	t.Helper()
+	logs := new(logBuffer)
+	p := newProxy(t, append(flags, "-url", "http://server.test/mcp"))
+	p.logger = slog.New(slog.NewTextHandler(logs, nil))
+	p.stderr = logs
+	l := &pipeListener{conns: make(chan net.Conn), over: make(chan struct{})}
+	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(p.logger.Handler(), slog.LevelError)}
+	go func() { _ = server.Serve(l) }()
+	transport := &http.Transport{DialContext: l.dial, DialTLSContext: l.dial, MaxIdleConnsPerHost: 64}
+	to, _ := url.Parse("http://server.test/mcp")
+	p.dial = dialOver(transport, to, p.header, p.max)
+	h := &scriptedHost{t: t, waits: make(map[string]chan *message), ended: make(chan error, 1)}
+	h.session = newSession(p, "stdio", h.take)
+	ctx, end := context.WithCancel(context.Background())
+	h.end = end
+	go func() { h.ended <- h.serve(ctx) }()
+	t.Cleanup(func() {
+		end()
+		if err := <-h.ended; err != nil {
+			t.Error(err)
+		}
+		transport.CloseIdleConnections()
+		_ = server.Close()
+	})
+	return h, logs
+}
+
+// received returns the message of a request.
+func received(r *http.Request) *message {
+	body, _ := io.ReadAll(r.Body)
+	return readMessage(body)
+}
+
+// begins answers initialize, notifications and requests for streams. It reports false for another message.
+func begins(w http.ResponseWriter, r *http.Request, m *message, session string) bool {
+	switch {
+	case r.Method != http.MethodPost:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	case m.Method == "initialize":
+		w.Header().Set("Content-Type", "application/json")
+		if session != "" {
+			w.Header().Set("Mcp-Session-Id", session)
+		}
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}`, m.ID)
+	case !m.isRequest():
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		return false
+	}
+	return true
+}
+
+// SPEC 8.11. Whatever a server sends for a request belongs to it, and answers it or fails it at once. The
+// answers are those of servers that have been met, and what else goes wrong with them.
+func TestWhatAnswersARequest(t *testing.T) {
+	const (
+		asJSON   = "application/json"
+		asEvents = "text/event-stream"
+		failed   = `"error":{"code":-32000,"message":"Forbidden"}`
+		done     = `"result":{"content":[{"type":"text","text":"done"}]}`
+	)
+	type tc struct {
+		name   string
+		status int
+		kind   string
+		body   string // %s is the request's id
+		want   string // part of the answer
+		held   bool   // the response does not end
+		took   time.Duration
+	}
+	cases := []tc{
+		{name: "204", status: 204, want: "204 No Content: the server answered with nothing"},
+		{name: "202", status: 202, want: "202 Accepted: the server answered with nothing"},
+		{name: "200 and nothing", status: 200, kind: asJSON, want: "200 OK, application/json: the server answered with nothing"},
+		{name: "200, nothing and no type", status: 200, want: "200 OK: the server answered with nothing"},
+		{name: "500 and nothing", status: 500, want: "500 Internal Server Error: the server answered with nothing"},
+		{name: "white space", status: 200, kind: asJSON, body: " \r\n\t ", want: "the server answered with nothing"},
+		{name: "a mark", status: 200, kind: asJSON, body: "\ufeff", want: "the server answered with nothing"},
+		{name: "half a mark", status: 200, kind: asJSON, body: "\xef\xbb", want: "the server answered with no"},
+		{name: "HTML", status: 200, kind: "text/html; charset=utf-8", body: "<html>\n<h1>Sign in</h1>\n</html>", want: `200 OK, text/html; charset=utf-8: the server answered with no JSON-RPC answer: \u003chtml\u003e \u003ch1\u003eSign in`},
+		{name: "HTML of a gateway", status: 502, kind: "text/html", body: "<h1>Bad Gateway</h1>", want: "502 Bad Gateway: "},
+		{name: "HTML that does not end", status: 200, kind: "text/html", body: "<h1>Wait", held: true, want: "Wait", took: textLimit},
+		{name: "much text", status: 200, body: strings.Repeat("<p>", 1<<20), want: "\\u003cp\\u003e..."},
+		{name: "a text", status: 429, kind: "text/plain", body: "slow down", want: "429 Too Many Requests: slow down"},
+		{name: "a JSON text", status: 400, kind: asJSON, body: `"no"`, want: `400 Bad Request: \"no\"`},
+		{name: "null", status: 200, kind: asJSON, body: `null`, want: "no JSON-RPC answer: null"},
+		{name: "cut JSON", status: 200, kind: asJSON, body: `{"jsonrpc":"2.0","id":%s,"result":{"con`, want: `no JSON-RPC answer: {\"jsonrpc\"`},
+		{name: "two answers", status: 200, kind: asJSON, body: `{"jsonrpc":"2.0","id":%s,"result":{}}` + "\n" + `{"jsonrpc":"2.0","id":%s,"result":{}}`, want: "no JSON-RPC answer"},
+		{name: "an answer without jsonrpc", status: 200, kind: asJSON, body: `{"id":%s,"result":{}}`, want: "no JSON-RPC answer"},
+		{name: "an answer of JSON-RPC 1", status: 200, kind: asJSON, body: `{"id":%s,"result":{},"error":null}`, want: "no JSON-RPC answer"},
+		{name: "a number as jsonrpc", status: 200, kind: asJSON, body: `{"jsonrpc":2.0,"id":%s,"result":{}}`, want: "no JSON-RPC answer"},
+		{name: "an error of OAuth", status: 401, kind: asJSON, body: `{"error":"invalid_token","error_description":"expired"}`, want: "401 Unauthorized: {"},
+		{name: "an error of a gateway", status: 403, kind: asJSON, body: `{"message":"Forbidden"}`, want: `403 Forbidden: {\"message\"`},
+		{name: "a notification", status: 200, kind: asJSON, body: `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`, want: "no JSON-RPC answer"},
+		{name: "a request", status: 200, kind: asJSON, body: `{"jsonrpc":"2.0","id":7,"method":"ping"}`, want: "no JSON-RPC answer"},
+		{name: "an empty batch", status: 200, kind: asJSON, body: `[]`, want: "no JSON-RPC answer: []"},
+		{name: "a batch within a batch", status: 200, kind: asJSON, body: `[[{"jsonrpc":"2.0","id":%s,` + done + `}]]`, want: "no JSON-RPC answer"},
+		{name: "a batch with a notification", status: 200, kind: asJSON, body: `[{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}},{"jsonrpc":"2.0","id":%s,` + done + `}]`, want: done},
+		{name: "a stream without events", status: 200, kind: asEvents, want: "closed the stream before it answered\""},
+		{name: "a stream of comments", status: 200, kind: asEvents, body: ": hello\n\n", want: "closed the stream before it answered"},
+		{name: "a stream without the answer", status: 200, kind: asEvents, body: "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n", want: "closed the stream before it answered\""},
+		{name: "a stream of something else", status: 200, kind: asEvents, body: "data: sorry\n\n", want: "closed the stream before it answered; before, it sent: sorry"},
+		{name: "half an event", status: 200, kind: asEvents, body: "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n", want: "closed the stream before it answered"},
+		{name: "an error event", status: 200, kind: asEvents, body: "event: error\ndata: {\"error\":\"boom\"}\n\n", held: true, want: "no JSON-RPC answer: {\\\"error\\\":\\\"boom\\\"}"},
+		{name: "keep-alives, then the answer", status: 200, kind: asEvents, body: "event: ping\ndata: {}\n\ndata: {\"id\":99,\"type\":\"ping\"}\n\ndata: ping\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s," + done + "}\n\n", held: true, want: done},
+		{name: "events of a wrong type", status: 200, kind: "text/plain", body: "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s," + done + "}\n\n", held: true, want: done},
+		{name: "JSON of the type of events", status: 200, kind: asEvents, body: `{"jsonrpc":"2.0","id":%s,` + done + `}`, want: done},
+		{name: "events of a refusal", status: 403, kind: asEvents, body: "data: {\"jsonrpc\":\"2.0\",\"id\":null," + failed + "}\n\n", held: true, want: failed},
+		{name: "lines and marks", status: 200, kind: asJSON + "; charset=UTF-8", body: "\ufeff\r\n {\"jsonrpc\":\"2.0\",\r\n\"id\":%s,\n" + done + "}\r\n", want: done},
+		{name: "a mark before events", status: 200, kind: asEvents, body: "\ufeffdata: \ufeff{\"jsonrpc\":\"2.0\",\"id\":%s," + done + "}\n\n", want: done},
+		{name: "UTF-16", status: 200, kind: asJSON + "; charset=utf-16", body: "\xff\xfe{\x00}\x00", want: "200 OK, application/json; charset=utf-16: the server answered with no JSON-RPC answer"},
+		{name: "white space that keeps the connection open", status: 200, kind: asJSON, body: strings.Repeat(" ", 3*maxSaid) + `{"jsonrpc":"2.0","id":%s,` + done + `}`, want: done},
+		{name: "a result and no error", status: 200, kind: asJSON, body: `{"jsonrpc":"2.0","id":%s,"error":null,` + done + `}`, want: done},
+		{name: "an error and no result", status: 200, kind: asJSON, body: `{"jsonrpc":"2.0","id":%s,"result":null,` + failed + `}`, want: failed},
+		{name: "an answer, and one more", status: 200, kind: asEvents, body: "data: {\"jsonrpc\":\"2.0\",\"id\":%s," + done + "}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", want: done},
+	}
+	for _, id := range []string{`""`, `"server-error"`, `0`, `1`, `null`, `-1`, `"%s"`, `99`, `9007199254740993`, `123456789012345678901234567890`, `1e400`, `1.5`, `true`, `{}`, `[]`, ``} {
+		member := `"id":` + id + `,`
+		if id == "" {
+			member = ""
+		}
+		for _, status := range []int{200, 202, 400, 403, 500} {
+			cases = append(cases,
+				tc{name: fmt.Sprintf("the id %s of an error, %d", id, status), status: status, kind: asJSON, body: `{"jsonrpc":"2.0",` + member + failed + `}`, want: failed},
+				tc{name: fmt.Sprintf("the id %s of an event, %d", id, status), status: status, kind: asEvents, body: "event: message\ndata: {\"jsonrpc\":\"2.0\"," + member + failed + "}\n\n", held: true, want: failed},
+				tc{name: fmt.Sprintf("the id %s in a batch, %d", id, status), status: status, kind: asJSON, body: `[{"jsonrpc":"2.0",` + member + failed + `}]`, want: failed})
+		}
+		cases = append(cases, tc{name: "the id " + id + " of a result", status: 200, kind: asJSON, body: `{"jsonrpc":"2.0",` + member + done + `}`, want: done})
+	}
+	for _, rest := range []string{`"x":1`, `"result":null`, `"result":"text"`, `"error":null`, `"error":"text"`, `"error":{}`, `"error":{"message":"x"}`, `"error":{"code":"a","message":"x"}`, `"error":{"code":1.5,"message":"x"}`, `"result":{},` + failed} {
+		cases = append(cases,
+			tc{name: "JSON with " + rest, status: 200, kind: asJSON, body: `{"jsonrpc":"2.0","id":%s,` + rest + `}`, want: "no JSON-RPC answer: {"},
+			tc{name: "an event with " + rest, status: 200, kind: asEvents, body: "data: {\"jsonrpc\":\"2.0\",\"id\":%s," + rest + "}\n\n", held: true, want: "no JSON-RPC answer: {"})
+	}
+	for _, method := range []string{"tools/call", "tools/list"} {
+		for _, id := range []string{`5`, `"five"`} {
+			for _, tc := range cases {
+				t.Run(tc.name+", "+method+" "+id, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						h, _ := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+							m := received(r)
+							if begins(w, r, m, "") {
+								return
+							}
+							if tc.kind != "" {
+								w.Header().Set("Content-Type", tc.kind)
+							} else {
+								w.Header()["Content-Type"] = nil
+							}
+							w.WriteHeader(tc.status)
+							_, _ = io.WriteString(w, filled(tc.body, string(m.ID)))
+							if tc.held {
+								_ = http.NewResponseController(w).Flush()
+								<-r.Context().Done()
+							}
+						})
+						h.initialized()
+						begun := time.Now()
+						m := h.answered(id, method, `{"name":"a"}`)
+						if took := time.Since(begun); took != tc.took {
+							t.Errorf("took %v", took)
+						}
+						if got := string(m.raw); !strings.Contains(got, tc.want) || string(m.ID) != id || !json.Valid(m.raw) || bytes.ContainsAny(m.raw, "\r\n") {
+							t.Errorf("%s, want %s", got, tc.want)
+						}
+						synctest.Wait()
+						if h.mu.Lock(); len(h.lone) > 0 {
+							t.Errorf("%q", h.lone)
+						}
+						h.mu.Unlock()
+					})
+				})
+			}
+		}
+	}
+}
+
+// filled puts an id in for each %s. One in quotes is the text of the id.
+func filled(body, id string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(body, `"%s"`, `"`+strings.Trim(id, `"`)+`"`), "%s", id)
+}
+
+// SPEC 8.11. An answer with the id of another request is that one's. One that belongs to no request is logged,
+// and answers none.
+func TestAnswersOfOtherRequests(t *testing.T) {
+	const answer = `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s"}]}}`
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		h, logs := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+			m := received(r)
+			if begins(w, r, m, "") {
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			switch string(m.ID) {
+			case "1":
+				_, _ = io.WriteString(w, ": wait\n\n")
+				_ = http.NewResponseController(w).Flush()
+				<-release
+				fmt.Fprintf(w, "data: "+answer+"\n\n", "1", "late")
+			case "2": // answers 1 first, then 3, which nobody has asked for yet, and itself twice
+				fmt.Fprintf(w, "data: "+answer+"\n\n", "1", "one")
+				fmt.Fprintf(w, "data: "+answer+"\n\n", "2", "two")
+				fmt.Fprintf(w, "data: "+answer+"\n\n", "2", "twice")
+				fmt.Fprintf(w, "data: "+answer+"\n\n", `"x"`, "stray")
+			}
+		})
+		h.initialized()
+		one, two := h.ask("1", "tools/call", `{"name":"a"}`), h.ask("2", "tools/call", `{"name":"a"}`)
+		if m := <-one; !strings.Contains(string(m.raw), `"one"`) {
+			t.Errorf("%s", m.raw)
+		}
+		if m := <-two; !strings.Contains(string(m.raw), `"two"`) {
+			t.Errorf("%s", m.raw)
+		}
+		close(release)
+		synctest.Wait()
+		for _, text := range []string{"late", "twice", "stray"} {
+			if !strings.Contains(logs.String(), "belongs to no request") || !strings.Contains(logs.String(), text) {
+				t.Errorf("%s: %s", text, logs)
+			}
+		}
+		h.nothingMore()
+	})
+}
+
+// The answer to a request that the host has given up is not that to another one, on whose stream it comes.
+func TestAnswerToACancelledRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, logs := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+			m := received(r)
+			if begins(w, r, m, "") {
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			if _ = http.NewResponseController(w).Flush(); string(m.ID) == "1" {
+				<-r.Context().Done()
+			}
+			_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"of\":1}}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"of\":2}}\n\n")
+		})
+		// Requests that stand alone are cancelled by the end of their streams.
+		h.ask("1", "tools/call", `{"name":"a",`+standsAloneMeta+`}`)
+		synctest.Wait()
+		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		synctest.Wait()
+		if m := h.answered("2", "tools/call", `{"name":"a",`+standsAloneMeta+`}`); !strings.Contains(string(m.raw), `"of":2`) {
+			t.Errorf("%s", m.raw)
+		}
+		if !strings.Contains(logs.String(), "belongs to no request") {
+			t.Error(logs)
+		}
+	})
+}
+
+// What the server says to a message that needs no answer is logged, and holds nothing up: neither a stream
+// that stays open, nor a notification that it does not accept.
+func TestNotificationsHoldNothingUp(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer func(w http.ResponseWriter, r *http.Request)
+		logged string
+		took   time.Duration
+	}{
+		"refused": {func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no such thing", 400) }, "400 Bad Request: no such thing", 0},
+		"an error": {func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(400)
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":"","error":{"code":-32000,"message":"No"}}`)
+		}, `"message\":\"No`, 0},
+		"an answer": {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"jsonrpc":"2.0","id":3,"result":{}}`) }, "belongs to no request", 0},
+		"a stream": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}, "", 0},
+		"no response": {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "", orderLimit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, logs := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+					m := received(r)
+					switch {
+					case m.Method == "x/notify":
+						tc.answer(w, r)
+					case !begins(w, r, m, ""):
+						fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+					}
+				})
+				h.initialized()
+				begun := time.Now()
+				h.send(`{"jsonrpc":"2.0","method":"x/notify"}`)
+				if m := h.answered("3", "tools/list", `{}`); m.Result == nil || time.Since(begun) != tc.took {
+					t.Errorf("%s after %v", m.raw, time.Since(begun))
+				}
+				synctest.Wait()
+				if !strings.Contains(logs.String(), tc.logged) {
+					t.Error(logs)
+				}
+				h.nothingMore()
+			})
+		})
+	}
+}
+
+// The requests of a batch, which hosts of 2025-03-26 may send, are answered or fail.
+func TestBatchOfTheHost(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status     int
+		kind, body string
+		want       []string
+	}{
+		"a batch":  {200, "application/json", `[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{"b":1}}]`, []string{`[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{"b":1}}]`}},
+		"events":   {200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n", []string{`[{"jsonrpc":"2.0","id":1,"result":{}}]`, `"id":2`}},
+		"refused":  {400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no batches"}}`, []string{`"id":1`, `"id":2`}},
+		"nothing":  {202, "", ``, []string{`"id":1`, `"id":2`}},
+		"one less": {200, "application/json", `[{"jsonrpc":"2.0","id":2,"result":{}}]`, []string{`"id":1`, `[{"jsonrpc":"2.0","id":2,"result":{}}]`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, _ := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+					m := received(r)
+					if bytes.HasPrefix(m.raw, []byte{'['}) {
+						w.Header().Set("Content-Type", tc.kind)
+						w.WriteHeader(tc.status)
+						_, _ = io.WriteString(w, tc.body)
+						return
+					}
+					begins(w, r, m, "")
+				})
+				h.initialized()
+				h.send(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x/n"},{"jsonrpc":"2.0","id":2,"method":"ping"}]`)
+				synctest.Wait()
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				var got []string
+				for _, m := range h.got {
+					got = append(got, string(m.raw))
+				}
+				slices.SortFunc(got, func(a, b string) int {
+					return strings.Compare(a[strings.Index(a, `"id"`):], b[strings.Index(b, `"id"`):])
+				})
+				if len(got) != len(tc.want) {
+					t.Fatalf("%q", got)
+				}
+				for i, want := range tc.want {
+					if !strings.Contains(got[i], want) {
+						t.Errorf("%q, want %q", got[i], want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// nothingMore checks that the host has got nothing but answers to its requests.
+func (h *scriptedHost) nothingMore() {
+	h.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range h.got {
+		h.t.Errorf("the host got %s", m.raw)
+	}
+	for _, answer := range h.lone {
+		h.t.Errorf("the host got %s", answer)
+	}
+}
