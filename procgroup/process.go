@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
@@ -39,6 +40,7 @@ type Process struct {
 	inForce  proctree.Limits
 	hostPeak int64 // of memory, after the start
 	out      *capture.Capture
+	unsay    func()  // ends what the output says for the execution
 	work     watches // nil if work is not a sign of life
 	stdin    proctree.Input
 	canWait  bool // for stdin
@@ -215,8 +217,10 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if p.out, err = capture.New(&inner, config); err != nil {
 		return err
 	}
+	p.unsay = pulse.Of(ctx).Voice(p.out.Line)
 	defer func() {
 		if err != nil {
+			p.unsay()
 			p.out.Discard()
 		}
 	}()

@@ -101,6 +101,7 @@ func (p *Process) left() (attrs []slog.Attr) {
 
 // end kills the rest of the tree, reads the rest of the output, and makes the result.
 func (p *Process) end(stop *timeout.Error) {
+	defer p.unsay()
 	begun := time.Now()
 	p.work.end()
 	p.input.end(stop != nil)

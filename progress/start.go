@@ -31,7 +31,8 @@ const (
 const answerDelay = 5 * time.Millisecond
 
 // Start sends the heartbeats of the execution of ctx to the client, both plain beats and the
-// updates of [Report], until stop is called or the execution ends. The token is the progress token
+// updates of [Report], until stop is called or the execution ends. While a command of package procgroup
+// runs, what has no message is sent with the newest line of its output. The token is the progress token
 // of the client's request. If it is nil, or neither a string nor a number, or if ctx has no
 // execution, nothing is sent.
 //
@@ -133,6 +134,9 @@ func (r *reporter) deliver(detail any) {
 		message = u.waiting.unlike(r.said)
 	default:
 		r.news = *u
+	}
+	if message == "" {
+		message = UpdateOf(r.cell.Words()).Message
 	}
 	r.said = message
 	if r.send(ctx, Notification{ProgressToken: r.token, Progress: progress, Total: known(u.Total), Message: message}) == nil {

@@ -74,6 +74,7 @@ type rare struct {
 	heldSince, heldBefore time.Duration
 
 	interludes []*interlude // interludes in progress
+	voices     []*voice
 	probes     []*probePart
 	asked      time.Duration // due instant of the limit for which the probes were asked last
 }

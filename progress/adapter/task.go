@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/internal/running"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -223,8 +224,12 @@ func (t *Task) describe(r *task.Record) bool {
 		r.Status = task.Working
 	}
 	if s.exec != nil {
-		if detail := heartbeat.FromContext(s.exec).Detail(); detail != nil {
-			u := progress.UpdateOf(detail)
+		detail := heartbeat.FromContext(s.exec).Detail()
+		u := progress.UpdateOf(detail)
+		if u.Message == "" {
+			u.Message = progress.UpdateOf(pulse.Of(s.exec).Words()).Message
+		}
+		if detail != nil || u.Message != "" {
 			r.Message, r.Progress, r.Total = u.Message, u.Progress, u.Total
 		}
 	}

@@ -82,6 +82,9 @@ type Capture struct {
 	closing bool          // the pipes are being closed, which may make reads fail
 	closed  bool          // no more output is accepted
 
+	saying  sync.Mutex
+	speaker *stream // the one that the newest output came from; guarded by saying
+
 	done       chan struct{} // closed when both streams have ended
 	giveUp     chan struct{} // closed when collectors need not wait for sinks any more
 	collectors sync.WaitGroup

@@ -53,6 +53,8 @@ type stream struct {
 	err    error  // of reading
 
 	large bool // the pipe has been enlarged; used by the collector only
+
+	said []byte // the last bytes; guarded by Capture.saying
 }
 
 // collect reads the stream until it ends or is closed.
@@ -142,6 +144,7 @@ func (c *Capture) pass(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kep
 	var data []byte
 	if n > 0 {
 		data = buf[:n]
+		c.said(s, data)
 		c.config.Beat()
 	}
 	c.mu.Lock()
