@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/setting"
@@ -48,8 +47,9 @@ func (c Config) MarshalJSON() ([]byte, error) {
 // absent keeps its value. A JSON null changes nothing. A negative limit is kept, for [Config.Normalize] to
 // warn about.
 //
-// Keys are case-sensitive. For any other value, a number that a Duration cannot hold exactly, an
-// unknown key, and a key that is given twice, UnmarshalJSON returns a [*ConfigError], and c is
+// Keys are case-sensitive, and other keys are ignored, since they may belong to the program. For any
+// other value, a number that a Duration cannot hold exactly, a key that is one of these but for one letter,
+// its case or a hyphen, and a key that is given twice, UnmarshalJSON returns a [*ConfigError], and c is
 // unchanged.
 //
 // It also serves libraries that read YAML as JSON, such as sigs.k8s.io/yaml.
@@ -62,20 +62,23 @@ func (c *Config) UnmarshalJSON(data []byte) error {
 		return &ConfigError{Key: "limits", Value: setting.Short(data), Accepted: `an object such as {"timeout": 1800, "idle_timeout": 120}`}
 	}
 	read := *c
-	fields := make(map[string]*time.Duration)
+	fields, known := make(map[string]*time.Duration), make([]string, 0, 4)
 	for _, f := range read.byKey() {
-		fields[f.key] = f.value
+		fields[f.key], known = f.value, append(known, f.key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(members)) {
 		bad := &ConfigError{Key: key, Value: setting.Short(members[key])}
-		field, known := fields[key]
-		if !known {
-			bad.Accepted = "one of the keys " + strings.Join(slices.Sorted(maps.Keys(fields)), ", ")
-			return bad
-		}
 		if !ok {
 			bad.Accepted = "each key once"
 			return bad
+		}
+		if meant := setting.Misspelled(key, known); meant != "" {
+			bad.Accepted = "the key " + meant
+			return bad
+		}
+		field, ours := fields[key]
+		if !ours {
+			continue
 		}
 		if *field, ok = setting.Duration(members[key]); !ok {
 			bad.Accepted = setting.AcceptedDuration

@@ -21,11 +21,11 @@ func ExampleConfig_UnmarshalJSON() {
 	err := json.Unmarshal([]byte(`{"timeout": 600, "grace": "1.5s"}`), &limits)
 	fmt.Println(limits.Total, limits.Idle, limits.Grace, err)
 
-	err = json.Unmarshal([]byte(`{"total": 1800}`), &limits)
+	err = json.Unmarshal([]byte(`{"idle-timeout": 60}`), &limits)
 	fmt.Println(err)
 	// Output:
 	// 10m0s 2m0s 1.5s <nil>
-	// timeout: total="1800": want one of the keys grace, idle_timeout, reserve, timeout
+	// timeout: idle-timeout="60": want the key idle_timeout
 }
 
 func ExampleConfig_MarshalJSON() {
@@ -65,9 +65,10 @@ func TestConfigFromJSONRefuses(t *testing.T) {
 	const duration = `: want seconds as a number up to 9223372036, such as 120 or 0.5, no finer than a nanosecond, or a duration in quotation marks, such as "30m"`
 	long := strings.Repeat("9", 100)
 	for text, want := range map[string]string{
-		`{"total":1800}`:                  `timeout: total="1800": want one of the keys grace, idle_timeout, reserve, timeout`,
-		`{"Timeout":1800}`:                `timeout: Timeout="1800": want one of the keys grace, idle_timeout, reserve, timeout`,
-		`{"":1}`:                          `timeout: ="1": want one of the keys grace, idle_timeout, reserve, timeout`,
+		`{"Timeout":1800}`:                `timeout: Timeout="1800": want the key timeout`,
+		`{"timeouts":1800,"port":5}`:      `timeout: timeouts="1800": want the key timeout`,
+		`{"idleTimeout":1800}`:            `timeout: idleTimeout="1800": want the key idle_timeout`,
+		`{"port":1,"port":2}`:             `timeout: port="2": want each key once`,
 		`{"timeout":1,"timeout":2}`:       `timeout: timeout="2": want each key once`,
 		`{"timeout":"soon"}`:              `timeout: timeout="\"soon\""` + duration,
 		`{"timeout":"1800"}`:              `timeout: timeout="\"1800\""` + duration,

@@ -137,9 +137,9 @@ func TestBadSettings(t *testing.T) {
 		{`{`, "", `FILE: unexpected end of JSON input`},
 		{`{} {}`, "", `FILE: invalid character '{' after top-level value`},
 		{`[]`, "", `FILE: timeout: policy="[]": want an object such as {"timeout": 1800, "tools": {"build": {"timeout": 600}}}`},
-		{`{"host": "zed"}`, "", `FILE: timeout: host="\"zed\"": want one of the keys tools, grace, idle_timeout, reserve, timeout`},
+		{`{"host": "zed", "idle-timeout": 5}`, "", `FILE: timeout: idle-timeout="5": want the key idle_timeout`},
 		{`{"timeout": true}`, "", `FILE: timeout: timeout="true": want seconds as a number up to 9223372036, such as 120 or 0.5, no finer than a nanosecond, or a duration in quotation marks, such as "30m"`},
-		{`{"mcp": {"tools": {"a": {"idel": "1s"}}}}`, "", `FILE: timeout: mcp.tools.a.idel="\"1s\"": want one of the keys env, max_timeout, soft, task_only, grace, idle_timeout, reserve, timeout`},
+		{`{"mcp": {"tools": {"a": {"idel_timeout": "1s"}}}}`, "", `FILE: timeout: mcp.tools.a.idel_timeout="\"1s\"": want the key idle_timeout`},
 		{`{"tools": {"a": {"env": "SOON"}}}`, "", `timeout: SOON_TIMEOUT_MS="soon": want milliseconds as a whole number from 0 (off) to 9223372036854, such as 120000`},
 	} {
 		args := strings.Fields(tc.flags)

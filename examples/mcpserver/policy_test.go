@@ -154,10 +154,10 @@ func TestBadSettings(t *testing.T) {
 		"mcp:\n  timeout:\n":                           `mcp.timeout="null": want seconds`,
 		"mcp:\n  timeout: .nan\n":                      `NaN`,
 		"mcp:\n  timeout: 0x10000000000\n":             `mcp.timeout="1099511627776": want seconds`,
-		"mcp:\n  tools:\n    search: {idle: 5}\n":      `mcp.tools.search.idle="5": want one of the keys`,
+		"mcp:\n  tools:\n    search: {Timeout: 5}\n":   `mcp.tools.search.Timeout="5": want the key timeout`,
 		"mcp:\n  tools:\n    search: {task_only: 1}\n": `mcp.tools.search.task_only="1": want true or false`,
 		"mcp:\n  grace: 1\n  grace: 2\n":               `grace`,
-		"timeout: 5\nmcp: {}\n":                        `timeout="5": want the whole policy under mcp`,
+		"mcp:\n  idle-timeout: 5\n":                    `mcp.idle-timeout="5": want the key idle_timeout`,
 	} {
 		err := readSettings(limits(time.Minute, nil), settingsFile(t, text))
 		if err == nil || !strings.Contains(err.Error(), want) {

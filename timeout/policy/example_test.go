@@ -196,12 +196,12 @@ func ExampleParse() {
 		fmt.Println(tool, limits.Total, limits.Idle, err)
 	}
 
-	_, err = policy.Parse([]byte(`{"tools": {"build": {"idle": 45}}}`))
+	_, err = policy.Parse([]byte(`{"tools": {"build": {"idle-timeout": 45}}}`))
 	fmt.Println(err)
 	// Output:
 	// tlc_smoke 2m0s 2m0s <nil>
 	// build 30m0s 2m0s <nil>
-	// timeout: tools.build.idle="45": want one of the keys env, max_timeout, soft, task_only, grace, idle_timeout, reserve, timeout
+	// timeout: tools.build.idle-timeout="45": want the key idle_timeout
 }
 
 // A program may have a policy among its settings, and a file may change a part of what the program has.
@@ -269,4 +269,19 @@ func ExamplePolicy_Current() {
 	p.Replace(&policy.Policy{Tools: map[string]policy.Tool{"build": {MaxTotal: time.Hour}}})
 	fmt.Println(p.Current().Tools["build"].MaxTotal)
 	// Output: 1h0m0s
+}
+
+func ExampleSetDefault() {
+	defer timeout.SetDefault(timeout.Default())
+	os.Setenv("MCP_TIMEOUT", "600")
+	defer os.Unsetenv("MCP_TIMEOUT")
+
+	// What a settings file of the program may hold, beside much else.
+	notes, err := policy.SetDefault([]byte(`{"port": 3002, "mcp": {"timeout": 1800, "idle_timeout": "1m"}}`))
+	fmt.Println(notes, err)
+	limits, _ := timeout.ProcessDefault()
+	fmt.Println(limits.Total, limits.Idle)
+	// Output:
+	// [MCP_TIMEOUT=600 overrides timeout 30m0s of the file] <nil>
+	// 10m0s 1m0s
 }

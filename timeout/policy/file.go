@@ -26,12 +26,12 @@ import (
 // as "30m". A tool inherits each limit that it does not set from the top, and the top inherits from the
 // process default as it is when Parse is called.
 //
-// The policy may also be nested under a key mcp. The other keys at the top then belong to the program
-// and are ignored, but a key of a policy there is an error.
+// The policy may also be nested under a key mcp, and then the keys beside mcp are ignored. Keys beside those of
+// the policy are ignored, too, since others may share the file, and a text without any of them sets nothing.
 //
-// For an unknown key, a key that is given twice, and a value that is not accepted, such as null,
-// the error is a [*timeout.ConfigError]. Its Key is the path to the value, such as
-// tools.build.soft.
+// For a key that is one of these but for one letter, its case or a hyphen, a key of a tool that stands above
+// the tools, a key that is given twice, and a value that is not accepted, such as null, the error is a
+// [*timeout.ConfigError]. Its Key is the path to the value, such as tools.build.soft.
 func Parse(data []byte) (*Policy, error) {
 	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
 		return nil, &timeout.ConfigError{Key: "policy", Value: "null", Accepted: acceptedPolicy}
@@ -68,11 +68,6 @@ func (p *Policy) UnmarshalJSON(data []byte) error {
 	if !nested {
 		return p.read("", members)
 	}
-	for _, key := range append(limitKeys(), keyTools) {
-		if value, ok := members[key]; ok {
-			return &timeout.ConfigError{Key: key, Value: setting.Short(value), Accepted: "the whole policy under mcp, or no key mcp"}
-		}
-	}
 	if members, err = object(keyMCP, inner, acceptedPolicy); err != nil {
 		return err
 	}
@@ -100,6 +95,18 @@ func (p *Policy) read(prefix string, members map[string]json.RawMessage) error {
 	base := p.base()
 	known := map[string]func(json.RawMessage) error{
 		keyTools: func(json.RawMessage) error { return nil }, // inherit from limits
+	}
+	ours := prefix != "" // or the whole text may be somebody else's
+	for key := range members {
+		ours = ours || key == keyTools || slices.Contains(limitKeys(), key)
+	}
+	if prefix == "" {
+		known[keyMCP] = nil
+	}
+	for _, key := range []string{"max_timeout", "soft", "task_only"} { // env is a frequent name for something else
+		if ours {
+			known[key] = func(json.RawMessage) error { return errors.New("it in one of the " + keyTools) }
+		}
 	}
 	if err := readMembers(prefix, "", members, known, base, &limits); err != nil {
 		return err
@@ -174,9 +181,10 @@ func (t *Tool) read(prefix, name string, value json.RawMessage, base timeout.Con
 }
 
 // readMembers reads limits into a copy of base, which it sets *limits to, and the other members with the
-// functions in own, whose errors say what is accepted.
+// functions in own, whose errors say what is accepted. Other members are not the policy's, unless they are misspelled.
 func readMembers(prefix, tool string, members map[string]json.RawMessage, own map[string]func(json.RawMessage) error, base timeout.Config, limits **timeout.Config) error {
 	keys := limitKeys()
+	known := append(slices.Sorted(maps.Keys(own)), keys...)
 	given := false
 	for _, key := range slices.Sorted(maps.Keys(members)) {
 		value := members[key]
@@ -193,8 +201,10 @@ func readMembers(prefix, tool string, members map[string]json.RawMessage, own ma
 				return at(prefix, tool, err)
 			}
 		default:
-			bad.Accepted = "one of the keys " + strings.Join(slices.Sorted(maps.Keys(own)), ", ") + ", " + strings.Join(keys, ", ")
-			return bad
+			if meant := setting.Misspelled(key, known); meant != "" {
+				bad.Accepted = "the key " + meant
+				return bad
+			}
 		}
 	}
 	if given {

@@ -1,0 +1,83 @@
+package request
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/setting"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// MarshalJSON returns an object of all three fields, the durations in seconds, that [Limits.UnmarshalJSON] reads:
+//
+//	{"timeout":30,"max_total":1800,"reset_on_progress":true}
+func (l Limits) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Timeout         json.RawMessage `json:"timeout"`
+		MaxTotal        json.RawMessage `json:"max_total"`
+		ResetOnProgress bool            `json:"reset_on_progress"`
+	}{setting.Number(l.Timeout), setting.Number(l.MaxTotal), l.ResetOnProgress})
+}
+
+// UnmarshalJSON reads an object with any of the keys timeout, max_total and reset_on_progress. A number is
+// seconds, and a string is a duration such as "30m". So the limits per method that [New] takes can stand in a
+// settings file:
+//
+//	{"tools/call": {"timeout": 30, "max_total": "30m", "reset_on_progress": true}, "resources/*": {"timeout": 10}}
+//
+// A field whose key is absent keeps its value, other keys are ignored, and a JSON null changes nothing. For any
+// other value, a key that is one of these but for one letter, its case or a hyphen, and a key that is given
+// twice, the error is a [*timeout.ConfigError], and l is unchanged.
+func (l *Limits) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	members, once := setting.Object(data)
+	if members == nil {
+		return &timeout.ConfigError{Key: "limits", Value: setting.Short(data), Accepted: `an object such as {"timeout": 30, "max_total": "30m"}`}
+	}
+	read := *l
+	duration := func(d *time.Duration) func(json.RawMessage) (accepted string) {
+		return func(value json.RawMessage) string {
+			var ok bool
+			if *d, ok = setting.Duration(value); !ok {
+				return setting.AcceptedDuration
+			}
+			return ""
+		}
+	}
+	fields := map[string]func(json.RawMessage) (accepted string){
+		"timeout":   duration(&read.Timeout),
+		"max_total": duration(&read.MaxTotal),
+		"reset_on_progress": func(value json.RawMessage) string {
+			read.ResetOnProgress = string(value) == "true"
+			if !read.ResetOnProgress && string(value) != "false" {
+				return "true or false"
+			}
+			return ""
+		},
+	}
+	known := slices.Sorted(maps.Keys(fields))
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		bad := &timeout.ConfigError{Key: key, Value: setting.Short(members[key])}
+		if !once {
+			bad.Accepted = "each key once"
+		} else if meant := setting.Misspelled(key, known); meant != "" {
+			bad.Accepted = "the key " + meant
+		} else if set := fields[key]; set != nil {
+			bad.Accepted = set(members[key])
+		}
+		if bad.Accepted != "" {
+			return bad
+		}
+	}
+	*l = read
+	return nil
+}
+
+var (
+	_ json.Marshaler   = Limits{}
+	_ json.Unmarshaler = (*Limits)(nil)
+)
