@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/stream"
@@ -32,6 +33,7 @@ type exchange struct {
 	*remote
 	m       *message
 	settled func() // the next message may be sent
+	over    sync.Once
 	status  string // of the response, with its content type
 	code    int
 	auth    bool            // the response asks for credentials
@@ -64,6 +66,7 @@ func (e *exchange) post(ctx context.Context) {
 	body := bufio.NewReaderSize(res.Body, maxSaid)
 	switch kindOf(body, isEvents(res)) {
 	case asEvents:
+		e.answered()
 		e.follow(ctx, read, stop, res, body)
 	case asJSON:
 		e.whole(ctx, res, body)
@@ -400,9 +403,7 @@ func (e *exchange) follow(ctx, read context.Context, stop func(), res *http.Resp
 			return
 		}
 		for next := (*http.Response)(nil); next == nil; {
-			refused := (*stream.ReopenError)(nil)
-			if tries++; last == "" || tries > maxResumes || errors.Is(err, stream.ErrEventTooLarge) ||
-				errors.As(err, &refused) && refused.StatusCode < 500 {
+			if tries++; last == "" || tries > maxResumes || errors.Is(err, stream.ErrEventTooLarge) || isRefusal(err) {
 				if e.said != "" {
 					err = fmt.Errorf("%w; before, it sent: %s", err, cut(e.said))
 				}

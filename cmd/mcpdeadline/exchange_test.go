@@ -436,3 +436,41 @@ func (h *scriptedHost) nothingMore() {
 		h.t.Errorf("the host got %s", answer)
 	}
 }
+
+// A stream that ended without the answer is resumed. It may repeat answers to other requests, which are not
+// its own; one that differs only in its type is. A server that refuses is not asked again.
+func TestResumedStream(t *testing.T) {
+	const first = "id: 1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n"
+	for name, tc := range map[string]struct {
+		resumed http.HandlerFunc
+		want    string
+		took    time.Duration
+	}{
+		"others first": {replies(200, "id: 2\ndata: {\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{\"of\":77}}\n\nid: 3\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"5\",\"result\":{\"of\":5}}\n\n", "Content-Type", "text/event-stream"), `"result":{"of":5}`, reopenDelay},
+		"refused":      {replies(404, ""), "404", reopenDelay},
+		"not known":    {replies(400, ""), "400", reopenDelay},
+		"no stream":    {replies(200, "{}"), "application/json", reopenDelay},
+		"moved":        {replies(307, "", "Location", "http://other.test/"), "another origin", reopenDelay},
+		"down":         {replies(503, ""), "503", maxResumes * reopenDelay},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, logs := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+					m := received(r)
+					switch {
+					case r.Header.Get("Last-Event-ID") != "":
+						tc.resumed(w, r)
+					case !begins(w, r, m, "s"):
+						replies(200, first, "Content-Type", "text/event-stream")(w, r)
+					}
+				})
+				h.initialized()
+				begun := time.Now()
+				got := h.answered("5", "tools/call", `{"name":"a"}`)
+				if took := time.Since(begun); !strings.Contains(string(got.raw), tc.want) || took != tc.took {
+					t.Errorf("%s after %v\n%s", got.raw, took, logs)
+				}
+			})
+		})
+	}
+}

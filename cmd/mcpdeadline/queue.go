@@ -33,7 +33,9 @@ func (s *session) queue(m *message) {
 		up = nil
 	case !s.ready, m.isRequest() && s.doubt != nil && s.kills(s.doubt.up):
 		s.waiting = append(s.waiting, m)
-		s.rouse(m.Method)
+		if s.rouse(m.Method); m.isRequest() {
+			s.hurry()
+		}
 		up = nil
 	}
 	if !m.isRequest() || needsServer(m.Method) {

@@ -12,6 +12,9 @@ import (
 // renewLimit is how long the server may take to begin a session on trial.
 const renewLimit = 10 * time.Second
 
+// refusedLimit is how long a run whose session is forgotten waits for the answers to other requests.
+const refusedLimit = time.Second
+
 // errForgotten ends a run whose session the server no longer knows.
 var errForgotten = errors.New("the server no longer knows the session")
 
@@ -25,25 +28,88 @@ func (e *exchange) renews(ctx context.Context, answer *message) bool {
 	}
 	e.renewing.Lock()
 	defer e.renewing.Unlock()
-	switch {
-	case e.ctx.Err() != nil:
-		if context.Cause(e.ctx) != errForgotten {
+	if !e.isForgotten() {
+		if ctx.Err() != nil || !e.worth() || e.code != http.StatusNotFound && !e.begins(ctx) {
 			return false
 		}
-	case ctx.Err() != nil || !e.worth():
-		return false
-	case e.code != http.StatusNotFound && !e.begins(ctx):
-		return false
-	}
-	if e.m.isRequest() {
-		e.m.renewed = true
-		e.unsent(e.m)
 		e.mu.Lock()
-		delete(e.open, string(e.m.ID))
+		e.forgotten = true
 		e.mu.Unlock()
+		e.posts.Add(1)
+		go e.endForgotten()
 	}
-	e.stop(errForgotten)
+	e.unsend()
 	return true
+}
+
+// unsend has the message sent again by the next run, if it is a request.
+func (e *exchange) unsend() {
+	if !e.m.isRequest() {
+		return
+	}
+	e.m.renewed = true
+	e.unsent(e.m)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.open, string(e.m.ID))
+}
+
+func (u *remote) isForgotten() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.forgotten
+}
+
+// begin notes that the server may say in this exchange that it does not know the session. It reports false if
+// that is known: the message is for the next run.
+func (e *exchange) begin() bool {
+	e.mu.Lock()
+	known := e.forgotten
+	if !known {
+		e.pending.Add(1)
+	}
+	e.mu.Unlock()
+	if known && e.m.isRequest() {
+		e.unsent(e.m)
+	}
+	return !known
+}
+
+// answered is called when the server says no more that it does not know the session.
+func (e *exchange) answered() { e.over.Do(e.pending.Done) }
+
+// endForgotten ends the run. Requests that are being refused as well have time for it, so that they are sent
+// again. Others that have no answer may have had an effect.
+func (u *remote) endForgotten() {
+	defer u.posts.Done()
+	refused := make(chan struct{})
+	go func() {
+		u.pending.Wait()
+		close(refused)
+	}()
+	limit := time.NewTimer(refusedLimit)
+	defer limit.Stop()
+	select {
+	case <-refused:
+	case <-limit.C:
+	case <-u.ctx.Done():
+	}
+	u.stop(errForgotten)
+}
+
+// unsendAll is called at the end of the run. Requests that the server has not got because it no longer knows
+// the session are for the next run.
+func (u *remote) unsendAll() {
+	for u.isForgotten() {
+		select {
+		case m := <-u.queue:
+			if m.isRequest() {
+				u.unsent(m)
+			}
+		default:
+			return
+		}
+	}
 }
 
 // worth reports whether a new session is worth a try: the server has accepted something in this one, or it is
@@ -112,7 +178,9 @@ func (e *exchange) begins(ctx context.Context) bool {
 	defer trial.stop(nil)
 	begun := false
 	trial.message = func(m *message) { begun = begun || m.isResponse() && m.Result != nil }
-	(&exchange{remote: trial, m: initialize, settled: cancel}).post(ctx)
+	first := &exchange{remote: trial, m: initialize, settled: cancel}
+	first.begin()
+	first.post(ctx)
 	if trial.session != "" {
 		end, cancel := context.WithTimeout(e.ctx, closeLimit)
 		defer cancel()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
@@ -94,6 +95,8 @@ func (s *session) serve(ctx context.Context) error {
 			s.lose("the server ended: "+err.Error(), true)
 		} else if failed++; s.first() || failed == mostTries && s.url == nil {
 			return s.finish(&startError{err})
+		} else if s.url != nil {
+			s.failWaiting("no new session with the server: " + err.Error())
 		}
 		s.logger.Warn("server ended", "error", err)
 		if short++; time.Since(begun) > lasted {
@@ -103,11 +106,53 @@ func (s *session) serve(ctx context.Context) error {
 		if short > 1 {
 			delay = min(firstDelay<<min(short-2, 10), mostDelay)
 		}
+		var asking <-chan struct{}
+		if s.url != nil { // a request is reason enough for an attempt, and costs no more than it would by itself
+			asking = s.asking
+		}
 		select {
 		case <-ctx.Done():
 			return s.finish(nil)
+		case <-asking:
 		case <-time.After(delay):
 		}
+	}
+}
+
+// failWaiting answers the requests that wait for the next run with an error.
+func (s *session) failWaiting(why string) {
+	s.mu.Lock()
+	select {
+	case <-s.asking:
+	default:
+	}
+	failed := make(map[string]*inFlight)
+	s.waiting = slices.DeleteFunc(s.waiting, func(m *message) bool {
+		id := string(m.ID)
+		in := s.requests[id]
+		if !m.isRequest() || in == nil {
+			return m.isRequest()
+		}
+		if failed[id] = in; in.call == nil {
+			delete(s.requests, id)
+		}
+		return true
+	})
+	s.mu.Unlock()
+	for id, in := range failed {
+		if in.call == nil {
+			s.deliver(failure(json.RawMessage(id), why))
+		} else {
+			in.call.lose(errors.New(why))
+		}
+	}
+}
+
+// hurry notes that a request waits for the next run.
+func (s *session) hurry() {
+	select {
+	case s.asking <- struct{}{}:
+	default:
 	}
 }
 
@@ -189,7 +234,7 @@ func (s *session) initializeAgain(ctx context.Context, up upstream, m memory) er
 	select {
 	case a := <-answer:
 		if a.Error != nil {
-			return fmt.Errorf("the server answered initialize with %s", short(a.Error))
+			return fmt.Errorf("the server answered initialize with %s", inShort(a.Error))
 		}
 	case <-up.ended():
 		return up.why()
@@ -218,7 +263,17 @@ func (s *session) waitAgain(m *message) {
 	defer s.mu.Unlock()
 	if s.requests[string(m.ID)] != nil {
 		s.waiting = append(s.waiting, m)
+		s.hurry()
 	}
+}
+
+// inShort returns the text of a JSON-RPC error.
+func inShort(failed json.RawMessage) string {
+	var e struct{ Message string }
+	if json.Unmarshal(failed, &e) != nil || e.Message == "" {
+		return short(failed)
+	}
+	return cut(e.Message)
 }
 
 // becomeReady sends the messages that have waited for the server. It returns the nap that ends with that,

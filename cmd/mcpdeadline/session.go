@@ -50,6 +50,7 @@ type session struct {
 	doubt    *doubt        // whether the run is alive; nil if nothing suggests otherwise
 	over     bool          // the session has ended
 	end      error         // why it ended, or nil
+	asking   chan struct{} // a request waits for the next run
 	refused  chan struct{} // closed when a request has been answered with end
 	refusing sync.Once
 	requests map[string]*inFlight
@@ -82,7 +83,7 @@ func newSession(p *proxy, name string, deliver func(*message)) *session {
 		proxy: p, name: name, deliver: deliver, room: func() {},
 		requests: make(map[string]*inFlight), tokens: make(map[string]*call),
 		asked: make(map[string]func()), own: make(map[string]chan<- *message),
-		refused: make(chan struct{}), theirs: make(map[string]bool), wanted: make(map[wanted]bool),
+		asking: make(chan struct{}, 1), refused: make(chan struct{}), theirs: make(map[string]bool), wanted: make(map[wanted]bool),
 		vigil: vigil{used: time.Now(), questions: make(map[string]bool), serverTasks: make(map[string]bool)},
 	}
 	if p.cont != nil {

@@ -41,6 +41,8 @@ type remote struct {
 	proved     bool                          // the server has accepted a message of this session
 	initialize *message                      // the request that began it
 	open       map[string]context.CancelFunc // requests without an answer, by id
+	forgotten  bool                          // the server no longer knows the session; nothing is sent any more
+	pending    sync.WaitGroup                // exchanges in which the server may yet say so
 	givenUp    [64]string                    // ids of the requests that have ended without an answer last
 	given      int
 }
@@ -119,14 +121,19 @@ func (u *remote) postAll() {
 		select {
 		case m = <-u.queue:
 		case <-u.ctx.Done():
+			u.unsendAll()
 			return
 		}
 		if u.closes(m) {
 			continue
 		}
+		e := &exchange{remote: u, m: m}
+		if !e.begin() {
+			continue
+		}
 		ctx, cancel := context.WithCancel(u.ctx)
 		written := make(chan struct{})
-		e := &exchange{remote: u, m: m, settled: sync.OnceFunc(func() { close(written) })}
+		e.settled = sync.OnceFunc(func() { close(written) })
 		var late <-chan time.Time
 		switch {
 		case !m.isRequest():
@@ -143,6 +150,7 @@ func (u *remote) postAll() {
 		go func() {
 			defer u.posts.Done()
 			defer e.settled()
+			defer e.answered()
 			defer u.giveUp(m)
 			defer cancel()
 			e.post(ctx)
@@ -151,6 +159,7 @@ func (u *remote) postAll() {
 		case <-written:
 		case <-late:
 		case <-u.ctx.Done():
+			u.unsendAll()
 			return
 		}
 	}

@@ -40,7 +40,7 @@ func (u *remote) listen() {
 	for {
 		res, err := u.get(u.ctx, "")
 		if err == nil {
-			e := &exchange{remote: u, m: new(message)}
+			e := &exchange{remote: u, m: new(message), settled: func() {}}
 			for event, failed := range stream.Events(res.Body, u.max) {
 				err = failed
 				e.take(u.ctx, event.Data, res)
@@ -50,18 +50,32 @@ func (u *remote) listen() {
 				err = nil // get follows it
 			}
 		}
-		elsewhere := (*redirectError)(nil)
-		if errors.As(err, &elsewhere) {
-			u.log.Warn("no notification stream", "error", err)
+		if isRefusal(err) { // the server offers none
+			if elsewhere := (*redirectError)(nil); errors.As(err, &elsewhere) {
+				u.log.Warn("no notification stream", "error", err)
+			}
 			return
-		}
-		if refused := (*stream.ReopenError)(nil); errors.As(err, &refused) && refused.StatusCode < 500 {
-			return // the server offers none
 		}
 		if !pause(u.ctx, listenDelay) {
 			return
 		}
 	}
+}
+
+// isRefusal reports whether err is an answer to a request for a stream that will not be another one later.
+func isRefusal(err error) bool {
+	elsewhere, refused := (*redirectError)(nil), (*stream.ReopenError)(nil)
+	switch {
+	case errors.As(err, &elsewhere):
+		return true
+	case !errors.As(err, &refused):
+		return false
+	}
+	switch refused.StatusCode {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return refused.StatusCode < 500
 }
 
 // pause reports whether d passed before the end of ctx.

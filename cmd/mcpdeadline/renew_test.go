@@ -1,0 +1,273 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A forgetful is a server with sessions, some of which it has forgotten.
+type forgetful struct {
+	t       *testing.T
+	unknown http.HandlerFunc // answers in a session that it does not know
+	refuses http.HandlerFunc // answers initialize, if it is not nil
+	broken  bool             // it knows no session
+
+	mu      sync.Mutex
+	begun   int
+	known   map[string]bool
+	called  map[string]int
+	release chan struct{} // ends the tool "hang"
+}
+
+func (s *forgetful) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.known)
+}
+
+func (s *forgetful) refuse(h http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuses = h
+}
+
+func (s *forgetful) serve(w http.ResponseWriter, r *http.Request) {
+	m, id := received(r), r.Header.Get("Mcp-Session-Id")
+	s.mu.Lock()
+	if m.Method == "initialize" {
+		if s.begun++; s.refuses != nil {
+			refuses := s.refuses
+			s.mu.Unlock()
+			refuses(w, r)
+			return
+		}
+		if id != "" {
+			s.t.Errorf("initialize in session %s", id)
+		}
+		id = fmt.Sprint("session ", s.begun)
+		s.known[id] = !s.broken
+	}
+	known := s.known[id]
+	if r.Method == http.MethodDelete {
+		delete(s.known, id)
+	}
+	if m.Method == "tools/call" && known {
+		s.called[string(m.ID)]++
+	}
+	s.mu.Unlock()
+	switch {
+	case m.Method == "initialize":
+		begins(w, r, m, id)
+	case !known && (m.isRequest() || !s.broken):
+		r.Header.Set("X-Id", string(m.ID))
+		s.unknown(w, r)
+	case strings.Contains(string(m.Params), `"hang"`):
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-s.release:
+			_, _ = io.WriteString(w, "data: ")
+		case <-r.Context().Done():
+			return
+		}
+		fallthrough
+	case !begins(w, r, m, id):
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"done"}]}}`+"\n\n", m.ID)
+	}
+}
+
+func newForgetful(t *testing.T, unknown http.HandlerFunc) *forgetful {
+	return &forgetful{t: t, unknown: unknown, known: make(map[string]bool), called: make(map[string]int), release: make(chan struct{})}
+}
+
+// replies answers with a status, a body, and a header.
+func replies(status int, body string, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for i := 0; i+1 < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func rpc(code int, id, text string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","error":{"code":%d,"message":%q},"id":%s}`, code, text, id)
+}
+
+// A server that has forgotten a session gets a new one, whatever the status with which it says so, and the
+// request is sent again. The answers are those of servers that have been met.
+func TestForgottenSession(t *testing.T) {
+	const events = "text/event-stream"
+	for name, unknown := range map[string]http.HandlerFunc{
+		"the standard":                 replies(404, ""),
+		"the standard, with a text":    replies(404, rpc(-32001, "null", "Session not found")),
+		"the standard, with a foreign": replies(404, rpc(-32600, `"server-error"`, "Session not found")),
+		"examples":                     replies(400, rpc(-32000, "null", "Bad Request: No valid session ID provided")),
+		"another example":              replies(400, rpc(-32000, "null", "Bad Request: No valid session ID or not an initialize request")),
+		"an unknown header":            replies(400, rpc(-32000, "null", "Bad Request: Unknown Mcp-Session-Id header")),
+		"no transport":                 replies(400, "No transport found for sessionId"),
+		"Python":                       replies(400, rpc(-32600, `"server-error"`, "Bad Request: Missing session ID")),
+		"Python 2":                     replies(400, rpc(-32600, `""`, "Session not found")),
+		"its own id": func(w http.ResponseWriter, r *http.Request) {
+			replies(400, rpc(-32600, r.Header.Get("X-Id"), "Invalid Request: Session not found"))(w, r)
+		},
+		"a text":                 replies(400, "Invalid session ID", "Content-Type", "text/plain"),
+		"not initialized":        replies(400, rpc(-32000, "null", "Bad Request: Server not initialized")),
+		"Rust":                   replies(401, "Unauthorized: Session not found", "Content-Type", "text/plain"),
+		"Rust, with credentials": replies(401, "Unauthorized: Session not found", "WWW-Authenticate", "Bearer"),
+		"Rust 2":                 replies(422, "Unexpected message, expect initialize request", "Content-Type", "text/plain"),
+		"401 and nothing":        replies(401, ""),
+		"401 and something":      replies(401, `{"error":"Unauthorized"}`),
+		"403":                    replies(403, rpc(-32001, "null", "Mcp-Session-Id principal mismatch")),
+		"410":                    replies(410, "Gone"),
+		"410 and nothing":        replies(410, ""),
+		"500":                    replies(500, `{"error":"Error POSTing to endpoint (HTTP 400): {\"error\":{\"code\":-32000,\"message\":\"Bad Request: No valid session ID provided\"},\"id\":null}"}`),
+		"503":                    replies(503, rpc(-32000, "null", "Session expired. Please reinitialize."), "Retry-After", "1"),
+		"503 and a page":         replies(503, "<html>The session does not exist</html>", "Content-Type", "text/html"),
+		"200 and an event":       replies(200, "event: message\ndata: {\"error\":\"Session not found\"}\n\n", "Content-Type", events),
+		"200 and an error":       replies(200, rpc(-32001, "null", "Session has been terminated")),
+		"400 and an event":       replies(400, "data: "+rpc(-32000, "null", "session_expired")+"\n\n", "Content-Type", events),
+		"words":                  replies(400, `{"message":"Could not find your session"}`),
+		"a verb":                 replies(400, `{"error":{"code":"SESSION_NOT_FOUND"}}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newForgetful(t, unknown)
+				h, logs := connectURL(t, s.serve)
+				h.initialized()
+				h.answered("1", "tools/call", `{"name":"a"}`)
+				s.forget()
+				begun := time.Now()
+				two, three := h.ask("2", "tools/call", `{"name":"a"}`), h.ask("3", "resources/read", `{"uri":"a"}`)
+				for _, answer := range []*message{<-two, <-three} {
+					if !strings.Contains(string(answer.raw), `"done"`) {
+						t.Errorf("%s\n%s", answer.raw, logs)
+					}
+				}
+				if took := time.Since(begun); took != 0 {
+					t.Errorf("took %v", took)
+				}
+				synctest.Wait()
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if s.called["1"] != 1 || s.called["2"] != 1 || len(s.known) != 1 || s.begun > 3 {
+					t.Errorf("called %v, %d sessions, %d begun", s.called, len(s.known), s.begun)
+				}
+			})
+		})
+	}
+}
+
+// Where something else than the session can be wrong, the error is passed on, and the calls in progress are
+// left alone.
+func TestNotForgotten(t *testing.T) {
+	for name, tc := range map[string]struct {
+		unknown http.HandlerFunc
+		refuses http.HandlerFunc // initialize
+		want    string
+	}{
+		"a bad request":        {unknown: replies(400, rpc(-32600, "null", "Invalid request")), want: "Invalid request"},
+		"a missing parameter":  {unknown: replies(400, rpc(-32602, "2", "session not found: x")), want: "session not found: x"},
+		"an unknown method":    {unknown: replies(400, rpc(-32601, "2", "no method session/not_found")), want: "no method"},
+		"a tool's error":       {unknown: replies(200, rpc(-32000, "2", "Session not found")), want: "Session not found"},
+		"a tool's result":      {unknown: replies(200, `{"jsonrpc":"2.0","id":2,"result":{"isError":true,"content":[{"type":"text","text":"Session not found"}]}}`), want: "Session not found"},
+		"credentials":          {unknown: replies(401, `{"error":"invalid_token"}`, "WWW-Authenticate", "Bearer"), want: "401 Unauthorized: {"},
+		"401, also afterwards": {unknown: replies(401, "expired"), refuses: replies(401, "expired"), want: "401 Unauthorized: expired"},
+		"400, also afterwards": {unknown: replies(400, "No valid session ID provided"), refuses: replies(400, "No valid session ID provided"), want: "400 Bad Request: No valid session"},
+		"a trial that hangs":   {unknown: replies(410, ""), refuses: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, want: "410 Gone"},
+		"a trial without end":  {unknown: replies(410, ""), refuses: replies(200, `{"jsonrpc":"2.0","id":1,"result":{}}`), want: "410 Gone"}, // and without a session
+		"forbidden":            {unknown: replies(403, "Forbidden"), want: "403 Forbidden"},
+		"a crash":              {unknown: replies(500, "Internal Server Error"), want: "500 Internal Server Error"},
+		"busy":                 {unknown: replies(503, "upstream connect error", "Retry-After", "3"), want: "503 Service Unavailable"},
+		"too many":             {unknown: replies(429, "Too many sessions"), want: "429 Too Many Requests"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newForgetful(t, tc.unknown)
+				h, logs := connectURL(t, s.serve)
+				h.initialized()
+				one := h.ask("1", "tools/call", `{"name":"hang"}`)
+				synctest.Wait()
+				h.answered(`"list"`, "tools/list", `{}`)
+				s.forget()
+				s.refuse(tc.refuses)
+				if got := h.answered("2", "tools/call", `{"name":"a"}`); !strings.Contains(string(got.raw), tc.want) {
+					t.Errorf("%s\n%s", got.raw, logs)
+				}
+				close(s.release)
+				if got := <-one; !strings.Contains(string(got.raw), `"done"`) {
+					t.Errorf("%s\n%s", got.raw, logs)
+				}
+			})
+		})
+	}
+}
+
+// A server that begins sessions and knows none of them answers each call at once, and is not asked for a new
+// session for each.
+func TestNeverKnownSession(t *testing.T) {
+	for name, unknown := range map[string]http.HandlerFunc{
+		"404": replies(404, "Session not found"), "400": replies(400, rpc(-32000, "null", "No valid session ID provided")), "401": replies(401, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newForgetful(t, unknown)
+				s.broken = true
+				h, logs := connectURL(t, s.serve)
+				h.initialized()
+				for i := range 30 {
+					begun := time.Now()
+					got := h.answered(fmt.Sprint(i), "tools/call", `{"name":"a"}`)
+					if took := time.Since(begun); got.Error == nil || took > 2*time.Second {
+						t.Errorf("%s after %v\n%s", got.raw, took, logs)
+					}
+					time.Sleep(time.Second)
+				}
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if s.begun > 10 {
+					t.Errorf("%d sessions in 30 s", s.begun)
+				}
+			})
+		})
+	}
+}
+
+// While a server refuses to begin a new session, what is sent to it fails at once and says why. It is asked
+// again with the next request, and works as soon as it can.
+func TestNewSessionRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newForgetful(t, replies(404, ""))
+		h, logs := connectURL(t, s.serve)
+		h.initialized()
+		h.answered("1", "tools/call", `{"name":"a"}`)
+		s.forget()
+		s.refuse(replies(503, "going down"))
+		for i, method := range []string{"tools/call", "tools/list", "tools/call", "resources/read", "tools/call"} {
+			begun := time.Now()
+			got := h.answered(fmt.Sprint(10+i), method, `{"name":"a"}`)
+			if took := time.Since(begun); took != 0 || !strings.Contains(string(got.raw), "503 Service Unavailable: going down") {
+				t.Errorf("%s %s after %v\n%s", method, got.raw, took, logs)
+			}
+			time.Sleep(time.Duration(i) * time.Minute)
+		}
+		s.refuse(nil)
+		begun := time.Now()
+		if got := h.answered("20", "tools/call", `{"name":"a"}`); !strings.Contains(string(got.raw), `"done"`) || time.Since(begun) != 0 {
+			t.Errorf("%s after %v\n%s", got.raw, time.Since(begun), logs)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.called["10"] != 0 {
+			t.Error("a call that has failed was sent later")
+		}
+	})
+}
