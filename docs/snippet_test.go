@@ -40,7 +40,7 @@ var snippetImports = map[string]string{
 
 var snippetModules = []snippetModule{
 	{
-		dir: "progress/mcpsdk", pkgs: []string{"mcpsdk"},
+		dir: "progress/mcpsdk", pkgs: []string{"mcpsdk", "mcp"},
 		imports: map[string]string{"mcp": "github.com/modelcontextprotocol/go-sdk/mcp", "task": core + "progress/task"},
 		stubs:   "var session *mcp.ClientSession\nvar server *mcp.Server\n",
 	},
@@ -116,6 +116,7 @@ var (
 	export    http.Handler
 	files     []string
 	requested time.Duration
+	lastCall  time.Time
 	password  string
 	transport struct{ HTTPClient *http.Client }
 )

@@ -12,7 +12,7 @@ import (
 type Event struct {
 	Time   time.Time // of the last beat
 	Count  uint64    // number of beats so far; see [Monitor.Count]
-	Detail any       // newest detail given to [BeatWith], or nil
+	Detail any       // newest detail given to [BeatWith], even before the previous call; nil if there was none
 }
 
 // A Sink receives the beats of an execution. Its context is derived from the one given to [Relay]:

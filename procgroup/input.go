@@ -31,8 +31,8 @@ var ErrInput = errors.New("procgroup: the command waits for input")
 type InputWait struct {
 	// Pid is the process that reads the input. It is 0 if the command is not known to wait.
 	Pid int
-	// Certain reports that only input can make the command's processes go on, or a signal, such as
-	// an alarm that a process has set for itself. If it is false, the command probably waits: a
+	// Certain reports that every process of the command waits, and that only input can end that, or a
+	// signal, such as an alarm that a process has set for itself. If it is false, the command probably waits: a
 	// process waits for input, the processes above and below it only wait, and the last line of the
 	// output is not finished.
 	Certain bool

@@ -82,8 +82,8 @@ type Notifications struct {
 	// Hooks are called when a stream is lost, when an attempt to reopen it fails and when one
 	// succeeds.
 	Hooks Hooks
-	// Logger gets a record for each of these events, and one when the stream is given up. Read
-	// writes the records synchronously. They name the server by host and path. nil means no
+	// Logger gets a record when a stream is lost, when an attempt to reopen it fails, when one succeeds, and
+	// when the stream is given up. Read of the stream writes them synchronously. They name the server by host and path. nil means no
 	// logging.
 	Logger *slog.Logger
 }

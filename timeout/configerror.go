@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// A ConfigError reports a setting that could not be read: its key, its value, and what would have
-// been accepted. The configuration stays as it was.
+// A ConfigError reports a setting or an argument that is not valid: its key, its value, and what is
+// accepted. Nothing was changed or started.
 type ConfigError struct {
 	Key      string // such as MCP_TIMEOUT
 	Value    string // the value as it was given

@@ -7,7 +7,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// RunWithExecutionTimeout is [Run] under the name that the specification uses.
+// RunWithExecutionTimeout is [Run] under the name that the specification uses. They do not differ.
 func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error, opts ...Option) error {
 	_, err := run(ctx, fn, opts)
 	return err

@@ -7,7 +7,7 @@ type Caller struct {
 	// Version is the protocol version of the request or, before 2026-07-28, of its connection.
 	Version string
 	// Declared reports whether the request's own capabilities have [task.ExtensionID] among their
-	// extensions. Before 2026-07-28 it is ignored, as the protocol demands.
+	// extensions. In protocols before 2026-07-28 it is ignored, as they demand.
 	Declared bool
 	// Principal is the authenticated identity of the client, or "" without authentication. Session
 	// is the connection or session of the request, or "" if there is none, as on stateless HTTP. A

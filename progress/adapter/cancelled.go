@@ -61,7 +61,7 @@ func CancelledIn(message []byte) (id any, cause *toolcall.CancelledError, ok boo
 // it the bytes that are read. Beyond 64 KiB it keeps nothing.
 type CancelledReader struct{ read []byte }
 
-// Write keeps p, and never fails.
+// Write appends a copy of p, up to 64 KiB in all, and never fails.
 func (r *CancelledReader) Write(p []byte) (int, error) {
 	if len(r.read) <= maxCancelled {
 		r.read = append(r.read, p[:min(len(p), maxCancelled+1-len(r.read))]...)

@@ -103,7 +103,8 @@ type waitArguments struct {
 // call is still running; or, if the id is unknown, has expired or belongs to another session, one
 // whose isError is true and whose text says so. arguments are the arguments of the wait tool, {"id":
 // "...", "cancel": true}. With cancel, Wait aborts the call and returns the result of the aborted
-// call. The id in each answer differs from the one before, and all of them stay valid. If the tool has returned questions, the result has them, as inputRequests, and the next call
+// call. The id in each answer differs from the one before, and all of them stay valid. If the tool has
+// returned questions, the result has them, as inputRequests, and the next call
 // of the wait tool has the answers, as inputResponses.
 //
 // The progress of the call is passed on by [progress.Report] to the execution of ctx, whose idle

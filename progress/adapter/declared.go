@@ -99,8 +99,9 @@ func (d *Declarations) Tool(name string, meta map[string]any) {
 	d.tools[name] = l
 }
 
-// Method returns the limits that [Declared] makes of the server's declaration for the requests of a
-// method, under the ceiling. It returns nil if the server has declared nothing, or if d is nil.
+// Method returns the limits for requests of a method, made by [Declared] from what the server has
+// declared, under the ceiling. It returns nil if the server has declared nothing for the method, or if
+// d is nil.
 func (d *Declarations) Method(method string, ceiling request.Limits) *request.Limits {
 	if d == nil {
 		return nil

@@ -32,9 +32,9 @@ type ClientLimits = request.Limits
 // subscriptions/listen. A call for which a server asks for more input, and the listing of several
 // pages, are several requests.
 //
-// The error of a request that times out is a [*RequestTimeout]. Its Details have the code
-// [request.CodeTimeout]. In it, errors.As finds a [*timeout.Error], with the limit, the elapsed time,
-// and the method as its Tool, and errors.Is finds mcp.ErrRequestInterrupted and
+// In the error of a request that times out, errors.As finds a [*RequestTimeout], whose Details have the
+// code [request.CodeTimeout], and a [*timeout.Error], with the limit, the elapsed time,
+// and the method as its Tool; errors.Is finds mcp.ErrRequestInterrupted and
 // context.DeadlineExceeded. A deadline of the caller's context is a timeout too. If the caller cancels
 // the context, the error is context.Canceled and has the context's cause in its tree. A late answer
 // and late progress are ignored. If the transport is stuck, for example because a server does not read
@@ -51,7 +51,8 @@ type ClientLimits = request.Limits
 // work as they do without Limit. In mcp-go a slow handler delays everything that comes after it,
 // including the answer and every renewal of a limit. With Limit, a handler that takes longer than 20
 // ms goes on concurrently with the client, so it may still run when a call has returned. Handlers are
-// called one after the other, in the order of arrival; 1000 notifications may wait.
+// called one after the other, in the order of arrival. When 1000 notifications wait, the reader of the
+// transport waits too, and with it every answer.
 //
 // The result implements the interfaces that t implements beyond transport.Interface: for requests of
 // the server, the protocol version, the output of a command, and a lost connection. Its type is not

@@ -12,9 +12,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// WithContinuation answers a call that has run for soft, if its client does not support tasks, with an
-// ordinary result that says "Still running", and that another tool, wait_for_result, waits for the
-// rest. [Install] adds that tool. The tool that was called runs on under its limits. If soft is
+// WithContinuation continues calls that take long, of clients without tasks. A call that has run for soft
+// is answered with an ordinary result: "Still running", and the name of another tool, wait_for_result, that
+// waits for the rest. [Install] adds that tool. The tool that was called runs on under its limits. If soft is
 // shorter than the timeout of a client, that client loses no call. If soft is 0 or less, only the
 // calls of tools that have a soft limit are continued; see [adapter.Continuation].
 //

@@ -18,12 +18,14 @@ import (
 // If the server has Middleware too, both limits hold, and progress is sent once. ServerSession.Elicit
 // holds the idle check only if Middleware is installed; without it, ask under [progress.Await].
 //
-// If a handler is stopped and then returns a nil error, its result and its output are the partial
-// result. The output must match the tool's output schema; otherwise the SDK makes a JSON-RPC error,
-// which only an enclosing Middleware turns back into the result of a stopped tool. If the handler
-// returns an error, or does not return, there is no output. In that case the SDK accepts only an
-// error from a wrapper, so the result has only a text; it has a [toolcall.Outcome] only if Out is
-// any, or if Middleware is installed, which adds it.
+// What a stopped handler returns decides what the client gets:
+//
+//   - A nil error: its result and its output are the partial result. The output must match the tool's
+//     output schema. Otherwise the SDK makes a JSON-RPC error, which only Middleware turns back into the
+//     result of a stopped tool.
+//   - An error, or nothing because it does not return: a result with a text and no output, since the SDK
+//     accepts only an error from a wrapper. It has a [toolcall.Outcome] if Middleware is installed.
+//   - If Out is any, the result has a [toolcall.Outcome] in either case.
 func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...HandlerOption) mcp.ToolHandlerFor[In, Out] {
 	s := newSettings(opts, HandlerOption.forHandler)
 	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {

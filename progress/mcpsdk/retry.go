@@ -17,9 +17,9 @@ import (
 // requests that only read, such as "tools/list" and "resources/*". A request of the handshake (see
 // [Connect]) and one that opens a stream are never sent again, even if methods names them.
 //
-// A tools/call is sent again only if methods has "tools/call" itself, not a pattern, and the newest
-// list of tools that c has requested has a ReadOnlyHint or an IdempotentHint for the tool; a list
-// from before a change of the tools does not count. All attempts have the same
+// A tools/call is sent again only if methods has "tools/call" itself, not a pattern, and the server has
+// listed the tool with a ReadOnlyHint or an IdempotentHint since it last said that its tools have
+// changed. All attempts have the same
 // [request.IdempotencyKey] in their _meta, that of the caller if there is one. With it, a server
 // can answer a repeated call with the result of the first; see [WithIdempotency].
 //

@@ -35,7 +35,7 @@ type Outcome struct {
 	Left *float64 `json:"leftMs,omitempty"`
 
 	Elapsed    float64 `json:"elapsedMs"`    // from the start to the stop, or to the return
-	LongestGap float64 `json:"longestGapMs"` // the longest time between two heartbeats
+	LongestGap float64 `json:"longestGapMs"` // the longest stretch without a heartbeat, from the start and to the end too; no holds, no stalls
 	Beats      uint64  `json:"beats"`
 	Last       string  `json:"last,omitempty"`      // how far the tool had come, such as file 37 of 100
 	Abandoned  bool    `json:"abandoned,omitempty"` // the function had not returned when the call was answered

@@ -42,7 +42,7 @@ func WithBucket(name string) Option { return optionFunc(func(s *settings) { s.bu
 func WithReplicas(n int) Option { return optionFunc(func(s *settings) { s.replicas = n }) }
 
 // WithLease sets how long a replica counts as alive after it has last renewed its lease. Defaults
-// to [DefaultLease]; the minimum is 1 s. It applies only to a bucket that [Open] creates; an
+// to [DefaultLease]; [Open] refuses less than 1 s. It applies only to a bucket that [Open] creates; an
 // existing bucket keeps its lease.
 func WithLease(d time.Duration) Option { return optionFunc(func(s *settings) { s.lease = d }) }
 
