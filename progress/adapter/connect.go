@@ -15,10 +15,17 @@ const ReconnectInterval = 30 * time.Second
 // Standing calls connect, and again 30 s after each failure, until connect succeeds or failed returns false
 // for the error. A nil failed means one call only. If ctx ends after failed has returned true, the error is
 // as that of [request.Retry] when ctx ends while it waits.
+//
+// Standing waits for connect, which has to end with ctx. It waits for failed, which runs on a goroutine of its
+// own, until 1 s after ctx has ended; then the error is that of connect. A panic of either is a panic of Standing.
 func Standing[T any](ctx context.Context, failed func(error) (again bool), connect func() (T, error)) (T, error) {
 	for {
 		value, err := connect()
-		if err == nil || failed == nil || ctx.Err() != nil || !failed(err) {
+		if err == nil || failed == nil || ctx.Err() != nil {
+			return value, err
+		}
+		again, _ := timeout.Do(ctx, func(context.Context) (bool, error) { return failed(err), nil }, timeout.Config{Grace: time.Second})
+		if !again {
 			return value, err
 		}
 		ended := timeout.Run(ctx, func(ctx context.Context) error {

@@ -20,11 +20,14 @@ const (
 	createWait = 5 * time.Second
 	startWait  = time.Second
 	answerWait = time.Second
+	// encodeWait is how long a task waits for its result to become JSON: code of the tool's may be part of that.
+	encodeWait = 10 * time.Second
 )
 
 // A Func is the whole supervised call: toolcall.Do with t.Observer(), and the code that makes a
 // result of a call that was stopped. t is nil if the call cannot become a task or a continuation.
-// answers has the answers to the questions of the previous round.
+// answers has the answers to the questions of the previous round. It has to end with its context, as
+// toolcall.Do does: where the call does not become a task, Do waits for it.
 type Func[R any] func(ctx context.Context, t *Task, answers map[string]json.RawMessage) (R, error)
 
 // Do runs one call. It returns what run has returned or, if the call has become a task or a
@@ -35,7 +38,8 @@ type Func[R any] func(ctx context.Context, t *Task, answers map[string]json.RawM
 // run is called once, on a goroutine of its own if the call may become a task. encode turns its
 // result into JSON, once the call has become a task and not before. If that JSON has Questions,
 // they are put to the client, and run is called again with the answers by the keys of the tool. If
-// nobody answers in time, encode is called with the error of [progress.Await].
+// nobody answers in time, encode is called with the error of [progress.Await]. A task whose result is not
+// encoded within 10 s fails.
 //
 // When the handle is due:
 //
@@ -199,11 +203,17 @@ func (x *execution[R]) finish() {
 func (x *execution[R]) answer(o outcome[R]) task.Answer {
 	encoded := make(chan outcome[task.Answer], 1)
 	go guard(func() (task.Answer, error) { return x.encode(o.value, o.err), nil }, encoded)
-	e := <-encoded
-	if e.err != nil {
-		return failure("the result cannot be encoded: " + e.err.Error())
+	wait := time.NewTimer(encodeWait)
+	defer wait.Stop()
+	select {
+	case e := <-encoded:
+		if e.err != nil {
+			return failure("the result cannot be encoded: " + e.err.Error())
+		}
+		return readable(e.value)
+	case <-wait.C:
+		return failure(fmt.Sprintf("the result was not encoded within %v", encodeWait))
 	}
-	return readable(e.value)
 }
 
 // An outcome is how a function has ended.

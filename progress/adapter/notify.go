@@ -11,17 +11,21 @@ const sendWait = 100 * time.Millisecond
 
 func (t *Task) notifyChanged(notes <-chan task.Record) {
 	for record := range notes {
-		func() {
+		told := make(chan struct{})
+		go func() { // of its own, which it may end
+			defer close(told)
 			defer func() { _ = recover() }() // what it panics with is no sign of the task
 			t.call.Changed(notification(&record, t.form))
 		}()
+		<-told
 	}
 }
 
 // Notify calls send, which sends a progress notification or a log message for the call, and returns
 // its error. After an Extension handle or a continuation, and when the task is final, the client must
 // not get any more: then Notify does nothing and returns nil. If the handle is due while send runs,
-// the handle waits up to 100 ms for send to return.
+// the handle waits up to 100 ms for send to return. Notify itself waits for send, on whose goroutine it
+// is called.
 func (t *Task) Notify(send func() error) error {
 	if t == nil {
 		return send()

@@ -1,15 +1,19 @@
 package adapter
 
 import (
+	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/identity"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A Queue runs the handlers of notifications on other goroutines than the one that reads the
 // notifications, so that a slow handler delays neither an answer nor the renewal of a limit. The
 // handlers of a session run one after the other, in the order of Add. The goroutines live only
-// while there is something to run; one that a handler ends with [runtime.Goexit] is replaced. A
-// panic of a handler is not recovered.
+// while there is something to run. A handler that panics or calls [runtime.Goexit] ends by that, and the
+// next one runs; one that blocks keeps the later ones of its session waiting, and no others.
 //
 // The zero Queue is ready to use; set its fields before the first Add. It is safe for
 // concurrent use.
@@ -22,6 +26,9 @@ type Queue struct {
 	// bound. 0 means any number. With a Max, a handler must not call Add for its own session: if
 	// the session is full, the handler would wait for itself.
 	Max int
+	// Panicked, if it is not nil, is told of each panic of a handler, on the goroutine of the handlers
+	// of that session.
+	Panicked func(*timeout.PanicError)
 
 	mu      sync.Mutex
 	waiting map[any][]entry // a session is there while its goroutine runs
@@ -32,21 +39,23 @@ type entry struct {
 	done   chan struct{} // nil where nobody waits
 }
 
-// Add appends a handler to the queue of the session. session is any comparable value.
+// Add appends a handler to the queue of a session. A session that cannot be compared is the same as
+// no other. Where Add waits, see Wait and Max, handle is what it waits for.
 func (q *Queue) Add(session any, handle func()) {
+	key := identity.Key(session) // before the lock, since it may be one that a map would panic with
 	e := entry{handle: handle}
 	q.mu.Lock()
 	if q.waiting == nil {
 		q.waiting = make(map[any][]entry)
 	}
-	all, running := q.waiting[session]
+	all, running := q.waiting[key]
 	full := q.Max > 0 && len(all) >= q.Max
 	if full || q.Wait > 0 && len(all) == 0 {
 		e.done = make(chan struct{})
 	}
-	q.waiting[session] = append(all, e)
+	q.waiting[key] = append(all, e)
 	if !running {
-		go q.run(session)
+		go q.run(key)
 	}
 	q.mu.Unlock()
 	switch {
@@ -62,33 +71,38 @@ func (q *Queue) Add(session any, handle func()) {
 	}
 }
 
-func (q *Queue) run(session any) {
+func (q *Queue) run(key any) {
 	empty := false
 	defer func() {
-		if !empty { // a handler has called runtime.Goexit, or panics
-			go q.run(session)
+		if !empty { // a handler has called runtime.Goexit
+			go q.run(key)
 		}
 	}()
 	for {
 		q.mu.Lock()
-		all := q.waiting[session]
+		all := q.waiting[key]
 		if len(all) == 0 {
-			delete(q.waiting, session)
+			delete(q.waiting, key)
 			empty = true
 			q.mu.Unlock()
 			return
 		}
 		next := all[0]
 		all[0] = entry{} // it holds what the handler does
-		q.waiting[session] = all[1:]
+		q.waiting[key] = all[1:]
 		q.mu.Unlock()
-		next.run()
+		q.handle(next)
 	}
 }
 
-func (e entry) run() {
+func (q *Queue) handle(e entry) {
 	if e.done != nil {
 		defer close(e.done)
 	}
+	defer func() {
+		if v := recover(); v != nil && q.Panicked != nil {
+			q.Panicked(&timeout.PanicError{Value: v, Stack: debug.Stack()})
+		}
+	}()
 	e.handle()
 }

@@ -2,7 +2,11 @@ package adapter
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
+
+	"github.com/tooldeadline/tooldeadline/internal/identity"
 )
 
 // Sessions holds the calls of each session, so that they can be aborted when the session ends. The
@@ -12,24 +16,26 @@ type Sessions struct {
 	running map[any]map[*context.CancelCauseFunc]struct{}
 }
 
-// Join returns a context for a call of a session, which [Sessions.Abort] cancels. The session is
-// any comparable value. Call release when the call is over.
+// Join returns a context for a call of a session, which [Sessions.Abort] cancels. A session that
+// cannot be compared is the same as no other: only AbortAll reaches its calls. Call release when the
+// call is over.
 func (s *Sessions) Join(ctx context.Context, session any) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	key := identity.Key(session)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running == nil {
 		s.running = make(map[any]map[*context.CancelCauseFunc]struct{})
 	}
-	if s.running[session] == nil {
-		s.running[session] = make(map[*context.CancelCauseFunc]struct{})
+	if s.running[key] == nil {
+		s.running[key] = make(map[*context.CancelCauseFunc]struct{})
 	}
-	s.running[session][&cancel] = struct{}{}
+	s.running[key][&cancel] = struct{}{}
 	return ctx, func() {
 		s.mu.Lock()
-		delete(s.running[session], &cancel)
-		if len(s.running[session]) == 0 {
-			delete(s.running, session)
+		delete(s.running[key], &cancel)
+		if len(s.running[key]) == 0 {
+			delete(s.running, key)
 		}
 		s.mu.Unlock()
 		cancel(nil)
@@ -38,20 +44,28 @@ func (s *Sessions) Join(ctx context.Context, session any) (_ context.Context, re
 
 // Abort cancels the calls of a session with a cause. Calls that join later are not affected.
 func (s *Sessions) Abort(session any, cause error) {
+	key := identity.Key(session)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for cancel := range s.running[session] {
-		(*cancel)(cause) // AfterFuncs run on goroutines of their own, so none can need the lock
-	}
+	calls := slices.Collect(maps.Keys(s.running[key]))
+	s.mu.Unlock()
+	cancel(calls, cause)
 }
 
 // AbortAll cancels the calls of all sessions with a cause. Calls that join later are not affected.
 func (s *Sessions) AbortAll(cause error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, calls := range s.running {
-		for cancel := range calls {
-			(*cancel)(cause)
-		}
+	var calls []*context.CancelCauseFunc
+	for _, of := range s.running {
+		calls = slices.AppendSeq(calls, maps.Keys(of))
+	}
+	s.mu.Unlock()
+	cancel(calls, cause)
+}
+
+// cancel is called without the lock: a context of the caller's, from which those of the calls are derived,
+// may have a stop function of its own.
+func cancel(calls []*context.CancelCauseFunc, cause error) {
+	for _, c := range calls {
+		(*c)(cause)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/identity"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/internal/running"
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -87,7 +88,7 @@ func (t *Task) Observer() toolcall.Observer {
 // Otherwise it returns nil, for example for a call of a server that a tool runs itself.
 func TaskOf(ctx context.Context, session any) *Task {
 	c := toolcall.FromContext(ctx)
-	if c == nil || c.Session != session {
+	if c == nil || !identity.Same(c.Session, session) {
 		return nil
 	}
 	t, _ := c.Observer.(*Task)

@@ -53,6 +53,8 @@ type ClientLimits = request.Limits
 // ms goes on concurrently with the client, so it may still run when a call has returned. Handlers are
 // called one after the other, in the order of arrival. When 1000 notifications wait, the reader of the
 // transport waits too, and with it every answer.
+// A panic of one is reported to the logger and the hooks of [WithRequestOptions], and the next one is
+// called.
 //
 // The result implements the interfaces that t implements beyond transport.Interface: for requests of
 // the server, the protocol version, the output of a command, and a lost connection. Its type is not
@@ -66,6 +68,7 @@ func Limit(t transport.Interface, defaults ClientLimits, perMethod map[string]Cl
 		}
 	}
 	l.requests = request.New(defaults, perMethod, l.options...)
+	l.handlers.Panicked = l.requests.Panicked
 	_, l.bidirectional = t.(transport.BidirectionalInterface)
 	_, l.http = t.(transport.HTTPConnection)
 	return complete(l, t, l.setVersion)

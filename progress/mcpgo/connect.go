@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client"
@@ -23,18 +24,20 @@ type ConnectOptions struct {
 	Backoff request.Backoff
 	// Tools, if not nil, makes tools/list the last phase, and is called with the tools of all pages
 	// before Connect returns. So Connect also tries again if a server connects and then answers
-	// nothing. The limit applies to each page. If the server has no tools, Tools is called with nil.
+	// nothing. The limit applies to each page, and to Tools, which runs on a goroutine of its own: if
+	// it takes longer, Connect closes the connection and fails. If the server has no tools, Tools is
+	// called with nil.
 	Tools func([]mcp.Tool)
 	// Failed, if not nil, is called with the error of the last try. If it returns true, Connect begins
 	// again 30 s later, whatever the error is. It goes on until it succeeds, Failed returns false, or
-	// the context ends. It is called on the goroutine of Connect.
+	// the context ends. It runs on a goroutine of its own, which Connect waits for until the context ends.
 	Failed func(error) (again bool)
 }
 
 // Connect starts and initializes a client, with a limit for each phase, and tries again if that fails.
 // It calls open for each try, because a client that has failed cannot be used again.
 //
-// The phases are the start of the transport and the handshake. The handshake may be two requests,
+// The phases are the call of open, the start of the transport and the handshake. The handshake may be two requests,
 // server/discover and initialize, each of which has the limit if the client has [Limit]; together they
 // have twice that. mcp-go stops waiting for server/discover after 5 s (see
 // client.WithDiscoverTimeout), so Connect reaches a server that does not answer it. If Tools is set,
@@ -57,24 +60,80 @@ func Connect(ctx context.Context, open func() (*client.Client, error), req mcp.I
 	}
 	o.Timeout = max(o.Timeout, 0)
 	c, err := adapter.Standing(ctx, o.Failed, func() (connected, error) {
-		c, err := request.Retry(ctx, o.Backoff, worthwhile, func() (connected, error) {
-			c, err := open()
+		c, err := request.Retry(ctx, o.Backoff, worthwhile, func() (made connected, err error) {
+			c, err := opened(ctx, o.Timeout, open)
 			if err != nil {
-				return connected{}, fmt.Errorf("connecting: %w", err)
+				return connected{}, err
 			}
+			defer func() {
+				if made.client == nil { // after a panic too
+					disconnect(c)
+				}
+			}()
 			result, tools, err := try(ctx, c, req, o)
 			if err != nil {
-				_ = c.Close()
 				return connected{}, err
 			}
 			return connected{c, result, tools}, nil
 		})
+		if err == nil && o.Tools != nil {
+			if err = show(ctx, c, o); err != nil {
+				c = connected{}
+			}
+		}
 		return c, asTimeout(err)
 	})
-	if err == nil && o.Tools != nil {
-		o.Tools(c.tools)
-	}
 	return c.client, c.result, asTimeout(err)
+}
+
+// show calls Tools, and closes the client if that does not return in time, or panics.
+func show(ctx context.Context, c connected, o ConnectOptions) (err error) {
+	shown := false
+	defer func() {
+		if !shown {
+			disconnect(c.client)
+		}
+	}()
+	_, err = phase(ctx, "Tools", o.Timeout, func(context.Context) (none struct{}, _ error) { o.Tools(c.tools); return })
+	shown = err == nil
+	return err
+}
+
+// opened calls open as a phase. A client that comes too late, which may have started a command, is closed.
+func opened(ctx context.Context, limit time.Duration, open func() (*client.Client, error)) (*client.Client, error) {
+	var mu sync.Mutex
+	var made *client.Client
+	late := false
+	c, err := phase(ctx, "open", limit, func(context.Context) (*client.Client, error) {
+		c, err := open()
+		mu.Lock()
+		made = c
+		gone := late
+		mu.Unlock()
+		if gone && err == nil {
+			_ = c.Close()
+		}
+		return c, err
+	})
+	var stop *timeout.Error
+	if errors.As(err, &stop) {
+		mu.Lock()
+		late = true
+		unwanted := made
+		mu.Unlock()
+		if unwanted != nil {
+			disconnect(unwanted)
+		}
+		return nil, err
+	}
+	return c, err
+}
+
+// closeWait is how long a client may take to close. For a command mcp-go needs up to 8 s.
+const closeWait = 20 * time.Second
+
+func disconnect(c *client.Client) {
+	_ = timeout.Run(context.Background(), func(context.Context) error { return c.Close() }, timeout.Config{Total: closeWait, Grace: -1}, timeout.WithRecover())
 }
 
 // connected is what a try makes.

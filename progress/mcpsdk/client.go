@@ -44,7 +44,8 @@ type ClientLimits = request.Limits
 // The caller's params are not changed, except by the SDK itself; a progress token that they have, and
 // the ProgressNotificationHandler, work as they do without Limit. Handlers of notifications are
 // called one after the other, in the order of arrival, but not on the SDK's goroutine, so that a slow
-// one delays no limit: some may still be called when the session has been closed. A request without
+// one delays no limit: some may still be called when the session has been closed. A panic of one is
+// reported to the logger and the hooks of [WithRequestOptions], and the next one is called. A request without
 // params, such as ListTools with nil, is sent with empty params if it needs a token.
 //
 // Handlers that the client calls in answer to an input-required result get the context of the request,
@@ -60,6 +61,7 @@ func Limit(c *mcp.Client, defaults ClientLimits, perMethod map[string]ClientLimi
 		}
 	}
 	l.requests = request.New(defaults, perMethod, l.options...)
+	l.handlers.Panicked = l.requests.Panicked
 	c.AddSendingMiddleware(l.send)
 	c.AddReceivingMiddleware(l.receive)
 }

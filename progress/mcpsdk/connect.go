@@ -22,18 +22,20 @@ type ConnectOptions struct {
 	Session *mcp.ClientSessionOptions
 	// Tools, if not nil, makes tools/list the last phase, and is called with the tools of all pages
 	// before Connect returns. So Connect also tries again if a server connects and then answers
-	// nothing. The limit applies to each page. If the server has no tools, Tools is called with nil.
+	// nothing. The limit applies to each page, and to Tools, which runs on a goroutine of its own: if
+	// it takes longer, Connect closes the connection and fails. If the server has no tools, Tools is
+	// called with nil.
 	Tools func([]*mcp.Tool)
 	// Failed, if not nil, is called with the error of the last try. If it returns true, Connect begins
 	// again 30 s later, whatever the error is. It goes on until it succeeds, Failed returns false, or
-	// the context ends. It is called on the goroutine of Connect.
+	// the context ends. It runs on a goroutine of its own, which Connect waits for until the context ends.
 	Failed func(error) (again bool)
 }
 
 // Connect connects c to a server, with a limit for each phase, and tries again if that fails. It calls
 // transport for each try, because a transport that has been used cannot be used again.
 //
-// The phases are the connection of the transport and the handshake. If c has [Limit], each of the two
+// The phases are the call of transport, the connection of the transport and the handshake. If c has [Limit], each of the two
 // requests of the handshake, server/discover and initialize, is a phase, so Connect reaches a server
 // that does not answer server/discover. Without Limit, set Session.ProtocolVersion to the version of
 // such a server. If Tools is set, tools/list is a phase too.
@@ -60,18 +62,51 @@ func Connect(ctx context.Context, c *mcp.Client, transport func() (mcp.Transport
 	}
 	made, err := adapter.Standing(ctx, o.Failed, func() (connected, error) {
 		made, err := request.Retry(ctx, o.Backoff, func(err error) bool { return !adapter.Permanent(err) }, func() (connected, error) {
-			t, err := transport()
+			t, err := call(ctx, "transport", o.Timeout, transport)
 			if err != nil {
-				return connected{}, fmt.Errorf("connecting: %w", err)
+				return connected{}, err
 			}
 			return try(ctx, c, t, o)
 		})
+		if err == nil && o.Tools != nil {
+			if err = show(ctx, made, o); err != nil {
+				made = connected{}
+			}
+		}
 		return made, asRPC(err)
 	})
-	if err == nil && o.Tools != nil {
-		o.Tools(made.tools)
-	}
 	return made.session, asRPC(err)
+}
+
+// call calls a function of the caller's as a phase. What it returns too late is dropped.
+func call[T any](ctx context.Context, phase string, limit time.Duration, f func() (T, error)) (T, error) {
+	value, err := timeout.Do(ctx, func(context.Context) (T, error) { return f() },
+		timeout.Config{Total: max(limit, 0), Grace: -1}, timeout.WithName("connect"), timeout.WithOperation(timeout.OperationRequest))
+	if stop, ok := err.(*timeout.Error); ok {
+		return value, asRPC(&request.Error{Doing: "connecting: " + phase, Stop: stop})
+	}
+	if err != nil {
+		return value, fmt.Errorf("connecting: %w", err)
+	}
+	return value, nil
+}
+
+// show calls Tools, and closes the session if that does not return in time, or panics.
+func show(ctx context.Context, made connected, o ConnectOptions) (err error) {
+	shown := false
+	defer func() {
+		if !shown {
+			disconnect(made.session)
+		}
+	}()
+	_, err = call(ctx, "Tools", o.Timeout, func() (none struct{}, _ error) { o.Tools(made.tools); return })
+	shown = err == nil
+	return err
+}
+
+// disconnect closes a session, and waits for that as long as it may take.
+func disconnect(session *mcp.ClientSession) {
+	_ = timeout.Run(context.Background(), func(context.Context) error { return session.Close() }, timeout.Config{Total: cleanup, Grace: -1}, timeout.WithRecover())
 }
 
 // connected is what a try makes.

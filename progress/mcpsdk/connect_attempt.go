@@ -61,9 +61,16 @@ func (a *attempt) Connect(ctx context.Context) (mcp.Connection, error) {
 	failed := a.failed
 	a.mu.Unlock()
 	if failed { // or it was abandoned, and nobody will look at what it returns
-		_ = conn.Close()
+		hangUp(conn)
 	}
 	return conn, nil
+}
+
+// hangUp closes a connection, which may be one of the caller's. A panic of that is no failure of the attempt, and would
+// otherwise be one of a goroutine that nobody can recover.
+func hangUp(conn mcp.Connection) {
+	defer func() { _ = recover() }()
+	_ = conn.Close()
 }
 
 // fail closes the connection, or sees to it that it will be. When it returns it is
@@ -74,7 +81,7 @@ func (a *attempt) fail() {
 	conn := a.conn
 	a.mu.Unlock()
 	if conn != nil {
-		_ = conn.Close()
+		hangUp(conn)
 	}
 }
 

@@ -22,12 +22,14 @@ const closing = 100 * time.Millisecond
 
 // A Call describes one request to [Do].
 type Call struct {
-	// Session identifies the connection that the request is sent on, by any comparable value; see
-	// [Limiter.Progress]. A client with one connection may leave it nil.
+	// Session identifies the connection that the request is sent on; see [Limiter.Progress]. One that
+	// cannot be compared is the same as no other, so that no progress renews the limit. A client with
+	// one connection may leave it nil.
 	Session any
 	// Method is the method of the request, which selects its limits.
 	Method string
-	// Token is the progress token that the caller has set, a string or a number. nil means none.
+	// Token is the progress token that the caller has set: a string, a number of a type of Go's, or a
+	// json.Number or json.RawMessage. nil means none. With any other token no progress renews the limit.
 	Token any
 	// NoCancel is for initialize, which must not be cancelled at the server. The context
 	// of send is then cancelled only 100 ms after Do has returned.
@@ -104,6 +106,16 @@ func Do[R any](ctx context.Context, c *Limiter, call Call, send func(ctx context
 		return zero, &Error{Doing: fmt.Sprintf("calling %q", call.Method), Reset: wait != nil, Stop: e}
 	}
 	return zero, err
+}
+
+// Panicked reports a panic of a handler of notifications, which is no part of any request: the logger and the
+// hooks among the options of c get it as that of an execution with this name. It is the Panicked of an adapter's
+// queue of handlers.
+func (c *Limiter) Panicked(p *timeout.PanicError) {
+	opts := append(slices.Clip(c.options), timeout.Config{}, timeout.WithName("a handler of notifications"), timeout.WithOperation(timeout.OperationRequest), timeout.WithRecover())
+	_ = timeout.Run(context.Background(), func(context.Context) error {
+		panic(fmt.Errorf("%w\n\n%s", p, p.Stack)) // the stack of this one tells nothing
+	}, opts...)
 }
 
 // returned tells an error of send, which may itself be a *timeout.Error, from one of

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/identity"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -77,8 +78,9 @@ func (c *Limiter) Progress(session, token any) (own any, wanted bool) {
 		return token, true
 	}
 	number, suffix, _ := strings.Cut(text, "-")
+	key := waiterKey{identity.Key(session), number}
 	c.mu.Lock()
-	w := c.waiting[waiterKey{session, number}]
+	w := c.waiting[key]
 	c.mu.Unlock()
 	if w != nil {
 		w.monitor.Load().Beat()
@@ -93,7 +95,7 @@ func (c *Limiter) await(session, own any) (token string, w *waiter, leave func()
 	if !ok {
 		return "", nil, nil, false
 	}
-	key := waiterKey{session, strconv.FormatUint(c.last.Add(1), 10)}
+	key := waiterKey{identity.Key(session), strconv.FormatUint(c.last.Add(1), 10)}
 	w = new(waiter)
 	c.mu.Lock()
 	c.waiting[key] = w
@@ -116,9 +118,11 @@ func encodeOwn(own any) (suffix string, ok bool) {
 		return "", true
 	case string:
 		return "-s" + own, true
+	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32, float64, json.Number, json.RawMessage:
+		b, err := json.Marshal(own)
+		return "-j" + string(b), err == nil
 	}
-	b, err := json.Marshal(own)
-	return "-j" + string(b), err == nil
+	return "", false // it may have a MarshalJSON, which would run before there is any limit
 }
 
 func decodeOwn(suffix string) (own any, ok bool) {

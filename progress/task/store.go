@@ -45,7 +45,8 @@ var ErrLost = errors.New("the task was lost")
 // keep within its bounds, the oldest first, and removes no others. Records that it returns are
 // not changed later, by either side.
 //
-// All methods are safe for concurrent use, and return [context.Cause] of ctx when ctx ends.
+// All methods are safe for concurrent use, and return [context.Cause] of ctx when ctx ends. See
+// [WithStore] for one that does not, or panics.
 type Store interface {
 	// Create stores a new record, and returns it as stored, with its revision. The store may prefix
 	// the ID, for example with the name of the process. Get finds the record as soon as Create has

@@ -35,7 +35,9 @@ type optionFunc func(*Tasks)
 
 func (f optionFunc) apply(t *Tasks) { f(t) }
 
-// WithStore keeps the tasks in s. Defaults to a zero [Memory].
+// WithStore keeps the tasks in s. Defaults to a zero [Memory]. A panic or a runtime.Goexit in s is an error of
+// that call, as if the store could not be reached, and a method that does not return when its context ends is left
+// 1 s later, except Create, whose task keeps its place among the running ones.
 func WithStore(s Store) Option { return optionFunc(func(t *Tasks) { t.core.Store = s }) }
 
 // WithPoll sets how often clients are asked to poll, which is also the shortest time between two
@@ -62,6 +64,7 @@ func New(opts ...Option) *Tasks {
 	if t.core.Store == nil {
 		t.core.Store = new(Memory)
 	}
+	t.core.Store = guard(t.core.Store)
 	t.core.Poll = cmp.Or(max(t.core.Poll, 0), time.Second)
 	t.core.Retention = cmp.Or(max(t.core.Retention, 0), 10*time.Minute)
 	t.core.Running = running.New(cmp.Or(max(t.maxRunning, 0), 100))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/identity"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
@@ -38,8 +39,8 @@ type Settings struct {
 // A Call is one tools/call as the server received it.
 type Call struct {
 	Tool string
-	// Session identifies the connection or session that the call came in on, by any comparable value;
-	// see [FromContext]. A server with one connection may leave it nil.
+	// Session identifies the connection or session that the call came in on; see [FromContext]. One
+	// that cannot be compared is the same as no other. A server with one connection may leave it nil.
 	Session any
 	// RequestID is the id of the request, and SessionID that of its session, both as text, for logs
 	// and traces. Both may be empty: Do does not use them.
@@ -104,7 +105,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	opts = append(opts, s.Options...)
 
 	enclosing, observer := FromContext(ctx), c.Observer
-	within := enclosing != nil && enclosing.Session == c.Session
+	within := enclosing != nil && identity.Same(enclosing.Session, c.Session)
 	if within && observer == nil {
 		c.Observer = enclosing.Observer
 	}

@@ -1,0 +1,226 @@
+package callsites_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	. "github.com/tooldeadline/tooldeadline/internal/callsites"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// A client that knows tasks, and a call of it that becomes one at once.
+var (
+	legacy = adapter.Caller{Version: string(task.Legacy), Session: "s"}
+	asTask = adapter.Call{Tool: "t", Caller: legacy, Asked: json.RawMessage(`{}`), Soft: time.Second}
+)
+
+// taskOf runs a call as a task to its end, as far as it gets there, and shuts down within a second.
+func taskOf(c adapter.Call, run func(context.Context) error, encode func() task.Answer, opts ...task.Option) {
+	tasks := task.New(opts...)
+	_, record, _ := adapter.Do(context.Background(), tasks, c, func(ctx context.Context, _ *adapter.Task, _ map[string]json.RawMessage) (int, error) {
+		return 0, run(ctx)
+	}, func(int, error) task.Answer { return encode() })
+	if record != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		_, _ = adapter.Serve(ctx, tasks, adapter.Request{Method: "tasks/result", Params: json.RawMessage(`{"taskId":"` + record.ID + `"}`), Caller: legacy})
+		cancel()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = tasks.Shutdown(ctx)
+}
+
+func done() task.Answer { return task.Answer{Result: json.RawMessage(`{"content":[]}`)} }
+
+// uncomparable is a session that a map and == panic with.
+type uncomparable struct{ _ []int }
+
+const (
+	sessions = "it is compared, which runs no code; TestUncomparableSessions"
+	causes   = "it is the cause of contexts as it is"
+)
+
+// SPEC 3.24: a session that Go cannot compare, or that equals nothing, panics nowhere and locks nobody out.
+func TestUncomparableSessions(t *testing.T) {
+	for _, session := range []any{uncomparable{}, [1]any{uncomparable{}}, math.NaN(), func() {}} {
+		synctest.Test(t, func(t *testing.T) {
+			var q adapter.Queue
+			var calls adapter.Sessions
+			limiter := request.New(request.Limits{Timeout: time.Second, ResetOnProgress: true}, nil)
+			for _, session := range []any{session, "a"} {
+				ran := make(chan struct{})
+				q.Add(session, func() { close(ran) })
+				<-ran
+				_, release := calls.Join(t.Context(), session)
+				calls.Abort(session, nil)
+				release()
+				_, err := request.Do(t.Context(), limiter, request.Call{Session: session, Method: "m", Token: 1}, func(_ context.Context, token string) (int, error) {
+					limiter.Progress(session, token)
+					return 0, nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				call := toolcall.Call{Session: session}
+				_, err = toolcall.Do(t.Context(), nil, call, func(ctx context.Context) (int, error) {
+					adapter.TaskOf(ctx, session)
+					return toolcall.Do(ctx, nil, call, func(context.Context) (int, error) { return 0, nil })
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func init() {
+	soon := func() (context.Context, context.CancelFunc) {
+		return context.WithTimeout(context.Background(), time.Second)
+	}
+	add(Table{
+		"adapter.Queue.Add(handle)": {Within: 2 * time.Second, Do: func(s *Site) {
+			q := adapter.Queue{Wait: time.Second}
+			q.Add("a", func() { s.Hit(nil, func() { q.Add("b", func() {}) }) })
+			ran := make(chan bool, 1)
+			q.Add("b", func() { ran <- true })
+			if !<-ran {
+				s.Error("the handler of another session did not run")
+			}
+		}},
+		"adapter.Queue.Add(handle)/max": {Within: time.Second, Do: func(s *Site) {
+			q := adapter.Queue{Max: 1}
+			for range 2 {
+				q.Add("a", func() { s.Hit(nil) })
+			}
+		}, Waits: "handle is what it waits for"},
+		"adapter.Queue.Add(session)":        {Never: sessions},
+		"adapter.Sessions.Join(session)":    {Never: sessions},
+		"adapter.Sessions.Abort(session)":   {Never: sessions},
+		"adapter.Sessions.Abort(cause)":     {Never: causes},
+		"adapter.Sessions.AbortAll(cause)":  {Never: causes},
+		"adapter.TaskOf(session)":           {Never: sessions},
+		"request.Call.Session":              {Never: sessions},
+		"request.Limiter.Progress(session)": {Never: sessions},
+		"request.Limiter.Progress(token)":   {Never: "only a string is looked at"},
+		"request.Call.Token":                {Never: "only types without methods of a program's become JSON"},
+		"toolcall.Call.Session":             {Never: sessions},
+		"adapter.Task.Notify(send)": {Waits: "waits for send", Panics: true, Do: func(s *Site) {
+			var t *adapter.Task
+			_ = t.Notify(func() error { s.Hit(nil); return nil })
+		}},
+		"adapter.Standing(connect)": {Waits: "waits for connect", Panics: true, Do: func(s *Site) {
+			_, _ = adapter.Standing(context.Background(), nil, func() (int, error) { s.Hit(nil); return 0, nil })
+		}},
+		"adapter.Standing(failed)": {Within: 2 * time.Second, Panics: true, Do: func(s *Site) {
+			ctx, cancel := soon()
+			defer cancel()
+			_, _ = adapter.Standing(ctx, func(error) bool { s.Hit(nil); return false }, func() (int, error) { return 0, errors.New("refused") })
+		}},
+		"adapter.Func": {Waits: "has to end with its context", Panics: true, Do: func(s *Site) {
+			taskOf(adapter.Call{Tool: "t", Caller: legacy}, func(ctx context.Context) error { s.Hit(ctx); return nil }, done)
+		}},
+		"adapter.Func/task": {Within: time.Minute + time.Second, Do: func(s *Site) {
+			taskOf(asTask, func(ctx context.Context) error { s.Hit(ctx); return nil }, done)
+		}},
+		"adapter.Do(encode)": {Within: 10 * time.Second, Do: func(s *Site) {
+			taskOf(asTask, func(context.Context) error { return nil }, func() task.Answer { s.Hit(nil); return done() })
+		}},
+		"adapter.Call.Changed": {Within: 2 * time.Second, Do: func(s *Site) {
+			c := asTask
+			c.Changed = func(string, map[string]any) { s.Hit(nil) }
+			tasks := task.New(task.WithPoll(time.Millisecond))
+			_, _, _ = adapter.Do(context.Background(), tasks, c, func(ctx context.Context, t *adapter.Task, _ map[string]json.RawMessage) (int, error) {
+				return toolcall.Do(ctx, nil, toolcall.Call{Observer: t.Observer()}, func(ctx context.Context) (int, error) {
+					heartbeat.BeatWith(ctx, "news")
+					time.Sleep(time.Second)
+					return 0, nil
+				})
+			}, func(int, error) task.Answer { return done() })
+			time.Sleep(time.Second)
+			_ = tasks.Close()
+		}},
+		"adapter.Answers.Do(call)": {Waits: "Do waits for call", Panics: true, Do: func(s *Site) {
+			var a adapter.Answers[int]
+			_, _ = a.Do(context.Background(), "k", 1, func(int) int { return 1 }, func() (int, error) { s.Hit(nil); return 0, nil })
+		}},
+		"adapter.Answers.Do(size)": {Waits: "and for size", Panics: true, Do: func(s *Site) {
+			var a adapter.Answers[int]
+			_, _ = a.Do(context.Background(), "k", 1, func(int) int { s.Hit(nil); return 1 }, func() (int, error) { return 0, nil })
+		}},
+		"adapter.AwaitAnswer(ask)": {Within: 2 * time.Second, Do: func(s *Site) {
+			_ = limited(func(ctx context.Context) error {
+				ctx, cancel := context.WithTimeout(ctx, idle)
+				defer cancel()
+				_, err := adapter.AwaitAnswer(ctx, "really?", "", func(ctx context.Context) (int, error) { s.Hit(ctx); return 0, nil })
+				return err
+			})
+		}},
+		"task.Store.Create": {Within: time.Minute + 2*time.Second, Do: storeRow("Create")},
+		"task.Store.Get":    {Within: time.Minute + 2*time.Second, Do: storeRow("Get")},
+		"task.Store.Update": {Within: time.Minute + 2*time.Second, Do: storeRow("Update")},
+		"task.Store.Wait":   {Within: time.Minute + 2*time.Second, Do: storeRow("Wait")},
+		"task.Store.List": {Within: 2 * time.Second, Do: func(s *Site) {
+			ctx, cancel := soon()
+			defer cancel()
+			tasks := task.New(task.WithStore(&store{Site: s, at: "List"}))
+			_, _ = adapter.Serve(ctx, tasks, adapter.Request{Method: "tasks/list", Caller: legacy})
+		}},
+	})
+}
+
+// storeRow runs a task whose store attacks in one of its methods, once; the slot of the task must not stay taken.
+func storeRow(at string) func(*Site) {
+	return func(s *Site) {
+		taskOf(asTask, func(context.Context) error { return nil }, done, task.WithStore(&store{Site: s, at: at}), task.WithMaxRunning(1))
+	}
+}
+
+// A store attacks in one of its methods, the first time.
+type store struct {
+	*Site
+	task.Memory
+	at  string
+	hit bool
+}
+
+func (m *store) attack(at string) {
+	if at == m.at && !m.hit {
+		m.hit = true
+		m.Hit(nil)
+	}
+}
+
+func (m *store) Create(ctx context.Context, r task.Record) (task.Record, error) {
+	m.attack("Create")
+	return m.Memory.Create(ctx, r)
+}
+
+func (m *store) Get(ctx context.Context, owner, id string) (task.Record, error) {
+	m.attack("Get")
+	return m.Memory.Get(ctx, owner, id)
+}
+
+func (m *store) Update(ctx context.Context, r task.Record) (task.Record, error) {
+	m.attack("Update")
+	return m.Memory.Update(ctx, r)
+}
+
+func (m *store) List(ctx context.Context, owner, cursor string, limit int) ([]task.Record, string, error) {
+	m.attack("List")
+	return m.Memory.List(ctx, owner, cursor, limit)
+}
+
+func (m *store) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
+	m.attack("Wait")
+	return m.Memory.Wait(ctx, owner, id, after)
+}

@@ -1,0 +1,87 @@
+package task
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// storeGrace is how long a store may take to return when the context of its call has ended.
+const storeGrace = time.Second
+
+// A guarded store is one of the caller's. Its methods run on goroutines of their own, so that a panic or
+// a Goexit in one is the error of that call, and one that does not return when its context ends is left.
+type guarded struct{ of Store }
+
+// guard returns a store that may be trusted.
+func guard(s Store) Store {
+	if _, ours := s.(*Memory); ours {
+		return s
+	}
+	return guarded{s}
+}
+
+// Create is waited for in any case: a record that came later would belong to nobody.
+func (g guarded) Create(ctx context.Context, r Record) (Record, error) {
+	return call(context.WithoutCancel(ctx), func() (Record, error) { return g.of.Create(ctx, r) })
+}
+
+func (g guarded) Get(ctx context.Context, owner, id string) (Record, error) {
+	return call(ctx, func() (Record, error) { return g.of.Get(ctx, owner, id) })
+}
+
+func (g guarded) Update(ctx context.Context, r Record) (Record, error) {
+	return call(ctx, func() (Record, error) { return g.of.Update(ctx, r) })
+}
+
+func (g guarded) List(ctx context.Context, owner, cursor string, limit int) ([]Record, string, error) {
+	type page struct {
+		records []Record
+		next    string
+	}
+	p, err := call(ctx, func() (p page, err error) {
+		p.records, p.next, err = g.of.List(ctx, owner, cursor, limit)
+		return p, err
+	})
+	return p.records, p.next, err
+}
+
+func (g guarded) Wait(ctx context.Context, owner, id string, after uint64) (Record, error) {
+	return call(ctx, func() (Record, error) { return g.of.Wait(ctx, owner, id, after) })
+}
+
+func call[R any](ctx context.Context, f func() (R, error)) (R, error) {
+	type result struct {
+		value R
+		err   error
+	}
+	returned := make(chan result, 1)
+	go func() {
+		r := result{err: timeout.ErrGoexit}
+		defer func() {
+			if v := recover(); v != nil {
+				r = result{err: &timeout.PanicError{Value: v, Stack: debug.Stack()}}
+			}
+			returned <- r
+		}()
+		value, err := f()
+		r = result{value, err}
+	}()
+	select {
+	case r := <-returned:
+		return r.value, r.err
+	case <-ctx.Done():
+	}
+	// What it has done may have succeeded.
+	grace := time.NewTimer(storeGrace)
+	defer grace.Stop()
+	select {
+	case r := <-returned:
+		return r.value, r.err
+	case <-grace.C:
+		var none R
+		return none, context.Cause(ctx)
+	}
+}
