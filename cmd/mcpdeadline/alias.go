@@ -9,6 +9,9 @@ import (
 // from many clients, which may all use the same ids.
 type alias struct{ id, token json.RawMessage }
 
+// subscriptionKey is where a notification names the request that has subscribed to it.
+const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
+
 // rename gives a request that stands alone a unique id and a unique progress token.
 func (ws *webSession) rename(m *message) *message {
 	var params struct {
@@ -44,7 +47,6 @@ func (ws *webSession) restore(m *message) *message {
 		}
 		return m
 	}
-	const subscription = "io.modelcontextprotocol/subscriptionId"
 	var params struct {
 		ProgressToken json.RawMessage
 		Meta          map[string]json.RawMessage `json:"_meta"`
@@ -54,8 +56,8 @@ func (ws *webSession) restore(m *message) *message {
 	if a, ok := of(params.ProgressToken); ok && a.token != nil {
 		raw = with(raw, a.token, "params", "progressToken")
 	}
-	if a, ok := of(params.Meta[subscription]); ok {
-		raw = with(raw, a.id, "params", "_meta", subscription)
+	if a, ok := of(params.Meta[subscriptionKey]); ok {
+		raw = with(raw, a.id, "params", "_meta", subscriptionKey)
 	}
 	return readMessage(raw)
 }

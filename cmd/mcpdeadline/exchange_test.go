@@ -73,16 +73,7 @@ func (l *pipeListener) dial(context.Context, string, string) (net.Conn, error) {
 // gets the requests to all hosts and ports.
 func connectURL(t *testing.T, handler http.HandlerFunc, flags ...string) (*scriptedHost, *logBuffer) {
 	t.Helper()
-	logs := new(logBuffer)
-	p := newProxy(t, append(flags, "-url", "http://server.test/mcp"))
-	p.logger = slog.New(slog.NewTextHandler(logs, nil))
-	p.stderr = logs
-	l := &pipeListener{conns: make(chan net.Conn), over: make(chan struct{})}
-	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(p.logger.Handler(), slog.LevelError)}
-	go func() { _ = server.Serve(l) }()
-	transport := &http.Transport{DialContext: l.dial, DialTLSContext: l.dial, MaxIdleConnsPerHost: 64}
-	to, _ := url.Parse("http://server.test/mcp")
-	p.dial = dialOver(transport, to, p.header, p.max)
+	p, cleanup := proxyToURL(t, handler, flags...)
 	h := &scriptedHost{t: t, waits: make(map[string]chan *message), ended: make(chan error, 1)}
 	h.session = newSession(p, "stdio", h.take)
 	ctx, end := context.WithCancel(context.Background())
@@ -93,10 +84,28 @@ func connectURL(t *testing.T, handler http.HandlerFunc, flags ...string) (*scrip
 		if err := <-h.ended; err != nil {
 			t.Error(err)
 		}
+		cleanup()
+	})
+	return h, p.stderr.(*logBuffer)
+}
+
+// proxyToURL returns a proxy for such a server, which writes its log to stderr.
+func proxyToURL(t *testing.T, handler http.HandlerFunc, flags ...string) (_ *proxy, cleanup func()) {
+	t.Helper()
+	logs := new(logBuffer)
+	p := newProxy(t, append(flags, "-url", "http://server.test/mcp"))
+	p.logger = slog.New(slog.NewTextHandler(logs, nil))
+	p.stderr = logs
+	l := &pipeListener{conns: make(chan net.Conn), over: make(chan struct{})}
+	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(p.logger.Handler(), slog.LevelError)}
+	go func() { _ = server.Serve(l) }()
+	transport := &http.Transport{DialContext: l.dial, DialTLSContext: l.dial, MaxIdleConnsPerHost: 64}
+	to, _ := url.Parse("http://server.test/mcp")
+	p.dial = dialOver(transport, to, p.header, p.max)
+	return p, func() {
 		transport.CloseIdleConnections()
 		_ = server.Close()
-	})
-	return h, logs
+	}
 }
 
 // received returns the message of a request.

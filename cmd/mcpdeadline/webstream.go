@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -230,6 +231,8 @@ func (ws *webSession) route(m *message) {
 	switch st := ws.streamOf(m); {
 	case st == nil && ws.id != "":
 		ws.pending.put(m, maxUnsent)
+	case st == nil && m.isRequest():
+		go ws.take(failure(m.ID, "no request is open that this could belong to"))
 	case st == nil:
 	case m.isRequest(): // the server waits for the answer
 		st.put(m, 0)
@@ -245,6 +248,9 @@ func (ws *webSession) streamOf(m *message) *downstream {
 	if st := ws.open[m.about]; m.about != "" && st != nil {
 		return st
 	}
+	if ws.id == "" {
+		return ws.namedIn(m)
+	}
 	// A server over stdio does not say which call a message is about. If only one call is open, it is
 	// that one.
 	var calls []*downstream
@@ -258,8 +264,28 @@ func (ws *webSession) streamOf(m *message) *downstream {
 		return calls[0]
 	case ws.get != nil:
 		return ws.get
-	case ws.id != "":
+	default:
 		for _, st := range ws.open {
+			return st
+		}
+	}
+	return nil
+}
+
+// namedIn returns the response to the request that stands alone whose progress or subscription m is about, or
+// nil. Everything else may be about the request of another client, also of one that has gone. The caller holds
+// ws.streams.
+func (ws *webSession) namedIn(m *message) *downstream {
+	if m.about != "" {
+		return nil // its client has gone
+	}
+	var params struct {
+		ProgressToken json.RawMessage
+		Meta          map[string]json.RawMessage `json:"_meta"`
+	}
+	_ = json.Unmarshal(m.Params, &params)
+	for _, name := range []json.RawMessage{params.ProgressToken, params.Meta[subscriptionKey]} {
+		if st := ws.open[string(name)]; st != nil {
 			return st
 		}
 	}
