@@ -22,6 +22,9 @@ const (
 	awaitGrace = time.Second
 	// hostMargin is what is left of a host's limit for the answer: awaitGrace, and a second to send it.
 	hostMargin = awaitGrace + time.Second
+	// marginPart is the part of what is left of a total or a deadline that a wait leaves for the answer,
+	// up to hostMargin.
+	marginPart = 6
 )
 
 // ErrNoAnswer is matched, with errors.Is, by the error of [Await] and [AwaitReply] when no answer
@@ -64,8 +67,8 @@ func (f awaitFunc) applyAwait(a *await) { f(a) }
 // WithLimits sets how long [Await] waits: for withProgress if the client's request has a progress
 // token, and for limit if it has none, because such a client hears nothing of the wait. A call that
 // its client follows as a task counts as one with a token. A negative value means no limit: only the
-// total of the enclosing execution bounds the wait. 0 means [DefaultAwaitLimit] for limit, and
-// [DefaultAwaitProgressLimit] for withProgress.
+// totals of the enclosing executions and the deadline of the context bound the wait. 0 means
+// [DefaultAwaitLimit] for limit, and [DefaultAwaitProgressLimit] for withProgress.
 func WithLimits(limit, withProgress time.Duration) AwaitOption {
 	return awaitFunc(func(a *await) { a.silent, a.heard = limit, withProgress })
 }
@@ -92,6 +95,35 @@ func WithKeepAlive(every time.Duration) AwaitOption {
 // added, because some clients drop a message that is equal to the one before.
 func WithWords(words func(Waiting) string) AwaitOption {
 	return awaitFunc(func(a *await) { a.words = words })
+}
+
+// within returns how long to wait if the limit is d, 0 for none: no longer than the executions of ctx and its
+// deadline allow, less a margin, so that the tool answers with the words for the wait and is not stopped.
+// Where an execution has a reserve, the wait ends when that is reached: then the tool has to answer.
+// grace is how long an ask that ignores its context may be waited for.
+func within(ctx context.Context, d time.Duration) (limit, grace time.Duration) {
+	limit, grace = d, awaitGrace
+	shorten := func(most time.Duration) {
+		if most > time.Millisecond {
+			most = most.Truncate(time.Millisecond)
+		}
+		if limit == 0 || most < limit {
+			limit = max(most, 1)
+		}
+	}
+	if left, ok := timeout.Remaining(ctx); ok && left > 0 {
+		margin := min(left/marginPart, hostMargin)
+		grace = min(grace, margin/2)
+		shorten(left - margin)
+	}
+	for c := pulse.Of(ctx); c != nil; c = c.Enclosing() {
+		if e, ok := c.Engine().(interface{ UntilClosing() (time.Duration, bool) }); ok {
+			if left, ok := e.UntilClosing(); ok {
+				shorten(left)
+			}
+		}
+	}
+	return limit, max(grace, 1)
 }
 
 // limit returns how long to wait; 0 means no limit.
@@ -135,8 +167,10 @@ func (a *await) limit(ctx context.Context) time.Duration {
 // [timeout.ExitCode] returns 124. Return it from the tool unchanged. An ask that ignores its context
 // is abandoned 1 s later.
 //
-// If the enclosing execution is stopped first, Await returns the *timeout.Error of the wait, which
-// is stopped along with it. Otherwise it returns what ask returned. A panic of ask passes through.
+// The wait ends before the tool would be stopped: a sixth of what is left of its totals and of ctx's
+// deadline, at most 2 s, is left for the answer, and all of a Reserve of [timeout.Config]. If the
+// enclosing execution is stopped first, Await returns the *timeout.Error of the wait, which is stopped
+// along with it. Otherwise it returns what ask returned. A panic of ask passes through.
 //
 // Outside an execution Await waits in the same way but sends no updates.
 func Await[T any](ctx context.Context, what string, ask func(context.Context) (T, error), opts ...AwaitOption) (T, error) {
@@ -165,9 +199,10 @@ func awaitAny[T any](ctx context.Context, what, expired string, ask func(context
 	if a.every == 0 {
 		a.every = heartbeat.DefaultInterval
 	}
-	limit := a.limit(ctx)
+	limit, grace := within(ctx, a.limit(ctx))
 	defer heartbeat.Hold(ctx)()
-	defer a.announce(ctx, what, limit)()
+	wait, takeBack := a.announce(ctx, what, expired, limit)
+	defer takeBack()
 	// The start of the execution is the beat that sends the first message. With another one, the
 	// client would get a second message when its interval ends, whatever that of the keep-alives is.
 	v, err := timeout.Do(ctx, func(ctx context.Context) (T, error) {
@@ -176,7 +211,7 @@ func awaitAny[T any](ctx context.Context, what, expired string, ask func(context
 			err = &answered{err}
 		}
 		return v, err
-	}, timeout.Config{Total: limit, Grace: awaitGrace})
+	}, timeout.Config{Total: limit, Grace: grace})
 	switch e := err.(type) {
 	case *answered:
 		return v, e.error
@@ -189,6 +224,9 @@ func awaitAny[T any](ctx context.Context, what, expired string, ask func(context
 		if e.Kind == timeout.KindTotal && e.Limits.Total == limit && limit > 0 && e.Elapsed >= limit {
 			e.Detail = worked(ctx) // of the tool, and not of the wait
 			return v, &noAnswer{expired, e}
+		}
+		if e.Detail == nil && wait != nil {
+			e.Detail = wait // with the words for it
 		}
 	}
 	return v, err
@@ -211,26 +249,24 @@ type answered struct{ error }
 // announce makes the wait the message that beats repeat, and beats at the interval, until takeBack is
 // called. It leaves the tool's figures as they are, since waiting is no progress. The end of the wait
 // sends no notification: after an expiry the tool's answer is about to follow.
-func (a *await) announce(ctx context.Context, what string, limit time.Duration) (takeBack func()) {
+//
+// It returns the detail, or nil outside an execution.
+func (a *await) announce(ctx context.Context, what, expired string, limit time.Duration) (wait any, takeBack func()) {
 	c := pulse.Of(ctx)
 	if c == nil {
-		return func() {}
+		return nil, func() {}
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		if left := max(time.Until(deadline), 1); limit == 0 || left < limit {
-			limit = left
-		}
-	}
-	w := &waiting{what: shorten(what), limit: limit, words: a.words, cell: c, start: c.Now()}
+	w := &waiting{what: shorten(what), expired: expired, limit: limit, words: a.words, cell: c, start: c.Now()}
 	u := Update{waiting: w, Message: w.text(0)}
 	if before, ok := c.Detail().(*Update); ok && before != nil {
 		u.Progress, u.Total = before.Progress, before.Total
 	}
-	end := c.Interlude(detailOf(u))
+	detail := detailOf(u)
+	end := c.Interlude(detail)
 	// The error of an execution that is stopped now is put into words only later.
 	unhook := context.AfterFunc(ctx, w.freeze)
 	w.beat(a.every)
-	return func() {
+	return *detail, func() {
 		unhook()
 		w.freeze()
 		end()

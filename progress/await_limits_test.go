@@ -179,7 +179,7 @@ func TestAwaitStoppedSaysHowLong(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				err := timeout.Run(t.Context(), func(ctx context.Context) error {
 					time.Sleep(s)
-					_, err := progress.Await(ctx, "rm", ask, progress.WithLimits(30*s, 0))
+					_, err := progress.Await(hidden{ctx}, "rm", ask, progress.WithLimits(30*s, 0))
 					return err
 				}, timeout.Config{Total: 12500 * time.Millisecond})
 				time.Sleep(time.Hour)
@@ -187,7 +187,7 @@ func TestAwaitStoppedSaysHowLong(t *testing.T) {
 				if !errors.As(err, &e) {
 					t.Fatal(err)
 				}
-				const want = "Waiting for approval of rm (11s so far, 1s left)"
+				const want = "Waiting for approval of rm (11s so far, 19s left)"
 				if got := progress.UpdateOf(e.Detail).String(); got != want {
 					t.Errorf("%q, want %q", got, want)
 				}
@@ -212,5 +212,22 @@ func TestAwaitReply(t *testing.T) {
 		if expiry == nil || expiry.Error() != want || !errors.Is(expiry, progress.ErrNoAnswer) || timeout.ExitCode(expiry) != timeout.ExitTimeout {
 			t.Errorf("%v", expiry)
 		}
+	})
+}
+
+// SPEC 7.9: what keeps two messages apart is a time as a person reads it.
+func TestRepeatedWordsHaveARoundTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		call(t, "t", -1, func(ctx context.Context) {
+			_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) {
+				for _, d := range []time.Duration{419476, 300 * time.Millisecond, 1100*time.Millisecond + 419476, 700*time.Millisecond + 1} {
+					time.Sleep(d)
+					heartbeat.Beat(ctx)
+					synctest.Wait()
+				}
+				return 0, nil
+			}, progress.WithWords(func(progress.Waiting) string { return "waiting" }))
+		}).want(t, note{0, 0, 0, "waiting"}, note{419476, 1e-6, 0, "waiting (after 1ms)"}, note{300419476, 2e-6, 0, "waiting"},
+			note{1400838952, 3e-6, 0, "waiting (after 1s)"}, note{2100838953, 4e-6, 0, "waiting"})
 	})
 }

@@ -101,7 +101,7 @@ func TestAwaitStoppedWithin(t *testing.T) {
 		err := timeout.Run(t.Context(), func(ctx context.Context) error {
 			progress.Report(ctx, progress.Update{Message: "working"})
 			err := timeout.Run(ctx, func(ctx context.Context) error {
-				_, err := progress.Await(ctx, "rm", person(time.Minute))
+				_, err := progress.Await(hidden{ctx}, "rm", person(time.Minute))
 				return err
 			}, timeout.Config{Total: s})
 			var e *timeout.Error
@@ -130,7 +130,7 @@ func TestAwaitInObserved(t *testing.T) {
 			defer cancel()
 			err := timeout.Run(ctx, func(ctx context.Context) error {
 				progress.Report(ctx, progress.Update{Message: "working"})
-				_, err := progress.Await(ctx, "rm", person(time.Minute))
+				_, err := progress.Await(hidden{ctx}, "rm", person(time.Minute))
 				return err
 			}, timeout.Config{Idle: 10 * s}, timeout.WithObserveOnly())
 			var e *timeout.Error
@@ -180,7 +180,7 @@ func TestAwaitEndsBeforeALateTimer(t *testing.T) {
 				}
 				err := timeout.Run(ctx, func(ctx context.Context) error {
 					progress.Report(ctx, progress.Update{Message: "working"})
-					_, err := progress.Await(ctx, "rm", person(time.Hour))
+					_, err := progress.Await(hidden{ctx}, "rm", person(time.Hour), progress.WithLimits(5*s, 5*s))
 					return err
 				}, append(opts, timeout.WithClock(&firstIsLate{Clock: clock.New()}))...)
 				var e *timeout.Error
@@ -227,8 +227,8 @@ func TestAwaitEndsInObserved(t *testing.T) {
 // tool is stopped during the wait. The wait's message is not.
 func TestPendingBeforeAnAwaitThatIsStopped(t *testing.T) {
 	const e = 1e-6
-	waiting := func(what, since string) string {
-		return "Waiting for approval of " + what + " (" + since + " so far, 3s left)"
+	waiting := func(what, since, left string) string {
+		return "Waiting for approval of " + what + " (" + since + " so far, " + left + " left)"
 	}
 	for _, tc := range []struct {
 		name string
@@ -236,25 +236,25 @@ func TestPendingBeforeAnAwaitThatIsStopped(t *testing.T) {
 		want []note
 	}{
 		{"one wait", func(ctx context.Context) {
-			_, _ = progress.Await(ctx, "rm", person(time.Hour))
-		}, []note{{2 * s, 4, 0, waiting("rm", "2s")}, {5 * s, 4 + e, 0, "b"}}},
+			_, _ = progress.Await(hidden{ctx}, "rm", person(time.Hour))
+		}, []note{{2 * s, 4, 0, waiting("rm", "2s", "1m58s")}, {5 * s, 4 + e, 0, "b"}}},
 		{"one that goes on", func(ctx context.Context) {
 			go func() {
-				_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, nil })
+				_, _ = progress.Await(hidden{ctx}, "rm", func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, nil })
 			}()
 			<-ctx.Done()
-		}, []note{{2 * s, 4, 0, waiting("rm", "2s")}, {5 * s, 4 + e, 0, "b"}}},
+		}, []note{{2 * s, 4, 0, waiting("rm", "2s", "1m58s")}, {5 * s, 4 + e, 0, "b"}}},
 		{"two", func(ctx context.Context) {
-			go func() { _, _ = progress.Await(ctx, "first", person(time.Hour)) }()
+			go func() { _, _ = progress.Await(hidden{ctx}, "first", person(time.Hour)) }()
 			time.Sleep(s)
-			_, _ = progress.Await(ctx, "second", person(time.Hour))
-		}, []note{{2 * s, 4, 0, waiting("second", "1s")}, {5 * s, 4 + e, 0, "b"}}},
+			_, _ = progress.Await(hidden{ctx}, "second", person(time.Hour))
+		}, []note{{2 * s, 4, 0, waiting("second", "1s", "1m59s")}, {5 * s, 4 + e, 0, "b"}}},
 		{"a newer update during the wait", func(ctx context.Context) {
-			go func() { _, _ = progress.Await(ctx, "rm", person(time.Hour)) }()
+			go func() { _, _ = progress.Await(hidden{ctx}, "rm", person(time.Hour)) }()
 			time.Sleep(3 * s)
 			progress.Report(ctx, progress.Update{Progress: 5, Message: "c"})
 			<-ctx.Done()
-		}, []note{{2 * s, 4, 0, waiting("rm", "2s")}, {4 * s, 5, 0, "c"}}},
+		}, []note{{2 * s, 4, 0, waiting("rm", "2s", "1m58s")}, {4 * s, 5, 0, "c"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/guidance"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
@@ -34,9 +35,13 @@ func (w Waiting) String() string {
 	return text + ")"
 }
 
+// rounded is a time as a person reads it. It is not 0 unless it was.
 func rounded(d time.Duration) time.Duration {
-	if d < time.Second {
-		return d.Round(time.Millisecond)
+	switch {
+	case d <= 0:
+		return 0
+	case d < time.Second:
+		return max(d.Round(time.Millisecond), time.Millisecond)
 	}
 	return d.Round(time.Second)
 }
@@ -44,16 +49,26 @@ func rounded(d time.Duration) time.Duration {
 // A waiting is a wait in progress. Its message is made when it is sent: other code of the tool may
 // beat meanwhile, and what was said at the last keep-alive would be said again.
 type waiting struct {
-	what  string
-	limit time.Duration // 0 means none
-	words func(Waiting) string
-	cell  *pulse.Cell
-	start time.Duration
+	what    string
+	expired string        // what is said if nobody answers
+	limit   time.Duration // 0 means none
+	words   func(Waiting) string
+	cell    *pulse.Cell
+	start   time.Duration
 
 	mu    sync.Mutex // no beat comes after freeze has returned
 	timer pulse.Timer
 	over  bool
 	took  time.Duration
+}
+
+func init() {
+	guidance.Of = func(detail any) string {
+		if u, ok := detail.(*Update); ok && u != nil && u.waiting != nil {
+			return u.waiting.expired
+		}
+		return ""
+	}
 }
 
 // beat beats at the interval, until the wait is over. No goroutine waits.
@@ -104,7 +119,7 @@ func (w *waiting) unlike(last string) string {
 	elapsed := w.elapsed()
 	text := w.text(elapsed)
 	if text == last {
-		text += fmt.Sprintf(" (after %v)", elapsed)
+		text += fmt.Sprintf(" (after %v)", rounded(elapsed))
 	}
 	return text
 }

@@ -167,6 +167,15 @@ func (e *Execution) closesAt() time.Duration {
 	return pulse.Forever
 }
 
+// UntilClosing returns how much time is left before the reserve is reached. It reports false if there is no
+// reserve, or if it has been reached. It is for package progress.
+func (w *engine) UntilClosing() (left time.Duration, ok bool) {
+	e := (*Execution)(w)
+	at := e.closesAt()
+	left = at - e.cell.Now()
+	return left, at != pulse.Forever && left > 0
+}
+
 // closingDue is when the timer has to fire for the reserve, Forever if it need not. The cell is
 // locked.
 func (e *Execution) closingDue() time.Duration {

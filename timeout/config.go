@@ -5,6 +5,8 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
 // DefaultGrace is how long a cancelled function may take to return if
@@ -68,11 +70,11 @@ func (c Config) Normalize() (Config, []string) {
 		}
 	}
 	if c.Total > 0 && c.Idle > c.Total {
-		warnings = append(warnings, fmt.Sprintf("idle timeout %v exceeds total timeout %v; using %v", c.Idle, c.Total, c.Total))
+		warnings = append(warnings, fmt.Sprintf("idle timeout %v exceeds total timeout %v; using %v", c.Idle, human.Duration(c.Total), human.Duration(c.Total)))
 		c.Idle = c.Total
 	}
 	if c.Total > 0 && c.Reserve >= c.Total {
-		warnings = append(warnings, fmt.Sprintf("reserve %v is not below total timeout %v; using %v", c.Reserve, c.Total, c.Total/2))
+		warnings = append(warnings, fmt.Sprintf("reserve %v is not below total timeout %v; using %v", c.Reserve, human.Duration(c.Total), human.Duration(c.Total/2)))
 		c.Reserve = c.Total / 2
 	}
 	return c, warnings

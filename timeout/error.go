@@ -253,7 +253,7 @@ func (e *Error) LogValue() slog.Value {
 		slog.String("message", e.Error()),
 		slog.String("kind", e.Kind.String()),
 		slog.Int("exit_code", e.ExitCode()),
-		slog.Duration("limit", e.Limit),
+		slog.Duration("limit", human.Duration(e.Limit)), // it may be what was left of the caller's deadline
 		slog.Duration("elapsed", human.Duration(e.Elapsed)),
 		slog.Duration("since_beat", human.Duration(e.SinceBeat)),
 		slog.Duration("longest_gap", human.Duration(e.LongestGap)),
@@ -261,7 +261,7 @@ func (e *Error) LogValue() slog.Value {
 		slog.Bool("abandoned", e.Abandoned),
 	}
 	if e.Needed > 0 {
-		attrs = append(attrs, slog.Duration("needed", e.Needed))
+		attrs = append(attrs, slog.Duration("needed", human.Duration(e.Needed)))
 	}
 	if e.Stalls > 0 {
 		attrs = append(attrs, slog.Int("stalls", e.Stalls))

@@ -43,7 +43,7 @@ func (s *supervisor) wait() {
 			}
 			s.limited = true
 			if stop.Kind == timeout.KindIdle && s.verbose {
-				s.say("no %v from command %s for %v", s.alive, quote(s.command[0]), stop.Limit)
+				s.say("no %v from command %s for %v", s.alive, quote(s.command[0]), stop.Limit.Round(time.Millisecond))
 			}
 			s.writeStacks()
 			s.send(s.next())

@@ -56,6 +56,12 @@ func TestLastOfEveryError(t *testing.T) {
 			_, err := progress.Await(ctx, "rm -r build", func(ctx context.Context) (bool, error) { return false, wait(ctx) })
 			return fmt.Errorf("delete: %w", err)
 		}, "delete: " + progress.ErrNoAnswer.Error() + last},
+		{"Await that was cut short", func(ctx context.Context) error {
+			return timeout.Run(ctx, func(ctx context.Context) error {
+				_, err := progress.Await(hidden{ctx}, "rm -r build", func(ctx context.Context) (bool, error) { return false, wait(ctx) })
+				return err
+			}, timeout.Config{Total: 3 * time.Second})
+		}, "Tool exceeded wall-clock limit of 3s.\n" + progress.ErrNoAnswer.Error() + "\nlast: Waiting for approval of rm -r build (3s so far, 27s left)"},
 	} {
 		tool := func(ctx context.Context) error {
 			progress.Report(ctx, progress.Update{Message: "file", Progress: 37, Total: 100})
@@ -110,3 +116,8 @@ func TestLastOfEveryError(t *testing.T) {
 		}
 	}
 }
+
+// hidden is a context that does not show its deadline.
+type hidden struct{ context.Context }
+
+func (hidden) Deadline() (time.Time, bool) { return time.Time{}, false }

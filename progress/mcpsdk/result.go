@@ -106,17 +106,17 @@ func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, er
 
 // addLast adds how far the tool had come to a text that the SDK, or the tool, has made of err alone (SPEC 7.7).
 func addLast(res *mcp.CallToolResult, err error) {
-	outcome, ok := toolcall.OutcomeOf(err)
-	if !ok || outcome.Last == "" || !says(res, err) {
+	if _, stopped := toolcall.OutcomeOf(err); !stopped || !says(res, err) {
 		return
 	}
-	const label = "\nlast: "
+	own := err.Error()
+	more, ok := strings.CutPrefix(toolcall.Message(err), own)
 	text := *res.Content[0].(*mcp.TextContent)
-	first, rest, _ := strings.Cut(text.Text, "\n")
-	if strings.Contains("\n"+rest, label) {
+	line, rest, _ := strings.Cut(text.Text[len(own):], "\n")
+	if !ok || more == "" || strings.Contains(text.Text, "\nlast: ") {
 		return
 	}
-	text.Text = first + label + outcome.Last
+	text.Text = own + line + more
 	if rest != "" {
 		text.Text += "\n" + rest
 	}

@@ -84,14 +84,18 @@ func spoken(d time.Duration) string {
 // Error says what was stopped, and by which limit, with the elapsed time where that
 // differs.
 func (e *Error) Error() string {
-	why := fmt.Sprintf("%s: no answer for %v", e.Message(), e.Stop.Limit)
+	limit := e.Stop.Limit
+	if e.Stop.Cause != nil { // it is what was left of the caller's deadline
+		limit = human.Duration(limit)
+	}
+	why := fmt.Sprintf("%s: no answer for %v", e.Message(), limit)
 	switch {
 	case e.Stop.Kind == timeout.KindAborted:
 		why = cmp.Or(e.Stop.Cause, context.Canceled).Error()
 	case e.Stop.Kind == timeout.KindTotal:
-		why = fmt.Sprintf("%s: %v", e.Message(), e.Stop.Limit)
+		why = fmt.Sprintf("%s: %v", e.Message(), limit)
 	case e.Reset:
-		why = fmt.Sprintf("%s: no progress for %v, %v after the start", e.Message(), e.Stop.Limit, human.Duration(e.Stop.Elapsed))
+		why = fmt.Sprintf("%s: no progress for %v, %v after the start", e.Message(), limit, human.Duration(e.Stop.Elapsed))
 	}
 	return e.Doing + ": " + why
 }

@@ -101,3 +101,11 @@ func TestObserved(t *testing.T) {
 		}
 	})
 }
+
+// SPEC 3.3: what was left of the caller's deadline is shown as people read it.
+func TestErrorRoundsWhatWasLeft(t *testing.T) {
+	e := &request.Error{Doing: "calling", Stop: &timeout.Error{Kind: timeout.KindTotal, Limit: 4999987654, Cause: context.DeadlineExceeded}}
+	if got, want := e.Error(), "calling: Maximum total timeout exceeded: 5s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/guidance"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -51,6 +52,9 @@ func words(err error) (text, rest string) {
 		default:
 			text = strings.Replace(text, stop.Error(), message, 1) // the tool's own words around it stay
 		}
+	}
+	if advice := adviceOf(err); advice != "" && !strings.Contains(text, advice) {
+		text += "\n" + advice
 	}
 	if last := lastOf(err); last != "" {
 		text += "\nlast: " + last
@@ -123,6 +127,16 @@ func lastOf(err error) string {
 		return ""
 	}
 	return progress.UpdateOf(e.Detail).String()
+}
+
+// adviceOf returns what to tell about the wait for a person that a limit, or the client's, has cut short. A
+// client that cancels for another reason needs no advice.
+func adviceOf(err error) string {
+	var e *timeout.Error
+	if !errors.As(err, &e) || !e.Timeout() && !errors.Is(e.Cause, ErrClientTimeout) {
+		return ""
+	}
+	return guidance.Of(e.Detail)
 }
 
 // detailed returns the error of a tool with the newest detail of its call, if err is about an execution

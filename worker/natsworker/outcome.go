@@ -41,7 +41,7 @@ type afterError struct {
 
 func (e *afterError) Error() string {
 	if e.err == nil {
-		return fmt.Sprintf("again in %v", e.delay)
+		return fmt.Sprintf("again in %v", e.delay.Round(time.Millisecond))
 	}
 	return e.err.Error()
 }
