@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -93,15 +92,14 @@ func connectURL(t *testing.T, handler http.HandlerFunc, flags ...string) (*scrip
 func proxyToURL(t *testing.T, handler http.HandlerFunc, flags ...string) (_ *proxy, cleanup func()) {
 	t.Helper()
 	logs := new(logBuffer)
-	p := newProxy(t, append(flags, "-url", "http://server.test/mcp"))
+	p := newProxy(t, append([]string{"-url", "http://server.test/mcp"}, flags...))
 	p.logger = slog.New(slog.NewTextHandler(logs, nil))
 	p.stderr = logs
 	l := &pipeListener{conns: make(chan net.Conn), over: make(chan struct{})}
 	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(p.logger.Handler(), slog.LevelError)}
 	go func() { _ = server.Serve(l) }()
 	transport := &http.Transport{DialContext: l.dial, DialTLSContext: l.dial, MaxIdleConnsPerHost: 64}
-	to, _ := url.Parse("http://server.test/mcp")
-	p.dial = dialOver(transport, to, p.header, p.max)
+	p.dial = dialOver(transport, p.url, p.header, p.max)
 	return p, func() {
 		transport.CloseIdleConnections()
 		_ = server.Close()
@@ -149,6 +147,7 @@ func TestWhatAnswersARequest(t *testing.T) {
 		body   string // %s is the request's id
 		want   string // part of the answer
 		held   bool   // the response does not end
+		breaks bool   // the connection ends before the response
 		took   time.Duration
 	}
 	cases := []tc{
@@ -168,6 +167,10 @@ func TestWhatAnswersARequest(t *testing.T) {
 		{name: "a JSON text", status: 400, kind: asJSON, body: `"no"`, want: `400 Bad Request: \"no\"`},
 		{name: "null", status: 200, kind: asJSON, body: `null`, want: "no JSON-RPC answer: null"},
 		{name: "cut JSON", status: 200, kind: asJSON, body: `{"jsonrpc":"2.0","id":%s,"result":{"con`, want: `no JSON-RPC answer: {\"jsonrpc\"`},
+		{name: "an answer that breaks off", status: 200, kind: asJSON, body: `{"jsonrpc":"2.0","id":%s,"result":{"con`, breaks: true, want: "the answer broke off after "},
+		{name: "a page that breaks off", status: 500, kind: "text/html", body: `<h1>`, breaks: true, want: "500 Internal Server Error: "},
+		{name: "a stream that breaks off", status: 200, kind: asEvents, body: "data: {\"jsonrpc\"", breaks: true, want: "unexpected EOF"},
+		{name: "a response that breaks off", status: 200, kind: asJSON, breaks: true, want: "unexpected EOF"},
 		{name: "two answers", status: 200, kind: asJSON, body: `{"jsonrpc":"2.0","id":%s,"result":{}}` + "\n" + `{"jsonrpc":"2.0","id":%s,"result":{}}`, want: "no JSON-RPC answer"},
 		{name: "an answer without jsonrpc", status: 200, kind: asJSON, body: `{"id":%s,"result":{}}`, want: "no JSON-RPC answer"},
 		{name: "an answer of JSON-RPC 1", status: 200, kind: asJSON, body: `{"id":%s,"result":{},"error":null}`, want: "no JSON-RPC answer"},
@@ -229,6 +232,9 @@ func TestWhatAnswersARequest(t *testing.T) {
 								w.Header().Set("Content-Type", tc.kind)
 							} else {
 								w.Header()["Content-Type"] = nil
+							}
+							if tc.breaks {
+								w.Header().Set("Content-Length", "1000")
 							}
 							w.WriteHeader(tc.status)
 							_, _ = io.WriteString(w, filled(tc.body, string(m.ID)))
@@ -478,6 +484,50 @@ func TestResumedStream(t *testing.T) {
 				got := h.answered("5", "tools/call", `{"name":"a"}`)
 				if took := time.Since(begun); !strings.Contains(string(got.raw), tc.want) || took != tc.took {
 					t.Errorf("%s after %v\n%s", got.raw, took, logs)
+				}
+			})
+		})
+	}
+}
+
+// The answer to initialize belongs to it, too, with its session. What is no answer fails it at once.
+func TestAnswerToInitialize(t *testing.T) {
+	const result = `"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}`
+	for name, tc := range map[string]struct{ kind, body, want string }{
+		"an empty id":   {"application/json", `{"jsonrpc":"2.0","id":"",` + result + `}`, result},
+		"another":       {"application/json", `{"jsonrpc":"2.0","id":0,` + result + `}`, result},
+		"a batch":       {"application/json", `[{"jsonrpc":"2.0","id":"init",` + result + `}]`, result},
+		"an open event": {"text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":null," + result + "}\n\n", result},
+		"a page":        {"text/html", "<h1>Welcome</h1>", "Welcome"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, _ := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+					switch m := received(r); {
+					case m.Method == "initialize":
+						w.Header().Set("Mcp-Session-Id", "s")
+						w.Header().Set("Content-Type", tc.kind)
+						if _, _ = io.WriteString(w, tc.body); tc.kind == "text/event-stream" {
+							_ = http.NewResponseController(w).Flush()
+							<-r.Context().Done()
+						}
+					case r.Header.Get("Mcp-Session-Id") != "s":
+						w.WriteHeader(http.StatusBadRequest)
+					case !begins(w, r, m, ""):
+						fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"x":1}}`, m.ID)
+					}
+				})
+				begun := time.Now()
+				got := h.answered(`"init"`, "initialize", initialize)
+				if !strings.Contains(string(got.raw), tc.want) || string(got.ID) != `"init"` || time.Since(begun) != 0 {
+					t.Errorf("%s after %v", got.raw, time.Since(begun))
+				}
+				if tc.want != result {
+					return
+				}
+				h.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+				if got := h.answered("1", "tools/list", `{}`); got.Result == nil || time.Since(begun) != 0 {
+					t.Errorf("%s after %v", got.raw, time.Since(begun))
 				}
 			})
 		})

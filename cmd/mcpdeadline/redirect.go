@@ -67,6 +67,9 @@ func (u *remote) redirected(method string, from *url.URL, res *http.Response) (*
 	if err != nil {
 		return nil, &redirectError{fmt.Sprintf("%s: a redirect to what is no URL: %s", res.Status, cut(location))}
 	}
+	if to.Scheme == "http" && u.url.Scheme == "https" && to.Hostname() == u.url.Hostname() { // a server that does not know of the gateway in front of it
+		return nil, &redirectError{fmt.Sprintf("%s: the server redirects to %s, which is not encrypted, and is sent neither the message nor its headers; give that with https as -url", res.Status, shown(to))}
+	}
 	if origin(to) != origin(u.url) {
 		return nil, &redirectError{fmt.Sprintf("%s: the server redirects to %s, another origin, which is sent neither the message nor its headers; if you trust it, give that as -url", res.Status, shown(to))}
 	}

@@ -42,6 +42,7 @@ func TestRedirects(t *testing.T) {
 		{307, "http://user:word@other.test/mcp", "http://other.test/mcp, another origin"},
 		{307, "http://server.test@other.test/", "http://other.test/, another origin"},
 		{307, "file:///etc/passwd", "file:///etc/passwd, another origin"},
+		{307, "https://server.test:443/mcp/", "https://server.test:443/mcp/, another origin"},
 		{307, "", "307 Temporary Redirect: a redirect that does not say where to"},
 		{301, "", "301 Moved Permanently: a redirect that does not say where to"},
 		{307, "http://[", "Location"},
@@ -104,4 +105,19 @@ func TestRedirects(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server behind a gateway that ends TLS redirects to itself without encryption, where the port is another, too.
+func TestRedirectWithoutEncryption(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		h, _ := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			http.Redirect(w, r, "http://"+r.Host+"/mcp/", http.StatusTemporaryRedirect)
+		}, "-url", "https://server.test/mcp", "-header", "Authorization: Bearer secret")
+		got := string(h.answered("1", "initialize", initialize).raw)
+		if !strings.Contains(got, "redirects to http://server.test/mcp/, which is not encrypted") || asked != 1 {
+			t.Errorf("%s after %d requests", got, asked)
+		}
+	})
 }

@@ -32,14 +32,21 @@ func (e *exchange) renews(ctx context.Context, answer *message) bool {
 		if ctx.Err() != nil || !e.worth() || e.code != http.StatusNotFound && !e.begins(ctx) {
 			return false
 		}
-		e.mu.Lock()
-		e.forgotten = true
-		e.mu.Unlock()
-		e.posts.Add(1)
-		go e.endForgotten()
+		e.forget()
 	}
 	e.unsend()
 	return true
+}
+
+// forget ends the run because the server no longer knows its session.
+func (u *remote) forget() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.forgotten {
+		u.forgotten = true
+		u.posts.Add(1)
+		go u.endForgotten()
+	}
 }
 
 // unsend has the message sent again by the next run, if it is a request.
@@ -114,10 +121,10 @@ func (u *remote) unsendAll() {
 
 // worth reports whether a new session is worth a try: the server has accepted something in this one, or it is
 // not new any more. Otherwise a server that forgets every session would get one for each message.
-func (e *exchange) worth() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.proved || time.Since(e.begun) > lasted
+func (u *remote) worth() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.proved || time.Since(u.begun) > lasted
 }
 
 // forgotten matches what servers say of a session that they do not know. Many say it with a status of their own

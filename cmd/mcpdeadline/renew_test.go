@@ -271,3 +271,45 @@ func TestNewSessionRefused(t *testing.T) {
 		}
 	})
 }
+
+// A notification stream that was open and is not found any more tells that the session is forgotten, so that the
+// host does not miss what the server says of its own. One that was never there does not.
+func TestForgottenNotificationStream(t *testing.T) {
+	for name, offered := range map[string]bool{"offered": true, "not offered": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ends := make(chan struct{})
+				s := newForgetful(t, replies(404, ""))
+				h, logs := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+					s.mu.Lock()
+					known := s.known[r.Header.Get("Mcp-Session-Id")]
+					s.mu.Unlock()
+					switch {
+					case r.Method != http.MethodGet:
+						s.serve(w, r)
+					case !known || !offered:
+						w.WriteHeader(http.StatusNotFound)
+					default:
+						w.Header().Set("Content-Type", "text/event-stream")
+						_, _ = fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
+						_ = http.NewResponseController(w).Flush()
+						select {
+						case <-ends:
+						case <-r.Context().Done():
+						}
+					}
+				})
+				h.initialized()
+				time.Sleep(time.Minute)
+				s.forget()
+				close(ends)
+				time.Sleep(time.Minute)
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if want := map[bool]int{true: 2, false: 1}[offered]; s.begun != want {
+					t.Errorf("%d sessions begun, want %d\n%s", s.begun, want, logs)
+				}
+			})
+		})
+	}
+}

@@ -37,9 +37,11 @@ func (u *remote) get(ctx context.Context, last string) (*http.Response, error) {
 // or until the server refuses. SPEC 9.1.
 func (u *remote) listen() {
 	defer u.posts.Done()
+	opened := false
 	for {
 		res, err := u.get(u.ctx, "")
 		if err == nil {
+			opened = true
 			e := &exchange{remote: u, m: new(message), settled: func() {}}
 			for event, failed := range stream.Events(res.Body, u.max) {
 				err = failed
@@ -49,6 +51,10 @@ func (u *remote) listen() {
 			if moved := (*stream.ReopenError)(nil); errors.As(err, &moved) && moved.StatusCode < 400 {
 				err = nil // get follows it
 			}
+		}
+		if gone := (*stream.ReopenError)(nil); opened && errors.As(err, &gone) && gone.StatusCode == http.StatusNotFound && u.worth() {
+			u.forget()
+			return
 		}
 		if isRefusal(err) { // the server offers none
 			if elsewhere := (*redirectError)(nil); errors.As(err, &elsewhere) {
