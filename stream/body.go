@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -25,9 +24,10 @@ import (
 // heartbeat of that execution. The options are options of [timeout.Run], such as a logger, hooks, or a name. A
 // [timeout.Config] among them replaces idle and may set a total.
 //
-// Closing rc must end a blocked Read, as it does for a response body, a connection and a pipe. Body
-// closes rc at most once. Close may be called from any goroutine, at any time and more than once;
-// Read is for one goroutine at a time. Two goroutines serve the stream until it has ended, failed
+// Read and Close wait for rc, on whose behalf they are called: closing rc must end a blocked Read, as it
+// does for a response body, a connection and a pipe. Body closes rc at most once. Close may be called
+// from any goroutine, at any time and more than once; one that comes while another closes rc waits for
+// that, for at most 1 s. Read is for one goroutine at a time. Two goroutines serve the stream until it has ended, failed
 // or been closed, so the caller must close it.
 //
 // If rc is an io.Writer, the result is one too; writes do not renew the limit. Body panics if ctx
@@ -47,19 +47,19 @@ func Body(ctx context.Context, rc io.ReadCloser, idle time.Duration, opts ...tim
 }
 
 type limitedBody struct {
-	w     *watch
-	rc    io.ReadCloser
-	close func() error // calls rc.Close once
-	leave func() bool  // stops the closing of rc on a stop
-	judge *judge
+	w      *watch
+	rc     io.ReadCloser
+	closer *closer
+	leave  func() bool // stops the closing of rc on a stop
+	judge  *judge
 	count
 }
 
 // newBody returns the body of a suspended watch.
 func newBody(w *watch, rc io.ReadCloser, j *judge) io.ReadCloser {
-	b := &limitedBody{w: w, rc: rc, close: sync.OnceValue(rc.Close), judge: j}
+	b := &limitedBody{w: w, rc: rc, closer: newCloser(rc), judge: j}
 	b.count.events = j != nil
-	b.leave = context.AfterFunc(w.ctx, func() { _ = b.close() })
+	b.leave = context.AfterFunc(w.ctx, b.closer.stop)
 	if wr, ok := rc.(io.Writer); ok {
 		return &duplex{b, wr}
 	}
@@ -104,9 +104,8 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 }
 
 func (b *limitedBody) Close() error {
-	err := b.close() // before the context ends, which would abort the exchange
-	b.finish()
-	return err
+	defer b.finish()        // after a panic too
+	return b.closer.close() // before the context ends, which would abort the exchange
 }
 
 func (b *limitedBody) finish() {

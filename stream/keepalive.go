@@ -18,7 +18,9 @@ import (
 // subscriptions/listen of an MCP client. Comments begin when the header of the response has been
 // sent, and come only between events. Other responses are not changed, because on the stream of a
 // call a comment would hide a silent tool. A client that reads nothing blocks a comment as it would
-// block an event; the server's WriteTimeout applies to both.
+// block an event; the server's WriteTimeout applies to both. The handler waits for h, and at its end for
+// a comment that is being written, since the server then takes its ResponseWriter back. A comment whose
+// writing panics is the last.
 //
 // If every is 0, the interval is 15 s. If it is negative, no comments are sent.
 func KeepAlive(h http.Handler, every time.Duration) http.Handler {
@@ -103,6 +105,7 @@ const keepAlive = ": keep-alive\n\n"
 func (k *keeper) tick() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	defer func() { _ = recover() }() // on this goroutine it would end the process
 	if k.ended {
 		return
 	}

@@ -58,8 +58,8 @@ import (
 // The zero value is ready to use. Notifications is safe for concurrent use, and must not be changed
 // after its first use.
 type Notifications struct {
-	// Base does the exchanges and must honour the request's context. nil means
-	// [http.DefaultTransport].
+	// Base does the exchanges and must honour the request's context: RoundTrip, and Read when it reopens
+	// the stream, wait for it. nil means [http.DefaultTransport].
 	Base http.RoundTripper
 	// Idle is the longest allowed silence of a stream. It should be longer than the interval at
 	// which the server sends its keep-alives: a stream that is merely quiet is closed and reopened,
@@ -83,8 +83,8 @@ type Notifications struct {
 	// succeeds.
 	Hooks Hooks
 	// Logger gets a record when a stream is lost, when an attempt to reopen it fails, when one succeeds, and
-	// when the stream is given up. Read of the stream writes them synchronously. They name the server by host and path. nil means no
-	// logging.
+	// when the stream is given up. Read of the stream waits until it has written them. They name the server
+	// by host and path. nil means no logging.
 	Logger *slog.Logger
 }
 

@@ -21,14 +21,16 @@ type Outage struct {
 }
 
 // Hooks are called while [Notifications] reopens a stream, for metrics and traces. Any of them may
-// be nil. Read calls them synchronously, on its goroutine, with the context of the stream, which
-// has the values of the request's context. A panic in a hook passes to the caller of Read.
+// be nil. Read calls them on its goroutine and waits for them, with the context of the stream, which
+// has the values of the request's context; Close does not wait. A panic in a hook passes to the caller of
+// Read.
 type Hooks struct {
 	// Lost is called when a connection has ended, for whatever reason, and another is to be opened.
+	// Read waits for it.
 	Lost func(context.Context, Outage)
-	// Failed is called after each failed attempt.
+	// Failed is called after each failed attempt. Read waits for it.
 	Failed func(context.Context, Outage)
-	// Reopened is called after the attempt that succeeded.
+	// Reopened is called after the attempt that succeeded. Read waits for it.
 	Reopened func(context.Context, Outage)
 }
 

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// maxEmpty is how many reads without bytes and without an error may follow each other.
+const maxEmpty = 100
+
 // An Event is one server-sent event.
 type Event struct {
 	// ID is the position of the stream after the event, for the Last-Event-ID header of a request
@@ -27,8 +30,9 @@ type Event struct {
 // request through [Notifications]. Lines may end in \n, \r\n or \r. Comments are dropped, and so is
 // an event that was cut off by the end of r.
 //
-// Events reads from r only while the caller iterates, and does not close it. If a read fails, the
-// last element is the zero Event with the error of the read; io.EOF is no error. If an event has more
+// Events reads from r only while the caller iterates, which waits for it, and does not close it. If a
+// read fails, the last element is the zero Event with the error of the read; io.EOF is no error. The
+// error of a reader that returns nothing and no error 100 times in a row is [io.ErrNoProgress]. If an event has more
 // than limit bytes, names of fields included, the error is [ErrEventTooLarge]. The caller may keep
 // the Data of an event.
 func Events(r io.Reader, limit int) iter.Seq2[Event, error] {
@@ -36,8 +40,14 @@ func Events(r io.Reader, limit int) iter.Seq2[Event, error] {
 		s := splitter{max: limit, parse: true}
 		s.connect()
 		chunk := make([]byte, 4<<10)
+		empty := 0
 		for {
 			n, err := r.Read(chunk)
+			if empty++; n > 0 {
+				empty = 0
+			} else if err == nil && empty == maxEmpty {
+				err = io.ErrNoProgress
+			}
 			_, ok := s.feed(nil, chunk[:n])
 			for _, e := range s.parsed {
 				if !yield(e, nil) {

@@ -67,3 +67,18 @@ func TestEventsStopsWithItsCaller(t *testing.T) {
 		break
 	}
 }
+
+// SPEC 3.24: a reader that has neither bytes nor an error does not keep its caller for ever.
+func TestEventsWithoutProgress(t *testing.T) {
+	var got []error
+	for _, err := range stream.Events(readNothing{}, 10) {
+		got = append(got, err)
+	}
+	if len(got) != 1 || got[0] != io.ErrNoProgress {
+		t.Errorf("%v, want one %v", got, io.ErrNoProgress)
+	}
+}
+
+type readNothing struct{}
+
+func (readNothing) Read([]byte) (int, error) { return 0, nil }

@@ -22,9 +22,8 @@ type ending struct {
 }
 
 func (e *ending) Close() error {
-	err := e.ReadCloser.Close()
-	e.life.end(nil)
-	return err
+	defer e.life.end(nil)
+	return e.ReadCloser.Close()
 }
 
 // events is the body of an event stream that outlives its connections. Read does all of the work.
@@ -136,9 +135,8 @@ func (e *events) shut() error {
 	e.mu.Lock()
 	conn := e.conn
 	e.mu.Unlock()
-	err := conn.Close()
-	e.life.end(http.ErrBodyReadAfterClose)
-	return err
+	defer e.life.end(http.ErrBodyReadAfterClose)
+	return conn.Close()
 }
 
 // reopen tries until there is a connection or a reason to give up.

@@ -21,8 +21,8 @@ import (
 // The zero value is ready to use. A Transport is safe for concurrent use, and must not be changed
 // after its first use.
 type Transport struct {
-	// Base does the exchange and must honour the request's context. nil means
-	// [http.DefaultTransport].
+	// Base does the exchange and must honour the request's context: RoundTrip waits for it, on its own
+	// goroutine. nil means [http.DefaultTransport].
 	Base http.RoundTripper
 	// Idle is the longest allowed silence of an exchange. A negative value means no limit. 0 means
 	// 2 min.
@@ -38,7 +38,7 @@ type Transport struct {
 	// After an event of more than 1 MiB, every later chunk counts. nil means that every chunk is a
 	// sign of life, as it is in every other response.
 	//
-	// Life is called during a Read of the body, and may keep the Data of the event.
+	// Life is called during a Read of the body, which waits for it, and may keep the Data of the event.
 	Life func(Event) bool
 	// Options are passed to the execution that limits each exchange: a logger, hooks, a name. A
 	// [timeout.Config] among them replaces Idle.
@@ -71,7 +71,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 		}
 	}
-	resp, err := base(t.Base).RoundTrip(out)
+	resp, err := t.exchange(w, out)
 	if err != nil {
 		if stop := w.stopped(); stop != nil {
 			err = (&count{events: t.Life != nil}).silence(stop)
@@ -94,6 +94,19 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = newBody(w, resp.Body, j)
 	return resp, nil
+}
+
+// exchange does what Base does. A panic of that leaves no execution behind.
+func (t *Transport) exchange(w *watch, req *http.Request) (*http.Response, error) {
+	returned := false
+	defer func() {
+		if !returned {
+			w.end()
+		}
+	}()
+	resp, err := base(t.Base).RoundTrip(req)
+	returned = true
+	return resp, err
 }
 
 // CloseIdleConnections closes the idle connections of Base. http.Client.CloseIdleConnections calls
