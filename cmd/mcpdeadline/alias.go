@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"strconv"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // An alias holds the id and the token that a client gave a request. Requests that stand alone come
@@ -17,7 +19,7 @@ func (ws *webSession) rename(m *message) *message {
 	var params struct {
 		Meta struct{ ProgressToken json.RawMessage } `json:"_meta"`
 	}
-	_ = json.Unmarshal(m.Params, &params)
+	_ = adapter.Unmarshal(m.Params, &params)
 	ws.streams.Lock()
 	defer ws.streams.Unlock()
 	ws.names++
@@ -51,7 +53,7 @@ func (ws *webSession) restore(m *message) *message {
 		ProgressToken json.RawMessage
 		Meta          map[string]json.RawMessage `json:"_meta"`
 	}
-	_ = json.Unmarshal(m.Params, &params)
+	_ = adapter.Unmarshal(m.Params, &params)
 	raw := m.raw
 	if a, ok := of(params.ProgressToken); ok && a.token != nil {
 		raw = with(raw, a.token, "params", "progressToken")

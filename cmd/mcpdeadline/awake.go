@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // A vigil records the use of a session's server: when it was used last, and everything that keeps it awake. It
@@ -45,7 +47,9 @@ func (s *session) note(in *inFlight, m *message) {
 	if needsServer(in.method) {
 		s.use()
 	}
-	var params struct{ TaskID string }
+	var params struct {
+		TaskID string `json:"taskId"`
+	}
 	switch in.method {
 	case "resources/subscribe":
 		if m.Error != nil {
@@ -56,25 +60,27 @@ func (s *session) note(in *inFlight, m *message) {
 			return
 		}
 		var result struct {
-			TaskID string
-			Task   struct{ TaskID string }
+			TaskID string `json:"taskId"`
+			Task   struct {
+				TaskID string `json:"taskId"`
+			}
 		}
-		_ = json.Unmarshal(m.Result, &result)
+		_ = adapter.Unmarshal(m.Result, &result)
 		for _, id := range []string{result.TaskID, result.Task.TaskID} {
 			if id != "" {
 				s.serverTasks[id] = true
 			}
 		}
 	case "tasks/result", "tasks/cancel":
-		_ = json.Unmarshal(in.params, &params)
+		_ = adapter.Unmarshal(in.params, &params)
 		delete(s.serverTasks, params.TaskID)
 	case "tasks/get":
-		_ = json.Unmarshal(in.params, &params)
+		_ = adapter.Unmarshal(in.params, &params)
 		var task struct {
 			Status        string
 			Result, Error json.RawMessage // of 2026-07-28; before, tasks/result has them
 		}
-		_ = json.Unmarshal(m.Result, &task)
+		_ = adapter.Unmarshal(m.Result, &task)
 		if m.Error != nil || task.Result != nil || task.Error != nil || task.Status == "cancelled" {
 			delete(s.serverTasks, params.TaskID)
 		}

@@ -60,19 +60,7 @@ var tokens atomic.Uint64
 // newCall returns the call of a request, and the request for the server. That has a progress token
 // even if the host has not asked for progress, because progress is a sign of life.
 func (s *session) newCall(m *message) (*message, *call) {
-	var params struct {
-		Name string
-		Meta struct {
-			ProgressToken json.RawMessage
-			Version       string `json:"io.modelcontextprotocol/protocolVersion"`
-			Capabilities  struct {
-				Extensions map[string]json.RawMessage
-			} `json:"io.modelcontextprotocol/clientCapabilities"`
-		} `json:"_meta"`
-		Task         json.RawMessage
-		RequestState json.RawMessage
-	}
-	_ = json.Unmarshal(m.Params, &params)
+	params := m.read()
 	c := &call{
 		s: s, id: m.ID, sent: m.ID, tool: params.Name, token: params.Meta.ProgressToken, version: params.Meta.Version,
 		asked:  params.Task,
@@ -173,7 +161,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 func stateOf(m *message) json.RawMessage {
 	var result struct{ RequestState json.RawMessage }
 	if m != nil && m.Result != nil && bytes.Contains(m.Result, []byte(`"requestState"`)) {
-		_ = json.Unmarshal(m.Result, &result)
+		_ = adapter.Unmarshal(m.Result, &result)
 	}
 	return result.RequestState
 }
@@ -240,7 +228,7 @@ func failed(m *message) error {
 	}
 	if bytes.Contains(m.Result, []byte(`"isError"`)) {
 		var result struct{ IsError bool }
-		if json.Unmarshal(m.Result, &result) == nil && result.IsError {
+		if adapter.Unmarshal(m.Result, &result) == nil && result.IsError {
 			return toolcall.ErrResult
 		}
 	}

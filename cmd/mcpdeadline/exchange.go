@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/stream"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 const (
@@ -182,7 +184,7 @@ func (e *exchange) take(ctx context.Context, data []byte, res *http.Response) (d
 // meant reports whether something that is no message is meant as the answer.
 func (e *exchange) meant(data []byte) bool {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(data, &fields) != nil || fields["method"] != nil {
+	if adapter.Unmarshal(data, &fields) != nil || fields["method"] != nil {
 		return false
 	}
 	m := &message{ID: fields["id"]}
@@ -196,7 +198,7 @@ func (e *exchange) meant(data []byte) bool {
 // not expect any.
 func (e *exchange) takeBatch(ctx context.Context, data []byte, res *http.Response) (done bool) {
 	var batch []json.RawMessage
-	if json.Unmarshal(data, &batch) != nil {
+	if adapter.Unmarshal(data, &batch) != nil {
 		return false
 	}
 	if m := readMessage(data); len(e.waits) > 0 && m.isMessage() { // it answers one of the host
@@ -217,7 +219,7 @@ func (e *exchange) takeBatch(ctx context.Context, data []byte, res *http.Respons
 // waitsOf returns the ids of the requests of a batch, or nil if m is none.
 func waitsOf(m *message) map[string]bool {
 	var batch []json.RawMessage
-	if m.Method != "" || m.ID != nil || !bytes.HasPrefix(bytes.TrimSpace(m.raw), []byte{'['}) || json.Unmarshal(m.raw, &batch) != nil {
+	if m.Method != "" || m.ID != nil || !bytes.HasPrefix(bytes.TrimSpace(m.raw), []byte{'['}) || adapter.Unmarshal(m.raw, &batch) != nil {
 		return nil
 	}
 	waits := make(map[string]bool)
@@ -275,7 +277,7 @@ func (e *exchange) answer(ctx context.Context, m *message, res *http.Response) (
 		e.proved = e.proved || e.code < 300
 	} else if m.Result != nil {
 		var result struct{ ProtocolVersion string }
-		_ = json.Unmarshal(m.Result, &result)
+		_ = adapter.Unmarshal(m.Result, &result)
 		e.remote.session, e.version, e.initialize = res.Header.Get("Mcp-Session-Id"), result.ProtocolVersion, e.m
 	}
 	e.mu.Unlock()
@@ -287,7 +289,7 @@ func (e *exchange) answer(ctx context.Context, m *message, res *http.Response) (
 // proper returns m if it is an answer that hosts understand, or nil. Many hosts drop what has neither an
 // object as its result nor a proper error, or both, and wait for ever.
 func proper(m *message) *message {
-	if m.Version != "2.0" || m.Method != "" {
+	if m.Version != "2.0" || m.Method != "" || m.twofold != nil {
 		return nil
 	}
 	hasResult, hasError := isObject(m.Result), false
@@ -296,15 +298,15 @@ func proper(m *message) *message {
 			Code    *float64
 			Message *string
 		}
-		hasError = json.Unmarshal(m.Error, &e) == nil && e.Code != nil && *e.Code == math.Trunc(*e.Code) && e.Message != nil
+		hasError = adapter.Unmarshal(m.Error, &e) == nil && e.Code != nil && *e.Code == math.Trunc(*e.Code) && e.Message != nil
 	}
 	switch {
 	case hasError && m.Result == nil, hasResult && m.Error == nil:
 		return m
 	case hasError && !hasResult:
-		return readMessage(without(m.raw, "result"))
+		return readMessage(adapter.DeleteMember(m.raw, "result"))
 	case hasResult && string(m.Error) == "null":
-		return readMessage(without(m.raw, "error"))
+		return readMessage(adapter.DeleteMember(m.raw, "error"))
 	}
 	return nil
 }

@@ -61,11 +61,11 @@ func encode(m *message, err error) task.Answer {
 		return task.Answer{Error: &task.Error{Code: adapter.CodeInternal, Message: errHostCancelled.Error()}}
 	case m.Error != nil:
 		bad := new(task.Error)
-		_ = json.Unmarshal(m.Error, bad)
+		_ = adapter.Unmarshal(m.Error, bad)
 		return task.Answer{Error: bad}
 	}
 	var questions struct{ InputRequests map[string]json.RawMessage }
-	_ = json.Unmarshal(m.Result, &questions)
+	_ = adapter.Unmarshal(m.Result, &questions)
 	return task.Answer{Result: m.Result, Questions: questions.InputRequests}
 }
 
@@ -91,19 +91,7 @@ func (s *session) answersItself(ctx context.Context, m *message) bool {
 	if s.tasks == nil {
 		return false
 	}
-	var params struct {
-		Name           string
-		Arguments      json.RawMessage
-		InputResponses map[string]json.RawMessage
-		Meta           struct {
-			ProgressToken json.RawMessage
-			Version       string `json:"io.modelcontextprotocol/protocolVersion"`
-			Capabilities  struct {
-				Extensions map[string]json.RawMessage
-			} `json:"io.modelcontextprotocol/clientCapabilities"`
-		} `json:"_meta"`
-	}
-	_ = json.Unmarshal(m.Params, &params)
+	params := m.read()
 	_, declared := params.Meta.Capabilities.Extensions[task.ExtensionID]
 	client := s.client(params.Meta.Version, declared)
 	s.mu.Lock()

@@ -75,7 +75,7 @@ func TestIDOf(t *testing.T) {
 
 func TestWith(t *testing.T) {
 	for _, tc := range []struct{ object, want string }{
-		{`{"params":{"_meta":{"a":1.50},"z":"é"},"id":12345678901234567890}`, `{"id":12345678901234567890,"params":{"_meta":{"a":1.50,"t":"v"},"z":"é"}}`},
+		{`{"params":{"_meta":{"a":1.50},"z":"é"},"id":12345678901234567890}`, `{"params":{"_meta":{"a":1.50,"t":"v"},"z":"é"},"id":12345678901234567890}`},
 		{`{"params":{}}`, `{"params":{"_meta":{"t":"v"}}}`},
 		{`{}`, `{"params":{"_meta":{"t":"v"}}}`},
 		{`{"params":null}`, `{"params":null}`},

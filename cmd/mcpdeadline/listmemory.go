@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // Bounds of the lists that are kept for a server that sleeps.
@@ -44,13 +46,13 @@ func listOf(method string) string {
 func wants(m *message) (w wanted, cursor string) {
 	w.method = m.Method
 	fields := make(map[string]json.RawMessage)
-	if m.Params != nil && json.Unmarshal(m.Params, &fields) != nil || fields == nil {
+	if m.Params != nil && adapter.Unmarshal(m.Params, &fields) != nil || fields == nil {
 		return wanted{}, ""
 	}
 	cursor = cursorOf(fields["cursor"])
 	delete(fields, "cursor")
 	var meta map[string]json.RawMessage
-	if json.Unmarshal(fields["_meta"], &meta) == nil {
+	if adapter.Unmarshal(fields["_meta"], &meta) == nil {
 		if delete(meta, "progressToken"); len(meta) == 0 {
 			delete(fields, "_meta")
 		} else {
@@ -96,7 +98,7 @@ func (s *session) fetchLists(ctx context.Context, up upstream, all map[wanted]bo
 				return nil, false
 			}
 			var next struct{ NextCursor json.RawMessage }
-			if size += len(answer.Result); answer.Error != nil || size > maxListBytes || len(pages) == maxListPages || json.Unmarshal(answer.Result, &next) != nil {
+			if size += len(answer.Result); answer.Error != nil || size > maxListBytes || len(pages) == maxListPages || adapter.Unmarshal(answer.Result, &next) != nil {
 				size, pages = 0, nil
 				break
 			}
@@ -138,7 +140,7 @@ func items(method string, pages []page) (all []any) {
 	}
 	for _, p := range pages {
 		var fields map[string]any
-		_ = json.Unmarshal(p.result, &fields)
+		_ = adapter.Unmarshal(p.result, &fields)
 		some, _ := fields[key].([]any)
 		all = append(all, some...)
 	}

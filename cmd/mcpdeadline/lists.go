@@ -39,9 +39,9 @@ func (s *session) introduced(method string, m *message) json.RawMessage {
 		Capabilities    map[string]json.RawMessage
 		ServerInfo      struct{ Name string }
 	}
-	_ = json.Unmarshal(m.Result, &result)
+	_ = adapter.Unmarshal(m.Result, &result)
 	var extensions map[string]json.RawMessage
-	_ = json.Unmarshal(result.Capabilities["extensions"], &extensions)
+	_ = adapter.Unmarshal(result.Capabilities["extensions"], &extensions)
 	s.mu.Lock()
 	s.lists = make(map[string]bool)
 	for _, list := range []string{"tools", "resources", "prompts"} {
@@ -72,7 +72,7 @@ func (s *session) listed(m *message) json.RawMessage {
 		Tools      []json.RawMessage
 		NextCursor json.RawMessage
 	}
-	if json.Unmarshal(m.Result, &result) != nil || result.Tools == nil {
+	if adapter.Unmarshal(m.Result, &result) != nil || result.Tools == nil {
 		return m.raw
 	}
 	s.mu.Lock()
@@ -83,7 +83,7 @@ func (s *session) listed(m *message) json.RawMessage {
 			Name      string
 			Execution struct{ TaskSupport string }
 		}
-		_ = json.Unmarshal(tool, &named)
+		_ = adapter.Unmarshal(tool, &named)
 		soft, taskOnly := s.softOf(named.Name)
 		limits, err := s.calls.Declaration(named.Name)
 		if err != nil {
@@ -99,11 +99,11 @@ func (s *session) listed(m *message) json.RawMessage {
 			}
 			config, _ := s.calls.Policy.Resolve(named.Name, 0)
 			if s.name != "" && tools.Unlisted(config, soft) {
-				tool = without(tool, "outputSchema")
+				tool = adapter.DeleteMember(tool, "outputSchema")
 			}
 		}
 		if s.maxResult.most > 0 { // a result that is cut has no structured content
-			tool = without(tool, "outputSchema")
+			tool = adapter.DeleteMember(tool, "outputSchema")
 		}
 		tool = s.withSize(tool)
 		if named.Name == readTool || tools != nil && (named.Name == tools.Name() || named.Name == tools.cancel) {
@@ -141,7 +141,7 @@ func (s *session) withSize(tool json.RawMessage) json.RawMessage {
 	var named struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}
-	if _ = json.Unmarshal(tool, &named); s.declareMax == 0 || named.Meta[resultSizeKey] != nil {
+	if _ = adapter.Unmarshal(tool, &named); s.declareMax == 0 || named.Meta[resultSizeKey] != nil {
 		return tool
 	}
 	return with(tool, s.declareMax, "_meta", resultSizeKey)

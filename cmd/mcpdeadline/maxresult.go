@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // A bound is the size of a result from which on it is cut: how much of it the model sees, as JSON encodes
@@ -180,7 +182,7 @@ func (s *session) bounded(result json.RawMessage) (_ json.RawMessage, cut bool) 
 	defer s.kept.cutting.Unlock()
 	fields := make(map[string]json.RawMessage)
 	var items []json.RawMessage
-	if json.Unmarshal(result, &fields) != nil || fields["content"] != nil && json.Unmarshal(fields["content"], &items) != nil {
+	if adapter.Unmarshal(result, &fields) != nil || fields["content"] != nil && adapter.Unmarshal(fields["content"], &items) != nil {
 		return result, false
 	}
 	var texts []string
@@ -188,7 +190,7 @@ func (s *session) bounded(result json.RawMessage) (_ json.RawMessage, cut bool) 
 	size, chars := 0, 0
 	for _, item := range items {
 		var c content
-		if json.Unmarshal(item, &c) != nil {
+		if adapter.Unmarshal(item, &c) != nil {
 			others = append(others, item)
 			continue
 		}
@@ -206,7 +208,7 @@ func (s *session) bounded(result json.RawMessage) (_ json.RawMessage, cut bool) 
 	}
 	size -= betweenTexts
 	var isError bool
-	_ = json.Unmarshal(fields["isError"], &isError)
+	_ = adapter.Unmarshal(fields["isError"], &isError)
 	if size <= b.most || isError && chars < shortError {
 		return result, false
 	}
@@ -265,7 +267,7 @@ func (s *session) boundedAnswer(method string, m *message) *message {
 		raw = with(m.raw, result, "result")
 	case "tasks/get": // of 2026-07-28
 		var task struct{ Result json.RawMessage }
-		if json.Unmarshal(m.Result, &task) != nil || task.Result == nil {
+		if adapter.Unmarshal(m.Result, &task) != nil || task.Result == nil {
 			return m
 		}
 		result, cut := s.bounded(task.Result)

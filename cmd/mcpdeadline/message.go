@@ -1,8 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // A message is a JSON-RPC message with the fields that the proxy needs. It is passed on as the bytes
@@ -23,12 +28,65 @@ type message struct {
 	// about is the id of the host's request that the message belongs to, or "" if the server's
 	// transport does not tell.
 	about string
+	// twofold is the error of a message in which readers may find different values for a key of ours.
+	// Such a message is not passed on: what the proxy has read is not what the reader would act on.
+	twofold error
+	// asked is set by read.
+	asked *asked
+}
+
+// asked has what the proxy reads in the params of the host's messages.
+type asked struct {
+	Name           string
+	Arguments      json.RawMessage
+	InputResponses map[string]json.RawMessage
+	Task           json.RawMessage
+	RequestState   json.RawMessage
+	TaskID         string          `json:"taskId"`
+	RequestID      json.RawMessage `json:"requestId"`
+	Cursor         json.RawMessage
+	Meta           struct {
+		ProgressToken json.RawMessage
+		Version       string `json:"io.modelcontextprotocol/protocolVersion"`
+		Capabilities  struct {
+			Extensions map[string]json.RawMessage
+		} `json:"io.modelcontextprotocol/clientCapabilities"`
+	} `json:"_meta"`
+}
+
+// read reads the params of a message of the host. If readers may find different values for a key that the proxy goes
+// by, it sets twofold.
+func (m *message) read() *asked {
+	if m.asked != nil {
+		return m.asked
+	}
+	m.asked = new(asked)
+	if len(m.Params) == 0 {
+		return m.asked
+	}
+	var err error
+	if m.Method == "tools/call" || m.Method == "notifications/cancelled" || isTaskMethod(m.Method) || listOf(m.Method) != "" {
+		err = adapter.Unmarshal(m.Params, m.asked)
+	} else { // its other keys are no business of the proxy
+		var only struct {
+			Meta json.RawMessage `json:"_meta"`
+		}
+		if err = adapter.Unmarshal(m.Params, &only); only.Meta != nil {
+			err = cmp.Or(err, adapter.Unmarshal(only.Meta, &m.asked.Meta))
+		}
+	}
+	if m.twofold == nil && errors.As(err, new(*adapter.AmbiguousError)) {
+		m.twofold = fmt.Errorf("params: %w", err)
+	}
+	return m.asked
 }
 
 // readMessage parses line, which it keeps.
 func readMessage(line []byte) *message {
 	m := new(message)
-	if json.Unmarshal(line, m) != nil {
+	if err := adapter.Unmarshal(line, m); errors.As(err, new(*adapter.AmbiguousError)) {
+		m.twofold = err
+	} else if err != nil {
 		*m = message{}
 	}
 	m.raw = line
@@ -123,40 +181,11 @@ func failure(id json.RawMessage, text string) *message {
 	return newMessage(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": internalError, "message": text}})
 }
 
-// with returns a copy of a JSON object in which the value at a path is v; objects on the way
-// that are not there are made. All other values stay as they were written. What is no object
-// stays as it is.
+// with returns a copy of a JSON object in which the value at a path is v; see [adapter.SetMember].
 func with(object json.RawMessage, v any, path ...string) json.RawMessage {
-	fields := make(map[string]json.RawMessage)
-	if object != nil && json.Unmarshal(object, &fields) != nil || fields == nil {
-		return object
+	raw, is := v.(json.RawMessage)
+	if !is {
+		raw = encoded(v)
 	}
-	if len(path) > 1 {
-		fields[path[0]] = with(fields[path[0]], v, path[1:]...)
-	} else {
-		raw, err := json.Marshal(v)
-		if err != nil {
-			panic(err)
-		}
-		fields[path[0]] = raw
-	}
-	raw, err := json.Marshal(fields)
-	if err != nil {
-		panic(err)
-	}
-	return raw
-}
-
-// without returns a copy of a JSON object in which a field is not there.
-func without(object json.RawMessage, field string) json.RawMessage {
-	fields := make(map[string]json.RawMessage)
-	if json.Unmarshal(object, &fields) != nil || fields[field] == nil {
-		return object
-	}
-	delete(fields, field)
-	raw, err := json.Marshal(fields)
-	if err != nil {
-		panic(err)
-	}
-	return raw
+	return adapter.SetMember(object, raw, path...)
 }

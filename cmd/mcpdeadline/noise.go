@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // maxNoise bounds what is shown of a line of a server that is no message.
@@ -16,6 +18,9 @@ const noiseMark = "mcpdeadline: no message from the server: "
 
 // isMessage reports whether m is a JSON-RPC message or a batch of them.
 func (m *message) isMessage() bool {
+	if m.twofold != nil {
+		return false
+	}
 	if m.Version == "2.0" {
 		return m.isRequest() || m.isNotification() || m.isResponse()
 	}
@@ -23,7 +28,7 @@ func (m *message) isMessage() bool {
 		return false
 	}
 	var batch []json.RawMessage
-	if json.Unmarshal(m.raw, &batch) != nil || len(batch) == 0 {
+	if adapter.Unmarshal(m.raw, &batch) != nil || len(batch) == 0 {
 		return false
 	}
 	for _, item := range batch {

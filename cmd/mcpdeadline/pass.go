@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // fromHost passes on a message of the host. It is called by one goroutine at a time.
@@ -16,6 +18,13 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 	s.mu.Unlock()
 	if up != nil {
 		up.await() // here, where no lock is held and no call waits
+	}
+	if m.read(); m.twofold != nil {
+		s.logger.Warn("a message of the host was refused", "method", m.Method, "error", m.twofold)
+		if m.ID != nil && m.Result == nil && m.Error == nil {
+			s.deliver(newMessage(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": invalidRequest, "message": m.twofold.Error()}}))
+		}
+		return
 	}
 	switch {
 	case m.isRequest():
@@ -88,8 +97,7 @@ func (s *session) vouches() bool {
 
 // hostCancels handles the host's cancellation of a request.
 func (s *session) hostCancels(m *message) {
-	var params struct{ RequestID json.RawMessage }
-	_ = json.Unmarshal(m.Params, &params)
+	params := m.read()
 	s.mu.Lock()
 	in := s.requests[string(params.RequestID)]
 	if in != nil && in.here != nil {
@@ -228,7 +236,7 @@ func (s *session) serverReports(m *message) {
 		Total         float64
 		Message       string
 	}
-	_ = json.Unmarshal(m.Params, &params)
+	_ = adapter.Unmarshal(m.Params, &params)
 	token := string(params.ProgressToken)
 	s.mu.Lock()
 	_, c := find(s.tokens, token)

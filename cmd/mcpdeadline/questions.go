@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // renamed returns the id under which a request of the server is sent to the host. Requests of the
@@ -88,8 +90,10 @@ func (s *session) hostAnswers(m *message) {
 }
 
 func (s *session) serverCancels(run int, m *message) {
-	var params struct{ RequestID json.RawMessage }
-	_ = json.Unmarshal(m.Params, &params)
+	var params struct {
+		RequestID json.RawMessage `json:"requestId"`
+	}
+	_ = adapter.Unmarshal(m.Params, &params)
 	id := renamed(run, params.RequestID)
 	s.mu.Lock()
 	answered, asked := s.asked[string(id)]

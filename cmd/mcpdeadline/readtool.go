@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // readTool is the name of the tool that reads results which were cut.
@@ -69,14 +71,7 @@ func (s *session) reads(ctx context.Context, m *message) bool {
 	if s.maxResult.most == 0 || m.Method != "tools/call" {
 		return false
 	}
-	var params struct {
-		Name      string
-		Arguments json.RawMessage
-		Meta      struct {
-			Version string `json:"io.modelcontextprotocol/protocolVersion"`
-		} `json:"_meta"`
-	}
-	_ = json.Unmarshal(m.Params, &params)
+	params := m.read()
 	if name, _ := s.readTool(); params.Name != name {
 		return false
 	}
@@ -101,7 +96,7 @@ func (s *session) reads(ctx context.Context, m *message) bool {
 
 // A reading is what a call of the tool asks for.
 type reading struct {
-	ID            *string
+	ID            *string `json:"id"`
 	Offset, Limit *float64
 	Grep          *string
 }
@@ -110,7 +105,7 @@ type reading struct {
 func (s *session) read(ctx context.Context, arguments json.RawMessage) (string, error) {
 	var r reading
 	if len(arguments) > 0 {
-		if err := json.Unmarshal(arguments, &r); err != nil {
+		if err := adapter.Unmarshal(arguments, &r); err != nil {
 			return "", fmt.Errorf(`arguments: %w; want {"id": text, "offset": number, "limit": number, "grep": text}`, err)
 		}
 	}

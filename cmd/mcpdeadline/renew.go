@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"regexp"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // renewLimit is how long the server may take to begin a session on trial.
@@ -160,7 +161,7 @@ func (e *exchange) mayForget(answer *message) bool {
 		return false // the server has read the request
 	}
 	var failed struct{ Code int }
-	if answer != nil && json.Unmarshal(answer.Error, &failed) == nil && (failed.Code == methodNotFound || failed.Code == invalidParams) {
+	if answer != nil && adapter.Unmarshal(answer.Error, &failed) == nil && (failed.Code == methodNotFound || failed.Code == invalidParams) {
 		return false
 	}
 	return forgotten.MatchString(said)

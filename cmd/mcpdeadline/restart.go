@@ -270,7 +270,7 @@ func (s *session) waitAgain(m *message) {
 // inShort returns the text of a JSON-RPC error.
 func inShort(failed json.RawMessage) string {
 	var e struct{ Message string }
-	if json.Unmarshal(failed, &e) != nil || e.Message == "" {
+	if adapter.Unmarshal(failed, &e) != nil || e.Message == "" {
 		return short(failed)
 	}
 	return cut(e.Message)

@@ -76,11 +76,11 @@ func (c *call) reply(m *message, err error) *message {
 	meta := make(map[string]json.RawMessage)
 	if m != nil && m.Error != nil {
 		var e struct{ Message string }
-		_ = json.Unmarshal(m.Error, &e)
+		_ = adapter.Unmarshal(m.Error, &e)
 		text = words(err, e.Message)
-	} else if m != nil && json.Unmarshal(m.Result, &fields) == nil {
-		_ = json.Unmarshal(fields["content"], &content)
-		_ = json.Unmarshal(fields["_meta"], &meta)
+	} else if m != nil && adapter.Unmarshal(m.Result, &fields) == nil {
+		_ = adapter.Unmarshal(fields["content"], &content)
+		_ = adapter.Unmarshal(fields["_meta"], &meta)
 	}
 	if fields["inputRequests"] != nil || fields["task"] != nil || fields["taskId"] != nil { // a question or a task that comes too late
 		clear(fields)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/stream"
 	"github.com/tooldeadline/tooldeadline/timeout"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // A remote is a server at a URL, over Streamable HTTP: one session, if the protocol has sessions.
@@ -172,7 +174,7 @@ func (u *remote) closes(m *message) bool {
 		return false
 	}
 	var params struct{ RequestID json.RawMessage }
-	_ = json.Unmarshal(m.Params, &params)
+	_ = adapter.Unmarshal(m.Params, &params)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	cancel := u.open[string(params.RequestID)]
@@ -247,12 +249,14 @@ func (u *remote) request(ctx context.Context, method string, to *url.URL, m *mes
 // and the name of what the message is about.
 func standsAlone(m *message) (version, name string) {
 	var params struct {
-		Name, URI, TaskID string
-		Meta              struct {
+		Name   string
+		URI    string `json:"uri"`
+		TaskID string `json:"taskId"`
+		Meta   struct {
 			Version string `json:"io.modelcontextprotocol/protocolVersion"`
 		} `json:"_meta"`
 	}
-	_ = json.Unmarshal(m.Params, &params)
+	_ = adapter.Unmarshal(m.Params, &params)
 	switch m.Method {
 	case "resources/read":
 		name = params.URI

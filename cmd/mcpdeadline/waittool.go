@@ -109,10 +109,10 @@ func (w *waiter) sign(fields map[string]any, id string) (map[string]any, error) 
 // without the number of the wait. The refusal is not "" if the arguments are for another tool or another server.
 func (w *waiter) read(name string, arguments json.RawMessage) (_ json.RawMessage, id, refusal string) {
 	var args struct {
-		ID     *string
+		ID     *string `json:"id"`
 		Cancel bool
 	}
-	if len(arguments) == 0 || json.Unmarshal(arguments, &args) != nil || args.ID == nil {
+	if len(arguments) == 0 || adapter.Unmarshal(arguments, &args) != nil || args.ID == nil {
 		return arguments, "", ""
 	}
 	owner, id, signed := strings.Cut(*args.ID, ".")

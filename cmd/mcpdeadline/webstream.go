@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // A webSession is a session whose messages are sent on HTTP responses.
@@ -283,7 +285,7 @@ func (ws *webSession) namedIn(m *message) *downstream {
 		ProgressToken json.RawMessage
 		Meta          map[string]json.RawMessage `json:"_meta"`
 	}
-	_ = json.Unmarshal(m.Params, &params)
+	_ = adapter.Unmarshal(m.Params, &params)
 	for _, name := range []json.RawMessage{params.ProgressToken, params.Meta[subscriptionKey]} {
 		if st := ws.open[string(name)]; st != nil {
 			return st

@@ -9,6 +9,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/running"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/task"
+
+	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
 // A Call is one tools/call that may become a task.
@@ -86,7 +88,7 @@ func (c *Call) ttl() (*float64, error) {
 	var asked struct {
 		TTL *float64 `json:"ttl"`
 	}
-	if err := json.Unmarshal(c.Asked, &asked); err != nil || asked.TTL != nil && *asked.TTL < 0 {
+	if err := exact.Unmarshal(c.Asked, &asked); err != nil || asked.TTL != nil && *asked.TTL < 0 {
 		return nil, &task.Error{Code: CodeInvalidParams, Message: fmt.Sprintf(
 			"tools/call: task: %s: want an object, and its ttl as a number of milliseconds that is not negative", running.Shorten(string(c.Asked)))}
 	}

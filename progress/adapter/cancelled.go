@@ -3,8 +3,11 @@ package adapter
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+
+	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
 // MethodCancelled is the notification with which a client cancels a request.
@@ -14,27 +17,21 @@ const MethodCancelled = "notifications/cancelled"
 // the cause with which to abort its call. ok is false if they name no request.
 func Cancelled(params json.RawMessage) (id any, cause *toolcall.CancelledError, ok bool) {
 	var p struct {
-		RequestID any `json:"requestId"`
-		Reason    any `json:"reason"` // one that is no text must not hide the id
+		RequestID json.RawMessage `json:"requestId"`
+		Reason    json.RawMessage `json:"reason"` // one that is no text must not hide the id
 	}
-	d := json.NewDecoder(bytes.NewReader(params))
-	d.UseNumber()
-	if d.Decode(&p) != nil {
+	if exact.Unmarshal(params, &p) != nil || len(p.RequestID) == 0 {
 		return nil, nil, false
 	}
-	switch v := p.RequestID.(type) {
-	case string:
-		id = v
-	case json.Number:
-		n, err := v.Int64()
-		if err != nil {
-			return nil, nil, false
-		}
+	if n, err := strconv.ParseInt(string(p.RequestID), 10, 64); err == nil {
 		id = n
-	default:
+	} else if text := new(string); json.Unmarshal(p.RequestID, &text) == nil && text != nil {
+		id = *text
+	} else {
 		return nil, nil, false
 	}
-	reason, _ := p.Reason.(string)
+	var reason string
+	_ = json.Unmarshal(p.Reason, &reason)
 	return id, &toolcall.CancelledError{Reason: reason}, true
 }
 
@@ -51,7 +48,7 @@ func CancelledIn(message []byte) (id any, cause *toolcall.CancelledError, ok boo
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params"`
 	}
-	if json.Unmarshal(message, &m) != nil || m.Method != MethodCancelled {
+	if exact.Unmarshal(message, &m) != nil || m.Method != MethodCancelled {
 		return nil, nil, false
 	}
 	return Cancelled(m.Params)

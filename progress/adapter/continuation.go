@@ -13,6 +13,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
+
+	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
 // defaultWaitTool is the name of the tool that waits for a call that was continued.
@@ -123,7 +125,7 @@ func (c *Continuation) Wait(ctx context.Context, tasks *task.Tasks, from Caller,
 	}
 	var args waitArguments
 	if len(arguments) > 0 {
-		if err := json.Unmarshal(arguments, &args); err != nil {
+		if err := exact.Unmarshal(arguments, &args); err != nil {
 			return finish(failed(fmt.Sprintf("%s: arguments: %v", c.Name(), err))), nil
 		}
 	}

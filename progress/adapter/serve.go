@@ -10,6 +10,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/running"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+
+	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
 // A Request is one request of a tasks/* method.
@@ -48,7 +50,7 @@ func Serve(ctx context.Context, tasks *task.Tasks, r Request) (map[string]any, e
 	}
 	var p requestParams
 	if len(r.Params) > 0 {
-		if err := json.Unmarshal(r.Params, &p); err != nil {
+		if err := exact.Unmarshal(r.Params, &p); err != nil {
 			return nil, &task.Error{Code: CodeInvalidParams, Message: r.Method + ": params: " + err.Error()}
 		}
 	}

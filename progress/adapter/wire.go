@@ -7,6 +7,8 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/task"
+
+	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
 // RelatedKey is the key in the _meta of a message that belongs to a Legacy task, such as a question
@@ -214,7 +216,7 @@ func readFailure(r *task.Record) {
 			Text string `json:"text"`
 		} `json:"content"`
 	}
-	if json.Unmarshal(r.Answer.Result, &result) != nil || !result.IsError {
+	if exact.Unmarshal(r.Answer.Result, &result) != nil || !result.IsError {
 		return
 	}
 	var texts []string

@@ -132,7 +132,7 @@ func (d *declarations) hear(method string, resp *transport.JSONRPCResponse) {
 				Meta map[string]any `json:"_meta"`
 			} `json:"tools"`
 		}
-		if json.Unmarshal(resp.Result, &list) == nil {
+		if adapter.Unmarshal(resp.Result, &list) == nil {
 			for _, t := range list.Tools {
 				d.known.Tool(t.Name, t.Meta)
 			}
@@ -143,7 +143,7 @@ func (d *declarations) hear(method string, resp *transport.JSONRPCResponse) {
 				Extensions map[string]any `json:"extensions"`
 			} `json:"capabilities"`
 		}
-		if json.Unmarshal(resp.Result, &res) == nil {
+		if adapter.Unmarshal(resp.Result, &res) == nil {
 			d.known.Server(res.Capabilities.Extensions)
 		}
 	}

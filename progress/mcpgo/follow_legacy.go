@@ -8,6 +8,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // This file is for tasks of protocol 2025-11-25, where the client decides: it calls a tool as a task
@@ -50,7 +52,7 @@ func (s *legacyServer) learn(method string, result json.RawMessage) (next string
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if method == methodListing && !s.offers || json.Unmarshal(result, &said) != nil {
+	if method == methodListing && !s.offers || adapter.Unmarshal(result, &said) != nil {
 		return ""
 	}
 	if method != methodListing {
@@ -127,12 +129,12 @@ func (f *follower) asTask(ctx context.Context, r transport.JSONRPCRequest) map[s
 // handle reads what a call was answered with, and reports whether that is a task.
 func (p *poller) handle(result json.RawMessage, view *taskView) bool {
 	if !p.legacy {
-		return json.Unmarshal(result, view) == nil && view.ResultType == "task" && view.TaskID != ""
+		return adapter.Unmarshal(result, view) == nil && view.ResultType == "task" && view.TaskID != ""
 	}
 	var handle struct {
 		Task *taskView `json:"task"`
 	}
-	if json.Unmarshal(result, &handle) != nil || handle.Task == nil || handle.Task.TaskID == "" {
+	if adapter.Unmarshal(result, &handle) != nil || handle.Task == nil || handle.Task.TaskID == "" {
 		return false
 	}
 	*view = *handle.Task

@@ -71,7 +71,7 @@ func (p *poller) next(ctx context.Context, id string, news <-chan taskView) (vie
 		resp, err = p.ask(ctx, methodProbe, id, nil)
 		if err == nil && resp.Error == nil {
 			view = taskView{}
-			if err = json.Unmarshal(resp.Result, &view); err != nil {
+			if err = adapter.Unmarshal(resp.Result, &view); err != nil {
 				err = fmt.Errorf("mcpgo: the answer of %s: %w", methodProbe, err)
 			}
 		}

@@ -81,7 +81,7 @@ func (r *retrier) hear(method string, resp *transport.JSONRPCResponse, err error
 			} `json:"annotations"`
 		} `json:"tools"`
 	}
-	if json.Unmarshal(resp.Result, &list) == nil {
+	if adapter.Unmarshal(resp.Result, &list) == nil {
 		for _, t := range list.Tools {
 			r.hints.Tool(t.Name, t.Annotations.ReadOnly, t.Annotations.Idempotent)
 		}

@@ -123,7 +123,7 @@ func (t *taskHooks) requested(ctx context.Context, _, message any) error {
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params"`
 	}
-	if json.Unmarshal(raw, &m) != nil {
+	if adapter.Unmarshal(raw, &m) != nil {
 		return nil
 	}
 	listen := m.Method == string(mcp.MethodSubscriptionsListen)
@@ -131,7 +131,7 @@ func (t *taskHooks) requested(ctx context.Context, _, message any) error {
 		return nil
 	}
 	var p requestParams
-	_ = json.Unmarshal(m.Params, &p)
+	_ = adapter.Unmarshal(m.Params, &p)
 	c := t.client(ctx)
 	if v := p.version(); mcp.IsModernProtocol(v) { // mcp-go finds that out later
 		if !mcp.IsValidProtocolVersion(v) || p.Meta.Capabilities == nil {

@@ -7,6 +7,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // This file is for tasks of protocol 2026-07-28, where the server decides. That of 2025-11-25 begins here,
@@ -138,7 +140,7 @@ func (f *followed) response(method string, result json.RawMessage, failed *jsonr
 		Result     json.RawMessage            `json:"result"`
 		Error      *jsonrpc.Error             `json:"error"`
 	}
-	err := json.Unmarshal(result, &t)
+	err := adapter.Unmarshal(result, &t)
 	if method == methodCall && (err != nil || t.ResultType != "task") {
 		return result, nil // the tool's own
 	}

@@ -77,7 +77,7 @@ func (s *taskServer) learn(ctx context.Context, method string, req mcp.Request, 
 		} `json:"tools"`
 		Next string `json:"nextCursor"`
 	}
-	if json.Unmarshal(f.said(), &said) != nil {
+	if adapter.Unmarshal(f.said(), &said) != nil {
 		return res, nil
 	}
 	s.mu.Lock()
@@ -161,12 +161,12 @@ func (f *followed) legacyResponse(method string, result json.RawMessage) (json.R
 		var handle struct {
 			Task *legacyTask `json:"task"`
 		}
-		if json.Unmarshal(result, &handle) != nil || handle.Task == nil {
+		if adapter.Unmarshal(result, &handle) != nil || handle.Task == nil {
 			return result, nil // the tool's own
 		}
 		t = *handle.Task
 	default:
-		if json.Unmarshal(result, &t) != nil || t.ID != f.id {
+		if adapter.Unmarshal(result, &t) != nil || t.ID != f.id {
 			t.ID = ""
 		}
 	}

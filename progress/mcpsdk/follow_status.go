@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // This file is for what a server says of a task of protocol 2025-11-25 without being asked. The SDK drops
@@ -40,7 +42,7 @@ func (s *statusReader) remove(id string) {
 // said delivers the params of a notification. One that comes before its handle is to nobody.
 func (s *statusReader) said(params json.RawMessage) {
 	var t legacyTask
-	if json.Unmarshal(params, &t) != nil {
+	if adapter.Unmarshal(params, &t) != nil {
 		return
 	}
 	s.mu.Lock()
@@ -68,7 +70,7 @@ func (s *statusReader) read(message []byte) {
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params"`
 	}
-	if json.Unmarshal(message, &m) == nil && m.Method == methodStatus {
+	if adapter.Unmarshal(message, &m) == nil && m.Method == methodStatus {
 		s.said(m.Params)
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // WrapClientTransport wraps a transport for a client with [FollowTasks]: it declares to the server that the
@@ -218,7 +220,7 @@ const paramHeader = "Mcp-Param-"
 // that is no answer with a result stays as it is.
 func (e expected) translate(message []byte) (out []byte, answer bool) {
 	var msg map[string]json.RawMessage
-	if json.Unmarshal(message, &msg) != nil || msg["method"] != nil {
+	if adapter.Unmarshal(message, &msg) != nil || msg["method"] != nil {
 		return message, false
 	}
 	if msg["result"] == nil {

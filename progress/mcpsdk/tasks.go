@@ -94,7 +94,7 @@ func checkName(r adapter.Request, extra *mcp.RequestExtra) error {
 	var p struct {
 		TaskID string `json:"taskId"`
 	}
-	_ = json.Unmarshal(r.Params, &p)
+	_ = adapter.Unmarshal(r.Params, &p)
 	if got := extra.Header.Get("Mcp-Name"); got != p.TaskID {
 		return &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: "Mcp-Name must be the task's id, taskId in the params"}
 	}

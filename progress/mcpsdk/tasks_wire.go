@@ -60,7 +60,7 @@ func (p *taskParams) UnmarshalJSON(data []byte) error {
 	var base struct {
 		Meta mcp.Meta `json:"_meta"`
 	}
-	err := json.Unmarshal(data, &base)
+	err := adapter.Unmarshal(data, &base)
 	p.Meta = base.Meta
 	return err
 }

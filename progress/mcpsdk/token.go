@@ -110,10 +110,10 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 // marked returns the params of initialize with the word that a WrapTransport is there.
 func marked(params json.RawMessage) json.RawMessage {
 	var fields, meta map[string]json.RawMessage
-	if json.Unmarshal(params, &fields) != nil || fields == nil {
+	if adapter.Unmarshal(params, &fields) != nil || fields == nil {
 		return params // the SDK refuses them
 	}
-	if fields["_meta"] != nil && json.Unmarshal(fields["_meta"], &meta) != nil {
+	if fields["_meta"] != nil && adapter.Unmarshal(fields["_meta"], &meta) != nil {
 		return params
 	}
 	if meta == nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/exact"
 	"github.com/tooldeadline/tooldeadline/internal/identity"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -171,12 +172,24 @@ func (s *Settings) requested(c *Call) any {
 	case map[string]any:
 		return args[timeoutKey]
 	case json.RawMessage:
-		if !bytes.Contains(args, []byte(timeoutKey)) {
+		if !bytes.Contains(args, []byte(timeoutKey)) && !bytes.ContainsRune(args, '\\') {
 			return nil
 		}
-		var fields map[string]json.RawMessage // a struct would match TIMEOUTMS too
-		if json.Unmarshal(args, &fields) == nil && fields[timeoutKey] != nil {
-			return fields[timeoutKey]
+		var asked json.RawMessage
+		times := 0
+		err := exact.Members(args, func(m exact.Member) error { // in a struct, an argument TIMEOUTMS would be an error
+			if m.Key == timeoutKey {
+				asked = m.Value
+				times++
+			}
+			return nil
+		})
+		switch {
+		case err != nil || times == 0:
+		case times > 1: // the tool may read the other one
+			return json.RawMessage("more than one value")
+		default:
+			return asked
 		}
 	}
 	return nil

@@ -86,6 +86,7 @@ func TestRequested(t *testing.T) {
 		{"JSON, null", false, true, nil, raw(`{"timeoutMs":null}`), unasked},
 		{"JSON without", false, true, nil, raw(`{"q":"timeoutMs"}`), unasked},
 		{"JSON, another case", false, true, nil, raw(`{"TIMEOUTMS":3000}`), unasked},
+		{"JSON, an escape", false, true, nil, raw(`{"timeout\u004ds":3000}`), 3 * time.Second},
 		{"JSON, no object", false, true, nil, raw(`["timeoutMs"]`), unasked},
 		{"JSON, empty", false, true, nil, raw(``), unasked},
 		{"of another type", false, true, nil, struct{ TimeoutMs int }{1}, unasked},
@@ -103,6 +104,20 @@ func TestRequested(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A tool may read another one of two values than the server.
+func TestTimeoutTwice(t *testing.T) {
+	for _, args := range []string{`{"timeoutMs":1000,"timeoutMs":9000}`, `{"timeoutMs":1000,"timeout\u004ds":9000}`} {
+		_, err := toolcall.Do(t.Context(), &toolcall.Settings{ArgumentTimeout: true}, toolcall.Call{Tool: "scan", Arguments: json.RawMessage(args)},
+			func(context.Context) (int, error) {
+				t.Error("the tool was called")
+				return 0, nil
+			})
+		if bad := (*timeout.ConfigError)(nil); !errors.As(err, &bad) || bad.Key != "timeoutMs" {
+			t.Errorf("%s: %v", args, err)
+		}
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+
+	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
 // DeclarationKey is the key of a [Declaration] in a tool's _meta and, for a server as a whole, in
@@ -109,7 +111,7 @@ func (d *Declaration) UnmarshalJSON(data []byte) error {
 	}
 	if methods != nil {
 		var byName map[string]json.RawMessage
-		if json.Unmarshal(methods, &byName) != nil {
+		if exact.Unmarshal(methods, &byName) != nil {
 			return &timeout.ConfigError{Key: "methods", Value: string(methods), Accepted: "an object of declared limits by method"}
 		}
 		read.Methods = make(map[string]Declaration, len(byName))
@@ -126,8 +128,8 @@ func (d *Declaration) UnmarshalJSON(data []byte) error {
 
 // readDeclaration returns a Declaration but for its methods, and these as they came.
 func readDeclaration(data []byte) (read Declaration, methods json.RawMessage, _ error) {
-	var fields map[string]json.RawMessage // a struct would match TOTALMS too
-	if err := json.Unmarshal(data, &fields); err != nil {
+	var fields map[string]json.RawMessage // in a struct, TOTALMS would be an error
+	if err := exact.Unmarshal(data, &fields); err != nil {
 		return read, nil, fmt.Errorf("policy: declared limits: %w", err)
 	}
 	for _, f := range []struct {

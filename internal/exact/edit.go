@@ -1,0 +1,122 @@
+package exact
+
+import (
+	"encoding/json"
+	"errors"
+)
+
+// Set returns a copy of the JSON object in which the value at a path of keys is value. Objects on the way that are
+// not there are made. Everything else stays as it was written. If a key on the path is given more than once, each of
+// them is set. What is no object on the way stays as it is, and then Set returns object itself. A nil object is an
+// empty one.
+func Set(object, value []byte, path ...string) []byte { return edit(object, value, path) }
+
+// Delete returns a copy of the JSON object without the members at a path of keys, or object itself if there is none.
+func Delete(object []byte, path ...string) []byte { return edit(object, nil, path) }
+
+// A splice replaces a part of an object.
+type splice struct {
+	start, end int
+	by         [][]byte
+}
+
+var errLeft = errors.New("left as it is")
+
+func edit(object, value []byte, path []string) []byte {
+	if object == nil && value != nil {
+		object = []byte("{}")
+	}
+	splices, err := plan(nil, object, 0, value, path)
+	if err != nil || len(splices) == 0 {
+		return object
+	}
+	size := len(object)
+	for _, s := range splices {
+		size -= s.end - s.start
+		for _, by := range s.by {
+			size += len(by)
+		}
+	}
+	out, at := make([]byte, 0, size), 0
+	for _, s := range splices {
+		out = append(out, object[at:s.start]...)
+		for _, by := range s.by {
+			out = append(out, by...)
+		}
+		at = s.end
+	}
+	return append(out, object[at:]...)
+}
+
+// plan returns the splices for a member of an object that begins at offset.
+func plan(splices []splice, object []byte, offset int, value []byte, path []string) ([]splice, error) {
+	found, empty, before, removed := false, true, 0, 0
+	err := Members(object, func(m Member) error {
+		empty = false
+		if m.Key != path[0] {
+			before = m.end
+			return nil
+		}
+		found = true
+		switch {
+		case len(path) > 1:
+			if m.Value[0] != '{' {
+				return errLeft
+			}
+			var err error
+			splices, err = plan(splices, m.Value, offset+m.start, value, path[1:])
+			before = m.end
+			return err
+		case value == nil:
+			start, end := remove(object, before, m)
+			splices = append(splices, splice{offset + max(start, removed), offset + end, nil})
+			removed = end
+		default:
+			splices = append(splices, splice{offset + m.start, offset + m.end, [][]byte{value}})
+			before = m.end
+		}
+		return nil
+	})
+	if err != nil || found || value == nil {
+		return splices, err
+	}
+	// Behind the last member, where what is already written stays in its order.
+	by := [][]byte{}
+	if !empty {
+		by = append(by, []byte{','})
+	}
+	last := 0
+	for i, key := range path {
+		if i > 0 {
+			by = append(by, []byte{'{'})
+			last++
+		}
+		quoted, err := json.Marshal(key)
+		if err != nil {
+			return nil, err
+		}
+		by = append(by, quoted, []byte{':'})
+	}
+	by = append(by, value)
+	for range last {
+		by = append(by, []byte{'}'})
+	}
+	end := len(object) - 1
+	for object[end] != '}' {
+		end--
+	}
+	return append(splices, splice{offset + end, offset + end, by}), nil
+}
+
+// remove returns where m begins and ends, with one of the commas around it. Before is the end of the value before it
+// that stays, or 0.
+func remove(object []byte, before int, m Member) (start, end int) {
+	if before > 0 { // with the comma before it
+		return before, m.end
+	}
+	start, end = space(object, space(object, 0)+1), space(object, m.end)
+	if object[end] == ',' {
+		end++
+	}
+	return start, end
+}

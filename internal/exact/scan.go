@@ -1,0 +1,243 @@
+package exact
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/bits"
+)
+
+// An AmbiguousError reports an object in which a key is given twice, or in another spelling.
+type AmbiguousError struct{ Key, Want string }
+
+func (e *AmbiguousError) Error() string {
+	if e.Key == e.Want {
+		return fmt.Sprintf("the key %q is given twice", e.Key)
+	}
+	return fmt.Sprintf("the key %q is to be spelled %q", e.Key, e.Want)
+}
+
+// maxDepth is how deep objects and arrays may be nested, as in encoding/json.
+const maxDepth = 10_000
+
+var (
+	errSyntax = errors.New("invalid JSON")
+	errDepth  = errors.New("the JSON is nested too deeply")
+	errObject = errors.New("want a JSON object")
+	errArray  = errors.New("want a JSON array")
+)
+
+// A Member is a key of an object and its value.
+type Member struct {
+	Key        string
+	Value      []byte // a part of the object, without space around it
+	start, end int    // of the value, in the object
+}
+
+// Members calls f for each member of the object data, in the order in which they are written. It returns the first
+// error of f, and fails if data is not valid or no object.
+func Members(data []byte, f func(Member) error) error { return whole(data, '{', errObject, f, nil) }
+
+// Elements is Members for the elements of an array.
+func Elements(data []byte, f func(value []byte) error) error {
+	return whole(data, '[', errArray, nil, f)
+}
+
+// whole reads an object or an array with nothing but space around it.
+func whole(data []byte, first byte, other error, member func(Member) error, element func([]byte) error) error {
+	i := space(data, 0)
+	if i == len(data) || data[i] != first {
+		if i, err := skip(data, i, 0); err != nil || space(data, i) != len(data) {
+			return errSyntax
+		}
+		return other
+	}
+	i, err := items(data, i, 0, member, element)
+	if err == nil && space(data, i) != len(data) {
+		err = errSyntax
+	}
+	return err
+}
+
+// items reads the object or array that begins at i, and returns where it ends.
+func items(data []byte, i, depth int, member func(Member) error, element func([]byte) error) (_ int, err error) {
+	if depth > maxDepth {
+		return 0, errDepth
+	}
+	object, last := data[i] == '{', data[i]+2 // the closing bracket, in ASCII
+	if i = space(data, i+1); i < len(data) && data[i] == last {
+		return i + 1, nil
+	}
+	for {
+		var key []byte
+		if object {
+			begun := i
+			if i, err = skipString(data, i); err != nil {
+				return 0, err
+			}
+			key = data[begun:i]
+			if i = space(data, i); i >= len(data) || data[i] != ':' {
+				return 0, errSyntax
+			}
+			i = space(data, i+1)
+		}
+		begun := i
+		if i, err = skip(data, i, depth+1); err != nil {
+			return 0, err
+		}
+		switch value := data[begun:i:i]; {
+		case member != nil:
+			err = member(Member{text(key), value, begun, i})
+		case element != nil:
+			err = element(value)
+		}
+		if err != nil {
+			return 0, err
+		}
+		switch i = space(data, i); {
+		case i >= len(data):
+			return 0, errSyntax
+		case data[i] == last:
+			return i + 1, nil
+		case data[i] != ',':
+			return 0, errSyntax
+		}
+		i = space(data, i+1)
+	}
+}
+
+// text returns what a string says.
+func text(quoted []byte) string {
+	for _, c := range quoted {
+		if c == '\\' || c >= 0x80 {
+			var s string
+			_ = json.Unmarshal(quoted, &s) // valid, as has been seen
+			return s
+		}
+	}
+	return string(quoted[1 : len(quoted)-1])
+}
+
+// space returns the first index from i on that is no space.
+func space(data []byte, i int) int {
+	for i < len(data) && (data[i] == ' ' || data[i] == '\t' || data[i] == '\n' || data[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skip returns where the value that begins at i ends.
+func skip(data []byte, i, depth int) (int, error) {
+	if i >= len(data) {
+		return 0, errSyntax
+	}
+	switch c := data[i]; c {
+	case '{', '[':
+		return items(data, i, depth, nil, nil)
+	case '"':
+		return skipString(data, i)
+	case 't':
+		return word(data, i, "true")
+	case 'f':
+		return word(data, i, "false")
+	case 'n':
+		return word(data, i, "null")
+	default:
+		return number(data, i)
+	}
+}
+
+func word(data []byte, i int, want string) (int, error) {
+	if len(data)-i < len(want) || string(data[i:i+len(want)]) != want {
+		return 0, errSyntax
+	}
+	return i + len(want), nil
+}
+
+func number(data []byte, i int) (int, error) {
+	digits := func() bool {
+		begun := i
+		for i < len(data) && '0' <= data[i] && data[i] <= '9' {
+			i++
+		}
+		return i > begun
+	}
+	is := func(c, or byte) bool {
+		found := i < len(data) && (data[i] == c || data[i] == or)
+		if found {
+			i++
+		}
+		return found
+	}
+	is('-', '-')
+	if !is('0', '0') && !digits() {
+		return 0, errSyntax
+	}
+	if is('.', '.') && !digits() {
+		return 0, errSyntax
+	}
+	if is('e', 'E') {
+		is('+', '-')
+		if !digits() {
+			return 0, errSyntax
+		}
+	}
+	return i, nil
+}
+
+// skipString returns where the string that begins at i ends.
+func skipString(data []byte, i int) (int, error) {
+	if i >= len(data) || data[i] != '"' {
+		return 0, errSyntax
+	}
+	for i++; ; {
+		i = plain(data, i)
+		switch {
+		case i >= len(data) || data[i] < ' ':
+			return 0, errSyntax
+		case data[i] == '"':
+			return i + 1, nil
+		case data[i] != '\\':
+			i++
+			continue
+		}
+		if i++; i >= len(data) {
+			return 0, errSyntax
+		}
+		switch data[i] {
+		case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+			i++
+		case 'u':
+			if len(data)-i < 5 {
+				return 0, errSyntax
+			}
+			for _, c := range data[i+1 : i+5] {
+				if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
+					return 0, errSyntax
+				}
+			}
+			i += 5
+		default:
+			return 0, errSyntax
+		}
+	}
+}
+
+// plain returns the first index from i on at which something other than the plain part of a string may stand. Eight
+// bytes are looked at together: most of a large message is text.
+func plain(data []byte, i int) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	zero := func(x uint64) uint64 { return (x - ones) & ^x & highs } // marks the lowest zero byte
+	for ; i+8 <= len(data); i += 8 {
+		x := binary.LittleEndian.Uint64(data[i:])
+		control := (x - ones*' ') & ^x & highs // marks the lowest byte below a space
+		if found := control | zero(x^ones*'"') | zero(x^ones*'\\'); found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for i < len(data) && data[i] >= ' ' && data[i] != '"' && data[i] != '\\' {
+		i++
+	}
+	return i
+}

@@ -1,0 +1,73 @@
+package adapter_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// What is read of a client's message is what the next one reads of it: where that may differ, it is refused. All
+// places of this module that read such messages are here, but the timeoutMs of a request, which is in toolcall.
+func TestExactKeys(t *testing.T) {
+	refuses := map[string]func(params string) bool{
+		"Cancelled": func(params string) bool {
+			_, _, ok := adapter.Cancelled([]byte(params))
+			return !ok
+		},
+		"CancelledIn": func(message string) bool {
+			_, _, ok := adapter.CancelledIn([]byte(message))
+			return !ok
+		},
+		"Serve": func(params string) bool {
+			_, err := adapter.Serve(t.Context(), task.New(), adapter.Request{Method: "tasks/get", Params: []byte(params), Caller: adapter.Caller{Version: "2025-11-25", Session: "s"}})
+			var bad *task.Error
+			return errors.As(err, &bad) && bad.Code == adapter.CodeInvalidParams
+		},
+		"Wait": func(arguments string) bool {
+			fields, err := new(adapter.Continuation).Wait(t.Context(), task.New(), adapter.Caller{Session: "s"}, []byte(arguments), nil)
+			text := fmt.Sprint(fields["content"])
+			return err == nil && fields["isError"] == true && strings.Contains(text, "the key")
+		},
+		"Declaration": func(object string) bool {
+			return json.Unmarshal([]byte(object), new(policy.Declaration)) != nil
+		},
+	}
+	for name, texts := range map[string][]string{
+		"Cancelled":   {`{"requestId":1,"requestId":2}`, `{"requestId":1,"RequestID":2}`, `{"REQUESTID":2}`, `{"requestId":1,"request\u0049d":2}`},
+		"CancelledIn": {`{"method":"notifications/cancelled","Method":"ping","params":{"requestId":1}}`, `{"method":"notifications/cancelled","params":{"requestId":1},"params":{"requestId":2}}`},
+		"Serve":       {`{"taskId":"a","TaskID":"b"}`, `{"taskId":"a","taskId":"b"}`, `{"taskID":"a"}`},
+		"Wait":        {`{"id":"a","Cancel":true}`, `{"id":"a","id":"b"}`, `{"ID":"a"}`},
+		"Declaration": {`{"totalMs":1,"idleMs":1,"totalMs":2}`, `{"totalMs":1,"idleMs":1,"methods":{"a":{"totalMs":1,"idleMs":1},"a":{"totalMs":2,"idleMs":1}}}`},
+	} {
+		for _, text := range texts {
+			if !refuses[name](text) {
+				t.Errorf("%s: %s", name, text)
+			}
+		}
+	}
+}
+
+func ExampleUnmarshal() {
+	var call struct {
+		Method string `json:"method"`
+	}
+	err := adapter.Unmarshal([]byte(`{"method":"tools/call","Method":"ping"}`), &call)
+	fmt.Println(call.Method, err)
+	// Output: tools/call the key "Method" is to be spelled "method"
+}
+
+func ExampleSetMember() {
+	fmt.Printf("%s\n", adapter.SetMember([]byte(`{"name":"build","_meta":{"n":1.50}}`), []byte(`"t1"`), "_meta", "progressToken"))
+	// Output: {"name":"build","_meta":{"n":1.50,"progressToken":"t1"}}
+}
+
+func ExampleDeleteMember() {
+	fmt.Printf("%s\n", adapter.DeleteMember([]byte(`{"name":"build","outputSchema":{},"x":1}`), "outputSchema"))
+	// Output: {"name":"build","x":1}
+}
