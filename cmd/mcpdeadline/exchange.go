@@ -17,9 +17,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/stream"
-
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/stream"
 )
 
 const (

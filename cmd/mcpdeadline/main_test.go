@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == "evil":
 		evil()
+	case len(os.Args) > 1 && os.Args[1] == "sink":
+		sink()
 	case len(os.Args) > 1 && os.Args[1] == "sleeper":
 		time.Sleep(time.Hour)
 	case os.Getenv(asHost) != "":
