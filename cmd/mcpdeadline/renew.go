@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
@@ -167,7 +168,35 @@ func (e *exchange) mayForget(answer *message) bool {
 	return forgotten.MatchString(said)
 }
 
-// begins reports whether the server begins a session, which it ends again: the next run begins its own.
+// A trial is a session that was begun to see whether the server does. The next run continues it: there are
+// servers that begin one session only.
+type trial struct {
+	session, version string
+	answer           *message // to initialize
+}
+
+// A handover is what a run leaves to the next one.
+type handover struct {
+	mu    sync.Mutex
+	trial *trial
+}
+
+func (h *handover) put(t *trial) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.trial = t
+}
+
+// take returns what was put, or nil, and forgets it.
+func (h *handover) take() *trial {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.trial
+	h.trial = nil
+	return t
+}
+
+// begins reports whether the server begins a session, which it leaves to the next run.
 func (e *exchange) begins(ctx context.Context) bool {
 	e.mu.Lock()
 	initialize := e.initialize
@@ -177,24 +206,44 @@ func (e *exchange) begins(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, renewLimit)
 	defer cancel()
-	trial := &remote{
-		receiver: receiver{run: e.run, log: e.log, message: func(*message) {}},
+	var answer *message
+	u := &remote{
+		receiver: receiver{run: e.run, log: e.log},
 		url:      e.url, header: e.header, client: e.client, max: e.max,
 		open: map[string]context.CancelFunc{string(initialize.ID): cancel},
 	}
-	trial.ctx, trial.stop = context.WithCancelCause(ctx)
-	defer trial.stop(nil)
-	begun := false
-	trial.message = func(m *message) { begun = begun || m.isResponse() && m.Result != nil }
-	first := &exchange{remote: trial, m: initialize, settled: cancel}
-	first.begin()
-	first.post(ctx)
-	if trial.session != "" {
-		end, cancel := context.WithTimeout(e.ctx, closeLimit)
-		defer cancel()
-		if res, err := trial.do(end, http.MethodDelete, nil, nil); err == nil {
-			res.Body.Close()
+	u.message = func(m *message) {
+		if m.isResponse() && m.Result != nil {
+			answer = m
 		}
 	}
-	return begun && trial.session != ""
+	u.ctx, u.stop = context.WithCancelCause(ctx)
+	defer u.stop(nil)
+	first := &exchange{remote: u, m: initialize, settled: cancel}
+	first.begin()
+	first.post(ctx)
+	if answer == nil || u.session == "" {
+		return false
+	}
+	e.handover.put(&trial{u.session, u.version, answer})
+	return true
+}
+
+// adopts continues the session that the last run has left, instead of sending initialize. It reports false if
+// there is none, or if m is another message.
+func (u *remote) adopts(m *message) bool {
+	if m.Method != "initialize" {
+		return false
+	}
+	t := u.handover.take()
+	if t == nil {
+		return false
+	}
+	u.mu.Lock()
+	u.session, u.version, u.initialize = t.session, t.version, m
+	u.mu.Unlock()
+	answer := t.answer.withID(string(m.ID))
+	answer.about = string(m.ID)
+	u.message(answer)
+	return true
 }

@@ -17,6 +17,7 @@ type forgetful struct {
 	unknown http.HandlerFunc // answers in a session that it does not know
 	refuses http.HandlerFunc // answers initialize, if it is not nil
 	broken  bool             // it knows no session
+	single  bool             // it begins a session only while it knows none
 
 	mu      sync.Mutex
 	begun   int
@@ -50,12 +51,19 @@ func (s *forgetful) serve(w http.ResponseWriter, r *http.Request) {
 		if id != "" {
 			s.t.Errorf("initialize in session %s", id)
 		}
+		if s.single && len(s.known) > 0 {
+			s.mu.Unlock()
+			replies(400, rpc(-32600, "null", "Invalid Request: Server already initialized"))(w, r)
+			return
+		}
 		id = fmt.Sprint("session ", s.begun)
 		s.known[id] = !s.broken
 	}
 	known := s.known[id]
 	if r.Method == http.MethodDelete {
-		delete(s.known, id)
+		if s.known[id] = false; !s.single {
+			delete(s.known, id)
+		}
 	}
 	if m.Method == "tools/call" && known {
 		s.called[string(m.ID)]++
@@ -141,6 +149,7 @@ func TestForgottenSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newForgetful(t, unknown)
+				s.single = true
 				h, logs := connectURL(t, s.serve)
 				h.initialized()
 				h.answered("1", "tools/call", `{"name":"a"}`)
@@ -158,7 +167,7 @@ func TestForgottenSession(t *testing.T) {
 				synctest.Wait()
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				if s.called["1"] != 1 || s.called["2"] != 1 || len(s.known) != 1 || s.begun > 3 {
+				if s.called["1"] != 1 || s.called["2"] != 1 || len(s.known) != 1 || s.begun != 2 {
 					t.Errorf("called %v, %d sessions, %d begun", s.called, len(s.known), s.begun)
 				}
 			})

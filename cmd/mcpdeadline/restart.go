@@ -183,11 +183,12 @@ func (s *session) start(ctx context.Context) (upstream, error) {
 	s.mu.Unlock()
 	begun := make(chan struct{}) // the first messages wait until the run is registered
 	up, err := s.dial(receiver{
-		message: func(m *message) { <-begun; s.fromServer(run, m) },
-		long:    func(head, tail []byte, length int) { <-begun; s.tooLong(run, head, tail, length) },
-		unsent:  s.waitAgain,
-		run:     run,
-		log:     s.logger,
+		message:  func(m *message) { <-begun; s.fromServer(run, m) },
+		long:     func(head, tail []byte, length int) { <-begun; s.tooLong(run, head, tail, length) },
+		unsent:   s.waitAgain,
+		run:      run,
+		handover: &s.handover,
+		log:      s.logger,
 		stderr: func() {
 			if s.alive.stderr {
 				s.sign(nil)

@@ -66,6 +66,7 @@ type session struct {
 	wanted   map[wanted]bool // lists that the host has asked for
 	nap      *nap            // from when the server falls asleep until it is ready again; nil otherwise
 	server   string          // what it calls itself
+	handover handover
 	memory
 	vigil
 }

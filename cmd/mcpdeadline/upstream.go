@@ -28,10 +28,11 @@ type dialer func(r receiver) (upstream, error)
 
 // A receiver is called with the output of a run.
 type receiver struct {
-	message func(*message)
-	long    func(head, tail []byte, length int) // called for a message that exceeds the limit
-	stderr  func()                              // called for output on stderr, a sign of life
-	unsent  func(*message)                      // called with a request that the server did not accept, for the next run
-	run     int                                 // number of the run, from 1
-	log     *slog.Logger
+	message  func(*message)
+	long     func(head, tail []byte, length int) // called for a message that exceeds the limit
+	stderr   func()                              // called for output on stderr, a sign of life
+	unsent   func(*message)                      // called with a request that the server did not accept, for the next run
+	run      int                                 // number of the run, from 1
+	handover *handover                           // between a run and the next one
+	log      *slog.Logger
 }

@@ -126,7 +126,7 @@ func (u *remote) postAll() {
 			u.unsendAll()
 			return
 		}
-		if u.closes(m) {
+		if u.closes(m) || u.adopts(m) {
 			continue
 		}
 		e := &exchange{remote: u, m: m}
