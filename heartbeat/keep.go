@@ -46,9 +46,10 @@ type keeper struct {
 }
 
 func (k *keeper) beat() {
+	ended := k.ctx.Err() != nil // it may be anybody's context, so no lock is held
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.done || k.ctx.Err() != nil {
+	if k.done || ended {
 		return
 	}
 	k.cell.Beat()

@@ -28,6 +28,7 @@ type Process struct {
 	ctx    context.Context // the caller's, with cancel
 	cancel context.CancelCauseFunc
 	caller context.Context // the caller's own
+	merged mergedContext   // ctx, and the command's
 	begun  time.Time
 
 	// The start. The caller's goroutine spawns the command, because threads have properties
@@ -101,8 +102,8 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 //     Foreground is set, the command gets its own process group instead; see [ErrTerminal]. In
 //     either case Ctrl-C in this program's terminal does not reach the command. Start returns an
 //     error if Pgid is set. [WithTerminal] gives the command a terminal.
-//   - The context of [exec.CommandContext] aborts the command, as ctx does. Cancel and
-//     WaitDelay are not used.
+//   - The context of [exec.CommandContext] counts as ctx does: its end aborts the command, and its
+//     deadline is a total. Cancel and WaitDelay are not used.
 //   - Process is set when Start returns, and ProcessState before Wait returns. Do not call
 //     cmd.Start, cmd.Wait or cmd.Process.Wait.
 //
@@ -146,7 +147,11 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err 
 		return nil, err
 	}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
-	go p.supervise(p.ctx)
+	p.merged = mergedContext{Context: p.ctx, command: contextOf(cmd)}
+	if command := p.merged.command; command != nil && command.Err() == context.DeadlineExceeded {
+		p.commandEnded(nil)
+	}
+	go p.supervise(&p.merged)
 	select {
 	case ctx := <-p.entered:
 		p.startErr = p.spawn(ctx)
@@ -268,31 +273,6 @@ func checkDir(cmd *exec.Cmd) error {
 		return &os.PathError{Op: "chdir", Path: failed.Path, Err: failed.Err}
 	}
 	return err
-}
-
-// startFailure turns the error that os/exec returns if the context of exec.CommandContext is
-// already done into an abort.
-func (p *Process) startFailure(ctx context.Context, err error) error {
-	if contextError(err) {
-		p.abort(err)
-		<-ctx.Done()
-	}
-	return err
-}
-
-// commandContextDone is called when the context of exec.CommandContext is done. If that context is
-// the caller's or one of its ancestors, the execution is cancelled as well, with the right cause.
-// That may take a moment: a context is done before it cancels the contexts derived from it.
-func (p *Process) commandContextDone(ctx context.Context) error {
-	moment := time.NewTimer(10 * time.Millisecond)
-	defer moment.Stop()
-	select {
-	case <-p.caller.Done():
-	case <-ctx.Done():
-	case <-moment.C:
-		p.abort(context.Canceled)
-	}
-	return os.ErrProcessDone // tells os/exec that there is nothing to kill
 }
 
 // abort stops the command with err as the cause.

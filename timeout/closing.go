@@ -3,6 +3,7 @@ package timeout
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
@@ -92,8 +93,10 @@ func (e *Execution) BeginClosing() bool {
 
 // A closing is what an execution has that is closing or that somebody asks about it. Most have none.
 type closing struct {
-	begun chan struct{}
-	enter sync.Once // for inside of the enclosing execution
+	begun   chan struct{}
+	enter   sync.Once // for inside of the enclosing execution
+	entered atomic.Bool
+	outer   *Execution // the enclosing execution; set by enter
 
 	// The lock is taken under that of a cell, and nothing is taken under it.
 	mu     sync.Mutex
@@ -115,8 +118,20 @@ func (e *Execution) closingState() *closing {
 // is due has happened on return, even if its timer is late.
 func (e *Execution) closes() *closing {
 	c := e.closingState()
+	if !c.entered.Load() {
+		e.enter(c, e.encloser())
+	}
+	if e.closesAt() <= e.cell.Now() {
+		e.closeAndReportLater()
+	}
+	return c
+}
+
+// enter makes c follow the state of outer, once.
+func (e *Execution) enter(c *closing, outer *Execution) {
 	c.enter.Do(func() {
-		outer := e.encloser()
+		defer c.entered.Store(true)
+		c.outer = outer
 		if outer == nil {
 			return
 		}
@@ -134,25 +149,21 @@ func (e *Execution) closes() *closing {
 		case over:
 			e.closeAndReportLater()
 		case e.cell.Ended():
-			e.leaveEncloser() // the second of end and this removes it
+			c.leave(e) // the second of end and this removes it
 		}
 	})
-	if e.closesAt() <= e.cell.Now() {
-		e.closeAndReportLater()
-	}
-	return c
 }
 
 // encloser is the enclosing execution, also where its heartbeat is muted.
 func (e *Execution) encloser() *Execution { return executionOf(pulse.Unmuted(e.caller)) }
 
-// leaveEncloser undoes what closes has done to the enclosing execution.
-func (e *Execution) leaveEncloser() {
-	outer := e.encloser()
-	if outer == nil {
+// leave undoes what enter has done to the enclosing execution. One that comes before the end of enter
+// does nothing, and enter does it then.
+func (c *closing) leave(e *Execution) {
+	if c.outer == nil {
 		return
 	}
-	if o := outer.closing.Load(); o != nil {
+	if o := c.outer.closing.Load(); o != nil {
 		o.mu.Lock()
 		delete(o.inside, e)
 		o.mu.Unlock()

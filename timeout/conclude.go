@@ -72,8 +72,8 @@ func (e *Execution) resolve(out *Error) (returned bool, err error) {
 // end leaves nothing behind except an abandoned function.
 func (e *Execution) end() {
 	e.cell.End()
-	if e.closing.Load() != nil {
-		e.leaveEncloser()
+	if c := e.closing.Load(); c != nil && c.entered.Load() {
+		c.leave(e)
 	}
 	if c := e.command; c != nil {
 		e.cell.Lock()

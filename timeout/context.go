@@ -40,13 +40,12 @@ func (r *root) AfterFunc(propagate func()) (stop func() bool) {
 	return func() bool { return false }
 }
 
-// Err is what the context that is made from the root ends with. It is the caller's where
-// nothing else has ended it.
+// Err is what the context that is made from the root ends with. It is nil until that is decided.
 func (r *root) Err() error {
 	if end := r.ended.Load(); end != nil {
 		return end.Err()
 	}
-	return r.caller.Err()
+	return nil
 }
 
 // Value returns the caller's. But the standard library's way to the Cause leads through
@@ -78,28 +77,17 @@ type enriched struct {
 
 func (c *enriched) Value(key any) any { return c.values.Value(key) }
 
-// callersCause is the Cause of the caller's context, whatever a hook has made of that.
-func (e *Execution) callersCause() error {
-	if c, ok := e.caller.(*enriched); ok {
-		return context.Cause(c.Context)
-	}
-	return context.Cause(e.caller)
-}
-
-// cancel ends the function's context, and those made from it, as the outcome has it. It is called
-// once, by the goroutine that has decided the outcome.
-func (e *Execution) cancel() {
+// cancel ends the function's context, and those made from it, as the outcome has it: after an abort
+// with err, and with the Cause of the abort. It is called once, by the goroutine that has decided the
+// outcome. It asks the caller's context for nothing: what that does must not delay a stop.
+func (e *Execution) cancel(err error) {
 	switch {
 	case e.stop == nil:
 		e.ended.Store(returnedInTime)
 	case e.stop.Timeout():
-		e.endWith(context.DeadlineExceeded, e.stop)
-	case e.byHand:
-		e.endWith(context.Canceled, e.stop.Cause)
+		e.ended.Store(newEnding(context.DeadlineExceeded, e.stop))
 	default:
-		if _, ok := e.caller.(*enriched); ok {
-			e.endWith(e.caller.Err(), e.stop.Cause) // which the values may not lead to
-		}
+		e.ended.Store(newEnding(err, e.stop.Cause))
 	}
 	e.propagate()
 }
@@ -108,8 +96,6 @@ func (e *Execution) cancel() {
 // too, as after the cancel function of context.WithTimeout. All executions share it, so that a run
 // does not pay for one.
 var returnedInTime = newEnding(context.Canceled, nil)
-
-func (e *Execution) endWith(err, cause error) { e.ended.Store(newEnding(err, cause)) }
 
 func newEnding(err, cause error) *ending {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -152,7 +138,7 @@ func (e *Execution) deadline() (time.Time, bool) {
 
 // Err sees the end of the caller's context at once, whether or not Run's goroutine has.
 func (s *scope) Err() error {
-	if err := s.inner.Err(); err != nil || s.caller.Err() == nil {
+	if err := s.inner.Err(); err != nil || !(*Execution)(s).callerEnded() {
 		return err
 	}
 	(*Execution)(s).callerDone()

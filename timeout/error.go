@@ -127,9 +127,9 @@ type Error struct {
 	Result any
 
 	Err error // the error that the function returned after the stop, if any
-	// Cause is the Cause of the caller's context if the end of that context stopped the execution.
-	// After a deadline of the caller, Cause is always context.DeadlineExceeded, because it is a
-	// matter of chance whether the caller's timer has fired by then.
+	// Cause is the Cause of the caller's context if the end of that context stopped the execution:
+	// after a deadline of the caller, what was given to context.WithDeadlineCause or
+	// context.WithTimeoutCause, and context.DeadlineExceeded if nothing was.
 	Cause error
 }
 

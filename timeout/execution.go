@@ -26,10 +26,12 @@ type Execution struct {
 	// cancels the context, so the error, the context's Cause, the hooks and the log report one
 	// outcome.
 
-	inner     context.Context // the function's, without what scope adds
-	caller    context.Context // an *enriched if a hook has added values
-	propagate func()          // cancels inner as root says
-	ended     atomic.Pointer[ending]
+	inner  context.Context // the function's, without what scope adds
+	caller context.Context // an *enriched if a hook has added values
+	// callersEnd is the Done of the caller.
+	callersEnd <-chan struct{}
+	propagate  func() // cancels inner as root says
+	ended      atomic.Pointer[ending]
 
 	settings
 	fn        func(context.Context) error
@@ -49,7 +51,6 @@ type Execution struct {
 	returned      bool
 	abandoned     bool
 	borrowed      bool          // the total that is enforced is what was left of the caller's deadline
-	byHand        bool          // it was aborted by Abort
 	awaitsReserve bool          // the timer fires for the reserve
 	normal        bool          // the function has neither panicked nor called runtime.Goexit; it is set as err is
 	stalls        *stalls       // nil where there were none
@@ -125,17 +126,6 @@ func (e *Execution) callersLeft() (left time.Duration, ok bool) {
 // left returns the rest of the total that is enforced.
 func (e *Execution) left() time.Duration { return e.cap() - e.cell.Now() }
 
-// callerDone handles the end of the caller's context. It may be called more than once.
-func (e *Execution) callerDone() {
-	e.cell.Lock()
-	if e.decided {
-		e.cell.Unlock()
-		return
-	}
-	now := e.cell.Flush()
-	e.fire(e.newError(e.due(now), now))
-}
-
 // main is the function's goroutine. It must not be inlined, and its receiver must be
 // alive across the call: that is how a sample of all stacks tells whose this is.
 //
@@ -171,9 +161,12 @@ func (e *Execution) recordReturn() {
 	if first {
 		now := e.cell.Flush() // also for the stamp of a burst that has not ended
 		e.returnedAt = now
-		if kind := e.due(now); kind != 0 || e.caller.Err() != nil {
-			e.decide(e.newError(kind, now))
-		} else {
+		switch kind := e.due(now); {
+		case e.callersToDecide(kind, now):
+			first = false
+		case kind != 0:
+			e.decide(e.newError(kind, now, end{}))
+		default:
 			e.decide(nil)
 		}
 	} else {
@@ -188,7 +181,7 @@ func (e *Execution) recordReturn() {
 	e.cell.Unlock()
 
 	if first {
-		e.cancel()
+		e.cancel(nil)
 	}
 	if wait != nil {
 		close(wait)

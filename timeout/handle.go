@@ -83,14 +83,18 @@ func (e *Execution) Abort(cause error) bool {
 		return false
 	}
 	now := e.cell.Flush()
-	if due := e.due(now); due != 0 || e.caller.Err() != nil {
-		e.fire(e.newError(due, now))
+	due := e.due(now)
+	switch {
+	case e.returned || e.callersToDecide(due, now):
+		e.cell.Unlock()
+		return false
+	case due != 0:
+		e.fire(e.newError(due, now, end{}), nil)
 		return false
 	}
 	stop := e.errorAt(KindAborted, now)
 	stop.Cause = cause
-	e.byHand = true
-	e.fire(stop)
+	e.fire(stop, context.Canceled)
 	return true
 }
 

@@ -86,7 +86,7 @@ func (e *Execution) nextToObserve() time.Duration {
 // admit is what becomes of a beat or a hold after the limit: it counts. If it is the first,
 // the timer's function, which is about to run, reports it.
 func (e *Execution) admit(now time.Duration) bool {
-	if e.decided || e.observeDue(now) != 0 {
+	if e.decided || e.returned || e.observeDue(now) != 0 {
 		return false
 	}
 	e.cell.Admit(now)

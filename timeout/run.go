@@ -21,7 +21,8 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 //
 //   - when no heartbeat has come for the idle limit: Run returns an [*Error] of
 //     [KindIdle], which is also the context's Cause;
-//   - when the total has elapsed, or the deadline of ctx has come: [KindTotal];
+//   - when the total has elapsed, or the deadline of ctx has come: [KindTotal], with the Cause of ctx
+//     (see context.WithTimeoutCause) in its tree;
 //   - when ctx is cancelled: [KindAborted], and the Cause is that of ctx;
 //   - when fn has returned.
 //
@@ -63,6 +64,10 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // 10 ms and at most 1 s; and meanwhile no timer of any execution in the process fired for longer than
 // that slack. A timer that is overdue only because many are due at once is no evidence. The total
 // does not move.
+//
+// Run calls the methods of ctx on its caller's goroutine before it calls fn, and has to wait for them.
+// Later, no stop and no return waits for them: a context that does not say how it has ended leaves the
+// execution to its limits. A context that shows a deadline and does not end by it is stopped 100 ms later.
 //
 // If the work of processes also renews the idle limit, as with procgroup.Activity, the limit may be
 // judged later than it falls due, as described there, and heartbeats until then count.
@@ -113,8 +118,10 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	if ctx.Err() != nil {
 		return false, e.neverStarted()
 	}
+	e.callersEnd = ctx.Done()
 	e.prepare()
 	if !e.borrowTotal() {
+		e.awaitCaller()
 		return false, e.neverStarted()
 	}
 	if left := e.cap(); left > 0 && left < needed {
@@ -148,8 +155,8 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	// If both are ready, it does not matter which is taken: the outcome is not decided here.
 	select {
 	case <-e.inner.Done():
-	case <-e.caller.Done():
-		e.callerDone()
+	case <-e.callersEnd:
+		e.callerOver(ctx)
 		<-e.inner.Done()
 	}
 	return e.conclude()

@@ -45,16 +45,15 @@ func callersKind(err, cause error) Kind {
 
 // newError returns the outcome of a stop at now, by the limit that has fallen due or, if
 // due is 0, by the end of the caller's context. The cell is locked.
-func (e *Execution) newError(due Kind, now time.Duration) *Error {
+func (e *Execution) newError(due Kind, now time.Duration, by end) *Error {
 	kind := due
 	if due == 0 {
-		err, cause := e.caller.Err(), e.callersCause()
-		if outer := e.enclosingTimeout(err, cause); outer != nil {
+		if outer := e.enclosingTimeout(by.err, by.cause); outer != nil {
 			out := e.errorAt(outer.Kind, now)
 			out.Limit, out.Cause = outer.Limit, outer
 			return out
 		}
-		kind = callersKind(err, cause)
+		kind = callersKind(by.err, by.cause)
 	}
 	out := e.errorAt(kind, now)
 	switch kind {
@@ -63,14 +62,12 @@ func (e *Execution) newError(due Kind, now time.Duration) *Error {
 		out.Limit = owner.cap()
 		switch {
 		case owner.borrowed:
-			// Whether the caller's own timer has fired by now is a matter of chance, so its
-			// Cause is not asked for.
-			out.Cause = context.DeadlineExceeded
+			out.Cause = by.ofDeadline()
 		case due == 0:
-			out.Limit, out.Cause = now, e.callersCause() // a deadline that was not shown
+			out.Limit, out.Cause = now, by.cause // a deadline that was not shown
 		}
 	case KindAborted:
-		out.Cause = e.callersCause()
+		out.Cause = by.cause
 	}
 	return out
 }

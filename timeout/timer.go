@@ -21,7 +21,7 @@ type engine Execution
 
 func (w *engine) Wake(d time.Duration) {
 	e := (*Execution)(w)
-	if e.decided {
+	if e.decided || e.returned {
 		return // nothing is left to judge, so nothing is gained by exact stamps
 	}
 	now := e.cell.Now()
@@ -29,7 +29,7 @@ func (w *engine) Wake(d time.Duration) {
 }
 
 func (w *engine) Rearm() {
-	if e := (*Execution)(w); !e.decided {
+	if e := (*Execution)(w); !e.decided && !e.returned {
 		now := e.cell.Now()
 		e.armFor(e.next(), now)
 	}
@@ -39,7 +39,7 @@ func (w *engine) Rearm() {
 func (w *engine) Renew(now time.Duration) {
 	e := (*Execution)(w)
 	e.cell.RenewFrom(pulse.Forever)
-	if e.decided || now >= e.armed {
+	if e.decided || e.returned || now >= e.armed {
 		return
 	}
 	if next := e.next(); next > e.armed {
@@ -53,9 +53,9 @@ func (w *engine) Stopped(now time.Duration) bool {
 		return e.stop != nil
 	}
 	if o := e.observing; o != nil {
-		return (o.cap > 0 && now >= o.cap) || e.caller.Err() != nil
+		return (o.cap > 0 && now >= o.cap) || e.callerEnded()
 	}
-	return e.due(now) != 0 || e.caller.Err() != nil
+	return e.due(now) != 0 || e.callerEnded()
 }
 
 // armFor sees to it that the timer fires at the instant at, or before.
@@ -118,8 +118,20 @@ func (e *Execution) onTimer() {
 	}
 	now := e.cell.Flush()
 	e.noteFiring(now) // before it is judged, so that a pause which it ends is on record
+	if e.returned {
+		if now >= e.armed {
+			e.decideForCaller()
+		} else {
+			e.cell.Unlock() // it was set before
+		}
+		return
+	}
 	if kind := e.due(now); kind != 0 {
-		e.fire(e.newError(kind, now))
+		if e.callersToDecide(kind, now) {
+			e.cell.Unlock()
+			return
+		}
+		e.fire(e.newError(kind, now, end{}), nil)
 		return
 	}
 	e.cell.AskProbes(now)
@@ -161,8 +173,9 @@ func (e *Execution) reportNearIdle() {
 	e.logAttrs(slog.LevelWarn, "tool is close to its idle limit", slog.Any("execution", s))
 }
 
-// fire stops the execution. The cell is locked, and unlocked on return.
-func (e *Execution) fire(stop *Error) {
+// fire stops the execution; err is the Err of its context after an abort. The cell is locked, and
+// unlocked on return.
+func (e *Execution) fire(stop *Error, err error) {
 	e.decide(stop)
 	e.cell.Unlock()
 	if e.showsStack(stop.Kind) {
@@ -170,5 +183,5 @@ func (e *Execution) fire(stop *Error) {
 		stop.Stack = e.stack(&sampler, budgetBeforeCancel)
 		e.cancelledAt = e.cell.Now()
 	}
-	e.cancel()
+	e.cancel(err)
 }

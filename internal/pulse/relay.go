@@ -60,8 +60,9 @@ func (c *Cell) Relay(ctx context.Context, every time.Duration, deliver func(ctx 
 
 func (c *Cell) relay(r *Relay, ctx context.Context) *Relay {
 	r.ctx, r.cancel = context.WithCancel(Mute(ctx))
+	unhook := context.AfterFunc(ctx, r.Stop) // which may be called at once
 	r.mu.Lock()
-	r.unhook = context.AfterFunc(ctx, r.Stop)
+	r.unhook = unhook
 	r.mu.Unlock()
 	c.mu.Lock()
 	ended := c.state.Load() == closed
@@ -168,8 +169,11 @@ func (r *Relay) Stop() {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
-	r.unhook()
+	unhook := r.unhook
 	r.mu.Unlock()
+	if unhook != nil {
+		unhook()
+	}
 	r.cancel()
 
 	c := r.cell
