@@ -83,12 +83,13 @@ func StopOnInput() Option {
 
 // WithInputWait calls fn when the command begins to wait for input, when what is known about the
 // wait changes, and, with the zero [InputWait], when the command has gone on. The calls are made
-// one at a time, on a separate goroutine; none begins after Wait has returned. The command is not
-// examined during a call, so an fn that blocks delays only its next call.
+// one at a time, on a separate goroutine; none begins after Wait has returned. Nothing waits for fn,
+// which may call the methods of the Process: an fn that blocks delays only its next call, which then
+// says what is known by then, and keeps a goroutine until it returns.
 //
-// If WithInputWait is given more than once, each fn is called, in the order of the options. If fn
-// panics or calls [runtime.Goexit], the command is aborted, and the error wraps a
-// [*timeout.PanicError] or [timeout.ErrGoexit]. A nil fn is ignored.
+// If WithInputWait is given more than once, each fn is called, in the order of the options, after
+// the one before has returned. If fn panics or calls [runtime.Goexit], the command is aborted, and
+// the error wraps a [*timeout.PanicError] or [timeout.ErrGoexit]. A nil fn is ignored.
 func WithInputWait(fn func(InputWait)) Option {
 	return optionFunc(func(s *settings) {
 		if fn != nil {
@@ -113,11 +114,16 @@ func (p *Process) Answered() { p.input.fed() }
 // The finding of a look holds until there is output or input, which takes it back at once, whenever the next look
 // is. Output and input come while a look is in progress, too, so each look compares the number of stirs before and
 // after.
+//
+// A look asks the system about other processes, and so it may never return, as may the caller's callback. Nothing
+// waits for either: no lock is held meanwhile, the callback is called on a goroutine of its own, and no other look
+// begins as long as one is in progress. A look that returns after end has no effect.
 type inputWatch struct {
 	newMeter func() proctree.InputMeter
 	cell     *pulse.Cell
 	out      *capture.Capture
-	told     func(InputWait)
+	told     func(InputWait) // nil if nobody is told; it does not block
+	teller   *teller         // nil likewise
 	stop     func()
 	stopped  func(pid int)
 	timer    atomic.Pointer[time.Timer] // nil if the command is not examined
@@ -126,15 +132,16 @@ type inputWatch struct {
 	anew  atomic.Bool   // there was input since the last look
 	waits atomic.Bool   // wait may not be zero; if it is, the next piece of output finds that out
 
-	mu       sync.Mutex // held during a look
+	// Used by the look in progress only.
 	meter    proctree.InputMeter
-	over     bool
 	last     InputWait    // the finding of the last look, which was reported
 	lastAt   uint64       // the number of stirs then
 	asked    capture.Mark // the end of the output that was known when the command last waited
 	answered capture.Mark // where it went on
 
-	known   sync.Mutex
+	mu      sync.Mutex // held for moments, and never during a look or a call of the caller's code
+	over    bool       // no look begins, and what a look finds has no effect
+	looking bool
 	final   bool // wait remains, whatever happens
 	wait    InputWait
 	endNote func() // takes the note in the cell back
@@ -154,11 +161,8 @@ func (p *Process) watchInput(ctx context.Context) {
 	w := &p.input
 	w.cell, w.newMeter, w.meter, w.out = pulse.Of(ctx), newMeter, meter, p.out
 	if fns := p.onInputWait; len(fns) > 0 {
-		w.told = func(wait InputWait) {
-			for _, fn := range fns {
-				capture.Guard(func() { fn(wait) }, p.abort)
-			}
-		}
+		w.teller = &teller{fns: fns, fail: p.abort}
+		w.told = w.teller.tell
 	}
 	if p.stopOnInput {
 		w.stop = func() { p.stop(&commandStop{reason: WaitingForInput, is: ErrInput}) }
@@ -176,26 +180,35 @@ func (w *inputWatch) start() {
 }
 
 func (w *inputWatch) now() InputWait {
-	w.known.Lock()
-	defer w.known.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.wait
 }
 
-// end ends the examination. The last finding remains if the command was stopped. A command that has ended by
-// itself waits no more, even if it was so fast that the end of its input has not been noted yet.
+// end ends the examination, and does not wait for a look in progress. The last finding remains if the command was
+// stopped. A command that has ended by itself waits no more, even if it was so fast that the end of its input has not
+// been noted yet.
 func (w *inputWatch) end(stopped bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.over = true
+	w.over, w.final = true, true
 	if timer := w.timer.Load(); timer != nil {
 		timer.Stop()
 	}
-	w.known.Lock()
-	defer w.known.Unlock()
-	w.final = true
 	if !stopped {
 		w.wait = InputWait{}
 	}
+}
+
+// finish makes the call of the caller's function that is in progress, if there is one, the last. It waits for calls that
+// have not begun, until the given time. Call it after end. It reports whether a look is still in progress.
+func (w *inputWatch) finish(until time.Time) (looking bool) {
+	if w.teller != nil {
+		w.teller.finish(until)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.looking
 }
 
 // fed takes back what is known, because the command got input. The next look comes soon, and takes nothing from
@@ -212,16 +225,16 @@ func (w *inputWatch) stirred() {
 	if !w.waits.Load() { // set has not begun, and will see the new number
 		return
 	}
-	w.known.Lock()
+	w.mu.Lock()
 	if w.final {
-		w.known.Unlock()
+		w.mu.Unlock()
 		return
 	}
 	w.wait = InputWait{}
 	w.waits.Store(false)
 	endNote := w.endNote
 	w.endNote = nil
-	w.known.Unlock()
+	w.mu.Unlock()
 	if endNote != nil {
 		endNote()
 	}
@@ -235,46 +248,68 @@ func (w *inputWatch) soon() {
 	}
 }
 
+// look looks at the command, unless it is over or the last look has not returned. It arms the timer for the next look.
 func (w *inputWatch) look() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.over {
-		return
+	if w.over || w.looking {
+		w.mu.Unlock()
+		return // the look in progress sees that the command has stirred, and arms the timer
 	}
+	w.looking = true
+	w.mu.Unlock()
 	at := w.stirs.Load() // first: what comes between the two makes this look void
+	next := w.find(at)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.looking = false
+	switch {
+	case w.over || next == never:
+	case w.stirs.Load() != at: // whatever is next: soon may have been called meanwhile
+		w.soon()
+	default:
+		w.timer.Load().Reset(next)
+		if w.stirs.Load() != at { // it may have made the look come soon, which this has undone
+			w.soon()
+		}
+	}
+}
+
+// never is the time until the next look if there is to be none.
+const never = time.Duration(-1)
+
+// find finds out whether the command waits, and makes that known. at is the number of stirs before. It returns the time
+// until the next look.
+func (w *inputWatch) find(at uint64) (next time.Duration) {
 	if w.anew.Swap(false) {
 		w.meter = w.newMeter()
 	}
 	prompt, since, end := w.out.Prompt(w.answered)
 	if silent := time.Since(since); silent < proctree.LookEvery {
 		w.set(InputWait{}, end, at) // it has printed
-		w.again(proctree.UntilSilent(proctree.LookEvery-silent), at)
-		return
+		return proctree.UntilSilent(proctree.LookEvery - silent)
 	}
 	l := w.meter()
 	if w.stirs.Load() != at {
-		w.soon()
-		return
+		return 0 // soon
 	}
 	if l.Waiting == proctree.StoppedByTerminal {
-		w.stopped(l.Pid)
-		return
+		if !w.isOver() {
+			w.stopped(l.Pid)
+		}
+		return never
 	}
 	wait := InputWait{Pid: l.Pid, Certain: l.Waiting == proctree.InputCertainly, Prompt: prompt, Secret: l.Secret}
 	if l.Waiting == proctree.NotWaiting || !wait.Certain && prompt == "" {
 		wait = InputWait{}
 	}
 	w.set(wait, end, at)
-	w.again(proctree.UntilLook(l.Next), at)
+	return proctree.UntilLook(l.Next)
 }
 
-// again makes the next look come after d, or soon if there was output or input since there were at stirs: it may have
-// made the look come soon, which this would undo.
-func (w *inputWatch) again(d time.Duration, at uint64) {
-	w.timer.Load().Reset(d)
-	if w.stirs.Load() != at {
-		w.soon()
-	}
+func (w *inputWatch) isOver() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.over
 }
 
 // set makes wait known, and tells everybody if it is new. end is the end of the output, and at the number of stirs, at
@@ -305,14 +340,21 @@ func (w *inputWatch) set(wait InputWait, end capture.Mark, at uint64) {
 	}
 }
 
-// publish makes wait known, unless the command has stirred since the look began.
+// publish makes wait known, unless the command has stirred since the look began, or nothing may change any more.
 func (w *inputWatch) publish(wait InputWait, at uint64) bool {
 	var note func()
 	if wait.Pid != 0 {
 		var status any = pulse.Status(wait.String())
 		note = w.cell.Note(&status)
 	}
-	w.known.Lock()
+	w.mu.Lock()
+	if w.final {
+		w.mu.Unlock()
+		if note != nil {
+			note()
+		}
+		return false
+	}
 	w.waits.Store(true) // before the comparison: one of the two sees the other
 	current := w.stirs.Load() == at
 	old := w.endNote
@@ -322,7 +364,7 @@ func (w *inputWatch) publish(wait InputWait, at uint64) bool {
 	} else {
 		w.wait, w.endNote = InputWait{}, nil
 	}
-	w.known.Unlock()
+	w.mu.Unlock()
 	if old != nil {
 		old()
 	}
@@ -330,4 +372,113 @@ func (w *inputWatch) publish(wait InputWait, at uint64) bool {
 		note()
 	}
 	return current
+}
+
+// A teller calls the caller's functions for WithInputWait, on a goroutine that exists as long as there is something to
+// tell. What is not told yet when something new comes is told no more, except that the command has gone on between two
+// waits.
+type teller struct {
+	fns  []func(InputWait)
+	fail func(error) // see capture.Guard
+
+	mu      sync.Mutex
+	pending []InputWait   // at most two: that it has gone on, and a wait after that
+	newest  InputWait     // the last one for which a call was decided on
+	calling bool          // a call was decided on, and has not returned
+	over    bool          // no call begins
+	idle    chan struct{} // closed when the goroutine has ended; nil if there was none
+}
+
+// tell has the functions called with wait. It does not wait for them.
+func (t *teller) tell(wait InputWait) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return
+	}
+	if n := len(t.pending); n > 0 && (wait.Pid == 0 || t.pending[n-1].Pid != 0) {
+		t.pending = t.pending[:n-1]
+		if wait.Pid == 0 {
+			t.pending = t.pending[:0]
+		}
+	}
+	if wait.Pid != 0 || t.newest.Pid != 0 {
+		t.pending = append(t.pending, wait)
+	}
+	if t.idle == nil && len(t.pending) > 0 {
+		t.idle = make(chan struct{})
+		go t.run(t.idle)
+	}
+}
+
+func (t *teller) run(idle chan struct{}) {
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.calling = false
+		if len(t.pending) > 0 && !t.over { // a function has ended this goroutine
+			go t.run(idle)
+			return
+		}
+		t.idle = nil
+		close(idle)
+	}()
+	for {
+		t.mu.Lock()
+		if len(t.pending) == 0 || t.over {
+			t.mu.Unlock()
+			return
+		}
+		wait := t.pending[0]
+		t.pending, t.newest, t.calling = t.pending[1:], wait, true
+		t.mu.Unlock()
+		for i, fn := range t.fns {
+			if i > 0 && t.isOver() {
+				break
+			}
+			capture.Guard(func() { fn(wait) }, t.fail)
+		}
+		t.mu.Lock()
+		t.calling = false
+		t.mu.Unlock()
+	}
+}
+
+func (t *teller) isOver() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.over
+}
+
+// beginTime is how long a call that has been decided on may take to begin.
+const beginTime = 50 * time.Millisecond
+
+// finish lets what is pending be told until the given time, but waits only for a moment for a call in progress: that may
+// not have begun, and must not begin after Wait has returned. No call begins after finish.
+func (t *teller) finish(until time.Time) {
+	for {
+		t.mu.Lock()
+		idle := t.idle
+		late := !time.Now().Before(until)
+		calling := t.calling
+		t.over = t.over || late || calling || idle == nil
+		over := t.over
+		t.mu.Unlock()
+		if idle == nil {
+			return
+		}
+		wait := time.Millisecond // until the goroutine gets its turn
+		if over {
+			wait = beginTime
+		}
+		moment := time.NewTimer(wait)
+		select {
+		case <-idle:
+		case <-moment.C:
+		}
+		moment.Stop()
+		if over {
+			return
+		}
+	}
 }

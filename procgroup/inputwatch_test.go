@@ -295,3 +295,77 @@ func TestInputFoundTooLate(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// SPEC 6.11: a look that never returns is not begun again, delays neither the end nor what is known, and is counted. What
+// it finds after the end has no effect.
+func TestInputLookThatNeverReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var looks atomic.Int32
+		var told record
+		w := &inputWatch{cell: pulse.Of(t.Context()), out: &capture.Capture{}, told: told.add, stop: func() { t.Error("it is stopped") }}
+		w.meter = func() proctree.InputLook {
+			looks.Add(1)
+			<-release
+			return proctree.InputLook{Waiting: proctree.InputCertainly, Pid: 7, Next: time.Second}
+		}
+		w.newMeter = func() proctree.InputMeter { return w.meter }
+		w.start()
+		goroutines := runtime.NumGoroutine()
+		for range 20 {
+			time.Sleep(aLook)
+			w.stirred()
+			w.fed()
+			synctest.Wait()
+		}
+		if n := runtime.NumGoroutine() - goroutines; looks.Load() != 1 || n != 1 {
+			t.Errorf("%d looks, %d goroutines", looks.Load(), n)
+		}
+		begun := time.Now()
+		w.end(true)
+		if looking := w.finish(time.Now()); !looking || time.Since(begun) != 0 {
+			t.Errorf("looking: %v, after %v", looking, time.Since(begun))
+		}
+		close(release)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if looking := w.finish(time.Now()); looking || looks.Load() != 1 || w.now().Pid != 0 || told.get() != nil {
+			t.Errorf("looking: %v, %d looks, %+v, told %v", looking, looks.Load(), w.now(), told.get())
+		}
+	})
+}
+
+// SPEC 3.24: what is new while the caller's function does not return is told when it does, and nothing after the end.
+func TestTeller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told record
+		release := make(chan struct{})
+		tl := &teller{fns: []func(InputWait){told.add, func(InputWait) { <-release }}, fail: func(err error) { t.Error(err) }}
+		a, b, c := InputWait{Pid: 1}, InputWait{Pid: 2}, InputWait{Pid: 3}
+		for _, w := range []InputWait{a, b, {}, b, c, {}, a} {
+			tl.tell(w)
+			synctest.Wait()
+		}
+		release <- struct{}{}
+		release <- struct{}{}
+		release <- struct{}{}
+		synctest.Wait()
+		if diff := cmp.Diff([]InputWait{a, {}, a}, told.get()); diff != "" {
+			t.Error(diff)
+		}
+		tl.tell(b)
+		synctest.Wait()
+		tl.tell(c)
+		begun := time.Now()
+		tl.finish(begun.Add(time.Second))
+		if took := time.Since(begun); took != beginTime {
+			t.Errorf("it waits for %v", took)
+		}
+		close(release)
+		tl.tell(a)
+		synctest.Wait()
+		if diff := cmp.Diff([]InputWait{a, {}, a, b}, told.get()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

@@ -29,15 +29,16 @@ func TestNoLookDuringOutput(t *testing.T) {
 	defer p.Wait() //nolint:errcheck // it is aborted
 	defer cancel()
 	looks := make(chan time.Duration, 100)
-	for begun := time.Now(); ; time.Sleep(time.Millisecond) { // the watch begins on another goroutine
-		p.input.mu.Lock()
-		if p.input.timer.Load() != nil {
-			break
-		}
-		p.input.mu.Unlock()
+	for begun := time.Now(); p.input.timer.Load() == nil; time.Sleep(time.Millisecond) { // the watch begins on another goroutine
 		if time.Since(begun) > time.Minute {
 			t.Fatal("it is never looked at")
 		}
+	}
+	p.input.mu.Lock() // as a look in progress, which would use these
+	for p.input.looking {
+		p.input.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		p.input.mu.Lock()
 	}
 	meter := p.input.meter
 	p.input.meter = func() proctree.InputLook {
@@ -101,9 +102,7 @@ func TestNoLookWithoutInput(t *testing.T) {
 			defer p.Wait() //nolint:errcheck // it is aborted
 			defer cancel()
 			for begun := time.Now(); ; { // the watch begins on another goroutine
-				p.input.mu.Lock()
 				looked := p.input.timer.Load() != nil
-				p.input.mu.Unlock()
 				if looked != tt.looked && (looked || time.Since(begun) > 30*time.Second) {
 					t.Fatalf("looks: %v, want %v", looked, tt.looked)
 				}

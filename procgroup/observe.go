@@ -2,20 +2,27 @@ package procgroup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // An Observer watches a process that the caller has started and waits for. Create one with
 // [Observe]. Its methods are safe for concurrent use.
 type Observer struct {
-	mu      sync.Mutex // held while foreign is looked at for Tree, and closed
 	foreign *proctree.Foreign
 	work    watches
+
+	mu      sync.Mutex // held for moments
+	users   int        // calls of Tree and WriteStacks in progress, and work until Stop; the last one closes foreign
+	stopped bool
 }
 
 // Observe makes the work of a child process and its descendants a heartbeat for the
@@ -35,17 +42,16 @@ func Observe(ctx context.Context, process *os.Process, a Activity) (*Observer, e
 	if err != nil {
 		return nil, fmt.Errorf("procgroup: Observe: %w", err)
 	}
-	return &Observer{foreign: foreign, work: startWatches(ctx, a, foreign.Meter)}, nil
+	return &Observer{foreign: foreign, work: startWatches(ctx, a, foreign.Meter), users: 1}, nil
 }
 
 // Tree returns the processes as they are now; see [ProcessList]. The list is empty if the
 // process has been waited for, or if Stop has been called.
 func (o *Observer) Tree() ProcessList {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.foreign == nil {
+	if !o.enter() {
 		return ProcessList{}
 	}
+	defer o.leave()
 	return newProcessList(o.foreign.Snapshot(time.Now().Add(viewTime)))
 }
 
@@ -53,30 +59,88 @@ func (o *Observer) Tree() ProcessList {
 // whether it has sent a signal to any. It asks only processes for which fn returns true, or all if fn
 // is nil. Call it only for processes that are about to be killed, because most of them end.
 // They write to their own output, and have 200 ms for it, after which WriteStacks returns.
+//
+// fn is called on a separate goroutine, for one process after the other. Together its calls have
+// 200 ms: if one takes longer, that process and the rest are not asked. If fn panics, so does
+// WriteStacks.
 func (o *Observer) WriteStacks(fn func(pid int) bool) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.foreign == nil {
+	if !o.enter() {
 		return false
 	}
-	ask := o.foreign.StackWriters(time.Now().Add(stacksTime), fn)
+	defer o.leave()
+	until := time.Now().Add(stacksTime)
+	ask := o.foreign.StackWriters(until, inTime(fn, until))
 	if ask == nil {
 		return false
 	}
-	until := time.Now().Add(stacksTime)
+	until = time.Now().Add(stacksTime)
 	ask(until)
 	time.Sleep(time.Until(until))
 	return true
 }
 
-// Stop stops observing and releases the Observer's resources. It may be called more than
-// once.
-func (o *Observer) Stop() {
-	o.work.stop()
+// inTime returns a function that is fn, or false from the time on that fn has not kept. It is nil if fn is nil.
+func inTime(fn func(pid int) bool, until time.Time) func(pid int) bool {
+	if fn == nil {
+		return nil
+	}
+	type answer struct {
+		is  bool
+		err error
+	}
+	over := false
+	return func(pid int) bool {
+		if over {
+			return false
+		}
+		answers := make(chan answer, 1)
+		go capture.Guard(func() { answers <- answer{is: fn(pid)} }, func(err error) { answers <- answer{err: err} })
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		select {
+		case a := <-answers:
+			if panicked := (*timeout.PanicError)(nil); errors.As(a.err, &panicked) {
+				panic(panicked.Value)
+			} else if a.err != nil {
+				runtime.Goexit()
+			}
+			return a.is
+		case <-timer.C:
+			over = true
+			return false
+		}
+	}
+}
+
+// enter reports whether o may be used; leave must be called then.
+func (o *Observer) enter() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.foreign != nil {
-		o.foreign.Close()
-		o.foreign = nil
+	if !o.stopped {
+		o.users++
 	}
+	return !o.stopped
+}
+
+func (o *Observer) leave() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.users--; o.users == 0 && o.stopped {
+		o.foreign.Close()
+	}
+}
+
+// Stop stops observing and releases the Observer's resources. It does not wait for anything: calls of
+// Tree and WriteStacks and an examination that are in progress release the resources when they end. It
+// may be called more than once.
+func (o *Observer) Stop() {
+	o.mu.Lock()
+	stopped := o.stopped
+	o.stopped = true
+	o.mu.Unlock()
+	if stopped {
+		return
+	}
+	o.work.end()
+	o.work.thenClose(o.leave)
 }

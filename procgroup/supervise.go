@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/command"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -145,6 +146,7 @@ func (p *Process) end(stop *timeout.Error) {
 		p.out.Drain(until, until)
 	}
 	end := p.out.Finish(impatient, begun.Add(grace).Add(outputTime), over.Add(finishTime))
+	p.input.finish(over.Add(finishTime))
 	r.PipeHeld = r.PipeHeld || end.Held
 	r.Unwritten, r.Skipped = end.Unwritten, end.Skipped
 	if p.spill != nil {
@@ -235,5 +237,33 @@ func (p *Process) complete(r *Result, stop *timeout.Error, fromCaller error) {
 	default:
 		p.err = fromCaller
 	}
-	r.ExitCode = timeout.ExitCode(p.err)
+	if fromCaller == nil || stop != nil && stopOf(stop) == nil { // a timeout.Error does not look at the errors in it
+		r.ExitCode = timeout.ExitCode(p.err)
+		return
+	}
+	final := p.err
+	r.ExitCode = beside(func() int { return timeout.ExitCode(final) }, exitCode(r.Reason, err))
+}
+
+// exitCode returns the exit code without the errors of the caller's reader and writers. err is that of the command.
+func exitCode(reason Reason, err error) int {
+	if reason == Exited {
+		return max(timeout.ExitCode(err), 1)
+	}
+	return reason.exitCode()
+}
+
+// beside returns the value of f, or otherwise where f does not return in a moment because it calls methods of the
+// caller's errors.
+func beside[T any](f func() T, otherwise T) T {
+	value := make(chan T, 1)
+	go capture.Guard(func() { value <- f() }, func(error) { value <- otherwise })
+	moment := time.NewTimer(beginTime)
+	defer moment.Stop()
+	select {
+	case v := <-value:
+		return v
+	case <-moment.C:
+		return otherwise
+	}
 }

@@ -91,12 +91,6 @@ func (all watches) wait() {
 	}
 }
 
-// stop calls end and wait.
-func (all watches) stop() {
-	all.end()
-	all.wait()
-}
-
 // thenClose calls fn when no look is in progress: at once, or on a separate goroutine. Call it after end.
 func (all watches) thenClose(fn func()) {
 	for _, w := range all {

@@ -340,3 +340,9 @@ func TestLookUnderWayAtTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// stop calls end and wait.
+func (all watches) stop() {
+	all.end()
+	all.wait()
+}

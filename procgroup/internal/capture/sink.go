@@ -2,7 +2,6 @@ package capture
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -88,9 +87,7 @@ func (s *sink) finish() (unwritten int64, err error) {
 	return s.unwritten, s.err
 }
 
-func (s *sink) wrap(err error) error {
-	return fmt.Errorf("procgroup: writing to %s: %w", s.name, err)
-}
+func (s *sink) wrap(err error) error { return &streamError{"writing to " + s.name, err} }
 
 func (s *sink) run() {
 	replaced := false

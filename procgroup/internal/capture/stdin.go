@@ -13,21 +13,30 @@ import (
 type input struct {
 	r, w    *os.File // r is nil with a terminal, of which w is the side of this process
 	from    io.Reader
-	copied  *os.File    // from, if it is a duplicate of the caller's file
-	typing  bool        // w is a terminal
-	fail    func(error) // see Guard
-	fed     func()      // called after a write
-	reading atomic.Bool // in from.Read, not in a write to the pipe
+	copied  *os.File      // from, if it is a duplicate of the caller's file
+	typing  bool          // w is a terminal
+	fail    func(error)   // see Guard
+	fed     func()        // called after a write
+	reading atomic.Bool   // in from.Read, not in a write to the pipe
+	over    chan struct{} // closed when nothing more is read
 	done    chan struct{}
 	err     error // valid once done is closed
 }
+
+// An idle reader returns no bytes and no error, perhaps for ever. It is asked again after a pause, which grows from
+// minPause to maxPause, and not once more than that when the command has ended.
+const (
+	maxEmptyReads = 100 // in a row, without a pause
+	minPause      = 100 * time.Microsecond
+	maxPause      = 20 * time.Millisecond
+)
 
 func newInput(from io.Reader, config Config) (*input, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	return &input{r: r, w: w, from: from, fail: config.Fail, fed: config.Fed, done: make(chan struct{})}, nil
+	return &input{r: r, w: w, from: from, fail: config.Fail, fed: config.Fed, over: make(chan struct{}), done: make(chan struct{})}, nil
 }
 
 // start begins to feed the command, which has been started with the reading end.
@@ -59,7 +68,10 @@ func (in *input) run() {
 // copy keeps the last byte in last.
 func (in *input) copy(last *byte) error {
 	buf := make([]byte, 32<<10)
-	for {
+	for empty := 0; ; {
+		if in.isOver() {
+			return nil
+		}
 		in.reading.Store(true)
 		n, err := in.from.Read(buf)
 		in.reading.Store(false)
@@ -70,15 +82,42 @@ func (in *input) copy(last *byte) error {
 				}
 				return fmt.Errorf("procgroup: writing to the command's stdin: %w", werr)
 			}
-			*last = buf[n-1]
+			empty, *last = 0, buf[n-1]
 			in.fed()
 		}
 		if err == io.EOF || in.copied != nil && errors.Is(err, os.ErrClosed) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("procgroup: reading stdin: %w", err)
+			return &streamError{"reading stdin", err}
 		}
+		if n <= 0 {
+			empty++
+			in.pause(empty)
+		}
+	}
+}
+
+// isOver reports whether the command has ended.
+func (in *input) isOver() bool {
+	select {
+	case <-in.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// pause waits before the next read after a number of empty ones in a row.
+func (in *input) pause(empty int) {
+	if empty -= maxEmptyReads; empty <= 0 {
+		return
+	}
+	timer := time.NewTimer(min(time.Duration(empty)*minPause, maxPause))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-in.over:
 	}
 }
 
@@ -90,6 +129,7 @@ func gone(err error) bool {
 // finish stops feeding the command. It does not wait for a blocked reader, whose goroutine ends when
 // Read returns.
 func (in *input) finish(until time.Time) error {
+	close(in.over)
 	in.w.Close()
 	if in.copied != nil {
 		in.copied.Close()

@@ -46,7 +46,7 @@ func (c *Capture) newTerminal(cmd *exec.Cmd) (err error) {
 // newTyping returns an input that writes to a terminal. A file is duplicated: if it is that of [exec.Cmd.StdinPipe],
 // os/exec closes it as soon as the command is started.
 func newTyping(from io.Reader, master *os.File, config Config) (*input, error) {
-	in := &input{w: master, from: from, fail: config.Fail, fed: config.Fed, typing: true, done: make(chan struct{})}
+	in := &input{w: master, from: from, fail: config.Fail, fed: config.Fed, typing: true, over: make(chan struct{}), done: make(chan struct{})}
 	if f, file := from.(*os.File); file {
 		var err error
 		if in.copied, err = duplicate(f); err != nil {
