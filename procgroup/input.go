@@ -36,8 +36,9 @@ type InputWait struct {
 	// process waits for input, the processes above and below it only wait, and the last line of the
 	// output is not finished.
 	Certain bool
-	// Prompt is the unfinished last line of the output without escape sequences, at most 160
-	// characters of it. It is "" if the last line is finished, or if there is no output.
+	// Prompt is the line in which the cursor stands, up to the cursor, as a person would read it:
+	// the unfinished last line of the output, unless it was drawn in another order. It has at most
+	// 160 characters, and is "" if nothing stands before the cursor.
 	Prompt string
 	// Secret reports that the input is a terminal that does not echo what is typed, as for a
 	// password.

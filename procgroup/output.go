@@ -44,20 +44,21 @@ func (o Output) Bytes() []byte { return o.kept.Bytes() }
 // puts a line that counts what is left out between them, as Text does.
 func (o Output) String() string { return o.kept.String() }
 
-// Text returns the output as a person would have read it on a terminal, for a reader such as a
-// model:
+// Text returns the output as a person would have read it, for a reader such as a model: the lines that have scrolled
+// away, and then what stands on the terminal of [WithTerminal] or, without one, on a terminal of 24 lines of 80
+// characters, once the output has been written there.
 //
-//   - Each line is reduced to the text after its last carriage return, or after the last escape
-//     sequence that moves to the first column of the line (CHA, HPA), so that a progress bar is one
-//     line. Right before the line end they take nothing back.
-//   - A backspace takes back the character before it, and a sequence that erases the line takes
-//     back the line. Other escape sequences, and control characters other than tab and newline, are
-//     dropped.
+//   - Cursor movement, erasing, scroll regions and the other sequences that programs use to draw are applied, so a
+//     progress bar, or a display of several lines that is drawn again and again, is there once. Colours and other
+//     sequences are dropped, and so are control characters other than tab and newline.
+//   - What stands on the alternate screen, where editors and pagers draw, is gone once it is left.
+//   - A line that is longer than the terminal is wide is one line. Without a terminal a carriage return goes back to
+//     its beginning.
+//   - Blanks at the end of a line are kept if it was written once, and dropped if it was drawn over.
 //   - Each byte that is not valid UTF-8 becomes U+FFFD.
-//   - A line of more than 2000 characters keeps its first and last 1000, with the number of
-//     characters left out between them.
-//   - If bytes were dropped, a line such as "[12 lines, 3456 bytes left out]" stands where they
-//     were, without the number of lines if there is no beginning (see [WithHead]). The kept output
-//     is cut there at a line end, if there is one, and otherwise between two characters. The line
-//     counts what that cut removed, too, so its number may be larger than Dropped.
+//   - A line of more than 2000 characters keeps its first and last 1000, with the number of characters left out.
+//   - If bytes were dropped, a line such as "[12 lines, 3456 bytes left out]" stands where they were, without the
+//     number of lines if there is no beginning (see [WithHead]). The kept output is cut there at a line end, if there
+//     is one, and otherwise between two characters. The line counts what that cut removed, too, so its number may be
+//     larger than Dropped.
 func (o Output) Text() string { return o.kept.Text() }

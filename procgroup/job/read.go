@@ -20,13 +20,14 @@ func (j *Job) Read(from int64, limit int) Piece {
 	return Piece(j.log.Read(from, limit))
 }
 
-// ReadText returns the output after the position from as a person would read it: without escape
-// sequences and control characters other than tabs, without what a carriage return or a backspace
-// takes back, and with U+FFFD for invalid UTF-8. A progress bar is one line. The limit counts bytes
-// that the command has written; the text usually has fewer, and more only because of U+FFFD.
+// ReadText returns the output after the position from as a person would read it: what has changed, or has scrolled
+// away, on the job's terminal or, without one, on a terminal of 24 lines of 80 characters since the output before from
+// was written there; see [procgroup.Output.Text]. A display that is drawn again and again is there once, as it stands
+// at the end. Lines are not cut. The limit counts bytes that the command has written.
 //
-// A character or an escape sequence that is cut between two pieces belongs to the second. A line
-// that was cut is not taken back by the next piece.
+// A character or an escape sequence that is cut between two pieces belongs to the second. Text that only goes on is
+// in each piece once; a line that the next piece draws over is in both. What stood on the screen is known from the last
+// 16 KiB before from, as far as they are kept.
 func (j *Job) ReadText(from int64, limit int) Piece {
 	j.touch()
 	return Piece(j.log.ReadText(from, limit))

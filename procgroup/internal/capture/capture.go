@@ -71,6 +71,7 @@ type Capture struct {
 	stacks  *stacks
 
 	terminal *os.File // the side of the command; nil without a terminal
+	size     Size     // of the terminal; guarded by mu
 
 	mu      sync.Mutex // guards the fields below and the rings
 	order   order

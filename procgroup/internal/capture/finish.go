@@ -157,6 +157,10 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 func (c *Capture) Kept(stopped bool) (stdout, stderr, combined Kept) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer func() {
+		shown := c.shown()
+		stdout.shown, stderr.shown, combined.shown = shown, shown, shown
+	}()
 	var heads, tails [2][]byte
 	var open [2]bool
 	var kept [2]Kept

@@ -1,7 +1,5 @@
 package capture
 
-import "bytes"
-
 // said notes the newest output for Line. It is called before the beat, so that whoever hears of the beat
 // finds it.
 func (c *Capture) said(s *stream, data []byte) {
@@ -10,19 +8,17 @@ func (c *Capture) said(s *stream, data []byte) {
 	s.said, c.speaker = lastBytes(s.said, data), s
 }
 
-// Line returns the newest line of the output that is not empty, finished or not, as a person would read it.
+// Line returns the newest line of the output in which something is to be seen, finished or not, as a person would read
+// it: the one in which the cursor stands, or the next one above it.
 func (c *Capture) Line() string {
+	c.mu.Lock()
+	config := c.shown()
+	c.mu.Unlock()
 	c.saying.Lock()
 	defer c.saying.Unlock()
 	if c.speaker == nil {
 		return ""
 	}
-	for rest := c.speaker.said; len(rest) > 0; {
-		start := bytes.LastIndexByte(rest, '\n') + 1
-		if line := plain(bytes.TrimRight(rest[start:], "\r")); line != "" {
-			return line
-		}
-		rest = rest[:max(start-1, 0)]
-	}
-	return ""
+	said := c.speaker.said
+	return short(shownLast(said, len(said) >= maxTail, config).Newest())
 }

@@ -4,21 +4,25 @@ import (
 	"bytes"
 	"strings"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/screen"
 )
 
-// maxPrompt is how many bytes of the last line a prompt is taken from, and maxPromptRunes how many characters it has.
+// maxTail is of how many bytes at least what stands on the screen is known while the command runs, and maxLineRunes how
+// many characters a line of it has.
 const (
-	maxPrompt      = 512
-	maxPromptRunes = 160
+	maxTail      = 4 << 10
+	maxLineRunes = 160
 )
 
-// lastBytes returns the last maxPrompt bytes of tail and data, in the memory of tail.
+// lastBytes returns the last bytes of tail and data, in the memory of tail: at least maxTail, if there are so many, and
+// at most twice as many, so that they are moved once in a while only.
 func lastBytes(tail, data []byte) []byte {
-	if len(data) >= maxPrompt {
-		return append(tail[:0], data[len(data)-maxPrompt:]...)
+	if len(data) >= maxTail {
+		return append(tail[:0], data[len(data)-maxTail:]...)
 	}
-	if drop := len(tail) + len(data) - maxPrompt; drop > 0 {
-		tail = tail[:copy(tail, tail[drop:])]
+	if len(tail)+len(data) > 2*maxTail {
+		tail = tail[:copy(tail, tail[len(tail)+len(data)-maxTail:])]
 	}
 	return append(tail, data...)
 }
@@ -30,7 +34,8 @@ type Mark struct {
 }
 
 // Prompt returns the unfinished last line of the output, as a person would read it, without what was there at answered,
-// and since when there has been no output. The prompt is "" if the last line is finished.
+// and since when there has been no output. The line is the one in which the cursor stands, up to there. The prompt is ""
+// if nothing stands before the cursor.
 func (c *Capture) Prompt(answered Mark) (prompt string, since time.Time, end Mark) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,21 +43,28 @@ func (c *Capture) Prompt(answered Mark) (prompt string, since time.Time, end Mar
 	if s == nil {
 		return "", c.last, Mark{}
 	}
-	tail := s.tail
+	total := int64(len(s.head)) + s.ring.total
+	tail, cut := s.tail, total > int64(len(s.tail))
 	if s == answered.stream {
-		tail = tail[len(tail)-int(min(s.ring.total-answered.total, int64(len(tail)))):]
+		tail = tail[len(tail)-int(min(total-answered.total, int64(len(tail)))):]
+		cut = answered.total > 0
 	}
-	return plain(tail[bytes.LastIndexByte(tail, '\n')+1:]), c.last, Mark{s, s.ring.total}
+	return short(shownLast(tail, cut, c.shown()).Line()), c.last, Mark{s, total}
 }
 
-// plain returns a line as a person would read it, without the spaces around it and with a space for each tab. It is ""
-// after a carriage return, which takes the line back. A long line loses its beginning.
-func plain(line []byte) string {
-	var c Cleaner
-	c.Append(nil, line)
-	if c.returned {
-		return ""
+// shownLast returns the screen after the last output. If it is cut, what is left of its first line is not shown.
+func shownLast(tail []byte, cut bool, config screen.Config) *screen.Screen {
+	config.Cut = cut
+	if cut && len(tail) >= maxTail {
+		tail = tail[bytes.IndexByte(tail, '\n')+1:]
 	}
-	out := []rune(strings.ReplaceAll(string(c.End(nil)), "\t", " "))
-	return strings.TrimSpace(string(out[max(len(out)-maxPromptRunes, 0):]))
+	s := screen.New(config)
+	s.Write(tail)
+	return s
+}
+
+// short returns a line without the spaces around it and with a space for each tab. A long line loses its beginning.
+func short(line []byte) string {
+	out := []rune(strings.ReplaceAll(string(line), "\t", " "))
+	return strings.TrimSpace(string(out[max(len(out)-maxLineRunes, 0):]))
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/screen"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -28,7 +29,7 @@ func (c *Capture) newTerminal(cmd *exec.Cmd) (err error) {
 	if cmd.Stderr != nil && !same(cmd.Stdout, cmd.Stderr) {
 		return &timeout.ConfigError{Key: "WithTerminal", Value: c.config.Terminal.String(), Accepted: "cmd.Stderr to be nil or the same as cmd.Stdout"}
 	}
-	c.open, c.streams = 1, make([]stream, 1)
+	c.open, c.streams, c.size = 1, make([]stream, 1), *c.config.Terminal
 	s := &c.streams[0]
 	s.ring.max = lookBack(c.config.Max)
 	if s.pipe, c.terminal, err = newTerminal(*c.config.Terminal); err != nil {
@@ -69,7 +70,27 @@ func (in *input) typeEnd(last byte) {
 }
 
 // Resize changes the size of the terminal.
-func (c *Capture) Resize(size Size) error { return resize(c.streams[0].pipe.r, size) }
+func (c *Capture) Resize(size Size) error {
+	err := resize(c.streams[0].pipe.r, size)
+	if err == nil {
+		c.mu.Lock()
+		c.size = size
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// Size returns the size of the terminal, which is zero without one.
+func (c *Capture) Size() Size {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.size
+}
+
+// shown returns on what a person would have read the output. The caller holds c.mu.
+func (c *Capture) shown() screen.Config {
+	return screen.Config{Rows: int(c.size.Rows), Cols: int(c.size.Cols), Terminal: c.config.Terminal != nil}
+}
 
 // Interrupt types Ctrl-C, unless the terminal takes nothing now.
 func (c *Capture) Interrupt() error { return typeNow(c.streams[0].pipe.r, interruptByte) }

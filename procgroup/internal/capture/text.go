@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/screen"
 )
 
 // A Kept is the output of a stream: its first and its last bytes, and how many bytes there were. The
@@ -17,6 +19,7 @@ type Kept struct {
 	head      int           // number of bytes of the head
 	lineStart bool          // the tail begins with a line, if bytes were dropped before it
 	cut       int           // number of bytes at the end that belong to unfinished characters
+	shown     screen.Config // on what a person would have read it
 }
 
 // keep makes the Kept of output of which head and tail are known. lines is the number of all line
@@ -66,16 +69,17 @@ func (k Kept) String() string {
 	return string(joined(head, tail, left))
 }
 
-// Text returns the output as a person would have read it; see Cleaner. The bytes that were dropped, and those
-// that are left of the lines that were cut, are counted in a separate line.
+// Text returns the output as a person would have read it; see package screen. The bytes that were dropped, and those
+// that are left of the lines that were cut, are counted in a separate line. What follows it begins at the bottom of a
+// screen of which no more is known.
 func (k Kept) Text() string {
 	head, tail, left := k.parts()
-	return string(joined(cleaned(head), cleaned(tail), left))
-}
-
-func cleaned(p []byte) []byte {
-	var c Cleaner
-	return c.End(c.Append(make([]byte, 0, len(p)), p))
+	if left == "" {
+		return string(screen.Text(tail, k.shown))
+	}
+	cut := k.shown
+	cut.Cut = true
+	return string(joined(screen.Text(head, k.shown), screen.Text(tail, cut), left))
 }
 
 // parts returns the head and the tail, cut at line ends where there are any, and otherwise between
@@ -147,4 +151,12 @@ func Unfinished(b []byte) int {
 		}
 	}
 	return 0
+}
+
+// count returns n with its unit, such as "1 line" or "2 lines".
+func count(n int64, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return fmt.Sprintf("%d %ss", n, unit)
 }

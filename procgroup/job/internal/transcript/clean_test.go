@@ -20,7 +20,10 @@ func TestReadText(t *testing.T) {
 		{"those of a terminal in raw mode", "one\r\r\ntwo\r", "one\ntwo"},
 		{"a progress bar", "10 %\r50 %\r100 %\ndone\n", "100 %\ndone\n"},
 		{"a progress bar that goes on", "10 %\r50 %\r", "50 %"},
-		{"a shorter line over a longer one", "downloading\rok\n", "ok\n"},
+		{"a shorter line over a longer one", "downloading\rok\n", "okwnloading\n"},
+		{"a shorter line over one that was erased", "downloading\r\x1b[Kok\n", "ok\n"},
+		{"three lines that are drawn again", "a\nb\nc\n\x1b[3Ad\ne\nf\n", "d\ne\nf\n"},
+		{"the alternate screen", "a\n\x1b[?1049h\x1b[Hb\x1b[?1049lc\n", "a\nc\n"},
 		{"colours", "\x1b[1;31mred\x1b[0m\n", "red\n"},
 		{"a cleared line", "busy\r\x1b[2Kdone\n", "done\n"},
 		{"a title", "\x1b]0;sh: ~\x07$ ", "$ "},
@@ -33,12 +36,12 @@ func TestReadText(t *testing.T) {
 		{"an escape within an escape", "\x1b[3\x1b[0mtext", "text"},
 		{"an escape at the end of a line", "one\x1b\ntwo\n", "one\ntwo\n"},
 		{"an escape before other characters", "\x1b[3é", "é"},
-		{"an escape before a control character", "abc\x1b[3\rx", "x"},
+		{"a control character within an escape", "abc\x1b[3\rmx", "xbc"},
 		{"two escapes in a title", "\x1b]0;a\x1b\x1b\\b", "b"},
 		{"another sequence in a title", "\x1b]0;a\x1b[1mb", "b"},
-		{"backspaces", "abcé\b\bx\n", "abx\n"},
+		{"backspaces", "abcé\b\bx\n", "abxé\n"},
 		{"backspaces at the beginning", "\b\bx\n\by", "x\ny"},
-		{"a backspace after a carriage return", "abc\r\bx", "x"},
+		{"a backspace after a carriage return", "abc\r\bx", "xbc"},
 		{"a backspace after a carriage return at the end", "abc\r\b\n", "abc\n"},
 		{"overstruck", "B\bBo\bol\bld\bd\n", "Bold\n"},
 		{"tabs", "a\tb\n", "a\tb\n"},
@@ -121,7 +124,7 @@ func FuzzReadText(f *testing.F) {
 				t.Errorf("%q: %q has control characters", raw, want)
 			}
 		}
-		if bytes.ContainsAny(raw, "\r\b") {
+		if bytes.ContainsAny(raw, "\r\b\v\f\x1b") {
 			return
 		}
 		var got []byte

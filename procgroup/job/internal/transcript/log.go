@@ -7,11 +7,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/screen"
 )
 
 const (
-	// lookBack is how far before a position the beginning of an unfinished sequence is looked for.
-	lookBack = 4 << 10
+	// lookBack is how far before a position one looks for what stands on the screen there.
+	lookBack = 16 << 10
 	// leastRing is the size with which a ring begins.
 	leastRing = 4 << 10
 )
@@ -21,6 +22,9 @@ type Log struct {
 	// Input returns what the job waits for; nil means that it never waits. Set it before the first Wait. Call
 	// Changed when it returns something else than before.
 	Input func() procgroup.InputWait
+	// Terminal returns the size of the job's terminal, in rows and columns, or 0 if it has none; nil means none. Set it
+	// before the first Wait or ReadText.
+	Terminal func() (rows, cols int)
 
 	max int
 
@@ -152,36 +156,61 @@ type Piece struct {
 
 // Read returns what was written after from, at most limit bytes; 0 or less is no limit.
 func (l *Log) Read(from int64, limit int) Piece {
-	p, _ := l.read(from, limit)
+	p, _, _ := l.read(from, limit)
 	return p
 }
 
-// ReadText returns the same as a person would read it; limit is that of the bytes that were written.
+// ReadText returns the same as a person would read it; limit is that of the bytes that were written. It begins on the
+// screen that what comes before has left, and returns what has changed there.
 func (l *Log) ReadText(from int64, limit int) Piece {
-	p, before := l.read(from, limit)
+	p, before, cut := l.read(from, limit)
 	raw := p.Data
-	var c cleaner
-	if begin := bytes.LastIndexByte(before, '\n') + 1; begin < len(before) {
-		c.feed(before[begin:], func([]byte) {})
-		c.line = c.line[:0]
-	} else if p.Dropped > 0 {
-		for i := 0; i < utf8.UTFMax-1 && len(raw) > 0 && !utf8.RuneStart(raw[0]); i++ {
-			raw = raw[1:] // the rest of a character that was cut
+	config := l.shown(cut)
+	if !cut && len(before) == 0 && p.Last {
+		p.Data = screen.Text(raw, config)
+		return p
+	}
+	if i := bytes.IndexByte(before, '\n') + 1; cut {
+		before = before[i:]
+		if i == 0 && len(before) == 0 {
+			raw = whole(raw)
+		} else if i == 0 {
+			before = whole(before)
 		}
 	}
-	var out []byte
-	c.feed(raw, func(line []byte) {
-		out = append(append(out, line...), '\n')
-	})
-	if p.Last {
-		c.invalid()
+	s := screen.New(config)
+	s.Write(before)
+	if cut || len(before) > 0 {
+		s.Mark()
 	}
-	p.Data = append(out, c.line...)
+	s.Write(raw)
+	if !p.Last {
+		s.Unfinished()
+	}
+	p.Data = s.Append(nil)
 	return p
 }
 
-// read also returns what comes before the piece, as far as an unfinished sequence may reach.
-func (l *Log) read(from int64, limit int) (p Piece, before []byte) {
+// whole returns b without what may be the rest of a character that was cut.
+func whole(b []byte) []byte {
+	for i := 0; i < utf8.UTFMax-1 && len(b) > 0 && !utf8.RuneStart(b[0]); i++ {
+		b = b[1:]
+	}
+	return b
+}
+
+// shown returns on what a person would have read the output, or, if cut, what follows a part of it that is not known.
+func (l *Log) shown(cut bool) screen.Config {
+	c := screen.Config{Cut: cut, Whole: true}
+	if l.Terminal != nil {
+		c.Rows, c.Cols = l.Terminal()
+		c.Terminal = c.Rows > 0
+	}
+	return c
+}
+
+// read also returns what comes before the piece, as far as that may matter, and whether there was more before that.
+func (l *Log) read(from int64, limit int) (p Piece, before []byte, cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	from = min(max(from, 0), l.total)
@@ -193,5 +222,6 @@ func (l *Log) read(from int64, limit int) (p Piece, before []byte) {
 	p.Data = l.bytes(begin, p.Next)
 	p.Dropped = begin - from
 	p.Last = l.ended && p.Next == l.total
-	return p, l.bytes(begin-lookBack, begin)
+	before = l.bytes(begin-lookBack, begin)
+	return p, before, begin > int64(len(before))
 }

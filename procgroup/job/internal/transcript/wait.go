@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/screen"
 )
 
 const (
-	// scanBytes is how much is searched at a time, and maxLine how much of an unfinished line.
+	// scanBytes is how much is searched at a time.
 	scanBytes = 64 << 10
-	maxLine   = 64 << 10
 	// lateSearch bounds the search for a caller whose context is done.
 	lateSearch = 100 * time.Millisecond
 )
@@ -108,11 +108,13 @@ func (l *Log) Wait(ctx context.Context, until Until) Wake {
 	}
 }
 
-// A searcher looks for a pattern in the lines of a log, each byte of which it reads once.
+// A searcher looks for a pattern in the lines of a log, each byte of which it reads once: in each line as it is when a
+// line feed ends it, and in what stands on the screen whenever everything has been read.
 type searcher struct {
 	pattern *matcher // nil if there is nothing to look for
 	next    int64    // position
-	text    cleaner
+	screen  *screen.Screen
+	found   bool
 }
 
 // run searches what was written since the last run, up to a position: a search that goes on while a
@@ -123,20 +125,23 @@ func (s *searcher) run(l *Log, to int64) (found, all bool) {
 			return false, false
 		}
 		p := l.Read(s.next, int(min(to-s.next, scanBytes)))
-		s.next = p.Next
-		if p.Dropped > 0 {
-			s.text = cleaner{}
+		if s.screen == nil || p.Dropped > 0 {
+			s.screen = screen.New(l.shown(p.Next > int64(len(p.Data))))
+			s.screen.Finished = s.match
+			s.screen.Mark()
 		}
-		s.text.feed(p.Data, func(line []byte) { found = found || s.pattern.match(line) })
-		if found || len(s.text.line) > 0 && s.pattern.match(s.text.line) {
+		s.next = p.Next
+		s.screen.Write(p.Data)
+		s.screen.Changed(s.match)
+		if s.found {
 			return true, true
 		}
 		if s.pattern.cut {
 			return false, false
 		}
-		if n := len(s.text.line); n > maxLine {
-			s.text.line = append(s.text.line[:0], s.text.line[n-maxLine/2:]...)
-		}
+		s.screen.Mark()
 	}
 	return false, true
 }
+
+func (s *searcher) match(line []byte) { s.found = s.found || s.pattern.match(line) }
