@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"container/list"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -16,23 +17,38 @@ const (
 )
 
 // Answers holds the results of calls by their idempotency keys, so that a repeated call is answered
-// with the result of the first. It keeps the newest 1000 results, of at most 16 MiB together, for 10
-// min. The zero Answers is ready to use, and safe for concurrent use.
+// with the result of the first. It keeps 1000 results, of at most 16 MiB together, for 10 min. Beyond
+// that the oldest goes of the client that takes the largest part of a bound. The zero Answers is ready to
+// use, and safe for concurrent use.
 type Answers[R any] struct {
-	mu    sync.Mutex
-	calls map[[sha256.Size]byte]*answered[R]
-	ended []*answered[R] // the oldest first
+	mu      sync.Mutex
+	calls   map[[sha256.Size]byte]*answered[R]
+	ended   list.List // of *answered[R], the oldest first
+	bytes   int
+	clients map[string]*clientAnswers // that have some of them
+}
+
+// clientAnswers are what one client has.
+type clientAnswers struct {
+	ended list.List // as that of all
 	bytes int
+}
+
+func (c *clientAnswers) share() float64 {
+	return max(float64(c.ended.Len())/maxAnswers, float64(c.bytes)/maxAnswerBytes)
 }
 
 // An answered call is one that has been answered, or is going to be.
 type answered[R any] struct {
-	key   [sha256.Size]byte
-	done  chan struct{} // closed when the call has ended
-	kept  bool
-	value R
-	size  int
-	until time.Time
+	key    [sha256.Size]byte
+	client string
+	done   chan struct{} // closed when the call has ended
+	kept   bool
+	value  R
+	size   int
+	until  time.Time
+	all    *list.Element // in the ended of all
+	own    *list.Element // and of the client
 }
 
 // Do returns the result of call or, if a call with the same key and the same content came before,
@@ -41,16 +57,16 @@ type answered[R any] struct {
 // size of the result in bytes, returns a negative number. If it is not kept, the next call with the
 // key is made. Do waits for call, which has to end with ctx, and for size.
 //
-// The content, which is compared as JSON, identifies the client and the request: the same key with
-// other content counts as another key.
-func (a *Answers[R]) Do(ctx context.Context, key string, content any, size func(R) int, call func() (R, error)) (R, error) {
-	data, err := json.Marshal([]any{key, content})
+// The content, which is compared as JSON, identifies the request: the same key of another client, or with
+// other content, counts as another key.
+func (a *Answers[R]) Do(ctx context.Context, client, key string, content any, size func(R) int, call func() (R, error)) (R, error) {
+	data, err := json.Marshal([]any{client, key, content})
 	if err != nil {
 		return call()
 	}
 	sum := sha256.Sum256(data)
 	for {
-		mine, of := a.begin(sum)
+		mine, of := a.begin(client, sum)
 		if mine {
 			return a.run(ctx, of, size, call)
 		}
@@ -67,7 +83,7 @@ func (a *Answers[R]) Do(ctx context.Context, key string, content any, size func(
 }
 
 // begin returns the call with a key, and whether it begins now.
-func (a *Answers[R]) begin(key [sha256.Size]byte) (mine bool, _ *answered[R]) {
+func (a *Answers[R]) begin(client string, key [sha256.Size]byte) (mine bool, _ *answered[R]) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.expire(time.Now())
@@ -77,7 +93,7 @@ func (a *Answers[R]) begin(key [sha256.Size]byte) (mine bool, _ *answered[R]) {
 	if a.calls == nil {
 		a.calls = make(map[[sha256.Size]byte]*answered[R])
 	}
-	of := &answered[R]{key: key, done: make(chan struct{})}
+	of := &answered[R]{key: key, client: client, done: make(chan struct{})}
 	a.calls[key] = of
 	return true, of
 }
@@ -105,18 +121,48 @@ func (a *Answers[R]) end(of *answered[R], size int) {
 	}
 	now := time.Now()
 	of.kept, of.size, of.until = true, size, now.Add(answersKept)
-	a.ended = append(a.ended, of)
+	mine := a.clients[of.client]
+	if mine == nil {
+		if a.clients == nil {
+			a.clients = make(map[string]*clientAnswers)
+		}
+		mine = new(clientAnswers)
+		a.clients[of.client] = mine
+	}
+	of.all, of.own = a.ended.PushBack(of), mine.ended.PushBack(of)
 	a.bytes += size
-	a.expire(now)
+	mine.bytes += size
+	for a.ended.Len() > maxAnswers || a.bytes > maxAnswerBytes {
+		a.forget(a.greediest().ended.Front().Value.(*answered[R]))
+	}
 }
 
-// expire forgets answers that are too old or too many. A call that waits for one still gets it.
-func (a *Answers[R]) expire(now time.Time) {
-	for len(a.ended) > 0 && (len(a.ended) > maxAnswers || a.bytes > maxAnswerBytes || !now.Before(a.ended[0].until)) {
-		oldest := a.ended[0]
-		a.ended[0] = nil
-		a.ended = a.ended[1:]
-		a.bytes -= oldest.size
-		delete(a.calls, oldest.key)
+// greediest returns the client with the largest share.
+func (a *Answers[R]) greediest() (most *clientAnswers) {
+	for _, c := range a.clients {
+		if most == nil || c.share() > most.share() {
+			most = c
+		}
 	}
+	return most
+}
+
+// expire forgets answers that are too old.
+func (a *Answers[R]) expire(now time.Time) {
+	for e := a.ended.Front(); e != nil && !now.Before(e.Value.(*answered[R]).until); e = a.ended.Front() {
+		a.forget(e.Value.(*answered[R]))
+	}
+}
+
+// forget forgets an answer. A call that waits for it still gets it.
+func (a *Answers[R]) forget(of *answered[R]) {
+	a.ended.Remove(of.all)
+	a.bytes -= of.size
+	mine := a.clients[of.client]
+	mine.ended.Remove(of.own)
+	mine.bytes -= of.size
+	if mine.ended.Len() == 0 {
+		delete(a.clients, of.client)
+	}
+	delete(a.calls, of.key)
 }

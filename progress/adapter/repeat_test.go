@@ -21,7 +21,7 @@ func TestAnswers(t *testing.T) {
 		var a adapter.Answers[string]
 		calls := 0
 		call := func(ctx context.Context, key, content string, err error) (string, error) {
-			return a.Do(ctx, key, content, sizeOf, func() (string, error) { calls++; return fmt.Sprint("result ", calls), err })
+			return a.Do(ctx, "c", key, content, sizeOf, func() (string, error) { calls++; return fmt.Sprint("result ", calls), err })
 		}
 		want := func(key, content, result string) {
 			t.Helper()
@@ -60,7 +60,7 @@ func TestAnswersOfARunningCall(t *testing.T) {
 		first, cancelFirst := context.WithCancel(t.Context())
 		calls := make(chan int, 10)
 		do := func(ctx context.Context) (string, error) {
-			return a.Do(ctx, "k", nil, sizeOf, func() (string, error) {
+			return a.Do(ctx, "c", "k", nil, sizeOf, func() (string, error) {
 				calls <- 1
 				select {
 				case <-ctx.Done():
@@ -117,7 +117,7 @@ func TestAnswersAreBounded(t *testing.T) {
 			var a adapter.Answers[int]
 			made := 0
 			do := func(i int) {
-				_, _ = a.Do(t.Context(), fmt.Sprint(i), nil, func(int) int { return tc.size }, func() (int, error) { made++; return i, nil })
+				_, _ = a.Do(t.Context(), "c", fmt.Sprint(i), nil, func(int) int { return tc.size }, func() (int, error) { made++; return i, nil })
 			}
 			for i := range tc.calls {
 				do(i)
@@ -137,9 +137,9 @@ func TestAnswersAreBounded(t *testing.T) {
 	var a adapter.Answers[int]
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = a.Do(t.Context(), "p", nil, func(int) int { return 0 }, func() (int, error) { panic("boom") })
+		_, _ = a.Do(t.Context(), "c", "p", nil, func(int) int { return 0 }, func() (int, error) { panic("boom") })
 	}()
-	if got, err := a.Do(t.Context(), "p", nil, func(int) int { return 0 }, func() (int, error) { return 1, nil }); got != 1 || err != nil {
+	if got, err := a.Do(t.Context(), "c", "p", nil, func(int) int { return 0 }, func() (int, error) { return 1, nil }); got != 1 || err != nil {
 		t.Error(got, err)
 	}
 }
@@ -179,7 +179,7 @@ func TestHints(t *testing.T) {
 func ExampleAnswers() {
 	var answers adapter.Answers[string]
 	for range 2 {
-		result, _ := answers.Do(context.Background(), "key of the call", "its params", func(s string) int { return len(s) }, func() (string, error) {
+		result, _ := answers.Do(context.Background(), "principal:ann", "key of the call", "its params", func(s string) int { return len(s) }, func() (string, error) {
 			fmt.Println("called")
 			return "result", nil
 		})
@@ -196,4 +196,33 @@ func ExampleHints() {
 	hints.Tool("search", true, false) // from the result of tools/list
 	fmt.Println(hints.Repeatable("search"), hints.Repeatable("delete"))
 	// Output: true false
+}
+
+// A client with many calls, or large results, pushes out its own answers and no other's.
+func TestAnswersAreShared(t *testing.T) {
+	for _, size := range []int{1, 1 << 20} {
+		var a adapter.Answers[string]
+		made := 0
+		do := func(client, key string) {
+			_, _ = a.Do(t.Context(), client, key, nil, func(string) int { return size }, func() (string, error) { made++; return key, nil })
+		}
+		do("modest", "a")
+		for i := range 3000 {
+			do("greedy", fmt.Sprint(i))
+		}
+		do("modest", "b")
+		made = 0
+		for _, key := range []string{"a", "b"} {
+			do("modest", key)
+		}
+		if made != 0 {
+			t.Errorf("results of %d bytes: %d calls were made again", size, made)
+		}
+		if do("greedy", "a"); made != 1 {
+			t.Error("a client has got another's result")
+		}
+		if do("greedy", "0"); made != 2 {
+			t.Error("the first result of the greedy client is there")
+		}
+	}
 }

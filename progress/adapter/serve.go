@@ -56,7 +56,7 @@ func Serve(ctx context.Context, tasks *task.Tasks, r Request) (map[string]any, e
 	}
 	owner := c.owner(form)
 	if r.Method == "tasks/list" {
-		return list(ctx, tasks.Core().Store, owner, p.Cursor)
+		return listOf(ctx, tasks.Core().Store, owner, p.Cursor)
 	}
 	if p.TaskID == nil {
 		return nil, &task.Error{Code: CodeInvalidParams, Message: r.Method + ": taskId is missing"}
@@ -122,7 +122,7 @@ func await(ctx context.Context, store task.Store, owner, id string, changed func
 	return record, err
 }
 
-func list(ctx context.Context, store task.Store, owner, cursor string) (map[string]any, error) {
+func listOf(ctx context.Context, store task.Store, owner, cursor string) (map[string]any, error) {
 	page, next, err := store.List(ctx, owner, cursor, listPage)
 	if err != nil {
 		return nil, requestError(ctx, "tasks/list", cursor, err)

@@ -20,7 +20,8 @@ import (
 // call that was aborted, for example because its client gave up, one that ended with an error that is
 // not the tool's own, and one whose result asks a person.
 //
-// The newest 1000 results, of at most 16 MiB together, are kept for 10 min in this process.
+// In this process 1000 results are kept, of at most 16 MiB together, for 10 min. Beyond that the oldest goes
+// of the client that takes the largest part.
 func WithIdempotency() InstallOption {
 	return installOption(func(s *settings) { s.repeats = new(adapter.Answers[*mcp.CallToolResult]) })
 }
@@ -40,8 +41,8 @@ func (s *settings) once(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 			return next(ctx, r)
 		}
 		caller := s.client(ctx)
-		content := []any{caller.Owner(), p.Name, p.Arguments, p.InputResponses, p.RequestState}
-		res, err := s.repeats.Do(ctx, key, content, sizeOfAnswer, func() (*mcp.CallToolResult, error) { return next(ctx, r) })
+		content := []any{p.Name, p.Arguments, p.InputResponses, p.RequestState}
+		res, err := s.repeats.Do(ctx, caller.Owner(), key, content, sizeOfAnswer, func() (*mcp.CallToolResult, error) { return next(ctx, r) })
 		if res != nil {
 			out := *res // mcp-go may write to what it sends
 			res = &out

@@ -19,7 +19,8 @@ import (
 // call that was aborted, for example because its client gave up, one that ended with an error that is
 // not the tool's own, and one whose result asks a person.
 //
-// The newest 1000 results, of at most 16 MiB together, are kept for 10 min in this process.
+// In this process 1000 results are kept, of at most 16 MiB together, for 10 min. Beyond that the oldest goes
+// of the client that takes the largest part.
 func WithIdempotency() InstallOption {
 	return installOption(func(s *settings) { s.repeats = new(adapter.Answers[mcp.Result]) })
 }
@@ -35,8 +36,8 @@ func (s *settings) callOnce(ctx context.Context, method string, req *mcp.CallToo
 		return s.call(ctx, method, req, next)
 	}
 	caller := s.callerOf(req.Session, req.Extra, p.Meta)
-	content := []any{caller.Owner(), p.Name, p.Arguments, p.InputResponses, p.RequestState}
-	res, err := s.repeats.Do(ctx, key, content, sizeOfAnswer, func() (mcp.Result, error) { return s.call(ctx, method, req, next) })
+	content := []any{p.Name, p.Arguments, p.InputResponses, p.RequestState}
+	res, err := s.repeats.Do(ctx, caller.Owner(), key, content, sizeOfAnswer, func() (mcp.Result, error) { return s.call(ctx, method, req, next) })
 	// The SDK writes to what it sends.
 	switch r := res.(type) {
 	case *mcp.CallToolResult:

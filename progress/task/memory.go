@@ -22,8 +22,10 @@ const (
 // Memory is a [Store] in the memory of the process, bounded in number and bytes. Tasks end with the
 // process. The zero Memory is ready to use; set its fields before its first use.
 //
-// When a bound is reached, finished tasks are removed early, those that expire first before others. If
-// that does not make enough room, a new task or a larger result is refused.
+// When a bound is reached, finished tasks are removed early: of the owner whose finished tasks take the
+// largest part of a bound, the one that expires first, and so on. So a client with many tasks, or large
+// ones, loses its own results before anybody else does. If that does not make enough room, a new task or
+// a larger result is refused.
 type Memory struct {
 	// MaxTasks is how many tasks Memory keeps, running and finished. 0 or less means 1000.
 	MaxTasks int
@@ -34,9 +36,11 @@ type Memory struct {
 	mu       sync.Mutex
 	tasks    map[memoryKey]*memoryTask
 	final    memoryHeap // those that are final, the first to expire on top
-	bytes    int64      // of all
-	running  int64      // of those that are not final
-	created  uint64     // how many there ever were
+	owners   map[string]*memoryOwner
+	shares   ownerHeap // the owners that have final ones, the largest share on top
+	bytes    int64     // of all
+	running  int64     // of those that are not final
+	created  uint64    // how many there ever were
 	revision uint64
 	timer    *time.Timer // for the first to expire
 }
@@ -47,7 +51,7 @@ type memoryTask struct {
 	Record
 	size    int64
 	number  uint64        // in the order of creation
-	index   int           // in final, -1 where it is not
+	index   [2]int        // in the final of all and of the owner, -1 where it is not
 	changed chan struct{} // closed by the next change
 }
 
@@ -60,7 +64,7 @@ func (m *Memory) Create(ctx context.Context, r Record) (Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.purge()
-	n := &memoryTask{Record: r, size: sizeOf(&r), index: -1, changed: make(chan struct{})}
+	n := &memoryTask{Record: r, size: sizeOf(&r), index: [2]int{-1, -1}, changed: make(chan struct{})}
 	if n.size > m.maxBytes() {
 		return Record{}, ErrTooLarge
 	}
@@ -68,11 +72,11 @@ func (m *Memory) Create(ctx context.Context, r Record) (Record, error) {
 	if m.tasks[key] != nil {
 		return Record{}, ErrConflict
 	}
-	if len(m.tasks)-len(m.final) >= m.maxTasks() || m.running+n.size > m.maxBytes() {
+	if len(m.tasks)-m.final.Len() >= m.maxTasks() || m.running+n.size > m.maxBytes() {
 		return Record{}, ErrFull
 	}
 	for len(m.tasks) >= m.maxTasks() || m.bytes+n.size > m.maxBytes() {
-		m.remove(m.final[0])
+		m.evict()
 	}
 	if m.tasks == nil {
 		m.tasks = make(map[memoryKey]*memoryTask)
@@ -118,7 +122,7 @@ func (m *Memory) Update(ctx context.Context, r Record) (Record, error) {
 		return Record{}, ErrConflict
 	}
 	size, others := sizeOf(&r), m.running
-	if n.index < 0 {
+	if n.index[ofAll] < 0 {
 		others -= n.size
 	}
 	if others+size > m.maxBytes() {
@@ -127,7 +131,7 @@ func (m *Memory) Update(ctx context.Context, r Record) (Record, error) {
 	// Not n itself, which may be final too.
 	m.removeFinal(n)
 	for m.bytes-n.size+size > m.maxBytes() {
-		m.remove(m.final[0])
+		m.evict()
 	}
 	m.bytes += size - n.size
 	m.running += size - n.size
@@ -218,21 +222,55 @@ func (m *Memory) addFinal(n *memoryTask) {
 	if n.Status.Final() {
 		m.running -= n.size
 		heap.Push(&m.final, n)
+		o := m.owners[n.Owner]
+		if o == nil {
+			if m.owners == nil {
+				m.owners = make(map[string]*memoryOwner)
+			}
+			o = &memoryOwner{name: n.Owner, final: memoryHeap{which: ofOwner}, index: -1}
+			m.owners[n.Owner] = o
+		}
+		heap.Push(&o.final, n)
+		o.bytes += n.size
+		m.weigh(o)
 	}
 	m.arm()
 }
 
 // removeFinal undoes addFinal.
 func (m *Memory) removeFinal(n *memoryTask) {
-	if n.index >= 0 {
-		heap.Remove(&m.final, n.index)
-		m.running += n.size
+	if n.index[ofAll] < 0 {
+		return
+	}
+	heap.Remove(&m.final, n.index[ofAll])
+	m.running += n.size
+	o := m.owners[n.Owner]
+	heap.Remove(&o.final, n.index[ofOwner])
+	o.bytes -= n.size
+	m.weigh(o)
+}
+
+// weigh puts an owner where it belongs among the others.
+func (m *Memory) weigh(o *memoryOwner) {
+	o.share = max(float64(o.final.Len())/float64(m.maxTasks()), float64(o.bytes)/float64(m.maxBytes()))
+	switch {
+	case o.final.Len() == 0:
+		heap.Remove(&m.shares, o.index)
+		delete(m.owners, o.name)
+	case o.index < 0:
+		heap.Push(&m.shares, o)
+	default:
+		heap.Fix(&m.shares, o.index)
 	}
 }
 
+// evict removes a task that is final, to make room.
+func (m *Memory) evict() { m.remove(m.shares[0].final.tasks[0]) }
+
 // remove removes a task that is final.
 func (m *Memory) remove(n *memoryTask) {
-	heap.Remove(&m.final, n.index)
+	m.removeFinal(n)
+	m.running -= n.size
 	delete(m.tasks, memoryKey{n.Owner, n.ID})
 	m.bytes -= n.size
 	close(n.changed)
@@ -240,17 +278,17 @@ func (m *Memory) remove(n *memoryTask) {
 
 // purge removes what has expired. The timer may be late, so every method begins with it.
 func (m *Memory) purge() {
-	for len(m.final) > 0 && !time.Now().Before(m.final[0].Expires) {
-		m.remove(m.final[0])
+	for m.final.Len() > 0 && !time.Now().Before(m.final.tasks[0].Expires) {
+		m.remove(m.final.tasks[0])
 	}
 }
 
 // arm sets the timer for the first that expires.
 func (m *Memory) arm() {
-	if len(m.final) == 0 {
+	if m.final.Len() == 0 {
 		return
 	}
-	d := time.Until(m.final[0].Expires)
+	d := time.Until(m.final.tasks[0].Expires)
 	if m.timer == nil {
 		m.timer = time.AfterFunc(d, func() {
 			m.mu.Lock()
@@ -284,25 +322,65 @@ func sizeOfAnswer(a *Answer) int {
 	return n
 }
 
-// A memoryHeap has the task that expires first on top.
-type memoryHeap []*memoryTask
+// A memoryOwner has what an owner keeps of finished tasks.
+type memoryOwner struct {
+	name  string
+	final memoryHeap
+	bytes int64
+	share float64 // of the bound of which that is the largest part
+	index int     // in the shares, -1 where it is not
+}
 
-func (h memoryHeap) Len() int           { return len(h) }
-func (h memoryHeap) Less(i, j int) bool { return h[i].Expires.Before(h[j].Expires) }
-func (h memoryHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
+// The heaps that a task may be in.
+const (
+	ofAll = iota
+	ofOwner
+)
+
+// A memoryHeap has the task that expires first on top.
+type memoryHeap struct {
+	tasks []*memoryTask
+	which int
+}
+
+func (h *memoryHeap) Len() int           { return len(h.tasks) }
+func (h *memoryHeap) Less(i, j int) bool { return h.tasks[i].Expires.Before(h.tasks[j].Expires) }
+func (h *memoryHeap) Swap(i, j int) {
+	h.tasks[i], h.tasks[j] = h.tasks[j], h.tasks[i]
+	h.tasks[i].index[h.which], h.tasks[j].index[h.which] = i, j
 }
 func (h *memoryHeap) Push(x any) {
 	n := x.(*memoryTask)
-	n.index = len(*h)
-	*h = append(*h, n)
+	n.index[h.which] = len(h.tasks)
+	h.tasks = append(h.tasks, n)
 }
 func (h *memoryHeap) Pop() any {
+	n := h.tasks[len(h.tasks)-1]
+	h.tasks[len(h.tasks)-1] = nil
+	h.tasks = h.tasks[:len(h.tasks)-1]
+	n.index[h.which] = -1
+	return n
+}
+
+// An ownerHeap has the owner with the largest share on top.
+type ownerHeap []*memoryOwner
+
+func (h ownerHeap) Len() int           { return len(h) }
+func (h ownerHeap) Less(i, j int) bool { return h[i].share > h[j].share }
+func (h ownerHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+func (h *ownerHeap) Push(x any) {
+	o := x.(*memoryOwner)
+	o.index = len(*h)
+	*h = append(*h, o)
+}
+func (h *ownerHeap) Pop() any {
 	old := *h
-	n := old[len(old)-1]
+	o := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-	n.index = -1
-	return n
+	o.index = -1
+	return o
 }

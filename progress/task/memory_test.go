@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -67,5 +69,121 @@ func TestMemoryUpdatesAFinishedTask(t *testing.T) {
 	}
 	if _, err := m.Get(ctx, "", "first"); !errors.Is(err, task.ErrUnknown) {
 		t.Errorf("it is there: %v", err)
+	}
+}
+
+// SPEC 11.7: a client that has more than its share of the tasks or of the bytes removes its own results, and no result
+// of a client that has less.
+func TestMemoryIsShared(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		memory *task.Memory
+		tasks  int // of the greedy one
+		bytes  int // of each
+	}{
+		{"many tasks", new(task.Memory), 3000, 0},
+		{"large results", new(task.Memory), 200, 1 << 20},
+		{"small bounds", &task.Memory{MaxTasks: 5, MaxBytes: 1 << 20}, 50, 100 << 10},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, m := t.Context(), tc.memory
+			ended := func(owner, id string, bytes int) {
+				t.Helper()
+				r, err := m.Create(ctx, task.Record{Owner: owner, ID: id, Status: task.Working, Retention: time.Minute})
+				if err != nil {
+					t.Fatalf("%s %s: %v", owner, id, err)
+				}
+				r.Status, r.Expires = task.Completed, time.Now().Add(time.Minute)
+				r.Answer = &task.Answer{Result: json.RawMessage(strings.Repeat(" ", bytes))}
+				if _, err := m.Update(ctx, r); err != nil {
+					t.Fatalf("%s %s: %v", owner, id, err)
+				}
+			}
+			has := func(owner, id string) bool {
+				_, err := m.Get(ctx, owner, id)
+				return err == nil
+			}
+			ended("modest", "a", tc.bytes) // expires first
+			for i := range tc.tasks {
+				ended("greedy", fmt.Sprint(i), tc.bytes)
+				if i == tc.tasks/2 {
+					ended("modest", "b", tc.bytes)
+				}
+			}
+			if !has("modest", "a") || !has("modest", "b") {
+				t.Error("a modest client has lost a result")
+			}
+			if has("greedy", "0") || !has("greedy", fmt.Sprint(tc.tasks-1)) {
+				t.Error("the greedy client has its first result, or has lost its last")
+			}
+			// The room is there for a third one, and what expires is gone from its owner's share too.
+			ended("third", "c", tc.bytes)
+			if !has("modest", "a") || !has("third", "c") {
+				t.Error("a modest client has lost a result to a third one")
+			}
+		})
+	}
+}
+
+// SPEC 11.7: whatever is created, updated and expires, the bounds hold, and nobody loses a result who has not had the
+// largest share.
+func TestMemoryModel(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			m := &task.Memory{MaxTasks: 8, MaxBytes: 24 << 10}
+			running := map[string]task.Record{}
+			for i := range 2000 {
+				owner := string(rune('a' + rng.IntN(3)))
+				switch r, is := running[owner]; {
+				case rng.IntN(10) == 0:
+					time.Sleep(time.Duration(rng.IntN(3000)) * time.Millisecond)
+				case !is:
+					r, err := m.Create(t.Context(), task.Record{Owner: owner, ID: fmt.Sprint(i), Status: task.Working})
+					if err == nil {
+						running[owner] = r
+					} else if !errors.Is(err, task.ErrFull) {
+						t.Fatal(err)
+					}
+				default:
+					r.Status, r.Expires = task.Completed, time.Now().Add(time.Duration(1+rng.IntN(9))*time.Second)
+					r.Answer = &task.Answer{Result: json.RawMessage(strings.Repeat(" ", rng.IntN(6<<10)))}
+					r, err := m.Update(t.Context(), r)
+					if err != nil && !errors.Is(err, task.ErrTooLarge) {
+						t.Fatal(err)
+					} else if err == nil {
+						delete(running, owner)
+						if rng.IntN(4) == 0 { // a final one may change, too
+							if _, err := m.Update(t.Context(), r); err != nil {
+								t.Fatal(err)
+							}
+						}
+					}
+				}
+				count, bytes := 0, 0
+				for _, owner := range []string{"a", "b", "c"} {
+					page, _, err := m.List(t.Context(), owner, "", 100)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, r := range page {
+						count++
+						bytes += 1 << 10
+						if r.Answer != nil {
+							bytes += len(r.Answer.Result)
+						}
+					}
+				}
+				if count > 8 || bytes > 24<<10 {
+					t.Fatalf("seed %d, step %d: %d tasks, %d bytes", seed, i, count, bytes)
+				}
+			}
+			time.Sleep(time.Hour)
+			for owner, r := range running {
+				if _, err := m.Get(t.Context(), owner, r.ID); err != nil {
+					t.Errorf("seed %d: a running task has gone: %v", seed, err)
+				}
+			}
+		})
 	}
 }
