@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,9 @@ type splitter struct {
 	asked     bool // retry was received and not yet used
 }
 
+// largeEvent is the size from which the space for an event is doubled.
+const largeEvent = 64 << 10
+
 const mark = "\xef\xbb\xbf"
 
 // connect prepares for a new connection: the incomplete event is dropped.
@@ -48,10 +52,13 @@ func (s *splitter) feed(out, p []byte) ([]byte, bool) {
 			continue
 		}
 		s.cr = false
-		end := bytes.IndexAny(p, "\r\n")
+		end := bytes.IndexByte(p, '\n')
 		part := p
 		if end >= 0 {
 			part = p[:end]
+		}
+		if cr := bytes.IndexByte(part, '\r'); cr >= 0 {
+			end, part = cr, p[:cr]
 		}
 		if !s.keep(part) {
 			return out, false
@@ -70,6 +77,9 @@ func (s *splitter) feed(out, p []byte) ([]byte, bool) {
 func (s *splitter) keep(part []byte) bool {
 	if len(part) == 0 || s.comment {
 		return true
+	}
+	if size := len(s.buf) + len(part); size > cap(s.buf) && size > largeEvent {
+		s.buf = slices.Grow(s.buf, len(s.buf)+len(part)) // doubled, where append would copy a large event many times
 	}
 	s.buf = append(s.buf, part...)
 	if s.start && !s.unmark() {

@@ -9,6 +9,9 @@ import (
 // maxEmpty is how many reads without bytes and without an error may follow each other.
 const maxEmpty = 100
 
+// maxChunk is the most that is read at once.
+const maxChunk = 64 << 10
+
 // An Event is one server-sent event.
 type Event struct {
 	// ID is the position of the stream after the event, for the Last-Event-ID header of a request
@@ -43,6 +46,7 @@ func Events(r io.Reader, limit int) iter.Seq2[Event, error] {
 		empty := 0
 		for {
 			n, err := r.Read(chunk)
+			full := n == len(chunk)
 			if empty++; n > 0 {
 				empty = 0
 			} else if err == nil && empty == maxEmpty {
@@ -59,6 +63,9 @@ func Events(r io.Reader, limit int) iter.Seq2[Event, error] {
 			case !ok:
 				err = ErrEventTooLarge
 			case err == nil:
+				if full && len(chunk) < maxChunk { // a large event, which small reads would make slow
+					chunk = make([]byte, 2*len(chunk))
+				}
 				continue
 			case err == io.EOF:
 				return

@@ -151,17 +151,7 @@ func head(data []byte) string { return string(data[:min(len(data), maxSaid)]) }
 // of the exchange: it is answered, or it has failed.
 func (e *exchange) take(ctx context.Context, data []byte, res *http.Response) (done bool) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, byteOrderMark))
-	// Within JSON a line break is white space, and between messages it ends one.
-	for _, end := range []byte{'\n', '\r'} {
-		for rest := data; ; {
-			i := bytes.IndexByte(rest, end)
-			if i < 0 {
-				break
-			}
-			rest[i] = ' '
-			rest = rest[i+1:]
-		}
-	}
+	oneLine(data)
 	if len(data) > 0 && data[0] == '[' {
 		return e.takeBatch(ctx, data, res)
 	}

@@ -82,6 +82,20 @@ func (s *splitter) end() {
 	s.buf = nil // kept by line
 }
 
+// oneLine changes a JSON document to one of a single line: what ends a line is white space there.
+func oneLine(data []byte) {
+	for _, end := range []byte{'\n', '\r'} {
+		for rest := data; ; {
+			i := bytes.IndexByte(rest, end)
+			if i < 0 {
+				break
+			}
+			rest[i] = ' '
+			rest = rest[i+1:]
+		}
+	}
+}
+
 var idAtEnd = regexp.MustCompile(`"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)\s*\}\s*$`)
 
 // idOf finds the id of an answer from its beginning and its end, since SDKs write the id either before

@@ -248,6 +248,9 @@ func (u *remote) request(ctx context.Context, method string, to *url.URL, m *mes
 // standsAlone returns the protocol version that a message states, as messages do from 2026-07-28 on,
 // and the name of what the message is about.
 func standsAlone(m *message) (version, name string) {
+	if !bytes.Contains(m.Params, []byte("protocolVersion")) { // it takes time to read a large message
+		return "", ""
+	}
 	var params struct {
 		Name   string
 		URI    string `json:"uri"`

@@ -222,6 +222,10 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 	}
 	m := readMessage(line)
 	if !m.isRequest() && !m.isNotification() && !m.isResponse() {
+		if err := json.Unmarshal(line, new(json.RawMessage)); err != nil {
+			refuse(rw, http.StatusBadRequest, nil, parseError, err.Error())
+			return
+		}
 		refuse(rw, http.StatusBadRequest, nil, invalidRequest, "want one JSON-RPC message")
 		return
 	}
@@ -290,17 +294,7 @@ func (w *web) body(rw http.ResponseWriter, r *http.Request) (line []byte, give f
 		return nil, give, false // the client has gone
 	}
 	line = bytes.TrimSpace(text.Bytes())
-	if bytes.ContainsAny(line, "\r\n") {
-		var compact bytes.Buffer
-		err = json.Compact(&compact, line)
-		line = compact.Bytes()
-	} else if !json.Valid(line) {
-		err = json.Unmarshal(line, new(any))
-	}
-	if err != nil {
-		refuse(rw, http.StatusBadRequest, nil, parseError, err.Error())
-		return nil, give, false
-	}
+	oneLine(line)
 	return line, give, true
 }
 
