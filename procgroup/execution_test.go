@@ -18,10 +18,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// The results of stopped commands, and the error of the execution (SPEC 6.8).
+// The results of stopped commands, and the error of the execution (SPEC 6.8, 6.29).
 const (
 	idleMessage = "sleep process timed out after 3000ms without output."
-	idleError   = "No progress for 3s (idle timeout). Tool should call heartbeat() during long work."
+	idleError   = "No progress for 3s (idle timeout). sleep wrote nothing."
 )
 
 // SPEC 6.2: output on either stream is a heartbeat, newline or not; work without

@@ -1,6 +1,7 @@
 package timeout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,6 +91,8 @@ func logText(err error, tool string) slog.Value {
 type Error struct {
 	Kind Kind
 	Tool string // from WithName
+	// Operation is what was stopped. An error of a command says what a command can do.
+	Operation Operation
 	// Limit is the limit that fired, as enforced. It is 0 for an abort. If the total of an
 	// enclosing execution fired, Limit is the whole of that total, even if less was left at the
 	// start. If a limit of an enclosing execution stopped a command, Limit is that limit.
@@ -134,7 +137,8 @@ type Error struct {
 }
 
 // Error returns a message with the limit, such as "Tool exceeded wall-clock limit of 1800s.";
-// Format adds the rest. The limit is exact, except that what was left of a caller's deadline is
+// Format adds the rest. For a command that wrote nothing it is "No progress for 120s (idle timeout).
+// make wrote nothing." The limit is exact, except that what was left of a caller's deadline is
 // rounded to a millisecond.
 func (e *Error) Error() string {
 	switch e.Kind {
@@ -142,6 +146,9 @@ func (e *Error) Error() string {
 		text := "No progress for " + seconds(e.Limit) + "s (idle timeout). "
 		if status, ok := e.Detail.(pulse.Status); ok {
 			return text + "Its command " + string(status)
+		}
+		if e.Operation == OperationCommand {
+			return text + cmp.Or(e.Tool, "The command") + " wrote nothing." // it has no heartbeat() to call (SPEC 6.29)
 		}
 		return text + "Tool should call heartbeat() during long work."
 	case KindTotal:

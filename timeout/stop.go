@@ -9,7 +9,7 @@ import (
 // neverStarted returns the outcome if the caller's context had already ended (SPEC 3.11,
 // 3.12).
 func (e *Execution) neverStarted() error {
-	out := &Error{Kind: KindTotal, Tool: e.tool} // with a limit of 0: that was the time left
+	out := &Error{Kind: KindTotal, Tool: e.tool, Operation: e.operation} // with a limit of 0: that was the time left
 	if e.caller.Err() != nil {
 		out.Cause = context.Cause(e.caller)
 		out.Kind = callersKind(e.caller.Err(), out.Cause)
@@ -22,7 +22,7 @@ func (e *Execution) neverStarted() error {
 
 // tooLittleLeft returns the outcome if less time is left than is needed (SPEC 3.21).
 func (e *Execution) tooLittleLeft(needed time.Duration) error {
-	return e.logNotStarted(&Error{Kind: KindTotal, Tool: e.tool, Needed: needed, Limit: e.cap()})
+	return e.logNotStarted(&Error{Kind: KindTotal, Tool: e.tool, Operation: e.operation, Needed: needed, Limit: e.cap()})
 }
 
 func (e *Execution) logNotStarted(out *Error) error {
@@ -76,7 +76,7 @@ func (e *Execution) newError(due Kind, now time.Duration, by end) *Error {
 // cell is locked.
 func (e *Execution) errorAt(kind Kind, now time.Duration) *Error {
 	out := &Error{
-		Kind: kind, Tool: e.tool, Limits: e.limits, Elapsed: now,
+		Kind: kind, Tool: e.tool, Limits: e.limits, Elapsed: now, Operation: e.operation,
 		SinceBeat:  max(now-e.cell.Last(), 0), // a beat may have come since now was read
 		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls.sum().count,
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -65,11 +66,12 @@ func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.
 		return nil, nil, fmt.Errorf("%w (exit code: %d)", err, timeout.ExitCode(err))
 	}
 	if r.Reason != procgroup.Exited {
-		// The middleware puts the reason before the output.
+		res := new(mcp.CallToolResult)
 		if out := output(r); strings.TrimSpace(out) != "" {
-			return text("Partial output:\n" + out), nil, nil
+			res = text("Partial output:\n" + out)
 		}
-		return new(mcp.CallToolResult), nil, nil
+		mcpsdk.SetResult(res, err, "") // the reason stands before the output
+		return res, nil, nil
 	}
 	res := text(fmt.Sprintf("exit code: %d\n\n%s", r.ExitCode, output(r)))
 	if err != nil {
