@@ -11,7 +11,7 @@ PLATFORMS := linux/arm64 linux/386 darwin/arm64 windows/amd64 freebsd/amd64
 SYSTEMS   := darwin/arm64 windows/amd64
 
 # Nested modules that are never tagged, so never released.
-UNRELEASED := benchmarks examples/queues worker/temporalworker/interop
+UNRELEASED := benchmarks examples/queues interop/terminal worker/temporalworker/interop
 
 # Those of them that only "make temporal" looks at, since it has to build a Temporal server.
 BYHAND := worker/temporalworker/interop

@@ -14,7 +14,7 @@ import (
 // rooms are the folders that have Go files, from the top floor down. A package imports only what
 // stands below its own line; packages of one line do not know each other.
 var rooms = []string{
-	"benchmarks/... examples/... cmd/... worker/temporalworker/interop internal/callsites",
+	"benchmarks/... examples/... cmd/... worker/temporalworker/interop interop/terminal internal/callsites",
 	"progress/mcpsdk/internal/... progress/mcpgo/internal/... timeout/inspect/internal/...",
 	"oteltimeout worker/natsworker worker/temporalworker progress/mcpsdk progress/mcpgo progress/task/natstasks",
 	"progress/task/tasktest .",
@@ -25,7 +25,7 @@ var rooms = []string{
 	"procgroup/job/...",
 	"procgroup stream",
 	"procgroup/host procgroup/internal/proctree procgroup/internal/capture",
-	"procgroup/internal/procfs",
+	"procgroup/internal/procfs procgroup/internal/screen",
 	"timeout/inspect timeout/httptimeout",
 	"timeout/policy",
 	"timeout",
