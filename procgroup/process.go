@@ -85,7 +85,8 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 //     rest of the output; a writer that blocks for longer is abandoned. The error of Wait then says
 //     so, and [Result.Unwritten] is the number of missing bytes. Unlike os/exec, Start does not
 //     pass an *os.File to the command, because output that does not pass through this process
-//     cannot be a heartbeat.
+//     cannot be a heartbeat. If another process makes the file non-blocking, the write waits; a
+//     writer that hides its file needs package stdio for that.
 //   - After one of these writers has returned an error its pipe is closed, as by os/exec, so
 //     that the command gets SIGPIPE or an error when it writes again. Output that it writes
 //     afterwards is neither a heartbeat nor in the Result. The error of Wait wraps the error of

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tooldeadline/tooldeadline/internal/ready"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -22,6 +23,7 @@ type sink struct {
 	w    io.Writer
 	fail func(error) // see Guard
 	done chan struct{}
+	stop ready.Stop // of a wait for w, if that is a file that does not block
 
 	mu        sync.Mutex
 	changed   sync.Cond // signalled when queue or ending changes
@@ -37,6 +39,7 @@ type sink struct {
 type sinkJob struct {
 	buf   *buffer
 	n     int
+	wrote int             // of these
 	users *atomic.Int32   // unless it is nil, number of sinks that still have buf
 	done  chan<- struct{} // unless it is nil, gets a value when the chunk has been handled; must be buffered
 }
@@ -75,11 +78,12 @@ func (s *sink) refuses() bool {
 // finish returns the number of bytes that the writer did not get, and the reason. Call it after end.
 // Nothing is written afterwards, except by a call in progress.
 func (s *sink) finish() (unwritten int64, err error) {
+	s.stop.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over = true
 	for _, j := range s.queue {
-		s.unwritten += int64(j.n)
+		s.unwritten += int64(j.n - j.wrote)
 	}
 	if s.unwritten > 0 && s.err == nil {
 		s.err = s.wrap(errSlow)
@@ -105,7 +109,7 @@ func (s *sink) run() {
 			s.mu.Lock()
 			s.panicked = true
 			s.mu.Unlock()
-			s.written(j, 0, err) // before fail: once the call has failed, nothing waits for the error
+			s.written(j, err) // before fail: once the call has failed, nothing waits for the error
 			s.fail(err)
 			if err == timeout.ErrGoexit {
 				replaced = true
@@ -137,21 +141,43 @@ func (s *sink) write(j sinkJob) {
 	failed := s.err != nil
 	s.mu.Unlock()
 	if failed {
-		s.written(j, 0, nil)
+		s.written(j, nil)
 		return
 	}
-	n, err := s.w.Write(j.buf[:j.n])
-	if err == nil && n != j.n {
+	n, err := ready.Write(s.w, j.buf[:j.n], &s.stop, s.wrote)
+	switch {
+	case err == nil && n != j.n:
 		err = io.ErrShortWrite
+	case ready.Again(err) && s.stop.Has():
+		err = errSlow
+	case ready.Again(err):
+		err = &hiddenFileError{err}
 	}
-	s.written(j, n, err)
+	s.written(j, err)
 }
 
-// written removes a chunk, of which n bytes were written, from the queue, and keeps the first error.
-// It does so under one lock, because finish counts the chunks in the queue as unwritten.
-func (s *sink) written(j sinkJob, n int, err error) {
+// A hiddenFileError is the error of a writer that writes to a file which another process has made non-blocking, and
+// does not show that file.
+type hiddenFileError struct{ err error }
+
+func (e *hiddenFileError) Error() string {
+	return e.err.Error() + " (another process has made the file non-blocking; package stdio waits for such files)"
+}
+
+func (e *hiddenFileError) Unwrap() error { return e.err }
+
+// wrote counts what has been written of the first chunk.
+func (s *sink) wrote(n int) {
 	s.mu.Lock()
-	s.unwritten += int64(j.n - min(max(n, 0), j.n))
+	defer s.mu.Unlock()
+	s.queue[0].wrote += n
+}
+
+// written removes the first chunk from the queue, and keeps the first error. It does so under one lock, because
+// finish counts the chunks in the queue as unwritten.
+func (s *sink) written(j sinkJob, err error) {
+	s.mu.Lock()
+	s.unwritten += int64(j.n - s.queue[0].wrote)
 	if err != nil && s.err == nil {
 		s.err = s.wrap(err)
 	}

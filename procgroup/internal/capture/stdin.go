@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/ready"
 )
 
 // An input feeds the command from a reader of the caller. The reader may block forever.
@@ -19,6 +21,7 @@ type input struct {
 	fed     func()        // called after a write
 	reading atomic.Bool   // in from.Read, not in a write to the pipe
 	over    chan struct{} // closed when nothing more is read
+	stop    ready.Stop    // of a wait for from, if that is a file that does not block
 	done    chan struct{}
 	err     error // valid once done is closed
 }
@@ -73,7 +76,7 @@ func (in *input) copy(last *byte) error {
 			return nil
 		}
 		in.reading.Store(true)
-		n, err := in.from.Read(buf)
+		n, err := ready.Read(in.from, buf, &in.stop)
 		in.reading.Store(false)
 		if n > 0 {
 			if _, werr := in.w.Write(buf[:n]); werr != nil {
@@ -85,7 +88,7 @@ func (in *input) copy(last *byte) error {
 			empty, *last = 0, buf[n-1]
 			in.fed()
 		}
-		if err == io.EOF || in.copied != nil && errors.Is(err, os.ErrClosed) {
+		if err == io.EOF || in.copied != nil && errors.Is(err, os.ErrClosed) || in.stop.Has() && ready.Again(err) {
 			return nil
 		}
 		if err != nil {
@@ -130,6 +133,7 @@ func gone(err error) bool {
 // Read returns.
 func (in *input) finish(until time.Time) error {
 	close(in.over)
+	in.stop.Now()
 	in.w.Close()
 	if in.copied != nil {
 		in.copied.Close()

@@ -1,0 +1,23 @@
+//go:build !unix
+
+package ready
+
+import (
+	"syscall"
+	"time"
+)
+
+// On these systems no process makes a file non-blocking for another.
+
+// Again reports whether err is that of a file that would have had to wait.
+func Again(error) bool { return false }
+
+type alarm struct{}
+
+func (*alarm) open()  {}
+func (*alarm) ring()  {}
+func (*alarm) close() {}
+
+func poll(syscall.RawConn, bool, *Stop, time.Duration) bool { return false }
+
+func pause(*Stop, time.Duration) {}

@@ -1,0 +1,388 @@
+//go:build linux
+
+package procgroup_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A shared is a file that this process has inherited, as far as package os can see, and its other end.
+type shared struct {
+	*os.File // blocks when package os looks at it
+	other    *os.File
+}
+
+// shares makes the kinds of files that a program has as its standard streams.
+var shares = map[string]func(t *testing.T) (ours, other int){
+	"pipe": func(t *testing.T) (int, int) {
+		var p [2]int
+		if err := unix.Pipe(p[:]); err != nil {
+			t.Fatal(err)
+		}
+		return p[1], p[0]
+	},
+	"pipe to read": func(t *testing.T) (int, int) {
+		var p [2]int
+		if err := unix.Pipe(p[:]); err != nil {
+			t.Fatal(err)
+		}
+		return p[0], p[1]
+	},
+	"socket": func(t *testing.T) (int, int) {
+		p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p[0], p[1]
+	},
+	"terminal": func(t *testing.T) (int, int) {
+		master, slave, err := pty.Open()
+		if err != nil {
+			t.Skip(err)
+		}
+		defer master.Close()
+		defer slave.Close()
+		state, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state.Lflag &^= unix.ICANON | unix.ECHO
+		state.Oflag &^= unix.OPOST
+		if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, state); err != nil {
+			t.Fatal(err)
+		}
+		return dup(t, slave), dup(t, master)
+	},
+}
+
+func dup(t *testing.T, f *os.File) int {
+	fd, err := unix.Dup(int(f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fd
+}
+
+func share(t *testing.T, kind string) *shared {
+	ours, other := shares[kind](t)
+	unix.CloseOnExec(ours)
+	unix.CloseOnExec(other)
+	s := &shared{os.NewFile(uintptr(ours), kind), os.NewFile(uintptr(other), "other")}
+	t.Cleanup(func() { s.File.Close(); s.other.Close() })
+	return s
+}
+
+// turn makes the file non-blocking, or blocking, as another process would.
+func (s *shared) turn(t *testing.T, nonblocking bool) {
+	raw, err := s.SyscallConn()
+	if err != nil {
+		t.Error(err)
+	}
+	_ = raw.Control(func(fd uintptr) { err = unix.SetNonblock(int(fd), nonblocking) })
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// mustBe checks that the file is still as turn has made it.
+func (s *shared) mustBe(t *testing.T, nonblocking bool) {
+	t.Helper()
+	raw, err := s.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK != 0 != nonblocking {
+			t.Errorf("the flags have been changed to %#x, %v", flags, err)
+		}
+	})
+}
+
+// fill fills the file, which is non-blocking, and returns what its reader will find before anything else.
+func (s *shared) fill(t *testing.T) (n int) {
+	raw, err := s.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	piece := make([]byte, 1<<10)
+	_ = raw.Control(func(fd uintptr) {
+		for len(piece) > 0 {
+			m, err := unix.Write(int(fd), piece)
+			if n += max(m, 0); err != nil {
+				piece = piece[:len(piece)/2]
+			}
+		}
+	})
+	return n
+}
+
+// A writerOf is a writer of a user's that embeds a file.
+type writerOf struct{ *os.File }
+
+// SPEC 6.32: whichever file the caller's output goes to, and however it gets there, it arrives whole although another
+// process makes the file non-blocking and its reader is late.
+func TestOutputToNonBlockingFile(t *testing.T) {
+	t.Parallel()
+	const size = 400_000
+	for _, kind := range []string{"pipe", "socket", "terminal"} {
+		for name, to := range map[string]func(*exec.Cmd, *os.File) []procgroup.Option{
+			"stdout": func(c *exec.Cmd, f *os.File) []procgroup.Option { c.Stdout = f; return nil },
+			"stderr": func(c *exec.Cmd, f *os.File) []procgroup.Option {
+				c.Stderr, c.Args[2] = f, c.Args[2]+" >&2"
+				return nil
+			},
+			"both":     func(c *exec.Cmd, f *os.File) []procgroup.Option { c.Stdout, c.Stderr = f, f; return nil },
+			"embedded": func(c *exec.Cmd, f *os.File) []procgroup.Option { c.Stdout = writerOf{f}; return nil },
+			"a File":   func(c *exec.Cmd, f *os.File) []procgroup.Option { c.Stdout = stdio.New(f); return nil },
+			"beside another": func(c *exec.Cmd, f *os.File) []procgroup.Option {
+				c.Stdout = io.MultiWriter(new(bytes.Buffer), stdio.New(f))
+				return nil
+			},
+			"behind a buffer": func(c *exec.Cmd, f *os.File) []procgroup.Option {
+				c.Stdout = bufio.NewWriterSize(stdio.New(f), 1)
+				return nil
+			},
+			"one pipe": func(c *exec.Cmd, f *os.File) []procgroup.Option {
+				c.Stdout = f
+				return []procgroup.Option{procgroup.WithOnePipe()}
+			},
+			"from a terminal": func(c *exec.Cmd, f *os.File) []procgroup.Option {
+				c.Stdout = f
+				return []procgroup.Option{procgroup.WithTerminal(24, 80)}
+			},
+		} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				s := share(t, kind)
+				cmd := exec.Command("sh", "-c", "head -c 400000 /dev/zero | tr '\\0' x")
+				opts := append(to(cmd, s.File), procgroup.WithKillGrace(longLimit))
+				s.turn(t, true)
+				before := s.fill(t)
+				begun := make(chan struct{})
+				opts = append(opts, procgroup.WithOutput(func(c procgroup.Chunk) {
+					if len(c.Data) > 0 && begun != nil {
+						close(begun)
+						begun = nil
+					}
+				}))
+				wait := begun
+				got := make(chan int64)
+				go func() {
+					<-wait
+					n, _ := io.CopyN(io.Discard, s.other, int64(before+size))
+					got <- n - int64(before)
+				}()
+				r, err := within(t, longLimit, cmd, opts...)
+				check(t, r, err, want{})
+				if err == nil {
+					if n := <-got; n != size {
+						t.Errorf("%d bytes arrived of %d", n, size)
+					}
+				}
+				s.mustBe(t, true)
+			})
+		}
+	}
+}
+
+// SPEC 6.32: a file whose property changes again and again gets everything.
+func TestOutputToFileThatKeepsTurning(t *testing.T) {
+	t.Parallel()
+	const size = 4_000_000
+	s := share(t, "pipe")
+	cmd := exec.Command("head", "-c", "4000000", "/dev/zero")
+	cmd.Stdout = s.File
+	over := make(chan struct{})
+	turned := make(chan struct{})
+	go func() {
+		defer close(turned)
+		for on := true; ; on = !on {
+			select {
+			case <-over:
+				return
+			default:
+				s.turn(t, on)
+			}
+		}
+	}()
+	got := make(chan int64)
+	go func() {
+		n, _ := io.CopyN(io.Discard, s.other, size)
+		got <- n
+	}()
+	r, err := within(t, longLimit, cmd, procgroup.WithKillGrace(longLimit))
+	check(t, r, err, want{})
+	if n := <-got; n != size {
+		t.Errorf("%d bytes arrived of %d", n, size)
+	}
+	close(over)
+	<-turned
+}
+
+// SPEC 6.11, 6.32: a file that nobody reads keeps no command from ending, and what it did not take is counted exactly.
+func TestOutputToNonBlockingFileThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"pipe", "socket", "terminal"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := share(t, kind)
+			s.turn(t, true)
+			cmd := exec.Command("head", "-c", "400000", "/dev/zero")
+			cmd.Stdout = s.File
+			// The command itself waits, or has ended, according to how much its own pipe holds.
+			r, err := procgroup.Run(context.Background(), cmd, procgroup.WithKillGrace(300*time.Millisecond),
+				procgroup.WithLimits(timeout.Config{Total: 300 * time.Millisecond}))
+			if err == nil || !strings.Contains(err.Error(), "not all output was accepted in time") {
+				t.Errorf("%v", err)
+			}
+			s.mustBe(t, true)
+			s.File.Close() // nothing holds it
+			arrived, _ := io.Copy(io.Discard, s.other)
+			if r.Unwritten == 0 || arrived+r.Unwritten != r.Stdout.Total {
+				t.Errorf("%d bytes arrived, and %d are reported missing of %d", arrived, r.Unwritten, r.Stdout.Total)
+			}
+		})
+	}
+}
+
+// SPEC 6.26, 6.32: the ends that are final end a wait: the reader that goes, and the owner that closes the file.
+func TestWaitForNonBlockingFileEnds(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		end  func(*shared)
+		want error
+	}{
+		"reader gone": {func(s *shared) { s.other.Close() }, unix.EPIPE},
+		"closed":      {func(s *shared) { s.File.Close() }, os.ErrClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := share(t, "pipe")
+			s.turn(t, true)
+			s.fill(t)
+			cmd := exec.Command("sh", "-c", "echo x; trap '' PIPE; while echo x; do :; done 2>/dev/null; exit 0")
+			cmd.Stdout = s.File
+			begun := make(chan struct{}, 1)
+			p, err := procgroup.Start(context.Background(), cmd, procgroup.WithKillGrace(longLimit), procgroup.WithLimits(timeout.Config{Total: longLimit}),
+				procgroup.WithOutput(func(procgroup.Chunk) {
+					select {
+					case begun <- struct{}{}:
+					default:
+					}
+				}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-begun
+			tc.end(s)
+			if r, err := p.Wait(); !errors.Is(err, tc.want) || r.Reason != procgroup.Exited {
+				t.Errorf("%v, %v", r.Reason, err)
+			}
+		})
+	}
+}
+
+// SPEC 6.32: an error of a writer that hides its file says what to do.
+func TestWriterThatHidesNonBlockingFile(t *testing.T) {
+	t.Parallel()
+	s := share(t, "pipe")
+	s.turn(t, true)
+	s.fill(t)
+	cmd := exec.Command("echo", "x")
+	cmd.Stdout = io.MultiWriter(s.File)
+	r, err := within(t, longLimit, cmd)
+	if !errors.Is(err, unix.EAGAIN) || !strings.Contains(err.Error(), "package stdio") || r.Unwritten != 2 {
+		t.Errorf("%v, %d unwritten", err, r.Unwritten)
+	}
+}
+
+// SPEC 6.32: input that this process reads for a command arrives whole, whatever the file is behind.
+func TestInputFromNonBlockingFile(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"pipe to read", "socket"} {
+		for name, from := range map[string]func(*exec.Cmd, *os.File) []procgroup.Option{
+			"hidden":   func(c *exec.Cmd, f *os.File) []procgroup.Option { c.Stdin = struct{ io.Reader }{f}; return nil },
+			"embedded": func(c *exec.Cmd, f *os.File) []procgroup.Option { c.Stdin = struct{ *os.File }{f}; return nil },
+			"buffered": func(c *exec.Cmd, f *os.File) []procgroup.Option { c.Stdin = bufio.NewReader(f); return nil },
+			"a tee": func(c *exec.Cmd, f *os.File) []procgroup.Option {
+				c.Stdin = io.TeeReader(f, new(bytes.Buffer))
+				return nil
+			},
+			"after another": func(c *exec.Cmd, f *os.File) []procgroup.Option {
+				c.Stdin = io.MultiReader(strings.NewReader(""), f)
+				return nil
+			},
+			"a File": func(c *exec.Cmd, f *os.File) []procgroup.Option { c.Stdin = stdio.New(f); return nil },
+			"typed": func(c *exec.Cmd, f *os.File) []procgroup.Option {
+				c.Stdin = f
+				return []procgroup.Option{procgroup.WithTerminal(24, 80)}
+			},
+		} {
+			for _, late := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/late=%t", kind, name, late), func(t *testing.T) {
+					t.Parallel()
+					s := share(t, kind)
+					cmd := exec.Command("sh", "-c", "stty -echo 2>/dev/null; echo up; read a; echo got $a; read b; echo got $b")
+					said := make(chan string, 100)
+					opts := append(from(cmd, s.File), procgroup.WithLimits(timeout.Config{Total: longLimit}),
+						procgroup.WithOutput(func(c procgroup.Chunk) { said <- string(c.Data) }))
+					if !late {
+						s.turn(t, true)
+					}
+					p, err := procgroup.Start(context.Background(), cmd, opts...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					all := ""
+					until := func(word string) {
+						for !strings.Contains(all, word) {
+							select {
+							case text := <-said:
+								all += text
+							case <-time.After(longLimit):
+								t.Fatalf("no %q in %q", word, all)
+							}
+						}
+					}
+					until("up")
+					s.turn(t, true) // a read that has begun does not notice it, and the next does
+					io.WriteString(s.other, "one\n")
+					until("got one")
+					io.WriteString(s.other, "two\n")
+					until("got two")
+					r, err := p.Wait()
+					check(t, r, err, want{})
+					s.mustBe(t, true)
+				})
+			}
+		}
+	}
+}
+
+// SPEC 6.11: a reader that waits for input which never comes ends with the command.
+func TestNoInputFromNonBlockingFile(t *testing.T) {
+	t.Parallel()
+	s := share(t, "pipe to read")
+	s.turn(t, true)
+	cmd := exec.Command("true")
+	cmd.Stdin = struct{ *os.File }{s.File}
+	r, err := within(t, longLimit, cmd)
+	check(t, r, err, want{})
+}
