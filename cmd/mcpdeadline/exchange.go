@@ -25,6 +25,8 @@ const (
 	maxSaid   = 4 << 10         // bytes that are read of an answer that is no message
 	maxShown  = 300             // bytes that are shown of it
 	textLimit = 2 * time.Second // how long the rest of such an answer may take
+
+	acceptLimit = time.Minute // how long the server may take to accept what needs no answer
 )
 
 // An exchange is the POST of one message, and what the server sends for it. SPEC 8.11: an answer that the
@@ -48,7 +50,12 @@ type exchange struct {
 func (e *exchange) post(ctx context.Context) {
 	read, stop := context.WithCancel(ctx)
 	defer stop()
+	accept := func() bool { return true }
+	if !e.m.isRequest() && waitsOf(e.m) == nil {
+		accept = time.AfterFunc(acceptLimit, stop).Stop
+	}
 	res, err := e.do(read, http.MethodPost, e.m, nil)
+	accept()
 	if err != nil {
 		e.fail(ctx, err)
 		return
@@ -63,6 +70,10 @@ func (e *exchange) post(ctx context.Context) {
 	if e.waits = waitsOf(e.m); e.code < 300 && !e.m.isRequest() {
 		e.accepted(e.m)
 		e.settled()
+	}
+	if e.code < 300 && isEvents(res) {
+		e.streaming(1)
+		defer e.streaming(-1)
 	}
 	body := bufio.NewReaderSize(res.Body, maxSaid)
 	switch kindOf(body, isEvents(res)) {
@@ -80,6 +91,13 @@ func (e *exchange) post(ctx context.Context) {
 		}
 		e.refused(ctx)
 	}
+}
+
+// streaming counts the streams that are open.
+func (u *remote) streaming(n int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.streams += n
 }
 
 // isEvents reports whether a response says that it is a stream of events.

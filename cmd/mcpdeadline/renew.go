@@ -25,13 +25,17 @@ var errForgotten = errors.New("the server no longer knows the session")
 // Others count if a new session proves to be what helps: if the server begins one, with the same headers.
 // A message is sent again once only.
 func (e *exchange) renews(ctx context.Context, answer *message) bool {
-	if e.session == "" || e.m.renewed || e.m.Method == "initialize" || !e.mayForget(answer) {
+	if e.session == "" || e.m.Method == "initialize" || !e.mayForget(answer) {
+		return false
+	}
+	if e.m.renewed {
+		e.handover.helpsNot(e.code)
 		return false
 	}
 	e.renewing.Lock()
 	defer e.renewing.Unlock()
 	if !e.isForgotten() {
-		if ctx.Err() != nil || !e.worth() || e.code != http.StatusNotFound && !e.begins(ctx) {
+		if ctx.Err() != nil || !e.worth() || e.code != http.StatusNotFound && (!e.handover.helps(e.code) || !e.begins(ctx)) {
 			return false
 		}
 		e.forget()
@@ -129,15 +133,21 @@ func (u *remote) worth() bool {
 	return u.proved || time.Since(u.begun) > lasted
 }
 
-// forgotten matches what servers say of a session that they do not know. Many say it with a status of their own
-// choice.
-var forgotten = regexp.MustCompile(`(?i)mcp-?session-?id` +
-	`|\b(no|not an?|invalid|bad|unknown|expired|missing|stale|inactive|terminated|unrecogni[sz]ed|(could|can) ?not find|couldn't find|can't find)` +
-	`( or \w+)?( (the|an?|your|this|valid|active|such|existing|known|mcp))* session` +
-	`|\bsession[^.;{}]{0,60}(\bnot?\b|n't\b|expired|invalid|unknown|missing|required|terminated|closed|gone|lost|stale|ended|inactive|timed out)` +
-	`|\bsession[ _-]?(id)?[ _-]?(not[ _-]?found|expired|unknown|invalid|terminated|closed|missing)` +
-	`|\bno (\w+ )?(transport|connection|server)( \w+)? for (the |this )?session` +
-	`|\b(server|client|connection|transport) not initiali[sz]ed\b|\bexpect(ed|s)?( an?)? initiali[sz]e request\b`)
+// What servers say of a session that they do not know, many with a status of their own choice. forgotten is for
+// refusals of the client, and forgottenHere for statuses that may also come from the tool itself, whose sessions
+// may be others.
+var (
+	forgotten = regexp.MustCompile(`(?i)mcp-?session-?id` +
+		`|\b(no|not an?|invalid|bad|unknown|expired|missing|stale|inactive|terminated|unrecogni[sz]ed|(could|can) ?not find|couldn't find|can't find)` +
+		`( or \w+)?( (the|an?|your|this|valid|active|such|existing|known|mcp))* session` +
+		`|\bsession[^.;{}]{0,60}(\bnot?\b|n't\b|expired|invalid|unknown|missing|required|terminated|closed|gone|lost|stale|ended|inactive|timed out)` +
+		`|\bsession[ _-]?(id)?[ _-]?(not[ _-]?found|expired|unknown|invalid|terminated|closed|missing)` +
+		`|\bno (\w+ )?(transport|connection|server)( \w+)? for (the |this )?session` +
+		`|\b(server|client|connection|transport) not initiali[sz]ed\b|\bexpect(ed|s)?( an?)? initiali[sz]e request\b`)
+	forgottenHere = regexp.MustCompile(`(?i)mcp-?session-?id` +
+		`|\b(no (valid|such)|invalid|unknown|expired|missing|terminated|(could|can) ?not find)( or \w+)?( (the|your|mcp))* session` +
+		`|\bsession[ _-]?(id)?[ _-]*((is|was|has been|has|does|do|have) )*(not[ _-]?found|not exist|expired|unknown|invalid|terminated|missing)`)
+)
 
 // Error codes of JSON-RPC for a request that the server has read.
 const (
@@ -145,27 +155,34 @@ const (
 	invalidParams  = -32602
 )
 
-// mayForget reports whether the answer may mean that the server does not know the session.
+// mayForget reports whether the answer may mean that the server does not know the session, and has not done what
+// it was asked.
 func (e *exchange) mayForget(answer *message) bool {
-	said := e.said
+	said, own := e.said, false
 	if answer != nil {
-		if said = string(answer.Error); answer.Error == nil {
+		if answer.Error == nil {
+			return false
+		}
+		said, own = string(answer.Error), same(string(answer.ID), string(e.m.ID))
+		var failed struct{ Code int }
+		_ = adapter.Unmarshal(answer.Error, &failed)
+		if (failed.Code == methodNotFound || failed.Code == invalidParams) && (e.code != http.StatusNotFound || !forgotten.MatchString(said)) {
 			return false
 		}
 	}
 	switch {
-	case e.code == http.StatusNotFound, e.code == http.StatusGone:
+	case e.code == http.StatusNotFound:
 		return true
-	case e.code == http.StatusUnauthorized && !e.auth:
+	case e.code < 300 || e.code >= 500:
+		return !own && forgottenHere.MatchString(said)
+	case forgotten.MatchString(said):
 		return true
-	case e.code < 300 && answer != nil && same(string(answer.ID), string(e.m.ID)):
-		return false // the server has read the request
+	case e.code == http.StatusUnauthorized && !e.auth, e.code == http.StatusGone:
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.streams == 0 // otherwise the server knows it well enough to go on with another request
 	}
-	var failed struct{ Code int }
-	if answer != nil && adapter.Unmarshal(answer.Error, &failed) == nil && (failed.Code == methodNotFound || failed.Code == invalidParams) {
-		return false
-	}
-	return forgotten.MatchString(said)
+	return false
 }
 
 // A trial is a session that was begun to see whether the server does. The next run continues it: there are
@@ -175,10 +192,30 @@ type trial struct {
 	answer           *message // to initialize
 }
 
-// A handover is what a run leaves to the next one.
+// A handover is what a run leaves to those after it.
 type handover struct {
-	mu    sync.Mutex
-	trial *trial
+	mu      sync.Mutex
+	trial   *trial
+	useless map[int]time.Time // since when a new session has not helped against a status
+}
+
+// uselessLimit is how long no new session is tried against a status against which the last one has not helped.
+const uselessLimit = time.Minute
+
+func (h *handover) helpsNot(status int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.useless == nil {
+		h.useless = make(map[int]time.Time)
+	}
+	h.useless[status] = time.Now()
+}
+
+func (h *handover) helps(status int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	since, useless := h.useless[status]
+	return !useless || time.Since(since) >= uselessLimit
 }
 
 func (h *handover) put(t *trial) {

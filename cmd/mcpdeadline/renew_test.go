@@ -193,6 +193,11 @@ func TestNotForgotten(t *testing.T) {
 		"400, also afterwards": {unknown: replies(400, "No valid session ID provided"), refuses: replies(400, "No valid session ID provided"), want: "400 Bad Request: No valid session"},
 		"a trial that hangs":   {unknown: replies(410, ""), refuses: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, want: "410 Gone"},
 		"a trial without end":  {unknown: replies(410, ""), refuses: replies(200, `{"jsonrpc":"2.0","id":1,"result":{}}`), want: "410 Gone"}, // and without a session
+		"a database":           {unknown: replies(500, "Internal Server Error: session is closed"), want: "500 Internal"},
+		"the tool's own":       {unknown: replies(500, rpc(-32000, "2", "Session not found")), want: "Session not found"},
+		"no such method":       {unknown: replies(404, rpc(-32601, "2", "Method not found")), want: "Method not found"},
+		"no such tool":         {unknown: replies(404, rpc(-32602, "2", "Unknown tool")), want: "Unknown tool"},
+		"401 beside a stream":  {unknown: replies(401, ""), want: "401 Unauthorized"},
 		"forbidden":            {unknown: replies(403, "Forbidden"), want: "403 Forbidden"},
 		"a crash":              {unknown: replies(500, "Internal Server Error"), want: "500 Internal Server Error"},
 		"busy":                 {unknown: replies(503, "upstream connect error", "Retry-After", "3"), want: "503 Service Unavailable"},
@@ -317,6 +322,42 @@ func TestForgottenNotificationStream(t *testing.T) {
 				defer s.mu.Unlock()
 				if want := map[bool]int{true: 2, false: 1}[offered]; s.begun != want {
 					t.Errorf("%d sessions begun, want %d\n%s", s.begun, want, logs)
+				}
+			})
+		})
+	}
+}
+
+// A tool that is always refused, in a way that may mean a forgotten session, costs the calls beside it a new session
+// once, and not each time.
+func TestNewSessionHelpsNot(t *testing.T) {
+	for name, refuses := range map[string]http.HandlerFunc{"401": replies(401, ""), "400": replies(400, "Invalid session token")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newForgetful(t, replies(404, ""))
+				h, logs := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+					body, _ := io.ReadAll(r.Body)
+					if strings.Contains(string(body), `"secret"`) {
+						refuses(w, r)
+						return
+					}
+					r.Body = io.NopCloser(strings.NewReader(string(body)))
+					s.serve(w, r)
+				})
+				h.initialized()
+				for i := range 10 {
+					if got := h.answered(fmt.Sprint(i), "tools/call", `{"name":"a"}`); !strings.Contains(string(got.raw), `"done"`) {
+						t.Errorf("%s\n%s", got.raw, logs)
+					}
+					if got := h.answered(fmt.Sprint("1", i), "tools/call", `{"name":"secret"}`); got.Error == nil {
+						t.Errorf("%s\n%s", got.raw, logs)
+					}
+					time.Sleep(time.Second)
+				}
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if s.begun != 2 {
+					t.Errorf("%d sessions begun", s.begun)
 				}
 			})
 		})

@@ -43,6 +43,7 @@ type remote struct {
 	proved     bool                          // the server has accepted a message of this session
 	initialize *message                      // the request that began it
 	open       map[string]context.CancelFunc // requests without an answer, by id
+	streams    int                           // exchanges whose answers are streams that are open
 	forgotten  bool                          // the server no longer knows the session; nothing is sent any more
 	pending    sync.WaitGroup                // exchanges in which the server may yet say so
 	givenUp    [64]string                    // ids of the requests that have ended without an answer last
