@@ -25,7 +25,7 @@ var rooms = []string{
 	"procgroup/job/...",
 	"procgroup stream",
 	"procgroup/host procgroup/internal/proctree procgroup/internal/capture",
-	"procgroup/internal/procfs procgroup/internal/screen procgroup/stdio",
+	"procgroup/internal/procfs procgroup/internal/scratch procgroup/internal/screen procgroup/stdio",
 	"timeout/inspect timeout/httptimeout",
 	"timeout/policy",
 	"timeout",

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/scratch"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -16,8 +17,8 @@ var ErrSpillFull = errors.New("procgroup: no more output may go to the file")
 // A SpillDir is a private directory for the files to which [WithSpill] writes the output of
 // commands. Only the user of this program can read it. Its methods are safe for concurrent use.
 type SpillDir struct {
-	path string
-	max  int64
+	dir *scratch.Dir
+	max int64
 
 	mu     sync.Mutex
 	used   int64
@@ -27,22 +28,24 @@ type SpillDir struct {
 
 // NewSpillDir makes a directory in parent, which must exist. If parent is "", it is the directory for
 // temporary files. All files of the directory together have at most max bytes; 0 means no bound.
-// Close removes the directory.
+// Close removes the directory. One of a program that has ended without Close, as after SIGKILL, is
+// removed by the next NewSpillDir of the same user in the same parent; on systems other than Linux,
+// macOS, the BSDs and Windows it stays.
 //
 // If max is negative, the error is a [*timeout.ConfigError].
 func NewSpillDir(parent string, max int64) (*SpillDir, error) {
 	if max < 0 {
 		return nil, &timeout.ConfigError{Key: "NewSpillDir", Value: strconv.FormatInt(max, 10), Accepted: "0 or more bytes"}
 	}
-	path, err := os.MkdirTemp(parent, "output-") // with mode 0700
+	dir, err := scratch.Make(parent)
 	if err != nil {
 		return nil, fmt.Errorf("procgroup: making a directory for output: %w", err)
 	}
-	return &SpillDir{path: path, max: max, files: make(map[string]*spillFile)}, nil
+	return &SpillDir{dir: dir, max: max, files: make(map[string]*spillFile)}, nil
 }
 
 // Path returns the path of the directory.
-func (d *SpillDir) Path() string { return d.path }
+func (d *SpillDir) Path() string { return d.dir.Path() }
 
 // Remove removes a file, such as the [Spill.Path] of a result that is not needed any more, and makes
 // room for others. The rest of the output of a command that still writes to it is lost. Remove does
@@ -70,7 +73,7 @@ func (d *SpillDir) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
-	return os.RemoveAll(d.path)
+	return d.dir.Remove()
 }
 
 // WithSpill writes all of the output, as it came and in the order of [Result.Combined], to a new
@@ -140,7 +143,7 @@ func (f *spillFile) reserve(n int) (int, error) {
 		return 0, os.ErrClosed
 	}
 	if f.file == nil {
-		file, err := os.CreateTemp(d.path, "") // with mode 0600
+		file, err := os.CreateTemp(d.dir.Path(), "") // with mode 0600
 		if err != nil {
 			return 0, err
 		}

@@ -66,6 +66,11 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "shell: -cgroup:", err)
 		return exitUsage
 	}
+	if s.spill > 0 { // which removes what a server that was killed has left
+		if files, err := procgroup.NewSpillDir("", 0); err == nil {
+			_ = files.Close()
+		}
+	}
 	desk := newDesk(s, logger)
 	if s.http != "" {
 		err = serveHTTP(ctx, desk, stderr)
