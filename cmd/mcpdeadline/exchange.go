@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/stream"
@@ -191,7 +192,7 @@ func (e *exchange) take(ctx context.Context, data []byte, res *http.Response) (d
 // meant reports whether something that is no message is meant as the answer.
 func (e *exchange) meant(data []byte) bool {
 	var fields map[string]json.RawMessage
-	if adapter.Unmarshal(data, &fields) != nil || fields["method"] != nil {
+	if json.Unmarshal(data, &fields) != nil || fields["method"] != nil { // also what has a key twice
 		return false
 	}
 	m := &message{ID: fields["id"]}
@@ -249,14 +250,27 @@ func (e *exchange) owner(m *message) string {
 	if other, found := find(e.open, id); found != nil {
 		return other
 	}
-	if !e.m.isRequest() || e.resumed && !alike(own, id) || id != "" && slices.Contains(e.givenUp[:], id) {
-		return ""
+	if e.m.isRequest() && !e.resumed {
+		if id != "" && slices.Contains(e.givenUp[:], id) {
+			return ""
+		}
+		return own
 	}
-	return own
+	if alike(own, id) {
+		return own
+	}
+	for other := range e.open {
+		if alike(other, id) {
+			return other
+		}
+	}
+	return ""
 }
 
 // alike reports whether two ids are the same but for their types, such as 1 and "1".
-func alike(a, b string) bool { return strings.Trim(a, `"`) == strings.Trim(b, `"`) }
+func alike(a, b string) bool {
+	return a != "" && b != "" && strings.Trim(a, `"`) == strings.Trim(b, `"`)
+}
 
 // answer passes on an answer to the request that it belongs to. It reports whether the one of the exchange
 // needs nothing more.
@@ -270,6 +284,9 @@ func (e *exchange) answer(ctx context.Context, m *message, res *http.Response) (
 		e.log.Warn("the server sent an answer that belongs to no request", "answer", cut(string(m.raw)))
 		return false
 	case owner != string(e.m.ID):
+		if owner != string(m.ID) {
+			m = m.withID(owner)
+		}
 		e.pass(m)
 		return false
 	}
@@ -404,6 +421,9 @@ func (e *exchange) follow(ctx, read context.Context, stop func(), res *http.Resp
 				break
 			}
 			last, retry, tries = cmp.Or(event.ID, last), cmp.Or(event.Retry, retry), 0
+			if strings.ContainsFunc(last, unicode.IsControl) { // no header can hold it
+				last = ""
+			}
 			if e.take(ctx, event.Data, res) { // many servers do not close the stream, though they should
 				defer time.AfterFunc(textLimit, stop).Stop()
 			}

@@ -171,6 +171,9 @@ func TestWhatAnswersARequest(t *testing.T) {
 		{name: "a page that breaks off", status: 500, kind: "text/html", body: `<h1>`, breaks: true, want: "500 Internal Server Error: "},
 		{name: "a stream that breaks off", status: 200, kind: asEvents, body: "data: {\"jsonrpc\"", breaks: true, want: "unexpected EOF"},
 		{name: "a response that breaks off", status: 200, kind: asJSON, breaks: true, want: "unexpected EOF"},
+		{name: "a key twice", status: 200, kind: asEvents, body: "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"id\":0,\"result\":{}}\n\n", held: true, want: "no JSON-RPC answer: {"},
+		{name: "a key of two spellings", status: 200, kind: asEvents, body: "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"ID\":0,\"result\":{}}\n\n", held: true, want: "{"},
+		{name: "a position that no header can hold", status: 200, kind: asEvents, body: "id: \x01\ndata: x\n\n", want: "closed the stream before it answered"},
 		{name: "two answers", status: 200, kind: asJSON, body: `{"jsonrpc":"2.0","id":%s,"result":{}}` + "\n" + `{"jsonrpc":"2.0","id":%s,"result":{}}`, want: "no JSON-RPC answer"},
 		{name: "an answer without jsonrpc", status: 200, kind: asJSON, body: `{"id":%s,"result":{}}`, want: "no JSON-RPC answer"},
 		{name: "an answer of JSON-RPC 1", status: 200, kind: asJSON, body: `{"id":%s,"result":{},"error":null}`, want: "no JSON-RPC answer"},
@@ -396,11 +399,12 @@ func TestBatchOfTheHost(t *testing.T) {
 		kind, body string
 		want       []string
 	}{
-		"a batch":  {200, "application/json", `[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{"b":1}}]`, []string{`[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{"b":1}}]`}},
-		"events":   {200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n", []string{`[{"jsonrpc":"2.0","id":1,"result":{}}]`, `"id":2`}},
-		"refused":  {400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no batches"}}`, []string{`"id":1`, `"id":2`}},
-		"nothing":  {202, "", ``, []string{`"id":1`, `"id":2`}},
-		"one less": {200, "application/json", `[{"jsonrpc":"2.0","id":2,"result":{}}]`, []string{`"id":1`, `[{"jsonrpc":"2.0","id":2,"result":{}}]`}},
+		"a batch":    {200, "application/json", `[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{"b":1}}]`, []string{`[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{"b":1}}]`}},
+		"events":     {200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n", []string{`[{"jsonrpc":"2.0","id":1,"result":{}}]`, `"id":2`}},
+		"refused":    {400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no batches"}}`, []string{`"id":1`, `"id":2`}},
+		"nothing":    {202, "", ``, []string{`"id":1`, `"id":2`}},
+		"no session": {404, "", ``, []string{`"id":1`, `"id":2`}},
+		"one less":   {200, "application/json", `[{"jsonrpc":"2.0","id":2,"result":{}}]`, []string{`"id":1`, `[{"jsonrpc":"2.0","id":2,"result":{}}]`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -412,7 +416,7 @@ func TestBatchOfTheHost(t *testing.T) {
 						_, _ = io.WriteString(w, tc.body)
 						return
 					}
-					begins(w, r, m, "")
+					begins(w, r, m, "s")
 				})
 				h.initialized()
 				h.send(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x/n"},{"jsonrpc":"2.0","id":2,"method":"ping"}]`)
@@ -421,7 +425,9 @@ func TestBatchOfTheHost(t *testing.T) {
 				defer h.mu.Unlock()
 				var got []string
 				for _, m := range h.got {
-					got = append(got, string(m.raw))
+					if m.Method == "" { // not that lists may have changed in a new session
+						got = append(got, string(m.raw))
+					}
 				}
 				slices.SortFunc(got, func(a, b string) int {
 					return strings.Compare(a[strings.Index(a, `"id"`):], b[strings.Index(b, `"id"`):])
@@ -532,4 +538,60 @@ func TestAnswerToInitialize(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An answer on the notification stream is that to the request with this id, also if that is of another type.
+func TestAnswerOnTheNotificationStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := make(chan struct{})
+		h, logs := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+			m := received(r)
+			switch {
+			case r.Method == http.MethodGet:
+				w.Header().Set("Content-Type", "text/event-stream")
+				_ = http.NewResponseController(w).Flush()
+				<-asked
+				for _, id := range []string{`"5"`, `99`, `""`} {
+					fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"x\":1}}\n\n", id)
+				}
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			case !begins(w, r, m, "s"):
+				w.Header().Set("Content-Type", "text/event-stream")
+				_ = http.NewResponseController(w).Flush()
+				close(asked)
+				<-r.Context().Done()
+			}
+		})
+		h.initialized()
+		synctest.Wait()
+		if got := h.answered("5", "tools/list", `{}`); got.Result == nil || string(got.ID) != "5" {
+			t.Errorf("%s", got.raw)
+		}
+		synctest.Wait()
+		h.nothingMore()
+		if n := strings.Count(logs.String(), "belongs to no request"); n != 2 {
+			t.Errorf("%d answers logged: %s", n, logs)
+		}
+	})
+}
+
+// A server that does not answer initialize does not keep a second try from it.
+func TestInitializeTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		h, _ := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+			m := received(r)
+			if n++; n == 1 {
+				<-r.Context().Done()
+				return
+			}
+			begins(w, r, m, "s")
+		})
+		h.ask(`"a"`, "initialize", initialize)
+		begun := time.Now()
+		if got := h.answered(`"b"`, "initialize", initialize); got.Result == nil || time.Since(begun) > initLimit {
+			t.Errorf("%s after %v", got.raw, time.Since(begun))
+		}
+	})
 }

@@ -41,7 +41,7 @@ func (e *exchange) renews(ctx context.Context, answer *message) bool {
 		e.forget()
 	}
 	e.unsend()
-	return true
+	return len(e.waits) == 0 // a batch is not sent again
 }
 
 // forget ends the run because the server no longer knows its session.

@@ -137,11 +137,13 @@ func (u *remote) postAll() {
 		ctx, cancel := context.WithCancel(u.ctx)
 		written := make(chan struct{})
 		e.settled = sync.OnceFunc(func() { close(written) })
-		var late <-chan time.Time
+		late := time.After(orderLimit)
 		switch {
 		case !m.isRequest():
-			late = time.After(orderLimit)
-		case m.Method != "initialize": // its answer has the session id, which later requests need
+		case m.Method == "initialize": // its answer has the session id, which later requests need
+			late = time.After(initLimit)
+		default:
+			late = nil
 			ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { e.settled() }})
 		}
 		if m.isRequest() {
