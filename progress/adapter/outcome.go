@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // tryWait bounds one attempt to store something, a large result included.
@@ -98,9 +99,71 @@ func (t *Task) complete(a task.Answer) {
 		return nil
 	})
 	t.change(func(s *state) { s.phase = final })
+	if errors.Is(err, task.ErrCancelled) {
+		t.attach(a)
+	}
 	if err != nil && !isFinal(err) {
 		t.now().unfollow() // nobody will learn of the end
 	}
+}
+
+// attach adds what the tool has returned to a record that a client has cancelled (SPEC 11.5). The status stays,
+// and so does the time at which the record expires.
+func (t *Task) attach(a task.Answer) {
+	attempt := func(a task.Answer) error {
+		try, cancel := context.WithTimeout(context.WithoutCancel(t.core.Running.Context()), tryWait)
+		defer cancel()
+		_, err := change(try, t.core.Store, t.run.Owner, t.ID(), func(r *task.Record) bool {
+			if r.Status != task.Cancelled || r.Answer != nil {
+				return false
+			}
+			r.Answer = &a
+			return true
+		})
+		return err
+	}
+	var wait backoff
+	for late := time.Now().Add(cancelledWait); ; {
+		err := attempt(a)
+		if errors.Is(err, task.ErrTooLarge) {
+			err = attempt(failure(fmt.Sprintf("%v; the result of %d bytes is too large to be stored", task.ErrCancelled, size(a))))
+		}
+		if err == nil || errors.Is(err, task.ErrTooLarge) || wait.decided(err) || !time.Now().Before(late) || !wait.sleep(t.core.Running.Context()) {
+			return
+		}
+	}
+}
+
+// cancelledWait is for how long the result of a cancelled tool is waited for, beside the grace of the tool.
+const cancelledWait = 3 * time.Second
+
+// awaitAnswer returns the record of a cancelled task once it has what the tool has returned, or when that does not
+// come. here is the task, if it runs in this process.
+func awaitAnswer(ctx context.Context, store task.Store, here *Task, r task.Record) (task.Record, error) {
+	limited, cancel := context.WithTimeout(ctx, here.grace()+cancelledWait)
+	defer cancel()
+	for r.Status == task.Cancelled && r.Answer == nil {
+		next, err := store.Wait(limited, r.Owner, r.ID, r.Revision)
+		switch {
+		case err == nil:
+			r = next
+		case ctx.Err() != nil:
+			return r, err
+		default:
+			return r, nil
+		}
+	}
+	return r, nil
+}
+
+// grace is how long the tool may take to return after it was cancelled. In another process it is not known.
+func (t *Task) grace() time.Duration {
+	if t != nil {
+		if exec := t.now().exec; exec != nil {
+			return max(timeout.FromContext(exec).Snapshot().Limits.Grace, 0)
+		}
+	}
+	return timeout.DefaultGrace
 }
 
 // withdraw ends a record, of which no client knows the id, of a run that stays plain.

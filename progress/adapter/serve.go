@@ -31,8 +31,8 @@ type requestParams struct {
 const listPage = 50
 
 // Serve answers a request. It returns the fields of the result, as values for encoding/json, or an
-// [*task.Error]. tasks/result waits until the task is final or ctx ends; then the error is the cause of
-// ctx. If the store fails, the error has [CodeInternal].
+// [*task.Error]. tasks/result waits until the task is final, and of one that was cancelled until the tool has
+// returned, as far as its grace allows. If ctx ends before, the error is the cause of ctx. If the store fails, the error has [CodeInternal].
 //
 // It refuses methods that the client's protocol does not have, and, from 2026-07-28 on, a client
 // that has not declared [task.ExtensionID]. It offers tasks/list only if the caller has a principal
@@ -78,7 +78,9 @@ func Serve(ctx context.Context, tasks *task.Tasks, r Request) (map[string]any, e
 		if here != nil {
 			defer here.fetch(ctx)()
 		}
-		record, err = await(ctx, core.Store, owner, id, nil)
+		if record, err = await(ctx, core.Store, owner, id, nil); err == nil {
+			record, err = awaitAnswer(ctx, core.Store, here, record)
+		}
 	case "tasks/cancel":
 		record, err = change(ctx, core.Store, owner, id, func(record *task.Record) bool {
 			if ended = record.Status.Final(); !ended {

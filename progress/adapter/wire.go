@@ -118,7 +118,7 @@ func fieldsOf(r *task.Record, f task.Form) map[string]any {
 			questions = map[string]json.RawMessage{}
 		}
 		fields["inputRequests"] = questions
-	case r.Status == task.Completed && r.Answer != nil:
+	case r.Status == task.Completed && r.Answer != nil: // the extension has no result of a cancelled task
 		fields["result"] = complete(r.Answer.Result)
 	case r.Status == task.Failed && r.Answer != nil:
 		fields["error"] = r.Answer.Error

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -226,6 +227,14 @@ func TestTaskCancel(t *testing.T) {
 		if w.modern != (fault == nil) {
 			t.Errorf("again: %v", fault)
 		}
+		if !w.modern { // what a plain call would have said is not lost
+			res, fault = p.result(id)
+			meta, _ := res["_meta"].(map[string]any)
+			if o, _ := meta[toolcall.OutcomeKey].(map[string]any); fault != nil || res["isError"] != true || o["kind"] != "aborted" || o["exitCode"] != 130.0 ||
+				!slices.Equal(textsOf(res), []string{"Tool was aborted: the task was cancelled\nlast: begun 1 of 3"}) {
+				t.Errorf("the result: %v %v", res, fault)
+			}
+		}
 		p.get(id, "cancelled")
 	})
 }
@@ -406,6 +415,10 @@ func TestTaskErrors(t *testing.T) {
 				}
 				if fault["code"] != want || status != 0 && status != tc.status {
 					t.Errorf("%s %s, status %d; want %v and %d", m.Result, m.Error, status, want, tc.status)
+				}
+				// The words of a refusal arrive.
+				if words := `tool "only" can only be called as a task`; tc.name == "only a task" && !w.modern && fault["message"] != words {
+					t.Errorf("%s, want %s", m.Error, words)
 				}
 				if want == -32021 && !strings.Contains(string(m.Error), `"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}`) {
 					t.Errorf("%s", m.Error)

@@ -97,6 +97,9 @@ func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, er
 	var protocol *jsonrpc.Error
 	var panicked *timeout.PanicError // may hold one
 	if !stopped && !errors.As(err, &panicked) && errors.As(err, &protocol) {
+		if err == error(protocol) {
+			err = inOwnWords(protocol)
+		}
 		return nil, err
 	}
 	out := partialResult(req, r)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
@@ -97,5 +98,27 @@ func TestResultThatIsNoJSON(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// A JSON-RPC error of a tool arrives with its code and its message, also with the code for which the SDK has a
+// message of its own.
+func TestProtocolErrorKeepsItsWords(t *testing.T) {
+	for _, code := range []int64{jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidParams, -32002} {
+		fail := &jsonrpc.Error{Code: code, Message: "no such data set"}
+		s := newServer()
+		s.AddTool(&mcp.Tool{Name: "raw", InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, fail })
+		mcp.AddTool(s, &mcp.Tool{Name: "typed"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return nil, nil, fail
+		})
+		mcpsdk.Install(s, nil)
+		cs := inMemory(protocol2025)(t, s, nil)
+		for _, tool := range []string{"raw", "typed"} {
+			_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: map[string]any{}})
+			var got *jsonrpc.Error
+			if !errors.As(err, &got) || got.Code != code || got.Message != "no such data set" {
+				t.Errorf("%s: %v", tool, err)
+			}
+		}
 	}
 }

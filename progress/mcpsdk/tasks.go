@@ -241,9 +241,31 @@ func asResult(req *mcp.CallToolRequest, fields map[string]any) (*mcp.CallToolRes
 // wireError returns a *task.Error as the SDK's.
 func wireError(err error) error {
 	if e, ok := err.(*task.Error); ok {
-		return &jsonrpc.Error{Code: int64(e.Code), Message: e.Message, Data: e.Data}
+		return inOwnWords(&jsonrpc.Error{Code: int64(e.Code), Message: e.Message, Data: e.Data})
 	}
 	return err
+}
+
+// inOwnWords returns an error that arrives with its message. For one with the code -32601 that is not a
+// matter of course: where errors.Is finds that code, the SDK sends "method not found" and the method instead.
+func inOwnWords(e *jsonrpc.Error) error {
+	if e.Code != jsonrpc.CodeMethodNotFound {
+		return e
+	}
+	return &refusal{e}
+}
+
+// A refusal is a *jsonrpc.Error for errors.As, from which the SDK takes the code, and none for errors.Is.
+type refusal struct{ wire *jsonrpc.Error }
+
+func (r *refusal) Error() string { return r.wire.Message }
+
+func (r *refusal) As(target any) bool {
+	e, ok := target.(**jsonrpc.Error)
+	if ok {
+		*e = r.wire
+	}
+	return ok
 }
 
 // callerOf returns the client that sends a request.

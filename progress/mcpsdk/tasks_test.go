@@ -295,6 +295,14 @@ func taskCancel(t *testing.T, p *peer, s *taskServer) {
 		t.Fatal("the tool runs on")
 	}
 	<-s.codes
+	if p.version == protocol2025 { // what a plain call would have said is not lost
+		result := p.result(id)
+		outcome := meta(result, toolcall.OutcomeKey)
+		if result["isError"] != true || outcome["kind"] != "aborted" || outcome["exitCode"] != 130.0 ||
+			firstText(result) != "Tool was aborted: the task was cancelled\nlast: main.go 3 of 10" || !strings.Contains(fmt.Sprint(result["content"]), "two of three files") {
+			t.Error(result)
+		}
+	}
 	if got := p.final(id); got["status"] != "cancelled" {
 		t.Error(got)
 	}
@@ -303,8 +311,9 @@ func taskCancel(t *testing.T, p *peer, s *taskServer) {
 // A call that is over before, or of a tool that is never a task, is what it was.
 func taskPlain(t *testing.T, p *peer, s *taskServer) {
 	if p.version == protocol2025 { // the client has the say
-		if m, err := p.do(t.Context(), "tools/call", p.callParams("fast", nil)); err != nil || m.Error == nil {
-			t.Errorf("%v, %v: a tool that is never a task was called as one", m, err)
+		m, err := p.do(t.Context(), "tools/call", p.callParams("fast", nil))
+		if err != nil || m.Error == nil || m.Error.Code != -32601 || m.Error.Message != `tool "fast" cannot be called as a task` {
+			t.Errorf("%v, %+v: a tool that is never a task was called as one", err, m.Error)
 		}
 	} else if res := p.call("fast", nil); firstText(res) != "fast" || res["resultType"] != "complete" {
 		t.Error(res)
@@ -344,9 +353,9 @@ func taskOnly(t *testing.T, p *peer, s *taskServer) {
 	p.plain = true
 	defer func() { p.plain = false }()
 	m, err := p.do(t.Context(), "tools/call", p.callParams("only", nil))
-	want := map[string]int{protocol2025: -32601, protocol2026: -32021}[p.version]
-	if err != nil || m.Error == nil || m.Error.Code != want {
-		t.Errorf("%v, %+v", err, m)
+	want := map[string]string{protocol2025: `-32601 tool "only" can only be called as a task`, protocol2026: "-32021 Missing required client capability"}[p.version]
+	if err != nil || m.Error == nil || fmt.Sprint(m.Error.Code, " ", m.Error.Message) != want {
+		t.Errorf("%v, %+v", err, m.Error)
 	}
 }
 

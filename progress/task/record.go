@@ -78,7 +78,9 @@ type Record struct {
 	Questions map[string]json.RawMessage `json:"questions,omitempty"`
 	Answers   map[string]json.RawMessage `json:"answers,omitempty"`
 
-	Answer *Answer `json:"answer,omitempty"` // the outcome of a task that has completed or failed
+	// Answer is the outcome of a task that has completed or failed. A task that was cancelled gets that
+	// of its tool later, when the tool has returned, in another Update.
+	Answer *Answer `json:"answer,omitempty"`
 	// IsError reports whether the isError of the result is true. Failure is then the text of the
 	// result, cut to 16 KiB: in protocol 2025-11-25 such a task has failed, and many clients show
 	// only the status message of a failed task.

@@ -36,9 +36,9 @@ var ErrLost = errors.New("the task was lost")
 // pass.
 //
 // All that happens to a task goes through its record, by compare-and-set: the process that runs the
-// tool writes status, message and result; a tasks/cancel writes a final status and a tasks/update
-// answers, wherever they arrive, and the process that runs the tool learns of these from Wait. A
-// store has nothing else to route. A store that finds the process of a task gone stores the task's
+// tool writes status, message and result, also the result of a task that was cancelled meanwhile; a
+// tasks/cancel writes a final status and a tasks/update answers, wherever they arrive, and the process
+// that runs the tool learns of these from Wait. A store has nothing else to route. A store that finds the process of a task gone stores the task's
 // [Record.Lost].
 //
 // A store removes records when they expire. It may remove records with a final status earlier to

@@ -193,13 +193,18 @@ func (r replicas) testCancel(t *testing.T) {
 	case <-time.After(slack):
 		t.Error("the tool does not learn of it")
 	}
+	const words = "Tool was aborted: the task was cancelled\n\nPartial output:\ntoo late"
+	result, err := r.ask(t.Context(), legacy, "tasks/result", map[string]any{"taskId": record.ID})
+	if err != nil || fmt.Sprint(result["content"]) != "[map[text:"+words+" type:text]]" || result["isError"] != true {
+		t.Errorf("what the tool has returned: %v, %v", result, err)
+	}
 	if err := r.runs.Close(); err != nil {
 		t.Error(err)
 	}
 	if got := r.get(t, record.ID); got["status"] != "cancelled" {
 		t.Errorf("after the tool: %v", got)
 	}
-	_, err := r.ask(t.Context(), legacy, "tasks/cancel", map[string]any{"taskId": record.ID})
+	_, err = r.ask(t.Context(), legacy, "tasks/cancel", map[string]any{"taskId": record.ID})
 	if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != adapter.CodeInvalidParams {
 		t.Errorf("a second one: %v", err)
 	}

@@ -36,6 +36,7 @@ func TestStore(t *testing.T, open func(t *testing.T) task.Store) {
 		{"an update needs the newest revision", testUpdate},
 		{"every update counts", testConcurrentUpdates},
 		{"of two ends there is one", testRacingEnds},
+		{"a cancelled task gets its result", testCancelled},
 		{"a large result", testLarge},
 		{"what was returned does not change", testAliases},
 		{"pages", testList},
@@ -185,6 +186,41 @@ func testUpdate(t *testing.T, s task.Store) {
 	unknown.Revision = third.Revision
 	_, err = s.Update(t.Context(), unknown)
 	wantError(t, "an unknown task", err, task.ErrUnknown)
+}
+
+func testCancelled(t *testing.T, s task.Store) {
+	id := mustCreate(t, s, record("ann", "one")).ID
+	r, err := change(t.Context(), s, "ann", id, func(r *task.Record) bool {
+		*r = ended(*r, task.Cancelled, "")
+		r.Answer = nil
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited := make(chan error, 1)
+	go func() {
+		got, err := s.Wait(t.Context(), "ann", id, r.Revision)
+		if err == nil && (got.Status != task.Cancelled || got.Answer == nil) {
+			err = fmt.Errorf("%+v", got)
+		}
+		waited <- err
+	}()
+	if _, err = change(t.Context(), s, "ann", id, func(r *task.Record) bool { r.Answer = &task.Answer{Result: []byte(`{}`)}; return true }); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-waited:
+		if err != nil {
+			t.Errorf("Wait: %v", err)
+		}
+	case <-time.After(slack):
+		t.Error("Wait does not return")
+	}
+	got, err := s.Get(t.Context(), "ann", id)
+	if err != nil || got.Status != task.Cancelled || got.Answer == nil || string(got.Answer.Result) != `{}` || !got.Expires.Equal(r.Expires) {
+		t.Errorf("%+v, %v", got, err)
+	}
 }
 
 // change applies f by compare-and-set.
