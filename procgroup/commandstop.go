@@ -54,12 +54,6 @@ func (e *commandStop) CommandStop() string { return e.reason.String() }
 // the error, which would make it an abort.
 func (e *commandStop) Figures() *timeout.Error { return e.figures }
 
-// stop stops the command with c as the reason. It keeps a list of its processes, as a limit does.
-func (p *Process) stop(c *commandStop) {
-	p.describe(true)
-	p.abort(c)
-}
-
 // exitCode is the exit code of a command that was stopped for this reason.
 func (r Reason) exitCode() int {
 	switch r {

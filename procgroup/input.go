@@ -166,10 +166,10 @@ func (p *Process) watchInput(ctx context.Context) {
 		w.told = w.teller.tell
 	}
 	if p.stopOnInput {
-		w.stop = func() { p.stop(&commandStop{reason: WaitingForInput, is: ErrInput}) }
+		w.stop = func() { p.abort(&commandStop{reason: WaitingForInput, is: ErrInput}) }
 	}
 	w.stopped = func(pid int) {
-		p.stop(&commandStop{reason: StoppedByTerminal, is: ErrTerminal, pid: pid})
+		p.abort(&commandStop{reason: StoppedByTerminal, is: ErrTerminal, pid: pid})
 	}
 	w.start()
 }

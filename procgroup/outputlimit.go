@@ -40,7 +40,7 @@ func (p *Process) stopForOutput() {
 	p.tooMuch.mu.Lock()
 	defer p.tooMuch.mu.Unlock()
 	if !p.tooMuch.over {
-		p.stop(&commandStop{reason: TooMuchOutput, is: ErrOutput})
+		p.abort(&commandStop{reason: TooMuchOutput, is: ErrOutput})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
 
@@ -49,8 +50,8 @@ type Process struct {
 	tooMuch  outputStop
 	spill    *spillFile // nil if there is to be none
 
-	viewing sync.Mutex  // held while view is made
-	view    ProcessList // when a limit fired
+	viewing chan struct{} // full while view is made; a channel, since a look takes its time
+	view    ProcessList   // when a limit fired
 
 	mu   sync.Mutex  // held while the tree is signalled
 	over atomic.Bool // the tree must not be signalled any more; set before locking mu
@@ -139,6 +140,7 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err 
 		caller:   ctx,
 		entered:  make(chan context.Context, 1),
 		spawned:  make(chan struct{}),
+		viewing:  make(chan struct{}, 1),
 		done:     make(chan struct{}),
 	}
 	if p.settings.err != nil {
@@ -220,6 +222,10 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		p.spill = &spillFile{dir: p.spillDir, max: p.maxSpill}
 		config.Spill = p.spill
 	}
+	sim := machine.Of(ctx)
+	if sim != nil {
+		config.Pipe = sim.Pipe
+	}
 	if p.out, err = capture.New(&inner, config); err != nil {
 		return err
 	}
@@ -254,7 +260,12 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if stdin, file := inner.Stdin.(*os.File); file {
 		p.stdin, p.canWait = proctree.InputOf(stdin)
 	}
-	if p.tree, p.inForce, err = proctree.StartWithin(ctx, &inner, p.kind, p.resources); err != nil {
+	if sim != nil {
+		p.tree, err = sim.Start(ctx, &inner)
+	} else {
+		p.tree, p.inForce, err = proctree.StartWithin(ctx, &inner, p.kind, p.resources)
+	}
+	if err != nil {
 		return p.startFailure(ctx, err)
 	}
 	p.cmd.Process, p.Pid = inner.Process, inner.Process.Pid

@@ -130,8 +130,8 @@ func (p *Process) describe(stopped bool) []byte {
 	default:
 		return nil
 	}
-	p.viewing.Lock()
-	defer p.viewing.Unlock()
+	p.viewing <- struct{}{}
+	defer func() { <-p.viewing }()
 	if p.tree == nil || p.over.Load() {
 		return nil
 	}

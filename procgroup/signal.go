@@ -58,8 +58,8 @@ func (p *Process) noMoreSignals() {
 	p.over.Store(true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.viewing.Lock()
-	defer p.viewing.Unlock()
+	p.viewing <- struct{}{}
+	<-p.viewing
 }
 
 // signalNumber returns the number of sig, and reports whether this system has such a signal.

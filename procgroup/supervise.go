@@ -135,6 +135,7 @@ func (p *Process) end(stop *timeout.Error) {
 	case stop.Timeout():
 		over = p.terminate(r, grace, p.stacks)
 	case stopOf(stop) != nil:
+		p.describe(true) // here, and not where it was stopped: a look takes its time, and the reader of the output has none
 		over = p.terminate(r, grace, false)
 	default:
 		grace = p.abortGrace
@@ -168,9 +169,9 @@ func (p *Process) end(stop *timeout.Error) {
 		r.Input = p.input.now()
 	}
 	if stop != nil && (stop.Timeout() || stopOf(stop) != nil) {
-		p.viewing.Lock()
+		p.viewing <- struct{}{}
 		r.Tree = p.view
-		p.viewing.Unlock()
+		<-p.viewing
 	}
 	p.complete(r, stop, err)
 	r.Usage = p.usage(r, stop)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -46,6 +47,17 @@ type Config struct {
 	// Fail is called with the error if the caller's reader, a writer or the callback has panicked
 	// or ended its goroutine. It must not block.
 	Fail func(error)
+	// Pipe makes the pipes, in simulated time. nil means those of the system. Unix only.
+	Pipe Source
+}
+
+// A Source makes a pipe of a simulation. read is read(2) for its reading end, without waiting.
+type Source func() (r ReadEnd, w io.WriteCloser, read func(fd uintptr, b []byte) (int, error))
+
+// A ReadEnd is the reading end of a pipe of a simulation. The reading goes through its raw connection.
+type ReadEnd interface {
+	io.ReadCloser
+	syscall.Conn
 }
 
 // A Chunk is a piece of output; see procgroup.Chunk for its fields.
@@ -60,9 +72,9 @@ type Chunk struct {
 // was not started; otherwise call Start, Drain and Finish in this order.
 type Capture struct {
 	config  Config
-	to      [2]io.Writer // the caller's writers
-	in      *input       // nil if the command reads a file, or nothing
-	w       [2]*os.File  // the writing ends of the pipes
+	to      [2]io.Writer      // the caller's writers
+	in      *input            // nil if the command reads a file, or nothing
+	w       [2]io.WriteCloser // the writing ends of the pipes
 	start   start
 	streams []stream // stdout and stderr, or both in one
 	live    *live
@@ -131,7 +143,12 @@ func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 	for i := range c.streams {
 		s := &c.streams[i]
 		s.id, s.ring.max = i, lookBack(config.Max)
-		if s.pipe, c.w[i], err = newPipe(); err != nil {
+		if config.Pipe != nil {
+			s.pipe, c.w[i], err = newPipeFrom(config.Pipe)
+		} else {
+			s.pipe, c.w[i], err = newPipe()
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -226,7 +243,7 @@ func (c *Capture) closeTerminal() {
 func (c *Capture) closeReaders() {
 	for i := range c.streams {
 		if p := c.streams[i].pipe; p != nil {
-			p.r.Close()
+			p.close()
 		}
 	}
 }

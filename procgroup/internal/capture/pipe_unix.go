@@ -4,6 +4,7 @@ package capture
 
 import (
 	"errors"
+	"io"
 	"os"
 	"sync"
 	"syscall"
@@ -14,10 +15,12 @@ import (
 // does not. They may be called concurrently. A buffer is taken from the pool only when there is
 // output; [os.File.Read] would need a buffer while it waits.
 type pipe struct {
-	r     *os.File
+	r     *os.File  // nil in a simulation
+	end   io.Closer // r, or that of a simulation
 	conn  syscall.RawConn
-	ready func(fd uintptr) bool // try, made once
-	holds int                   // no less than there is to read at any moment, unless it is a pipe that was enlarged
+	read  func(fd uintptr, b []byte) (int, error) // read(2)
+	ready func(fd uintptr) bool                   // try, made once
+	holds int                                     // no less than there is to read at any moment, unless it is a pipe that was enlarged
 
 	mu sync.Mutex // held from a read until got has returned, to keep the order
 
@@ -46,7 +49,7 @@ func newPipe() (_ *pipe, w *os.File, err error) {
 
 // newPipeOf returns a pipe that reads r, or closes r.
 func newPipeOf(r *os.File) (_ *pipe, err error) {
-	p := &pipe{r: r, holds: pipeSize}
+	p := &pipe{r: r, end: r, read: readFD, holds: pipeSize}
 	// If the runtime could not poll the pipe, a read would block while the lock is held.
 	if err = r.SetReadDeadline(time.Time{}); err == nil {
 		p.conn, err = r.SyscallConn()
@@ -71,7 +74,7 @@ func (p *pipe) next(got taker) error {
 func (p *pipe) try(fd uintptr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, p.err = readOnce(fd, p.got)
+	_, p.err = p.readOnce(fd, p.got)
 	if p.err == syscall.EAGAIN {
 		p.err = nil
 		return false
@@ -86,7 +89,7 @@ func (p *pipe) rest(got taker) (err error) {
 	cerr := p.conn.Control(func(fd uintptr) {
 		for total := 0; ; {
 			var n int
-			if n, err = readOnce(fd, got); n == 0 {
+			if n, err = p.readOnce(fd, got); n == 0 {
 				break
 			}
 			// All output that was available at the beginning has been read. A process keeps
@@ -106,10 +109,10 @@ func (p *pipe) rest(got taker) (err error) {
 }
 
 // readOnce reads once, and calls got unless there is an error. At the end of the stream n is 0.
-func readOnce(fd uintptr, got taker) (n int, err error) {
+func (p *pipe) readOnce(fd uintptr, got taker) (n int, err error) {
 	buf := buffers.Get().(*buffer)
 	for {
-		n, err = syscall.Read(int(fd), buf[:])
+		n, err = p.read(fd, buf[:])
 		if err != syscall.EINTR {
 			break
 		}
@@ -124,6 +127,22 @@ func readOnce(fd uintptr, got taker) (n int, err error) {
 		return 0, err
 	}
 	return n, nil
+}
+
+func readFD(fd uintptr, b []byte) (int, error) { return syscall.Read(int(fd), b) }
+
+func (p *pipe) close() { p.end.Close() }
+
+// newPipeFrom makes a pipe of a simulation.
+func newPipeFrom(make Source) (*pipe, io.WriteCloser, error) {
+	r, w, read := make()
+	conn, err := r.SyscallConn()
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &pipe{end: r, conn: conn, read: read, holds: pipeSize}
+	p.ready = p.try
+	return p, w, nil
 }
 
 // noReader reports whether err is the error of writing to a pipe without a reader, or to a terminal that no process

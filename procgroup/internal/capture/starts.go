@@ -27,6 +27,9 @@ type start struct {
 
 // beginStart is called before the pipes are made.
 func (c *Capture) beginStart() {
+	if c.config.Pipe != nil {
+		return // no child of this process has copies of the pipes of a simulation
+	}
 	starts.Lock()
 	defer starts.Unlock()
 	starts.count++
@@ -40,6 +43,9 @@ func (c *Capture) beginStart() {
 // endStart is called when the start has succeeded or failed, and this process has closed the writing
 // ends of the pipes.
 func (c *Capture) endStart() {
+	if c.config.Pipe != nil {
+		return
+	}
 	starts.Lock()
 	defer starts.Unlock()
 	c.start.others = starts.count
@@ -56,6 +62,9 @@ func (c *Capture) beganStarts() {
 
 // awaitStarts waits for the starts during which a child may hold the streams of c, but not beyond until.
 func (c *Capture) awaitStarts(until time.Time) {
+	if c.config.Pipe != nil {
+		return
+	}
 	var pending []chan struct{}
 	starts.Lock()
 	for other := range starts.pending {

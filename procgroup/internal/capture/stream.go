@@ -75,7 +75,9 @@ func (c *Capture) collect(s *stream) {
 		}
 		if !s.large && n >= enlargeAt {
 			s.large = true
-			enlargePipe(s.pipe.r)
+			if s.pipe.r != nil {
+				enlargePipe(s.pipe.r)
+			}
 		}
 		for range c.sinksOf(s) {
 			select {
@@ -226,7 +228,7 @@ func (c *Capture) hangUp(s *stream) {
 		c.end(s)
 	}
 	c.mu.Unlock()
-	s.pipe.r.Close()
+	s.pipe.close()
 	if !over {
 		c.deliver(s, nil, true)
 	}

@@ -1,0 +1,31 @@
+// Package machine is the seam between package procgroup and what its commands run on: this system, or a simulation
+// that a test has put into the context.
+package machine
+
+import (
+	"context"
+	"io"
+	"os/exec"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+)
+
+// A Machine is where a command runs if that is not this system.
+type Machine interface {
+	// Start is proctree.StartWithin.
+	Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, error)
+	// Pipe is a [capture.Source].
+	Pipe() (r capture.ReadEnd, w io.WriteCloser, read func(fd uintptr, b []byte) (int, error))
+}
+
+type key struct{}
+
+// With returns a context whose commands run on m.
+func With(ctx context.Context, m Machine) context.Context { return context.WithValue(ctx, key{}, m) }
+
+// Of returns the machine of a context, or nil, which is this system.
+func Of(ctx context.Context) Machine {
+	m, _ := ctx.Value(key{}).(Machine)
+	return m
+}

@@ -1,0 +1,168 @@
+//go:build unix
+
+package simulate
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
+)
+
+// Never is a duration that does not end before the machine is switched off.
+const Never time.Duration = 1<<63 - 1
+
+// Faults make the machine slow. A duration is how long each call takes, though none goes on beyond the time that it is
+// given; [Never] lets it wait until [Machine.Off], as a look at a file system that hangs does.
+type Faults struct {
+	Snapshot, Others, Alive, Meter, Stacks time.Duration
+}
+
+// A Machine runs the processes of one command. Make one inside the bubble of a test.
+type Machine struct {
+	// Script is what the leader of the command does.
+	Script Script
+	// Faults is how slow the machine is.
+	Faults Faults
+	// Contains says which processes the containment finds: all that descend from the leader, or, if it is false,
+	// those that have stayed in its group.
+	Contains bool
+
+	off chan struct{}
+
+	mu       sync.Mutex
+	lastPid  int
+	lastPipe int
+	pipes    map[int]*pipe // by id, of the ends that the program reads
+	trees    []*Tree
+	wrong    []string
+	writes   []Output
+	end      End
+}
+
+// An End is what there was when the program killed the command, or released it.
+type End struct {
+	At     time.Time
+	Killed bool
+	Alive  int  // members
+	Held   bool // a process beside the leader held an output stream
+}
+
+// An Output is what a process wrote at an instant.
+type Output struct {
+	At   time.Time
+	Pipe int // 1 is the first pipe that was made
+	N    int
+}
+
+// New returns a machine that runs script.
+func New(script Script) *Machine {
+	return &Machine{Script: script, off: make(chan struct{}), lastPid: 1 << 23, pipes: make(map[int]*pipe), Contains: true}
+}
+
+// Off ends all that is left, and reports what the program did that it must not do.
+func (m *Machine) Off() (wrong []string) {
+	close(m.off)
+	m.mu.Lock()
+	var all []*process
+	for _, t := range m.trees {
+		all = append(all, t.all...)
+	}
+	for _, p := range all {
+		if p.alive() {
+			p.unkillable = time.Time{}
+			p.die(syscall.SIGKILL)
+		}
+	}
+	m.mu.Unlock()
+	for _, p := range all {
+		<-p.exited
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.wrong
+}
+
+// Pipe makes a pipe. The third result is read(2) without waiting, for its reading end.
+func (m *Machine) Pipe() (capture.ReadEnd, io.WriteCloser, func(fd uintptr, b []byte) (int, error)) {
+	p := m.newPipe()
+	m.mu.Lock()
+	m.pipes[firstDescriptor+p.id] = p
+	m.mu.Unlock()
+	return &ReadEnd{p: p}, &WriteEnd{p: p}, m.Read
+}
+
+// Read is read(2) on a descriptor of the machine's.
+func (m *Machine) Read(fd uintptr, b []byte) (int, error) {
+	m.mu.Lock()
+	p := m.pipes[int(fd)]
+	m.mu.Unlock()
+	if p == nil {
+		return 0, syscall.EBADF
+	}
+	return p.read(b)
+}
+
+// Written returns what processes have written to the pipes of the program, in the order of writing.
+func (m *Machine) Written() []Output {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.writes
+}
+
+// Ended returns how the command was ended.
+func (m *Machine) Ended() End {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.end
+}
+
+// LeaderEnded returns when the leader has ended, and the zero time if it has not.
+func (m *Machine) LeaderEnded() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.trees) == 0 {
+		return time.Time{}
+	}
+	return m.trees[0].leader.end
+}
+
+// Alive returns the ids of the processes that are alive, of all trees.
+func (m *Machine) Alive() (pids []int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range m.trees {
+		for _, p := range t.all {
+			if p.alive() {
+				pids = append(pids, p.pid)
+			}
+		}
+	}
+	return pids
+}
+
+// violation records what the program must not do. The caller holds m.mu.
+func (m *Machine) violation(format string, args ...any) {
+	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
+}
+
+// slow takes the time of a call, which ends at until, if that is not zero.
+func (m *Machine) slow(d time.Duration, until time.Time) {
+	switch {
+	case d == Never:
+		<-m.off
+	case d > 0:
+		if !until.IsZero() {
+			d = max(min(d, time.Until(until)), 0)
+		}
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-m.off:
+		}
+	}
+}

@@ -1,0 +1,368 @@
+//go:build unix
+
+package simulate
+
+import (
+	"syscall"
+	"time"
+)
+
+// A process runs a script on a goroutine of its own.
+type process struct {
+	m                *Machine
+	tree             *Tree
+	pid, parent, grp int
+	script           Script
+
+	dying  chan struct{} // closed when it is to end at once
+	exited chan struct{} // closed when it has ended
+	wake   chan struct{} // a signal has come
+
+	// Guarded by m.mu.
+	ends       map[int]*pipe // of pipes, by descriptor
+	traps      map[syscall.Signal]Script
+	pending    []syscall.Signal // that have been trapped
+	later      []syscall.Signal // that came while it was stopped
+	stopped    chan struct{}    // closed when it goes on; nil if it is not stopped
+	unkillable time.Time
+	condemned  bool
+	gone       bool
+	end        time.Time
+	reaped     bool // the leader's
+	code       int
+	signal     syscall.Signal // that has ended it, or 0
+	used       time.Duration  // of the processor
+	working    time.Time      // since when it has been using the processor, or zero
+}
+
+// spawn starts a process with the ends of its parent. The caller holds m.mu.
+func (m *Machine) spawn(t *Tree, script Script, parent, group int, ends map[int]*pipe, traps map[syscall.Signal]Script) *process {
+	m.lastPid++
+	p := &process{
+		m: m, tree: t, pid: m.lastPid, parent: parent, grp: group, script: script,
+		dying: make(chan struct{}), exited: make(chan struct{}), wake: make(chan struct{}, 1),
+		ends: make(map[int]*pipe), traps: make(map[syscall.Signal]Script),
+	}
+	if group == 0 {
+		p.grp = p.pid
+	}
+	for fd, e := range ends {
+		p.ends[fd] = e
+		if fd == 0 {
+			e.readers++
+		} else {
+			e.writers++
+		}
+	}
+	for sig, s := range traps {
+		if s == nil { // a signal that is ignored stays so
+			p.traps[sig] = nil
+		}
+	}
+	t.all = append(t.all, p)
+	go p.run()
+	return p
+}
+
+func (p *process) alive() bool { return !p.gone }
+
+func (p *process) run() {
+	defer close(p.exited)
+	p.perform(p.script)
+	p.m.mu.Lock()
+	defer p.m.mu.Unlock()
+	p.gone, p.end = true, time.Now()
+	p.stopWorking()
+	for fd := range p.ends {
+		p.closeEnd(fd)
+	}
+	p.tree.change()
+}
+
+// perform does what a script says. It reports false if the process has ended.
+func (p *process) perform(s Script) bool {
+	for _, step := range s {
+		if !p.settle() || !p.step(step) {
+			return false
+		}
+	}
+	return p.settle()
+}
+
+// settle does what comes before the next step: signals, and waiting while the process is stopped.
+func (p *process) settle() bool {
+	for {
+		p.m.mu.Lock()
+		stopped := p.stopped
+		var trapped Script
+		if stopped == nil && len(p.pending) > 0 {
+			trapped, p.pending = p.traps[p.pending[0]], p.pending[1:]
+		}
+		p.m.mu.Unlock()
+		switch {
+		case p.dead():
+			return false
+		case stopped != nil:
+			select {
+			case <-stopped:
+			case <-p.dying:
+				return false
+			}
+		case trapped != nil:
+			if !p.perform(trapped) {
+				return false
+			}
+		default:
+			return true
+		}
+	}
+}
+
+func (p *process) dead() bool {
+	select {
+	case <-p.dying:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *process) step(s Step) bool {
+	switch s.Do {
+	case Write:
+		return p.write(s.FD, s.N)
+	case Read:
+		return p.read(s.N)
+	case Sleep:
+		return p.pause(s.D, nil)
+	case Work:
+		p.m.mu.Lock()
+		p.working = time.Now()
+		p.m.mu.Unlock()
+		ok := p.pause(s.D, nil)
+		p.m.mu.Lock()
+		p.stopWorking()
+		p.m.mu.Unlock()
+		return ok
+	case Stop:
+		p.m.mu.Lock()
+		p.halt()
+		p.m.mu.Unlock()
+		return p.settle()
+	}
+	p.m.mu.Lock()
+	defer p.m.mu.Unlock()
+	switch s.Do {
+	case Fork:
+		p.m.spawn(p.tree, s.Script, p.pid, p.grp, p.ends, p.traps)
+	case Daemon:
+		p.m.spawn(p.tree, s.Script, 1, 0, p.ends, p.traps)
+	case Trap:
+		p.traps[s.Signal] = append(Script{}, s.Script...) // never nil
+	case Ignore:
+		p.traps[s.Signal] = nil
+	case Close:
+		p.closeEnd(s.FD)
+	case Unkillable:
+		p.unkillable = time.Now().Add(s.D)
+	case Exit:
+		p.code = s.N
+		p.condemn()
+		return false
+	case Die:
+		p.die(s.Signal)
+		return !p.condemned
+	}
+	return true
+}
+
+// pause waits for d, or until changed is closed. A signal that is trapped is handled meanwhile, as by a program that
+// goes on sleeping afterwards.
+func (p *process) pause(d time.Duration, changed <-chan struct{}) bool {
+	var over <-chan time.Time
+	if changed == nil {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		over = t.C
+	}
+	for {
+		select {
+		case <-p.dying:
+			return false
+		case <-changed:
+			return p.settle()
+		case <-over:
+			return p.settle()
+		case <-p.wake:
+			if !p.settle() {
+				return false
+			}
+		}
+	}
+}
+
+// write writes n bytes, and waits while the pipe is full. Without a reader the process dies of SIGPIPE, unless it
+// ignores that.
+func (p *process) write(fd, n int) bool {
+	for n > 0 {
+		p.m.mu.Lock()
+		e := p.ends[fd]
+		if e == nil {
+			p.m.mu.Unlock()
+			return true // an error that the program does not look at
+		}
+		if e.readers == 0 {
+			script, trapped := p.traps[syscall.SIGPIPE]
+			if !trapped {
+				p.die(syscall.SIGPIPE)
+			}
+			p.m.mu.Unlock()
+			return trapped && (script == nil || p.perform(script))
+		}
+		k := min(n, capacity-len(e.data))
+		for i := range k {
+			e.data = append(e.data, Byte(e.last+int64(i)))
+		}
+		e.last += int64(k)
+		n -= k
+		changed := e.changed
+		if k > 0 {
+			p.m.writes = append(p.m.writes, Output{At: time.Now(), Pipe: e.id, N: k})
+			e.change()
+		}
+		p.m.mu.Unlock()
+		if k == 0 && !p.pause(0, changed) || !p.settle() {
+			return false
+		}
+	}
+	return true
+}
+
+// read waits for input or for its end.
+func (p *process) read(n int) bool {
+	for {
+		p.m.mu.Lock()
+		e := p.ends[0]
+		if e == nil {
+			p.m.mu.Unlock()
+			return true
+		}
+		changed := e.changed
+		p.m.mu.Unlock()
+		if _, err := e.read(make([]byte, n)); err != syscall.EAGAIN {
+			return true
+		}
+		if !p.pause(0, changed) {
+			return false
+		}
+	}
+}
+
+// The callers of what follows hold m.mu.
+
+func (p *process) closeEnd(fd int) {
+	e := p.ends[fd]
+	if e == nil {
+		return
+	}
+	delete(p.ends, fd)
+	if fd == 0 {
+		e.readers--
+	} else {
+		e.writers--
+	}
+	e.change()
+}
+
+func (p *process) halt() {
+	if p.stopped == nil {
+		p.stopped = make(chan struct{})
+	}
+}
+
+// kill is kill(2).
+func (p *process) kill(sig syscall.Signal) {
+	if p.gone {
+		return
+	}
+	switch sig {
+	case 0:
+		return
+	case syscall.SIGKILL:
+		p.die(sig)
+		return
+	case syscall.SIGSTOP:
+		p.halt()
+		return
+	case syscall.SIGCONT:
+		if p.stopped != nil {
+			close(p.stopped)
+			p.stopped = nil
+			later := p.later
+			p.later = nil
+			for _, s := range later {
+				p.kill(s)
+			}
+		}
+		if _, trapped := p.traps[sig]; !trapped {
+			return
+		}
+	}
+	script, trapped := p.traps[sig]
+	switch {
+	case trapped && script == nil:
+	case p.stopped != nil:
+		p.later = append(p.later, sig)
+	case trapped:
+		p.pending = append(p.pending, sig)
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+	case sig == syscall.SIGWINCH || sig == syscall.SIGCHLD || sig == syscall.SIGURG:
+	default:
+		p.die(sig)
+	}
+}
+
+// die ends the process by a signal, now or as soon as it can be killed.
+func (p *process) die(sig syscall.Signal) {
+	if p.condemned {
+		return
+	}
+	if p.signal == 0 || sig == syscall.SIGKILL {
+		p.signal = sig
+	}
+	if left := time.Until(p.unkillable); left > 0 {
+		go func() {
+			t := time.NewTimer(left)
+			defer t.Stop()
+			select {
+			case <-t.C:
+			case <-p.m.off:
+				return // which kills by itself
+			case <-p.dying:
+				return
+			}
+			p.m.mu.Lock()
+			defer p.m.mu.Unlock()
+			p.condemn()
+		}()
+		return
+	}
+	p.condemn()
+}
+
+func (p *process) condemn() {
+	if !p.condemned {
+		p.condemned = true
+		close(p.dying)
+	}
+}
+
+func (p *process) stopWorking() {
+	if !p.working.IsZero() {
+		p.used += time.Since(p.working)
+		p.working = time.Time{}
+	}
+}

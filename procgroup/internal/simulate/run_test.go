@@ -1,0 +1,333 @@
+//go:build unix
+
+package simulate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
+	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A user is code of the caller's: a writer, a callback, a hook or a logger. It is data, so that a run can be kept.
+type user struct {
+	How string        `json:"how,omitempty"` // "" takes everything at once
+	D   time.Duration `json:"d,omitempty"`   // of a slow one, for each call
+	N   int           `json:"n,omitempty"`   // the call in which it misbehaves, from 0
+}
+
+// How code of the caller's may misbehave.
+const (
+	absent   = "absent"
+	slow     = "slow"
+	block    = "block"
+	fail     = "fail" // a writer only
+	panics   = "panic"
+	goexit   = "goexit"
+	callback = "call" // back into the library
+)
+
+// An event happens to a command at an instant.
+type event struct {
+	At time.Duration  `json:"at"`
+	Do string         `json:"do"` // cancel, wait or signal
+	S  syscall.Signal `json:"s,omitempty"`
+}
+
+// A simRun is one run of a command on a simulated machine.
+type simRun struct {
+	Script      Script        `json:"script"`
+	Escapes     bool          `json:"escapes,omitempty"` // the containment loses what leaves the group
+	Faults      Faults        `json:"faults,omitzero"`
+	Total       time.Duration `json:"total,omitempty"`
+	Idle        time.Duration `json:"idle,omitempty"`
+	Kill        time.Duration `json:"kill,omitempty"`
+	Abort       time.Duration `json:"abort,omitempty"`
+	MaxOutput   int           `json:"maxOutput,omitempty"`
+	OutputLimit int64         `json:"outputLimit,omitempty"`
+	OnePipe     bool          `json:"onePipe,omitempty"`
+	Orphans     bool          `json:"orphans,omitempty"`
+	Stacks      bool          `json:"stacks,omitempty"`
+	Work        bool          `json:"work,omitempty"`
+	Stdout      user          `json:"stdout,omitzero"`
+	Stderr      user          `json:"stderr,omitzero"`
+	Output      user          `json:"output,omitzero"`
+	Hook        user          `json:"hook,omitzero"`
+	Logger      user          `json:"logger,omitzero"`
+	Events      []event       `json:"events,omitempty"`
+}
+
+func (r simRun) String() string {
+	text, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s\n%v", text, r.Script)
+}
+
+// A seen is what a run showed.
+type seen struct {
+	simRun
+	m         *Machine
+	begun     time.Time
+	returned  time.Time
+	cancelled time.Time // zero if it was not
+	res       *procgroup.Result
+	err       error
+	again     error // of the second Wait
+	finished  []error
+	got       [2][]byte
+	chunks    [2]int64 // offset of the next byte of the callback
+	late      bool     // a call of the caller's code began after Wait had returned
+	last      [2]int   // chunks with Last
+	wrong     []string // found while it ran
+
+	mu       sync.Mutex
+	calls    map[string]int
+	release  chan struct{}
+	process  *procgroup.Process
+	over     bool
+	stopped  bool // release is closed
+	writeErr error
+}
+
+var errWriter = errors.New("the writer fails")
+
+// do is a call of code of the caller's.
+func (s *seen) do(name string, u user) error {
+	s.mu.Lock()
+	n := s.calls[name]
+	s.calls[name]++
+	if s.over {
+		s.late = true
+	}
+	p := s.process
+	s.mu.Unlock()
+	if u.How == slow {
+		select {
+		case <-time.After(u.D):
+		case <-s.release:
+		}
+		return nil
+	}
+	if n != u.N {
+		return nil
+	}
+	switch u.How {
+	case block:
+		<-s.release
+	case fail:
+		return errWriter
+	case panics:
+		panic("the caller's code panics")
+	case goexit:
+		runtime.Goexit()
+	case callback:
+		if p != nil {
+			p.Input()
+			p.Answered()
+			_ = p.Signal(syscall.SIGWINCH)
+		}
+	}
+	return nil
+}
+
+type simWriter struct {
+	s      *seen
+	stream int
+	name   string
+	user   user
+}
+
+func (w *simWriter) Write(b []byte) (int, error) {
+	if err := w.s.do(w.name, w.user); err != nil {
+		return 0, err
+	}
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	w.s.got[w.stream] = append(w.s.got[w.stream], b...)
+	return len(b), nil
+}
+
+// checkBytes compares bytes with those that processes wrote at an offset.
+func checkBytes(offset int64, b []byte) error {
+	for i, c := range b {
+		if want := Byte(offset + int64(i)); c != want {
+			return fmt.Errorf("byte %d is %q, want %q", offset+int64(i), c, want)
+		}
+	}
+	return nil
+}
+
+type simLog struct{ do func() }
+
+func (simLog) Enabled(context.Context, slog.Level) bool    { return true }
+func (l simLog) Handle(context.Context, slog.Record) error { l.do(); return nil }
+func (l simLog) WithAttrs([]slog.Attr) slog.Handler        { return l }
+func (l simLog) WithGroup(string) slog.Handler             { return l }
+func (s *seen) bad(format string, args ...any) {
+	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
+}
+func (s *seen) writer(i int, name string, u user) io.Writer {
+	if u.How == absent {
+		return nil
+	}
+	return &simWriter{s, i, name, u}
+}
+
+// stop ends what blocks. The caller holds s.mu.
+func (s *seen) stop() {
+	if !s.stopped {
+		s.stopped = true
+		close(s.release)
+	}
+}
+
+// run runs the command, in a bubble, and ends everything that it has left.
+func (r simRun) run() *seen {
+	s := &seen{simRun: r, m: New(r.Script), calls: make(map[string]int), release: make(chan struct{})}
+	s.m.Faults, s.m.Contains = r.Faults, !r.Escapes
+	ctx, cancel := context.WithCancel(machine.With(context.Background(), s.m))
+	defer cancel()
+	cmd := &exec.Cmd{Path: "/simulated", Args: []string{"simulated"}}
+	cmd.Stdout = s.writer(0, "stdout", r.Stdout)
+	if !r.OnePipe {
+		cmd.Stderr = s.writer(1, "stderr", r.Stderr)
+	}
+	hooks := timeout.Hooks{Finished: func(_ context.Context, snap timeout.Snapshot) {
+		s.mu.Lock()
+		s.finished = append(s.finished, snap.Err)
+		s.mu.Unlock()
+	}}
+	misbehaving := timeout.Hooks{}
+	if r.Hook.How != "" {
+		f := func(context.Context, timeout.Snapshot) { _ = s.do("hook", r.Hook) }
+		misbehaving = timeout.Hooks{Started: f, NearIdle: f, Exceeded: f, Abandoned: f, Finished: f}
+	}
+	options := []timeout.Option{timeout.WithHooks(hooks), timeout.WithHooks(misbehaving)}
+	if r.Logger.How != "" {
+		options = append(options, timeout.WithLogger(slog.New(simLog{func() { _ = s.do("logger", r.Logger) }})))
+	}
+	opts := []procgroup.Option{
+		procgroup.WithLimits(timeout.Config{Total: r.Total, Idle: r.Idle}),
+		procgroup.WithKillGrace(r.Kill), procgroup.WithAbortGrace(r.Abort), procgroup.WithMaxOutput(r.MaxOutput), procgroup.WithOptions(options...),
+	}
+	if r.OutputLimit > 0 {
+		opts = append(opts, procgroup.WithOutputLimit(r.OutputLimit))
+	}
+	if r.OnePipe {
+		opts = append(opts, procgroup.WithOnePipe())
+	}
+	if r.Orphans {
+		opts = append(opts, procgroup.WithOrphans())
+	}
+	if r.Stacks {
+		opts = append(opts, procgroup.WithStacks())
+	}
+	if r.Work {
+		opts = append(opts, procgroup.Activity{CPU: true})
+	}
+	if r.Output.How != absent {
+		opts = append(opts, procgroup.WithOutput(func(c procgroup.Chunk) {
+			_ = s.do("output", r.Output)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			i := 0
+			if c.Stderr {
+				i = 1
+			}
+			s.chunks[i] += c.Skipped
+			if err := checkBytes(s.chunks[i], c.Data); err != nil {
+				s.bad("the callback, stream %d: %v", i, err)
+			}
+			s.chunks[i] += int64(len(c.Data))
+			if c.Last {
+				s.last[i]++
+			}
+		}))
+	}
+	s.begun = time.Now()
+	hung := time.AfterFunc(time.Hour, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.bad("the call has not returned after an hour")
+		s.stop()
+	})
+	defer hung.Stop()
+	p, err := procgroup.Start(ctx, cmd, opts...)
+	if err != nil {
+		s.err, s.returned = err, time.Now()
+	} else {
+		s.mu.Lock()
+		s.process = p
+		s.mu.Unlock()
+		var waits sync.WaitGroup
+		returned := make(chan struct{})
+		for _, e := range r.Events {
+			waits.Go(func() {
+				timer := time.NewTimer(e.At)
+				defer timer.Stop()
+				select {
+				case <-timer.C:
+				case <-returned:
+					return
+				}
+				switch e.Do {
+				case "cancel":
+					s.mu.Lock()
+					if s.cancelled.IsZero() {
+						s.cancelled = time.Now()
+					}
+					s.mu.Unlock()
+					cancel()
+				case "signal":
+					_ = p.Signal(e.S)
+				case "wait":
+					_, _ = p.Wait()
+				}
+			})
+		}
+		s.res, s.err = p.Wait()
+		s.mu.Lock()
+		s.returned, s.over = time.Now(), true
+		s.mu.Unlock()
+		close(returned)
+		_, s.again = p.Wait()
+		for _, pid := range s.m.Alive() {
+			if !r.Orphans && !r.Escapes && !listed(s.res, pid) {
+				s.bad("process %d is alive and listed nowhere", pid)
+			}
+		}
+		waits.Wait()
+	}
+	time.Sleep(time.Minute) // what is late shows
+	s.mu.Lock()
+	s.stop()
+	s.mu.Unlock()
+	time.Sleep(time.Minute)
+	s.wrong = append(s.wrong, s.m.Off()...)
+	return s
+}
+
+func listed(res *procgroup.Result, pid int) bool {
+	for _, all := range [][]int{res.Survivors, res.Unidentified} {
+		for _, p := range all {
+			if p == pid {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,316 @@
+//go:build unix
+
+package simulate_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
+)
+
+var (
+	simRuns = flag.Int("simulate.runs", 0, "how many random runs TestSimulation makes; 0 means 10000, or 2000 with the race detector")
+	simSeed = flag.Uint64("simulate.seed", 1, "the seed of its first run; 0 takes one from the clock")
+	simFor  = flag.Duration("simulate.for", 0, "go on for that long, whatever the number of runs")
+)
+
+// Guarantees 1, 3, 4, 6 and 9, and SPEC 3.5, 6.4, 6.9, 6.11, 6.14, 6.20, 6.24: random commands on a simulated machine,
+// each judged by the rules of the oracle.
+func TestSimulation(t *testing.T) {
+	runs, seed := *simRuns, *simSeed
+	if runs == 0 {
+		runs = 10_000
+		if raceEnabled {
+			runs = 2000
+		}
+	}
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	began := time.Now()
+	var next, failed atomic.Uint64
+	next.Store(seed)
+	workers := runtime.GOMAXPROCS(0)
+	if workers > 4 {
+		workers = 4
+	}
+	t.Run("runs", func(t *testing.T) {
+		for w := range workers {
+			t.Run(fmt.Sprint(w), func(t *testing.T) {
+				t.Parallel()
+				for {
+					n := next.Add(1) - 1
+					if *simFor > 0 && time.Since(began) > *simFor || *simFor == 0 && n >= seed+uint64(runs) || failed.Load() > 2 {
+						return
+					}
+					r := generate(rand.New(rand.NewPCG(n, 0)))
+					if wrong := r.inBubble(t, n); len(wrong) > 0 && failed.Add(1) <= 3 {
+						small, why := r.shrink(t, n, wrong)
+						t.Errorf("seed %d:\n%s\nshrunk to\n%v\nwhich says\n%s\nKeep it in testdata/simulate.", n, strings.Join(wrong, "\n"), small, strings.Join(why, "\n"))
+					}
+				}
+			})
+		}
+	})
+	t.Logf("%d runs from seed %d in %v", next.Load()-seed, seed, time.Since(began).Round(time.Millisecond))
+}
+
+// Runs that failed once.
+func TestSimulatedCases(t *testing.T) {
+	files, err := filepath.Glob("testdata/simulate/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(f), ".json"), func(t *testing.T) {
+			data, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var r simRun
+			if err := json.Unmarshal(data, &r); err != nil {
+				t.Fatal(err)
+			}
+			for range 5 { // the scheduler decides who goes first at one instant
+				if wrong := r.inBubble(t, 0); len(wrong) > 0 {
+					t.Fatalf("%v\n%s", r, strings.Join(wrong, "\n"))
+				}
+			}
+		})
+	}
+}
+
+// inBubble makes the run and judges it.
+func (r simRun) inBubble(t *testing.T, seed uint64) (wrong []string) {
+	// Time stands still in a bubble while somebody waits for a mutex, so what hangs is found by real time.
+	hung := time.AfterFunc(time.Minute, func() {
+		buf := make([]byte, 1<<20)
+		os.Stderr.Write(buf[:runtime.Stack(buf, true)])
+		panic(fmt.Sprintf("seed %d hangs: is code of the caller's called with a lock held?\n%v", seed, r))
+	})
+	defer hung.Stop()
+	synctest.Test(t, func(t *testing.T) {
+		s := r.run()
+		synctest.Wait()
+		wrong = s.judge()
+	})
+	return wrong
+}
+
+// shrink looks for a smaller run that fails, too.
+func (r simRun) shrink(t *testing.T, seed uint64, wrong []string) (simRun, []string) {
+	for tries := 0; tries < 2000; {
+		smaller := false
+		for _, c := range r.smaller() {
+			if tries++; tries >= 2000 {
+				break
+			}
+			if w := c.inBubble(t, seed); len(w) > 0 {
+				r, wrong, smaller = c, w, true
+				break
+			}
+		}
+		if !smaller {
+			break
+		}
+	}
+	return r, wrong
+}
+
+// smaller returns runs with one thing less.
+func (r simRun) smaller() (all []simRun) {
+	for _, s := range smallerScripts(r.Script) {
+		c := r
+		c.Script = s
+		all = append(all, c)
+	}
+	for i := range r.Events {
+		c := r
+		c.Events = slices.Delete(slices.Clone(r.Events), i, i+1)
+		all = append(all, c)
+	}
+	simpler := func(change func(*simRun)) {
+		c := r
+		if change(&c); c.String() != r.String() {
+			all = append(all, c)
+		}
+	}
+	for _, u := range []func(*simRun) *user{
+		func(c *simRun) *user { return &c.Stdout }, func(c *simRun) *user { return &c.Stderr }, func(c *simRun) *user { return &c.Output },
+	} {
+		simpler(func(c *simRun) { *u(c) = user{How: absent} })
+		simpler(func(c *simRun) { *u(c) = user{} })
+	}
+	simpler(func(c *simRun) { c.Hook = user{} })
+	simpler(func(c *simRun) { c.Logger = user{} })
+	simpler(func(c *simRun) { c.Faults = Faults{} })
+	simpler(func(c *simRun) { c.Total = 0 })
+	simpler(func(c *simRun) { c.Idle = 0 })
+	simpler(func(c *simRun) { c.Kill = 0 })
+	simpler(func(c *simRun) { c.Abort = 0 })
+	simpler(func(c *simRun) { c.MaxOutput = 0 })
+	simpler(func(c *simRun) { c.OutputLimit = 0 })
+	simpler(func(c *simRun) { c.OnePipe = false })
+	simpler(func(c *simRun) { c.Orphans = false })
+	simpler(func(c *simRun) { c.Stacks = false })
+	simpler(func(c *simRun) { c.Work = false })
+	simpler(func(c *simRun) { c.Escapes = false })
+	return all
+}
+
+func smallerScripts(s Script) (all []Script) {
+	for i := range s {
+		all = append(all, slices.Delete(slices.Clone(s), i, i+1))
+	}
+	for i, step := range s {
+		for _, inner := range smallerScripts(step.Script) {
+			c := slices.Clone(s)
+			c[i].Script = inner
+			all = append(all, c)
+		}
+		if step.N > 1 && step.Do == Write {
+			c := slices.Clone(s)
+			c[i].N = 1
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// hooksMayBlock is for hooks and loggers of the caller's.
+var hooksMayBlock = os.Getenv("SIMULATE_HOOKS") != ""
+
+// generate makes a run of a few features, in which much falls on the same instant.
+func generate(rng *rand.Rand) simRun {
+	g := generator{rng, []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second}[rng.IntN(4)]}
+	var r simRun
+	if g.one(2) {
+		r.Idle = g.time()
+	}
+	if g.one(2) {
+		r.Total = g.time() + g.time()
+	}
+	if g.one(2) {
+		r.Kill = g.time() - 1
+	}
+	if g.one(4) {
+		r.Abort = g.time()
+	}
+	if g.one(4) {
+		r.MaxOutput = g.pick(1, 100, 1000, 100_000)
+	}
+	if g.one(10) {
+		r.OutputLimit = int64(g.pick(1, 100, 70_000, 300_000))
+	}
+	r.OnePipe, r.Orphans, r.Escapes, r.Stacks, r.Work = g.one(8), g.one(8), g.one(8), g.one(8), g.one(12)
+	r.Stdout, r.Stderr, r.Output = g.user(true), g.user(true), g.user(false)
+	if hooksMayBlock && g.one(8) {
+		r.Hook = g.misbehaviour(false)
+	}
+	if hooksMayBlock && g.one(8) {
+		r.Logger = g.misbehaviour(false)
+	}
+	if g.one(8) {
+		for _, f := range []*time.Duration{&r.Faults.Snapshot, &r.Faults.Others, &r.Faults.Stacks} {
+			if g.one(3) {
+				*f = g.time()
+			}
+		}
+		r.Faults.Alive = min(g.time(), 10*time.Millisecond)
+	}
+	for range g.pick(0, 0, 0, 1, 2) {
+		e := event{At: g.time(), Do: []string{"cancel", "signal", "wait"}[g.IntN(3)]}
+		if e.Do == "signal" {
+			e.S = g.signal()
+		}
+		r.Events = append(r.Events, e)
+	}
+	if r.Total == 0 && r.Idle == 0 {
+		r.Total = time.Minute
+	}
+	r.Script = g.script(3)
+	return r
+}
+
+type generator struct {
+	*rand.Rand
+	unit time.Duration
+}
+
+func (g generator) one(in int) bool    { return g.IntN(in) == 0 }
+func (g generator) pick(of ...int) int { return of[g.IntN(len(of))] }
+func (g generator) signal() syscall.Signal {
+	return []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGQUIT, syscall.SIGPIPE}[g.IntN(8)]
+}
+
+// time returns a few units, or a nanosecond more or less.
+func (g generator) time() time.Duration {
+	d := time.Duration(1+g.IntN(5)) * g.unit
+	switch g.IntN(8) {
+	case 0:
+		d++
+	case 1:
+		d--
+	case 2:
+		d /= 2
+	}
+	return d
+}
+
+func (g generator) user(writer bool) user {
+	switch g.IntN(8) {
+	case 0, 1, 2:
+		return user{}
+	case 3:
+		return g.misbehaviour(writer)
+	}
+	return user{How: absent}
+}
+
+func (g generator) misbehaviour(writer bool) user {
+	hows := []string{slow, block, panics, goexit, callback}
+	if writer {
+		hows = append(hows, fail)
+	}
+	return user{How: hows[g.IntN(len(hows))], D: g.time(), N: g.IntN(3)}
+}
+
+func (g generator) script(depth int) (s Script) {
+	for range 1 + g.IntN(5) {
+		step := Step{Do: Sleep, D: g.time()}
+		switch n := g.IntN(20); {
+		case n < 6:
+			step = Step{Do: Write, FD: 1 + g.IntN(2), N: g.pick(1, 10, 100, 5000, 70_000, 200_000)}
+		case n < 12:
+		case n < 14 && depth > 0:
+			step = Step{Do: Fork, Script: g.script(depth - 1)}
+		case n == 14 && depth > 0:
+			step = Step{Do: Daemon, Script: g.script(depth - 1)}
+		case n == 15 && depth > 0:
+			step = Step{Do: Trap, Signal: g.signal(), Script: g.script(depth - 1)}
+		case n == 16:
+			step = Step{Do: Ignore, Signal: g.signal()}
+		case n == 17:
+			step = []Step{{Do: Close, FD: 1 + g.IntN(2)}, {Do: Stop}, {Do: Work, D: g.time()}}[g.IntN(3)]
+		case n == 18:
+			step = Step{Do: Unkillable, D: g.time()}
+		case n == 19:
+			step = []Step{{Do: Exit, N: g.pick(0, 1, 3)}, {Do: Die, Signal: syscall.SIGKILL}}[g.IntN(2)]
+		}
+		s = append(s, step)
+	}
+	return s
+}

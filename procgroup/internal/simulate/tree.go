@@ -1,0 +1,344 @@
+//go:build unix
+
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+)
+
+// A Tree is a command on a machine. It is a proctree.Tree, and records calls that come in a wrong order.
+type Tree struct {
+	m      *Machine
+	leader *process
+
+	// Guarded by m.mu.
+	all     []*process
+	changed chan struct{} // closed when a process ends
+	ended   bool          // Kill or Release was called
+	closed  bool
+}
+
+var _ proctree.Tree = (*Tree)(nil)
+
+// Start starts the machine's script as cmd, whose streams are ends of the machine's pipes.
+func (m *Machine) Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := &Tree{m: m, changed: make(chan struct{})}
+	ends := make(map[int]*pipe)
+	if r, ok := cmd.Stdin.(*ReadEnd); ok {
+		ends[0] = r.p
+	}
+	for fd, w := range map[int]any{1: cmd.Stdout, 2: cmd.Stderr} {
+		if w, ok := w.(*WriteEnd); ok {
+			ends[fd] = w.p
+		}
+	}
+	m.trees = append(m.trees, t)
+	t.leader = m.spawn(t, m.Script, os.Getpid(), 0, ends, nil)
+	cmd.Process = &os.Process{Pid: t.leader.pid}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return t, nil
+}
+
+// change wakes everybody who waits for an end. The caller holds m.mu.
+func (t *Tree) change() {
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// members returns the processes that are alive and that the containment finds. The caller holds m.mu.
+func (t *Tree) members() (found []*process) {
+	for _, p := range t.all {
+		if p.alive() && (t.m.Contains || p.grp == t.leader.pid) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// check records a call that comes too late. The caller holds m.mu.
+func (t *Tree) check(call string) {
+	if t.ended {
+		t.m.violation("%s after Kill or Release", call)
+	}
+}
+
+// end records what there is when the program kills the tree, or releases it. The caller holds m.mu.
+func (t *Tree) end(killed bool) {
+	t.ended = true
+	e := End{At: time.Now(), Killed: killed, Alive: len(t.members())}
+	for _, p := range t.all {
+		e.Held = e.Held || p != t.leader && p.alive() && (p.ends[1] != nil || p.ends[2] != nil)
+	}
+	t.m.end = e
+}
+
+// Contained returns the containment that the machine pretends.
+func (t *Tree) Contained() proctree.Kind {
+	if t.m.Contains {
+		return proctree.Cgroup
+	}
+	return proctree.Group
+}
+
+// Wait waits for the leader.
+func (t *Tree) Wait(ctx context.Context, deadline time.Time) (ended bool) {
+	select {
+	case <-t.leader.exited:
+		return true
+	default:
+	}
+	var over <-chan time.Time
+	if !deadline.IsZero() {
+		timer := time.NewTimer(time.Until(deadline))
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-t.leader.exited:
+		return true
+	case <-ctx.Done():
+	case <-over:
+	}
+	return false
+}
+
+// Signal signals the members.
+func (t *Tree) Signal(sig syscall.Signal) error {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	t.check("Signal")
+	all := t.members()
+	if len(all) == 0 {
+		return os.ErrProcessDone
+	}
+	for _, p := range all {
+		p.kill(sig)
+	}
+	return nil
+}
+
+// StackWriters finds the members that trap SIGQUIT.
+func (t *Tree) StackWriters(until time.Time, only func(pid int) bool) (ask func(until time.Time)) {
+	t.m.slow(t.m.Faults.Stacks, until)
+	t.m.mu.Lock()
+	t.check("StackWriters")
+	var found []*process
+	for _, p := range t.members() {
+		if p.traps[syscall.SIGQUIT] != nil {
+			found = append(found, p)
+		}
+	}
+	t.m.mu.Unlock()
+	found = slices.DeleteFunc(found, func(p *process) bool { return only != nil && !only(p.pid) })
+	if len(found) == 0 {
+		return nil
+	}
+	return func(time.Time) {
+		t.m.mu.Lock()
+		defer t.m.mu.Unlock()
+		t.check("the function of StackWriters")
+		for _, p := range found {
+			p.kill(syscall.SIGQUIT)
+		}
+	}
+}
+
+// Ask signals the members, and continues those that are stopped.
+func (t *Tree) Ask(sig syscall.Signal) bool {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	t.check("Ask")
+	for _, p := range t.members() {
+		p.kill(sig)
+		p.kill(syscall.SIGCONT)
+	}
+	return true
+}
+
+// Alive reports whether a member is left.
+func (t *Tree) Alive() bool {
+	t.m.slow(t.m.Faults.Alive, time.Time{})
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	if !t.leader.gone {
+		t.m.violation("Alive before the leader has ended")
+	}
+	return len(t.members()) > 0
+}
+
+// Meter returns what the members have used of the processor.
+func (t *Tree) Meter(bool) proctree.Meter {
+	var before time.Duration
+	return func() (proctree.Usage, bool) {
+		t.m.slow(t.m.Faults.Meter, time.Time{})
+		t.m.mu.Lock()
+		defer t.m.mu.Unlock()
+		if t.closed {
+			t.m.violation("a Meter after Close")
+		}
+		var total time.Duration
+		for _, p := range t.all {
+			total += p.used
+			if !p.working.IsZero() {
+				total += time.Since(p.working)
+			}
+		}
+		used := total - before
+		before = total
+		return proctree.Usage{CPU: used}, true
+	}
+}
+
+// Snapshot lists the members.
+func (t *Tree) Snapshot(until time.Time) (all []proctree.Process, more bool) {
+	t.m.slow(t.m.Faults.Snapshot, until)
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	t.check("Snapshot")
+	for _, p := range t.members() {
+		all = append(all, p.info())
+	}
+	return all, false
+}
+
+// Others lists the members beside the leader.
+func (t *Tree) Others(until time.Time) (all []proctree.Process, more bool) {
+	t.m.slow(t.m.Faults.Others, until)
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	t.check("Others")
+	for _, p := range t.members() {
+		if p != t.leader {
+			all = append(all, p.info())
+		}
+	}
+	return all, false
+}
+
+func (p *process) info() proctree.Process {
+	state := "S"
+	if p.stopped != nil {
+		state = "T"
+	}
+	return proctree.Process{Pid: p.pid, Parent: p.parent, State: state, Args: []string{p.script.String()}}
+}
+
+// Kill kills the members until none is left, or the deadline has come.
+func (t *Tree) Kill(deadline time.Time) (survivors, unidentified []int) {
+	t.m.mu.Lock()
+	t.check("Kill")
+	t.end(true)
+	t.m.mu.Unlock()
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	for {
+		t.m.mu.Lock()
+		left := t.members()
+		for _, p := range left {
+			p.kill(syscall.SIGKILL)
+		}
+		changed := t.changed
+		t.m.mu.Unlock()
+		if len(left) == 0 {
+			break
+		}
+		select {
+		case <-changed:
+			continue
+		case <-timer.C:
+		}
+		t.m.mu.Lock()
+		for _, p := range t.members() {
+			survivors = append(survivors, p.pid)
+		}
+		t.m.mu.Unlock()
+		break
+	}
+	t.reap()
+	return survivors, nil
+}
+
+// Release lets the other processes live on.
+func (t *Tree) Release(time.Time) {
+	t.m.mu.Lock()
+	t.check("Release")
+	t.end(false)
+	if !t.leader.gone {
+		t.m.violation("Release before the leader has ended")
+	}
+	t.m.mu.Unlock()
+	t.reap()
+}
+
+func (t *Tree) reap() {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	t.leader.reaped = t.leader.gone
+}
+
+// State returns how the leader ended.
+func (t *Tree) State() (err error, reaped bool) {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	if !t.ended {
+		t.m.violation("State before Kill or Release")
+	}
+	l := t.leader
+	if !l.reaped {
+		return nil, false
+	}
+	if l.signal != 0 {
+		return EndError{Signal: l.signal, Code: 128 + int(l.signal)}, true
+	}
+	if l.code != 0 {
+		return EndError{Code: l.code}, true
+	}
+	return nil, true
+}
+
+// Total returns nothing: the machine counts only what a Meter asks for.
+func (t *Tree) Total() proctree.Total { return proctree.Total{} }
+
+// Close forbids all calls.
+func (t *Tree) Close() {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	if t.closed {
+		t.m.violation("Close twice")
+	}
+	if !t.ended {
+		t.m.violation("Close before Kill or Release")
+	}
+	t.closed = true
+}
+
+// An EndError is how a leader ended that did not exit with 0, in place of an *exec.ExitError, which needs a
+// process of the system.
+type EndError struct {
+	Signal syscall.Signal // 0 if it exited
+	Code   int
+}
+
+// Error returns what an *exec.ExitError says.
+func (e EndError) Error() string {
+	if e.Signal != 0 {
+		return "signal: " + e.Signal.String()
+	}
+	return fmt.Sprintf("exit status %d", e.Code)
+}
+
+// ExitCode returns the code that a shell reports.
+func (e EndError) ExitCode() int { return e.Code }
