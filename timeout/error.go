@@ -138,7 +138,7 @@ type Error struct {
 
 // Error returns a message with the limit, such as "Tool exceeded wall-clock limit of 1800s.";
 // Format adds the rest. For a command that wrote nothing it is "No progress for 120s (idle timeout).
-// make wrote nothing." The limit is exact, except that what was left of a caller's deadline is
+// make wrote nothing.", and for a client's request the advice is for the author of the client. The limit is exact, except that what was left of a caller's deadline is
 // rounded to a millisecond.
 func (e *Error) Error() string {
 	switch e.Kind {
@@ -150,6 +150,9 @@ func (e *Error) Error() string {
 		if e.Operation == OperationCommand {
 			return text + cmp.Or(e.Tool, "The command") + " wrote nothing." // it has no heartbeat() to call (SPEC 6.29)
 		}
+		if e.Operation == OperationRequest { // the reader is the author of a client (SPEC 8.10)
+			return text + "The server has sent neither an answer nor progress: raise the client's limit, or let progress renew it."
+		}
 		return text + "Tool should call heartbeat() during long work."
 	case KindTotal:
 		if e.Needed > 0 {
@@ -158,6 +161,9 @@ func (e *Error) Error() string {
 		limit := e.Limit
 		if e.Cause != nil && limit > 0 {
 			limit = rounded(limit) // the caller's (SPEC 3.3)
+		}
+		if e.Operation == OperationRequest {
+			return "Request exceeded wall-clock limit of " + seconds(limit) + "s. If the server may take longer, raise the client's limit."
 		}
 		return "Tool exceeded wall-clock limit of " + seconds(limit) + "s."
 	case KindAborted:

@@ -1,8 +1,11 @@
 package timeout
 
 import (
+	"cmp"
 	"log/slog"
 	"sync/atomic"
+
+	"github.com/tooldeadline/tooldeadline/internal/label"
 )
 
 var abandonedNow atomic.Int64
@@ -100,8 +103,29 @@ func (e *Execution) logAttrs(level slog.Level, msg string, attrs ...slog.Attr) {
 		return
 	}
 	defer func() { _ = recover() }() // a handler that panics must not end the process
-	if e.tool != "" {
-		attrs = append([]slog.Attr{slog.String("tool", e.tool)}, attrs...)
+	if named := e.named(); named != nil {
+		attrs = append(named, attrs...)
 	}
 	e.log.LogAttrs(e.caller, level, msg, attrs...)
+}
+
+// named returns the attributes by which a reader of the log knows the execution. A client's request has the
+// name of its method, which says neither what was called nor who was asked (SPEC 8.10).
+func (e *Execution) named() (attrs []slog.Attr) {
+	tool := e.tool
+	var of label.Request
+	if e.operation == OperationRequest {
+		of = label.Of(e.caller)
+		tool = cmp.Or(of.Tool, tool)
+	}
+	if tool != "" {
+		attrs = append(attrs, slog.String("tool", tool))
+	}
+	if of.Tool != "" {
+		attrs = append(attrs, slog.String("method", e.tool))
+	}
+	if of.Server != "" {
+		attrs = append(attrs, slog.String("server", of.Server))
+	}
+	return attrs
 }

@@ -1,6 +1,7 @@
 package mcpgo
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"sync"
@@ -83,7 +84,8 @@ func (f limitFunc) applyLimit(l *limiter) { f(l) }
 
 // WithRequestOptions sets options of the executions that the requests under a limit are:
 // [timeout.WithLogger], [timeout.WithHooks], [timeout.WithClock], or [timeout.WithObserveOnly] to
-// find limits that fit before any request is stopped. The name of an execution is the method. The
+// find limits that fit before any request is stopped. The name of an execution is the method; the log
+// also names the tool that is called, and the server. The
 // limits are those of [Limit], which panics with a [*timeout.ConfigError] if a [timeout.Config] is
 // among the options. If WithRequestOptions is given more than once, all options apply.
 func WithRequestOptions(opts ...timeout.Option) LimitOption {
@@ -117,12 +119,39 @@ type limiter struct {
 
 	bidirectional, http bool // the transport is
 	modern              atomic.Bool
+	server              atomic.Value // string: what it calls itself
+}
+
+// hear notes what the server calls itself.
+func (l *limiter) hear(method string, resp *transport.JSONRPCResponse) {
+	if resp == nil || method != string(mcp.MethodInitialize) && method != string(mcp.MethodServerDiscover) {
+		return
+	}
+	type info struct {
+		Name string `json:"name"`
+	}
+	var res struct {
+		ServerInfo info `json:"serverInfo"`
+		Meta       struct {
+			ServerInfo info `json:"io.modelcontextprotocol/serverInfo"`
+		} `json:"_meta"`
+	}
+	if adapter.Unmarshal(resp.Result, &res) != nil {
+		return
+	}
+	if name := cmp.Or(res.ServerInfo.Name, res.Meta.ServerInfo.Name); name != "" {
+		l.server.Store(name)
+	}
 }
 
 func (l *limiter) setVersion(version string) { l.modern.Store(mcp.IsModernProtocol(version)) }
 
 func (l *limiter) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	call := request.Call{Method: r.Method, Token: ownToken(r.Params), Declared: l.declared.limits(r)}
+	if r.Method == string(mcp.MethodToolsCall) {
+		call.Tool = toolOf(r.Params)
+	}
+	call.Server, _ = l.server.Load().(string)
 	resp, err := request.Do(ctx, l.requests, call, func(ctx context.Context, token string) (*transport.JSONRPCResponse, error) {
 		r := r
 		if token != "" {
@@ -134,6 +163,7 @@ func (l *limiter) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (
 		l.cancel(ctx, r, stop)
 	} else if err == nil {
 		l.declared.hear(r.Method, resp)
+		l.hear(r.Method, resp)
 	}
 	return resp, asTimeout(err)
 }

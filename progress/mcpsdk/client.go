@@ -75,7 +75,8 @@ func (f limitFunc) applyLimit(l *limiter) { f(l) }
 
 // WithRequestOptions sets options of the executions that the requests under a limit are:
 // [timeout.WithLogger], [timeout.WithHooks], [timeout.WithClock], or [timeout.WithObserveOnly] to
-// find limits that fit before any request is stopped. The name of an execution is the method. The
+// find limits that fit before any request is stopped. The name of an execution is the method; the log
+// also names the tool that is called, and the server. The
 // limits are those of [Limit], which panics with a [*timeout.ConfigError] if a [timeout.Config] is
 // among the options. If WithRequestOptions is given more than once, all options apply.
 func WithRequestOptions(opts ...timeout.Option) LimitOption {
@@ -97,7 +98,8 @@ type limiter struct {
 
 func (l *limiter) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if a := attemptOf(ctx); a != nil {
+		a := attemptOf(ctx)
+		if a != nil {
 			// The phase has a limit of its own now, and a slow server/discover must not
 			// end the attempt: initialize comes after it.
 			if a.limits.Timeout > 0 {
@@ -110,6 +112,7 @@ func (l *limiter) send(next mcp.MethodHandler) mcp.MethodHandler {
 			Token: progressToken(req), NoCancel: method == "initialize",
 			Declared: l.declared.limits(method, req),
 		}
+		call.Tool, call.Server = label(req, a)
 		res, err := request.Do(ctx, l.requests, call, func(ctx context.Context, token string) (mcp.Result, error) {
 			req := req
 			if token != "" {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/label"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -28,6 +29,9 @@ type Call struct {
 	Session any
 	// Method is the method of the request, which selects its limits.
 	Method string
+	// Tool is the name of the tool that is called, and Server names the server, for the log. Either may
+	// be "".
+	Tool, Server string
 	// Token is the progress token that the caller has set: a string, a number of a type of Go's, or a
 	// json.Number or json.RawMessage. nil means none. With any other token no progress renews the limit.
 	Token any
@@ -82,7 +86,7 @@ func Do[R any](ctx context.Context, c *Limiter, call Call, send func(ctx context
 		}
 	}
 
-	value, err := timeout.Do(ctx, func(ctx context.Context) (R, error) {
+	value, err := timeout.Do(label.With(ctx, label.Request{Tool: call.Tool, Server: call.Server}), func(ctx context.Context) (R, error) {
 		if wait != nil {
 			wait.monitor.Store(heartbeat.FromContext(ctx))
 		}
