@@ -41,7 +41,7 @@ import (
 //
 // The server must have [Install], [Middleware] or, for its tools, [Handler], because these abort the
 // calls. If a read of in is waiting when Serve returns, its goroutine remains until in is closed, as
-// with mcp-go.
+// with mcp-go. A panic of in or out is an error of that call alone.
 //
 // The shutdown takes no longer than limit, whatever the tools and the client do. 0 or less means
 // [toolcall.ShutdownLimit]. If the client left, the error is that of s.Listen. If ctx ended, the
@@ -55,16 +55,17 @@ func Serve(ctx context.Context, s *server.StdioServer, in io.Reader, out io.Writ
 	var drain toolcall.Drain
 	listening, stop := context.WithCancel(drain.Context(context.WithoutCancel(ctx)))
 	defer stop()
-	l := &line{out: out, ctx: listening, calls: make(map[any][]func()), cancelled: make(map[string]error)}
+	client := guarded{in, out}
+	l := &line{out: client, ctx: listening, calls: make(map[any][]func()), cancelled: make(map[string]error)}
 	l.wire.requests = new(adapter.Sessions)
 	l.wire.early = l.early
 	l.wire.frame = func(message []byte) error {
-		_, err := out.Write(append(message, '\n'))
+		_, err := client.Write(append(message, '\n'))
 		return err
 	}
 	left := make(chan error, 1)
 	go func() {
-		err := s.Listen(context.WithValue(listening, wireKey{}, &l.wire), &lines{r: bufio.NewReader(in), each: l.arrived, end: func() { l.requests.AbortAll(toolcall.ErrDisconnected) }}, l)
+		err := s.Listen(context.WithValue(listening, wireKey{}, &l.wire), &lines{r: bufio.NewReader(client), each: l.arrived, end: func() { l.requests.AbortAll(toolcall.ErrDisconnected) }}, l)
 		l.close()
 		left <- err
 	}()

@@ -2,10 +2,12 @@ package mcpgo
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -28,7 +30,8 @@ func WithTasks(t *task.Tasks) InstallOption { return installOption(func(s *setti
 // from the context of its request as server.WithHTTPContextFunc makes it, or "" if the client was
 // not authenticated. A task belongs to the principal of its call or, without one, to the session,
 // and no other client can ask for it. Without a principal and a session, as over stateless HTTP
-// without authentication, any client that knows the id can ask for the task.
+// without authentication, any client that knows the id can ask for the task. If of panics, or has not
+// returned within 5 s, the request is that of a principal whom nobody else is.
 //
 // [Install] panics with a [*timeout.ConfigError] if it has none of [WithTasks], [WithContinuation]
 // and [WithIdempotency], because only these use the principal.
@@ -39,11 +42,36 @@ func WithPrincipal(of func(ctx context.Context) string) InstallOption {
 // askedKey is where the _meta of a call has the "task" of its params, between a hook and the middleware.
 const askedKey = "io.github.tooldeadline/task"
 
+// principalWait is how long the principal of a request may take.
+const principalWait = 5 * time.Second
+
+// principalOf returns the principal of a request, and one whom nobody is where that cannot be had: to take such a
+// client for one that is not authenticated could give it what belongs to others.
+func (s *settings) principalOf(ctx context.Context) string {
+	known := make(chan string, 1)
+	go func() {
+		defer close(known)
+		defer func() { _ = recover() }()
+		known <- s.principal(ctx)
+	}()
+	wait := time.NewTimer(principalWait)
+	defer wait.Stop()
+	select {
+	case name, ok := <-known:
+		if ok {
+			return name
+		}
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return "unknown " + rand.Text()
+}
+
 // client is who has sent a request, as far as mcp-go has found out.
 func (s *settings) client(ctx context.Context) adapter.Caller {
 	var c adapter.Caller
 	if s.principal != nil {
-		c.Principal = s.principal(ctx)
+		c.Principal = s.principalOf(ctx)
 	}
 	session := server.ClientSessionFromContext(ctx)
 	if session != nil {

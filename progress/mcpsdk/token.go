@@ -3,6 +3,7 @@ package mcpsdk
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -88,8 +89,26 @@ type connection struct {
 	calls *adapter.Sessions // nil outside of Serve
 }
 
+// panicked makes an error of a panic of the caller's connection: the SDK reads and writes on goroutines where it
+// would end the process.
+func panicked(err *error) {
+	if v := recover(); v != nil {
+		*err = fmt.Errorf("mcpsdk: panic of the connection: %v", v)
+	}
+}
+
+func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) (err error) {
+	defer panicked(&err)
+	return c.Connection.Write(ctx, msg)
+}
+
+func (c *connection) read(ctx context.Context) (_ jsonrpc.Message, err error) {
+	defer panicked(&err)
+	return c.Connection.Read(ctx)
+}
+
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
-	msg, err := c.Connection.Read(ctx)
+	msg, err := c.read(ctx)
 	if err != nil && c.calls != nil {
 		c.calls.AbortAll(toolcall.ErrDisconnected) // before the SDK cancels them with err
 	}
