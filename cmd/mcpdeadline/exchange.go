@@ -51,8 +51,9 @@ type exchange struct {
 func (e *exchange) post(ctx context.Context) {
 	read, stop := context.WithCancel(ctx)
 	defer stop()
+	e.waits = waitsOf(e.m)
 	accept := func() bool { return true }
-	if !e.m.isRequest() && waitsOf(e.m) == nil {
+	if !e.m.isRequest() && e.waits == nil {
 		accept = time.AfterFunc(acceptLimit, stop).Stop
 	}
 	res, err := e.do(read, http.MethodPost, e.m, nil)
@@ -68,7 +69,7 @@ func (e *exchange) post(ctx context.Context) {
 	if kind := res.Header.Get("Content-Type"); kind != "" && res.StatusCode < 300 {
 		e.status += ", " + cut(kind)
 	}
-	if e.waits = waitsOf(e.m); e.code < 300 && !e.m.isRequest() {
+	if e.code < 300 && !e.m.isRequest() {
 		e.accepted(e.m)
 		e.settled()
 	}

@@ -403,6 +403,7 @@ func TestBatchOfTheHost(t *testing.T) {
 		"events":     {200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n", []string{`[{"jsonrpc":"2.0","id":1,"result":{}}]`, `"id":2`}},
 		"refused":    {400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no batches"}}`, []string{`"id":1`, `"id":2`}},
 		"nothing":    {202, "", ``, []string{`"id":1`, `"id":2`}},
+		"elsewhere":  {307, "", ``, []string{`"id":1`, `"id":2`}},
 		"no session": {404, "", ``, []string{`"id":1`, `"id":2`}},
 		"one less":   {200, "application/json", `[{"jsonrpc":"2.0","id":2,"result":{}}]`, []string{`"id":1`, `[{"jsonrpc":"2.0","id":2,"result":{}}]`}},
 	} {
