@@ -3,6 +3,7 @@
 package simulate
 
 import (
+	"io"
 	"os"
 	"sync/atomic"
 	"syscall"
@@ -102,11 +103,18 @@ type ReadEnd struct {
 
 // Read waits until there is something to read.
 func (r *ReadEnd) Read(b []byte) (n int, err error) {
+	var failed error
 	err = r.rawRead(func() bool {
-		n, err = r.p.read(b)
-		return err != syscall.EAGAIN
+		n, failed = r.p.read(b)
+		return failed != syscall.EAGAIN
 	})
-	return n, err
+	switch {
+	case err != nil:
+		return 0, err
+	case n == 0 && failed == nil && len(b) > 0:
+		return 0, io.EOF
+	}
+	return n, failed
 }
 
 // Close closes the end. A read that waits returns os.ErrClosed.
