@@ -207,7 +207,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	config := capture.Config{Head: p.maxHead, Max: p.maxOutput, OnePipe: p.onePipe, Terminal: p.terminal, Begun: p.begun, Fail: p.abort, Limit: p.outputLimit, Exceeded: p.stopForOutput, Fed: p.input.fed}
+	config := capture.Config{Head: p.maxHead, Max: p.maxOutput, OnePipe: p.onePipe, Terminal: p.terminal, Begun: p.begun, Fail: p.abort, Limit: p.outputLimit, Exceeded: p.stopForOutput, Fed: p.input.fed, Refused: refused}
 	beat := heartbeat.FromContext(ctx).Beat
 	config.Beat = func() {
 		p.input.stirred() // first, so that nobody hears of the wait with this beat

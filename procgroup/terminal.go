@@ -39,7 +39,7 @@ func sizeOf(rows, cols uint16) capture.Size {
 //     a carriage return before each newline, and adds what is typed, unless the command has turned
 //     its echo off. cmd.Stderr must be nil or the same as cmd.Stdout.
 //   - What is read from cmd.Stdin, a file too, is typed: the bytes 3 and 28 interrupt the command
-//     (Ctrl-C and Ctrl-\), and a program that discards what was typed before it asks, as sudo and ssh
+//     (Ctrl-C and Ctrl-\). A [TypingError] says what does not arrive. A program that discards what was typed before it asks, as sudo and ssh
 //     do, does not get it; see [WithInputWait]. The end of cmd.Stdin is typed as well (Ctrl-D), once:
 //     it ends the input of the process that reads then. If cmd.Stdin is nil, nobody types, and a
 //     command that reads its input waits; see [StopOnInput]. [exec.Cmd.StdinPipe] can be used.
@@ -60,6 +60,40 @@ func WithTerminal(rows, cols uint16) Option {
 	return optionFunc(func(s *settings) { s.terminal = &size })
 }
 
+// A TypingError reports input that the terminal of a command would not have passed on as it is. It was not typed, and
+// nothing after it.
+//
+// As long as a terminal keeps lines, until a program such as an editor turns that off, it drops what is beyond 4095 bytes
+// of a line (on Linux; elsewhere the documented 255 are taken), and takes some bytes for itself: those that interrupt
+// or stop processes, stop the output and start it again, end the input, take back a character, a word or the line, or
+// quote a byte. What it does is asked right before each write.
+//
+// For what is read from cmd.Stdin, the error is part of that of Wait. Such a reader may be somebody's keyboard, so
+// there bytes that the terminal takes for itself are typed, and only a line that is too long is an error, or output
+// that is still stopped at the end of the input. The output goes on then.
+type TypingError struct {
+	// Offset is how many bytes of the input were typed.
+	Offset int64
+	// Byte is the one that comes after them.
+	Byte byte
+	// MaxLine is how many bytes of a line the terminal keeps, if the line is too long, and otherwise 0.
+	MaxLine int
+	// Effect says what the terminal does with Byte, such as "it stops the output". It is "" if the line is too long.
+	Effect string
+}
+
+// Error says what the terminal would have done, and how many bytes were typed.
+func (e *TypingError) Error() string {
+	if e.MaxLine > 0 {
+		return fmt.Sprintf("procgroup: the terminal keeps only %d bytes of a line; %d bytes were typed", e.MaxLine, e.Offset)
+	}
+	return fmt.Sprintf("procgroup: the terminal does not pass on the byte 0x%02x: %s; %d bytes were typed", e.Byte, e.Effect, e.Offset)
+}
+
+func refused(at int64, b byte, maxLine int, does string) error {
+	return &TypingError{Offset: at, Byte: b, MaxLine: maxLine, Effect: does}
+}
+
 var errNoTerminal = fmt.Errorf("procgroup: the command has no terminal of its own; see WithTerminal (%w)", errors.ErrUnsupported)
 
 // Resize changes the size of the terminal of [WithTerminal]; a 0 means 24 lines, or 80 characters.
@@ -77,15 +111,15 @@ func (p *Process) Resize(rows, cols uint16) error {
 }
 
 // Interrupt asks the command to interrupt its work, as Ctrl-C does. In the terminal of
-// [WithTerminal], Ctrl-C is typed: only the foreground job of a shell gets SIGINT, and an editor
-// gets a key. As on any terminal, Ctrl-C discards output that is still on its way, so what the
-// command writes at that moment may be missing. Without a terminal, or if the terminal takes no
-// input now or is not a controlling one (see [WithOrphans]), Interrupt does what
-// p.Signal(os.Interrupt) does.
+// [WithTerminal], Ctrl-C is typed, or the key that the command has chosen in its place: only the
+// foreground job of a shell gets SIGINT, and an editor gets a key. As on any terminal, it discards
+// output that is still on its way, so what the command writes at that moment may be missing. Without
+// a terminal, or if the terminal takes no input now, has no such key or is not a controlling one (see
+// [WithOrphans]), Interrupt does what p.Signal(os.Interrupt) does.
 //
 // The errors are those of [Process.Signal].
 func (p *Process) Interrupt() error {
-	if p.terminal != nil && !p.orphans && !p.over.Load() && p.out.Interrupt() == nil {
+	if p.terminal != nil && !p.orphans && !p.over.Load() && p.out.Interrupt() {
 		p.input.fed()
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/job"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -163,9 +164,16 @@ func (d *desk) write(ctx context.Context, req *mcp.CallToolRequest, in writeInpu
 	begun := time.Now()
 	limit, stop := context.WithTimeout(ctx, max(seconds(in.WaitS), time.Second))
 	defer stop()
-	n, status, err := j.Write(limit, []byte(in.Text))
+	write := j.Write
+	if c.account(j.ID).tty { // Ctrl-C and the like are keys there
+		write = j.Type
+	}
+	n, status, err := write(limit, []byte(in.Text))
 	c.logger.Info("input", slog.Int("job", j.ID), slog.Int("bytes", n), slog.Bool("end", in.End)) // which may be a secret
+	var refused *procgroup.TypingError
 	switch {
+	case errors.As(err, &refused):
+		return nil, answer{}, fmt.Errorf("%d of %d bytes of the text were typed: %w", n, len(in.Text), err)
 	case errors.Is(err, job.ErrInputClosed):
 		return nil, answer{}, fmt.Errorf("the input of job %d is closed: it can be read, but not answered", j.ID)
 	case err != nil && ctx.Err() == nil:

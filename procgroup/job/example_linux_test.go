@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 
+	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/job"
 )
 
@@ -25,4 +26,23 @@ func ExampleUntil() {
 	// Output:
 	// waits for input: Continue? [y/N]
 	// "Continue? [y/N] y\n"
+}
+
+// What is written to a terminal is data: Ctrl-C is no answer. Keys are typed with Type.
+func ExampleJob_Type() {
+	var jobs job.Set
+	defer jobs.Close()
+	ctx := context.Background()
+	j, _ := jobs.Start(ctx, exec.Command("sh", "-c", "stty -echo; printf 'Name? '; read name; echo $name"), procgroup.WithTerminal(0, 0))
+	j.Wait(ctx, job.Until{Input: true})
+
+	n, _, err := j.Write(ctx, []byte("Ad\x03a\n"))
+	fmt.Println(n, err)
+
+	_, _, _ = j.Type(ctx, []byte("\x15Ada\n")) // Ctrl-U takes back what stands in the line
+	j.Wait(ctx, job.Until{})
+	fmt.Printf("%q\n", j.ReadText(0, 0).Data)
+	// Output:
+	// 2 procgroup: the terminal does not pass on the byte 0x03: it interrupts the processes in the foreground; 2 bytes were typed
+	// "Name? Ada\n"
 }

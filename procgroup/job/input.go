@@ -8,6 +8,9 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 )
 
 // endTime is how long a Write that finds the input without a reader waits for the end of the command,
@@ -22,11 +25,26 @@ const endTime = time.Second
 // matches [ErrInputClosed] if the input was closed. If the command closes its input, Write takes up
 // to a second to find out that it has not ended.
 //
+// At the terminal of [procgroup.WithTerminal], p is typed as far as it reaches the command as it is. The error is
+// a [*procgroup.TypingError] at the first byte that the terminal would drop, because the line is too long, or take
+// for itself, such as Ctrl-C: use Type, Interrupt and CloseInput for those.
+//
 // The input waits in a pipe until the command reads it, so Write blocks only if the pipe is full.
 // On Windows, n is 0 if ctx ends a write that has begun, and the write goes on.
 func (j *Job) Write(ctx context.Context, p []byte) (n int, s Status, err error) {
+	return j.write(ctx, p, false)
+}
+
+// Type does what Write does, and types bytes that the terminal takes for itself, as the keys of a person: 3 is
+// Ctrl-C. A byte that stops the output (Ctrl-S) is refused, as Write does, unless one that lets it go on is among the
+// keys that follow. Without a terminal Type is Write.
+func (j *Job) Type(ctx context.Context, keys []byte) (n int, s Status, err error) {
+	return j.write(ctx, keys, true)
+}
+
+func (j *Job) write(ctx context.Context, p []byte, keys bool) (n int, s Status, err error) {
 	j.touch()
-	n, err = j.input.write(ctx, p)
+	n, err = j.input.write(ctx, p, keys)
 	if n > 0 {
 		j.process.Answered()
 	}
@@ -57,19 +75,19 @@ func (j *Job) CloseInput() {
 	j.process.Answered()
 }
 
-// An input is the writing end of the pipe that a command reads.
+// An input is the writing end of the pipe that a command reads, or what types at its terminal.
 type input struct {
-	w    *os.File
+	w    *capture.Keyboard
 	turn chan struct{} // holds a value during a write
 	shut atomic.Bool   // by CloseInput or by the command, and not because the command has ended
 }
 
-func newInput(w *os.File) *input { return &input{w: w, turn: make(chan struct{}, 1)} }
+func newInput(w *capture.Keyboard) *input { return &input{w: w, turn: make(chan struct{}, 1)} }
 
-func (in *input) close() { in.w.Close() }
+func (in *input) close() { in.w.W.Close() }
 
 // write writes p, unless ctx ends before. The end of the command closes the pipe.
-func (in *input) write(ctx context.Context, p []byte) (int, error) {
+func (in *input) write(ctx context.Context, p []byte, keys bool) (int, error) {
 	if in.shut.Load() {
 		return 0, ErrInputClosed
 	}
@@ -88,7 +106,7 @@ func (in *input) write(ctx context.Context, p []byte) (int, error) {
 	done := make(chan written, 1)
 	p = slices.Clone(p) // the write may outlive the call
 	go func() {
-		n, err := in.w.Write(p)
+		n, err := in.w.Write(p, keys)
 		done <- written{n, err}
 	}()
 	var r written
@@ -106,9 +124,10 @@ func (in *input) write(ctx context.Context, p []byte) (int, error) {
 		_ = in.w.SetWriteDeadline(time.Time{})
 	}
 	<-in.turn
+	var refused *procgroup.TypingError
 	switch {
-	case r.err == nil:
-		return r.n, nil
+	case r.err == nil || errors.As(r.err, &refused):
+		return r.n, r.err
 	case errors.Is(r.err, os.ErrDeadlineExceeded):
 		return r.n, context.Cause(ctx)
 	case in.shut.Load():

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 	"github.com/tooldeadline/tooldeadline/procgroup/job/internal/shelf"
 	"github.com/tooldeadline/tooldeadline/procgroup/job/internal/transcript"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -147,11 +148,12 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 		return nil, err
 	}
 	defer r.Close()
+	keyboard := &capture.Keyboard{R: r, W: w}
 	j := &Job{
 		ID: id, Args: slices.Clone(cmd.Args), Started: time.Now(),
-		set: s, log: transcript.New(maxOutput), input: newInput(w), done: make(chan struct{}),
+		set: s, log: transcript.New(maxOutput), input: newInput(keyboard), done: make(chan struct{}),
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = r, j.log, j.log // one writer, one pipe
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = keyboard, j.log, j.log // one writer, one pipe
 	if err := ctx.Err(); err == nil {
 		ctx = context.WithoutCancel(pulse.Mute(ctx))
 	}
@@ -162,7 +164,7 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 		return nil, err
 	}
 	j.Pid = j.process.Pid
-	j.log.Input = j.process.Input
+	j.log.Input, j.log.Terminal = j.process.Input, keyboard.Size
 	s.jobs.Put(id, j)
 	s.mu.Lock()
 	if s.live == nil {

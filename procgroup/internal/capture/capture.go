@@ -35,6 +35,9 @@ type Config struct {
 	Beat func()
 	// Fed is called after input was written to the command.
 	Fed func()
+	// Refused makes the error of input that the terminal would not pass on: the byte b after so many others, because the
+	// line would be longer than maxLine, unless that is 0, or because of what the terminal does with it.
+	Refused func(at int64, b byte, maxLine int, does string) error
 	// Output, unless it is nil, is called with the output as it arrives.
 	Output func(Chunk)
 	// Limit, unless it is 0, is how many bytes both streams together may have. Exceeded is called
@@ -115,6 +118,10 @@ func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 		done:   make(chan struct{}),
 		giveUp: make(chan struct{}),
 	}
+	keyboard, _ := cmd.Stdin.(*Keyboard)
+	if keyboard != nil {
+		cmd.Stdin = keyboard.R
+	}
 	c.beginStart()
 	defer func() {
 		if err != nil {
@@ -128,6 +135,9 @@ func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 	if config.Terminal != nil {
 		if err := c.newTerminal(cmd); err != nil {
 			return nil, err
+		}
+		if keyboard != nil {
+			keyboard.typist, keyboard.size = c.in.typist, c.Size
 		}
 		return c, nil
 	}

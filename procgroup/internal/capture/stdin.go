@@ -16,13 +16,14 @@ type input struct {
 	r, w    *os.File // r is nil with a terminal, of which w is the side of this process
 	from    io.Reader
 	copied  *os.File      // from, if it is a duplicate of the caller's file
-	typing  bool          // w is a terminal
+	typist  *typist       // w is a terminal, unless it is nil
 	fail    func(error)   // see Guard
 	fed     func()        // called after a write
 	reading atomic.Bool   // in from.Read, not in a write to the pipe
 	over    chan struct{} // closed when nothing more is read
 	stop    ready.Stop    // of a wait for from, if that is a file that does not block
 	done    chan struct{}
+	typed   int64 // bytes that were typed
 	err     error // valid once done is closed
 }
 
@@ -53,23 +54,21 @@ func (in *input) start() {
 
 func (in *input) run() {
 	defer close(in.done)
-	last := byte('\n')
 	defer func() { // after fail: the command must not end because of the end of its input before it is aborted
-		if in.typing {
-			in.typeEnd(last)
-		} else {
+		if in.typist == nil {
 			in.w.Close()
-			in.fed()
+		} else if err := in.typist.end(); err != nil && in.err == nil {
+			in.err = writing(in.typist.wrapped(err, in.typed))
 		}
+		in.fed()
 	}()
-	Guard(func() { in.err = in.copy(&last) }, func(err error) {
+	Guard(func() { in.err = in.copy() }, func(err error) {
 		in.err = err
 		in.fail(err)
 	})
 }
 
-// copy keeps the last byte in last.
-func (in *input) copy(last *byte) error {
+func (in *input) copy() error {
 	buf := make([]byte, 32<<10)
 	for empty := 0; ; {
 		if in.isOver() {
@@ -79,13 +78,13 @@ func (in *input) copy(last *byte) error {
 		n, err := ready.Read(in.from, buf, &in.stop)
 		in.reading.Store(false)
 		if n > 0 {
-			if _, werr := in.w.Write(buf[:n]); werr != nil {
+			if werr := in.write(buf[:n]); werr != nil {
 				if gone(werr) {
 					return nil // a command need not read all of its input
 				}
-				return fmt.Errorf("procgroup: writing to the command's stdin: %w", werr)
+				return writing(werr)
 			}
-			empty, *last = 0, buf[n-1]
+			empty = 0
 			in.fed()
 		}
 		if err == io.EOF || in.copied != nil && errors.Is(err, os.ErrClosed) || in.stop.Has() && ready.Again(err) {
@@ -99,6 +98,22 @@ func (in *input) copy(last *byte) error {
 			in.pause(empty)
 		}
 	}
+}
+
+// write writes p to the command. At a terminal it is typed: a reader may be somebody's keyboard.
+func (in *input) write(p []byte) error {
+	if in.typist == nil {
+		_, err := in.w.Write(p)
+		return err
+	}
+	n, err := in.typist.write(p, true, true)
+	err = in.typist.wrapped(err, in.typed)
+	in.typed += int64(n)
+	return err
+}
+
+func writing(err error) error {
+	return fmt.Errorf("procgroup: writing to the command's stdin: %w", err)
 }
 
 // isOver reports whether the command has ended.
@@ -134,6 +149,11 @@ func gone(err error) bool {
 func (in *input) finish(until time.Time) error {
 	close(in.over)
 	in.stop.Now()
+	var stopped error
+	if in.typist != nil {
+		m := modesOf(in.w)
+		stopped = in.typist.stop(&m)
+	}
 	in.w.Close()
 	if in.copied != nil {
 		in.copied.Close()
@@ -145,8 +165,11 @@ func (in *input) finish(until time.Time) error {
 	case <-in.done:
 		return in.err
 	default:
-		return nil
 	}
+	if stopped != nil {
+		stopped = writing(in.typist.wrapped(stopped, 0))
+	}
+	return stopped
 }
 
 func (in *input) close() {

@@ -47,7 +47,7 @@ func (c *Capture) newTerminal(cmd *exec.Cmd) (err error) {
 // newTyping returns an input that writes to a terminal. A file is duplicated: if it is that of [exec.Cmd.StdinPipe],
 // os/exec closes it as soon as the command is started.
 func newTyping(from io.Reader, master *os.File, config Config) (*input, error) {
-	in := &input{w: master, from: from, fail: config.Fail, fed: config.Fed, typing: true, over: make(chan struct{}), done: make(chan struct{})}
+	in := &input{w: master, from: from, fail: config.Fail, fed: config.Fed, typist: &typist{w: master, refused: config.Refused}, over: make(chan struct{}), done: make(chan struct{})}
 	if f, file := from.(*os.File); file {
 		var err error
 		if in.copied, err = duplicate(f); err != nil {
@@ -56,17 +56,6 @@ func newTyping(from io.Reader, master *os.File, config Config) (*input, error) {
 		in.from = in.copied
 	}
 	return in, nil
-}
-
-// typeEnd ends the input of a terminal. last is the last byte before. The end is one only at the beginning of a line:
-// within a line it just passes on what there is of the line.
-func (in *input) typeEnd(last byte) {
-	end := []byte{endByte, endByte}
-	if last == '\n' || last == '\r' || last == endByte {
-		end = end[1:]
-	}
-	_, _ = in.w.Write(end)
-	in.fed()
 }
 
 // Resize changes the size of the terminal.
@@ -92,5 +81,12 @@ func (c *Capture) shown() screen.Config {
 	return screen.Config{Rows: int(c.size.Rows), Cols: int(c.size.Cols), Terminal: c.config.Terminal != nil}
 }
 
-// Interrupt types Ctrl-C, unless the terminal takes nothing now.
-func (c *Capture) Interrupt() error { return typeNow(c.streams[0].pipe.r, interruptByte) }
+// Interrupt types the byte that interrupts, which is Ctrl-C unless the command has chosen another. It reports false if
+// the terminal has none, or takes nothing now.
+func (c *Capture) Interrupt() bool {
+	t := &typist{w: c.streams[0].pipe.r}
+	if c.in != nil {
+		t = c.in.typist
+	}
+	return t.interrupt()
+}
