@@ -25,6 +25,7 @@ type delivery struct {
 	w       *worker
 	monitor *heartbeat.Monitor
 	lose    context.CancelCauseFunc // of the function's context
+	said    *verdict                // of an error that the function has returned by itself; written by its goroutine
 
 	mu            sync.Mutex
 	busy          bool          // something is being sent

@@ -109,7 +109,11 @@ func (w *worker) handle(ctx context.Context, msg jetstream.Msg, begun time.Time)
 			defer close(done)
 		}
 		d.monitor = heartbeat.FromContext(ctx)
-		return w.fn(ctx, d)
+		err := w.fn(ctx, d)
+		if err != nil {
+			d.said = understand(err)
+		}
+		return err
 	}, w.run...)
 	w.conclude(ctx, d, err)
 	if stopped, ok := err.(*timeout.Error); ok && stopped.Abandoned {
@@ -121,9 +125,10 @@ func (w *worker) handle(ctx context.Context, msg jetstream.Msg, begun time.Time)
 // conclude sends the outcome, and logs it unless the message is done. timeout.Run has already logged a
 // stop of the function.
 func (w *worker) conclude(ctx context.Context, d *delivery, err error) {
-	o := outcome{verb: ack}
+	o, said := outcome{verb: ack}, ""
 	if err != nil {
-		o = w.decide(ctx, err, d.meta().NumDelivered)
+		v := d.verdict(err)
+		o, said = w.decide(ctx, err, v, d.meta().NumDelivered), v.text
 	}
 	if o.verb == nak {
 		w.waitForPulls()
@@ -131,18 +136,18 @@ func (w *worker) conclude(ctx context.Context, d *delivery, err error) {
 	failed := d.conclude(ctx, o)
 	switch {
 	case errors.Is(failed, ErrLeaseLost):
-		w.warn("lease lost: the message may have been redelivered", d.about("error", text(err))...)
+		w.warn("lease lost: the message may have been redelivered", d.about("error", said)...)
 	case errors.Is(failed, jetstream.ErrMsgAlreadyAckd):
 		if err != nil {
-			w.warn("the function failed after acknowledging the message itself", d.about("error", text(err))...)
+			w.warn("the function failed after acknowledging the message itself", d.about("error", said)...)
 		}
 	case failed != nil && o.verb == ack:
 		w.warn("ack unconfirmed: the message is done but may be redelivered", d.about("error", failed)...)
 	case failed != nil:
-		w.warn("outcome unconfirmed: the message may wait for AckWait", d.about("outcome", text(err), "error", failed)...)
+		w.warn("outcome unconfirmed: the message may wait for AckWait", d.about("outcome", said, "error", failed)...)
 	case o.verb == term:
 		w.warn("terminated", d.about("reason", o.reason)...)
 	case o.verb == nak:
-		w.warn("given back", d.about("delay", o.delay, "error", text(err))...)
+		w.warn("given back", d.about("delay", o.delay, "error", said)...)
 	}
 }

@@ -71,13 +71,14 @@ func WithDrain(d time.Duration) Option {
 }
 
 // WithLogger logs to l every outcome other than a confirmed ack, lost leases, failed pull
-// requests, and what [timeout.WithLogger] logs of an execution. Without it, or with nil, nothing
-// is logged.
+// requests, and what [timeout.WithLogger] logs of an execution. A message waits for l for at most 1 s a
+// record, and while 16 records are stuck, further ones are dropped. Without it, or with nil, nothing is
+// logged.
 func WithLogger(l *slog.Logger) Option {
 	if l == nil {
 		l = slog.New(slog.DiscardHandler)
 	}
-	return optionFunc(func(s *settings) { s.log, s.run = l, append(s.run, timeout.WithLogger(l)) })
+	return optionFunc(func(s *settings) { s.log, s.run = &logger{to: l}, append(s.run, timeout.WithLogger(l)) })
 }
 
 type settings struct {
@@ -85,12 +86,12 @@ type settings struct {
 	first, most time.Duration
 	drain       time.Duration
 	drains      bool // WithDrain was given
-	log         *slog.Logger
+	log         *logger
 	run         []timeout.Option
 }
 
 func newSettings(name string, opts []Option) settings {
-	s := settings{first: defaultFirst, most: defaultMost, log: slog.New(slog.DiscardHandler)}
+	s := settings{first: defaultFirst, most: defaultMost, log: &logger{to: slog.New(slog.DiscardHandler)}}
 	s.run = append(s.run, timeout.WithName(name))
 	for _, o := range opts {
 		if o != nil {
@@ -113,8 +114,6 @@ func (s *settings) backoff(n uint64) time.Duration {
 	return d
 }
 
-// warn logs, and recovers from a slog.Handler that panics, which must not end the process.
 func (s *settings) warn(what string, args ...any) {
-	defer func() { _ = recover() }()
-	s.log.Warn(what, args...)
+	s.log.write(func(l *slog.Logger) { l.Warn(what, args...) })
 }

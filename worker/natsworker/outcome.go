@@ -64,24 +64,76 @@ const (
 	inProgress
 )
 
+// A verdict is what is in the error of an execution.
+type verdict struct {
+	text     string
+	rejected bool
+	after    *afterError
+}
+
+// understand looks into an error of the function. It is called on the function's goroutine and under its limits, since
+// the methods of the error may block or panic.
+func understand(err error) *verdict {
+	v := &verdict{text: text(err)}
+	var rejected *rejectError
+	v.rejected = errors.As(err, &rejected)
+	errors.As(err, &v.after)
+	return v
+}
+
+// verdict returns that of the error of the execution. An error that the function has returned by itself has been looked
+// into; a function that was stopped may still be writing what it said.
+func (d *delivery) verdict(err error) *verdict {
+	switch err.(type) {
+	case *timeout.Error:
+	case *timeout.PanicError: // also of a method of the function's error
+	default:
+		if d.said != nil {
+			return d.said
+		}
+	}
+	return &verdict{text: heard(func() string { return text(err) })}
+}
+
+// textWait is how long a message waits for the text of a detail or of a panic's value.
+const textWait = time.Second
+
+// heard returns what f does, unless that takes longer.
+func heard(f func() string) string {
+	said := make(chan string, 1)
+	go func() {
+		defer close(said)
+		defer func() { _ = recover() }()
+		said <- f()
+	}()
+	wait := time.NewTimer(textWait)
+	defer wait.Stop()
+	select {
+	case s, ok := <-said:
+		if ok {
+			return s
+		}
+	case <-wait.C:
+	}
+	return "an error that has no text"
+}
+
 // decide returns the outcome for the error of an execution. ctx ends with the worker, not with the lease.
-func (w *worker) decide(ctx context.Context, err error, delivery uint64) outcome {
+func (w *worker) decide(ctx context.Context, err error, v *verdict, delivery uint64) outcome {
 	// Not errors.As, which would also find those of executions within this one.
 	stopped, _ := err.(*timeout.Error)
-	var rejected *rejectError
-	if stopped == nil && errors.As(err, &rejected) {
-		return outcome{verb: term, reason: reason(text(err))}
+	if v.rejected {
+		return outcome{verb: term, reason: reason(v.text)}
 	}
 	if w.maxDeliver > 0 && delivery >= uint64(w.maxDeliver) {
 		// After a nak the server would keep the message in the stream, undelivered, without a reason.
-		return outcome{verb: term, reason: reason(fmt.Sprintf("delivery %d of %d: %s", delivery, w.maxDeliver, text(err)))}
+		return outcome{verb: term, reason: reason(fmt.Sprintf("delivery %d of %d: %s", delivery, w.maxDeliver, v.text))}
 	}
 	o := outcome{verb: nak, delay: w.backoff(delivery)}
-	var after *afterError
 	switch {
 	case stopped == nil:
-		if errors.As(err, &after) {
-			o.delay = after.delay
+		if v.after != nil {
+			o.delay = v.after.delay
 		}
 	case stopped.Kind == timeout.KindAborted && ctx.Err() != nil: // this worker is stopping
 		o.delay = 0

@@ -3,6 +3,7 @@ package temporalworker
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -311,7 +312,8 @@ func (l *lease) restore() {
 func (l *lease) warn(what string, args ...any) { l.s.warn(l.ctx, l.info, what, args...) }
 
 func (s *settings) warn(ctx context.Context, info *activity.Info, what string, args ...any) {
-	defer func() { _ = recover() }() // a handler that panics must not end the process
-	s.log.WarnContext(ctx, what, append([]any{"activity", info.ActivityType.Name,
-		"workflow", info.WorkflowExecution.ID, "id", info.ActivityID, "attempt", info.Attempt}, args...)...)
+	s.guarded.write(func(l *slog.Logger) {
+		l.WarnContext(ctx, what, append([]any{"activity", info.ActivityType.Name,
+			"workflow", info.WorkflowExecution.ID, "id", info.ActivityID, "attempt", info.Attempt}, args...)...)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -321,26 +322,53 @@ type explosive struct{}
 
 func (explosive) MarshalJSON() ([]byte, error) { panic("boom") }
 
-// Nor does a log handler that panics.
-func TestLoggerPanics(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		a := &attempt{Info: activity.Info{HeartbeatTimeout: 3 * time.Second}}
-		_, err := a.run(func(ctx context.Context, _ record) (any, error) {
-			heartbeat.BeatWith(ctx, make(chan int))
-			time.Sleep(1500 * time.Millisecond)
-			<-ctx.Done()
-			return make(chan int), nil
-		}, temporalworker.WithLogger(slog.New(badHandler{})))
-		if o, _ := temporalworker.OutcomeOf(err); o.Kind != "idle" || len(a.heartbeats()) < 2 {
-			t.Errorf("%v, %d heartbeats", err, len(a.heartbeats()))
-		}
-	})
+// SPEC 3.24: nor does a log handler that panics, blocks, or ends its goroutine.
+func TestLoggerAttacks(t *testing.T) {
+	for how := range map[string]bool{"panic": true, "block": true, "goexit": true} {
+		t.Run(how, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				release := make(chan struct{})
+				a := &attempt{Info: activity.Info{HeartbeatTimeout: 3 * time.Second}}
+				begun := time.Now()
+				_, err := a.run(func(ctx context.Context, _ record) (any, error) {
+					heartbeat.BeatWith(ctx, make(chan int))
+					time.Sleep(1500 * time.Millisecond)
+					<-ctx.Done()
+					return make(chan int), nil
+				}, temporalworker.WithLogger(slog.New(badHandler{how: how, release: release})))
+				if o, _ := temporalworker.OutcomeOf(err); o.Kind != "idle" || len(a.heartbeats()) < 2 {
+					t.Errorf("%v, %d heartbeats", err, len(a.heartbeats()))
+				}
+				if took := time.Since(begun); took > 20*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				close(release)
+				time.Sleep(time.Minute)
+			})
+		})
+	}
 }
 
-type badHandler struct{ slog.Handler }
+type badHandler struct {
+	slog.Handler
+	how     string
+	release chan struct{}
+}
 
-func (badHandler) Enabled(context.Context, slog.Level) bool  { return true }
-func (badHandler) Handle(context.Context, slog.Record) error { panic("disk full") }
+func (badHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (b badHandler) Handle(_ context.Context, r slog.Record) error {
+	if !strings.HasPrefix(r.Message, "the ") { // of the engine, whose tests have it
+		return nil
+	}
+	switch b.how {
+	case "block":
+		<-b.release
+	case "goexit":
+		runtime.Goexit()
+	}
+	panic("disk full")
+}
 
 // Details that only the client's own converter can encode are sent as the activity records them.
 // They can be sent again if we are given the converter. If not, nothing else is sent in their

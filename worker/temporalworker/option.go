@@ -72,8 +72,9 @@ func WithDataConverter(c converter.DataConverter) Option {
 }
 
 // WithLogger logs to l what [timeout.WithLogger] logs, and details that could not be kept or sent. The
-// log has the whole stack of a stuck activity; the service gets only the beginning. Without this option,
-// or with nil, nothing is logged.
+// log has the whole stack of a stuck activity; the service gets only the beginning. An activity waits for l for
+// at most 1 s a record, and while 16 records are stuck, further ones are dropped. Without this option, or with
+// nil, nothing is logged.
 func WithLogger(l *slog.Logger) Option {
 	if l == nil {
 		l = slog.New(slog.DiscardHandler)
@@ -87,6 +88,7 @@ type settings struct {
 	nonRetryable []timeout.Kind
 	converter    converter.DataConverter
 	log          *slog.Logger
+	guarded      *logger // log, as far as it is waited for
 	run          []timeout.Option
 }
 
@@ -97,5 +99,6 @@ func newSettings(opts []Option) settings {
 			o.apply(&s)
 		}
 	}
+	s.guarded = &logger{to: s.log}
 	return s
 }

@@ -3,6 +3,7 @@ package natstasks
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -21,9 +22,13 @@ func (s *Store) live() {
 		}
 		switch {
 		case err != nil && !failing:
-			s.log.Warn("the lease cannot be renewed", "bucket", s.bucket, "replica", s.replica, "error", err)
+			s.log.write(func(l *slog.Logger) {
+				l.Warn("the lease cannot be renewed", "bucket", s.bucket, "replica", s.replica, "error", err)
+			})
 		case err == nil && failing:
-			s.log.Info("the lease is renewed again", "bucket", s.bucket, "replica", s.replica)
+			s.log.write(func(l *slog.Logger) {
+				l.Info("the lease is renewed again", "bucket", s.bucket, "replica", s.replica)
+			})
 		}
 		if failing = err != nil; failing && missing(err) { // or nobody answers at all
 			call, cancel := context.WithTimeout(s.ctx, callWait)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -168,6 +169,41 @@ func TestBucketsDeleted(t *testing.T) {
 		t.Error(log.String())
 	}
 }
+
+// SPEC 3.24: a logger that blocks, panics or ends its goroutine does not keep the lease from being renewed.
+func TestLeaseOutlastsLogger(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	for how, attack := range map[string]func(){
+		"block":  func() { <-release },
+		"panic":  func() { panic("disk full") },
+		"goexit": runtime.Goexit,
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			url := startServer(t, -1, t.TempDir()).ClientURL()
+			hit := make(chan struct{}, 100)
+			open(t, url, natstasks.WithLease(lease), natstasks.WithLogger(slog.New(hostileHandler{func() { hit <- struct{}{}; attack() }})))
+			js := connect(t, url)
+			if err := js.DeleteKeyValue(t.Context(), natstasks.DefaultBucket+"-leases"); err != nil {
+				t.Fatal(err)
+			}
+			<-hit // it cannot be renewed
+			eventually(t, lease+2*slack, func() bool {
+				st, err := js.Stream(t.Context(), "KV_"+natstasks.DefaultBucket+"-leases")
+				return err == nil && st.CachedInfo().State.Msgs == 1
+			}, func() string { return "there is no lease" })
+		})
+	}
+}
+
+type hostileHandler struct{ attack func() }
+
+func (h hostileHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (h hostileHandler) Handle(context.Context, slog.Record) error { h.attack(); return nil }
+func (h hostileHandler) WithAttrs([]slog.Attr) slog.Handler        { return h }
+func (h hostileHandler) WithGroup(string) slog.Handler             { return h }
 
 type lockedBuffer struct {
 	mu sync.Mutex

@@ -25,7 +25,8 @@ type settings struct {
 	maxTasks  int64
 	maxBytes  int64
 	maxResult int
-	log       *slog.Logger
+	to        *slog.Logger
+	log       *logger
 }
 
 type optionFunc func(*settings)
@@ -62,8 +63,9 @@ func WithMaxBytes(n int64) Option { return optionFunc(func(s *settings) { s.maxB
 func WithMaxResult(n int) Option { return optionFunc(func(s *settings) { s.maxResult = n }) }
 
 // WithLogger logs to l when the lease cannot be renewed, when it can be renewed again, and when tasks
-// of replicas that are gone have failed. Without it, or if l is nil, nothing is logged.
-func WithLogger(l *slog.Logger) Option { return optionFunc(func(s *settings) { s.log = l }) }
+// of replicas that are gone have failed. The lease waits for l for at most 50 ms a record, and while 16 records
+// are stuck, further ones are dropped. Without it, or if l is nil, nothing is logged.
+func WithLogger(l *slog.Logger) Option { return optionFunc(func(s *settings) { s.to = l }) }
 
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 
@@ -74,9 +76,10 @@ func newSettings(opts []Option) (settings, error) {
 			o.apply(&s)
 		}
 	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
+	if s.to == nil {
+		s.to = slog.New(slog.DiscardHandler)
 	}
+	s.log = &logger{to: s.to}
 	switch {
 	case !bucketName.MatchString(s.bucket):
 		return s, fmt.Errorf("natstasks: bucket %q: want up to 100 letters, digits, - and _", s.bucket)

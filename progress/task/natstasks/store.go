@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -189,7 +190,9 @@ func (s *Store) get(ctx context.Context, k key, gone func(ctx context.Context, r
 		lost, err := s.put(ctx, k, r.Lost(time.Now()), r.Revision)
 		switch {
 		case err == nil:
-			s.log.Warn("a task was lost: its replica is gone", "task", r.ID, "tool", r.Tool, "replica", k.replica)
+			s.log.write(func(l *slog.Logger) {
+				l.Warn("a task was lost: its replica is gone", "task", r.ID, "tool", r.Tool, "replica", k.replica)
+			})
 			return stored{Record: lost}, nil
 		case !errors.Is(err, task.ErrConflict):
 			return stored{}, err
