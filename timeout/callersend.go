@@ -80,7 +80,7 @@ func (e *Execution) callersToDecide(kind Kind, now time.Duration) bool {
 // unlocked on return.
 func (e *Execution) decideForCaller() {
 	by := end{context.Canceled, context.Canceled}
-	e.fire(e.newError(e.due(e.returnedAt), e.returnedAt, by), by.err)
+	e.fire(e.newError(e.due(e.returnedAt), e.returnedAt, by), by.err, true)
 }
 
 // callerOver handles the end of ctx, the caller's context, on the goroutine of Run. How it has ended is
@@ -102,17 +102,9 @@ var cancelType, deadlineType, scopeType = func() (_, _, _ reflect.Type) {
 	return reflect.TypeOf(c), reflect.TypeOf(d), reflect.TypeOf((*scope)(nil))
 }()
 
-// callersCause is the Cause of the caller's context, whatever a hook has made of that.
-func (e *Execution) callersCause() error {
-	if c, ok := e.caller.(*enriched); ok {
-		return context.Cause(c.Context)
-	}
-	return context.Cause(e.caller)
-}
-
 // callerDone handles the end of the caller's context. It may be called more than once.
 func (e *Execution) callerDone() {
-	by := end{e.caller.Err(), e.callersCause()}
+	by := end{e.caller.Err(), context.Cause(e.caller)}
 	if by.err == nil {
 		by.err = context.Canceled
 	}
@@ -125,7 +117,7 @@ func (e *Execution) callerDone() {
 	if e.returned {
 		now = e.returnedAt
 	}
-	e.fire(e.newError(e.due(now), now, by), by.err)
+	e.fire(e.newError(e.due(now), now, by), by.err, false)
 }
 
 // awaitCaller waits a moment until a deadline of the caller that has passed has ended its context.

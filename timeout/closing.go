@@ -122,7 +122,7 @@ func (e *Execution) closes() *closing {
 		e.enter(c, e.encloser())
 	}
 	if e.closesAt() <= e.cell.Now() {
-		e.closeAndReportLater()
+		e.closeNow()
 	}
 	return c
 }
@@ -147,7 +147,7 @@ func (e *Execution) enter(c *closing, outer *Execution) {
 		o.mu.Unlock()
 		switch {
 		case over:
-			e.closeAndReportLater()
+			e.closeNow()
 		case e.cell.Ended():
 			c.leave(e) // the second of end and this removes it
 		}
@@ -225,19 +225,11 @@ func (e *Execution) startClosing() {
 func (e *Execution) closeNow() bool {
 	all := e.beginClosing(nil)
 	for _, x := range all {
-		x.reportClosing()
-	}
-	return len(all) > 0
-}
-
-// closeAndReportLater is closeNow for a goroutine that only asks, and must not wait for hooks.
-func (e *Execution) closeAndReportLater() {
-	all := e.beginClosing(nil)
-	for _, x := range all {
 		if x.wants(hookClosing) {
-			go x.reportClosing()
+			x.reportClosing()
 		}
 	}
+	return len(all) > 0
 }
 
 // beginClosing closes the channels of the execution and of those within it, and appends to all those
@@ -287,11 +279,11 @@ func (e *Execution) closingBy(now time.Duration) bool {
 	return outer.closingBy(now + e.cell.Start().Sub(outer.cell.Start()))
 }
 
-// reportClosing must not be inlined: see onTimer. It logs nothing: it may run beside the end of the execution, and a
-// record must not reach a handler after Run has returned.
+// reportClosing must not be inlined: see onTimer. The hooks of one execution keep neither those of another one
+// waiting nor who has asked.
 //
 //go:noinline
 func (e *Execution) reportClosing() {
 	s := e.snapshot(nil)
-	e.call(hookClosing, &s)
+	e.deliver(e.postHook(hookClosing, &s), false)
 }

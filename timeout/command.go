@@ -113,20 +113,22 @@ func (e *Execution) concludeCommand(out *Error) error {
 	e.cell.Lock()
 	e.command.concluded, e.command.final, e.command.returned = true, final, s.Returned
 	e.cell.Unlock()
+	mine := false
 	switch {
 	case stopped:
 		s.Stack = out.Stack // which the command may have completed
-		e.logStop(out)
+		mine = e.logStop(out)
 	case ownStop:
 		s.Stack = nil
-		e.logAttrs(slog.LevelWarn, "command was stopped", slog.Any("error", final))
+		mine = e.postLog(slog.LevelWarn, "command was stopped", slog.Any("error", final))
 	default:
 		s.Stack = nil
 	}
 	if left != nil {
-		e.logAttrs(slog.LevelWarn, "command left something behind", append(left, slog.Any("error", final))...)
+		mine = e.postLog(slog.LevelWarn, "command left something behind", append(left, slog.Any("error", final))...) || mine
 	}
-	e.logObserved(&s)
-	e.call(hookFinished, &s)
+	mine = e.logObserved(&s) || mine
+	mine = e.postHook(hookFinished, &s) || mine
+	e.deliver(mine, false)
 	return final
 }

@@ -57,7 +57,7 @@ func (r *root) Value(key any) any {
 			return v
 		}
 	}
-	return r.caller.Value(key)
+	return (*Execution)(r).callersContext().Value(key)
 }
 
 // An ending is a context that is over, for its Cause, with the Err that is wanted.

@@ -28,8 +28,8 @@
 //  3. A function that returns before its limit falls due is never reported as timed out. A
 //     function that returns later always is, and its value and its error are kept.
 //  4. Run returns at the latest a grace after the limit, even if the function ignores its
-//     context, and at once when the function returns. A hook or a log handler that does not
-//     return delays Run; [Hooks] says for which of them Run waits.
+//     context, and at once when the function returns. No stop waits for a hook or a log handler.
+//     The return waits for them, but for no more than a grace; [Hooks] says how it tells.
 //  5. An abort is never mistaken for a timeout, nor a timeout for an abort, whatever
 //     error the function returns under its cancelled context.
 //  6. A deadline of the caller's context acts as a total.
@@ -37,7 +37,8 @@
 //     goroutine.
 //  8. Heartbeats and holds of nested executions count for the enclosing ones.
 //  9. A finished execution leaves nothing behind: no goroutine, no timer. An abandoned
-//     execution leaves the function's goroutine and nothing else.
+//     execution leaves the function's goroutine and nothing else, and a hook or a log handler that
+//     does not return leaves one.
 //  10. Time in which the process itself could not run does not count as silence: the idle limit
 //     starts afresh. The total goes on.
 //  11. No hook changes what ends the function's context, when, or with which Err and Cause,

@@ -82,9 +82,9 @@ func (e *Execution) logEnvironment(env *environment) {
 		return
 	}
 	for _, w := range env.warnings {
-		e.logAttrs(slog.LevelWarn, w)
+		e.postLog(slog.LevelWarn, w)
 	}
 	if env.err != nil {
-		e.logAttrs(slog.LevelWarn, "the environment cannot be read; the default limits stay in force", slog.Any("error", env.err))
+		e.postLog(slog.LevelWarn, "the environment cannot be read; the default limits stay in force", slog.Any("error", env.err))
 	}
 }

@@ -116,6 +116,9 @@ type Error struct {
 	// Abandoned reports whether the function had not returned when the grace was over. Its
 	// goroutine lives on until it returns.
 	Abandoned bool
+	// Unreported reports whether a hook or the log handler had not returned when Run did; see [Hooks].
+	// Until it returns, the execution is in [AbandonedCount] and [Running].
+	Unreported bool
 	// Stack holds the stacks of the function's goroutine and of those that it had started, taken
 	// when the idle limit fired or the function was abandoned. The traces have the form of
 	// runtime.Stack, are separated by empty lines, and begin with the trace of the function. They
@@ -239,7 +242,10 @@ func (e *Error) Unwrap() []error {
 // detail, and the stack. Measured times are rounded as in LogValue.
 func (e *Error) Format(s fmt.State, verb rune) {
 	type raw Error
-	stalls, abandoned := "", ""
+	stalls, abandoned, unreported := "", "", ""
+	if e.Unreported {
+		unreported = "a hook or the log handler has not returned"
+	}
 	if e.Stalls > 0 {
 		stalls = strconv.Itoa(e.Stalls)
 	}
@@ -253,6 +259,7 @@ func (e *Error) Format(s fmt.State, verb rune) {
 		note{"longest gap ", human.Duration(e.LongestGap).String()},
 		note{"beats ", strconv.FormatUint(e.Beats, 10)},
 		note{"stalls ", stalls},
+		note{"", unreported},
 		note{"last: ", textOf(e.Detail)},
 		note{"", abandoned},
 		note{"returned: ", textOf(e.Err)},

@@ -27,7 +27,7 @@ type Execution struct {
 	// outcome.
 
 	inner  context.Context // the function's, without what scope adds
-	caller context.Context // an *enriched if a hook has added values
+	caller context.Context
 	// callersEnd is the Done of the caller.
 	callersEnd <-chan struct{}
 	propagate  func() // cancels inner as root says
@@ -35,7 +35,7 @@ type Execution struct {
 
 	settings
 	fn        func(context.Context) error
-	watch     *watchers               // those of the process, when it began
+	reports   *reports                // nil without hooks and a logger
 	observing *observation            // where limits are only observed
 	entry     atomic.Pointer[entry]   // nil for most
 	closing   atomic.Pointer[closing] // nil for most
@@ -44,12 +44,14 @@ type Execution struct {
 	cell  pulse.Cell
 	timer pulse.Timer
 	armed time.Duration // when the timer fires next; Forever where it is not set
-	wait  chan struct{} // closed when the function returns or the grace is over, if Run waits for that
+	wait  chan struct{} // closed when Run, which waits for something, is to look again
 	// decided says that no limit may fire any more: one has, or the function has
 	// returned, or the caller's end was seen.
 	decided       bool
 	returned      bool
 	abandoned     bool
+	begun         bool          // the function has been called
+	leaves        bool          // it has left something behind: see settle
 	borrowed      bool          // the total that is enforced is what was left of the caller's deadline
 	awaitsReserve bool          // the timer fires for the reserve
 	normal        bool          // the function has neither panicked nor called runtime.Goexit; it is set as err is
@@ -75,7 +77,7 @@ func (e *Execution) prepare() {
 		var warnings []string
 		e.limits, warnings = e.limits.Normalize()
 		for _, w := range warnings {
-			e.logAttrs(slog.LevelWarn, w)
+			e.postLog(slog.LevelWarn, w) // delivered after Started
 		}
 	}
 	e.limits.Grace = e.limits.grace()
@@ -137,12 +139,15 @@ func (e *Execution) main() {
 			if v := recover(); v != nil {
 				e.panicked = e.newPanic(v)
 				e.err = e.panicked
-			} else {
+			} else if e.err == nil {
 				e.err = &goexitError{Tool: e.tool}
 			}
 		}
 		e.recordReturn()
 	}()
+	if (e.reports != nil || e.command != nil) && !e.open() {
+		return
+	}
 	if e.tool != "" {
 		pprof.SetGoroutineLabels((*scope)(e))
 	}
@@ -172,19 +177,17 @@ func (e *Execution) recordReturn() {
 	} else {
 		e.returnedAt = e.cell.Now()
 	}
-	wait := e.wait
-	e.wait = nil
 	abandoned := e.abandoned
 	if abandoned {
-		abandonedNow.Add(-1)
+		e.settle()
 	}
+	e.wake()
 	e.cell.Unlock()
 
 	if first {
+		mine := e.reports != nil && e.reportEnd()
 		e.cancel(nil)
-	}
-	if wait != nil {
-		close(wait)
+		e.deliver(mine, true)
 	}
 	if abandoned {
 		e.returnedLate()

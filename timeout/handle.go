@@ -89,12 +89,12 @@ func (e *Execution) Abort(cause error) bool {
 		e.cell.Unlock()
 		return false
 	case due != 0:
-		e.fire(e.newError(due, now, end{}), nil)
+		e.fire(e.newError(due, now, end{}), nil, false)
 		return false
 	}
 	stop := e.errorAt(KindAborted, now)
 	stop.Cause = cause
-	e.fire(stop, context.Canceled)
+	e.fire(stop, context.Canceled, false)
 	return true
 }
 

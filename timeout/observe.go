@@ -95,8 +95,9 @@ func (e *Execution) admit(now time.Duration) bool {
 }
 
 // reportExceeded reports what has been exceeded and not been reported yet. The caller holds no lock.
-// At the end it waits for any other goroutine that reports, so that this goes before Finished.
-func (e *Execution) reportExceeded() {
+// At the end it waits for any other goroutine that reports, so that this goes before Finished: for its
+// stack, and not for hooks.
+func (e *Execution) reportExceeded() (mine bool) {
 	o := e.observing
 	o.reporting.Lock()
 	defer o.reporting.Unlock()
@@ -114,17 +115,18 @@ func (e *Execution) reportExceeded() {
 		if out.Stack != nil {
 			attrs = append(attrs, slog.String("stack", string(out.Stack)))
 		}
-		e.logAttrs(slog.LevelWarn, "tool would have been stopped: its limits are only observed", attrs...)
+		mine = e.postLog(slog.LevelWarn, "tool would have been stopped: its limits are only observed", attrs...) || mine
 		s := e.snapshot(out)
 		s.Stack = out.Stack
-		e.call(hookExceeded, &s)
+		mine = e.postHook(hookExceeded, &s) || mine
 	}
+	return mine
 }
 
 // logObserved sums up at the end.
-func (e *Execution) logObserved(s *Snapshot) {
+func (e *Execution) logObserved(s *Snapshot) (mine bool) {
 	if s.Observed == nil {
-		return
+		return false
 	}
 	attrs := []slog.Attr{
 		slog.Any("observed", s.Observed),
@@ -138,7 +140,7 @@ func (e *Execution) logObserved(s *Snapshot) {
 	if e.observing.total {
 		attrs = append(attrs, slog.Duration("total_needed", above(s.Elapsed)))
 	}
-	e.logAttrs(slog.LevelWarn, "tool that would have been stopped has ended", attrs...)
+	return e.postLog(slog.LevelWarn, "tool that would have been stopped has ended", attrs...)
 }
 
 // above is the smallest limit, in whole seconds, or in milliseconds below one, that does not

@@ -56,7 +56,8 @@ func WithClock(c Clock) Option {
 // abandoned function and its later return. A function that returns in time is not logged. Without this option, or
 // if l is nil, nothing is logged.
 //
-// Records are written synchronously, so a handler that blocks delays the result.
+// Records are written as hooks are called: a handler that blocks delays no stop, and Run's return for no longer
+// than a grace; see [Hooks].
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(s *settings) { s.log = l }) }
 
 // WithRecover makes [Run] return a panic of the function as a [*PanicError], which suits a server.

@@ -10,11 +10,62 @@ import (
 
 var abandonedNow atomic.Int64
 
-// AbandonedCount returns the number of functions in this process that have been abandoned and have
-// not returned since. Each of them keeps a goroutine, and everything that the goroutine refers to.
-// A server whose count keeps growing should be restarted. [Running] lists them, even without a
-// watcher.
+// AbandonedCount returns the number of executions of this process that have left a goroutine behind: of
+// a function that was abandoned and has not returned since, or of a hook or log handler that [Run] has
+// waited for in vain. The goroutine keeps everything that it refers to. A server whose count keeps growing
+// should be restarted. [Running] lists these executions, even without a watcher.
 func AbandonedCount() int { return int(abandonedNow.Load()) }
+
+// reportEnd reports the outcome, before the context is cancelled: that a limit has stopped the execution,
+// or that the function has returned in time. What else there is to say of a stop is known when the function
+// has returned, and Run reports it. It is called only where somebody wants to know, and must not be
+// inlined: its frame makes the stack grow.
+//
+//go:noinline
+func (e *Execution) reportEnd() (mine bool) {
+	if e.stalls != nil {
+		mine = e.reportStall(e.stalls.unreported)
+	}
+	if e.observing != nil {
+		mine = e.reportExceeded() || mine
+	}
+	if stop := e.stop; stop != nil {
+		if e.command != nil && stop.Timeout() && stop.Stack == nil {
+			stop.Stack = e.command.Describe(true) // a return or a beat that came too late found the limit
+		}
+		if e.observing == nil && stop.Timeout() && e.wants(hookExceeded) {
+			s := e.snapshotOf(stop, StateStopping)
+			mine = e.post(report{hook: hookExceeded, s: &s}) || mine
+		}
+		return mine
+	}
+	if e.command != nil {
+		return mine
+	}
+	if e.observing != nil {
+		s := e.snapshot(e.err)
+		s.Returned = e.normal
+		mine = e.logObserved(&s) || mine
+	}
+	mine = e.postHook(hookFinished, nil) || mine
+	return e.reportPanic() || mine
+}
+
+// reportPanic logs a panic that Run returns as an error.
+func (e *Execution) reportPanic() (mine bool) {
+	return e.panicked != nil && e.recovers && e.logPanic("tool panicked")
+}
+
+// reportStopped reports that the function of a stopped execution has returned within the grace. See reportEnd.
+//
+//go:noinline
+func (e *Execution) reportStopped(out *Error) (mine bool) {
+	mine = e.logStop(out)
+	s := e.snapshotOf(out, StateEnded)
+	mine = e.logObserved(&s) || mine
+	mine = e.postHook(hookFinished, &s) || mine
+	return e.reportPanic() || mine
+}
 
 // abandon reports that the function did not return within the grace.
 func (e *Execution) abandon(out *Error) {
@@ -22,68 +73,46 @@ func (e *Execution) abandon(out *Error) {
 	if s := e.stack(&sampler, budgetAfterGrace); s != nil {
 		out.Stack = s
 	}
-	e.logStop(out)
-	defer close(e.identity().reported)
-	defer e.finished(out) // also where a hook calls runtime.Goexit
-	if e.wants(hookAbandoned) {
+	mine := e.logStop(out)
+	if e.reports != nil {
 		s := e.snapshotOf(out, StateAbandoned)
-		e.call(hookAbandoned, &s)
+		mine = e.postHook(hookAbandoned, &s) || mine
+		mine = e.logObserved(&s) || mine
+		mine = e.postHook(hookFinished, &s) || mine
 	}
-}
-
-// exceeded reports that a limit has stopped the execution. Like finished it is called only where
-// somebody wants to know, and must not be inlined: its frame makes the stack grow.
-//
-//go:noinline
-func (e *Execution) exceeded(out *Error) {
-	seen := *out // a hook may keep it, and what becomes of the function is still to be added
-	s := e.snapshotOf(&seen, StateStopping)
-	e.call(hookExceeded, &s)
-}
-
-// finished reports that Run is about to return out or, if that is nil, the function's error. It
-// must not be inlined: Run is where the stack should be small.
-//
-//go:noinline
-func (e *Execution) finished(out *Error) {
-	var s Snapshot
-	switch {
-	case out == nil:
-		s = e.snapshot(e.err)
-		s.Returned = e.normal
-	case out.Abandoned:
-		s = e.snapshotOf(out, StateAbandoned)
-	default:
-		s = e.snapshotOf(out, StateEnded)
-	}
-	e.logObserved(&s)
-	e.call(hookFinished, &s)
+	close(e.identity().reported)
+	e.deliver(mine, false)
 }
 
 // returnedLate reports that an abandoned function has returned. It runs on the
 // function's goroutine, and lets the report of the abandonment go first.
 func (e *Execution) returnedLate() {
-	n := e.identity()
-	<-n.reported
-	n.remove()
-	s := e.snapshot(e.err)
-	s.Returned = e.normal
-	e.call(hookReturned, &s)
-	if e.panicked != nil {
-		e.logPanic("abandoned tool panicked")
+	<-e.identity().reported
+	if e.reports == nil {
 		return
 	}
-	e.logAttrs(slog.LevelWarn, "abandoned tool returned", slog.Any("execution", s))
+	s := e.snapshot(e.err)
+	s.Returned = e.normal
+	mine := e.postHook(hookReturned, &s)
+	if e.panicked != nil {
+		mine = e.logPanic("abandoned tool panicked") || mine
+	} else {
+		mine = e.postLog(slog.LevelWarn, "abandoned tool returned", slog.Any("execution", s)) || mine
+	}
+	e.deliver(mine, true)
 }
 
-func (e *Execution) logPanic(msg string) {
-	e.logAttrs(slog.LevelError, msg, slog.String("error", e.panicked.Error()), slog.String("stack", string(e.panicked.Stack)))
+func (e *Execution) logPanic(msg string) (mine bool) {
+	return e.postLog(slog.LevelError, msg, slog.String("error", e.panicked.Error()), slog.String("stack", string(e.panicked.Stack)))
 }
 
 // logStop is called only where there is a logger; see exceeded.
 //
 //go:noinline
-func (e *Execution) logStop(out *Error) {
+func (e *Execution) logStop(out *Error) (mine bool) {
+	if e.log == nil {
+		return false
+	}
 	level, msg := slog.LevelWarn, "tool timed out"
 	switch {
 	case out.Abandoned:
@@ -95,18 +124,7 @@ func (e *Execution) logStop(out *Error) {
 	if out.Stack != nil {
 		attrs = append(attrs, slog.String("stack", string(out.Stack)))
 	}
-	e.logAttrs(level, msg, attrs...)
-}
-
-func (e *Execution) logAttrs(level slog.Level, msg string, attrs ...slog.Attr) {
-	if e.log == nil {
-		return
-	}
-	defer func() { _ = recover() }() // a handler that panics must not end the process
-	if named := e.named(); named != nil {
-		attrs = append(named, attrs...)
-	}
-	e.log.LogAttrs(e.caller, level, msg, attrs...)
+	return e.postLog(level, msg, attrs...)
 }
 
 // named returns the attributes by which a reader of the log knows the execution. A client's request has the

@@ -115,6 +115,7 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 			o.apply(&e.settings)
 		}
 	}
+	e.startReports()
 	if ctx.Err() != nil {
 		return false, e.neverStarted()
 	}
@@ -131,10 +132,6 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	// The context and the timer are made here, and what else there is to do is done by
 	// others, because this is where the caller's stack is lowest: a few hundred bytes
 	// more, and each goroutine that calls Run has to grow its stack from 2 KiB to 4.
-	var late time.Duration
-	if e.watch = watching.Load(); e.watched() {
-		late = e.enrich()
-	}
 	// propagate cancels this context: it chooses the Err, which a CancelFunc cannot.
 	var cancel context.CancelFunc
 	e.inner, cancel = context.WithCancel((*root)(e))
@@ -142,13 +139,10 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	e.cell.Lock()
 	if first := e.next(); first != pulse.Forever {
 		e.setArmed(first)
-		e.timer = pulse.AfterFunc(e.cell.Clock(), first-late, e.onTimer)
+		e.timer = pulse.AfterFunc(e.cell.Clock(), first, e.onTimer)
 	}
 	e.cell.Unlock()
-	if e.watched() {
-		e.begin()
-	}
-	if e.limits.Reserve > 0 || e.watched() {
+	if e.limits.Reserve > 0 || e.reports != nil {
 		e.startClosing()
 	}
 	go e.main()

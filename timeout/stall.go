@@ -101,12 +101,12 @@ func (w *engine) Excuses(now time.Duration) bool {
 
 // reportStall reports the newest stall, once. The caller holds no lock: a beat that has
 // found one leaves this to the timer's function, which is about to run, or to the end.
-func (e *Execution) reportStall(overdue time.Duration) {
-	if overdue == 0 {
-		return
+func (e *Execution) reportStall(overdue time.Duration) (mine bool) {
+	if overdue == 0 || e.reports == nil || e.crowded() {
+		return false
 	}
 	s := e.snapshot(nil)
-	e.call(hookStalled, &s)
-	e.logAttrs(slog.LevelWarn, "the process was stalled; the tool's idle check starts afresh",
-		slog.Duration("overdue", human.Duration(overdue)), slog.Any("execution", s))
+	mine = e.postHook(hookStalled, &s)
+	return e.postLog(slog.LevelWarn, "the process was stalled; the tool's idle check starts afresh",
+		slog.Duration("overdue", human.Duration(overdue)), slog.Any("execution", s)) || mine
 }

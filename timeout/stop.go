@@ -25,9 +25,23 @@ func (e *Execution) tooLittleLeft(needed time.Duration) error {
 	return e.logNotStarted(&Error{Kind: KindTotal, Tool: e.tool, Operation: e.operation, Needed: needed, Limit: e.cap()})
 }
 
+// logNotStarted logs an execution that has not begun, and returns its outcome.
 func (e *Execution) logNotStarted(out *Error) error {
-	e.logAttrs(slog.LevelInfo, "tool was not started", slog.Any("error", out))
-	return out
+	if e.log == nil {
+		return out
+	}
+	if e.cell.Engine() == nil { // its caller's context had ended
+		e.cell.Init(nil, e.clock, 0, (*engine)(e))
+	}
+	e.cell.Lock()
+	e.decided, e.reports.since = true, e.cell.Now()
+	e.cell.Unlock()
+	logged := *out
+	e.postLog(slog.LevelInfo, "tool was not started", slog.Any("error", &logged))
+	go e.drain() // there is nobody else who would
+	err := e.unreported(out, out)
+	e.cell.End()
+	return err
 }
 
 // callersKind returns the kind of a stop by the end of the caller's context. A deadline is

@@ -112,7 +112,9 @@ func (e *Execution) onTimer() {
 	if e.decided {
 		now := e.cell.Now()
 		e.noteFiring(now)
-		e.endGrace(now)
+		if now >= e.armed {
+			e.wake() // a firing that was under way when it was set changes nothing
+		}
 		e.cell.Unlock()
 		return
 	}
@@ -131,7 +133,7 @@ func (e *Execution) onTimer() {
 			e.cell.Unlock()
 			return
 		}
-		e.fire(e.newError(kind, now, end{}), nil)
+		e.fire(e.newError(kind, now, end{}), nil, true)
 		return
 	}
 	e.cell.AskProbes(now)
@@ -155,27 +157,30 @@ func (e *Execution) onTimer() {
 	if closing {
 		e.closeNow()
 	}
-	e.reportStall(stall)
-	if e.observing != nil {
-		e.reportExceeded()
-	}
-	if warn {
-		e.reportNearIdle()
+	if e.reports != nil && (stall > 0 || e.observing != nil || warn) {
+		e.reportMoment(stall, warn)
 	}
 }
 
-// reportNearIdle must not be inlined: see onTimer.
+// reportMoment reports what the timer has found that stops nothing. It must not be inlined: see onTimer.
 //
 //go:noinline
-func (e *Execution) reportNearIdle() {
-	s := e.snapshot(nil)
-	e.call(hookNearIdle, &s)
-	e.logAttrs(slog.LevelWarn, "tool is close to its idle limit", slog.Any("execution", s))
+func (e *Execution) reportMoment(stall time.Duration, nearIdle bool) {
+	mine := e.reportStall(stall)
+	if e.observing != nil {
+		mine = e.reportExceeded() || mine
+	}
+	if nearIdle && !e.crowded() {
+		s := e.snapshot(nil)
+		mine = e.postHook(hookNearIdle, &s) || mine
+		mine = e.postLog(slog.LevelWarn, "tool is close to its idle limit", slog.Any("execution", s)) || mine
+	}
+	e.deliver(mine, true)
 }
 
-// fire stops the execution; err is the Err of its context after an abort. The cell is locked, and
-// unlocked on return.
-func (e *Execution) fire(stop *Error, err error) {
+// fire stops the execution; err is the Err of its context after an abort, and here says that hooks may
+// keep this goroutine. The cell is locked, and unlocked on return.
+func (e *Execution) fire(stop *Error, err error, here bool) {
 	e.decide(stop)
 	e.cell.Unlock()
 	if e.showsStack(stop.Kind) {
@@ -183,5 +188,7 @@ func (e *Execution) fire(stop *Error, err error) {
 		stop.Stack = e.stack(&sampler, budgetBeforeCancel)
 		e.cancelledAt = e.cell.Now()
 	}
+	mine := e.reports != nil && e.reportEnd()
 	e.cancel(err)
+	e.deliver(mine, here)
 }

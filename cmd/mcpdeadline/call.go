@@ -124,12 +124,15 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 		c.again(answers)
 	}
 	var snapshot timeout.Snapshot
+	var began atomic.Bool
+	var finished atomic.Pointer[timeout.Snapshot] // nil where the log keeps the hooks waiting
 	server := *s.calls
 	server.Options = append(server.Options[:len(server.Options):len(server.Options)], timeout.WithHooks(timeout.Hooks{
 		Started: func(_ context.Context, s timeout.Snapshot) {
+			began.Store(true)
 			c.endless.Store(s.ObserveOnly || s.Limits.Idle <= 0 && s.Limits.Total <= 0)
 		},
-		Finished: func(_ context.Context, s timeout.Snapshot) { snapshot = s },
+		Finished: func(_ context.Context, s timeout.Snapshot) { finished.Store(&s) },
 	}))
 	joined, stop := context.WithCancelCause(s.drain.Context(ctx))
 	defer stop(nil)
@@ -137,7 +140,10 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	m, err := toolcall.Do(joined, &server, toolcall.Call{
 		Tool: c.tool, Session: s, Observer: run.Observer(), Answered: func(leave func()) { c.leave(leave) },
 	}, c.wait)
-	if snapshot.Start.IsZero() { // the call did not begin, because the proxy is shutting down
+	if s := finished.Load(); s != nil {
+		snapshot = *s
+	}
+	if !began.Load() { // the call did not begin, because the proxy is shutting down
 		c.stopServer(err)
 	}
 	c.close()

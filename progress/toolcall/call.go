@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -139,14 +140,40 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 		defer ended(observer)
 		return done(timeout.Do(ctx, run, opts...)) // two of one token could not agree on what increases
 	}
-	stop := func() {}
+	var sending sending
 	opts = append(opts, timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
-		stop = progress.Start(ctx, c.Token, s.Interval, c.Send)
+		sending.start(func() (stop func()) { return progress.Start(ctx, c.Token, s.Interval, c.Send) })
 	}}))
 	// Not in h: one that has been abandoned would never get to its end.
-	defer func() { stop() }()
+	defer sending.end()
 	defer ended(observer)
 	return done(timeout.Do(ctx, run, opts...))
+}
+
+// A sending is the notifications of a call. They begin on the tool's goroutine, which an earlier hook may
+// have kept until the call has ended.
+type sending struct {
+	mu    sync.Mutex
+	over  bool
+	stops func()
+}
+
+func (s *sending) start(begin func() (stop func())) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.stops = begin()
+	}
+}
+
+func (s *sending) end() {
+	s.mu.Lock()
+	s.over = true
+	stop := s.stops
+	s.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
 }
 
 func ended(o Observer) {
