@@ -14,11 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 )
 
 const (
 	// lastWords is how long processes that the command leaves running may still write.
 	lastWords = 300 * time.Millisecond
+	// settling is how long a write may take to notice that it was ended.
+	settling = 100 * time.Millisecond
 	// pieceSize is the size of a write: a pipe takes that much as a whole or not at all, so it is known
 	// how much was not read.
 	pieceSize = 4 << 10
@@ -35,7 +38,8 @@ type output struct {
 // A pipe is written by the command.
 type pipe struct {
 	r, w   *os.File
-	to     io.Writer
+	file   *stdio.File // that of the output
+	to     io.Writer   // writes to file
 	report func(format string, args ...any)
 
 	read, written atomic.Int64 // bytes
@@ -44,7 +48,7 @@ type pipe struct {
 
 	mu      sync.Mutex
 	ctx     context.Context // of the execution that the output beats for
-	waiting bool            // for the reader of the output
+	over    chan struct{}   // closed at the end of a wait for the reader of the output; nil if there is none
 	release func()          // ends the hold during the wait
 }
 
@@ -68,9 +72,9 @@ func newOutput(streams []*os.File, st *status, rep *reporter) (*output, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := &pipe{r: r, w: w, to: to, report: rep.say}
-		if st != nil {
-			p.to = st.output(to)
+		p := &pipe{r: r, w: w, file: stdio.New(to), report: rep.say}
+		if p.to = p.file; st != nil {
+			p.to = st.output(to, p.file)
 		}
 		o.forCommand[fd] = w
 		o.pipes = append(o.pipes, p)
@@ -133,6 +137,8 @@ func (o *output) commandEnded() {
 func (o *output) abandon() (lost int64) {
 	for _, p := range o.pipes {
 		p.abandoned.Store(true)
+		p.file.Close() // ends a wait for a file that does not block
+		p.settle()
 		if !p.refused.Load() {
 			lost += p.read.Load() - p.written.Load() + int64(unread(p.r))
 		}
@@ -144,7 +150,11 @@ func (o *output) abandon() (lost int64) {
 // it closes the pipe, so that the command notices as if it wrote there itself.
 func (p *pipe) copy() {
 	blockSIGPIPE()
-	defer p.r.Close()
+	defer func() {
+		if !p.abandoned.Load() { // abandon looks what is in it
+			p.r.Close()
+		}
+	}()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := p.r.Read(buf)
@@ -186,6 +196,9 @@ func (p *pipe) pass(b []byte) (ok bool) {
 		n, err := p.to.Write(b[:min(len(b), pieceSize)])
 		p.written.Add(int64(n))
 		b = b[n:]
+		if err != nil && p.abandoned.Load() {
+			return false
+		}
 		if err != nil {
 			p.refused.Store(true)
 			if !errors.Is(err, unix.EPIPE) {
@@ -203,14 +216,30 @@ func (p *pipe) pass(b []byte) (ok bool) {
 func (p *pipe) wait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waiting = true
+	p.over = make(chan struct{})
 	p.release = heartbeat.Hold(p.ctx)
+}
+
+// settle waits for a write that Close has ended, so that what it has written is counted. One that blocks is not waited
+// for.
+func (p *pipe) settle() {
+	p.mu.Lock()
+	over := p.over
+	p.mu.Unlock()
+	if over == nil {
+		return
+	}
+	select {
+	case <-over:
+	case <-time.After(settling):
+	}
 }
 
 func (p *pipe) taken() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waiting = false
+	close(p.over)
+	p.over = nil
 	p.release()
 }
 
@@ -219,7 +248,7 @@ func (p *pipe) beatFor(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ctx = ctx
-	if p.waiting {
+	if p.over != nil {
 		p.release()
 		p.release = heartbeat.Hold(ctx)
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 )
 
 // stuck is the time that a terminal or a pipe has to accept a message.
@@ -25,7 +27,7 @@ type reporter struct {
 	failed  bool       // a message or output of the command could not be written
 }
 
-func newReporter(name string) *reporter { return &reporter{name: name, out: os.Stderr} }
+func newReporter(name string) *reporter { return &reporter{name: name, out: stdio.New(os.Stderr)} }
 
 // say writes one line, with a single write. If nobody reads it in time it is lost: what follows a
 // message, such as the signal that it announces, must not be delayed.
@@ -95,13 +97,13 @@ func (r *reporter) refuse(err error) int {
 	if err.Error() != "" {
 		r.say("%v", err)
 	}
-	fmt.Fprintf(os.Stderr, "Try '%s --help' for more information.\n", r.name)
+	fmt.Fprintf(r.out, "Try '%s --help' for more information.\n", r.name)
 	return exitFailed
 }
 
 // print writes to the standard output and returns the exit code.
 func (r *reporter) print(text string) int {
-	_, err := os.Stdout.WriteString(text)
+	_, err := io.WriteString(stdio.New(os.Stdout), text)
 	if wasClosed(1) {
 		err = syscall.EBADF
 	}

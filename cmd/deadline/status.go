@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 )
 
 const (
@@ -54,7 +55,7 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 func newStatus(o options, ours func() bool) *status {
 	s := &status{total: o.total, idle: o.idle, ours: ours, stopped: make(chan struct{}), begun: time.Now()}
 	s.rate.at = s.begun
-	s.screen = cwriter.New(os.Stderr)
+	s.screen = cwriter.New(stdio.New(os.Stderr))
 	go func() {
 		tick := time.NewTicker(refresh)
 		defer tick.Stop()
@@ -85,7 +86,7 @@ func (s *status) draw(above []byte) error {
 	if !ours || s.gone {
 		return s.screen.Flush(0)
 	}
-	width, _, err := s.screen.GetTermSize()
+	width, _, err := term.GetSize(int(os.Stderr.Fd()))
 	if err != nil || width <= 0 {
 		width = defaultWidth
 	}
@@ -129,19 +130,19 @@ func (s *status) stop() {
 }
 
 // beside returns a writer for f that does not disturb the line. If f is a terminal, it is the same one,
-// and the output appears above the line.
-func (s *status) beside(f *os.File) io.Writer {
+// and the output appears above the line. Otherwise it is w, which writes to f.
+func (s *status) beside(f *os.File, w io.Writer) io.Writer {
 	if !isTerminal(f) {
-		return f
+		return w
 	}
-	w := &lineWriter{above: s.draw}
-	s.writers = append(s.writers, w)
-	return w
+	above := &lineWriter{above: s.draw}
+	s.writers = append(s.writers, above)
+	return above
 }
 
 // output is like beside, for the output of the command, which is counted.
-func (s *status) output(f *os.File) io.Writer {
-	w := s.beside(f)
+func (s *status) output(f *os.File, w io.Writer) io.Writer {
+	w = s.beside(f, w)
 	return writerFunc(func(p []byte) (int, error) {
 		n, err := w.Write(p)
 		s.written.Add(int64(n))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -68,11 +69,11 @@ func supervise(o options, r *reporter) ending {
 	keepIgnored(o.signal)
 
 	if messages, err := duplicate(2); err == nil {
-		r.redirect(messages)
+		r.redirect(stdio.New(messages))
 	}
 	if o.status && isTerminal(os.Stderr) {
 		s.status = newStatus(o, func() bool { return foreground(os.Stderr, before) })
-		r.redirect(s.status.beside(os.Stderr))
+		r.redirect(s.status.beside(os.Stderr, r.out))
 	}
 	streams := stdStreams()
 	if o.idle > 0 || s.status != nil {

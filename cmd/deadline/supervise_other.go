@@ -64,8 +64,8 @@ func supervise(o options, r *reporter) ending {
 		s := newStatus(o, func() bool { return true })
 		defer s.stop()
 		s.start(ctx)
-		r.redirect(s.beside(os.Stderr))
-		cmd.Stdout, cmd.Stderr = s.output(os.Stdout), s.output(os.Stderr)
+		r.redirect(s.beside(os.Stderr, os.Stderr))
+		cmd.Stdout, cmd.Stderr = s.output(os.Stdout, os.Stdout), s.output(os.Stderr, os.Stderr)
 	}
 	grace := time.Duration(math.MaxInt64 / 4) // without -k, nothing is killed
 	if o.killAfter > 0 {

@@ -36,6 +36,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
@@ -54,7 +55,7 @@ func main() {
 	// Without this, a write to a closed stdout would kill the program. A host that has gone is an
 	// error of the write instead.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	code := run(ctx, os.Args[1:], stdio.New(os.Stdin), stdio.New(os.Stdout), stdio.New(os.Stderr))
 	unwatch()
 	stop()
 	os.Exit(code)

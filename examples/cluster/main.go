@@ -30,6 +30,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -44,7 +45,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == replicaCommand {
 		code = replicaMain(ctx, os.Args[2:])
 	} else {
-		code = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+		code = run(ctx, os.Args[1:], stdio.New(os.Stdout), stdio.New(os.Stderr))
 	}
 	stop()
 	os.Exit(code)

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -34,11 +35,11 @@ const (
 func replicaMain(ctx context.Context, args []string) int {
 	ctx, stop := context.WithCancel(ctx)
 	go func() {
-		io.Copy(io.Discard, os.Stdin)
+		io.Copy(io.Discard, stdio.New(os.Stdin))
 		stop()
 	}()
 	if err := serve(ctx, args[0], args[1], args[2]); err != nil {
-		fmt.Fprintf(os.Stderr, "replica %s: %v\n", args[0], err)
+		fmt.Fprintf(stdio.New(os.Stderr), "replica %s: %v\n", args[0], err)
 		return exitFailed
 	}
 	return 0

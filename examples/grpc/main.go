@@ -21,6 +21,7 @@ import (
 	health "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -45,8 +46,8 @@ func (service) Watch(_ *health.HealthCheckRequest, stream health.Health_WatchSer
 }
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "grpc:", err)
+	if err := run(context.Background(), stdio.New(os.Stdout)); err != nil {
+		fmt.Fprintln(stdio.New(os.Stderr), "grpc:", err)
 		os.Exit(1)
 	}
 }

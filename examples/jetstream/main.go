@@ -35,6 +35,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -59,7 +60,7 @@ func main() {
 		os.Exit(workerMain(os.Args[2:]))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := run(ctx, os.Args[1:], stdio.New(os.Stdout), stdio.New(os.Stderr))
 	stop()
 	os.Exit(code)
 }

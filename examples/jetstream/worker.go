@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/worker/natsworker"
 )
@@ -71,7 +72,7 @@ const (
 
 func workerMain(args []string) int {
 	signal.Ignore(os.Interrupt) // Ctrl-C is for the parent, which ends the standard input
-	w := &worker{events: json.NewEncoder(os.Stdout)}
+	w := &worker{events: json.NewEncoder(stdio.New(os.Stdout))}
 	flags := flag.NewFlagSet(workerCommand, flag.ExitOnError)
 	flags.StringVar(&w.server, "server", "", "")
 	flags.StringVar(&w.stream, "stream", "", "")
@@ -84,11 +85,11 @@ func workerMain(args []string) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() {
-		io.Copy(io.Discard, os.Stdin) // ends even if the parent is killed
+		io.Copy(io.Discard, stdio.New(os.Stdin)) // ends even if the parent is killed
 		stop()
 	}()
 	if err := w.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "worker:", err)
+		fmt.Fprintln(stdio.New(os.Stderr), "worker:", err)
 		return exitFailed
 	}
 	return 0

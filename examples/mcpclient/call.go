@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/term"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
@@ -29,11 +30,12 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	d := newSerial(stderr)
+	shown, said := stdio.New(stdout), stdio.New(stderr) // the server, which shares stderr, may change it
 	clientOptions := &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { d.update(req.Params) },
 	}
 	if isTerminal(stdin) && isTerminal(stderr) {
-		clientOptions.ElicitationHandler = (&person{in: stdin, out: stderr, display: d, call: ctx}).answer
+		clientOptions.ElicitationHandler = (&person{in: stdio.New(stdin), out: said, display: d, call: ctx}).answer
 	}
 	c := mcp.NewClient(&mcp.Implementation{Name: "tooldeadline-example-client", Version: "0"}, clientOptions)
 
@@ -48,13 +50,13 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 			Backoff: request.Backoff{Retries: -1},
 			Failed: func(err error) (again bool) {
 				if o.standing {
-					fmt.Fprintf(stderr, "mcpclient: %v; trying again in 30 s\n", err)
+					fmt.Fprintf(said, "mcpclient: %v; trying again in 30 s\n", err)
 				}
 				return o.standing
 			},
 		})
 	if err != nil {
-		return fail(stderr, err)
+		return fail(said, err)
 	}
 	params := &mcp.CallToolParams{Name: o.tool, Arguments: o.arguments}
 	params.SetProgressToken("call") // for the display; the limits do not need it
@@ -65,9 +67,9 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 	d.end()
 	hangUp(session, err != nil)
 	if err != nil {
-		return fail(stderr, err)
+		return fail(said, err)
 	}
-	return show(res, took, stdout, stderr)
+	return show(res, took, shown, said)
 }
 
 // hangUp ends the session and the server that was started for it. The SDK ends a server that does not

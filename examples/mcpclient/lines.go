@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
@@ -27,7 +29,7 @@ func newSerial(stderr *os.File) *serial {
 	if isTerminal(stderr) {
 		return &serial{d: &bar{out: stderr}}
 	}
-	return &serial{d: &lines{out: stderr}}
+	return &serial{d: &lines{out: stdio.New(stderr)}}
 }
 
 func (s *serial) update(p *mcp.ProgressNotificationParams) {
@@ -60,7 +62,7 @@ func (s *serial) end() {
 
 // lines shows progress as lines, except progress that only shows that the tool is alive.
 type lines struct {
-	out  *os.File
+	out  io.Writer
 	last string
 }
 

@@ -38,6 +38,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
@@ -72,12 +73,12 @@ func main() {
 
 // run is main with the signals and the arguments. It returns the exit code.
 func run(ctx context.Context, args []string) int {
-	o, err := parse(args, os.Stderr)
+	o, err := parse(args, stdio.New(os.Stderr))
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		fmt.Fprintln(os.Stderr, "mcpclient:", err)
+		fmt.Fprintln(stdio.New(os.Stderr), "mcpclient:", err)
 		return exitUsage
 	}
 	return call(ctx, o, os.Stdin, os.Stdout, os.Stderr)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/host"
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -51,7 +52,7 @@ func main() {
 	// Without this, a write to a closed stdout would kill the program. A client that has gone is an
 	// error of the write instead. Ignoring the signal was rejected: the commands would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	code := run(ctx, os.Args[1:], os.Stderr)
+	code := run(ctx, os.Args[1:], stdio.New(os.Stderr))
 	stop()
 	os.Exit(code)
 }

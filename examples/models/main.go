@@ -22,6 +22,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
@@ -29,10 +30,10 @@ func main() {
 	verbose := flag.Bool("v", false, "print what arrived, too")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "models: no arguments expected")
+		fmt.Fprintln(stdio.New(os.Stderr), "models: no arguments expected")
 		os.Exit(2)
 	}
-	if !run(context.Background(), os.Stdout, *verbose) {
+	if !run(context.Background(), stdio.New(os.Stdout), *verbose) {
 		os.Exit(1)
 	}
 }

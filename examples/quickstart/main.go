@@ -35,6 +35,7 @@ import (
 	"os/signal"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -48,7 +49,7 @@ func main() {
 	// one ends the program at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], stdio.New(os.Stdout), stdio.New(os.Stderr)))
 }
 
 // run is main with its environment as arguments. It returns the exit code.

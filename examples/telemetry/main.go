@@ -26,14 +26,15 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tooldeadline/tooldeadline/oteltimeout"
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "telemetry:", err)
+	if err := run(context.Background(), stdio.New(os.Stdout)); err != nil {
+		fmt.Fprintln(stdio.New(os.Stderr), "telemetry:", err)
 		os.Exit(1)
 	}
 }

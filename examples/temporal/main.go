@@ -25,6 +25,7 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/worker/temporalworker"
 )
@@ -34,8 +35,8 @@ const queue = "tooldeadline-example"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "temporal:", err)
+	if err := run(ctx, os.Args[1:], stdio.New(os.Stdout), stdio.New(os.Stderr)); err != nil {
+		fmt.Fprintln(stdio.New(os.Stderr), "temporal:", err)
 		os.Exit(1)
 	}
 }

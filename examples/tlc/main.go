@@ -48,6 +48,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -79,7 +80,7 @@ func main() {
 	// would end the program on the spot.
 	ctx, stop := signal.NotifyContext(context.Background(),
 		os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := run(ctx, os.Args[1:], stdio.New(os.Stdout), stdio.New(os.Stderr))
 	stop()
 	os.Exit(code)
 }

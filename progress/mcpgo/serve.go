@@ -6,12 +6,14 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	shared "github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
@@ -39,6 +41,9 @@ import (
 //     client's reason, and a call whose client has left with [toolcall.ErrDisconnected]. The former
 //     needs [Install].
 //
+// If in or out is an [os.File] that another process makes non-blocking, it is read and written whole all the same; see
+// package stdio.
+//
 // The server must have [Install], [Middleware] or, for its tools, [Handler], because these abort the
 // calls. If a read of in is waiting when Serve returns, its goroutine remains until in is closed, as
 // with mcp-go. A panic of in or out is an error of that call alone.
@@ -51,6 +56,12 @@ import (
 func Serve(ctx context.Context, s *server.StdioServer, in io.Reader, out io.Writer, limit time.Duration) error {
 	if limit <= 0 {
 		limit = toolcall.ShutdownLimit
+	}
+	if f, ok := in.(*os.File); ok && f != nil {
+		in = shared.New(f)
+	}
+	if f, ok := out.(*os.File); ok && f != nil {
+		out = shared.New(f)
 	}
 	var drain toolcall.Drain
 	listening, stop := context.WithCancel(drain.Context(context.WithoutCancel(ctx)))

@@ -58,14 +58,16 @@ func isLargeInteger(s string) bool {
 // WrapTransport wraps the transport of a server, such as stdio; for a server over HTTP there is
 // [WrapHTTP]. With it, [WithTasks] sees which calls of a client of protocol 2025-11-25 ask for a
 // task, and [Middleware] echoes integers above 2^53 exactly if clients use them as progress tokens.
-// Otherwise the SDK rounds such integers, and the client does not recognise its token.
+// Otherwise the SDK rounds such integers, and the client does not recognise its token. A message to
+// a file that another process makes non-blocking, such as a stdout that a server in Node shares, is
+// written whole; see package stdio.
 //
 // The SDK does not tell a wrapped connection the agreed protocol version. So a batch is answered in
 // every version, although an unwrapped connection of the SDK would end at a batch from 2025-06-18
 // on.
 //
 //	server.Run(ctx, mcpsdk.WrapTransport(&mcp.StdioTransport{}))
-func WrapTransport(t mcp.Transport) mcp.Transport { return &transport{t} }
+func WrapTransport(t mcp.Transport) mcp.Transport { return &transport{patient(t)} }
 
 type transport struct{ mcp.Transport }
 

@@ -1,0 +1,79 @@
+//go:build unix
+
+package mcpsdk_test
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// SPEC 6.32: another process makes the standard streams of a server non-blocking, and its client reads late.
+func TestNonBlockingStreams(t *testing.T) {
+	t.Parallel()
+	var in, out [2]int
+	if err := syscall.Pipe(in[:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Pipe(out[:]); err != nil {
+		t.Fatal(err)
+	}
+	files := make(map[int]*os.File)
+	for _, fd := range append(in[:], out[:]...) {
+		syscall.CloseOnExec(fd)
+		files[fd] = os.NewFile(uintptr(fd), "pipe")
+		defer files[fd].Close()
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(cmd.Environ(), modeEnv+"=long", "GORACE=atexit_sleep_ms=0")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[in[0]], files[out[1]], os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }() // where the test has failed
+	send := func(line string) {
+		if _, err := io.WriteString(files[in[1]], line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := bufio.NewReader(files[out[0]])
+	hear := func(want string) {
+		if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, want) {
+			t.Fatalf("%.200q, %v", line, err)
+		}
+	}
+	send(initialize)
+	hear("serverInfo")
+	for _, fd := range []int{in[0], out[1]} {
+		if err := syscall.SetNonblock(fd, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	filled := 0
+	for piece := make([]byte, 1<<10); len(piece) > 0; {
+		n, err := syscall.Write(out[1], piece)
+		if filled += max(n, 0); err != nil {
+			piece = piece[:len(piece)/2]
+		}
+	}
+	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	send(`{"jsonrpc":"2.0","id":"first","method":"ping"}`)
+	send(`{"jsonrpc":"2.0","id":"second","method":"tools/list"}`)
+
+	if _, err := io.CopyN(io.Discard, lines, int64(filled)); err != nil {
+		t.Fatal(err)
+	}
+	hear(`"first"`)
+	hear(`"second"`)
+	send(`{"jsonrpc":"2.0","id":"third","method":"ping"}`) // a read has waited for it
+	hear(`"third"`)
+	files[in[1]].Close()
+	files[in[0]].Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}

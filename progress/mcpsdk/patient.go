@@ -1,0 +1,41 @@
+package mcpsdk
+
+import (
+	"io"
+	"os"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
+)
+
+// patient returns a transport that is t, but reads and writes files as package stdio does: t may share them with
+// processes that make them non-blocking.
+func patient(t mcp.Transport) mcp.Transport {
+	switch t := t.(type) {
+	case *mcp.StdioTransport:
+		return &mcp.IOTransport{Reader: stdio.New(os.Stdin), Writer: keepOpen{stdio.New(os.Stdout)}, MaxLineLength: t.MaxLineLength}
+	case *mcp.IOTransport:
+		p := *t
+		if f, ok := p.Reader.(*os.File); ok && f != nil {
+			p.Reader = stdio.New(f)
+		}
+		if f, ok := p.Writer.(*os.File); ok && f != nil {
+			p.Writer = stdio.New(f)
+		}
+		return &p
+	case *mcp.LoggingTransport:
+		p := *t
+		p.Transport = patient(p.Transport)
+		if f, ok := p.Writer.(*os.File); ok && f != nil {
+			p.Writer = stdio.New(f)
+		}
+		return &p
+	}
+	return t
+}
+
+// keepOpen leaves a writer open, as the SDK leaves os.Stdout.
+type keepOpen struct{ io.Writer }
+
+func (keepOpen) Close() error { return nil }
