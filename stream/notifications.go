@@ -34,6 +34,8 @@ import (
 //     answer 400 if they no longer keep the events after that id.
 //   - The reader gets whole events only, so an event that was cut off never runs into the next one.
 //     Comments renew the limit and are dropped. Lines end in \n.
+//   - When the client ends its session, with a DELETE that passes through a Notifications, the end of
+//     the session's streams is no loss, and is not reported.
 //   - The stream ends with the request's context and with Close. It ends with a [*ReopenError] if
 //     the server answers with a non-retryable status (all except 408, 409, 425, 429, and 5xx other
 //     than 501) or with something other than an event stream. It ends with an [*OutageError] after
@@ -78,6 +80,9 @@ type Notifications struct {
 	// attempt is in progress at that instant, a last one begins. It has the idle limit like every
 	// other attempt, so it ends at most one idle limit later. A connection that is lost again
 	// before anything comes on it does not count as reopened. 0 or less means no limit.
+	//
+	// What the reader makes of that error is its own affair. The official Go SDK of MCP ends the session
+	// with its notification stream, so that calls fail from then on: connect again, or set no GiveUp.
 	GiveUp time.Duration
 	// Hooks are called when a stream is lost, when an attempt to reopen it fails and when one
 	// succeeds.
@@ -91,6 +96,9 @@ type Notifications struct {
 // RoundTrip does one exchange or opens a stream. The request is not changed.
 func (n *Notifications) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !asksForEvents(req) {
+		if req.Method == http.MethodDelete {
+			endSession(req)
+		}
 		return base(n.Base).RoundTrip(req)
 	}
 	l := follow(req.Context())
@@ -114,7 +122,11 @@ func (n *Notifications) RoundTrip(req *http.Request) (*http.Response, error) {
 	l.opened.Store(true)
 	resp.ContentLength = -1
 	resp.Header.Del("Content-Length")
-	resp.Body = newEvents(n, t, out, l, resp.Body)
+	e := newEvents(n, t, out, l, resp.Body)
+	var leave func()
+	e.ending, leave = enterSession(req)
+	context.AfterFunc(l.ctx, leave)
+	resp.Body = e
 	return resp, nil
 }
 

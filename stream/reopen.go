@@ -41,6 +41,8 @@ type events struct {
 	lost  error  // why the connection has ended; handled by the next Read
 	err   error  // why the stream has ended
 
+	ending <-chan struct{} // closed when the client ends the session of the stream; nil without one
+
 	mu   sync.Mutex // guards conn: Close may come at any time
 	conn io.ReadCloser
 }
@@ -101,6 +103,17 @@ func (e *events) resume() {
 	case e.split.session: // see Notifications
 		e.fail(lost)
 		return
+	case isClosed(e.ending):
+		// The client closes the stream next; if it does not, there is none to come back to.
+		wait := time.NewTimer(closingWait)
+		defer wait.Stop()
+		select {
+		case <-e.life.ctx.Done():
+			e.fail(context.Cause(e.life.ctx))
+		case <-wait.C:
+			e.fail(lost)
+		}
+		return
 	case errors.Is(lost, timeout.ErrIdle):
 		e.wait.reset()
 		e.gap.over() // a connection that stayed open for the whole limit ends the outage
@@ -114,6 +127,15 @@ func (e *events) resume() {
 		return
 	}
 	e.reopen()
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func (e *events) giveUp() {

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -247,4 +248,29 @@ func TestSSEStream(t *testing.T) {
 		t.Errorf("%d streams opened, %d open", opened, now)
 	}
 	_ = session.Close()
+}
+
+// A session that is closed as usual has lost nothing.
+func TestCloseIsNoLoss(t *testing.T) {
+	streamLeaks(t)
+	for range 20 { // which of the two ends is seen first is a matter of chance
+		s := streamServer()
+		var lost atomic.Int32
+		l := &streamLine{h: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)}
+		srv := httptest.NewServer(l)
+		hc := &http.Client{Transport: &stream.Notifications{Hooks: stream.Hooks{Lost: func(context.Context, stream.Outage) { lost.Add(1) }}}}
+		session, err := new(streamHeard).client().Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: hc},
+			&mcp.ClientSessionOptions{ProtocolVersion: protocol2025})
+		if err != nil {
+			t.Fatal(err)
+		}
+		streamUntil(t, "listening", func() bool { _, now := l.state(); return now == 1 })
+		if err := session.Close(); err != nil {
+			t.Error(err)
+		}
+		srv.Close()
+		if n := lost.Load(); n != 0 {
+			t.Fatalf("lost %d times", n)
+		}
+	}
 }

@@ -1,0 +1,75 @@
+package stream
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A client of MCP ends its session with a DELETE, and then its streams. The server ends them meanwhile, which is
+// no outage: nobody wants them any more.
+
+// sessionHeader names the session of a request (MCP, Streamable HTTP).
+const sessionHeader = "Mcp-Session-Id"
+
+// closingWait is how long the stream of a session that its client is ending waits for the client to close it.
+const closingWait = 10 * time.Second
+
+// A session is one that has open streams.
+type session struct {
+	streams int           // guarded by sessions.mu
+	once    sync.Once     // of ending
+	ending  chan struct{} // closed when the client ends it
+}
+
+// sessions are those with open streams: an http.Client may send the DELETE on another connection, and even
+// through another Notifications.
+var sessions struct {
+	mu  sync.Mutex
+	all map[string]*session
+}
+
+func sessionKey(req *http.Request) string {
+	id := req.Header.Get(sessionHeader)
+	if id == "" || req.URL == nil {
+		return ""
+	}
+	return req.URL.Host + " " + id
+}
+
+// enterSession notes a stream of the session of req, until leave is called. ending is closed when the client ends
+// the session; it is nil without one.
+func enterSession(req *http.Request) (ending <-chan struct{}, leave func()) {
+	key := sessionKey(req)
+	if key == "" {
+		return nil, func() {}
+	}
+	sessions.mu.Lock()
+	defer sessions.mu.Unlock()
+	s := sessions.all[key]
+	if s == nil {
+		if sessions.all == nil {
+			sessions.all = make(map[string]*session)
+		}
+		s = &session{ending: make(chan struct{})}
+		sessions.all[key] = s
+	}
+	s.streams++
+	return s.ending, sync.OnceFunc(func() {
+		sessions.mu.Lock()
+		defer sessions.mu.Unlock()
+		if s.streams--; s.streams == 0 && sessions.all[key] == s {
+			delete(sessions.all, key)
+		}
+	})
+}
+
+// endSession notes that the client is ending the session of req.
+func endSession(req *http.Request) {
+	sessions.mu.Lock()
+	s := sessions.all[sessionKey(req)]
+	sessions.mu.Unlock()
+	if s != nil {
+		s.once.Do(func() { close(s.ending) })
+	}
+}
