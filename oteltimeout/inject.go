@@ -10,7 +10,7 @@ import (
 //
 //	params := &mcp.CallToolParams{Name: "search", Meta: oteltimeout.Inject(ctx, nil)}
 //
-// meta may be nil.
+// Inject waits for the propagator. meta may be nil.
 func Inject(ctx context.Context, meta map[string]any, opts ...InjectOption) map[string]any {
 	var s settings
 	for _, o := range opts {

@@ -12,6 +12,9 @@ import (
 // Watch reports every execution of the process that begins from now on, until stop is called; see
 // [timeout.Watch]. Call it once. The global providers may be set before or after the call.
 //
+// Watch waits for the providers while it makes the tracer and the instruments. What is recorded later is
+// recorded by hooks, which may do what [timeout.Hooks] says.
+//
 // If the meter provider refuses an instrument, Watch returns the provider's error and reports nothing,
 // and stop does nothing.
 func Watch(opts ...Option) (stop func(), err error) {
