@@ -1,9 +1,11 @@
 package progress
 
 import (
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 )
 
@@ -49,6 +51,16 @@ func known(total float64) float64 {
 func marshalToken(token any) (json.RawMessage, error) {
 	if f, ok := token.(float64); ok && f == math.Trunc(f) && !math.IsInf(f, 0) {
 		return strconv.AppendFloat(nil, f, 'f', -1, 64), nil
+	}
+	switch token.(type) {
+	case json.Number, json.RawMessage:
+	case json.Marshaler, encoding.TextMarshaler: // code that could block
+		return nil, fmt.Errorf("progress: progressToken is a %T: want a string or a number", token)
+	default:
+		switch reflect.ValueOf(token).Kind() {
+		case reflect.Map, reflect.Slice, reflect.Array, reflect.Struct, reflect.Pointer, reflect.Interface: // may have some in them
+			return nil, fmt.Errorf("progress: progressToken is a %T: want a string or a number", token)
+		}
 	}
 	raw, err := json.Marshal(token)
 	if err != nil {

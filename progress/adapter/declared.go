@@ -70,10 +70,11 @@ type Declarations struct {
 // Server takes the extensions among the capabilities of the server, from the result of initialize
 // or server/discover.
 func (d *Declarations) Server(extensions map[string]any) {
+	l, ok := policy.ReadDeclaration(extensions)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.server = nil
-	if l, ok := policy.ReadDeclaration(extensions); ok {
+	if ok {
 		d.server = &l
 	}
 }

@@ -55,7 +55,7 @@ type answered[R any] struct {
 // the result of that call. If the earlier call is still running, Do waits for it until ctx ends.
 // The result is kept unless ctx has ended, call has failed or panicked, or size, which returns the
 // size of the result in bytes, returns a negative number. If it is not kept, the next call with the
-// key is made. Do waits for call, which has to end with ctx, and for size.
+// key is made. Do waits for call, which has to end with ctx, for content to become JSON, and for size.
 //
 // The content, which is compared as JSON, identifies the request: the same key of another client, or with
 // other content, counts as another key.

@@ -15,14 +15,14 @@ import (
 const ConnectTimeout = 5 * time.Second
 
 // TimedOut reports whether err is the error of a request that a limit stopped. Such a request may
-// be sent again if it only reads.
+// be sent again if it only reads. TimedOut waits for the methods of err.
 func TimedOut(err error) bool {
 	var stop *request.Error
 	return errors.As(err, &stop) && stop.Timeout()
 }
 
 // Permanent reports whether a connection that failed with err will fail again: the command
-// was not found or may not be executed, or the socket is not there.
+// was not found or may not be executed, or the socket is not there. Permanent waits for the methods of err.
 func Permanent(err error) bool {
 	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 }

@@ -25,7 +25,7 @@ type Backoff struct {
 
 // Retry calls do until do succeeds, returns an error for which again returns false, or has been
 // called as often as b allows. It returns what do returned last. It calls do at least once, and
-// not again after ctx has ended.
+// not again after ctx has ended. It waits for do, which has to end with ctx, and for again.
 //
 // If ctx ends while Retry waits for the next try, the error is an [*Error], as for a request that is
 // stopped: it is context.Canceled, or context.DeadlineExceeded if ctx had a deadline, and has ctx's
