@@ -9,7 +9,7 @@
 // [Transport] limits every exchange of an http.Client in this way. It can have a separate limit for
 // the first event, and a function that decides which events are signs of life. [Models] returns a
 // Transport for the streams of language models, which stops a stuck stream even if keep-alives still
-// come:
+// come, and [ModelLimits] are those of models that think and of those that do not:
 //
 //	client := anthropic.NewClient(option.WithHTTPClient(&http.Client{Transport: stream.Models()}))
 //

@@ -113,7 +113,7 @@ func ExampleModels() {
 	defer server.Close()
 
 	transport := stream.Models()
-	transport.Idle = 500 * time.Millisecond // 2 min unless set
+	transport.Idle = 500 * time.Millisecond // 15 min unless set
 	resp, err := (&http.Client{Transport: transport}).Get(server.URL)
 	if err != nil {
 		fmt.Println(err)
@@ -130,6 +130,16 @@ func ExampleModels() {
 	// Output:
 	// data: {"text":"Hel"}
 	// 1 event; keep-alives: true
+}
+
+// A model that answers without thinking has shorter limits, here with another one for the first event.
+func ExampleModelLimits_Transport() {
+	transport := stream.ModelLimits{Quick: true, First: 20 * time.Second}.Transport()
+	fmt.Println(transport.First, transport.Idle)
+	fmt.Println(stream.Models().First, stream.Models().Idle)
+	// Output:
+	// 20s 2m0s
+	// 15m0s 15m0s
 }
 
 func ExampleSilenceError() {

@@ -4,16 +4,17 @@ package stream
 // without data, but no comment and no part of an event.
 func AnyEvent(Event) bool { return true }
 
-// DataEvent reports whether e has data and its name is not that of a keep-alive: ping, keepalive,
-// keep-alive or heartbeat. As the Life of a [Transport], it finds a stream that sends nothing but
-// keep-alives, such as a language model that is stuck.
-func DataEvent(e Event) bool {
-	switch e.Name {
-	case "ping", "keepalive", "keep-alive", "heartbeat":
-		return false
-	}
-	return len(e.Data) > 0
-}
+// DataEvent reports whether e has data and is no keep-alive. As the Life of a [Transport], it finds a stream that sends
+// nothing but keep-alives, such as a language model that is stuck. All forms of a keep-alive count alike:
+//
+//   - the name of the event, or the type, event, kind, object or message_type in its data, is ping, pong, keepalive,
+//     heartbeat or noop, in whichever spelling (keep-alive, keep_alive, response.heartbeat);
+//   - the data is empty, is one of these words, or is a comment: it begins with a colon;
+//   - the data is a chunk of a chat in which nothing is said: its choices are empty, or have nothing but a role and an
+//     index, and it has neither usage nor an error.
+//
+// Comments are no events.
+func DataEvent(e Event) bool { return len(e.Data) > 0 && !isKeepAlive(e) }
 
 // A judge decides which chunks of an event stream are signs of life. The nil judge takes every one.
 type judge struct {

@@ -266,21 +266,92 @@ func TestFirstAfterAnUpload(t *testing.T) {
 	})
 }
 
-// SPEC 9.3: an event with data is life, except keep-alives by name.
+// SPEC 9.3: an event with data is life, except keep-alives, all forms of which count alike.
 func TestDataEvent(t *testing.T) {
+	const chunk = `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m",`
 	for event, want := range map[string]bool{
 		"data: x\n\n": true, "data\n\n": false, "event: a\n\n": false, "event: message\ndata: x\n\n": true, "id: 1\n\n": false,
 		"event: ping\ndata: {}\n\n": false, "event: keepalive\ndata: {}\n\n": false, "event: keep-alive\ndata: {}\n\n": false,
 		"event: heartbeat\ndata: {}\n\n": false, "event: ping\n\n": false, "event: a\nevent: ping\ndata: x\n\n": false,
+
+		"event: keep_alive\ndata: {}\n\n": false, "event: Heart-Beat\ndata: 1\n\n": false, "event: response.keepalive\ndata: {}\n\n": false,
+		"event: pong\ndata: {}\n\n": false, "event: noop\ndata: {}\n\n": false, "event: pinging\ndata: {}\n\n": true,
+		`data: {"type": "ping"}` + "\n\n": false, `data: {"type":"keepalive","sequence_number":7}` + "\n\n": false,
+		"event: message\n" + `data: {"type": "keep_alive"}` + "\n\n": false, `data: {"event":"heartbeat"}` + "\n\n": false,
+		`data: {"message_type":"ping","id":"m"}` + "\n\n": false, `data: {"type":"text","text":"ping"}` + "\n\n": true,
+		"data: ping\n\n": false, `data: "keep-alive"` + "\n\n": false, "data: : keepalive\n\n": false, "data: :\n\n": false, "data:  \n\n": false,
+		"data: [DONE]\n\n": true, "data: not JSON\n\n": true, "data: {not JSON\n\n": true,
+
+		chunk + `"choices":[]}` + "\n\n": false, chunk + `"choices":[],"usage":null}` + "\n\n": false,
+		chunk + `"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":null}]}` + "\n\n":                                        false,
+		chunk + `"choices":[{"index":0,"delta":{"content":""},"finish_reason":null}]}` + "\n\n":                                            false,
+		chunk + `"choices":[{"index":0,"delta":{"role":"assistant","content":"","tool_calls":[]},"finish_reason":null}]}` + "\n\n":         false,
+		chunk + `"choices":[{"index":0,"text":"","finish_reason":null}]}` + "\n\n":                                                         false,
+		chunk + `"choices":[{"index":0,"delta":{"content":" "},"finish_reason":null}]}` + "\n\n":                                           true,
+		chunk + `"choices":[{"index":0,"delta":{"content":"","reasoning_content":"so"},"finish_reason":null}]}` + "\n\n":                   true,
+		chunk + `"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]},"finish_reason":null}]}` + "\n\n": true,
+		chunk + `"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n":                                                      true,
+		chunk + `"choices":[],"usage":{"total_tokens":9}}` + "\n\n":                                                                        true,
+		chunk + `"choices":[],"error":{"code":502}}` + "\n\n":                                                                              true,
+
+		"event: content_block_delta\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"so"}}` + "\n\n": true,
+		"event: response.in_progress\n" + `data: {"type":"response.in_progress"}` + "\n\n":                                                           true,
+		`data: {"type":"ping","pad":"` + strings.Repeat("x", 5000) + `"}` + "\n\n":                                                                   true, // no keep-alive is so long
 	} {
 		n := 0
 		for e, err := range stream.Events(strings.NewReader(event), stream.MaxEvent) {
 			if n++; err != nil || stream.DataEvent(e) != want {
-				t.Errorf("%q: %v, %v", event, stream.DataEvent(e), err)
+				t.Errorf("%.200q: %v, %v", event, stream.DataEvent(e), err)
 			}
 		}
 		if n != 1 {
-			t.Errorf("%q is %d events", event, n)
+			t.Errorf("%.200q is %d events", event, n)
+		}
+	}
+}
+
+// SPEC 9.3: no form of a keep-alive hides that a model is stuck, and none ends healthy thinking: a model that was seen to
+// be silent for 8.5 min goes on, and one that is silent for 15 min, or for 2 min if it does not think, does not.
+func TestModels(t *testing.T) {
+	const silence, look = 8*time.Minute + 30*time.Second, 15 * time.Second
+	keepAlives := []string{
+		"", comment, ": OPENROUTER PROCESSING\n\n", ping, "data: {\"type\": \"ping\"}\n\n", "event: keep_alive\ndata: {}\n\n", "event: keepalive\ndata: {\"a\":1}\n\n",
+		"data: {\"choices\":[]}\n\n", "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n", "event: heartbeat\ndata: 1\n\n",
+	}
+	for _, keepAlive := range keepAlives {
+		thinks := func(d time.Duration) (steps []any) {
+			steps = append(steps, data)
+			for range int(d / look) {
+				steps = append(steps, look, keepAlive)
+			}
+			return append(steps, data)
+		}
+		for _, tc := range []struct {
+			name      string
+			transport *stream.Transport
+			thinks    time.Duration
+			stopped   time.Duration
+		}{
+			{"healthy", stream.Models(), silence, 0},
+			{"stuck", stream.Models(), time.Hour, 15 * time.Minute},
+			{"quick and healthy", stream.ModelLimits{Quick: true}.Transport(), time.Minute, 0},
+			{"quick and stuck", stream.ModelLimits{Quick: true}.Transport(), time.Hour, 2 * time.Minute},
+			{"of a limit of its own", stream.ModelLimits{Idle: 3 * time.Minute}.Transport(), time.Hour, 3 * time.Minute},
+		} {
+			t.Run(tc.name+" "+keepAlive, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					tc.transport.Base = &server{script: []answer{events(thinks(tc.thinks)...)}}
+					begun := time.Now()
+					_, err := fetch(&http.Client{Transport: tc.transport}, get(context.Background()))
+					want := tc.stopped
+					if want == 0 {
+						want = tc.thinks
+					}
+					if errors.Is(err, timeout.ErrIdle) != (tc.stopped > 0) || time.Since(begun) != want {
+						t.Errorf("%v after %v, want %v", err, time.Since(begun), want)
+					}
+				})
+			})
 		}
 	}
 }
