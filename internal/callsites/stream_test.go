@@ -18,12 +18,12 @@ import (
 type silent struct {
 	closed   chan struct{}
 	once     *sync.Once
-	at       func(context.Context, ...func()) // called by Close
+	at       func(Given, ...func()) // called by Close
 	calls    []func()
 	released <-chan struct{}
 }
 
-func newSilent(s *Site, at func(context.Context, ...func())) *silent {
+func newSilent(s *Site, at func(Given, ...func())) *silent {
 	return &silent{closed: make(chan struct{}), once: new(sync.Once), at: at, released: s.Released()}
 }
 

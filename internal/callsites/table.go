@@ -46,9 +46,12 @@ type Site struct {
 // What code of the caller's does instead of what it should.
 var attacks = []string{"block", "panic", "goexit", "call"}
 
+// Given is the context with which a place calls the code, nil where it calls it with none.
+type Given context.Context
+
 // Hit is called by the code of the caller's at the place, once or more often. Calls are what it calls back beside what
 // can be called with a context alone.
-func (s *Site) Hit(ctx context.Context, calls ...func()) {
+func (s *Site) Hit(ctx Given, calls ...func()) {
 	select {
 	case s.hit <- struct{}{}:
 	default:

@@ -94,13 +94,12 @@ type seen struct {
 	last      [2]int   // chunks with Last
 	wrong     []string // found while it ran
 
-	mu       sync.Mutex
-	calls    map[string]int
-	release  chan struct{}
-	process  *procgroup.Process
-	over     bool
-	stopped  bool // release is closed
-	writeErr error
+	mu      sync.Mutex
+	calls   map[string]int
+	release chan struct{}
+	process *procgroup.Process
+	over    bool
+	stopped bool // release is closed
 }
 
 var errWriter = errors.New("the writer fails")
