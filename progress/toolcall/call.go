@@ -57,10 +57,12 @@ type Call struct {
 	Arguments any
 	// Answered is called when Do returns. It must arrange that leave is called when the answer has
 	// been written to the client, or will never be written: a [Drain] waits for that. If it is nil,
-	// the call counts as answered when Do returns.
+	// the call counts as answered when Do returns. Do waits for it; a call whose Answered panics counts as
+	// answered.
 	Answered func(leave func())
 	// NearLimit, if it is not nil, is called before Do returns if the tool has returned in time, but
-	// so late that the [Outcome] has a Left. The Outcome is for the _meta of the tool's result.
+	// so late that the [Outcome] has a Left. The Outcome is for the _meta of the tool's result. Do waits
+	// for it.
 	NearLimit func(Outcome)
 	// Observer is notified of the execution of this call, and not of calls within it. It may be nil.
 	// For the client, a call within another call of the same session is part of that call, so if such
@@ -86,7 +88,16 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	var zero R
 	ctx, member := join(ctx)
 	if c.Answered != nil {
-		defer c.Answered(member.leave)
+		defer func() {
+			told := false
+			defer func() {
+				if !told { // it has panicked, and nobody else would leave
+					member.leave()
+				}
+			}()
+			c.Answered(member.leave)
+			told = true
+		}()
 	} else {
 		defer member.leave()
 	}

@@ -65,6 +65,7 @@ func Starting(ctx context.Context) *Call {
 type Observer interface {
 	// Started is called before the tool, with its context, on the tool's goroutine.
 	Started(ctx context.Context)
-	// Ended is called when the execution has ended, before Do waits for the last notification.
+	// Ended is called when the execution has ended, before Do waits for the last notification. Do waits
+	// for it.
 	Ended()
 }

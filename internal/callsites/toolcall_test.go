@@ -1,0 +1,69 @@
+package callsites_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	. "github.com/tooldeadline/tooldeadline/internal/callsites"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
+)
+
+// An observer attacks in one of its methods.
+type observer struct{ started, ended func() }
+
+func (o observer) Started(context.Context) { o.started() }
+func (o observer) Ended()                  { o.ended() }
+
+// callOf makes a call of a tool that takes as long as work, under limits of a second, and then shuts its server down,
+// for which a call that was answered does not keep it waiting.
+func callOf(s *Site, c toolcall.Call, work time.Duration, h func(context.Context) error) {
+	var drain toolcall.Drain
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := drain.Shutdown(ctx); err != nil {
+			s.Error(err)
+		}
+	}()
+	settings := &toolcall.Settings{Options: []timeout.Option{timeout.Config{Total: idle, Grace: grace}}}
+	_, _ = toolcall.Do(drain.Context(context.Background()), settings, c, func(ctx context.Context) (int, error) {
+		time.Sleep(work)
+		return 0, h(ctx)
+	})
+}
+
+func init() {
+	nothing := func() {}
+	good := func(context.Context) error { return nil }
+	const never = "only types that JSON decodes to are looked at"
+	add(Table{
+		"toolcall.Do(h)": {Within: within, Do: func(s *Site) {
+			callOf(s, toolcall.Call{}, 0, func(ctx context.Context) error { s.Hit(ctx); return nil })
+		}},
+		"toolcall.Observer.Started": {Within: within, Do: func(s *Site) {
+			callOf(s, toolcall.Call{Observer: observer{func() { s.Hit(nil) }, nothing}}, 0, good)
+		}},
+		"toolcall.Observer.Ended": {Waits: "Do waits for it", Panics: true, Do: func(s *Site) {
+			callOf(s, toolcall.Call{Observer: observer{nothing, func() { s.Hit(nil) }}}, 0, good)
+		}},
+		"toolcall.Call.Answered": {Waits: "Do waits for it", Panics: true, Do: func(s *Site) {
+			callOf(s, toolcall.Call{Answered: func(leave func()) { s.Hit(nil); leave() }}, 0, good)
+		}},
+		"toolcall.Call.NearLimit": {Within: idle, Waits: "Do waits for it", Panics: true, Do: func(s *Site) {
+			callOf(s, toolcall.Call{NearLimit: func(toolcall.Outcome) { s.Hit(nil) }}, idle*99/100, good)
+		}},
+		"toolcall.Call.Arguments":            {Never: never},
+		"toolcall.Call.Meta":                 {Never: never},
+		"toolcall.Call.Token":                {Never: "one with methods of its own is refused; TestTokensRunNoCode"},
+		"toolcall.CancelledError.Is(target)": {Never: "it is compared with errors of the package"},
+		"httptimeout.Handler.Stopped": {Within: within, Waits: "which waits for it", Panics: true, Do: func(s *Site) {
+			h := httptimeout.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), timeout.Config{Total: idle, Grace: grace})
+			h.Stopped = func(http.ResponseWriter, *http.Request, *timeout.Error) { s.Hit(nil) }
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+		}},
+	})
+}
