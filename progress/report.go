@@ -9,6 +9,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/internal/human"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
 // An Update describes how far a tool has come.
@@ -83,10 +84,12 @@ func UpdateOf(detail any) (u Update) {
 	case *Update:
 		if d != nil {
 			u = *d
-			u.Message, u.waiting = u.message(), nil
+			if u.waiting != nil {
+				u.Message, u.waiting = texts.Of(u.waiting), nil // it calls the tool's words
+			}
 		}
 	case fmt.Stringer:
-		u.Message = fmt.Sprint(d) // recovers from a String that panics
+		u.Message = texts.Of(d)
 	}
 	u.Message = strings.TrimSpace(u.Message)
 	if len(u.Message) > maxMessage {

@@ -120,12 +120,12 @@ func (e *Execution) concludeCommand(out *Error) error {
 		mine = e.logStop(out)
 	case ownStop:
 		s.Stack = nil
-		mine = e.postLog(slog.LevelWarn, "command was stopped", slog.Any("error", final))
+		mine = e.postLog(slog.LevelWarn, "command was stopped", errorAttr(final))
 	default:
 		s.Stack = nil
 	}
 	if left != nil {
-		mine = e.postLog(slog.LevelWarn, "command left something behind", append(left, slog.Any("error", final))...) || mine
+		mine = e.postLog(slog.LevelWarn, "command left something behind", append(left, errorAttr(final))...) || mine
 	}
 	mine = e.logObserved(&s) || mine
 	mine = e.postHook(hookFinished, &s) || mine

@@ -141,8 +141,11 @@ type Error struct {
 
 // Error returns a message with the limit, such as "Tool exceeded wall-clock limit of 1800s.";
 // Format adds the rest. For a command that wrote nothing it is "No progress for 120s (idle timeout).
-// make wrote nothing.", and for a client's request the advice is for the author of the client. The limit is exact, except that what was left of a caller's deadline is
-// rounded to a millisecond.
+// make wrote nothing.", and for a client's request the advice is for the author of the client. The limit is
+// exact, except that what was left of a caller's deadline is rounded to a millisecond.
+//
+// Of an error or a detail that is not this module's, at most 64 KiB are shown, with a count of the rest, and
+// none if its method does not return within a second.
 func (e *Error) Error() string {
 	switch e.Kind {
 	case KindIdle:
@@ -173,7 +176,7 @@ func (e *Error) Error() string {
 		if e.Cause == nil || e.Cause == context.Canceled {
 			return "Tool was aborted."
 		}
-		return "Tool was aborted: " + e.Cause.Error()
+		return "Tool was aborted: " + textOf(e.Cause)
 	}
 	return "timeout: " + e.Kind.String()
 }
@@ -293,10 +296,10 @@ func (e *Error) LogValue() slog.Value {
 		attrs = append(attrs, slog.String("tool", e.Tool))
 	}
 	if e.Err != nil {
-		attrs = append(attrs, slog.String("error", e.Err.Error()))
+		attrs = append(attrs, slog.String("error", textOf(e.Err)))
 	}
 	if e.Cause != nil {
-		attrs = append(attrs, slog.String("cause", e.Cause.Error()))
+		attrs = append(attrs, slog.String("cause", textOf(e.Cause)))
 	}
 	return slog.GroupValue(attrs...)
 }
@@ -304,7 +307,7 @@ func (e *Error) LogValue() slog.Value {
 // A reason is another's error without its say on how the execution ended.
 type reason struct{ err error }
 
-func (o *reason) Error() string { return o.err.Error() }
+func (o *reason) Error() string { return textOf(o.err) }
 
 func (o *reason) Is(target error) bool {
 	switch target {

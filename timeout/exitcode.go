@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os/exec"
 	"syscall"
+
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
 // The exit codes of a stopped execution. GNU timeout uses 124, and a shell reports 130 for a program
@@ -29,11 +31,23 @@ const (
 //   - the result of an ExitCode() int method in err's tree, unless it is negative;
 //     128+n for an *exec.ExitError of a process that signal n ended
 //   - 127 for a command that was not found, 126 for one that cannot be executed
-//   - 1 for anything else
+//   - 1 for anything else, and for an error whose methods Is, As or Unwrap panic or do not return
+//     within 1 s
 func ExitCode(err error) int {
 	if err == nil {
 		return 0
 	}
+	if e, ok := err.(*Error); ok && e != nil {
+		return e.ExitCode()
+	}
+	code := new(int)
+	if !texts.Ask(func() { *code = exitCode(err) }) {
+		return 1
+	}
+	return *code
+}
+
+func exitCode(err error) int {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e.ExitCode()
 	}

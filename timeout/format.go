@@ -2,9 +2,11 @@ package timeout
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/tooldeadline/tooldeadline/internal/human"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
 // format is the Format of the errors of this package: %+v has the text of err, then the
@@ -40,15 +42,45 @@ type note struct{ name, value string }
 // plainError is an error without its Format.
 type plainError struct{ error }
 
-// textOf is a detail, or an error, as a person reads it: a string or an error as it is,
+// textOf is a detail, an error or the value of a panic, as a person reads it: a string or an error as it is,
 // a number in few digits, and anything else by its String method if it has one, as package
-// progress's Update does. nil is "".
+// progress's Update does. nil is "". The methods are the caller's code (SPEC 3.25).
 func textOf(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
 	case float64:
 		return human.Number(v)
+	case *Error:
+		if v != nil {
+			return v.Error()
+		}
+	case *PanicError:
+		if v != nil {
+			return v.Error()
+		}
 	}
-	return fmt.Sprint(v) // which also survives a String that panics
+	return texts.Part(v)
+}
+
+// A shown is an error in a record: as a group where it is one of ours, and otherwise as its text.
+type shown struct{ err error }
+
+func errorAttr(err error) slog.Attr {
+	if err == nil {
+		return slog.Any("error", nil)
+	}
+	return slog.Any("error", shown{err})
+}
+
+func (s shown) LogValue() slog.Value {
+	switch err := s.err.(type) {
+	case *Error:
+		return err.LogValue()
+	case *PanicError:
+		return err.LogValue()
+	case *goexitError:
+		return err.LogValue()
+	}
+	return slog.StringValue(textOf(s.err))
 }

@@ -2,7 +2,6 @@ package timeout
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"runtime/debug"
 )
@@ -154,6 +153,6 @@ func (e *Execution) callOne(f func(context.Context, Snapshot), s *Snapshot) {
 // survive is deferred where a hook is called, by the goroutine that delivers.
 func (e *Execution) survive() {
 	if v := recover(); v != nil && e.log != nil {
-		e.write(&record{slog.LevelError, "hook panicked", []slog.Attr{slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack()))}})
+		e.write(&record{slog.LevelError, "hook panicked", []slog.Attr{slog.String("panic", textOf(v)), slog.String("stack", string(debug.Stack()))}})
 	}
 }

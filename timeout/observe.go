@@ -132,7 +132,7 @@ func (e *Execution) logObserved(s *Snapshot) (mine bool) {
 		slog.Any("observed", s.Observed),
 		slog.Duration("elapsed", human.Duration(s.Elapsed)),
 		slog.Duration("longest_gap", human.Duration(s.LongestGap)),
-		slog.Any("error", s.Err),
+		errorAttr(s.Err),
 	}
 	if e.observing.idle {
 		attrs = append(attrs, slog.Duration("idle_needed", above(s.LongestGap)))

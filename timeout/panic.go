@@ -18,7 +18,7 @@ type PanicError struct {
 }
 
 // Error returns the value, without the stack.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+func (e *PanicError) Error() string { return "panic: " + textOf(e.Value) }
 
 // Unwrap returns the value if it is an error, and otherwise nil.
 func (e *PanicError) Unwrap() error {
@@ -74,7 +74,7 @@ func (e *Execution) relayPanic() {
 type relayedPanic struct{ err *PanicError }
 
 func (p relayedPanic) Error() string {
-	return fmt.Sprintf("%v\n\nin the supervised function:\n%s", p.err.Value, p.err.Stack)
+	return fmt.Sprintf("%s\n\nin the supervised function:\n%s", textOf(p.err.Value), p.err.Stack)
 }
 
 func (p relayedPanic) Unwrap() error { return p.err }

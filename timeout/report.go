@@ -103,8 +103,13 @@ func (e *Execution) returnedLate() {
 }
 
 func (e *Execution) logPanic(msg string) (mine bool) {
-	return e.postLog(slog.LevelError, msg, slog.String("error", e.panicked.Error()), slog.String("stack", string(e.panicked.Stack)))
+	return e.postLog(slog.LevelError, msg, slog.Any("error", panicText{e.panicked}), slog.String("stack", string(e.panicked.Stack)))
 }
+
+// A panicText is the text of a panic, made when it is logged: the value may have a method.
+type panicText struct{ err *PanicError }
+
+func (p panicText) LogValue() slog.Value { return slog.StringValue(p.err.Error()) }
 
 // logStop is called only where there is a logger; see exceeded.
 //

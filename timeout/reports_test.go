@@ -243,8 +243,10 @@ func TestReportsAreBounded(t *testing.T) {
 			},
 		}))
 		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		if err != nil || calls < 2 || calls > 100 || log.count("hooks or the log handler were too slow for all reports") != 1 {
-			t.Errorf("%v, %d calls, %v", err, calls, log.messages)
+			t.Errorf("%v, %d calls, %v", err, calls, log.count("hooks or the log handler were too slow for all reports"))
 		}
 	})
 }
@@ -263,6 +265,8 @@ func (r *records) Handle(_ context.Context, rec slog.Record) error {
 }
 
 func (r *records) count(msg string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, m := range r.messages {
 		if m == msg {
 			n++

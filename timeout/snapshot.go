@@ -99,7 +99,7 @@ func (s Snapshot) LogValue() slog.Value {
 		slog.Duration("since_beat", human.Duration(s.SinceBeat)),
 		slog.Duration("longest_gap", human.Duration(s.LongestGap)),
 		slog.Uint64("beats", s.Beats),
-		slog.Any("error", s.Err),
+		errorAttr(s.Err),
 	}
 	if s.Operation != OperationTool {
 		attrs = append(attrs, slog.String("operation", s.Operation.String()))

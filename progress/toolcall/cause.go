@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -88,6 +89,14 @@ func hasAny(s string, words ...string) bool {
 // It returns "" if err has none of these causes, or if a limit stopped the execution. The words are
 // few enough to be an attribute of metrics.
 func CauseOf(err error) string {
+	word := new(string)
+	if err == nil || !texts.Ask(func() { *word = causeOf(err) }) {
+		return ""
+	}
+	return *word
+}
+
+func causeOf(err error) string {
 	var stop *timeout.Error
 	if errors.As(err, &stop) {
 		if stop.Kind != timeout.KindAborted {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -44,7 +45,24 @@ type Outcome struct {
 // OutcomeOf returns the outcome of the execution that err is about. It reports false if errors.As
 // finds neither a [*timeout.Error] in err nor the error of a command of package procgroup that was stopped
 // for what it did.
+//
+// The methods of an error of the tool's are waited for for 1 s. If one of them panics or does not return,
+// OutcomeOf reports false.
 func OutcomeOf(err error) (Outcome, bool) {
+	if err == nil {
+		return Outcome{}, false
+	}
+	found := new(struct {
+		Outcome
+		ok bool
+	})
+	if !texts.Ask(func() { found.Outcome, found.ok = outcomeOf(err) }) {
+		return Outcome{}, false
+	}
+	return found.Outcome, found.ok
+}
+
+func outcomeOf(err error) (Outcome, bool) {
 	if c := ownStopOf(err); c != nil {
 		f := c.Figures()
 		return Outcome{
@@ -65,7 +83,7 @@ func OutcomeOf(err error) (Outcome, bool) {
 		Beats: e.Beats, Last: lastOf(err), Abandoned: e.Abandoned,
 	}
 	if e.Kind == timeout.KindAborted {
-		o.Cause = CauseOf(e)
+		o.Cause = causeOf(e)
 		var cancelled *CancelledError
 		if errors.As(e.Cause, &cancelled) {
 			o.Reason = cancelled.short()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/internal/guidance"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -40,9 +41,28 @@ func Message(err error) string {
 	return text
 }
 
-// words returns the sentence for err, and the rest of the text of a command.
+// words returns the sentence for err, and the rest of the text of a command. The methods of err are the
+// tool's code.
 func words(err error) (text, rest string) {
-	text = err.Error()
+	both := new(struct{ text, rest string })
+	if !texts.Ask(func() { both.text, both.rest = wordsOf(err) }) {
+		return textOf(err), ""
+	}
+	return both.text, both.rest
+}
+
+func textOf(err error) string {
+	switch err := err.(type) {
+	case *timeout.Error:
+		return err.Error()
+	case *timeout.PanicError:
+		return err.Error()
+	}
+	return texts.Part(err)
+}
+
+func wordsOf(err error) (text, rest string) {
+	text = textOf(err)
 	if command, stop := commandOf(err); stop != nil {
 		var message string
 		message, rest, _ = strings.Cut(command.Text(), "\n")

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tooldeadline/tooldeadline/internal/human"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -62,7 +62,7 @@ func newEnded(s timeout.Snapshot) ended {
 }
 
 // errorText is the text of an error, also of one whose method panics, as that of a nil pointer may.
-func errorText(err error) string { return cut(fmt.Sprint(err), maxText) }
+func errorText(err error) string { return cut(texts.Of(err), maxText) }
 
 // detailText renders a detail. Rendering may panic, like any String method of a program.
 func detailText(detail any) (text string) {
@@ -77,7 +77,7 @@ func detailText(detail any) (text string) {
 	if n, ok := detail.(float64); ok {
 		return human.Number(n)
 	}
-	return cut(fmt.Sprint(detail), maxText)
+	return cut(texts.Of(detail), maxText)
 }
 
 // cut returns the beginning of s, in whole characters.
