@@ -20,6 +20,9 @@ type splitter struct {
 	start   bool   // start of a connection: a byte order mark may come
 
 	max    int     // most bytes of an event
+	pass   bool    // pass by an event that is larger, instead of stopping
+	large  bool    // such an event is passing by: of each line, only whether it is empty is known
+	passed int     // number of such events that have begun
 	parse  bool    // collect parsed events instead of passing their lines on
 	parsed []Event // whole events since the caller last took them
 	data   []byte  // data of the current event, if events are parsed
@@ -78,6 +81,12 @@ func (s *splitter) keep(part []byte) bool {
 	if len(part) == 0 || s.comment {
 		return true
 	}
+	if s.large {
+		if len(s.buf) == s.line {
+			s.buf = append(s.buf, part[0])
+		}
+		return true
+	}
 	if size := len(s.buf) + len(part); size > cap(s.buf) && size > largeEvent {
 		s.buf = slices.Grow(s.buf, len(s.buf)+len(part)) // doubled, where append would copy a large event many times
 	}
@@ -90,7 +99,15 @@ func (s *splitter) keep(part []byte) bool {
 		s.buf = s.buf[:s.line]
 		return true
 	}
-	return len(s.buf) <= s.max
+	if len(s.buf) <= s.max {
+		return true
+	}
+	if s.pass {
+		s.large, s.data, s.line = true, nil, 0
+		s.passed++
+		s.buf = []byte{part[0]}
+	}
+	return s.pass
 }
 
 // unmark removes the byte order mark from the first line of a connection. It reports false while
@@ -110,6 +127,11 @@ func (s *splitter) endLine(out []byte) []byte {
 	switch {
 	case s.comment:
 		s.comment = false
+	case s.large && len(line) > 0:
+		s.buf, s.line = s.buf[:1], 1
+	case s.large:
+		s.large, s.name, s.newID = false, "", s.id
+		s.buf, s.line = s.buf[:0], 0
 	case len(line) > 0:
 		s.field(line)
 		s.buf = append(s.buf, '\n')

@@ -20,7 +20,6 @@ func DataEvent(e Event) bool { return len(e.Data) > 0 && !isKeepAlive(e) }
 type judge struct {
 	life  func(Event) bool
 	split splitter
-	lost  bool // an event was too large, so there is no telling where the next one begins
 }
 
 // maxJudged is the largest event that a judge keeps to look at, in bytes.
@@ -30,17 +29,22 @@ func newJudge(life func(Event) bool) *judge {
 	if life == nil {
 		return nil
 	}
-	j := &judge{life: life, split: splitter{max: maxJudged, parse: true}}
+	j := &judge{life: life, split: splitter{max: maxJudged, parse: true, pass: true}}
 	j.split.connect()
 	return j
 }
 
-// signs returns the number of signs of life in a chunk.
+// signs returns the number of signs of life in a chunk. Each chunk of an event that is too large to be judged is one.
 func (j *judge) signs(chunk []byte) (n int) {
-	if j == nil || j.lost {
+	if j == nil {
 		return 1
 	}
-	_, ok := j.split.feed(nil, chunk)
+	if j.split.large {
+		n++
+	}
+	j.split.feed(nil, chunk)
+	n += j.split.passed
+	j.split.passed = 0
 	for _, e := range j.split.parsed {
 		if j.life(e) {
 			n++
@@ -48,9 +52,5 @@ func (j *judge) signs(chunk []byte) (n int) {
 	}
 	clear(j.split.parsed) // of what Events may have kept
 	j.split.parsed = j.split.parsed[:0]
-	if !ok {
-		j.lost, j.split = true, splitter{}
-		n++
-	}
 	return n
 }

@@ -92,8 +92,13 @@ func TestLife(t *testing.T) {
 			2*limit - 2, nil, 0, "",
 		},
 		{
-			"after an event that is too large, every chunk counts", 0, stream.DataEvent,
+			"in an event that is too large, every chunk counts", 0, stream.DataEvent,
 			events("data: "+strings.Repeat("x", 1<<20), limit-1, "x", limit-1, "x"), "data: " + strings.Repeat("x", 1<<20+2), 2*limit - 2, nil, 0, "",
+		},
+		{
+			"after an event that is too large, keep-alives do not count", 0, stream.DataEvent,
+			events("data: "+strings.Repeat("x", 1<<20)+"\ndata: x\n\n", limit/2, ping, limit/2-1, comment, time.Duration(2), data), "data: " + strings.Repeat("x", 1<<20) + "\ndata: x\n\n" + ping + comment, limit,
+			&stream.SilenceError{Events: 1, Ignored: 2}, limit, "stream: stalled for 10s between events: 1 event in 10s, then 2 chunks that did not count",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

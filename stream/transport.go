@@ -35,8 +35,8 @@ type Transport struct {
 	// Life reports whether an event of an event stream is a sign of life, such as [AnyEvent] or
 	// [DataEvent]. An event counts when it is complete; comments do not count. Bytes that are no sign
 	// of life are passed on, but renew no limit and are no heartbeat of the enclosing execution.
-	// After an event of more than 1 MiB, every later chunk counts. nil means that every chunk is a
-	// sign of life, as it is in every other response.
+	// Of an event of more than 1 MiB, every chunk counts, and Life is not asked. nil means that every
+	// chunk is a sign of life, as it is in every other response.
 	//
 	// Life is called during a Read of the body, which waits for it, and may keep the Data of the event.
 	Life func(Event) bool
