@@ -2,7 +2,6 @@ package procgroup
 
 import (
 	"context"
-	"fmt"
 	"os"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -39,7 +38,7 @@ func (s *settings) checkClosing() error {
 	if number, ok := signalNumber(*s.closing); ok && number != 0 && canHandle(number) {
 		return nil
 	}
-	return &timeout.ConfigError{Key: "WithClosingSignal", Value: fmt.Sprint(*s.closing), Accepted: "a " + someSignals + " that a program can handle"}
+	return &timeout.ConfigError{Key: "WithClosingSignal", Value: signalText(*s.closing), Accepted: "a " + someSignals + " that a program can handle"}
 }
 
 // watchClosing sends the closing signal when ctx, the context of the command's execution, is closing.

@@ -161,7 +161,7 @@ sleep 0.2`
 // SPEC 2.9: a signal that no program can handle is an error, and nothing is started.
 func TestBadClosingSignal(t *testing.T) {
 	for value, sig := range map[string]os.Signal{
-		"<nil>": nil, "signal 0": syscall.Signal(0), "killed": os.Kill, "stopped (signal)": syscall.SIGSTOP, "not a signal": notASignal{},
+		"<nil>": nil, "signal 0": syscall.Signal(0), "killed": os.Kill, "stopped (signal)": syscall.SIGSTOP, "procgroup_test.notASignal": notASignal{},
 	} {
 		t.Run(value, func(t *testing.T) {
 			cmd := exec.Command("true")

@@ -22,7 +22,7 @@ func WithStopSignal(sig os.Signal) Option {
 		number, ok := signalNumber(sig)
 		s.stopSignal, s.err = number, nil
 		if !ok || number == 0 {
-			s.err = &timeout.ConfigError{Key: "WithStopSignal", Value: fmt.Sprint(sig), Accepted: "a " + someSignals}
+			s.err = &timeout.ConfigError{Key: "WithStopSignal", Value: signalText(sig), Accepted: "a " + someSignals}
 		}
 	})
 }
@@ -41,7 +41,7 @@ func WithStopSignal(sig os.Signal) Option {
 func (p *Process) Signal(sig os.Signal) error {
 	number, ok := signalNumber(sig)
 	if !ok {
-		return fmt.Errorf("procgroup: signal %v is not a %s (%w)", sig, someSignals, errors.ErrUnsupported)
+		return fmt.Errorf("procgroup: signal %s is not a %s (%w)", signalText(sig), someSignals, errors.ErrUnsupported)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,6 +60,14 @@ func (p *Process) noMoreSignals() {
 	defer p.mu.Unlock()
 	p.viewing <- struct{}{}
 	<-p.viewing
+}
+
+// signalText describes a signal that is not accepted. A type of the caller's is named, and none of its methods called.
+func signalText(sig os.Signal) string {
+	if number, ok := sig.(syscall.Signal); ok {
+		return number.String()
+	}
+	return fmt.Sprintf("%T", sig)
 }
 
 // signalNumber returns the number of sig, and reports whether this system has such a signal.

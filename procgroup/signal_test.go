@@ -82,7 +82,7 @@ func TestBadStopSignal(t *testing.T) {
 		{syscall.Signal(0), "signal 0"},
 		{syscall.Signal(-1), "signal -1"},
 		{syscall.Signal(65), "signal 65"},
-		{notASignal{}, "not a signal"},
+		{notASignal{}, "procgroup_test.notASignal"},
 	} {
 		t.Run(tt.value, func(t *testing.T) {
 			cmd := exec.Command("true")

@@ -23,7 +23,8 @@ const (
 //
 // A program need not call FromEnv: until [SetDefault] is called, its result is the process default.
 // A program that does call it can refuse to start if a variable cannot be read, or can change the
-// result before it sets it. Package policy reads these variables itself.
+// result before it sets it. FromEnv waits for lookup, which no limit bounds. Package policy reads these variables
+// itself.
 //
 // A value of 10 000 or more, which is 2 h 47 min, is accepted with a warning, because some hosts set
 // variables of these names in milliseconds.

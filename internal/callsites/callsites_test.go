@@ -1,11 +1,21 @@
 package callsites_test
 
 import (
+	"fmt"
 	"maps"
+	"os"
 	"testing"
 
 	. "github.com/tooldeadline/tooldeadline/internal/callsites"
 )
+
+func TestMain(m *testing.M) {
+	if os.Getenv("CALLSITES_SLEEP") != "" {
+		fmt.Println("ready")
+		select {}
+	}
+	os.Exit(m.Run())
+}
 
 // all has the rows of the module, which stand in a file for each package.
 var all = Table{}

@@ -28,8 +28,8 @@ type Backoff struct {
 // not again after ctx has ended. It waits for do, which has to end with ctx, and for again.
 //
 // If ctx ends while Retry waits for the next try, the error is an [*Error], as for a request that is
-// stopped: it is context.Canceled, or context.DeadlineExceeded if ctx had a deadline, and has ctx's
-// cause in its tree. The text of the *Error includes the error of the last try, but errors.Is and
+// stopped: errors.Is finds context.DeadlineExceeded if ctx's deadline has passed, and otherwise
+// context.Canceled, and ctx's cause. The text of the *Error includes the error of the last try, but errors.Is and
 // errors.As do not find that error, because it is not the reason why Retry stops.
 func Retry[T any](ctx context.Context, b Backoff, again func(error) bool, do func() (T, error)) (T, error) {
 	if b.Retries == 0 {

@@ -30,8 +30,7 @@ type Handler struct {
 	// Stopped writes the response if the handler was stopped before its response was out. w has the
 	// header as it was before the handler ran. If the deadline of the request had already passed
 	// when it arrived, the Limit of err is 0. nil means a 503 with a Retry-After and a text for
-	// people, such as "The request timed out: there was no progress for 30 s." It runs on the goroutine of
-	// the request, which waits for it: the limits are over.
+	// people, such as "The request timed out: there was no progress for 30 s." ServeHTTP waits for Stopped.
 	Stopped func(w http.ResponseWriter, r *http.Request, err *timeout.Error)
 }
 

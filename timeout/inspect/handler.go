@@ -37,7 +37,7 @@ func WithAbort() Option { return optionFunc(func(h *handler) { h.abort = true })
 // The page shows names of tools, details, errors and stacks, so it is not for everybody. Requests
 // from pages of other sites are refused in any case. An allow function that decides by the remote
 // address must check the Host header as well, because another site can make its name resolve to
-// this server. A nil allow changes nothing.
+// this server. The answer to a request waits for allow. A nil allow changes nothing.
 func WithAllow(allow func(*http.Request) bool) Option {
 	return optionFunc(func(h *handler) {
 		if allow != nil {

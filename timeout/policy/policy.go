@@ -26,10 +26,11 @@ type Policy struct {
 	// more in them is accepted with a warning, which is logged once for each value. Other variables
 	// cause no such warning.
 	TotalEnv, IdleEnv string
-	// Lookup reads the environment. nil means os.LookupEnv.
+	// Lookup reads the environment. A call waits for it before its execution begins, so no limit bounds it. nil
+	// means os.LookupEnv.
 	Lookup func(string) (string, bool)
-	// Logger receives the warnings, and the records of executions that have the options of
-	// [Policy.For]. nil means no logging.
+	// Logger receives the warnings, and the records of executions that have the options of [Policy.For]. A call
+	// waits for it with a warning, before its execution begins. nil means no logging.
 	Logger *slog.Logger
 	// ObserveOnly makes the limits of every tool be checked and reported but not enforced, as
 	// [timeout.WithObserveOnly] does.
