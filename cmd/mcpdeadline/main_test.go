@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 		evil()
 	case len(os.Args) > 1 && os.Args[1] == "sink":
 		sink()
+		os.Exit(0)
 	case len(os.Args) > 1 && os.Args[1] == "sleeper":
 		time.Sleep(time.Hour)
 	case os.Getenv(asHost) != "":
