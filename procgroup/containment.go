@@ -34,6 +34,9 @@ const (
 	// the helper with SIGSTOP, the end of the command is not noticed until a limit or an abort
 	// continues the helper. Linux only.
 	Helper Containment = "helper"
+	// HelperTree is Helper for launchers: a command that has ended with the exit code 0 runs on, under its limits, until
+	// the last of the processes that it has started has ended. Linux only.
+	HelperTree Containment = "helper-tree"
 	// Job is a job object, on Windows.
 	Job Containment = "job"
 )
@@ -48,7 +51,7 @@ func (c Containment) kind() (proctree.Kind, error) {
 			return k, nil
 		}
 	}
-	return 0, &timeout.ConfigError{Key: "WithContainment", Value: string(c), Accepted: "group, descendants, cgroup, helper, job, or nothing for the best available"}
+	return 0, &timeout.ConfigError{Key: "WithContainment", Value: string(c), Accepted: "group, descendants, cgroup, helper, helper-tree, job, or nothing for the best available"}
 }
 
 // HelperMain supports the [Helper] containment. A program that uses it must call HelperMain

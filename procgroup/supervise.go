@@ -201,7 +201,7 @@ func (p *Process) terminate(r *Result, grace time.Duration, stacks bool) time.Ti
 // usage returns what the tree has used.
 func (p *Process) usage(r *Result, stop *timeout.Error) Usage {
 	leader := r.State
-	if stop != nil || r.Contained == Helper { // which uses some itself
+	if stop != nil || r.Contained == Helper || r.Contained == HelperTree { // which uses some itself
 		leader = nil
 	}
 	return usage(p.tree.Total(), leader, p.hostPeak)

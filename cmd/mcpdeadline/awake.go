@@ -15,7 +15,6 @@ type vigil struct {
 	uses        uint64          // how many such messages there were
 	sending     int             // messages that are on their way to the run
 	comparing   bool            // the lists of a run that has just been woken are being compared
-	batched     bool            // the host has sent a batch, of which nobody knows when it is answered
 	questions   map[string]bool // of tools, which the host has not answered: states and ids of calls
 	serverTasks map[string]bool // tasks of the server whose result has not been fetched
 }
@@ -38,7 +37,7 @@ func (s *session) open() bool {
 	case s.initialize != nil && s.initialized == nil: // the host has not finished
 		return true
 	}
-	return s.batched || len(s.requests)+len(s.asked)+len(s.own)+len(s.subscribed)+len(s.questions)+len(s.serverTasks) > 0
+	return len(s.requests)+len(s.asked)+len(s.own)+len(s.subscribed)+len(s.questions)+len(s.serverTasks) > 0
 }
 
 // note notes a subscription or a task that the answer to a request of the host begins or ends. The caller holds

@@ -33,6 +33,7 @@ type call struct {
 	declared bool            // the host supports tasks, by its capabilities
 	asked    json.RawMessage // "task" in the params
 	handed   bool            // the host has got a handle; guarded by the session's lock
+	heard    atomic.Bool     // the server has answered
 	unsent   atomic.Bool     // cancelled before the request reached a server
 	endless  atomic.Bool     // it has begun, and no limit ends it if the server hangs
 
@@ -179,6 +180,9 @@ func (c *call) forget() {
 	defer s.mu.Unlock()
 	s.use()
 	delete(s.requests, string(c.sent))
+	if len(c.answer) == 0 && !c.heard.Load() {
+		s.abandon(string(c.sent))
+	}
 	delete(s.tokens, string(c.token))
 	s.ended[s.endedAt] = string(c.token)
 	s.endedAt = (s.endedAt + 1) % len(s.ended)

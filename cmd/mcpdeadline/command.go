@@ -63,10 +63,15 @@ func startCommand(args []string, maxMessage int, stderr io.Writer) dialer {
 		})
 		contained := procgroup.Containment("") // the best available
 		if runtime.GOOS == "linux" {
-			contained = procgroup.Helper
+			contained = procgroup.HelperTree // a launcher may end while its server runs
 		}
 		c.proc, err = procgroup.Start(ctx, c.cmd,
 			procgroup.WithContainment(contained), procgroup.WithOptions(timeout.WithName(filepath.Base(args[0]))),
+			procgroup.WithOutput(func(chunk procgroup.Chunk) {
+				if chunk.Last && !chunk.Stderr {
+					c.unheard()
+				}
+			}),
 			procgroup.WithLimits(timeout.Config{}), procgroup.WithMaxOutput(tailKeptOfStderr))
 		if err != nil {
 			stop(nil)
@@ -87,6 +92,15 @@ func startCommand(args []string, maxMessage int, stderr io.Writer) dialer {
 		}()
 		return c, nil
 	}
+}
+
+// unheardLimit is how long a server may live without its stdout. One that ends closes it, too, and how it ended says
+// more.
+const unheardLimit = 500 * time.Millisecond
+
+// unheard kills a server that has closed its stdout and lives: nothing that it does can be heard any more. SPEC 16.7.
+func (c *command) unheard() {
+	time.AfterFunc(unheardLimit, func() { c.kill(errors.New("killed: it has closed its stdout")) })
 }
 
 // epitaph returns an error that reports how a server ended, with the end of its stderr. It wraps the

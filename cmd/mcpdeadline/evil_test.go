@@ -181,6 +181,9 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 		done = seen
 	case "pid":
 		done = fmt.Sprint(os.Getpid())
+	case "shut":
+		_ = os.Stdout.Close()
+		select {}
 	case "hang":
 		select {}
 	case "spawn":

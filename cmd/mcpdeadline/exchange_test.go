@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -387,60 +386,6 @@ func TestNotificationsHoldNothingUp(t *testing.T) {
 					t.Error(logs)
 				}
 				h.nothingMore()
-			})
-		})
-	}
-}
-
-// The requests of a batch, which hosts of 2025-03-26 may send, are answered or fail.
-func TestBatchOfTheHost(t *testing.T) {
-	for name, tc := range map[string]struct {
-		status     int
-		kind, body string
-		want       []string
-	}{
-		"a batch":    {200, "application/json", `[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{"b":1}}]`, []string{`[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{"b":1}}]`}},
-		"events":     {200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n", []string{`[{"jsonrpc":"2.0","id":1,"result":{}}]`, `"id":2`}},
-		"refused":    {400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no batches"}}`, []string{`"id":1`, `"id":2`}},
-		"nothing":    {202, "", ``, []string{`"id":1`, `"id":2`}},
-		"elsewhere":  {307, "", ``, []string{`"id":1`, `"id":2`}},
-		"no session": {404, "", ``, []string{`"id":1`, `"id":2`}},
-		"one less":   {200, "application/json", `[{"jsonrpc":"2.0","id":2,"result":{}}]`, []string{`"id":1`, `[{"jsonrpc":"2.0","id":2,"result":{}}]`}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h, _ := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
-					m := received(r)
-					if bytes.HasPrefix(m.raw, []byte{'['}) {
-						w.Header().Set("Content-Type", tc.kind)
-						w.WriteHeader(tc.status)
-						_, _ = io.WriteString(w, tc.body)
-						return
-					}
-					begins(w, r, m, "s")
-				})
-				h.initialized()
-				h.send(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x/n"},{"jsonrpc":"2.0","id":2,"method":"ping"}]`)
-				synctest.Wait()
-				h.mu.Lock()
-				defer h.mu.Unlock()
-				var got []string
-				for _, m := range h.got {
-					if m.Method == "" { // not that lists may have changed in a new session
-						got = append(got, string(m.raw))
-					}
-				}
-				slices.SortFunc(got, func(a, b string) int {
-					return strings.Compare(a[strings.Index(a, `"id"`):], b[strings.Index(b, `"id"`):])
-				})
-				if len(got) != len(tc.want) {
-					t.Fatalf("%q", got)
-				}
-				for i, want := range tc.want {
-					if !strings.Contains(got[i], want) {
-						t.Errorf("%q, want %q", got[i], want)
-					}
-				}
 			})
 		})
 	}

@@ -80,7 +80,7 @@ func (c *call) again(answers map[string]json.RawMessage) {
 	s.ownIDs++
 	c.sent = json.RawMessage(strconv.Quote("mcpdeadline " + ownName + " " + strconv.Itoa(s.ownIDs)))
 	c.answer = make(chan *message, 1)
-	s.requests[string(c.sent)] = &inFlight{method: "tools/call", call: c}
+	s.requests[string(c.sent)] = &inFlight{method: "tools/call", call: c, pulse: &c.pulse}
 	delete(s.questions, string(c.state))
 	s.tokens[string(c.token)] = c
 	s.queue(request(c.sent, "tools/call", params))

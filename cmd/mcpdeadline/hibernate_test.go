@@ -76,7 +76,6 @@ func TestWakes(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"x:y"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"x/unknown"}`,
 		`{"jsonrpc":"2.0","method":"notifications/x"}`,
-		`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`,
 		`no JSON`,
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -116,8 +115,8 @@ func TestStaysAwake(t *testing.T) {
 	}{
 		{"a call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}`,
 			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, silent("tools/call")},
-		{"a request", `{"jsonrpc":"2.0","id":1,"method":"x/long"}`,
-			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, silent("x/long")},
+		{"a request without a limit", `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}`,
+			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, silent("subscriptions/listen")},
 		{"a subscription", `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"x:y"}}`,
 			`{"jsonrpc":"2.0","id":2,"method":"resources/unsubscribe","params":{"uri":"x:y"}}`, nil},
 		{"a question of the server", `{"jsonrpc":"2.0","id":1,"method":"x/ask"}`, `{"jsonrpc":"2.0","id":"q","result":{}}`,
@@ -183,19 +182,6 @@ func TestStaysAwake(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A batch may hold requests, and its answer any or none of theirs; so nothing is ever known to be over.
-func TestBatchKeepsAwake(t *testing.T) { // SPEC 16.2
-	synctest.Test(t, func(t *testing.T) {
-		h := connectScripted(t, new(scripted), "-hibernate", "1m").initialized()
-		h.send(`[{"jsonrpc":"2.0","id":1,"method":"x/long"}]`)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		if h.asleep() {
-			t.Error("it sleeps")
-		}
-	})
 }
 
 // A host that has not finished the handshake, or said nothing yet, finds its server as it left it.

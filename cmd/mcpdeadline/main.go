@@ -9,7 +9,8 @@
 // The files: message.go has messages, lines.go splits and writes them, and outbox.go queues them;
 // noise.go has what else a server prints; session.go has what a session remembers, and pass.go
 // passes messages through it; call.go runs a call under its limits; stopped.go ends a call that was
-// stopped, and words.go says why; signs.go has the signs of life; handles.go has calls that outlive
+// stopped, and words.go says why; requestlimit.go has the limits of other requests, and batch.go
+// takes batches apart; signs.go has the signs of life; handles.go has calls that outlive
 // their soft limit; waittool.go has the tools that wait for them; lists.go adds to what the server
 // declares; restart.go starts the server again when it has ended; doubt.go finds out whether it is
 // dead; hibernate.go ends it while nobody uses it, awake.go knows what needs it, and listmemory.go

@@ -122,6 +122,21 @@ func find[V any](in map[string]V, id string) (string, V) {
 	return id, none
 }
 
+// named is find for an id that the other side may have sent back as another type: with SDKs that compare numbers, a
+// server that answers "1" to 1 works. SPEC 8.11.
+func named[V any](in map[string]V, id string) (string, V) {
+	key, v := find(in, id)
+	if _, found := in[key]; found {
+		return key, v
+	}
+	for key, v := range in {
+		if alike(key, id) {
+			return key, v
+		}
+	}
+	return id, v
+}
+
 // isOdd reports whether an id has another, more usual spelling.
 func isOdd(id string) bool {
 	if strings.HasPrefix(id, `"`) {

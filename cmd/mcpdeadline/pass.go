@@ -47,9 +47,11 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 			return
 		}
 		in := &inFlight{method: m.Method, params: m.Params}
-		if m.Method == "tools/call" {
+		if m.Method != "tools/call" {
+			in.pulse, in.over = new(pulse), make(chan struct{})
+		} else {
 			m, in.call = s.newCall(m)
-			in.params = nil
+			in.params, in.pulse = nil, &in.call.pulse
 			if bad := s.taskCall(in.call).Refused(); bad != nil { // it must not reach the server
 				reply := newMessage(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": bad})
 				reply.about = string(m.ID)
@@ -63,6 +65,8 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 			s.deliver(failure(m.ID, s.refusal()))
 		} else if in.call != nil {
 			go in.call.supervise(ctx)
+		} else {
+			go s.limit(m.ID, in)
 		}
 	case m.Method == "notifications/cancelled":
 		s.hostCancels(m)
@@ -71,9 +75,11 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 	case m.isResponse():
 		s.hostAnswers(m)
 	default:
-		s.mu.Lock()
-		s.batched = s.batched || bytes.HasPrefix(bytes.TrimSpace(m.raw), []byte("["))
-		s.queue(m)
+		if items := m.items(); items != nil {
+			s.takeBatch(items, func(m *message) { s.fromHost(ctx, m) })
+			return
+		}
+		s.toServer(m)
 	}
 }
 
@@ -99,7 +105,7 @@ func (s *session) vouches() bool {
 func (s *session) hostCancels(m *message) {
 	params := m.read()
 	s.mu.Lock()
-	in := s.requests[string(params.RequestID)]
+	id, in := named(s.requests, string(params.RequestID))
 	if in != nil && in.here != nil {
 		s.mu.Unlock()
 		in.here(errHostCancelled)
@@ -110,10 +116,18 @@ func (s *session) hostCancels(m *message) {
 		return // answered with a task, which has its own request for cancelling
 	}
 	if in != nil && in.call == nil && in.method != "initialize" {
-		delete(s.requests, string(params.RequestID)) // the host expects no answer
+		s.concludeLocked(id, in, true) // the host expects no answer
 	}
 	s.mu.Unlock()
-	if in != nil && s.unsend(params.RequestID) {
+	if in != nil && in.method != "initialize" {
+		if b := s.leaveBatch(id); b != nil {
+			s.settle(b, nil)
+		}
+	}
+	if in != nil && id != string(params.RequestID) { // the server knows it by what it was sent
+		m = readMessage(with(m.raw, json.RawMessage(id), "params", "requestId"))
+	}
+	if in != nil && s.unsend(json.RawMessage(id)) {
 		m = nil
 		if in.call != nil {
 			in.call.unsent.Store(true)
@@ -145,11 +159,17 @@ func (s *session) fromServer(run int, m *message) {
 		s.noise(text)
 	}
 	if m == nil {
+		s.mistaken(text)
 		return
 	}
 	if !s.awaitHost(run) {
 		return
 	}
+	s.dispatch(run, m)
+}
+
+// dispatch passes on a message of a run of the server, or one by one those of a batch.
+func (s *session) dispatch(run int, m *message) {
 	switch {
 	case m.isResponse():
 		s.serverAnswers(m)
@@ -167,8 +187,14 @@ func (s *session) fromServer(run int, m *message) {
 	case strings.HasSuffix(m.Method, "/list_changed"):
 		s.listChanged(m.Method)
 		s.deliver(m)
-	default:
+	case m.isNotification():
 		s.deliver(m)
+	default:
+		for _, item := range m.items() {
+			one := readMessage(item)
+			one.about = m.about
+			s.dispatch(run, one)
+		}
 	}
 }
 
@@ -191,8 +217,8 @@ func (s *session) awaitHost(run int) bool {
 // sign records a sign of life: of the call that m belongs to, or of all calls if that is unknown or
 // m is nil.
 func (s *session) sign(m *message) {
-	for _, c := range s.callsAbout(m) {
-		c.beat(nil)
+	for _, p := range s.about(m) {
+		p.beat(nil)
 	}
 }
 
@@ -205,28 +231,93 @@ func (s *session) serverAnswers(m *message) {
 		own <- m
 		return
 	}
-	asked, in := find(s.requests, id)
+	asked, in := named(s.requests, id)
+	if in != nil && in.here != nil { // the server has not been asked
+		in = nil
+	}
 	if in != nil {
 		if s.note(in, m); in.call == nil {
-			delete(s.requests, asked)
+			s.concludeLocked(asked, in, false)
 		}
 	}
+	late := in == nil && s.isGone(id)
 	s.mu.Unlock()
+	if in == nil {
+		switch {
+		case id == "null": // the answer to a message that the server could not read
+			s.stray(m)
+			s.deliver(m)
+		case !late:
+			s.stray(m)
+		}
+		return
+	}
 	if asked != id {
 		m = m.withID(asked)
 	}
-	switch {
-	case id == "null": // the answer to a message that the server could not read
-		s.deliver(m)
-	case in == nil: // cancelled or stopped, so nobody waits for it
-	case in.call != nil:
-		select {
-		case in.call.answer <- m:
-		default: // answered twice
-		}
-	default:
-		s.deliver(s.amend(in.method, s.boundedAnswer(in.method, m)))
+	if proper(m) == nil {
+		about := m.about
+		m = failure(json.RawMessage(asked), "the server's answer has neither a result nor an error as the protocol has them: "+cut(string(m.raw)))
+		m.ID, m.about = json.RawMessage(asked), about
+	} else {
+		m = proper(m)
 	}
+	if in.call == nil {
+		s.deliver(s.amend(in.method, s.boundedAnswer(in.method, m)))
+		return
+	}
+	in.call.heard.Store(true)
+	select {
+	case in.call.answer <- m:
+	default: // answered twice
+		s.stray(m)
+	}
+}
+
+// stray logs an answer that belongs to no request. SPEC 8.11.
+func (s *session) stray(m *message) {
+	s.logger.Warn("the server sent an answer that belongs to no request", "answer", cut(string(m.raw)))
+}
+
+// mistaken fails the request that a line which is no message was meant to answer. SPEC 8.11.
+func (s *session) mistaken(line []byte) {
+	var items []json.RawMessage
+	if adapter.Unmarshal(line, &items) != nil {
+		items = []json.RawMessage{line}
+	}
+	for _, item := range items {
+		m := new(message)
+		if err := adapter.Unmarshal(item, m); err != nil && m.ID == nil || m.Method != "" || m.ID == nil {
+			continue
+		}
+		s.mu.Lock()
+		_, in := named(s.requests, string(m.ID))
+		s.mu.Unlock()
+		if in != nil && in.here == nil {
+			m.raw, m.Result, m.Error = item, nil, nil
+			s.serverAnswers(m)
+		}
+	}
+}
+
+// isGone reports whether an id is that of a request that was cancelled or stopped, so that nobody waits for its
+// answer. The caller holds s.mu.
+func (s *session) isGone(id string) bool {
+	if strings.HasPrefix(id, `"mcpdeadline `+ownName) {
+		return true
+	}
+	for _, gone := range s.gone {
+		if gone != "" && (same(gone, id) || alike(gone, id)) {
+			return true
+		}
+	}
+	return false
+}
+
+// abandon notes that nobody waits for the answer to a request any more. The caller holds s.mu.
+func (s *session) abandon(id string) {
+	s.gone[s.goneAt] = id
+	s.goneAt = (s.goneAt + 1) % len(s.gone)
 }
 
 func (s *session) serverReports(m *message) {
@@ -239,17 +330,22 @@ func (s *session) serverReports(m *message) {
 	_ = adapter.Unmarshal(m.Params, &params)
 	token := string(params.ProgressToken)
 	s.mu.Lock()
-	_, c := find(s.tokens, token)
+	named, c := named(s.tokens, token)
 	late := false
 	if c == nil && token != "" {
 		for _, ended := range s.ended {
-			late = late || same(ended, token)
+			late = late || ended != "" && (same(ended, token) || alike(ended, token))
 		}
 	}
 	s.mu.Unlock()
 	switch {
 	case late: // nothing follows the answer
 	case c != nil:
+		if !same(named, token) { // as the host knows it
+			about := m.about
+			m = readMessage(with(m.raw, c.token, "params", "progressToken"))
+			m.about = about
+		}
 		c.reported(m, params.Progress, params.Total, params.Message)
 	default: // about another request, or a task
 		s.deliver(m)

@@ -24,7 +24,7 @@ func TestPassesUnchanged(t *testing.T) {
 		{"an empty id", `{"jsonrpc":"2.0","id":"","method":"ping"}`, `{"jsonrpc":"2.0","id":"","result":{}}`},
 		{"a large id", `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, `{"jsonrpc":"2.0","id":9007199254740993,"result":{}}`},
 		{"no JSON", `{"jsonrpc"`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`},
-		{"a batch", `[{"jsonrpc":"2.0","id":3,"method":"ping"}]`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`},
+		{"a batch", `[{"jsonrpc":"2.0","id":3,"method":"ping"}]`, `[{"jsonrpc":"2.0","id":3,"result":{}}]`},
 		{"a tool's result", `{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"echo","arguments":{"text":"é"}}}`, `{"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"é"}]}}`},
 		{"a tool's failure", `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"fail"}}`, `{"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"it did not work"}],"isError":true}}`},
 		{"a tool's error", `{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"error"}}`, `{"jsonrpc":"2.0","id":6,"error":{"code":-32602,"message":"no such tool"}}`},

@@ -44,9 +44,9 @@ func (s *session) serverAsks(run int, m *message) {
 	var holds []func()
 	switch m.Method {
 	case "elicitation/create", "sampling/createMessage", "roots/list":
-		for _, c := range s.callsAbout(m) {
-			c.beat(nil)
-			holds = append(holds, c.hold())
+		for _, p := range s.about(m) {
+			p.beat(nil)
+			holds = append(holds, p.hold())
 		}
 	}
 	if run != 1 {
@@ -73,7 +73,7 @@ func (s *session) serverAsks(run int, m *message) {
 // hostAnswers passes on the answer to a request of the server, unless that run has ended.
 func (s *session) hostAnswers(m *message) {
 	s.mu.Lock()
-	asked, answered := find(s.asked, string(m.ID))
+	asked, answered := named(s.asked, string(m.ID))
 	delete(s.asked, asked)
 	id, current := original(s.run, json.RawMessage(asked))
 	if answered == nil || !current || s.up == nil {
@@ -96,13 +96,13 @@ func (s *session) serverCancels(run int, m *message) {
 	_ = adapter.Unmarshal(m.Params, &params)
 	id := renamed(run, params.RequestID)
 	s.mu.Lock()
-	answered, asked := s.asked[string(id)]
-	delete(s.asked, string(id))
+	asked, answered := named(s.asked, string(id))
+	delete(s.asked, asked)
 	s.mu.Unlock()
-	if asked {
+	if answered != nil {
 		answered()
-		if run != 1 {
-			m = readMessage(with(m.raw, id, "params", "requestId"))
+		if asked != string(params.RequestID) {
+			m = readMessage(with(m.raw, json.RawMessage(asked), "params", "requestId"))
 		}
 	}
 	s.deliver(m)

@@ -134,7 +134,7 @@ func (s *session) failWaiting(why string) {
 			return m.isRequest()
 		}
 		if failed[id] = in; in.call == nil {
-			delete(s.requests, id)
+			s.concludeLocked(id, in, false)
 		}
 		return true
 	})
@@ -313,7 +313,7 @@ func (s *session) lose(why string, again bool) {
 			continue
 		}
 		if lost[id] = in; in.call == nil {
-			delete(s.requests, id)
+			s.concludeLocked(id, in, false)
 		}
 	}
 	asked := s.asked

@@ -28,6 +28,7 @@ type scripted struct {
 	starts func(run int, send func(string)) error // what it does when it is started
 
 	mu   sync.Mutex
+	last *scriptedRun
 	runs int
 	up   int            // runs that have not ended
 	most int            // of them at once
@@ -66,6 +67,7 @@ func (s *scripted) dial(r receiver) (upstream, error) {
 	s.most = max(s.most, s.up)
 	s.seen = nil
 	u := &scriptedRun{scripted: s, run: s.runs, r: r, in: make(chan *message, 1000), over: make(chan struct{})}
+	s.last = u
 	if s.got == nil {
 		s.got = make(map[string]int)
 	}

@@ -38,6 +38,7 @@ type session struct {
 	*proxy
 	name    string         // owner of the tasks; "" if requests stand alone
 	deliver func(*message) // queues a message for the host, and never waits
+	send    func(*message) // is deliver for what is no answer to one of a batch
 	room    func()         // waits until the host has read most of what is queued
 	load    load
 
@@ -57,6 +58,8 @@ type session struct {
 	tokens   map[string]*call
 	ended    [1024]string // tokens of the calls that ended last
 	endedAt  int
+	gone     [1024]string // ids of requests that were cancelled or stopped last
+	goneAt   int
 	stuck    int                        // messages of the server that wait for the host to read
 	asked    map[string]func()          // the server's requests to the host: called when they are answered
 	own      map[string]chan<- *message // requests of the proxy to the server
@@ -67,6 +70,7 @@ type session struct {
 	nap      *nap            // from when the server falls asleep until it is ready again; nil otherwise
 	server   string          // what it calls itself
 	handover handover
+	batches  batches
 	memory
 	vigil
 }
@@ -75,18 +79,22 @@ type session struct {
 type inFlight struct {
 	method string
 	params json.RawMessage         // nil if it is a tool call
+	pulse  *pulse                  // of its execution; nil if the proxy answers it
+	over   chan struct{}           // closed when it has been answered or given up; nil if it is a tool call
 	call   *call                   // nil if it is no tool call
 	here   context.CancelCauseFunc // cancels a request that the proxy answers itself; nil for others
 }
 
 func newSession(p *proxy, name string, deliver func(*message)) *session {
 	s := &session{
-		proxy: p, name: name, deliver: deliver, room: func() {},
+		proxy: p, name: name, send: deliver, room: func() {},
 		requests: make(map[string]*inFlight), tokens: make(map[string]*call),
 		asked: make(map[string]func()), own: make(map[string]chan<- *message),
 		asking: make(chan struct{}, 1), refused: make(chan struct{}), theirs: make(map[string]bool), wanted: make(map[wanted]bool),
 		vigil: vigil{used: time.Now(), questions: make(map[string]bool), serverTasks: make(map[string]bool)},
 	}
+	s.deliver = s.gather
+	s.batches.open = make(map[string]*batch)
 	if p.cont != nil {
 		s.waiter = newWaiter(p.cont, "", p.host.plain)
 	}
@@ -127,23 +135,17 @@ func (s *session) ask(m *message, in *inFlight) bool {
 	return true
 }
 
-// callsAbout returns the call that m belongs to, or all calls in flight if that is unknown or m is
-// nil.
-func (s *session) callsAbout(m *message) (calls []*call) {
+// about returns the pulse of the request that m belongs to, or those of all requests in flight if that is unknown or
+// m is nil.
+func (s *session) about(m *message) (pulses []*pulse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m != nil && m.about != "" {
-		if in := s.requests[m.about]; in != nil && in.call != nil {
-			calls = append(calls, in.call)
-		}
-		return calls
-	}
-	for _, in := range s.requests {
-		if in.call != nil {
-			calls = append(calls, in.call)
+	for id, in := range s.requests {
+		if in.pulse != nil && (m == nil || m.about == "" || m.about == id) {
+			pulses = append(pulses, in.pulse)
 		}
 	}
-	return calls
+	return pulses
 }
 
 // request sends a request of the proxy to a run of the server. The caller must call forget, whether

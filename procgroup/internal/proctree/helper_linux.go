@@ -26,11 +26,13 @@ import (
 // found as with Descendants, as long as this process lives.
 
 // helperEnv tells a helper that it is one. Its value is the number of extra files, and
-// whether the command gets a session of its own, with its standard input as the terminal.
+// whether the command gets a session of its own, with its standard input as the terminal, and whether it runs until the
+// last of its processes has ended.
 const (
 	helperEnv     = "TOOLDEADLINE_HELPER"
 	helperSetsid  = ",setsid"
 	helperSetctty = ",setctty"
+	helperWhole   = ",whole"
 )
 
 // The helper's reports: a byte and, except for the end, a number of 4 bytes.
@@ -67,16 +69,18 @@ type helper struct {
 	alone    bool // it has no children
 }
 
-func startWithHelper(ctx context.Context, cmd *exec.Cmd) (Tree, error) {
+// startWithHelper starts a command with a helper. With HelperTree, a command that has ended with the exit code 0 runs
+// until the last of its processes has ended.
+func startWithHelper(ctx context.Context, cmd *exec.Cmd, kind Kind) (Tree, error) {
 	if !helperReady.Load() {
-		return nil, unavailable(Helper, unsupported("main has not called procgroup.HelperMain"))
+		return nil, unavailable(kind, unsupported("main has not called procgroup.HelperMain"))
 	}
 	if !procfs.Works() {
-		return nil, unavailable(Helper, unsupported("/proc does not show the processes of this process id namespace"))
+		return nil, unavailable(kind, unsupported("/proc does not show the processes of this process id namespace"))
 	}
 	a := cmd.SysProcAttr
 	if a.Chroot != "" || a.Foreground || a.Setctty && !(a.Setsid && a.Ctty == 0) || a.Cloneflags != 0 {
-		return nil, unavailable(Helper, unsupported("SysProcAttr has something that a helper cannot pass on"))
+		return nil, unavailable(kind, unsupported("SysProcAttr has something that a helper cannot pass on"))
 	}
 	if cmd.Err != nil {
 		return nil, cmd.Err
@@ -109,6 +113,9 @@ func startWithHelper(ctx context.Context, cmd *exec.Cmd) (Tree, error) {
 		a.Setctty = false
 		mode += helperSetctty
 	}
+	if kind == HelperTree {
+		mode += helperWhole
+	}
 	cmd.Args = append([]string{"procgroup-helper", path}, args...)
 	cmd.Path = "/proc/self/exe"
 	cmd.Env = append(cmd.Env, helperEnv+"="+mode)
@@ -123,7 +130,7 @@ func startWithHelper(ctx context.Context, cmd *exec.Cmd) (Tree, error) {
 	statusWrite.Close()
 	l := newLeader(cmd)
 	t := &linuxTree{
-		leader: l, kind: Helper, helper: h,
+		leader: l, kind: kind, helper: h,
 		others: &descendants{leader: l, cookie: cookie, begun: begun, except: l.pid},
 	}
 	if err := h.awaitStart(ctx, path); err != nil {

@@ -31,13 +31,14 @@ func HelperMain() {
 		return
 	}
 	os.Unsetenv(helperEnv)
-	number, setctty := strings.CutSuffix(value, helperSetctty)
+	number, whole := strings.CutSuffix(value, helperWhole)
+	number, setctty := strings.CutSuffix(number, helperSetctty)
 	number, setsid := strings.CutSuffix(number, helperSetsid)
 	n, err := strconv.Atoi(number)
 	if err != nil || len(os.Args) < 3 {
 		os.Exit(1)
 	}
-	s := &shim{files: 3 + n, lifeline: 3 + n, status: 4 + n, closed: make(chan struct{})}
+	s := &shim{files: 3 + n, lifeline: 3 + n, status: 4 + n, whole: whole, closed: make(chan struct{})}
 	unix.CloseOnExec(s.lifeline)
 	unix.CloseOnExec(s.status)
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -67,6 +68,7 @@ type shim struct {
 	files            int // the descriptors below are the command's
 	lifeline, status int
 	pid              int           // of the command
+	whole            bool          // if it ends well, it runs until all that it has started has ended
 	closed           chan struct{} // closed when the supervisor has let go, or died
 
 	mu    sync.Mutex
@@ -204,12 +206,16 @@ func killBelow(root int, killed map[procfs.Key]bool) (fresh bool) {
 
 // reap reaps whatever ends, and exits when nothing is left and the supervisor has let go.
 func (s *shim) reap() {
+	runsOn := false // the command has ended, and what it has started is the command now
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, 0, nil)
 		switch {
 		case err == unix.EINTR:
 		case err != nil:
+			if runsOn {
+				s.report([]byte{helperAlone})
+			}
 			<-s.closed
 			s.exit()
 		case pid == s.pid:
@@ -219,6 +225,8 @@ func (s *shim) reap() {
 			end := byte(helperEnded)
 			if alone() {
 				end = helperAlone
+			} else if runsOn = s.whole && status.Exited() && status.ExitStatus() == 0; runsOn {
+				continue
 			}
 			s.report([]byte{end})
 		}

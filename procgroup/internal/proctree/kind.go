@@ -18,10 +18,11 @@ const (
 	Descendants
 	Cgroup
 	Helper
+	HelperTree
 	Job
 )
 
-var kinds = [...]string{"auto", "leader", "group", "descendants", "cgroup", "helper", "job"}
+var kinds = [...]string{"auto", "leader", "group", "descendants", "cgroup", "helper", "helper-tree", "job"}
 
 // String returns the name of k, or "Containment(n)" if k is no Kind.
 func (k Kind) String() string {

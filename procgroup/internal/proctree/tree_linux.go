@@ -55,8 +55,8 @@ func Start(ctx context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
 			return nil, unavailable(want, errors.Join(unsupported("no control group can be made"), noCgroup))
 		}
 		return t, err
-	case Helper:
-		return startWithHelper(ctx, cmd)
+	case Helper, HelperTree:
+		return startWithHelper(ctx, cmd, want)
 	}
 	return nil, unavailable(want, unsupported("not on Linux"))
 }

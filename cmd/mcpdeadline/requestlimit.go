@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// leastLimit is the shortest limit of a request that is no tool call: that of -total may be short for a server that
+// has yet to be downloaded.
+const leastLimit = initLimit
+
+// limitsOf returns the limits of a request that is no tool call: those of all tools, and where both are off, those of
+// the preset. It reports false for a request that stays open for as long as the host wants. SPEC 16.8.
+func (s *session) limitsOf(method string) (timeout.Config, bool) {
+	if method == "subscriptions/listen" {
+		return timeout.Config{}, false
+	}
+	c, err := s.calls.Policy.Resolve("", 0)
+	if err != nil || c.Total <= 0 && c.Idle <= 0 {
+		c = timeout.Default()
+	}
+	least := func(d time.Duration) time.Duration {
+		if d > 0 {
+			return max(d, leastLimit)
+		}
+		return 0
+	}
+	c.Total, c.Idle, c.Reserve = least(c.Total), least(c.Idle), 0
+	if method == "tasks/result" && c.Total > 0 { // the server is silent for as long as its task takes
+		c.Idle = 0
+	}
+	return c, true
+}
+
+// limit answers a request of the host that is no tool call with an error when its limit has passed. It returns when
+// the request has been concluded.
+func (s *session) limit(id json.RawMessage, in *inFlight) {
+	limits, limited := s.limitsOf(in.method)
+	if !limited {
+		return
+	}
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		in.pulse.begin(ctx, s.process, s.alive.work, &s.load)
+		select {
+		case <-in.over:
+		case <-ctx.Done():
+		}
+		in.pulse.end(false)
+		return nil
+	}, timeout.WithName(in.method), timeout.WithOperation(timeout.OperationRequest), limits)
+	if stopped := (*timeout.Error)(nil); !errors.As(err, &stopped) || !s.conclude(string(id), in, true) {
+		return
+	}
+	text := words(err, "")
+	s.logger.Warn("request not answered by the server", "method", in.method, "error", text)
+	sent := !s.unsend(id)
+	s.deliver(failure(id, in.method+": "+text))
+	if !sent {
+		return
+	}
+	if in.method != "initialize" {
+		m := notification("notifications/cancelled", map[string]any{"requestId": id, "reason": text})
+		m.about = string(id)
+		s.toServer(m)
+	}
+	s.mu.Lock()
+	up := s.up
+	s.mu.Unlock()
+	if up != nil {
+		s.doubted(up, max(limits.Grace, 0))
+	}
+}
+
+// conclude removes a request that is no tool call. It reports whether it was still there. If late is true, the
+// server may still answer it.
+func (s *session) conclude(id string, in *inFlight, late bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.concludeLocked(id, in, late)
+}
+
+// concludeLocked is conclude for a caller that holds s.mu.
+func (s *session) concludeLocked(id string, in *inFlight, late bool) bool {
+	if s.requests[id] != in {
+		return false
+	}
+	delete(s.requests, id)
+	if in.over != nil {
+		close(in.over)
+	}
+	if late {
+		s.abandon(id)
+	}
+	return true
+}
