@@ -220,14 +220,20 @@ func TestManyWait(t *testing.T) {
 	})
 }
 
-// A brief context is done after its end has been asked for a number of times.
+// A brief context ends right after a wait has begun.
 type brief struct {
 	context.Context
-	asked *int
+	asked *int // how often whether it has ended
+}
+
+func (b brief) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
 }
 
 func (b brief) Err() error {
-	if *b.asked--; *b.asked < 0 {
+	if *b.asked++; *b.asked > 1 {
 		return context.Canceled
 	}
 	return nil
@@ -240,7 +246,7 @@ func TestSearchIsGivenUp(t *testing.T) {
 	_, _ = l.Write([]byte(strings.Repeat("x\n", 1<<18) + "ready\n"))
 	l.End()
 	until := transcript.Until{Match: regexp.MustCompile("ready")}
-	asked := 3
+	asked := 0
 	if got := l.Wait(brief{t.Context(), &asked}, until); got != transcript.Caller {
 		t.Errorf("%v", got)
 	}
