@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -191,12 +192,11 @@ type store struct {
 	*Site
 	task.Memory
 	at  string
-	hit bool
+	hit atomic.Bool
 }
 
 func (m *store) attack(at string) {
-	if at == m.at && !m.hit {
-		m.hit = true
+	if at == m.at && !m.hit.Swap(true) {
 		m.Hit(nil)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/tooldeadline/tooldeadline/internal/callsites"
@@ -104,12 +105,12 @@ func (w *responseWriter) Flush()                      { w.flush() }
 
 // keptAlive serves a stream that is quiet for a second, with a comment every 100 ms.
 func keptAlive(write, flush func(comment bool)) {
-	comment := false
-	w := &responseWriter{header: http.Header{}, write: func() { write(comment) }, flush: func() { flush(comment) }}
+	var comment atomic.Bool
+	w := &responseWriter{header: http.Header{}, write: func() { write(comment.Load()) }, flush: func() { flush(comment.Load()) }}
 	h := stream.KeepAlive(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.WriteHeader(200)
-		comment = true
+		comment.Store(true)
 		time.Sleep(time.Second)
 	}), 100*time.Millisecond)
 	req, _ := http.NewRequest(http.MethodGet, "http://h/p", nil)

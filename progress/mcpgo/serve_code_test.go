@@ -44,7 +44,11 @@ func TestServeOutlastsCode(t *testing.T) {
 					if n, err := lines.Read(p); err == nil {
 						return n, nil
 					}
-					<-called // it has arrived
+					select {
+					case <-called: // it has arrived
+					case <-release:
+						return 0, io.EOF
+					}
 					if place == "in" {
 						hit <- struct{}{}
 						attack()
