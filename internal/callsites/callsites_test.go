@@ -2,7 +2,6 @@ package callsites_test
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"testing"
 
@@ -20,7 +19,14 @@ func TestMain(m *testing.M) {
 // all has the rows of the module, which stand in a file for each package.
 var all = Table{}
 
-func add(rows Table) { maps.Copy(all, rows) }
+func add(rows Table) {
+	for name, row := range rows {
+		if _, twice := all[name]; twice {
+			panic(name + " has two rows")
+		}
+		all[name] = row
+	}
+}
 
 // SPEC 3.24.
 func TestCallSites(t *testing.T) {

@@ -31,11 +31,6 @@ func init() {
 			serve(httptimeout.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { s.Hit(r.Context(), own(r.Context())) }),
 				timeout.Config{Idle: idle, Grace: grace}))
 		}},
-		"httptimeout.Handler.Stopped": {Within: told, Waits: "waits for Stopped", Panics: true, Do: func(s *Site) {
-			h := httptimeout.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), timeout.Config{Idle: idle, Grace: grace})
-			h.Stopped = func(http.ResponseWriter, *http.Request, *timeout.Error) { s.Hit(context.Background()) }
-			serve(h)
-		}},
 		"httptimeout.New(h)":               {Never: "see httptimeout.Handler.Handler"},
 		"httptimeout.Handler.ServeHTTP(r)": {Never: "the body of a request is the server's; reading it is what the handler does"},
 		"httptimeout.Handler.ServeHTTP(w)": {Never: "a writer of the server's, which supports write deadlines, as the package says"},

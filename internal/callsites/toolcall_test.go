@@ -60,7 +60,7 @@ func init() {
 		"toolcall.Call.Meta":                 {Never: never},
 		"toolcall.Call.Token":                {Never: "one with methods of its own is refused; TestTokensRunNoCode"},
 		"toolcall.CancelledError.Is(target)": {Never: "it is compared with errors of the package"},
-		"httptimeout.Handler.Stopped": {Within: within, Waits: "which waits for it", Panics: true, Do: func(s *Site) {
+		"httptimeout.Handler.Stopped": {Within: within, Waits: "ServeHTTP waits for Stopped", Panics: true, Do: func(s *Site) {
 			h := httptimeout.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), timeout.Config{Total: idle, Grace: grace})
 			h.Stopped = func(http.ResponseWriter, *http.Request, *timeout.Error) { s.Hit(nil) }
 			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
