@@ -22,7 +22,7 @@ type batch struct {
 
 // items returns the messages of a batch, or nil if m is none.
 func (m *message) items() (items []json.RawMessage) {
-	if m.Method != "" || m.ID != nil || !bytes.HasPrefix(bytes.TrimLeft(m.raw, " \t"), []byte{'['}) {
+	if m.Method != "" || m.ID != nil || !bytes.HasPrefix(bytes.TrimSpace(m.raw), []byte{'['}) {
 		return nil
 	}
 	_ = adapter.Unmarshal(m.raw, &items)
@@ -31,12 +31,18 @@ func (m *message) items() (items []json.RawMessage) {
 
 // takeBatch passes on the messages of a batch of the host with pass.
 func (s *session) takeBatch(items []json.RawMessage, pass func(*message)) {
+	if len(items) == 0 {
+		s.send(noMessage())
+		return
+	}
 	b := &batch{waits: 1} // for this function, so that no answer is sent before all have been taken
 	for _, item := range items {
 		m := readMessage(item)
 		switch {
 		case len(item) == 0 || item[0] != '{' || !m.isRequest() && !m.isNotification() && !m.isResponse():
-			b.answers = append(b.answers, newMessage(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": invalidRequest, "message": "no message"}}).raw)
+			s.batches.mu.Lock()
+			b.answers = append(b.answers, noMessage().raw)
+			s.batches.mu.Unlock()
 			continue
 		case m.isRequest():
 			s.batches.mu.Lock()
@@ -49,6 +55,11 @@ func (s *session) takeBatch(items []json.RawMessage, pass func(*message)) {
 		pass(m)
 	}
 	s.settle(b, nil)
+}
+
+// noMessage answers what is no message.
+func noMessage() *message {
+	return newMessage(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": invalidRequest, "message": "no message"}})
 }
 
 // gather sends a message to the host, or keeps it until the other answers to its batch have come.

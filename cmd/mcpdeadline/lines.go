@@ -77,6 +77,13 @@ func (s *splitter) end() {
 		s.buf = s.buf[:0]
 		return
 	default:
+		// In JSON it is a space. For programs that take it for the end of a line, as text files in Python do, what
+		// follows would be another message, which nobody has looked at.
+		for i := bytes.IndexByte(line, '\r'); i >= 0 && i < len(line); i++ {
+			if line[i] == '\r' {
+				line[i] = ' '
+			}
+		}
 		s.line(line)
 	}
 	s.buf = nil // kept by line

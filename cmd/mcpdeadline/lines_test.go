@@ -13,6 +13,7 @@ import (
 // Lines are the same however they are split, and a line that is too long is reported.
 func FuzzSplitter(f *testing.F) {
 	f.Add([]byte("a\nbb\r\n\n\nccccc\nddddddddddddddddddd\ne"), uint8(3))
+	f.Add([]byte("a\rb\r\r\nc\r\n\rd\n"), uint8(2))
 	f.Add([]byte("0123456789\n0123456789a\n"), uint8(1))
 	f.Fuzz(func(t *testing.T, input []byte, step uint8) {
 		const most = 10
@@ -24,7 +25,7 @@ func FuzzSplitter(f *testing.F) {
 			case len(content) > most:
 				want = append(want, fmt.Sprintf("long %d %q", len(content), content))
 			case len(bytes.TrimSpace(content)) > 0:
-				want = append(want, string(bytes.TrimRight(content, "\r")))
+				want = append(want, strings.ReplaceAll(string(bytes.TrimRight(content, "\r")), "\r", " "))
 			}
 		}
 		s := &splitter{

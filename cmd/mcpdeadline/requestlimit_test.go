@@ -100,9 +100,10 @@ func TestBatch(t *testing.T) { // SPEC 16.8
 		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}`)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
+		h.send("\r[]")
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if len(h.lone) > 0 || len(h.got) != 1 {
+		if len(h.lone) != 1 || !strings.Contains(h.lone[0], `"no message"`) || len(h.got) != 1 {
 			t.Fatalf("%d, %q", len(h.got), h.lone)
 		}
 		all := string(h.got[0].raw)

@@ -28,6 +28,7 @@ type scripted struct {
 	starts func(run int, send func(string)) error // what it does when it is started
 
 	mu   sync.Mutex
+	log  io.Writer // of the proxy; nil means none
 	last *scriptedRun
 	runs int
 	up   int            // runs that have not ended
@@ -190,6 +191,9 @@ func connectScripted(t *testing.T, server *scripted, flags ...string) *scriptedH
 	t.Helper()
 	p := newProxy(t, append(flags, "--", "scripted"))
 	p.dial = server.dial
+	if server.log != nil {
+		p.logger = slog.New(slog.NewTextHandler(server.log, nil))
+	}
 	h := &scriptedHost{t: t, waits: make(map[string]chan *message), ended: make(chan error, 1)}
 	h.session = newSession(p, "stdio", h.take)
 	ctx, end := context.WithCancel(context.Background())

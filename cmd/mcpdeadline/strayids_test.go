@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -73,9 +72,9 @@ func TestAnswersOverStdio(t *testing.T) {
 						r.say(line)
 						return true
 					}}
-					h := connectScripted(t, server, "-total", "1m")
 					log := new(lockedBuffer)
-					h.logger = slog.New(slog.NewTextHandler(log, nil))
+					server.log = log
+					h := connectScripted(t, server, "-total", "1m")
 					if method != "initialize" {
 						h.initialized()
 					}

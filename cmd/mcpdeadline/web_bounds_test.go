@@ -266,10 +266,12 @@ func TestHTTPClientThatDoesNotRead(t *testing.T) {
 					one.w.ServeHTTP(stuckClient{httptest.NewRecorder(), until}, r)
 				})
 				time.Sleep(30 * time.Second) // after the limit
+				h.w.mu.Lock()
 				ws := h.w.alone
 				if version == "" {
 					ws = h.w.sessions[one.session]
 				}
+				h.w.mu.Unlock()
 				ws.session.mu.Lock()
 				open := len(ws.requests)
 				ws.session.mu.Unlock()
