@@ -6,6 +6,7 @@
 const { spawn } = require('child_process')
 const fs = require('fs')
 const os = require('os')
+const environment = require('./environment.js')
 
 module.exports = function launch (program) {
   const system = `${process.platform}-${process.arch}`
@@ -26,15 +27,16 @@ module.exports = function launch (program) {
   } catch (err) {
     return fail(126, err.message)
   }
+  const env = environment(program)
   if (process.execve && process.platform !== 'win32') {
-    process.execve(path, [program, ...args], process.env)
+    process.execve(path, [program, ...args], env)
   }
 
   // The program is told its launcher's process id, to end with it if it is killed.
   const child = spawn(path, args, {
     argv0: program,
     stdio: 'inherit',
-    env: { ...process.env, TOOLDEADLINE_LAUNCHER: String(process.pid) }
+    env: { ...env, TOOLDEADLINE_LAUNCHER: String(process.pid) }
   })
   child.on('error', err => fail(err.code === 'ENOENT' ? 127 : 126, err.message))
   const passed = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGALRM']
